@@ -1,0 +1,62 @@
+//! What the fake model is told to do, as it stands in a prompt: `bench:id=17,deltas=200,gap_us=1000;`.
+//!
+//! A prompt has the whole conversation in it; the last of these words counts.
+
+use std::fmt;
+
+use memchr::memmem;
+
+/// A delta's text: a space and its number. Never anything that JSON escapes.
+pub(crate) const DELTA: usize = 7;
+
+/// What the model is told to do.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Ask {
+    /// Finds the request in the model's log.
+    pub(crate) id: u64,
+    /// How many deltas to write.
+    pub(crate) deltas: usize,
+    /// How long to wait before each; with 0 they are written as fast as they are taken.
+    pub(crate) gap_us: u64,
+    /// Begin to answer and never go on.
+    pub(crate) hang: bool,
+}
+
+impl fmt::Display for Ask {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { id, deltas, gap_us, hang } = self;
+        write!(f, "bench:id={id},deltas={deltas},gap_us={gap_us},hang={};", u8::from(*hang))
+    }
+}
+
+impl Ask {
+    /// Finds the last order in a request's body.
+    pub(crate) fn find(body: &[u8]) -> Option<Self> {
+        let start = memmem::rfind(body, b"bench:")? + b"bench:".len();
+        let end = start + memchr::memchr(b';', &body[start..])?;
+        let mut ask = Self::default();
+        for pair in str::from_utf8(&body[start..end]).ok()?.split(',') {
+            let (name, value) = pair.split_once('=')?;
+            let value: u64 = value.parse().ok()?;
+            match name {
+                "id" => ask.id = value,
+                "deltas" => ask.deltas = usize::try_from(value).ok()?,
+                "gap_us" => ask.gap_us = value,
+                "hang" => ask.hang = value == 1,
+                _ => return None,
+            }
+        }
+        Some(ask)
+    }
+}
+
+/// The text of a delta.
+pub(crate) fn delta(number: usize) -> [u8; DELTA] {
+    let mut text = *b" 000000";
+    let mut rest = number;
+    for digit in text[1..].iter_mut().rev() {
+        *digit = b'0' + (rest % 10) as u8;
+        rest /= 10;
+    }
+    text
+}

@@ -1,0 +1,111 @@
+//! The processes that are measured: started, watched through `/proc`, and ended by their handles.
+
+use std::fs::File;
+use std::io::Write as _;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::process::{ChildStdout, Command};
+use tokio::time::timeout;
+
+const START: Duration = Duration::from_secs(60);
+const STOP: Duration = Duration::from_secs(20);
+/// Linux counts CPU time in hundredths of a second, whatever its own clock ticks.
+const TICK_MS: f64 = 10.0;
+
+/// A process. Dropped, it is killed.
+#[derive(Debug)]
+pub(crate) struct Child {
+    process: tokio::process::Child,
+    pid: u32,
+    _stdout: BufReader<ChildStdout>,
+    pub(crate) address: SocketAddr,
+    /// When it was started, by the clock that all share.
+    pub(crate) started: u64,
+    /// How long it took to say that it is ready.
+    pub(crate) ready: Duration,
+}
+
+impl Child {
+    /// Starts a program and waits for the line that says where it listens.
+    pub(crate) async fn start(program: &Path, arguments: &[&str], log: &Path) -> Result<Self> {
+        let mut command = Command::new(program);
+        command
+            .args(arguments)
+            .env_clear()
+            .env("PATH", "/usr/bin:/bin")
+            .env("HOME", "/nonexistent");
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(File::create(log)?);
+        let (started, began) = (crate::clock::now(), Instant::now());
+        let mut process = command
+            .kill_on_drop(true)
+            .spawn()
+            .with_context(|| format!("{} (is it built?)", program.display()))?;
+        let mut stdout = BufReader::new(process.stdout.take().context("no stdout")?);
+        let mut line = String::new();
+        let read = timeout(START, stdout.read_line(&mut line)).await.context("never ready")??;
+        let ready = began.elapsed();
+        if read == 0 {
+            bail!("{} ended at once: {}", program.display(), std::fs::read_to_string(log)?);
+        }
+        let pid = process.id().context("it is gone")?;
+        let address = address(&line).with_context(|| format!("no listener in {line}"))?;
+        Ok(Self { process, pid, _stdout: stdout, address, started, ready })
+    }
+
+    /// Asks it to end, and waits until it has.
+    pub(crate) async fn stop(mut self) -> Result<()> {
+        let pid = i32::try_from(self.pid).ok().and_then(Pid::from_raw).context("no pid")?;
+        kill_process(pid, Signal::TERM)?;
+        timeout(STOP, self.process.wait()).await.context("it does not end")??;
+        Ok(())
+    }
+
+    /// Kills it.
+    pub(crate) async fn kill(mut self) -> Result<()> {
+        Ok(timeout(STOP, self.process.kill()).await??)
+    }
+
+    /// CPU time so far, in milliseconds.
+    pub(crate) fn cpu_ms(&self) -> Result<f64> {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.pid))?;
+        // The name may have anything in it, but nothing after it has a parenthesis.
+        let (_, fields) = stat.rsplit_once(')').context("stat")?;
+        let ticks = fields.split_whitespace().skip(11).take(2).map(str::parse::<f64>);
+        Ok(ticks.sum::<Result<f64, _>>()? * TICK_MS)
+    }
+
+    /// Memory in use, in megabytes.
+    pub(crate) fn rss_mb(&self) -> Result<f64> {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid))?;
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("VmRSS")?;
+        let kb: f64 = line.trim().trim_end_matches("kB").trim().parse()?;
+        Ok(kb / 1024.0)
+    }
+}
+
+fn address(line: &str) -> Option<SocketAddr> {
+    let line: Value = serde_json::from_str(line).ok()?;
+    let url = line["listeners"].as_object()?.values().next()?.as_str()?;
+    url.strip_prefix("http://")?.parse().ok()
+}
+
+/// For the model and the proxy: says where they listen, the way the daemon does.
+pub(crate) fn announce(address: SocketAddr) -> Result<()> {
+    let listeners = json!({ "bench": format!("http://{address}") });
+    let mut stdout = std::io::stdout().lock();
+    writeln!(stdout, "{}", json!({ "ready": true, "listeners": listeners }))?;
+    Ok(stdout.flush()?)
+}
+
+/// For the model and the proxy: returns when whoever started this process is gone.
+pub(crate) async fn orphaned() {
+    let wait = || std::io::copy(&mut std::io::stdin().lock(), &mut std::io::sink());
+    let _ = tokio::task::spawn_blocking(wait).await;
+}

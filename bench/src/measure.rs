@@ -1,0 +1,111 @@
+//! The measurements: one file each, and one line in [`ALL`] and in `one`.
+
+mod asked;
+mod cpu;
+mod crowd;
+mod followers;
+mod latency;
+mod memory;
+mod recovery;
+mod replay;
+mod start;
+mod throughput;
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+use tokio::time::timeout;
+
+use crate::rig::Rig;
+use crate::table::{self, Row};
+
+/// In the order of the table.
+pub(crate) const ALL: [&str; 10] = [
+    "asked",
+    "cpu",
+    "latency",
+    "throughput",
+    "start",
+    "memory",
+    "crowd",
+    "replay",
+    "followers",
+    "recovery",
+];
+
+/// No measurement may take longer.
+const PATIENCE: Duration = Duration::from_secs(300);
+
+/// How thorough to be.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Plan {
+    pub(crate) quick: bool,
+    /// What the daemons are told besides.
+    pub(crate) set: Vec<String>,
+}
+
+impl Plan {
+    /// So many rounds, or a few.
+    fn rounds(&self, thorough: usize, quick: usize) -> usize {
+        if self.quick { quick } else { thorough }
+    }
+}
+
+/// Takes the measurements and prints the table.
+pub(crate) async fn all(names: &[&str], plan: &Plan) -> Result<()> {
+    let rig = Rig::new(plan.set.clone()).await?;
+    let began = Instant::now();
+    let mut rows = Vec::new();
+    for name in names {
+        eprintln!("{:5.1}s {name}", began.elapsed().as_secs_f64());
+        let taken = timeout(PATIENCE, one(name, &rig, plan)).await;
+        match taken.context("it took too long").and_then(|taken| taken) {
+            Ok(more) => rows.extend(more),
+            Err(error) => {
+                eprintln!("{}", rig.last_words(name));
+                rows.push(Row::new(*name).note(format!("could not be measured: {error:#}")));
+            }
+        }
+        // What is left of one measurement is no concern of the next.
+        rig.log().await?;
+    }
+    print(&rows, plan, began.elapsed());
+    let Rig { model, proxy, .. } = rig;
+    proxy.kill().await?;
+    model.kill().await
+}
+
+async fn one(name: &str, rig: &Rig, plan: &Plan) -> Result<Vec<Row>> {
+    match name {
+        "asked" => asked::run(rig, plan).await,
+        "cpu" => cpu::run(rig, plan).await,
+        "latency" => latency::run(rig, plan).await,
+        "throughput" => throughput::run(rig, plan).await,
+        "start" => start::run(rig, plan).await,
+        "memory" => memory::run(rig, plan).await,
+        "crowd" => crowd::run(rig, plan).await,
+        "replay" => replay::run(rig, plan).await,
+        "followers" => followers::run(rig, plan).await,
+        "recovery" => recovery::run(rig, plan).await,
+        _ => anyhow::bail!("there is no measurement {name:?}"),
+    }
+}
+
+fn print(rows: &[Row], plan: &Plan, took: Duration) {
+    let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    let cores = std::thread::available_parallelism().map_or(0, usize::from);
+    let profile = if cfg!(debug_assertions) { "debug" } else { "release" };
+    let rounds = if plan.quick { "quick rounds" } else { "full rounds" };
+    println!("{}", table::render(rows));
+    println!(
+        "Medians of interleaved rounds. Deltas are counted by the length of the text, because"
+    );
+    println!("Quintet may put several into one event.");
+    println!(
+        "{cores} cores, Linux {}, {profile} build, {rounds}, {:.0} s, load {}",
+        kernel.trim(),
+        took.as_secs_f64(),
+        load.split(' ').next().unwrap_or_default(),
+    );
+}

@@ -1,0 +1,144 @@
+//! The fake model: chat completions over plain sockets, with nothing rendered that need not be.
+//!
+//! `GET /log` gives and forgets what it was asked and when it wrote; `GET /count` how much that is.
+
+mod render;
+mod request;
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use anyhow::Result;
+use serde::{Deserialize, Serialize};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::time::{MissedTickBehavior, interval};
+
+use crate::ask::Ask;
+use crate::{child, clock};
+use request::Request;
+
+/// As much is handed to the socket at once when there is no gap between deltas.
+const BURST: usize = 64 * 1024;
+
+/// One call of the model.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Call {
+    pub(crate) id: u64,
+    /// When its first byte was there.
+    pub(crate) arrived: u64,
+    /// Just before each delta was written, where there are gaps between them.
+    pub(crate) writes: Vec<u64>,
+}
+
+/// How many calls are in the log, and when the last of them arrived.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(crate) struct Count {
+    pub(crate) calls: usize,
+    pub(crate) last: u64,
+}
+
+type Log = Arc<Mutex<Vec<Call>>>;
+
+/// `quintet-bench model`.
+pub(crate) async fn serve() -> Result<()> {
+    let listener = TcpListener::bind("127.0.0.1:0").await?;
+    child::announce(listener.local_addr()?)?;
+    let log = Log::default();
+    let accept = async {
+        loop {
+            let (stream, _) = listener.accept().await?;
+            let log = Arc::clone(&log);
+            // A client that goes away ends its connection and nothing else.
+            tokio::spawn(async move { drop(converse(stream, &log).await) });
+        }
+    };
+    tokio::select! {
+        done = accept => done,
+        () = child::orphaned() => Ok(()),
+    }
+}
+
+async fn converse(mut stream: TcpStream, log: &Log) -> Result<()> {
+    stream.set_nodelay(true)?;
+    let mut rest = Vec::new();
+    while let Some(request) = request::read(&mut stream, &mut rest).await? {
+        let path = request.path.as_str();
+        match path {
+            "/v1/chat/completions" => answer(&mut stream, &request, log).await?,
+            "/log" => {
+                let calls = std::mem::take(&mut *lock(log));
+                stream.write_all(&render::json(&serde_json::to_vec(&calls)?)).await?;
+            }
+            "/count" => stream.write_all(&render::json(&serde_json::to_vec(&count(log))?)).await?,
+            _ => stream.write_all(&render::json(b"{\"data\":[]}")).await?,
+        }
+    }
+    Ok(())
+}
+
+async fn answer(stream: &mut TcpStream, request: &Request, log: &Log) -> Result<()> {
+    let ask = Ask::find(&request.body).unwrap_or_default();
+    note(log, Call { id: ask.id, arrived: request.arrived, writes: Vec::new() });
+    let mut out = render::begin();
+    if ask.hang {
+        stream.write_all(&out).await?;
+        let _ = stream.read(&mut [0]).await;
+        anyhow::bail!("the client gave up");
+    }
+    match ask.gap_us {
+        0 => burst(stream, ask, &mut out).await?,
+        _ => {
+            stream.write_all(&out).await?;
+            out.clear();
+            let writes = pace(stream, ask).await?;
+            note(log, Call { id: ask.id, arrived: request.arrived, writes });
+        }
+    }
+    render::end(&mut out, ask.deltas);
+    Ok(stream.write_all(&out).await?)
+}
+
+async fn burst(stream: &mut TcpStream, ask: Ask, out: &mut Vec<u8>) -> Result<()> {
+    for number in 0..ask.deltas {
+        render::delta(out, number);
+        if out.len() >= BURST {
+            stream.write_all(out).await?;
+            out.clear();
+        }
+    }
+    Ok(())
+}
+
+async fn pace(stream: &mut TcpStream, ask: Ask) -> Result<Vec<u64>> {
+    let mut ticks = interval(Duration::from_micros(ask.gap_us));
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut writes = Vec::with_capacity(ask.deltas);
+    let mut out = Vec::new();
+    for number in 0..ask.deltas {
+        ticks.tick().await;
+        out.clear();
+        render::delta(&mut out, number);
+        writes.push(clock::now());
+        stream.write_all(&out).await?;
+    }
+    Ok(writes)
+}
+
+/// A call is noted when it arrives and again, in place, when its writes are known.
+fn note(log: &Log, call: Call) {
+    let mut log = lock(log);
+    match log.iter_mut().rev().find(|known| known.id == call.id && !call.writes.is_empty()) {
+        Some(known) => *known = call,
+        None => log.push(call),
+    }
+}
+
+fn count(log: &Log) -> Count {
+    let log = lock(log);
+    Count { calls: log.len(), last: log.iter().map(|call| call.arrived).max().unwrap_or(0) }
+}
+
+fn lock(log: &Log) -> std::sync::MutexGuard<'_, Vec<Call>> {
+    log.lock().unwrap_or_else(PoisonError::into_inner)
+}

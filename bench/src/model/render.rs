@@ -1,0 +1,61 @@
+//! The model's answers as bytes: every delta is an HTTP chunk of its own, as a server that flushes
+//! after each token writes them.
+
+use crate::ask;
+
+const HEAD: &str = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncache-control: no-cache\r\ntransfer-encoding: chunked\r\n\r\n";
+const EVENT: &str = r#"data: {"id":"chatcmpl-bench","object":"chat.completion.chunk","created":1700000000,"model":"fake","choices":[{"index":0,"delta":"#;
+const BEFORE: &str = r#"{"content":""#;
+const AFTER: &str = "\"},\"finish_reason\":null}]}\n\n";
+
+/// The head and the event that only says who speaks.
+pub(super) fn begin() -> Vec<u8> {
+    let mut out = HEAD.as_bytes().to_vec();
+    let role = r#"{"role":"assistant","content":""},"finish_reason":null}]}"#;
+    chunk(&mut out, &format!("{EVENT}{role}\n\n"));
+    out
+}
+
+/// One delta. Its length is the same for all, so only the number is made here.
+pub(super) fn delta(out: &mut Vec<u8>, number: usize) {
+    const LENGTH: usize = EVENT.len() + BEFORE.len() + ask::DELTA + AFTER.len();
+    const { assert!(LENGTH == 0xaf) }
+    out.extend_from_slice(b"af\r\n");
+    out.extend_from_slice(EVENT.as_bytes());
+    out.extend_from_slice(BEFORE.as_bytes());
+    out.extend_from_slice(&ask::delta(number));
+    out.extend_from_slice(AFTER.as_bytes());
+    out.extend_from_slice(b"\r\n");
+}
+
+/// The reason of the end, the usage, and the end.
+pub(super) fn end(out: &mut Vec<u8>, deltas: usize) {
+    chunk(out, &format!("{EVENT}{{}},\"finish_reason\":\"stop\"}}]}}\n\n"));
+    let usage = format!(
+        r#"{{"prompt_tokens":10,"completion_tokens":{deltas},"total_tokens":{}}}"#,
+        deltas + 10
+    );
+    chunk(
+        out,
+        &format!(
+            "data: {{\"id\":\"chatcmpl-bench\",\"object\":\"chat.completion.chunk\",\"choices\":[],\"usage\":{usage}}}\n\n"
+        ),
+    );
+    chunk(out, "data: [DONE]\n\n");
+    out.extend_from_slice(b"0\r\n\r\n");
+}
+
+/// A whole answer of JSON.
+pub(super) fn json(body: &[u8]) -> Vec<u8> {
+    let mut out = format!(
+        "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
+        body.len()
+    )
+    .into_bytes();
+    out.extend_from_slice(body);
+    out
+}
+
+fn chunk(out: &mut Vec<u8>, text: &str) {
+    out.extend_from_slice(format!("{:x}\r\n{text}\r\n", text.len()).as_bytes());
+}

@@ -1,0 +1,53 @@
+//! Reads a request, and notes when its first byte was there.
+
+use anyhow::{Context, Result, bail};
+use memchr::memmem;
+use tokio::io::AsyncReadExt;
+use tokio::net::TcpStream;
+
+use crate::clock;
+
+const READ: usize = 64 * 1024;
+
+/// A request.
+#[derive(Debug)]
+pub(super) struct Request {
+    pub(super) path: String,
+    pub(super) body: Vec<u8>,
+    pub(super) arrived: u64,
+}
+
+/// The next request of a connection; nothing if it was closed before one began.
+pub(super) async fn read(stream: &mut TcpStream, rest: &mut Vec<u8>) -> Result<Option<Request>> {
+    if rest.is_empty() && more(stream, rest).await? == 0 {
+        return Ok(None);
+    }
+    let arrived = clock::now();
+    loop {
+        if let Some(end) = memmem::find(rest, b"\r\n\r\n") {
+            let head = str::from_utf8(&rest[..end])?.to_ascii_lowercase();
+            let path = head.split(' ').nth(1).context("no path")?.to_owned();
+            let length = head.split("\r\n").find_map(|line| line.strip_prefix("content-length:"));
+            let length = length.map_or(Ok(0), |length| length.trim().parse())?;
+            rest.drain(..end + 4);
+            while rest.len() < length {
+                whole(more(stream, rest).await?)?;
+            }
+            let after = rest.split_off(length);
+            return Ok(Some(Request { path, body: std::mem::replace(rest, after), arrived }));
+        }
+        whole(more(stream, rest).await?)?;
+    }
+}
+
+async fn more(stream: &mut TcpStream, rest: &mut Vec<u8>) -> Result<usize> {
+    rest.reserve(READ);
+    Ok(stream.read_buf(rest).await?)
+}
+
+fn whole(read: usize) -> Result<()> {
+    if read == 0 {
+        bail!("half a request");
+    }
+    Ok(())
+}

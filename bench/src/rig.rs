@@ -1,0 +1,146 @@
+//! What every measurement stands on: the model, the proxy, and daemons with data of their own.
+
+use std::cell::Cell;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use serde_json::from_slice;
+use tempfile::TempDir;
+use tokio::time::sleep;
+
+use crate::ask::Ask;
+use crate::child::Child;
+use crate::client::Client;
+use crate::http::Conn;
+use crate::model::{Call, Count};
+
+/// After a turn the daemon still writes its session tree; that is part of the turn's price.
+const SETTLE: Duration = Duration::from_millis(700);
+
+/// Everything but the daemons.
+#[derive(Debug)]
+pub(crate) struct Rig {
+    pub(crate) model: Child,
+    pub(crate) proxy: Child,
+    dir: TempDir,
+    bin: PathBuf,
+    ids: Cell<u64>,
+    set: Vec<String>,
+}
+
+impl Rig {
+    /// Starts the model and the proxy.
+    pub(crate) async fn new(set: Vec<String>) -> Result<Self> {
+        raise_files()?;
+        let own = std::env::current_exe()?;
+        let bin = own.parent().context("no folder")?.to_owned();
+        let target = bin.parent().context("no target folder")?;
+        let dir = tempfile::Builder::new().prefix("bench-").tempdir_in(target)?;
+        std::fs::create_dir(dir.path().join("workspace"))?;
+        let model = Child::start(&own, &["model"], &dir.path().join("model.log")).await?;
+        let url = format!("http://{}", model.address);
+        let log = dir.path().join("proxy.log");
+        let proxy = Child::start(&own, &["proxy", "--model", &url], &log).await?;
+        Ok(Self { model, proxy, dir, bin, ids: Cell::new(0), set })
+    }
+
+    /// An order with a number of its own.
+    pub(crate) fn ask(&self, deltas: usize, gap_us: u64) -> Ask {
+        self.ids.set(self.ids.get() + 1);
+        Ask { id: self.ids.get(), deltas, gap_us, hang: false }
+    }
+
+    /// Where the sessions work.
+    pub(crate) fn workspace(&self) -> PathBuf {
+        self.dir.path().join("workspace")
+    }
+
+    /// A proxy of a measurement's own.
+    pub(crate) async fn another_proxy(&self) -> Result<Child> {
+        let url = format!("http://{}", self.model.address);
+        let program = self.bin.join("quintet-bench");
+        let log = self.dir.path().join("other.log");
+        Child::start(&program, &["proxy", "--model", &url], &log).await
+    }
+
+    /// Starts a daemon on the data of this name, which is made if it is not there.
+    pub(crate) async fn daemon(&self, data: &str) -> Result<Child> {
+        let config = self.config(data)?;
+        let log = self.dir.path().join(format!("{data}.log"));
+        let mut arguments = vec!["serve", "--config", config.to_str().context("a strange path")?];
+        arguments.extend(self.set.iter().flat_map(|set| ["--set", set.as_str()]));
+        Child::start(&self.bin.join("quintet"), &arguments, &log).await
+    }
+
+    /// A client with a new session on a daemon.
+    pub(crate) async fn session(&self, daemon: &Child) -> Result<Client> {
+        Client::session(daemon.address, &self.workspace()).await
+    }
+
+    /// What the model was asked since the last time.
+    pub(crate) async fn log(&self) -> Result<Vec<Call>> {
+        let mut conn = Conn::open(self.model.address).await?;
+        Ok(from_slice(&conn.call("GET", "/log", "").await?)?)
+    }
+
+    /// How often the model was asked since the last time.
+    pub(crate) async fn count(&self) -> Result<Count> {
+        let mut conn = Conn::open(self.model.address).await?;
+        Ok(from_slice(&conn.call("GET", "/count", "").await?)?)
+    }
+
+    fn config(&self, data: &str) -> Result<PathBuf> {
+        let path = self.dir.path().join(format!("{data}.toml"));
+        let text = format!(
+            r#"data_dir = "{}"
+default_model = "fake/fake"
+[listen]
+harness = "127.0.0.1:0"
+[providers.fake]
+api = "openai-chat"
+base_url = "http://{}/v1"
+api_key = "test"
+[approval]
+kinds = []
+[verify]
+auto = false
+"#,
+            self.dir.path().join(data).display(),
+            self.model.address
+        );
+        std::fs::write(&path, text)?;
+        Ok(path)
+    }
+
+    /// The end of what a daemon logged.
+    pub(crate) fn last_words(&self, data: &str) -> String {
+        let log = self.dir.path().join(format!("{data}.log"));
+        let text = std::fs::read_to_string(Path::new(&log)).unwrap_or_default();
+        let lines: Vec<&str> = text.lines().collect();
+        lines[lines.len().saturating_sub(5)..].join("\n")
+    }
+}
+
+/// CPU time of a process while something happens, in milliseconds, without what it needs idle.
+pub(crate) async fn cpu_of<T>(
+    child: &Child,
+    work: impl Future<Output = Result<T>>,
+) -> Result<(T, f64)> {
+    sleep(SETTLE).await;
+    let before = child.cpu_ms()?;
+    sleep(SETTLE).await;
+    let (start, began) = (child.cpu_ms()?, Instant::now());
+    let idle = (start - before) / SETTLE.as_secs_f64();
+    let done = work.await?;
+    sleep(SETTLE).await;
+    let used = child.cpu_ms()? - start - idle * began.elapsed().as_secs_f64();
+    Ok((done, used.max(0.0)))
+}
+
+/// A thousand followers are a thousand files; children inherit the limit.
+fn raise_files() -> Result<()> {
+    let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
+    Ok(setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum })?)
+}

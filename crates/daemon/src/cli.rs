@@ -1,0 +1,56 @@
+//! The command line.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+/// One local agent daemon that every agent front end can talk to.
+#[derive(Debug, Parser)]
+#[command(name = "quintet", version)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) verb: Verb,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Verb {
+    /// Run the daemon.
+    Serve(Flags),
+    /// Print the effective configuration, secrets left out, and where each value comes from.
+    Config(Flags),
+    /// Run a command so that nothing of it outlives the daemon.
+    #[command(hide = true)]
+    Supervise {
+        #[arg(last = true)]
+        argv: Vec<OsString>,
+    },
+}
+
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct Flags {
+    /// The configuration file (TOML).
+    #[arg(long, value_name = "FILE", env = "QUINTET_CONFIG")]
+    pub(crate) config: Option<PathBuf>,
+    /// Where sessions are kept.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) data_dir: Option<PathBuf>,
+    /// Where a protocol listens: `harness=127.0.0.1:8787`, or `harness=off`.
+    #[arg(long, value_name = "PROTOCOL=ADDRESS")]
+    pub(crate) listen: Vec<String>,
+    /// Any other value: `approval.on_deny=fail`.
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub(crate) set: Vec<String>,
+    /// How logs look on standard error.
+    #[arg(long, value_enum, default_value_t = LogFormat::Text)]
+    pub(crate) log_format: LogFormat,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LogFormat {
+    /// For people.
+    #[default]
+    Text,
+    /// For programs.
+    Json,
+}

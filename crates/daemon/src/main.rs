@@ -1,0 +1,29 @@
+//! The `quintet` program: reads its options, builds the parts, joins them, runs and shuts down.
+
+mod assemble;
+mod cli;
+mod options;
+mod serve;
+mod telemetry;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::cli::{Cli, Verb};
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let done = match cli.verb {
+        Verb::Supervise { argv } => return quintet_tools::supervisor::main(argv),
+        Verb::Serve(flags) => serve::main(&flags),
+        Verb::Config(flags) => options::print(&flags),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("quintet: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! Everything that can be set.
+
+/// What a value looks like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Shape {
+    Text,
+    /// Text that is never shown.
+    Secret,
+    Flag,
+    Number,
+    List,
+}
+
+impl Shape {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Text | Self::Secret => "a string",
+            Self::Flag => "true or false",
+            Self::Number => "a whole number",
+            Self::List => "a list of strings",
+        }
+    }
+}
+
+/// A key, its shape and, where it has one, its default as TOML. `*` stands for any name.
+pub(super) type Key = (&'static str, Shape, Option<&'static str>);
+
+pub(super) const KEYS: &[Key] = &[
+    ("data_dir", Shape::Text, None),
+    ("default_model", Shape::Text, None),
+    ("listen.harness", Shape::Text, Some("\"127.0.0.1:8787\"")),
+    ("listen.jarvis", Shape::Text, Some("\"off\"")),
+    ("listen.agent", Shape::Text, Some("\"off\"")),
+    ("listen.agent_health", Shape::Text, Some("\"off\"")),
+    ("listen.windie", Shape::Text, Some("\"off\"")),
+    ("listen.terminal", Shape::Text, Some("\"off\"")),
+    ("providers.*.api", Shape::Text, None),
+    ("providers.*.base_url", Shape::Text, None),
+    ("providers.*.api_key", Shape::Secret, None),
+    ("providers.*.api_key_env", Shape::Text, None),
+    ("providers.*.models", Shape::List, None),
+    ("providers.*.inputs", Shape::List, None),
+    ("providers.*.tools", Shape::Flag, None),
+    ("providers.*.context_window", Shape::Number, None),
+    ("providers.*.retries", Shape::Number, None),
+    ("providers.*.idle_timeout_seconds", Shape::Number, None),
+    ("providers.*.total_timeout_seconds", Shape::Number, None),
+    ("approval.kinds", Shape::List, Some("[\"write\", \"exec\"]")),
+    ("approval.tools", Shape::List, Some("[]")),
+    ("approval.on_deny", Shape::Text, Some("\"continue\"")),
+    ("approval.expires_seconds", Shape::Number, None),
+    ("verify.auto", Shape::Flag, Some("true")),
+    ("verify.commands", Shape::List, Some("[\"make test\"]")),
+    ("verify.attempts", Shape::Number, Some("3")),
+    ("patch_review.mode", Shape::Text, Some("\"off\"")),
+    ("recovery.policy", Shape::Text, Some("\"continue\"")),
+    ("limits.steps", Shape::Number, Some("50")),
+    ("limits.tokens", Shape::Number, Some("2000000")),
+    ("limits.seconds", Shape::Number, Some("3600")),
+    ("limits.repeats", Shape::Number, Some("3")),
+    ("limits.compact_at_percent", Shape::Number, Some("80")),
+    ("harness.auth_token", Shape::Secret, None),
+    ("harness.hosts", Shape::List, Some("[]")),
+    ("harness.session_tree", Shape::Flag, Some("true")),
+    ("windie.install_auth", Shape::Flag, None),
+    ("windie.runs_key", Shape::Secret, None),
+    ("windie.max_active_runs_per_workspace", Shape::Number, None),
+    ("windie.embedding_service_key", Shape::Secret, None),
+];
+
+/// The key that a path names.
+pub(super) fn find(path: &str) -> Option<&'static Key> {
+    KEYS.iter().find(|(pattern, ..)| matches(pattern, path))
+}
+
+/// The known key that a mistyped path is most like.
+pub(super) fn nearest(path: &str) -> String {
+    let name = path.split('.').nth(1).filter(|_| path.starts_with("provider")).unwrap_or("NAME");
+    let spelled = KEYS.iter().map(|(pattern, ..)| pattern.replace('*', name));
+    spelled.min_by_key(|known| strsim::damerau_levenshtein(known, path)).expect("there are keys")
+}
+
+fn matches(pattern: &str, path: &str) -> bool {
+    let (mut wanted, mut given) = (pattern.split('.'), path.split('.'));
+    loop {
+        match (wanted.next(), given.next()) {
+            (None, None) => return true,
+            (Some("*"), Some(name)) if !name.is_empty() => {}
+            (Some(wanted), Some(given)) if wanted == given => {}
+            _ => return false,
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! Puts the sources on top of each other and remembers where each value comes from.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use anyhow::{Context, Result, bail};
+use toml::{Table, Value};
+
+use super::keys::{self, KEYS, Shape};
+use crate::cli::Flags;
+
+/// Every value that is set, by path.
+#[derive(Debug, Default)]
+pub(super) struct Layers {
+    values: BTreeMap<String, Set>,
+    /// The environment, for keys that name a variable.
+    pub(super) environment: BTreeMap<String, String>,
+}
+
+#[derive(Debug)]
+struct Set {
+    value: Value,
+    source: String,
+}
+
+/// Reads defaults, file, environment and flags, in this order; what comes later wins.
+pub(super) fn gather(flags: &Flags, environment: &[(String, String)]) -> Result<Layers> {
+    let mut layers =
+        Layers { environment: environment.iter().cloned().collect(), ..Layers::default() };
+    for (path, _, default) in KEYS {
+        if let Some(default) = default {
+            layers.set(path, parse(default).expect("defaults are TOML"), "default")?;
+        }
+    }
+    if let Some(file) = &flags.config {
+        layers.file(file)?;
+    }
+    for (name, value) in environment {
+        layers.variable(name, value)?;
+    }
+    if let Some(dir) = &flags.data_dir {
+        layers.text("data_dir", &dir.to_string_lossy(), "--data-dir")?;
+    }
+    for pair in &flags.listen {
+        let (name, address) = pair
+            .split_once('=')
+            .with_context(|| format!("--listen wants PROTOCOL=ADDRESS, not {pair:?}"))?;
+        layers.text(&format!("listen.{name}"), address, "--listen")?;
+    }
+    for pair in &flags.set {
+        let (path, value) =
+            pair.split_once('=').with_context(|| format!("--set wants KEY=VALUE, not {pair:?}"))?;
+        layers.text(path, value, "--set")?;
+    }
+    Ok(layers)
+}
+
+impl Layers {
+    fn file(&mut self, file: &Path) -> Result<()> {
+        let name = file.display().to_string();
+        let text =
+            std::fs::read_to_string(file).with_context(|| format!("{name} cannot be read"))?;
+        let table: Table = text.parse().with_context(|| format!("{name} is not TOML"))?;
+        self.table("", &table, &name)
+    }
+
+    fn table(&mut self, prefix: &str, table: &Table, source: &str) -> Result<()> {
+        for (key, value) in table {
+            let path = if prefix.is_empty() { key.clone() } else { format!("{prefix}.{key}") };
+            match value {
+                Value::Table(inner) => self.table(&path, inner, source)?,
+                value => self.set(&path, value.clone(), source)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// `QUINTET_LISTEN_HARNESS` is `listen.harness`. A variable that is no key is somebody else's.
+    fn variable(&mut self, name: &str, value: &str) -> Result<()> {
+        if name == "HARNESS_AUTH_TOKEN" && !value.is_empty() {
+            return self.text("harness.auth_token", value, name);
+        }
+        let Some(rest) = name.strip_prefix("QUINTET_") else { return Ok(()) };
+        match path_of(rest) {
+            Some(path) => self.text(&path, value, name),
+            None => Ok(()),
+        }
+    }
+
+    /// A value that came as plain text, read as its key wants it.
+    fn text(&mut self, path: &str, text: &str, source: &str) -> Result<()> {
+        let shape = keys::find(path).map_or(Shape::Text, |(_, shape, _)| *shape);
+        let value = match shape {
+            Shape::Text | Shape::Secret => Value::String(text.into()),
+            Shape::List if !text.trim_start().starts_with('[') => {
+                let items = text.split(',').map(str::trim).filter(|item| !item.is_empty());
+                Value::Array(items.map(|item| Value::String(item.into())).collect())
+            }
+            Shape::Flag | Shape::Number | Shape::List => parse(text).with_context(|| {
+                format!("{path} must be {}, not {text:?} ({source})", shape.name())
+            })?,
+        };
+        self.set(path, value, source)
+    }
+
+    fn set(&mut self, path: &str, value: Value, source: &str) -> Result<()> {
+        let Some((_, shape, _)) = keys::find(path) else {
+            bail!("unknown key {path:?} ({source}); did you mean {:?}?", keys::nearest(path));
+        };
+        if !fits(&value, *shape) {
+            bail!("{path} must be {} ({source})", shape.name());
+        }
+        self.values.insert(path.into(), Set { value, source: source.into() });
+        Ok(())
+    }
+
+    pub(super) fn str(&self, path: &str) -> Option<&str> {
+        self.values.get(path)?.value.as_str()
+    }
+
+    pub(super) fn flag(&self, path: &str) -> Option<bool> {
+        self.values.get(path)?.value.as_bool()
+    }
+
+    pub(super) fn number(&self, path: &str) -> Option<u64> {
+        u64::try_from(self.values.get(path)?.value.as_integer()?).ok()
+    }
+
+    pub(super) fn list(&self, path: &str) -> Option<Vec<String>> {
+        let items = self.values.get(path)?.value.as_array()?;
+        Some(items.iter().filter_map(|item| item.as_str().map(Into::into)).collect())
+    }
+
+    /// The names in the middle of `providers.*.…`.
+    pub(super) fn names(&self, section: &str) -> Vec<String> {
+        let mut names: Vec<String> = self
+            .values
+            .keys()
+            .filter_map(|path| {
+                path.strip_prefix(section)?.strip_prefix('.')?.split('.').next().map(Into::into)
+            })
+            .collect();
+        names.dedup();
+        names
+    }
+
+    /// Where a value comes from.
+    pub(super) fn source(&self, path: &str) -> &str {
+        self.values.get(path).map_or("default", |set| &set.source)
+    }
+
+    /// Everything that is set, as TOML, without the secrets.
+    pub(super) fn show(&self) -> String {
+        let line = |(path, set): (&String, &Set)| {
+            let secret = keys::find(path).is_some_and(|(_, shape, _)| *shape == Shape::Secret);
+            let value = if secret { "\"***\"".into() } else { set.value.to_string() };
+            format!("{path} = {value}  # {}\n", set.source)
+        };
+        self.values.iter().map(line).collect()
+    }
+}
+
+fn parse(text: &str) -> Option<Value> {
+    format!("value = {text}").parse::<Table>().ok()?.remove("value")
+}
+
+fn fits(value: &Value, shape: Shape) -> bool {
+    match shape {
+        Shape::Text | Shape::Secret => value.is_str(),
+        Shape::Flag => value.is_bool(),
+        Shape::Number => value.as_integer().is_some_and(|number| number >= 0),
+        Shape::List => value.as_array().is_some_and(|items| items.iter().all(Value::is_str)),
+    }
+}
+
+fn path_of(variable: &str) -> Option<String> {
+    let named = |pattern: &str| pattern.replace('.', "_").to_uppercase();
+    if let Some((path, ..)) = KEYS.iter().find(|(path, ..)| named(path) == variable) {
+        return Some((*path).into());
+    }
+    let rest = variable.strip_prefix("PROVIDERS_")?;
+    KEYS.iter().find_map(|(path, ..)| {
+        let field = path.strip_prefix("providers.*.")?;
+        let name =
+            rest.strip_suffix(&named(field))?.strip_suffix('_').filter(|name| !name.is_empty())?;
+        Some(format!("providers.{}.{field}", name.to_lowercase()))
+    })
+}

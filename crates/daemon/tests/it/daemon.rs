@@ -1,0 +1,122 @@
+//! Starts and ends the daemon.
+
+use std::io::{BufRead as _, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+
+use quintet_testkit::model_server::ModelServer;
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::client::Client;
+
+/// A daemon, its data and its model.
+pub(crate) struct World {
+    pub(crate) model: ModelServer,
+    pub(crate) home: TempDir,
+    workspace: PathBuf,
+    config: String,
+    running: Option<Running>,
+}
+
+struct Running {
+    child: Child,
+    base: String,
+}
+
+impl World {
+    /// A running daemon that asks nobody and verifies nothing, unless `extra` says so.
+    pub(crate) async fn start(extra: &str) -> Self {
+        let model = ModelServer::start().await.unwrap();
+        let home = TempDir::new().unwrap();
+        let workspace = home.path().join("workspace");
+        std::fs::create_dir(&workspace).unwrap();
+        let config = format!(
+            "data_dir = {:?}\ndefault_model = \"fake/fake\"\n[listen]\nharness = \"127.0.0.1:0\"\n\
+             [providers.fake]\napi = \"openai-chat\"\nbase_url = \"{}\"\napi_key = \"sk-never-shown\"\n{}",
+            home.path().join("data"),
+            model.base_url(),
+            if extra.is_empty() {
+                "[approval]\nkinds = []\n[verify]\nauto = false\n"
+            } else {
+                extra
+            },
+        );
+        let mut world = Self { model, home, workspace, config, running: None };
+        world.restart();
+        world
+    }
+
+    pub(crate) fn restart(&mut self) {
+        let file = self.home.path().join("quintet.toml");
+        std::fs::write(&file, &self.config).unwrap();
+        let mut child = quintet(&["serve", "--config", file.to_str().unwrap()])
+            .env("QUINTET_LOG", "warn")
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let ready: Value = serde_json::from_str(&line).expect(&line);
+        assert_eq!(ready["ready"], true);
+        let base = ready["listeners"]["harness"].as_str().unwrap().to_owned();
+        self.running = Some(Running { child, base });
+    }
+
+    pub(crate) fn client(&self) -> Client {
+        Client::new(&self.running.as_ref().unwrap().base)
+    }
+
+    pub(crate) fn base(&self) -> &str {
+        &self.running.as_ref().unwrap().base
+    }
+
+    pub(crate) fn workspace(&self) -> &Path {
+        &self.workspace
+    }
+
+    /// `kill -9`.
+    pub(crate) fn kill(&mut self) {
+        let mut running = self.running.take().unwrap();
+        running.child.kill().unwrap();
+        running.child.wait().unwrap();
+    }
+
+    /// `kill`, and waits for the end.
+    pub(crate) fn terminate(&mut self) -> ExitStatus {
+        let mut running = self.running.take().unwrap();
+        let pid = Pid::from_child(&running.child);
+        kill_process(pid, Signal::TERM).unwrap();
+        running.child.wait().unwrap()
+    }
+
+    /// What SQLite itself thinks of the database.
+    pub(crate) fn integrity(&self) -> String {
+        let path = self.home.path().join("data/quintet.db");
+        let database = rusqlite::Connection::open(path).unwrap();
+        database.query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap()
+    }
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        if let Some(running) = &mut self.running {
+            let _ = running.child.kill();
+            let _ = running.child.wait();
+        }
+    }
+}
+
+/// The program, without anything of the tests' environment that could configure it.
+pub(crate) fn quintet(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_quintet"));
+    let foreign = |name: &str| {
+        name.starts_with("QUINTET_") || name.starts_with("OPENAI_") || name.starts_with("HARNESS_")
+    };
+    for (name, _) in std::env::vars().filter(|(name, _)| foreign(name)) {
+        command.env_remove(name);
+    }
+    command.args(arguments);
+    command
+}

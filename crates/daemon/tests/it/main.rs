@@ -1,0 +1,14 @@
+//! The daemon as its users meet it: the real program, real sockets, a scripted model.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on should say so and stop")]
+#![expect(clippy::disallowed_methods, reason = "tests start the daemon themselves")]
+
+mod acceptance;
+mod attachments;
+mod bad_input;
+mod client;
+mod crash;
+mod daemon;
+mod start;
+mod stream;
+mod turns;

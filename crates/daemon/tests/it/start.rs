@@ -1,0 +1,207 @@
+//! Starting, stopping and configuring the daemon.
+
+use std::process::Stdio;
+
+use serde_json::json;
+use tempfile::TempDir;
+
+use crate::client::{Client, over, text};
+use crate::daemon::{World, quintet};
+
+fn fails(arguments: &[&str]) -> String {
+    let output = quintet(arguments).output().unwrap();
+    assert!(!output.status.success());
+    assert!(output.stdout.is_empty(), "nothing but the ready line goes to stdout");
+    String::from_utf8(output.stderr).unwrap()
+}
+
+#[test]
+fn a_mistyped_key_is_an_error_that_names_the_right_one() {
+    let home = TempDir::new().unwrap();
+    let file = home.path().join("q.toml");
+    let check = |config: &str, says: &str| {
+        std::fs::write(&file, config).unwrap();
+        let error = fails(&["serve", "--config", file.to_str().unwrap()]);
+        assert!(error.contains(says), "{error}");
+    };
+    check("[lisen]\nharness = \"off\"", "did you mean \"listen.harness\"?");
+    check("[approval]\nkind = []", "did you mean \"approval.kinds\"?");
+    check("[providers.x]\nbase_ur = \"\"", "did you mean \"providers.x.base_url\"?");
+    check("[approval]\nkinds = [\"magic\"]", "there is no kind \"magic\"");
+    check("[approval]\nkinds = \"exec\"", "approval.kinds must be a list of strings");
+    check("[listen]\nharness = \"nowhere\"", "listen.harness must be an address");
+    check("[listen]\njarvis = \"127.0.0.1:8100\"", "does not speak that protocol yet");
+    check("default_model = \"x/y\"", "names the provider \"x\"");
+    check("[providers.x]\napi = \"gemini\"", "does not speak \"gemini\"");
+    check("not toml", "is not TOML");
+    assert!(fails(&["serve", "--config", "/nowhere/q.toml"]).contains("cannot be read"));
+}
+
+#[test]
+fn the_effective_configuration_is_shown_without_secrets() {
+    let home = TempDir::new().unwrap();
+    let file = home.path().join("q.toml");
+    let config = "[listen]\njarvis = \"off\"\n[harness]\nauth_token = \"hush-hush\"\n[recovery]\npolicy = \"ask\"\n";
+    std::fs::write(&file, config).unwrap();
+    let output =
+        quintet(&["config", "--config", file.to_str().unwrap(), "--listen", "harness=127.0.0.1:9"])
+            .env("QUINTET_APPROVAL_KINDS", "write")
+            .env("QUINTET_RECOVERY_POLICY", "leave")
+            .output()
+            .unwrap();
+    let shown = String::from_utf8(output.stdout).unwrap();
+    for line in [
+        "approval.kinds = [\"write\"]  # QUINTET_APPROVAL_KINDS",
+        "harness.auth_token = \"***\"  # ",
+        "listen.harness = \"127.0.0.1:9\"  # --listen",
+        "recovery.policy = \"leave\"  # QUINTET_RECOVERY_POLICY",
+        "verify.auto = true  # default",
+    ] {
+        assert!(shown.contains(line), "{line} is not in:\n{shown}");
+    }
+    assert!(!shown.contains("hush-hush"));
+}
+
+#[tokio::test]
+async fn without_any_model_the_demo_model_answers() {
+    let home = TempDir::new().unwrap();
+    let mut child = quintet(&[
+        "serve",
+        "--data-dir",
+        home.path().to_str().unwrap(),
+        "--listen",
+        "harness=127.0.0.1:0",
+    ])
+    .stdout(Stdio::piped())
+    .stderr(Stdio::piped())
+    .spawn()
+    .unwrap();
+    let mut line = String::new();
+    std::io::BufRead::read_line(
+        &mut std::io::BufReader::new(child.stdout.take().unwrap()),
+        &mut line,
+    )
+    .unwrap();
+    let ready: serde_json::Value = serde_json::from_str(&line).unwrap();
+    assert!(
+        line.starts_with("{\"ready\":true,\"listeners\":{\"harness\":\"http://127.0.0.1:"),
+        "{line}"
+    );
+    let client = Client::new(ready["listeners"]["harness"].as_str().unwrap());
+    let id = client.create(home.path()).await;
+    let part = json!({ "type": "text", "text": "count to 5" });
+    let body = json!({ "role": "user", "parts": [part], "auto_run": true });
+    client.post(&format!("/v1/sessions/{id}/messages"), body).await;
+    let said = text(&client.until(&id, over).await);
+    assert!(said.contains('1') && said.contains('5'), "{said}");
+    child.kill().unwrap();
+    let logs = std::io::read_to_string(child.stderr.take().unwrap()).unwrap();
+    child.wait().unwrap();
+    assert!(logs.contains("OPENAI_API_KEY"), "{logs}");
+}
+
+#[tokio::test]
+async fn sigterm_parks_running_turns_and_the_next_start_goes_on() {
+    let mut world = World::start("").await;
+    let client = world.client();
+    let id = client.create(world.workspace()).await;
+    let mut follower = client.follow(&id, "0").await;
+    let sleeping = json!({ "name": "shell", "args": { "command": "echo up; sleep 600" } });
+    client.say(&id, json!([{ "tools": [sleeping] }, { "text": "I see" }])).await;
+    while follower.next().await.unwrap().kind() != "tool_call_progress" {}
+    let status = world.terminate();
+    assert_eq!(status.code(), Some(0));
+    while follower.next().await.is_some() {}
+    assert_eq!(world.integrity(), "ok");
+    world.restart();
+    let client = world.client();
+    let events = client.until(&id, over).await;
+    assert_eq!(text(&events), "I see");
+    let ended = events.iter().find(|event| event.kind() == "tool_call_completed").unwrap();
+    assert!(ended.json["data"]["error"].as_str().unwrap().contains("how far it got is not known"));
+    assert_eq!(events.iter().filter(|event| event.kind() == "tool_call_started").count(), 1);
+}
+
+#[tokio::test]
+async fn recovery_can_ask_or_leave() {
+    let rest = "[approval]\nkinds = []\n[verify]\nauto = false\n[recovery]\npolicy = ";
+    let mut world = World::start(&format!("{rest}\"leave\"\n")).await;
+    let id = world.client().create(world.workspace()).await;
+    world.client().say(&id, json!([{ "text": "a", "hang": true }])).await;
+    world.client().until(&id, |event| event.kind() == "model_output_delta").await;
+    world.kill();
+    world.restart();
+    let events = world.client().until(&id, over).await;
+    assert_eq!((text(&events).as_str(), events[events.len() - 1].kind()), ("a", "turn_failed"));
+
+    let mut world = World::start(&format!("{rest}\"ask\"\n")).await;
+    let id = world.client().create(world.workspace()).await;
+    let turn = world.client().say(&id, json!([{ "text": "a", "hang": true }])).await;
+    world.client().until(&id, |event| event.kind() == "model_output_delta").await;
+    world.kill();
+    world.restart();
+    let client = world.client();
+    client.until(&id, |event| event.kind() == "turn_held").await;
+    assert_eq!(world.model.calls().len(), 1);
+    client.post(&format!("/v1/sessions/{id}/turns/{turn}/retry"), json!({})).await;
+    world.model.streaming(1).await;
+    client.post(&format!("/v1/sessions/{id}/cancel"), json!({})).await;
+    assert_eq!(client.session(&id).await["status"], "canceled");
+}
+
+#[tokio::test]
+async fn one_data_directory_has_one_daemon() {
+    let world = World::start("").await;
+    let data = world.home.path().join("data");
+    let error =
+        fails(&["serve", "--data-dir", data.to_str().unwrap(), "--listen", "harness=127.0.0.1:0"]);
+    assert!(error.contains(data.to_str().unwrap()), "{error}");
+    let port = world.base().strip_prefix("http://").unwrap();
+    let other = TempDir::new().unwrap();
+    let error = fails(&[
+        "serve",
+        "--data-dir",
+        other.path().to_str().unwrap(),
+        "--listen",
+        &format!("harness={port}"),
+    ]);
+    assert!(error.contains("listen.harness"), "{error}");
+}
+
+#[tokio::test]
+async fn a_database_from_the_future_is_left_alone() {
+    let mut world = World::start("").await;
+    world.terminate();
+    let data = world.home.path().join("data");
+    let database = rusqlite::Connection::open(data.join("quintet.db")).unwrap();
+    database.pragma_update(None, "user_version", 999).unwrap();
+    database.pragma_update(None, "journal_mode", "delete").unwrap();
+    drop(database);
+    let before = std::fs::read(data.join("quintet.db")).unwrap();
+    let error =
+        fails(&["serve", "--data-dir", data.to_str().unwrap(), "--listen", "harness=127.0.0.1:0"]);
+    assert!(error.contains("newer"), "{error}");
+    assert_eq!(std::fs::read(data.join("quintet.db")).unwrap(), before);
+}
+
+#[tokio::test]
+async fn the_session_tree_is_rebuilt_when_it_is_gone() {
+    let mut world = World::start("").await;
+    let client = world.client();
+    let id = client.create(world.workspace()).await;
+    client.say(&id, json!([{ "text": "hello" }])).await;
+    client.until_over(&id).await;
+    world.terminate();
+    let tree = world.home.path().join("data/sessions");
+    let events = std::fs::read_to_string(tree.join(&id).join("events.ndjson")).unwrap();
+    assert_eq!(events.lines().count(), 8);
+    std::fs::remove_dir_all(&tree).unwrap();
+    world.restart();
+    // Another session's folder is written after the rebuilding has begun; wait for ours to be whole.
+    let file = tree.join(&id).join("events.ndjson");
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(20);
+    while std::fs::read_to_string(&file).unwrap_or_default() != events {
+        assert!(std::time::Instant::now() < deadline, "the tree was not rebuilt");
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+}

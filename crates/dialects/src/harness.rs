@@ -1,0 +1,16 @@
+//! The coding harness: sessions over HTTP, events over SSE. `docs/protocols/harness.md` is its text.
+
+mod decode;
+mod encode;
+mod openapi;
+mod position;
+mod serve;
+mod shape;
+mod tree;
+mod wire;
+
+pub use serve::{Ports, Settings, router};
+pub use tree::Tree;
+
+#[cfg(test)]
+mod tests;

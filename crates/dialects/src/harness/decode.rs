@@ -1,0 +1,350 @@
+//! Requests of the harness as commands of the core.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use quintet_kernel::command::{Approve, Command, Run, Say};
+use quintet_kernel::event::{Answer, Answerer, Origin, TurnOptions};
+use quintet_kernel::message::{MediaKind, Part, Role};
+use quintet_kernel::model::ModelRef;
+use quintet_kernel::port::Error;
+use quintet_kernel::{CallId, Refusal, SessionId, TurnId};
+use serde::de::DeserializeOwned;
+
+use super::wire;
+
+/// The largest attachment.
+pub(super) const LARGEST_FILE: usize = 25 * 1024 * 1024;
+/// The largest body of any other request.
+pub(super) const LARGEST_BODY: usize = 8 * 1024 * 1024;
+
+/// What a request is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Route {
+    Health,
+    OpenApi,
+    Models,
+    /// Spec runs are another product's; there are never any here, but its dashboard asks.
+    Runs,
+    CreateSession,
+    ListSessions,
+    GetSession(SessionId),
+    AddMessage(SessionId),
+    Events(SessionId),
+    Approve(SessionId),
+    Cancel(String),
+    Retry(SessionId, String),
+    Attach(SessionId),
+    SetMode(SessionId),
+    SetModel(SessionId),
+    Compact(SessionId),
+    Complete(SessionId),
+}
+
+/// An answer that needs nobody's help: a status and, mostly, a reason.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Reply {
+    pub(super) status: u16,
+    pub(super) error: Option<String>,
+}
+
+impl Reply {
+    pub(super) fn new(status: u16, error: impl Into<String>) -> Self {
+        Self { status, error: Some(error.into()) }
+    }
+
+    fn bare(status: u16) -> Self {
+        Self { status, error: None }
+    }
+}
+
+/// What to do about a request that changes something.
+#[derive(Debug)]
+pub(super) enum Step {
+    Create(Origin),
+    Submit(SessionId, Command),
+    /// Several, in order.
+    Both(SessionId, Command, Command),
+    /// Keep this content first, then attach it.
+    Upload(SessionId, File),
+}
+
+/// A file as it was sent.
+#[derive(Debug)]
+pub(super) struct File {
+    pub(super) name: String,
+    pub(super) mime: String,
+    pub(super) content: Vec<u8>,
+}
+
+/// Finds out what a request is about.
+pub(super) fn route(method: &str, path: &str) -> Result<Route, Reply> {
+    let segments: Vec<&str> = path.trim_matches('/').split('/').collect();
+    let session = |id: &str| {
+        SessionId::parse(id).ok_or_else(|| Reply::new(404, format!("session not found: {id}")))
+    };
+    match (segments.as_slice(), method) {
+        (["healthz"], "GET") => Ok(Route::Health),
+        (["openapi.json"], "GET") => Ok(Route::OpenApi),
+        (["v1", "models"], "GET") => Ok(Route::Models),
+        (["v1", "runs"], "GET") => Ok(Route::Runs),
+        (["v1", "sessions"], "POST") => Ok(Route::CreateSession),
+        (["v1", "sessions"], "GET") => Ok(Route::ListSessions),
+        (["v1", "sessions", id], "GET") => Ok(Route::GetSession(session(id)?)),
+        (["v1", "sessions", id, "messages"], "POST") => Ok(Route::AddMessage(session(id)?)),
+        (["v1", "sessions", id, "events"], "GET") => Ok(Route::Events(session(id)?)),
+        (["v1", "sessions", id, "approve"], "POST") => Ok(Route::Approve(session(id)?)),
+        (["v1", "sessions", id, "cancel"], "POST") => Ok(Route::Cancel((*id).into())),
+        (["v1", "sessions", id, "attachments"], "POST") => Ok(Route::Attach(session(id)?)),
+        (["v1", "sessions", id, "mode"], "POST") => Ok(Route::SetMode(session(id)?)),
+        (["v1", "sessions", id, "model"], "POST") => Ok(Route::SetModel(session(id)?)),
+        (["v1", "sessions", id, "compact"], "POST") => Ok(Route::Compact(session(id)?)),
+        (["v1", "sessions", id, "complete"], "POST") => Ok(Route::Complete(session(id)?)),
+        (["v1", "sessions", id, "turns", turn, "retry"], "POST") => {
+            Ok(Route::Retry(session(id)?, (*turn).into()))
+        }
+        (known, _) if is_known(known) => Err(Reply::bare(405)),
+        _ => Err(Reply::new(404, "unknown endpoint")),
+    }
+}
+
+fn is_known(segments: &[&str]) -> bool {
+    matches!(
+        segments,
+        ["healthz" | "openapi.json"]
+            | ["v1", "models" | "runs" | "sessions"]
+            | ["v1", "sessions", _]
+            | [
+                "v1",
+                "sessions",
+                _,
+                "messages"
+                    | "events"
+                    | "approve"
+                    | "cancel"
+                    | "attachments"
+                    | "mode"
+                    | "model"
+                    | "compact"
+                    | "complete"
+            ]
+            | ["v1", "sessions", _, "turns", _, "retry"]
+    )
+}
+
+/// Reads the body of a request that changes something.
+pub(super) fn decode(route: &Route, body: &[u8]) -> Result<Step, Reply> {
+    match route {
+        Route::CreateSession => create(json(body)?),
+        Route::AddMessage(id) => message(id, json(body)?),
+        Route::Approve(id) => approve(id, json(body)?),
+        Route::Cancel(id) => cancel(id, body),
+        Route::Retry(id, turn) => retry(id, turn),
+        Route::Attach(id) => attach(id, json(body)?),
+        Route::SetMode(id) => mode(id, json(body)?),
+        Route::SetModel(id) => model_choice(id, &json::<ModelBody>(body)?),
+        Route::Compact(id) => Ok(Step::Submit(id.clone(), Command::Compact)),
+        Route::Complete(id) => Ok(Step::Submit(id.clone(), Command::Close { reason: None })),
+        Route::Health
+        | Route::OpenApi
+        | Route::Models
+        | Route::Runs
+        | Route::ListSessions
+        | Route::GetSession(_)
+        | Route::Events(_) => Err(Reply::bare(405)),
+    }
+}
+
+/// The harness's own words and codes for what the core says no to.
+pub(super) fn refusal(error: &Error) -> Reply {
+    let status = match error {
+        Error::NotFound(_) => 404,
+        Error::Refused(refusal) => match refusal {
+            // The original's code for it, which its clients know.
+            Refusal::Busy(_) => 500,
+            Refusal::NotBegun(_) | Refusal::UnknownTurn(_) => 404,
+            Refusal::Exists(_) | Refusal::Succeeded(_) => 409,
+            Refusal::NothingPending(_)
+            | Refusal::NotPending(_)
+            | Refusal::WrongTurn { .. }
+            | Refusal::EmptyMessage
+            | Refusal::UnknownAttachment(_)
+            | Refusal::BadName
+            | Refusal::UnsupportedInput { .. }
+            | Refusal::UnknownModel(_)
+            | Refusal::NothingToCompact => 400,
+        },
+        Error::Ahead(..) => 400,
+        Error::Closing => 503,
+        Error::Storage(_) => 500,
+    };
+    Reply::new(status, error.to_string())
+}
+
+fn json<T: DeserializeOwned>(body: &[u8]) -> Result<T, Reply> {
+    serde_json::from_slice(body).map_err(|error| match error.classify() {
+        serde_json::error::Category::Data => Reply::new(400, format!("invalid json: {error}")),
+        _ => Reply::new(400, "invalid json"),
+    })
+}
+
+fn create(body: wire::CreateSession) -> Result<Step, Reply> {
+    if body.workspace_path.trim().is_empty() {
+        return Err(Reply::new(400, "workspacePath is empty"));
+    }
+    if !Path::new(&body.workspace_path).is_absolute() || body.workspace_path.contains('\0') {
+        return Err(Reply::new(400, "workspace_path must be an absolute path"));
+    }
+    let filled = |text: Option<String>| text.filter(|text| !text.is_empty());
+    let mode = filled(body.mode).unwrap_or_else(|| "chat".into());
+    known_mode(&mode)?;
+    let mut labels = BTreeMap::from([("mode".to_owned(), mode)]);
+    labels.extend(filled(body.spec_path).map(|path| ("spec_path".to_owned(), path)));
+    Ok(Step::Create(Origin {
+        workspace: body.workspace_path.into(),
+        system_prompt: filled(body.system_prompt),
+        model: filled(body.model).map(|model| model_ref(&model)).transpose()?,
+        labels,
+    }))
+}
+
+fn message(session: &SessionId, body: wire::AddMessage) -> Result<Step, Reply> {
+    let role = match body.role.as_str() {
+        "" => return Err(Reply::new(400, "role required")),
+        "system" => Role::System,
+        "user" => Role::User,
+        "assistant" => Role::Assistant,
+        "tool" => Role::Tool,
+        other => return Err(Reply::new(400, format!("unknown role: {other}"))),
+    };
+    let parts = body.parts.into_iter().map(part).collect::<Result<_, _>>()?;
+    let run = if body.auto_run { Run::Now } else { Run::Later };
+    let model = body.model.as_deref().filter(|model| !model.is_empty());
+    let model = model.map(model_ref).transpose()?;
+    let options = TurnOptions { model, ..TurnOptions::default() };
+    Ok(Step::Submit(session.clone(), Command::Say(Say { role, parts, run, options })))
+}
+
+fn part(part: wire::InPart) -> Result<Part, Reply> {
+    let kind = match part.kind.as_str() {
+        "text" => {
+            return part
+                .text
+                .map(Part::Text)
+                .ok_or_else(|| Reply::new(400, "text part without text"));
+        }
+        "image" => MediaKind::Image,
+        "audio" => MediaKind::Audio,
+        "file" => MediaKind::File,
+        other => return Err(Reply::new(400, format!("unknown part type: {other}"))),
+    };
+    let Some(reference) = part.reference else {
+        return Err(Reply::new(400, format!("{} part without ref", kind.name())));
+    };
+    let name = reference.strip_prefix("attachments/").unwrap_or(&reference).into();
+    Ok(Part::Media { kind, name, mime: part.mime_type.filter(|mime| !mime.is_empty()) })
+}
+
+fn approve(session: &SessionId, body: wire::Approve) -> Result<Step, Reply> {
+    if body.tool_call_id.is_empty() {
+        return Err(Reply::new(400, "tool_call_id required"));
+    }
+    let unknown =
+        || Reply::new(400, format!("no approval pending for tool call {}", body.tool_call_id));
+    let call = CallId::parse(&body.tool_call_id).ok_or_else(unknown)?;
+    let turn = match body.turn_id.as_str() {
+        "" => None,
+        id => Some(
+            TurnId::parse(id).ok_or_else(|| Reply::new(400, format!("turn not found: {id}")))?,
+        ),
+    };
+    let answer = match body.action.as_str() {
+        "" | "approve" => Answer::Allow,
+        "deny" => Answer::Deny,
+        other => return Err(Reply::new(400, format!("unknown action: {other}"))),
+    };
+    let approve = Approve { call, turn, answer, reason: body.reason, by: Answerer::Client };
+    Ok(Step::Submit(session.clone(), Command::Approve(approve)))
+}
+
+fn cancel(session: &str, body: &[u8]) -> Result<Step, Reply> {
+    let body: wire::Cancel = match body.trim_ascii() {
+        [] => wire::Cancel::default(),
+        body => json(body)?,
+    };
+    // Cancelling what is not there is no mistake here, see `serve`.
+    let id = SessionId::parse(session).ok_or_else(|| Reply { status: 200, error: None })?;
+    Ok(Step::Submit(id, Command::Cancel { reason: body.reason }))
+}
+
+fn retry(session: &SessionId, turn: &str) -> Result<Step, Reply> {
+    let unknown = || Reply::new(404, format!("turn not found: {turn}"));
+    let turn = TurnId::parse(turn).ok_or_else(unknown)?;
+    Ok(Step::Submit(session.clone(), Command::Start { turn }))
+}
+
+fn attach(session: &SessionId, body: wire::Attach) -> Result<Step, Reply> {
+    if body.content_base64.is_empty() {
+        return Err(Reply::new(400, "content_base64 required"));
+    }
+    let content = STANDARD
+        .decode(body.content_base64.trim())
+        .map_err(|_| Reply::new(400, "invalid base64 content"))?;
+    upload(session, body.name, body.mime_type, content)
+}
+
+/// A file, however it was sent.
+pub(super) fn upload(
+    session: &SessionId,
+    name: String,
+    mime: Option<String>,
+    content: Vec<u8>,
+) -> Result<Step, Reply> {
+    if content.len() > LARGEST_FILE {
+        return Err(Reply::new(413, "attachment is larger than 25 MiB"));
+    }
+    let mime = mime.filter(|mime| !mime.is_empty());
+    let mime = mime.unwrap_or_else(|| "application/octet-stream".into());
+    if mime.len() > 200 || mime.chars().any(char::is_control) {
+        return Err(Reply::new(400, "invalid mime_type"));
+    }
+    Ok(Step::Upload(session.clone(), File { name, mime, content }))
+}
+
+fn mode(session: &SessionId, body: wire::SetMode) -> Result<Step, Reply> {
+    if body.mode.is_empty() {
+        return Err(Reply::new(400, "mode is required"));
+    }
+    known_mode(&body.mode)?;
+    let set = |key: &str, value| Command::Label { key: key.into(), value: Some(value) };
+    let mode = set("mode", body.mode);
+    Ok(match body.spec_path.filter(|path| !path.is_empty()) {
+        None => Step::Submit(session.clone(), mode),
+        Some(path) => Step::Both(session.clone(), mode, set("spec_path", path)),
+    })
+}
+
+fn known_mode(mode: &str) -> Result<(), Reply> {
+    match mode {
+        "chat" | "spec" => Ok(()),
+        _ => Err(Reply::new(400, "mode must be chat or spec")),
+    }
+}
+
+#[derive(serde::Deserialize)]
+struct ModelBody {
+    #[serde(default)]
+    model: String,
+}
+
+fn model_choice(session: &SessionId, body: &ModelBody) -> Result<Step, Reply> {
+    let model = model_ref(&body.model)?;
+    Ok(Step::Submit(session.clone(), Command::SwitchModel(model)))
+}
+
+fn model_ref(text: &str) -> Result<ModelRef, Reply> {
+    ModelRef::parse(text)
+        .ok_or_else(|| Reply::new(400, format!("model must be provider/model, not {text:?}")))
+}

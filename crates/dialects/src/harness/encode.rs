@@ -1,0 +1,316 @@
+//! Events of the core as events of the harness.
+
+use quintet_kernel::event::{Answer, Answerer, Event, Record, Seq};
+use quintet_kernel::message::text_of;
+use quintet_kernel::model::Channel;
+use quintet_kernel::tool::{Ending, Outcome};
+use quintet_kernel::{Cursor, Item, SessionId, Time, TurnId};
+use serde_json::{Value, json};
+
+use super::position::Position;
+use super::{shape, wire};
+
+/// What one stream must remember.
+#[derive(Debug)]
+pub(super) struct Link {
+    session: SessionId,
+    /// Where the stream began.
+    from: Position,
+    /// What was sent last.
+    last: Position,
+}
+
+/// One event of the harness, ready to be sent.
+#[derive(Debug)]
+pub(super) struct Frame {
+    pub(super) position: Position,
+    pub(super) json: Vec<u8>,
+}
+
+impl Link {
+    pub(super) fn new(session: SessionId, from: Position) -> Self {
+        Self { session, from, last: from }
+    }
+
+    /// The event that the stream begins after.
+    pub(super) fn start(&self) -> Seq {
+        self.from.cursor().seq
+    }
+
+    /// Translates one item; some are nothing here and some are several events.
+    pub(super) fn encode(&mut self, item: &Item) -> Vec<Frame> {
+        match item {
+            Item::Event(record) => self.event(record),
+            Item::Text { position, turn, channel, text, at, .. } => {
+                let kind = match channel {
+                    Channel::Text => "text",
+                    Channel::Thought => "thought",
+                };
+                let data = wire::Data::Delta { kind, delta: text };
+                self.last = Position::After(*position);
+                vec![self.frame(
+                    *at,
+                    Some(turn),
+                    Part { kind: "model_output_delta", message: None, data },
+                )]
+            }
+            Item::Progress { turn, call, text, at } => {
+                let data = json!({ "tool_call_id": call.as_str(), "delta": &**text });
+                vec![self.frame(*at, Some(turn), Part::new("tool_call_progress", data))]
+            }
+        }
+    }
+
+    fn event(&mut self, record: &Record) -> Vec<Frame> {
+        let parts = parts(&record.event);
+        let (count, skip) = (parts.len(), self.from.skips(record.seq));
+        let turn = turn(&record.event);
+        let mut frames = Vec::with_capacity(count);
+        for (n, part) in parts.into_iter().enumerate().skip(skip) {
+            self.last = match n + 1 == count {
+                true => Position::After(Cursor::after(record.seq)),
+                false => Position::Within(record.seq, n + 1),
+            };
+            frames.push(self.frame(record.at, turn, part));
+        }
+        frames
+    }
+
+    fn frame(&self, at: Time, turn: Option<&TurnId>, part: Part<'_>) -> Frame {
+        let event = wire::Event {
+            ts: at.to_string(),
+            session_id: self.session.as_str(),
+            turn_id: turn.map(TurnId::as_str),
+            kind: part.kind,
+            message: part.message,
+            data: part.data,
+        };
+        let json = serde_json::to_vec(&event).expect("events have string keys");
+        Frame { position: self.last, json }
+    }
+}
+
+/// One event of the harness without its envelope.
+struct Part<'a> {
+    kind: &'static str,
+    message: Option<&'a str>,
+    data: wire::Data<'a>,
+}
+
+impl<'a> Part<'a> {
+    fn new(kind: &'static str, data: Value) -> Self {
+        Self { kind, message: None, data: wire::Data::Json(data) }
+    }
+
+    fn says(self, message: &'a str) -> Self {
+        Self { message: Some(message), ..self }
+    }
+}
+
+fn parts(event: &Event) -> Vec<Part<'_>> {
+    match event {
+        Event::SessionCreated(origin) => vec![Part::new(
+            "session_created",
+            json!({
+                "workspace_path": origin.workspace.to_string_lossy(),
+                "mode": origin.labels.get("mode").map_or("chat", String::as_str),
+            }),
+        )],
+        Event::Forked { parent, at } => {
+            vec![Part::new("session_created", json!({ "forked_from": parent.as_str(), "at": at }))]
+        }
+        Event::Labelled { key, value } => labelled(key, value.as_deref()),
+        Event::ModelSwitched { model } => {
+            vec![Part::new("model_switched", json!({ "model": model.to_string() }))]
+        }
+        Event::AttachmentAdded(file) => vec![Part::new(
+            "attachment_added",
+            json!({ "ref": format!("attachments/{}", file.name), "mime_type": file.mime, "size": file.size }),
+        )],
+        Event::MessageAdded { message, role, parts, .. } => vec![Part::new(
+            "message_added",
+            json!({
+                "message_id": message.as_str(),
+                "role": shape::role(*role),
+                "parts": shape::parts(parts),
+            }),
+        )],
+        Event::TurnStarted { attempt, .. } => {
+            vec![Part::new("turn_started", json!({ "attempt": attempt }))]
+        }
+        Event::StepStarted { model, step, .. } => vec![Part::new(
+            "model_resolved",
+            json!({ "model": model.to_string(), "step_id": step.as_str() }),
+        )],
+        Event::ModelRetrying { attempt, wait_ms, reason, .. } => vec![
+            Part::new("model_retrying", json!({ "attempt": attempt, "wait_ms": wait_ms }))
+                .says(reason),
+        ],
+        Event::ModelCompleted { message, finish, usage, .. } => {
+            let usage = shape::usage(*usage);
+            let data = json!({ "finish_reason": finish.name(), "usage": usage });
+            let completed = Part::new("model_output_completed", data);
+            let added = message.as_ref().map(|id| message_added(id.as_str(), "assistant", None));
+            [Some(completed), added].into_iter().flatten().collect()
+        }
+        Event::StepInterrupted { message, reason, .. } => {
+            let data = json!({ "finish_reason": "interrupted" });
+            let completed = Part::new("model_output_completed", data).says(reason);
+            let added = message.as_ref().map(|id| message_added(id.as_str(), "assistant", None));
+            [Some(completed), added].into_iter().flatten().collect()
+        }
+        // The check itself shows as a tool call.
+        Event::VerificationRequested { .. } => Vec::new(),
+        Event::ApprovalRequested { .. } | Event::ApprovalAnswered { .. } => approval(event),
+        Event::CallStarted { call, tool, input, .. } => vec![Part::new(
+            "tool_call_started",
+            json!({ "tool": tool, "tool_call_id": call.as_str(), "input": input }),
+        )],
+        Event::CallCompleted { call, tool, message, outcome, .. } => {
+            completed(call.as_str(), tool, message.as_str(), outcome)
+        }
+        // The end of it is what counts here, and text never comes as an event.
+        Event::StopRequested { .. }
+        | Event::TextAppended { .. }
+        | Event::CompactionRequested { .. } => Vec::new(),
+        Event::TurnHeld { .. }
+        | Event::TurnReleased { .. }
+        | Event::TurnCompleted { .. }
+        | Event::TurnFailed { .. }
+        | Event::TurnCancelled { .. } => turn_event(event),
+        Event::Compacted { upto, messages, tokens_before, summary, .. } => vec![Part::new(
+            "context_compacted",
+            json!({
+                "upto_message_id": upto.as_str(),
+                "messages": messages,
+                "tokens_before": tokens_before,
+                "summary": summary,
+            }),
+        )],
+        Event::CompactionFailed { reason } => {
+            vec![Part::new("context_compaction_failed", json!({})).says(reason)]
+        }
+        Event::SessionClosed { reason } => {
+            vec![Part::new("session_completed", json!({ "reason": reason }))]
+        }
+    }
+}
+
+fn turn_event(event: &Event) -> Vec<Part<'_>> {
+    match event {
+        Event::TurnHeld { reason, .. } => vec![Part::new("turn_held", json!({})).says(reason)],
+        Event::TurnReleased { .. } => vec![Part::new("turn_released", json!({}))],
+        Event::TurnCompleted { usage, verified, .. } => vec![Part::new(
+            "turn_completed",
+            json!({ "usage": shape::usage(*usage), "verified": verified }),
+        )],
+        Event::TurnFailed { code, message, usage, .. } => {
+            let data = json!({ "code": code.name(), "usage": shape::usage(*usage) });
+            vec![
+                Part::new("turn_failed", data).says(message),
+                Part::new("session_failed", json!({ "code": code.name() })).says(message),
+            ]
+        }
+        Event::TurnCancelled { reason, usage, .. } => {
+            let data = json!({ "reason": reason, "usage": shape::usage(*usage) });
+            vec![Part::new("session_canceled", data).says("canceled")]
+        }
+        _ => Vec::new(),
+    }
+}
+
+fn labelled<'a>(key: &str, value: Option<&'a str>) -> Vec<Part<'a>> {
+    match key {
+        "mode" => vec![Part::new("session_mode_set", json!({ "mode": value }))],
+        "spec_path" => vec![Part::new("spec_path_set", json!({ "spec_path": value }))],
+        _ => Vec::new(),
+    }
+}
+
+fn approval(event: &Event) -> Vec<Part<'_>> {
+    match event {
+        Event::ApprovalRequested { call, tool, input, assessment, expires, .. } => {
+            let mut data = shape::assessment(assessment);
+            data["tool"] = tool.as_str().into();
+            data["tool_call_id"] = call.as_str().into();
+            data["input"] = input.clone();
+            data["expires_at"] = expires.map(|at| at.to_string()).into();
+            vec![Part::new("approval_requested", data)]
+        }
+        Event::ApprovalAnswered { call, tool, answer, reason, by, .. } => {
+            let kind = match answer {
+                Answer::Allow => "approval_granted",
+                Answer::Deny => "approval_denied",
+            };
+            let by = match by {
+                Answerer::Client => "client",
+                Answerer::Clock => "timeout",
+            };
+            let data =
+                json!({ "tool": tool, "tool_call_id": call.as_str(), "reason": reason, "by": by });
+            vec![Part::new(kind, data)]
+        }
+        _ => Vec::new(),
+    }
+}
+
+fn completed<'a>(call: &str, tool: &str, message: &str, outcome: &'a Outcome) -> Vec<Part<'a>> {
+    let artifacts: Vec<Value> = outcome.artifacts.iter().map(|file| json!(file.name)).collect();
+    let mut data = json!({
+        "tool": tool,
+        "tool_call_id": call,
+        "ok": outcome.ok(),
+        "error": outcome.error,
+        "output": text_of(&outcome.parts),
+        "artifacts": artifacts,
+    });
+    let mut parts = Vec::new();
+    if outcome.ending == Ending::Skipped {
+        data["skipped"] = true.into();
+        let skipped = json!({ "tool": tool, "tool_call_id": call, "reason": outcome.error });
+        parts.push(Part::new("tool_call_skipped", skipped));
+    }
+    parts.push(Part::new("tool_call_completed", data));
+    parts.push(message_added(message, "tool", Some(call)));
+    parts
+}
+
+fn message_added(message: &str, role: &str, call: Option<&str>) -> Part<'static> {
+    let mut data = json!({ "message_id": message, "role": role });
+    if let Some(call) = call {
+        data["tool_call_id"] = call.into();
+    }
+    Part::new("message_added", data)
+}
+
+fn turn(event: &Event) -> Option<&TurnId> {
+    match event {
+        Event::MessageAdded { turn, .. }
+        | Event::TurnStarted { turn, .. }
+        | Event::StepStarted { turn, .. }
+        | Event::TextAppended { turn, .. }
+        | Event::ModelRetrying { turn, .. }
+        | Event::ModelCompleted { turn, .. }
+        | Event::StepInterrupted { turn, .. }
+        | Event::VerificationRequested { turn, .. }
+        | Event::ApprovalRequested { turn, .. }
+        | Event::ApprovalAnswered { turn, .. }
+        | Event::CallStarted { turn, .. }
+        | Event::CallCompleted { turn, .. }
+        | Event::StopRequested { turn, .. }
+        | Event::TurnHeld { turn, .. }
+        | Event::TurnReleased { turn }
+        | Event::TurnCompleted { turn, .. }
+        | Event::TurnFailed { turn, .. }
+        | Event::TurnCancelled { turn, .. } => Some(turn),
+        Event::SessionCreated(_)
+        | Event::Forked { .. }
+        | Event::Labelled { .. }
+        | Event::ModelSwitched { .. }
+        | Event::AttachmentAdded(_)
+        | Event::CompactionRequested { .. }
+        | Event::Compacted { .. }
+        | Event::CompactionFailed { .. }
+        | Event::SessionClosed { .. } => None,
+    }
+}

@@ -1,0 +1,478 @@
+//! Moves bytes: requests to `decode`, commands to the core, events through `encode` to the client.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::{Body, Bytes, to_bytes};
+use axum::extract::multipart::MultipartError;
+use axum::extract::{DefaultBodyLimit, FromRequest, Multipart, Request, State};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use axum::response::Response;
+use http_body_util::LengthLimitError;
+use quintet_kernel::command::{Command, Upload};
+use quintet_kernel::event::Event;
+use quintet_kernel::message::MediaKind;
+use quintet_kernel::model::{Listed, Profile};
+use quintet_kernel::port::{Blobs, Error, Follow, Models, Receipt, Sessions};
+use quintet_kernel::{Cursor, Item, SessionId, State as Session};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::decode::{
+    File, LARGEST_BODY, LARGEST_FILE, Reply, Route, Step, decode, refusal, route, upload,
+};
+use super::encode::Link;
+use super::position::Position;
+use super::tree::Tree;
+use super::{openapi, shape, wire};
+use crate::transport::guard::{Denied, Guard};
+use crate::transport::sse::{self, Encode};
+
+/// How often a silent stream shows that it is alive.
+const BEAT: Duration = Duration::from_secs(15);
+/// How many sessions a list holds, unless the client says.
+const LISTED: usize = 1000;
+
+/// What the dialect speaks to.
+#[derive(Clone)]
+pub struct Ports {
+    /// The core.
+    pub sessions: Arc<dyn Sessions>,
+    /// Where attachments go.
+    pub blobs: Arc<dyn Blobs>,
+    /// What can be chosen.
+    pub models: Arc<dyn Models>,
+    /// The session tree on disk, where one is kept.
+    pub tree: Option<Tree>,
+}
+
+impl std::fmt::Debug for Ports {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Ports")
+    }
+}
+
+/// How the dialect is set up.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Whom to answer.
+    pub guard: Guard,
+    /// The model of sessions that name none.
+    pub default_model: String,
+}
+
+#[derive(Clone)]
+struct Desk {
+    ports: Ports,
+    settings: Arc<Settings>,
+}
+
+/// The dialect as a service.
+pub fn router(ports: Ports, settings: Settings) -> Router {
+    let desk = Desk { ports, settings: Arc::new(settings) };
+    Router::new().fallback(serve).with_state(desk)
+}
+
+async fn serve(State(desk): State<Desk>, request: Request) -> Response {
+    let guard = &desk.settings.guard;
+    if let Err(denied) = guard.admit(request.headers()) {
+        return turned_away(&denied);
+    }
+    let response = if request.method() == Method::OPTIONS {
+        status(StatusCode::NO_CONTENT, Body::empty())
+    } else {
+        match guard.authorize(request.headers()) {
+            Err(denied) => turned_away(&denied),
+            Ok(()) => desk.answer(request).await.unwrap_or_else(reply),
+        }
+    };
+    open_to_local_pages(response)
+}
+
+impl Desk {
+    async fn answer(&self, request: Request) -> Result<Response, Reply> {
+        let route = route(request.method().as_str(), request.uri().path())?;
+        let query = request.uri().query().unwrap_or_default().to_owned();
+        match &route {
+            Route::Health => Ok(ok(&json!({ "ok": true, "version": env!("CARGO_PKG_VERSION") }))),
+            Route::OpenApi => Ok(ok(&openapi::document())),
+            Route::Models => Ok(ok(&self.models().await)),
+            Route::Runs => Ok(ok(&json!([]))),
+            Route::ListSessions => self.list(&query).await,
+            Route::GetSession(id) => {
+                let state = self.ports.sessions.view(id).await.map_err(|error| refusal(&error))?;
+                Ok(ok(&shape::session(&state)))
+            }
+            Route::Events(id) => self.events(id, request.headers(), &query).await,
+            Route::Attach(id) if is_multipart(request.headers()) => {
+                let file = multipart(request).await?;
+                self.carry_out(&route, upload(id, file.name, Some(file.mime), file.content)?).await
+            }
+            _ => {
+                let limit = match route {
+                    // Base64 makes four bytes of three, and the envelope wants room too.
+                    Route::Attach(_) => LARGEST_FILE / 3 * 4 + LARGEST_BODY,
+                    _ => LARGEST_BODY,
+                };
+                let body = whole(request.into_body(), limit).await?;
+                self.carry_out(&route, decode(&route, &body)?).await
+            }
+        }
+    }
+
+    async fn carry_out(&self, route: &Route, step: Step) -> Result<Response, Reply> {
+        let sessions = &self.ports.sessions;
+        let done = match step {
+            Step::Create(origin) => sessions.create(origin).await,
+            Step::Submit(id, command) => sessions.submit(&id, command).await,
+            Step::Both(id, first, second) => match sessions.submit(&id, first).await {
+                Ok(_) => sessions.submit(&id, second).await,
+                Err(error) => Err(error),
+            },
+            Step::Upload(id, file) => self.keep(&id, file).await,
+        };
+        let receipt = match done {
+            Ok(receipt) => receipt,
+            // The original says "ok" whatever is cancelled.
+            Err(Error::NotFound(_)) if matches!(route, Route::Cancel(_)) => {
+                return Ok(ok(&json!({ "ok": true })));
+            }
+            // And it does not tell an unknown session from a bad request.
+            Err(Error::NotFound(id)) if matches!(route, Route::Approve(_)) => {
+                return Err(Reply::new(400, format!("no approvals pending for session {id}")));
+            }
+            Err(error @ Error::NotFound(_)) if matches!(route, Route::AddMessage(_)) => {
+                return Err(Reply::new(400, error.to_string()));
+            }
+            Err(error) => return Err(refusal(&error)),
+        };
+        if let (Route::CreateSession | Route::Attach(_), Some(tree)) = (route, &self.ports.tree) {
+            tree.write(&receipt.session).await;
+        }
+        if let Route::SetMode(id) = route {
+            let state = sessions.view(id).await.map_err(|error| refusal(&error))?;
+            let shown = shape::card(&state.card());
+            return Ok(ok(
+                &json!({ "session_id": shown.id, "mode": shown.mode, "spec_path": shown.spec_path }),
+            ));
+        }
+        Ok(ok(&result(route, &receipt)))
+    }
+
+    async fn keep(&self, session: &SessionId, file: File) -> Result<Receipt, Error> {
+        // Nothing is kept for a session that is not there.
+        self.ports.sessions.view(session).await?;
+        let File { name, mime, content } = file;
+        let size = content.len() as u64;
+        let blob = self.ports.blobs.put(content).await?;
+        self.ports
+            .sessions
+            .submit(session, Command::Attach(Upload { name, mime, blob, size }))
+            .await
+    }
+
+    async fn list(&self, query: &str) -> Result<Response, Reply> {
+        let limit = match parameter(query, "limit") {
+            None => LISTED,
+            Some(limit) => limit.parse().map_err(|_| Reply::new(400, "limit must be a number"))?,
+        };
+        let cards = self.ports.sessions.list(limit).await.map_err(|error| refusal(&error))?;
+        Ok(ok(&cards.iter().map(shape::card).collect::<Vec<_>>()))
+    }
+
+    async fn models(&self) -> Value {
+        let models: Vec<Value> = self.ports.models.list().await.iter().map(model).collect();
+        json!({
+            "models": models,
+            "policy": {
+                "require_tools": false,
+                "require_vision": false,
+                "max_cost_usd": 0,
+                "preferred_models": [self.settings.default_model],
+            },
+        })
+    }
+
+    async fn events(
+        &self,
+        id: &SessionId,
+        headers: &HeaderMap,
+        query: &str,
+    ) -> Result<Response, Reply> {
+        let header = headers.get("last-event-id").and_then(|value| value.to_str().ok());
+        let asked = parameter(query, "after").or(header.map(Into::into));
+        let asked = asked.as_deref().unwrap_or("0");
+        let from = Position::parse(asked)
+            .ok_or_else(|| Reply::new(400, format!("not a position in the events: {asked}")))?;
+        if parameter(query, "format").as_deref() == Some("json") {
+            let follow = self.follow(id, from).await.map_err(|error| refusal(&error))?;
+            let most = match parameter(query, "max").as_deref() {
+                None | Some("0") => usize::MAX,
+                Some(max) => max.parse().map_err(|_| Reply::new(400, "max must be a number"))?,
+            };
+            return Ok(json_bytes(history(follow, Link::new(id.clone(), from), most).await?));
+        }
+        let (follow, stream) = match self.follow(id, from).await {
+            Ok(follow) => (follow, Stream { link: Link::new(id.clone(), from), first: Vec::new() }),
+            // The client has seen more than there is: it is told, and gets everything anew.
+            Err(Error::Ahead(_, head)) => {
+                let start = Position::After(Cursor::START);
+                let follow = self.follow(id, start).await.map_err(|error| refusal(&error))?;
+                let state = self.ports.sessions.view(id).await.map_err(|error| refusal(&error))?;
+                let first = reset(&state, asked, head);
+                (follow, Stream { link: Link::new(id.clone(), start), first })
+            }
+            Err(error) => return Err(refusal(&error)),
+        };
+        Ok(stream.response(follow))
+    }
+
+    async fn follow(&self, id: &SessionId, from: Position) -> Result<Box<dyn Follow>, Error> {
+        self.ports.sessions.follow(id, from.cursor()).await
+    }
+}
+
+/// What a request is answered with, read off the events it led to.
+fn result(route: &Route, receipt: &Receipt) -> Value {
+    let mut body = match route {
+        Route::CreateSession => json!({ "session_id": receipt.session.as_str() }),
+        Route::AddMessage(_) | Route::Attach(_) => json!({}),
+        _ => json!({ "ok": true }),
+    };
+    for record in &receipt.records {
+        match &record.event {
+            Event::MessageAdded { message, turn, .. } => {
+                body["message_id"] = message.as_str().into();
+                body["turn_id"] = turn.as_str().into();
+            }
+            Event::AttachmentAdded(file) => {
+                body["ref"] = format!("attachments/{}", file.name).into();
+                body["mime_type"] = file.mime.as_str().into();
+            }
+            Event::SessionCreated(origin) => {
+                if let Some(path) = origin.labels.get("spec_path") {
+                    body["spec_path"] = path.as_str().into();
+                }
+            }
+            _ => {}
+        }
+    }
+    body
+}
+
+fn model(listed: &Listed) -> Value {
+    let Profile { inputs, tools, context_window } = &listed.profile;
+    json!({
+        "id": listed.model.to_string(),
+        "provider": listed.model.provider,
+        "providerModelId": listed.model.model,
+        "displayName": listed.model.to_string(),
+        "modalities": {
+            "text": true,
+            "vision": inputs.contains(&MediaKind::Image),
+            "audioIn": inputs.contains(&MediaKind::Audio),
+        },
+        "features": { "tools": tools, "streaming": true },
+        "limits": context_window.map(|tokens| json!({ "contextTokens": tokens })),
+        "availability": { "entitled": true },
+    })
+}
+
+/// Everything that was durable when the request came, or the first part of it, as an array.
+async fn history(
+    mut follow: Box<dyn Follow>,
+    mut link: Link,
+    most: usize,
+) -> Result<Vec<u8>, Reply> {
+    let head = follow.head();
+    let mut out = b"[".to_vec();
+    let mut count = 0;
+    let mut at = link.start();
+    while at < head && count < most {
+        let Some(items) = follow.next().await.map_err(|error| refusal(&error))? else { break };
+        for item in items {
+            at = match &item {
+                Item::Event(record) => record.seq,
+                Item::Text { position, .. } => position.seq,
+                Item::Progress { .. } => at,
+            };
+            for frame in link.encode(&item).into_iter().take(most - count) {
+                if count > 0 {
+                    out.push(b',');
+                }
+                out.extend_from_slice(&frame.json);
+                count += 1;
+            }
+        }
+    }
+    out.push(b']');
+    Ok(out)
+}
+
+/// One client that listens.
+struct Stream {
+    link: Link,
+    first: Vec<u8>,
+}
+
+impl Stream {
+    fn response(mut self, follow: Box<dyn Follow>) -> Response {
+        // Something must flow at once, or clients wait for the first event to see the headers.
+        let mut first = b": connected\n\n".to_vec();
+        first.append(&mut self.first);
+        let mut response = Response::new(sse::body(follow, self, first, BEAT));
+        let headers = response.headers_mut();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+        response
+    }
+}
+
+impl Encode for Stream {
+    fn encode(&mut self, items: &[Item], out: &mut Vec<u8>) {
+        for frame in items.iter().flat_map(|item| self.link.encode(item)) {
+            sse::frame(out, &frame.position.to_string(), "message", &frame.json);
+        }
+    }
+
+    fn keep_alive(&mut self, out: &mut Vec<u8>) {
+        out.extend_from_slice(b": keep-alive\n\n");
+    }
+
+    fn broken(&mut self, error: &Error, out: &mut Vec<u8>) {
+        out.extend_from_slice(format!(": {error}\n\n").as_bytes());
+    }
+}
+
+fn reset(state: &Session, asked: &str, head: u64) -> Vec<u8> {
+    let event = json!({
+        "ts": state.updated.to_string(),
+        "session_id": state.id.as_str(),
+        "type": "stream_reset",
+        "message": "the position is after the end of the session; everything is sent again",
+        "data": { "requested": asked, "last_event_id": head.to_string() },
+    });
+    let mut out = Vec::new();
+    sse::frame(&mut out, "0", "message", event.to_string().as_bytes());
+    out
+}
+
+async fn whole(body: Body, limit: usize) -> Result<Bytes, Reply> {
+    to_bytes(body, limit).await.map_err(|error| {
+        match error.into_inner().downcast_ref::<LengthLimitError>() {
+            Some(_) => Reply::new(413, "request body too large"),
+            None => Reply::new(400, "the request body broke off"),
+        }
+    })
+}
+
+fn is_multipart(headers: &HeaderMap) -> bool {
+    let kind = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    kind.is_some_and(|kind| kind.to_ascii_lowercase().starts_with("multipart/form-data"))
+}
+
+async fn multipart(request: Request) -> Result<File, Reply> {
+    let broken =
+        |error: &dyn std::fmt::Display| Reply::new(400, format!("invalid multipart body: {error}"));
+    let mut request = request;
+    DefaultBodyLimit::max(LARGEST_FILE + LARGEST_BODY).apply(&mut request);
+    let mut form = Multipart::from_request(request, &()).await.map_err(|error| broken(&error))?;
+    while let Some(field) = form.next_field().await.map_err(|error| too_large(&error))? {
+        if field.name() != Some("file") {
+            continue;
+        }
+        let name = field.file_name().unwrap_or_default().to_owned();
+        let mime = field.content_type().unwrap_or_default().to_owned();
+        let content = field.bytes().await.map_err(|error| too_large(&error))?;
+        return Ok(File { name, mime, content: content.into() });
+    }
+    Err(Reply::new(400, "multipart field \"file\" required"))
+}
+
+fn too_large(error: &MultipartError) -> Reply {
+    match error.status() {
+        StatusCode::PAYLOAD_TOO_LARGE => Reply::new(413, "attachment is larger than 25 MiB"),
+        _ => Reply::new(400, format!("invalid multipart body: {}", error.body_text())),
+    }
+}
+
+/// A parameter of the query, with its `%` and `+` undone.
+fn parameter(query: &str, name: &str) -> Option<String> {
+    let pairs = query.split('&').filter_map(|pair| pair.split_once('='));
+    pairs.into_iter().find(|(key, _)| *key == name).map(|(_, value)| unescaped(value))
+}
+
+fn unescaped(text: &str) -> String {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let [first, more @ ..] = rest {
+        let (byte, left) = match (first, more) {
+            (b'%', [high, low, left @ ..]) => match (hex(*high), hex(*low)) {
+                (Some(high), Some(low)) => (high * 16 + low, left),
+                _ => (b'%', more),
+            },
+            (b'+', _) => (b' ', more),
+            _ => (*first, more),
+        };
+        bytes.push(byte);
+        rest = left;
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+fn hex(digit: u8) -> Option<u8> {
+    char::from(digit).to_digit(16).and_then(|digit| u8::try_from(digit).ok())
+}
+
+fn turned_away(denied: &Denied) -> Response {
+    match denied {
+        Denied::Token => status(StatusCode::UNAUTHORIZED, Body::empty()),
+        Denied::Host(host) => reply(Reply::new(403, format!("host not allowed: {host}"))),
+        Denied::Origin(origin) => reply(Reply::new(403, format!("origin not allowed: {origin}"))),
+    }
+}
+
+/// Only pages from this machine get this far, see [`Guard`].
+fn open_to_local_pages(mut response: Response) -> Response {
+    let headers = response.headers_mut();
+    for (name, value) in [
+        (header::ACCESS_CONTROL_ALLOW_ORIGIN, "*"),
+        (header::ACCESS_CONTROL_ALLOW_HEADERS, "Authorization, Content-Type, Last-Event-ID"),
+        (header::ACCESS_CONTROL_ALLOW_METHODS, "GET, POST, OPTIONS"),
+    ] {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+    response
+}
+
+fn reply(reply: Reply) -> Response {
+    let code = StatusCode::from_u16(reply.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    match reply.error {
+        None if code == StatusCode::OK => ok(&json!({ "ok": true })),
+        None => status(code, Body::empty()),
+        Some(error) => {
+            let mut response = ok(&wire::ErrorBody { error: &error });
+            *response.status_mut() = code;
+            response
+        }
+    }
+}
+
+fn ok(body: &impl Serialize) -> Response {
+    json_bytes(serde_json::to_vec(body).expect("our own types serialize"))
+}
+
+fn json_bytes(body: Vec<u8>) -> Response {
+    let mut response = status(StatusCode::OK, Body::from(body));
+    response
+        .headers_mut()
+        .insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+}
+
+fn status(code: StatusCode, body: Body) -> Response {
+    let mut response = Response::new(body);
+    *response.status_mut() = code;
+    response
+}

@@ -1,0 +1,151 @@
+//! A session as the harness shows it.
+
+use quintet_kernel::message::{MediaKind, Message, Part, Role};
+use quintet_kernel::model::Usage;
+use quintet_kernel::session::{Call, CallPhase, OpenTurn, Turn, TurnStatus};
+use quintet_kernel::tool::Assessment;
+use quintet_kernel::{Card, State, Status};
+use serde_json::{Value, json};
+
+use super::wire;
+
+/// A session with everything in it.
+pub(super) fn session(state: &State) -> wire::Session {
+    let mut shown = card(&state.card());
+    shown.messages = Some(state.messages.iter().map(|message| self::message(message)).collect());
+    shown.turns = Some(state.turns.iter().map(turn).collect());
+    shown.pending_approvals =
+        state.open.as_ref().map(pending).filter(|pending| !pending.is_empty());
+    shown.model = Some(state.current_model().to_string());
+    shown.usage = Some(usage(state.usage));
+    shown.last_event_id = Some(state.head.to_string());
+    shown
+}
+
+/// A session at a glance.
+pub(super) fn card(card: &Card) -> wire::Session {
+    wire::Session {
+        id: card.id.to_string(),
+        created_at: card.created.to_string(),
+        updated_at: card.updated.to_string(),
+        status: status(card.status),
+        mode: card.labels.get("mode").cloned().unwrap_or_else(|| "chat".into()),
+        workspace_path: card.workspace.to_string_lossy().into_owned(),
+        system_prompt: card.system_prompt.clone(),
+        spec_path: card.labels.get("spec_path").cloned(),
+        last_turn_id: card.last_turn.as_ref().map(ToString::to_string),
+        messages: None,
+        turns: None,
+        pending_approvals: None,
+        model: None,
+        usage: None,
+        last_event_id: None,
+        error: card.error.clone(),
+    }
+}
+
+pub(super) fn usage(usage: Usage) -> Value {
+    json!({
+        "input_tokens": usage.input,
+        "output_tokens": usage.output,
+        "cached_tokens": usage.cached,
+        "reasoning_tokens": usage.reasoning,
+    })
+}
+
+pub(super) fn assessment(assessment: &Assessment) -> Value {
+    json!({
+        "risk": assessment.risk.name(),
+        "reasons": assessment.reasons,
+        "reversible": assessment.reversible,
+        "preview": assessment.preview,
+    })
+}
+
+pub(super) fn role(role: Role) -> &'static str {
+    match role {
+        Role::System => "system",
+        Role::User => "user",
+        Role::Assistant => "assistant",
+        Role::Tool => "tool",
+    }
+}
+
+pub(super) fn parts(parts: &[Part]) -> Vec<wire::OutPart> {
+    parts.iter().filter_map(part).collect()
+}
+
+fn status(status: Status) -> &'static str {
+    match status {
+        Status::Active => "active",
+        Status::WaitingApproval => "waiting_approval",
+        Status::Completed => "completed",
+        Status::Failed => "failed",
+        Status::Cancelled => "canceled",
+    }
+}
+
+fn message(message: &Message) -> wire::Message {
+    wire::Message {
+        id: message.id.to_string(),
+        role: role(message.role),
+        parts: parts(&message.parts),
+        created_at: message.at.to_string(),
+        turn_id: message.turn.to_string(),
+        tool_call_id: message.call.as_ref().map(ToString::to_string),
+        interrupted: message.interrupted,
+    }
+}
+
+/// Thoughts are streamed but are no part of what was said.
+fn part(part: &Part) -> Option<wire::OutPart> {
+    match part {
+        Part::Text(text) => Some(wire::OutPart::Text { text: text.clone() }),
+        Part::Thought(_) => None,
+        Part::Media { kind, name, mime } => {
+            let (r#ref, mime_type) = (format!("attachments/{name}"), mime.clone());
+            Some(match kind {
+                MediaKind::Image => wire::OutPart::Image { r#ref, mime_type },
+                MediaKind::Audio => wire::OutPart::Audio { r#ref, mime_type },
+                MediaKind::File => wire::OutPart::File { r#ref, mime_type },
+            })
+        }
+        Part::Call { call, tool, input } => Some(wire::OutPart::ToolUse {
+            tool_call_id: call.to_string(),
+            tool_name: tool.clone(),
+            tool_input: input.clone(),
+        }),
+    }
+}
+
+fn turn(turn: &Turn) -> wire::Turn {
+    wire::Turn {
+        id: turn.id.to_string(),
+        status: match turn.status {
+            TurnStatus::Pending => "pending",
+            TurnStatus::Running => "running",
+            TurnStatus::WaitingApproval => "waiting_approval",
+            TurnStatus::Succeeded => "succeeded",
+            TurnStatus::Failed => "failed",
+            TurnStatus::Cancelled => "canceled",
+        },
+        started_at: turn.started.map(|at| at.to_string()),
+        completed_at: turn.completed.map(|at| at.to_string()),
+        error: turn.error.clone(),
+        verified: turn.verified,
+    }
+}
+
+fn pending(open: &OpenTurn) -> Vec<Value> {
+    let asked = |call: &Call| match &call.phase {
+        CallPhase::Asked { assessment, .. } => Some(json!({
+            "turn_id": open.id.as_str(),
+            "tool_call_id": call.id().as_str(),
+            "tool": call.request.tool,
+            "input": call.request.input,
+            "assessment": self::assessment(assessment),
+        })),
+        _ => None,
+    };
+    open.calls().iter().filter_map(asked).collect()
+}

@@ -1,0 +1,174 @@
+//! Golden transcripts: what a client sends and what it is sent, one story a file.
+//!
+//! `>` a request and `=` what it decodes to; `!` an event of the journal (or text in flight as
+//! `! text …`) and `<` what the client is sent, with its `id:`; `~` a client that comes back from a
+//! position and gets what it missed. `UPDATE_GOLDEN=1` rewrites the `=` and `<` lines.
+
+use std::fmt::Write as _;
+use std::path::Path;
+use std::sync::Arc;
+
+use quintet_kernel::event::Record;
+use quintet_kernel::follow::Piece;
+use quintet_kernel::model::Channel;
+use quintet_kernel::{Cursor, Item, SessionId, StepId, Time, TurnId, codec};
+
+use super::decode::{Reply, Step, decode, route};
+use super::encode::Link;
+use super::openapi;
+use super::position::Position;
+
+#[test]
+fn transcripts() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/harness/golden");
+    let update = std::env::var_os("UPDATE_GOLDEN").is_some();
+    let mut files: Vec<_> = folder.read_dir().unwrap().map(|file| file.unwrap().path()).collect();
+    files.sort();
+    assert!(!files.is_empty());
+    for file in files {
+        let expected = std::fs::read_to_string(&file).unwrap();
+        let actual = Story::default().tell(&expected);
+        if update {
+            std::fs::write(&file, &actual).unwrap();
+            continue;
+        }
+        assert_eq!(actual, expected, "{}", file.display());
+    }
+}
+
+#[test]
+fn the_openapi_document_names_every_route_and_no_other() {
+    let document = openapi::document();
+    let paths = document["paths"].as_object().unwrap();
+    let mut named = 0;
+    for (path, methods) in paths {
+        let concrete = path.replace("{session_id}", "s1").replace("{turn_id}", "t1");
+        for method in methods.as_object().unwrap().keys().filter(|key| *key != "parameters") {
+            let known = route(&method.to_uppercase(), &concrete);
+            assert!(known.is_ok(), "{method} {path} is documented but not served");
+            named += 1;
+        }
+    }
+    assert_eq!(named, 17, "a route is served but not documented");
+}
+
+#[test]
+fn no_request_panics() {
+    for method in ["GET", "POST", "PUT", "DELETE", ""] {
+        for path in [
+            "",
+            "/",
+            "//",
+            "/v1",
+            "/v1/sessions//messages",
+            "/v1/sessions/../x",
+            "/%00",
+            "/v1/sessions/s/turns//retry",
+        ] {
+            let Ok(route) = route(method, path) else { continue };
+            for body in [
+                "",
+                "{",
+                "[]",
+                "null",
+                "{}",
+                "\"x\"",
+                "{\"parts\":[1]}",
+                "\u{0}",
+                "{\"role\":\"user\",\"parts\":[{\"type\":\"image\"}]}",
+            ] {
+                let _ = decode(&route, body.as_bytes());
+            }
+        }
+    }
+}
+
+/// One client and what happens around it.
+struct Story {
+    records: Vec<Arc<Record>>,
+    cursor: Cursor,
+    link: Link,
+    written: u64,
+    out: String,
+}
+
+impl Default for Story {
+    fn default() -> Self {
+        let start = Position::After(Cursor::START);
+        let link = Link::new(SessionId::parse("s1").unwrap(), start);
+        Self { records: Vec::new(), cursor: Cursor::START, link, written: 0, out: String::new() }
+    }
+}
+
+impl Story {
+    fn tell(mut self, script: &str) -> String {
+        for line in script.lines() {
+            match line.get(..2) {
+                Some("= " | "< ") => continue,
+                _ => writeln!(self.out, "{line}").unwrap(),
+            }
+            match line.get(..2) {
+                Some("> ") => self.request(&line[2..]),
+                Some("! ") => self.event(&line[2..]),
+                Some("~ ") => self.come_back(&line[2..]),
+                _ => {}
+            }
+        }
+        self.out
+    }
+
+    fn request(&mut self, line: &str) {
+        let mut words = line.splitn(3, ' ');
+        let (method, path) = (words.next().unwrap(), words.next().unwrap());
+        let body = words.next().unwrap_or_default();
+        let step = route(method, path).and_then(|route| decode(&route, body.as_bytes()));
+        let line = match step {
+            Ok(Step::Create(origin)) => format!("create {origin:?}"),
+            Ok(Step::Submit(session, command)) => format!("{session} {command:?}"),
+            Ok(Step::Both(session, one, two)) => format!("{session} {one:?}, {two:?}"),
+            Ok(Step::Upload(session, file)) => format!("{session} {file:?}"),
+            Err(Reply { status, error }) => format!("{status} {}", error.unwrap_or_default()),
+        };
+        writeln!(self.out, "= {}", line.trim_end()).unwrap();
+    }
+
+    fn event(&mut self, line: &str) {
+        let at = Time::from_micros(1_735_689_600_000_000 + self.records.len() as i64 * 1_000_000);
+        if let Some(text) = line.strip_prefix("text ") {
+            let (turn, step) = (TurnId::parse("t1").unwrap(), StepId::parse("p1").unwrap());
+            let piece = Piece {
+                turn,
+                step,
+                offset: self.written,
+                channel: Channel::Text,
+                text: text.into(),
+                at,
+            };
+            self.written += text.len() as u64;
+            let item = self.cursor.take_text(&piece);
+            return self.show(item);
+        }
+        let event = codec::decode(codec::VERSION, line.as_bytes()).expect(line);
+        let record = Arc::new(Record { seq: self.records.len() as u64 + 1, at, event });
+        self.records.push(Arc::clone(&record));
+        let item = self.cursor.take(&record);
+        self.show(item);
+    }
+
+    fn come_back(&mut self, position: &str) {
+        let position = Position::parse(position).expect(position);
+        self.cursor = position.cursor();
+        self.link = Link::new(SessionId::parse("s1").unwrap(), position);
+        for record in self.records.clone() {
+            let item = self.cursor.take(&record);
+            self.show(item);
+        }
+    }
+
+    fn show(&mut self, item: Option<Item>) {
+        for frame in item.iter().flat_map(|item| self.link.encode(item)) {
+            let json = String::from_utf8(frame.json).unwrap();
+            writeln!(self.out, "< {} {json}", frame.position).unwrap();
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! The harness's own types, in the words of its specification.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+#[derive(Debug, Deserialize)]
+pub(super) struct CreateSession {
+    #[serde(default)]
+    pub(super) workspace_path: String,
+    pub(super) system_prompt: Option<String>,
+    pub(super) mode: Option<String>,
+    pub(super) spec_path: Option<String>,
+    pub(super) model: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct AddMessage {
+    #[serde(default)]
+    pub(super) role: String,
+    #[serde(default)]
+    pub(super) parts: Vec<InPart>,
+    #[serde(default)]
+    pub(super) auto_run: bool,
+    pub(super) model: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct InPart {
+    #[serde(rename = "type")]
+    pub(super) kind: String,
+    pub(super) text: Option<String>,
+    #[serde(rename = "ref")]
+    pub(super) reference: Option<String>,
+    pub(super) mime_type: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Approve {
+    #[serde(default)]
+    pub(super) turn_id: String,
+    #[serde(default)]
+    pub(super) tool_call_id: String,
+    #[serde(default)]
+    pub(super) action: String,
+    pub(super) reason: Option<String>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct Cancel {
+    pub(super) reason: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct SetMode {
+    #[serde(default)]
+    pub(super) mode: String,
+    pub(super) spec_path: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Attach {
+    #[serde(default)]
+    pub(super) name: String,
+    pub(super) mime_type: Option<String>,
+    #[serde(default)]
+    pub(super) content_base64: String,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct ErrorBody<'a> {
+    pub(super) error: &'a str,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct Event<'a> {
+    pub(super) ts: String,
+    pub(super) session_id: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) turn_id: Option<&'a str>,
+    #[serde(rename = "type")]
+    pub(super) kind: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) message: Option<&'a str>,
+    pub(super) data: Data<'a>,
+}
+
+/// Deltas are by far the most frequent events and are written without a detour.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+pub(super) enum Data<'a> {
+    Delta { kind: &'static str, delta: &'a str },
+    Json(Value),
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct Session {
+    pub(super) id: String,
+    pub(super) created_at: String,
+    pub(super) updated_at: String,
+    pub(super) status: &'static str,
+    pub(super) mode: String,
+    pub(super) workspace_path: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) system_prompt: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) spec_path: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) last_turn_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) messages: Option<Vec<Message>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) turns: Option<Vec<Turn>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) pending_approvals: Option<Vec<Value>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) model: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) usage: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) last_event_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) error: Option<String>,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct Message {
+    pub(super) id: String,
+    pub(super) role: &'static str,
+    pub(super) parts: Vec<OutPart>,
+    pub(super) created_at: String,
+    pub(super) turn_id: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) tool_call_id: Option<String>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(super) interrupted: bool,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub(super) enum OutPart {
+    Text { text: String },
+    Image { r#ref: String, mime_type: Option<String> },
+    Audio { r#ref: String, mime_type: Option<String> },
+    File { r#ref: String, mime_type: Option<String> },
+    ToolUse { tool_call_id: String, tool_name: String, tool_input: Value },
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct Turn {
+    pub(super) id: String,
+    pub(super) status: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) started_at: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) completed_at: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) error: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) verified: Option<bool>,
+}

@@ -1,0 +1,7 @@
+//! The protocols: each a translator between its wire and the one core.
+//!
+//! A dialect is a folder with `wire` (its types), `decode` (wire to commands), `encode` (events to
+//! wire), both pure, and `serve`, which moves bytes. No dialect decides anything.
+
+pub mod harness;
+pub mod transport;

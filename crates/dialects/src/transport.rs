@@ -1,0 +1,4 @@
+//! What several dialects need to move bytes.
+
+pub mod guard;
+pub mod sse;

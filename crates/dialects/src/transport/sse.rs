@@ -1,0 +1,56 @@
+//! Server-sent events: one follower as the body of a response.
+
+use std::time::Duration;
+
+use axum::body::{Body, Bytes};
+use futures_util::stream;
+use quintet_kernel::Item;
+use quintet_kernel::port::{Error, Follow};
+
+/// Turns what a follower is given into bytes of the stream.
+pub trait Encode: Send + 'static {
+    /// Writes frames for some items.
+    fn encode(&mut self, items: &[Item], out: &mut Vec<u8>);
+    /// Writes something that keeps the connection open.
+    fn keep_alive(&mut self, out: &mut Vec<u8>);
+    /// Says that the session cannot be read on.
+    fn broken(&mut self, error: &Error, out: &mut Vec<u8>);
+}
+
+/// A response body that follows a session for as long as the client listens.
+///
+/// The follower is only asked for more when the connection can take more, so a slow client holds a
+/// cursor and nothing else.
+pub fn body(follow: Box<dyn Follow>, encode: impl Encode, first: Vec<u8>, beat: Duration) -> Body {
+    let listener = Some((follow, encode, first));
+    Body::from_stream(stream::unfold(listener, move |listener| async move {
+        let (mut follow, mut encode, mut out) = listener?;
+        if !out.is_empty() {
+            let first = Bytes::from(std::mem::take(&mut out));
+            return Some((Ok::<_, std::convert::Infallible>(first), Some((follow, encode, out))));
+        }
+        while out.is_empty() {
+            match tokio::time::timeout(beat, follow.next()).await {
+                Err(_) => encode.keep_alive(&mut out),
+                Ok(Ok(Some(items))) => encode.encode(&items, &mut out),
+                Ok(Ok(None)) => return None,
+                Ok(Err(error)) => {
+                    encode.broken(&error, &mut out);
+                    return Some((Ok(Bytes::from(out)), None));
+                }
+            }
+        }
+        Some((Ok(Bytes::from(out)), Some((follow, encode, Vec::new()))))
+    }))
+}
+
+/// Appends one frame. `data` must not contain a line break; JSON never does.
+pub fn frame(out: &mut Vec<u8>, id: &str, event: &str, data: &[u8]) {
+    for (field, value) in [("id", id.as_bytes()), ("event", event.as_bytes()), ("data", data)] {
+        out.extend_from_slice(field.as_bytes());
+        out.extend_from_slice(b": ");
+        out.extend_from_slice(value);
+        out.push(b'\n');
+    }
+    out.push(b'\n');
+}

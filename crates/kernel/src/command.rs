@@ -1,0 +1,103 @@
+//! What somebody wants. There is one way in, for clients and for the runtime's own news.
+
+use crate::event::{Answer, Answerer, Origin, TurnOptions};
+use crate::id::{BlobId, CallId, MessageId, StepId, TurnId};
+use crate::message::{Part, Role};
+use crate::model::{self, Channel, ModelRef, Usage};
+use crate::tool::{Assessment, Outcome};
+
+/// What somebody wants of a session.
+#[derive(Clone, Debug)]
+pub enum Command {
+    /// Begin.
+    Create(Origin),
+    /// Set or remove a note.
+    Label { key: String, value: Option<String> },
+    /// Use another model from the next turn on.
+    SwitchModel(ModelRef),
+    /// Keep a file; its content is stored already.
+    Attach(Upload),
+    /// Say something and, perhaps, have it answered.
+    Say(Say),
+    /// Set to work on a turn that waits, failed or was cancelled.
+    Start { turn: TurnId },
+    /// Answer a question.
+    Approve(Approve),
+    /// Call the open turn off.
+    Cancel { reason: Option<String> },
+    /// Summarize the history now.
+    Compact,
+    /// The session is done with.
+    Close { reason: Option<String> },
+
+    /// The model wrote this much.
+    Output { step: StepId, offset: u64, channel: Channel, text: String },
+    /// The provider will be asked again.
+    Retrying { step: StepId, attempt: u32, wait_ms: u64, reason: String },
+    /// The model is done.
+    Answered { step: StepId, answer: model::Answer },
+    /// The model call came to nothing.
+    ModelFailed { step: StepId, failure: model::Failure },
+    /// A call was looked at.
+    Assessed { call: CallId, assessment: Assessment },
+    /// A call is over.
+    Finished { call: CallId, outcome: Outcome },
+    /// The summary is written.
+    Summarized { upto: MessageId, summary: String, usage: Usage },
+    /// The summary could not be written.
+    NotSummarized { reason: String },
+    /// The daemon starts, and everything that ran for this session is gone.
+    Recover,
+    /// A point in time that `next` named has come, or the session should look around for work.
+    Wake,
+}
+
+/// A file that a client hands over.
+#[derive(Clone, Debug)]
+pub struct Upload {
+    /// The client's name for it.
+    pub name: String,
+    /// Its type.
+    pub mime: String,
+    /// Its content.
+    pub blob: BlobId,
+    /// Its length.
+    pub size: u64,
+}
+
+/// A client's message.
+#[derive(Clone, Debug)]
+pub struct Say {
+    /// Who speaks.
+    pub role: Role,
+    /// What is said.
+    pub parts: Vec<Part>,
+    /// Whether to answer it at once.
+    pub run: Run,
+    /// How.
+    pub options: TurnOptions,
+}
+
+/// Whether to answer a message at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Run {
+    /// Yes; refused if the session is busy.
+    Now,
+    /// No: the turn waits for [`Command::Start`].
+    Later,
+}
+
+/// A word on a pending call.
+#[derive(Clone, Debug)]
+pub struct Approve {
+    /// The call.
+    pub call: CallId,
+    /// The turn, where the client names it; a wrong one is refused.
+    pub turn: Option<TurnId>,
+    /// The word.
+    pub answer: Answer,
+    /// Why.
+    pub reason: Option<String>,
+    /// Whose.
+    pub by: Answerer,
+}

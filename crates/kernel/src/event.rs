@@ -1,0 +1,241 @@
+//! What happened. A session's journal is a list of these, numbered from 1.
+//!
+//! The serialized form of [`Event`] is the journal's format (see [`crate::codec`]): fields may be
+//! added with a default, never renamed or removed. No protocol shows these types.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::id::{CallId, MessageId, SessionId, StepId, TurnId};
+use crate::message::{Attachment, Part, Role};
+use crate::model::{Channel, Finish, ModelRef, Sampling, Usage};
+use crate::time::Time;
+use crate::tool::{Assessment, Kind, Outcome, Placement};
+
+/// The number of an event in its session; 0 stands for "before the first".
+pub type Seq = u64;
+
+/// An event in its place.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Record {
+    /// Its number.
+    pub seq: Seq,
+    /// When it was decided.
+    pub at: Time,
+    /// What happened.
+    pub event: Event,
+}
+
+/// What happened.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Event {
+    /// The session began.
+    SessionCreated(Origin),
+    /// The session began as a branch of another one's history.
+    Forked { parent: SessionId, at: Seq },
+    /// A front end's own note on the session was set or, without a value, removed.
+    Labelled { key: String, value: Option<String> },
+    /// Later turns use this model.
+    ModelSwitched { model: ModelRef },
+    /// A file was handed over.
+    AttachmentAdded(Attachment),
+    /// A client said something; `turn` is the turn that will answer it, as `options` say.
+    MessageAdded {
+        message: MessageId,
+        turn: TurnId,
+        role: Role,
+        parts: Vec<Part>,
+        #[serde(default, skip_serializing_if = "TurnOptions::is_default")]
+        options: TurnOptions,
+    },
+    /// The agent set to work on a turn, for the `attempt`th time.
+    TurnStarted { turn: TurnId, attempt: u32, options: TurnOptions },
+    /// The model is being asked.
+    StepStarted { turn: TurnId, step: StepId, model: ModelRef },
+    /// Output of the step, from `offset` bytes on (both channels counted together).
+    TextAppended { turn: TurnId, step: StepId, offset: u64, channel: Channel, text: String },
+    /// The provider could not answer yet and is asked again.
+    ModelRetrying { turn: TurnId, step: StepId, attempt: u32, wait_ms: u64, reason: String },
+    /// The model's answer is whole; `message` is what it said, if anything.
+    ModelCompleted {
+        turn: TurnId,
+        step: StepId,
+        message: Option<MessageId>,
+        finish: Finish,
+        calls: Vec<RequestedCall>,
+        usage: Usage,
+    },
+    /// The answer broke off. What there is of it, if anything, is kept as `message`, but not
+    /// sent to models.
+    StepInterrupted { turn: TurnId, step: StepId, message: Option<MessageId>, reason: String },
+    /// Policy wants the workspace checked before the turn ends.
+    VerificationRequested { turn: TurnId, call: RequestedCall },
+    /// A person's word is needed.
+    ApprovalRequested {
+        turn: TurnId,
+        call: CallId,
+        tool: String,
+        input: Value,
+        assessment: Assessment,
+        expires: Option<Time>,
+    },
+    /// It was given; the first answer counts.
+    ApprovalAnswered {
+        turn: TurnId,
+        call: CallId,
+        tool: String,
+        answer: Answer,
+        reason: Option<String>,
+        by: Answerer,
+    },
+    /// The call runs from here on; whoever reads this and no end does not know how far it got.
+    CallStarted {
+        turn: TurnId,
+        call: CallId,
+        tool: String,
+        input: Value,
+        kind: Kind,
+        placement: Placement,
+    },
+    /// The call is over; `message` is what the model is told.
+    CallCompleted { turn: TurnId, call: CallId, tool: String, message: MessageId, outcome: Outcome },
+    /// The turn must end; what runs for it is being stopped.
+    StopRequested { turn: TurnId, cause: StopCause },
+    /// The turn waits for a client's word before it goes on after a crash.
+    TurnHeld { turn: TurnId, reason: String },
+    /// That word was given.
+    TurnReleased { turn: TurnId },
+    /// The turn ended well. `verified` says whether its changes passed, where there were any.
+    TurnCompleted { turn: TurnId, usage: Usage, verified: Option<bool> },
+    /// The turn ended badly.
+    TurnFailed { turn: TurnId, code: FailureCode, message: String, usage: Usage },
+    /// The turn was called off.
+    TurnCancelled { turn: TurnId, reason: Option<String>, usage: Usage },
+    /// History up to and including `upto` is being summarized.
+    CompactionRequested { upto: MessageId, tokens: u64 },
+    /// Models read this summary instead of the history up to and including `upto`.
+    Compacted { upto: MessageId, summary: String, messages: u64, tokens_before: u64, usage: Usage },
+    /// The summary could not be made; the history stays as it is.
+    CompactionFailed { reason: String },
+    /// The session is done with; another message opens it again.
+    SessionClosed { reason: Option<String> },
+}
+
+/// How a session begins.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Origin {
+    /// Where its tools work.
+    pub workspace: PathBuf,
+    /// Standing instructions of the client.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub system_prompt: Option<String>,
+    /// The model, where the client names one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<ModelRef>,
+    /// Front ends' own notes.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub labels: BTreeMap<String, String>,
+}
+
+/// What a client asks of one turn.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct TurnOptions {
+    /// A model for this turn alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<ModelRef>,
+    /// How to answer.
+    #[serde(default)]
+    pub sampling: Sampling,
+}
+
+impl TurnOptions {
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// A tool call, named and ready to be judged.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RequestedCall {
+    /// Its id, unique in the session.
+    pub id: CallId,
+    /// The tool's name.
+    pub tool: String,
+    /// Its arguments; a string where the model did not write JSON.
+    pub input: Value,
+    /// What is wrong with the arguments, if they could not be read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub malformed: Option<String>,
+}
+
+/// A person's word on a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Answer {
+    /// It may run.
+    Allow,
+    /// It may not.
+    Deny,
+}
+
+/// Who gave it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Answerer {
+    /// A client.
+    Client,
+    /// Nobody in time.
+    Clock,
+}
+
+/// Why a turn must end before it is done.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StopCause {
+    /// Somebody called it off.
+    Cancelled { reason: Option<String> },
+    /// It went wrong.
+    Failed { code: FailureCode, message: String },
+}
+
+/// Why a turn failed, for programs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FailureCode {
+    /// The model could not be asked, or its answer could not be used.
+    Model(crate::model::FailureKind),
+    /// A person said no, and policy says that ends it.
+    Denied,
+    /// Too many model calls.
+    StepLimit,
+    /// Too many tokens.
+    TokenLimit,
+    /// Too long.
+    TimeLimit,
+    /// The same call over and over.
+    Loop,
+    /// The changes never passed verification.
+    Unverified,
+    /// The daemon died, and policy says that ends it.
+    Interrupted,
+}
+
+impl FailureCode {
+    /// The word for it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Model(kind) => kind.name(),
+            Self::Denied => "approval_denied",
+            Self::StepLimit => "step_limit",
+            Self::TokenLimit => "token_limit",
+            Self::TimeLimit => "time_limit",
+            Self::Loop => "repeated_call",
+            Self::Unverified => "verification_failed",
+            Self::Interrupted => "interrupted",
+        }
+    }
+}

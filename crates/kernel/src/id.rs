@@ -1,0 +1,92 @@
+//! Names of things. Every id is a newtype, so that a turn cannot be passed for a call.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+/// The longest id that is taken from outside; our own are shorter.
+const LONGEST: usize = 128;
+
+/// An id that [`crate::Stamp`] can make.
+pub trait Fresh {
+    /// What every id of this type starts with.
+    const PREFIX: &'static str;
+    /// Wraps a finished name.
+    fn named(name: String) -> Self;
+}
+
+macro_rules! ids {
+    ($($(#[$doc:meta])* $name:ident = $prefix:literal;)*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+        #[serde(transparent)]
+        pub struct $name(Arc<str>);
+
+        impl $name {
+            /// Takes an id from outside, if it could be one.
+            pub fn parse(text: &str) -> Option<Self> {
+                is_name(text).then(|| Self(text.into()))
+            }
+
+            /// The id as text.
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl Fresh for $name {
+            const PREFIX: &'static str = $prefix;
+            fn named(name: String) -> Self {
+                Self(name.into())
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+    )*};
+}
+
+ids! {
+    /// One conversation and its journal; the same in every protocol.
+    SessionId = "sess_";
+    /// One message of a session.
+    MessageId = "msg_";
+    /// One user message and everything the agent does about it.
+    TurnId = "turn_";
+    /// One model call of a turn, with the tool calls it asks for.
+    StepId = "step_";
+    /// One tool call.
+    CallId = "call_";
+    /// Content by the hex of its SHA-256.
+    BlobId = "";
+}
+
+/// Ids become file names and URL segments, so they are kept to characters that mean nothing there.
+fn is_name(text: &str) -> bool {
+    !text.is_empty()
+        && text.len() <= LONGEST
+        && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_is_never_a_path() {
+        for bad in ["", "..", "a/b", "a\0", "a b", "é", &"x".repeat(129)] {
+            assert_eq!(SessionId::parse(bad), None, "{bad:?}");
+        }
+        assert!(SessionId::parse("sess_20250101t000000z_abc-1").is_some());
+    }
+}

@@ -1,0 +1,29 @@
+//! The agent core: what a session is, what may happen to it and what it wants next.
+//!
+//! Pure and deterministic. There is no I/O, no clock, no async runtime and no randomness here: time
+//! and fresh ids arrive in a [`Stamp`], the outside world is described by the traits in [`port`].
+
+pub mod card;
+pub mod codec;
+pub mod command;
+pub mod event;
+pub mod follow;
+pub mod id;
+pub mod message;
+pub mod model;
+pub mod policy;
+pub mod port;
+pub mod prompt;
+pub mod session;
+pub mod stamp;
+pub mod time;
+pub mod tool;
+
+pub use card::{Card, Status};
+pub use command::Command;
+pub use event::{Event, Record, Seq};
+pub use follow::{Cursor, Item};
+pub use id::{BlobId, CallId, MessageId, SessionId, StepId, TurnId};
+pub use session::{Effect, Refusal, State};
+pub use stamp::Stamp;
+pub use time::Time;

@@ -1,0 +1,140 @@
+//! What is said in a session.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::id::{BlobId, CallId, MessageId, TurnId};
+use crate::time::Time;
+use crate::tool::Ending;
+
+/// Who speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    /// Standing instructions.
+    System,
+    /// The person, or the front end for them.
+    User,
+    /// The model.
+    Assistant,
+    /// A tool's result.
+    Tool,
+}
+
+/// A piece of a message.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Part {
+    /// Plain text.
+    Text(String),
+    /// What the model thought aloud.
+    Thought(String),
+    /// An attachment, by the name it was given in this session.
+    Media {
+        /// What it is to a model.
+        kind: MediaKind,
+        /// The attachment's name.
+        name: String,
+        /// The type the sender states, else the attachment's own.
+        mime: Option<String>,
+    },
+    /// A tool call that the model asks for.
+    Call {
+        /// The call.
+        call: CallId,
+        /// The tool's name.
+        tool: String,
+        /// Its arguments.
+        input: Value,
+    },
+}
+
+/// What an attachment is to a model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum MediaKind {
+    /// A picture.
+    Image,
+    /// Sound.
+    Audio,
+    /// Anything else; text files reach every model as text.
+    File,
+}
+
+impl MediaKind {
+    /// The word for it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Image => "image",
+            Self::Audio => "audio",
+            Self::File => "file",
+        }
+    }
+}
+
+/// A message of the transcript.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Message {
+    /// Its id.
+    pub id: MessageId,
+    /// Who speaks.
+    pub role: Role,
+    /// What is said.
+    pub parts: Vec<Part>,
+    /// When.
+    pub at: Time,
+    /// The turn it belongs to.
+    pub turn: TurnId,
+    /// Which attempt at the turn wrote it; messages of clients have attempt 0.
+    pub attempt: u32,
+    /// For a tool's result: the call it answers.
+    pub call: Option<CallId>,
+    /// For a tool's result: how the call ended.
+    pub ending: Option<Ending>,
+    /// A partial answer that was cut short; shown to people, not sent to models.
+    pub interrupted: bool,
+}
+
+impl Message {
+    /// The text of it, without thoughts and calls.
+    pub fn text(&self) -> String {
+        text_of(&self.parts)
+    }
+}
+
+/// The plain text in some parts.
+pub fn text_of(parts: &[Part]) -> String {
+    parts
+        .iter()
+        .filter_map(|part| match part {
+            Part::Text(text) => Some(text.as_str()),
+            Part::Thought(_) | Part::Media { .. } | Part::Call { .. } => None,
+        })
+        .collect()
+}
+
+/// A file that was handed to a session.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Attachment {
+    /// A plain file name, unique in the session.
+    pub name: String,
+    /// Its type.
+    pub mime: String,
+    /// Its content.
+    pub blob: BlobId,
+    /// Its length in bytes.
+    pub size: u64,
+}
+
+/// A file that a tool left behind.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Artifact {
+    /// A plain file name, unique in the call.
+    pub name: String,
+    /// Its type.
+    pub mime: String,
+    /// Its content.
+    pub blob: BlobId,
+    /// Its length in bytes.
+    pub size: u64,
+}

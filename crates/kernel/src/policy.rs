@@ -1,0 +1,120 @@
+//! The rules a session lives under: what needs approval, what is verified, what is too much.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::model::{ModelRef, Profile};
+use crate::tool::{Kind, Spec};
+
+/// Everything a decision looks up that is not in the journal.
+///
+/// What it led to is: decisions are recorded as events, so replay never needs the rules.
+#[derive(Clone, Debug)]
+pub struct Rules {
+    /// What needs a person's word.
+    pub approval: Approval,
+    /// What is checked after a change.
+    pub verify: Verify,
+    /// How much one turn may take.
+    pub limits: Limits,
+    /// What happens to a turn that the daemon's death cut off.
+    pub recovery: Recovery,
+    /// The daemon's tools, in the order they are offered.
+    pub tools: Vec<Arc<Spec>>,
+    /// The model for sessions that name none.
+    pub default_model: ModelRef,
+    /// What the models of each provider can do.
+    pub providers: HashMap<String, Profile>,
+}
+
+impl Rules {
+    /// The tool of that name.
+    pub fn tool(&self, name: &str) -> Option<&Arc<Spec>> {
+        self.tools.iter().find(|tool| tool.name == name)
+    }
+
+    /// What a model can do; nothing if its provider is not configured.
+    pub fn profile(&self, model: &ModelRef) -> Option<&Profile> {
+        self.providers.get(&model.provider)
+    }
+}
+
+/// What needs a person's word.
+#[derive(Clone, Debug)]
+pub struct Approval {
+    /// Kinds of tools that do.
+    pub kinds: Vec<Kind>,
+    /// Tools that do, by name.
+    pub tools: Vec<String>,
+    /// What a "no" means for the turn.
+    pub on_deny: OnDeny,
+    /// How long a question stands before it counts as "no"; for ever if not given.
+    pub expires: Option<Duration>,
+}
+
+/// What a "no" means for the turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnDeny {
+    /// The model is told and goes on.
+    Continue,
+    /// The turn ends as failed.
+    Fail,
+}
+
+/// What policy says of a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It may run.
+    Allow,
+    /// A person is asked.
+    Ask,
+}
+
+impl Approval {
+    /// Judges a call of this tool.
+    pub fn verdict(&self, tool: &Spec) -> Verdict {
+        if self.kinds.contains(&tool.kind) || self.tools.contains(&tool.name) {
+            Verdict::Ask
+        } else {
+            Verdict::Allow
+        }
+    }
+}
+
+/// What is checked after a change.
+#[derive(Clone, Debug)]
+pub struct Verify {
+    /// Whether a turn that changed the workspace is verified before it ends.
+    pub auto: bool,
+    /// The tool that verifies.
+    pub tool: String,
+    /// How often a turn may try to pass.
+    pub attempts: u32,
+}
+
+/// How much one turn may take.
+#[derive(Clone, Debug)]
+pub struct Limits {
+    /// Model calls.
+    pub steps: u32,
+    /// Tokens, read and written.
+    pub tokens: u64,
+    /// Time, not counting what it waits for people.
+    pub time: Duration,
+    /// Calls that were skipped because they repeat an earlier one.
+    pub repeats: u32,
+    /// The share of the context window, in percent, at which history is compacted.
+    pub compact_at_percent: u64,
+}
+
+/// What happens to a turn that the daemon's death cut off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Recovery {
+    /// It goes on by itself.
+    Continue,
+    /// It waits for a client's word.
+    Ask,
+    /// It ends as interrupted.
+    Leave,
+}

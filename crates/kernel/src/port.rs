@@ -1,0 +1,291 @@
+//! The outside world, as the core sees it. Adapters implement these; nobody else is told how.
+
+use std::fmt;
+use std::future::Future;
+use std::path::PathBuf;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::card::Card;
+use crate::command::Command;
+use crate::event::{Event, Origin, Record, Seq};
+use crate::follow::{Cursor, Item, Piece};
+use crate::id::{BlobId, CallId, SessionId, TurnId};
+use crate::model::{Chunk, Failure, Listed, Prompt};
+use crate::session::{Refusal, State};
+use crate::stamp::Stamp;
+use crate::time::Time;
+use crate::tool::{Assessment, Outcome, Spec};
+
+/// A future behind a port.
+pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// Inbound: everything a front end can do with sessions.
+pub trait Sessions: Send + Sync {
+    /// Begins a session.
+    fn create(&self, origin: Origin) -> BoxFuture<'_, Result<Receipt, Error>>;
+    /// Submits a command; answered once what it led to is durable.
+    fn submit(
+        &self,
+        session: &SessionId,
+        command: Command,
+    ) -> BoxFuture<'_, Result<Receipt, Error>>;
+    /// The session as it is now, as far as it is durable.
+    fn view(&self, session: &SessionId) -> BoxFuture<'_, Result<Arc<State>, Error>>;
+    /// Follows a session from a position: what was, then what is.
+    fn follow(
+        &self,
+        session: &SessionId,
+        from: Cursor,
+    ) -> BoxFuture<'_, Result<Box<dyn Follow>, Error>>;
+    /// The newest sessions.
+    fn list(&self, limit: usize) -> BoxFuture<'_, Result<Vec<Card>, Error>>;
+}
+
+/// One follower.
+pub trait Follow: Send {
+    /// What comes next, as much of it as is there; nothing once the daemon shuts down.
+    fn next(&mut self) -> BoxFuture<'_, Result<Option<Vec<Item>>, Error>>;
+    /// The last event that was durable when following began.
+    fn head(&self) -> Seq;
+}
+
+/// What a command led to, durable.
+#[derive(Clone, Debug)]
+pub struct Receipt {
+    /// The session.
+    pub session: SessionId,
+    /// The events.
+    pub records: Vec<Arc<Record>>,
+}
+
+/// Why a session could not be used.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// No such session.
+    #[error("session not found: {0}")]
+    NotFound(SessionId),
+    /// The session says no.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// The position is after the end.
+    #[error("position {0} is after the end of the session, which is {1}")]
+    Ahead(Seq, Seq),
+    /// The daemon takes nothing new.
+    #[error("the daemon is shutting down")]
+    Closing,
+    /// Storage said no; nothing was kept.
+    #[error("storage: {0}")]
+    Storage(#[from] StorageError),
+}
+
+/// Trouble with storage.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum StorageError {
+    /// Somebody else wrote first.
+    #[error("the session moved on to {0}")]
+    Conflict(Seq),
+    /// Somebody else owns the session now.
+    #[error("the session has another owner")]
+    Fenced,
+    /// It is not there.
+    #[error("not found: {0}")]
+    Missing(String),
+    /// What is there cannot be read.
+    #[error("damaged: {0}")]
+    Damaged(String),
+    /// It does not answer; whether it was kept is not known.
+    #[error("unavailable: {0}")]
+    Unavailable(String),
+}
+
+/// The right to write to a session. An older epoch is refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lease {
+    /// The session.
+    pub session: SessionId,
+    /// The fencing token.
+    pub epoch: u64,
+}
+
+/// Who may write to a session.
+pub trait Leases: Send + Sync {
+    /// Takes a session over.
+    fn acquire(&self, session: &SessionId) -> BoxFuture<'_, Result<Lease, StorageError>>;
+}
+
+/// Events that are kept together or not at all.
+#[derive(Clone, Debug)]
+pub struct Batch {
+    /// When they were decided.
+    pub at: Time,
+    /// The events, numbered from the expected head on.
+    pub events: Vec<Event>,
+    /// The session after them.
+    pub card: Card,
+}
+
+/// How much to read at once.
+#[derive(Clone, Copy, Debug)]
+pub struct Page {
+    /// At most this many events.
+    pub events: usize,
+    /// Stop after this many bytes (one event is always given).
+    pub bytes: usize,
+}
+
+/// The numbered events of all sessions.
+pub trait Journal: Send + Sync {
+    /// Appends after `expected`, all or nothing, and is durable when it resolves.
+    ///
+    /// The order of the *calls* is the order of the appends: an owner may have several under way.
+    fn append(
+        &self,
+        lease: &Lease,
+        expected: Seq,
+        batch: Batch,
+    ) -> BoxFuture<'static, Result<Seq, StorageError>>;
+    /// Reads what comes after a number.
+    fn read(
+        &self,
+        session: &SessionId,
+        after: Seq,
+        page: Page,
+    ) -> BoxFuture<'_, Result<Vec<Record>, StorageError>>;
+    /// The last number; nothing if there is no such session.
+    fn head(&self, session: &SessionId) -> BoxFuture<'_, Result<Option<Seq>, StorageError>>;
+}
+
+/// The list of sessions.
+pub trait Directory: Send + Sync {
+    /// The newest by creation.
+    fn list(&self, limit: usize) -> BoxFuture<'_, Result<Vec<Card>, StorageError>>;
+    /// Those that somebody must look after when the daemon starts.
+    fn open(&self) -> BoxFuture<'_, Result<Vec<SessionId>, StorageError>>;
+}
+
+/// Who wants to know that a session has something new; told after it is durable.
+pub trait Hints: Send + Sync {
+    /// There may be events up to `head`. Must return at once.
+    fn published(&self, session: &SessionId, head: Seq);
+}
+
+/// Text in flight that must survive the death of this process, though not of the machine.
+///
+/// Calls are cheap and do not wait for a disk; a follower may see text once `keep` returned.
+pub trait Drafts: Send + Sync {
+    /// Adds to the session's draft.
+    fn keep(&self, session: &SessionId, piece: &Piece) -> Result<(), StorageError>;
+    /// What is there, oldest first; a torn end is left out.
+    fn load(&self, session: &SessionId) -> Result<Vec<Piece>, StorageError>;
+    /// Forgets it.
+    fn clear(&self, session: &SessionId);
+}
+
+/// Content by its hash.
+pub trait Blobs: Send + Sync {
+    /// Keeps it; durable when it resolves.
+    fn put(&self, content: Vec<u8>) -> BoxFuture<'_, Result<BlobId, StorageError>>;
+    /// Reads it.
+    fn get(&self, blob: &BlobId) -> BoxFuture<'_, Result<Vec<u8>, StorageError>>;
+}
+
+/// Every model that is configured.
+pub trait Models: Send + Sync {
+    /// Asks a model. Dropping the stream ends the call.
+    fn stream(&self, prompt: Prompt) -> Box<dyn ModelStream>;
+    /// What can be chosen.
+    fn list(&self) -> BoxFuture<'_, Vec<Listed>>;
+}
+
+/// An answer as it is written.
+pub trait ModelStream: Send {
+    /// What came since the last time; [`Chunk::Finished`] is the last.
+    fn next(&mut self) -> BoxFuture<'_, Result<Vec<Chunk>, Failure>>;
+}
+
+/// One tool.
+pub trait Tool: Send + Sync {
+    /// What it is.
+    fn spec(&self) -> Arc<Spec>;
+    /// Looks at a call before a person is asked about it; changes nothing.
+    fn assess<'a>(&'a self, call: &'a Invocation) -> BoxFuture<'a, Assessment>;
+    /// Runs it. When cancelled it ends everything it started before it returns.
+    fn run(&self, call: Invocation, desk: Desk) -> BoxFuture<'_, Output>;
+}
+
+/// A call to run.
+#[derive(Clone, Debug)]
+pub struct Invocation {
+    /// The call.
+    pub call: CallId,
+    /// Its turn.
+    pub turn: TurnId,
+    /// Where it works.
+    pub workspace: PathBuf,
+    /// Its arguments.
+    pub input: Value,
+}
+
+/// What a running tool is given to work with.
+#[derive(Clone)]
+pub struct Desk {
+    /// Where it says how far it is.
+    pub progress: Arc<dyn Progress>,
+    /// How it learns that it should stop.
+    pub cancel: Arc<dyn Cancel>,
+}
+
+impl fmt::Debug for Desk {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Desk")
+    }
+}
+
+/// Where a running tool says how far it is.
+pub trait Progress: Send + Sync {
+    /// Passes some output on.
+    fn say(&self, text: &str);
+}
+
+/// How a running tool learns that it should stop.
+pub trait Cancel: Send + Sync {
+    /// Resolves when it should.
+    fn cancelled(&self) -> BoxFuture<'_, ()>;
+}
+
+/// What a tool gives back.
+#[derive(Clone, Debug)]
+pub struct Output {
+    /// What came of it; its artifacts are still to be added.
+    pub outcome: Outcome,
+    /// Files to keep beside it.
+    pub files: Vec<File>,
+}
+
+impl From<Outcome> for Output {
+    fn from(outcome: Outcome) -> Self {
+        Self { outcome, files: Vec::new() }
+    }
+}
+
+/// A file that a tool leaves behind.
+#[derive(Clone, Debug)]
+pub struct File {
+    /// A plain file name.
+    pub name: String,
+    /// Its type.
+    pub mime: String,
+    /// Its content.
+    pub content: Vec<u8>,
+}
+
+/// The time and chance of the outside world.
+pub trait Stamps: Send + Sync {
+    /// A stamp for one decision.
+    fn stamp(&self) -> Stamp;
+    /// The time alone.
+    fn now(&self) -> Time;
+}

@@ -1,0 +1,167 @@
+//! What a model is asked: the session's transcript as a prompt.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::id::CallId;
+use crate::message::{Message, Part, Role, text_of};
+use crate::model::{ModelRef, Prompt, PromptCall, PromptMessage, PromptPart, Sampling};
+use crate::session::State;
+use crate::tool::Ending;
+
+const INTERRUPTED: &str = "this call has no result";
+
+/// The prompt for the open step of a session.
+pub fn assemble(state: &State) -> Prompt {
+    let open = state.open.as_ref();
+    let model = open.and_then(|open| open.step()).map_or(state.current_model(), |step| &step.model);
+    let tools = match state.rules.profile(model) {
+        Some(profile) if profile.tools => state.rules.tools.clone(),
+        _ => Vec::new(),
+    };
+    Prompt {
+        model: model.clone(),
+        system: system(state),
+        messages: conversation(state, &history(state)),
+        tools,
+        sampling: open.map(|open| open.options.sampling.clone()).unwrap_or_default(),
+    }
+}
+
+/// The prompt that has a session's older history summarized.
+pub fn summarize(state: &State) -> Prompt {
+    let upto = state.compaction.pending.as_ref();
+    let all = history(state);
+    let end = all.iter().position(|message| Some(&message.id) == upto).map_or(all.len(), |n| n + 1);
+    let mut messages = conversation(state, &all[..end]);
+    messages.push(PromptMessage::User(vec![PromptPart::Text(ASK_FOR_SUMMARY.into())]));
+    let model: ModelRef = state.current_model().clone();
+    Prompt {
+        model,
+        system: system(state),
+        messages,
+        tools: Vec::new(),
+        sampling: Sampling::default(),
+    }
+}
+
+const ASK_FOR_SUMMARY: &str = "Summarize this conversation for yourself, because you will go on with \
+only the summary. Keep, in the user's own words where they matter: what the user wants and any \
+standing instructions, decisions and why they were taken, files and commands that matter, what is \
+done and verified, what is still open. Write the summary only.";
+
+fn system(state: &State) -> String {
+    let workspace = format!("The workspace is {}.", state.workspace.display());
+    let given = state.messages.iter().filter(|message| message.role == Role::System);
+    let parts = state.system_prompt.iter().cloned().chain(given.map(|message| message.text()));
+    parts.chain([workspace]).filter(|part| !part.is_empty()).collect::<Vec<_>>().join("\n\n")
+}
+
+/// The messages that count: of each turn its clients' words and its latest attempt. A turn that is
+/// tried again sees what it saw the first time, and nothing that was said after it. What belongs to a
+/// turn stands together, also if the next one was asked for before this one was answered.
+pub(crate) fn history(state: &State) -> Vec<&Arc<Message>> {
+    let turn_index: HashMap<_, _> =
+        state.turns.iter().enumerate().map(|(n, turn)| (&turn.id, n)).collect();
+    let last = match &state.open {
+        Some(open) => turn_index.get(&open.id).copied().unwrap_or(usize::MAX),
+        None => usize::MAX,
+    };
+    let counts = |message: &&Arc<Message>| {
+        let Some(&n) = turn_index.get(&message.turn) else {
+            return true;
+        };
+        let current = message.attempt == 0 || message.attempt == state.turns[n].attempts;
+        current && n <= last && !message.interrupted && message.role != Role::System
+    };
+    let mut messages: Vec<_> = state.messages.iter().filter(counts).collect();
+    messages.sort_by_key(|message| turn_index.get(&message.turn));
+    messages
+}
+
+fn conversation(state: &State, history: &[&Arc<Message>]) -> Vec<PromptMessage> {
+    let summary = state.compaction.summary.as_ref();
+    // What the open turn is about is never left to a summary.
+    let past = |message: &Message| state.open.as_ref().is_none_or(|open| message.turn != open.id);
+    let old = summary.and_then(|summary| {
+        history.iter().position(|message| message.id == summary.upto && past(message))
+    });
+    let mut messages = Vec::with_capacity(history.len() + 1);
+    let mut recent = history;
+    if let (Some(summary), Some(old)) = (summary, old) {
+        let text = format!("Summary of the conversation so far:\n{}", summary.text);
+        messages.push(PromptMessage::User(vec![PromptPart::Text(text)]));
+        recent = &history[old + 1..];
+    }
+    let results: HashMap<&CallId, &Message> =
+        recent.iter().filter_map(|message| Some((message.call.as_ref()?, &***message))).collect();
+    for message in recent {
+        translate(state, message, &results, &mut messages);
+    }
+    messages
+}
+
+fn translate(
+    state: &State,
+    message: &Message,
+    results: &HashMap<&CallId, &Message>,
+    out: &mut Vec<PromptMessage>,
+) {
+    match message.role {
+        Role::Assistant => assistant(message, results, out),
+        // A result stands right behind its call, see `assistant`.
+        Role::Tool if message.call.is_some() => {}
+        Role::Tool | Role::User | Role::System => {
+            out.push(PromptMessage::User(user(state, message)))
+        }
+    }
+}
+
+fn assistant(
+    message: &Message,
+    results: &HashMap<&CallId, &Message>,
+    out: &mut Vec<PromptMessage>,
+) {
+    let calls: Vec<PromptCall> = message.parts.iter().filter_map(call_of).collect();
+    let text = message.text();
+    if text.is_empty() && calls.is_empty() {
+        return;
+    }
+    out.push(PromptMessage::Assistant { text, calls: calls.clone() });
+    for PromptCall { call, tool, .. } in calls {
+        let result = results.get(&call);
+        let ok = result.is_some_and(|message| message.ending == Some(Ending::Succeeded));
+        let text = result.map_or_else(|| INTERRUPTED.into(), |message| text_of(&message.parts));
+        out.push(PromptMessage::Result { call, tool, text, ok });
+    }
+}
+
+fn call_of(part: &Part) -> Option<PromptCall> {
+    match part {
+        Part::Call { call, tool, input } => {
+            Some(PromptCall { call: call.clone(), tool: tool.clone(), input: input.clone() })
+        }
+        Part::Text(_) | Part::Thought(_) | Part::Media { .. } => None,
+    }
+}
+
+fn user(state: &State, message: &Message) -> Vec<PromptPart> {
+    let part = |part: &Part| match part {
+        Part::Text(text) => Some(PromptPart::Text(text.clone())),
+        Part::Media { kind, name, mime } => {
+            let file = state.attachment(name)?;
+            Some(PromptPart::Media {
+                kind: *kind,
+                name: name.clone(),
+                mime: mime.clone().unwrap_or_else(|| file.mime.clone()),
+                blob: file.blob.clone(),
+                content: Arc::from([]),
+            })
+        }
+        Part::Thought(_) | Part::Call { .. } => None,
+    };
+    message.parts.iter().filter_map(part).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,308 @@
+//! What models read of a session. Scripts are those of the session's tests.
+
+use expect_test::{Expect, expect};
+
+use super::{assemble, summarize};
+use crate::model::{Prompt, PromptCall, PromptMessage, PromptPart};
+use crate::session::tests::{Session, tell};
+
+/// Shows what the model is asked after a script.
+#[track_caller]
+fn check(stories: Expect) {
+    tell(stories, |script| {
+        let mut session = Session::after(script);
+        let prompt = match &session.state.compaction.pending {
+            Some(_) => summarize(&session.state),
+            None => assemble(&session.state),
+        };
+        show(&mut session, &prompt)
+    });
+}
+
+#[test]
+fn a_conversation() {
+    check(expect![[r#"
+        create; say hi; text Hello; answer; say more
+            fake/a: The workspace is /work.
+            user: "hi"
+            assistant: "Hello"
+            user: "more"
+            7 tools
+    "#]]);
+}
+
+#[test]
+fn thoughts_are_not_told() {
+    check(expect![[r#"
+        create; say hi; thought hm; text Hello; thought hm; answer; say more
+            fake/a: The workspace is /work.
+            user: "hi"
+            assistant: "Hello"
+            user: "more"
+            7 tools
+        create; say hi; thought hm; answer; say more
+            fake/a: The workspace is /work.
+            user: "hi"
+            user: "more"
+            7 tools
+    "#]]);
+}
+
+#[test]
+fn every_result_stands_behind_its_call() {
+    check(expect![[r#"
+        let calls = create; say hi; text I look; answer a look {"p":1} + b edit + c nonsense
+        calls; done a found; broke b read-only
+            fake/a: The workspace is /work.
+            user: "hi"
+            assistant: "I look" a=look{"p":1} b=edit{} c=nonsense{}
+              a=look ok: found
+              b=edit not ok: read-only
+              c=nonsense not ok: unknown tool: nonsense
+            7 tools
+        calls; done a found; cancel; halted b; say more
+            fake/a: The workspace is /work.
+            user: "hi"
+            assistant: "I look" a=look{"p":1} b=edit{} c=nonsense{}
+              a=look ok: found
+              b=edit not ok: killed
+              c=nonsense not ok: the turn was stopped
+            user: "more"
+            7 tools
+        create; say hi; answer a shell; recover
+            fake/a: The workspace is /work.
+            user: "hi"
+            assistant: "" a=shell{}
+              a=shell not ok: the daemon stopped while this call was running; how far it got is not known
+            7 tools
+        rules ask=exec; create; say hi; answer a shell; assess a; deny a: no
+            fake/a: The workspace is /work.
+            user: "hi"
+            assistant: "" a=shell{}
+              a=shell not ok: approval denied: no
+            7 tools
+        create; say hi; answer a look {"p":
+            fake/a: The workspace is /work.
+            user: "hi"
+            assistant: "" a=look"{\"p\":"
+              a=look not ok: the arguments are not valid JSON: EOF while parsing a value at line 1 column 5
+            7 tools
+    "#]]);
+}
+
+#[test]
+fn calls_side_by_side_are_answered_in_their_order() {
+    check(expect![[r#"
+        create; say hi; answer a look + b look [1]; done b B; done a A
+            fake/a: The workspace is /work.
+            user: "hi"
+            assistant: "" a=look{} b=look[1]
+              a=look ok: A
+              b=look ok: B
+            7 tools
+    "#]]);
+}
+
+#[test]
+fn half_an_answer_is_left_out() {
+    check(expect![[r#"
+        create; say hi; text Hel; cancel; say more
+            fake/a: The workspace is /work.
+            user: "hi"
+            user: "more"
+            7 tools
+        create; say hi; text Hel; recover
+            fake/a: The workspace is /work.
+            user: "hi"
+            7 tools
+    "#]]);
+}
+
+#[test]
+fn another_try_sees_what_the_first_saw() {
+    check(expect![[r#"
+        let given = create; say one; answer a look; done a A; fails stream_cut; say two; text 2; answer
+        given; start t1
+            fake/a: The workspace is /work.
+            user: "one"
+            7 tools
+        given; start t1; text 1; answer; say three
+            fake/a: The workspace is /work.
+            user: "one"
+            assistant: "1"
+            user: "two"
+            assistant: "2"
+            user: "three"
+            7 tools
+    "#]]);
+}
+
+#[test]
+fn turns_stand_in_the_order_in_which_they_were_asked_for() {
+    check(expect![[r#"
+        let given = create; later one; later two; start t1; text 1
+        given
+            fake/a: The workspace is /work.
+            user: "one"
+            7 tools
+        given; answer; start t2
+            fake/a: The workspace is /work.
+            user: "one"
+            assistant: "1"
+            user: "two"
+            7 tools
+    "#]]);
+}
+
+#[test]
+fn a_summary_stands_for_old_history() {
+    check(expect![[r#"
+        let given = create; say one; text 1; answer; say two; text 2; answer; compact
+        given
+            fake/a: The workspace is /work.
+            user: "one"
+            assistant: "1"
+            user: "two"
+            assistant: "2"
+            user: "Summarize this conversation for yourself, because you will go on with only the summary"…
+            0 tools
+        given; summary m4 in short; say three
+            fake/a: The workspace is /work.
+            user: "Summary of the conversation so far:\nin short"
+            user: "three"
+            7 tools
+        given; summary m4 in short; say three; text 3; answer; compact
+            fake/a: The workspace is /work.
+            user: "Summary of the conversation so far:\nin short"
+            user: "three"
+            assistant: "3"
+            user: "Summarize this conversation for yourself, because you will go on with only the summary"…
+            0 tools
+        create; say one; text 1; answer; say two; fails context_overflow; summary m2 short
+            fake/a: The workspace is /work.
+            user: "Summary of the conversation so far:\nshort"
+            user: "two"
+            7 tools
+    "#]]);
+}
+
+#[test]
+fn a_summary_survives_what_models_do_not_read() {
+    check(expect![[r#"
+        create; say one; text 1; cancel; compact; summary m1 short; say two
+            fake/a: The workspace is /work.
+            user: "Summary of the conversation so far:\nshort"
+            user: "two"
+            7 tools
+    "#]]);
+}
+
+#[test]
+fn a_turn_is_never_summarized_away_from_itself() {
+    check(expect![[r#"
+        create; say one; fails rejected; compact; summary m1 short; start t1
+            fake/a: The workspace is /work.
+            user: "one"
+            7 tools
+        create; say one; text 1; answer; later two; compact; summary m3 short; start t2
+            fake/a: The workspace is /work.
+            user: "one"
+            assistant: "1"
+            user: "two"
+            7 tools
+    "#]]);
+}
+
+#[test]
+fn standing_instructions_come_first() {
+    check(expect![[r#"
+        create as Be kind.; system Be brief.; say hi
+            fake/a: Be kind. | Be brief. | The workspace is /work.
+            user: "hi"
+            7 tools
+    "#]]);
+}
+
+#[test]
+fn a_check_is_written_into_the_last_answer() {
+    check(expect![[r#"
+        let given = rules verify; create; say hi; answer a edit; done a
+        given; text Done; answer; broke k1 1 test fails
+            fake/a: The workspace is /work.
+            user: "hi"
+            assistant: "" a=edit{}
+              a=edit ok:
+            assistant: "Done" k1=verify{}
+              k1=verify not ok: 1 test fails
+            7 tools
+        given; answer; broke k1 1 test fails
+            fake/a: The workspace is /work.
+            user: "hi"
+            assistant: "" a=edit{} k1=verify{}
+              a=edit ok:
+              k1=verify not ok: 1 test fails
+            7 tools
+        given; text Done; answer; done k1 ok; say thanks
+            fake/a: The workspace is /work.
+            user: "hi"
+            assistant: "" a=edit{}
+              a=edit ok:
+            assistant: "Done" k1=verify{}
+              k1=verify ok: ok
+            user: "thanks"
+            7 tools
+    "#]]);
+}
+
+#[test]
+fn files_are_named_and_filled_in_later() {
+    check(expect![[r#"
+        create; attach a.png image/png; say see with image:a.png
+            fake/a: The workspace is /work.
+            user: "see" <image a.png image/png b10b 0 bytes>
+            7 tools
+        create; attach a.md text/plain; say with file:a.md on plain/b
+            plain/b: The workspace is /work.
+            user: "with file:a.md"
+            0 tools
+    "#]]);
+}
+
+fn show(session: &mut Session, prompt: &Prompt) -> Vec<String> {
+    let system = format!("{}: {}", prompt.model, prompt.system.replace("\n\n", " | "));
+    let tools = format!("{} tools", prompt.tools.len());
+    let messages = prompt.messages.iter().map(|message| line(session, message));
+    [system].into_iter().chain(messages).chain([tools]).collect()
+}
+
+fn line(session: &mut Session, message: &PromptMessage) -> String {
+    match message {
+        PromptMessage::User(parts) => {
+            let parts: Vec<String> = parts.iter().map(part).collect();
+            format!("user: {}", parts.join(" "))
+        }
+        PromptMessage::Assistant { text, calls } => {
+            let call = |call: &PromptCall| {
+                format!(" {}={}{}", session.short(&call.call), call.tool, call.input)
+            };
+            let calls: String = calls.iter().map(call).collect();
+            format!("assistant: {text:?}{calls}")
+        }
+        PromptMessage::Result { call, tool, text, ok } => {
+            let ok = if *ok { "ok" } else { "not ok" };
+            format!("  {}={tool} {ok}: {text}", session.short(call))
+        }
+    }
+}
+
+fn part(part: &PromptPart) -> String {
+    match part {
+        PromptPart::Text(text) => match text.split_once('.') {
+            Some((start, _)) if text.len() > 200 => format!("{start:?}…"),
+            _ => format!("{text:?}"),
+        },
+        PromptPart::Media { kind, name, mime, blob, content } => {
+            format!("<{} {name} {mime} {blob} {} bytes>", kind.name(), content.len())
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! A session: `decide` what may happen, `evolve` what is, `next` what the world should do.
+//!
+//! [`handle`] is how the three are used: it decides, remembers, and lets the session take every step
+//! that follows by itself, so that one command leads to one batch of events.
+
+mod advance;
+mod decide;
+mod evolve;
+mod next;
+mod refusal;
+mod state;
+mod turn;
+
+use std::sync::Arc;
+
+use crate::command::Command;
+use crate::event::{Event, Record};
+use crate::stamp::Stamp;
+
+pub use decide::decide;
+pub use evolve::evolve;
+pub use next::{Effect, next};
+pub use refusal::Refusal;
+pub use state::{Compaction, State, Summary};
+pub use turn::{Call, CallPhase, OpenStep, OpenTurn, Phase, Segment, Turn, TurnStatus};
+
+/// Carries out a command in memory. The records must be kept before anybody is told of them; if they
+/// cannot be, `state` is worthless and must be read again from the journal.
+pub fn handle(
+    state: &mut State,
+    command: Command,
+    stamp: &Stamp,
+) -> Result<Vec<Arc<Record>>, Refusal> {
+    let mut records = Vec::new();
+    let mut events = decide(state, command, stamp)?;
+    loop {
+        remember(state, events, stamp, &mut records);
+        events = advance::advance(state, stamp);
+        if events.is_empty() {
+            return Ok(records);
+        }
+    }
+}
+
+fn remember(state: &mut State, events: Vec<Event>, stamp: &Stamp, records: &mut Vec<Arc<Record>>) {
+    for event in events {
+        let record = Record { seq: state.head + 1, at: stamp.at, event };
+        evolve(state, &record);
+        records.push(Arc::new(record));
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

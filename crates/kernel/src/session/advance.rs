@@ -1,0 +1,217 @@
+//! The steps a session takes by itself: what follows from where it stands, without a command.
+//!
+//! Called until nothing follows any more, so each function does one thing and leaves the rest to the
+//! next round. Starting from any prefix of a journal this leads to the same end.
+
+use serde_json::json;
+
+use crate::event::{Answer, Answerer, Event, FailureCode, RequestedCall, StopCause};
+use crate::id::MessageId;
+use crate::policy::{OnDeny, Verdict};
+use crate::prompt::history;
+use crate::session::state::State;
+use crate::session::turn::{Call, CallPhase, OpenTurn, Phase};
+use crate::stamp::Stamp;
+use crate::tool::{Ending, Outcome, Placement, Spec};
+
+/// What follows by itself.
+pub(super) fn advance(state: &State, stamp: &Stamp) -> Vec<Event> {
+    let Some(open) = &state.open else {
+        return Vec::new();
+    };
+    if let Some(cause) = &open.stopping {
+        return stop(state, open, cause, stamp);
+    }
+    if open.held {
+        return Vec::new();
+    }
+    if let Some(deadline) = open.clock.deadline(state.rules.limits.time)
+        && stamp.at >= deadline
+    {
+        return fail(open, FailureCode::TimeLimit, "the turn took too long");
+    }
+    match &open.phase {
+        Phase::Thinking(_) => Vec::new(),
+        Phase::Answered => answered(state, open, stamp),
+        Phase::Acting(calls) if calls.iter().all(Call::done) => another_step(state, open, stamp),
+        Phase::Acting(_) => calls(state, open, stamp),
+    }
+}
+
+/// The last message that a summary may stand for: everything before the open turn.
+pub(super) fn compactable(state: &State) -> Option<MessageId> {
+    let open = state.open.as_ref()?;
+    let last = history(state).into_iter().rfind(|message| message.turn != open.id)?;
+    let done = state.compaction.summary.as_ref().is_some_and(|summary| summary.upto == last.id);
+    (!done).then(|| last.id.clone())
+}
+
+/// The first call that is not over and may be looked at: reads may overtake reads, nothing else may.
+pub(super) fn eligible(calls: &[Call], n: usize, reads: impl Fn(&Call) -> bool) -> bool {
+    let read = reads(&calls[n]);
+    calls[..n].iter().all(|before| before.done() || (read && reads(before)))
+}
+
+/// Whether a call only looks.
+pub(super) fn only_reads(state: &State, call: &Call) -> bool {
+    state.rules.tool(&call.request.tool).is_some_and(|tool| tool.kind.repeatable())
+}
+
+fn another_step(state: &State, open: &OpenTurn, stamp: &Stamp) -> Vec<Event> {
+    let limits = &state.rules.limits;
+    if state.compaction.pending.is_some() {
+        return Vec::new();
+    }
+    if open.failed_checks >= state.rules.verify.attempts.max(1) {
+        return fail(open, FailureCode::Unverified, "verification failed");
+    }
+    if open.repeats >= limits.repeats {
+        return fail(open, FailureCode::Loop, "duplicate tool call: no new info");
+    }
+    if open.steps >= limits.steps {
+        return fail(open, FailureCode::StepLimit, "max turn iterations reached");
+    }
+    if open.usage.total() >= limits.tokens {
+        return fail(open, FailureCode::TokenLimit, "max turn tokens reached");
+    }
+    if let Some(upto) = compactable(state).filter(|_| crowded(state) && !open.compacted) {
+        return vec![Event::CompactionRequested { upto, tokens: state.compaction.tokens }];
+    }
+    let model = state.current_model().clone();
+    vec![Event::StepStarted { turn: open.id.clone(), step: stamp.id(), model }]
+}
+
+fn crowded(state: &State) -> bool {
+    let window =
+        state.rules.profile(state.current_model()).and_then(|profile| profile.context_window);
+    let percent = u128::from(state.rules.limits.compact_at_percent);
+    window.is_some_and(|window| {
+        u128::from(state.compaction.tokens) * 100 >= u128::from(window) * percent
+    })
+}
+
+fn answered(state: &State, open: &OpenTurn, stamp: &Stamp) -> Vec<Event> {
+    let verify = &state.rules.verify;
+    if open.dirty && verify.auto && state.rules.tool(&verify.tool).is_some() {
+        let tool = verify.tool.clone();
+        let call = RequestedCall { id: stamp.id(), tool, input: json!({}), malformed: None };
+        return vec![Event::VerificationRequested { turn: open.id.clone(), call }];
+    }
+    vec![Event::TurnCompleted { turn: open.id.clone(), usage: open.usage, verified: open.verified }]
+}
+
+fn calls(state: &State, open: &OpenTurn, stamp: &Stamp) -> Vec<Event> {
+    let calls = open.calls();
+    let ready =
+        |n: &usize| !calls[*n].done() && eligible(calls, *n, |call| only_reads(state, call));
+    (0..calls.len())
+        .filter(ready)
+        .find_map(|n| one_call(state, open, &calls[n], stamp))
+        .unwrap_or_default()
+}
+
+fn one_call(state: &State, open: &OpenTurn, call: &Call, stamp: &Stamp) -> Option<Vec<Event>> {
+    match &call.phase {
+        CallPhase::Requested => judge(state, open, call, stamp),
+        CallPhase::Asked { expires: Some(expires), .. } if stamp.at >= *expires => {
+            Some(vec![Event::ApprovalAnswered {
+                turn: open.id.clone(),
+                call: call.id().clone(),
+                tool: call.request.tool.clone(),
+                answer: Answer::Deny,
+                reason: Some("nobody answered in time".into()),
+                by: Answerer::Clock,
+            }])
+        }
+        CallPhase::Asked { .. } | CallPhase::Started(..) | CallPhase::Done(_) => None,
+        CallPhase::Allowed => Some(start(state, open, call, stamp)),
+        CallPhase::Denied { reason } => {
+            let why = match reason {
+                Some(reason) if !reason.is_empty() => format!("approval denied: {reason}"),
+                _ => "approval denied".into(),
+            };
+            let mut events = vec![open.completed(call, Outcome::ended(Ending::Denied, why), stamp)];
+            if state.rules.approval.on_deny == OnDeny::Fail {
+                events.extend(fail(open, FailureCode::Denied, "approval denied"));
+            }
+            Some(events)
+        }
+    }
+}
+
+fn judge(state: &State, open: &OpenTurn, call: &Call, stamp: &Stamp) -> Option<Vec<Event>> {
+    let request = &call.request;
+    let Some(tool) = state.rules.tool(&request.tool) else {
+        let why = format!("unknown tool: {}", request.tool);
+        return Some(vec![open.completed(call, Outcome::failure(why), stamp)]);
+    };
+    if let Some(why) = &request.malformed {
+        return Some(vec![open.completed(call, Outcome::failure(why.clone()), stamp)]);
+    }
+    if !call.verifies && open.ran.repeats(&request.tool, &request.input) {
+        let why = "duplicate tool call: no new info";
+        return Some(vec![open.completed(call, Outcome::ended(Ending::Skipped, why), stamp)]);
+    }
+    match state.rules.approval.verdict(tool) {
+        Verdict::Allow => Some(vec![started(open, call, tool)]),
+        // `next` asks for an assessment first.
+        Verdict::Ask => None,
+    }
+}
+
+/// Begins a call that may run.
+pub(super) fn start(state: &State, open: &OpenTurn, call: &Call, stamp: &Stamp) -> Vec<Event> {
+    match state.rules.tool(&call.request.tool) {
+        Some(tool) => vec![started(open, call, tool)],
+        None => {
+            let why = format!("unknown tool: {}", call.request.tool);
+            vec![open.completed(call, Outcome::failure(why), stamp)]
+        }
+    }
+}
+
+/// Ends what can be ended here; what runs in the daemon reports back first. Nothing runs for a turn
+/// that is held, so nothing would.
+fn stop(state: &State, open: &OpenTurn, cause: &StopCause, stamp: &Stamp) -> Vec<Event> {
+    if state.compaction.pending.is_some() {
+        return vec![Event::CompactionFailed { reason: "the turn is over".into() }];
+    }
+    if let Phase::Thinking(step) = &open.phase {
+        let reason = match cause {
+            StopCause::Cancelled { .. } => "canceled".into(),
+            StopCause::Failed { message, .. } => message.clone(),
+        };
+        return vec![open.interrupted(step, reason, stamp)];
+    }
+    let runs_here =
+        |call: &Call| !open.held && matches!(call.phase, CallPhase::Started(_, Placement::Daemon));
+    let idle = open.calls().iter().filter(|call| !call.done() && !runs_here(call));
+    let ended = |call| {
+        open.completed(call, Outcome::ended(Ending::Cancelled, "the turn was stopped"), stamp)
+    };
+    let events: Vec<Event> = idle.map(ended).collect();
+    if !events.is_empty() || open.calls().iter().any(runs_here) {
+        return events;
+    }
+    let (turn, usage) = (open.id.clone(), open.usage);
+    vec![match cause.clone() {
+        StopCause::Cancelled { reason } => Event::TurnCancelled { turn, reason, usage },
+        StopCause::Failed { code, message } => Event::TurnFailed { turn, code, message, usage },
+    }]
+}
+
+fn fail(open: &OpenTurn, code: FailureCode, message: &str) -> Vec<Event> {
+    let cause = StopCause::Failed { code, message: message.into() };
+    vec![Event::StopRequested { turn: open.id.clone(), cause }]
+}
+
+fn started(open: &OpenTurn, call: &Call, tool: &Spec) -> Event {
+    Event::CallStarted {
+        turn: open.id.clone(),
+        call: call.id().clone(),
+        tool: call.request.tool.clone(),
+        input: call.request.input.clone(),
+        kind: tool.kind,
+        placement: tool.placement,
+    }
+}

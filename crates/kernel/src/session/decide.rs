@@ -1,0 +1,410 @@
+//! Decides what a command leads to. News that comes too late leads to nothing.
+
+use serde_json::Value;
+
+use crate::command::{Approve, Command, Run, Say, Upload};
+use crate::event::{Event, FailureCode, Origin, RequestedCall, StopCause};
+use crate::id::{CallId, Fresh, SessionId, StepId, TurnId};
+use crate::message::{Attachment, Part};
+use crate::model::{self, AskedCall, Channel, Failure, FailureKind, ModelRef};
+use crate::policy::Recovery;
+use crate::prompt::history;
+use crate::session::state::State;
+use crate::session::turn::{Call, CallPhase, OpenStep, OpenTurn, Phase, TurnStatus};
+use crate::session::{Refusal, advance};
+use crate::stamp::Stamp;
+use crate::tool::{Assessment, Ending, Outcome, Placement};
+
+/// Decides what a command leads to.
+pub fn decide(state: &State, command: Command, stamp: &Stamp) -> Result<Vec<Event>, Refusal> {
+    if let Command::Create(origin) = command {
+        return on_create(state, origin);
+    }
+    if state.created.is_none() {
+        return Err(Refusal::NotBegun(state.id.clone()));
+    }
+    Ok(match command {
+        Command::Create(_) => unreachable!("handled above"),
+        Command::Label { key, value } => on_label(state, key, value),
+        Command::SwitchModel(model) => on_switch(state, model)?,
+        Command::Attach(upload) => on_attach(state, upload, stamp)?,
+        Command::Say(say) => on_say(state, say, stamp)?,
+        Command::Start { turn } => on_start(state, turn)?,
+        Command::Approve(approve) => on_approve(state, approve, stamp)?,
+        Command::Cancel { reason } => on_cancel(state, reason),
+        Command::Compact => on_compact(state)?,
+        Command::Close { reason } => on_close(state, reason)?,
+        Command::Output { step, offset, channel, text } => {
+            on_output(state, step, offset, (channel, text))
+        }
+        Command::Retrying { step, attempt, wait_ms, reason } => match open_step(state, &step) {
+            Some((open, _)) => {
+                let turn = open.id.clone();
+                vec![Event::ModelRetrying { turn, step, attempt, wait_ms, reason }]
+            }
+            None => Vec::new(),
+        },
+        Command::Answered { step, answer } => on_answered(state, step, answer, stamp),
+        Command::ModelFailed { step, failure } => on_model_failed(state, step, failure, stamp),
+        Command::Assessed { call, assessment } => on_assessed(state, call, assessment, stamp),
+        Command::Finished { call, outcome } => on_finished(state, call, outcome, stamp),
+        Command::Summarized { upto, summary, usage } => match &state.compaction.pending {
+            Some(pending) if *pending == upto => {
+                let messages =
+                    state.messages.iter().position(|m| m.id == upto).map_or(0, |n| n + 1) as u64;
+                let tokens_before = state.compaction.tokens;
+                vec![Event::Compacted { upto, summary, messages, tokens_before, usage }]
+            }
+            _ => Vec::new(),
+        },
+        Command::NotSummarized { reason } => match state.compaction.pending {
+            Some(_) => vec![Event::CompactionFailed { reason }],
+            None => Vec::new(),
+        },
+        Command::Recover => on_recover(state, stamp),
+        Command::Wake => Vec::new(),
+    })
+}
+
+fn on_create(state: &State, origin: Origin) -> Result<Vec<Event>, Refusal> {
+    if state.created.is_some() {
+        return Err(Refusal::Exists(state.id.clone()));
+    }
+    if let Some(model) = &origin.model {
+        known(state, model)?;
+    }
+    Ok(vec![Event::SessionCreated(origin)])
+}
+
+fn on_label(state: &State, key: String, value: Option<String>) -> Vec<Event> {
+    match state.labels.get(&key) == value.as_ref() {
+        true => Vec::new(),
+        false => vec![Event::Labelled { key, value }],
+    }
+}
+
+fn on_switch(state: &State, model: ModelRef) -> Result<Vec<Event>, Refusal> {
+    known(state, &model)?;
+    match state.model.as_ref() == Some(&model) {
+        true => Ok(Vec::new()),
+        false => Ok(vec![Event::ModelSwitched { model }]),
+    }
+}
+
+fn on_attach(state: &State, upload: Upload, stamp: &Stamp) -> Result<Vec<Event>, Refusal> {
+    let name = file_name(&upload.name).ok_or(Refusal::BadName)?;
+    let name = match state.attachment(&name) {
+        Some(_) => fresh_name(&name, stamp),
+        None => name,
+    };
+    let Upload { mime, blob, size, .. } = upload;
+    Ok(vec![Event::AttachmentAdded(Attachment { name, mime, blob, size })])
+}
+
+fn on_say(state: &State, say: Say, stamp: &Stamp) -> Result<Vec<Event>, Refusal> {
+    if say.parts.is_empty() {
+        return Err(Refusal::EmptyMessage);
+    }
+    let model =
+        say.options.model.as_ref().or(state.model.as_ref()).unwrap_or(&state.rules.default_model);
+    known(state, model)?;
+    for part in &say.parts {
+        takes(state, model, part)?;
+    }
+    let (message, turn) = (stamp.id(), stamp.id::<TurnId>());
+    let Say { role, parts, run, options } = say;
+    let started = Event::TurnStarted { turn: turn.clone(), attempt: 1, options: options.clone() };
+    let added = Event::MessageAdded { message, turn, role, parts, options };
+    match run {
+        Run::Later => Ok(vec![added]),
+        Run::Now => {
+            idle(state)?;
+            Ok(vec![added, started])
+        }
+    }
+}
+
+fn on_start(state: &State, id: TurnId) -> Result<Vec<Event>, Refusal> {
+    let Some(turn) = state.turn(&id) else {
+        return Err(Refusal::UnknownTurn(id));
+    };
+    if let Some(open) = &state.open
+        && open.id == id
+        && open.held
+    {
+        return Ok(vec![Event::TurnReleased { turn: id }]);
+    }
+    idle(state)?;
+    known(state, turn.options.model.as_ref().unwrap_or(state.current_model()))?;
+    match turn.status {
+        TurnStatus::Pending | TurnStatus::Failed | TurnStatus::Cancelled => {
+            let options = turn.options.clone();
+            Ok(vec![Event::TurnStarted { turn: id, attempt: turn.attempts + 1, options }])
+        }
+        TurnStatus::Succeeded => Err(Refusal::Succeeded(id)),
+        TurnStatus::Running | TurnStatus::WaitingApproval => Err(Refusal::Busy(state.id.clone())),
+    }
+}
+
+fn on_approve(state: &State, approve: Approve, stamp: &Stamp) -> Result<Vec<Event>, Refusal> {
+    let waiting = state.open.as_ref().filter(|open| open.waits_for_approval());
+    let Some(open) = waiting else { return Err(Refusal::NothingPending(state.id.clone())) };
+    // From `expires` on the answer is "no", also if nobody has looked at the clock yet.
+    let asked = |call: &&Call| match call.phase {
+        CallPhase::Asked { expires, .. } => expires.is_none_or(|expires| stamp.at < expires),
+        _ => false,
+    };
+    let Some(asked) = open.call(&approve.call).filter(asked) else {
+        return Err(Refusal::NotPending(approve.call));
+    };
+    match approve.turn {
+        Some(turn) if turn != open.id => Err(Refusal::WrongTurn { call: approve.call, turn }),
+        _ => {
+            let (turn, tool) = (open.id.clone(), asked.request.tool.clone());
+            let Approve { call, answer, reason, by, .. } = approve;
+            Ok(vec![Event::ApprovalAnswered { turn, call, tool, answer, reason, by }])
+        }
+    }
+}
+
+/// Cancelling twice, or nothing, is no mistake: the client could not have known.
+fn on_cancel(state: &State, reason: Option<String>) -> Vec<Event> {
+    match &state.open {
+        Some(OpenTurn { id, stopping: None, .. }) => {
+            vec![Event::StopRequested { turn: id.clone(), cause: StopCause::Cancelled { reason } }]
+        }
+        Some(_) => Vec::new(),
+        None if state.compaction.pending.is_some() => {
+            vec![Event::CompactionFailed { reason: "canceled".into() }]
+        }
+        None => Vec::new(),
+    }
+}
+
+fn on_compact(state: &State) -> Result<Vec<Event>, Refusal> {
+    idle(state)?;
+    match history(state).last() {
+        Some(last) if state.compaction.summary.as_ref().is_none_or(|s| s.upto != last.id) => {
+            let (upto, tokens) = (last.id.clone(), state.compaction.tokens);
+            Ok(vec![Event::CompactionRequested { upto, tokens }])
+        }
+        _ => Err(Refusal::NothingToCompact),
+    }
+}
+
+fn on_close(state: &State, reason: Option<String>) -> Result<Vec<Event>, Refusal> {
+    idle(state)?;
+    match state.status {
+        crate::Status::Completed => Ok(Vec::new()),
+        _ => Ok(vec![Event::SessionClosed { reason }]),
+    }
+}
+
+fn on_output(state: &State, step: StepId, offset: u64, output: (Channel, String)) -> Vec<Event> {
+    let (channel, text) = output;
+    match open_step(state, &step) {
+        Some((open, at)) if at.written == offset && !text.is_empty() => {
+            vec![Event::TextAppended { turn: open.id.clone(), step, offset, channel, text }]
+        }
+        _ => Vec::new(),
+    }
+}
+
+fn on_answered(state: &State, step: StepId, answer: model::Answer, stamp: &Stamp) -> Vec<Event> {
+    let Some((open, OpenStep { written, .. })) = open_step(state, &step) else {
+        return Vec::new();
+    };
+    let model::Answer { finish, calls, usage } = answer;
+    let mut named: Vec<RequestedCall> = Vec::with_capacity(calls.len());
+    for asked in calls {
+        let call = name_call(state, asked, &named, stamp);
+        named.push(call);
+    }
+    let message = (*written > 0 || !named.is_empty()).then(|| stamp.id());
+    let turn = open.id.clone();
+    vec![Event::ModelCompleted { turn, step, message, finish, calls: named, usage }]
+}
+
+/// The codec reads at most 128 levels, and an event has some of its own around the arguments.
+const DEEPEST: usize = 100;
+
+fn depth(value: &Value) -> usize {
+    match value {
+        Value::Array(inner) => 1 + inner.iter().map(depth).max().unwrap_or(0),
+        Value::Object(inner) => 1 + inner.values().map(depth).max().unwrap_or(0),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => 0,
+    }
+}
+
+/// Keeps the model's own id for a call where it can serve as one.
+fn name_call(
+    state: &State,
+    asked: AskedCall,
+    before: &[RequestedCall],
+    stamp: &Stamp,
+) -> RequestedCall {
+    let free = |id: &CallId| !state.calls.contains(id) && before.iter().all(|call| call.id != *id);
+    let id = CallId::parse(&asked.id).filter(free).unwrap_or_else(|| stamp.id());
+    let written = match asked.arguments.trim() {
+        "" => "{}",
+        written => written,
+    };
+    match serde_json::from_str(written) {
+        Ok(input) if depth(&input) > DEEPEST => RequestedCall {
+            id,
+            tool: asked.tool,
+            input: asked.arguments.into(),
+            malformed: Some("the arguments are nested too deeply".into()),
+        },
+        Ok(input) => RequestedCall { id, tool: asked.tool, input, malformed: None },
+        Err(error) => RequestedCall {
+            id,
+            tool: asked.tool,
+            input: asked.arguments.into(),
+            malformed: Some(format!("the arguments are not valid JSON: {error}")),
+        },
+    }
+}
+
+fn on_model_failed(state: &State, step: StepId, failure: Failure, stamp: &Stamp) -> Vec<Event> {
+    let Some((open, step)) = open_step(state, &step) else { return Vec::new() };
+    let interrupted = open.interrupted(step, failure.message.clone(), stamp);
+    let overflow = failure.kind == FailureKind::ContextOverflow && !open.compacted;
+    if let Some(upto) = advance::compactable(state).filter(|_| overflow) {
+        let tokens = state.compaction.tokens;
+        return vec![interrupted, Event::CompactionRequested { upto, tokens }];
+    }
+    let cause =
+        StopCause::Failed { code: FailureCode::Model(failure.kind), message: failure.message };
+    vec![interrupted, Event::StopRequested { turn: open.id.clone(), cause }]
+}
+
+fn on_assessed(state: &State, id: CallId, assessment: Assessment, stamp: &Stamp) -> Vec<Event> {
+    match open_call(state, &id) {
+        // What would do nothing needs nobody's word.
+        Some((open, call)) if call.phase == CallPhase::Requested && assessment.idle => {
+            advance::start(state, open, call, stamp)
+        }
+        Some((open, Call { phase: CallPhase::Requested, request, .. })) => {
+            let expires = state.rules.approval.expires.map(|span| stamp.at.after(span));
+            let (turn, tool, input) =
+                (open.id.clone(), request.tool.clone(), request.input.clone());
+            vec![Event::ApprovalRequested { turn, call: id, tool, input, assessment, expires }]
+        }
+        _ => Vec::new(),
+    }
+}
+
+fn on_finished(state: &State, id: CallId, outcome: Outcome, stamp: &Stamp) -> Vec<Event> {
+    match open_call(state, &id) {
+        Some((open, call)) if matches!(call.phase, CallPhase::Started(..)) => {
+            vec![open.completed(call, outcome, stamp)]
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// Whatever ran is gone. What cannot be repeated safely is not repeated: the model is told.
+fn on_recover(state: &State, stamp: &Stamp) -> Vec<Event> {
+    let Some(open) = &state.open else {
+        return Vec::new();
+    };
+    let waits = open.stopping.is_some() || open.waits_for_approval();
+    let leave = state.rules.recovery == Recovery::Leave && !waits;
+    let over = leave || open.stopping.is_some();
+    let lost = |call: &&Call| match call.phase {
+        CallPhase::Started(kind, Placement::Daemon) => over || !kind.repeatable(),
+        _ => false,
+    };
+    let mut events: Vec<Event> =
+        open.calls().iter().filter(lost).map(|call| lost_call(open, call, stamp)).collect();
+    if let Phase::Thinking(step) = &open.phase
+        && step.written > 0
+    {
+        events.push(open.interrupted(step, "the daemon stopped".into(), stamp));
+    }
+    let turn = open.id.clone();
+    let reason = "the daemon stopped while this turn was running";
+    match state.rules.recovery {
+        Recovery::Ask if !waits && !open.held => {
+            events.push(Event::TurnHeld { turn, reason: reason.into() });
+        }
+        Recovery::Leave if leave => {
+            let cause =
+                StopCause::Failed { code: FailureCode::Interrupted, message: reason.into() };
+            events.push(Event::StopRequested { turn, cause });
+        }
+        Recovery::Continue | Recovery::Ask | Recovery::Leave => {}
+    }
+    events
+}
+
+fn lost_call(open: &OpenTurn, call: &Call, stamp: &Stamp) -> Event {
+    let why = "the daemon stopped while this call was running; how far it got is not known";
+    open.completed(call, Outcome::ended(Ending::Interrupted, why), stamp)
+}
+
+fn idle(state: &State) -> Result<(), Refusal> {
+    match state.busy() {
+        true => Err(Refusal::Busy(state.id.clone())),
+        false => Ok(()),
+    }
+}
+
+fn known(state: &State, model: &ModelRef) -> Result<(), Refusal> {
+    match state.rules.profile(model) {
+        Some(_) => Ok(()),
+        None => Err(Refusal::UnknownModel(model.clone())),
+    }
+}
+
+fn takes(state: &State, model: &ModelRef, part: &Part) -> Result<(), Refusal> {
+    let Part::Media { kind, name, mime } = part else {
+        return Ok(());
+    };
+    let Some(file) = state.attachment(name) else {
+        return Err(Refusal::UnknownAttachment(name.clone()));
+    };
+    let text = is_text(mime.as_deref().unwrap_or(&file.mime));
+    match state.rules.profile(model) {
+        Some(profile) if !text && !profile.inputs.contains(kind) => {
+            Err(Refusal::UnsupportedInput { model: model.clone(), kind: *kind })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Text files reach every model, as text.
+fn is_text(mime: &str) -> bool {
+    let kind = mime.split(';').next().unwrap_or_default().trim();
+    kind.starts_with("text/") || kind == "application/json"
+}
+
+/// The model call of that id, if it is still waited for, and its turn.
+fn open_step<'a>(state: &'a State, id: &StepId) -> Option<(&'a OpenTurn, &'a OpenStep)> {
+    let open = state.open.as_ref()?;
+    Some((open, open.step().filter(|step| step.id == *id)?))
+}
+
+fn open_call<'a>(state: &'a State, id: &CallId) -> Option<(&'a OpenTurn, &'a Call)> {
+    let open = state.open.as_ref()?;
+    Some((open, open.call(id)?))
+}
+
+/// The last segment of a path, if it can be a file's name; `.bin` where it has no extension.
+fn file_name(path: &str) -> Option<String> {
+    let name = path.rsplit(['/', '\\']).next().unwrap_or_default();
+    let bad = name.is_empty() || name.len() > 200 || name.chars().all(|c| c == '.');
+    if bad || name.chars().any(char::is_control) || path.contains('\0') {
+        return None;
+    }
+    let named =
+        name.rsplit_once('.').is_some_and(|(stem, end)| !stem.is_empty() && !end.is_empty());
+    Some(if named { name.into() } else { format!("{name}.bin") })
+}
+
+fn fresh_name(taken: &str, stamp: &Stamp) -> String {
+    let extension = taken.rsplit_once('.').map_or("bin", |(_, end)| end);
+    let id = stamp.id::<SessionId>();
+    format!("att_{}.{extension}", &id.as_str()[SessionId::PREFIX.len()..])
+}

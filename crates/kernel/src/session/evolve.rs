@@ -1,0 +1,377 @@
+//! Remembers what happened. Never fails: an event is a fact, also one that makes no sense here.
+
+use std::sync::Arc;
+
+use crate::card::Status;
+use crate::event::{Answer, Event, Origin, Record, RequestedCall, TurnOptions};
+use crate::id::{CallId, MessageId, StepId, TurnId};
+use crate::message::{Message, Part, Role};
+use crate::model::{Channel, Usage};
+use crate::session::State;
+use crate::session::state::Summary;
+use crate::session::turn::{Call, CallPhase, OpenStep, OpenTurn, Phase, Segment, Turn, TurnStatus};
+use crate::time::Time;
+use crate::tool::{Ending, Outcome};
+
+/// Takes one event into the state.
+pub fn evolve(state: &mut State, record: &Record) {
+    let at = record.at;
+    state.head = record.seq;
+    state.updated = at;
+    match &record.event {
+        Event::SessionCreated(origin) => created(state, origin, at),
+        Event::Forked { .. } => state.created = state.created.or(Some(at)),
+        Event::Labelled { key, value } => labelled(state, key, value.as_ref()),
+        Event::ModelSwitched { model } => state.model = Some(model.clone()),
+        Event::AttachmentAdded(file) => state.attachments.push(file.clone()),
+        Event::MessageAdded { message, turn, role, parts, options } => {
+            said(state, Said { message, turn, role: *role, parts, options }, at);
+        }
+        Event::TurnStarted { turn, attempt, options } => {
+            turn_started(state, turn, *attempt, options, at);
+        }
+        Event::StepStarted { step, model, .. } => on_open(state, |open| {
+            let model = model.clone();
+            open.steps += 1;
+            open.phase = Phase::Thinking(OpenStep {
+                id: step.clone(),
+                model,
+                output: Vec::new(),
+                written: 0,
+            });
+        }),
+        Event::TextAppended { step, channel, text, .. } => {
+            on_step(state, step, |open| open.write(*channel, text))
+        }
+        Event::ModelRetrying { .. } => {}
+        Event::ModelCompleted { step, message, calls, usage, .. } => {
+            answered(state, step, message.as_ref(), calls, at);
+            spent(state, *usage);
+        }
+        Event::StepInterrupted { step, message, .. } => {
+            interrupted(state, step, message.as_ref(), at)
+        }
+        Event::VerificationRequested { call, .. } => verification(state, call),
+        Event::ApprovalRequested { call, assessment, expires, .. } => {
+            let phase = CallPhase::Asked { assessment: assessment.clone(), expires: *expires };
+            call_phase(state, call, phase);
+            waiting(state, at);
+        }
+        Event::ApprovalAnswered { call, answer, reason, .. } => {
+            let phase = match answer {
+                Answer::Allow => CallPhase::Allowed,
+                Answer::Deny => CallPhase::Denied { reason: reason.clone() },
+            };
+            call_phase(state, call, phase);
+            waiting(state, at);
+        }
+        Event::CallStarted { call, kind, placement, .. } => {
+            call_phase(state, call, CallPhase::Started(*kind, *placement));
+        }
+        Event::CallCompleted { call, message, outcome, .. } => {
+            call_done(state, call, message, outcome, at);
+            waiting(state, at);
+        }
+        Event::StopRequested { cause, .. } => {
+            on_open(state, |open| open.stopping = Some(cause.clone()))
+        }
+        Event::TurnHeld { .. } => {
+            on_open(state, |open| open.held = true);
+            waiting(state, at);
+        }
+        Event::TurnReleased { .. } => {
+            on_open(state, |open| open.held = false);
+            waiting(state, at);
+        }
+        Event::TurnCompleted { turn, verified, .. } => {
+            turn_over(state, turn, TurnStatus::Succeeded, None, at);
+            if let Some(turn) = summary(state, turn) {
+                turn.verified = *verified;
+            }
+        }
+        Event::TurnFailed { turn, message, .. } => {
+            turn_over(state, turn, TurnStatus::Failed, Some(message), at);
+        }
+        Event::TurnCancelled { turn, .. } => {
+            turn_over(state, turn, TurnStatus::Cancelled, None, at)
+        }
+        Event::CompactionRequested { upto, .. } => {
+            state.compaction.pending = Some(upto.clone());
+            on_open(state, |open| open.compacted = true);
+        }
+        Event::Compacted { upto, summary, usage, .. } => {
+            spent(state, *usage);
+            state.compaction.pending = None;
+            state.compaction.tokens = 0;
+            state.compaction.summary = Some(Summary { upto: upto.clone(), text: summary.clone() });
+        }
+        Event::CompactionFailed { .. } => state.compaction.pending = None,
+        Event::SessionClosed { .. } => state.status = Status::Completed,
+    }
+}
+
+fn created(state: &mut State, origin: &Origin, at: Time) {
+    state.created = Some(at);
+    state.workspace.clone_from(&origin.workspace);
+    state.system_prompt.clone_from(&origin.system_prompt);
+    state.model.clone_from(&origin.model);
+    state.labels.clone_from(&origin.labels);
+}
+
+fn labelled(state: &mut State, key: &str, value: Option<&String>) {
+    match value {
+        Some(value) => state.labels.insert(key.into(), value.clone()),
+        None => state.labels.remove(key),
+    };
+}
+
+struct Said<'a> {
+    message: &'a MessageId,
+    turn: &'a TurnId,
+    role: Role,
+    parts: &'a [Part],
+    options: &'a TurnOptions,
+}
+
+fn said(state: &mut State, said: Said<'_>, at: Time) {
+    state.turns.push(Turn {
+        id: said.turn.clone(),
+        message: said.message.clone(),
+        status: TurnStatus::Pending,
+        options: said.options.clone(),
+        attempts: 0,
+        started: None,
+        completed: None,
+        error: None,
+        verified: None,
+    });
+    state.messages.push(Arc::new(Message {
+        id: said.message.clone(),
+        role: said.role,
+        parts: said.parts.to_vec(),
+        at,
+        turn: said.turn.clone(),
+        attempt: 0,
+        call: None,
+        ending: None,
+        interrupted: false,
+    }));
+}
+
+fn turn_started(state: &mut State, id: &TurnId, attempt: u32, options: &TurnOptions, at: Time) {
+    if let Some(turn) = summary(state, id) {
+        turn.status = TurnStatus::Running;
+        turn.options = options.clone();
+        turn.attempts = attempt;
+        turn.started = Some(at);
+        turn.completed = None;
+        turn.error = None;
+    }
+    state.open = Some(OpenTurn::new(id.clone(), attempt, options.clone(), at));
+    state.status = Status::Active;
+    state.error = None;
+}
+
+fn answered(
+    state: &mut State,
+    step: &StepId,
+    message: Option<&MessageId>,
+    calls: &[RequestedCall],
+    at: Time,
+) {
+    let Some(output) = take_output(state, step) else {
+        return;
+    };
+    let mut parts = parts_of(output);
+    parts.extend(calls.iter().map(part_of_call));
+    state.calls.extend(calls.iter().map(|call| call.id.clone()));
+    let phase = match calls {
+        [] => Phase::Answered,
+        calls => Phase::Acting(calls.iter().map(|call| new_call(call, false)).collect()),
+    };
+    on_open(state, |open| open.phase = phase);
+    if let Some(message) = message {
+        push(state, message, Role::Assistant, parts, at);
+    }
+}
+
+fn interrupted(state: &mut State, step: &StepId, message: Option<&MessageId>, at: Time) {
+    let Some(output) = take_output(state, step) else {
+        return;
+    };
+    let parts = parts_of(output);
+    on_open(state, |open| open.phase = Phase::Acting(Vec::new()));
+    if let Some(message) = message {
+        push(state, message, Role::Assistant, parts, at);
+        if let Some(last) = state.messages.last_mut() {
+            Arc::make_mut(last).interrupted = true;
+        }
+    }
+}
+
+/// The check is policy's idea, but the model's next prompt needs to know who asked: the call is
+/// written into the model's last answer, so that every call has an answer before its result.
+fn verification(state: &mut State, call: &RequestedCall) {
+    state.calls.insert(call.id.clone());
+    let Some(open) = &mut state.open else { return };
+    open.phase = Phase::Acting(vec![new_call(call, true)]);
+    let turn = open.id.clone();
+    let of_turn =
+        |m: &&mut Arc<Message>| m.turn == turn && m.role == Role::Assistant && !m.interrupted;
+    if let Some(message) = state.messages.iter_mut().rev().find(of_turn) {
+        Arc::make_mut(message).parts.push(part_of_call(call));
+    }
+}
+
+fn call_done(state: &mut State, id: &CallId, message: &MessageId, outcome: &Outcome, at: Time) {
+    let Some(open) = &mut state.open else { return };
+    let Some(call) = open.call_mut(id) else {
+        return;
+    };
+    let ran = match call.phase {
+        CallPhase::Started(kind, _) => Some(kind),
+        _ => None,
+    };
+    call.phase = CallPhase::Done(outcome.ending);
+    let (request, verifies) = (call.request.clone(), call.verifies);
+    if let Some(kind) = ran.filter(|_| !verifies) {
+        open.ran.note(kind, &request, outcome.ending);
+        open.dirty |= kind.changes_workspace();
+    }
+    if outcome.ending == Ending::Skipped {
+        open.repeats += 1;
+    }
+    if verifies {
+        verified(open, outcome.ending);
+    }
+    push(state, message, Role::Tool, outcome.parts.clone(), at);
+    if let Some(last) = state.messages.last_mut() {
+        let last = Arc::make_mut(last);
+        (last.call, last.ending) = (Some(id.clone()), Some(outcome.ending));
+    }
+}
+
+fn verified(open: &mut OpenTurn, ending: Ending) {
+    open.dirty = ending == Ending::Interrupted;
+    open.verified = Some(ending == Ending::Succeeded);
+    match ending {
+        // The model reads the output and goes on.
+        Ending::Failed => open.failed_checks += 1,
+        // It says nothing about the changes; there will be another check.
+        Ending::Interrupted => {}
+        // There is nothing the model could do about these.
+        Ending::Succeeded | Ending::Denied | Ending::Skipped | Ending::Cancelled => {
+            open.phase = Phase::Answered;
+        }
+    }
+}
+
+fn turn_over(state: &mut State, id: &TurnId, status: TurnStatus, error: Option<&String>, at: Time) {
+    if let Some(turn) = summary(state, id) {
+        turn.status = status;
+        turn.completed = Some(at);
+        turn.error = error.cloned();
+    }
+    state.open = None;
+    state.error = error.cloned();
+    state.status = match status {
+        TurnStatus::Failed => Status::Failed,
+        TurnStatus::Cancelled => Status::Cancelled,
+        TurnStatus::Pending
+        | TurnStatus::Running
+        | TurnStatus::WaitingApproval
+        | TurnStatus::Succeeded => Status::Active,
+    };
+}
+
+/// Whether somebody is being waited for shows in three places; they change together.
+fn waiting(state: &mut State, at: Time) {
+    let Some(open) = &mut state.open else { return };
+    let waits = open.waits_for_approval();
+    match waits || open.held {
+        true => open.clock.pause(at),
+        false => open.clock.resume(at),
+    }
+    let id = open.id.clone();
+    let (status, turn) = match waits {
+        true => (Status::WaitingApproval, TurnStatus::WaitingApproval),
+        false => (Status::Active, TurnStatus::Running),
+    };
+    state.status = status;
+    if let Some(summary) = summary(state, &id) {
+        summary.status = turn;
+    }
+}
+
+fn spent(state: &mut State, usage: Usage) {
+    state.usage = state.usage.plus(usage);
+    state.compaction.tokens = usage.total();
+    on_open(state, |open| open.usage = open.usage.plus(usage));
+}
+
+fn push(state: &mut State, id: &MessageId, role: Role, parts: Vec<Part>, at: Time) {
+    let Some(open) = &state.open else { return };
+    let (turn, attempt) = (open.id.clone(), open.attempt);
+    let (id, call, ending, interrupted) = (id.clone(), None, None, false);
+    state.messages.push(Arc::new(Message {
+        id,
+        role,
+        parts,
+        at,
+        turn,
+        attempt,
+        call,
+        ending,
+        interrupted,
+    }));
+}
+
+fn summary<'a>(state: &'a mut State, id: &TurnId) -> Option<&'a mut Turn> {
+    state.turns.iter_mut().rev().find(|turn| turn.id == *id)
+}
+
+fn on_open(state: &mut State, change: impl FnOnce(&mut OpenTurn)) {
+    if let Some(open) = &mut state.open {
+        change(open);
+    }
+}
+
+fn on_step(state: &mut State, step: &StepId, change: impl FnOnce(&mut OpenStep)) {
+    on_open(state, |open| {
+        if let Phase::Thinking(open) = &mut open.phase
+            && open.id == *step
+        {
+            change(open);
+        }
+    });
+}
+
+fn call_phase(state: &mut State, call: &CallId, phase: CallPhase) {
+    on_open(state, |open| {
+        if let Some(call) = open.call_mut(call) {
+            call.phase = phase;
+        }
+    });
+}
+
+fn take_output(state: &mut State, step: &StepId) -> Option<Vec<Segment>> {
+    let mut output = None;
+    on_step(state, step, |open| output = Some(std::mem::take(&mut open.output)));
+    output
+}
+
+fn parts_of(output: Vec<Segment>) -> Vec<Part> {
+    let part = |segment: Segment| match segment.channel {
+        Channel::Text => Part::Text(segment.text),
+        Channel::Thought => Part::Thought(segment.text),
+    };
+    output.into_iter().map(part).collect()
+}
+
+fn part_of_call(call: &RequestedCall) -> Part {
+    Part::Call { call: call.id.clone(), tool: call.tool.clone(), input: call.input.clone() }
+}
+
+fn new_call(request: &RequestedCall, verifies: bool) -> Call {
+    Call { request: request.clone(), phase: CallPhase::Requested, verifies }
+}

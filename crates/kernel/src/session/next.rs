@@ -1,0 +1,88 @@
+//! What the world should do now.
+//!
+//! The answer is complete: whoever carries effects out starts those that are new and ends those that
+//! are no longer named. After a crash the same question gives the same answer. While a turn is being
+//! stopped, every call of it that is started here must still be reported as finished, also one that
+//! was never begun because the turn was stopped first.
+
+use crate::id::{CallId, MessageId, StepId};
+use crate::policy::Verdict;
+use crate::session::advance::{eligible, only_reads};
+use crate::session::state::State;
+use crate::session::turn::{Call, CallPhase, OpenTurn, Phase};
+use crate::time::Time;
+use crate::tool::Placement;
+
+/// Something the world should do now.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Effect {
+    /// Ask the model.
+    CallModel(StepId),
+    /// Look at a call, so that a person can judge it.
+    Assess(CallId),
+    /// Run a call.
+    Run(CallId),
+    /// Have history summarized.
+    Summarize(MessageId),
+    /// Come back at that time with [`crate::Command::Wake`].
+    WakeAt(Time),
+}
+
+impl Effect {
+    /// Whether it may begin before the events that led to it are durable, because doing it twice is
+    /// the same as doing it once.
+    pub fn repeatable(&self) -> bool {
+        match self {
+            Self::CallModel(_) | Self::Assess(_) | Self::Summarize(_) | Self::WakeAt(_) => true,
+            Self::Run(_) => false,
+        }
+    }
+}
+
+/// What the world should do now.
+pub fn next(state: &State) -> Vec<Effect> {
+    let mut effects = Vec::new();
+    if let Some(upto) = &state.compaction.pending {
+        effects.push(Effect::Summarize(upto.clone()));
+    }
+    let open = state.open.as_ref().filter(|open| open.stopping.is_none() && !open.held);
+    if let Some(open) = open {
+        match &open.phase {
+            Phase::Thinking(step) => effects.push(Effect::CallModel(step.id.clone())),
+            Phase::Acting(calls) => effects.extend(of_calls(state, calls)),
+            Phase::Answered => {}
+        }
+        effects.extend(alarm(state, open).map(Effect::WakeAt));
+    }
+    effects
+}
+
+fn of_calls<'a>(state: &'a State, calls: &'a [Call]) -> impl Iterator<Item = Effect> + 'a {
+    (0..calls.len()).filter_map(move |n| {
+        let call = &calls[n];
+        match &call.phase {
+            CallPhase::Started(_, Placement::Daemon) => Some(Effect::Run(call.id().clone())),
+            CallPhase::Requested if eligible(calls, n, |call| only_reads(state, call)) => {
+                let tool = state.rules.tool(&call.request.tool)?;
+                let ask = state.rules.approval.verdict(tool) == Verdict::Ask;
+                ask.then(|| Effect::Assess(call.id().clone()))
+            }
+            CallPhase::Requested
+            | CallPhase::Asked { .. }
+            | CallPhase::Allowed
+            | CallPhase::Denied { .. }
+            | CallPhase::Started(_, Placement::Client)
+            | CallPhase::Done(_) => None,
+        }
+    })
+}
+
+/// The first moment at which time alone changes something.
+fn alarm(state: &State, open: &OpenTurn) -> Option<Time> {
+    let expiry = |call: &Call| match call.phase {
+        CallPhase::Asked { expires, .. } => expires,
+        _ => None,
+    };
+    let questions = open.calls().iter().filter_map(expiry);
+    questions.chain(open.clock.deadline(state.rules.limits.time)).min()
+}

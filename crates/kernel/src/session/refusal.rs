@@ -1,0 +1,52 @@
+//! A session's "no", with its reason.
+
+use crate::id::{CallId, SessionId, TurnId};
+use crate::message::MediaKind;
+use crate::model::ModelRef;
+
+/// Why a command was not carried out. Nothing was changed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// A turn is open.
+    #[error("session already running: {0}")]
+    Busy(SessionId),
+    /// The session has begun already.
+    #[error("session already exists: {0}")]
+    Exists(SessionId),
+    /// The session has not begun.
+    #[error("session not found: {0}")]
+    NotBegun(SessionId),
+    /// Nothing waits for a word.
+    #[error("no approvals pending for session {0}")]
+    NothingPending(SessionId),
+    /// Something does, but not this.
+    #[error("no approval pending for tool call {0}")]
+    NotPending(CallId),
+    /// The call belongs to another turn.
+    #[error("tool call {call} does not belong to turn {turn}")]
+    WrongTurn { call: CallId, turn: TurnId },
+    /// No such turn.
+    #[error("turn not found: {0}")]
+    UnknownTurn(TurnId),
+    /// The turn ended well; there is nothing to try again.
+    #[error("turn {0} has succeeded and cannot be retried")]
+    Succeeded(TurnId),
+    /// A message needs something to say.
+    #[error("message has no parts")]
+    EmptyMessage,
+    /// The message names a file that is not there.
+    #[error("attachment not found: {0}")]
+    UnknownAttachment(String),
+    /// The name cannot be a file's.
+    #[error("invalid attachment name")]
+    BadName,
+    /// The model does not take such parts.
+    #[error("model {model} does not take {} parts", kind.name())]
+    UnsupportedInput { model: ModelRef, kind: MediaKind },
+    /// The model's provider is not configured.
+    #[error("unknown model: {0}")]
+    UnknownModel(ModelRef),
+    /// There is no history to summarize.
+    #[error("there is nothing to compact")]
+    NothingToCompact,
+}

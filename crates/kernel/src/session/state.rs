@@ -1,0 +1,169 @@
+//! What a session is: the fold of its journal.
+
+use std::collections::{BTreeMap, HashSet};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use crate::card::{Card, Status};
+use crate::event::{Record, Seq};
+use crate::id::{CallId, MessageId, SessionId, TurnId};
+use crate::message::{Attachment, Message};
+use crate::model::{ModelRef, Usage};
+use crate::policy::Rules;
+use crate::session::evolve::evolve;
+use crate::session::turn::{OpenTurn, Turn};
+use crate::time::Time;
+
+/// A session.
+#[derive(Clone, Debug)]
+pub struct State {
+    /// Its id.
+    pub id: SessionId,
+    /// The last event in it.
+    pub head: Seq,
+    /// When it began; nothing if it has not.
+    pub created: Option<Time>,
+    /// When something last happened.
+    pub updated: Time,
+    /// Where it stands.
+    pub status: Status,
+    /// Where its tools work.
+    pub workspace: PathBuf,
+    /// Standing instructions of the client.
+    pub system_prompt: Option<String>,
+    /// Front ends' own notes.
+    pub labels: BTreeMap<String, String>,
+    /// The model, where a client chose one.
+    pub model: Option<ModelRef>,
+    /// Files that were handed over.
+    pub attachments: Vec<Attachment>,
+    /// What was said, in order.
+    pub messages: Vec<Arc<Message>>,
+    /// Its turns, oldest first.
+    pub turns: Vec<Turn>,
+    /// The turn under way.
+    pub open: Option<OpenTurn>,
+    /// Tokens of all turns.
+    pub usage: Usage,
+    /// What models read instead of old history.
+    pub compaction: Compaction,
+    /// Why the last turn failed.
+    pub error: Option<String>,
+    pub(super) calls: HashSet<CallId>,
+    pub(crate) rules: Arc<Rules>,
+}
+
+/// How much history there is and what stands for the old part of it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Compaction {
+    /// Tokens that the last model call read.
+    pub tokens: u64,
+    /// A summary is being written for everything up to this message.
+    pub pending: Option<MessageId>,
+    /// The newest summary.
+    pub summary: Option<Summary>,
+}
+
+/// What stands for old history.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Summary {
+    /// The last message it stands for.
+    pub upto: MessageId,
+    /// The text.
+    pub text: String,
+}
+
+impl State {
+    /// A session before its first event.
+    pub fn new(id: SessionId, rules: Arc<Rules>) -> Self {
+        Self {
+            id,
+            head: 0,
+            created: None,
+            updated: Time::default(),
+            status: Status::Active,
+            workspace: PathBuf::new(),
+            system_prompt: None,
+            labels: BTreeMap::new(),
+            model: None,
+            attachments: Vec::new(),
+            messages: Vec::new(),
+            turns: Vec::new(),
+            open: None,
+            usage: Usage::default(),
+            compaction: Compaction::default(),
+            error: None,
+            calls: HashSet::new(),
+            rules,
+        }
+    }
+
+    /// Takes the events of a journal, in order.
+    pub fn replay<'a>(&mut self, records: impl IntoIterator<Item = &'a Record>) {
+        for record in records {
+            evolve(self, record);
+        }
+    }
+
+    /// The rules it lives under.
+    pub fn rules(&self) -> &Rules {
+        &self.rules
+    }
+
+    /// The model that the open turn, or the next one, asks.
+    pub fn current_model(&self) -> &ModelRef {
+        let of_turn = self.open.as_ref().and_then(|turn| turn.options.model.as_ref());
+        of_turn.or(self.model.as_ref()).unwrap_or(&self.rules.default_model)
+    }
+
+    /// The turn of that id.
+    pub fn turn(&self, id: &TurnId) -> Option<&Turn> {
+        self.turns.iter().find(|turn| turn.id == *id)
+    }
+
+    /// The attachment of that name.
+    pub fn attachment(&self, name: &str) -> Option<&Attachment> {
+        self.attachments.iter().find(|file| file.name == name)
+    }
+
+    /// Whether something is under way.
+    pub fn busy(&self) -> bool {
+        self.open.is_some() || self.compaction.pending.is_some()
+    }
+
+    /// The session at a glance.
+    pub fn card(&self) -> Card {
+        Card {
+            id: self.id.clone(),
+            created: self.created.unwrap_or(self.updated),
+            updated: self.updated,
+            status: self.status,
+            workspace: self.workspace.clone(),
+            system_prompt: self.system_prompt.clone(),
+            labels: self.labels.clone(),
+            last_turn: self.turns.last().map(|turn| turn.id.clone()),
+            error: self.error.clone(),
+            open: self.busy(),
+        }
+    }
+}
+
+/// The rules are not part of what a session is.
+impl PartialEq for State {
+    fn eq(&self, other: &Self) -> bool {
+        let of = |s: &Self| {
+            let identity = (s.id.clone(), s.head, s.created, s.updated, s.status);
+            let setting =
+                (s.workspace.clone(), s.system_prompt.clone(), s.labels.clone(), s.model.clone());
+            let trouble = (s.usage, s.error.clone());
+            (identity, setting, trouble)
+        };
+        of(self) == of(other)
+            && self.attachments == other.attachments
+            && self.messages == other.messages
+            && self.turns == other.turns
+            && self.open == other.open
+            && self.compaction == other.compaction
+            && self.calls == other.calls
+    }
+}

@@ -1,0 +1,212 @@
+//! Tool calls: their order, their names, and calls that lead nowhere.
+
+use expect_test::expect;
+
+use super::{Session, check};
+
+#[test]
+fn a_call_runs_and_the_model_is_asked_again() {
+    check(expect![[r#"
+        create; say hi > answer c1 look {"p":1}; done c1 found
+            s1 answered c1=look{"p":1}
+            c1 starts at Daemon
+            c1 Succeeded: found
+            s2 asks fake/a
+            -> model s2, wake +600
+        create; say hi > answer c1 look; broke c1 no such file
+            s1 answered c1=look{}
+            c1 starts at Daemon
+            c1 Failed: no such file
+            s2 asks fake/a
+            -> model s2, wake +600
+    "#]]);
+}
+
+#[test]
+fn reads_run_side_by_side_and_the_others_in_order() {
+    check(expect![[r#"
+        create; say hi > answer a look {} + b look [2] + c edit + d look
+            s1 answered a=look{} b=look[2] c=edit{} d=look{}
+            a starts at Daemon
+            b starts at Daemon
+            -> run a, run b, wake +600
+        let given = create; say hi; answer a look {"n":1} + b look {"n":2} + c edit + d shell + e look
+        given > done b
+            b Succeeded:
+            -> run a, wake +600
+        given > done b; done a
+            b Succeeded:
+            a Succeeded:
+            c starts at Daemon
+            -> run c, wake +600
+        given > done a; done b; done c
+            a Succeeded:
+            b Succeeded:
+            c starts at Daemon
+            c Succeeded:
+            d starts at Daemon
+            -> run d, wake +600
+        given > done a; done b; done c; broke d; done e
+            a Succeeded:
+            b Succeeded:
+            c starts at Daemon
+            c Succeeded:
+            d starts at Daemon
+            d Failed:
+            e starts at Daemon
+            e Succeeded:
+            s2 asks fake/a
+            -> model s2, wake +600
+    "#]]);
+}
+
+#[test]
+fn a_call_that_cannot_run_fails_at_once() {
+    check(expect![[r#"
+        create; say hi > answer c1 nonsense {}
+            s1 answered c1=nonsense{}
+            c1 Failed: unknown tool: nonsense
+            s2 asks fake/a
+            -> model s2, wake +600
+        create; say hi > answer c1 look {"p":
+            s1 answered c1=look!"{\"p\":"
+            c1 Failed: the arguments are not valid JSON: EOF while parsing a value at line 1 column 5
+            s2 asks fake/a
+            -> model s2, wake +600
+        create; say hi > answer a edit + b nonsense + c look; done a
+            s1 answered a=edit{} b=nonsense{} c=look{}
+            a starts at Daemon
+            a Succeeded:
+            b Failed: unknown tool: nonsense
+            c starts at Daemon
+            -> run c, wake +600
+    "#]]);
+}
+
+#[test]
+fn a_model_names_its_calls_as_long_as_the_names_are_free() {
+    check(expect![[r#"
+        create; say hi > answer _ look + c1 look [1] + c1 look [2] + a/b look [3]
+            s1 answered k1=look{} c1=look[1] k2=look[2] k3=look[3]
+            k1 starts at Daemon
+            c1 starts at Daemon
+            k2 starts at Daemon
+            k3 starts at Daemon
+            -> run k1, run c1, run k2, run k3, wake +600
+        create; say hi; answer c1 look; done c1 > answer c1 edit
+            s2 answered k1=edit{}
+            k1 starts at Daemon
+            -> run k1, wake +600
+    "#]]);
+}
+
+// The journal wraps the arguments in a few more levels, and what cannot be read back must not get in.
+#[test]
+fn arguments_that_are_nested_too_deeply_are_malformed() {
+    for depth in [50, 120, 124, 125, 126, 127, 128, 5000] {
+        let arguments = format!("{}1{}", "[".repeat(depth), "]".repeat(depth));
+        let session = Session::after(&format!("create; say hi; answer c1 look {arguments}"));
+        session.check_replay();
+    }
+}
+
+#[test]
+fn a_client_runs_its_own_tools() {
+    check(expect![[r#"
+        create; say hi > answer a desk + b pen
+            s1 answered a=desk{} b=pen{}
+            a starts at Client
+            -> wake +600
+        create; say hi; answer a desk + b pen > done a; done b
+            a Succeeded:
+            b starts at Client
+            b Succeeded:
+            s2 asks fake/a
+            -> model s2, wake +600
+    "#]]);
+}
+
+#[test]
+fn the_same_call_again_is_skipped_if_nothing_changed() {
+    check(expect![[r#"
+        let given = create; say hi; answer a look; done a
+        given > answer b look
+            s2 answered b=look{}
+            b Skipped: duplicate tool call: no new info
+            s3 asks fake/a
+            -> model s3, wake +600
+        given > answer b look {"p":1}
+            s2 answered b=look{"p":1}
+            b starts at Daemon
+            -> run b, wake +600
+        given > answer b edit; done b; answer c look
+            s2 answered b=edit{}
+            b starts at Daemon
+            b Succeeded:
+            s3 asks fake/a
+            s3 answered c=look{}
+            c starts at Daemon
+            -> run c, wake +600
+        given > answer b fetch; done b; answer c look
+            s2 answered b=fetch{}
+            b starts at Daemon
+            b Succeeded:
+            s3 asks fake/a
+            s3 answered c=look{}
+            c Skipped: duplicate tool call: no new info
+            s4 asks fake/a
+            -> model s4, wake +600
+        create; say hi; answer a shell; done a > answer b shell
+            s2 answered b=shell{}
+            b Skipped: duplicate tool call: no new info
+            s3 asks fake/a
+            -> model s3, wake +600
+        create; say hi; answer a look {"x":1,"y":2}; done a > answer b look {"y":2, "x":1}
+            s2 answered b=look{"x":1,"y":2}
+            b Skipped: duplicate tool call: no new info
+            s3 asks fake/a
+            -> model s3, wake +600
+        create; say hi; answer a look; done a; answer; say hi > answer b look
+            s3 answered b=look{}
+            b starts at Daemon
+            -> run b, wake +600
+    "#]]);
+}
+
+#[test]
+fn a_model_that_repeats_itself_is_stopped() {
+    check(expect![[r#"
+        let given = create; say hi; answer a look; done a; answer b look
+        given > answer c look
+            s3 answered c=look{}
+            c Skipped: duplicate tool call: no new info
+            t1 stops: repeated_call: duplicate tool call: no new info
+            t1 FAILED repeated_call: duplicate tool call: no new info
+        given > answer c edit; done c; answer d look; done d; answer e look
+            s3 answered c=edit{}
+            c starts at Daemon
+            c Succeeded:
+            s4 asks fake/a
+            s4 answered d=look{}
+            d starts at Daemon
+            d Succeeded:
+            s5 asks fake/a
+            s5 answered e=look{}
+            e Skipped: duplicate tool call: no new info
+            t1 stops: repeated_call: duplicate tool call: no new info
+            t1 FAILED repeated_call: duplicate tool call: no new info
+    "#]]);
+}
+
+#[test]
+fn news_of_a_call_that_does_not_run_is_dropped() {
+    check(expect![[r#"
+        let given = create; say hi; answer a edit + b edit [1]
+        given > done b; done z; assess a; done a; done a; broke a
+            a Succeeded:
+            b starts at Daemon
+            -> run b, wake +600
+        create; say hi; answer a edit; done a; answer > done a; assess a
+            (nothing)
+    "#]]);
+}

@@ -1,0 +1,170 @@
+//! Summaries: when history is too long, and when somebody asks.
+
+use expect_test::expect;
+
+use super::check;
+
+#[test]
+fn an_overflow_is_answered_with_one_summary() {
+    check(expect![[r#"
+        let talk = create; say one; text 1; answer; say two
+        talk > fails context_overflow
+            s2 cut: context_overflow happened
+            compacting up to m2, 11 tokens
+            -> summarize m2, wake +600
+        talk > fails context_overflow; summary m2 short
+            s2 cut: context_overflow happened
+            compacting up to m2, 11 tokens
+            compacted 2 up to m2: short
+            s3 asks fake/a
+            -> model s3, wake +600
+        talk > fails context_overflow; summary m2 short; fails context_overflow
+            s2 cut: context_overflow happened
+            compacting up to m2, 11 tokens
+            compacted 2 up to m2: short
+            s3 asks fake/a
+            s3 cut: context_overflow happened
+            t2 stops: context_overflow: context_overflow happened
+            t2 FAILED context_overflow: context_overflow happened
+        talk > fails context_overflow; unsummarized no
+            s2 cut: context_overflow happened
+            compacting up to m2, 11 tokens
+            not compacted: no
+            s3 asks fake/a
+            -> model s3, wake +600
+        talk > fails context_overflow; unsummarized no; fails context_overflow
+            s2 cut: context_overflow happened
+            compacting up to m2, 11 tokens
+            not compacted: no
+            s3 asks fake/a
+            s3 cut: context_overflow happened
+            t2 stops: context_overflow: context_overflow happened
+            t2 FAILED context_overflow: context_overflow happened
+        create; say one > fails context_overflow
+            s1 cut: context_overflow happened
+            t1 stops: context_overflow: context_overflow happened
+            t1 FAILED context_overflow: context_overflow happened
+    "#]]);
+}
+
+#[test]
+fn a_full_window_is_emptied_before_the_next_step() {
+    check(expect![[r#"
+        let given = create; say one; text 1; answer [790/10]
+        given > say two
+            t2 User: "two"
+            t2 starts, attempt 1
+            compacting up to m2, 800 tokens
+            -> summarize m2, wake +600
+        given > say two; summary m2 short; answer a look; done a
+            t2 User: "two"
+            t2 starts, attempt 1
+            compacting up to m2, 800 tokens
+            compacted 2 up to m2: short
+            s2 asks fake/a
+            s2 answered a=look{}
+            a starts at Daemon
+            a Succeeded:
+            s3 asks fake/a
+            -> model s3, wake +600
+        create; say one; text 1; answer [789/10] > say two
+            t2 User: "two"
+            t2 starts, attempt 1
+            s2 asks fake/a
+            -> model s2, wake +600
+        create on plain/b; say one; text 1; answer [9999/1] > say two
+            t2 User: "two"
+            t2 starts, attempt 1
+            s2 asks plain/b
+            -> model s2, wake +600
+        given > say two; unsummarized no; answer [900/1] a look; done a
+            t2 User: "two"
+            t2 starts, attempt 1
+            compacting up to m2, 800 tokens
+            not compacted: no
+            s2 asks fake/a
+            s2 answered a=look{}
+            a starts at Daemon
+            a Succeeded:
+            s3 asks fake/a
+            -> model s3, wake +600
+    "#]]);
+}
+
+#[test]
+fn somebody_may_ask_for_a_summary() {
+    check(expect![[r#"
+        let given = create; say one; text 1; answer
+        given > compact
+            compacting up to m2, 11 tokens
+            -> summarize m2
+        given > compact; say two; compact; close
+            compacting up to m2, 11 tokens
+            refused: session already running: sess
+            refused: session already running: sess
+            refused: session already running: sess
+            -> summarize m2
+        given > compact; summary m2 short; compact
+            compacting up to m2, 11 tokens
+            compacted 2 up to m2: short
+            refused: there is nothing to compact
+        given > compact; unsummarized no; unsummarized again
+            compacting up to m2, 11 tokens
+            not compacted: no
+        given > compact; cancel; summary m2 late
+            compacting up to m2, 11 tokens
+            not compacted: canceled
+        given > compact; summary m1 of something else
+            compacting up to m2, 11 tokens
+            -> summarize m2
+        given > summary m2 unasked; unsummarized no
+            (nothing)
+        given > compact; recover
+            compacting up to m2, 11 tokens
+            -> summarize m2
+        create > compact
+            refused: there is nothing to compact
+    "#]]);
+}
+
+#[test]
+fn a_turn_that_ends_takes_its_summary_along() {
+    check(expect![[r#"
+        let talk = create; say one; text 1; answer; say two
+        talk > fails context_overflow; cancel; summary m2 late
+            s2 cut: context_overflow happened
+            compacting up to m2, 11 tokens
+            t2 stops: cancelled
+            not compacted: the turn is over
+            t2 CANCELLED
+        talk > fails context_overflow; +600; wake
+            s2 cut: context_overflow happened
+            compacting up to m2, 11 tokens
+            t2 stops: time_limit: the turn took too long
+            not compacted: the turn is over
+            t2 FAILED time_limit: the turn took too long
+    "#]]);
+}
+
+// A summary that ended at a message which models do not read would never be found again.
+#[test]
+fn a_summary_ends_at_a_message_that_models_read() {
+    check(expect![[r#"
+        let cut = create; say one; text 1; cancel
+        cut > compact
+            compacting up to m1, 0 tokens
+            -> summarize m1
+        cut > say two; fails context_overflow
+            t2 User: "two"
+            t2 starts, attempt 1
+            s2 asks fake/a
+            s2 cut: context_overflow happened
+            compacting up to m1, 0 tokens
+            -> summarize m1, wake +600
+        create; say one; text 1; answer; system be brief > compact
+            compacting up to m2, 11 tokens
+            -> summarize m2
+        create; system be brief > compact
+            refused: there is nothing to compact
+    "#]]);
+}

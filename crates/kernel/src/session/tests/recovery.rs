@@ -1,0 +1,214 @@
+//! After a crash: what ran is gone, and each policy has its own idea of what then.
+
+use expect_test::expect;
+
+use super::check;
+
+#[test]
+fn nothing_open_is_nothing_to_recover() {
+    check(expect![[r#"
+        create > recover
+            (nothing)
+        create; later hi > recover
+            (nothing)
+        create; say hi; answer > recover
+            (nothing)
+        > recover
+            refused: session not found: sess
+    "#]]);
+}
+
+#[test]
+fn a_turn_goes_on() {
+    check(expect![[r#"
+        let thinking = create; say hi
+        thinking > recover; s1 answer
+            s1 answered
+            t1 COMPLETED
+        let writing = create; say hi; text Hel
+        writing > recover; s1 answer
+            s1 cut: the daemon stopped
+            s2 asks fake/a
+            -> model s2, wake +600
+        let looking = create; say hi; answer a look
+        looking > recover; done a
+            a Succeeded:
+            s2 asks fake/a
+            -> model s2, wake +600
+        let acting = create; say hi; answer a shell + b edit
+        acting > recover; done a
+            a Interrupted: the daemon stopped while this call was running; how far it got is not known
+            b starts at Daemon
+            -> run b, wake +600
+        let client = create; say hi; answer a pen
+        client > recover; done a
+            a Succeeded:
+            s2 asks fake/a
+            -> model s2, wake +600
+        let asked = rules ask=exec expires=60; create; say hi; answer a shell; assess a
+        asked > recover; allow a
+            a Allow by Client
+            a starts at Daemon
+            -> run a, wake +600
+        let stopping = create; say hi; answer a shell; cancel
+        stopping > recover; halted a
+            a Interrupted: the daemon stopped while this call was running; how far it got is not known
+            t1 CANCELLED
+    "#]]);
+}
+
+#[test]
+fn a_turn_waits_for_a_word() {
+    check(expect![[r#"
+        let thinking = rules recovery=ask; create; say hi
+        thinking > recover; recover
+            t1 held
+        thinking > recover; +9999; wake; start t1
+            t1 held
+            t1 released
+            -> model s1, wake +10599
+        let writing = rules recovery=ask; create; say hi; text Hel
+        writing > recover; start t1
+            s1 cut: the daemon stopped
+            t1 held
+            t1 released
+            s2 asks fake/a
+            -> model s2, wake +600
+        let looking = rules recovery=ask; create; say hi; answer a look
+        looking > recover
+            t1 held
+        looking > recover; start t1; start t1
+            t1 held
+            t1 released
+            refused: session already running: sess
+            -> run a, wake +600
+        let acting = rules recovery=ask; create; say hi; answer a shell + b edit
+        acting > recover; start t1
+            a Interrupted: the daemon stopped while this call was running; how far it got is not known
+            t1 held
+            t1 released
+            b starts at Daemon
+            -> run b, wake +600
+        let client = rules recovery=ask; create; say hi; answer a pen
+        client > recover; done a; start t1
+            t1 held
+            a Succeeded:
+            t1 released
+            s2 asks fake/a
+            -> model s2, wake +600
+        let asked = rules recovery=ask; rules ask=exec expires=60; create; say hi; answer a shell; assess a
+        asked > recover; allow a
+            a Allow by Client
+            a starts at Daemon
+            -> run a, wake +600
+        let stopping = rules recovery=ask; create; say hi; answer a shell; cancel
+        stopping > recover; halted a
+            a Interrupted: the daemon stopped while this call was running; how far it got is not known
+            t1 CANCELLED
+    "#]]);
+}
+
+#[test]
+fn a_turn_is_left() {
+    check(expect![[r#"
+        let thinking = rules recovery=leave; create; say hi
+        thinking > recover
+            t1 stops: interrupted: the daemon stopped while this turn was running
+            s1 cut: the daemon stopped while this turn was running
+            t1 FAILED interrupted: the daemon stopped while this turn was running
+        let writing = rules recovery=leave; create; say hi; text Hel
+        writing > recover
+            s1 cut: the daemon stopped
+            t1 stops: interrupted: the daemon stopped while this turn was running
+            t1 FAILED interrupted: the daemon stopped while this turn was running
+        let looking = rules recovery=leave; create; say hi; answer a look
+        looking > recover; done a
+            a Interrupted: the daemon stopped while this call was running; how far it got is not known
+            t1 stops: interrupted: the daemon stopped while this turn was running
+            t1 FAILED interrupted: the daemon stopped while this turn was running
+        let acting = rules recovery=leave; create; say hi; answer a shell + b edit
+        acting > recover
+            a Interrupted: the daemon stopped while this call was running; how far it got is not known
+            t1 stops: interrupted: the daemon stopped while this turn was running
+            b Cancelled: the turn was stopped
+            t1 FAILED interrupted: the daemon stopped while this turn was running
+        let client = rules recovery=leave; create; say hi; answer a pen
+        client > recover; done a
+            t1 stops: interrupted: the daemon stopped while this turn was running
+            a Cancelled: the turn was stopped
+            t1 FAILED interrupted: the daemon stopped while this turn was running
+        let asked = rules recovery=leave; rules ask=exec expires=60; create; say hi; answer a shell; assess a
+        asked > recover; allow a
+            a Allow by Client
+            a starts at Daemon
+            -> run a, wake +600
+        let stopping = rules recovery=leave; create; say hi; answer a shell; cancel
+        stopping > recover
+            a Interrupted: the daemon stopped while this call was running; how far it got is not known
+            t1 CANCELLED
+    "#]]);
+}
+
+#[test]
+fn a_held_turn_can_be_called_off() {
+    // Nothing runs while a turn is held, so nothing will report.
+    check(expect![[r#"
+        rules recovery=ask; create; say hi; recover > cancel
+            t1 stops: cancelled
+            s1 cut: canceled
+            t1 CANCELLED
+        rules recovery=ask; create; say hi; answer a desk; recover > cancel
+            t1 stops: cancelled
+            a Cancelled: the turn was stopped
+            t1 CANCELLED
+        rules recovery=ask; create; say hi; answer a look; recover > cancel
+            t1 stops: cancelled
+            a Cancelled: the turn was stopped
+            t1 CANCELLED
+    "#]]);
+}
+
+#[test]
+fn being_held_does_not_count() {
+    check(expect![[r#"
+        let given = rules recovery=ask; create; say hi; answer a desk; recover
+        given > +9999; start t1
+            t1 released
+            -> wake +10599
+        given > +1000; done a; +9999; start t1
+            a Succeeded:
+            t1 released
+            s2 asks fake/a
+            -> model s2, wake +11599
+    "#]]);
+}
+
+#[test]
+fn a_summary_is_written_again() {
+    check(expect![[r#"
+        let given = create; say one; text 1; answer; say two; fails context_overflow
+        given > recover
+            (nothing)
+            -> summarize m2, wake +600
+        given > rules recovery=ask; recover; summary m2 short; start t2
+            t2 held
+            compacted 2 up to m2: short
+            t2 released
+            s3 asks fake/a
+            -> model s3, wake +600
+        given > rules recovery=leave; recover
+            t2 stops: interrupted: the daemon stopped while this turn was running
+            not compacted: the turn is over
+            t2 FAILED interrupted: the daemon stopped while this turn was running
+    "#]]);
+}
+
+#[test]
+fn a_call_that_was_cut_off_may_be_asked_for_again() {
+    check(expect![[r#"
+        create; say hi; answer a shell {"x":1}; recover > answer b shell {"x":1}
+            s2 answered b=shell{"x":1}
+            b starts at Daemon
+            -> run b, wake +600
+    "#]]);
+}

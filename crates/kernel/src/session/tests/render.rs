@@ -1,0 +1,174 @@
+//! Events and effects in one line each.
+
+use crate::event::{Event, RequestedCall, StopCause};
+use crate::message::{Part, text_of};
+use crate::session::{Effect, next};
+use crate::time::Time;
+
+use super::Session;
+use super::script::MIDNIGHT;
+
+impl Session {
+    pub(super) fn effects(&mut self) -> Vec<String> {
+        let effects = next(&self.state);
+        let effect = |effect| match effect {
+            Effect::CallModel(step) => format!("model {}", self.short(&step)),
+            Effect::Assess(call) => format!("assess {}", self.short(&call)),
+            Effect::Run(call) => format!("run {}", self.short(&call)),
+            Effect::Summarize(upto) => format!("summarize {}", self.short(&upto)),
+            Effect::WakeAt(time) => format!("wake {}", clock(time)),
+        };
+        effects.into_iter().map(effect).collect()
+    }
+
+    pub(super) fn event(&mut self, event: &Event) -> String {
+        match event {
+            Event::SessionCreated(origin) => format!("created in {}", origin.workspace.display()),
+            Event::Forked { parent, at } => format!("forked from {parent} at {at}"),
+            Event::Labelled { key, value: Some(value) } => format!("label {key}={value}"),
+            Event::Labelled { key, value: None } => format!("label {key} removed"),
+            Event::ModelSwitched { model } => format!("model {model}"),
+            Event::AttachmentAdded(file) => format!("attached {:?} {}", file.name, file.mime),
+            Event::SessionClosed { reason } => format!("closed{}", why(reason.as_deref())),
+            Event::MessageAdded { message, turn, role, parts, .. } => {
+                self.short(message);
+                format!("{} {role:?}: {}", self.short(turn), said(parts))
+            }
+            Event::VerificationRequested { call, .. } => format!("verify {}", self.call(call)),
+            Event::CompactionRequested { upto, tokens } => {
+                format!("compacting up to {}, {tokens} tokens", self.short(upto))
+            }
+            Event::Compacted { upto, summary, messages, .. } => {
+                format!("compacted {messages} up to {}: {summary}", self.short(upto))
+            }
+            Event::CompactionFailed { reason } => format!("not compacted: {reason}"),
+            Event::StepStarted { .. }
+            | Event::TextAppended { .. }
+            | Event::ModelRetrying { .. }
+            | Event::ModelCompleted { .. }
+            | Event::StepInterrupted { .. } => self.of_step_event(event),
+            Event::ApprovalRequested { .. }
+            | Event::ApprovalAnswered { .. }
+            | Event::CallStarted { .. }
+            | Event::CallCompleted { .. } => self.of_call_event(event),
+            Event::TurnStarted { .. }
+            | Event::StopRequested { .. }
+            | Event::TurnHeld { .. }
+            | Event::TurnReleased { .. }
+            | Event::TurnCompleted { .. }
+            | Event::TurnFailed { .. }
+            | Event::TurnCancelled { .. } => self.of_turn_event(event),
+        }
+    }
+
+    fn of_step_event(&mut self, event: &Event) -> String {
+        match event {
+            Event::StepStarted { step, model, .. } => format!("{} asks {model}", self.short(step)),
+            Event::TextAppended { step, offset, channel, text, .. } => {
+                format!("{} {channel:?}@{offset} {text:?}", self.short(step))
+            }
+            Event::ModelRetrying { step, attempt, reason, .. } => {
+                format!("{} retries #{attempt}: {reason}", self.short(step))
+            }
+            Event::ModelCompleted { step, message, calls, .. } => {
+                message.iter().for_each(|id| drop(self.short(id)));
+                let calls: String = calls.iter().map(|c| format!(" {}", self.call(c))).collect();
+                format!("{} answered{calls}", self.short(step))
+            }
+            Event::StepInterrupted { step, message, reason, .. } => {
+                message.iter().for_each(|id| drop(self.short(id)));
+                format!("{} cut: {reason}", self.short(step))
+            }
+            _ => unreachable!("sorted by `event`"),
+        }
+    }
+
+    fn of_call_event(&mut self, event: &Event) -> String {
+        match event {
+            Event::ApprovalRequested { call, expires, .. } => {
+                let until = expires.map(|time| format!(" until {}", clock(time)));
+                format!("{} asked{}", self.short(call), until.unwrap_or_default())
+            }
+            Event::ApprovalAnswered { call, answer, reason, by, .. } => {
+                let why = why(reason.as_deref());
+                format!("{} {answer:?} by {by:?}{why}", self.short(call))
+            }
+            Event::CallStarted { call, placement, .. } => {
+                format!("{} starts at {placement:?}", self.short(call))
+            }
+            Event::CallCompleted { call, message, outcome, .. } => {
+                self.short(message);
+                format!("{} {:?}: {}", self.short(call), outcome.ending, text_of(&outcome.parts))
+            }
+            _ => unreachable!("sorted by `event`"),
+        }
+    }
+
+    fn of_turn_event(&mut self, event: &Event) -> String {
+        match event {
+            Event::TurnStarted { turn, attempt, .. } => {
+                format!("{} starts, attempt {attempt}", self.short(turn))
+            }
+            Event::StopRequested { turn, cause: StopCause::Cancelled { reason } } => {
+                format!("{} stops: cancelled{}", self.short(turn), why(reason.as_deref()))
+            }
+            Event::StopRequested { turn, cause: StopCause::Failed { code, message } } => {
+                format!("{} stops: {}: {message}", self.short(turn), code.name())
+            }
+            Event::TurnHeld { turn, .. } => format!("{} held", self.short(turn)),
+            Event::TurnReleased { turn } => format!("{} released", self.short(turn)),
+            Event::TurnCompleted { turn, verified, .. } => {
+                let verified = verified.map(|v| if v { ", verified" } else { ", not verified" });
+                format!("{} COMPLETED{}", self.short(turn), verified.unwrap_or_default())
+            }
+            Event::TurnFailed { turn, code, message, .. } => {
+                format!("{} FAILED {}: {message}", self.short(turn), code.name())
+            }
+            Event::TurnCancelled { turn, reason, .. } => {
+                format!("{} CANCELLED{}", self.short(turn), why(reason.as_deref()))
+            }
+            _ => unreachable!("sorted by `event`"),
+        }
+    }
+
+    fn call(&mut self, call: &RequestedCall) -> String {
+        let malformed = if call.malformed.is_some() { "!" } else { "" };
+        format!("{}={}{malformed}{}", self.short(&call.id), call.tool, call.input)
+    }
+
+    /// The short name of an id, a new one if it has none.
+    pub(crate) fn short(&mut self, id: &impl ToString) -> String {
+        let id = id.to_string();
+        if let Some(name) = self.names.get(&id) {
+            return name.clone();
+        }
+        let kinds = [("turn_", "t"), ("step_", "s"), ("msg_", "m"), ("call_", "k")];
+        let Some((_, letter)) = kinds.into_iter().find(|(prefix, _)| id.starts_with(prefix)) else {
+            return id;
+        };
+        let of_kind = |name: &&String| name.starts_with(letter);
+        let name = format!("{letter}{}", self.names.values().filter(of_kind).count() + 1);
+        self.names.insert(id, name.clone());
+        name
+    }
+}
+
+fn said(parts: &[Part]) -> String {
+    let part = |part: &Part| match part {
+        Part::Text(text) => format!("{text:?}"),
+        Part::Media { kind, name, .. } => format!("{}:{name}", kind.name()),
+        Part::Thought(_) | Part::Call { .. } => "?".into(),
+    };
+    parts.iter().map(part).collect::<Vec<_>>().join(" ")
+}
+
+fn why(reason: Option<&str>) -> String {
+    reason.map(|reason| format!(": {reason}")).unwrap_or_default()
+}
+
+fn clock(time: Time) -> String {
+    match time.micros() {
+        i64::MAX => "never".into(),
+        _ => format!("+{}", time.since(MIDNIGHT).as_secs()),
+    }
+}

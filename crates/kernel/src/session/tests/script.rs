@@ -1,0 +1,294 @@
+//! The language of scripts: one command a line, ids by their short names.
+//!
+//! ```text
+//! rules ask=exec verify       create [on MODEL]         label k=v | unlabel k | switch MODEL
+//! say hi [with image:x.png] [on MODEL]   later hi …     attach NAME MIME
+//! start t1 | cancel [why] | close | compact | recover | wake      +60 (seconds pass)
+//! [s1] text hi | [s1] thought hm | [s1] text@5 hi | [s1] retry why
+//! [s1] answer [read/written] c1 look {"p":1} + c2 edit             [s1] fails stream_cut | context_overflow | …
+//! assess c1 | allow c1 [t1] | deny c1 [t1] [: why]
+//! done c1 [text] | broke c1 [text] | halted c1       summary m2 text | unsummarized why
+//! ```
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::codec;
+use crate::command::{Approve, Command, Run, Say, Upload};
+use crate::event::{Answer, Answerer, Origin, Record, TurnOptions};
+use crate::id::{BlobId, CallId, Fresh, MessageId, SessionId, StepId};
+use crate::message::{MediaKind, Part, Role};
+use crate::model::{self, AskedCall, Channel, Failure, FailureKind, Finish, ModelRef, Usage};
+use crate::policy::Rules;
+use crate::session::{Refusal, State, handle};
+use crate::stamp::Stamp;
+use crate::time::Time;
+use crate::tool::{Assessment, Ending, Outcome, Risk};
+
+use super::rules;
+
+pub(super) const MIDNIGHT: Time = Time::from_micros(1_735_689_600_000_000);
+
+/// A session that scripts are played to.
+pub(crate) struct Session {
+    pub(crate) state: State,
+    rules: Rules,
+    records: Vec<Arc<Record>>,
+    pub(super) told: Vec<String>,
+    /// Short names, by real ones.
+    pub(super) names: HashMap<String, String>,
+    now: Time,
+    commands: u64,
+}
+
+impl Default for Session {
+    fn default() -> Self {
+        let rules = rules::rules();
+        Self {
+            state: State::new(SessionId::named("sess".into()), Arc::new(rules.clone())),
+            rules,
+            records: Vec::new(),
+            told: Vec::new(),
+            names: HashMap::new(),
+            now: MIDNIGHT,
+            commands: 0,
+        }
+    }
+}
+
+impl Session {
+    /// A session after a script that must go well.
+    pub(crate) fn after(script: &str) -> Self {
+        let mut session = Self::default();
+        for line in super::lines(script) {
+            if let Err(refusal) = session.play(line) {
+                panic!("{line:?}: {refusal}");
+            }
+        }
+        session
+    }
+
+    /// Plays one line.
+    pub(crate) fn play(&mut self, line: &str) -> Result<(), Refusal> {
+        let (word, rest) = split(line);
+        if word == "rules" {
+            rest.split(' ').for_each(|word| rules::change(&mut self.rules, word));
+            self.state.rules = Arc::new(self.rules.clone());
+            return Ok(());
+        }
+        if let Some(seconds) = word.strip_prefix('+') {
+            self.now = self.now.after(Duration::from_secs(seconds.parse().unwrap()));
+            return Ok(());
+        }
+        let command = self.command(line);
+        self.commands += 1;
+        let stamp = Stamp::new(self.now, [self.commands, 7]);
+        let before = self.state.clone();
+        let records = handle(&mut self.state, command, &stamp).inspect_err(|_| {
+            assert_eq!(before, self.state, "a refusal changes nothing");
+        })?;
+        for record in &records {
+            let line = self.event(&record.event);
+            self.told.push(line);
+        }
+        self.records.extend(records);
+        Ok(())
+    }
+
+    /// Its models cannot be asked any more.
+    pub(super) fn forget_provider(&mut self, name: &str) {
+        self.rules.providers.remove(name);
+        self.state.rules = Arc::new(self.rules.clone());
+    }
+
+    /// What was told so far is all there is to the state.
+    pub(super) fn check_replay(&self) {
+        let mut again = State::new(self.state.id.clone(), Arc::clone(&self.state.rules));
+        for record in &self.records {
+            let event = codec::decode(codec::VERSION, &codec::encode(&record.event)).unwrap();
+            again.replay([&Record { event, ..**record }]);
+        }
+        assert_eq!(again, self.state);
+    }
+
+    fn command(&self, line: &str) -> Command {
+        let (word, rest) = split(line);
+        let text = || Some(rest.to_owned()).filter(|text| !text.is_empty());
+        match word {
+            "create" => Command::Create(Origin {
+                workspace: "/work".into(),
+                system_prompt: rest.strip_prefix("as ").map(Into::into),
+                model: rest.strip_prefix("on ").and_then(ModelRef::parse),
+                labels: Default::default(),
+            }),
+            "label" => {
+                let (key, value) = rest.split_once('=').unwrap();
+                Command::Label { key: key.into(), value: Some(value.into()) }
+            }
+            "unlabel" => Command::Label { key: rest.into(), value: None },
+            "switch" => Command::SwitchModel(ModelRef::parse(rest).unwrap()),
+            "attach" => {
+                let (name, mime) = rest.rsplit_once(' ').unwrap();
+                let (name, mime) = (name.replace("NUL", "\0"), mime.into());
+                Command::Attach(Upload { name, mime, blob: BlobId::named("b10b".into()), size: 3 })
+            }
+            "say" => Command::Say(say(rest, Role::User, Run::Now)),
+            "later" => Command::Say(say(rest, Role::User, Run::Later)),
+            "system" => Command::Say(say(rest, Role::System, Run::Later)),
+            "start" => Command::Start { turn: self.real(rest) },
+            "allow" => Command::Approve(self.approve(rest, Answer::Allow)),
+            "deny" => Command::Approve(self.approve(rest, Answer::Deny)),
+            "cancel" => Command::Cancel { reason: text() },
+            "compact" => Command::Compact,
+            "close" => Command::Close { reason: text() },
+            "recover" => Command::Recover,
+            "wake" => Command::Wake,
+            _ => self.news(line),
+        }
+    }
+
+    /// What the runtime reports.
+    fn news(&self, line: &str) -> Command {
+        let (word, rest) = split(line);
+        let (id, text) = split(rest);
+        let call = || self.real::<CallId>(id);
+        match word {
+            "assess" => Command::Assessed { call: call(), assessment: assessment() },
+            "done" => Command::Finished { call: call(), outcome: Outcome::success(text) },
+            "broke" => Command::Finished { call: call(), outcome: Outcome::failure(text) },
+            "halted" => {
+                let outcome = Outcome::ended(Ending::Cancelled, "killed");
+                Command::Finished { call: call(), outcome }
+            }
+            "summary" => {
+                let (upto, usage) = (self.real::<MessageId>(id), Usage::default());
+                Command::Summarized { upto, summary: text.into(), usage }
+            }
+            "unsummarized" => Command::NotSummarized { reason: rest.into() },
+            _ if word.starts_with('s') && word[1..].parse::<u32>().is_ok() => {
+                self.of_step(self.real(word), rest)
+            }
+            _ => {
+                let open = self.state.open.as_ref().and_then(|open| open.step());
+                let Some(step) = open else { panic!("no step is open for {line:?}") };
+                self.of_step(step.id.clone(), line)
+            }
+        }
+    }
+
+    fn of_step(&self, step: StepId, line: &str) -> Command {
+        let (word, rest) = split(line);
+        let (word, offset) = match word.split_once('@') {
+            Some((word, offset)) => (word, offset.parse().unwrap()),
+            None => (word, self.written()),
+        };
+        let output = |channel| {
+            let text = rest.into();
+            Command::Output { step: step.clone(), offset, channel, text }
+        };
+        match word {
+            "text" => output(Channel::Text),
+            "thought" => output(Channel::Thought),
+            "answer" => Command::Answered { step, answer: answer(rest) },
+            "retry" => Command::Retrying { step, attempt: 2, wait_ms: 50, reason: rest.into() },
+            "fails" => {
+                let kind = failure(rest);
+                let failure = Failure { kind, message: format!("{} happened", kind.name()) };
+                Command::ModelFailed { step, failure }
+            }
+            _ => panic!("no such word: {word}"),
+        }
+    }
+
+    fn written(&self) -> u64 {
+        let step = self.state.open.as_ref().and_then(|open| open.step());
+        step.map_or(0, |step| step.written)
+    }
+
+    fn approve(&self, rest: &str, answer: Answer) -> Approve {
+        let (ids, reason) = match rest.split_once(':') {
+            Some((ids, reason)) => (ids.trim(), Some(reason.trim().to_owned())),
+            None => (rest, None),
+        };
+        let (call, turn) = split(ids);
+        let turn = Some(turn).filter(|turn| !turn.is_empty()).map(|turn| self.real(turn));
+        Approve { call: self.real(call), turn, answer, reason, by: Answerer::Client }
+    }
+
+    /// The id behind a short name; a name that stands for none is taken as it is.
+    fn real<I: Fresh>(&self, short: &str) -> I {
+        let known = self.names.iter().find(|(_, name)| *name == short);
+        I::named(known.map_or(short, |(id, _)| id).to_owned())
+    }
+}
+
+fn say(rest: &str, role: Role, run: Run) -> Say {
+    let (rest, model) = match rest.split_once(" on ") {
+        Some((rest, model)) => (rest, ModelRef::parse(model)),
+        None => (rest, None),
+    };
+    let (text, media) = match rest.split_once(" with ") {
+        Some((text, media)) => (text, media.split_once(':')),
+        None => (rest, None),
+    };
+    let mut parts = vec![Part::Text(text.into())];
+    parts.extend(media.map(|(kind, name)| {
+        let kinds = [MediaKind::Image, MediaKind::Audio, MediaKind::File];
+        let kind = kinds.into_iter().find(|known| known.name() == kind).unwrap();
+        Part::Media { kind, name: name.into(), mime: None }
+    }));
+    parts.retain(|part| *part != Part::Text(String::new()));
+    Say { role, parts, run, options: TurnOptions { model, ..TurnOptions::default() } }
+}
+
+fn answer(rest: &str) -> model::Answer {
+    let (usage, calls) = match rest.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+        Some((usage, calls)) => (usage.split_once('/').unwrap(), calls.trim()),
+        None => (("10", "1"), rest),
+    };
+    let (input, output) = (usage.0.parse().unwrap(), usage.1.parse().unwrap());
+    let calls: Vec<AskedCall> = calls
+        .split(" + ")
+        .filter(|call| !call.is_empty())
+        .map(|call| {
+            let (id, rest) = split(call);
+            let (tool, arguments) = split(rest);
+            let id = if id == "_" { "" } else { id };
+            AskedCall { id: id.into(), tool: tool.into(), arguments: arguments.into() }
+        })
+        .collect();
+    let finish = if calls.is_empty() { Finish::Stop } else { Finish::ToolCalls };
+    model::Answer { finish, calls, usage: Usage { input, output, ..Usage::default() } }
+}
+
+fn failure(word: &str) -> FailureKind {
+    use FailureKind::*;
+    let kinds = [
+        RateLimited,
+        Unavailable,
+        Unauthorized,
+        UnknownModel,
+        ContextOverflow,
+        Rejected,
+        Cut,
+        Stalled,
+        Malformed,
+        UnsupportedInput,
+    ];
+    kinds.into_iter().find(|kind| kind.name() == word).unwrap()
+}
+
+fn assessment() -> Assessment {
+    Assessment {
+        risk: Risk::High,
+        reasons: vec!["it bites".into()],
+        reversible: false,
+        preview: "rm -r".into(),
+        idle: false,
+    }
+}
+
+fn split(line: &str) -> (&str, &str) {
+    line.split_once(' ').unwrap_or((line, ""))
+}

@@ -1,0 +1,316 @@
+//! A turn: what is remembered of it when it is over, and everything while it is open.
+
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::event::{Event, RequestedCall, StopCause, TurnOptions};
+use crate::id::{CallId, MessageId, StepId, TurnId};
+use crate::model::{Channel, ModelRef, Usage};
+use crate::stamp::Stamp;
+use crate::time::Time;
+use crate::tool::{Assessment, Ending, Kind, Outcome, Placement};
+
+/// A turn at a glance.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Turn {
+    /// Its id.
+    pub id: TurnId,
+    /// The message it answers.
+    pub message: MessageId,
+    /// How it stands.
+    pub status: TurnStatus,
+    /// What the client asked of it.
+    pub options: TurnOptions,
+    /// How often it was begun.
+    pub attempts: u32,
+    /// When it was last begun.
+    pub started: Option<Time>,
+    /// When it was last over.
+    pub completed: Option<Time>,
+    /// Why it failed.
+    pub error: Option<String>,
+    /// Whether its changes passed verification, where there were any.
+    pub verified: Option<bool>,
+}
+
+/// How a turn stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TurnStatus {
+    /// Not begun.
+    Pending,
+    /// Under way.
+    Running,
+    /// A person's word is needed.
+    WaitingApproval,
+    /// Over, and well.
+    Succeeded,
+    /// Over, badly.
+    Failed,
+    /// Called off.
+    Cancelled,
+}
+
+/// The turn that is under way.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OpenTurn {
+    /// Its id.
+    pub id: TurnId,
+    /// Which attempt this is.
+    pub attempt: u32,
+    /// What the client asked of it.
+    pub options: TurnOptions,
+    /// Model calls so far.
+    pub steps: u32,
+    /// Tokens so far.
+    pub usage: Usage,
+    /// What it is doing.
+    pub phase: Phase,
+    /// Why it must end, once it must.
+    pub stopping: Option<StopCause>,
+    /// Whether it waits for a client's word after a crash.
+    pub held: bool,
+    /// Whether the workspace may have changed since it was last verified.
+    pub dirty: bool,
+    /// How often verification failed.
+    pub failed_checks: u32,
+    /// What verification last said.
+    pub verified: Option<bool>,
+    /// Calls skipped because they repeat.
+    pub repeats: u32,
+    /// Whether a summary was tried in this turn already.
+    pub compacted: bool,
+    pub(super) clock: Clock,
+    pub(super) ran: Ran,
+}
+
+/// What an open turn is doing.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Phase {
+    /// The model is being asked.
+    Thinking(OpenStep),
+    /// Calls are to be judged and run; none at all before the first step.
+    Acting(Vec<Call>),
+    /// The model gave an answer without calls.
+    Answered,
+}
+
+/// A model call under way.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OpenStep {
+    /// Its id.
+    pub id: StepId,
+    /// The model that was asked.
+    pub model: ModelRef,
+    /// What it wrote so far, in the order it came.
+    pub output: Vec<Segment>,
+    /// How many bytes that is.
+    pub written: u64,
+}
+
+/// A run of output of one kind.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Segment {
+    /// Which kind.
+    pub channel: Channel,
+    /// What was written.
+    pub text: String,
+}
+
+impl OpenStep {
+    pub(super) fn write(&mut self, channel: Channel, text: &str) {
+        self.written += text.len() as u64;
+        match self.output.last_mut() {
+            Some(last) if last.channel == channel => last.text.push_str(text),
+            _ => self.output.push(Segment { channel, text: text.into() }),
+        }
+    }
+}
+
+/// A call of the current step.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Call {
+    /// What was asked for.
+    pub request: RequestedCall,
+    /// How far it is.
+    pub phase: CallPhase,
+    /// Whether policy asked for it, not the model.
+    pub verifies: bool,
+}
+
+/// How far a call is.
+#[derive(Clone, Debug, PartialEq)]
+pub enum CallPhase {
+    /// Asked for.
+    Requested,
+    /// A person is asked.
+    Asked {
+        /// What they are shown.
+        assessment: Assessment,
+        /// When it counts as "no".
+        expires: Option<Time>,
+    },
+    /// It may run.
+    Allowed,
+    /// It may not.
+    Denied {
+        /// Why.
+        reason: Option<String>,
+    },
+    /// It runs.
+    Started(Kind, Placement),
+    /// It is over.
+    Done(Ending),
+}
+
+impl Call {
+    /// Its id.
+    pub fn id(&self) -> &CallId {
+        &self.request.id
+    }
+
+    /// Whether it is over.
+    pub fn done(&self) -> bool {
+        matches!(self.phase, CallPhase::Done(_))
+    }
+}
+
+impl OpenTurn {
+    pub(super) fn new(id: TurnId, attempt: u32, options: TurnOptions, at: Time) -> Self {
+        Self {
+            id,
+            attempt,
+            options,
+            steps: 0,
+            usage: Usage::default(),
+            phase: Phase::Acting(Vec::new()),
+            stopping: None,
+            held: false,
+            dirty: false,
+            failed_checks: 0,
+            verified: None,
+            repeats: 0,
+            compacted: false,
+            clock: Clock { started: at, waited: Duration::ZERO, waiting_since: None },
+            ran: Ran::default(),
+        }
+    }
+
+    /// The calls of the current step.
+    pub fn calls(&self) -> &[Call] {
+        match &self.phase {
+            Phase::Acting(calls) => calls,
+            Phase::Thinking(_) | Phase::Answered => &[],
+        }
+    }
+
+    /// The call of that id in the current step.
+    pub fn call(&self, id: &CallId) -> Option<&Call> {
+        self.calls().iter().find(|call| call.id() == id)
+    }
+
+    pub(super) fn call_mut(&mut self, id: &CallId) -> Option<&mut Call> {
+        match &mut self.phase {
+            Phase::Acting(calls) => calls.iter_mut().find(|call| call.id() == id),
+            Phase::Thinking(_) | Phase::Answered => None,
+        }
+    }
+
+    /// The model call under way.
+    pub fn step(&self) -> Option<&OpenStep> {
+        match &self.phase {
+            Phase::Thinking(step) => Some(step),
+            Phase::Acting(_) | Phase::Answered => None,
+        }
+    }
+
+    /// The event that ends a call of this turn.
+    pub(super) fn completed(&self, call: &Call, outcome: Outcome, stamp: &Stamp) -> Event {
+        Event::CallCompleted {
+            turn: self.id.clone(),
+            call: call.id().clone(),
+            tool: call.request.tool.clone(),
+            message: stamp.id(),
+            outcome,
+        }
+    }
+
+    /// The event that closes a model call of this turn which broke off.
+    pub(super) fn interrupted(&self, step: &OpenStep, reason: String, stamp: &Stamp) -> Event {
+        Event::StepInterrupted {
+            turn: self.id.clone(),
+            step: step.id.clone(),
+            message: (step.written > 0).then(|| stamp.id()),
+            reason,
+        }
+    }
+
+    /// Whether a person's word is needed.
+    pub fn waits_for_approval(&self) -> bool {
+        self.calls().iter().any(|call| matches!(call.phase, CallPhase::Asked { .. }))
+    }
+}
+
+/// How long a turn has worked. Waiting for people does not count.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Clock {
+    started: Time,
+    waited: Duration,
+    waiting_since: Option<Time>,
+}
+
+impl Clock {
+    pub(super) fn pause(&mut self, at: Time) {
+        self.waiting_since.get_or_insert(at);
+    }
+
+    pub(super) fn resume(&mut self, at: Time) {
+        if let Some(since) = self.waiting_since.take() {
+            self.waited += at.since(since);
+        }
+    }
+
+    /// When the time is up; nothing while it stands still.
+    pub(super) fn deadline(&self, allowed: Duration) -> Option<Time> {
+        match self.waiting_since {
+            Some(_) => None,
+            None => Some(self.started.after(allowed.saturating_add(self.waited))),
+        }
+    }
+}
+
+/// Which calls ran in this turn, to notice one that can bring nothing new.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Ran {
+    /// How often the workspace may have changed.
+    changes: u32,
+    /// For each call, how often it had when that call was over.
+    seen: HashMap<u64, u32>,
+}
+
+impl Ran {
+    pub(super) fn note(&mut self, kind: Kind, request: &RequestedCall, ending: Ending) {
+        if kind.changes_workspace() {
+            self.changes += 1;
+        }
+        // What a crash cut off may be worth another try.
+        if ending != Ending::Interrupted {
+            self.seen.insert(fingerprint(&request.tool, &request.input), self.changes);
+        }
+    }
+
+    /// Whether the very same call ran before and nothing else changed the workspace since.
+    pub(super) fn repeats(&self, tool: &str, input: &Value) -> bool {
+        self.seen.get(&fingerprint(tool, input)) == Some(&self.changes)
+    }
+}
+
+/// Object keys are sorted in our JSON values, so equal arguments print equally.
+fn fingerprint(tool: &str, input: &Value) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    tool.hash(&mut hasher);
+    input.to_string().hash(&mut hasher);
+    hasher.finish()
+}

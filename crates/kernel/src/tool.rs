@@ -1,0 +1,183 @@
+//! What a tool is to the core: a name, a schema, what it touches and who runs it.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::message::{Artifact, Part};
+
+/// What a tool touches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// Looks, changes nothing; safe to repeat and to run beside others.
+    Read,
+    /// Changes files of the workspace.
+    Write,
+    /// Runs commands.
+    Exec,
+    /// Talks to the network.
+    Network,
+}
+
+impl Kind {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Read, Self::Write, Self::Exec, Self::Network];
+
+    /// The word for it in configuration and protocols.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::Exec => "exec",
+            Self::Network => "network",
+        }
+    }
+
+    /// Whether running it twice is the same as running it once.
+    pub fn repeatable(self) -> bool {
+        match self {
+            Self::Read => true,
+            Self::Write | Self::Exec | Self::Network => false,
+        }
+    }
+
+    /// Whether the workspace may be another one afterwards.
+    pub fn changes_workspace(self) -> bool {
+        match self {
+            Self::Write | Self::Exec => true,
+            Self::Read | Self::Network => false,
+        }
+    }
+}
+
+/// Who runs a tool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Placement {
+    /// This daemon, in the session's workspace.
+    Daemon,
+    /// The client: the turn waits until a client posts the result.
+    Client,
+}
+
+/// A tool as it is offered to a model.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Spec {
+    /// Its name, the same in every protocol.
+    pub name: String,
+    /// What it does, for the model.
+    pub description: String,
+    /// JSON Schema of its arguments.
+    pub schema: Value,
+    /// What it touches.
+    pub kind: Kind,
+    /// Who runs it.
+    pub placement: Placement,
+}
+
+/// How bad it can get.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Risk {
+    /// Nothing to lose.
+    Low,
+    /// Can be put right.
+    Medium,
+    /// Can lose work.
+    High,
+    /// Should not be done.
+    Critical,
+}
+
+impl Risk {
+    /// The word for it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Low => "low",
+            Self::Medium => "medium",
+            Self::High => "high",
+            Self::Critical => "critical",
+        }
+    }
+}
+
+/// What a person is shown before a call may run; the approval is bound to exactly this.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Assessment {
+    /// How bad it can get.
+    pub risk: Risk,
+    /// Why that.
+    pub reasons: Vec<String>,
+    /// Whether it can be undone.
+    pub reversible: bool,
+    /// A diff, or the command line and its directory.
+    pub preview: String,
+    /// Whether the call would do nothing at all, so that nobody need be asked.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub idle: bool,
+}
+
+/// How a call ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Ending {
+    /// It ran and did what it should.
+    Succeeded,
+    /// It ran, or could not run, and says why.
+    Failed,
+    /// Policy or a person said no.
+    Denied,
+    /// It repeats an earlier call and was not run.
+    Skipped,
+    /// The turn was cancelled.
+    Cancelled,
+    /// The daemon died while it ran; nobody knows how far it got.
+    Interrupted,
+}
+
+/// What came of a call.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Outcome {
+    /// How it ended.
+    pub ending: Ending,
+    /// What the model is told.
+    pub parts: Vec<Part>,
+    /// One line for people, where it did not succeed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// Files it left behind.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub artifacts: Vec<Artifact>,
+}
+
+impl Outcome {
+    /// It worked; the model reads `text`.
+    pub fn success(text: impl Into<String>) -> Self {
+        Self::new(Ending::Succeeded, text.into(), None)
+    }
+
+    /// It did not work, and the model reads why.
+    pub fn failure(error: impl Into<String>) -> Self {
+        Self::ended(Ending::Failed, error)
+    }
+
+    /// It ended some other way than by its own result.
+    pub fn ended(ending: Ending, why: impl Into<String>) -> Self {
+        let why = why.into();
+        Self::new(ending, why.clone(), Some(why))
+    }
+
+    /// A result whose text is more than its one-line error.
+    pub fn failed_with(text: impl Into<String>, error: impl Into<String>) -> Self {
+        Self::new(Ending::Failed, text.into(), Some(error.into()))
+    }
+
+    /// Whether it did what it should.
+    pub fn ok(&self) -> bool {
+        self.ending == Ending::Succeeded
+    }
+
+    fn new(ending: Ending, text: String, error: Option<String>) -> Self {
+        Self { ending, parts: vec![Part::Text(text)], error, artifacts: Vec::new() }
+    }
+}

@@ -1,0 +1,330 @@
+//! The journal's format is for ever: what was once written can be read and is written the same today.
+//!
+//! `UPDATE_GOLDEN=1` adds the lines that are missing; nothing ever changes or removes one.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use quintet_kernel::codec;
+use quintet_kernel::event::{
+    Answer, Answerer, Event, FailureCode, Origin, RequestedCall, StopCause, TurnOptions,
+};
+use quintet_kernel::id::{BlobId, CallId, Fresh, MessageId, SessionId, StepId, TurnId};
+use quintet_kernel::message::{Artifact, Attachment, MediaKind, Part, Role};
+use quintet_kernel::model::{Channel, FailureKind, Finish, ModelRef, Sampling, Usage};
+use quintet_kernel::time::Time;
+use quintet_kernel::tool::{Assessment, Ending, Kind, Outcome, Placement, Risk};
+use serde_json::json;
+
+/// All values of an enum without data; a new variant does not compile until it is named here.
+macro_rules! every {
+    ($type:ident: $($variant:ident)*) => {{
+        fn named(value: $type) {
+            match value { $($type::$variant => {})* }
+        }
+        let _ = named;
+        [$($type::$variant),*]
+    }};
+}
+
+/// The kinds of events; a new one does not compile until it is named here, and needs a line then.
+macro_rules! kinds {
+    ($($variant:ident)*) => {
+        const KINDS: &[&str] = &[$(stringify!($variant)),*];
+
+        fn kind(event: &Event) -> &'static str {
+            match event { $(Event::$variant { .. } => stringify!($variant)),* }
+        }
+    };
+}
+
+kinds! {
+    SessionCreated Forked Labelled ModelSwitched AttachmentAdded MessageAdded TurnStarted StepStarted
+    TextAppended ModelRetrying ModelCompleted StepInterrupted VerificationRequested
+    ApprovalRequested ApprovalAnswered CallStarted CallCompleted StopRequested TurnHeld TurnReleased
+    TurnCompleted TurnFailed TurnCancelled CompactionRequested Compacted CompactionFailed
+    SessionClosed
+}
+
+#[test]
+fn what_was_written_is_read_and_written_the_same() {
+    for line in golden().lines() {
+        let event = codec::decode(codec::VERSION, line.as_bytes()).unwrap();
+        assert_eq!(String::from_utf8(codec::encode(&event)).unwrap(), line);
+    }
+}
+
+#[test]
+fn every_kind_of_event_has_a_line() {
+    let golden = golden();
+    let events = golden.lines().map(|line| codec::decode(codec::VERSION, line.as_bytes()).unwrap());
+    let seen: BTreeSet<&str> = events.map(|event| kind(&event)).collect();
+    assert_eq!(seen, KINDS.iter().copied().collect());
+}
+
+#[test]
+fn what_is_written_today_has_a_line() {
+    let golden = golden();
+    let known: BTreeSet<&str> = golden.lines().collect();
+    let today =
+        samples().into_iter().map(|event| String::from_utf8(codec::encode(&event)).unwrap());
+    let new: BTreeSet<String> = today.filter(|line| !known.contains(line.as_str())).collect();
+    if new.is_empty() {
+        return;
+    }
+    assert!(updating(), "UPDATE_GOLDEN=1 adds these lines: {new:#?}");
+    let lines = golden.lines().map(str::to_owned).chain(new);
+    std::fs::write(path(), lines.map(|line| line + "\n").collect::<String>()).unwrap();
+}
+
+#[test]
+fn a_newer_format_is_not_guessed_at() {
+    let error = codec::decode(codec::VERSION + 1, b"{}").unwrap_err();
+    assert_eq!(error.to_string(), "the event has format 2, and this version reads up to 1");
+    assert!(codec::decode(codec::VERSION, b"{\"turn_sta").is_err());
+}
+
+fn golden() -> String {
+    std::fs::read_to_string(path()).unwrap_or_default()
+}
+
+fn path() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden/journal-v1.ndjson")
+}
+
+#[expect(clippy::disallowed_methods, reason = "a test has no daemon to read it")]
+fn updating() -> bool {
+    std::env::var("UPDATE_GOLDEN").is_ok()
+}
+
+/// Every event with every value of the enums in it.
+fn samples() -> Vec<Event> {
+    [of_sessions(), of_messages(), of_steps(), of_calls(), of_turns(), of_compaction()].concat()
+}
+
+fn of_sessions() -> Vec<Event> {
+    let (name, mime, blob, size) = ("a.png".into(), "image/png".into(), id::<BlobId>(), 3);
+    vec![
+        Event::SessionCreated(Origin {
+            workspace: "/work".into(),
+            system_prompt: Some("be kind".into()),
+            model: Some(model()),
+            labels: [("title".to_owned(), "a talk".to_owned())].into(),
+        }),
+        Event::SessionCreated(Origin {
+            workspace: "/work".into(),
+            system_prompt: None,
+            model: None,
+            labels: [].into(),
+        }),
+        Event::Forked { parent: id::<SessionId>(), at: 7 },
+        Event::Labelled { key: "title".into(), value: Some("a talk".into()) },
+        Event::Labelled { key: "title".into(), value: None },
+        Event::ModelSwitched { model: model() },
+        Event::AttachmentAdded(Attachment { name, mime, blob, size }),
+        Event::SessionClosed { reason: Some("done".into()) },
+        Event::SessionClosed { reason: None },
+    ]
+}
+
+fn of_messages() -> Vec<Event> {
+    let media = |kind: MediaKind| Part::Media { kind, name: "a.png".into(), mime: None };
+    let stated = Part::Media {
+        kind: MediaKind::Image,
+        name: "a.png".into(),
+        mime: Some("image/webp".into()),
+    };
+    let call = Part::Call { call: id(), tool: "look".into(), input: json!({"p": [1, 2.5, null]}) };
+    let mut parts = vec![Part::Text("é\n\"".into()), Part::Thought("hm".into()), call, stated];
+    parts.extend(every!(MediaKind: Image Audio File).map(media));
+    every!(Role: System User Assistant Tool)
+        .map(|role| {
+            let parts = parts.clone();
+            Event::MessageAdded {
+                message: id::<MessageId>(),
+                turn: turn(),
+                role,
+                parts,
+                options: TurnOptions::default(),
+            }
+        })
+        .into()
+}
+
+fn of_steps() -> Vec<Event> {
+    let step = id::<StepId>;
+    let completed = |finish: Finish, message: Option<MessageId>| Event::ModelCompleted {
+        turn: turn(),
+        step: step(),
+        message,
+        finish,
+        calls: vec![request(None), request(Some("not JSON".into()))],
+        usage: usage(),
+    };
+    let finishes = [Finish::Stop, Finish::ToolCalls, Finish::Length, Finish::Refused];
+    let mut events = vec![
+        Event::StepStarted { turn: turn(), step: step(), model: model() },
+        Event::ModelRetrying {
+            turn: turn(),
+            step: step(),
+            attempt: 2,
+            wait_ms: 500,
+            reason: "429".into(),
+        },
+        Event::StepInterrupted {
+            turn: turn(),
+            step: step(),
+            message: Some(id()),
+            reason: "cut".into(),
+        },
+        Event::StepInterrupted { turn: turn(), step: step(), message: None, reason: "cut".into() },
+        completed(Finish::Other("pause".into()), None),
+    ];
+    events.extend(finishes.map(|finish| match finish {
+        Finish::Stop | Finish::ToolCalls | Finish::Length | Finish::Refused | Finish::Other(_) => {
+            completed(finish, Some(id()))
+        }
+    }));
+    events.extend(every!(Channel: Text Thought).map(|channel| {
+        let (turn, step, text) = (turn(), step(), "Hello".into());
+        Event::TextAppended { turn, step, offset: 5, channel, text }
+    }));
+    events
+}
+
+fn of_calls() -> Vec<Event> {
+    let (call, tool) = (id::<CallId>, || "look".to_owned());
+    let started = |kind, placement| Event::CallStarted {
+        turn: turn(),
+        call: call(),
+        tool: tool(),
+        input: json!({"p": 1}),
+        kind,
+        placement,
+    };
+    let asked = |risk, expires| Event::ApprovalRequested {
+        turn: turn(),
+        call: call(),
+        tool: tool(),
+        input: json!({"p": 1}),
+        assessment: Assessment {
+            risk,
+            reasons: vec!["it bites".into()],
+            reversible: true,
+            preview: "rm -r".into(),
+            idle: false,
+        },
+        expires,
+    };
+    let answered = |answer, by, reason| {
+        let (turn, call, tool) = (turn(), call(), tool());
+        Event::ApprovalAnswered { turn, call, tool, answer, reason, by }
+    };
+    let mut events = vec![
+        Event::VerificationRequested { turn: turn(), call: request(None) },
+        asked(Risk::Low, Some(Time::from_micros(1_735_689_600_000_001))),
+    ];
+    events.extend(every!(Risk: Low Medium High Critical).map(|risk| asked(risk, None)));
+    events
+        .extend(every!(Kind: Read Write Exec Network).map(|kind| started(kind, Placement::Daemon)));
+    events
+        .extend(every!(Placement: Daemon Client).map(|placement| started(Kind::Write, placement)));
+    events.extend(
+        every!(Answer: Allow Deny).map(|word| answered(word, Answerer::Client, Some("no".into()))),
+    );
+    events.extend(every!(Answerer: Client Clock).map(|by| answered(Answer::Deny, by, None)));
+    events.extend(every!(Ending: Succeeded Failed Denied Skipped Cancelled Interrupted).map(
+        |ending| Event::CallCompleted {
+            turn: turn(),
+            call: call(),
+            tool: tool(),
+            message: id(),
+            outcome: outcome(ending),
+        },
+    ));
+    events
+}
+
+fn of_turns() -> Vec<Event> {
+    let options = TurnOptions {
+        model: Some(model()),
+        sampling: Sampling { max_tokens: Some(100), temperature: Some(0.7) },
+    };
+    let mut events = vec![
+        Event::TurnStarted { turn: turn(), attempt: 2, options },
+        Event::TurnStarted { turn: turn(), attempt: 1, options: TurnOptions::default() },
+        Event::StopRequested { turn: turn(), cause: StopCause::Cancelled { reason: None } },
+        Event::TurnHeld { turn: turn(), reason: "a crash".into() },
+        Event::TurnReleased { turn: turn() },
+        Event::TurnCompleted { turn: turn(), usage: usage(), verified: None },
+        Event::TurnCompleted { turn: turn(), usage: usage(), verified: Some(true) },
+        Event::TurnCancelled { turn: turn(), reason: Some("enough".into()), usage: usage() },
+        Event::TurnCancelled { turn: turn(), reason: None, usage: usage() },
+    ];
+    for code in codes() {
+        let (turn, message) = (turn(), String::from("no"));
+        let cause = StopCause::Failed { code, message: message.clone() };
+        events.push(Event::StopRequested { turn: turn.clone(), cause });
+        events.push(Event::TurnFailed { turn, code, message, usage: usage() });
+    }
+    events
+}
+
+fn codes() -> Vec<FailureCode> {
+    use FailureCode::*;
+    let models = every!(FailureKind: RateLimited Unavailable Unauthorized UnknownModel
+        ContextOverflow Rejected Cut Stalled Malformed UnsupportedInput);
+    let others = [Denied, StepLimit, TokenLimit, TimeLimit, Loop, Unverified, Interrupted];
+    let all = models.map(Model).into_iter().chain(others);
+    all.inspect(|code| match code {
+        // A new one belongs into the list above.
+        Model(_) | Denied | StepLimit | TokenLimit | TimeLimit | Loop | Unverified
+        | Interrupted => {}
+    })
+    .collect()
+}
+
+fn of_compaction() -> Vec<Event> {
+    vec![
+        Event::CompactionRequested { upto: id(), tokens: 900 },
+        Event::Compacted {
+            upto: id(),
+            summary: "in short".into(),
+            messages: 4,
+            tokens_before: 900,
+            usage: usage(),
+        },
+        Event::CompactionFailed { reason: "no".into() },
+    ]
+}
+
+fn outcome(ending: Ending) -> Outcome {
+    let (name, mime, blob, size) = ("out.txt".into(), "text/plain".into(), id(), 3);
+    let plain = ending == Ending::Succeeded;
+    Outcome {
+        ending,
+        parts: vec![Part::Text("found".into())],
+        error: (!plain).then(|| "why".into()),
+        artifacts: if plain { vec![Artifact { name, mime, blob, size }] } else { Vec::new() },
+    }
+}
+
+fn request(malformed: Option<String>) -> RequestedCall {
+    RequestedCall { id: id(), tool: "look".into(), input: json!({"p": 1}), malformed }
+}
+
+fn id<I: Fresh>() -> I {
+    I::named(format!("{}1", I::PREFIX))
+}
+
+fn turn() -> TurnId {
+    id()
+}
+
+fn model() -> ModelRef {
+    ModelRef::parse("fake/a").unwrap()
+}
+
+fn usage() -> Usage {
+    Usage { input: 10, output: 2, cached: 3, reasoning: 1 }
+}

@@ -1,0 +1,8 @@
+//! The kernel from outside: the journal's format, and properties that hold whatever happens.
+
+#[cfg(test)]
+mod golden;
+#[cfg(test)]
+mod properties;
+#[cfg(test)]
+mod world;

@@ -1,0 +1,349 @@
+//! Whatever clients, models, tools and the clock do, a session stays whole, and every moment of its
+//! life is one from which it recovers.
+
+use std::time::Duration;
+
+use proptest::prelude::*;
+use quintet_kernel::command::{Approve, Command, Run, Say, Upload};
+use quintet_kernel::event::{Answer, Event, TurnOptions};
+use quintet_kernel::id::{BlobId, CallId, Fresh, MessageId, StepId, TurnId};
+use quintet_kernel::message::{MediaKind, Part, Role};
+use quintet_kernel::model::{self, AskedCall, Channel, Failure, FailureKind, Finish};
+use quintet_kernel::model::{ModelRef, Usage};
+use quintet_kernel::policy::{OnDeny, Recovery, Rules};
+use quintet_kernel::session::{Turn, TurnStatus};
+use quintet_kernel::tool::{Kind, Outcome};
+use quintet_kernel::{State, codec};
+
+use crate::world::{TOOLS, Todo, World, assessment, rules, well, word};
+
+/// Something that happens. Numbers pick one of what there is.
+#[derive(Clone, Debug)]
+enum Op {
+    /// Somebody does what is to be done.
+    Do(usize, How),
+    /// A client wants something.
+    Want(Want),
+    /// News that nobody waits for any more, or never did.
+    Late(usize, How),
+    /// Seconds pass.
+    Pass(u64),
+    /// The daemon dies and comes back.
+    Crash,
+    Wake,
+}
+
+#[derive(Clone, Debug)]
+enum Want {
+    Create,
+    Say { run: bool, model: usize, role: bool, media: bool },
+    Start(usize),
+    Approve { call: usize, allow: bool, turn: Option<usize> },
+    Cancel,
+    Compact,
+    Close,
+    Label(u8),
+    Switch(usize),
+    Attach(usize),
+}
+
+/// What sessions are for.
+const PLAIN: Want = Want::Say { run: true, model: 0, role: false, media: false };
+
+/// How well something is done.
+#[derive(Clone, Debug)]
+struct How {
+    well: bool,
+    text: Option<String>,
+    calls: Vec<(usize, usize)>,
+    tokens: u64,
+    failure: usize,
+}
+
+const MODELS: [&str; 3] = ["small/a", "large/b", "none/c"];
+const NAMES: [&str; 5] = ["", "c1", "c2", "a/b", "c3"];
+const ARGUMENTS: [&str; 6] = ["", "{}", r#"{"p":1}"#, r#"{"p":[0.1,-1e-7]}"#, "{broken", "[]"];
+const FILES: [&str; 4] = ["a.png", "dir/a.png", "notes", ".."];
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 128, failure_persistence: None, ..Default::default() })]
+
+    #[test]
+    fn a_session_stays_whole_and_recovers_from_anywhere(
+        rules in some_rules(),
+        ops in prop::collection::vec(some_op(), 0..100),
+    ) {
+        let mut world = World::new(rules);
+        world.create();
+        for op in ops {
+            happen(&mut world, op);
+        }
+        world.check_journal();
+        recover_from_everywhere(&world);
+        world.settle();
+        world.check_journal();
+    }
+
+    #[test]
+    fn arguments_are_read_as_they_were_written(numbers in prop::collection::vec(any::<f64>(), 1..5)) {
+        let mut world = World::new(rules());
+        world.create();
+        happen(&mut world, Op::Want(PLAIN));
+        let arguments = serde_json::to_string(&numbers).unwrap();
+        let call = AskedCall { id: "c1".into(), tool: "look".into(), arguments };
+        let Some(Todo::Model(step)) = world.todo().pop() else { panic!("nobody asks") };
+        let (finish, usage) = (Finish::ToolCalls, Usage::default());
+        let answer = model::Answer { finish, calls: vec![call], usage };
+        world.send(Command::Answered { step, answer });
+        world.check_journal();
+    }
+
+    #[test]
+    fn no_bytes_make_the_codec_panic(version in 0..3_u16, bytes in any::<Vec<u8>>()) {
+        let _ = codec::decode(version, &bytes);
+    }
+}
+
+/// Every prefix of a journal is a crash; long journals are sampled.
+fn recover_from_everywhere(world: &World) {
+    let mut state = State::new(world.state.id.clone(), world.state.rules().clone().into());
+    let stride = world.journal.len() / 40 + 1;
+    for (n, record) in world.journal.iter().enumerate() {
+        state.replay([&**record]);
+        if n % stride == 0 {
+            let mut crashed = world.crashed(&state, n + 1);
+            crashed.send(Command::Recover);
+            crashed.settle();
+            crashed.check_journal();
+        }
+    }
+}
+
+fn happen(world: &mut World, op: Op) {
+    let command = match op {
+        Op::Do(which, how) => {
+            let todo = world.todo();
+            match pick(&todo, which).cloned() {
+                Some(todo) => return do_it(world, todo, how),
+                None if which.is_multiple_of(2) => wanted(world, Want::Start(which)),
+                None => wanted(world, PLAIN),
+            }
+        }
+        Op::Want(want) => wanted(world, want),
+        Op::Late(which, how) => late(world, which, &how),
+        Op::Pass(seconds) => {
+            world.now = world.now.after(Duration::from_secs(seconds));
+            return;
+        }
+        Op::Crash => Command::Recover,
+        Op::Wake => Command::Wake,
+    };
+    world.send(command);
+}
+
+fn do_it(world: &mut World, todo: Todo, how: How) {
+    let failure = || Outcome::failure("no");
+    let command = match todo {
+        Todo::Model(step) => {
+            write(world, &step, &how);
+            answered(step, how)
+        }
+        Todo::Word(call) if !how.well => Command::Approve(word(call, Answer::Deny)),
+        Todo::Run(call) | Todo::Report(call) if !how.well => {
+            Command::Finished { call, outcome: failure() }
+        }
+        Todo::Summarize(_) if !how.well => Command::NotSummarized { reason: "no".into() },
+        Todo::Word(_)
+        | Todo::Run(_)
+        | Todo::Report(_)
+        | Todo::Summarize(_)
+        | Todo::Assess(_)
+        | Todo::Release(_) => well(todo),
+    };
+    world.send(command);
+}
+
+fn write(world: &mut World, step: &StepId, how: &How) {
+    let Some(text) = &how.text else { return };
+    let written = |world: &World| {
+        let step = world.state.open.as_ref().and_then(|open| open.step());
+        step.map_or(0, |step| step.written)
+    };
+    for channel in [Channel::Thought, Channel::Text, Channel::Text] {
+        let (step, offset, text) = (step.clone(), written(world), text.clone());
+        world.send(Command::Output { step, offset, channel, text });
+    }
+}
+
+fn answered(step: StepId, how: How) -> Command {
+    use FailureKind::*;
+    if !how.well {
+        let kinds = [ContextOverflow, ContextOverflow, Cut, RateLimited];
+        let failure = Failure { kind: kinds[how.failure % kinds.len()], message: "no".into() };
+        return Command::ModelFailed { step, failure };
+    }
+    let call = |(tool, arguments): (usize, usize)| AskedCall {
+        id: NAMES[(tool + arguments) % NAMES.len()].into(),
+        tool: TOOLS[tool % TOOLS.len()].into(),
+        arguments: ARGUMENTS[arguments % ARGUMENTS.len()].into(),
+    };
+    let calls = how.calls.into_iter().map(call).collect();
+    let usage = Usage { input: how.tokens, output: how.tokens, ..Usage::default() };
+    Command::Answered { step, answer: model::Answer { finish: Finish::Stop, calls, usage } }
+}
+
+fn wanted(world: &World, want: Want) -> Command {
+    let model = |n: usize| ModelRef::parse(MODELS[n % MODELS.len()]).unwrap();
+    match want {
+        Want::Create => {
+            let origin = world.journal.iter().find_map(|record| match &record.event {
+                Event::SessionCreated(origin) => Some(origin.clone()),
+                _ => None,
+            });
+            Command::Create(origin.unwrap())
+        }
+        Want::Say { run, model: n, role, media } => {
+            let mut parts = vec![Part::Text("hi".into())];
+            if media {
+                parts.push(Part::Media {
+                    kind: MediaKind::Image,
+                    name: "a.png".into(),
+                    mime: None,
+                });
+            }
+            Command::Say(Say {
+                role: if role && !run { Role::System } else { Role::User },
+                parts,
+                run: if run { Run::Now } else { Run::Later },
+                options: TurnOptions { model: (n > 0).then(|| model(n)), ..TurnOptions::default() },
+            })
+        }
+        Want::Start(n) => Command::Start { turn: turn(world, n) },
+        Want::Approve { call: n, allow, turn: of } => {
+            let answer = if allow { Answer::Allow } else { Answer::Deny };
+            let turn = of.map(|n| turn(world, n));
+            Command::Approve(Approve { turn, ..word(call(world, n), answer) })
+        }
+        Want::Cancel => Command::Cancel { reason: None },
+        Want::Compact => Command::Compact,
+        Want::Close => Command::Close { reason: None },
+        Want::Label(n) => Command::Label { key: "k".into(), value: (n > 0).then(|| n.to_string()) },
+        Want::Switch(n) => Command::SwitchModel(model(n)),
+        Want::Attach(n) => {
+            let (name, mime) = (FILES[n % FILES.len()].into(), "image/png".into());
+            Command::Attach(Upload { name, mime, blob: BlobId::named("b10b".into()), size: 3 })
+        }
+    }
+}
+
+fn late(world: &World, which: usize, how: &How) -> Command {
+    let (step, n) = (step(world, which / 7), which / 7);
+    let (call, text) = (call(world, n), how.text.clone().unwrap_or_default());
+    match which % 7 {
+        0 => answered(step, how.clone()),
+        1 => Command::Output { step, offset: how.tokens, channel: Channel::Text, text },
+        2 => Command::Retrying { step, attempt: 2, wait_ms: 1, reason: text },
+        3 => Command::Assessed { call, assessment: assessment() },
+        4 => Command::Finished { call, outcome: Outcome::failure("late") },
+        5 => {
+            let upto = message(world, n);
+            Command::Summarized { upto, summary: text, usage: Usage::default() }
+        }
+        _ => Command::NotSummarized { reason: text },
+    }
+}
+
+fn pick<T>(all: &[T], n: usize) -> Option<&T> {
+    all.get(n % all.len().max(1))
+}
+
+/// Mostly a turn that is not over and well.
+fn turn(world: &World, n: usize) -> TurnId {
+    let open = |turn: &&Turn| n.is_multiple_of(4) || turn.status != TurnStatus::Succeeded;
+    let turns: Vec<&Turn> = world.state.turns.iter().filter(open).collect();
+    let known = pick(&turns, n / 4).map(|turn| turn.id.clone());
+    known.unwrap_or_else(|| TurnId::named("turn_0".into()))
+}
+
+fn message(world: &World, n: usize) -> MessageId {
+    let known = pick(&world.state.messages, n).map(|message| message.id.clone());
+    known.unwrap_or_else(|| MessageId::named("msg_0".into()))
+}
+
+fn step(world: &World, n: usize) -> StepId {
+    let steps = world.journal.iter().filter_map(|record| match &record.event {
+        Event::StepStarted { step, .. } => Some(step.clone()),
+        _ => None,
+    });
+    let known = pick(&steps.collect::<Vec<_>>(), n).cloned();
+    known.unwrap_or_else(|| StepId::named("step_0".into()))
+}
+
+fn call(world: &World, n: usize) -> CallId {
+    let calls = world.journal.iter().flat_map(|record| match &record.event {
+        Event::ModelCompleted { calls, .. } => calls.iter().map(|call| call.id.clone()).collect(),
+        Event::VerificationRequested { call, .. } => vec![call.id.clone()],
+        _ => Vec::new(),
+    });
+    let known = pick(&calls.collect::<Vec<_>>(), n).cloned();
+    known.unwrap_or_else(|| CallId::named("call_0".into()))
+}
+
+fn some_rules() -> impl Strategy<Value = Rules> {
+    let approval =
+        (prop::sample::subsequence(Kind::ALL.to_vec(), 0..3), any::<bool>(), any::<bool>());
+    let limits = (1..8_u32, 1..4_u32, 60..600_u64, prop::bool::weighted(0.2));
+    let recovery = prop::sample::select(vec![Recovery::Continue, Recovery::Ask, Recovery::Leave]);
+    (approval, limits, recovery, any::<bool>(), 0..3_u32).prop_map(
+        |((kinds, fail, expire), (steps, repeats, time, few), recovery, auto, attempts)| {
+            let mut rules = rules();
+            rules.approval.kinds = kinds;
+            rules.approval.on_deny = if fail { OnDeny::Fail } else { OnDeny::Continue };
+            rules.approval.expires = expire.then(|| Duration::from_secs(30));
+            rules.limits.steps = steps;
+            rules.limits.repeats = repeats;
+            rules.limits.time = Duration::from_secs(time);
+            rules.limits.tokens = if few { 150 } else { u64::MAX };
+            rules.recovery = recovery;
+            rules.verify.auto = auto;
+            rules.verify.attempts = attempts;
+            rules
+        },
+    )
+}
+
+fn some_op() -> impl Strategy<Value = Op> {
+    prop_oneof![
+        12 => (any::<usize>(), how()).prop_map(|(which, how)| Op::Do(which, how)),
+        5 => some_want().prop_map(Op::Want),
+        2 => (any::<usize>(), how()).prop_map(|(which, how)| Op::Late(which, how)),
+        1 => prop_oneof![4 => 0..20_u64, 1 => 0..1000_u64].prop_map(Op::Pass),
+        1 => Just(Op::Crash),
+        1 => Just(Op::Wake),
+    ]
+}
+
+fn some_want() -> impl Strategy<Value = Want> {
+    let say = (prop::bool::weighted(0.5), 0..4_usize, any::<bool>(), prop::bool::weighted(0.2));
+    let approve = (any::<usize>(), any::<bool>(), prop::option::of(any::<usize>()));
+    prop_oneof![
+        1 => Just(Want::Create),
+        8 => say.prop_map(|(run, model, role, media)| Want::Say { run, model, role, media }),
+        4 => any::<usize>().prop_map(Want::Start),
+        3 => approve.prop_map(|(call, allow, turn)| Want::Approve { call, allow, turn }),
+        1 => Just(Want::Cancel),
+        2 => Just(Want::Compact),
+        1 => Just(Want::Close),
+        1 => (0..2_u8).prop_map(Want::Label),
+        1 => any::<usize>().prop_map(Want::Switch),
+        1 => any::<usize>().prop_map(Want::Attach),
+    ]
+}
+
+fn how() -> impl Strategy<Value = How> {
+    let calls = prop::collection::vec((0..TOOLS.len(), 0..ARGUMENTS.len()), 0..4);
+    let tokens = prop_oneof![20 => 0..50_u64, 1 => any::<u64>()];
+    let text = prop::option::of("[a-zé€]{1,6}");
+    (prop::bool::weighted(0.8), text, calls, tokens, any::<usize>())
+        .prop_map(|(well, text, calls, tokens, failure)| How { well, text, calls, tokens, failure })
+}

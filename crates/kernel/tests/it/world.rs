@@ -1,0 +1,339 @@
+//! A world around a session: it does what the session asks for, sooner, later, badly or well.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+use std::time::Duration;
+
+use quintet_kernel::codec;
+use quintet_kernel::command::{Approve, Command};
+use quintet_kernel::event::{Answer, Answerer, Event, Origin, Record};
+use quintet_kernel::id::{CallId, Fresh, MessageId, SessionId, StepId, TurnId};
+use quintet_kernel::message::{MediaKind, Role};
+use quintet_kernel::model::{self, Finish, ModelRef, Profile, Prompt, PromptMessage, Usage};
+use quintet_kernel::policy::{Approval, Limits, OnDeny, Recovery, Rules, Verify};
+use quintet_kernel::prompt::{assemble, summarize};
+use quintet_kernel::session::{CallPhase, handle, next};
+use quintet_kernel::tool::{Assessment, Ending, Kind, Outcome, Placement, Risk, Spec};
+use quintet_kernel::{Effect, Stamp, State, Time};
+use serde_json::json;
+
+/// The tools, and one that is not there.
+pub(crate) const TOOLS: [&str; 8] =
+    ["look", "edit", "shell", "fetch", "verify", "desk", "pen", "nonsense"];
+
+/// Rules with all these tools; tests change the rest.
+pub(crate) fn rules() -> Rules {
+    use Kind::*;
+    use Placement::*;
+    let of = [Read, Write, Exec, Network, Exec, Read, Write].into_iter();
+    let at = [Daemon, Daemon, Daemon, Daemon, Daemon, Client, Client];
+    let tool = |((name, kind), placement): ((&str, Kind), Placement)| {
+        let (name, description, schema) = (name.into(), String::new(), json!({}));
+        Arc::new(Spec { name, description, schema, kind, placement })
+    };
+    let profile = |context_window| Profile { inputs: vec![], tools: true, context_window };
+    let approval =
+        Approval { kinds: vec![], tools: vec![], on_deny: OnDeny::Continue, expires: None };
+    Rules {
+        approval,
+        verify: Verify { auto: true, tool: "verify".into(), attempts: 2 },
+        limits: Limits {
+            steps: 5,
+            tokens: 100_000,
+            time: Duration::from_secs(600),
+            repeats: 2,
+            compact_at_percent: 80,
+        },
+        recovery: Recovery::Continue,
+        tools: TOOLS.into_iter().zip(of).zip(at).map(tool).collect(),
+        default_model: ModelRef::parse("small/a").unwrap(),
+        providers: HashMap::from([
+            ("small".into(), profile(Some(100))),
+            ("large".into(), Profile { inputs: vec![MediaKind::Image], ..profile(None) }),
+        ]),
+    }
+}
+
+/// Something that somebody should do.
+#[derive(Clone, Debug)]
+pub(crate) enum Todo {
+    /// Answer the model call.
+    Model(StepId),
+    /// Look at the call.
+    Assess(CallId),
+    /// Give a word on the call.
+    Word(CallId),
+    /// Run the call, here or at the client.
+    Run(CallId),
+    /// Report the call that was told to stop.
+    Report(CallId),
+    /// Write the summary.
+    Summarize(MessageId),
+    /// Let the turn go on.
+    Release(TurnId),
+}
+
+/// A session, its journal and its clock.
+pub(crate) struct World {
+    pub(crate) state: State,
+    pub(crate) journal: Vec<Arc<Record>>,
+    pub(crate) now: Time,
+    seed: u64,
+    /// Calls that a recovery found running and that must not run again.
+    lost: BTreeSet<CallId>,
+}
+
+impl World {
+    pub(crate) fn new(rules: Rules) -> Self {
+        let state = State::new(SessionId::named("sess".into()), Arc::new(rules));
+        let now = Time::from_micros(1_735_689_600_000_000);
+        Self { state, journal: Vec::new(), now, seed: 0, lost: BTreeSet::new() }
+    }
+
+    /// The same session after a crash that left so much of its journal.
+    pub(crate) fn crashed(&self, state: &State, events: usize) -> Self {
+        let (state, journal) = (state.clone(), self.journal[..events].to_vec());
+        let now = journal.last().map_or(self.now, |record| record.at);
+        Self { state, journal, now, seed: u64::MAX / 2, lost: BTreeSet::new() }
+    }
+
+    pub(crate) fn create(&mut self) {
+        let labels = BTreeMap::new();
+        let (system_prompt, model) = (None, None);
+        self.send(Command::Create(Origin {
+            workspace: "/work".into(),
+            system_prompt,
+            model,
+            labels,
+        }));
+    }
+
+    /// Sends a command and checks what must always be true.
+    pub(crate) fn send(&mut self, command: Command) {
+        if matches!(command, Command::Recover) {
+            self.lost.extend(running(&self.state));
+        }
+        self.seed += 1;
+        let stamp = Stamp::new(self.now, [self.seed, 7]);
+        if let Ok(records) = handle(&mut self.state, command, &stamp) {
+            self.journal.extend(records);
+        }
+        for effect in next(&self.state) {
+            if let Effect::Run(call) = effect {
+                assert!(!self.lost.contains(&call), "{call} runs again after a crash");
+            }
+        }
+        self.check_prompts();
+    }
+
+    /// What there is to do, apart from waiting.
+    pub(crate) fn todo(&self) -> Vec<Todo> {
+        let effect = |effect| match effect {
+            Effect::CallModel(step) => Some(Todo::Model(step)),
+            Effect::Assess(call) => Some(Todo::Assess(call)),
+            Effect::Run(call) => Some(Todo::Run(call)),
+            Effect::Summarize(upto) => Some(Todo::Summarize(upto)),
+            Effect::WakeAt(_) => None,
+        };
+        let mut todo: Vec<Todo> = next(&self.state).into_iter().filter_map(effect).collect();
+        let Some(open) = &self.state.open else { return todo };
+        if open.held && open.stopping.is_none() {
+            todo.push(Todo::Release(open.id.clone()));
+        }
+        todo.extend(open.calls().iter().filter_map(|call| match call.phase {
+            CallPhase::Asked { .. } => Some(Todo::Word(call.id().clone())),
+            CallPhase::Started(_, Placement::Client) => Some(Todo::Run(call.id().clone())),
+            CallPhase::Started(_, Placement::Daemon) => {
+                // Also a call that was never named as an effect, because the turn was stopped in
+                // the very moment in which the call was started or found again after a crash.
+                open.stopping.is_some().then(|| Todo::Report(call.id().clone()))
+            }
+            _ => None,
+        }));
+        todo
+    }
+
+    /// Does everything that is asked for, and waits only when there is nothing else to do.
+    pub(crate) fn settle(&mut self) {
+        for _ in 0..100 {
+            let alarm = next(&self.state).into_iter().find_map(|effect| match effect {
+                Effect::WakeAt(time) => Some(time),
+                _ => None,
+            });
+            let due = alarm.filter(|time| *time <= self.now);
+            match (due, self.todo().first().cloned(), alarm) {
+                (None, Some(todo), _) => self.send(well(todo)),
+                (_, _, Some(time)) => {
+                    self.now = self.now.max(time);
+                    self.send(Command::Wake);
+                }
+                (_, None, None) => break,
+                (Some(_), _, None) => unreachable!("what is due is an alarm"),
+            }
+        }
+        assert!(!self.state.busy(), "does not come to rest: {:?}", self.state.open);
+    }
+
+    /// The journal tells the whole state, can be written and read, and every turn ends once.
+    pub(crate) fn check_journal(&self) {
+        let mut again = State::new(self.state.id.clone(), Arc::new(rules()));
+        for (n, record) in self.journal.iter().enumerate() {
+            assert_eq!(record.seq, n as u64 + 1);
+            let event = codec::decode(codec::VERSION, &codec::encode(&record.event)).unwrap();
+            assert_eq!(event, record.event);
+            again.replay([&**record]);
+        }
+        assert_eq!(again, self.state);
+        let open = check_turns(&self.journal);
+        assert_eq!(open, self.state.open.as_ref().map(|open| open.id.clone()));
+    }
+
+    fn check_prompts(&self) {
+        if self.state.compaction.pending.is_some() {
+            check_pairs(&summarize(&self.state));
+        }
+        let Some(open) = self.state.open.as_ref().filter(|open| open.step().is_some()) else {
+            return;
+        };
+        let prompt = assemble(&self.state);
+        check_pairs(&prompt);
+        let turn = self.state.turn(&open.id).unwrap();
+        let asked = self.state.messages.iter().find(|message| message.id == turn.message).unwrap();
+        if asked.role == Role::User {
+            let last = prompt.messages.last().unwrap();
+            assert!(!matches!(last, PromptMessage::Assistant { .. }), "nothing to answer");
+        }
+    }
+}
+
+/// The kindest way to do something.
+pub(crate) fn well(todo: Todo) -> Command {
+    match todo {
+        Todo::Model(step) => {
+            let usage = Usage { input: 10, output: 1, ..Usage::default() };
+            let answer = model::Answer { finish: Finish::Stop, calls: vec![], usage };
+            Command::Answered { step, answer }
+        }
+        Todo::Assess(call) => Command::Assessed { call, assessment: assessment() },
+        Todo::Word(call) => Command::Approve(word(call, Answer::Allow)),
+        Todo::Run(call) => Command::Finished { call, outcome: Outcome::success("done") },
+        Todo::Report(call) => {
+            Command::Finished { call, outcome: Outcome::ended(Ending::Cancelled, "killed") }
+        }
+        Todo::Summarize(upto) => {
+            Command::Summarized { upto, summary: "short".into(), usage: Usage::default() }
+        }
+        Todo::Release(turn) => Command::Start { turn },
+    }
+}
+
+pub(crate) fn word(call: CallId, answer: Answer) -> Approve {
+    Approve { call, turn: None, answer, reason: None, by: Answerer::Client }
+}
+
+pub(crate) fn assessment() -> Assessment {
+    Assessment {
+        risk: Risk::High,
+        reasons: vec![],
+        reversible: false,
+        preview: "rm".into(),
+        idle: false,
+    }
+}
+
+/// Calls that may have done something already and cannot be repeated.
+fn running(state: &State) -> Vec<CallId> {
+    let calls = state.open.iter().flat_map(|open| open.calls());
+    calls
+        .filter(|call| match call.phase {
+            CallPhase::Started(kind, Placement::Daemon) => !kind.repeatable(),
+            _ => false,
+        })
+        .map(|call| call.id().clone())
+        .collect()
+}
+
+/// Every call of an answer is followed by its result, and there are no other results.
+fn check_pairs(prompt: &Prompt) {
+    let mut due: Vec<CallId> = Vec::new();
+    let mut seen = BTreeSet::new();
+    for message in &prompt.messages {
+        match message {
+            PromptMessage::Result { call, .. } => assert_eq!(Some(call), due.pop().as_ref()),
+            PromptMessage::User(_) => assert!(due.is_empty()),
+            PromptMessage::Assistant { calls, .. } => {
+                assert!(due.is_empty());
+                due = calls.iter().rev().map(|call| call.call.clone()).collect();
+                assert!(due.iter().all(|call| seen.insert(call.clone())), "a call twice");
+            }
+        }
+    }
+    assert!(due.is_empty(), "a call without a result");
+}
+
+/// Turns do not overlap, attempts count up, each ends once and with all its calls over. Gives the
+/// turn that is still open.
+fn check_turns(journal: &[Arc<Record>]) -> Option<TurnId> {
+    let mut attempts: HashMap<TurnId, u32> = HashMap::new();
+    let mut open: Option<TurnId> = None;
+    let mut stopping = false;
+    let mut calls: BTreeMap<CallId, bool> = BTreeMap::new();
+    for record in journal {
+        match &record.event {
+            Event::TurnStarted { turn, attempt, .. } => {
+                assert_eq!(open, None);
+                let before = attempts.insert(turn.clone(), *attempt).unwrap_or(0);
+                assert_eq!(*attempt, before + 1);
+                (open, stopping) = (Some(turn.clone()), false);
+            }
+            Event::TurnCompleted { turn, .. }
+            | Event::TurnFailed { turn, .. }
+            | Event::TurnCancelled { turn, .. } => {
+                assert_eq!(open.take().as_ref(), Some(turn));
+                assert!(calls.is_empty(), "calls of an ended turn are open: {calls:?}");
+            }
+            Event::StopRequested { turn, .. } => {
+                assert_eq!(open.as_ref(), Some(turn));
+                assert!(!stopping, "stopped twice");
+                stopping = true;
+            }
+            Event::StepStarted { turn, .. } => {
+                assert!(!stopping && open.as_ref() == Some(turn));
+                assert!(calls.is_empty(), "the model is asked with calls open: {calls:?}");
+            }
+            Event::ModelCompleted { calls: asked, .. } => {
+                for call in asked {
+                    assert_eq!(calls.insert(call.id.clone(), false), None);
+                }
+            }
+            Event::VerificationRequested { call, .. } => {
+                assert_eq!(calls.insert(call.id.clone(), false), None);
+            }
+            Event::CallStarted { call, .. } => {
+                assert!(!stopping);
+                assert_eq!(calls.insert(call.clone(), true), Some(false), "started twice");
+            }
+            Event::CallCompleted { call, .. } => {
+                assert!(calls.remove(call).is_some(), "{call} is over twice");
+            }
+            Event::SessionCreated(_)
+            | Event::Forked { .. }
+            | Event::Labelled { .. }
+            | Event::ModelSwitched { .. }
+            | Event::AttachmentAdded(_)
+            | Event::MessageAdded { .. }
+            | Event::TextAppended { .. }
+            | Event::ModelRetrying { .. }
+            | Event::StepInterrupted { .. }
+            | Event::ApprovalRequested { .. }
+            | Event::ApprovalAnswered { .. }
+            | Event::TurnHeld { .. }
+            | Event::TurnReleased { .. }
+            | Event::CompactionRequested { .. }
+            | Event::Compacted { .. }
+            | Event::CompactionFailed { .. }
+            | Event::SessionClosed { .. } => {}
+        }
+    }
+    open
+}

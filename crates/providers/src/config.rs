@@ -1,0 +1,124 @@
+//! What the daemon says about a provider.
+
+use std::fmt;
+use std::time::Duration;
+
+use quintet_kernel::model::Profile;
+
+/// One provider of the configuration.
+#[derive(Clone, Debug)]
+pub struct ProviderConfig {
+    /// Its name, the first half of `provider/model`.
+    pub name: String,
+    /// How it is talked to.
+    pub api: Api,
+    /// Where it is, with the version: `https://api.example.com/v1`. Not used by [`Api::Demo`].
+    pub base_url: String,
+    /// What it is paid with.
+    pub api_key: Option<Secret>,
+    /// Models to offer besides those it lists itself.
+    pub models: Vec<String>,
+    /// What its models can do.
+    pub profile: Profile,
+    /// How long to wait for it.
+    pub timeouts: Timeouts,
+    /// How often to ask again.
+    pub retries: Retries,
+}
+
+/// A family of model APIs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Api {
+    /// OpenAI chat completions, and everything that imitates them.
+    OpenAiChat,
+    /// The rule-based model inside the daemon; see [`crate::demo`].
+    Demo,
+}
+
+impl Api {
+    /// All of them.
+    pub const ALL: [Self; 2] = [Self::OpenAiChat, Self::Demo];
+
+    /// Reads the word of the configuration.
+    pub fn parse(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|api| api.name() == word)
+    }
+
+    /// The word for it in the configuration.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::OpenAiChat => "openai-chat",
+            Self::Demo => "demo",
+        }
+    }
+}
+
+/// How long to wait for a provider.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Timeouts {
+    /// From the request until the answer begins. Some local servers read the whole prompt first.
+    pub header: Duration,
+    /// Between two pieces of an answer.
+    pub idle: Duration,
+    /// For the whole call, with all its tries.
+    pub total: Duration,
+}
+
+impl Default for Timeouts {
+    fn default() -> Self {
+        Self {
+            header: Duration::from_secs(300),
+            idle: Duration::from_secs(120),
+            total: Duration::from_secs(3600),
+        }
+    }
+}
+
+/// How often to ask again when the provider is busy, broken or out of reach.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Retries {
+    /// At most so many more tries.
+    pub more: u32,
+    /// The wait before the second try; it doubles from try to try.
+    pub first: Duration,
+    /// The longest wait that is not asked for by the provider.
+    pub longest: Duration,
+}
+
+impl Default for Retries {
+    fn default() -> Self {
+        Self { more: 4, first: Duration::from_millis(500), longest: Duration::from_secs(20) }
+    }
+}
+
+const SHORTEST_SECRET: usize = 8;
+
+/// A text that is never shown.
+#[derive(Clone)]
+pub struct Secret(String);
+
+impl Secret {
+    /// Hides a text.
+    pub fn new(text: impl Into<String>) -> Self {
+        Self(text.into())
+    }
+
+    pub(crate) fn reveal(&self) -> &str {
+        &self.0
+    }
+
+    /// The text without any occurrence of the secret. A word as short as `test` is no secret, and
+    /// looking for it would spoil every message that has it.
+    pub(crate) fn redact(&self, text: String) -> String {
+        if self.0.len() < SHORTEST_SECRET || !text.contains(&self.0) {
+            return text;
+        }
+        text.replace(&self.0, "***")
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("***")
+    }
+}

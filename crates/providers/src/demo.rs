@@ -1,0 +1,108 @@
+//! A small rule-based model inside the daemon, for trying things out without a provider.
+//!
+//! It is no language model and says so. It streams word by word like one, calls tools and reports
+//! their results, so that every part of a turn can be seen at work.
+
+mod rules;
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use quintet_kernel::model::{
+    Answer, AskedCall, Channel, Chunk, Failure, FailureKind, Finish, Prompt, PromptMessage,
+    PromptPart, Usage,
+};
+use quintet_kernel::port::{BoxFuture, ModelStream};
+use tokio::time::{Instant, sleep_until};
+
+/// The name of the one model there is.
+pub const MODEL: &str = "demo";
+/// The wait between two words, so that one can see them come.
+pub const PACE: Duration = Duration::from_millis(15);
+
+/// What the model is going to say and ask for.
+#[derive(Debug, Default, PartialEq)]
+struct Reply {
+    thought: String,
+    text: String,
+    calls: Vec<AskedCall>,
+}
+
+/// An answer that is being given.
+pub(crate) struct Talk {
+    words: VecDeque<(Channel, String)>,
+    answer: Option<Answer>,
+    pace: Duration,
+    due: Instant,
+}
+
+impl Talk {
+    /// Thinks of an answer, which does not take long.
+    pub(crate) fn new(prompt: &Prompt, pace: Duration) -> Self {
+        let reply = rules::reply(prompt);
+        let usage = usage(prompt, &reply);
+        let finish = if reply.calls.is_empty() { Finish::Stop } else { Finish::ToolCalls };
+        let thought = words(&reply.thought).map(|word| (Channel::Thought, word));
+        let text = words(&reply.text).map(|word| (Channel::Text, word));
+        Self {
+            words: thought.chain(text).collect(),
+            answer: Some(Answer { finish, calls: reply.calls, usage }),
+            pace,
+            due: Instant::now() + pace,
+        }
+    }
+
+    async fn advance(&mut self) -> Result<Vec<Chunk>, Failure> {
+        if self.words.is_empty() {
+            let over = Failure { kind: FailureKind::Cut, message: "the answer is over".into() };
+            return self.answer.take().map(|answer| vec![Chunk::Finished(answer)]).ok_or(over);
+        }
+        if !self.pace.is_zero() {
+            sleep_until(self.due).await;
+            self.due = Instant::now() + self.pace;
+        }
+        let word = self.words.pop_front();
+        Ok(word.into_iter().map(|(channel, word)| Chunk::Output(channel, word)).collect())
+    }
+}
+
+impl ModelStream for Talk {
+    fn next(&mut self) -> BoxFuture<'_, Result<Vec<Chunk>, Failure>> {
+        Box::pin(self.advance())
+    }
+}
+
+fn words(text: &str) -> impl Iterator<Item = String> {
+    text.split_inclusive(char::is_whitespace).map(str::to_owned)
+}
+
+/// A guess: a token is about four bytes.
+fn usage(prompt: &Prompt, reply: &Reply) -> Usage {
+    let tokens = |bytes: usize| u64::try_from(bytes.div_ceil(4)).unwrap_or(u64::MAX);
+    let read: usize = prompt.messages.iter().map(length).sum();
+    let asked: usize = reply.calls.iter().map(|call| call.tool.len() + call.arguments.len()).sum();
+    Usage {
+        input: tokens(prompt.system.len() + read),
+        output: tokens(reply.thought.len() + reply.text.len() + asked),
+        cached: 0,
+        reasoning: tokens(reply.thought.len()),
+    }
+}
+
+fn length(message: &PromptMessage) -> usize {
+    match message {
+        PromptMessage::User(parts) => parts.iter().map(part_length).sum(),
+        PromptMessage::Assistant { text, calls: _ } => text.len(),
+        PromptMessage::Result { text, .. } => text.len(),
+    }
+}
+
+fn part_length(part: &PromptPart) -> usize {
+    match part {
+        PromptPart::Text(text) => text.len(),
+        PromptPart::Media { content, .. } => content.len(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

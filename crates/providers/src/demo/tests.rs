@@ -1,0 +1,104 @@
+//! The rules, one by one.
+
+use std::sync::Arc;
+
+use quintet_kernel::CallId;
+use quintet_kernel::model::{ModelRef, Sampling};
+use quintet_kernel::tool::{Kind, Placement, Spec};
+use serde_json::json;
+
+use super::*;
+
+fn spec(name: &str) -> Arc<Spec> {
+    Arc::new(Spec {
+        name: name.into(),
+        description: String::new(),
+        schema: json!({}),
+        kind: Kind::Read,
+        placement: Placement::Daemon,
+    })
+}
+
+fn prompt(messages: Vec<PromptMessage>) -> Prompt {
+    Prompt {
+        model: ModelRef { provider: "demo".into(), model: MODEL.into() },
+        system: String::new(),
+        messages,
+        tools: vec![spec("shell"), spec("read_file")],
+        sampling: Sampling::default(),
+    }
+}
+
+fn user(text: &str) -> PromptMessage {
+    PromptMessage::User(vec![PromptPart::Text(text.into())])
+}
+
+fn ask(text: &str) -> Reply {
+    rules::reply(&prompt(vec![user(text)]))
+}
+
+#[track_caller]
+fn check_call(text: &str, tool: &str, arguments: &str) {
+    let reply = ask(text);
+    let calls: Vec<_> = reply.calls.iter().map(|c| (&*c.tool, &*c.arguments)).collect();
+    assert_eq!(calls, [(tool, arguments)], "{reply:?}");
+}
+
+#[test]
+fn some_words_call_tools() {
+    check_call("run: ls -l", "shell", r#"{"command":"ls -l"}"#);
+    check_call("Please run `echo hi` now", "shell", r#"{"command":"echo hi"}"#);
+    check_call("hello\n Read:  a b.txt ", "read_file", r#"{"path":"a b.txt"}"#);
+}
+
+#[test]
+fn a_tool_that_is_not_offered_is_not_called() {
+    let mut prompt = prompt(vec![user("run: ls")]);
+    prompt.tools.clear();
+    let reply = rules::reply(&prompt);
+    assert!(reply.calls.is_empty() && reply.text.contains("not offered"), "{reply:?}");
+}
+
+#[test]
+fn results_are_reported() {
+    let result = |tool: &str, text: &str, ok| PromptMessage::Result {
+        call: CallId::parse("c1").unwrap(),
+        tool: tool.into(),
+        text: text.into(),
+        ok,
+    };
+    let asked = PromptMessage::Assistant { text: String::new(), calls: Vec::new() };
+    let messages = vec![
+        user("run: x"),
+        asked,
+        result("shell", "one\ntwo\n", true),
+        result("read_file", "gone", false),
+    ];
+    let text = rules::reply(&prompt(messages)).text;
+    assert_eq!(text, "The command said: one\ntwo\nThe file could not be read: gone");
+}
+
+#[test]
+fn it_counts_thinks_and_echoes() {
+    assert_eq!(ask("count to 4!").text, "1 2 3 4");
+    assert!(ask("count to 10001").text.starts_with("You said: count to 10001"));
+    assert!(ask("think: about tea").thought.contains("about tea"));
+    assert!(ask("hé").text.contains("no language model"));
+    assert!(ask("").text.contains("no language model"));
+}
+
+#[tokio::test]
+async fn words_come_one_by_one_and_then_the_end() {
+    let mut talk = Talk::new(&prompt(vec![user("count to 3")]), Duration::ZERO);
+    let mut words = Vec::new();
+    let answer = loop {
+        match talk.next().await.unwrap().remove(0) {
+            Chunk::Output(Channel::Text, word) => words.push(word),
+            Chunk::Finished(answer) => break answer,
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(words, ["1 ", "2 ", "3"]);
+    assert_eq!((answer.finish, answer.usage.input, answer.usage.output), (Finish::Stop, 3, 2));
+    assert!(talk.next().await.is_err());
+}

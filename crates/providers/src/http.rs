@@ -1,0 +1,122 @@
+//! Connections to providers.
+//!
+//! Nothing is built before it is needed: reading the platform's certificates takes milliseconds,
+//! which a start of the daemon and a local model over plain HTTP should not pay.
+
+use std::error::Error as _;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
+
+use quintet_kernel::model::FailureKind;
+use reqwest::{Client, ClientBuilder, Response, redirect};
+use rustls::crypto::ring;
+use tokio::task::JoinSet;
+
+use crate::fault;
+use crate::retry::Trouble;
+
+/// Longer is not worth waiting for a connection.
+const CONNECT: Duration = Duration::from_secs(10);
+/// How long and how much a finished answer may still take to close properly.
+const LINGER: Duration = Duration::from_secs(1);
+const LINGER_BYTES: usize = 64 << 10;
+
+/// The clients, each shared by all providers that need it.
+#[derive(Debug, Default)]
+pub(crate) struct Http {
+    plain: OnceLock<Result<Client, String>>,
+    secure: OnceLock<Result<Client, String>>,
+    lingering: Mutex<JoinSet<()>>,
+}
+
+impl Http {
+    /// The client for a URL.
+    pub(crate) async fn client(self: &Arc<Self>, url: &str) -> Result<Client, Trouble> {
+        let client = if !is_secure(url) {
+            self.plain.get_or_init(plain).clone()
+        } else if let Some(client) = self.secure.get() {
+            client.clone()
+        } else {
+            let this = Arc::clone(self);
+            let built =
+                tokio::task::spawn_blocking(move || this.secure.get_or_init(secure).clone());
+            built.await.unwrap_or_else(|error| Err(error.to_string()))
+        };
+        client.map_err(|error| fault::lasting(FailureKind::Unavailable, error))
+    }
+
+    /// Reads the last bytes of a finished answer in the background, so that its connection can be
+    /// used again.
+    pub(crate) fn linger(&self, mut response: Response) {
+        let close = async move {
+            let mut left = LINGER_BYTES;
+            while let Ok(Some(bytes)) = response.chunk().await {
+                left = left.saturating_sub(bytes.len());
+                if left == 0 {
+                    break;
+                }
+            }
+        };
+        let mut lingering = self.lingering.lock().unwrap_or_else(PoisonError::into_inner);
+        while lingering.try_join_next().is_some() {}
+        lingering.spawn(async move {
+            let _ = tokio::time::timeout(LINGER, close).await;
+        });
+    }
+}
+
+fn is_secure(url: &str) -> bool {
+    url.get(..6).is_some_and(|scheme| scheme.eq_ignore_ascii_case("https:"))
+}
+
+/// Trusts nobody, which is all the same where nothing is encrypted. A proxy of the environment is
+/// for the internet, not for the model next door.
+fn plain() -> Result<Client, String> {
+    let tls = rustls::ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .map_err(|error| error.to_string())?
+        .with_root_certificates(rustls::RootCertStore::empty())
+        .with_no_client_auth();
+    build(Client::builder().tls_backend_preconfigured(tls).no_proxy())
+}
+
+/// Trusts whom the platform trusts.
+fn secure() -> Result<Client, String> {
+    // An error says that somebody else in this process chose a provider first, which is as good.
+    let _ = ring::default_provider().install_default();
+    build(Client::builder())
+}
+
+/// A redirect could carry the key or the prompt to a stranger, so it is an error here.
+fn build(builder: ClientBuilder) -> Result<Client, String> {
+    builder
+        .user_agent(concat!("quintet/", env!("CARGO_PKG_VERSION")))
+        .redirect(redirect::Policy::none())
+        .connect_timeout(CONNECT)
+        .tcp_nodelay(true)
+        .tcp_keepalive(Duration::from_secs(30))
+        .build()
+        .map_err(|error| describe(&error))
+}
+
+/// What went wrong with a request that has no answer.
+pub(crate) fn trouble(error: reqwest::Error) -> Trouble {
+    let error = error.without_url();
+    if error.is_builder() {
+        let message = format!("the request cannot be made: {}", describe(&error));
+        return fault::lasting(FailureKind::Rejected, message);
+    }
+    let message = format!("the provider cannot be reached: {}", describe(&error));
+    fault::passing(FailureKind::Unavailable, message)
+}
+
+/// An error with its causes; the outermost alone says little.
+fn describe(error: &reqwest::Error) -> String {
+    let causes = std::iter::successors(error.source(), |cause| (*cause).source());
+    let mut text = error.to_string();
+    for cause in causes {
+        text.push_str(": ");
+        text.push_str(&cause.to_string());
+    }
+    text
+}

@@ -1,0 +1,170 @@
+//! Reads an answer from its connection, with a limit on silence.
+
+use std::future::poll_fn;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::Poll;
+
+use bytes::Bytes;
+use quintet_kernel::model::{Chunk, FailureKind};
+use reqwest::Response;
+use reqwest::header::CONTENT_TYPE;
+use tokio::time::{Instant, timeout_at};
+
+use super::client::{Endpoint, after};
+use super::decode::Decoder;
+use crate::fault;
+use crate::retry::{Retry, Trouble};
+
+/// At most this much is read ahead before what was read is passed on.
+const READ_AHEAD: usize = 64 << 10;
+
+type Read = Result<Option<Bytes>, reqwest::Error>;
+
+/// An answer that is being read.
+pub(super) struct Reading {
+    endpoint: Arc<Endpoint>,
+    /// Nothing once all of it was read.
+    response: Option<Response>,
+    decoder: Decoder,
+    deadline: Instant,
+    /// Since when we wait in vain.
+    waiting: Option<Instant>,
+    /// What was read and not passed on yet.
+    chunks: Vec<Chunk>,
+    /// What comes after them.
+    trouble: Option<Trouble>,
+}
+
+impl Reading {
+    pub(super) fn new(
+        endpoint: Arc<Endpoint>,
+        response: Response,
+        deadline: Instant,
+    ) -> Result<Self, Trouble> {
+        let kind = response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+        let decoder = match kind.unwrap_or_default().split(';').next().unwrap_or_default().trim() {
+            "application/json" => Decoder::whole(),
+            "text/html" => {
+                let message = "the provider answered with a web page; is its address right?";
+                return Err(fault::lasting(FailureKind::Malformed, message));
+            }
+            _ => Decoder::stream(),
+        };
+        Ok(Self {
+            endpoint,
+            response: Some(response),
+            decoder,
+            deadline,
+            waiting: None,
+            chunks: Vec::new(),
+            trouble: None,
+        })
+    }
+
+    /// What came since the last time. May be dropped while it waits.
+    pub(super) async fn next(&mut self) -> Result<Vec<Chunk>, Trouble> {
+        loop {
+            if !self.chunks.is_empty() {
+                return Ok(std::mem::take(&mut self.chunks));
+            }
+            if let Some(trouble) = self.trouble.take() {
+                return Err(trouble);
+            }
+            self.wait().await;
+            self.read_ahead().await;
+        }
+    }
+
+    /// Waits for one read.
+    async fn wait(&mut self) {
+        let Some(response) = &mut self.response else { return self.end() };
+        let idle = *self.waiting.get_or_insert_with(|| after(self.endpoint.config.timeouts.idle));
+        match timeout_at(idle.min(self.deadline), response.chunk()).await {
+            Ok(read) => self.take(read),
+            Err(_) => self.stall(),
+        }
+        self.waiting = None;
+    }
+
+    /// Takes what is there already. The connection hands over one piece at a time and prepares
+    /// the next when it gets a turn, so it is given some.
+    async fn read_ahead(&mut self) {
+        let mut left = READ_AHEAD;
+        while left > 0 && self.trouble.is_none() {
+            let Some(response) = &mut self.response else { return };
+            let mut ready = poll_now(response).await;
+            if ready.is_none() {
+                tokio::task::yield_now().await;
+                ready = poll_now(response).await;
+            }
+            let Some(read) = ready else { return };
+            left = left.saturating_sub(size(&read));
+            self.take(read);
+        }
+    }
+
+    fn take(&mut self, read: Read) {
+        let bytes = match read {
+            Ok(Some(bytes)) => bytes,
+            Ok(None) => {
+                self.response = None;
+                return self.end();
+            }
+            // Whatever it said before, a connection that breaks did not come to its end.
+            Err(_) => {
+                let broken = "the answer broke off in the middle";
+                return self.fail(fault::passing(FailureKind::Cut, broken));
+            }
+        };
+        if let Err(trouble) = self.decoder.feed(&bytes, &mut self.chunks) {
+            self.fail(trouble);
+        } else if self.decoder.is_done() {
+            if let Some(response) = self.response.take() {
+                self.endpoint.http.linger(response);
+            }
+            self.end();
+        }
+    }
+
+    fn stall(&mut self) {
+        self.response = None;
+        let late = Instant::now() >= self.deadline;
+        let why = if late { "the answer took too long" } else { "the answer stopped coming" };
+        // A finish reason makes an answer whole, whatever else was to come.
+        if self.decoder.end(&mut self.chunks).is_err() {
+            self.fail(fault::lasting(FailureKind::Stalled, why));
+        }
+    }
+
+    fn end(&mut self) {
+        if let Err(trouble) = self.decoder.end(&mut self.chunks) {
+            self.fail(trouble);
+        }
+    }
+
+    /// An answer that has begun is not asked for again.
+    fn fail(&mut self, trouble: Trouble) {
+        self.response = None;
+        let retry = if self.decoder.is_blank() { trouble.retry } else { Retry::Never };
+        self.trouble = Some(Trouble { retry, ..trouble });
+    }
+}
+
+fn size(read: &Read) -> usize {
+    match read {
+        Ok(Some(bytes)) => bytes.len().max(1),
+        Ok(None) | Err(_) => READ_AHEAD,
+    }
+}
+
+/// A read, if there is one right now.
+async fn poll_now(response: &mut Response) -> Option<Read> {
+    poll_fn(|cx| {
+        Poll::Ready(match pin!(response.chunk()).poll(cx) {
+            Poll::Ready(read) => Some(read),
+            Poll::Pending => None,
+        })
+    })
+    .await
+}

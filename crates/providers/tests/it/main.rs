@@ -1,0 +1,102 @@
+//! Providers against a scripted model server on loopback.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on should say so and stop")]
+
+mod answers;
+mod lists;
+mod troubles;
+
+use std::time::Duration;
+
+use quintet_kernel::message::MediaKind;
+use quintet_kernel::model::{
+    Answer, Channel, Chunk, Failure, ModelRef, Profile, Prompt, PromptMessage, PromptPart, Sampling,
+};
+use quintet_kernel::port::{ModelStream, Models};
+use quintet_providers::{Api, ProviderConfig, Providers, Retries, Secret, Timeouts};
+use quintet_testkit::model_server::ModelServer;
+
+const KEY: &str = "sk-very-secret";
+
+fn config(base_url: String) -> ProviderConfig {
+    ProviderConfig {
+        name: "fake".into(),
+        api: Api::OpenAiChat,
+        base_url,
+        api_key: Some(Secret::new(KEY)),
+        models: vec!["mine".into()],
+        profile: Profile { inputs: vec![MediaKind::Image], tools: true, context_window: None },
+        timeouts: Timeouts::default(),
+        retries: Retries {
+            more: 2,
+            first: Duration::from_millis(2),
+            longest: Duration::from_millis(5),
+        },
+    }
+}
+
+fn prompt(parts: Vec<PromptPart>) -> Prompt {
+    Prompt {
+        model: ModelRef { provider: "fake".into(), model: "mine".into() },
+        system: "be brief".into(),
+        messages: vec![PromptMessage::User(parts)],
+        tools: Vec::new(),
+        sampling: Sampling::default(),
+    }
+}
+
+fn scripted(steps: &str) -> Prompt {
+    prompt(vec![PromptPart::Text(format!("{{{{script: [{steps}]}}}}"))])
+}
+
+/// Everything that came of a call.
+#[derive(Debug, Default)]
+struct Heard {
+    text: String,
+    thought: String,
+    retries: Vec<(u32, Duration, String)>,
+    end: Option<Result<Answer, Failure>>,
+}
+
+impl Heard {
+    fn answer(self) -> Answer {
+        self.end.unwrap().unwrap()
+    }
+
+    fn failure(self) -> Failure {
+        self.end.unwrap().unwrap_err()
+    }
+}
+
+async fn listen(mut stream: Box<dyn ModelStream>) -> Heard {
+    let mut heard = Heard::default();
+    while heard.end.is_none() {
+        let chunks = match stream.next().await {
+            Ok(chunks) => chunks,
+            Err(failure) => {
+                heard.end = Some(Err(failure));
+                break;
+            }
+        };
+        for chunk in chunks {
+            assert!(heard.end.is_none(), "nothing comes after the end");
+            match chunk {
+                Chunk::Output(Channel::Text, text) => heard.text += &text,
+                Chunk::Output(Channel::Thought, text) => heard.thought += &text,
+                Chunk::Retrying { attempt, wait, reason } => {
+                    heard.retries.push((attempt, wait, reason));
+                }
+                Chunk::Finished(answer) => heard.end = Some(Ok(answer)),
+            }
+        }
+    }
+    heard
+}
+
+/// Asks a scripted server and hears it out.
+async fn ask(steps: &str) -> (Heard, ModelServer) {
+    let server = ModelServer::start().await.unwrap();
+    let providers = Providers::new(vec![config(server.base_url())]);
+    let heard = listen(providers.stream(scripted(steps))).await;
+    (heard, server)
+}

@@ -1,0 +1,170 @@
+//! Calls that fail, and calls that fail first.
+
+use std::time::Duration;
+
+use quintet_kernel::BlobId;
+use quintet_kernel::message::MediaKind;
+use quintet_kernel::model::{Chunk, FailureKind, PromptPart};
+use quintet_kernel::port::Models;
+use quintet_providers::{ProviderConfig, Providers, Timeouts};
+use quintet_testkit::model_server::ModelServer;
+
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpListener;
+
+use crate::{Heard, KEY, ask, config, listen, prompt, scripted};
+
+#[tokio::test]
+async fn a_busy_provider_is_asked_again() {
+    let (heard, server) =
+        ask(r#"{"status":429,"message":"slow down","fail_times":2,"text":"hi"}"#).await;
+    assert_eq!(heard.text, "hi");
+    let tries: Vec<_> = heard.retries.iter().map(|(attempt, ..)| *attempt).collect();
+    assert_eq!(tries, [2, 3]);
+    assert_eq!(heard.retries[0].2, "the provider answered 429: slow down");
+    heard.answer();
+    assert_eq!(server.calls().len(), 3);
+}
+
+#[tokio::test]
+async fn patience_ends() {
+    for (status, kind) in [(429, FailureKind::RateLimited), (503, FailureKind::Unavailable)] {
+        let (heard, server) = ask(&format!(r#"{{"status":{status}}}"#)).await;
+        assert_eq!((heard.retries.len(), heard.failure().kind), (2, kind));
+        assert_eq!(server.calls().len(), 3);
+    }
+}
+
+#[tokio::test]
+async fn the_provider_says_how_long_to_wait() {
+    let server = ModelServer::start().await.unwrap();
+    let providers = Providers::new(vec![config(server.base_url())]);
+    for (header, seconds) in [("7", 7), ("3600", 60), (r#""Fri, 31 Dec 9999 23:59:59 GMT""#, 60)] {
+        let step = format!(r#"{{"status":429,"retry_after":{header}}}"#);
+        let first = providers.stream(scripted(&step)).next().await.unwrap();
+        let [Chunk::Retrying { wait, .. }] = first.as_slice() else { panic!("{first:?}") };
+        assert_eq!(*wait, Duration::from_secs(seconds), "{header}");
+    }
+    let (heard, _server) =
+        ask(r#"{"status":503,"retry_after":0,"fail_times":1,"text":"hi"}"#).await;
+    assert_eq!((heard.retries[0].1, &*heard.text), (Duration::ZERO, "hi"));
+}
+
+#[tokio::test]
+async fn some_refusals_are_final() {
+    let check = |step: &'static str, kind| async move {
+        let (heard, server) = ask(step).await;
+        assert_eq!((heard.retries.len(), server.calls().len()), (0, 1), "{step}");
+        assert_eq!(heard.failure().kind, kind, "{step}");
+    };
+    check(r#"{"status":401}"#, FailureKind::Unauthorized).await;
+    check(r#"{"status":403}"#, FailureKind::Unauthorized).await;
+    check(r#"{"status":404}"#, FailureKind::UnknownModel).await;
+    check(r#"{"status":400,"code":"context_length_exceeded"}"#, FailureKind::ContextOverflow).await;
+    check(r#"{"status":400}"#, FailureKind::Rejected).await;
+    check(r#"{"text":"a","garbage":true}"#, FailureKind::Malformed).await;
+}
+
+#[tokio::test]
+async fn the_key_is_never_repeated() {
+    let (heard, _server) =
+        ask(&format!(r#"{{"status":401,"message":"wrong key {KEY}, sir"}}"#)).await;
+    assert_eq!(heard.failure().message, "the provider answered 401: wrong key ***, sir");
+    let shown = format!("{:?}", Providers::new(vec![config(String::new())]));
+    assert!(!shown.contains(KEY), "{shown}");
+}
+
+#[tokio::test]
+async fn a_cut_answer_keeps_what_came_and_is_not_asked_for_again() {
+    let (heard, server) = ask(r#"{"deltas":["a","b"],"cut":true}"#).await;
+    assert_eq!((&*heard.text, heard.retries.len()), ("ab", 0));
+    assert_eq!(heard.failure().kind, FailureKind::Cut);
+    assert_eq!(server.calls().len(), 1);
+}
+
+#[tokio::test]
+async fn a_cut_before_the_first_word_is_asked_for_again() {
+    let (heard, server) = ask(r#"{"cut":true}"#).await;
+    assert_eq!((heard.retries.len(), server.calls().len()), (2, 3));
+    assert_eq!(heard.failure().kind, FailureKind::Cut);
+}
+
+/// The answer said that it was done, but the connection broke before the stream was.
+#[tokio::test]
+async fn a_cut_after_the_last_word_is_still_a_cut() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/v1", listener.local_addr().unwrap());
+    let providers = Providers::new(vec![config(url)]);
+    let answer = async {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        stream.read(&mut [0; 65536]).await.unwrap();
+        let data = r#"data: {"choices":[{"delta":{"content":"a"},"finish_reason":"stop"}]}"#;
+        let head =
+            "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked";
+        let whole = format!("{head}\r\n\r\n{:x}\r\n{data}\n\n\r\n", data.len() + 2);
+        stream.write_all(whole.as_bytes()).await.unwrap();
+    };
+    let (heard, ()) = tokio::join!(listen(providers.stream(scripted("{}"))), answer);
+    assert_eq!((&*heard.text, heard.failure().kind), ("a", FailureKind::Cut));
+}
+
+async fn with_timeouts(step: &str, timeouts: Timeouts) -> Heard {
+    let server = ModelServer::start().await.unwrap();
+    let providers = Providers::new(vec![ProviderConfig { timeouts, ..config(server.base_url()) }]);
+    listen(providers.stream(scripted(step))).await
+}
+
+#[tokio::test]
+async fn silence_is_a_failure() {
+    let short = Duration::from_millis(200);
+    let idle = Timeouts { idle: short, ..Timeouts::default() };
+    let heard = with_timeouts(r#"{"text":"a","hang":true}"#, idle).await;
+    assert_eq!(heard.text, "a");
+    assert_eq!(heard.failure().message, "the answer stopped coming");
+    let header = Timeouts { header: short, ..Timeouts::default() };
+    let heard = with_timeouts(r#"{"text":"a","delay_ms":60000}"#, header).await;
+    assert_eq!(heard.failure().message, "the provider does not answer");
+    let total = Timeouts { total: short, ..Timeouts::default() };
+    let heard = with_timeouts(r#"{"text":"a","repeat":600,"gap_ms":100}"#, total).await;
+    let failure = heard.failure();
+    assert_eq!(failure.message, "the answer took too long");
+    assert_eq!(failure.kind, FailureKind::Stalled);
+}
+
+#[tokio::test]
+async fn nobody_there() {
+    let server = ModelServer::start().await.unwrap();
+    let gone = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+    drop(server);
+    let providers = Providers::new(vec![config(format!("http://{gone}/v1"))]);
+    let heard = listen(providers.stream(scripted(""))).await;
+    assert_eq!((heard.retries.len(), heard.failure().kind), (2, FailureKind::Unavailable));
+    let providers = Providers::new(vec![config("no address".into())]);
+    let heard = listen(providers.stream(scripted(""))).await;
+    assert_eq!((heard.retries.len(), heard.failure().kind), (0, FailureKind::Rejected));
+}
+
+#[tokio::test]
+async fn what_the_model_cannot_take_is_not_sent() {
+    let server = ModelServer::start().await.unwrap();
+    let providers = Providers::new(vec![config(server.base_url())]);
+    let media = |kind, mime: &str| PromptPart::Media {
+        kind,
+        name: "a".into(),
+        mime: mime.into(),
+        blob: BlobId::parse("00").unwrap(),
+        content: b"text".as_slice().into(),
+    };
+    let sound = prompt(vec![media(MediaKind::Audio, "audio/wav")]);
+    let failure = listen(providers.stream(sound)).await.failure();
+    assert_eq!(failure.kind, FailureKind::UnsupportedInput);
+    assert!(server.calls().is_empty());
+    let text = prompt(vec![media(MediaKind::File, "text/markdown")]);
+    listen(providers.stream(text)).await.answer();
+}
+
+#[tokio::test]
+async fn an_unknown_provider_is_an_unknown_model() {
+    let heard = listen(Providers::new(Vec::new()).stream(scripted(""))).await;
+    assert_eq!(heard.failure().kind, FailureKind::UnknownModel);
+}

@@ -1,0 +1,81 @@
+//! One follower: a cursor over a session's journal and, once it has caught up, its tail.
+
+use std::sync::Arc;
+
+use quintet_kernel::event::Seq;
+use quintet_kernel::port::{BoxFuture, Error, Follow, Journal, Page, StorageError};
+use quintet_kernel::{Cursor, Item, SessionId};
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+use crate::tail::{Found, Tail};
+
+const PAGE: Page = Page { events: 256, bytes: 256 * 1024 };
+
+/// One follower.
+pub(crate) struct Follower {
+    pub(crate) session: SessionId,
+    pub(crate) journal: Arc<dyn Journal>,
+    pub(crate) tail: Arc<Tail>,
+    pub(crate) changed: watch::Receiver<()>,
+    pub(crate) closed: CancellationToken,
+    pub(crate) cursor: Cursor,
+    pub(crate) heard: u64,
+    pub(crate) head: Seq,
+}
+
+impl Follow for Follower {
+    fn next(&mut self) -> BoxFuture<'_, Result<Option<Vec<Item>>, Error>> {
+        Box::pin(self.advance())
+    }
+
+    fn head(&self) -> Seq {
+        self.head
+    }
+}
+
+impl Follower {
+    async fn advance(&mut self) -> Result<Option<Vec<Item>>, Error> {
+        // What was there at the beginning comes from the journal: the tail may know nothing of it.
+        while self.cursor.seq < self.head {
+            let items = self.page().await?;
+            if !items.is_empty() {
+                return Ok(Some(items));
+            }
+        }
+        loop {
+            // Asked before looking: what was told before the end is still given.
+            let over = self.closed.is_cancelled();
+            self.changed.mark_unchanged();
+            match self.tail.find(&mut self.cursor, &mut self.heard) {
+                Found::Items(items) if items.is_empty() => {}
+                Found::Items(items) => return Ok(Some(items)),
+                Found::Behind => {
+                    let from = self.cursor.seq;
+                    let items = self.page().await?;
+                    if !items.is_empty() {
+                        return Ok(Some(items));
+                    }
+                    if self.cursor.seq == from {
+                        return Err(StorageError::Missing(format!("events after {from}")).into());
+                    }
+                }
+                Found::Nothing if over => return Ok(None),
+                Found::Nothing => tokio::select! {
+                    _ = self.changed.changed() => {}
+                    () = self.closed.cancelled() => {}
+                },
+            }
+        }
+    }
+
+    /// Reads on in the journal. Advances the cursor even if nothing in the page is new to it.
+    async fn page(&mut self) -> Result<Vec<Item>, Error> {
+        let records = self.journal.read(&self.session, self.cursor.seq, PAGE).await?;
+        if records.is_empty() {
+            // Shorter than it said: never wait for events that are not there.
+            self.head = self.cursor.seq;
+        }
+        Ok(records.into_iter().filter_map(|record| self.cursor.take(&Arc::new(record))).collect())
+    }
+}

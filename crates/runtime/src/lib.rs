@@ -1,0 +1,17 @@
+//! Keeps sessions alive: one task for each that has something to do, everything else on disk.
+//!
+//! The runtime decides nothing. It takes commands, has the kernel decide, appends what was decided,
+//! tells followers, carries out what [`quintet_kernel::session::next`] asks for and feeds the outcome
+//! back. After a crash the same path is walked from the journal.
+
+mod follower;
+mod load;
+mod parts;
+mod runtime;
+mod session;
+mod stamps;
+mod tail;
+
+pub use parts::{Pace, Parts};
+pub use runtime::Runtime;
+pub use stamps::SystemStamps;

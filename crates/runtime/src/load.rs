@@ -1,0 +1,83 @@
+//! Brings a session back from its journal.
+
+use std::sync::Arc;
+
+use quintet_kernel::command::Command;
+use quintet_kernel::event::Record;
+use quintet_kernel::follow::Piece;
+use quintet_kernel::port::{Error, Lease, Page, StorageError};
+use quintet_kernel::session::{decide, evolve, handle};
+use quintet_kernel::{SessionId, Stamp, State};
+
+use crate::parts::Parts;
+
+const PAGE: Page = Page { events: 1024, bytes: 4 * 1024 * 1024 };
+
+/// A session, the right to write to it, and what must be written before it goes on.
+pub(crate) struct Loaded {
+    pub(crate) state: State,
+    pub(crate) lease: Lease,
+    pub(crate) recovered: Vec<Arc<Record>>,
+}
+
+/// Reads a session and closes what the last owner left open.
+pub(crate) async fn load(parts: &Parts, id: &SessionId) -> Result<Loaded, Error> {
+    let lease = parts.leases.acquire(id).await?;
+    let mut state = read(parts, id).await?;
+    if state.created.is_none() {
+        return Err(Error::NotFound(id.clone()));
+    }
+    let recovered = match state.open {
+        Some(_) => recover(parts, &mut state)?,
+        None => Vec::new(),
+    };
+    Ok(Loaded { state, lease, recovered })
+}
+
+async fn read(parts: &Parts, id: &SessionId) -> Result<State, StorageError> {
+    let mut state = State::new(id.clone(), Arc::clone(&parts.rules));
+    loop {
+        let records = parts.journal.read(id, state.head, PAGE).await?;
+        if records.is_empty() {
+            return Ok(state);
+        }
+        state.replay(&records);
+    }
+}
+
+/// Text that followers saw but the journal did not is in the draft: it becomes durable first.
+fn recover(parts: &Parts, state: &mut State) -> Result<Vec<Arc<Record>>, Error> {
+    let stamp = parts.stamps.stamp();
+    let mut records = Vec::new();
+    for piece in parts.drafts.load(&state.id)? {
+        if let Some(command) = unwritten(state, &piece) {
+            records.extend(write(state, command, &stamp));
+        }
+    }
+    records.extend(handle(state, Command::Recover, &stamp)?);
+    Ok(records)
+}
+
+/// Takes output into a session, which draws no conclusions yet: the step must not end, say for lack of
+/// time, before it has all the output that followers saw.
+pub(crate) fn write(state: &mut State, output: Command, stamp: &Stamp) -> Vec<Arc<Record>> {
+    let events = decide(state, output, stamp).unwrap_or_default();
+    let remember = |event| {
+        let record = Record { seq: state.head + 1, at: stamp.at, event };
+        evolve(state, &record);
+        Arc::new(record)
+    };
+    events.into_iter().map(remember).collect()
+}
+
+fn unwritten(state: &State, piece: &Piece) -> Option<Command> {
+    let step = state.open.as_ref()?.step().filter(|step| step.id == piece.step)?;
+    let seen = usize::try_from(step.written.checked_sub(piece.offset)?).ok()?;
+    let text = piece.text.get(seen..)?;
+    Some(Command::Output {
+        step: piece.step.clone(),
+        offset: step.written,
+        channel: piece.channel,
+        text: text.into(),
+    })
+}

@@ -1,0 +1,68 @@
+//! What the runtime is built from.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use quintet_kernel::policy::Rules;
+use quintet_kernel::port::{
+    Blobs, Directory, Drafts, Hints, Journal, Leases, Models, Stamps, Tool,
+};
+
+/// The adapters and rules that all sessions share.
+#[derive(Clone)]
+pub struct Parts {
+    /// Where events are kept.
+    pub journal: Arc<dyn Journal>,
+    /// Who may write them.
+    pub leases: Arc<dyn Leases>,
+    /// The list of sessions.
+    pub directory: Arc<dyn Directory>,
+    /// Where text in flight is kept.
+    pub drafts: Arc<dyn Drafts>,
+    /// Where files are kept.
+    pub blobs: Arc<dyn Blobs>,
+    /// Who answers.
+    pub models: Arc<dyn Models>,
+    /// What can be run here, by name.
+    pub tools: HashMap<String, Arc<dyn Tool>>,
+    /// Time and chance.
+    pub stamps: Arc<dyn Stamps>,
+    /// What is allowed.
+    pub rules: Arc<Rules>,
+    /// Who else wants to know that something happened.
+    pub hints: Vec<Arc<dyn Hints>>,
+    /// How patient to be.
+    pub pace: Pace,
+}
+
+impl fmt::Debug for Parts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Parts").field("rules", &self.rules).finish_non_exhaustive()
+    }
+}
+
+/// How patient to be.
+#[derive(Clone, Copy, Debug)]
+pub struct Pace {
+    /// Text in flight is made durable after this long,
+    pub flush_after: Duration,
+    /// or when there is this much of it.
+    pub flush_bytes: usize,
+    /// A session with nothing to do leaves memory after this long.
+    pub hibernate_after: Duration,
+    /// A tool that was told to stop is given up after this long.
+    pub stop_within: Duration,
+}
+
+impl Default for Pace {
+    fn default() -> Self {
+        Self {
+            flush_after: Duration::from_millis(100),
+            flush_bytes: 4096,
+            hibernate_after: Duration::from_secs(30),
+            stop_within: Duration::from_secs(8),
+        }
+    }
+}

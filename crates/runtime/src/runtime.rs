@@ -1,0 +1,243 @@
+//! All sessions: finds the task of one, wakes it if it sleeps, and answers the inbound port.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use quintet_kernel::command::Command;
+use quintet_kernel::event::Origin;
+use quintet_kernel::port::{BoxFuture, Error, Follow, Receipt, Sessions, StorageError};
+use quintet_kernel::{Card, Cursor, SessionId, State};
+use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::follower::Follower;
+use crate::parts::Parts;
+use crate::session::{Begin, Delivery, Mail, Task};
+use crate::tail::Tail;
+
+/// Letters that may wait at a session's door; who comes later waits outside.
+const MAILBOX: usize = 256;
+
+/// Keeps sessions alive. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Runtime {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) parts: Parts,
+    /// Nothing new is taken.
+    pub(crate) closing: CancellationToken,
+    /// Everything is durable and told.
+    closed: CancellationToken,
+    tasks: TaskTracker,
+    live: Mutex<HashMap<SessionId, mpsc::Sender<Mail>>>,
+    tails: Mutex<HashMap<SessionId, Weak<Tail>>>,
+}
+
+impl Runtime {
+    /// A runtime with nothing awake.
+    pub fn new(parts: Parts) -> Self {
+        let shared = Shared {
+            parts,
+            closing: CancellationToken::new(),
+            closed: CancellationToken::new(),
+            tasks: TaskTracker::new(),
+            live: Mutex::default(),
+            tails: Mutex::default(),
+        };
+        Self { shared: Arc::new(shared) }
+    }
+
+    /// Wakes every session that was left with something under way; gives their number.
+    pub async fn recover(&self) -> Result<usize, Error> {
+        let open = self.shared.parts.directory.open().await?;
+        for session in &open {
+            self.shared.mailbox(session, Begin::Load)?;
+        }
+        Ok(open.len())
+    }
+
+    /// How many sessions are awake.
+    pub fn awake(&self) -> usize {
+        lock(&self.shared.live).len()
+    }
+
+    /// Takes nothing new, makes everything durable, ends what runs, and waits for it.
+    pub async fn close(&self) {
+        self.shared.take_nothing_new();
+        self.shared.tasks.close();
+        self.shared.tasks.wait().await;
+        self.shared.closed.cancel();
+    }
+}
+
+impl Sessions for Runtime {
+    fn create(&self, origin: Origin) -> BoxFuture<'_, Result<Receipt, Error>> {
+        Box::pin(async move {
+            let id: SessionId = self.shared.parts.stamps.stamp().id();
+            let mailbox = self.shared.mailbox(&id, Begin::New)?;
+            match deliver(&mailbox, Command::Create(origin)).await {
+                Delivery::Answered(answer) => answer,
+                Delivery::Gone(_) => Err(Error::Closing),
+            }
+        })
+    }
+
+    fn submit(
+        &self,
+        session: &SessionId,
+        command: Command,
+    ) -> BoxFuture<'_, Result<Receipt, Error>> {
+        let session = session.clone();
+        Box::pin(async move {
+            let mut command = command;
+            loop {
+                let mailbox = self.shared.awaken(&session).await?;
+                match deliver(&mailbox, command).await {
+                    Delivery::Answered(answer) => return answer,
+                    // It fell asleep before it read the letter.
+                    Delivery::Gone(unread) => command = unread,
+                }
+            }
+        })
+    }
+
+    fn view(&self, session: &SessionId) -> BoxFuture<'_, Result<Arc<State>, Error>> {
+        let session = session.clone();
+        Box::pin(async move {
+            loop {
+                let mailbox = self.shared.awaken(&session).await?;
+                let (reply, answer) = oneshot::channel();
+                if mailbox.send(Mail::View(reply)).await.is_ok()
+                    && let Ok(view) = answer.await
+                {
+                    return view;
+                }
+            }
+        })
+    }
+
+    fn follow(
+        &self,
+        session: &SessionId,
+        from: Cursor,
+    ) -> BoxFuture<'_, Result<Box<dyn Follow>, Error>> {
+        let session = session.clone();
+        Box::pin(async move {
+            // The tail comes first: from here on nothing that is published can be missed.
+            let tail = self.shared.tail(&session);
+            let changed = tail.watch();
+            let heard = tail.spoken();
+            let journal = Arc::clone(&self.shared.parts.journal);
+            let head =
+                journal.head(&session).await?.ok_or_else(|| Error::NotFound(session.clone()))?;
+            if from.seq > head {
+                return Err(Error::Ahead(from.seq, head));
+            }
+            let closed = self.shared.closed.clone();
+            let follower =
+                Follower { session, journal, tail, changed, closed, cursor: from, heard, head };
+            Ok(Box::new(follower) as Box<dyn Follow>)
+        })
+    }
+
+    fn list(&self, limit: usize) -> BoxFuture<'_, Result<Vec<Card>, Error>> {
+        Box::pin(async move { Ok(self.shared.parts.directory.list(limit).await?) })
+    }
+}
+
+impl Shared {
+    /// The mailbox of a session that exists.
+    async fn awaken(self: &Arc<Self>, session: &SessionId) -> Result<mpsc::Sender<Mail>, Error> {
+        if self.closing.is_cancelled() {
+            return Err(Error::Closing);
+        }
+        if let Some(mailbox) = open(&lock(&self.live), session) {
+            return Ok(mailbox);
+        }
+        match self.parts.journal.head(session).await? {
+            Some(_) => self.mailbox(session, Begin::Load),
+            None => Err(Error::NotFound(session.clone())),
+        }
+    }
+
+    /// The mailbox of a session, whose task begins here if it has none.
+    fn mailbox(
+        self: &Arc<Self>,
+        session: &SessionId,
+        begin: Begin,
+    ) -> Result<mpsc::Sender<Mail>, Error> {
+        let mut live = lock(&self.live);
+        // Asked under the lock, so that no task begins that `close` does not wait for.
+        if self.closing.is_cancelled() {
+            return Err(Error::Closing);
+        }
+        if let Some(mailbox) = open(&live, session) {
+            return Ok(mailbox);
+        }
+        let (sender, mail) = mpsc::channel(MAILBOX);
+        live.insert(session.clone(), sender.clone());
+        let _waited_for = self.tasks.token();
+        drop(live);
+        // Where nothing can be spawned any more the task leaves at once, for which it needs the lock.
+        let task = Task::new(Arc::clone(self), session.clone(), mail);
+        self.tasks.spawn(task.run(begin));
+        Ok(sender)
+    }
+
+    fn take_nothing_new(&self) {
+        let _live = lock(&self.live);
+        self.closing.cancel();
+    }
+
+    /// Forgets a session's task, which has closed its mailbox; the next letter wakes a new one.
+    pub(crate) fn retire(&self, session: &SessionId) {
+        let mut live = lock(&self.live);
+        // There may be a new one already, which is not to be forgotten.
+        if live.get(session).is_some_and(mpsc::Sender::is_closed) {
+            live.remove(session);
+        }
+    }
+
+    /// The tail of a session, shared by its task and its followers.
+    pub(crate) fn tail(&self, session: &SessionId) -> Arc<Tail> {
+        let mut tails = lock(&self.tails);
+        if let Some(tail) = tails.get(session).and_then(Weak::upgrade) {
+            return tail;
+        }
+        if tails.len() >= 64 && tails.len().is_power_of_two() {
+            tails.retain(|_, tail| tail.strong_count() > 0);
+        }
+        let tail = Arc::new(Tail::new());
+        tails.insert(session.clone(), Arc::downgrade(&tail));
+        tail
+    }
+}
+
+/// A mailbox that somebody still reads.
+fn open(
+    live: &HashMap<SessionId, mpsc::Sender<Mail>>,
+    session: &SessionId,
+) -> Option<mpsc::Sender<Mail>> {
+    live.get(session).filter(|mailbox| !mailbox.is_closed()).cloned()
+}
+
+async fn deliver(mailbox: &mpsc::Sender<Mail>, command: Command) -> Delivery {
+    let (reply, answer) = oneshot::channel();
+    if let Err(mpsc::error::SendError(mail)) = mailbox.send(Mail::Submit(command, reply)).await {
+        return match mail {
+            Mail::Submit(command, _) => Delivery::Gone(command),
+            Mail::View(_) => unreachable!("a command was sent"),
+        };
+    }
+    // A task that dies with a letter in hand may or may not have kept what it says.
+    let lost = || StorageError::Unavailable("the session ended before it answered".into());
+    answer.await.unwrap_or_else(|_| Delivery::Answered(Err(lost().into())))
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

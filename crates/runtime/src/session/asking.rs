@@ -1,0 +1,96 @@
+//! A model call under way. It is polled by the session's own task: text takes no detour.
+
+use std::future;
+use std::sync::Arc;
+
+use quintet_kernel::StepId;
+use quintet_kernel::model::{Chunk, Failure, FailureKind, Prompt, PromptMessage, PromptPart};
+use quintet_kernel::port::{Blobs, BoxFuture, ModelStream, Models, StorageError};
+
+type Read = (Box<dyn ModelStream>, Result<Vec<Chunk>, Failure>);
+
+/// A model call under way. Dropping it ends the call.
+pub(super) struct Asking {
+    pub(super) step: StepId,
+    read: BoxFuture<'static, Result<Read, Failure>>,
+}
+
+impl Asking {
+    pub(super) fn new(
+        step: StepId,
+        prompt: Prompt,
+        blobs: Arc<dyn Blobs>,
+        models: &Arc<dyn Models>,
+    ) -> Self {
+        let read: BoxFuture<'static, _> = match has_media(&prompt) {
+            false => read_on(models.stream(prompt)),
+            true => {
+                let models = Arc::clone(models);
+                Box::pin(async move {
+                    let prompt = fill(prompt, &*blobs).await.map_err(|error| unreadable(&error))?;
+                    read_on(models.stream(prompt)).await
+                })
+            }
+        };
+        Self { step, read }
+    }
+}
+
+/// Waits for more of the answer; for ever if nobody was asked. Safe to drop and call again.
+pub(super) async fn heard(asking: &mut Option<Asking>) -> (StepId, Result<Vec<Chunk>, Failure>) {
+    let Some(current) = asking else {
+        return future::pending().await;
+    };
+    let result = current.read.as_mut().await;
+    let step = current.step.clone();
+    match result {
+        Ok((stream, Ok(chunks))) => {
+            match chunks.last() {
+                Some(Chunk::Finished(_)) => *asking = None,
+                _ => current.read = read_on(stream),
+            }
+            (step, Ok(chunks))
+        }
+        Ok((_, Err(failure))) | Err(failure) => {
+            *asking = None;
+            (step, Err(failure))
+        }
+    }
+}
+
+fn read_on(mut stream: Box<dyn ModelStream>) -> BoxFuture<'static, Result<Read, Failure>> {
+    Box::pin(async move {
+        let chunks = stream.next().await;
+        Ok((stream, chunks))
+    })
+}
+
+fn has_media(prompt: &Prompt) -> bool {
+    let media = |part: &PromptPart| matches!(part, PromptPart::Media { .. });
+    prompt.messages.iter().any(|message| match message {
+        PromptMessage::User(parts) => parts.iter().any(media),
+        PromptMessage::Assistant { .. } | PromptMessage::Result { .. } => false,
+    })
+}
+
+/// Reads the files that a prompt mentions.
+pub(super) async fn fill(mut prompt: Prompt, blobs: &dyn Blobs) -> Result<Prompt, StorageError> {
+    for message in &mut prompt.messages {
+        let PromptMessage::User(parts) = message else {
+            continue;
+        };
+        for part in parts {
+            if let PromptPart::Media { blob, content, .. } = part {
+                *content = blobs.get(blob).await?.into();
+            }
+        }
+    }
+    Ok(prompt)
+}
+
+pub(super) fn unreadable(error: &StorageError) -> Failure {
+    Failure {
+        kind: FailureKind::UnsupportedInput,
+        message: format!("an attachment is gone: {error}"),
+    }
+}

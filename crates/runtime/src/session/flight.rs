@@ -1,0 +1,123 @@
+//! Output of the open step on its way: shown at once, durable in a moment.
+
+use std::time::Duration;
+
+use quintet_kernel::command::Command;
+use quintet_kernel::follow::Piece;
+use quintet_kernel::model::Channel;
+use quintet_kernel::port::Drafts;
+use quintet_kernel::session::OpenStep;
+use quintet_kernel::{SessionId, StepId, Time, TurnId};
+use tokio::time::Instant;
+
+use crate::tail::Tail;
+
+/// Output of the open step on its way.
+#[derive(Debug)]
+pub(super) struct Flight {
+    turn: TurnId,
+    step: StepId,
+    /// Bytes of the step's output so far.
+    end: u64,
+    /// What the journal does not have yet.
+    unkept: Vec<Piece>,
+    bytes: usize,
+    /// What followers may not see yet, because something that comes before it is not durable.
+    held: Vec<Piece>,
+    /// A draft could not be written: from there on text is shown when the journal has it.
+    late: bool,
+    /// When what is unkept must be kept.
+    due: Option<Instant>,
+}
+
+impl Flight {
+    pub(super) fn new(turn: TurnId, step: &OpenStep) -> Self {
+        let (unkept, held) = (Vec::new(), Vec::new());
+        let (step, end) = (step.id.clone(), step.written);
+        Self { turn, step, end, unkept, bytes: 0, held, late: false, due: None }
+    }
+
+    pub(super) fn step(&self) -> &StepId {
+        &self.step
+    }
+
+    /// When what is unkept must be kept.
+    pub(super) fn due(&self) -> Option<Instant> {
+        self.due
+    }
+
+    /// How many bytes are unkept.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Takes output that just arrived.
+    pub(super) fn piece(&mut self, output: (Channel, String), at: Time) -> Piece {
+        let (channel, text) = output;
+        let piece = Piece {
+            turn: self.turn.clone(),
+            step: self.step.clone(),
+            offset: self.end,
+            channel,
+            text: text.into(),
+            at,
+        };
+        self.end += piece.text.len() as u64;
+        self.bytes += piece.text.len();
+        self.unkept.push(piece.clone());
+        piece
+    }
+
+    /// Writes a piece's draft, so that it outlives this process; whether it may be shown. Once one
+    /// cannot be written nothing is: what follows a hole is not shown either.
+    pub(super) fn draft(
+        &mut self,
+        piece: &Piece,
+        session: &SessionId,
+        drafts: &dyn Drafts,
+    ) -> bool {
+        if !self.late
+            && let Err(error) = drafts.keep(session, piece)
+        {
+            tracing::warn!(%session, %error, "text in flight is shown late");
+            self.late = true;
+        }
+        !self.late
+    }
+
+    /// Keeps a piece from followers until [`Self::reveal`], or until the journal has it.
+    pub(super) fn hold(&mut self, piece: Piece) {
+        self.held.push(piece);
+    }
+
+    /// From now on there is something to keep.
+    pub(super) fn arm(&mut self, after: Duration) {
+        self.due.get_or_insert_with(|| Instant::now() + after);
+    }
+
+    /// Followers know of everything that comes before.
+    pub(super) fn reveal(&mut self, tail: &Tail) {
+        for piece in self.held.drain(..) {
+            tail.push(piece);
+        }
+    }
+
+    /// What must be kept, as few commands as possible.
+    pub(super) fn drain(&mut self) -> Vec<Command> {
+        self.due = None;
+        self.bytes = 0;
+        // It reaches followers with the journal, in its place.
+        self.held.clear();
+        let mut commands: Vec<(u64, Channel, String)> = Vec::new();
+        for piece in self.unkept.drain(..) {
+            match commands.last_mut() {
+                Some((_, channel, text)) if *channel == piece.channel => text.push_str(&piece.text),
+                _ => commands.push((piece.offset, piece.channel, piece.text.as_ref().into())),
+            }
+        }
+        let step = &self.step;
+        let command =
+            |(offset, channel, text)| Command::Output { step: step.clone(), offset, channel, text };
+        commands.into_iter().map(command).collect()
+    }
+}

@@ -1,0 +1,357 @@
+//! What a live session does: takes commands and news, keeps what they lead to, tells, and works.
+
+mod parting;
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use quintet_kernel::command::Command;
+use quintet_kernel::event::{Event, Record, Seq};
+use quintet_kernel::model::{Chunk, Failure};
+use quintet_kernel::port::{Batch, Lease, Receipt, StorageError};
+use quintet_kernel::prompt;
+use quintet_kernel::session::{Call, CallPhase, Effect, handle, next};
+use quintet_kernel::tool::{Ending, Outcome, Placement};
+use quintet_kernel::{Refusal, State, StepId, TurnId};
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::coop::consume_budget;
+use tokio::time::{Instant, sleep_until};
+
+use crate::load::write;
+use crate::runtime::Shared;
+use crate::session::asking::{Asking, heard};
+use crate::session::flight::Flight;
+use crate::session::pending::{Answer, Pending, oldest};
+use crate::session::work::Work;
+use crate::session::{Delivery, Mail};
+use crate::tail::Tail;
+
+/// Appends that may be under way before nothing new is taken: a disk that stands still must not fill
+/// memory.
+const BACKLOG: usize = 64;
+
+/// Why a session's task ends.
+pub(super) enum End {
+    /// It has nothing to do.
+    Idle,
+    /// The daemon shuts down.
+    Closing,
+    /// What was decided could not be kept; the state in memory is worthless.
+    Broken(StorageError),
+}
+
+/// A session in memory.
+pub(super) struct Live {
+    shared: Arc<Shared>,
+    state: State,
+    lease: Lease,
+    tail: Arc<Tail>,
+    /// The last event that was published.
+    published: Seq,
+    pending: VecDeque<Pending>,
+    asking: Option<Asking>,
+    flight: Option<Flight>,
+    work: Work,
+    /// Who called a turn off and waits until everything of it is gone.
+    cancelling: Vec<(TurnId, Receipt, oneshot::Sender<Delivery>)>,
+}
+
+impl Live {
+    pub(super) fn new(shared: Arc<Shared>, state: State, lease: Lease) -> Self {
+        let tail = shared.tail(&state.id);
+        Self {
+            published: state.head,
+            tail,
+            shared,
+            state,
+            lease,
+            pending: VecDeque::new(),
+            asking: None,
+            flight: None,
+            work: Work::default(),
+            cancelling: Vec::new(),
+        }
+    }
+
+    /// Goes on from a journal that ended at `head` and what recovery has to add to it.
+    pub(super) fn resume(&mut self, head: Seq, recovered: Vec<Arc<Record>>) {
+        self.published = head;
+        self.tail.begin(head);
+        self.commit(recovered, None);
+        // Storage may be what failed before: nothing is begun until it has taken this.
+        if self.pending.is_empty() {
+            self.reconcile();
+        }
+    }
+
+    pub(super) async fn run(mut self, mail: &mut mpsc::Receiver<Mail>) -> End {
+        let shared = Arc::clone(&self.shared);
+        let mut last_use = Instant::now();
+        loop {
+            let idle = self.idle();
+            let room = self.pending.len() < BACKLOG;
+            let due = self.flight.as_ref().and_then(Flight::due);
+            // The model comes last: however fast it writes, it never keeps a "stop" waiting.
+            tokio::select! {
+                biased;
+                kept = oldest(&mut self.pending) => match kept {
+                    Ok(_) => self.published(),
+                    Err(error) => return self.broken(error).await,
+                },
+                () = shared.closing.cancelled() => return self.close().await,
+                letter = mail.recv(), if room => match letter {
+                    Some(letter) => {
+                        last_use = Instant::now();
+                        self.read(letter);
+                    }
+                    None => return End::Idle,
+                },
+                Some(command) = self.work.done() => {
+                    last_use = Instant::now();
+                    self.news(command);
+                }
+                () = sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => self.flush(),
+                (step, heard) = heard(&mut self.asking), if room => {
+                    last_use = Instant::now();
+                    self.hear(&step, heard);
+                    // A model that is always ready must not keep the thread from everybody else.
+                    consume_budget().await;
+                }
+                () = sleep_until(last_use + shared.parts.pace.hibernate_after), if idle => return End::Idle,
+            }
+        }
+    }
+
+    fn idle(&self) -> bool {
+        self.pending.is_empty() && self.asking.is_none() && self.work.is_empty()
+    }
+
+    fn read(&mut self, letter: Mail) {
+        match letter {
+            Mail::View(reply) => {
+                let answer = Answer::View(reply, Arc::new(self.state.clone()));
+                self.commit(Vec::new(), Some(answer));
+            }
+            Mail::Submit(command, reply) => self.submit(command, reply),
+        }
+    }
+
+    fn submit(&mut self, command: Command, reply: oneshot::Sender<Delivery>) {
+        let cancelled = match (&command, &self.state.open) {
+            (Command::Cancel { .. }, Some(open)) => Some(open.id.clone()),
+            _ => None,
+        };
+        match self.execute(command) {
+            Err(refusal) => {
+                let _ = reply.send(Delivery::Answered(Err(refusal.into())));
+            }
+            Ok(records) => match cancelled {
+                Some(turn) if self.state.open.as_ref().is_some_and(|open| open.id == turn) => {
+                    let receipt =
+                        Receipt { session: self.state.id.clone(), records: records.clone() };
+                    self.cancelling.push((turn, receipt, reply));
+                    self.commit(records, None);
+                }
+                _ => {
+                    let answer = Answer::receipt(reply, &self.state.id, records.clone());
+                    self.commit(records, Some(answer));
+                }
+            },
+        }
+        self.reconcile();
+    }
+
+    /// Something that was under way is over.
+    fn news(&mut self, command: Command) {
+        match self.execute(command) {
+            Ok(records) => self.commit(records, None),
+            Err(refusal) => tracing::warn!(session = %self.state.id, %refusal, "news was refused"),
+        }
+        self.reconcile();
+    }
+
+    fn hear(&mut self, step: &StepId, heard: Result<Vec<Chunk>, Failure>) {
+        match heard {
+            Ok(chunks) => chunks.into_iter().for_each(|chunk| self.chunk(step, chunk)),
+            Err(failure) => self.news(Command::ModelFailed { step: step.clone(), failure }),
+        }
+    }
+
+    fn chunk(&mut self, step: &StepId, chunk: Chunk) {
+        match chunk {
+            Chunk::Output(channel, text) => {
+                let parts = &self.shared.parts;
+                let told = self.told();
+                let Some(flight) = self.flight.as_mut().filter(|flight| flight.step() == step)
+                else {
+                    return;
+                };
+                let piece = flight.piece((channel, text), parts.stamps.now());
+                match flight.draft(&piece, &self.state.id, &*parts.drafts) {
+                    true if told => self.tail.push(piece),
+                    true => flight.hold(piece),
+                    false => {}
+                }
+                flight.arm(parts.pace.flush_after);
+                if flight.bytes() >= parts.pace.flush_bytes {
+                    self.flush();
+                }
+            }
+            Chunk::Retrying { attempt, wait, reason } => {
+                let wait_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
+                self.news(Command::Retrying { step: step.clone(), attempt, wait_ms, reason });
+            }
+            Chunk::Finished(answer) => self.news(Command::Answered { step: step.clone(), answer }),
+        }
+    }
+
+    /// Whether followers know of every event, so that text may be shown: it never overtakes one.
+    fn told(&self) -> bool {
+        self.pending.iter().all(Pending::only_text)
+    }
+
+    /// Has the kernel decide. Text on its way comes first: it was there before.
+    fn execute(&mut self, command: Command) -> Result<Vec<Arc<Record>>, Refusal> {
+        let stamp = self.shared.parts.stamps.stamp();
+        let mut records = Vec::new();
+        if let Some(flight) = &mut self.flight {
+            for output in flight.drain() {
+                records.extend(write(&mut self.state, output, &stamp));
+            }
+        }
+        match handle(&mut self.state, command, &stamp) {
+            Ok(more) => {
+                records.extend(more);
+                Ok(records)
+            }
+            Err(refusal) => {
+                self.commit(records, None);
+                Err(refusal)
+            }
+        }
+    }
+
+    fn flush(&mut self) {
+        self.news(Command::Wake);
+    }
+
+    /// Has records kept; whoever waits for them is answered then.
+    fn commit(&mut self, records: Vec<Arc<Record>>, answer: Option<Answer>) {
+        if records.is_empty() {
+            match (self.pending.back_mut(), answer) {
+                (Some(last), Some(answer)) => last.answers.push(answer),
+                (None, Some(answer)) => answer.give(),
+                (_, None) => {}
+            }
+            return;
+        }
+        let expected = records[0].seq - 1;
+        let batch = Batch {
+            at: records[0].at,
+            events: records.iter().map(|record| record.event.clone()).collect(),
+            card: self.state.card(),
+        };
+        let append = self.shared.parts.journal.append(&self.lease, expected, batch);
+        self.pending.push_back(Pending { append, records, answers: answer.into_iter().collect() });
+    }
+
+    /// The oldest append is through.
+    fn published(&mut self) {
+        self.tell();
+        self.reconcile();
+    }
+
+    /// Tells everybody what is durable now.
+    fn tell(&mut self) {
+        let Some(Pending { records, answers, .. }) = self.pending.pop_front() else {
+            return;
+        };
+        self.published = records.last().map_or(self.published, |last| last.seq);
+        self.tail.publish(&records);
+        if self.told()
+            && let Some(flight) = &mut self.flight
+        {
+            flight.reveal(&self.tail);
+        }
+        answers.into_iter().for_each(Answer::give);
+        self.shared
+            .parts
+            .hints
+            .iter()
+            .for_each(|hint| hint.published(&self.state.id, self.published));
+        for record in &records {
+            self.noticed(&record.event);
+        }
+    }
+
+    fn noticed(&mut self, event: &Event) {
+        match event {
+            Event::TurnCompleted { turn, .. }
+            | Event::TurnFailed { turn, .. }
+            | Event::TurnCancelled { turn, .. } => self.turn_over(turn),
+            _ => {}
+        }
+    }
+
+    fn turn_over(&mut self, turn: &TurnId) {
+        if self.state.open.is_none() {
+            self.shared.parts.drafts.clear(&self.state.id);
+        }
+        for (waited_for, receipt, reply) in std::mem::take(&mut self.cancelling) {
+            match waited_for == *turn {
+                true => Answer::Receipt(reply, receipt).give(),
+                false => self.cancelling.push((waited_for, receipt, reply)),
+            }
+        }
+    }
+
+    /// Begins what the session wants and ends what it does not want any more.
+    fn reconcile(&mut self) {
+        let wanted = next(&self.state);
+        self.work.keep(|effect| wanted.contains(effect));
+        let asks = |flight: &Flight| wanted.contains(&Effect::CallModel(flight.step().clone()));
+        if self.flight.as_ref().is_some_and(|flight| !asks(flight)) {
+            (self.flight, self.asking) = (None, None);
+        }
+        for effect in wanted {
+            match effect {
+                Effect::CallModel(step) => self.ask(step),
+                effect if self.work.runs(&effect) => {}
+                // What cannot be undone waits until the decision to do it is durable.
+                effect if effect.repeatable() || self.pending.is_empty() => {
+                    self.work.begin(effect, &self.state, &self.shared.parts, &self.tail);
+                }
+                _ => {}
+            }
+        }
+        self.strike();
+    }
+
+    /// A call that was to begin once that is durable, in a turn that must end by now, never will;
+    /// the turn waits for its end all the same.
+    fn strike(&mut self) {
+        let Some(open) = self.state.open.as_ref().filter(|open| open.stopping.is_some()) else {
+            return;
+        };
+        let never_began = |call: &&Call| {
+            let started = matches!(call.phase, CallPhase::Started(_, Placement::Daemon));
+            started && !self.work.runs(&Effect::Run(call.id().clone()))
+        };
+        if let Some(call) = open.calls().iter().find(never_began).map(|call| call.id().clone()) {
+            let outcome = Outcome::ended(Ending::Cancelled, "the turn was stopped");
+            self.news(Command::Finished { call, outcome });
+        }
+    }
+
+    fn ask(&mut self, id: StepId) {
+        if self.flight.as_ref().is_some_and(|flight| *flight.step() == id) {
+            return;
+        }
+        let Some(open) = &self.state.open else { return };
+        let Some(step) = open.step() else { return };
+        self.flight = Some(Flight::new(open.id.clone(), step));
+        let parts = &self.shared.parts;
+        let prompt = prompt::assemble(&self.state);
+        self.asking = Some(Asking::new(id, prompt, Arc::clone(&parts.blobs), &parts.models));
+    }
+}

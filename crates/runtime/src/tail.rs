@@ -1,0 +1,210 @@
+//! The end of a session as its followers see it: the newest events and the text in flight.
+//!
+//! Bounded: a follower that is further behind than this reads the journal instead.
+
+use std::cmp::Ordering;
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use quintet_kernel::event::{Event, Record, Seq};
+use quintet_kernel::follow::{Cursor, Item, Piece};
+use quintet_kernel::{CallId, Time, TurnId};
+use tokio::sync::watch;
+
+/// How many events and how many words of progress are at hand.
+const EVENTS: usize = 64;
+const WORDS: usize = 256;
+
+/// The end of one session.
+#[derive(Debug)]
+pub(crate) struct Tail {
+    inner: Mutex<Inner>,
+    changed: watch::Sender<()>,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    /// The last event that was published here; 0 as long as the session sleeps.
+    head: Seq,
+    recent: VecDeque<Arc<Record>>,
+    /// Output of the open step that is not in `recent` yet.
+    pieces: VecDeque<Piece>,
+    words: VecDeque<Word>,
+    spoken: u64,
+}
+
+#[derive(Debug)]
+struct Word {
+    number: u64,
+    /// The last event when it was spoken.
+    after: Seq,
+    turn: TurnId,
+    call: CallId,
+    text: Arc<str>,
+    at: Time,
+}
+
+/// What the tail has for a follower.
+pub(crate) enum Found {
+    /// This.
+    Items(Vec<Item>),
+    /// It is too far back: read the journal.
+    Behind,
+    /// Nothing yet.
+    Nothing,
+}
+
+impl Tail {
+    pub(crate) fn new() -> Self {
+        Self { inner: Mutex::default(), changed: watch::Sender::new(()) }
+    }
+
+    /// Wakes whenever there may be more.
+    pub(crate) fn watch(&self) -> watch::Receiver<()> {
+        self.changed.subscribe()
+    }
+
+    /// The session woke up with its journal at `head`.
+    pub(crate) fn begin(&self, head: Seq) {
+        let mut inner = self.lock();
+        *inner = Inner { head, spoken: inner.spoken, ..Inner::default() };
+        drop(inner);
+        self.changed.send_replace(());
+    }
+
+    /// Durable events, in order.
+    pub(crate) fn publish(&self, records: &[Arc<Record>]) {
+        let mut inner = self.lock();
+        for record in records {
+            inner.publish(record);
+        }
+        drop(inner);
+        self.changed.send_replace(());
+    }
+
+    /// Text in flight.
+    pub(crate) fn push(&self, piece: Piece) {
+        self.lock().pieces.push_back(piece);
+        self.changed.send_replace(());
+    }
+
+    /// A word of a running call.
+    pub(crate) fn say(&self, of: (TurnId, CallId), text: Arc<str>, at: Time) {
+        let (turn, call) = of;
+        let mut inner = self.lock();
+        inner.spoken += 1;
+        let (number, after) = (inner.spoken, inner.head);
+        inner.words.push_back(Word { number, after, turn, call, text, at });
+        if inner.words.len() > WORDS {
+            inner.words.pop_front();
+        }
+        drop(inner);
+        self.changed.send_replace(());
+    }
+
+    /// How many words were spoken; who comes later does not hear them.
+    pub(crate) fn spoken(&self) -> u64 {
+        self.lock().spoken
+    }
+
+    /// What comes after a position; both positions move along.
+    pub(crate) fn find(&self, cursor: &mut Cursor, heard: &mut u64) -> Found {
+        let inner = self.lock();
+        let items = match cursor.seq.cmp(&inner.head) {
+            Ordering::Less => return inner.events_after(cursor, heard),
+            Ordering::Equal => [inner.text_after(cursor), inner.words_at(cursor, heard)].concat(),
+            // It read in the journal what the session's task is only about to publish. The text here
+            // may be of an earlier step.
+            Ordering::Greater => Vec::new(),
+        };
+        match items.is_empty() {
+            true => Found::Nothing,
+            false => Found::Items(items),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Inner {
+    fn publish(&mut self, record: &Arc<Record>) {
+        self.head = record.seq;
+        match &record.event {
+            Event::TextAppended { offset, text, .. } => {
+                let end = offset + text.len() as u64;
+                while self.pieces.front().is_some_and(|piece| end_of(piece) <= end) {
+                    self.pieces.pop_front();
+                }
+            }
+            Event::StepStarted { .. }
+            | Event::ModelCompleted { .. }
+            | Event::StepInterrupted { .. } => {
+                self.pieces.clear();
+            }
+            _ => {}
+        }
+        self.recent.push_back(Arc::clone(record));
+        if self.recent.len() > EVENTS {
+            self.recent.pop_front();
+        }
+    }
+
+    fn events_after(&self, cursor: &mut Cursor, heard: &mut u64) -> Found {
+        let at_hand = self.recent.front().is_some_and(|first| first.seq <= cursor.seq + 1);
+        if !at_hand {
+            return Found::Behind;
+        }
+        let mut items = Vec::new();
+        for record in &self.recent {
+            if record.seq > cursor.seq {
+                items.extend(self.words_at(cursor, heard));
+                items.extend(cursor.take(record));
+            }
+        }
+        Found::Items(items)
+    }
+
+    fn text_after(&self, cursor: &mut Cursor) -> Vec<Item> {
+        let seen = cursor.offset;
+        let mut unseen = self.pieces.iter().filter(|piece| end_of(piece) > seen).peekable();
+        let mut items = Vec::new();
+        while let Some(first) = unseen.next() {
+            let alike = |piece: &&Piece| piece.channel == first.channel;
+            let Some(second) = unseen.next_if(alike) else {
+                items.extend(cursor.take_text(first));
+                continue;
+            };
+            let mut text = [&*first.text, &*second.text].concat();
+            while let Some(piece) = unseen.next_if(alike) {
+                text.push_str(&piece.text);
+            }
+            items.extend(cursor.take_text(&Piece { text: text.into(), ..first.clone() }));
+        }
+        items
+    }
+
+    /// Words that were spoken between this event and the next. Who passed it does not hear them:
+    /// their call may be over by then.
+    fn words_at(&self, cursor: &Cursor, heard: &mut u64) -> Vec<Item> {
+        let from = *heard;
+        let unheard =
+            self.words.iter().filter(|word| word.number > from && word.after == cursor.seq);
+        unheard.inspect(|word| *heard = word.number).map(Word::item).collect()
+    }
+}
+
+impl Word {
+    fn item(&self) -> Item {
+        let (turn, call) = (self.turn.clone(), self.call.clone());
+        Item::Progress { turn, call, text: Arc::clone(&self.text), at: self.at }
+    }
+}
+
+fn end_of(piece: &Piece) -> u64 {
+    piece.offset + piece.text.len() as u64
+}
+
+#[cfg(test)]
+mod tests;

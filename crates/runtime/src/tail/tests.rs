@@ -1,0 +1,43 @@
+//! The window that is at hand, and who has to read the journal instead.
+
+use super::*;
+use quintet_kernel::StepId;
+use quintet_kernel::model::Channel;
+
+fn appended(seq: Seq, text: &str) -> Arc<Record> {
+    let (turn, step) = ids();
+    let (offset, channel) = ((seq - 1) * text.len() as u64, Channel::Text);
+    let event = Event::TextAppended { turn, step, offset, channel, text: text.into() };
+    Arc::new(Record { seq, at: Time::default(), event })
+}
+
+fn ids() -> (TurnId, StepId) {
+    (TurnId::parse("t").unwrap(), StepId::parse("s").unwrap())
+}
+
+#[test]
+fn only_a_window_is_at_hand() {
+    let tail = Tail::new();
+    let (turn, step) = ids();
+    let call = CallId::parse("c").unwrap();
+    for seq in 1..=1000 {
+        let (offset, channel, text) = ((seq - 1) * 4, Channel::Text, "text".into());
+        let (turn, step, at) = (turn.clone(), step.clone(), Time::default());
+        tail.say((turn.clone(), call.clone()), "word".into(), at);
+        tail.push(Piece { turn, step, offset, channel, text, at });
+        tail.publish(&[appended(seq, "text")]);
+    }
+    let inner = tail.lock();
+    assert_eq!((inner.recent.len(), inner.words.len(), inner.pieces.len()), (EVENTS, WORDS, 0));
+}
+
+#[test]
+fn who_is_too_far_back_is_told() {
+    let tail = Tail::new();
+    tail.publish(&(1..=100).map(|seq| appended(seq, "text")).collect::<Vec<_>>());
+    let oldest = 100 - EVENTS as u64;
+    let find = |seq| tail.find(&mut Cursor { seq, offset: seq * 4 }, &mut 0);
+    assert!(matches!(find(oldest - 1), Found::Behind));
+    assert!(matches!(find(oldest), Found::Items(items) if items.len() == EVENTS));
+    assert!(matches!(find(100), Found::Nothing));
+}

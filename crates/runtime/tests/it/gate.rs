@@ -1,0 +1,133 @@
+//! A journal that holds appends back, or fails them, when a test says so.
+
+use std::future;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use quintet_kernel::SessionId;
+use quintet_kernel::event::{Record, Seq};
+use quintet_kernel::port::{Batch, BoxFuture, Journal, Lease, Page, StorageError};
+use quintet_stores::memory::Store;
+use tokio::sync::watch;
+
+/// What happens to appends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Gate {
+    /// They go through.
+    Open,
+    /// They wait.
+    Shut,
+    /// They are kept at once, and can be read, but are not acknowledged yet.
+    Late,
+    /// They fail, and nothing is kept.
+    Broken,
+    /// They are kept, but the answer is that nobody knows.
+    Unsure,
+}
+
+/// A journal with a gate.
+#[derive(Debug)]
+pub(crate) struct GatedJournal {
+    store: Store,
+    gate: watch::Sender<Gate>,
+    /// Appends that fail before the gate is looked at.
+    failures: AtomicUsize,
+    appends: watch::Sender<usize>,
+    /// Appends after this many wait for ever.
+    last: AtomicUsize,
+}
+
+impl GatedJournal {
+    pub(crate) fn new(store: Store) -> Self {
+        let (gate, appends) = (watch::Sender::new(Gate::Open), watch::Sender::new(0));
+        Self {
+            store,
+            gate,
+            failures: AtomicUsize::new(0),
+            appends,
+            last: AtomicUsize::new(usize::MAX),
+        }
+    }
+
+    pub(crate) fn set(&self, gate: Gate) {
+        self.gate.send_replace(gate);
+    }
+
+    /// The next append fails, and nothing of it is kept.
+    pub(crate) fn fail_next(&self) {
+        self.failures.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// Appends after this many wait for ever, as if the process had died by then.
+    pub(crate) fn end_after(&self, appends: usize) {
+        self.last.store(appends, Ordering::SeqCst);
+    }
+
+    /// How many appends were asked for so far.
+    pub(crate) fn appends(&self) -> usize {
+        *self.appends.borrow()
+    }
+
+    /// Waits until so many appends were asked for.
+    pub(crate) async fn appended(&self, count: usize) {
+        let mut appends = self.appends.subscribe();
+        appends.wait_for(|n| *n >= count).await.unwrap();
+    }
+
+    fn fails(&self) -> bool {
+        let one_less = |left: usize| left.checked_sub(1);
+        self.failures.fetch_update(Ordering::SeqCst, Ordering::SeqCst, one_less).is_ok()
+    }
+}
+
+impl Journal for GatedJournal {
+    fn append(
+        &self,
+        lease: &Lease,
+        expected: Seq,
+        batch: Batch,
+    ) -> BoxFuture<'static, Result<Seq, StorageError>> {
+        self.appends.send_modify(|n| *n += 1);
+        let broken = || Err(StorageError::Unavailable("the disk is full".into()));
+        if self.appends() > self.last.load(Ordering::SeqCst) {
+            return Box::pin(future::pending());
+        }
+        let gate = match self.fails() {
+            true => Gate::Broken,
+            false => *self.gate.borrow(),
+        };
+        let mut opened = self.gate.subscribe();
+        let (store, lease) = (self.store.clone(), lease.clone());
+        match gate {
+            Gate::Open => store.append(&lease, expected, batch),
+            Gate::Broken => Box::pin(async move { broken() }),
+            Gate::Unsure => {
+                drop(store.append(&lease, expected, batch));
+                Box::pin(async move { broken() })
+            }
+            Gate::Late => {
+                let kept = store.append(&lease, expected, batch);
+                Box::pin(async move {
+                    let _ = opened.wait_for(|gate| *gate == Gate::Open).await;
+                    kept.await
+                })
+            }
+            Gate::Shut => Box::pin(async move {
+                let _ = opened.wait_for(|gate| *gate == Gate::Open).await;
+                store.append(&lease, expected, batch).await
+            }),
+        }
+    }
+
+    fn read(
+        &self,
+        session: &SessionId,
+        after: Seq,
+        page: Page,
+    ) -> BoxFuture<'_, Result<Vec<Record>, StorageError>> {
+        self.store.read(session, after, page)
+    }
+
+    fn head(&self, session: &SessionId) -> BoxFuture<'_, Result<Option<Seq>, StorageError>> {
+        self.store.head(session)
+    }
+}

@@ -1,0 +1,128 @@
+//! Sessions with nothing to do leave memory, and nobody notices.
+
+use std::time::Duration;
+
+use quintet_kernel::port::Sessions;
+use quintet_kernel::tool::{Kind, Outcome};
+use quintet_kernel::{Command, Cursor};
+use tokio::task::JoinSet;
+
+use crate::world::{Client, World, label, within};
+
+#[tokio::test(start_paused = true)]
+async fn a_session_with_nothing_to_do_leaves_memory() {
+    let world = World::new();
+    let runtime = world.start();
+    let session = runtime.begin().await;
+    assert_eq!(runtime.awake(), 1);
+    tokio::time::sleep(world.pace.hibernate_after - Duration::from_secs(1)).await;
+    assert_eq!(runtime.awake(), 1);
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    assert_eq!(runtime.awake(), 0);
+
+    let receipt = runtime.label(&session, "a").await.unwrap();
+    assert_eq!((receipt.records[0].seq, runtime.awake()), (2, 1));
+    tokio::time::sleep(world.pace.hibernate_after * 2).await;
+    assert_eq!(runtime.awake(), 0);
+
+    assert_eq!(runtime.state(&session).await.head, 2);
+    assert_eq!(runtime.awake(), 1);
+    tokio::time::sleep(world.pace.hibernate_after * 2).await;
+    assert_eq!(runtime.awake(), 0);
+    assert_eq!(world.names_of(&session).await, ["created", "labelled"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_session_at_work_stays() {
+    let world = World::new();
+    let runtime = world.start();
+    let session = runtime.begin().await;
+    runtime.say(&session, "go").await.unwrap();
+    let asked = world.asked().await;
+    tokio::time::sleep(world.pace.hibernate_after * 3).await;
+    assert_eq!(runtime.awake(), 1);
+    asked.call(&[("c1", "shell", "{}")]);
+    let job = within(world.shell.started()).await;
+    tokio::time::sleep(world.pace.hibernate_after * 3).await;
+    assert_eq!(runtime.awake(), 1);
+    job.finish(Outcome::success("fine"));
+    world.asked().await.finish();
+    tokio::time::sleep(world.pace.hibernate_after * 2).await;
+    assert_eq!(runtime.awake(), 0);
+    assert_eq!(world.names_of(&session).await.last(), Some(&"done"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_session_that_waits_for_a_word_sleeps_and_can_be_answered() {
+    let mut world = World::new();
+    world.ask_for = vec![Kind::Exec];
+    let runtime = world.start();
+    let session = runtime.begin().await;
+    runtime.say(&session, "go").await.unwrap();
+    world.asked().await.call(&[("c1", "shell", "{}")]);
+    let mut watcher = runtime.watch(&session, Cursor::START).await;
+    watcher.until("<ask>").await;
+    tokio::time::sleep(world.pace.hibernate_after * 2).await;
+    assert_eq!(runtime.awake(), 0);
+
+    runtime.allow(&session, "c1").await.unwrap();
+    within(world.shell.started()).await.finish(Outcome::success("fine"));
+    world.asked().await.finish();
+    watcher.turn_over().await;
+    let told = "<created><said><turn><step><answered><ask><word><call><result><step>";
+    assert_eq!(watcher.story(), format!("{told}<answered><done>"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_sleeping_turn_can_be_cancelled() {
+    let mut world = World::new();
+    world.ask_for = vec![Kind::Exec];
+    let runtime = world.start();
+    let session = runtime.begin().await;
+    runtime.say(&session, "go").await.unwrap();
+    world.asked().await.call(&[("c1", "shell", "{}")]);
+    tokio::time::sleep(world.pace.hibernate_after * 2).await;
+    assert_eq!(runtime.awake(), 0);
+    runtime.cancel(&session).await.unwrap();
+    assert!(world.names_of(&session).await.ends_with(&["stop", "result", "cancelled"]));
+}
+
+/// Letters arrive all the time at the very moment of falling asleep.
+#[tokio::test(flavor = "multi_thread", worker_threads = 3)]
+async fn no_letter_is_lost() {
+    const CLIENTS: usize = 6;
+    const LETTERS: usize = 300;
+    let mut world = World::new();
+    world.pace.hibernate_after = Duration::from_nanos(1);
+    let runtime = world.start();
+    let session = runtime.begin().await;
+    let mut watcher = runtime.watch(&session, Cursor::START).await;
+    let mut clients = JoinSet::new();
+    for client in 0..CLIENTS {
+        let (runtime, session) = (runtime.clone(), session.clone());
+        clients.spawn(async move {
+            for n in 0..LETTERS {
+                let receipt = runtime.submit(&session, label(&format!("{client}-{n}"))).await;
+                assert_eq!(receipt.unwrap().records.len(), 1);
+                if n % 5 == 0 {
+                    assert!(runtime.view(&session).await.unwrap().head > 1);
+                }
+            }
+        });
+    }
+    within(async {
+        while let Some(client) = clients.join_next().await {
+            client.unwrap();
+        }
+        while watcher.items.len() <= CLIENTS * LETTERS {
+            watcher.more().await.unwrap();
+        }
+    })
+    .await;
+    let state = runtime.state(&session).await;
+    assert_eq!(state.labels.len(), CLIENTS * LETTERS);
+    assert_eq!(state.head, 1 + (CLIENTS * LETTERS) as u64);
+    assert_eq!(watcher.items.len(), 1 + CLIENTS * LETTERS);
+    let removed = Command::Label { key: "0-0".into(), value: None };
+    within(runtime.submit(&session, removed)).await.unwrap();
+}

@@ -1,0 +1,19 @@
+//! What the runtime promises, checked with a scripted model, puppet tools and a store in memory.
+
+#![expect(clippy::unwrap_used, reason = "this is all test code, also outside of #[test] functions")]
+
+mod cancel;
+mod closing;
+mod crash;
+mod crowd;
+mod durable;
+mod folding;
+mod follow;
+mod gate;
+mod hibernate;
+mod panics;
+mod positions;
+mod recovery;
+mod storage;
+mod watcher;
+mod world;

@@ -1,0 +1,82 @@
+//! A bug somewhere ends a call or a session's task, not the session.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use quintet_kernel::follow::Piece;
+use quintet_kernel::port::{BoxFuture, Desk, Drafts, Invocation, Output, StorageError, Tool};
+use quintet_kernel::tool::{Assessment, Spec};
+use quintet_kernel::{Cursor, SessionId};
+use quintet_runtime::{Parts, Runtime};
+use quintet_stores::memory::Store;
+
+use crate::world::{Client, World};
+
+/// A tool that panics.
+struct Buggy(Arc<dyn Tool>);
+
+impl Tool for Buggy {
+    fn spec(&self) -> Arc<Spec> {
+        self.0.spec()
+    }
+
+    fn assess<'a>(&'a self, call: &'a Invocation) -> BoxFuture<'a, Assessment> {
+        self.0.assess(call)
+    }
+
+    fn run(&self, _: Invocation, _: Desk) -> BoxFuture<'_, Output> {
+        Box::pin(async { panic!("a bug in a tool") })
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tool_that_panics_failed() {
+    let world = World::new();
+    let mut parts = world.parts();
+    let buggy = Buggy(Arc::clone(&parts.tools["shell"]));
+    parts.tools.insert("shell".into(), Arc::new(buggy));
+    let runtime = Runtime::new(parts);
+    let session = runtime.begin().await;
+    runtime.say(&session, "go").await.unwrap();
+    world.asked().await.call(&[("c1", "shell", "{}")]);
+    let asked = world.asked().await;
+    assert_eq!(crate::crash::results(&asked), ["internal error"]);
+    asked.finish();
+    runtime.watch(&session, Cursor::START).await.turn_over().await;
+}
+
+/// Drafts that panic once.
+struct Trap(Store, AtomicBool);
+
+impl Drafts for Trap {
+    fn keep(&self, session: &SessionId, piece: &Piece) -> Result<(), StorageError> {
+        assert!(!self.1.swap(false, Ordering::SeqCst), "a bug in the session's task");
+        self.0.keep(session, piece)
+    }
+
+    fn load(&self, session: &SessionId) -> Result<Vec<Piece>, StorageError> {
+        self.0.load(session)
+    }
+
+    fn clear(&self, session: &SessionId) {
+        self.0.clear(session);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_session_whose_task_panicked_is_woken_by_the_next_letter() {
+    let world = World::new();
+    let drafts = Arc::new(Trap(world.store.clone(), AtomicBool::new(true)));
+    let runtime = Runtime::new(Parts { drafts, ..world.parts() });
+    let session = runtime.begin().await;
+    let mut watcher = runtime.watch(&session, Cursor::START).await;
+    runtime.say(&session, "go").await.unwrap();
+    let asked = world.asked().await;
+    asked.say("boom");
+    crate::world::within(asked.hung_up()).await;
+    assert_eq!(runtime.awake(), 0);
+    runtime.label(&session, "a").await.unwrap();
+    world.asked().await.finish();
+    watcher.turn_over().await;
+    assert_eq!(watcher.story(), "<created><said><turn><step><labelled><answered><done>");
+}

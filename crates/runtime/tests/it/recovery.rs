@@ -1,0 +1,166 @@
+//! What a new start does with what it finds, by policy.
+
+use std::time::Duration;
+
+use quintet_kernel::card::Status;
+use quintet_kernel::policy::Recovery;
+use quintet_kernel::port::Sessions;
+use quintet_kernel::tool::{Kind, Outcome};
+use quintet_kernel::{Command, Cursor, SessionId};
+
+use crate::crash::{life, results};
+use crate::world::{Client, World, settle, within};
+
+/// A life that ends while the model is writing.
+fn cut_off(world: &World) -> SessionId {
+    life(async {
+        let runtime = world.start();
+        let session = runtime.begin().await;
+        runtime.say(&session, "go").await.unwrap();
+        world.asked().await.say("part");
+        runtime.watch(&session, Cursor::START).await.until("part").await;
+        session
+    })
+}
+
+#[test]
+fn approvals_survive() {
+    let mut world = World::new();
+    world.ask_for = vec![Kind::Exec];
+    let session = life(async {
+        let runtime = world.start();
+        let session = runtime.begin().await;
+        runtime.say(&session, "go").await.unwrap();
+        world.asked().await.call(&[("c1", "shell", r#"{"a":1}"#)]);
+        runtime.watch(&session, Cursor::START).await.until("<ask>").await;
+        session
+    });
+    for recovery in [Recovery::Leave, Recovery::Ask, Recovery::Continue] {
+        world.reopen();
+        world.recovery = recovery;
+        life(async {
+            let runtime = world.start();
+            assert_eq!(runtime.recover().await.unwrap(), 1);
+            assert_eq!(runtime.state(&session).await.status, Status::WaitingApproval);
+            settle().await;
+        });
+    }
+    world.reopen();
+    life(async {
+        let runtime = world.start();
+        runtime.recover().await.unwrap();
+        runtime.allow(&session, "c1").await.unwrap();
+        let job = within(world.shell.started()).await;
+        assert_eq!(job.call.input["a"], 1);
+        job.finish(Outcome::success("fine"));
+        let asked = world.asked().await;
+        assert_eq!(results(&asked), ["fine"]);
+        asked.finish();
+        let mut watcher = runtime.watch(&session, Cursor::START).await;
+        watcher.turn_over().await;
+        let told = "<created><said><turn><step><answered><ask><word><call><result><step>";
+        assert_eq!(watcher.story(), format!("{told}<answered><done>"));
+    });
+    assert_eq!(world.shell.count(), 1);
+}
+
+#[test]
+fn ask_holds_the_turn_until_somebody_says_go_on() {
+    let mut world = World::new();
+    world.recovery = Recovery::Ask;
+    let session = cut_off(&world);
+    // Starting again and again does not ask again and again.
+    for _ in 0..3 {
+        world.reopen();
+        life(async {
+            let runtime = world.start();
+            assert_eq!(runtime.recover().await.unwrap(), 1);
+            runtime.watch(&session, Cursor::START).await.until("part<interrupted><held>").await;
+            tokio::time::sleep(world.pace.hibernate_after * 2).await;
+            assert_eq!(runtime.awake(), 0);
+            assert_eq!(world.model.count(), 1);
+        });
+    }
+    life(async {
+        let runtime = world.start();
+        let turn = runtime.state(&session).await.turns[0].id.clone();
+        within(runtime.submit(&session, Command::Start { turn })).await.unwrap();
+        world.asked().await.finish();
+        let mut watcher = runtime.watch(&session, Cursor::START).await;
+        watcher.turn_over().await;
+        assert!(watcher.story().ends_with("<held><released><step><answered><done>"));
+    });
+}
+
+#[test]
+fn leave_ends_the_turn() {
+    let mut world = World::new();
+    world.recovery = Recovery::Leave;
+    let session = cut_off(&world);
+    world.reopen();
+    life(async {
+        let runtime = world.start();
+        assert_eq!(runtime.recover().await.unwrap(), 1);
+        let mut watcher = runtime.watch(&session, Cursor::START).await;
+        watcher.turn_over().await;
+        let told = "<created><said><turn><step>part<interrupted><stop><failed>";
+        assert_eq!(watcher.story(), told);
+    });
+    world.reopen();
+    life(async {
+        assert_eq!(world.start().recover().await.unwrap(), 0);
+    });
+    assert_eq!(world.model.count(), 1);
+}
+
+#[test]
+fn a_cancelled_turn_whose_tool_died_with_the_daemon_is_over_at_the_next_start() {
+    let mut world = World::new();
+    let session = life(async {
+        let runtime = world.start();
+        let session = runtime.begin().await;
+        runtime.say(&session, "go").await.unwrap();
+        world.asked().await.call(&[("c1", "shell", "{}")]);
+        let _job = within(world.shell.started()).await;
+        let mut cancelled = runtime.submit(&session, Command::Cancel { reason: None });
+        assert!(crate::world::waits(&mut cancelled).await);
+        runtime.watch(&session, Cursor::START).await.until("<stop>").await;
+        session
+    });
+    world.reopen();
+    life(async {
+        let runtime = world.start();
+        assert_eq!(runtime.recover().await.unwrap(), 1);
+        let mut watcher = runtime.watch(&session, Cursor::START).await;
+        watcher.turn_over().await;
+        assert!(watcher.story().ends_with("<call><stop><result><cancelled>"));
+    });
+    assert_eq!((world.shell.count(), world.model.count()), (1, 1));
+}
+
+#[test]
+fn all_that_was_shown_is_kept_even_if_the_turn_is_out_of_time_by_then() {
+    let mut world = World::new();
+    world.time = Duration::from_secs(60);
+    let session = life(async {
+        let runtime = world.start();
+        let session = runtime.begin().await;
+        runtime.say(&session, "go").await.unwrap();
+        let asked = world.asked().await;
+        asked.think("hm");
+        asked.say("part");
+        asked.say("ial");
+        runtime.watch(&session, Cursor::START).await.until("(hm)partial").await;
+        session
+    });
+    world.reopen();
+    life(async {
+        tokio::time::sleep(Duration::from_secs(3600)).await;
+        let runtime = world.start();
+        runtime.recover().await.unwrap();
+        let mut watcher = runtime.watch(&session, Cursor::START).await;
+        watcher.turn_over().await;
+        assert!(watcher.story().starts_with("<created><said><turn><step>(hm)partial<"));
+        assert!(watcher.story().ends_with("<failed>"), "{}", watcher.story());
+    });
+}

@@ -1,0 +1,243 @@
+//! A runtime with everything around it, and what clients do with it.
+
+use std::collections::{BTreeMap, HashMap};
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+use quintet_kernel::command::{Approve, Run, Say};
+use quintet_kernel::event::{Answer, Answerer, Origin, TurnOptions};
+use quintet_kernel::message::{Part, Role};
+use quintet_kernel::model::{ModelRef, Profile};
+use quintet_kernel::policy::{Approval, Limits, OnDeny, Recovery, Rules, Verify};
+use quintet_kernel::port::{Drafts, Error, Journal, Page, Receipt, Sessions, Tool};
+use quintet_kernel::tool::Kind;
+use quintet_kernel::{CallId, Command, Cursor, Event, Record, SessionId, State};
+use quintet_runtime::{Pace, Parts, Runtime};
+use quintet_stores::memory::Store;
+use quintet_testkit::scripted::{Asked, Scripted};
+use quintet_testkit::stamps::FakeStamps;
+use quintet_testkit::tools::Puppet;
+
+use crate::gate::GatedJournal;
+use crate::watcher::Watcher;
+
+/// Everything around a runtime. It outlives the runtime, as disks do.
+pub(crate) struct World {
+    pub(crate) store: Store,
+    pub(crate) journal: Arc<GatedJournal>,
+    pub(crate) drafts: Arc<dyn Drafts>,
+    pub(crate) model: Scripted,
+    pub(crate) stamps: Arc<FakeStamps>,
+    /// Looks.
+    pub(crate) look: Arc<Puppet>,
+    /// Runs commands.
+    pub(crate) shell: Arc<Puppet>,
+    pub(crate) pace: Pace,
+    pub(crate) ask_for: Vec<Kind>,
+    pub(crate) recovery: Recovery,
+    pub(crate) time: Duration,
+}
+
+impl World {
+    pub(crate) fn new() -> Self {
+        let store = Store::new();
+        Self {
+            journal: Arc::new(GatedJournal::new(store.clone())),
+            drafts: Arc::new(store.clone()),
+            store,
+            model: Scripted::new(),
+            stamps: Arc::new(FakeStamps::new()),
+            look: Arc::new(Puppet::new("look", Kind::Read)),
+            shell: Arc::new(Puppet::new("shell", Kind::Exec)),
+            pace: Pace::default(),
+            ask_for: Vec::new(),
+            recovery: Recovery::Continue,
+            time: Duration::from_secs(24 * 3600),
+        }
+    }
+
+    /// A runtime in this world.
+    pub(crate) fn start(&self) -> Runtime {
+        Runtime::new(self.parts())
+    }
+
+    pub(crate) fn parts(&self) -> Parts {
+        let (look, shell) = (Arc::clone(&self.look), Arc::clone(&self.shell));
+        let tools: [Arc<dyn Tool>; 2] = [look, shell];
+        Parts {
+            journal: Arc::clone(&self.journal) as Arc<dyn Journal>,
+            leases: Arc::new(self.store.clone()),
+            directory: Arc::new(self.store.clone()),
+            drafts: Arc::clone(&self.drafts),
+            blobs: Arc::new(self.store.clone()),
+            models: Arc::new(self.model.clone()),
+            rules: Arc::new(self.rules(&tools)),
+            tools: tools.into_iter().map(|tool| (tool.spec().name.clone(), tool)).collect(),
+            stamps: self.stamps.clone(),
+            hints: Vec::new(),
+            pace: self.pace,
+        }
+    }
+
+    /// The machine is as after a crash: whoever wrote before may not write any more.
+    pub(crate) fn reopen(&mut self) {
+        self.store = self.store.reopen();
+        self.journal = Arc::new(GatedJournal::new(self.store.clone()));
+        self.drafts = Arc::new(self.store.clone());
+    }
+
+    fn rules(&self, tools: &[Arc<dyn Tool>]) -> Rules {
+        let profile = Profile { inputs: Vec::new(), tools: true, context_window: None };
+        Rules {
+            approval: Approval {
+                kinds: self.ask_for.clone(),
+                tools: Vec::new(),
+                on_deny: OnDeny::Continue,
+                expires: None,
+            },
+            verify: Verify { auto: false, tool: "verify".into(), attempts: 3 },
+            limits: Limits {
+                steps: 50,
+                tokens: u64::MAX,
+                time: self.time,
+                repeats: 3,
+                compact_at_percent: 80,
+            },
+            recovery: self.recovery,
+            tools: tools.iter().map(|tool| tool.spec()).collect(),
+            default_model: ModelRef::parse("fake/fake").unwrap(),
+            providers: HashMap::from([("fake".into(), profile)]),
+        }
+    }
+
+    /// What is durable.
+    pub(crate) async fn journal_of(&self, session: &SessionId) -> Vec<Record> {
+        let page = Page { events: usize::MAX, bytes: usize::MAX };
+        self.store.read(session, 0, page).await.unwrap()
+    }
+
+    /// What is durable, by name.
+    pub(crate) async fn names_of(&self, session: &SessionId) -> Vec<&'static str> {
+        self.journal_of(session).await.iter().map(|record| name(&record.event)).collect()
+    }
+
+    /// The question that the agent asks the model next.
+    pub(crate) async fn asked(&self) -> Asked {
+        within(self.model.asked()).await
+    }
+}
+
+/// What clients do.
+pub(crate) trait Client {
+    async fn begin(&self) -> SessionId;
+    async fn say(&self, session: &SessionId, text: &str) -> Result<Receipt, Error>;
+    async fn cancel(&self, session: &SessionId) -> Result<Receipt, Error>;
+    async fn label(&self, session: &SessionId, key: &str) -> Result<Receipt, Error>;
+    async fn allow(&self, session: &SessionId, call: &str) -> Result<Receipt, Error>;
+    async fn watch(&self, session: &SessionId, from: Cursor) -> Watcher;
+    async fn state(&self, session: &SessionId) -> Arc<State>;
+}
+
+impl Client for Runtime {
+    async fn begin(&self) -> SessionId {
+        within(self.create(origin())).await.unwrap().session
+    }
+
+    async fn say(&self, session: &SessionId, text: &str) -> Result<Receipt, Error> {
+        within(self.submit(session, say(text))).await
+    }
+
+    async fn cancel(&self, session: &SessionId) -> Result<Receipt, Error> {
+        within(self.submit(session, Command::Cancel { reason: None })).await
+    }
+
+    async fn label(&self, session: &SessionId, key: &str) -> Result<Receipt, Error> {
+        within(self.submit(session, label(key))).await
+    }
+
+    async fn allow(&self, session: &SessionId, call: &str) -> Result<Receipt, Error> {
+        let approve = Approve {
+            call: CallId::parse(call).unwrap(),
+            turn: None,
+            answer: Answer::Allow,
+            reason: None,
+            by: Answerer::Client,
+        };
+        within(self.submit(session, Command::Approve(approve))).await
+    }
+
+    async fn watch(&self, session: &SessionId, from: Cursor) -> Watcher {
+        Watcher::new(within(self.follow(session, from)).await.unwrap())
+    }
+
+    async fn state(&self, session: &SessionId) -> Arc<State> {
+        within(self.view(session)).await.unwrap()
+    }
+}
+
+pub(crate) fn origin() -> Origin {
+    Origin { workspace: "/".into(), system_prompt: None, model: None, labels: BTreeMap::new() }
+}
+
+pub(crate) fn say(text: &str) -> Command {
+    let (parts, options) = (vec![Part::Text(text.into())], TurnOptions::default());
+    Command::Say(Say { role: Role::User, parts, run: Run::Now, options })
+}
+
+pub(crate) fn label(key: &str) -> Command {
+    Command::Label { key: key.into(), value: Some("x".into()) }
+}
+
+/// The future, unless it hangs. Longer than everything that a session waits for by itself.
+pub(crate) async fn within<T>(future: impl Future<Output = T>) -> T {
+    let patience = Duration::from_secs(120);
+    tokio::time::timeout(patience, future).await.expect("this hangs")
+}
+
+/// Whether the future is not ready yet.
+pub(crate) async fn waits<F: Future + Unpin>(future: &mut F) -> bool {
+    poll_fn(|cx| Poll::Ready(Pin::new(&mut *future).poll(cx).is_pending())).await
+}
+
+/// Lets everything happen that can happen without the clock moving on.
+pub(crate) async fn settle() {
+    for _ in 0..100 {
+        tokio::task::yield_now().await;
+    }
+}
+
+/// An event's name.
+pub(crate) fn name(event: &Event) -> &'static str {
+    match event {
+        Event::SessionCreated(_) => "created",
+        Event::Forked { .. } => "forked",
+        Event::Labelled { .. } => "labelled",
+        Event::ModelSwitched { .. } => "switched",
+        Event::AttachmentAdded(_) => "attached",
+        Event::MessageAdded { .. } => "said",
+        Event::TurnStarted { .. } => "turn",
+        Event::StepStarted { .. } => "step",
+        Event::TextAppended { .. } => "text",
+        Event::ModelRetrying { .. } => "retrying",
+        Event::ModelCompleted { .. } => "answered",
+        Event::StepInterrupted { .. } => "interrupted",
+        Event::VerificationRequested { .. } => "verify",
+        Event::ApprovalRequested { .. } => "ask",
+        Event::ApprovalAnswered { .. } => "word",
+        Event::CallStarted { .. } => "call",
+        Event::CallCompleted { .. } => "result",
+        Event::StopRequested { .. } => "stop",
+        Event::TurnHeld { .. } => "held",
+        Event::TurnReleased { .. } => "released",
+        Event::TurnCompleted { .. } => "done",
+        Event::TurnFailed { .. } => "failed",
+        Event::TurnCancelled { .. } => "cancelled",
+        Event::CompactionRequested { .. } => "compact",
+        Event::Compacted { .. } => "compacted",
+        Event::CompactionFailed { .. } => "not compacted",
+        Event::SessionClosed { .. } => "closed",
+    }
+}

@@ -1,0 +1,124 @@
+//! Blobs as files named by their SHA-256, in `ab/cdef…`.
+//!
+//! A file appears under its name only when it is whole and on disk, so what can be found can be
+//! trusted; `tmp` holds those that are being written.
+
+use std::fmt::Write as _;
+use std::fs::{self, File};
+use std::io::{self, ErrorKind, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use quintet_kernel::id::BlobId;
+use quintet_kernel::port::{Blobs, BoxFuture, StorageError};
+use sha2::{Digest, Sha256};
+use tempfile::NamedTempFile;
+use tokio::task::spawn_blocking;
+
+use crate::Error;
+use crate::data_dir::create_private;
+
+const TMP: &str = "tmp";
+const HEX_DIGITS: usize = 64;
+
+/// Blobs in a directory.
+#[derive(Clone, Debug)]
+pub struct FileBlobs {
+    root: Arc<Path>,
+}
+
+impl FileBlobs {
+    /// Opens a directory of blobs; creates it if it is not there.
+    pub fn open(root: &Path) -> Result<Self, Error> {
+        create_private(&root.join(TMP))?;
+        Ok(Self { root: root.into() })
+    }
+
+    /// Removes what was never finished; only for whoever has the directory to himself.
+    pub(crate) fn sweep(root: &Path) -> Result<(), Error> {
+        let tmp = root.join(TMP);
+        match fs::remove_dir_all(&tmp) {
+            Err(error) if error.kind() != ErrorKind::NotFound => Err(Error::unusable(&tmp)(error)),
+            Ok(()) | Err(_) => Ok(()),
+        }
+    }
+}
+
+impl Blobs for FileBlobs {
+    fn put(&self, content: Vec<u8>) -> BoxFuture<'_, Result<BlobId, StorageError>> {
+        let root = Arc::clone(&self.root);
+        Box::pin(blocking(move || {
+            let blob = name(&content);
+            write(&root, &blob, &content).map_err(unavailable)?;
+            Ok(blob)
+        }))
+    }
+
+    fn get(&self, blob: &BlobId) -> BoxFuture<'_, Result<Vec<u8>, StorageError>> {
+        let (root, blob) = (Arc::clone(&self.root), blob.clone());
+        Box::pin(blocking(move || read(&root, &blob)))
+    }
+}
+
+/// The id of some content.
+pub(crate) fn name(content: &[u8]) -> BlobId {
+    let mut hex = String::with_capacity(HEX_DIGITS);
+    for byte in Sha256::digest(content) {
+        write!(hex, "{byte:02x}").expect("a string takes any text");
+    }
+    BlobId::parse(&hex).expect("hex digits make an id")
+}
+
+fn write(root: &Path, blob: &BlobId, content: &[u8]) -> io::Result<()> {
+    let path = path(root, blob).expect("our own names are whole");
+    let shard = path.parent().unwrap_or(root);
+    if !is_kept(&path, content) {
+        let mut file = NamedTempFile::new_in(root.join(TMP))?;
+        file.write_all(content)?;
+        file.as_file().sync_all()?;
+        fs::create_dir_all(shard)?;
+        file.persist(&path)?;
+    }
+    // Also when the file was there already: whoever put it may not have come this far yet.
+    sync(shard)?;
+    sync(root)
+}
+
+fn is_kept(path: &Path, content: &[u8]) -> bool {
+    fs::read(path).is_ok_and(|found| found == content)
+}
+
+fn sync(dir: &Path) -> io::Result<()> {
+    File::open(dir)?.sync_all()
+}
+
+fn read(root: &Path, blob: &BlobId) -> Result<Vec<u8>, StorageError> {
+    let missing = || StorageError::Missing(format!("blob {blob}"));
+    let path = path(root, blob).ok_or_else(missing)?;
+    let content = fs::read(path).map_err(|error| match error.kind() {
+        ErrorKind::NotFound => missing(),
+        _ => unavailable(error),
+    })?;
+    if name(&content) != *blob {
+        return Err(StorageError::Damaged(format!("blob {blob}")));
+    }
+    Ok(content)
+}
+
+/// Where a blob lies; nothing if the id cannot be that of a blob.
+fn path(root: &Path, blob: &BlobId) -> Option<PathBuf> {
+    let hex = blob.as_str();
+    let is_hex = |b: u8| b.is_ascii_digit() || (b'a'..=b'f').contains(&b);
+    let whole = hex.len() == HEX_DIGITS && hex.bytes().all(is_hex);
+    whole.then(|| root.join(&hex[..2]).join(&hex[2..]))
+}
+
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, StorageError> + Send + 'static,
+) -> Result<T, StorageError> {
+    spawn_blocking(work).await.unwrap_or_else(|error| Err(unavailable(error)))
+}
+
+fn unavailable(error: impl ToString) -> StorageError {
+    StorageError::Unavailable(error.to_string())
+}

@@ -1,0 +1,76 @@
+//! The directory that one daemon keeps everything in.
+
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
+
+use crate::{Error, FileBlobs, FileDrafts, sqlite};
+
+const LOCK: &str = "quintet.lock";
+const DATABASE: &str = "quintet.db";
+const BLOBS: &str = "blobs";
+const DRAFTS: &str = "drafts";
+
+/// A data directory, locked against other daemons.
+///
+/// The lock lasts as long as this value or a database opened through it. It belongs to the open
+/// file, so it ends with the process, however that dies.
+#[derive(Debug)]
+pub struct DataDir {
+    path: PathBuf,
+    lock: Arc<File>,
+}
+
+impl DataDir {
+    /// Locks a directory; creates it, readable by its owner alone, if it is not there.
+    pub fn open(path: &Path) -> Result<Self, Error> {
+        create_private(path)?;
+        let lock = Arc::new(lock(path)?);
+        // Whatever was being written here when the last daemon died will never be finished.
+        FileBlobs::sweep(&path.join(BLOBS))?;
+        Ok(Self { path: path.into(), lock })
+    }
+
+    /// The directory.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Opens the database.
+    pub fn sqlite(&self) -> Result<sqlite::Store, Error> {
+        let store = sqlite::Store::open(&self.path.join(DATABASE))?;
+        Ok(store.holding(Arc::clone(&self.lock)))
+    }
+
+    /// Opens the blobs.
+    pub fn blobs(&self) -> Result<FileBlobs, Error> {
+        FileBlobs::open(&self.path.join(BLOBS))
+    }
+
+    /// Opens the drafts.
+    pub fn drafts(&self) -> Result<FileDrafts, Error> {
+        FileDrafts::open(&self.path.join(DRAFTS))
+    }
+}
+
+/// Creates a directory and those above it, unless they are there.
+pub(crate) fn create_private(path: &Path) -> Result<(), Error> {
+    let created = DirBuilder::new().recursive(true).mode(0o700).create(path);
+    created.map_err(Error::unusable(path))
+}
+
+fn lock(dir: &Path) -> Result<File, Error> {
+    let path = dir.join(LOCK);
+    let opened =
+        OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(&path);
+    let file = opened.map_err(Error::unusable(&path))?;
+    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(file),
+        Err(Errno::WOULDBLOCK) => Err(Error::InUse(dir.into())),
+        Err(errno) => Err(Error::unusable(&path)(errno)),
+    }
+}

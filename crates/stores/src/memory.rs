@@ -1,0 +1,95 @@
+//! Everything in memory, for as long as the process lives.
+
+use std::collections::HashMap;
+use std::future::ready;
+use std::sync::{Arc, Mutex};
+
+use quintet_kernel::card::Card;
+use quintet_kernel::follow::Piece;
+use quintet_kernel::id::{BlobId, SessionId};
+use quintet_kernel::port::{Blobs, BoxFuture, Drafts, Lease, Leases, StorageError};
+use quintet_kernel::time::Time;
+
+use crate::{blobs, lock};
+
+mod journal;
+
+/// A store in memory. Clones share what is in it.
+#[derive(Clone, Debug, Default)]
+pub struct Store {
+    contents: Arc<Mutex<Contents>>,
+    epoch: u64,
+}
+
+/// What is in it.
+#[derive(Debug, Default)]
+struct Contents {
+    epoch: u64,
+    sessions: HashMap<SessionId, Session>,
+    drafts: HashMap<SessionId, Vec<Piece>>,
+    blobs: HashMap<BlobId, Vec<u8>>,
+}
+
+/// One session.
+#[derive(Debug)]
+struct Session {
+    /// How many there were before it.
+    rank: usize,
+    events: Vec<Kept>,
+    card: Card,
+}
+
+/// An event, encoded as on disk, so that sizes are the same and it takes less room.
+#[derive(Debug)]
+struct Kept {
+    at: Time,
+    body: Vec<u8>,
+}
+
+impl Store {
+    /// An empty store.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The same contents as a restarted daemon would find them: leases given so far are void.
+    pub fn reopen(&self) -> Self {
+        let mut contents = lock(&self.contents);
+        contents.epoch += 1;
+        Self { contents: Arc::clone(&self.contents), epoch: contents.epoch }
+    }
+}
+
+impl Leases for Store {
+    fn acquire(&self, session: &SessionId) -> BoxFuture<'_, Result<Lease, StorageError>> {
+        Box::pin(ready(Ok(Lease { session: session.clone(), epoch: self.epoch })))
+    }
+}
+
+impl Drafts for Store {
+    fn keep(&self, session: &SessionId, piece: &Piece) -> Result<(), StorageError> {
+        lock(&self.contents).drafts.entry(session.clone()).or_default().push(piece.clone());
+        Ok(())
+    }
+
+    fn load(&self, session: &SessionId) -> Result<Vec<Piece>, StorageError> {
+        Ok(lock(&self.contents).drafts.get(session).cloned().unwrap_or_default())
+    }
+
+    fn clear(&self, session: &SessionId) {
+        lock(&self.contents).drafts.remove(session);
+    }
+}
+
+impl Blobs for Store {
+    fn put(&self, content: Vec<u8>) -> BoxFuture<'_, Result<BlobId, StorageError>> {
+        let blob = blobs::name(&content);
+        lock(&self.contents).blobs.insert(blob.clone(), content);
+        Box::pin(ready(Ok(blob)))
+    }
+
+    fn get(&self, blob: &BlobId) -> BoxFuture<'_, Result<Vec<u8>, StorageError>> {
+        let found = lock(&self.contents).blobs.get(blob).cloned();
+        Box::pin(ready(found.ok_or_else(|| StorageError::Missing(format!("blob {blob}")))))
+    }
+}

@@ -1,0 +1,85 @@
+//! The journal and the list of sessions in one SQLite file.
+//!
+//! All writes go through one thread that commits whatever was queued while the last commit ran;
+//! reads run beside it on connections of their own and see what is committed.
+
+use std::fmt;
+use std::fs::File;
+use std::future::ready;
+use std::path::Path;
+use std::sync::Arc;
+
+use quintet_kernel::id::SessionId;
+use quintet_kernel::port::{BoxFuture, Lease, Leases, StorageError};
+use rusqlite::ErrorCode;
+
+use crate::Error;
+use reader::Readers;
+use writer::Writer;
+
+mod append;
+mod directory;
+mod header;
+mod journal;
+mod migrate;
+mod open;
+mod reader;
+mod writer;
+
+/// A store in a SQLite file. Dropping it finishes what is queued.
+pub struct Store {
+    // Dropped in this order: the writer's connection closes last of all and tidies up the log.
+    readers: Arc<Readers>,
+    writer: Writer,
+    epoch: u64,
+    _lock: Option<Arc<File>>,
+}
+
+impl Store {
+    /// Opens a database; creates it if it is not there.
+    ///
+    /// A file that cannot be used is left as it is. Leases of earlier stores on it are void.
+    pub fn open(path: &Path) -> Result<Self, Error> {
+        let (db, epoch) = open::open(path)?;
+        let writer = Writer::start(db).map_err(Error::unusable(path))?;
+        Ok(Self { readers: Arc::new(Readers::new(path)), writer, epoch, _lock: None })
+    }
+
+    /// Keeps a lock for as long as the store writes.
+    pub(crate) fn holding(mut self, lock: Arc<File>) -> Self {
+        self._lock = Some(lock);
+        self
+    }
+}
+
+impl fmt::Debug for Store {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Store").field("epoch", &self.epoch).finish_non_exhaustive()
+    }
+}
+
+impl Leases for Store {
+    fn acquire(&self, session: &SessionId) -> BoxFuture<'_, Result<Lease, StorageError>> {
+        Box::pin(ready(Ok(Lease { session: session.clone(), epoch: self.epoch })))
+    }
+}
+
+/// What trouble with SQLite means for a caller.
+fn trouble(error: rusqlite::Error) -> StorageError {
+    match error.sqlite_error_code() {
+        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
+            StorageError::Damaged(error.to_string())
+        }
+        Some(_) | None => StorageError::Unavailable(error.to_string()),
+    }
+}
+
+/// A number as SQLite keeps it. Nothing is ever numbered beyond what fits.
+fn to_sql(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+/// A number that SQLite kept.
+fn from_sql(number: i64) -> u64 {
+    u64::try_from(number).unwrap_or(0)
+}

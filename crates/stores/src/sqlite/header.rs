@@ -1,0 +1,57 @@
+//! The first bytes of a database file, looked at before SQLite may touch it.
+//!
+//! Every database of ours is born with its application id (see [`super::open`]), so the id in the
+//! file is final, whatever may still wait in the log beside it.
+
+use std::fs::File;
+use std::io::{ErrorKind, Read};
+use std::path::Path;
+
+use super::migrate;
+use crate::Error;
+
+/// "Qntt", in the header of every database of ours.
+pub(super) const APPLICATION_ID: i32 = 0x516e_7474;
+
+const MAGIC: &[u8] = b"SQLite format 3\0";
+const SIZE: usize = 100;
+const USER_VERSION: usize = 60;
+const APPLICATION: usize = 68;
+
+/// Whether there is a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Found {
+    /// There is, and it looks like ours.
+    Ours,
+    /// There is not.
+    Nothing,
+}
+
+/// Looks at a file without changing it.
+pub(super) fn inspect(path: &Path) -> Result<Found, Error> {
+    let file = match File::open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Found::Nothing),
+        Err(error) => return Err(Error::unusable(path)(error)),
+    };
+    let mut header = Vec::with_capacity(SIZE);
+    file.take(SIZE as u64).read_to_end(&mut header).map_err(Error::unusable(path))?;
+    judge(path, &header)
+}
+
+fn judge(path: &Path, header: &[u8]) -> Result<Found, Error> {
+    if header.len() < SIZE || !header.starts_with(MAGIC) {
+        return Err(Error::NotADatabase(path.into()));
+    }
+    if number(header, APPLICATION) != APPLICATION_ID.cast_unsigned() {
+        return Err(Error::Foreign(path.into()));
+    }
+    // It may be newer still by what the log holds; SQLite is asked again once it has read that.
+    migrate::check(path, number(header, USER_VERSION))?;
+    Ok(Found::Ours)
+}
+
+fn number(header: &[u8], at: usize) -> u32 {
+    let bytes = header[at..].first_chunk().expect("the header is whole");
+    u32::from_be_bytes(*bytes)
+}

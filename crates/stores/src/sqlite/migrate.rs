@@ -1,0 +1,76 @@
+//! The tables, and how those of older versions become them.
+//!
+//! `user_version` counts the steps that were taken. A step that was released is never changed.
+
+use std::path::Path;
+
+use rusqlite::{Connection, TransactionBehavior};
+
+use crate::Error;
+
+/// `created` is indexed upwards and read backwards, so that of two sessions with the same time the
+/// later one comes first. `open` holds few rows of many.
+const STEPS: &[&str] = &["
+    CREATE TABLE meta (
+        id INTEGER PRIMARY KEY CHECK (id = 1),
+        epoch INTEGER NOT NULL
+    ) STRICT;
+    INSERT INTO meta (id, epoch) VALUES (1, 0);
+
+    CREATE TABLE sessions (
+        key INTEGER PRIMARY KEY,
+        id TEXT NOT NULL UNIQUE,
+        created INTEGER NOT NULL,
+        updated INTEGER NOT NULL,
+        head INTEGER NOT NULL,
+        open INTEGER NOT NULL,
+        card TEXT NOT NULL
+    ) STRICT;
+    CREATE INDEX sessions_by_creation ON sessions (created);
+    CREATE INDEX sessions_open ON sessions (open) WHERE open = 1;
+
+    CREATE TABLE events (
+        session INTEGER NOT NULL,
+        seq INTEGER NOT NULL,
+        at INTEGER NOT NULL,
+        format INTEGER NOT NULL,
+        body BLOB NOT NULL,
+        UNIQUE (session, seq)
+    ) STRICT;
+"];
+
+/// The newest format that is known here.
+pub(super) const NEWEST: u32 = STEPS.len() as u32;
+
+/// Refuses a format that is not known yet.
+pub(super) fn check(path: &Path, found: u32) -> Result<(), Error> {
+    if found > NEWEST {
+        return Err(Error::Newer { path: path.into(), found, known: NEWEST });
+    }
+    Ok(())
+}
+
+/// The format of a database.
+pub(super) fn version(db: &Connection) -> rusqlite::Result<u32> {
+    db.pragma_query_value(None, "user_version", |row| row.get(0))
+}
+
+/// Brings a database up to date.
+pub(super) fn migrate(db: &mut Connection) -> rusqlite::Result<()> {
+    let version = version(db)?;
+    for (step, number) in STEPS.iter().zip(1..).skip(version as usize) {
+        take(db, step, number)?;
+    }
+    if version < NEWEST {
+        // So that the header of the file says what it is to whoever looks at it.
+        db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;
+    }
+    Ok(())
+}
+
+fn take(db: &mut Connection, step: &str, number: u32) -> rusqlite::Result<()> {
+    let step_taken = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    step_taken.execute_batch(step)?;
+    step_taken.pragma_update(None, "user_version", number)?;
+    step_taken.commit()
+}

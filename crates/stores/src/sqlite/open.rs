@@ -1,0 +1,142 @@
+//! Opens a database, or makes one, and never touches what it cannot use.
+//!
+//! A new database is made under another name and renamed when it is whole, so a half-made one is
+//! never found.
+
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rusqlite::config::DbConfig;
+use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
+
+use super::header::{self, APPLICATION_ID, Found};
+use super::{append, migrate};
+use crate::Error;
+
+/// How long to wait for somebody else who looks at the file, such as a backup.
+pub(super) const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Pages in the log before they are moved to the database: 16 MB.
+const LOG_PAGES: u32 = 4000;
+
+/// Opens a database for writing; gives its new epoch, too.
+pub(super) fn open(path: &Path) -> Result<(Connection, u64), Error> {
+    if header::inspect(path)? == Found::Nothing {
+        create(path)?;
+    }
+    let mut db = connect(path).map_err(sqlite(path))?;
+    let version = migrate::version(&db).map_err(sqlite(path))?;
+    migrate::check(path, version)?;
+    probe(&db, version).map_err(sqlite(path))?;
+    let epoch = prepare(&mut db).map_err(sqlite(path))?;
+    Ok((db, epoch))
+}
+
+fn connect(path: &Path) -> rusqlite::Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let db = Connection::open_with_flags(path, flags)?;
+    db.busy_timeout(PATIENCE)?;
+    // Until it is known to be sound, not even closing it may change the file.
+    db.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
+    Ok(db)
+}
+
+/// Reads a little of everything, because a damaged file should be found before it is written to.
+/// Reading all of it would take too long; damage deeper down is found when it is read.
+fn probe(db: &Connection, version: u32) -> rusqlite::Result<()> {
+    let mut queries = vec!["SELECT count(*) FROM sqlite_schema"];
+    if version > 0 {
+        queries.extend([
+            "SELECT epoch FROM meta",
+            "SELECT max(id) FROM sessions",
+            "SELECT max(created) FROM sessions",
+            "SELECT count(*) FROM sessions WHERE open = 1",
+            "SELECT (SELECT card FROM sessions ORDER BY key DESC LIMIT 1)",
+            "SELECT (SELECT body FROM events ORDER BY rowid DESC LIMIT 1)",
+            "SELECT max(session) FROM events",
+        ]);
+    }
+    queries.iter().try_for_each(|query| db.query_row(query, [], |_| Ok(())))
+}
+
+fn prepare(db: &mut Connection) -> rusqlite::Result<u64> {
+    use_log(db)?;
+    db.pragma_update(None, "synchronous", "FULL")?;
+    db.query_row(&format!("PRAGMA wal_autocheckpoint = {LOG_PAGES}"), [], |_| Ok(()))?;
+    migrate::migrate(db)?;
+    db.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false)?;
+    next_epoch(db)
+}
+
+fn next_epoch(db: &mut Connection) -> rusqlite::Result<u64> {
+    let bump = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    bump.execute("UPDATE meta SET epoch = epoch + 1", [])?;
+    let epoch = append::epoch(&bump)?;
+    bump.commit()?;
+    Ok(epoch)
+}
+
+/// Writes to a log first. A file system without shared memory cannot, and is no place for us.
+fn use_log(db: &Connection) -> rusqlite::Result<()> {
+    let mode =
+        db.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get::<_, String>(0))?;
+    let refused = || rusqlite::Error::InvalidPath("no write-ahead log is possible here".into());
+    (mode == "wal").then_some(()).ok_or_else(refused)
+}
+
+fn create(path: &Path) -> Result<(), Error> {
+    refuse_leftovers(path)?;
+    let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let file = tempfile::Builder::new().prefix("new-").suffix(".db").tempfile_in(dir);
+    let file = file.map_err(Error::unusable(path))?;
+    label(file.path()).map_err(sqlite(path))?;
+    match file.persist_noclobber(path) {
+        Err(failed) if failed.error.kind() != ErrorKind::AlreadyExists => {
+            Err(Error::unusable(path)(failed.error))
+        }
+        // Somebody else was faster; theirs is as good.
+        Ok(_) | Err(_) => {
+            File::open(dir).and_then(|dir| dir.sync_all()).map_err(Error::unusable(path))
+        }
+    }
+}
+
+fn label(path: &Path) -> rusqlite::Result<()> {
+    let db = Connection::open(path)?;
+    db.pragma_update(None, "synchronous", "FULL")?;
+    db.pragma_update(None, "application_id", APPLICATION_ID)?;
+    use_log(&db)?;
+    db.close().map_err(|(_, error)| error)
+}
+
+/// A log without its database would be played into the new one.
+fn refuse_leftovers(path: &Path) -> Result<(), Error> {
+    for ending in ["-wal", "-journal"] {
+        let log = beside(path, ending);
+        if fs::metadata(&log).is_ok_and(|log| log.len() > 0) {
+            let reason = format!("it is gone, but {} is there", log.display());
+            return Err(Error::Damaged { path: path.into(), reason });
+        }
+    }
+    Ok(())
+}
+
+fn beside(path: &Path, ending: &str) -> PathBuf {
+    let mut name = OsString::from(path);
+    name.push(ending);
+    name.into()
+}
+
+/// For `map_err`: what trouble with SQLite means for whoever opens `path`.
+fn sqlite(path: &Path) -> impl FnOnce(rusqlite::Error) -> Error {
+    move |error| match error.sqlite_error_code() {
+        Some(ErrorCode::NotADatabase) => Error::NotADatabase(path.into()),
+        Some(ErrorCode::DatabaseCorrupt) => {
+            Error::Damaged { path: path.into(), reason: error.to_string() }
+        }
+        Some(_) | None => Error::unusable(path)(error),
+    }
+}

@@ -1,0 +1,107 @@
+//! The one thread that writes.
+//!
+//! A commit waits for the disk; whatever is queued meanwhile goes into the next one together. So a
+//! lone append never waits for company, and many share one sync.
+
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::{self, JoinHandle};
+use std::{io, iter, slice};
+
+use quintet_kernel::port::{BoxFuture, StorageError};
+use rusqlite::{Connection, ErrorCode, TransactionBehavior};
+use tokio::sync::oneshot;
+
+use super::append::{self, Append, Verdict};
+use super::trouble;
+
+/// Appends in one commit, at most: bounds what the first of them waits for.
+const LARGEST_GROUP: usize = 1024;
+
+/// The writer; dropping it finishes what is queued.
+#[derive(Debug)]
+pub(super) struct Writer {
+    queue: Option<Sender<Job>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+#[derive(Debug)]
+struct Job {
+    append: Append,
+    reply: oneshot::Sender<Verdict>,
+}
+
+impl Writer {
+    /// Starts the thread.
+    pub(super) fn start(db: Connection) -> io::Result<Self> {
+        let (queue, jobs) = channel();
+        let thread = thread::Builder::new().name("journal".into()).spawn(move || run(db, &jobs))?;
+        Ok(Self { queue: Some(queue), thread: Some(thread) })
+    }
+
+    /// Queues an append, at once; the future only waits for the verdict.
+    pub(super) fn submit(&self, append: Append) -> BoxFuture<'static, Verdict> {
+        let (reply, verdict) = oneshot::channel();
+        if let Some(queue) = &self.queue {
+            // If the thread is gone, so is the reply, and the verdict says it.
+            let _ = queue.send(Job { append, reply });
+        }
+        Box::pin(async { verdict.await.unwrap_or_else(|_| Err(gone())) })
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        self.queue = None;
+        let ended = self.thread.take().map(JoinHandle::join);
+        if let Some(Err(_)) = ended {
+            tracing::error!("the journal's writer panicked");
+        }
+    }
+}
+
+fn run(mut db: Connection, queue: &Receiver<Job>) {
+    while let Ok(first) = queue.recv() {
+        let others = queue.try_iter().take(LARGEST_GROUP - 1);
+        let (group, replies): (Vec<_>, Vec<_>) =
+            iter::once(first).chain(others).map(|job| (job.append, job.reply)).unzip();
+        for (verdict, reply) in commit(&mut db, &group).into_iter().zip(replies) {
+            // Whoever asked may have left; what is written stays written.
+            let _ = reply.send(verdict);
+        }
+    }
+}
+
+/// Writes a group with one commit. If storage fails, each is tried alone, so that one that cannot
+/// be written (it may be too large for what is left of the disk) takes no other down with it;
+/// but not if the file is locked, because each would wait for that again.
+fn commit(db: &mut Connection, group: &[Append]) -> Vec<Verdict> {
+    match together(db, group) {
+        Ok(verdicts) => verdicts,
+        Err(error) if group.len() == 1 || is_locked(&error) => {
+            tracing::error!(%error, appends = group.len(), "the journal could not be written");
+            vec![Err(trouble(error)); group.len()]
+        }
+        Err(_) => group.iter().flat_map(|one| commit(db, slice::from_ref(one))).collect(),
+    }
+}
+
+fn together(db: &mut Connection, group: &[Append]) -> rusqlite::Result<Vec<Verdict>> {
+    let transaction = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let epoch = append::epoch(&transaction)?;
+    let verdicts: rusqlite::Result<Vec<_>> =
+        group.iter().map(|append| append.apply(&transaction, epoch)).collect();
+    let verdicts = verdicts?;
+    transaction.commit()?;
+    Ok(verdicts)
+}
+
+fn is_locked(error: &rusqlite::Error) -> bool {
+    error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy)
+}
+
+fn gone() -> StorageError {
+    StorageError::Unavailable("the journal's writer is gone".into())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,55 @@
+//! Blobs, in files and in memory.
+
+use std::fs;
+
+use quintet_kernel::id::BlobId;
+use quintet_kernel::port::{Blobs, StorageError};
+use quintet_stores::{FileBlobs, memory};
+
+/// SHA-256 of "hello".
+const HELLO: &str = "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824";
+
+async fn check(blobs: &dyn Blobs, id: &str, then: &str) {
+    let answer = blobs.get(&BlobId::parse(id).expect("an id")).await;
+    let answer = match answer {
+        Ok(content) => String::from_utf8(content).expect("text"),
+        Err(StorageError::Missing(_)) => "missing".into(),
+        Err(StorageError::Damaged(_)) => "damaged".into(),
+        Err(other) => format!("{other:?}"),
+    };
+    assert_eq!(answer, then, "{id}");
+}
+
+async fn check_store(blobs: &dyn Blobs) {
+    check(blobs, HELLO, "missing").await;
+    for _ in 0..2 {
+        assert_eq!(blobs.put(b"hello".to_vec()).await.expect("kept").as_str(), HELLO);
+        check(blobs, HELLO, "hello").await;
+    }
+    let empty = blobs.put(Vec::new()).await.expect("kept");
+    check(blobs, empty.as_str(), "").await;
+    let other_case = HELLO.to_uppercase();
+    for bad in ["x", "tmp", &HELLO[1..], &other_case, &"g".repeat(64)] {
+        check(blobs, bad, "missing").await;
+    }
+}
+
+#[tokio::test]
+async fn every_store_gives_back_what_was_put() {
+    let dir = tempfile::tempdir().unwrap();
+    check_store(&memory::Store::new()).await;
+    check_store(&FileBlobs::open(dir.path()).unwrap()).await;
+    check(&FileBlobs::open(dir.path()).unwrap(), HELLO, "hello").await;
+}
+
+#[tokio::test]
+async fn a_damaged_blob_is_not_passed_off_as_whole_and_can_be_put_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let blobs = FileBlobs::open(dir.path()).unwrap();
+    let id = blobs.put(b"hello".to_vec()).await.unwrap();
+    fs::write(dir.path().join(&HELLO[..2]).join(&HELLO[2..]), "jello").unwrap();
+    check(&blobs, id.as_str(), "damaged").await;
+    blobs.put(b"hello".to_vec()).await.unwrap();
+    check(&blobs, id.as_str(), "hello").await;
+    assert_eq!(fs::read_dir(dir.path().join("tmp")).unwrap().count(), 0);
+}

@@ -1,0 +1,172 @@
+//! What every store of sessions keeps to. See [`crate::story`] for the words.
+
+use crate::story::check;
+
+#[tokio::test]
+async fn what_is_appended_is_read() {
+    check(
+        "
+        head s          => None
+        read s 0        =>
+        append s 0 a b  => 2
+        head s          => Some(2)
+        append s 2 c    => 3
+        read s 0        => 1a@1 2b@1 3c@2
+        read s 2        => 3c@2
+        read s 3        =>
+        read s 99       =>
+        read s 18446744073709551615 =>
+        head t          => None
+        ",
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn whoever_is_late_is_told_the_head() {
+    check(
+        "
+        append s 1 x    => conflict 0
+        head s          => None
+        append s 0 a b  => 2
+        append s 0 x    => conflict 2
+        append s 1 x y  => conflict 2
+        append s 3 x    => conflict 2
+        append s 18446744073709551615 x => conflict 2
+        read s 0        => 1a@2 2b@2
+        append s 2 c    => 3
+        ",
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn a_refused_batch_leaves_nothing_of_itself() {
+    check(
+        "
+        append s 0 a        => 1
+        append s 0 x y open => conflict 1
+        open                => []
+        read s 0            => 1a@1
+        append s 1          => 1
+        append s 1 open     => 1
+        open                => [s]
+        ",
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn a_lease_ends_with_its_store() {
+    check(
+        "
+        append s 0 a    => 1
+        restart
+        append s 1 b    => fenced
+        append s 9 b    => fenced
+        read s 0        => 1a@1
+        lease s
+        append s 1 b    => 2
+        read s 0        => 1a@1 2b@4
+        ",
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn a_page_is_no_larger_than_asked_for() {
+    check(
+        "
+        append s 0 a b c d e => 5
+        read s 0 2           => 1a@1 2b@1
+        read s 2 2           => 3c@1 4d@1
+        read s 4 2           => 5e@1
+        read s 0 0           =>
+        read s 0 9 74        => 1a@1 2b@1
+        read s 0 9 73        => 1a@1
+        read s 0 9 111       => 1a@1 2b@1 3c@1
+        read s 0 2 111       => 1a@1 2b@1
+        read s 3 9 0         => 4d@1
+        ",
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn appends_need_not_wait_for_each_other() {
+    check(
+        "
+        send s 0 a
+        send s 1 b c
+        send t 0 x
+        send s 3 d
+        settle          => 1, 3, 1, 4
+        read s 0        => 1a@1 2b@2 3c@2 4d@4
+        send s 4 e
+        send s 4 f
+        send s 6 g
+        send s 5 h
+        send t 1 y
+        settle          => 5, conflict 5, conflict 5, 6, 2
+        read s 4        => 5e@5 6h@8
+        ",
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn what_was_sent_is_written_before_the_store_is_gone() {
+    check(
+        "
+        send s 0 a
+        send s 1 b
+        send t 0 x
+        restart
+        read s 0        => 1a@1 2b@2
+        settle          => 1, 2, 1
+        ",
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn the_list_is_newest_first() {
+    check(
+        "
+        list 9          =>
+        clock 100
+        append b 0 x    => 1
+        append c 0 x    => 1
+        clock 50
+        append a 0 x    => 1
+        list 9          => c b a
+        append a 1 y    => 2
+        list 2          => c b
+        list 0          =>
+        clock 101
+        append d 0 x    => 1
+        list 9          => d c b a
+        restart
+        list 9          => d c b a
+        list 18446744073709551615 => d c b a
+        ",
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn open_sessions_are_found_after_a_restart() {
+    check(
+        "
+        append a 0 x open => 1
+        append b 0 x      => 1
+        append c 0 x open => 1
+        open              => [a, c]
+        append a 1 y      => 2
+        append b 1 y open => 2
+        restart
+        open              => [b, c]
+        ",
+    )
+    .await;
+}

@@ -1,0 +1,110 @@
+//! Drafts, in files and in memory.
+
+use std::fs::{self, OpenOptions};
+use std::path::Path;
+
+use quintet_kernel::follow::Piece;
+use quintet_kernel::id::{Fresh, SessionId, StepId, TurnId};
+use quintet_kernel::model::Channel;
+use quintet_kernel::port::{Drafts, StorageError};
+use quintet_kernel::time::Time;
+use quintet_stores::{FileDrafts, memory};
+
+use crate::subject::session;
+
+fn piece(offset: u64, channel: Channel, text: &str) -> Piece {
+    let step = StepId::parse("step_1").expect("an id");
+    let turn = TurnId::parse("turn_22").expect("an id");
+    Piece { turn, step, offset, channel, text: text.into(), at: Time::from_micros(-7) }
+}
+
+#[track_caller]
+fn check(drafts: &dyn Drafts, name: &str, then: &str) {
+    let pieces = drafts.load(&session(name)).expect("it can be read");
+    let one = |piece: &Piece| {
+        assert_eq!((piece.turn.as_str(), piece.step.as_str()), ("turn_22", "step_1"));
+        assert_eq!(piece.at.micros(), -7);
+        format!("{}{:?}:{}", piece.offset, piece.channel, piece.text)
+    };
+    assert_eq!(pieces.iter().map(one).collect::<Vec<_>>().join(" "), then);
+}
+
+/// Leaves `0Text:hé 3Thought:` behind as the draft of `s`.
+fn check_store(drafts: &dyn Drafts) {
+    let s = session("s");
+    check(drafts, "s", "");
+    drafts.clear(&s);
+    drafts.keep(&s, &piece(0, Channel::Text, "old")).expect("kept");
+    drafts.keep(&session("t"), &piece(0, Channel::Text, "other")).expect("kept");
+    check(drafts, "s", "0Text:old");
+    drafts.clear(&s);
+    check(drafts, "s", "");
+    check(drafts, "t", "0Text:other");
+    drafts.keep(&s, &piece(0, Channel::Text, "hé")).expect("kept");
+    drafts.keep(&s, &piece(3, Channel::Thought, "")).expect("kept");
+    check(drafts, "s", "0Text:hé 3Thought:");
+}
+
+#[test]
+fn every_store_keeps_pieces_in_order() {
+    let dir = tempfile::tempdir().unwrap();
+    check_store(&memory::Store::new());
+    check_store(&FileDrafts::open(dir.path()).unwrap());
+    check(&FileDrafts::open(dir.path()).unwrap(), "s", "0Text:hé 3Thought:");
+}
+
+/// Damages the draft of `s`, then goes on with it as the next daemon would.
+#[track_caller]
+fn check_damage(damage: impl Fn(&Path), then: &str) {
+    let dir = tempfile::tempdir().unwrap();
+    let drafts = FileDrafts::open(dir.path()).unwrap();
+    for (offset, text) in [(0, "one"), (3, "two")] {
+        drafts.keep(&session("s"), &piece(offset, Channel::Text, text)).unwrap();
+    }
+    damage(&dir.path().join("s"));
+    let drafts = FileDrafts::open(dir.path()).unwrap();
+    check(&drafts, "s", then);
+    drafts.keep(&session("s"), &piece(9, Channel::Text, "more")).unwrap();
+    check(&drafts, "s", format!("{then} 9Text:more").trim());
+}
+
+#[test]
+fn a_torn_end_is_left_out() {
+    let record = 8 + 8 + 8 + 1 + 2 + "turn_22".len() as u64 + 2 + "step_1".len() as u64 + 3;
+    for len in 0..=2 * record {
+        let cut = |path: &Path| {
+            OpenOptions::new().write(true).open(path).unwrap().set_len(len).unwrap();
+        };
+        let then = ["", "0Text:one", "0Text:one 3Text:two"][(len / record) as usize];
+        check_damage(cut, then);
+    }
+}
+
+#[test]
+fn a_wrong_byte_ends_the_draft() {
+    let flip = |at_end: usize| {
+        move |path: &Path| {
+            let mut bytes = fs::read(path).unwrap();
+            let at = bytes.len() - at_end;
+            bytes[at] ^= 1;
+            fs::write(path, bytes).unwrap();
+        }
+    };
+    check_damage(flip(1), "0Text:one");
+    check_damage(flip(20), "0Text:one");
+    check_damage(flip(46), "");
+    check_damage(|path| fs::write(path, [0; 64]).unwrap(), "");
+}
+
+#[test]
+fn an_id_that_is_a_path_goes_nowhere() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("victim"), "v").unwrap();
+    let drafts = FileDrafts::open(&dir.path().join("drafts")).unwrap();
+    let id = SessionId::named("../victim".into());
+    let kept = drafts.keep(&id, &piece(0, Channel::Text, "x"));
+    assert!(matches!(kept, Err(StorageError::Unavailable(_))), "{kept:?}");
+    assert!(drafts.load(&id).is_err());
+    drafts.clear(&id);
+    assert_eq!(fs::read(dir.path().join("victim")).unwrap(), b"v");
+}

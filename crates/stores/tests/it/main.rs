@@ -1,0 +1,12 @@
+//! The stores from outside, all of them by the same rules.
+
+#![expect(clippy::unwrap_used, reason = "all of this is tests, helpers included")]
+
+mod blobs;
+mod conformance;
+mod crowd;
+mod data_dir;
+mod drafts;
+mod refusals;
+mod story;
+mod subject;

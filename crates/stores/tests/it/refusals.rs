@@ -1,0 +1,134 @@
+//! Files that are not opened, and not touched either.
+
+use std::fs;
+use std::path::Path;
+
+use quintet_kernel::port::{Journal, Leases, Page, StorageError};
+use quintet_stores::{Error, sqlite};
+use rusqlite::Connection;
+
+use crate::subject::{batch, card, session};
+
+/// Makes a database with something in it, does something to it and tries to open it.
+async fn check(spoil: impl Fn(&Path), then: &str) {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("test.db");
+    fill(&path).await;
+    spoil(&path);
+    let before = files(dir.path());
+    let error = sqlite::Store::open(&path).map(|_| "it opened").unwrap_err();
+    let name = match &error {
+        Error::InUse(_) => "in use",
+        Error::NotADatabase(_) => "not a database",
+        Error::Foreign(_) => "foreign",
+        Error::Newer { found, known, .. } => {
+            assert!(found > known, "{error}");
+            "newer"
+        }
+        Error::Damaged { .. } => "damaged",
+        Error::Unusable { .. } => "unusable",
+    };
+    assert_eq!(name, then, "{error}");
+    assert!(error.to_string().contains("test.db"), "{error}");
+    assert!(files(dir.path()) == before, "{error}, but a file changed");
+}
+
+async fn fill(path: &Path) {
+    let store = sqlite::Store::open(path).unwrap();
+    let lease = store.acquire(&session("s")).await.unwrap();
+    for expected in 0..200 {
+        let word = "x".repeat(500);
+        drop(store.append(&lease, expected, batch(card("s", 1, 1), &[&word])));
+    }
+}
+
+/// Every file but SQLite's index of the log, which is no data.
+fn files(dir: &Path) -> Vec<(String, Vec<u8>)> {
+    let entries = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
+    let mut files: Vec<_> = entries
+        .filter(|path| !path.to_string_lossy().ends_with("-shm"))
+        .map(|path| (path.to_string_lossy().into_owned(), fs::read(&path).unwrap()))
+        .filter(|(name, bytes)| !name.ends_with("-wal") || !bytes.is_empty())
+        .collect();
+    files.sort();
+    files
+}
+
+fn pragma(name: &'static str, value: i32) -> impl Fn(&Path) {
+    move |path| Connection::open(path).unwrap().pragma_update(None, name, value).unwrap()
+}
+
+/// Writes over part of the file.
+fn scribble(from: usize, len: usize) -> impl Fn(&Path) {
+    move |path| {
+        let mut bytes = fs::read(path).unwrap();
+        bytes[from..from + len].fill(0xA5);
+        fs::write(path, bytes).unwrap();
+    }
+}
+
+#[tokio::test]
+async fn what_is_no_database_is_left_alone() {
+    check(|path| fs::write(path, "my diary").unwrap(), "not a database").await;
+    check(|path| fs::write(path, "my diary".repeat(5000)).unwrap(), "not a database").await;
+    check(|path| fs::write(path, "").unwrap(), "not a database").await;
+    check(scribble(0, 16), "not a database").await;
+}
+
+#[tokio::test]
+async fn other_programs_and_newer_versions_are_left_alone() {
+    check(pragma("application_id", 0), "foreign").await;
+    check(pragma("application_id", 7), "foreign").await;
+    check(pragma("user_version", 99), "newer").await;
+    check(pragma("user_version", -1), "newer").await;
+}
+
+#[tokio::test]
+async fn damage_is_left_alone() {
+    check(|path| fs::write(path, &fs::read(path).unwrap()[..20_000]).unwrap(), "damaged").await;
+    check(|path| fs::write(path, &fs::read(path).unwrap()[..5000]).unwrap(), "damaged").await;
+    check(scribble(100, 3996), "damaged").await;
+    for root in 1..8 {
+        check(scribble(root * 4096, 4096), "damaged").await;
+    }
+}
+
+#[tokio::test]
+async fn damage_deeper_down_is_found_when_it_is_read() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("test.db");
+    fill(&path).await;
+    scribble(9 * 4096, 8 * 4096)(&path);
+    let store = sqlite::Store::open(&path).unwrap();
+    let read = store.read(&session("s"), 0, Page { events: 999, bytes: usize::MAX }).await;
+    assert!(matches!(read, Err(StorageError::Damaged(_))), "{read:?}");
+}
+
+#[tokio::test]
+async fn a_newer_version_is_recognized_by_its_log_alone() {
+    let newer = |path: &Path| {
+        let db = Connection::open(path).unwrap();
+        db.pragma_update(None, "user_version", 99).unwrap();
+        let log = path.with_extension("db-wal");
+        let (database, log_bytes) = (fs::read(path).unwrap(), fs::read(&log).unwrap());
+        drop(db);
+        fs::write(path, database).unwrap();
+        fs::write(log, log_bytes).unwrap();
+    };
+    check(newer, "newer").await;
+}
+
+#[tokio::test]
+async fn a_log_without_its_database_is_not_played_into_a_new_one() {
+    let orphan = |path: &Path| fs::rename(path, path.with_extension("db-wal")).unwrap();
+    check(orphan, "damaged").await;
+}
+
+#[tokio::test]
+async fn a_place_that_cannot_be_written_is_unusable() {
+    let dir = tempfile::tempdir().unwrap();
+    let error = sqlite::Store::open(&dir.path().join("not/there.db")).unwrap_err();
+    assert!(matches!(error, Error::Unusable { .. }), "{error:?}");
+    let error = sqlite::Store::open(dir.path()).unwrap_err();
+    assert!(matches!(error, Error::Unusable { .. }), "{error:?}");
+}

@@ -1,0 +1,171 @@
+//! Tells a story to every store and checks what each answers.
+//!
+//! A line is `when => then`, or `when` alone if nothing is answered:
+//! ```text
+//! append s 0 a b       events a and b after number 0; `open` as a word marks the card
+//! send s 2 c           the same, but nobody waits yet
+//! settle               waits for all that was sent, in order
+//! read s 0 [n [bytes]] what comes after 0, at most n events or so many bytes
+//! head s | list 10 | open | clock 50 (the time from now on)
+//! restart              drops the store and opens it again; leases stay as they were
+//! lease s              takes the session over (otherwise done once, at its first append)
+//! ```
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use quintet_kernel::card::Card;
+use quintet_kernel::event::{Event, Record, Seq};
+use quintet_kernel::port::{BoxFuture, Lease, Page, StorageError};
+
+use crate::subject::{Store, Subject, batch, card, session};
+
+/// Checks a story against every store.
+pub(crate) async fn check(story: &str) {
+    for subject in Subject::all() {
+        let mut teller = Teller::new(subject);
+        for line in story.lines().map(str::trim).filter(|line| !line.is_empty()) {
+            let (when, then) = line.split_once("=>").unwrap_or((line, ""));
+            let words: Vec<&str> = when.split_whitespace().collect();
+            let answer = teller.tell(&words).await;
+            assert_eq!(answer, then.trim(), "{line} ({})", teller.name());
+        }
+    }
+}
+
+struct Teller {
+    subject: Subject,
+    store: Option<Arc<dyn Store>>,
+    leases: HashMap<String, Lease>,
+    created: HashMap<String, i64>,
+    sent: Vec<BoxFuture<'static, Result<Seq, StorageError>>>,
+    clock: i64,
+}
+
+impl Teller {
+    fn new(subject: Subject) -> Self {
+        let store = Some(subject.start());
+        let (leases, created) = (HashMap::new(), HashMap::new());
+        Self { subject, store, leases, created, sent: Vec::new(), clock: 0 }
+    }
+
+    fn name(&self) -> &'static str {
+        match self.subject {
+            Subject::Memory(_) => "memory",
+            Subject::Sqlite(_) => "sqlite",
+        }
+    }
+
+    fn store(&self) -> Arc<dyn Store> {
+        Arc::clone(self.store.as_ref().expect("it is started"))
+    }
+
+    async fn tell(&mut self, words: &[&str]) -> String {
+        match words {
+            ["append", name, expected, words @ ..] => {
+                let sent = self.send(name, number(expected), words).await;
+                word(sent.await.map(|head| head.to_string()))
+            }
+            ["send", name, expected, words @ ..] => {
+                let sent = self.send(name, number(expected), words).await;
+                self.sent.push(sent);
+                String::new()
+            }
+            ["settle"] => self.settle().await,
+            ["read", name, after, limits @ ..] => {
+                let page = page(limits);
+                word(self.store().read(&session(name), number(after), page).await.map(|r| text(&r)))
+            }
+            ["head", name] => {
+                word(self.store().head(&session(name)).await.map(|h| format!("{h:?}")))
+            }
+            ["list", limit] => {
+                let cards = self.store().list(number(limit) as usize).await;
+                word(cards.map(|cards| self.names(&cards)))
+            }
+            ["open"] => word(self.store().open().await.map(|ids| format!("{ids:?}"))),
+            ["clock", time] => {
+                self.clock = number(time) as i64;
+                String::new()
+            }
+            ["restart"] => {
+                self.store = None;
+                self.store = Some(self.subject.start());
+                String::new()
+            }
+            ["lease", name] => {
+                self.lease(name).await;
+                String::new()
+            }
+            other => panic!("what is {other:?}?"),
+        }
+    }
+
+    async fn lease(&mut self, name: &str) -> Lease {
+        let lease = self.store().acquire(&session(name)).await.expect("a lease");
+        self.leases.insert(name.into(), lease.clone());
+        lease
+    }
+
+    async fn send(
+        &mut self,
+        name: &str,
+        expected: Seq,
+        words: &[&str],
+    ) -> BoxFuture<'static, Result<Seq, StorageError>> {
+        let lease = match self.leases.get(name) {
+            Some(lease) => lease.clone(),
+            None => self.lease(name).await,
+        };
+        self.clock += 1;
+        let created = *self.created.entry(name.into()).or_insert(self.clock);
+        let card = Card { open: words.contains(&"open"), ..card(name, created, self.clock) };
+        let words: Vec<_> = words.iter().copied().filter(|word| *word != "open").collect();
+        self.store().append(&lease, expected, batch(card, &words))
+    }
+
+    async fn settle(&mut self) -> String {
+        let mut answers = Vec::new();
+        for sent in self.sent.drain(..) {
+            answers.push(word(sent.await.map(|head| head.to_string())));
+        }
+        answers.join(", ")
+    }
+
+    /// The names on cards, which must have come back as they were given.
+    fn names(&self, cards: &[Card]) -> String {
+        for found in cards {
+            let name = found.id.as_str();
+            let given = card(name, self.created[name], found.updated.micros());
+            assert_eq!(*found, Card { open: found.open, ..given });
+        }
+        cards.iter().map(|card| card.id.as_str()).collect::<Vec<_>>().join(" ")
+    }
+}
+
+fn number(text: &str) -> u64 {
+    text.parse().expect("a number")
+}
+
+fn page(limits: &[&str]) -> Page {
+    let limit = |at: usize| limits.get(at).map_or(usize::MAX, |text| number(text) as usize);
+    Page { events: limit(0), bytes: limit(1) }
+}
+
+fn text(records: &[Record]) -> String {
+    let one = |record: &Record| match &record.event {
+        Event::Labelled { key, value: None } => {
+            format!("{}{key}@{}", record.seq, record.at.micros())
+        }
+        other => format!("{other:?}"),
+    };
+    records.iter().map(one).collect::<Vec<_>>().join(" ")
+}
+
+fn word(answer: Result<String, StorageError>) -> String {
+    answer.unwrap_or_else(|error| match error {
+        StorageError::Conflict(head) => format!("conflict {head}"),
+        StorageError::Fenced => "fenced".into(),
+        other => format!("{other:?}"),
+    })
+}

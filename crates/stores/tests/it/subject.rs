@@ -1,0 +1,73 @@
+//! The stores under test, and what they are fed.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use quintet_kernel::card::{Card, Status};
+use quintet_kernel::event::Event;
+use quintet_kernel::id::SessionId;
+use quintet_kernel::port::{Batch, Directory, Journal, Leases};
+use quintet_kernel::time::Time;
+use quintet_stores::{DataDir, memory};
+use tempfile::TempDir;
+
+/// Everything a store of sessions is.
+pub(crate) trait Store: Journal + Leases + Directory {}
+impl<T: Journal + Leases + Directory> Store for T {}
+
+/// Something that can be started and started again.
+pub(crate) enum Subject {
+    Memory(memory::Store),
+    Sqlite(TempDir),
+}
+
+impl Subject {
+    /// One of each kind, empty.
+    pub(crate) fn all() -> [Self; 2] {
+        [
+            Self::Memory(memory::Store::new()),
+            Self::Sqlite(tempfile::tempdir().expect("a directory")),
+        ]
+    }
+
+    /// Starts it. The last start must have been dropped.
+    pub(crate) fn start(&self) -> Arc<dyn Store> {
+        match self {
+            Self::Memory(store) => Arc::new(store.reopen()),
+            Self::Sqlite(dir) => {
+                let dir = DataDir::open(dir.path()).expect("nobody else is there");
+                Arc::new(dir.sqlite().expect("the database is sound"))
+            }
+        }
+    }
+}
+
+pub(crate) fn session(name: &str) -> SessionId {
+    SessionId::parse(name).expect("a name")
+}
+
+/// An event that says `word`; 37 bytes in the journal if that is one letter.
+pub(crate) fn event(word: &str) -> Event {
+    Event::Labelled { key: word.into(), value: None }
+}
+
+/// A batch at a time.
+pub(crate) fn batch(card: Card, words: &[&str]) -> Batch {
+    Batch { at: card.updated, events: words.iter().map(|word| event(word)).collect(), card }
+}
+
+pub(crate) fn card(name: &str, created: i64, updated: i64) -> Card {
+    Card {
+        id: session(name),
+        created: Time::from_micros(created),
+        updated: Time::from_micros(updated),
+        status: Status::WaitingApproval,
+        workspace: PathBuf::from("/tmp/a place"),
+        system_prompt: Some("be \"kind\"\n".into()),
+        labels: BTreeMap::from([("k".into(), "ü".into())]),
+        last_turn: None,
+        error: Some("none".into()),
+        open: false,
+    }
+}

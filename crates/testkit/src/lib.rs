@@ -1,0 +1,6 @@
+//! What tests need instead of the outside world. A dev-dependency only.
+
+pub mod model_server;
+pub mod scripted;
+pub mod stamps;
+pub mod tools;

@@ -1,0 +1,95 @@
+//! Sends frames at the pace and with the end that the step asks for.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use axum::body::Bytes;
+use futures_util::Stream;
+use tokio::time::Sleep;
+
+use super::Shared;
+use super::answer::Frames;
+use super::script::Step;
+
+/// One streamed answer, counted while it lives.
+pub(super) struct Streamed {
+    frames: Frames,
+    gap: Duration,
+    pause: Option<Pin<Box<Sleep>>>,
+    end: End,
+    stopped: Pin<Box<dyn Future<Output = ()> + Send>>,
+    shared: Arc<Shared>,
+}
+
+#[derive(Clone, Copy)]
+enum End {
+    Proper,
+    Silence,
+    /// What was said is sent first, because a failing body takes its unsent bytes with it.
+    FlushThenCut,
+    Cut,
+}
+
+impl Streamed {
+    pub(super) fn new(frames: Frames, step: &Step, shared: &Arc<Shared>) -> Self {
+        shared.streaming.send_modify(|count| *count += 1);
+        let mut stopped = shared.stopped.clone();
+        Self {
+            frames,
+            gap: step.gap,
+            pause: None,
+            end: match (step.cut, step.hang) {
+                (true, _) => End::FlushThenCut,
+                (false, true) => End::Silence,
+                (false, false) => End::Proper,
+            },
+            stopped: Box::pin(async move { while stopped.changed().await.is_ok() {} }),
+            shared: Arc::clone(shared),
+        }
+    }
+
+    /// What a body stream says to have its connection dropped.
+    fn cut() -> io::Error {
+        io::Error::other("cut by the script")
+    }
+}
+
+impl Drop for Streamed {
+    fn drop(&mut self) {
+        self.shared.streaming.send_modify(|count| *count -= 1);
+    }
+}
+
+impl Stream for Streamed {
+    type Item = io::Result<Bytes>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let this = &mut *self;
+        if this.stopped.as_mut().poll(cx).is_ready() {
+            return Poll::Ready(Some(Err(Self::cut())));
+        }
+        if let Some(pause) = &mut this.pause {
+            ready!(pause.as_mut().poll(cx));
+            this.pause = None;
+        }
+        if let Some(frame) = this.frames.next() {
+            let paced = !this.gap.is_zero();
+            this.pause = paced.then(|| Box::pin(tokio::time::sleep(this.gap)));
+            return Poll::Ready(Some(Ok(frame)));
+        }
+        match this.end {
+            End::Proper => Poll::Ready(None),
+            End::Silence => Poll::Pending,
+            End::FlushThenCut => {
+                // The server flushes whenever a body has nothing ready.
+                this.end = End::Cut;
+                cx.waker().wake_by_ref();
+                Poll::Pending
+            }
+            End::Cut => Poll::Ready(Some(Err(Self::cut()))),
+        }
+    }
+}

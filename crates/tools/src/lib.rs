@@ -1,0 +1,18 @@
+//! The tools that the daemon itself runs, and the supervisor under which every command runs.
+//!
+//! A tool is one file in `tool/` and one line in `toolbox.rs`. A tool sees its call and its desk,
+//! never the session or the model. Files are opened beneath the workspace by the kernel
+//! (`beneath.rs`); commands run under the [`supervisor`], so that nothing outlives its call.
+
+mod beneath;
+mod input;
+mod lines;
+mod makefile;
+mod risk;
+mod run;
+pub mod supervisor;
+mod tool;
+mod toolbox;
+mod utf8;
+
+pub use toolbox::{Settings, Toolbox};

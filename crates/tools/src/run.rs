@@ -1,0 +1,208 @@
+//! Runs shell commands under the supervisor: streamed, bounded, with a time limit, cancellable.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{ExitStatus, Stdio};
+use std::time::Duration;
+
+use quintet_kernel::port::{Desk, Progress};
+use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio::process::{Child, ChildStdin, Command};
+use tokio::sync::Notify;
+use tokio::time::{Instant, sleep};
+
+use crate::supervisor::SUBCOMMAND;
+use crate::utf8::Decoder;
+
+mod capture;
+mod environment;
+mod report;
+
+use capture::Capture;
+use environment::Environment;
+pub(crate) use report::{Log, output};
+
+/// How long a command may take if nobody says.
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(30 * 60);
+
+/// How long output is still read after the supervisor is gone. Its end closes the pipes, unless a
+/// process that it could not end (another user's) holds them.
+const DRAIN: Duration = Duration::from_secs(1);
+
+const BUFFER: usize = 16 * 1024;
+
+/// What commands are run with.
+#[derive(Debug)]
+pub(crate) struct Runner {
+    /// The executable that has the supervisor's subcommand.
+    supervisor: PathBuf,
+    environment: Environment,
+    shell: [&'static str; 2],
+}
+
+/// A command to run.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Job<'a> {
+    pub(crate) command: &'a str,
+    pub(crate) workspace: &'a Path,
+    pub(crate) timeout: Duration,
+}
+
+/// A command that ran.
+#[derive(Debug)]
+pub(crate) struct Finished {
+    pub(crate) command: String,
+    pub(crate) end: End,
+    pub(crate) stdout: Capture,
+    pub(crate) stderr: Capture,
+    pub(crate) took: Duration,
+}
+
+/// How a command ended; nothing of it runs any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    /// By itself, or by somebody else's signal.
+    Exited(i32),
+    /// It took too long.
+    TimedOut(Duration),
+    /// The turn was cancelled.
+    Cancelled(i32),
+}
+
+/// A command that could not be run.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Error {
+    #[error("the workspace is not a directory: {}", .0.display())]
+    Workspace(PathBuf),
+    #[error("the command could not be started: {0}")]
+    Start(#[source] io::Error),
+    #[error("the command was lost sight of: {0}")]
+    Wait(#[source] io::Error),
+}
+
+impl Runner {
+    /// A runner that starts commands with this executable's supervisor.
+    pub(crate) fn new(supervisor: PathBuf) -> Self {
+        let bash = Path::new("/bin/bash").exists();
+        // Not a login shell: a profile is slow, may fail, and is the user's, not the agent's.
+        let shell = if bash { ["/bin/bash", "-c"] } else { ["/bin/sh", "-c"] };
+        Self { supervisor, environment: Environment::of_this_process(), shell }
+    }
+
+    /// Runs a command; when it returns, or is dropped and a moment passed, the tree is gone.
+    pub(crate) async fn run(&self, job: Job<'_>, desk: &Desk) -> Result<Finished, Error> {
+        let began = Instant::now();
+        let mut child = self.spawn(&job)?;
+        let leash = child.stdin.take();
+        let (out, err) = (child.stdout.take(), child.stderr.take());
+        let (mut stdout, mut stderr) = (Capture::default(), Capture::default());
+        let gone = Notify::new();
+        let read = async {
+            let progress = &*desk.progress;
+            let pumps = async {
+                tokio::join!(pump(out, &mut stdout, progress), pump(err, &mut stderr, progress))
+            };
+            tokio::select! { _ = pumps => (), () = given_up(&gone) => () }
+        };
+        let wait = async {
+            let end = watch(&mut child, leash, stop(desk, job.timeout)).await;
+            gone.notify_one();
+            end
+        };
+        let (end, ()) = tokio::join!(wait, read);
+        let (end, took) = (end.map_err(Error::Wait)?, began.elapsed());
+        Ok(Finished { command: job.command.to_owned(), end, stdout, stderr, took })
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "this starts the supervisor itself")]
+    fn spawn(&self, job: &Job<'_>) -> Result<Child, Error> {
+        if !job.workspace.is_dir() {
+            return Err(Error::Workspace(job.workspace.to_owned()));
+        }
+        Command::new(&self.supervisor)
+            .args([SUBCOMMAND, "--"])
+            .args(self.shell)
+            .arg(job.command)
+            .current_dir(job.workspace)
+            .env_clear()
+            .envs(self.environment.iter())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            // A Ctrl-C at the daemon's terminal must not end the supervisor before its work.
+            .process_group(0)
+            .spawn()
+            .map_err(Error::Start)
+    }
+}
+
+/// Waits for the supervisor; lets go of its leash when the command should stop.
+async fn watch(
+    child: &mut Child,
+    leash: Option<ChildStdin>,
+    stop: impl Future<Output = Stop>,
+) -> io::Result<End> {
+    let stop = tokio::select! {
+        status = child.wait() => return Ok(End::Exited(code(status?))),
+        stop = stop => stop,
+    };
+    drop(leash);
+    let code = code(child.wait().await?);
+    Ok(match stop {
+        Stop::Cancelled => End::Cancelled(code),
+        Stop::TimedOut(after) => End::TimedOut(after),
+    })
+}
+
+enum Stop {
+    Cancelled,
+    TimedOut(Duration),
+}
+
+async fn stop(desk: &Desk, timeout: Duration) -> Stop {
+    tokio::select! {
+        biased;
+        () = desk.cancel.cancelled() => Stop::Cancelled,
+        () = sleep(timeout) => Stop::TimedOut(timeout),
+    }
+}
+
+async fn given_up(gone: &Notify) {
+    gone.notified().await;
+    sleep(DRAIN).await;
+}
+
+/// Reads a stream to its end; passes on what is kept.
+async fn pump(
+    stream: Option<impl AsyncRead + Unpin>,
+    capture: &mut Capture,
+    progress: &dyn Progress,
+) -> io::Result<()> {
+    let Some(mut stream) = stream else { return Ok(()) };
+    let mut buffer = vec![0; BUFFER];
+    let mut decoder = Decoder::default();
+    loop {
+        let read = stream.read(&mut buffer).await?;
+        if read == 0 {
+            say(progress, &decoder.finish());
+            return Ok(());
+        }
+        let kept = capture.push(&buffer[..read]);
+        say(progress, &decoder.push(kept));
+    }
+}
+
+fn say(progress: &dyn Progress, text: &str) {
+    if !text.is_empty() {
+        progress.say(text);
+    }
+}
+
+fn code(status: ExitStatus) -> i32 {
+    use std::os::unix::process::ExitStatusExt;
+    status.code().unwrap_or_else(|| {
+        let signal = status.signal().unwrap_or_default();
+        tracing::warn!(signal, "the supervisor was killed; its command may still run");
+        128 + signal
+    })
+}

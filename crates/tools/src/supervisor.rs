@@ -1,0 +1,102 @@
+//! The small process between the daemon and a command: it ends the command's whole tree.
+//!
+//! It holds one end of a pipe on its stdin. The daemon holds the other, the *leash*: letting go of
+//! it, on purpose or by dying, ends the tree. So does the exit of the command itself, because what
+//! a command leaves in the background must not outlive the call.
+//!
+//! Threads wait for the leash (or a signal) and only ever signal; the main thread waits, reaps and
+//! sweeps.
+//! The command stays a zombie until the sweep is over, so that its pid, which is also the name of
+//! its process group, cannot come to mean somebody else.
+//!
+//! The sandbox (Landlock, seccomp) will be put on here, between `start` and the command.
+
+use std::ffi::OsString;
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, ExitCode, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+
+use rustix::process::{Pid, Signal, getpid, set_child_subreaper};
+
+mod leash;
+mod proc;
+mod tree;
+
+/// The hidden subcommand of the executable that starts the supervisor.
+pub(crate) const SUBCOMMAND: &str = "supervise";
+
+/// The command whose end is asked for; nothing before it started and after it ended.
+type Leader = Arc<Mutex<Option<Pid>>>;
+
+/// Runs `[--] program args…` until it ends or stdin does, and leaves nothing behind.
+///
+/// The code is the command's own, 128 and its signal if one killed it, or 125 to 127 (as with
+/// `env` and `timeout`) if it could not be run. Call it before any other thread is started.
+pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let mut argv = args.into_iter().peekable();
+    argv.next_if(|arg| arg == "--");
+    let Some(program) = argv.next() else {
+        eprintln!("quintet: supervise needs a command");
+        return ExitCode::from(125);
+    };
+    match supervise(&program, argv.collect()) {
+        Ok(code) => ExitCode::from(code),
+        Err(error) => {
+            eprintln!("quintet: {}: {error}", program.display());
+            ExitCode::from(code_of(&error))
+        }
+    }
+}
+
+fn supervise(program: &OsString, args: Vec<OsString>) -> io::Result<u8> {
+    // Descendants that lose their parent become children of this process, however they were
+    // started, so that none can slip away by forking twice or by leaving the group.
+    set_child_subreaper(Some(getpid()))?;
+    let leader = Leader::default();
+    let pid = {
+        // The leash may be let go at once; it then waits here for somebody to signal.
+        let mut started = lock(&leader);
+        let ended = leader.clone();
+        leash::hold(move || end(&ended))?;
+        *started.insert(start(program, args)?)
+    };
+    tree::await_exit(pid)?;
+    *lock(&leader) = None;
+    tree::sweep(pid);
+    tree::code(pid)
+}
+
+#[expect(clippy::disallowed_methods, reason = "this is the supervisor that others must go through")]
+fn start(program: &OsString, args: Vec<OsString>) -> io::Result<Pid> {
+    let mut command = Command::new(program);
+    command.args(args).stdin(Stdio::null()).process_group(0);
+    Ok(Pid::from_child(&command.spawn()?))
+}
+
+/// Ends the leader, if there is one: first politely, then for certain.
+fn end(leader: &Leader) {
+    signal(leader, Signal::TERM);
+    thread::sleep(tree::GRACE);
+    signal(leader, Signal::KILL);
+}
+
+fn signal(leader: &Leader, signal: Signal) {
+    // The lock is held while signalling: the pid is the leader's as long as it is in there.
+    if let Some(pid) = *lock(leader) {
+        tree::signal_group(pid, signal);
+    }
+}
+
+fn lock(leader: &Leader) -> std::sync::MutexGuard<'_, Option<Pid>> {
+    leader.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn code_of(error: &io::Error) -> u8 {
+    match error.kind() {
+        io::ErrorKind::NotFound => 127,
+        io::ErrorKind::PermissionDenied => 126,
+        _ => 125,
+    }
+}

@@ -1,0 +1,126 @@
+//! `read_file`: some lines of a text file in the workspace.
+
+use std::io::BufReader;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use quintet_kernel::port::{BoxFuture, Desk, Invocation, Output, Tool};
+use quintet_kernel::tool::{Assessment, Ending, Kind, Outcome, Placement, Risk, Spec};
+use serde::Deserialize;
+use serde_json::json;
+
+use crate::lines::{self, MOST_LINES, Range};
+use crate::{beneath, input};
+
+const BUFFER: usize = 64 * 1024;
+
+/// The tool.
+pub(crate) struct ReadFile {
+    spec: Arc<Spec>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Input {
+    path: PathBuf,
+    start_line: Option<u64>,
+    end_line: Option<u64>,
+}
+
+impl ReadFile {
+    pub(crate) fn new() -> Self {
+        Self { spec: Arc::new(spec()) }
+    }
+}
+
+fn spec() -> Spec {
+    Spec {
+        name: "read_file".to_owned(),
+        description: format!(
+            "Read a text file of the workspace, at most {MOST_LINES} lines at once. If there is \
+             more, the last line says where to go on."
+        ),
+        schema: json!({
+            "type": "object",
+            "properties": {
+                "path": {
+                    "type": "string",
+                    "description": "Path of the file, relative to the workspace",
+                },
+                "start_line": {
+                    "type": "integer",
+                    "minimum": 1,
+                    "description": "First line to read, counted from 1; default 1",
+                },
+                "end_line": {
+                    "type": "integer",
+                    "minimum": 1,
+                    "description": "Last line to read, itself included",
+                },
+            },
+            "required": ["path"],
+        }),
+        kind: Kind::Read,
+        placement: Placement::Daemon,
+    }
+}
+
+impl Tool for ReadFile {
+    fn spec(&self) -> Arc<Spec> {
+        self.spec.clone()
+    }
+
+    fn assess<'a>(&'a self, call: &'a Invocation) -> BoxFuture<'a, Assessment> {
+        let assessment = match input::parse::<Input>(&call.input) {
+            Ok(input) => Assessment {
+                risk: Risk::Low,
+                reasons: vec!["reads a file of the workspace".to_owned()],
+                reversible: true,
+                preview: format!("read {}", input.path.display()),
+                idle: false,
+            },
+            Err(why) => super::nothing_will_run(why),
+        };
+        Box::pin(std::future::ready(assessment))
+    }
+
+    fn run(&self, call: Invocation, desk: Desk) -> BoxFuture<'_, Output> {
+        Box::pin(async move {
+            match input::parse(&call.input) {
+                Ok(input) => read(call.workspace, input, desk).await.into(),
+                Err(why) => Outcome::failure(why).into(),
+            }
+        })
+    }
+}
+
+async fn read(workspace: PathBuf, input: Input, desk: Desk) -> Outcome {
+    let cancelled = Arc::new(AtomicBool::new(false));
+    let flag = cancelled.clone();
+    let go_on = move || !flag.load(Ordering::Relaxed);
+    let mut reading = tokio::task::spawn_blocking(move || read_now(&workspace, &input, go_on));
+    let read = tokio::select! {
+        read = &mut reading => read,
+        () = desk.cancel.cancelled() => {
+            cancelled.store(true, Ordering::Relaxed);
+            reading.await
+        }
+    };
+    match read {
+        Ok(Ok(text)) => Outcome::success(text),
+        Ok(Err(lines::Error::Cancelled)) => Outcome::ended(Ending::Cancelled, "cancelled"),
+        Ok(Err(error)) => Outcome::failure(error.to_string()),
+        Err(error) => Outcome::failure(format!("the read broke off: {error}")),
+    }
+}
+
+fn read_now(
+    workspace: &Path,
+    input: &Input,
+    go_on: impl Fn() -> bool,
+) -> Result<String, lines::Error> {
+    let file = beneath::open(workspace, &input.path).map_err(std::io::Error::other)?;
+    let size = file.metadata()?.len();
+    let range = Range { first: input.start_line.unwrap_or(1), last: input.end_line };
+    lines::read(BufReader::with_capacity(BUFFER, file), size, range, go_on)
+}

@@ -1,0 +1,58 @@
+//! The list of tools.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use quintet_kernel::port::Tool;
+use quintet_kernel::tool::Spec;
+
+use crate::run::Runner;
+use crate::tool::read_file::ReadFile;
+use crate::tool::shell::Shell;
+use crate::tool::verify::Verify;
+
+/// What the tools need to know.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The executable whose `supervise` subcommand is [`crate::supervisor::main`].
+    ///
+    /// `/proc/self/exe` stays right even if the file is replaced while the daemon runs.
+    pub supervisor: PathBuf,
+    /// What `verify` runs, in this order. `make TARGET` is left out where there is no such target.
+    pub verify: Vec<String>,
+}
+
+/// Every tool of the daemon.
+pub struct Toolbox {
+    tools: Vec<Arc<dyn Tool>>,
+}
+
+impl Toolbox {
+    /// The tools, in the order they are offered. The environment that commands get is taken now.
+    pub fn new(settings: Settings) -> Self {
+        let runner = Arc::new(Runner::new(settings.supervisor));
+        let tools: Vec<Arc<dyn Tool>> = vec![
+            Arc::new(ReadFile::new()),
+            Arc::new(Shell::new(runner.clone())),
+            Arc::new(Verify::new(runner, settings.verify)),
+        ];
+        Self { tools }
+    }
+
+    /// What each tool is.
+    pub fn specs(&self) -> Vec<Arc<Spec>> {
+        self.tools.iter().map(|tool| tool.spec()).collect()
+    }
+
+    /// The tool of that name.
+    pub fn get(&self, name: &str) -> Option<Arc<dyn Tool>> {
+        self.tools.iter().find(|tool| tool.spec().name == name).cloned()
+    }
+}
+
+impl fmt::Debug for Toolbox {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.specs().iter().map(|spec| &spec.name)).finish()
+    }
+}

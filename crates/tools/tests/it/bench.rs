@@ -1,0 +1,145 @@
+//! A workspace, a toolbox and a desk to run calls with.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use quintet_kernel::message::text_of;
+use quintet_kernel::port::{BoxFuture, Cancel, Desk, Invocation, Output, Progress};
+use quintet_kernel::tool::Assessment;
+use quintet_kernel::{CallId, TurnId};
+use quintet_tools::{Settings, Toolbox};
+use serde_json::Value;
+use tempfile::TempDir;
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep};
+
+/// How long a condition may take to come true before a test fails.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// The stand-in for the daemon's executable.
+pub(crate) const SUPERVISOR: &str = env!("CARGO_BIN_EXE_quintet-supervise");
+
+pub(crate) struct Bench {
+    pub(crate) dir: TempDir,
+    toolbox: Toolbox,
+    heard: Arc<Heard>,
+    cancel: watch::Sender<bool>,
+}
+
+impl Bench {
+    pub(crate) fn new() -> Self {
+        Self::verifying(&["make test"])
+    }
+
+    pub(crate) fn verifying(verify: &[&str]) -> Self {
+        let verify = verify.iter().map(ToString::to_string).collect();
+        let settings = Settings { supervisor: PathBuf::from(SUPERVISOR), verify };
+        Self {
+            dir: TempDir::new().unwrap(),
+            toolbox: Toolbox::new(settings),
+            heard: Arc::default(),
+            cancel: watch::Sender::new(false),
+        }
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        self.dir.path()
+    }
+
+    pub(crate) fn write(&self, name: &str, content: impl AsRef<[u8]>) {
+        std::fs::write(self.path().join(name), content).unwrap();
+    }
+
+    pub(crate) async fn run(&self, tool: &str, input: Value) -> Output {
+        self.run_in(self.path(), tool, input).await
+    }
+
+    pub(crate) async fn run_in(&self, workspace: &Path, tool: &str, input: Value) -> Output {
+        let desk = Desk {
+            progress: self.heard.clone(),
+            cancel: Arc::new(Switch(self.cancel.subscribe())),
+        };
+        self.toolbox.get(tool).unwrap().run(call(workspace, input), desk).await
+    }
+
+    pub(crate) async fn assess(&self, tool: &str, input: Value) -> Assessment {
+        self.toolbox.get(tool).unwrap().assess(&call(self.path(), input)).await
+    }
+
+    pub(crate) fn cancel(&self) {
+        self.cancel.send_replace(true);
+    }
+
+    pub(crate) fn heard(&self) -> String {
+        self.heard.0.lock().unwrap().clone()
+    }
+
+    /// Waits until the tool said a whole line that begins like this; gives the rest of it.
+    pub(crate) async fn hear(&self, start: &str) -> String {
+        let heard = || {
+            let heard = self.heard();
+            let whole = &heard[..heard.rfind('\n').unwrap_or(0)];
+            whole.lines().find_map(|line| line.strip_prefix(start).map(str::to_owned))
+        };
+        until(start, heard).await
+    }
+}
+
+fn call(workspace: &Path, input: Value) -> Invocation {
+    Invocation {
+        call: CallId::parse("call_1").unwrap(),
+        turn: TurnId::parse("turn_1").unwrap(),
+        workspace: workspace.to_owned(),
+        input,
+    }
+}
+
+/// The text the model reads.
+pub(crate) fn text(output: &Output) -> String {
+    text_of(&output.outcome.parts)
+}
+
+/// The text the model reads, as JSON.
+pub(crate) fn json(output: &Output) -> Value {
+    serde_json::from_str(&text(output)).unwrap()
+}
+
+/// Whether there is such a process, a zombie included.
+pub(crate) fn lives(pid: &str) -> bool {
+    Path::new("/proc").join(pid).exists()
+}
+
+/// Waits until something is there.
+pub(crate) async fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        assert!(Instant::now() < deadline, "waited in vain: {what}");
+        sleep(Duration::from_millis(5)).await;
+    }
+}
+
+#[derive(Default)]
+struct Heard(Mutex<String>);
+
+impl Progress for Heard {
+    fn say(&self, text: &str) {
+        self.0.lock().unwrap().push_str(text);
+    }
+}
+
+struct Switch(watch::Receiver<bool>);
+
+impl Cancel for Switch {
+    fn cancelled(&self) -> BoxFuture<'_, ()> {
+        let mut switch = self.0.clone();
+        Box::pin(async move {
+            if switch.wait_for(|on| *on).await.is_err() {
+                std::future::pending::<()>().await;
+            }
+        })
+    }
+}

@@ -1,0 +1,9 @@
+//! The tools as the runtime sees them, with real files and real processes.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on should fail")]
+
+mod bench;
+mod read_file;
+mod shell;
+mod supervisor;
+mod verify;

@@ -1,0 +1,100 @@
+//! The supervisor alone: what it does when the daemon goes away.
+
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, Command, Stdio};
+
+use crate::bench::{SUPERVISOR, lives};
+
+/// Starts a script under the supervisor, whose leash is the child's stdin.
+#[expect(clippy::disallowed_methods, reason = "it starts the supervisor")]
+fn supervise(argv: &[&str]) -> Child {
+    Command::new(SUPERVISOR)
+        .args(["bare", "--"])
+        .args(argv)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap()
+}
+
+fn stubborn() -> (Child, Vec<String>) {
+    let script =
+        "trap '' TERM; setsid sleep 100 & echo $!; sleep 100 & echo $!; echo $$; wait; wait";
+    let mut child = supervise(&["/bin/bash", "-c", script]);
+    let lines = BufReader::new(child.stdout.as_mut().unwrap()).lines();
+    let pids: Vec<_> = lines.take(3).map(Result::unwrap).collect();
+    assert!(pids.iter().all(|pid| lives(pid)), "{pids:?}");
+    (child, pids)
+}
+
+#[test]
+fn the_tree_dies_with_the_holder_of_the_leash() {
+    // A holder that is killed lets go just like this: the kernel closes its end of the pipe.
+    let (mut child, pids) = stubborn();
+    drop(child.stdin.take());
+    assert_eq!(child.wait().unwrap().code(), Some(137));
+    assert!(!pids.iter().any(|pid| lives(pid)), "{pids:?}");
+}
+
+#[test]
+#[expect(clippy::disallowed_methods, reason = "it starts a process that holds the leash")]
+fn the_tree_dies_when_the_holder_is_killed() {
+    let (mut child, pids) = stubborn();
+    let leash = child.stdin.take().unwrap();
+    let mut holder = Command::new("sleep").arg("100").stdout(Stdio::from(leash)).spawn().unwrap();
+    assert!(child.try_wait().unwrap().is_none());
+    holder.kill().unwrap();
+    holder.wait().unwrap();
+    child.wait().unwrap();
+    assert!(!pids.iter().any(|pid| lives(pid)), "{pids:?}");
+}
+
+#[test]
+fn a_byte_is_as_good_as_the_end() {
+    let (mut child, pids) = stubborn();
+    child.stdin.as_mut().unwrap().write_all(b"x").unwrap();
+    let leash = child.stdin.take();
+    child.wait().unwrap();
+    assert!(!pids.iter().any(|pid| lives(pid)), "{pids:?}");
+    drop(leash);
+}
+
+#[test]
+fn a_supervisor_that_is_told_to_stop_takes_its_tree_along() {
+    let (mut child, pids) = stubborn();
+    let pid = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+    let leash = child.stdin.take();
+    assert_eq!(child.wait().unwrap().code(), Some(137));
+    assert!(!pids.iter().any(|pid| lives(pid)), "{pids:?}");
+    drop(leash);
+}
+
+#[test]
+fn a_leash_that_is_let_go_at_once_races_with_nothing() {
+    for _ in 0..20 {
+        let mut child = supervise(&["/bin/sh", "-c", "exit 7"]);
+        drop(child.stdin.take());
+        let code = child.wait().unwrap().code();
+        assert!(matches!(code, Some(7 | 143)), "{code:?}");
+    }
+}
+
+#[test]
+fn the_code_is_that_of_the_command() {
+    let cases: [(&[&str], i32); 6] = [
+        (&["/bin/sh", "-c", "exit 0"], 0),
+        (&["/bin/sh", "-c", "exit 255"], 255),
+        (&["/bin/sh", "-c", "kill -TERM $$"], 143),
+        (&["/no/such/program"], 127),
+        (&["/etc/passwd"], 126),
+        (&[], 125),
+    ];
+    for (argv, code) in cases {
+        let mut child = supervise(argv);
+        let leash = child.stdin.take();
+        assert_eq!(child.wait().unwrap().code(), Some(code), "{argv:?}");
+        drop(leash);
+    }
+}
