@@ -105,6 +105,8 @@ pub enum Event {
     CallCompleted { turn: TurnId, call: CallId, tool: String, message: MessageId, outcome: Outcome },
     /// The turn must end; what runs for it is being stopped.
     StopRequested { turn: TurnId, cause: StopCause },
+    /// The turn goes on after a crash; for so long nobody worked on it.
+    TurnResumed { turn: TurnId, after_ms: u64 },
     /// The turn waits for a client's word before it goes on after a crash.
     TurnHeld { turn: TurnId, reason: String },
     /// That word was given.

@@ -46,10 +46,13 @@ pub trait Sessions: Send + Sync {
 
 /// One follower.
 pub trait Follow: Send {
-    /// What comes next, as much of it as is there; nothing once the daemon shuts down.
+    /// What comes next, as much of it as is there; nothing once the daemon shuts down. May be
+    /// empty, where what is there was seen before.
     fn next(&mut self) -> BoxFuture<'_, Result<Option<Vec<Item>>, Error>>;
     /// The last event that was durable when following began.
     fn head(&self) -> Seq;
+    /// Where the follower stands.
+    fn position(&self) -> Cursor;
 }
 
 /// What a command led to, durable.

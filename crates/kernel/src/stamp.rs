@@ -20,6 +20,12 @@ impl Stamp {
         Self { at, seed, used: Cell::new(0) }
     }
 
+    /// The same supply of ids at another time.
+    #[must_use]
+    pub fn at(&self, at: Time) -> Self {
+        Self { at, ..self.clone() }
+    }
+
     /// A fresh id: prefix, second, and sixteen characters of base 32.
     pub fn id<I: Fresh>(&self) -> I {
         let n = self.used.get();

@@ -32,16 +32,17 @@ impl Follow for Follower {
     fn head(&self) -> Seq {
         self.head
     }
+
+    fn position(&self) -> Cursor {
+        self.cursor
+    }
 }
 
 impl Follower {
     async fn advance(&mut self) -> Result<Option<Vec<Item>>, Error> {
         // What was there at the beginning comes from the journal: the tail may know nothing of it.
-        while self.cursor.seq < self.head {
-            let items = self.page().await?;
-            if !items.is_empty() {
-                return Ok(Some(items));
-            }
+        if self.cursor.seq < self.head {
+            return Ok(Some(self.page().await?));
         }
         loop {
             // Asked before looking: what was told before the end is still given.

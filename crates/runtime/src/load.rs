@@ -17,8 +17,11 @@ const PAGE: Page = Page { events: 1024, bytes: 4 * 1024 * 1024 };
 pub(crate) struct Loaded {
     pub(crate) state: State,
     pub(crate) lease: Lease,
-    pub(crate) recovered: Vec<Arc<Record>>,
+    pub(crate) recovered: Recovered,
 }
+
+/// What recovery adds to a journal, each batch with its own time.
+pub(crate) type Recovered = Vec<Vec<Arc<Record>>>;
 
 /// Reads a session and closes what the last owner left open.
 pub(crate) async fn load(parts: &Parts, id: &SessionId) -> Result<Loaded, Error> {
@@ -45,17 +48,21 @@ async fn read(parts: &Parts, id: &SessionId) -> Result<State, StorageError> {
     }
 }
 
-/// Text that followers saw but the journal did not is in the draft: it becomes durable first.
-fn recover(parts: &Parts, state: &mut State) -> Result<Vec<Arc<Record>>, Error> {
+/// Text that followers saw but the journal did not is in the draft: it becomes durable first, with
+/// the time at which it was shown, so that the time since then counts as nobody's work.
+fn recover(parts: &Parts, state: &mut State) -> Result<Recovered, Error> {
     let stamp = parts.stamps.stamp();
-    let mut records = Vec::new();
-    for piece in parts.drafts.load(&state.id)? {
+    let pieces = parts.drafts.load(&state.id)?;
+    let shown = pieces.last().map_or(stamp.at, |last| last.at.max(state.updated));
+    let then = stamp.at(shown);
+    let mut written = Vec::new();
+    for piece in pieces {
         if let Some(command) = unwritten(state, &piece) {
-            records.extend(write(state, command, &stamp));
+            written.extend(write(state, command, &then));
         }
     }
-    records.extend(handle(state, Command::Recover, &stamp)?);
-    Ok(records)
+    let closed = handle(state, Command::Recover, &stamp)?;
+    Ok(vec![written, closed])
 }
 
 /// Takes output into a session, which draws no conclusions yet: the step must not end, say for lack of

@@ -101,7 +101,8 @@ impl Task {
             }
             Begin::Load => {
                 let loaded = load(&self.shared.parts, &self.id).await?;
-                let head = loaded.state.head - loaded.recovered.len() as u64;
+                let added: usize = loaded.recovered.iter().map(Vec::len).sum();
+                let head = loaded.state.head - added as u64;
                 let mut live = Live::new(Arc::clone(&self.shared), loaded.state, loaded.lease);
                 live.resume(head, loaded.recovered);
                 Ok(live)

@@ -1,6 +1,6 @@
 //! Events of the core as events of the harness.
 
-use quintet_kernel::event::{Answer, Answerer, Event, Record, Seq};
+use quintet_kernel::event::{Answer, Answerer, Event, Record};
 use quintet_kernel::message::text_of;
 use quintet_kernel::model::Channel;
 use quintet_kernel::tool::{Ending, Outcome};
@@ -30,11 +30,6 @@ pub(super) struct Frame {
 impl Link {
     pub(super) fn new(session: SessionId, from: Position) -> Self {
         Self { session, from, last: from }
-    }
-
-    /// The event that the stream begins after.
-    pub(super) fn start(&self) -> Seq {
-        self.from.cursor().seq
     }
 
     /// Translates one item; some are nothing here and some are several events.
@@ -173,7 +168,8 @@ fn parts(event: &Event) -> Vec<Part<'_>> {
         Event::StopRequested { .. }
         | Event::TextAppended { .. }
         | Event::CompactionRequested { .. } => Vec::new(),
-        Event::TurnHeld { .. }
+        Event::TurnResumed { .. }
+        | Event::TurnHeld { .. }
         | Event::TurnReleased { .. }
         | Event::TurnCompleted { .. }
         | Event::TurnFailed { .. }
@@ -198,6 +194,9 @@ fn parts(event: &Event) -> Vec<Part<'_>> {
 
 fn turn_event(event: &Event) -> Vec<Part<'_>> {
     match event {
+        Event::TurnResumed { after_ms, .. } => {
+            vec![Part::new("turn_resumed", json!({ "after_ms": after_ms }))]
+        }
         Event::TurnHeld { reason, .. } => vec![Part::new("turn_held", json!({})).says(reason)],
         Event::TurnReleased { .. } => vec![Part::new("turn_released", json!({}))],
         Event::TurnCompleted { usage, verified, .. } => vec![Part::new(
@@ -298,6 +297,7 @@ fn turn(event: &Event) -> Option<&TurnId> {
         | Event::CallStarted { turn, .. }
         | Event::CallCompleted { turn, .. }
         | Event::StopRequested { turn, .. }
+        | Event::TurnResumed { turn, .. }
         | Event::TurnHeld { turn, .. }
         | Event::TurnReleased { turn }
         | Event::TurnCompleted { turn, .. }

@@ -288,22 +288,15 @@ async fn history(
     let head = follow.head();
     let mut out = b"[".to_vec();
     let mut count = 0;
-    let mut at = link.start();
-    while at < head && count < most {
+    while follow.position().seq < head && count < most {
         let Some(items) = follow.next().await.map_err(|error| refusal(&error))? else { break };
-        for item in items {
-            at = match &item {
-                Item::Event(record) => record.seq,
-                Item::Text { position, .. } => position.seq,
-                Item::Progress { .. } => at,
-            };
-            for frame in link.encode(&item).into_iter().take(most - count) {
-                if count > 0 {
-                    out.push(b',');
-                }
-                out.extend_from_slice(&frame.json);
-                count += 1;
+        let frames = items.iter().flat_map(|item| link.encode(item));
+        for frame in frames.take(most - count) {
+            if count > 0 {
+                out.push(b',');
             }
+            out.extend_from_slice(&frame.json);
+            count += 1;
         }
     }
     out.push(b']');

@@ -110,11 +110,10 @@ impl Tree {
         let from = Position::After(Cursor::after(written.seq));
         let mut follow = sessions.follow(id, from.cursor()).await?;
         let mut link = Link::new(id.clone(), from);
-        while written.seq < follow.head() {
+        while follow.position().seq < follow.head() {
             let Some(items) = follow.next().await? else { break };
             let mut lines = Vec::new();
             for item in &items {
-                written.seq = position(item, written.seq);
                 self.files(&folder, item).await?;
                 for frame in link.encode(item) {
                     lines.extend_from_slice(&frame.json);
@@ -124,6 +123,7 @@ impl Tree {
             file.write_all(&lines).await?;
             written.bytes += lines.len() as u64;
         }
+        written.seq = follow.position().seq;
         file.flush().await?;
         let state = sessions.view(id).await?;
         written.updated = state.updated.to_string();
@@ -222,14 +222,6 @@ async fn open_at(path: &Path, written: &mut Written) -> io::Result<fs::File> {
     }
     file.set_len(written.bytes).await?;
     Ok(file)
-}
-
-fn position(item: &Item, before: Seq) -> Seq {
-    match item {
-        Item::Event(record) => record.seq,
-        Item::Text { position, .. } => position.seq,
-        Item::Progress { .. } => before,
-    }
 }
 
 fn session_json(state: &State, written: &Written) -> Vec<u8> {

@@ -326,6 +326,11 @@ fn on_recover(state: &State, stamp: &Stamp) -> Vec<Event> {
     let turn = open.id.clone();
     let reason = "the daemon stopped while this turn was running";
     match state.rules.recovery {
+        Recovery::Continue if !waits && !open.held => {
+            let after = stamp.at.since(state.updated).as_millis();
+            let after_ms = u64::try_from(after).unwrap_or(u64::MAX);
+            events.push(Event::TurnResumed { turn, after_ms });
+        }
         Recovery::Ask if !waits && !open.held => {
             events.push(Event::TurnHeld { turn, reason: reason.into() });
         }

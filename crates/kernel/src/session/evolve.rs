@@ -1,6 +1,7 @@
 //! Remembers what happened. Never fails: an event is a fact, also one that makes no sense here.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::card::Status;
 use crate::event::{Answer, Event, Origin, Record, RequestedCall, TurnOptions};
@@ -74,6 +75,9 @@ pub fn evolve(state: &mut State, record: &Record) {
         }
         Event::StopRequested { cause, .. } => {
             on_open(state, |open| open.stopping = Some(cause.clone()))
+        }
+        Event::TurnResumed { after_ms, .. } => {
+            on_open(state, |open| open.clock.skip(Duration::from_millis(*after_ms)));
         }
         Event::TurnHeld { .. } => {
             on_open(state, |open| open.held = true);

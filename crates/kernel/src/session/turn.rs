@@ -272,6 +272,13 @@ impl Clock {
         }
     }
 
+    /// Time that does not count, unless the clock stands still anyway.
+    pub(super) fn skip(&mut self, span: Duration) {
+        if self.waiting_since.is_none() {
+            self.waited = self.waited.saturating_add(span);
+        }
+    }
+
     /// When the time is up; nothing while it stands still.
     pub(super) fn deadline(&self, allowed: Duration) -> Option<Time> {
         match self.waiting_since {

@@ -41,7 +41,7 @@ macro_rules! kinds {
 kinds! {
     SessionCreated Forked Labelled ModelSwitched AttachmentAdded MessageAdded TurnStarted StepStarted
     TextAppended ModelRetrying ModelCompleted StepInterrupted VerificationRequested
-    ApprovalRequested ApprovalAnswered CallStarted CallCompleted StopRequested TurnHeld TurnReleased
+    ApprovalRequested ApprovalAnswered CallStarted CallCompleted StopRequested TurnResumed TurnHeld TurnReleased
     TurnCompleted TurnFailed TurnCancelled CompactionRequested Compacted CompactionFailed
     SessionClosed
 }
@@ -254,6 +254,7 @@ fn of_turns() -> Vec<Event> {
         Event::TurnStarted { turn: turn(), attempt: 2, options },
         Event::TurnStarted { turn: turn(), attempt: 1, options: TurnOptions::default() },
         Event::StopRequested { turn: turn(), cause: StopCause::Cancelled { reason: None } },
+        Event::TurnResumed { turn: turn(), after_ms: 1500 },
         Event::TurnHeld { turn: turn(), reason: "a crash".into() },
         Event::TurnReleased { turn: turn() },
         Event::TurnCompleted { turn: turn(), usage: usage(), verified: None },

@@ -327,6 +327,7 @@ fn check_turns(journal: &[Arc<Record>]) -> Option<TurnId> {
             | Event::StepInterrupted { .. }
             | Event::ApprovalRequested { .. }
             | Event::ApprovalAnswered { .. }
+            | Event::TurnResumed { .. }
             | Event::TurnHeld { .. }
             | Event::TurnReleased { .. }
             | Event::CompactionRequested { .. }

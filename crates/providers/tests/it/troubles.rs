@@ -105,7 +105,8 @@ async fn a_cut_after_the_last_word_is_still_a_cut() {
         stream.write_all(whole.as_bytes()).await.unwrap();
     };
     let (heard, ()) = tokio::join!(listen(providers.stream(scripted("{}"))), answer);
-    assert_eq!((&*heard.text, heard.failure().kind), ("a", FailureKind::Cut));
+    assert_eq!(heard.text, "a");
+    assert_eq!(heard.failure().kind, FailureKind::Cut);
 }
 
 async fn with_timeouts(step: &str, timeouts: Timeouts) -> Heard {

@@ -17,6 +17,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::coop::consume_budget;
 use tokio::time::{Instant, sleep_until};
 
+use crate::load::Recovered;
 use crate::load::write;
 use crate::runtime::Shared;
 use crate::session::asking::{Asking, heard};
@@ -74,10 +75,10 @@ impl Live {
     }
 
     /// Goes on from a journal that ended at `head` and what recovery has to add to it.
-    pub(super) fn resume(&mut self, head: Seq, recovered: Vec<Arc<Record>>) {
+    pub(super) fn resume(&mut self, head: Seq, recovered: Recovered) {
         self.published = head;
         self.tail.begin(head);
-        self.commit(recovered, None);
+        recovered.into_iter().for_each(|batch| self.commit(batch, None));
         // Storage may be what failed before: nothing is begun until it has taken this.
         if self.pending.is_empty() {
             self.reconcile();

@@ -77,7 +77,7 @@ async fn text_in_flight_is_kept_and_the_turn_goes_on_at_the_next_start() {
     asked.finish();
     let mut watcher = runtime.watch(&session, watcher.position()).await;
     watcher.turn_over().await;
-    assert_eq!(watcher.story(), "<interrupted><step>whole<answered><done>");
+    assert_eq!(watcher.story(), "<interrupted><resumed><step>whole<answered><done>");
 }
 
 #[tokio::test(start_paused = true)]

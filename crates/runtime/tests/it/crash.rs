@@ -59,7 +59,7 @@ fn what_a_follower_saw_is_kept_and_the_model_is_asked_again() {
         asked.finish();
         let mut watcher = runtime.watch(&session, Cursor::START).await;
         watcher.turn_over().await;
-        let again = "<interrupted><step>whole<answered><done>";
+        let again = "<interrupted><resumed><step>whole<answered><done>";
         assert_eq!(watcher.story(), format!("<created><said><turn><step>(hm )partial{again}"));
         let mut resumed = runtime.watch(&session, at).await;
         resumed.turn_over().await;

@@ -78,5 +78,5 @@ async fn a_session_whose_task_panicked_is_woken_by_the_next_letter() {
     runtime.label(&session, "a").await.unwrap();
     world.asked().await.finish();
     watcher.turn_over().await;
-    assert_eq!(watcher.story(), "<created><said><turn><step><labelled><answered><done>");
+    assert_eq!(watcher.story(), "<created><said><turn><step><resumed><labelled><answered><done>");
 }

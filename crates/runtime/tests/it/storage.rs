@@ -94,7 +94,7 @@ async fn text_that_was_shown_survives_a_failed_append() {
     second.say("again");
     second.finish();
     watcher.turn_over().await;
-    let told = "<created><said><turn><step>shown<interrupted><step>again<answered><done>";
+    let told = "<created><said><turn><step>shown<interrupted><resumed><step>again<answered><done>";
     assert_eq!(watcher.story(), told);
     let mut late = runtime.watch(&session, Cursor::START).await;
     late.turn_over().await;

@@ -230,6 +230,7 @@ pub(crate) fn name(event: &Event) -> &'static str {
         Event::CallStarted { .. } => "call",
         Event::CallCompleted { .. } => "result",
         Event::StopRequested { .. } => "stop",
+        Event::TurnResumed { .. } => "resumed",
         Event::TurnHeld { .. } => "held",
         Event::TurnReleased { .. } => "released",
         Event::TurnCompleted { .. } => "done",

@@ -19,29 +19,57 @@ fn nothing_open_is_nothing_to_recover() {
 }
 
 #[test]
+fn the_time_the_daemon_was_down_does_not_count() {
+    check(expect![[r#"
+        create; say hi; text Hel > +10000; recover
+            s1 cut: the daemon stopped
+            t1 resumed
+            s2 asks fake/a
+            -> model s2, wake +10600
+        create; say hi; text Hel > +10000; recover; +599; wake
+            s1 cut: the daemon stopped
+            t1 resumed
+            s2 asks fake/a
+            -> model s2, wake +10600
+        create; say hi; text Hel > +10000; recover; +600; wake
+            s1 cut: the daemon stopped
+            t1 resumed
+            s2 asks fake/a
+            t1 stops: time_limit: the turn took too long
+            s2 cut: the turn took too long
+            t1 FAILED time_limit: the turn took too long
+    "#]]);
+}
+
+#[test]
 fn a_turn_goes_on() {
     check(expect![[r#"
         let thinking = create; say hi
         thinking > recover; s1 answer
+            t1 resumed
             s1 answered
             t1 COMPLETED
         let writing = create; say hi; text Hel
         writing > recover; s1 answer
             s1 cut: the daemon stopped
+            t1 resumed
             s2 asks fake/a
             -> model s2, wake +600
         let looking = create; say hi; answer a look
         looking > recover; done a
+            t1 resumed
             a Succeeded:
             s2 asks fake/a
             -> model s2, wake +600
         let acting = create; say hi; answer a shell + b edit
         acting > recover; done a
             a Interrupted: the daemon stopped while this call was running; how far it got is not known
+            t1 resumed
             b starts at Daemon
             -> run b, wake +600
         let client = create; say hi; answer a pen
         client > recover; done a
+            t1 resumed
             a Succeeded:
             s2 asks fake/a
             -> model s2, wake +600
@@ -188,7 +216,7 @@ fn a_summary_is_written_again() {
     check(expect![[r#"
         let given = create; say one; text 1; answer; say two; fails context_overflow
         given > recover
-            (nothing)
+            t2 resumed
             -> summarize m2, wake +600
         given > rules recovery=ask; recover; summary m2 short; start t2
             t2 held

@@ -53,6 +53,7 @@ impl Session {
             | Event::CallCompleted { .. } => self.of_call_event(event),
             Event::TurnStarted { .. }
             | Event::StopRequested { .. }
+            | Event::TurnResumed { .. }
             | Event::TurnHeld { .. }
             | Event::TurnReleased { .. }
             | Event::TurnCompleted { .. }
@@ -115,6 +116,7 @@ impl Session {
             Event::StopRequested { turn, cause: StopCause::Failed { code, message } } => {
                 format!("{} stops: {}: {message}", self.short(turn), code.name())
             }
+            Event::TurnResumed { turn, .. } => format!("{} resumed", self.short(turn)),
             Event::TurnHeld { turn, .. } => format!("{} held", self.short(turn)),
             Event::TurnReleased { turn } => format!("{} released", self.short(turn)),
             Event::TurnCompleted { turn, verified, .. } => {

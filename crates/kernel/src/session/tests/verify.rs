@@ -160,6 +160,7 @@ fn a_check_that_a_crash_cut_off_says_nothing_about_the_changes() {
             verify k1=verify{}
             k1 starts at Daemon
             k1 Interrupted: the daemon stopped while this call was running; how far it got is not known
+            t1 resumed
             s3 asks fake/a
             s3 Text@0 "Done"
             s3 answered
