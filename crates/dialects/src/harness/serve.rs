@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use axum::body::{Body, Bytes, to_bytes};
+use axum::body::{Body, Bytes};
 use axum::extract::multipart::MultipartError;
 use axum::extract::{DefaultBodyLimit, FromRequest, Multipart, Request, State};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::response::Response;
-use http_body_util::LengthLimitError;
+use http_body_util::BodyExt as _;
 use quintet_kernel::command::{Command, Upload};
 use quintet_kernel::event::Event;
 use quintet_kernel::message::MediaKind;
@@ -31,6 +31,8 @@ use crate::transport::sse::{self, Encode};
 
 /// How often a silent stream shows that it is alive.
 const BEAT: Duration = Duration::from_secs(15);
+/// How much of a body that is too long is still read.
+const DRAINED: usize = 64 * 1024 * 1024;
 /// How many sessions a list holds, unless the client says.
 const LISTED: usize = 1000;
 
@@ -351,13 +353,24 @@ fn reset(state: &Session, asked: &str, head: u64) -> Vec<u8> {
     out
 }
 
-async fn whole(body: Body, limit: usize) -> Result<Bytes, Reply> {
-    to_bytes(body, limit).await.map_err(|error| {
-        match error.into_inner().downcast_ref::<LengthLimitError>() {
-            Some(_) => Reply::new(413, "request body too large"),
-            None => Reply::new(400, "the request body broke off"),
+/// Reads a body. One that is too long is still read for a while, so that the client gets to see the
+/// answer instead of a broken connection.
+async fn whole(mut body: Body, limit: usize) -> Result<Bytes, Reply> {
+    let (mut content, mut length) = (Vec::new(), 0);
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|_| Reply::new(400, "the request body broke off"))?;
+        let data = frame.into_data().unwrap_or_default();
+        length += data.len();
+        match length {
+            _ if length <= limit => content.extend_from_slice(&data),
+            _ if length <= limit + DRAINED => content = Vec::new(),
+            _ => break,
         }
-    })
+    }
+    match length <= limit {
+        true => Ok(content.into()),
+        false => Err(Reply::new(413, "request body too large")),
+    }
 }
 
 fn is_multipart(headers: &HeaderMap) -> bool {
@@ -366,28 +379,30 @@ fn is_multipart(headers: &HeaderMap) -> bool {
 }
 
 async fn multipart(request: Request) -> Result<File, Reply> {
-    let broken =
-        |error: &dyn std::fmt::Display| Reply::new(400, format!("invalid multipart body: {error}"));
-    let mut request = request;
-    DefaultBodyLimit::max(LARGEST_FILE + LARGEST_BODY).apply(&mut request);
-    let mut form = Multipart::from_request(request, &()).await.map_err(|error| broken(&error))?;
-    while let Some(field) = form.next_field().await.map_err(|error| too_large(&error))? {
+    let large = || Reply::new(413, "attachment is larger than 25 MiB");
+    let broken = |error: MultipartError| {
+        Reply::new(400, format!("invalid multipart body: {}", error.body_text()))
+    };
+    let (head, body) = request.into_parts();
+    let body =
+        whole(body, LARGEST_FILE + LARGEST_BODY).await.map_err(|reply| match reply.status {
+            413 => large(),
+            _ => reply,
+        })?;
+    let mut request = Request::from_parts(head, Body::from(body));
+    DefaultBodyLimit::disable().apply(&mut request);
+    let form = Multipart::from_request(request, &()).await;
+    let mut form = form.map_err(|error| Reply::new(400, error.body_text()))?;
+    while let Some(field) = form.next_field().await.map_err(broken)? {
         if field.name() != Some("file") {
             continue;
         }
         let name = field.file_name().unwrap_or_default().to_owned();
         let mime = field.content_type().unwrap_or_default().to_owned();
-        let content = field.bytes().await.map_err(|error| too_large(&error))?;
+        let content = field.bytes().await.map_err(broken)?;
         return Ok(File { name, mime, content: content.into() });
     }
     Err(Reply::new(400, "multipart field \"file\" required"))
-}
-
-fn too_large(error: &MultipartError) -> Reply {
-    match error.status() {
-        StatusCode::PAYLOAD_TOO_LARGE => Reply::new(413, "attachment is larger than 25 MiB"),
-        _ => Reply::new(400, format!("invalid multipart body: {}", error.body_text())),
-    }
 }
 
 /// A parameter of the query, with its `%` and `+` undone.

@@ -68,7 +68,8 @@ impl Watcher {
     pub(crate) async fn peek(&mut self) {
         let nothing = std::time::Duration::ZERO;
         while let Ok(more) = tokio::time::timeout(nothing, self.more()).await {
-            assert_ne!(more.unwrap(), 0, "the daemon is gone");
+            more.unwrap();
+            assert!(!self.ended, "the daemon is gone");
         }
     }
 
