@@ -1,11 +1,13 @@
 //! The coding harness: sessions over HTTP, events over SSE. `docs/protocols/harness.md` is its text.
 
+mod body;
 mod decode;
 mod encode;
 mod openapi;
 mod position;
 mod serve;
 mod shape;
+mod stream;
 mod tree;
 mod wire;
 

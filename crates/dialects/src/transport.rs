@@ -1,4 +1,5 @@
 //! What several dialects need to move bytes.
 
 pub mod guard;
+pub mod query;
 pub mod sse;

@@ -275,7 +275,7 @@ fn cancel(session: &str, body: &[u8]) -> Result<Step, Reply> {
         body => json(body)?,
     };
     // Cancelling what is not there is no mistake here, see `serve`.
-    let id = SessionId::parse(session).ok_or_else(|| Reply { status: 200, error: None })?;
+    let id = SessionId::parse(session).ok_or(Reply::bare(200))?;
     Ok(Step::Submit(id, Command::Cancel { reason: body.reason }))
 }
 

@@ -1,38 +1,31 @@
 //! Moves bytes: requests to `decode`, commands to the core, events through `encode` to the client.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::Router;
-use axum::body::{Body, Bytes};
-use axum::extract::multipart::MultipartError;
-use axum::extract::{DefaultBodyLimit, FromRequest, Multipart, Request, State};
+use axum::body::Body;
+use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::response::Response;
-use http_body_util::BodyExt as _;
 use quintet_kernel::command::{Command, Upload};
 use quintet_kernel::event::Event;
-use quintet_kernel::message::MediaKind;
-use quintet_kernel::model::{Listed, Profile};
 use quintet_kernel::port::{Blobs, Error, Follow, Models, Receipt, Sessions};
-use quintet_kernel::{Cursor, Item, SessionId, State as Session};
+use quintet_kernel::{Cursor, SessionId};
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use super::body::{is_multipart, multipart, whole};
 use super::decode::{
     File, LARGEST_BODY, LARGEST_FILE, Reply, Route, Step, decode, refusal, route, upload,
 };
 use super::encode::Link;
 use super::position::Position;
+use super::stream::{Stream, history, reset};
 use super::tree::Tree;
 use super::{openapi, shape, wire};
 use crate::transport::guard::{Denied, Guard};
-use crate::transport::sse::{self, Encode};
+use crate::transport::query::parameter;
 
-/// How often a silent stream shows that it is alive.
-const BEAT: Duration = Duration::from_secs(15);
-/// How much of a body that is too long is still read.
-const DRAINED: usize = 64 * 1024 * 1024;
 /// How many sessions a list holds, unless the client says.
 const LISTED: usize = 1000;
 
@@ -184,7 +177,7 @@ impl Desk {
     }
 
     async fn models(&self) -> Value {
-        let models: Vec<Value> = self.ports.models.list().await.iter().map(model).collect();
+        let models: Vec<Value> = self.ports.models.list().await.iter().map(shape::model).collect();
         json!({
             "models": models,
             "policy": {
@@ -261,176 +254,6 @@ fn result(route: &Route, receipt: &Receipt) -> Value {
         }
     }
     body
-}
-
-fn model(listed: &Listed) -> Value {
-    let Profile { inputs, tools, context_window } = &listed.profile;
-    json!({
-        "id": listed.model.to_string(),
-        "provider": listed.model.provider,
-        "providerModelId": listed.model.model,
-        "displayName": listed.model.to_string(),
-        "modalities": {
-            "text": true,
-            "vision": inputs.contains(&MediaKind::Image),
-            "audioIn": inputs.contains(&MediaKind::Audio),
-        },
-        "features": { "tools": tools, "streaming": true },
-        "limits": context_window.map(|tokens| json!({ "contextTokens": tokens })),
-        "availability": { "entitled": true },
-    })
-}
-
-/// Everything that was durable when the request came, or the first part of it, as an array.
-async fn history(
-    mut follow: Box<dyn Follow>,
-    mut link: Link,
-    most: usize,
-) -> Result<Vec<u8>, Reply> {
-    let head = follow.head();
-    let mut out = b"[".to_vec();
-    let mut count = 0;
-    while follow.position().seq < head && count < most {
-        let Some(items) = follow.next().await.map_err(|error| refusal(&error))? else { break };
-        let frames = items.iter().flat_map(|item| link.encode(item));
-        for frame in frames.take(most - count) {
-            if count > 0 {
-                out.push(b',');
-            }
-            out.extend_from_slice(&frame.json);
-            count += 1;
-        }
-    }
-    out.push(b']');
-    Ok(out)
-}
-
-/// One client that listens.
-struct Stream {
-    link: Link,
-    first: Vec<u8>,
-}
-
-impl Stream {
-    fn response(mut self, follow: Box<dyn Follow>) -> Response {
-        // Something must flow at once, or clients wait for the first event to see the headers.
-        let mut first = b": connected\n\n".to_vec();
-        first.append(&mut self.first);
-        let mut response = Response::new(sse::body(follow, self, first, BEAT));
-        let headers = response.headers_mut();
-        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
-        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
-        response
-    }
-}
-
-impl Encode for Stream {
-    fn encode(&mut self, items: &[Item], out: &mut Vec<u8>) {
-        for frame in items.iter().flat_map(|item| self.link.encode(item)) {
-            sse::frame(out, &frame.position.to_string(), "message", &frame.json);
-        }
-    }
-
-    fn keep_alive(&mut self, out: &mut Vec<u8>) {
-        out.extend_from_slice(b": keep-alive\n\n");
-    }
-
-    fn broken(&mut self, error: &Error, out: &mut Vec<u8>) {
-        out.extend_from_slice(format!(": {error}\n\n").as_bytes());
-    }
-}
-
-fn reset(state: &Session, asked: &str, head: u64) -> Vec<u8> {
-    let event = json!({
-        "ts": state.updated.to_string(),
-        "session_id": state.id.as_str(),
-        "type": "stream_reset",
-        "message": "the position is after the end of the session; everything is sent again",
-        "data": { "requested": asked, "last_event_id": head.to_string() },
-    });
-    let mut out = Vec::new();
-    sse::frame(&mut out, "0", "message", event.to_string().as_bytes());
-    out
-}
-
-/// Reads a body. One that is too long is still read for a while, so that the client gets to see the
-/// answer instead of a broken connection.
-async fn whole(mut body: Body, limit: usize) -> Result<Bytes, Reply> {
-    let (mut content, mut length) = (Vec::new(), 0);
-    while let Some(frame) = body.frame().await {
-        let frame = frame.map_err(|_| Reply::new(400, "the request body broke off"))?;
-        let data = frame.into_data().unwrap_or_default();
-        length += data.len();
-        match length {
-            _ if length <= limit => content.extend_from_slice(&data),
-            _ if length <= limit + DRAINED => content = Vec::new(),
-            _ => break,
-        }
-    }
-    match length <= limit {
-        true => Ok(content.into()),
-        false => Err(Reply::new(413, "request body too large")),
-    }
-}
-
-fn is_multipart(headers: &HeaderMap) -> bool {
-    let kind = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
-    kind.is_some_and(|kind| kind.to_ascii_lowercase().starts_with("multipart/form-data"))
-}
-
-async fn multipart(request: Request) -> Result<File, Reply> {
-    let large = || Reply::new(413, "attachment is larger than 25 MiB");
-    let broken = |error: MultipartError| {
-        Reply::new(400, format!("invalid multipart body: {}", error.body_text()))
-    };
-    let (head, body) = request.into_parts();
-    let body =
-        whole(body, LARGEST_FILE + LARGEST_BODY).await.map_err(|reply| match reply.status {
-            413 => large(),
-            _ => reply,
-        })?;
-    let mut request = Request::from_parts(head, Body::from(body));
-    DefaultBodyLimit::disable().apply(&mut request);
-    let form = Multipart::from_request(request, &()).await;
-    let mut form = form.map_err(|error| Reply::new(400, error.body_text()))?;
-    while let Some(field) = form.next_field().await.map_err(broken)? {
-        if field.name() != Some("file") {
-            continue;
-        }
-        let name = field.file_name().unwrap_or_default().to_owned();
-        let mime = field.content_type().unwrap_or_default().to_owned();
-        let content = field.bytes().await.map_err(broken)?;
-        return Ok(File { name, mime, content: content.into() });
-    }
-    Err(Reply::new(400, "multipart field \"file\" required"))
-}
-
-/// A parameter of the query, with its `%` and `+` undone.
-fn parameter(query: &str, name: &str) -> Option<String> {
-    let pairs = query.split('&').filter_map(|pair| pair.split_once('='));
-    pairs.into_iter().find(|(key, _)| *key == name).map(|(_, value)| unescaped(value))
-}
-
-fn unescaped(text: &str) -> String {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let [first, more @ ..] = rest {
-        let (byte, left) = match (first, more) {
-            (b'%', [high, low, left @ ..]) => match (hex(*high), hex(*low)) {
-                (Some(high), Some(low)) => (high * 16 + low, left),
-                _ => (b'%', more),
-            },
-            (b'+', _) => (b' ', more),
-            _ => (*first, more),
-        };
-        bytes.push(byte);
-        rest = left;
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
-}
-
-fn hex(digit: u8) -> Option<u8> {
-    char::from(digit).to_digit(16).and_then(|digit| u8::try_from(digit).ok())
 }
 
 fn turned_away(denied: &Denied) -> Response {

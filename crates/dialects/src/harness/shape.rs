@@ -1,7 +1,7 @@
 //! A session as the harness shows it.
 
 use quintet_kernel::message::{MediaKind, Message, Part, Role};
-use quintet_kernel::model::Usage;
+use quintet_kernel::model::{Listed, Profile, Usage};
 use quintet_kernel::session::{Call, CallPhase, OpenTurn, Turn, TurnStatus};
 use quintet_kernel::tool::Assessment;
 use quintet_kernel::{Card, State, Status};
@@ -148,4 +148,23 @@ fn pending(open: &OpenTurn) -> Vec<Value> {
         _ => None,
     };
     open.calls().iter().filter_map(asked).collect()
+}
+
+/// A model that can be chosen.
+pub(super) fn model(listed: &Listed) -> Value {
+    let Profile { inputs, tools, context_window } = &listed.profile;
+    json!({
+        "id": listed.model.to_string(),
+        "provider": listed.model.provider,
+        "providerModelId": listed.model.model,
+        "displayName": listed.model.to_string(),
+        "modalities": {
+            "text": true,
+            "vision": inputs.contains(&MediaKind::Image),
+            "audioIn": inputs.contains(&MediaKind::Audio),
+        },
+        "features": { "tools": tools, "streaming": true },
+        "limits": context_window.map(|tokens| json!({ "contextTokens": tokens })),
+        "availability": { "entitled": true },
+    })
 }

@@ -97,7 +97,7 @@ async fn a_cut_after_the_last_word_is_still_a_cut() {
     let providers = Providers::new(vec![config(url)]);
     let answer = async {
         let (mut stream, _) = listener.accept().await.unwrap();
-        stream.read(&mut [0; 65536]).await.unwrap();
+        let _request = stream.read(&mut [0; 65536]).await.unwrap();
         let data = r#"data: {"choices":[{"delta":{"content":"a"},"finish_reason":"stop"}]}"#;
         let head =
             "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked";
