@@ -15,7 +15,7 @@ help:
 	@echo "make bench  measure against a bare proxy in the same run"
 
 run: build
-	target/release/quintet serve --data-dir $(DATA_DIR) $(if $(CONFIG),--config $(CONFIG)) $(ARGS)
+	@target/release/quintet serve --data-dir $(DATA_DIR) $(if $(CONFIG),--config $(CONFIG)) $(ARGS)
 
 build: setup
 	$(CARGO) build --release -p quintet-daemon

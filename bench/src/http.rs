@@ -67,7 +67,7 @@ impl Conn {
     pub(crate) async fn lines(&mut self) -> Result<Lines> {
         let head = self.head().await?;
         match head.status {
-            200 => Ok(Lines { chunks: Chunks::new(head), text: Vec::new() }),
+            200 => Ok(Lines { chunks: Chunks::new(head), text: Vec::new(), begun: false }),
             status => bail!("{status} instead of a stream"),
         }
     }
@@ -106,6 +106,7 @@ fn parse(head: &[u8]) -> Option<Head> {
 pub(crate) struct Lines {
     chunks: Chunks,
     text: Vec<u8>,
+    begun: bool,
 }
 
 impl Lines {
@@ -115,9 +116,11 @@ impl Lines {
         conn: &mut Conn,
         mut line: impl FnMut(&[u8]),
     ) -> Result<bool> {
-        if conn.rest.is_empty() {
+        // Something may have come with the head. What is left of a later read is half a line.
+        if self.begun || conn.rest.is_empty() {
             conn.more().await?;
         }
+        self.begun = true;
         let over = self.chunks.take(&mut conn.rest, &mut self.text)?;
         let mut start = 0;
         while let Some(end) = memchr(b'\n', &self.text[start..]) {

@@ -62,7 +62,7 @@ pub(crate) async fn all(names: &[&str], plan: &Plan) -> Result<()> {
         match taken.context("it took too long").and_then(|taken| taken) {
             Ok(more) => rows.extend(more),
             Err(error) => {
-                eprintln!("{}", rig.last_words(name));
+                eprintln!("{error:#}\n{}", rig.last_words(name));
                 rows.push(Row::new(*name).note(format!("could not be measured: {error:#}")));
             }
         }
