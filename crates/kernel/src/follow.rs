@@ -55,8 +55,12 @@ impl Cursor {
         }
     }
 
-    /// Takes text in flight that starts `offset` bytes into its step.
+    /// Takes text in flight. A piece that does not follow on what was taken is not for this follower
+    /// yet: what is missing is about to be in the journal.
     pub fn take_text(&mut self, piece: &Piece) -> Option<Item> {
+        if piece.offset > self.offset {
+            return None;
+        }
         let text = self.unseen(piece.offset, &piece.text)?;
         Some(self.text((&piece.turn, &piece.step), piece.channel, text, piece.at))
     }

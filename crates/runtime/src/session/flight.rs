@@ -95,6 +95,13 @@ impl Flight {
         self.due.get_or_insert_with(|| Instant::now() + after);
     }
 
+    /// Followers were given the step's output up to here as an event; held back or not, it is theirs.
+    pub(super) fn came(&mut self, step: &StepId, end: u64) {
+        if self.step == *step {
+            self.held.retain(|piece| piece.offset + piece.text.len() as u64 > end);
+        }
+    }
+
     /// Followers know of everything that comes before.
     pub(super) fn reveal(&mut self, tail: &Tail) {
         for piece in self.held.drain(..) {
@@ -106,8 +113,6 @@ impl Flight {
     pub(super) fn drain(&mut self) -> Vec<Command> {
         self.due = None;
         self.bytes = 0;
-        // It reaches followers with the journal, in its place.
-        self.held.clear();
         let mut commands: Vec<(u64, Channel, String)> = Vec::new();
         for piece in self.unkept.drain(..) {
             match commands.last_mut() {

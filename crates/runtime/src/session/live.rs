@@ -269,10 +269,16 @@ impl Live {
         };
         self.published = records.last().map_or(self.published, |last| last.seq);
         self.tail.publish(&records);
-        if self.told()
-            && let Some(flight) = &mut self.flight
-        {
-            flight.reveal(&self.tail);
+        let told = self.told();
+        if let Some(flight) = &mut self.flight {
+            for record in &records {
+                if let Event::TextAppended { step, offset, text, .. } = &record.event {
+                    flight.came(step, offset + text.len() as u64);
+                }
+            }
+            if told {
+                flight.reveal(&self.tail);
+            }
         }
         answers.into_iter().for_each(Answer::give);
         self.shared

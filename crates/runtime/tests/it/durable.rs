@@ -178,3 +178,25 @@ async fn text_that_had_to_wait_is_not_shown_after_it_came_with_the_journal() {
     whole.turn_over().await;
     assert!(whole.story().contains("<step><labelled>between<labelled><answered>"));
 }
+
+#[tokio::test(start_paused = true)]
+async fn text_that_waited_for_its_step_is_shown_before_what_follows() {
+    let world = World::new();
+    let runtime = world.start();
+    let session = runtime.begin().await;
+    let mut watcher = runtime.watch(&session, Cursor::START).await;
+    watcher.until("<created>").await;
+    // So much text that it is on its way to the journal before the step it belongs to is in it.
+    world.journal.set(Gate::Shut);
+    let mut submitted = runtime.submit(&session, say("hello"));
+    assert!(waits(&mut submitted).await);
+    let asked = world.asked().await;
+    world.journal.end_after(2);
+    let early = "x".repeat(5000);
+    asked.say(&early);
+    world.journal.appended(3).await;
+    world.journal.set(Gate::Open);
+    within(submitted).await.unwrap();
+    asked.say("y");
+    watcher.until(&format!("<step>{early}y")).await;
+}
