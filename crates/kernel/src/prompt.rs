@@ -130,7 +130,9 @@ fn assistant(
     out.push(PromptMessage::Assistant { text, calls: calls.clone() });
     for PromptCall { call, tool, .. } in calls {
         let result = results.get(&call);
-        let ok = result.is_some_and(|message| message.ending == Some(Ending::Succeeded));
+        let ok = result.is_some_and(|message| {
+            matches!(message.ending, Some(Ending::Succeeded | Ending::Idle))
+        });
         let text = result.map_or_else(|| INTERRUPTED.into(), |message| text_of(&message.parts));
         out.push(PromptMessage::Result { call, tool, text, ok });
     }

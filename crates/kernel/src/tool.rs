@@ -123,6 +123,8 @@ pub struct Assessment {
 pub enum Ending {
     /// It ran and did what it should.
     Succeeded,
+    /// There was nothing to do.
+    Idle,
     /// It ran, or could not run, and says why.
     Failed,
     /// Policy or a person said no.
@@ -156,6 +158,11 @@ impl Outcome {
         Self::new(Ending::Succeeded, text.into(), None)
     }
 
+    /// There was nothing to do, and the model reads why.
+    pub fn idle(text: impl Into<String>) -> Self {
+        Self::new(Ending::Idle, text.into(), None)
+    }
+
     /// It did not work, and the model reads why.
     pub fn failure(error: impl Into<String>) -> Self {
         Self::ended(Ending::Failed, error)
@@ -174,7 +181,7 @@ impl Outcome {
 
     /// Whether it did what it should.
     pub fn ok(&self) -> bool {
-        self.ending == Ending::Succeeded
+        matches!(self.ending, Ending::Succeeded | Ending::Idle)
     }
 
     fn new(ending: Ending, text: String, error: Option<String>) -> Self {

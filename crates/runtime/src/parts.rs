@@ -62,7 +62,7 @@ impl Default for Pace {
             flush_after: Duration::from_millis(100),
             flush_bytes: 4096,
             hibernate_after: Duration::from_secs(30),
-            stop_within: Duration::from_secs(8),
+            stop_within: Duration::from_secs(5),
         }
     }
 }

@@ -237,3 +237,14 @@ async fn a_session_can_be_completed_and_opened_again() {
     assert!(kinds(&events).contains(&"session_completed".into()));
     assert_eq!(client.session(&id).await["status"], "active");
 }
+
+#[tokio::test]
+async fn a_workspace_without_checks_is_not_called_verified_and_nobody_is_asked() {
+    let world = World::start("[approval]\ntools = [\"verify\"]\nkinds = []\n").await;
+    let client = world.client();
+    let id = client.create(world.workspace()).await;
+    client.say(&id, json!([{ "tools": [shell("touch a")] }, { "text": "done" }])).await;
+    let events = client.until_over(&id).await;
+    assert!(!kinds(&events).contains(&"approval_requested".into()));
+    assert_eq!(last(&events).json["data"]["verified"], Value::Null);
+}

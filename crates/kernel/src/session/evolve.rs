@@ -257,14 +257,17 @@ fn call_done(state: &mut State, id: &CallId, message: &MessageId, outcome: &Outc
 
 fn verified(open: &mut OpenTurn, ending: Ending) {
     open.dirty = ending == Ending::Interrupted;
-    open.verified = Some(ending == Ending::Succeeded);
+    // A check that had nothing to run says nothing.
+    if ending != Ending::Idle {
+        open.verified = Some(ending == Ending::Succeeded);
+    }
     match ending {
         // The model reads the output and goes on.
         Ending::Failed => open.failed_checks += 1,
         // It says nothing about the changes; there will be another check.
         Ending::Interrupted => {}
         // There is nothing the model could do about these.
-        Ending::Succeeded | Ending::Denied | Ending::Skipped | Ending::Cancelled => {
+        Ending::Succeeded | Ending::Idle | Ending::Denied | Ending::Skipped | Ending::Cancelled => {
             open.phase = Phase::Answered;
         }
     }

@@ -233,7 +233,7 @@ fn of_calls() -> Vec<Event> {
         every!(Answer: Allow Deny).map(|word| answered(word, Answerer::Client, Some("no".into()))),
     );
     events.extend(every!(Answerer: Client Clock).map(|by| answered(Answer::Deny, by, None)));
-    events.extend(every!(Ending: Succeeded Failed Denied Skipped Cancelled Interrupted).map(
+    events.extend(every!(Ending: Succeeded Idle Failed Denied Skipped Cancelled Interrupted).map(
         |ending| Event::CallCompleted {
             turn: turn(),
             call: call(),

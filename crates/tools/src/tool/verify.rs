@@ -64,7 +64,7 @@ impl Verify {
             }
         }
         let error = match ending {
-            Ending::Succeeded => None,
+            Ending::Succeeded | Ending::Idle => None,
             Ending::Cancelled => Some("cancelled".to_owned()),
             Ending::Failed | Ending::Denied | Ending::Skipped | Ending::Interrupted => {
                 Some("verification failed".to_owned())
@@ -113,7 +113,7 @@ impl Tool for Verify {
                     .run_all(&commands, &call.workspace, &desk)
                     .await
                     .unwrap_or_else(|error| Outcome::failure(error.to_string()).into()),
-                Err(why) => Outcome::success(why).into(),
+                Err(why) => Outcome::idle(why).into(),
             }
         })
     }
