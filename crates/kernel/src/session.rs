@@ -4,9 +4,11 @@
 //! that follows by itself, so that one command leads to one batch of events.
 
 mod advance;
+mod attach;
 mod decide;
 mod evolve;
 mod next;
+mod recover;
 mod refusal;
 mod state;
 mod turn;

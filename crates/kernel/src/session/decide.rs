@@ -2,18 +2,19 @@
 
 use serde_json::Value;
 
-use crate::command::{Approve, Command, Run, Say, Upload};
+use crate::command::{Approve, Command, Run, Say};
 use crate::event::{Event, FailureCode, Origin, RequestedCall, StopCause};
-use crate::id::{CallId, Fresh, SessionId, StepId, TurnId};
-use crate::message::{Attachment, Part};
+use crate::id::{CallId, StepId, TurnId};
+use crate::message::Part;
 use crate::model::{self, AskedCall, Channel, Failure, FailureKind, ModelRef};
-use crate::policy::Recovery;
 use crate::prompt::history;
+use crate::session::attach::attach;
+use crate::session::recover::recover;
 use crate::session::state::State;
-use crate::session::turn::{Call, CallPhase, OpenStep, OpenTurn, Phase, TurnStatus};
+use crate::session::turn::{Call, CallPhase, OpenStep, OpenTurn, TurnStatus};
 use crate::session::{Refusal, advance};
 use crate::stamp::Stamp;
-use crate::tool::{Assessment, Ending, Outcome, Placement};
+use crate::tool::{Assessment, Outcome};
 
 /// Decides what a command leads to.
 pub fn decide(state: &State, command: Command, stamp: &Stamp) -> Result<Vec<Event>, Refusal> {
@@ -27,7 +28,7 @@ pub fn decide(state: &State, command: Command, stamp: &Stamp) -> Result<Vec<Even
         Command::Create(_) => unreachable!("handled above"),
         Command::Label { key, value } => on_label(state, key, value),
         Command::SwitchModel(model) => on_switch(state, model)?,
-        Command::Attach(upload) => on_attach(state, upload, stamp)?,
+        Command::Attach(upload) => attach(state, upload, stamp)?,
         Command::Say(say) => on_say(state, say, stamp)?,
         Command::Start { turn } => on_start(state, turn)?,
         Command::Approve(approve) => on_approve(state, approve, stamp)?,
@@ -61,7 +62,7 @@ pub fn decide(state: &State, command: Command, stamp: &Stamp) -> Result<Vec<Even
             Some(_) => vec![Event::CompactionFailed { reason }],
             None => Vec::new(),
         },
-        Command::Recover => on_recover(state, stamp),
+        Command::Recover => recover(state, stamp),
         Command::Wake => Vec::new(),
     })
 }
@@ -89,16 +90,6 @@ fn on_switch(state: &State, model: ModelRef) -> Result<Vec<Event>, Refusal> {
         true => Ok(Vec::new()),
         false => Ok(vec![Event::ModelSwitched { model }]),
     }
-}
-
-fn on_attach(state: &State, upload: Upload, stamp: &Stamp) -> Result<Vec<Event>, Refusal> {
-    let name = file_name(&upload.name).ok_or(Refusal::BadName)?;
-    let name = match state.attachment(&name) {
-        Some(_) => fresh_name(&name, stamp),
-        None => name,
-    };
-    let Upload { mime, blob, size, .. } = upload;
-    Ok(vec![Event::AttachmentAdded(Attachment { name, mime, blob, size })])
 }
 
 fn on_say(state: &State, say: Say, stamp: &Stamp) -> Result<Vec<Event>, Refusal> {
@@ -304,51 +295,6 @@ fn on_finished(state: &State, id: CallId, outcome: Outcome, stamp: &Stamp) -> Ve
     }
 }
 
-/// Whatever ran is gone. What cannot be repeated safely is not repeated: the model is told.
-fn on_recover(state: &State, stamp: &Stamp) -> Vec<Event> {
-    let Some(open) = &state.open else {
-        return Vec::new();
-    };
-    let waits = open.stopping.is_some() || open.waits_for_approval();
-    let leave = state.rules.recovery == Recovery::Leave && !waits;
-    let over = leave || open.stopping.is_some();
-    let lost = |call: &&Call| match call.phase {
-        CallPhase::Started(kind, Placement::Daemon) => over || !kind.repeatable(),
-        _ => false,
-    };
-    let mut events: Vec<Event> =
-        open.calls().iter().filter(lost).map(|call| lost_call(open, call, stamp)).collect();
-    if let Phase::Thinking(step) = &open.phase
-        && step.written > 0
-    {
-        events.push(open.interrupted(step, "the daemon stopped".into(), stamp));
-    }
-    let turn = open.id.clone();
-    let reason = "the daemon stopped while this turn was running";
-    match state.rules.recovery {
-        Recovery::Continue if !waits && !open.held => {
-            let after = stamp.at.since(state.updated).as_millis();
-            let after_ms = u64::try_from(after).unwrap_or(u64::MAX);
-            events.push(Event::TurnResumed { turn, after_ms });
-        }
-        Recovery::Ask if !waits && !open.held => {
-            events.push(Event::TurnHeld { turn, reason: reason.into() });
-        }
-        Recovery::Leave if leave => {
-            let cause =
-                StopCause::Failed { code: FailureCode::Interrupted, message: reason.into() };
-            events.push(Event::StopRequested { turn, cause });
-        }
-        Recovery::Continue | Recovery::Ask | Recovery::Leave => {}
-    }
-    events
-}
-
-fn lost_call(open: &OpenTurn, call: &Call, stamp: &Stamp) -> Event {
-    let why = "the daemon stopped while this call was running; how far it got is not known";
-    open.completed(call, Outcome::ended(Ending::Interrupted, why), stamp)
-}
-
 fn idle(state: &State) -> Result<(), Refusal> {
     match state.busy() {
         true => Err(Refusal::Busy(state.id.clone())),
@@ -394,22 +340,4 @@ fn open_step<'a>(state: &'a State, id: &StepId) -> Option<(&'a OpenTurn, &'a Ope
 fn open_call<'a>(state: &'a State, id: &CallId) -> Option<(&'a OpenTurn, &'a Call)> {
     let open = state.open.as_ref()?;
     Some((open, open.call(id)?))
-}
-
-/// The last segment of a path, if it can be a file's name; `.bin` where it has no extension.
-fn file_name(path: &str) -> Option<String> {
-    let name = path.rsplit(['/', '\\']).next().unwrap_or_default();
-    let bad = name.is_empty() || name.len() > 200 || name.chars().all(|c| c == '.');
-    if bad || name.chars().any(char::is_control) || path.contains('\0') {
-        return None;
-    }
-    let named =
-        name.rsplit_once('.').is_some_and(|(stem, end)| !stem.is_empty() && !end.is_empty());
-    Some(if named { name.into() } else { format!("{name}.bin") })
-}
-
-fn fresh_name(taken: &str, stamp: &Stamp) -> String {
-    let extension = taken.rsplit_once('.').map_or("bin", |(_, end)| end);
-    let id = stamp.id::<SessionId>();
-    format!("att_{}.{extension}", &id.as_str()[SessionId::PREFIX.len()..])
 }

@@ -1,0 +1,38 @@
+//! Files that are handed to a session, and the names they get.
+
+use crate::command::Upload;
+use crate::event::Event;
+use crate::id::{Fresh as _, SessionId};
+use crate::message::Attachment;
+use crate::session::Refusal;
+use crate::session::state::State;
+use crate::stamp::Stamp;
+
+/// Takes a file; its name is made safe and unique.
+pub(super) fn attach(state: &State, upload: Upload, stamp: &Stamp) -> Result<Vec<Event>, Refusal> {
+    let name = file_name(&upload.name).ok_or(Refusal::BadName)?;
+    let name = match state.attachment(&name) {
+        Some(_) => fresh_name(&name, stamp),
+        None => name,
+    };
+    let Upload { mime, blob, size, .. } = upload;
+    Ok(vec![Event::AttachmentAdded(Attachment { name, mime, blob, size })])
+}
+
+/// The last segment of a path, if it can be a file's name; `.bin` where it has no extension.
+fn file_name(path: &str) -> Option<String> {
+    let name = path.rsplit(['/', '\\']).next().unwrap_or_default();
+    let bad = name.is_empty() || name.len() > 200 || name.chars().all(|c| c == '.');
+    if bad || name.chars().any(char::is_control) || path.contains('\0') {
+        return None;
+    }
+    let named =
+        name.rsplit_once('.').is_some_and(|(stem, end)| !stem.is_empty() && !end.is_empty());
+    Some(if named { name.into() } else { format!("{name}.bin") })
+}
+
+fn fresh_name(taken: &str, stamp: &Stamp) -> String {
+    let extension = taken.rsplit_once('.').map_or("bin", |(_, end)| end);
+    let id = stamp.id::<SessionId>();
+    format!("att_{}.{extension}", &id.as_str()[SessionId::PREFIX.len()..])
+}

@@ -1,0 +1,53 @@
+//! After a crash: what becomes of a turn whose world is gone.
+
+use crate::event::{Event, FailureCode, StopCause};
+use crate::policy::Recovery;
+use crate::session::state::State;
+use crate::session::turn::{Call, CallPhase, OpenTurn, Phase};
+use crate::stamp::Stamp;
+use crate::tool::{Ending, Outcome, Placement};
+
+/// Whatever ran is gone. What cannot be repeated safely is not repeated: the model is told.
+pub(super) fn recover(state: &State, stamp: &Stamp) -> Vec<Event> {
+    let Some(open) = &state.open else {
+        return Vec::new();
+    };
+    let waits = open.stopping.is_some() || open.waits_for_approval();
+    let leave = state.rules.recovery == Recovery::Leave && !waits;
+    let over = leave || open.stopping.is_some();
+    let lost = |call: &&Call| match call.phase {
+        CallPhase::Started(kind, Placement::Daemon) => over || !kind.repeatable(),
+        _ => false,
+    };
+    let mut events: Vec<Event> =
+        open.calls().iter().filter(lost).map(|call| lost_call(open, call, stamp)).collect();
+    if let Phase::Thinking(step) = &open.phase
+        && step.written > 0
+    {
+        events.push(open.interrupted(step, "the daemon stopped".into(), stamp));
+    }
+    let turn = open.id.clone();
+    let reason = "the daemon stopped while this turn was running";
+    match state.rules.recovery {
+        Recovery::Continue if !waits && !open.held => {
+            let after = stamp.at.since(state.updated).as_millis();
+            let after_ms = u64::try_from(after).unwrap_or(u64::MAX);
+            events.push(Event::TurnResumed { turn, after_ms });
+        }
+        Recovery::Ask if !waits && !open.held => {
+            events.push(Event::TurnHeld { turn, reason: reason.into() });
+        }
+        Recovery::Leave if leave => {
+            let cause =
+                StopCause::Failed { code: FailureCode::Interrupted, message: reason.into() };
+            events.push(Event::StopRequested { turn, cause });
+        }
+        Recovery::Continue | Recovery::Ask | Recovery::Leave => {}
+    }
+    events
+}
+
+fn lost_call(open: &OpenTurn, call: &Call, stamp: &Stamp) -> Event {
+    let why = "the daemon stopped while this call was running; how far it got is not known";
+    open.completed(call, Outcome::ended(Ending::Interrupted, why), stamp)
+}
