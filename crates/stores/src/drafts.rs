@@ -19,6 +19,9 @@ use crate::{Error, lock};
 
 mod record;
 
+/// Empty drafts that stay open for the next turn of their session.
+const KEPT_OPEN: usize = 64;
+
 /// Drafts in a directory.
 #[derive(Debug)]
 pub struct FileDrafts {
@@ -31,13 +34,34 @@ impl FileDrafts {
     /// Opens a directory of drafts; creates it if it is not there.
     pub fn open(root: &Path) -> Result<Self, Error> {
         create_private(root)?;
-        Ok(Self { root: root.into(), drafts: Mutex::default() })
+        let drafts = Self { root: root.into(), drafts: Mutex::default() };
+        if let Err(error) = drafts.tidy() {
+            tracing::warn!(%error, "empty drafts could not be removed");
+        }
+        Ok(drafts)
+    }
+
+    /// Takes the empty files of an earlier life away.
+    fn tidy(&self) -> io::Result<()> {
+        for file in fs::read_dir(&self.root)? {
+            let file = file?;
+            if file.metadata()?.len() == 0 {
+                fs::remove_file(file.path())?;
+            }
+        }
+        Ok(())
     }
 
     fn draft(&self, session: &SessionId) -> io::Result<Arc<Mutex<Draft>>> {
         let mut drafts = lock(&self.drafts);
         if let Some(draft) = drafts.get(session) {
             return Ok(Arc::clone(draft));
+        }
+        if drafts.len() >= KEPT_OPEN {
+            // Somebody who holds one is about to write to it.
+            let used =
+                |draft: &Arc<Mutex<Draft>>| Arc::strong_count(draft) > 1 || lock(draft).whole > 0;
+            drafts.retain(|session, draft| used(draft) || self.unlink(session).is_err());
         }
         let draft = Arc::new(Mutex::new(Draft::open(&self.path(session)?)?));
         drafts.insert(session.clone(), Arc::clone(&draft));
@@ -50,8 +74,16 @@ impl FileDrafts {
         Ok(self.root.join(name.as_str()))
     }
 
-    fn remove(&self, session: &SessionId) -> io::Result<()> {
-        lock(&self.drafts).remove(session);
+    /// An open draft is emptied, because its session is likely to need it again.
+    fn empty(&self, session: &SessionId) -> io::Result<()> {
+        let open = lock(&self.drafts).get(session).cloned();
+        match open {
+            Some(draft) => lock(&draft).empty(),
+            None => self.unlink(session),
+        }
+    }
+
+    fn unlink(&self, session: &SessionId) -> io::Result<()> {
         match fs::remove_file(self.path(session)?) {
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
             done => done,
@@ -74,8 +106,8 @@ impl Drafts for FileDrafts {
     }
 
     fn clear(&self, session: &SessionId) {
-        if let Err(error) = self.remove(session) {
-            tracing::warn!(%session, %error, "a draft could not be removed");
+        if let Err(error) = self.empty(session) {
+            tracing::warn!(%session, %error, "a draft could not be cleared");
         }
     }
 }
@@ -93,9 +125,20 @@ impl Draft {
     /// after it could be read.
     fn open(path: &Path) -> io::Result<Self> {
         let file = OpenOptions::new().append(true).create(true).mode(0o600).open(path)?;
-        let whole = record::pieces(&fs::read(path)?).1 as u64;
-        file.set_len(whole)?;
-        Ok(Self { file, whole, buffer: Vec::new() })
+        let mut draft = Self { file, whole: 0, buffer: Vec::new() };
+        if draft.file.metadata()?.len() > 0 {
+            draft.whole = record::pieces(&fs::read(path)?).1 as u64;
+            draft.file.set_len(draft.whole)?;
+        }
+        Ok(draft)
+    }
+
+    fn empty(&mut self) -> io::Result<()> {
+        if self.whole > 0 {
+            self.file.set_len(0)?;
+            self.whole = 0;
+        }
+        Ok(())
     }
 
     fn keep(&mut self, piece: &Piece) -> io::Result<()> {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use quintet_kernel::command::Command;
 use quintet_kernel::event::{Event, Record, Seq};
 use quintet_kernel::model::{Chunk, Failure};
-use quintet_kernel::port::{Batch, Lease, Receipt, StorageError};
+use quintet_kernel::port::{Lease, Receipt, StorageError};
 use quintet_kernel::prompt;
 use quintet_kernel::session::{Call, CallPhase, Effect, handle, next};
 use quintet_kernel::tool::{Ending, Outcome, Placement};
@@ -95,7 +95,7 @@ impl Live {
             // The model comes last: however fast it writes, it never keeps a "stop" waiting.
             tokio::select! {
                 biased;
-                kept = oldest(&mut self.pending) => match kept {
+                kept = oldest(&mut self.pending, &*shared.parts.journal, &self.lease) => match kept {
                     Ok(_) => self.published(),
                     Err(error) => return self.broken(error).await,
                 },
@@ -246,14 +246,7 @@ impl Live {
             }
             return;
         }
-        let expected = records[0].seq - 1;
-        let batch = Batch {
-            at: records[0].at,
-            events: records.iter().map(|record| record.event.clone()).collect(),
-            card: self.state.card(),
-        };
-        let append = self.shared.parts.journal.append(&self.lease, expected, batch);
-        self.pending.push_back(Pending { append, records, answers: answer.into_iter().collect() });
+        self.pending.push_back(Pending::new(records, self.state.card(), answer));
     }
 
     /// The oldest append is through.

@@ -5,8 +5,8 @@ use std::future;
 use std::sync::Arc;
 
 use quintet_kernel::event::{Event, Record, Seq};
-use quintet_kernel::port::{BoxFuture, Error, Receipt, StorageError};
-use quintet_kernel::{SessionId, State};
+use quintet_kernel::port::{Batch, BoxFuture, Error, Journal, Lease, Receipt, StorageError};
+use quintet_kernel::{Card, SessionId, State};
 use tokio::sync::oneshot;
 
 use crate::session::Delivery;
@@ -55,22 +55,75 @@ impl Answer {
 
 /// One append under way.
 pub(super) struct Pending {
-    pub(super) append: BoxFuture<'static, Result<Seq, StorageError>>,
+    append: Append,
     pub(super) records: Vec<Arc<Record>>,
     pub(super) answers: Vec<Answer>,
 }
 
+enum Append {
+    /// To be handed over. `after` says whether a question that is just going out comes first: then
+    /// the disk does not get busy in its way.
+    Waiting {
+        batch: Option<Batch>,
+        after: bool,
+    },
+    Started(BoxFuture<'static, Result<Seq, StorageError>>),
+}
+
 impl Pending {
-    /// Whether it is only text, which followers may have seen already.
+    pub(super) fn new(records: Vec<Arc<Record>>, card: Card, answer: Option<Answer>) -> Self {
+        let batch = Batch {
+            at: records[0].at,
+            events: records.iter().map(|record| record.event.clone()).collect(),
+            card,
+        };
+        let asks = |record: &Arc<Record>| matches!(record.event, Event::StepStarted { .. });
+        let append = Append::Waiting { batch: Some(batch), after: records.iter().any(asks) };
+        Self { append, records, answers: answer.into_iter().collect() }
+    }
+
+    /// Whether followers learn of nothing but text from it.
     pub(super) fn only_text(&self) -> bool {
-        self.records.iter().all(|record| matches!(record.event, Event::TextAppended { .. }))
+        let is_text = |record: &Arc<Record>| matches!(record.event, Event::TextAppended { .. });
+        self.records.iter().all(is_text)
+    }
+
+    fn start(&mut self, journal: &dyn Journal, lease: &Lease) {
+        if let Append::Waiting { batch, .. } = &mut self.append
+            && let Some(batch) = batch.take()
+        {
+            let expected = self.records[0].seq - 1;
+            self.append = Append::Started(journal.append(lease, expected, batch));
+        }
+    }
+
+    /// Whether it should wait for a moment; only the first time it is asked.
+    fn hesitates(&mut self) -> bool {
+        match &mut self.append {
+            Append::Waiting { after, .. } => std::mem::take(after),
+            Append::Started(_) => false,
+        }
     }
 }
 
-/// Waits for the oldest append; for ever if there is none. Safe to drop and call again.
-pub(super) async fn oldest(queue: &mut VecDeque<Pending>) -> Result<Seq, StorageError> {
-    match queue.front_mut() {
-        Some(pending) => pending.append.as_mut().await,
+/// Hands over what is to be appended, in order, and waits for the oldest; for ever if there is none.
+/// Safe to drop and call again.
+pub(super) async fn oldest(
+    queue: &mut VecDeque<Pending>,
+    journal: &dyn Journal,
+    lease: &Lease,
+) -> Result<Seq, StorageError> {
+    let hesitating =
+        queue.iter_mut().filter_map(|pending| pending.hesitates().then_some(())).count();
+    if hesitating > 0 {
+        tokio::task::yield_now().await;
+    }
+    for pending in queue.iter_mut() {
+        pending.start(journal, lease);
+    }
+    match queue.front_mut().map(|pending| &mut pending.append) {
+        Some(Append::Started(append)) => append.as_mut().await,
+        Some(Append::Waiting { .. }) => unreachable!("all were started"),
         None => future::pending().await,
     }
 }

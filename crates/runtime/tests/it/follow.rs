@@ -142,6 +142,8 @@ async fn a_follower_that_is_ahead_of_the_task_is_not_given_old_text_again() {
     // The tool is unknown, so the next step begins in the same batch.
     asked.call(&[("c1", "nothing", "{}")]);
     let second = world.asked().await;
+    // The question goes out first, then the batch is handed over.
+    settle().await;
     let mut watcher = runtime.watch(&session, Cursor::START).await;
     watcher.until("looking<answered><result><step>").await;
     settle().await;
