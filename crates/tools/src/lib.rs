@@ -5,14 +5,18 @@
 //! (`beneath.rs`); commands run under the [`supervisor`], so that nothing outlives its call.
 
 mod beneath;
+mod blocking;
+mod glob;
 mod input;
 mod lines;
 mod makefile;
 mod risk;
 mod run;
+mod show;
 pub mod supervisor;
 mod tool;
 mod toolbox;
 mod utf8;
+mod walk;
 
 pub use toolbox::{Settings, Toolbox};

@@ -5,7 +5,10 @@ use std::sync::Arc;
 use quintet_kernel::tool::{Assessment, Kind, Placement, Risk, Spec};
 use serde_json::{Value, json};
 
+pub(crate) mod find_files;
+pub(crate) mod list_dir;
 pub(crate) mod read_file;
+pub(crate) mod repo_tree;
 pub(crate) mod shell;
 pub(crate) mod verify;
 

@@ -8,7 +8,10 @@ use quintet_kernel::port::Tool;
 use quintet_kernel::tool::Spec;
 
 use crate::run::Runner;
+use crate::tool::find_files::FindFiles;
+use crate::tool::list_dir::ListDir;
 use crate::tool::read_file::ReadFile;
+use crate::tool::repo_tree::RepoTree;
 use crate::tool::shell::Shell;
 use crate::tool::verify::Verify;
 
@@ -34,6 +37,9 @@ impl Toolbox {
         let runner = Arc::new(Runner::new(settings.supervisor));
         let tools: Vec<Arc<dyn Tool>> = vec![
             Arc::new(ReadFile::new()),
+            Arc::new(ListDir::new()),
+            Arc::new(FindFiles::new()),
+            Arc::new(RepoTree::new()),
             Arc::new(Shell::new(runner.clone())),
             Arc::new(Verify::new(runner, settings.verify)),
         ];
