@@ -7,6 +7,7 @@
 mod beneath;
 mod blocking;
 mod glob;
+mod hits;
 mod input;
 mod lines;
 mod makefile;

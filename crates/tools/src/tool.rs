@@ -9,6 +9,7 @@ pub(crate) mod find_files;
 pub(crate) mod list_dir;
 pub(crate) mod read_file;
 pub(crate) mod repo_tree;
+pub(crate) mod search;
 pub(crate) mod shell;
 pub(crate) mod verify;
 

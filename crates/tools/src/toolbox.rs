@@ -12,6 +12,7 @@ use crate::tool::find_files::FindFiles;
 use crate::tool::list_dir::ListDir;
 use crate::tool::read_file::ReadFile;
 use crate::tool::repo_tree::RepoTree;
+use crate::tool::search::Search;
 use crate::tool::shell::Shell;
 use crate::tool::verify::Verify;
 
@@ -40,6 +41,7 @@ impl Toolbox {
             Arc::new(ListDir::new()),
             Arc::new(FindFiles::new()),
             Arc::new(RepoTree::new()),
+            Arc::new(Search::new()),
             Arc::new(Shell::new(runner.clone())),
             Arc::new(Verify::new(runner, settings.verify)),
         ];

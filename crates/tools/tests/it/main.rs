@@ -4,6 +4,7 @@
 
 mod bench;
 mod read_file;
+mod search;
 mod shell;
 mod supervisor;
 mod verify;
