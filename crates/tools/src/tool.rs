@@ -6,6 +6,7 @@ use quintet_kernel::tool::{Assessment, Kind, Placement, Risk, Spec};
 use serde_json::{Value, json};
 
 pub(crate) mod find_files;
+pub(crate) mod git_status;
 pub(crate) mod list_dir;
 pub(crate) mod read_file;
 pub(crate) mod repo_tree;

@@ -9,6 +9,7 @@ use quintet_kernel::tool::Spec;
 
 use crate::run::Runner;
 use crate::tool::find_files::FindFiles;
+use crate::tool::git_status::GitStatus;
 use crate::tool::list_dir::ListDir;
 use crate::tool::read_file::ReadFile;
 use crate::tool::repo_tree::RepoTree;
@@ -42,6 +43,7 @@ impl Toolbox {
             Arc::new(FindFiles::new()),
             Arc::new(RepoTree::new()),
             Arc::new(Search::new()),
+            Arc::new(GitStatus::new(runner.clone())),
             Arc::new(Shell::new(runner.clone())),
             Arc::new(Verify::new(runner, settings.verify)),
         ];

@@ -3,6 +3,8 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should fail")]
 
 mod bench;
+mod git_status;
+mod look;
 mod read_file;
 mod search;
 mod shell;
