@@ -6,6 +6,7 @@
 
 mod beneath;
 mod blocking;
+mod change;
 mod git;
 mod glob;
 mod hits;

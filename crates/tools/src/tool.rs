@@ -5,6 +5,7 @@ use std::sync::Arc;
 use quintet_kernel::tool::{Assessment, Kind, Placement, Risk, Spec};
 use serde_json::{Value, json};
 
+pub(crate) mod edit_file;
 pub(crate) mod find_files;
 pub(crate) mod git_status;
 pub(crate) mod list_dir;
@@ -13,6 +14,7 @@ pub(crate) mod repo_tree;
 pub(crate) mod search;
 pub(crate) mod shell;
 pub(crate) mod verify;
+pub(crate) mod write_file;
 
 /// What a person is shown of a call that will not run because its arguments are wrong.
 fn nothing_will_run(why: String) -> Assessment {

@@ -8,6 +8,7 @@ use quintet_kernel::port::Tool;
 use quintet_kernel::tool::Spec;
 
 use crate::run::Runner;
+use crate::tool::edit_file::EditFile;
 use crate::tool::find_files::FindFiles;
 use crate::tool::git_status::GitStatus;
 use crate::tool::list_dir::ListDir;
@@ -16,6 +17,7 @@ use crate::tool::repo_tree::RepoTree;
 use crate::tool::search::Search;
 use crate::tool::shell::Shell;
 use crate::tool::verify::Verify;
+use crate::tool::write_file::WriteFile;
 
 /// What the tools need to know.
 #[derive(Clone, Debug)]
@@ -44,6 +46,8 @@ impl Toolbox {
             Arc::new(RepoTree::new()),
             Arc::new(Search::new()),
             Arc::new(GitStatus::new(runner.clone())),
+            Arc::new(WriteFile::new(runner.clone())),
+            Arc::new(EditFile::new(runner.clone())),
             Arc::new(Shell::new(runner.clone())),
             Arc::new(Verify::new(runner, settings.verify)),
         ];

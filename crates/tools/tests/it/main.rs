@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should fail")]
 
 mod bench;
+mod edit_file;
 mod git_status;
 mod look;
 mod read_file;
