@@ -13,6 +13,7 @@ mod hits;
 mod input;
 mod lines;
 mod makefile;
+mod patch;
 mod risk;
 mod run;
 mod show;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use quintet_kernel::tool::{Assessment, Kind, Placement, Risk, Spec};
 use serde_json::{Value, json};
 
+pub(crate) mod apply_patch;
 pub(crate) mod edit_file;
 pub(crate) mod find_files;
 pub(crate) mod git_status;

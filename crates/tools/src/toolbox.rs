@@ -8,6 +8,7 @@ use quintet_kernel::port::Tool;
 use quintet_kernel::tool::Spec;
 
 use crate::run::Runner;
+use crate::tool::apply_patch::ApplyPatch;
 use crate::tool::edit_file::EditFile;
 use crate::tool::find_files::FindFiles;
 use crate::tool::git_status::GitStatus;
@@ -48,6 +49,7 @@ impl Toolbox {
             Arc::new(GitStatus::new(runner.clone())),
             Arc::new(WriteFile::new(runner.clone())),
             Arc::new(EditFile::new(runner.clone())),
+            Arc::new(ApplyPatch::new(runner.clone())),
             Arc::new(Shell::new(runner.clone())),
             Arc::new(Verify::new(runner, settings.verify)),
         ];
