@@ -20,6 +20,8 @@ use crate::{beneath, input, show};
 const USUAL: usize = 50;
 const MOST: usize = 1000;
 const MOST_CONTEXT: usize = 20;
+/// A file with a longer line is skipped: nobody wrote it by hand.
+const LONGEST_LINE: usize = 64 * 1024 * 1024;
 
 /// The tool.
 pub(crate) struct Search {
@@ -66,6 +68,7 @@ impl Wanted {
         SearcherBuilder::new()
             .line_terminator(LineTerminator::crlf())
             .binary_detection(BinaryDetection::quit(0))
+            .heap_limit(Some(LONGEST_LINE))
             .before_context(context)
             .after_context(context)
             .build()
