@@ -2,8 +2,10 @@
 
 use std::os::unix::fs::PermissionsExt;
 
+use proptest::prelude::*;
 use quintet_kernel::tool::Risk;
 use serde_json::json;
+use similar::TextDiff;
 
 use crate::bench::{Bench, text};
 
@@ -152,5 +154,45 @@ async fn a_wrong_argument_is_named() {
     ] {
         let got = bench.tell("apply_patch", input).await;
         assert!(got.starts_with(expected), "{got}");
+    }
+}
+
+#[tokio::test]
+async fn a_thousand_hunks_in_a_crlf_file_apply_and_are_reported() {
+    let bench = Bench::new();
+    let line = |n: usize| format!("line {n}\n");
+    let changed = |n: usize| if n % 10 == 5 { format!("new {n}\n") } else { line(n) };
+    let (old, new): (String, String) =
+        ((0..10_000).map(line).collect(), (0..10_000).map(changed).collect());
+    bench.write("f", old.replace('\n', "\r\n"));
+    let diff = TextDiff::from_lines(&old, &new);
+    let patch = diff.unified_diff().context_radius(1).header("a/f", "b/f").to_string();
+    let output = bench.run("apply_patch", json!({ "patch": patch })).await;
+    assert_eq!(bench.read("f"), new.replace('\n', "\r\n"));
+    let report =
+        text(&output) + &output.files.iter().map(|file| file.name.as_str()).collect::<String>();
+    assert!(report.contains("  hunk 1000: applies at line 9995\n"), "{report}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        cases: 64,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
+
+    #[test]
+    fn any_edit_written_as_a_diff_gives_the_new_file(
+        old in "([abc]{0,2}\n){1,20}[ab]?",
+        new in "([abc]{0,2}\n){1,20}[ab]?",
+    ) {
+        prop_assume!(old != new);
+        let diff = TextDiff::from_lines(&old, &new);
+        let patch = diff.unified_diff().header("a/f", "b/f").to_string();
+        let bench = Bench::new();
+        bench.write("f", &old);
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let told = runtime.block_on(bench.tell("apply_patch", json!({ "patch": patch })));
+        prop_assert_eq!(bench.read("f"), new, "{}{}", told, patch);
     }
 }
