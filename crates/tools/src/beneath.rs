@@ -1,17 +1,24 @@
 //! Opens files beneath a directory. The kernel refuses whatever leads out of it, so no string is
 //! ever compared to find out, and nobody can swap a directory for a link in between.
+//!
+//! What is written is written in a [`Place`]: a directory that was opened so, and a name in it.
 
 use std::fs::File;
 use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat, openat2};
 use rustix::io::Errno;
 
+mod place;
+
+pub(crate) use place::{Content, Existing, Identity, Place, read};
+
 /// How often a path is tried again that was moved while it was being resolved.
 const ATTEMPTS: usize = 8;
 
-/// A file that cannot be read.
+/// A file or directory that cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
     #[error("path is outside the workspace: {}", .0.display())]
@@ -22,6 +29,15 @@ pub(crate) enum Error {
     Directory(PathBuf),
     #[error("not a regular file: {}", .0.display())]
     Special(PathBuf),
+    #[error("no such directory: {}", .0.display())]
+    NoDirectory(PathBuf),
+    #[error("path is a symbolic link; name the file it leads to: {}", .0.display())]
+    Link(PathBuf),
+    #[error("file exists already: {}", .0.display())]
+    Exists(PathBuf),
+    #[error("file is too large to be changed ({1} bytes, at most {most}): {path}",
+            most = place::MOST_BYTES, path = .0.display())]
+    Large(PathBuf, u64),
     #[error("this system cannot open files safely: openat2 is missing (Linux 5.6 or newer has it)")]
     Unsupported,
     #[error("{path}: {source}", path = .path.display())]
@@ -31,7 +47,10 @@ pub(crate) enum Error {
 /// Opens a regular file for reading, by a path relative to `root` or an absolute one inside it.
 pub(crate) fn open(root: &Path, path: &Path) -> Result<File, Error> {
     let relative = relative(root, path)?;
-    let file = resolve(root, &relative).map_err(|errno| explain(errno, path))?;
+    // A pipe without a writer must not hold up the call, nor a terminal become ours.
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
+    let file = resolve(root, &relative, flags).map_err(|errno| explain(errno, path))?;
+    let file = File::from(file);
     let kind = file
         .metadata()
         .map_err(|source| Error::Other { path: path.to_owned(), source })?
@@ -43,6 +62,27 @@ pub(crate) fn open(root: &Path, path: &Path) -> Result<File, Error> {
         return Err(Error::Special(path.to_owned()));
     }
     Ok(file)
+}
+
+/// Opens a directory for listing.
+pub(crate) fn directory(root: &Path, path: &Path) -> Result<OwnedFd, Error> {
+    let relative = relative(root, path)?;
+    resolve(root, &relative, OFlags::RDONLY | OFlags::DIRECTORY).map_err(|errno| {
+        match explain(errno, path) {
+            Error::Missing(path) => Error::NoDirectory(path),
+            other => other,
+        }
+    })
+}
+
+/// Where a directory really is, as seen from the real root; for walks, which go by name.
+pub(crate) fn real_directory(root: &Path, path: &Path) -> Result<PathBuf, Error> {
+    let opened = directory(root, path)?;
+    let other = |source| Error::Other { path: path.to_owned(), source };
+    let real = std::fs::read_link(format!("/proc/self/fd/{}", opened.as_raw_fd()));
+    let root = root.canonicalize().map_err(other)?;
+    let real = real.map_err(other)?;
+    real.strip_prefix(root).map(Path::to_owned).map_err(|_| Error::Outside(path.to_owned()))
 }
 
 /// The path as seen from the root. This only translates; whether it stays inside is not its care.
@@ -57,20 +97,25 @@ fn relative(root: &Path, path: &Path) -> Result<PathBuf, Error> {
     Ok(if inside.as_os_str().is_empty() { PathBuf::from(".") } else { inside.to_owned() })
 }
 
-fn resolve(root: &Path, path: &Path) -> Result<File, Errno> {
+fn resolve(root: &Path, path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
+    resolve_from(&open_root(root)?, path, flags)
+}
+
+fn open_root(root: &Path) -> Result<OwnedFd, Errno> {
     let directory = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let root = openat(CWD, root, directory, Mode::empty())?;
-    // A pipe without a writer must not hold up the call, nor a terminal become ours.
-    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
+    openat(CWD, root, directory, Mode::empty())
+}
+
+fn resolve_from(root: &OwnedFd, path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
     let inside = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
     let mut opened = Err(Errno::AGAIN);
     for _ in 0..ATTEMPTS {
-        opened = openat2(&root, path, flags, Mode::empty(), inside);
+        opened = openat2(root, path, flags | OFlags::CLOEXEC, Mode::empty(), inside);
         if !matches!(opened, Err(Errno::AGAIN | Errno::INTR)) {
             break;
         }
     }
-    opened.map(File::from)
+    opened
 }
 
 fn explain(errno: Errno, path: &Path) -> Error {

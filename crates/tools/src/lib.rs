@@ -5,14 +5,22 @@
 //! (`beneath.rs`); commands run under the [`supervisor`], so that nothing outlives its call.
 
 mod beneath;
+mod blocking;
+mod change;
+mod git;
+mod glob;
+mod hits;
 mod input;
 mod lines;
 mod makefile;
+mod patch;
 mod risk;
 mod run;
+mod show;
 pub mod supervisor;
 mod tool;
 mod toolbox;
 mod utf8;
+mod walk;
 
 pub use toolbox::{Settings, Toolbox};

@@ -18,7 +18,7 @@ mod capture;
 mod environment;
 mod report;
 
-use capture::Capture;
+pub(crate) use capture::Capture;
 use environment::Environment;
 pub(crate) use report::{Log, output};
 

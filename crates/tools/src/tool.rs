@@ -1,10 +1,21 @@
 //! One file per tool.
 
-use quintet_kernel::tool::{Assessment, Risk};
+use std::sync::Arc;
 
+use quintet_kernel::tool::{Assessment, Kind, Placement, Risk, Spec};
+use serde_json::{Value, json};
+
+pub(crate) mod apply_patch;
+pub(crate) mod edit_file;
+pub(crate) mod find_files;
+pub(crate) mod git_status;
+pub(crate) mod list_dir;
 pub(crate) mod read_file;
+pub(crate) mod repo_tree;
+pub(crate) mod search;
 pub(crate) mod shell;
 pub(crate) mod verify;
+pub(crate) mod write_file;
 
 /// What a person is shown of a call that will not run because its arguments are wrong.
 fn nothing_will_run(why: String) -> Assessment {
@@ -15,4 +26,40 @@ fn nothing_will_run(why: String) -> Assessment {
         preview: String::new(),
         idle: true,
     }
+}
+
+/// What a person is shown of a call that only looks.
+fn only_looks(preview: Result<String, String>) -> Assessment {
+    match preview {
+        Ok(preview) => Assessment {
+            risk: Risk::Low,
+            reasons: vec!["only reads the workspace".to_owned()],
+            reversible: true,
+            preview,
+            idle: false,
+        },
+        Err(why) => nothing_will_run(why),
+    }
+}
+
+/// A tool that takes these arguments and no others.
+fn spec(
+    kind: Kind,
+    name: &str,
+    description: String,
+    properties: Value,
+    required: &[&str],
+) -> Arc<Spec> {
+    Arc::new(Spec {
+        name: name.to_owned(),
+        description,
+        schema: json!({
+            "type": "object",
+            "properties": properties,
+            "required": required,
+            "additionalProperties": false,
+        }),
+        kind,
+        placement: Placement::Daemon,
+    })
 }

@@ -8,9 +8,17 @@ use quintet_kernel::port::Tool;
 use quintet_kernel::tool::Spec;
 
 use crate::run::Runner;
+use crate::tool::apply_patch::ApplyPatch;
+use crate::tool::edit_file::EditFile;
+use crate::tool::find_files::FindFiles;
+use crate::tool::git_status::GitStatus;
+use crate::tool::list_dir::ListDir;
 use crate::tool::read_file::ReadFile;
+use crate::tool::repo_tree::RepoTree;
+use crate::tool::search::Search;
 use crate::tool::shell::Shell;
 use crate::tool::verify::Verify;
+use crate::tool::write_file::WriteFile;
 
 /// What the tools need to know.
 #[derive(Clone, Debug)]
@@ -34,6 +42,14 @@ impl Toolbox {
         let runner = Arc::new(Runner::new(settings.supervisor));
         let tools: Vec<Arc<dyn Tool>> = vec![
             Arc::new(ReadFile::new()),
+            Arc::new(ListDir::new()),
+            Arc::new(FindFiles::new()),
+            Arc::new(RepoTree::new()),
+            Arc::new(Search::new()),
+            Arc::new(GitStatus::new(runner.clone())),
+            Arc::new(WriteFile::new(runner.clone())),
+            Arc::new(EditFile::new(runner.clone())),
+            Arc::new(ApplyPatch::new(runner.clone())),
             Arc::new(Shell::new(runner.clone())),
             Arc::new(Verify::new(runner, settings.verify)),
         ];

@@ -51,6 +51,50 @@ impl Bench {
         std::fs::write(self.path().join(name), content).unwrap();
     }
 
+    /// Writes files, each with the folders it needs.
+    pub(crate) fn files(&self, files: &[(&str, &str)]) {
+        for (name, content) in files {
+            let path = self.path().join(name);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, content).unwrap();
+        }
+    }
+
+    pub(crate) fn read(&self, name: &str) -> String {
+        std::fs::read_to_string(self.path().join(name)).unwrap()
+    }
+
+    /// Every file and what is in it, to see whether anything changed.
+    pub(crate) fn snapshot(&self) -> Vec<(PathBuf, Vec<u8>)> {
+        let (mut found, mut left) = (Vec::new(), vec![self.path().to_owned()]);
+        while let Some(directory) = left.pop() {
+            for entry in std::fs::read_dir(directory).unwrap() {
+                let path = entry.unwrap().path();
+                let is_dir = path.symlink_metadata().unwrap().is_dir();
+                found.push((path.clone(), std::fs::read(&path).unwrap_or_default()));
+                left.extend(is_dir.then_some(path));
+            }
+        }
+        found.sort();
+        found
+    }
+
+    /// Makes the workspace a repository in which everything is committed.
+    pub(crate) async fn commit(&self) {
+        let git = "git -c user.name=x -c user.email=x@example.org -c init.defaultBranch=main";
+        let command = format!("git init -q && {git} add -A && {git} commit -qm x --allow-empty");
+        let output = self.run("shell", serde_json::json!({ "command": command })).await;
+        assert!(output.outcome.ok(), "{}", text(&output));
+    }
+
+    /// The text of a result; one that says why it failed begins with `! `.
+    pub(crate) async fn tell(&self, tool: &str, input: Value) -> String {
+        let output = self.run(tool, input).await;
+        assert_eq!(output.outcome.ok(), output.outcome.error.is_none());
+        let mark = if output.outcome.ok() { "" } else { "! " };
+        format!("{mark}{}", text(&output))
+    }
+
     pub(crate) async fn run(&self, tool: &str, input: Value) -> Output {
         self.run_in(self.path(), tool, input).await
     }

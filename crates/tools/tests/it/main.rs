@@ -3,7 +3,13 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should fail")]
 
 mod bench;
+mod edit_file;
+mod git_status;
+mod look;
+mod patch;
 mod read_file;
+mod search;
 mod shell;
 mod supervisor;
 mod verify;
+mod write_file;

@@ -1,0 +1,231 @@
+//! A name in a directory beneath the root, and what may be done with it.
+//!
+//! The directory is held open, so what happens to its path meanwhile does not matter, and the name
+//! is never followed: a link in its place is replaced or refused, not written through.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::{Read, Write};
+use std::os::fd::OwnedFd;
+use std::path::{Component, Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rustix::fs::{
+    AtFlags, FileType, Mode, OFlags, RenameFlags, fchmod, fstat, mkdirat, openat, renameat,
+    renameat_with, statat, unlinkat,
+};
+use rustix::io::Errno;
+
+use super::{Error, explain, open_root, relative, resolve_from};
+
+/// The largest file that is changed.
+pub(super) const MOST_BYTES: u64 = 16 * 1024 * 1024;
+
+const OPEN_DIRECTORY: OFlags = OFlags::PATH.union(OFlags::DIRECTORY);
+
+/// What a file holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Content {
+    pub(crate) bytes: Vec<u8>,
+    /// Its permissions; for a new file nothing, if it gets the usual ones.
+    pub(crate) mode: Option<u32>,
+}
+
+/// A directory, by its device and number, and a name in it.
+pub(crate) type Identity = (u64, u64, OsString);
+
+/// What becomes of a file that is there already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Existing {
+    Replace,
+    Refuse,
+}
+
+/// Where a file is or will be.
+#[derive(Debug)]
+pub(crate) struct Place {
+    directory: OwnedFd,
+    name: OsString,
+    /// As it was given, for messages.
+    path: PathBuf,
+}
+
+/// Reads a file that may be changed; nothing if there is none, but could be.
+pub(crate) fn read(root: &Path, path: &Path) -> Result<Option<Content>, Error> {
+    let place = match Place::find(root, path) {
+        // Nothing leads back out of a directory that is not there.
+        Err(Error::Missing(_)) if !path.components().any(|part| part == Component::ParentDir) => {
+            return Ok(None);
+        }
+        other => other?,
+    };
+    match place.read() {
+        Err(Error::Missing(_)) => Ok(None),
+        other => other.map(Some),
+    }
+}
+
+impl Place {
+    /// A place in a directory that is there.
+    pub(crate) fn find(root: &Path, path: &Path) -> Result<Self, Error> {
+        let (parent, name) = split(root, path)?;
+        let directory =
+            open_root(root).and_then(|root| resolve_from(&root, &parent, OPEN_DIRECTORY));
+        let directory = directory.map_err(|errno| explain(errno, path))?;
+        Ok(Self { directory, name, path: path.to_owned() })
+    }
+
+    /// A place whose directory is made if it is not there.
+    pub(crate) fn make(root: &Path, path: &Path) -> Result<Self, Error> {
+        let (parent, name) = split(root, path)?;
+        let directory = open_root(root).and_then(|root| make_directories(&root, &parent));
+        let directory = directory.map_err(|errno| explain(errno, path))?;
+        Ok(Self { directory, name, path: path.to_owned() })
+    }
+
+    /// What this place is, whatever way led to it.
+    pub(crate) fn identity(&self) -> Result<Identity, Error> {
+        let found = fstat(&self.directory).map_err(|errno| self.explain(errno))?;
+        Ok((found.st_dev, found.st_ino, self.name.clone()))
+    }
+
+    fn read(&self) -> Result<Content, Error> {
+        self.check()?;
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let opened = openat(&self.directory, &self.name, flags, Mode::empty());
+        let file = File::from(opened.map_err(|errno| self.explain(errno))?);
+        let other = |source| Error::Other { path: self.path.clone(), source };
+        let metadata = file.metadata().map_err(other)?;
+        if metadata.len() > MOST_BYTES {
+            return Err(Error::Large(self.path.clone(), metadata.len()));
+        }
+        let mut bytes = Vec::new();
+        file.take(MOST_BYTES).read_to_end(&mut bytes).map_err(other)?;
+        let mode = std::os::unix::fs::MetadataExt::mode(&metadata) & 0o7777;
+        Ok(Content { bytes, mode: Some(mode) })
+    }
+
+    /// Puts a file here, whole or not at all.
+    pub(crate) fn write(&self, content: &Content, existing: Existing) -> Result<(), Error> {
+        match (self.check(), existing) {
+            (Ok(()), Existing::Refuse) => return Err(Error::Exists(self.path.clone())),
+            (Ok(()) | Err(Error::Missing(_)), _) => (),
+            (Err(error), _) => return Err(error),
+        }
+        let (temporary, file) = self.temporary()?;
+        let filled = fill(file, content)
+            .map_err(|source| Error::Other { path: self.path.clone(), source })
+            .and_then(|()| self.rename(&temporary, existing));
+        if filled.is_err() {
+            let _gone = unlinkat(&self.directory, &temporary, AtFlags::empty());
+        }
+        filled
+    }
+
+    /// Takes the file away.
+    pub(crate) fn remove(&self) -> Result<(), Error> {
+        self.check()?;
+        let removed = unlinkat(&self.directory, &self.name, AtFlags::empty());
+        removed.map_err(|errno| self.explain(errno))
+    }
+
+    /// Whether there is a regular file here.
+    fn check(&self) -> Result<(), Error> {
+        let found = statat(&self.directory, &self.name, AtFlags::SYMLINK_NOFOLLOW);
+        let found = found.map_err(|errno| self.explain(errno))?;
+        match FileType::from_raw_mode(found.st_mode) {
+            FileType::RegularFile => Ok(()),
+            FileType::Symlink => Err(Error::Link(self.path.clone())),
+            FileType::Directory => Err(Error::Directory(self.path.clone())),
+            _ => Err(Error::Special(self.path.clone())),
+        }
+    }
+
+    fn temporary(&self) -> Result<(OsString, File), Error> {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+        loop {
+            let number = NEXT.fetch_add(1, Ordering::Relaxed);
+            let name = OsString::from(format!(".quintet-{}-{number}.tmp", std::process::id()));
+            match openat(&self.directory, &name, flags, Mode::from_raw_mode(0o666)) {
+                Ok(file) => return Ok((name, File::from(file))),
+                Err(Errno::EXIST) => (),
+                Err(errno) => return Err(self.explain(errno)),
+            }
+        }
+    }
+
+    fn rename(&self, from: &OsStr, existing: Existing) -> Result<(), Error> {
+        let at = &self.directory;
+        let renamed = match existing {
+            Existing::Replace => renameat(at, from, at, &self.name),
+            Existing::Refuse => {
+                match renameat_with(at, from, at, &self.name, RenameFlags::NOREPLACE) {
+                    // Not every file system can; it was looked at a moment ago.
+                    Err(Errno::INVAL | Errno::NOSYS) => renameat(at, from, at, &self.name),
+                    other => other,
+                }
+            }
+        };
+        renamed.map_err(|errno| self.explain(errno))
+    }
+
+    fn explain(&self, errno: Errno) -> Error {
+        match errno {
+            Errno::EXIST => Error::Exists(self.path.clone()),
+            Errno::LOOP => Error::Link(self.path.clone()),
+            other => explain(other, &self.path),
+        }
+    }
+}
+
+fn fill(mut file: File, content: &Content) -> std::io::Result<()> {
+    file.write_all(&content.bytes)?;
+    if let Some(mode) = content.mode {
+        fchmod(&file, Mode::from_raw_mode(mode))?;
+    }
+    // Without this a crash of the machine could leave the new name with nothing in it.
+    file.sync_data()
+}
+
+/// The directory and the name in it.
+fn split(root: &Path, path: &Path) -> Result<(PathBuf, OsString), Error> {
+    let relative = relative(root, path)?;
+    let Some(name) = relative.file_name() else {
+        let up = relative.components().any(|part| part == Component::ParentDir);
+        let path = path.to_owned();
+        return Err(if up { Error::Outside(path) } else { Error::Directory(path) });
+    };
+    let parent = relative.parent().filter(|parent| !parent.as_os_str().is_empty());
+    Ok((parent.unwrap_or(Path::new(".")).to_owned(), name.to_owned()))
+}
+
+/// Opens a directory and makes what is missing of it.
+///
+/// Every step is resolved from the root, so that links inside it may be used but not left by.
+fn make_directories(root: &OwnedFd, path: &Path) -> Result<OwnedFd, Errno> {
+    match resolve_from(root, path, OPEN_DIRECTORY) {
+        Err(Errno::NOENT) => (),
+        other => return other,
+    }
+    let parts: Vec<_> = path.components().filter(|part| *part != Component::CurDir).collect();
+    if parts.contains(&Component::ParentDir) {
+        return Err(Errno::NOENT);
+    }
+    let (mut directory, mut prefix) =
+        (resolve_from(root, ".".as_ref(), OPEN_DIRECTORY)?, PathBuf::new());
+    for part in parts {
+        prefix.push(part);
+        directory = match resolve_from(root, &prefix, OPEN_DIRECTORY) {
+            Err(Errno::NOENT) => {
+                match mkdirat(&directory, part.as_os_str(), Mode::from_raw_mode(0o777)) {
+                    Ok(()) | Err(Errno::EXIST) => (),
+                    Err(errno) => return Err(errno),
+                }
+                resolve_from(root, &prefix, OPEN_DIRECTORY)?
+            }
+            other => other?,
+        };
+    }
+    Ok(directory)
+}

@@ -1,0 +1,85 @@
+//! Work that blocks a thread, and stops when the call is cancelled or dropped.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use quintet_kernel::port::{Desk, Output};
+use quintet_kernel::tool::{Ending, Outcome};
+use tokio::task::spawn_blocking;
+
+/// Tells work whether to go on.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Flag(Arc<AtomicBool>);
+
+impl Flag {
+    /// Whether the work should stop; its result is then of no interest.
+    pub(crate) fn is_down(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    fn lower(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Lowers the flag when the call is dropped.
+struct Guard(Flag);
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        self.0.lower();
+    }
+}
+
+/// Looks at something for as long as the call is wanted.
+pub(crate) async fn look(
+    desk: &Desk,
+    work: impl FnOnce(&Flag) -> Result<Output, String> + Send + 'static,
+) -> Output {
+    let flag = Flag::default();
+    let _guard = Guard(flag.clone());
+    let seen = flag.clone();
+    let mut working = spawn_blocking(move || work(&seen));
+    let done = tokio::select! {
+        done = &mut working => done,
+        () = desk.cancel.cancelled() => {
+            flag.lower();
+            let _unwanted = working.await;
+            return Outcome::ended(Ending::Cancelled, "cancelled").into();
+        }
+    };
+    settle(done.map_err(|error| error.to_string()).and_then(|done| done))
+}
+
+/// Changes something, which once begun is brought to its end.
+pub(crate) async fn change<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, String> + Send + 'static,
+) -> Result<T, String> {
+    spawn_blocking(work).await.unwrap_or_else(|error| Err(format!("the work broke off: {error}")))
+}
+
+/// What a call gives back.
+pub(crate) fn settle(done: Result<Output, String>) -> Output {
+    done.unwrap_or_else(|error| Outcome::failure(error).into())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::walk::{Next, Walk};
+
+    #[test]
+    fn a_walk_stops_once_the_flag_is_down() {
+        let workspace = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let walk = Walk { workspace, within: None, skipped: &[], depth: None };
+        let (flag, mut seen) = (Flag::default(), 0);
+        let walked = walk.each(&flag, |_| {
+            seen += 1;
+            drop(Guard(flag.clone()));
+            Ok(Next::Continue)
+        });
+        assert_eq!((walked, seen), (Ok(()), 1));
+    }
+}

@@ -1,0 +1,181 @@
+//! Changes to files: how they look, how bad they can get, and how they are made or undone.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use quintet_kernel::tool::{Assessment, Risk};
+use similar::TextDiff;
+
+use crate::beneath::{self, Content, Existing, Place};
+use crate::git::{self, Kept};
+use crate::run::Runner;
+use crate::{blocking, show};
+
+/// How long a diff may be worked at before it becomes a coarse one.
+const PATIENCE: Duration = Duration::from_millis(500);
+/// How many files are named one by one.
+const MOST_NAMED: usize = 20;
+
+/// What becomes of one file.
+#[derive(Clone, Debug)]
+pub(crate) struct Change {
+    pub(crate) path: PathBuf,
+    /// Where it was before, if it moves.
+    pub(crate) from: Option<PathBuf>,
+    pub(crate) before: Option<Content>,
+    pub(crate) after: Option<Content>,
+    /// Whether it is replaced by somebody who need not have known what was in it.
+    pub(crate) blind: bool,
+}
+
+impl Change {
+    /// A change of a file that stays where it is.
+    pub(crate) fn of(path: PathBuf, before: Option<Content>, after: Option<Content>) -> Self {
+        Self { path, from: None, before, after, blind: false }
+    }
+
+    /// One line that says what happens.
+    pub(crate) fn describe(&self) -> String {
+        let path = show::path(&self.path);
+        match (&self.from, &self.before, &self.after) {
+            (Some(from), _, _) => format!("moves {} to {path}", show::path(from)),
+            (None, None, _) => format!("creates {path}"),
+            (None, Some(_), None) => format!("deletes {path}"),
+            (None, Some(_), Some(_)) if self.blind => format!("overwrites {path}"),
+            (None, Some(_), Some(_)) => format!("changes {path}"),
+        }
+    }
+
+    /// The unified diff, in git's style.
+    pub(crate) fn diff(&self) -> String {
+        let (old, new) = (text(self.before.as_ref()), text(self.after.as_ref()));
+        let name = |side: &str, path: &Path, content: &Option<Content>| match content {
+            Some(_) => format!("{side}/{}", show::path(path)),
+            None => "/dev/null".to_owned(),
+        };
+        let old_path = self.from.as_deref().unwrap_or(&self.path);
+        let mut shown = String::new();
+        if let Some(from) = &self.from {
+            let (from, to) = (show::path(from), show::path(&self.path));
+            shown = format!("rename from {from}\nrename to {to}\n");
+        }
+        let (a, b) = (name("a", old_path, &self.before), name("b", &self.path, &self.after));
+        if is_binary(&old) || is_binary(&new) {
+            return format!("{shown}binary files {a} and {b} differ\n");
+        }
+        let diff = TextDiff::configure().timeout(PATIENCE).diff_lines(&*old, &*new);
+        let body = diff.unified_diff().header(&a, &b).to_string();
+        if body.is_empty() && self.before.is_none() {
+            shown += &format!("--- {a}\n+++ {b}\n");
+        }
+        shown + &body
+    }
+
+    /// The file of which something is gone afterwards that the change itself does not say.
+    fn loses(&self) -> Option<&Path> {
+        let loses = self.before.is_some() && (self.blind || self.after.is_none());
+        loses.then_some(self.path.as_path())
+    }
+
+    fn is_delicate(&self) -> bool {
+        let paths = [Some(&self.path), self.from.as_ref()];
+        paths.into_iter().flatten().any(|path| path.iter().any(|part| part == ".git"))
+    }
+
+    fn undone(&self) -> Self {
+        Self {
+            path: self.from.clone().unwrap_or_else(|| self.path.clone()),
+            from: self.from.as_ref().map(|_| self.path.clone()),
+            before: self.after.clone(),
+            after: self.before.clone(),
+            blind: false,
+        }
+    }
+
+    fn make(&self, root: &Path) -> Result<(), beneath::Error> {
+        let Some(after) = &self.after else { return Place::find(root, &self.path)?.remove() };
+        let is_new = self.before.is_none() || self.from.is_some();
+        let existing = if is_new { Existing::Refuse } else { Existing::Replace };
+        Place::make(root, &self.path)?.write(after, existing)?;
+        let Some(from) = &self.from else { return Ok(()) };
+        let removed = Place::find(root, from).and_then(|place| place.remove());
+        if removed.is_err() {
+            // A file that cannot leave its old place is not to be in two.
+            let _still_there = Place::find(root, &self.path).and_then(|place| place.remove());
+        }
+        removed
+    }
+}
+
+/// Makes all of them or, if one cannot be made, none.
+pub(crate) fn make(root: &Path, changes: &[Change]) -> Result<(), String> {
+    for (made, change) in changes.iter().enumerate() {
+        if let Err(error) = change.make(root) {
+            let stuck: Vec<_> = changes[..made]
+                .iter()
+                .rev()
+                .filter(|change| change.undone().make(root).is_err())
+                .map(|change| show::path(&change.path))
+                .collect();
+            return Err(if stuck.is_empty() {
+                format!("nothing was changed: {error}")
+            } else {
+                format!("{error}; these files stay changed: {}", stuck.join(", "))
+            });
+        }
+    }
+    Ok(())
+}
+
+/// What a person is shown before they are made.
+pub(crate) async fn assess(runner: &Runner, root: &Path, changes: Vec<Change>) -> Assessment {
+    let mut reasons: Vec<_> = changes.iter().take(MOST_NAMED).map(Change::describe).collect();
+    if changes.len() > MOST_NAMED {
+        reasons.push(format!("and {} more", show::count(changes.len() - MOST_NAMED, "file")));
+    }
+    let (mut risk, mut reversible) = (Risk::Medium, true);
+    let lost: Vec<_> = changes.iter().filter_map(Change::loses).collect();
+    let kept = if lost.is_empty() { Kept::Committed } else { git::kept(runner, root, &lost).await };
+    match kept {
+        Kept::Committed => (),
+        Kept::Older => {
+            reversible = false;
+            reasons.push("loses changes that were not committed".to_owned());
+        }
+        Kept::Nowhere => {
+            (risk, reversible) = (Risk::High, false);
+            reasons.push("loses content that is not under version control".to_owned());
+        }
+    }
+    if changes.iter().any(Change::is_delicate) {
+        risk = Risk::High;
+        reasons.push("changes git's own files, which can make git run commands".to_owned());
+    }
+    let preview = blocking::change(move || {
+        let diffs: String = changes.iter().map(Change::diff).collect();
+        Ok(show::preview(&diffs))
+    });
+    let preview = preview.await.unwrap_or_else(|error| error);
+    Assessment { risk, reasons, reversible, preview, idle: false }
+}
+
+/// What a person is shown of changes that cannot be made as things are.
+///
+/// This is not idle: by the time it runs, an earlier call may have changed the files.
+pub(crate) fn inapplicable(why: &str) -> Assessment {
+    Assessment {
+        risk: Risk::Medium,
+        reasons: vec![format!("as the files are now, nothing will be changed: {why}")],
+        reversible: true,
+        preview: String::new(),
+        idle: false,
+    }
+}
+
+fn text(content: Option<&Content>) -> std::borrow::Cow<'_, str> {
+    String::from_utf8_lossy(content.map_or(&[], |content| &content.bytes))
+}
+
+fn is_binary(text: &str) -> bool {
+    text.contains('\0')
+}

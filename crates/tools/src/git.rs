@@ -1,0 +1,86 @@
+//! What git knows of the workspace. Hooks and monitors of the repository are not run.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use quintet_kernel::port::{BoxFuture, Cancel, Desk, Progress};
+
+use crate::run::{End, Error, Finished, Job, Runner};
+
+const TIMEOUT: Duration = Duration::from_secs(60);
+
+/// No lock is taken, so that looking does not get in the way of anybody who commits.
+const GIT: &str = "LC_ALL=C GIT_CONFIG_NOSYSTEM=1 git --no-optional-locks --literal-pathspecs \
+                   -c core.fsmonitor=false -c core.hooksPath=/dev/null";
+
+/// Whether git could give a file back; the later the worse.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Kept {
+    /// As it is.
+    Committed,
+    /// But not with its latest changes.
+    Older,
+    /// Not at all.
+    Nowhere,
+}
+
+/// Asks git how the workspace differs from its last commit.
+pub(crate) async fn status(
+    runner: &Runner,
+    workspace: &Path,
+    desk: &Desk,
+) -> Result<Finished, Error> {
+    run(runner, workspace, desk, "status --porcelain").await
+}
+
+/// Whether files that are there are under version control: what is true of the worst of them.
+pub(crate) async fn kept(runner: &Runner, workspace: &Path, paths: &[&Path]) -> Kept {
+    let Some(names) =
+        paths.iter().map(|path| path.to_str().map(quoted)).collect::<Option<Vec<_>>>()
+    else {
+        return Kept::Nowhere;
+    };
+    let asked = format!("status --porcelain --ignored -- {}", names.join(" "));
+    let quiet = Arc::new(Quiet);
+    let desk = Desk { progress: quiet.clone(), cancel: quiet };
+    match run(runner, workspace, &desk, &asked).await {
+        Ok(finished) if finished.end == End::Exited(0) => {
+            let text = finished.stdout.text();
+            let states = text.lines().map(|line| match line.get(..2) {
+                Some("??" | "!!") => Kept::Nowhere,
+                _ => Kept::Older,
+            });
+            states.max().unwrap_or(Kept::Committed)
+        }
+        _ => Kept::Nowhere,
+    }
+}
+
+async fn run(
+    runner: &Runner,
+    workspace: &Path,
+    desk: &Desk,
+    asked: &str,
+) -> Result<Finished, Error> {
+    let command = format!("{GIT} {asked}");
+    runner.run(Job { command: &command, workspace, timeout: TIMEOUT }, desk).await
+}
+
+/// A word as the shell takes it for itself.
+fn quoted(word: &str) -> String {
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+/// Nobody listens and nobody cancels.
+struct Quiet;
+
+impl Progress for Quiet {
+    fn say(&self, _: &str) {}
+}
+
+impl Cancel for Quiet {
+    fn cancelled(&self) -> BoxFuture<'_, ()> {
+        Box::pin(std::future::pending())
+    }
+}

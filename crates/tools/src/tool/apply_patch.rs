@@ -1,0 +1,98 @@
+//! `apply_patch`: changes to several files at once, all or none.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use quintet_kernel::port::{BoxFuture, Desk, Invocation, Output, Tool};
+use quintet_kernel::tool::{Assessment, Kind, Spec};
+use serde::Deserialize;
+use serde_json::json;
+
+use crate::run::Runner;
+use crate::{blocking, change, input, patch, show};
+
+/// The tool.
+pub(crate) struct ApplyPatch {
+    spec: Arc<Spec>,
+    runner: Arc<Runner>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Input {
+    patch: String,
+}
+
+impl Input {
+    fn of(call: &Invocation) -> Result<Self, String> {
+        let input: Self = input::parse(&call.input)?;
+        if input.patch.trim().is_empty() {
+            return Err("invalid input: `patch` is empty".to_owned());
+        }
+        Ok(input)
+    }
+}
+
+impl ApplyPatch {
+    pub(crate) fn new(runner: Arc<Runner>) -> Self {
+        let description = "Change, create, delete and move files of the workspace by a patch: a \
+                           unified diff (git style), or `*** Begin Patch` with `*** Update \
+                           File:`, `*** Add File:`, `*** Delete File:` and `*** Move to:` up to \
+                           `*** End Patch`. Nothing is changed unless all of it applies."
+            .to_owned();
+        let properties = json!({
+            "patch": { "type": "string", "description": "The patch" },
+        });
+        let spec = super::spec(Kind::Write, "apply_patch", description, properties, &["patch"]);
+        Self { spec, runner }
+    }
+}
+
+impl Tool for ApplyPatch {
+    fn spec(&self) -> Arc<Spec> {
+        self.spec.clone()
+    }
+
+    fn assess<'a>(&'a self, call: &'a Invocation) -> BoxFuture<'a, Assessment> {
+        Box::pin(async move {
+            let input = match Input::of(call) {
+                Ok(input) => input,
+                Err(why) => return super::nothing_will_run(why),
+            };
+            let root = call.workspace.clone();
+            match blocking::change(move || patch::plan(&root, &input.patch)).await {
+                Ok(plan) if plan.failed == 0 => {
+                    change::assess(&self.runner, &call.workspace, plan.changes).await
+                }
+                Ok(plan) => Assessment {
+                    preview: show::preview(&plan.report),
+                    ..change::inapplicable("the patch does not apply")
+                },
+                Err(why) => change::inapplicable(&why),
+            }
+        })
+    }
+
+    fn run(&self, call: Invocation, _: Desk) -> BoxFuture<'_, Output> {
+        Box::pin(async move {
+            let done = match Input::of(&call) {
+                Ok(input) => blocking::change(move || apply(&call.workspace, &input.patch)).await,
+                Err(why) => Err(why),
+            };
+            blocking::settle(done)
+        })
+    }
+}
+
+fn apply(root: &Path, patch: &str) -> Result<Output, String> {
+    let plan = patch::plan(root, patch)?;
+    if plan.failed > 0 {
+        let error = format!(
+            "the patch does not apply ({} of it); nothing was changed",
+            show::count(plan.failed, "part")
+        );
+        return Ok(show::failure(&format!("{error}\n{}", plan.report), &error, "patch.log"));
+    }
+    change::make(root, &plan.changes)?;
+    Ok(show::output(&plan.report, "patch.log"))
+}

@@ -1,0 +1,181 @@
+//! `edit_file`: one text of a file for another.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use memchr::memmem;
+use quintet_kernel::port::{BoxFuture, Desk, Invocation, Output, Tool};
+use quintet_kernel::tool::{Assessment, Kind, Outcome, Spec};
+use serde::Deserialize;
+use serde_json::json;
+
+use crate::beneath::{self, Content};
+use crate::change::{self, Change};
+use crate::run::Runner;
+use crate::{blocking, input, show};
+
+/// How many places are named where a text is not unique.
+const MOST_NAMED: usize = 20;
+
+/// The tool.
+pub(crate) struct EditFile {
+    spec: Arc<Spec>,
+    runner: Arc<Runner>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Input {
+    path: PathBuf,
+    old: String,
+    new: String,
+    replace_all: Option<bool>,
+}
+
+impl Input {
+    fn of(call: &Invocation) -> Result<Self, String> {
+        let input: Self = input::parse(&call.input)?;
+        if input.old.is_empty() {
+            return Err("invalid input: `old` is empty".to_owned());
+        }
+        if input.old == input.new {
+            return Err("invalid input: `new` is the same as `old`".to_owned());
+        }
+        Ok(input)
+    }
+}
+
+impl EditFile {
+    pub(crate) fn new(runner: Arc<Runner>) -> Self {
+        let description = "Replace a text in a file of the workspace. The text must be there \
+                           exactly as given, white space included, and only once unless all \
+                           places are to be replaced."
+            .to_owned();
+        let properties = json!({
+            "path": {
+                "type": "string",
+                "description": "Path of the file, relative to the workspace",
+            },
+            "old": { "type": "string", "description": "The text to replace" },
+            "new": { "type": "string", "description": "What to put in its place" },
+            "replace_all": {
+                "type": "boolean",
+                "description": "Whether to replace it wherever it occurs; default false",
+            },
+        });
+        let required = ["path", "old", "new"];
+        let spec = super::spec(Kind::Write, "edit_file", description, properties, &required);
+        Self { spec, runner }
+    }
+}
+
+impl Tool for EditFile {
+    fn spec(&self) -> Arc<Spec> {
+        self.spec.clone()
+    }
+
+    fn assess<'a>(&'a self, call: &'a Invocation) -> BoxFuture<'a, Assessment> {
+        Box::pin(async move {
+            let input = match Input::of(call) {
+                Ok(input) => input,
+                Err(why) => return super::nothing_will_run(why),
+            };
+            let root = call.workspace.clone();
+            match blocking::change(move || plan(&root, &input)).await {
+                Ok((change, _)) => {
+                    change::assess(&self.runner, &call.workspace, vec![change]).await
+                }
+                Err(why) => change::inapplicable(&why),
+            }
+        })
+    }
+
+    fn run(&self, call: Invocation, _: Desk) -> BoxFuture<'_, Output> {
+        Box::pin(async move {
+            let done = match Input::of(&call) {
+                Ok(input) => blocking::change(move || edit(&call.workspace, &input)).await,
+                Err(why) => Err(why),
+            };
+            blocking::settle(done)
+        })
+    }
+}
+
+fn edit(root: &Path, input: &Input) -> Result<Output, String> {
+    let (change, lines) = plan(root, input)?;
+    let path = show::path(&change.path);
+    change::make(root, &[change])?;
+    let places = show::count(lines.len(), "place");
+    Ok(Outcome::success(format!("changed {path} in {places}, {}", at(&lines))).into())
+}
+
+/// The change, and the lines where it is.
+fn plan(root: &Path, input: &Input) -> Result<(Change, Vec<usize>), String> {
+    let path = show::path(&input.path);
+    let before = beneath::read(root, &input.path).map_err(|error| error.to_string())?;
+    let before = before.ok_or_else(|| format!("no such file: {path}"))?;
+    if before.bytes.contains(&0) {
+        return Err(format!("binary file: only text can be edited: {path}"));
+    }
+    let old = input.old.as_bytes();
+    let found: Vec<_> = memmem::find_iter(&before.bytes, old).collect();
+    let lines = lines_of(&before.bytes, &found);
+    match (found.len(), input.replace_all.unwrap_or(false)) {
+        (0, _) => {
+            return Err(format!("`old` does not occur in {path}{}", hint(&before.bytes, old)));
+        }
+        (1, _) | (_, true) => (),
+        (times, false) => {
+            return Err(format!(
+                "`old` occurs {times} times in {path}, {}; give more of the text around it, or \
+                 set `replace_all`",
+                at(&lines)
+            ));
+        }
+    }
+    let bytes = replaced(&before.bytes, &found, old.len(), input.new.as_bytes());
+    let after = Content { bytes, mode: before.mode };
+    Ok((Change::of(input.path.clone(), Some(before), Some(after)), lines))
+}
+
+fn replaced(text: &[u8], found: &[usize], length: usize, new: &[u8]) -> Vec<u8> {
+    let (mut result, mut done) = (Vec::with_capacity(text.len()), 0);
+    for at in found {
+        result.extend_from_slice(&text[done..*at]);
+        result.extend_from_slice(new);
+        done = at + length;
+    }
+    result.extend_from_slice(&text[done..]);
+    result
+}
+
+/// The lines in which these places are, counted from 1.
+fn lines_of(text: &[u8], found: &[usize]) -> Vec<usize> {
+    let (mut line, mut done) = (1, 0);
+    let count = |at: &usize| {
+        line += memchr::memchr_iter(b'\n', &text[done..*at]).count();
+        done = *at;
+        line
+    };
+    found.iter().map(count).collect()
+}
+
+fn at(lines: &[usize]) -> String {
+    let named: Vec<_> = lines.iter().take(MOST_NAMED).map(ToString::to_string).collect();
+    let plural = if lines.len() == 1 { "" } else { "s" };
+    let rest = if lines.len() > MOST_NAMED { " and further" } else { "" };
+    format!("at line{plural} {}{rest}", named.join(", "))
+}
+
+/// Why a text that seems to be there is not found.
+fn hint(text: &[u8], old: &[u8]) -> &'static str {
+    let folded = |bytes: &[u8]| -> Vec<u8> {
+        bytes.iter().copied().filter(|byte| !byte.is_ascii_whitespace()).collect()
+    };
+    let old = folded(old);
+    if !old.is_empty() && memmem::find(&folded(text), &old).is_some() {
+        "; it does with other white space or line ends"
+    } else {
+        ""
+    }
+}

@@ -1,0 +1,69 @@
+//! `git_status`: what changed since the last commit.
+
+use std::sync::Arc;
+
+use quintet_kernel::port::{BoxFuture, Desk, Invocation, Output, Tool};
+use quintet_kernel::tool::{Assessment, Ending, Kind, Outcome, Spec};
+use serde::Deserialize;
+use serde_json::json;
+
+use crate::blocking::settle;
+use crate::run::{End, Finished, Runner};
+use crate::{git, input};
+
+/// The tool.
+pub(crate) struct GitStatus {
+    spec: Arc<Spec>,
+    runner: Arc<Runner>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Input {}
+
+impl GitStatus {
+    pub(crate) fn new(runner: Arc<Runner>) -> Self {
+        let description = "Show which files of the workspace changed since the last commit, as \
+                           `git status --porcelain` does."
+            .to_owned();
+        let spec = super::spec(Kind::Read, "git_status", description, json!({}), &[]);
+        Self { spec, runner }
+    }
+
+    async fn look(&self, call: &Invocation, desk: &Desk) -> Result<Output, String> {
+        let Input {} = input::parse(&call.input)?;
+        let finished = git::status(&self.runner, &call.workspace, desk).await;
+        report(&finished.map_err(|error| error.to_string())?)
+    }
+}
+
+fn report(finished: &Finished) -> Result<Output, String> {
+    let (text, complaint) = (finished.stdout.text(), finished.stderr.text());
+    match finished.end {
+        End::Exited(0) if text.is_empty() => Ok(Outcome::success("nothing changed").into()),
+        End::Exited(0) => Ok(Output { outcome: Outcome::success(text), files: finished.files() }),
+        End::Exited(127) => Err("git is not installed".to_owned()),
+        End::Exited(_) if complaint.contains("not a git repository") => {
+            Err("the workspace is not a git repository".to_owned())
+        }
+        End::Exited(code) => Err(format!("git status: exit code {code}: {}", complaint.trim())),
+        End::TimedOut(after) => Err(format!("git status: timed out after {}s", after.as_secs())),
+        End::Cancelled(_) => Ok(Outcome::ended(Ending::Cancelled, "cancelled").into()),
+    }
+}
+
+impl Tool for GitStatus {
+    fn spec(&self) -> Arc<Spec> {
+        self.spec.clone()
+    }
+
+    fn assess<'a>(&'a self, call: &'a Invocation) -> BoxFuture<'a, Assessment> {
+        let preview = input::parse::<Input>(&call.input);
+        let preview = preview.map(|_| "git status --porcelain".to_owned());
+        Box::pin(std::future::ready(super::only_looks(preview)))
+    }
+
+    fn run(&self, call: Invocation, desk: Desk) -> BoxFuture<'_, Output> {
+        Box::pin(async move { settle(self.look(&call, &desk).await) })
+    }
+}

@@ -1,0 +1,94 @@
+//! `repo_tree`: the files of the workspace.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use quintet_kernel::port::{BoxFuture, Desk, Invocation, Output, Tool};
+use quintet_kernel::tool::{Assessment, Kind, Outcome, Spec};
+use serde::Deserialize;
+use serde_json::json;
+
+use crate::blocking::{self, Flag};
+use crate::walk::{Next, Walk};
+use crate::{input, show};
+
+const USUAL: usize = 500;
+const MOST: usize = 5000;
+const DEPTH: usize = 30;
+/// Directories of things that were fetched or made.
+const SKIPPED: [&str; 6] = ["node_modules", "vendor", "dist", "build", "bin", "target"];
+
+/// The tool.
+pub(crate) struct RepoTree {
+    spec: Arc<Spec>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Input {
+    max_files: Option<usize>,
+}
+
+impl RepoTree {
+    pub(crate) fn new() -> Self {
+        let description = format!(
+            "List the files of the workspace, one path a line, sorted; without what .gitignore \
+             leaves out and without {}.",
+            SKIPPED.join(", ")
+        );
+        let properties = json!({
+            "max_files": {
+                "type": "integer",
+                "minimum": 1,
+                "maximum": MOST,
+                "description": format!("At most this many files; default {USUAL}"),
+            },
+        });
+        Self { spec: super::spec(Kind::Read, "repo_tree", description, properties, &[]) }
+    }
+}
+
+impl Tool for RepoTree {
+    fn spec(&self) -> Arc<Spec> {
+        self.spec.clone()
+    }
+
+    fn assess<'a>(&'a self, call: &'a Invocation) -> BoxFuture<'a, Assessment> {
+        let preview = input::parse::<Input>(&call.input).map(|_| "list all files".to_owned());
+        Box::pin(std::future::ready(super::only_looks(preview)))
+    }
+
+    fn run(&self, call: Invocation, desk: Desk) -> BoxFuture<'_, Output> {
+        Box::pin(async move {
+            match input::parse::<Input>(&call.input) {
+                Ok(input) => {
+                    let most = input.max_files.unwrap_or(USUAL).clamp(1, MOST);
+                    let list = move |flag: &Flag| list(&call.workspace, most, flag);
+                    blocking::look(&desk, list).await
+                }
+                Err(why) => Outcome::failure(why).into(),
+            }
+        })
+    }
+}
+
+fn list(workspace: &Path, most: usize, flag: &Flag) -> Result<Output, String> {
+    let walk = Walk { workspace, within: None, skipped: &SKIPPED, depth: Some(DEPTH) };
+    let (mut files, mut more) = (Vec::new(), false);
+    walk.each(flag, |file| {
+        more = files.len() == most;
+        if more {
+            return Ok(Next::Stop);
+        }
+        files.push(show::path(&file.path));
+        Ok(Next::Continue)
+    })?;
+    if files.is_empty() {
+        return Ok(Outcome::success("workspace contains no files").into());
+    }
+    let mut text = files.join("\n") + "\n";
+    if more {
+        text += &format!("[only the first {most} files; max_files may be up to {MOST}]\n");
+    }
+    Ok(show::output(&text, "files.txt"))
+}

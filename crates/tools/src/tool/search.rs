@@ -1,0 +1,155 @@
+//! `search`: the lines of the workspace's files that hold a text.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use grep_matcher::LineTerminator;
+use grep_regex::{RegexMatcher, RegexMatcherBuilder};
+use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder};
+use quintet_kernel::port::{BoxFuture, Desk, Invocation, Output, Tool};
+use quintet_kernel::tool::{Assessment, Kind, Outcome, Spec};
+use serde::Deserialize;
+use serde_json::json;
+
+use crate::blocking::{self, Flag};
+use crate::glob::Glob;
+use crate::hits::{Hits, Tally};
+use crate::walk::{Next, Walk};
+use crate::{beneath, input, show};
+
+const USUAL: usize = 50;
+const MOST: usize = 1000;
+const MOST_CONTEXT: usize = 20;
+/// A file with a longer line is skipped: nobody wrote it by hand.
+const LONGEST_LINE: usize = 64 * 1024 * 1024;
+
+/// The tool.
+pub(crate) struct Search {
+    spec: Arc<Spec>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Input {
+    query: String,
+    regex: Option<bool>,
+    glob: Option<String>,
+    context: Option<usize>,
+    ignore_case: Option<bool>,
+    max_results: Option<usize>,
+}
+
+/// A search that makes sense.
+struct Wanted {
+    input: Input,
+    matcher: RegexMatcher,
+    glob: Option<Glob>,
+}
+
+impl Wanted {
+    fn of(call: &Invocation) -> Result<Self, String> {
+        let input: Input = input::parse(&call.input)?;
+        if input.query.is_empty() {
+            return Err("invalid input: `query` is empty".to_owned());
+        }
+        let matcher = RegexMatcherBuilder::new()
+            .fixed_strings(!input.regex.unwrap_or(false))
+            .case_insensitive(input.ignore_case.unwrap_or(false))
+            .line_terminator(Some(b'\n'))
+            .crlf(true)
+            .build(&input.query)
+            .map_err(|error| format!("invalid input: `query`: {error}"))?;
+        let glob = input.glob.as_deref().map(|glob| Glob::parse("glob", glob)).transpose()?;
+        Ok(Self { input, matcher, glob })
+    }
+
+    fn searcher(&self) -> Searcher {
+        let context = self.input.context.unwrap_or(0).min(MOST_CONTEXT);
+        SearcherBuilder::new()
+            .line_terminator(LineTerminator::crlf())
+            .binary_detection(BinaryDetection::quit(0))
+            .heap_limit(Some(LONGEST_LINE))
+            .before_context(context)
+            .after_context(context)
+            .build()
+    }
+
+    fn run(&self, workspace: &Path, flag: &Flag) -> Result<Output, String> {
+        let most = self.input.max_results.unwrap_or(USUAL).clamp(1, MOST);
+        let mut tally = Tally::new(most);
+        let mut searcher = self.searcher();
+        let walk = Walk { workspace, within: None, skipped: &[], depth: None };
+        walk.each(flag, |found| {
+            let fits = self.glob.as_ref().is_none_or(|glob| glob.fits(&found.path));
+            if !found.is_file || !fits {
+                return Ok(Next::Continue);
+            }
+            // What went away or cannot be read has nothing to show.
+            if let Ok(file) = beneath::open(workspace, &found.path) {
+                let mut hits = Hits::new(&found.path, tally.room(), flag);
+                if searcher.search_file(&self.matcher, &file, &mut hits).is_ok() {
+                    tally.add(hits);
+                }
+            }
+            Ok(Next::Continue)
+        })?;
+        Ok(show::output(&tally.text(), "matches.txt"))
+    }
+}
+
+impl Search {
+    pub(crate) fn new() -> Self {
+        let description = "Search the text files of the workspace for a text or a regular \
+                           expression, without what .gitignore leaves out. A match is \
+                           `path:line:text`, a line around it `path-line-text`."
+            .to_owned();
+        let properties = json!({
+            "query": { "type": "string", "description": "What to look for, within one line" },
+            "regex": {
+                "type": "boolean",
+                "description": "Whether it is a regular expression (Rust syntax); default false",
+            },
+            "glob": {
+                "type": "string",
+                "description": "Only files that fit, such as `*.rs` or `src/**/*.ts`",
+            },
+            "context": {
+                "type": "integer",
+                "minimum": 0,
+                "maximum": MOST_CONTEXT,
+                "description": "Lines to show before and after each match; default 0",
+            },
+            "ignore_case": { "type": "boolean", "description": "Default false" },
+            "max_results": {
+                "type": "integer",
+                "minimum": 1,
+                "maximum": MOST,
+                "description": format!("At most this many matches; default {USUAL}"),
+            },
+        });
+        Self { spec: super::spec(Kind::Read, "search", description, properties, &["query"]) }
+    }
+}
+
+impl Tool for Search {
+    fn spec(&self) -> Arc<Spec> {
+        self.spec.clone()
+    }
+
+    fn assess<'a>(&'a self, call: &'a Invocation) -> BoxFuture<'a, Assessment> {
+        let preview = Wanted::of(call).map(|wanted| format!("search {}", wanted.input.query));
+        Box::pin(std::future::ready(super::only_looks(preview)))
+    }
+
+    fn run(&self, call: Invocation, desk: Desk) -> BoxFuture<'_, Output> {
+        Box::pin(async move {
+            match Wanted::of(&call) {
+                Ok(wanted) => {
+                    let search = move |flag: &Flag| wanted.run(&call.workspace, flag);
+                    blocking::look(&desk, search).await
+                }
+                Err(why) => Outcome::failure(why).into(),
+            }
+        })
+    }
+}

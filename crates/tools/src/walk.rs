@@ -1,0 +1,92 @@
+//! Walks through the files of a workspace in order, without what git ignores.
+//!
+//! A walk goes by name and follows no link. Whoever reads what it finds opens it beneath the
+//! workspace, so a directory that is swapped meanwhile leads nowhere.
+
+use std::path::{Path, PathBuf};
+
+use ignore::{DirEntry, WalkBuilder};
+
+use crate::beneath;
+use crate::blocking::Flag;
+
+/// What to walk through.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Walk<'a> {
+    pub(crate) workspace: &'a Path,
+    /// Where, if not everywhere.
+    pub(crate) within: Option<&'a Path>,
+    /// The names of directories that are left out, whether git ignores them or not.
+    pub(crate) skipped: &'static [&'static str],
+    pub(crate) depth: Option<usize>,
+}
+
+/// Something that a walk came by: anything but a directory.
+#[derive(Debug)]
+pub(crate) struct Found {
+    /// Relative to the workspace.
+    pub(crate) path: PathBuf,
+    /// Whether it is a regular file, not a link or the like.
+    pub(crate) is_file: bool,
+}
+
+/// Whether a walk has seen enough.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Next {
+    Continue,
+    Stop,
+}
+
+impl Walk<'_> {
+    /// Shows what there is, one directory after the other, each sorted by name.
+    pub(crate) fn each(
+        &self,
+        flag: &Flag,
+        mut visit: impl FnMut(Found) -> Result<Next, String>,
+    ) -> Result<(), String> {
+        let within = self.within.unwrap_or(Path::new("."));
+        let within = beneath::real_directory(self.workspace, within);
+        let within = within.map_err(|error| error.to_string())?;
+        let root = self.workspace.canonicalize().map_err(|error| error.to_string())?;
+        // What cannot be read is left out like what is not there.
+        for entry in self.builder(&root, within).build().flatten() {
+            if flag.is_down() {
+                return Ok(());
+            }
+            let Some(kind) = entry.file_type().filter(|kind| !kind.is_dir()) else { continue };
+            let Ok(path) = entry.path().strip_prefix(&root) else { continue };
+            let found = Found { path: path.to_owned(), is_file: kind.is_file() };
+            if visit(found)? == Next::Stop {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    fn builder(&self, root: &Path, within: PathBuf) -> WalkBuilder {
+        let (skipped, within) = (self.skipped, root.join(within));
+        let mut builder = WalkBuilder::new(root);
+        builder
+            .standard_filters(false)
+            .git_ignore(true)
+            .git_exclude(true)
+            .require_git(false)
+            // Rules further up count if they are those of the same repository.
+            .parents(root.ancestors().any(|directory| directory.join(".git").exists()))
+            .max_depth(self.depth)
+            .sort_by_file_name(Ord::cmp)
+            .filter_entry(move |entry| is_wanted(entry, &within, skipped));
+        builder
+    }
+}
+
+fn is_wanted(entry: &DirEntry, within: &Path, skipped: &[&str]) -> bool {
+    if entry.depth() == 0 {
+        return true;
+    }
+    let path = entry.path();
+    let is_dir = entry.file_type().is_some_and(|kind| kind.is_dir());
+    let name = entry.file_name();
+    let is_skipped = name == ".git" || is_dir && skipped.iter().any(|skipped| name == *skipped);
+    !is_skipped && (path.starts_with(within) || is_dir && within.starts_with(path))
+}
