@@ -7,6 +7,7 @@ mod acceptance;
 mod attachments;
 mod bad_input;
 mod client;
+mod coding;
 mod crash;
 mod daemon;
 mod start;
