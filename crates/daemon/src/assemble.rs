@@ -48,7 +48,8 @@ pub(crate) fn assemble(options: &Options) -> Result<Assembly> {
     Ok(Assembly { runtime, blobs, models, tree })
 }
 
-fn toolbox(options: &Options) -> Toolbox {
+/// The tools, as these options set them up.
+pub(crate) fn toolbox(options: &Options) -> Toolbox {
     // The file may be replaced while the daemon runs; this name always means what is running.
     let supervisor = PathBuf::from("/proc/self/exe");
     Toolbox::new(Settings { supervisor, verify: options.verify_commands.clone() })

@@ -19,6 +19,14 @@ pub(crate) enum Verb {
     Serve(Flags),
     /// Print the effective configuration, secrets left out, and where each value comes from.
     Config(Flags),
+    /// List the tools: what they do, what they touch, whether they need approval.
+    Tools {
+        #[command(flatten)]
+        flags: Flags,
+        /// Print the JSON Schema of their arguments too.
+        #[arg(long)]
+        schema: bool,
+    },
     /// Run a command so that nothing of it outlives the daemon.
     #[command(hide = true)]
     Supervise {

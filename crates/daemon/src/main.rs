@@ -5,6 +5,7 @@ mod cli;
 mod options;
 mod serve;
 mod telemetry;
+mod tools;
 
 use std::process::ExitCode;
 
@@ -18,6 +19,7 @@ fn main() -> ExitCode {
         Verb::Supervise { argv } => return quintet_tools::supervisor::main(argv),
         Verb::Serve(flags) => serve::main(&flags),
         Verb::Config(flags) => options::print(&flags),
+        Verb::Tools { flags, schema } => tools::list(&flags, schema),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -62,6 +62,16 @@ fn the_effective_configuration_is_shown_without_secrets() {
     assert!(!shown.contains("hush-hush"));
 }
 
+#[test]
+fn tools_are_listed_with_what_policy_says() {
+    let output = quintet(&["tools", "--set", "approval.kinds=exec", "--schema"]).output().unwrap();
+    let shown = String::from_utf8(output.stdout).unwrap();
+    let line = |name: &str| shown.lines().find(|line| line.starts_with(name)).unwrap().to_owned();
+    assert!(line("shell ").contains("exec     asks first"), "{shown}");
+    assert!(line("write_file ").contains("write    allowed"), "{shown}");
+    assert!(shown.contains("\"command\""), "{shown}");
+}
+
 #[tokio::test]
 async fn without_any_model_the_demo_model_answers() {
     let home = TempDir::new().unwrap();

@@ -1,0 +1,28 @@
+//! `quintet tools`: what models are offered.
+
+use std::io::Write as _;
+
+use anyhow::Result;
+use quintet_kernel::policy::Verdict;
+
+use crate::assemble::toolbox;
+use crate::cli::Flags;
+use crate::options;
+
+/// Prints a line a tool and, where asked for, its schema below it.
+pub(crate) fn list(flags: &Flags, schema: bool) -> Result<()> {
+    let options = options::read(flags)?;
+    let mut stdout = std::io::stdout().lock();
+    for tool in toolbox(&options).specs() {
+        let verdict = match options.approval.verdict(&tool) {
+            Verdict::Allow => "allowed",
+            Verdict::Ask => "asks first",
+        };
+        let kind = tool.kind.name();
+        writeln!(stdout, "{:<12} {kind:<8} {verdict:<11} {}", tool.name, tool.description)?;
+        if schema {
+            writeln!(stdout, "{:#}", tool.schema)?;
+        }
+    }
+    Ok(())
+}
