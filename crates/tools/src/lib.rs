@@ -2,7 +2,8 @@
 //!
 //! A tool is one file in `tool/` and one line in `toolbox.rs`. A tool sees its call and its desk,
 //! never the session or the model. Files are opened beneath the workspace by the kernel
-//! (`beneath.rs`); commands run under the [`supervisor`], so that nothing outlives its call.
+//! (`beneath.rs`); commands run under the [`supervisor`], so that nothing outlives its call, and in
+//! the [`sandbox`], so that they touch only what is theirs.
 
 mod beneath;
 mod input;
@@ -10,6 +11,7 @@ mod lines;
 mod makefile;
 mod risk;
 mod run;
+pub mod sandbox;
 pub mod supervisor;
 mod tool;
 mod toolbox;
