@@ -9,7 +9,8 @@ const GIB: u64 = 1 << 30;
 /// How much a process of a command may use. A limit that is lower already stays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limits {
-    /// Bytes of address space.
+    /// Bytes of memory that it can write and shares with nobody. Not address space: engines for
+    /// WebAssembly and JavaScript reserve far more of that than they ever use.
     pub memory: u64,
     /// Bytes of the longest file.
     pub file: u64,
@@ -37,7 +38,7 @@ impl Limits {
     /// Puts the limits on this process and what it starts.
     pub(super) fn apply(&self) -> Result<(), Errno> {
         let limits = [
-            (Resource::As, self.memory),
+            (Resource::Data, self.memory),
             (Resource::Fsize, self.file),
             (Resource::Nproc, self.processes),
             (Resource::Nofile, self.open_files),

@@ -3,7 +3,9 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should fail")]
 
 mod bench;
+mod escape;
 mod read_file;
+mod sandbox;
 mod shell;
 mod supervisor;
 mod verify;
