@@ -9,6 +9,7 @@ mod bad_input;
 mod client;
 mod crash;
 mod daemon;
+mod sandbox;
 mod start;
 mod stream;
 mod turns;

@@ -36,7 +36,7 @@ async fn code(sandbox: Sandbox, command: &str) -> i64 {
     let input = json!({ "command": command, "timeout_seconds": 20 });
     let output = bench.run("shell", input).await;
     let report = report(&output);
-    println!("{command}\n  -> {} {}", report["exit_code"], report["stderr"]);
+    eprintln!("{command}\n  -> {} {}", report["exit_code"], report["stderr"]);
     report["exit_code"].as_i64().unwrap()
 }
 
@@ -51,7 +51,7 @@ async fn caught(stop: Stop, command: &str) {
     if stop.is_there() {
         assert_ne!(code(Sandbox::default(), command).await, 0, "it got out: {command}");
     } else {
-        println!("NOT CHECKED, this kernel cannot: {command}");
+        eprintln!("NOT CHECKED, this kernel cannot: {command}");
         assert!(!probe().missing().is_empty(), "the gap is not reported: {command}");
     }
 }
@@ -118,7 +118,7 @@ async fn other_processes_are_out_of_reach() {
         (Stop::Landlock(1), format!("readlink /proc/{me}/fd/1")),
         (Stop::Landlock(1), format!("cat /proc/{me}/root{} > copy", here.display())),
         (Stop::Landlock(6), format!("kill -CONT {me}")),
-        (Stop::Landlock(6), format!("kill -CONT $(grep PPid /proc/$PPID/status | cut -f2)")),
+        (Stop::Landlock(6), "kill -CONT $(grep PPid /proc/$PPID/status | cut -f2)".to_owned()),
     ] {
         check(stop, &command).await;
     }

@@ -78,7 +78,7 @@ async fn the_tools_of_developers_work() {
         let home = format!("export HOME={}; ", home.display());
         let is_here = run(&bench, &format!("{home} {tool} --version")).await;
         if is_here["exit_code"] == 127 {
-            println!("NOT CHECKED, there is no {tool} here");
+            eprintln!("NOT CHECKED, there is no {tool} here");
             continue;
         }
         let unbuffered = "export PYTHONUNBUFFERED=1; ";
