@@ -9,6 +9,9 @@ use landlock::LandlockStatus;
 use super::{Mode, Policy, calls, files, privileges};
 use crate::supervisor::code_of;
 
+/// The first file that is not a standard stream.
+const FIRST: i32 = 3;
+
 /// What the exit code of `env` and `timeout` means, too: nothing was run.
 const NOTHING_RAN: u8 = 125;
 
@@ -41,6 +44,8 @@ fn become_command(program: &OsString, args: impl Iterator<Item = OsString>) -> u
 /// other trouble is not.
 fn confine(policy: &str) -> Result<(), String> {
     let policy: Policy = serde_json::from_str(policy).map_err(|error| error.to_string())?;
+    // Whoever started the daemon may have left it files that are open; no rule would hold for them.
+    close_fds::set_fds_cloexec(FIRST, &[]);
     policy.limits.apply().map_err(|error| format!("limits: {error}"))?;
     privileges::give_up().map_err(|error| format!("privileges: {error}"))?;
     let landlock = files::restrict(&policy).map_err(|error| format!("Landlock: {error}"))?;

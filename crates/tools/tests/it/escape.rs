@@ -7,12 +7,13 @@ use std::net::{TcpListener, UdpSocket};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram, UnixListener};
 use std::path::Path;
+use std::process::Command;
 
 use quintet_tools::sandbox::{Mode, Sandbox, probe};
 use serde_json::json;
 use tempfile::TempDir;
 
-use crate::bench::{Bench, json as report};
+use crate::bench::{Bench, SUPERVISOR, json as report};
 
 /// What stops an attempt.
 #[derive(Clone, Copy)]
@@ -182,6 +183,22 @@ async fn the_kernel_is_out_of_reach() {
     check(Stop::Seccomp, &perl("syscall(101, 0, 0, 0, 0) == 0")).await;
     #[cfg(target_arch = "x86_64")]
     caught(Stop::Seccomp, &perl("syscall(0x40000000 + 521, 0, 0, 0, 0) == 0")).await;
+}
+
+#[test]
+#[expect(clippy::disallowed_methods, reason = "it starts the sandbox alone")]
+fn files_left_open_by_whoever_started_the_daemon_are_closed() {
+    let policy = r#"{"mode":"Prefer","network":false,"read":["/"],"write":[],"limits":{"memory":
+        8000000000,"file":1,"processes":4096,"open_files":99,"cpu_seconds":9}}"#;
+    let script = "exec 9< /etc/passwd; exec \"$0\" confine \"$1\" -- /bin/bash -c 'cat <&9'";
+    let left = "exec 9< /etc/passwd; exec /bin/bash -c 'cat <&9'";
+    let run = |script: &str| {
+        Command::new("/bin/bash").args(["-c", script, SUPERVISOR, policy]).output().unwrap()
+    };
+    assert!(run(left).status.success());
+    let output = run(script);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success() && said.contains("9: Bad file descriptor"), "{said}");
 }
 
 fn perl(condition: &str) -> String {
