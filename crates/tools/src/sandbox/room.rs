@@ -1,6 +1,8 @@
 //! A place for each command: its policy and its scratch directory.
 
+use std::fs::Permissions;
 use std::io;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
@@ -52,7 +54,8 @@ impl Rooms {
         if let Some(why) = self.kernel.forbids(self.sandbox.mode) {
             return Err(Refused::Kernel(why));
         }
-        let scratch = tempfile::Builder::new().prefix("quintet-").tempdir();
+        let private = Permissions::from_mode(0o700);
+        let scratch = tempfile::Builder::new().prefix("quintet-").permissions(private).tempdir();
         let scratch = scratch.map_err(Refused::Scratch)?;
         let policy = Policy::new(&self.sandbox, &self.user, [workspace, scratch.path()]);
         let policy = serde_json::to_string(&policy).map_err(Refused::Path)?;

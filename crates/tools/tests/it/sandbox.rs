@@ -1,5 +1,7 @@
 //! What goes on working in the sandbox, and what its settings do.
 
+use std::os::unix::fs::PermissionsExt;
+
 use quintet_kernel::tool::Ending;
 use quintet_tools::sandbox::{Limits, Mode, Sandbox, probe};
 use serde_json::{Value, json};
@@ -93,7 +95,8 @@ async fn a_command_has_a_scratch_directory_for_as_long_as_it_runs() {
         "echo at=$TMPDIR; touch $TMPDIR/x && mkdir $TMPDIR/y; chmod 0 $TMPDIR/y; sleep 100";
     let cancel = async {
         let scratch = bench.hear("at=").await;
-        assert!(std::path::Path::new(&scratch).is_dir());
+        let found = std::fs::metadata(&scratch).unwrap();
+        assert!(found.is_dir() && found.permissions().mode() & 0o777 == 0o700);
         bench.cancel();
         scratch
     };
