@@ -52,7 +52,8 @@ pub(crate) fn assemble(options: &Options) -> Result<Assembly> {
 pub(crate) fn toolbox(options: &Options) -> Toolbox {
     // The file may be replaced while the daemon runs; this name always means what is running.
     let supervisor = PathBuf::from("/proc/self/exe");
-    Toolbox::new(Settings { supervisor, verify: options.verify_commands.clone() })
+    let (verify, sandbox) = (options.verify_commands.clone(), options.sandbox.clone());
+    Toolbox::new(Settings { supervisor, verify, sandbox })
 }
 
 fn tools(toolbox: &Toolbox) -> HashMap<String, Arc<dyn Tool>> {

@@ -30,6 +30,16 @@ pub(crate) enum Verb {
     /// Run a command so that nothing of it outlives the daemon.
     #[command(hide = true)]
     Supervise {
+        /// A directory to remove after the command.
+        #[arg(long, value_name = "DIR")]
+        scratch: Option<PathBuf>,
+        #[arg(last = true)]
+        argv: Vec<OsString>,
+    },
+    /// Put on a sandbox and become a command.
+    #[command(hide = true)]
+    Confine {
+        policy: OsString,
         #[arg(last = true)]
         argv: Vec<OsString>,
     },

@@ -7,16 +7,19 @@ mod serve;
 mod telemetry;
 mod tools;
 
+use std::iter::once;
 use std::process::ExitCode;
 
 use clap::Parser;
+use quintet_tools::{sandbox, supervisor};
 
 use crate::cli::{Cli, Verb};
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
     let done = match cli.verb {
-        Verb::Supervise { argv } => return quintet_tools::supervisor::main(argv),
+        Verb::Supervise { scratch, argv } => return supervisor::main(scratch, argv),
+        Verb::Confine { policy, argv } => return sandbox::main(once(policy).chain(argv)),
         Verb::Serve(flags) => serve::main(&flags),
         Verb::Config(flags) => options::print(&flags),
         Verb::Tools { flags, schema } => tools::list(&flags, schema),

@@ -9,6 +9,7 @@ use axum::serve::ListenerExt as _;
 use quintet_dialects::harness::{self, Ports, Settings};
 use quintet_dialects::transport::guard::{Guard, Token};
 use quintet_kernel::port::Sessions;
+use quintet_tools::sandbox::{self, Mode};
 use serde_json::Value;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
@@ -37,6 +38,7 @@ async fn run(options: &Options) -> Result<()> {
     for advice in &options.advice {
         tracing::warn!("{advice}");
     }
+    warn_of_gaps(options.sandbox.mode);
     let assembly = assemble(options)?;
     let listener = match options.harness {
         Some(address) => Some(
@@ -55,6 +57,16 @@ async fn run(options: &Options) -> Result<()> {
     signals.wait().await;
     daemon.stop().await;
     Ok(())
+}
+
+/// Says what the kernel cannot keep commands from.
+fn warn_of_gaps(mode: Mode) {
+    if mode == Mode::Off {
+        return tracing::warn!("sandbox.mode is off: commands can do all that you can");
+    }
+    for gap in sandbox::probe().missing() {
+        tracing::warn!("the sandbox has a gap: {gap}");
+    }
 }
 
 /// The one line on standard output, once every listener is bound.

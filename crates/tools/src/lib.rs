@@ -2,7 +2,8 @@
 //!
 //! A tool is one file in `tool/` and one line in `toolbox.rs`. A tool sees its call and its desk,
 //! never the session or the model. Files are opened beneath the workspace by the kernel
-//! (`beneath.rs`); commands run under the [`supervisor`], so that nothing outlives its call.
+//! (`beneath.rs`); commands run under the [`supervisor`], so that nothing outlives its call, and in
+//! the [`sandbox`], so that they touch only what is theirs.
 
 mod beneath;
 mod blocking;
@@ -16,6 +17,7 @@ mod makefile;
 mod patch;
 mod risk;
 mod run;
+pub mod sandbox;
 mod show;
 pub mod supervisor;
 mod tool;

@@ -11,7 +11,8 @@ use tokio::process::{Child, ChildStdin, Command};
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep};
 
-use crate::supervisor::SUBCOMMAND;
+use crate::sandbox::{self, Refused, Room, Rooms, Sandbox};
+use crate::supervisor;
 use crate::utf8::Decoder;
 
 mod capture;
@@ -37,6 +38,7 @@ pub(crate) struct Runner {
     /// The executable that has the supervisor's subcommand.
     supervisor: PathBuf,
     environment: Environment,
+    rooms: Rooms,
     shell: [&'static str; 2],
 }
 
@@ -74,6 +76,8 @@ pub(crate) enum End {
 pub(crate) enum Error {
     #[error("the workspace is not a directory: {}", .0.display())]
     Workspace(PathBuf),
+    #[error("the command was not run: {0}")]
+    Refused(#[from] Refused),
     #[error("the command could not be started: {0}")]
     Start(#[source] io::Error),
     #[error("the command was lost sight of: {0}")]
@@ -82,11 +86,12 @@ pub(crate) enum Error {
 
 impl Runner {
     /// A runner that starts commands with this executable's supervisor.
-    pub(crate) fn new(supervisor: PathBuf) -> Self {
+    pub(crate) fn new(supervisor: PathBuf, sandbox: Sandbox) -> Self {
         let bash = Path::new("/bin/bash").exists();
         // Not a login shell: a profile is slow, may fail, and is the user's, not the agent's.
         let shell = if bash { ["/bin/bash", "-c"] } else { ["/bin/sh", "-c"] };
-        Self { supervisor, environment: Environment::of_this_process(), shell }
+        let (environment, rooms) = (Environment::of_this_process(), Rooms::new(sandbox));
+        Self { supervisor, environment, rooms, shell }
     }
 
     /// Runs a command; when it returns, or is dropped and a moment passed, the tree is gone.
@@ -114,25 +119,40 @@ impl Runner {
         Ok(Finished { command: job.command.to_owned(), end, stdout, stderr, took })
     }
 
-    #[expect(clippy::disallowed_methods, reason = "this starts the supervisor itself")]
     fn spawn(&self, job: &Job<'_>) -> Result<Child, Error> {
         if !job.workspace.is_dir() {
             return Err(Error::Workspace(job.workspace.to_owned()));
         }
-        Command::new(&self.supervisor)
-            .args([SUBCOMMAND, "--"])
+        let room = self.rooms.give(job.workspace)?;
+        let mut command = self.supervised(room.as_ref());
+        command
             .args(self.shell)
             .arg(job.command)
             .current_dir(job.workspace)
-            .env_clear()
-            .envs(self.environment.iter())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             // A Ctrl-C at the daemon's terminal must not end the supervisor before its work.
-            .process_group(0)
-            .spawn()
-            .map_err(Error::Start)
+            .process_group(0);
+        let child = command.spawn().map_err(Error::Start)?;
+        // Even if the daemon dies the supervisor will be there to clear the room.
+        room.map(Room::hand_over);
+        Ok(child)
+    }
+
+    /// The supervisor, to be followed by a command, which is confined if it has a room.
+    #[expect(clippy::disallowed_methods, reason = "this starts the supervisor itself")]
+    fn supervised(&self, room: Option<&Room>) -> Command {
+        let mut command = Command::new(&self.supervisor);
+        command.env_clear().envs(self.environment.iter()).arg(supervisor::SUBCOMMAND);
+        let Some(room) = room else {
+            command.arg("--");
+            return command;
+        };
+        let scratch = room.scratch();
+        command.arg("--scratch").arg(scratch).arg("--").env("TMPDIR", scratch);
+        command.arg(&self.supervisor).args([sandbox::SUBCOMMAND, &room.policy, "--"]);
+        command
     }
 }
 

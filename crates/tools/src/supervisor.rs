@@ -9,14 +9,16 @@
 //! The command stays a zombie until the sweep is over, so that its pid, which is also the name of
 //! its process group, cannot come to mean somebody else.
 //!
-//! The sandbox (Landlock, seccomp) will be put on here, between `start` and the command.
+//! It is not confined itself: the command that it starts is `confine`, which puts the sandbox on
+//! and becomes the real one. What that one leaves in its scratch directory goes with it.
 
 use std::ffi::OsString;
 use std::io;
 use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
 use std::process::{Command, ExitCode, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread;
+use std::{fs, thread};
 
 use rustix::process::{Pid, Signal, getpid, set_child_subreaper};
 
@@ -30,22 +32,32 @@ pub(crate) const SUBCOMMAND: &str = "supervise";
 /// The command whose end is asked for; nothing before it started and after it ended.
 type Leader = Arc<Mutex<Option<Pid>>>;
 
-/// Runs `[--] program args…` until it ends or stdin does, and leaves nothing behind.
+/// Runs `[--] program args…` until it ends or stdin does, and leaves nothing behind: neither
+/// processes nor the scratch directory, if there is one.
 ///
 /// The code is the command's own, 128 and its signal if one killed it, or 125 to 127 (as with
 /// `env` and `timeout`) if it could not be run. Call it before any other thread is started.
-pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
+pub fn main(scratch: Option<PathBuf>, args: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let code = run(args);
+    if let Some(scratch) = scratch {
+        // What cannot be removed is left to whoever cleans up temporary files.
+        let _rest = fs::remove_dir_all(scratch);
+    }
+    ExitCode::from(code)
+}
+
+fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
     let mut argv = args.into_iter().peekable();
     argv.next_if(|arg| arg == "--");
     let Some(program) = argv.next() else {
         eprintln!("quintet: supervise needs a command");
-        return ExitCode::from(125);
+        return 125;
     };
     match supervise(&program, argv.collect()) {
-        Ok(code) => ExitCode::from(code),
+        Ok(code) => code,
         Err(error) => {
             eprintln!("quintet: {}: {error}", program.display());
-            ExitCode::from(code_of(&error))
+            code_of(&error)
         }
     }
 }
@@ -93,7 +105,8 @@ fn lock(leader: &Leader) -> std::sync::MutexGuard<'_, Option<Pid>> {
     leader.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn code_of(error: &io::Error) -> u8 {
+/// The code of a command that could not be run.
+pub(crate) fn code_of(error: &io::Error) -> u8 {
     match error.kind() {
         io::ErrorKind::NotFound => 127,
         io::ErrorKind::PermissionDenied => 126,

@@ -8,6 +8,7 @@ use quintet_kernel::port::Tool;
 use quintet_kernel::tool::Spec;
 
 use crate::run::Runner;
+use crate::sandbox::Sandbox;
 use crate::tool::apply_patch::ApplyPatch;
 use crate::tool::edit_file::EditFile;
 use crate::tool::find_files::FindFiles;
@@ -23,12 +24,15 @@ use crate::tool::write_file::WriteFile;
 /// What the tools need to know.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// The executable whose `supervise` subcommand is [`crate::supervisor::main`].
+    /// The executable whose `supervise` subcommand is [`crate::supervisor::main`] and whose
+    /// `confine` subcommand is [`crate::sandbox::main`].
     ///
     /// `/proc/self/exe` stays right even if the file is replaced while the daemon runs.
     pub supervisor: PathBuf,
     /// What `verify` runs, in this order. `make TARGET` is left out where there is no such target.
     pub verify: Vec<String>,
+    /// What commands may touch.
+    pub sandbox: Sandbox,
 }
 
 /// Every tool of the daemon.
@@ -39,7 +43,7 @@ pub struct Toolbox {
 impl Toolbox {
     /// The tools, in the order they are offered. The environment that commands get is taken now.
     pub fn new(settings: Settings) -> Self {
-        let runner = Arc::new(Runner::new(settings.supervisor));
+        let runner = Arc::new(Runner::new(settings.supervisor, settings.sandbox));
         let tools: Vec<Arc<dyn Tool>> = vec![
             Arc::new(ReadFile::new()),
             Arc::new(ListDir::new()),

@@ -1,7 +1,9 @@
 //! Options: who wins, what is understood, and what is said where something is not.
 
 use std::io::Write as _;
+use std::path::PathBuf;
 
+use quintet_tools::sandbox::Mode;
 use tempfile::NamedTempFile;
 
 use super::layers::gather;
@@ -98,6 +100,23 @@ fn what_is_not_understood_is_named_with_its_place() {
     );
     says("data = 1", &[], "unknown key \"data\"");
     says("[listen.harness]\nport = 1", &[], "unknown key \"listen.harness.port\"");
+}
+
+#[test]
+fn the_sandbox_is_on_unless_somebody_says_otherwise() {
+    let sandbox = read("", &[], Flags::default()).unwrap().sandbox;
+    assert_eq!((sandbox.mode, sandbox.network), (Mode::Prefer, false));
+    assert!(sandbox.extra_read.is_empty() && sandbox.extra_write.is_empty());
+    let file = "[sandbox]\nmode = \"require\"\nread = [\"/srv/data\", \"~\"]\n";
+    let environment =
+        [("QUINTET_SANDBOX_NETWORK", "true"), ("QUINTET_SANDBOX_WRITE", "~/.cache/go")];
+    let sandbox = read(file, &environment, Flags::default()).unwrap().sandbox;
+    assert_eq!((sandbox.mode, sandbox.network), (Mode::Require, true));
+    assert_eq!(sandbox.extra_read, ["/srv/data", "/home/me"].map(PathBuf::from));
+    assert_eq!(sandbox.extra_write, [PathBuf::from("/home/me/.cache/go")]);
+    let says = |file: &str| read(file, &[], Flags::default()).unwrap_err();
+    assert!(says("[sandbox]\nmode = \"on\"").contains("sandbox.mode must be one of"));
+    assert!(says("[sandbox]\nread = [\"data\"]").contains("\"data\" is not an absolute path"));
 }
 
 #[test]

@@ -10,8 +10,11 @@ use quintet_kernel::model::{ModelRef, Profile};
 use quintet_kernel::policy::{Approval, Limits, OnDeny, Recovery, Verify};
 use quintet_kernel::tool::Kind;
 use quintet_providers::{Api, ProviderConfig, Retries, Secret, Timeouts};
+use quintet_tools::sandbox::Sandbox;
 
 use super::layers::Layers;
+
+mod sandbox;
 
 /// A provider as it is configured.
 pub(crate) type Provider = ProviderConfig;
@@ -29,6 +32,7 @@ pub(crate) struct Options {
     pub(crate) approval: Approval,
     pub(crate) verify: Verify,
     pub(crate) verify_commands: Vec<String>,
+    pub(crate) sandbox: Sandbox,
     pub(crate) limits: Limits,
     pub(crate) recovery: Recovery,
     /// What the user should be told at start.
@@ -72,6 +76,7 @@ impl Options {
                     .unwrap_or(u32::MAX),
             },
             verify_commands: layers.list("verify.commands").unwrap_or_default(),
+            sandbox: sandbox::understand(layers)?,
             limits: limits(layers),
             recovery: choice(
                 layers,

@@ -2,17 +2,23 @@
 //!
 //! It stands in for `quintet` in this crate's tests, and gives commands a home that is not there:
 //! a login shell must not run the profile of whoever runs the tests, which may be slow, say
-//! things, or leave locks behind when it is killed. Called with `bare` it changes nothing.
+//! things, or leave locks behind when it is killed. Called with `bare` it changes nothing, and with
+//! `confine` it is the sandbox.
 
 use std::ffi::OsString;
 use std::process::ExitCode;
 
+use quintet_tools::{sandbox, supervisor};
+
 fn main() -> ExitCode {
-    let mut args = std::env::args_os().skip(1);
-    if args.next().is_some_and(|mode| mode == "bare") {
-        return quintet_tools::supervisor::main(args);
+    let mut args = std::env::args_os().skip(1).peekable();
+    match args.next().as_ref().and_then(|mode| mode.to_str()) {
+        Some("bare") => return supervisor::main(None, args),
+        Some("confine") => return sandbox::main(args),
+        _ => (),
     }
+    let scratch = args.next_if(|arg| arg == "--scratch").and_then(|_| args.next());
     let argv = args.skip_while(|arg| arg == "--");
     let homeless = ["/usr/bin/env", "HOME=/nonexistent"].map(OsString::from);
-    quintet_tools::supervisor::main(homeless.into_iter().chain(argv))
+    supervisor::main(scratch.map(Into::into), homeless.into_iter().chain(argv))
 }

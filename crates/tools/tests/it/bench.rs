@@ -8,6 +8,7 @@ use quintet_kernel::message::text_of;
 use quintet_kernel::port::{BoxFuture, Cancel, Desk, Invocation, Output, Progress};
 use quintet_kernel::tool::Assessment;
 use quintet_kernel::{CallId, TurnId};
+use quintet_tools::sandbox::Sandbox;
 use quintet_tools::{Settings, Toolbox};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -34,7 +35,15 @@ impl Bench {
 
     pub(crate) fn verifying(verify: &[&str]) -> Self {
         let verify = verify.iter().map(ToString::to_string).collect();
-        let settings = Settings { supervisor: PathBuf::from(SUPERVISOR), verify };
+        Self::with(verify, Sandbox::default())
+    }
+
+    pub(crate) fn in_sandbox(sandbox: Sandbox) -> Self {
+        Self::with(Vec::new(), sandbox)
+    }
+
+    fn with(verify: Vec<String>, sandbox: Sandbox) -> Self {
+        let settings = Settings { supervisor: PathBuf::from(SUPERVISOR), verify, sandbox };
         Self {
             dir: TempDir::new().unwrap(),
             toolbox: Toolbox::new(settings),

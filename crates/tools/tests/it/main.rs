@@ -4,10 +4,12 @@
 
 mod bench;
 mod edit_file;
+mod escape;
 mod git_status;
 mod look;
 mod patch;
 mod read_file;
+mod sandbox;
 mod search;
 mod shell;
 mod supervisor;

@@ -1,0 +1,35 @@
+//! What commands may touch.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Result, bail};
+use quintet_tools::sandbox::{Limits, Mode, Sandbox};
+
+use super::{Layers, choice};
+
+pub(super) fn understand(layers: &Layers) -> Result<Sandbox> {
+    let modes = [("prefer", Mode::Prefer), ("require", Mode::Require), ("off", Mode::Off)];
+    Ok(Sandbox {
+        mode: choice(layers, "sandbox.mode", &modes)?,
+        network: layers.flag("sandbox.network").unwrap_or(false),
+        extra_read: paths(layers, "sandbox.read")?,
+        extra_write: paths(layers, "sandbox.write")?,
+        limits: Limits::default(),
+    })
+}
+
+fn paths(layers: &Layers, key: &str) -> Result<Vec<PathBuf>> {
+    let home = layers.environment.get("HOME").map(Path::new);
+    let given = layers.list(key).unwrap_or_default();
+    given.iter().map(|path| absolute(layers, key, home, path)).collect()
+}
+
+fn absolute(layers: &Layers, key: &str, home: Option<&Path>, path: &str) -> Result<PathBuf> {
+    let in_home = Path::new(path).strip_prefix("~").ok().zip(home);
+    let whole = in_home.map_or_else(|| path.into(), |(rest, home)| home.join(rest));
+    if !whole.is_absolute() {
+        bail!("{key}: {path:?} is not an absolute path ({})", layers.source(key));
+    }
+    // `home.join("")` ends in a slash, which says nothing.
+    Ok(whole.components().collect())
+}

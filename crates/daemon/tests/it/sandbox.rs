@@ -1,0 +1,42 @@
+//! Commands cannot get at the daemon that runs them.
+
+use quintet_tools::sandbox::probe;
+use serde_json::{Value, json};
+
+use crate::daemon::World;
+
+const FREE: &str = "[approval]\nkinds = []\n[verify]\nauto = false\n[sandbox]\nmode = \"off\"\n";
+
+/// What a command in this world gives back.
+async fn run(world: &World, command: &str) -> Value {
+    let client = world.client();
+    let id = client.create(world.workspace()).await;
+    let call = json!({ "name": "shell", "args": { "command": command } });
+    client.say(&id, json!([{ "tools": [call] }, { "text": "done" }])).await;
+    let events = client.until_over(&id).await;
+    let completed = events.iter().find(|event| event.kind() == "tool_call_completed").unwrap();
+    completed.json["data"].clone()
+}
+
+#[tokio::test]
+async fn a_command_reaches_neither_secrets_nor_sockets_of_the_daemon() {
+    let (confined, free) = (World::start("").await, World::start(FREE).await);
+    let kernel = probe();
+    let has_landlock = kernel.landlock.is_some();
+    let dial = |world: &World| {
+        format!("exec 3<>/dev/tcp/{}", world.base().trim_start_matches("http://").replace(':', "/"))
+    };
+    let daemon = "$(grep PPid /proc/$PPID/status | cut -f2)";
+    for (is_stopped, command) in [
+        (has_landlock, "cat ../quintet.toml".to_owned()),
+        (has_landlock, "ls ../data".to_owned()),
+        (has_landlock, format!("cat /proc/{daemon}/environ")),
+        (kernel.seccomp, "dial".to_owned()),
+    ] {
+        let of = |world| if command == "dial" { dial(world) } else { command.clone() };
+        let done = run(&free, &of(&free)).await;
+        assert_eq!(done["ok"], true, "it proves nothing: {command}: {done}");
+        let done = run(&confined, &of(&confined)).await;
+        assert_eq!(done["ok"], !is_stopped, "{command}: {done}");
+    }
+}

@@ -1,0 +1,27 @@
+//! What a daemon that runs as root does not pass on.
+//!
+//! With no new privileges a program started later cannot get back what is given up here.
+
+use rustix::io::Errno;
+use rustix::thread::{CapabilitySet, capabilities, set_capabilities, set_no_new_privs};
+
+/// What root may keep: to be root among its own files.
+const KEPT: CapabilitySet = CapabilitySet::CHOWN
+    .union(CapabilitySet::DAC_OVERRIDE)
+    .union(CapabilitySet::FOWNER)
+    .union(CapabilitySet::FSETID)
+    .union(CapabilitySet::KILL)
+    .union(CapabilitySet::SETGID)
+    .union(CapabilitySet::SETUID)
+    .union(CapabilitySet::NET_BIND_SERVICE)
+    .union(CapabilitySet::SYS_NICE);
+
+/// Gives up, for this thread and what it starts, what a command has no use for.
+pub(super) fn give_up() -> Result<(), Errno> {
+    set_no_new_privs(true)?;
+    let mut sets = capabilities(None)?;
+    sets.effective &= KEPT;
+    sets.permitted &= KEPT;
+    sets.inheritable &= KEPT;
+    set_capabilities(None, sets)
+}

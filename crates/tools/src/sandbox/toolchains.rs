@@ -1,0 +1,100 @@
+//! The user's own programs: what must be readable so that the programs in `PATH` work.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::policy::SYSTEM;
+
+/// Directories for programs; what these need lies beside them.
+const BINARIES: [&str; 4] = ["bin", "sbin", "shims", "condabin"];
+
+/// `~/.local` holds programs, but also everybody's data. These are the programs.
+const LOCAL: [&str; 7] =
+    ["bin", "lib", "share/pipx", "share/uv", "share/mise", "share/pnpm", "share/fnm"];
+
+/// What may be read for the sake of `PATH`.
+pub(super) fn readable(path: &[PathBuf], home: Option<&Path>) -> BTreeSet<PathBuf> {
+    let home = home.and_then(|home| home.canonicalize().ok());
+    let entries = path.iter().filter(|entry| entry.is_absolute());
+    let entries = entries.filter_map(|entry| entry.canonicalize().ok());
+    let foreign = entries.filter(|entry| !SYSTEM.iter().any(|system| entry.starts_with(system)));
+    foreign.flat_map(|entry| around(entry, home.as_deref())).collect()
+}
+
+fn around(entry: PathBuf, home: Option<&Path>) -> Vec<PathBuf> {
+    let is_for_binaries =
+        entry.file_name().is_some_and(|name| BINARIES.iter().any(|known| name == *known));
+    let Some(root) = entry.parent().filter(|_| is_for_binaries) else { return vec![entry] };
+    let is_above_home = home.is_some_and(|home| home.starts_with(root));
+    // `~/bin` must not open the home, nor `/srv/bin` all that is served.
+    if is_above_home || root.components().count() < 3 {
+        return vec![entry];
+    }
+    if home.is_some_and(|home| root == home.join(".local")) {
+        return LOCAL.iter().map(|part| root.join(part)).collect();
+    }
+    let mut parts = without_credentials(root);
+    if root.file_name().is_some_and(|name| name == ".cargo") {
+        // The programs in `~/.cargo/bin` are proxies for those in here.
+        parts.push(root.with_file_name(".rustup"));
+    }
+    parts
+}
+
+/// All of a directory but the files with which its programs publish.
+fn without_credentials(root: &Path) -> Vec<PathBuf> {
+    let Ok(entries) = fs::read_dir(root) else { return Vec::new() };
+    let names = entries.flatten().map(|entry| entry.file_name());
+    let harmless = names.filter(|name| !name.as_encoded_bytes().starts_with(b"credentials"));
+    harmless.map(|name| root.join(name)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(files: &[&str], path: &[&str], expected: &[&str]) {
+        let dir = tempfile::tempdir().unwrap();
+        let home = dir.path().canonicalize().unwrap().join("home/me");
+        fs::create_dir_all(&home).unwrap();
+        for file in files {
+            let file = home.join(file);
+            fs::create_dir_all(file.parent().unwrap()).unwrap();
+            fs::write(file, "").unwrap();
+        }
+        let path: Vec<_> = path.iter().map(|entry| home.join(entry)).collect();
+        let found = readable(&path, Some(&home));
+        let found: Vec<_> = found.iter().map(|path| path.strip_prefix(&home).unwrap()).collect();
+        assert_eq!(found, expected.iter().map(Path::new).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn a_toolchain_is_readable_without_its_credentials() {
+        check(
+            &[".cargo/bin/cargo", ".cargo/config.toml", ".cargo/credentials.toml"],
+            &[".cargo/bin"],
+            &[".cargo/bin", ".cargo/config.toml", ".rustup"],
+        );
+        check(
+            &[".pyenv/shims/x", ".pyenv/versions/x"],
+            &[".pyenv/shims", "nowhere"],
+            &[".pyenv/shims", ".pyenv/versions"],
+        );
+    }
+
+    #[test]
+    fn programs_in_the_home_do_not_open_it() {
+        check(&["bin/x", ".ssh/id"], &["bin"], &["bin"]);
+        check(&["tools/x", "tools/y"], &["tools"], &["tools"]);
+        let local: BTreeSet<_> = LOCAL.iter().map(|part| format!(".local/{part}")).collect();
+        let local: Vec<_> = local.iter().map(String::as_str).collect();
+        check(&[".local/bin/x", ".local/share/keyrings/x"], &[".local/bin"], &local);
+    }
+
+    #[test]
+    fn the_system_is_readable_anyway() {
+        assert!(readable(&["/usr/bin".into(), "bin".into(), "".into()], None).is_empty());
+    }
+}

@@ -1,0 +1,214 @@
+//! Commands that try to get out of the sandbox.
+//!
+//! Every attempt is made twice: without a sandbox it must succeed, or it would prove nothing, and
+//! with one it must fail. Where the kernel lacks what stops it, the probe must say so.
+
+use std::net::{TcpListener, UdpSocket};
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixDatagram, UnixListener};
+use std::path::Path;
+use std::process::Command;
+
+use quintet_tools::sandbox::{Mode, Sandbox, probe};
+use serde_json::json;
+use tempfile::TempDir;
+
+use crate::bench::{Bench, SUPERVISOR, json as report};
+
+/// What stops an attempt.
+#[derive(Clone, Copy)]
+enum Stop {
+    /// Landlock, from this version on.
+    Landlock(i32),
+    Seccomp,
+}
+
+impl Stop {
+    fn is_there(self) -> bool {
+        match self {
+            Self::Landlock(version) => probe().landlock.is_some_and(|here| here >= version),
+            Self::Seccomp => probe().seccomp,
+        }
+    }
+}
+
+async fn code(sandbox: Sandbox, command: &str) -> i64 {
+    let bench = Bench::in_sandbox(sandbox);
+    let input = json!({ "command": command, "timeout_seconds": 20 });
+    let output = bench.run("shell", input).await;
+    let report = report(&output);
+    eprintln!("{command}\n  -> {} {}", report["exit_code"], report["stderr"]);
+    report["exit_code"].as_i64().unwrap()
+}
+
+async fn check(stop: Stop, command: &str) {
+    let free = Sandbox { mode: Mode::Off, ..Sandbox::default() };
+    assert_eq!(code(free, command).await, 0, "it proves nothing: {command}");
+    caught(stop, command).await;
+}
+
+/// For attempts that only succeed with rights that not every user has.
+async fn caught(stop: Stop, command: &str) {
+    if stop.is_there() {
+        assert_ne!(code(Sandbox::default(), command).await, 0, "it got out: {command}");
+    } else {
+        eprintln!("NOT CHECKED, this kernel cannot: {command}");
+        assert!(!probe().missing().is_empty(), "the gap is not reported: {command}");
+    }
+}
+
+/// A directory of somebody else's.
+fn outside() -> TempDir {
+    let dir = TempDir::new().unwrap();
+    for name in ["secret", "cut", "gone", "moved"] {
+        std::fs::write(dir.path().join(name), "hush").unwrap();
+    }
+    dir
+}
+
+#[tokio::test]
+async fn files_outside_cannot_be_read() {
+    let dir = outside();
+    let out = dir.path().display();
+    for command in [
+        format!("cat {out}/secret"),
+        format!("ls {out}"),
+        format!("ln -s {out}/secret link && cat link"),
+        format!("ln -s {out} link && cat link/secret"),
+        format!("cat $(pwd -P)/../$(basename {out})/secret"),
+        format!("cat /proc/self/root{out}/secret"),
+        format!("cat /proc/$$/cwd/../$(basename {out})/secret"),
+        format!("cp {out}/secret . && cat secret"),
+        format!("cp /bin/true {out}/run; {out}/run"),
+    ] {
+        check(Stop::Landlock(1), &command).await;
+    }
+}
+
+#[tokio::test]
+async fn files_outside_cannot_be_changed() {
+    let dir = outside();
+    let out = dir.path().display();
+    for (version, command) in [
+        (1, format!("echo x > {out}/new")),
+        (1, format!("echo x >> {out}/secret")),
+        (3, format!("truncate -s 0 {out}/cut")),
+        (1, format!("rm -f {out}/gone; [ ! -e {out}/gone ] && touch {out}/gone")),
+        (1, format!("mkdir {out}/dir && rmdir {out}/dir")),
+        (1, format!("ln {out}/secret hard && echo x >> hard")),
+        (1, format!("mv {out}/moved . && mv moved {out}/moved")),
+        (1, format!("ln -s {out} link && echo x > link/new2")),
+        (1, format!("mkfifo {out}/fifo && rm {out}/fifo")),
+    ] {
+        check(Stop::Landlock(version), &command).await;
+    }
+    if Stop::Landlock(3).is_there() {
+        assert!(dir.path().join("gone").exists() && dir.path().join("moved").exists());
+    }
+    check(Stop::Landlock(1), "touch /tmp/quintet-$$ && rm /tmp/quintet-$$").await;
+    caught(Stop::Landlock(1), "mknod null c 1 3 && echo x > null").await;
+}
+
+#[tokio::test]
+async fn other_processes_are_out_of_reach() {
+    let me = std::process::id();
+    let here = std::env::current_exe().unwrap();
+    for (stop, command) in [
+        (Stop::Landlock(1), format!("cat /proc/{me}/environ")),
+        (Stop::Landlock(1), format!("cat /proc/{me}/maps")),
+        (Stop::Landlock(1), format!("readlink /proc/{me}/fd/1")),
+        (Stop::Landlock(1), format!("cat /proc/{me}/root{} > copy", here.display())),
+        (Stop::Landlock(6), format!("kill -CONT {me}")),
+        (Stop::Landlock(6), "kill -CONT $(grep PPid /proc/$PPID/status | cut -f2)".to_owned()),
+    ] {
+        check(stop, &command).await;
+    }
+    caught(Stop::Landlock(1), &format!("exec 3< /proc/{me}/mem")).await;
+    caught(Stop::Seccomp, &format!("prlimit --pid {me} --nofile=9:9")).await;
+    // The sandbox is no obstacle among the command's own.
+    let own = "sleep 100 & kill -TERM $! && wait $!; [ $? = 143 ] && cat /proc/$$/environ";
+    assert_eq!(code(Sandbox::default(), own).await, 0);
+}
+
+#[tokio::test]
+async fn the_network_is_out_of_reach_unless_it_is_allowed() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let tcp = listener.local_addr().unwrap().port();
+    let udp = socket.local_addr().unwrap().port();
+    for command in [
+        format!("exec 3<>/dev/tcp/127.0.0.1/{tcp}"),
+        format!("exec 3<>/dev/udp/127.0.0.1/{udp} && echo x >&3"),
+        perl("socket($s, AF_INET, SOCK_STREAM, 0) && bind($s, sockaddr_in(0, INADDR_LOOPBACK))"),
+    ] {
+        check(Stop::Seccomp, &command).await;
+        let allowed = Sandbox { network: true, ..Sandbox::default() };
+        assert_eq!(code(allowed, &command).await, 0, "it is allowed: {command}");
+    }
+    caught(Stop::Seccomp, &perl("socket($s, AF_INET, SOCK_RAW, 1)")).await;
+    caught(Stop::Seccomp, &perl("socket($s, 16, SOCK_RAW, 0)")).await;
+}
+
+#[tokio::test]
+async fn unix_sockets_are_out_of_reach_whatever_the_network() {
+    let dir = outside();
+    let (stream, datagram) = (dir.path().join("stream"), dir.path().join("datagram"));
+    let name = format!("quintet-{}", std::process::id());
+    let address = SocketAddr::from_abstract_name(&name).unwrap();
+    let _stream = UnixListener::bind(&stream).unwrap();
+    let _datagram = UnixDatagram::bind(&datagram).unwrap();
+    let _abstract = UnixListener::bind_addr(&address).unwrap();
+    let pair = "socketpair($s, $t, AF_UNIX, SOCK_DGRAM, 0)";
+    for command in [
+        dial("socket($s, AF_UNIX, SOCK_STREAM, 0)", &quoted(&stream)),
+        dial("socket($s, AF_UNIX, SOCK_STREAM, 0)", &format!("\"\\0{name}\"")),
+        dial("socket($s, AF_UNIX, SOCK_DGRAM, 0)", &quoted(&datagram)),
+        dial(pair, &quoted(&datagram)),
+    ] {
+        check(Stop::Seccomp, &command).await;
+        let network = Sandbox { network: true, ..Sandbox::default() };
+        assert_ne!(code(network, &command).await, 0, "it got out: {command}");
+    }
+    let pair = perl("socketpair($s, $t, AF_UNIX, SOCK_STREAM, 0)");
+    assert_eq!(code(Sandbox::default(), &pair).await, 0);
+}
+
+#[tokio::test]
+async fn the_kernel_is_out_of_reach() {
+    for command in ["unshare --user true", "unshare --mount true", "mount -t tmpfs none ."] {
+        caught(Stop::Seccomp, command).await;
+    }
+    // PTRACE_TRACEME, whose first argument is 0, and its x32 twin.
+    #[cfg(target_arch = "x86_64")]
+    check(Stop::Seccomp, &perl("syscall(101, 0, 0, 0, 0) == 0")).await;
+    #[cfg(target_arch = "x86_64")]
+    caught(Stop::Seccomp, &perl("syscall(0x40000000 + 521, 0, 0, 0, 0) == 0")).await;
+}
+
+#[test]
+#[expect(clippy::disallowed_methods, reason = "it starts the sandbox alone")]
+fn files_left_open_by_whoever_started_the_daemon_are_closed() {
+    let policy = r#"{"mode":"Prefer","network":false,"read":["/"],"write":[],"limits":{"memory":
+        8000000000,"file":1,"processes":4096,"open_files":99,"cpu_seconds":9}}"#;
+    let script = "exec 9< /etc/passwd; exec \"$0\" confine \"$1\" -- /bin/bash -c 'cat <&9'";
+    let left = "exec 9< /etc/passwd; exec /bin/bash -c 'cat <&9'";
+    let run = |script: &str| {
+        Command::new("/bin/bash").args(["-c", script, SUPERVISOR, policy]).output().unwrap()
+    };
+    assert!(run(left).status.success());
+    let output = run(script);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success() && said.contains("9: Bad file descriptor"), "{said}");
+}
+
+fn perl(condition: &str) -> String {
+    format!("perl -MSocket -e 'exit(({condition}) ? 0 : 1)'")
+}
+
+fn dial(make: &str, address: &str) -> String {
+    perl(&format!("{make} && connect($s, pack_sockaddr_un({address}))"))
+}
+
+fn quoted(path: &Path) -> String {
+    format!("\"{}\"", path.display())
+}

@@ -1,0 +1,172 @@
+//! What goes on working in the sandbox, and what its settings do.
+
+use std::os::unix::fs::PermissionsExt;
+
+use quintet_kernel::tool::Ending;
+use quintet_tools::sandbox::{Limits, Mode, Sandbox, probe};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::bench::{Bench, json as report, lives, text};
+
+async fn run(bench: &Bench, command: &str) -> Value {
+    report(&bench.run("shell", json!({ "command": command })).await)
+}
+
+/// Runs a command in the sandbox; it must succeed and say this.
+async fn check(command: &str, expected: &str) {
+    let bench = Bench::new();
+    let report = run(&bench, command).await;
+    assert_eq!(
+        (&report["exit_code"], &report["stdout"]),
+        (&json!(0), &json!(expected)),
+        "{report}"
+    );
+}
+
+#[tokio::test]
+async fn everyday_commands_work() {
+    for (command, expected) in [
+        ("sleep 0.01 & wait; echo a b | tr ' ' '\\n' | sort -r", "b\na\n"),
+        ("cat <(echo hi) /dev/null > /dev/stdout; echo oh > /dev/stderr", "hi\n"),
+        ("set -m; sleep 100 & jobs -p > pid; kill %1; wait; head -c 3 /dev/zero | wc -c", "3\n"),
+        (
+            "f=$(mktemp) && echo hi > $f && cat $f && mkdir -p a/b && mv $f a/b/c && ls a/b",
+            "hi\nc\n",
+        ),
+        ("mkdir d && ln -s d l && touch l/x && ln l/x y && cp -r d e && rm -r d l && ls", "e\ny\n"),
+        ("sort --version > /dev/null && seq 200000 | sort -S 64k | tail -1", "99999\n"),
+        ("printf 'all: a\\na:\\n\\t@echo made > a; cat a\\n' > Makefile; make -s -j4", "made\n"),
+    ] {
+        check(command, expected).await;
+    }
+}
+
+#[tokio::test]
+async fn the_tools_of_developers_work() {
+    let home = std::env::home_dir().unwrap();
+    let c = "#include <stdio.h>\\nint main(void){puts(\"c\");}\\n";
+    for (tool, command, expected) in [
+        (
+            "git",
+            "git init -q . && touch x && git add . && git -c user.name=a -c user.email=a@b commit \
+             -qm one && git log --format=%s && git status --short"
+                .to_owned(),
+            "one\n",
+        ),
+        ("cc", format!("printf '{c}' > c.c && cc -pthread -o c c.c && ./c"), "c\n"),
+        (
+            "python3",
+            "python3 -c 'import threading, multiprocessing, tempfile, subprocess\n\
+             threading.Thread(target=print, args=[1]).start()\n\
+             multiprocessing.Lock()\nopen(tempfile.mkstemp()[1])\nsubprocess.run([\"echo\", \"2\"])'"
+                .to_owned(),
+            "1\n2\n",
+        ),
+        (
+            "node",
+            "node -e 'require(\"child_process\").execSync(\"true\"); new WebAssembly.Memory({initial:1}); \
+             require(\"fs\").readFile(\".\", () => console.log(3))'"
+                .to_owned(),
+            "3\n",
+        ),
+        (
+            "cargo",
+            "cargo init -q --vcs none --name x . && cargo run -q --offline".to_owned(),
+            "Hello, world!\n",
+        ),
+    ] {
+        let bench = Bench::new();
+        let home = format!("export HOME={}; ", home.display());
+        let is_here = run(&bench, &format!("{home} {tool} --version")).await;
+        if is_here["exit_code"] == 127 {
+            eprintln!("NOT CHECKED, there is no {tool} here");
+            continue;
+        }
+        let unbuffered = "export PYTHONUNBUFFERED=1; ";
+        check(&format!("{home}{unbuffered}{command}"), expected).await;
+    }
+}
+
+#[tokio::test]
+async fn a_command_has_a_scratch_directory_for_as_long_as_it_runs() {
+    let bench = Bench::new();
+    let command =
+        "echo at=$TMPDIR; touch $TMPDIR/x && mkdir $TMPDIR/y; chmod 0 $TMPDIR/y; sleep 100";
+    let cancel = async {
+        let scratch = bench.hear("at=").await;
+        let found = std::fs::metadata(&scratch).unwrap();
+        assert!(found.is_dir() && found.permissions().mode() & 0o777 == 0o700);
+        bench.cancel();
+        scratch
+    };
+    let (_, scratch) = tokio::join!(bench.run("shell", json!({ "command": command })), cancel);
+    assert!(!std::path::Path::new(&scratch).exists(), "{scratch}");
+}
+
+#[tokio::test]
+async fn limits_hold_and_cannot_be_lifted() {
+    let limits = Limits { open_files: 99, cpu_seconds: 77, ..Limits::default() };
+    let bench = Bench::in_sandbox(Sandbox { limits, ..Sandbox::default() });
+    let report = run(&bench, "ulimit -Hn; ulimit -Ht; ulimit -Hc; ulimit -Hd; ulimit -Hf").await;
+    assert_eq!(report["stdout"], "99\n77\n0\n8388608\n4194304\n");
+    assert_ne!(run(&bench, "ulimit -n 100").await["exit_code"], 0);
+    let report = run(&bench, "ulimit -Hu").await;
+    let processes: u64 = report["stdout"].as_str().unwrap().trim().parse().unwrap();
+    assert!(processes <= 4096, "{processes}");
+}
+
+#[tokio::test]
+async fn a_fork_bomb_is_gone_when_its_time_is_up() {
+    let bench = Bench::new();
+    let bomb = "bomb() { echo pid=$BASHPID; sleep 0.2; bomb & bomb & wait; }; bomb";
+    let output = bench.run("shell", json!({ "command": bomb, "timeout_seconds": 1 })).await;
+    assert_eq!(report(&output)["exit_code"], 124);
+    let heard = bench.heard();
+    assert!(heard.lines().count() > 1, "{heard}");
+    assert!(!heard.lines().filter_map(|line| line.strip_prefix("pid=")).any(lives), "{heard}");
+    let here = bench.path().canonicalize().unwrap();
+    let is_here = |entry: &std::fs::DirEntry| {
+        std::fs::read_link(entry.path().join("cwd")).is_ok_and(|cwd| cwd == here)
+    };
+    assert!(!std::fs::read_dir("/proc").unwrap().flatten().any(|entry| is_here(&entry)));
+}
+
+#[tokio::test]
+async fn what_is_allowed_besides_is_allowed() {
+    let (read, write) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+    std::fs::write(read.path().join("x"), "hi\n").unwrap();
+    let bench = Bench::in_sandbox(Sandbox {
+        extra_read: vec![read.path().to_owned(), "/no/such/place".into()],
+        extra_write: vec![write.path().to_owned()],
+        ..Sandbox::default()
+    });
+    let (from, to) = (read.path().display(), write.path().display());
+    assert_eq!(run(&bench, &format!("cp {from}/x {to}/y")).await["exit_code"], 0);
+    assert_eq!(std::fs::read_to_string(write.path().join("y")).unwrap(), "hi\n");
+    let code = run(&bench, &format!("touch {from}/z")).await["exit_code"].clone();
+    assert_eq!(code != 0, probe().landlock.is_some());
+}
+
+#[tokio::test]
+async fn no_command_runs_without_a_sandbox_that_is_required() {
+    let bench = Bench::in_sandbox(Sandbox { mode: Mode::Require, ..Sandbox::default() });
+    let output = bench.run("shell", json!({ "command": "echo ran" })).await;
+    let kernel = probe();
+    if kernel.landlock.is_some() && kernel.seccomp {
+        assert_eq!(report(&output)["stdout"], "ran\n");
+    } else {
+        assert_eq!(output.outcome.ending, Ending::Failed);
+        assert!(text(&output).starts_with("the command was not run: the sandbox is required"));
+    }
+}
+
+#[tokio::test]
+async fn without_a_sandbox_nothing_is_in_the_way() {
+    let bench = Bench::in_sandbox(Sandbox { mode: Mode::Off, ..Sandbox::default() });
+    let command = "grep -h -e NoNewPrivs -e Seccomp: /proc/self/status";
+    let outside = std::fs::read_to_string("/proc/self/status").unwrap();
+    let own = |name| outside.lines().find(|line: &&str| line.starts_with(name)).unwrap();
+    let expected = format!("{}\n{}\n", own("NoNewPrivs"), own("Seccomp:"));
+    assert_eq!(run(&bench, command).await["stdout"], expected);
+}
