@@ -22,7 +22,7 @@ use tokio::task::JoinSet;
 
 pub use config::{Api, ProviderConfig, Retries, Secret, Timeouts};
 use http::Http;
-use openai_chat::{Call, Endpoint, Listing};
+use openai_chat::{Call, Endpoint, Listing, Offer};
 
 /// Every provider that is configured.
 #[derive(Debug)]
@@ -42,7 +42,8 @@ impl Providers {
     pub fn new(configs: Vec<ProviderConfig>) -> Self {
         let http = Arc::new(Http::default());
         let provider = |config| {
-            let endpoint = Arc::new(Endpoint { config, http: Arc::clone(&http) });
+            let endpoint =
+                Arc::new(Endpoint { config, http: Arc::clone(&http), offer: Offer::default() });
             Arc::new(Provider { endpoint, listing: Listing::default() })
         };
         Self { providers: configs.into_iter().map(provider).collect(), demo_pace: demo::PACE }

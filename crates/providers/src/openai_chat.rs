@@ -5,6 +5,7 @@ mod client;
 mod decode;
 mod listing;
 mod media;
+mod offer;
 mod reading;
 mod request;
 mod template;
@@ -12,3 +13,4 @@ mod wire;
 
 pub(crate) use client::{Call, Endpoint};
 pub(crate) use listing::Listing;
+pub(crate) use offer::Offer;

@@ -13,6 +13,7 @@ use reqwest::header::{
 use reqwest::{Client, RequestBuilder, Response};
 use tokio::time::{Instant, Sleep, timeout_at};
 
+use super::offer::Offer;
 use super::reading::Reading;
 use super::request;
 use crate::config::ProviderConfig;
@@ -28,6 +29,7 @@ const LONGEST_ERROR: usize = 64 << 10;
 pub(crate) struct Endpoint {
     pub(crate) config: ProviderConfig,
     pub(crate) http: Arc<Http>,
+    pub(crate) offer: Offer,
 }
 
 impl Endpoint {
@@ -79,7 +81,7 @@ enum Stage {
 impl Call {
     /// Begins a call; nothing is sent before the first [`ModelStream::next`].
     pub(crate) fn new(endpoint: &Arc<Endpoint>, prompt: &Prompt) -> Result<Self, Failure> {
-        let body = request::body(prompt, &endpoint.config.profile)?.into();
+        let body = request::body(prompt, &endpoint.config.profile, &endpoint.offer)?.into();
         let deadline = after(endpoint.config.timeouts.total);
         let endpoint = Arc::clone(endpoint);
         let mut call = Self { endpoint, body, tries: 1, deadline, stage: Stage::Over };

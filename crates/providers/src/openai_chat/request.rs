@@ -5,25 +5,31 @@ use std::borrow::Cow;
 use quintet_kernel::model::{
     Failure, FailureKind, Profile, Prompt, PromptCall, PromptMessage, PromptPart,
 };
-use quintet_kernel::tool;
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::value::RawValue;
 
 use super::media::{self, Part};
+use super::offer::Offer;
 
 /// The body of a request.
-pub(super) fn body(prompt: &Prompt, profile: &Profile) -> Result<Vec<u8>, Failure> {
-    let request = Request::new(prompt, profile)?;
-    serde_json::to_vec(&request)
-        .map_err(|error| Failure { kind: FailureKind::Rejected, message: error.to_string() })
+pub(super) fn body(prompt: &Prompt, profile: &Profile, offer: &Offer) -> Result<Vec<u8>, Failure> {
+    // A model that cannot call tools may refuse a request that offers some.
+    let tools = if profile.tools { prompt.tools.as_slice() } else { &[] };
+    let tools = offer.written(tools).map_err(unwritable)?;
+    serde_json::to_vec(&Request::new(prompt, tools.as_deref())?).map_err(unwritable)
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "made for map_err")]
+fn unwritable(error: serde_json::Error) -> Failure {
+    Failure { kind: FailureKind::Rejected, message: error.to_string() }
 }
 
 #[derive(Serialize)]
 struct Request<'a> {
     model: &'a str,
     messages: Vec<Message<'a>>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    tools: Vec<Tool<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tools: Option<&'a RawValue>,
     stream: bool,
     stream_options: StreamOptions,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -78,31 +84,15 @@ struct CalledFunction<'a> {
     arguments: String,
 }
 
-#[derive(Serialize)]
-struct Tool<'a> {
-    #[serde(rename = "type")]
-    kind: &'static str,
-    function: Function<'a>,
-}
-
-#[derive(Serialize)]
-struct Function<'a> {
-    name: &'a str,
-    description: &'a str,
-    parameters: &'a Value,
-}
-
 impl<'a> Request<'a> {
-    fn new(prompt: &'a Prompt, profile: &Profile) -> Result<Self, Failure> {
+    fn new(prompt: &'a Prompt, tools: Option<&'a RawValue>) -> Result<Self, Failure> {
         let system = Message::System { content: &prompt.system };
         let system = (!prompt.system.is_empty()).then_some(Ok(system));
         let said = prompt.messages.iter().map(Message::new);
-        // A model that cannot call tools may refuse a request that offers some.
-        let tools = if profile.tools { prompt.tools.as_slice() } else { &[] };
         Ok(Self {
             model: &prompt.model.model,
             messages: system.into_iter().chain(said).collect::<Result<_, _>>()?,
-            tools: tools.iter().map(|spec| Tool::new(spec)).collect(),
+            tools,
             stream: true,
             stream_options: StreamOptions { include_usage: true },
             max_tokens: prompt.sampling.max_tokens,
@@ -156,14 +146,6 @@ impl<'a> Call<'a> {
         let arguments = call.input.to_string();
         let function = CalledFunction { name: &call.tool, arguments };
         Self { id: call.call.as_str(), kind: "function", function }
-    }
-}
-
-impl<'a> Tool<'a> {
-    fn new(spec: &'a tool::Spec) -> Self {
-        let function =
-            Function { name: &spec.name, description: &spec.description, parameters: &spec.schema };
-        Self { kind: "function", function }
     }
 }
 

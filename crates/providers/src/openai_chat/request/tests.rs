@@ -8,6 +8,8 @@ use quintet_kernel::{BlobId, CallId};
 use serde_json::json;
 
 use super::*;
+use quintet_kernel::tool;
+use serde_json::Value;
 
 const ALL: Profile = Profile { inputs: Vec::new(), tools: true, context_window: None };
 
@@ -22,7 +24,7 @@ fn prompt(messages: Vec<PromptMessage>) -> Prompt {
 }
 
 fn sent(prompt: &Prompt) -> Value {
-    serde_json::from_slice(&body(prompt, &ALL).unwrap()).unwrap()
+    serde_json::from_slice(&body(prompt, &ALL, &Offer::default()).unwrap()).unwrap()
 }
 
 fn text(text: &str) -> PromptPart {
@@ -36,6 +38,26 @@ fn media(kind: MediaKind, name: &str, mime: &str, content: &[u8]) -> PromptPart 
 
 fn content(parts: Vec<PromptPart>) -> Value {
     sent(&prompt(vec![PromptMessage::User(parts)]))["messages"][1]["content"].clone()
+}
+
+#[test]
+fn tools_are_written_anew_only_when_they_change() {
+    let offer = Offer::default();
+    let spec = |name: &str| {
+        std::sync::Arc::new(tool::Spec {
+            name: name.into(),
+            description: "does".into(),
+            schema: serde_json::json!({}),
+            kind: tool::Kind::Read,
+            placement: tool::Placement::Daemon,
+        })
+    };
+    let (one, two) = (vec![spec("one")], vec![spec("two")]);
+    let first = offer.written(&one).unwrap().unwrap();
+    assert!(std::sync::Arc::ptr_eq(&first, &offer.written(&one).unwrap().unwrap()));
+    assert!(offer.written(&two).unwrap().unwrap().get().contains("two"));
+    assert_eq!(offer.written(&one).unwrap().unwrap().get(), first.get());
+    assert!(offer.written(&[]).unwrap().is_none());
 }
 
 #[test]
@@ -82,7 +104,8 @@ fn a_conversation() {
     });
     assert_eq!(sent(&prompt), expected);
     let without = Profile { tools: false, ..ALL };
-    let body: Value = serde_json::from_slice(&body(&prompt, &without).unwrap()).unwrap();
+    let body: Value =
+        serde_json::from_slice(&body(&prompt, &without, &Offer::default()).unwrap()).unwrap();
     assert_eq!(body.get("tools"), None);
 }
 
@@ -113,6 +136,7 @@ fn text_files_become_text() {
 #[test]
 fn other_audio_is_refused() {
     let ogg = media(MediaKind::Audio, "a.ogg", "audio/ogg", b"");
-    let refused = body(&prompt(vec![PromptMessage::User(vec![ogg])]), &ALL).unwrap_err();
+    let refused =
+        body(&prompt(vec![PromptMessage::User(vec![ogg])]), &ALL, &Offer::default()).unwrap_err();
     assert_eq!(refused.kind, FailureKind::UnsupportedInput);
 }
