@@ -61,7 +61,8 @@ fn tools(toolbox: &Toolbox) -> HashMap<String, Arc<dyn Tool>> {
     toolbox.specs().iter().filter_map(|spec| tool(spec.name.clone())).collect()
 }
 
-fn rules(options: &Options, toolbox: &Toolbox) -> Rules {
+/// The rules that sessions live under.
+pub(crate) fn rules(options: &Options, toolbox: &Toolbox) -> Rules {
     let profile =
         |provider: &crate::options::Provider| (provider.name.clone(), provider.profile.clone());
     Rules {

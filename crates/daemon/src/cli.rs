@@ -27,6 +27,14 @@ pub(crate) enum Verb {
         #[arg(long)]
         schema: bool,
     },
+    /// Write every session as a folder of plain files; the daemon must not be running.
+    Export {
+        #[command(flatten)]
+        flags: Flags,
+        /// Where to; what is there already is brought up to date.
+        #[arg(long, value_name = "DIR")]
+        to: PathBuf,
+    },
     /// Run a command so that nothing of it outlives the daemon.
     #[command(hide = true)]
     Supervise {

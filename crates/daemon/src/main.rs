@@ -2,6 +2,7 @@
 
 mod assemble;
 mod cli;
+mod export;
 mod options;
 mod serve;
 mod telemetry;
@@ -22,6 +23,7 @@ fn main() -> ExitCode {
         Verb::Confine { policy, argv } => return sandbox::main(once(policy).chain(argv)),
         Verb::Serve(flags) => serve::main(&flags),
         Verb::Config(flags) => options::print(&flags),
+        Verb::Export { flags, to } => export::main(&flags, &to),
         Verb::Tools { flags, schema } => tools::list(&flags, schema),
     };
     match done {

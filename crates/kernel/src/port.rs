@@ -76,6 +76,9 @@ pub enum Error {
     /// The position is after the end.
     #[error("position {0} is after the end of the session, which is {1}")]
     Ahead(Seq, Seq),
+    /// Nobody looks after sessions here; they are only shown.
+    #[error("sessions can only be read here")]
+    ReadOnly,
     /// The daemon takes nothing new.
     #[error("the daemon is shutting down")]
     Closing,

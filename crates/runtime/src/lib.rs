@@ -4,6 +4,7 @@
 //! tells followers, carries out what [`quintet_kernel::session::next`] asks for and feeds the outcome
 //! back. After a crash the same path is walked from the journal.
 
+mod archive;
 mod follower;
 mod load;
 mod parts;
@@ -12,6 +13,7 @@ mod session;
 mod stamps;
 mod tail;
 
+pub use archive::Archive;
 pub use parts::{Pace, Parts};
 pub use runtime::Runtime;
 pub use stamps::SystemStamps;

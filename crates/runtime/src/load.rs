@@ -5,7 +5,8 @@ use std::sync::Arc;
 use quintet_kernel::command::Command;
 use quintet_kernel::event::Record;
 use quintet_kernel::follow::Piece;
-use quintet_kernel::port::{Error, Lease, Page, StorageError};
+use quintet_kernel::policy::Rules;
+use quintet_kernel::port::{Error, Journal, Lease, Page, StorageError};
 use quintet_kernel::session::{decide, evolve, handle};
 use quintet_kernel::{SessionId, Stamp, State};
 
@@ -26,7 +27,7 @@ pub(crate) type Recovered = Vec<Vec<Arc<Record>>>;
 /// Reads a session and closes what the last owner left open.
 pub(crate) async fn load(parts: &Parts, id: &SessionId) -> Result<Loaded, Error> {
     let lease = parts.leases.acquire(id).await?;
-    let mut state = read(parts, id).await?;
+    let mut state = read(&*parts.journal, &parts.rules, id).await?;
     if state.created.is_none() {
         return Err(Error::NotFound(id.clone()));
     }
@@ -37,10 +38,15 @@ pub(crate) async fn load(parts: &Parts, id: &SessionId) -> Result<Loaded, Error>
     Ok(Loaded { state, lease, recovered })
 }
 
-async fn read(parts: &Parts, id: &SessionId) -> Result<State, StorageError> {
-    let mut state = State::new(id.clone(), Arc::clone(&parts.rules));
+/// Reads a session as its journal has it.
+pub(crate) async fn read(
+    journal: &dyn Journal,
+    rules: &Arc<Rules>,
+    id: &SessionId,
+) -> Result<State, StorageError> {
+    let mut state = State::new(id.clone(), Arc::clone(rules));
     loop {
-        let records = parts.journal.read(id, state.head, PAGE).await?;
+        let records = journal.read(id, state.head, PAGE).await?;
         if records.is_empty() {
             return Ok(state);
         }

@@ -125,9 +125,11 @@ impl Task {
         let id = self.id.clone();
         self.answer_all(|| match error {
             Error::Storage(error) => Error::Storage(error.clone()),
-            Error::NotFound(_) | Error::Refused(_) | Error::Ahead(..) | Error::Closing => {
-                Error::NotFound(id.clone())
-            }
+            Error::NotFound(_)
+            | Error::Refused(_)
+            | Error::Ahead(..)
+            | Error::ReadOnly
+            | Error::Closing => Error::NotFound(id.clone()),
         })
         .await;
     }

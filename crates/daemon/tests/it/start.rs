@@ -205,6 +205,14 @@ async fn the_session_tree_is_rebuilt_when_it_is_gone() {
     let tree = world.home.path().join("data/sessions");
     let events = std::fs::read_to_string(tree.join(&id).join("events.ndjson")).unwrap();
     assert_eq!(events.lines().count(), 8);
+    let copy = world.home.path().join("copy");
+    let data = world.home.path().join("data");
+    let export = ["export", "--data-dir", data.to_str().unwrap(), "--to", copy.to_str().unwrap()];
+    for _ in 0..2 {
+        assert!(quintet(&export).output().unwrap().status.success());
+        let copied = std::fs::read_to_string(copy.join(&id).join("events.ndjson")).unwrap();
+        assert_eq!(copied, events);
+    }
     std::fs::remove_dir_all(&tree).unwrap();
     world.restart();
     // Another session's folder is written after the rebuilding has begun; wait for ours to be whole.

@@ -177,7 +177,7 @@ pub(super) fn refusal(error: &Error) -> Reply {
             | Refusal::NothingToCompact => 400,
         },
         Error::Ahead(..) => 400,
-        Error::Closing => 503,
+        Error::Closing | Error::ReadOnly => 503,
         Error::Storage(_) => 500,
     };
     Reply::new(status, error.to_string())

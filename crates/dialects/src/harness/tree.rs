@@ -80,6 +80,16 @@ impl Tree {
         }
     }
 
+    /// Writes the folders of all these sessions; gives how many.
+    pub async fn export(&self, sessions: &dyn Sessions) -> io::Result<usize> {
+        let cards = sessions.list(usize::MAX).await.map_err(io::Error::other)?;
+        for card in &cards {
+            let named = |error: Trouble| io::Error::other(format!("{}: {error}", card.id));
+            self.project(sessions, &card.id).await.map_err(named)?;
+        }
+        Ok(cards.len())
+    }
+
     /// Brings one session's folder up to date.
     pub async fn write(&self, session: &SessionId) {
         let Some(sessions) = self.sessions.get() else { return };

@@ -1,0 +1,28 @@
+//! `quintet export`: every session as a folder of plain files, straight from the journal.
+
+use std::io::Write as _;
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::Result;
+use quintet_dialects::harness::Tree;
+use quintet_runtime::Archive;
+use quintet_stores::DataDir;
+
+use crate::assemble::{rules, toolbox};
+use crate::cli::Flags;
+use crate::options;
+
+/// Writes the folders. Sessions with an open turn are written as they are; nothing goes on.
+pub(crate) fn main(flags: &Flags, to: &Path) -> Result<()> {
+    let options = options::read(flags)?;
+    let dir = DataDir::open(&options.data_dir)?;
+    let store = Arc::new(dir.sqlite()?);
+    let rules = Arc::new(rules(&options, &toolbox(&options)));
+    let archive = Archive::new(store.clone(), store, rules);
+    let tree = Tree::new(to.into(), Arc::new(dir.blobs()?));
+    let threads = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let count = threads.block_on(tree.export(&archive))?;
+    writeln!(std::io::stdout(), "{count} sessions written to {}", to.display())?;
+    Ok(())
+}

@@ -1,0 +1,109 @@
+//! Sessions as they lie on disk, to be read and nothing else. Nothing wakes up, nothing goes on.
+
+use std::sync::Arc;
+
+use quintet_kernel::command::Command;
+use quintet_kernel::event::{Origin, Seq};
+use quintet_kernel::policy::Rules;
+use quintet_kernel::port::{BoxFuture, Directory, Error, Follow, Journal, Page, Receipt, Sessions};
+use quintet_kernel::{Card, Cursor, Item, SessionId, State};
+
+use crate::load::read;
+
+const PAGE: Page = Page { events: 1024, bytes: 4 * 1024 * 1024 };
+
+/// Sessions as they lie on disk.
+#[derive(Clone)]
+pub struct Archive {
+    journal: Arc<dyn Journal>,
+    directory: Arc<dyn Directory>,
+    rules: Arc<Rules>,
+}
+
+impl std::fmt::Debug for Archive {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Archive")
+    }
+}
+
+impl Archive {
+    /// An archive over these stores.
+    pub fn new(
+        journal: Arc<dyn Journal>,
+        directory: Arc<dyn Directory>,
+        rules: Arc<Rules>,
+    ) -> Self {
+        Self { journal, directory, rules }
+    }
+}
+
+impl Sessions for Archive {
+    fn create(&self, _: Origin) -> BoxFuture<'_, Result<Receipt, Error>> {
+        Box::pin(async { Err(Error::ReadOnly) })
+    }
+
+    fn submit(&self, _: &SessionId, _: Command) -> BoxFuture<'_, Result<Receipt, Error>> {
+        Box::pin(async { Err(Error::ReadOnly) })
+    }
+
+    fn view(&self, session: &SessionId) -> BoxFuture<'_, Result<Arc<State>, Error>> {
+        let session = session.clone();
+        Box::pin(async move {
+            let state = read(&*self.journal, &self.rules, &session).await?;
+            match state.created {
+                Some(_) => Ok(Arc::new(state)),
+                None => Err(Error::NotFound(session)),
+            }
+        })
+    }
+
+    fn follow(
+        &self,
+        session: &SessionId,
+        from: Cursor,
+    ) -> BoxFuture<'_, Result<Box<dyn Follow>, Error>> {
+        let (session, journal) = (session.clone(), Arc::clone(&self.journal));
+        Box::pin(async move {
+            let head = journal.head(&session).await?;
+            let head = head.ok_or_else(|| Error::NotFound(session.clone()))?;
+            if from.seq > head {
+                return Err(Error::Ahead(from.seq, head));
+            }
+            Ok(Box::new(Reader { session, journal, cursor: from, head }) as Box<dyn Follow>)
+        })
+    }
+
+    fn list(&self, limit: usize) -> BoxFuture<'_, Result<Vec<Card>, Error>> {
+        Box::pin(async move { Ok(self.directory.list(limit).await?) })
+    }
+}
+
+/// Reads what is there and ends.
+struct Reader {
+    session: SessionId,
+    journal: Arc<dyn Journal>,
+    cursor: Cursor,
+    head: Seq,
+}
+
+impl Follow for Reader {
+    fn next(&mut self) -> BoxFuture<'_, Result<Option<Vec<Item>>, Error>> {
+        Box::pin(async move {
+            let records = self.journal.read(&self.session, self.cursor.seq, PAGE).await?;
+            if records.is_empty() {
+                return Ok(None);
+            }
+            let unseen =
+                records.into_iter().filter_map(|record| self.cursor.take(&Arc::new(record)));
+            Ok(Some(unseen.collect()))
+        })
+    }
+
+    fn head(&self) -> Seq {
+        self.head
+    }
+
+    fn position(&self) -> Cursor {
+        self.cursor
+    }
+}
