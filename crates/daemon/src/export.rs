@@ -4,7 +4,7 @@ use std::io::Write as _;
 use std::path::Path;
 use std::sync::Arc;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use quintet_dialects::harness::Tree;
 use quintet_runtime::Archive;
 use quintet_stores::DataDir;
@@ -16,6 +16,9 @@ use crate::options;
 /// Writes the folders. Sessions with an open turn are written as they are; nothing goes on.
 pub(crate) fn main(flags: &Flags, to: &Path) -> Result<()> {
     let options = options::read(flags)?;
+    if !options.data_dir.is_dir() {
+        bail!("there are no sessions: {} is not there", options.data_dir.display());
+    }
     let dir = DataDir::open(&options.data_dir)?;
     let store = Arc::new(dir.sqlite()?);
     let rules = Arc::new(rules(&options, &toolbox(&options)));

@@ -112,9 +112,10 @@ pub struct Assessment {
     pub reversible: bool,
     /// A diff, or the command line and its directory.
     pub preview: String,
-    /// Whether the call would do nothing at all, so that nobody need be asked.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub idle: bool,
+    /// What the call comes to without being run: its arguments are wrong, or there is nothing to do.
+    /// Then nobody is asked, so this is never in a journal.
+    #[serde(skip)]
+    pub settled: Option<Outcome>,
 }
 
 /// How a call ended.

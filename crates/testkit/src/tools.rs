@@ -70,7 +70,7 @@ impl Tool for Puppet {
             reasons: Vec::new(),
             reversible: true,
             preview,
-            idle: false,
+            settled: None,
         }))
     }
 

@@ -156,7 +156,7 @@ pub(crate) async fn assess(runner: &Runner, root: &Path, changes: Vec<Change>) -
         Ok(show::preview(&diffs))
     });
     let preview = preview.await.unwrap_or_else(|error| error);
-    Assessment { risk, reasons, reversible, preview, idle: false }
+    Assessment { risk, reasons, reversible, preview, settled: None }
 }
 
 /// What a person is shown of changes that cannot be made as things are.
@@ -168,7 +168,7 @@ pub(crate) fn inapplicable(why: &str) -> Assessment {
         reasons: vec![format!("as the files are now, nothing will be changed: {why}")],
         reversible: true,
         preview: String::new(),
-        idle: false,
+        settled: None,
     }
 }
 

@@ -53,13 +53,13 @@ impl Findings {
                 reasons: vec![reason.to_owned()],
                 reversible: harmless,
                 preview,
-                idle: false,
+                settled: None,
             };
         }
         let worst = self.0.iter().map(|row| row.risk).max().unwrap_or(Risk::Medium);
         let reasons = self.0.iter().map(|row| row.reason.to_owned()).collect();
         let reversible = self.0.iter().all(|row| row.reversible);
-        Assessment { risk: worst, reasons, reversible, preview, idle: false }
+        Assessment { risk: worst, reasons, reversible, preview, settled: None }
     }
 }
 

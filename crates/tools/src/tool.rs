@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use quintet_kernel::tool::{Assessment, Kind, Placement, Risk, Spec};
+use quintet_kernel::tool::{Assessment, Kind, Outcome, Placement, Risk, Spec};
 use serde_json::{Value, json};
 
 pub(crate) mod apply_patch;
@@ -17,14 +17,19 @@ pub(crate) mod shell;
 pub(crate) mod verify;
 pub(crate) mod write_file;
 
-/// What a person is shown of a call that will not run because its arguments are wrong.
+/// A call that will not run, because its arguments are wrong.
 fn nothing_will_run(why: String) -> Assessment {
+    settled(Outcome::failure(why))
+}
+
+/// A call that is over before anybody need be asked.
+fn settled(outcome: Outcome) -> Assessment {
     Assessment {
         risk: Risk::Low,
-        reasons: vec![format!("nothing will run: {why}")],
+        reasons: vec!["nothing will run".to_owned()],
         reversible: true,
         preview: String::new(),
-        idle: true,
+        settled: Some(outcome),
     }
 }
 
@@ -36,7 +41,7 @@ fn only_looks(preview: Result<String, String>) -> Assessment {
             reasons: vec!["only reads the workspace".to_owned()],
             reversible: true,
             preview,
-            idle: false,
+            settled: None,
         },
         Err(why) => nothing_will_run(why),
     }

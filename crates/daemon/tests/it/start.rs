@@ -213,6 +213,9 @@ async fn the_session_tree_is_rebuilt_when_it_is_gone() {
         let copied = std::fs::read_to_string(copy.join(&id).join("events.ndjson")).unwrap();
         assert_eq!(copied, events);
     }
+    let nothing =
+        fails(&["export", "--data-dir", "/nowhere/at/all", "--to", copy.to_str().unwrap()]);
+    assert!(nothing.contains("there are no sessions"), "{nothing}");
     std::fs::remove_dir_all(&tree).unwrap();
     world.restart();
     // Another session's folder is written after the rebuilding has begun; wait for ours to be whole.

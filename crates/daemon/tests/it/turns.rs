@@ -246,5 +246,23 @@ async fn a_workspace_without_checks_is_not_called_verified_and_nobody_is_asked()
     client.say(&id, json!([{ "tools": [shell("touch a")] }, { "text": "done" }])).await;
     let events = client.until_over(&id).await;
     assert!(!kinds(&events).contains(&"approval_requested".into()));
+    // Judged, not run: whatever the workspace becomes in between, nothing starts unasked.
+    let verify = |event: &&Event| event.json["data"]["tool"] == "verify";
+    let told: Vec<&str> = events.iter().filter(verify).map(Event::kind).collect();
+    assert_eq!(told, ["tool_call_completed"]);
     assert_eq!(last(&events).json["data"]["verified"], Value::Null);
+}
+
+#[tokio::test]
+async fn a_call_with_wrong_arguments_is_answered_without_asking() {
+    let world = World::start(ASKING).await;
+    let client = world.client();
+    let id = client.create(world.workspace()).await;
+    let wrong = json!({ "name": "shell", "args": { "comand": "ls" } });
+    client.say(&id, json!([{ "tools": [wrong] }, { "text": "sorry" }])).await;
+    let events = client.until_over(&id).await;
+    assert!(!kinds(&events).contains(&"approval_requested".into()));
+    let done = events.iter().find(|event| event.kind() == "tool_call_completed").unwrap();
+    assert_eq!(done.json["data"]["ok"], false);
+    assert!(done.json["data"]["error"].as_str().unwrap().contains("command"), "{done:?}");
 }

@@ -160,7 +160,7 @@ fn judge(state: &State, open: &OpenTurn, call: &Call, stamp: &Stamp) -> Option<V
 }
 
 /// Begins a call that may run.
-pub(super) fn start(state: &State, open: &OpenTurn, call: &Call, stamp: &Stamp) -> Vec<Event> {
+fn start(state: &State, open: &OpenTurn, call: &Call, stamp: &Stamp) -> Vec<Event> {
     match state.rules.tool(&call.request.tool) {
         Some(tool) => vec![started(open, call, tool)],
         None => {

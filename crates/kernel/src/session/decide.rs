@@ -272,9 +272,12 @@ fn on_model_failed(state: &State, step: StepId, failure: Failure, stamp: &Stamp)
 
 fn on_assessed(state: &State, id: CallId, assessment: Assessment, stamp: &Stamp) -> Vec<Event> {
     match open_call(state, &id) {
-        // What would do nothing needs nobody's word.
-        Some((open, call)) if call.phase == CallPhase::Requested && assessment.idle => {
-            advance::start(state, open, call, stamp)
+        // Not started: what it was judged by may be another thing by then.
+        Some((open, call))
+            if call.phase == CallPhase::Requested && assessment.settled.is_some() =>
+        {
+            let outcome = assessment.settled.into_iter();
+            outcome.map(|outcome| open.completed(call, outcome, stamp)).collect()
         }
         Some((open, Call { phase: CallPhase::Requested, request, .. })) => {
             let expires = state.rules.approval.expires.map(|span| stamp.at.after(span));

@@ -212,7 +212,7 @@ fn of_calls() -> Vec<Event> {
             reasons: vec!["it bites".into()],
             reversible: true,
             preview: "rm -r".into(),
-            idle: false,
+            settled: None,
         },
         expires,
     };

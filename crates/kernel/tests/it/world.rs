@@ -237,7 +237,7 @@ pub(crate) fn assessment() -> Assessment {
         reasons: vec![],
         reversible: false,
         preview: "rm".into(),
-        idle: false,
+        settled: None,
     }
 }
 

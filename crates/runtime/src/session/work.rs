@@ -119,7 +119,7 @@ fn unknown(why: &str) -> Assessment {
         reasons: vec![why.into()],
         reversible: false,
         preview: String::new(),
-        idle: false,
+        settled: None,
     }
 }
 

@@ -77,7 +77,7 @@ impl Tool for ReadFile {
                 reasons: vec!["reads a file of the workspace".to_owned()],
                 reversible: true,
                 preview: format!("read {}", input.path.display()),
-                idle: false,
+                settled: None,
             },
             Err(why) => super::nothing_will_run(why),
         };

@@ -101,7 +101,7 @@ impl Tool for Verify {
         Box::pin(async move {
             match self.applicable(&call.workspace).await {
                 Ok(commands) => risk::assess(&call.workspace, &commands),
-                Err(why) => super::nothing_will_run(why),
+                Err(why) => super::settled(Outcome::idle(why)),
             }
         })
     }

@@ -80,5 +80,5 @@ async fn the_person_who_is_asked_sees_the_diff() {
     assert_eq!(got.preview, "--- a/f\n+++ b/f\n@@ -1,2 +1,2 @@\n a\n-b\n+c\n");
     // By the time it runs it may apply, so somebody has to be asked.
     let got = bench.assess("edit_file", json!({ "path": "f", "old": "x", "new": "c" })).await;
-    assert!(!got.idle && got.reasons[0].contains("does not occur"), "{got:?}");
+    assert!(got.settled.is_none() && got.reasons[0].contains("does not occur"), "{got:?}");
 }

@@ -164,7 +164,7 @@ async fn looking_is_no_risk() {
         ("git_status", json!({}), "git status --porcelain"),
     ] {
         let got = bench.assess(tool, input).await;
-        assert_eq!((got.risk, got.reversible, got.idle), (Risk::Low, true, false), "{tool}");
+        assert_eq!((got.risk, got.reversible, got.settled), (Risk::Low, true, None), "{tool}");
         assert_eq!(got.preview, preview);
     }
 }

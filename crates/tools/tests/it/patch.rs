@@ -60,7 +60,7 @@ async fn one_hunk_that_fails_leaves_everything_as_it_was() {
         assert!(report.starts_with(error) && report.contains("    | nine\n"), "{report}");
         assert_eq!(bench.snapshot(), before);
         let shown = bench.assess("apply_patch", json!({ "patch": patch })).await;
-        assert!(!shown.idle && shown.preview.contains("does not apply"), "{shown:?}");
+        assert!(shown.settled.is_none() && shown.preview.contains("does not apply"), "{shown:?}");
     }
 }
 

@@ -30,7 +30,8 @@ async fn by_default_a_test_target_is_made_where_there_is_one() {
     assert!(output.outcome.ok() && output.files.is_empty());
     assert_eq!(text(&output), NOTHING);
     let shown = bench.assess("verify", json!({})).await;
-    assert_eq!((shown.risk, shown.reversible, shown.idle), (Risk::Low, true, true));
+    assert_eq!((shown.risk, shown.reversible), (Risk::Low, true));
+    assert_eq!(shown.settled.unwrap().ending, Ending::Idle);
 
     bench.write("Makefile", "test:\n\t@echo checked\n");
     let output = bench.run("verify", json!(null)).await;

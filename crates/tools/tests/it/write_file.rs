@@ -120,11 +120,11 @@ async fn the_person_who_is_asked_sees_the_diff_and_what_is_lost() {
     ];
     for (path, risk, reversible, preview) in cases {
         let got = bench.assess("write_file", json!({ "path": path, "content": "a\n" })).await;
-        assert_eq!((got.risk, got.reversible, got.idle), (risk, reversible, false), "{path}");
+        assert_eq!((got.risk, got.reversible, got.settled), (risk, reversible, None), "{path}");
         assert_eq!(got.preview, preview);
         assert!(got.reasons[0].ends_with(path), "{:?}", got.reasons);
     }
-    assert!(bench.assess("write_file", json!({ "path": "x" })).await.idle);
+    assert!(bench.assess("write_file", json!({ "path": "x" })).await.settled.is_some());
 }
 
 #[tokio::test]

@@ -285,7 +285,7 @@ fn assessment() -> Assessment {
         reasons: vec!["it bites".into()],
         reversible: false,
         preview: "rm -r".into(),
-        idle: false,
+        settled: None,
     }
 }
 
