@@ -40,6 +40,7 @@ pub(crate) fn assemble(options: &Options) -> Result<Assembly> {
         blobs: Arc::clone(&blobs),
         models: Arc::clone(&models),
         tools: tools(&toolbox),
+        workspaces: toolbox.workspaces(),
         stamps: Arc::new(SystemStamps),
         rules: Arc::new(rules(options, &toolbox)),
         hints: tree.iter().map(|tree| Arc::new(tree.clone()) as Arc<dyn Hints>).collect(),
@@ -67,6 +68,8 @@ pub(crate) fn rules(options: &Options, toolbox: &Toolbox) -> Rules {
         |provider: &crate::options::Provider| (provider.name.clone(), provider.profile.clone());
     Rules {
         approval: options.approval.clone(),
+        review: options.review,
+        context_tokens: options.context_tokens,
         verify: options.verify.clone(),
         limits: options.limits.clone(),
         recovery: options.recovery,

@@ -4,3 +4,4 @@ pub mod model_server;
 pub mod scripted;
 pub mod stamps;
 pub mod tools;
+pub mod workspaces;

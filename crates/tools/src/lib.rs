@@ -8,6 +8,7 @@
 mod beneath;
 mod blocking;
 mod change;
+mod folders;
 mod git;
 mod glob;
 mod hits;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use quintet_kernel::tool::{Assessment, Kind, Outcome, Placement, Risk, Spec};
+use quintet_kernel::tool::{Assessment, Kind, Outcome, Placement, Risk, Spec, Subject};
 use serde_json::{Value, json};
 
 pub(crate) mod apply_patch;
@@ -29,6 +29,7 @@ fn settled(outcome: Outcome) -> Assessment {
         reasons: vec!["nothing will run".to_owned()],
         reversible: true,
         preview: String::new(),
+        subject: Subject::default(),
         settled: Some(outcome),
     }
 }
@@ -41,6 +42,7 @@ fn only_looks(preview: Result<String, String>) -> Assessment {
             reasons: vec!["only reads the workspace".to_owned()],
             reversible: true,
             preview,
+            subject: Subject::default(),
             settled: None,
         },
         Err(why) => nothing_will_run(why),

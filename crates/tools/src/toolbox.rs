@@ -4,9 +4,10 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use quintet_kernel::port::Tool;
+use quintet_kernel::port::{Tool, Workspaces};
 use quintet_kernel::tool::Spec;
 
+use crate::folders::Folders;
 use crate::run::Runner;
 use crate::sandbox::Sandbox;
 use crate::tool::apply_patch::ApplyPatch;
@@ -63,6 +64,11 @@ impl Toolbox {
     /// What each tool is.
     pub fn specs(&self) -> Vec<Arc<Spec>> {
         self.tools.iter().map(|tool| tool.spec()).collect()
+    }
+
+    /// Where sessions work.
+    pub fn workspaces(&self) -> Arc<dyn Workspaces> {
+        Arc::new(Folders)
     }
 
     /// The tool of that name.

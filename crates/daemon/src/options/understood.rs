@@ -7,13 +7,13 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use quintet_kernel::message::MediaKind;
 use quintet_kernel::model::{ModelRef, Profile};
-use quintet_kernel::policy::{Approval, Limits, OnDeny, Recovery, Verify};
-use quintet_kernel::tool::Kind;
+use quintet_kernel::policy::{Approval, Limits, Recovery, Review, Verify};
 use quintet_providers::{Api, ProviderConfig, Retries, Secret, Timeouts};
 use quintet_tools::sandbox::Sandbox;
 
 use super::layers::Layers;
 
+mod policy;
 mod sandbox;
 
 /// A provider as it is configured.
@@ -30,6 +30,8 @@ pub(crate) struct Options {
     pub(crate) session_tree: bool,
     pub(crate) providers: Vec<Provider>,
     pub(crate) approval: Approval,
+    pub(crate) review: Review,
+    pub(crate) context_tokens: u64,
     pub(crate) verify: Verify,
     pub(crate) verify_commands: Vec<String>,
     pub(crate) sandbox: Sandbox,
@@ -53,8 +55,6 @@ impl Options {
                 );
             }
         }
-        choice(layers, "patch_review.mode", &[("off", ())])
-            .context("patch review is not part of this version yet")?;
         let providers = providers(layers)?;
         let (default_model, advice) = default_model(layers, &providers)?;
         Ok(Self {
@@ -68,7 +68,9 @@ impl Options {
             harness_hosts: layers.list("harness.hosts").unwrap_or_default(),
             session_tree: layers.flag("harness.session_tree").unwrap_or(true),
             providers,
-            approval: approval(layers)?,
+            approval: policy::approval(layers)?,
+            review: policy::review(layers)?,
+            context_tokens: layers.number("context.tokens").unwrap_or_default(),
             verify: Verify {
                 auto: layers.flag("verify.auto").unwrap_or(true),
                 tool: "verify".into(),
@@ -127,28 +129,6 @@ fn choice<T: Clone>(layers: &Layers, path: &str, words: &[(&str, T)]) -> Result<
     }
     let known: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
     bail!("{path} must be one of {known:?}, not {given:?} ({})", layers.source(path))
-}
-
-fn approval(layers: &Layers) -> Result<Approval> {
-    let kind = |name: &String| {
-        let kind = Kind::ALL.into_iter().find(|kind| kind.name() == name);
-        kind.with_context(|| {
-            format!(
-                "approval.kinds: there is no kind {name:?}; there are read, write, exec and network"
-            )
-        })
-    };
-    let kinds = layers.list("approval.kinds").unwrap_or_default();
-    Ok(Approval {
-        kinds: kinds.iter().map(kind).collect::<Result<_>>()?,
-        tools: layers.list("approval.tools").unwrap_or_default(),
-        on_deny: choice(
-            layers,
-            "approval.on_deny",
-            &[("continue", OnDeny::Continue), ("fail", OnDeny::Fail)],
-        )?,
-        expires: layers.number("approval.expires_seconds").map(Duration::from_secs),
-    })
 }
 
 fn limits(layers: &Layers) -> Limits {

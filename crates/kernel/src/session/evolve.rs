@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::card::Status;
-use crate::event::{Answer, Event, Origin, Record, RequestedCall, TurnOptions};
+use crate::event::{Answer, Event, Origin, Record, Remember, RequestedCall, TurnOptions};
 use crate::id::{CallId, MessageId, StepId, TurnId};
 use crate::message::{Message, Part, Role};
 use crate::model::{Channel, Usage};
 use crate::session::State;
-use crate::session::state::Summary;
+use crate::session::state::{Calls, Remembered, Summary};
 use crate::session::turn::{Call, CallPhase, OpenStep, OpenTurn, Phase, Segment, Turn, TurnStatus};
 use crate::time::Time;
 use crate::tool::{Ending, Outcome};
@@ -31,8 +31,13 @@ pub fn evolve(state: &mut State, record: &Record) {
         Event::TurnStarted { turn, attempt, options } => {
             turn_started(state, turn, *attempt, options, at);
         }
+        Event::ContextGathered { turn, sections, .. } => {
+            state.context.learn(turn, sections);
+            on_open(state, |open| open.surveyed = true);
+        }
         Event::StepStarted { step, model, .. } => on_open(state, |open| {
             let model = model.clone();
+            open.surveyed = true;
             open.steps += 1;
             open.phase = Phase::Thinking(OpenStep {
                 id: step.clone(),
@@ -53,12 +58,20 @@ pub fn evolve(state: &mut State, record: &Record) {
             interrupted(state, step, message.as_ref(), at)
         }
         Event::VerificationRequested { call, .. } => verification(state, call),
+        Event::ReviewRequested { call, assessment, .. } => {
+            call_phase(state, call, CallPhase::InReview { assessment: assessment.clone() });
+        }
+        Event::Reviewed { call, answer, comment, usage, .. } => {
+            reviewed(state, call, *answer, comment);
+            paid(state, *usage);
+        }
         Event::ApprovalRequested { call, assessment, expires, .. } => {
             let phase = CallPhase::Asked { assessment: assessment.clone(), expires: *expires };
             call_phase(state, call, phase);
             waiting(state, at);
         }
-        Event::ApprovalAnswered { call, answer, reason, .. } => {
+        Event::ApprovalAnswered { call, answer, reason, remember, .. } => {
+            remembered(state, call, *answer, *remember);
             let phase = match answer {
                 Answer::Allow => CallPhase::Allowed,
                 Answer::Deny => CallPhase::Denied { reason: reason.clone() },
@@ -99,6 +112,14 @@ pub fn evolve(state: &mut State, record: &Record) {
         Event::TurnCancelled { turn, .. } => {
             turn_over(state, turn, TurnStatus::Cancelled, None, at)
         }
+        Event::RevertRequested { turn } => state.reverting = Some(turn.clone()),
+        Event::Reverted { turn, .. } => {
+            state.reverting = None;
+            if let Some(turn) = summary(state, turn) {
+                turn.reverted = true;
+            }
+        }
+        Event::RevertFailed { .. } => state.reverting = None,
         Event::CompactionRequested { upto, .. } => {
             state.compaction.pending = Some(upto.clone());
             on_open(state, |open| open.compacted = true);
@@ -107,6 +128,7 @@ pub fn evolve(state: &mut State, record: &Record) {
             spent(state, *usage);
             state.compaction.pending = None;
             state.compaction.tokens = 0;
+            state.context.settle();
             state.compaction.summary = Some(Summary { upto: upto.clone(), text: summary.clone() });
         }
         Event::CompactionFailed { .. } => state.compaction.pending = None,
@@ -148,6 +170,8 @@ fn said(state: &mut State, said: Said<'_>, at: Time) {
         completed: None,
         error: None,
         verified: None,
+        changes: Vec::new(),
+        reverted: false,
     });
     state.messages.push(Arc::new(Message {
         id: said.message.clone(),
@@ -248,11 +272,43 @@ fn call_done(state: &mut State, id: &CallId, message: &MessageId, outcome: &Outc
     if verifies {
         verified(open, outcome.ending);
     }
+    let turn = open.id.clone();
+    if let Some(turn) = summary(state, &turn) {
+        turn.changes.extend_from_slice(&outcome.changes);
+    }
     push(state, message, Role::Tool, outcome.parts.clone(), at);
     if let Some(last) = state.messages.last_mut() {
         let last = Arc::make_mut(last);
         (last.call, last.ending) = (Some(id.clone()), Some(outcome.ending));
     }
+}
+
+fn reviewed(state: &mut State, id: &CallId, answer: Option<Answer>, comment: &str) {
+    on_open(state, |open| {
+        if let Some(call) = open.call_mut(id)
+            && let CallPhase::InReview { assessment } = &call.phase
+        {
+            let (assessment, comment) = (assessment.clone(), comment.into());
+            call.phase = CallPhase::Reviewed { assessment, answer, comment };
+        }
+    });
+}
+
+/// A call that was never asked about has nothing that later ones could be like.
+fn remembered(state: &mut State, id: &CallId, answer: Answer, remember: Remember) {
+    let call = state.open.as_ref().and_then(|open| open.call(id));
+    let Some(Call { request, phase: CallPhase::Asked { assessment, .. }, .. }) = call else {
+        return;
+    };
+    let similar = assessment.subject.similar.clone();
+    let calls = match remember {
+        Remember::Once => return,
+        Remember::Similar if similar.is_some() => Calls::Similar(similar.unwrap_or_default()),
+        Remember::Same | Remember::Similar => Calls::Same(request.input.clone()),
+    };
+    let tool = request.tool.clone();
+    state.remembered.retain(|old| old.tool != tool || old.calls != calls);
+    state.remembered.push(Remembered { tool, calls, answer });
 }
 
 fn verified(open: &mut OpenTurn, ending: Ending) {
@@ -310,9 +366,14 @@ fn waiting(state: &mut State, at: Time) {
     }
 }
 
+/// A model call of the conversation: what it read is how long the conversation is.
 fn spent(state: &mut State, usage: Usage) {
-    state.usage = state.usage.plus(usage);
     state.compaction.tokens = usage.total();
+    paid(state, usage);
+}
+
+fn paid(state: &mut State, usage: Usage) {
+    state.usage = state.usage.plus(usage);
     on_open(state, |open| open.usage = open.usage.plus(usage));
 }
 
