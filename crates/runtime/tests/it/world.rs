@@ -34,6 +34,8 @@ pub(crate) struct World {
     pub(crate) stamps: Arc<FakeStamps>,
     /// Looks.
     pub(crate) look: Arc<Puppet>,
+    /// Changes files.
+    pub(crate) edit: Arc<Puppet>,
     /// Runs commands.
     pub(crate) shell: Arc<Puppet>,
     pub(crate) pace: Pace,
@@ -56,6 +58,7 @@ impl World {
             model: Scripted::new(),
             stamps: Arc::new(FakeStamps::new()),
             look: Arc::new(Puppet::new("look", Kind::Read)),
+            edit: Arc::new(Puppet::new("edit", Kind::Write)),
             shell: Arc::new(Puppet::new("shell", Kind::Exec)),
             pace: Pace::default(),
             ask_for: Vec::new(),
@@ -73,8 +76,8 @@ impl World {
     }
 
     pub(crate) fn parts(&self) -> Parts {
-        let (look, shell) = (Arc::clone(&self.look), Arc::clone(&self.shell));
-        let tools: [Arc<dyn Tool>; 2] = [look, shell];
+        let (look, edit) = (Arc::clone(&self.look), Arc::clone(&self.edit));
+        let tools: [Arc<dyn Tool>; 3] = [look, edit, Arc::clone(&self.shell) as Arc<dyn Tool>];
         Parts {
             journal: Arc::clone(&self.journal) as Arc<dyn Journal>,
             leases: Arc::new(self.store.clone()),
