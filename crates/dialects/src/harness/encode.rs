@@ -298,6 +298,10 @@ fn completed<'a>(call: &str, tool: &str, message: &str, outcome: &'a Outcome) ->
         "output": text_of(&outcome.parts),
         "artifacts": artifacts,
     });
+    if !outcome.changes.is_empty() {
+        let changes = outcome.changes.iter().map(shape::file_change);
+        data["changes"] = changes.collect::<Vec<_>>().into();
+    }
     let mut parts = Vec::new();
     if outcome.ending == Ending::Skipped {
         data["skipped"] = true.into();

@@ -62,6 +62,7 @@ pub(super) fn assessment(assessment: &Assessment) -> Value {
         "reasons": assessment.reasons,
         "reversible": assessment.reversible,
         "preview": assessment.preview,
+        "similar": assessment.subject.similar,
     })
 }
 
