@@ -27,6 +27,8 @@ pub(crate) enum Verb {
         #[arg(long)]
         schema: bool,
     },
+    /// Check the machine and the set-up, and say how to mend what is not well.
+    Doctor(Flags),
     /// Write every session as a folder of plain files; the daemon must not be running.
     Export {
         #[command(flatten)]

@@ -86,7 +86,8 @@ pub(super) fn find(path: &str) -> Option<&'static Key> {
 
 /// The known key that a mistyped path is most like.
 pub(super) fn nearest(path: &str) -> String {
-    let name = path.split('.').nth(1).filter(|_| path.starts_with("provider")).unwrap_or("NAME");
+    let named = path.starts_with("provider") || path.starts_with("rule");
+    let name = path.split('.').nth(1).filter(|_| named).unwrap_or("NAME");
     let spelled = KEYS.iter().map(|(pattern, ..)| pattern.replace('*', name));
     spelled.min_by_key(|known| strsim::damerau_levenshtein(known, path)).expect("there are keys")
 }
