@@ -8,6 +8,7 @@ mod options;
 mod serve;
 mod telemetry;
 mod tools;
+mod trial;
 
 use std::iter::once;
 use std::process::ExitCode;
@@ -26,6 +27,7 @@ fn main() -> ExitCode {
         Verb::Serve(flags) => serve::main(&flags).map(well),
         Verb::Config(flags) => options::print(&flags).map(well),
         Verb::Export { flags, to } => export::main(&flags, &to).map(well),
+        Verb::Try { flags, trial } => trial::main(&flags, &trial).map(well),
         Verb::Tools { flags, schema } => tools::list(&flags, schema).map(well),
     };
     match done {

@@ -44,7 +44,7 @@ pub enum Command {
     /// The workspace was looked at for a turn.
     Surveyed { turn: TurnId, sections: Vec<Section> },
     /// A call was looked at.
-    Assessed { call: CallId, assessment: Assessment },
+    Assessed { call: CallId, assessment: Box<Assessment> },
     /// The model read a change again; nothing is answered if it could not.
     Reviewed { call: CallId, answer: Option<Answer>, comment: String, usage: Usage },
     /// A call is over.

@@ -52,7 +52,7 @@ pub fn decide(state: &State, command: Command, stamp: &Stamp) -> Result<Vec<Even
         Command::Answered { step, answer } => on_answered(state, step, answer, stamp),
         Command::ModelFailed { step, failure } => on_model_failed(state, step, failure, stamp),
         Command::Surveyed { turn, sections } => on_surveyed(state, turn, sections),
-        Command::Assessed { call, assessment } => on_assessed(state, call, assessment, stamp),
+        Command::Assessed { call, assessment } => on_assessed(state, call, *assessment, stamp),
         Command::Reviewed { call, answer, comment, usage } => match open_call(state, &call) {
             Some((open, Call { phase: CallPhase::InReview { .. }, request, .. })) => {
                 let (turn, tool) = (open.id.clone(), request.tool.clone());

@@ -165,7 +165,7 @@ fn do_it(world: &mut World, todo: Todo, how: How) {
         Todo::Assess(call) => {
             let mut assessment = assessment();
             assessment.subject = subject(how.failure);
-            Command::Assessed { call, assessment }
+            Command::Assessed { call, assessment: assessment.into() }
         }
         Todo::Word(call) if how.well && how.text.is_some() => {
             Command::Approve(Approve { remember: Remember::Similar, ..word(call, Answer::Allow) })
@@ -290,7 +290,7 @@ fn late(world: &World, which: usize, how: &How) -> Command {
         0 => answered(step, how.clone()),
         1 => Command::Output { step, offset: how.tokens, channel: Channel::Text, text },
         2 => Command::Retrying { step, attempt: 2, wait_ms: 1, reason: text },
-        3 => Command::Assessed { call, assessment: assessment() },
+        3 => Command::Assessed { call, assessment: assessment().into() },
         4 => Command::Finished { call, outcome: Outcome::failure("late") },
         5 => {
             let upto = message(world, n);

@@ -233,7 +233,7 @@ pub(crate) fn well(todo: Todo) -> Command {
         Todo::Survey(turn) => Command::Surveyed { turn, sections: vec![] },
         Todo::Review(call) => reviewed(call, Some(Answer::Allow)),
         Todo::PutBack(turn) => Command::PutBack { turn, result: Ok(()) },
-        Todo::Assess(call) => Command::Assessed { call, assessment: assessment() },
+        Todo::Assess(call) => Command::Assessed { call, assessment: assessment().into() },
         Todo::Word(call) => Command::Approve(word(call, Answer::Allow)),
         Todo::Run(call) => Command::Finished { call, outcome: Outcome::success("done") },
         Todo::Report(call) => {

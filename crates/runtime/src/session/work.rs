@@ -117,7 +117,7 @@ fn crashed(effect: Effect) -> Option<Command> {
         Effect::Survey(turn) => Some(Command::Surveyed { turn, sections: Vec::new() }),
         Effect::Review(call) => Some(unreviewed(call, why.into())),
         Effect::Revert(turn) => Some(Command::PutBack { turn, result: Err(why.into()) }),
-        Effect::Assess(call) => Some(Command::Assessed { call, assessment: unknown(why) }),
+        Effect::Assess(call) => Some(Command::Assessed { call, assessment: unknown(why).into() }),
         Effect::Summarize(_) => Some(Command::NotSummarized { reason: why.into() }),
         Effect::CallModel(_) | Effect::WakeAt(_) => None,
     }
@@ -200,7 +200,7 @@ fn assess(parts: &Parts, state: &State, id: &CallId) -> BoxFuture<'static, Comma
             (Some(tool), Some((_, invocation))) => tool.assess(&invocation).await,
             _ => unknown("the tool is not there"),
         };
-        Command::Assessed { call, assessment }
+        Command::Assessed { call, assessment: assessment.into() }
     })
 }
 

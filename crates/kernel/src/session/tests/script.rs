@@ -163,7 +163,7 @@ impl Session {
         let (id, text) = split(rest);
         let call = || self.real::<CallId>(id);
         match word {
-            "assess" => Command::Assessed { call: call(), assessment: assessment(text) },
+            "assess" => Command::Assessed { call: call(), assessment: assessment(text).into() },
             "review" => {
                 let (answer, comment) = split(text);
                 let answer = match answer {
