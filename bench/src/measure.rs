@@ -10,6 +10,7 @@ mod recovery;
 mod replay;
 mod start;
 mod throughput;
+mod tools;
 
 use std::time::{Duration, Instant};
 
@@ -20,7 +21,7 @@ use crate::rig::Rig;
 use crate::table::{self, Row};
 
 /// In the order of the table.
-pub(crate) const ALL: [&str; 10] = [
+pub(crate) const ALL: [&str; 11] = [
     "asked",
     "cpu",
     "latency",
@@ -31,6 +32,7 @@ pub(crate) const ALL: [&str; 10] = [
     "replay",
     "followers",
     "recovery",
+    "tools",
 ];
 
 /// No measurement may take longer.
@@ -86,6 +88,7 @@ async fn one(name: &str, rig: &Rig, plan: &Plan) -> Result<Vec<Row>> {
         "crowd" => crowd::run(rig, plan).await,
         "replay" => replay::run(rig, plan).await,
         "followers" => followers::run(rig, plan).await,
+        "tools" => tools::run(rig, plan).await,
         "recovery" => recovery::run(rig, plan).await,
         _ => anyhow::bail!("there is no measurement {name:?}"),
     }
