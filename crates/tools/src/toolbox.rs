@@ -15,6 +15,7 @@ use crate::tool::find_files::FindFiles;
 use crate::tool::git_status::GitStatus;
 use crate::tool::list_dir::ListDir;
 use crate::tool::read_file::ReadFile;
+use crate::tool::repo_map::RepoMap;
 use crate::tool::repo_tree::RepoTree;
 use crate::tool::search::Search;
 use crate::tool::shell::Shell;
@@ -49,6 +50,7 @@ impl Toolbox {
             Arc::new(ListDir::new()),
             Arc::new(FindFiles::new()),
             Arc::new(RepoTree::new()),
+            Arc::new(RepoMap::new(Arc::default())),
             Arc::new(Search::new()),
             Arc::new(GitStatus::new(runner.clone())),
             Arc::new(WriteFile::new(runner.clone())),

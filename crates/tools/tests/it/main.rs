@@ -9,6 +9,7 @@ mod git_status;
 mod look;
 mod patch;
 mod read_file;
+mod repo_map;
 mod sandbox;
 mod search;
 mod shell;
