@@ -5,6 +5,7 @@
 //! (`beneath.rs`); commands run under the [`supervisor`], so that nothing outlives its call, and in
 //! the [`sandbox`], so that they touch only what is theirs.
 
+mod agents;
 mod beneath;
 mod blocking;
 mod change;
