@@ -51,6 +51,15 @@ pub(crate) async fn look(
     settle(done.map_err(|error| error.to_string()).and_then(|done| done))
 }
 
+/// Looks at something for as long as somebody waits for it.
+pub(crate) async fn wanted<T: Send + 'static>(
+    work: impl FnOnce(&Flag) -> T + Send + 'static,
+) -> Option<T> {
+    let flag = Flag::default();
+    let _guard = Guard(flag.clone());
+    spawn_blocking(move || work(&flag)).await.ok()
+}
+
 /// Changes something, which once begun is brought to its end.
 pub(crate) async fn change<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, String> + Send + 'static,

@@ -22,10 +22,12 @@ mod run;
 pub mod sandbox;
 mod show;
 pub mod supervisor;
+mod survey;
 mod tokens;
 mod tool;
 mod toolbox;
 mod utf8;
 mod walk;
 
+pub use survey::{Section, Survey};
 pub use toolbox::{Settings, Toolbox};

@@ -7,8 +7,10 @@ use std::sync::Arc;
 use quintet_kernel::port::Tool;
 use quintet_kernel::tool::Spec;
 
+use crate::map::Mapper;
 use crate::run::Runner;
 use crate::sandbox::Sandbox;
+use crate::survey::Survey;
 use crate::tool::apply_patch::ApplyPatch;
 use crate::tool::edit_file::EditFile;
 use crate::tool::find_files::FindFiles;
@@ -39,18 +41,21 @@ pub struct Settings {
 /// Every tool of the daemon.
 pub struct Toolbox {
     tools: Vec<Arc<dyn Tool>>,
+    survey: Survey,
 }
 
 impl Toolbox {
     /// The tools, in the order they are offered. The environment that commands get is taken now.
     pub fn new(settings: Settings) -> Self {
         let runner = Arc::new(Runner::new(settings.supervisor, settings.sandbox));
+        let mapper = Arc::new(Mapper::default());
+        let survey = Survey::new(mapper.clone(), runner.clone());
         let tools: Vec<Arc<dyn Tool>> = vec![
             Arc::new(ReadFile::new()),
             Arc::new(ListDir::new()),
             Arc::new(FindFiles::new()),
             Arc::new(RepoTree::new()),
-            Arc::new(RepoMap::new(Arc::default())),
+            Arc::new(RepoMap::new(mapper)),
             Arc::new(Search::new()),
             Arc::new(GitStatus::new(runner.clone())),
             Arc::new(WriteFile::new(runner.clone())),
@@ -59,12 +64,17 @@ impl Toolbox {
             Arc::new(Shell::new(runner.clone())),
             Arc::new(Verify::new(runner, settings.verify)),
         ];
-        Self { tools }
+        Self { tools, survey }
     }
 
     /// What each tool is.
     pub fn specs(&self) -> Vec<Arc<Spec>> {
         self.tools.iter().map(|tool| tool.spec()).collect()
+    }
+
+    /// What gathers the context of a workspace. It shares with `repo_map` what was read.
+    pub fn survey(&self) -> Survey {
+        self.survey.clone()
     }
 
     /// The tool of that name.

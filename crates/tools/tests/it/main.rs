@@ -14,5 +14,6 @@ mod sandbox;
 mod search;
 mod shell;
 mod supervisor;
+mod survey;
 mod verify;
 mod write_file;
