@@ -5,6 +5,7 @@
 //! (`beneath.rs`); commands run under the [`supervisor`], so that nothing outlives its call, and in
 //! the [`sandbox`], so that they touch only what is theirs.
 
+mod agents;
 mod beneath;
 mod blocking;
 mod change;
@@ -15,12 +16,15 @@ mod hits;
 mod input;
 mod lines;
 mod makefile;
+mod map;
 mod patch;
 mod risk;
 mod run;
 pub mod sandbox;
 mod show;
 pub mod supervisor;
+mod survey;
+mod tokens;
 mod tool;
 mod toolbox;
 mod utf8;

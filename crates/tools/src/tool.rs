@@ -11,6 +11,7 @@ pub(crate) mod find_files;
 pub(crate) mod git_status;
 pub(crate) mod list_dir;
 pub(crate) mod read_file;
+pub(crate) mod repo_map;
 pub(crate) mod repo_tree;
 pub(crate) mod search;
 pub(crate) mod shell;

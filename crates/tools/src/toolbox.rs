@@ -8,14 +8,17 @@ use quintet_kernel::port::{Tool, Workspaces};
 use quintet_kernel::tool::Spec;
 
 use crate::folders::Folders;
+use crate::map::Mapper;
 use crate::run::Runner;
 use crate::sandbox::Sandbox;
+use crate::survey::Survey;
 use crate::tool::apply_patch::ApplyPatch;
 use crate::tool::edit_file::EditFile;
 use crate::tool::find_files::FindFiles;
 use crate::tool::git_status::GitStatus;
 use crate::tool::list_dir::ListDir;
 use crate::tool::read_file::ReadFile;
+use crate::tool::repo_map::RepoMap;
 use crate::tool::repo_tree::RepoTree;
 use crate::tool::search::Search;
 use crate::tool::shell::Shell;
@@ -39,17 +42,21 @@ pub struct Settings {
 /// Every tool of the daemon.
 pub struct Toolbox {
     tools: Vec<Arc<dyn Tool>>,
+    survey: Survey,
 }
 
 impl Toolbox {
     /// The tools, in the order they are offered. The environment that commands get is taken now.
     pub fn new(settings: Settings) -> Self {
         let runner = Arc::new(Runner::new(settings.supervisor, settings.sandbox));
+        let mapper = Arc::new(Mapper::default());
+        let survey = Survey::new(mapper.clone(), runner.clone());
         let tools: Vec<Arc<dyn Tool>> = vec![
             Arc::new(ReadFile::new()),
             Arc::new(ListDir::new()),
             Arc::new(FindFiles::new()),
             Arc::new(RepoTree::new()),
+            Arc::new(RepoMap::new(mapper)),
             Arc::new(Search::new()),
             Arc::new(GitStatus::new(runner.clone())),
             Arc::new(WriteFile::new(runner.clone())),
@@ -58,7 +65,7 @@ impl Toolbox {
             Arc::new(Shell::new(runner.clone())),
             Arc::new(Verify::new(runner, settings.verify)),
         ];
-        Self { tools }
+        Self { tools, survey }
     }
 
     /// What each tool is.
@@ -68,7 +75,7 @@ impl Toolbox {
 
     /// Where sessions work.
     pub fn workspaces(&self) -> Arc<dyn Workspaces> {
-        Arc::new(Folders)
+        Arc::new(Folders::new(self.survey.clone()))
     }
 
     /// The tool of that name.

@@ -120,6 +120,12 @@ impl Bench {
         self.toolbox.get(tool).unwrap().assess(&call(self.path(), input)).await
     }
 
+    /// The context of the workspace, each section under its title.
+    pub(crate) async fn survey(&self, workspace: &Path, tokens: usize) -> String {
+        let sections = self.toolbox.workspaces().survey(workspace, tokens as u64).await;
+        sections.iter().map(|section| format!("{}:\n{}", section.title, section.text)).collect()
+    }
+
     pub(crate) fn cancel(&self) {
         self.cancel.send_replace(true);
     }

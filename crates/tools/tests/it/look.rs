@@ -144,6 +144,7 @@ async fn a_cancelled_look_says_so() {
     for (tool, input) in [
         ("list_dir", json!({})),
         ("repo_tree", json!({})),
+        ("repo_map", json!({})),
         ("find_files", json!({ "pattern": "*" })),
         ("search", json!({ "query": "a" })),
     ] {
@@ -159,6 +160,8 @@ async fn looking_is_no_risk() {
     for (tool, input, preview) in [
         ("list_dir", json!({ "path": "src" }), "list src"),
         ("repo_tree", json!({}), "list all files"),
+        ("repo_map", json!({}), "map all files"),
+        ("repo_map", json!({ "path": "src" }), "map src"),
         ("find_files", json!({ "pattern": "*.rs" }), "find *.rs"),
         ("search", json!({ "query": "a" }), "search a"),
         ("git_status", json!({}), "git status --porcelain"),
