@@ -18,7 +18,7 @@ pub(crate) mod verify;
 pub(crate) mod write_file;
 
 /// A call that will not run, because its arguments are wrong.
-fn nothing_will_run(why: String) -> Assessment {
+pub(crate) fn nothing_will_run(why: String) -> Assessment {
     settled(Outcome::failure(why))
 }
 

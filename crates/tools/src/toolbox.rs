@@ -7,6 +7,7 @@ use std::sync::Arc;
 use quintet_kernel::port::Tool;
 use quintet_kernel::tool::Spec;
 
+use crate::checked::Checked;
 use crate::run::Runner;
 use crate::sandbox::Sandbox;
 use crate::tool::apply_patch::ApplyPatch;
@@ -57,7 +58,8 @@ impl Toolbox {
             Arc::new(Shell::new(runner.clone())),
             Arc::new(Verify::new(runner, settings.verify)),
         ];
-        Self { tools }
+        let checked = |tool| Arc::new(Checked::new(tool)) as Arc<dyn Tool>;
+        Self { tools: tools.into_iter().map(checked).collect() }
     }
 
     /// What each tool is.

@@ -52,6 +52,11 @@ impl Bench {
         }
     }
 
+    /// The names of the tools.
+    pub(crate) fn tools(&self) -> Vec<String> {
+        self.toolbox.specs().iter().map(|spec| spec.name.clone()).collect()
+    }
+
     pub(crate) fn path(&self) -> &Path {
         self.dir.path()
     }

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should fail")]
 
 mod bench;
+mod checked;
 mod edit_file;
 mod escape;
 mod git_status;
