@@ -17,7 +17,7 @@ impl Flag {
         self.0.load(Ordering::Relaxed)
     }
 
-    fn lower(&self) {
+    pub(crate) fn lower(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
 }

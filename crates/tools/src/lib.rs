@@ -10,6 +10,7 @@ mod beneath;
 mod blocking;
 mod change;
 mod checked;
+mod fetch;
 mod git;
 mod glob;
 mod hits;
@@ -28,4 +29,5 @@ mod toolbox;
 mod utf8;
 mod walk;
 
+pub use fetch::Reach;
 pub use toolbox::{Settings, Toolbox};

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 pub(crate) mod apply_patch;
 pub(crate) mod edit_file;
+pub(crate) mod fetch_url;
 pub(crate) mod find_files;
 pub(crate) mod git_status;
 pub(crate) mod list_dir;

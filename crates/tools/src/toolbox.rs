@@ -8,10 +8,12 @@ use quintet_kernel::port::Tool;
 use quintet_kernel::tool::Spec;
 
 use crate::checked::Checked;
+use crate::fetch::Reach;
 use crate::run::Runner;
 use crate::sandbox::Sandbox;
 use crate::tool::apply_patch::ApplyPatch;
 use crate::tool::edit_file::EditFile;
+use crate::tool::fetch_url::FetchUrl;
 use crate::tool::find_files::FindFiles;
 use crate::tool::git_status::GitStatus;
 use crate::tool::list_dir::ListDir;
@@ -34,6 +36,8 @@ pub struct Settings {
     pub verify: Vec<String>,
     /// What commands may touch.
     pub sandbox: Sandbox,
+    /// Which servers `fetch_url` may ask. It is not offered without.
+    pub fetch: Option<Reach>,
 }
 
 /// Every tool of the daemon.
@@ -45,7 +49,7 @@ impl Toolbox {
     /// The tools, in the order they are offered. The environment that commands get is taken now.
     pub fn new(settings: Settings) -> Self {
         let runner = Arc::new(Runner::new(settings.supervisor, settings.sandbox));
-        let tools: Vec<Arc<dyn Tool>> = vec![
+        let mut tools: Vec<Arc<dyn Tool>> = vec![
             Arc::new(ReadFile::new()),
             Arc::new(ListDir::new()),
             Arc::new(FindFiles::new()),
@@ -58,6 +62,9 @@ impl Toolbox {
             Arc::new(Shell::new(runner.clone())),
             Arc::new(Verify::new(runner, settings.verify)),
         ];
+        if let Some(reach) = settings.fetch {
+            tools.push(Arc::new(FetchUrl::new(reach)));
+        }
         let checked = |tool| Arc::new(Checked::new(tool)) as Arc<dyn Tool>;
         Self { tools: tools.into_iter().map(checked).collect() }
     }
