@@ -1,14 +1,17 @@
 //! The tools that the daemon itself runs, and the supervisor under which every command runs.
 //!
 //! A tool is one file in `tool/` and one line in `toolbox.rs`. A tool sees its call and its desk,
-//! never the session or the model. Files are opened beneath the workspace by the kernel
-//! (`beneath.rs`); commands run under the [`supervisor`], so that nothing outlives its call, and in
-//! the [`sandbox`], so that they touch only what is theirs.
+//! never the session or the model, and its arguments only once they fit its schema (`checked.rs`).
+//! Files are opened beneath the workspace by the kernel (`beneath.rs`); commands run under the
+//! [`supervisor`], so that nothing outlives its call, and in the [`sandbox`], so that they touch
+//! only what is theirs.
 
 mod agents;
 mod beneath;
 mod blocking;
 mod change;
+mod checked;
+mod fetch;
 mod folders;
 mod git;
 mod glob;
@@ -21,6 +24,7 @@ mod patch;
 mod risk;
 mod run;
 pub mod sandbox;
+mod schema;
 mod show;
 pub mod supervisor;
 mod survey;
@@ -30,4 +34,5 @@ mod toolbox;
 mod utf8;
 mod walk;
 
+pub use fetch::Reach;
 pub use toolbox::{Settings, Toolbox};

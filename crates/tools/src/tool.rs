@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 pub(crate) mod apply_patch;
 pub(crate) mod edit_file;
+pub(crate) mod fetch_url;
 pub(crate) mod find_files;
 pub(crate) mod git_status;
 pub(crate) mod list_dir;
@@ -19,7 +20,7 @@ pub(crate) mod verify;
 pub(crate) mod write_file;
 
 /// A call that will not run, because its arguments are wrong.
-fn nothing_will_run(why: String) -> Assessment {
+pub(crate) fn nothing_will_run(why: String) -> Assessment {
     settled(Outcome::failure(why))
 }
 

@@ -7,6 +7,8 @@ use std::sync::Arc;
 use quintet_kernel::port::{Tool, Workspaces};
 use quintet_kernel::tool::Spec;
 
+use crate::checked::Checked;
+use crate::fetch::Reach;
 use crate::folders::Folders;
 use crate::map::Mapper;
 use crate::run::Runner;
@@ -14,6 +16,7 @@ use crate::sandbox::Sandbox;
 use crate::survey::Survey;
 use crate::tool::apply_patch::ApplyPatch;
 use crate::tool::edit_file::EditFile;
+use crate::tool::fetch_url::FetchUrl;
 use crate::tool::find_files::FindFiles;
 use crate::tool::git_status::GitStatus;
 use crate::tool::list_dir::ListDir;
@@ -37,6 +40,8 @@ pub struct Settings {
     pub verify: Vec<String>,
     /// What commands may touch.
     pub sandbox: Sandbox,
+    /// Which servers `fetch_url` may ask. It is not offered without.
+    pub fetch: Option<Reach>,
 }
 
 /// Every tool of the daemon.
@@ -51,7 +56,7 @@ impl Toolbox {
         let runner = Arc::new(Runner::new(settings.supervisor, settings.sandbox));
         let mapper = Arc::new(Mapper::default());
         let survey = Survey::new(mapper.clone(), runner.clone());
-        let tools: Vec<Arc<dyn Tool>> = vec![
+        let mut tools: Vec<Arc<dyn Tool>> = vec![
             Arc::new(ReadFile::new()),
             Arc::new(ListDir::new()),
             Arc::new(FindFiles::new()),
@@ -65,7 +70,11 @@ impl Toolbox {
             Arc::new(Shell::new(runner.clone())),
             Arc::new(Verify::new(runner, settings.verify)),
         ];
-        Self { tools, survey }
+        if let Some(reach) = settings.fetch {
+            tools.push(Arc::new(FetchUrl::new(reach)));
+        }
+        let checked = |tool| Arc::new(Checked::new(tool)) as Arc<dyn Tool>;
+        Self { tools: tools.into_iter().map(checked).collect(), survey }
     }
 
     /// What each tool is.

@@ -63,6 +63,8 @@ pub(super) const KEYS: &[Key] = &[
     ("sandbox.network", Shape::Flag, Some("false")),
     ("sandbox.read", Shape::List, Some("[]")),
     ("sandbox.write", Shape::List, Some("[]")),
+    ("tools.fetch_url", Shape::Flag, Some("false")),
+    ("tools.fetch_private", Shape::List, Some("[]")),
     ("patch_review.mode", Shape::Text, Some("\"off\"")),
     ("recovery.policy", Shape::Text, Some("\"continue\"")),
     ("limits.steps", Shape::Number, Some("50")),

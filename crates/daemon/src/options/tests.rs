@@ -155,3 +155,12 @@ fn a_wrong_rule_is_named() {
         assert!(error.contains(says), "{rule}: {error}");
     }
 }
+
+#[test]
+fn pages_are_fetched_only_if_somebody_says_so() {
+    assert!(read("", &[], Flags::default()).unwrap().fetch.is_none());
+    let file = "[tools]\nfetch_url = true\nfetch_private = [\"127.0.0.1:8080\", \"wiki:80\"]\n";
+    assert!(read(file, &[], Flags::default()).unwrap().fetch.is_some());
+    let wrong = read("[tools]\nfetch_private = [\"wiki\"]", &[], Flags::default()).unwrap_err();
+    assert!(wrong.contains("tools.fetch_private: \"wiki\" is not like"), "{wrong}");
+}

@@ -9,6 +9,7 @@ use quintet_kernel::message::MediaKind;
 use quintet_kernel::model::{ModelRef, Profile};
 use quintet_kernel::policy::{Approval, Limits, Recovery, Review, Verify};
 use quintet_providers::{Api, ProviderConfig, Retries, Secret, Timeouts};
+use quintet_tools::Reach;
 use quintet_tools::sandbox::Sandbox;
 
 use super::layers::Layers;
@@ -35,6 +36,8 @@ pub(crate) struct Options {
     pub(crate) verify: Verify,
     pub(crate) verify_commands: Vec<String>,
     pub(crate) sandbox: Sandbox,
+    /// Which servers `fetch_url` may ask, if it is on.
+    pub(crate) fetch: Option<Reach>,
     pub(crate) limits: Limits,
     pub(crate) recovery: Recovery,
     /// What the user should be told at start.
@@ -79,6 +82,7 @@ impl Options {
             },
             verify_commands: layers.list("verify.commands").unwrap_or_default(),
             sandbox: sandbox::understand(layers)?,
+            fetch: fetch(layers)?,
             limits: limits(layers),
             recovery: choice(
                 layers,
@@ -104,6 +108,13 @@ fn data_dir(layers: &Layers) -> Result<PathBuf> {
         (None, Some(home)) => Ok(PathBuf::from(home).join(".local/share/quintet")),
         (None, None) => bail!("data_dir is not set, and there is no HOME to put it in"),
     }
+}
+
+fn fetch(layers: &Layers) -> Result<Option<Reach>> {
+    let key = "tools.fetch_private";
+    let reach = Reach::new(&layers.list(key).unwrap_or_default());
+    let reach = reach.map_err(|why| anyhow::anyhow!("{key}: {why} ({})", layers.source(key)))?;
+    Ok(layers.flag("tools.fetch_url").unwrap_or(false).then_some(reach))
 }
 
 fn address(layers: &Layers, path: &str) -> Result<Option<SocketAddr>> {

@@ -18,7 +18,6 @@ pub(crate) struct GitStatus {
 }
 
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 struct Input {}
 
 impl GitStatus {

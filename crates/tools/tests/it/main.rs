@@ -3,8 +3,10 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should fail")]
 
 mod bench;
+mod checked;
 mod edit_file;
 mod escape;
+mod fetch_url;
 mod git_status;
 mod look;
 mod patch;
@@ -12,6 +14,7 @@ mod read_file;
 mod repo_map;
 mod sandbox;
 mod search;
+mod server;
 mod shell;
 mod supervisor;
 mod survey;
