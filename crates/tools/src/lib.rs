@@ -10,6 +10,7 @@ mod beneath;
 mod blocking;
 mod change;
 mod checked;
+mod diagram;
 mod fetch;
 mod git;
 mod glob;
