@@ -11,6 +11,7 @@ mod beneath;
 mod blocking;
 mod change;
 mod checked;
+mod diagram;
 mod fetch;
 mod folders;
 mod git;

@@ -6,6 +6,7 @@ use quintet_kernel::tool::{Assessment, Kind, Outcome, Placement, Risk, Spec, Sub
 use serde_json::{Value, json};
 
 pub(crate) mod apply_patch;
+pub(crate) mod diagram;
 pub(crate) mod edit_file;
 pub(crate) mod fetch_url;
 pub(crate) mod find_files;

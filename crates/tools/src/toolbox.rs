@@ -15,6 +15,7 @@ use crate::run::Runner;
 use crate::sandbox::Sandbox;
 use crate::survey::Survey;
 use crate::tool::apply_patch::ApplyPatch;
+use crate::tool::diagram::Diagram;
 use crate::tool::edit_file::EditFile;
 use crate::tool::fetch_url::FetchUrl;
 use crate::tool::find_files::FindFiles;
@@ -68,6 +69,7 @@ impl Toolbox {
             Arc::new(EditFile::new(runner.clone())),
             Arc::new(ApplyPatch::new(runner.clone())),
             Arc::new(Shell::new(runner.clone())),
+            Arc::new(Diagram::new(runner.clone())),
             Arc::new(Verify::new(runner, settings.verify)),
         ];
         if let Some(reach) = settings.fetch {

@@ -1,3 +1,5 @@
+//! Which URLs may be asked, and where a redirect may lead.
+
 use super::*;
 
 fn url(text: &str) -> Url {

@@ -1,3 +1,5 @@
+//! Calls, and what is said of them.
+
 use serde_json::json;
 
 use super::*;

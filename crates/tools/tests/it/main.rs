@@ -4,6 +4,7 @@
 
 mod bench;
 mod checked;
+mod diagram;
 mod edit_file;
 mod escape;
 mod fetch_url;

@@ -1,3 +1,5 @@
+//! Pages, as a model reads them.
+
 use super::*;
 
 fn read(html: &str) -> Readable {

@@ -1,4 +1,4 @@
-//! C++.
+//! How C++ names its definitions.
 
 use super::c::BODY;
 use super::{Definition, Family, Language, Reference, any, capital, define, within};

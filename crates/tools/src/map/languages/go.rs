@@ -1,4 +1,4 @@
-//! Go.
+//! How Go names its definitions.
 
 use super::{Definition, Family, Language, Reference, any, capital, define, within};
 

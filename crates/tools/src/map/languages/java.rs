@@ -1,4 +1,4 @@
-//! Java.
+//! How Java names its definitions.
 
 use super::{Definition, Family, Language, Reference, any, capital, define, within};
 

@@ -1,4 +1,4 @@
-//! Python.
+//! How Python names its definitions.
 
 use super::{Definition, Family, Language, Reference, When, capital, define, within};
 

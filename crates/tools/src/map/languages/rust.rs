@@ -1,4 +1,4 @@
-//! Rust.
+//! How Rust names its definitions.
 
 use super::{Definition, Family, Language, Reference, any, capital, define, within};
 

@@ -1,0 +1,81 @@
+//! Graphviz, drawn by its program in the sandbox.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use quintet_kernel::port::{Desk, Progress};
+
+use super::svg;
+use crate::blocking;
+use crate::run::{End, Finished, Job, Runner};
+
+const TIMEOUT: Duration = Duration::from_secs(30);
+const MISSING: &str = "Graphviz is not installed, so nothing was drawn: install its package \
+                       `graphviz`, which brings the program `dot`, or draw with Mermaid";
+
+/// A checked picture of this source; nothing if the call was cancelled.
+pub(crate) async fn draw(
+    runner: &Runner,
+    workspace: &Path,
+    desk: &Desk,
+    source: &str,
+) -> Result<Option<String>, String> {
+    let command = command(source)?;
+    let job = Job { command: &command, workspace, timeout: TIMEOUT };
+    // The picture is no progress that anybody reads.
+    let quiet = Desk { progress: Arc::new(Quiet), cancel: desk.cancel.clone() };
+    let finished = runner.run(job, &quiet).await.map_err(|error| error.to_string())?;
+    match picture(&finished)? {
+        None => Ok(None),
+        Some(picture) => {
+            let check = move || svg::check(&picture).map(str::to_owned);
+            blocking::change(check).await.map(Some)
+        }
+    }
+}
+
+fn picture(finished: &Finished) -> Result<Option<String>, String> {
+    let complaint = finished.stderr.text();
+    match finished.end {
+        End::Exited(0) => {
+            Ok(Some(String::from_utf8_lossy(&finished.stdout.content()).into_owned()))
+        }
+        End::Exited(127) => Err(MISSING.to_owned()),
+        End::Exited(code) if complaint.trim().is_empty() => Err(format!("dot: exit code {code}")),
+        End::Exited(_) => Err(format!("dot: {}", complaint.trim())),
+        End::TimedOut(after) => Err(format!("dot: timed out after {}s", after.as_secs())),
+        End::Cancelled(_) => Ok(None),
+    }
+}
+
+/// The command line, with the source in it as it is.
+fn command(source: &str) -> Result<String, String> {
+    if source.contains('\0') {
+        return Err("invalid input: /source has a character that no text has (U+0000)".to_owned());
+    }
+    let mut end = "END".to_owned();
+    while source.lines().any(|line| line == end) {
+        end.push('_');
+    }
+    Ok(format!("dot -Tsvg <<'{end}'\n{source}\n{end}\n"))
+}
+
+struct Quiet;
+
+impl Progress for Quiet {
+    fn say(&self, _: &str) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_source_cannot_end_itself() {
+        let got = command("digraph {\nEND\nEND_\nrm -rf /\n}").expect("it is a text");
+        assert!(got.starts_with("dot -Tsvg <<'END__'\ndigraph {\n"), "{got}");
+        assert!(got.ends_with("\n}\nEND__\n"), "{got}");
+        assert!(command("a\0b").is_err());
+    }
+}
