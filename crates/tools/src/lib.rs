@@ -20,6 +20,7 @@ mod risk;
 mod run;
 pub mod sandbox;
 mod show;
+mod snapshot;
 pub mod supervisor;
 mod tool;
 mod toolbox;

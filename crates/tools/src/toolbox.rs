@@ -10,6 +10,7 @@ use quintet_kernel::tool::Spec;
 use crate::folders::Folders;
 use crate::run::Runner;
 use crate::sandbox::Sandbox;
+use crate::snapshot::{Recorded, Snapshots};
 use crate::tool::apply_patch::ApplyPatch;
 use crate::tool::edit_file::EditFile;
 use crate::tool::find_files::FindFiles;
@@ -34,6 +35,8 @@ pub struct Settings {
     pub verify: Vec<String>,
     /// What commands may touch.
     pub sandbox: Sandbox,
+    /// A folder for what may be lost. It need not be there.
+    pub cache: PathBuf,
 }
 
 /// Every tool of the daemon.
@@ -45,6 +48,7 @@ impl Toolbox {
     /// The tools, in the order they are offered. The environment that commands get is taken now.
     pub fn new(settings: Settings) -> Self {
         let runner = Arc::new(Runner::new(settings.supervisor, settings.sandbox));
+        let snapshots = Arc::new(Snapshots::new(settings.cache));
         let tools: Vec<Arc<dyn Tool>> = vec![
             Arc::new(ReadFile::new()),
             Arc::new(ListDir::new()),
@@ -55,8 +59,8 @@ impl Toolbox {
             Arc::new(WriteFile::new(runner.clone())),
             Arc::new(EditFile::new(runner.clone())),
             Arc::new(ApplyPatch::new(runner.clone())),
-            Arc::new(Shell::new(runner.clone())),
-            Arc::new(Verify::new(runner, settings.verify)),
+            Arc::new(Recorded::new(Shell::new(runner.clone()), snapshots.clone())),
+            Arc::new(Recorded::new(Verify::new(runner, settings.verify), snapshots)),
         ];
         Self { tools }
     }

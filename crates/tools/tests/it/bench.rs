@@ -5,7 +5,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use quintet_kernel::message::text_of;
-use quintet_kernel::port::{BoxFuture, Cancel, Desk, Invocation, Output, Progress};
+use quintet_kernel::port::{
+    BoxFuture, Cancel, Changed, Content, Desk, Invocation, Output, Progress,
+};
 use quintet_kernel::tool::Assessment;
 use quintet_kernel::{CallId, TurnId};
 use quintet_tools::sandbox::Sandbox;
@@ -23,6 +25,7 @@ pub(crate) const SUPERVISOR: &str = env!("CARGO_BIN_EXE_quintet-supervise");
 
 pub(crate) struct Bench {
     pub(crate) dir: TempDir,
+    cache: TempDir,
     toolbox: Toolbox,
     heard: Arc<Heard>,
     cancel: watch::Sender<bool>,
@@ -38,14 +41,28 @@ impl Bench {
         Self::with(verify, Sandbox::default())
     }
 
+    /// With something in the way of its cache.
+    pub(crate) fn without_cache() -> Self {
+        let bench = Self::new();
+        std::fs::write(bench.cache.path().join("snapshots"), "").unwrap();
+        bench
+    }
+
     pub(crate) fn in_sandbox(sandbox: Sandbox) -> Self {
         Self::with(Vec::new(), sandbox)
     }
 
     fn with(verify: Vec<String>, sandbox: Sandbox) -> Self {
-        let settings = Settings { supervisor: PathBuf::from(SUPERVISOR), verify, sandbox };
+        let cache = TempDir::new().unwrap();
+        let settings = Settings {
+            supervisor: PathBuf::from(SUPERVISOR),
+            verify,
+            sandbox,
+            cache: cache.path().join("snapshots"),
+        };
         Self {
             dir: TempDir::new().unwrap(),
+            cache,
             toolbox: Toolbox::new(settings),
             heard: Arc::default(),
             cancel: watch::Sender::new(false),
@@ -156,6 +173,19 @@ pub(crate) fn text(output: &Output) -> String {
 /// The text the model reads, as JSON.
 pub(crate) fn json(output: &Output) -> Value {
     serde_json::from_str(&text(output)).unwrap()
+}
+
+/// What a call did to files, as `path: before > after`; `-` is no file, `?` what was not kept.
+pub(crate) fn changed(output: &Output) -> Vec<String> {
+    let text = |content: &Option<Content>| match content {
+        None => "-".to_owned(),
+        Some(Content { bytes: None, .. }) => "?".to_owned(),
+        Some(Content { bytes: Some(bytes), .. }) => String::from_utf8_lossy(bytes).into_owned(),
+    };
+    let one = |change: &Changed| {
+        format!("{}: {} > {}", change.path, text(&change.before), text(&change.after))
+    };
+    output.changes.iter().map(one).collect()
 }
 
 /// Whether there is such a process, a zombie included.

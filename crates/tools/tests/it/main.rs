@@ -3,12 +3,14 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should fail")]
 
 mod bench;
+mod changes;
 mod edit_file;
 mod escape;
 mod git_status;
 mod look;
 mod patch;
 mod read_file;
+mod recorded;
 mod sandbox;
 mod search;
 mod shell;
