@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use similar::TextDiff;
+use tokio::time::Instant;
 
 use crate::beneath::{self, Content, Existing, Place};
 use crate::show;
@@ -64,8 +65,7 @@ impl Change {
         if is_binary(&old) || is_binary(&new) {
             return format!("{shown}binary files {a} and {b} differ\n");
         }
-        let diff = TextDiff::configure().timeout(PATIENCE).diff_lines(&*old, &*new);
-        let body = diff.unified_diff().header(&a, &b).to_string();
+        let body = hunks(old.as_bytes(), new.as_bytes(), [&a, &b], Instant::now() + PATIENCE);
         if body.is_empty() && self.before.is_none() {
             shown += &format!("--- {a}\n+++ {b}\n");
         }
@@ -106,6 +106,13 @@ impl Change {
         }
         removed
     }
+}
+
+/// The lines of a unified diff, with these names above them; nothing if both are the same.
+pub(crate) fn hunks(old: &[u8], new: &[u8], names: [&str; 2], deadline: Instant) -> String {
+    let (old, new) = (String::from_utf8_lossy(old), String::from_utf8_lossy(new));
+    let diff = TextDiff::configure().deadline(deadline.into_std()).diff_lines(&*old, &*new);
+    diff.unified_diff().header(names[0], names[1]).to_string()
 }
 
 /// Makes all of them or, if one cannot be made, none.

@@ -137,6 +137,15 @@ impl Bench {
         self.toolbox.get(tool).unwrap().assess(&call(self.path(), input)).await
     }
 
+    /// All changes as one diff.
+    pub(crate) async fn diff(&self, changes: Vec<Changed>) -> String {
+        self.toolbox.workspaces().diff(changes).await
+    }
+
+    pub(crate) async fn put_back(&self, changes: Vec<Changed>) -> Result<(), String> {
+        self.toolbox.workspaces().put_back(self.path(), changes).await
+    }
+
     pub(crate) fn cancel(&self) {
         self.cancel.send_replace(true);
     }

@@ -15,5 +15,6 @@ mod sandbox;
 mod search;
 mod shell;
 mod supervisor;
+mod undo;
 mod verify;
 mod write_file;
