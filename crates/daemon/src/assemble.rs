@@ -54,7 +54,8 @@ pub(crate) fn toolbox(options: &Options) -> Toolbox {
     // The file may be replaced while the daemon runs; this name always means what is running.
     let supervisor = PathBuf::from("/proc/self/exe");
     let (verify, sandbox) = (options.verify_commands.clone(), options.sandbox.clone());
-    Toolbox::new(Settings { supervisor, verify, sandbox, fetch: options.fetch.clone() })
+    let (fetch, cache) = (options.fetch.clone(), options.data_dir.join("cache"));
+    Toolbox::new(Settings { supervisor, verify, sandbox, fetch, cache })
 }
 
 fn tools(toolbox: &Toolbox) -> HashMap<String, Arc<dyn Tool>> {

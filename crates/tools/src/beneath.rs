@@ -13,7 +13,7 @@ use rustix::io::Errno;
 
 mod place;
 
-pub(crate) use place::{Content, Existing, Identity, Place, read};
+pub(crate) use place::{Content, Existing, Identity, MOST_BYTES, Place, is_temporary, read};
 
 /// How often a path is tried again that was moved while it was being resolved.
 const ATTEMPTS: usize = 8;
@@ -77,7 +77,10 @@ pub(crate) fn directory(root: &Path, path: &Path) -> Result<OwnedFd, Error> {
 
 /// Where a directory really is, as seen from the real root; for walks, which go by name.
 pub(crate) fn real_directory(root: &Path, path: &Path) -> Result<PathBuf, Error> {
-    let opened = directory(root, path)?;
+    real_of(&directory(root, path)?, root, path)
+}
+
+fn real_of(opened: &OwnedFd, root: &Path, path: &Path) -> Result<PathBuf, Error> {
     let other = |source| Error::Other { path: path.to_owned(), source };
     let real = std::fs::read_link(format!("/proc/self/fd/{}", opened.as_raw_fd()));
     let root = root.canonicalize().map_err(other)?;

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use quintet_kernel::port::{Desk, Output};
 use quintet_kernel::tool::{Ending, Outcome};
-use tokio::task::spawn_blocking;
+use tokio::task::{JoinError, spawn_blocking};
 
 /// Tells work whether to go on.
 #[derive(Clone, Debug, Default)]
@@ -36,19 +36,29 @@ pub(crate) async fn look(
     desk: &Desk,
     work: impl FnOnce(&Flag) -> Result<Output, String> + Send + 'static,
 ) -> Output {
+    match until_cancelled(desk, work).await {
+        Some(done) => settle(done.map_err(|error| error.to_string()).and_then(|done| done)),
+        None => Outcome::ended(Ending::Cancelled, "cancelled").into(),
+    }
+}
+
+/// Works until it is done or, with nothing to show for it, the call is cancelled.
+pub(crate) async fn until_cancelled<T: Send + 'static>(
+    desk: &Desk,
+    work: impl FnOnce(&Flag) -> T + Send + 'static,
+) -> Option<Result<T, JoinError>> {
     let flag = Flag::default();
     let _guard = Guard(flag.clone());
     let seen = flag.clone();
     let mut working = spawn_blocking(move || work(&seen));
-    let done = tokio::select! {
-        done = &mut working => done,
+    tokio::select! {
+        done = &mut working => Some(done),
         () = desk.cancel.cancelled() => {
             flag.lower();
             let _unwanted = working.await;
-            return Outcome::ended(Ending::Cancelled, "cancelled").into();
+            None
         }
-    };
-    settle(done.map_err(|error| error.to_string()).and_then(|done| done))
+    }
 }
 
 /// Looks at something for as long as somebody waits for it.

@@ -3,18 +3,20 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use quintet_kernel::tool::{Assessment, Risk, Subject};
 use similar::TextDiff;
+use tokio::time::Instant;
 
 use crate::beneath::{self, Content, Existing, Place};
-use crate::git::{self, Kept};
-use crate::run::Runner;
-use crate::{blocking, show};
+use crate::show;
+
+mod assess;
+mod record;
+
+pub(crate) use assess::{assess, inapplicable};
+pub(crate) use record::carry_out;
 
 /// How long a diff may be worked at before it becomes a coarse one.
 const PATIENCE: Duration = Duration::from_millis(500);
-/// How many files are named one by one.
-const MOST_NAMED: usize = 20;
 
 /// What becomes of one file.
 #[derive(Clone, Debug)]
@@ -63,8 +65,7 @@ impl Change {
         if is_binary(&old) || is_binary(&new) {
             return format!("{shown}binary files {a} and {b} differ\n");
         }
-        let diff = TextDiff::configure().timeout(PATIENCE).diff_lines(&*old, &*new);
-        let body = diff.unified_diff().header(&a, &b).to_string();
+        let body = hunks(old.as_bytes(), new.as_bytes(), [&a, &b], Instant::now() + PATIENCE);
         if body.is_empty() && self.before.is_none() {
             shown += &format!("--- {a}\n+++ {b}\n");
         }
@@ -107,6 +108,13 @@ impl Change {
     }
 }
 
+/// The lines of a unified diff, with these names above them; nothing if both are the same.
+pub(crate) fn hunks(old: &[u8], new: &[u8], names: [&str; 2], deadline: Instant) -> String {
+    let (old, new) = (String::from_utf8_lossy(old), String::from_utf8_lossy(new));
+    let diff = TextDiff::configure().deadline(deadline.into_std()).diff_lines(&*old, &*new);
+    diff.unified_diff().header(names[0], names[1]).to_string()
+}
+
 /// Makes all of them or, if one cannot be made, none.
 pub(crate) fn make(root: &Path, changes: &[Change]) -> Result<(), String> {
     for (made, change) in changes.iter().enumerate() {
@@ -125,52 +133,6 @@ pub(crate) fn make(root: &Path, changes: &[Change]) -> Result<(), String> {
         }
     }
     Ok(())
-}
-
-/// What a person is shown before they are made.
-pub(crate) async fn assess(runner: &Runner, root: &Path, changes: Vec<Change>) -> Assessment {
-    let mut reasons: Vec<_> = changes.iter().take(MOST_NAMED).map(Change::describe).collect();
-    if changes.len() > MOST_NAMED {
-        reasons.push(format!("and {} more", show::count(changes.len() - MOST_NAMED, "file")));
-    }
-    let (mut risk, mut reversible) = (Risk::Medium, true);
-    let lost: Vec<_> = changes.iter().filter_map(Change::loses).collect();
-    let kept = if lost.is_empty() { Kept::Committed } else { git::kept(runner, root, &lost).await };
-    match kept {
-        Kept::Committed => (),
-        Kept::Older => {
-            reversible = false;
-            reasons.push("loses changes that were not committed".to_owned());
-        }
-        Kept::Nowhere => {
-            (risk, reversible) = (Risk::High, false);
-            reasons.push("loses content that is not under version control".to_owned());
-        }
-    }
-    if changes.iter().any(Change::is_delicate) {
-        risk = Risk::High;
-        reasons.push("changes git's own files, which can make git run commands".to_owned());
-    }
-    let preview = blocking::change(move || {
-        let diffs: String = changes.iter().map(Change::diff).collect();
-        Ok(show::preview(&diffs))
-    });
-    let preview = preview.await.unwrap_or_else(|error| error);
-    Assessment { risk, reasons, reversible, preview, subject: Subject::default(), settled: None }
-}
-
-/// What a person is shown of changes that cannot be made as things are.
-///
-/// This is not idle: by the time it runs, an earlier call may have changed the files.
-pub(crate) fn inapplicable(why: &str) -> Assessment {
-    Assessment {
-        risk: Risk::Medium,
-        reasons: vec![format!("as the files are now, nothing will be changed: {why}")],
-        reversible: true,
-        preview: String::new(),
-        subject: Subject::default(),
-        settled: None,
-    }
 }
 
 fn text(content: Option<&Content>) -> std::borrow::Cow<'_, str> {

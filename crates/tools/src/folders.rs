@@ -4,8 +4,13 @@ use std::path::Path;
 
 use quintet_kernel::context::Section;
 use quintet_kernel::port::{BoxFuture, Changed, Workspaces};
+use tokio::task::spawn_blocking;
 
+use crate::blocking;
 use crate::survey::Survey;
+
+mod diff;
+mod put_back;
 
 /// Workspaces as they are on this machine.
 #[derive(Debug)]
@@ -25,15 +30,19 @@ impl Workspaces for Folders {
         Box::pin(self.survey.gather(workspace, tokens))
     }
 
-    fn diff(&self, _changes: Vec<Changed>) -> BoxFuture<'_, String> {
-        Box::pin(async { String::new() })
+    fn diff(&self, changes: Vec<Changed>) -> BoxFuture<'_, String> {
+        Box::pin(async {
+            let shown = spawn_blocking(move || diff::diff(&changes)).await;
+            shown.unwrap_or_else(|error| format!("the changes cannot be shown: {error}\n"))
+        })
     }
 
     fn put_back<'a>(
         &'a self,
-        _workspace: &'a Path,
-        _changes: Vec<Changed>,
+        workspace: &'a Path,
+        changes: Vec<Changed>,
     ) -> BoxFuture<'a, Result<(), String>> {
-        Box::pin(async { Ok(()) })
+        let root = workspace.to_owned();
+        Box::pin(blocking::change(move || put_back::put_back(&root, &changes)))
     }
 }

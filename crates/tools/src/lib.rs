@@ -27,6 +27,7 @@ mod run;
 pub mod sandbox;
 mod schema;
 mod show;
+mod snapshot;
 pub mod supervisor;
 mod survey;
 mod tokens;

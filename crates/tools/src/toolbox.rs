@@ -13,6 +13,7 @@ use crate::folders::Folders;
 use crate::map::Mapper;
 use crate::run::Runner;
 use crate::sandbox::Sandbox;
+use crate::snapshot::{Recorded, Snapshots};
 use crate::survey::Survey;
 use crate::tool::apply_patch::ApplyPatch;
 use crate::tool::diagram::Diagram;
@@ -43,6 +44,8 @@ pub struct Settings {
     pub sandbox: Sandbox,
     /// Which servers `fetch_url` may ask. It is not offered without.
     pub fetch: Option<Reach>,
+    /// A folder for what may be lost. It need not be there.
+    pub cache: PathBuf,
 }
 
 /// Every tool of the daemon.
@@ -57,6 +60,7 @@ impl Toolbox {
         let runner = Arc::new(Runner::new(settings.supervisor, settings.sandbox));
         let mapper = Arc::new(Mapper::default());
         let survey = Survey::new(mapper.clone(), runner.clone());
+        let snapshots = Arc::new(Snapshots::new(settings.cache));
         let mut tools: Vec<Arc<dyn Tool>> = vec![
             Arc::new(ReadFile::new()),
             Arc::new(ListDir::new()),
@@ -68,9 +72,9 @@ impl Toolbox {
             Arc::new(WriteFile::new(runner.clone())),
             Arc::new(EditFile::new(runner.clone())),
             Arc::new(ApplyPatch::new(runner.clone())),
-            Arc::new(Shell::new(runner.clone())),
-            Arc::new(Diagram::new(runner.clone())),
-            Arc::new(Verify::new(runner, settings.verify)),
+            Arc::new(Recorded::new(Shell::new(runner.clone()), snapshots.clone())),
+            Arc::new(Recorded::new(Diagram::new(runner.clone()), snapshots.clone())),
+            Arc::new(Recorded::new(Verify::new(runner, settings.verify), snapshots)),
         ];
         if let Some(reach) = settings.fetch {
             tools.push(Arc::new(FetchUrl::new(reach)));

@@ -16,12 +16,16 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-use super::{Error, explain, open_root, relative, resolve_from};
+use super::{Error, explain, open_root, real_of, relative, resolve_from};
 
 /// The largest file that is changed.
-pub(super) const MOST_BYTES: u64 = 16 * 1024 * 1024;
+pub(crate) const MOST_BYTES: u64 = 16 * 1024 * 1024;
 
 const OPEN_DIRECTORY: OFlags = OFlags::PATH.union(OFlags::DIRECTORY);
+
+/// How the names of files begin and end that are not yet where they belong.
+const TEMPORARY: &str = ".quintet-";
+const TEMPORARY_END: &str = ".tmp";
 
 /// What a file holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -89,7 +93,13 @@ impl Place {
         Ok((found.st_dev, found.st_ino, self.name.clone()))
     }
 
-    fn read(&self) -> Result<Content, Error> {
+    /// Where this place really is, as seen from the real root.
+    pub(crate) fn real(&self, root: &Path) -> Result<PathBuf, Error> {
+        Ok(real_of(&self.directory, root, &self.path)?.join(&self.name))
+    }
+
+    /// What is in the file here.
+    pub(crate) fn read(&self) -> Result<Content, Error> {
         self.check()?;
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let opened = openat(&self.directory, &self.name, flags, Mode::empty());
@@ -146,7 +156,8 @@ impl Place {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
         loop {
             let number = NEXT.fetch_add(1, Ordering::Relaxed);
-            let name = OsString::from(format!(".quintet-{}-{number}.tmp", std::process::id()));
+            let id = std::process::id();
+            let name = OsString::from(format!("{TEMPORARY}{id}-{number}{TEMPORARY_END}"));
             match openat(&self.directory, &name, flags, Mode::from_raw_mode(0o666)) {
                 Ok(file) => return Ok((name, File::from(file))),
                 Err(Errno::EXIST) => (),
@@ -177,6 +188,12 @@ impl Place {
             other => explain(other, &self.path),
         }
     }
+}
+
+/// Whether a name is that of a file which is just being written.
+pub(crate) fn is_temporary(name: &OsStr) -> bool {
+    let name = name.as_encoded_bytes();
+    name.starts_with(TEMPORARY.as_bytes()) && name.ends_with(TEMPORARY_END.as_bytes())
 }
 
 fn fill(mut file: File, content: &Content) -> std::io::Result<()> {

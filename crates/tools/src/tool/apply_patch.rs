@@ -92,6 +92,5 @@ fn apply(root: &Path, patch: &str) -> Result<Output, String> {
         );
         return Ok(show::failure(&format!("{error}\n{}", plan.report), &error, "patch.log"));
     }
-    change::make(root, &plan.changes)?;
-    Ok(show::output(&plan.report, "patch.log"))
+    Ok(change::carry_out(root, &plan.changes, show::output(&plan.report, "patch.log")))
 }

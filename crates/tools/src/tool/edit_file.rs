@@ -103,9 +103,9 @@ impl Tool for EditFile {
 fn edit(root: &Path, input: &Input) -> Result<Output, String> {
     let (change, lines) = plan(root, input)?;
     let path = show::path(&change.path);
-    change::make(root, &[change])?;
     let places = show::count(lines.len(), "place");
-    Ok(Outcome::success(format!("changed {path} in {places}, {}", at(&lines))).into())
+    let done = Outcome::success(format!("changed {path} in {places}, {}", at(&lines)));
+    Ok(change::carry_out(root, &[change], done.into()))
 }
 
 /// The change, and the lines where it is.

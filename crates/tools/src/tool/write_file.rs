@@ -88,6 +88,6 @@ fn write(root: &Path, input: Input) -> Result<Output, String> {
         return Ok(Outcome::success(format!("{path} has this content already")).into());
     }
     let verb = if change.before.is_some() { "overwrote" } else { "created" };
-    change::make(root, &[change])?;
-    Ok(Outcome::success(format!("{verb} {path} ({})", show::count(size, "byte"))).into())
+    let done = Outcome::success(format!("{verb} {path} ({})", show::count(size, "byte")));
+    Ok(change::carry_out(root, &[change], done.into()))
 }

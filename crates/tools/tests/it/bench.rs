@@ -5,7 +5,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use quintet_kernel::message::text_of;
-use quintet_kernel::port::{BoxFuture, Cancel, Desk, Invocation, Output, Progress};
+use quintet_kernel::port::{
+    BoxFuture, Cancel, Changed, Content, Desk, Invocation, Output, Progress,
+};
 use quintet_kernel::tool::Assessment;
 use quintet_kernel::{CallId, TurnId};
 use quintet_tools::sandbox::Sandbox;
@@ -23,6 +25,7 @@ pub(crate) const SUPERVISOR: &str = env!("CARGO_BIN_EXE_quintet-supervise");
 
 pub(crate) struct Bench {
     pub(crate) dir: TempDir,
+    cache: TempDir,
     toolbox: Toolbox,
     heard: Arc<Heard>,
     cancel: watch::Sender<bool>,
@@ -38,6 +41,13 @@ impl Bench {
         Self::with(verify, Sandbox::default(), None)
     }
 
+    /// With something in the way of its cache.
+    pub(crate) fn without_cache() -> Self {
+        let bench = Self::new();
+        std::fs::write(bench.cache.path().join("snapshots"), "").unwrap();
+        bench
+    }
+
     pub(crate) fn in_sandbox(sandbox: Sandbox) -> Self {
         Self::with(Vec::new(), sandbox, None)
     }
@@ -49,10 +59,17 @@ impl Bench {
     }
 
     fn with(verify: Vec<String>, sandbox: Sandbox, fetch: Option<Reach>) -> Self {
-        let supervisor = PathBuf::from(SUPERVISOR);
-        let settings = Settings { supervisor, verify, sandbox, fetch };
+        let cache = TempDir::new().unwrap();
+        let settings = Settings {
+            supervisor: PathBuf::from(SUPERVISOR),
+            verify,
+            sandbox,
+            fetch,
+            cache: cache.path().join("snapshots"),
+        };
         Self {
             dir: TempDir::new().unwrap(),
+            cache,
             toolbox: Toolbox::new(settings),
             heard: Arc::default(),
             cancel: watch::Sender::new(false),
@@ -138,6 +155,15 @@ impl Bench {
         sections.iter().map(|section| format!("{}:\n{}", section.title, section.text)).collect()
     }
 
+    /// All changes as one diff.
+    pub(crate) async fn diff(&self, changes: Vec<Changed>) -> String {
+        self.toolbox.workspaces().diff(changes).await
+    }
+
+    pub(crate) async fn put_back(&self, changes: Vec<Changed>) -> Result<(), String> {
+        self.toolbox.workspaces().put_back(self.path(), changes).await
+    }
+
     pub(crate) fn cancel(&self) {
         self.cancel.send_replace(true);
     }
@@ -174,6 +200,19 @@ pub(crate) fn text(output: &Output) -> String {
 /// The text the model reads, as JSON.
 pub(crate) fn json(output: &Output) -> Value {
     serde_json::from_str(&text(output)).unwrap()
+}
+
+/// What a call did to files, as `path: before > after`; `-` is no file, `?` what was not kept.
+pub(crate) fn changed(output: &Output) -> Vec<String> {
+    let text = |content: &Option<Content>| match content {
+        None => "-".to_owned(),
+        Some(Content { bytes: None, .. }) => "?".to_owned(),
+        Some(Content { bytes: Some(bytes), .. }) => String::from_utf8_lossy(bytes).into_owned(),
+    };
+    let one = |change: &Changed| {
+        format!("{}: {} > {}", change.path, text(&change.before), text(&change.after))
+    };
+    output.changes.iter().map(one).collect()
 }
 
 /// Whether there is such a process, a zombie included.

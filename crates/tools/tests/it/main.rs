@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should fail")]
 
 mod bench;
+mod changes;
 mod checked;
 mod diagram;
 mod edit_file;
@@ -12,6 +13,7 @@ mod git_status;
 mod look;
 mod patch;
 mod read_file;
+mod recorded;
 mod repo_map;
 mod sandbox;
 mod search;
@@ -19,5 +21,6 @@ mod server;
 mod shell;
 mod supervisor;
 mod survey;
+mod undo;
 mod verify;
 mod write_file;

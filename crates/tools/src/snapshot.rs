@@ -1,0 +1,143 @@
+//! What commands make of a workspace: its files are looked at before and after.
+//!
+//! A snapshot is a list of the files that git would not ignore, each with its [`Signature`], and a
+//! copy of what was in them. Looking again costs one `lstat` a file; only what has another signature
+//! is read. The copies lie in a [pack](pack): one file without a name in the cache folder, so there is
+//! nothing to clean up, to lock or to trust after a crash; what the daemon forgets, it copies again
+//! before the next command. This is done here and not by a private git repository because that
+//! would start four programs for every command, write one compressed file for every file at first,
+//! and not work without git.
+//!
+//! Whatever changes while a command runs is taken for its work, even if somebody else did it.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use quintet_kernel::TurnId;
+use quintet_kernel::port::Changed;
+
+use crate::blocking::Flag;
+
+mod compare;
+mod index;
+mod pack;
+mod recorded;
+mod scan;
+mod signature;
+
+use index::Index;
+pub(crate) use recorded::Recorded;
+use signature::Signature;
+
+/// How many workspaces are remembered; the others are copied anew when they are worked in again.
+const MOST_WORKSPACES: usize = 4;
+
+/// The snapshots of all workspaces.
+#[derive(Debug)]
+pub(crate) struct Snapshots {
+    /// Where packs are made.
+    folder: PathBuf,
+    /// The last used is the last.
+    shelves: Mutex<Vec<Arc<Shelf>>>,
+}
+
+/// What is remembered of one workspace.
+#[derive(Debug)]
+struct Shelf {
+    /// The real path.
+    workspace: PathBuf,
+    /// Held while the workspace is looked at, so that two calls do not do the same work twice.
+    newest: Mutex<Option<Arc<Index>>>,
+    /// The turn that was told why nothing is recorded here.
+    told: Mutex<Option<TurnId>>,
+}
+
+/// A workspace before something happened to it.
+#[derive(Debug)]
+struct Base {
+    shelf: Arc<Shelf>,
+    index: Arc<Index>,
+}
+
+/// What became of files, and what is to be said about that.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Record {
+    changes: Vec<Changed>,
+    note: Option<String>,
+}
+
+/// Why changes are not recorded.
+#[derive(Debug, thiserror::Error)]
+enum Unrecorded {
+    #[error("the workspace has more than {} files", scan::MOST_FILES)]
+    Many,
+    #[error("the files of the workspace are more than {} MiB", scan::MOST_BYTES >> 20)]
+    Large,
+    #[error("the cache folder cannot be used: {0}")]
+    Pack(#[from] std::io::Error),
+    #[error("{0}")]
+    Workspace(String),
+    #[error("cancelled")]
+    Cancelled,
+}
+
+impl Snapshots {
+    /// Snapshots whose copies lie in this folder, which is made when there is something to copy.
+    pub(crate) fn new(folder: PathBuf) -> Self {
+        Self { folder, shelves: Mutex::default() }
+    }
+
+    /// What is remembered of a workspace.
+    fn shelf(&self, workspace: &Path) -> Result<Arc<Shelf>, Unrecorded> {
+        let real = workspace.canonicalize();
+        let workspace = real.map_err(|error| Unrecorded::Workspace(error.to_string()))?;
+        let mut shelves = lock(&self.shelves);
+        let found = shelves.iter().position(|shelf| shelf.workspace == workspace);
+        let shelf = match found {
+            Some(at) => shelves.remove(at),
+            None => Arc::new(Shelf { workspace, newest: Mutex::default(), told: Mutex::default() }),
+        };
+        shelves.push(shelf.clone());
+        if shelves.len() > MOST_WORKSPACES {
+            shelves.remove(0);
+        }
+        Ok(shelf)
+    }
+
+    /// Looks at a workspace before something happens to it.
+    fn before(&self, shelf: Arc<Shelf>, flag: &Flag) -> Result<Base, Unrecorded> {
+        let index = self.look(&shelf, flag)?;
+        Ok(Base { shelf, index })
+    }
+
+    /// Finds out what happened to a workspace.
+    fn since(&self, base: &Base) -> Result<Record, Unrecorded> {
+        let now = self.look(&base.shelf, &Flag::default())?;
+        Ok(compare::compare(&base.shelf.workspace, &base.index, &now))
+    }
+
+    fn look(&self, shelf: &Shelf, flag: &Flag) -> Result<Arc<Index>, Unrecorded> {
+        let mut newest = lock(&shelf.newest);
+        let old = newest.clone().filter(|old| !old.is_wasteful());
+        let new = Arc::new(scan::scan(&shelf.workspace, &self.folder, old.as_deref(), flag)?);
+        *newest = Some(new.clone());
+        Ok(new)
+    }
+}
+
+impl Shelf {
+    /// Whether a turn has not been told yet.
+    fn tells(&self, turn: &TurnId) -> bool {
+        lock(&self.told).replace(turn.clone()).as_ref() != Some(turn)
+    }
+
+    /// Whether a turn knows already that nothing is recorded; then there is no need to try again.
+    fn is_told(&self, turn: &TurnId) -> bool {
+        lock(&self.told).as_ref() == Some(turn)
+    }
+}
+
+/// What is behind these locks is whole even if somebody panicked.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,128 @@
+//! Looks at the files of a workspace, and copies those that are not as they were.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::index::{Entry, Index, Rules, key};
+use super::pack::{Extent, Pack};
+use super::{Signature, Unrecorded};
+use crate::beneath::{self, Place};
+use crate::blocking::Flag;
+use crate::walk::{Next, Walk};
+
+/// The most files that are looked at.
+pub(super) const MOST_FILES: usize = 50_000;
+/// The most that is copied, in bytes.
+pub(super) const MOST_BYTES: u64 = 1024 * 1024 * 1024;
+
+/// Looks at a workspace; what is as it was the last time is not read again.
+pub(super) fn scan(
+    root: &Path,
+    folder: &Path,
+    old: Option<&Index>,
+    flag: &Flag,
+) -> Result<Index, Unrecorded> {
+    let pack = match old {
+        Some(old) => old.pack.clone(),
+        None => Arc::new(Pack::new(folder)?),
+    };
+    let (at, rules) = (pack.now()?, rules(root));
+    let found = list(root, flag)?;
+    let mut known = Known(old.map_or(&[], |old| &old.files));
+    let mut files = Vec::with_capacity(found.len());
+    for (path, signature) in found {
+        if flag.is_down() {
+            return Err(Unrecorded::Cancelled);
+        }
+        let settled = signature.is_settled(at);
+        let old = known.find(&path);
+        files.extend(match old {
+            Some(old) if old.signature == signature && old.settled => Some(old.clone()),
+            _ => copied(root, &pack, &path, old)?.map(|copy| {
+                let path = old.map_or_else(|| path.into(), |old| old.path.clone());
+                Entry { path, signature, copy, settled }
+            }),
+        });
+    }
+    Ok(Index { at, files, pack, rules })
+}
+
+/// The files that git would not ignore. Links and the like are left out.
+fn list(root: &Path, flag: &Flag) -> Result<Vec<(PathBuf, Signature)>, Unrecorded> {
+    let (mut found, mut bytes, mut trouble) = (Vec::new(), 0, None);
+    let walk = Walk { workspace: root, within: None, skipped: &[], depth: None };
+    let walked = walk.each(flag, |file| {
+        let name = file.path.file_name().unwrap_or_default();
+        if !file.is_file || beneath::is_temporary(name) {
+            return Ok(Next::Continue);
+        }
+        // What is gone by now was not there.
+        let Ok(metadata) = root.join(&file.path).symlink_metadata() else {
+            return Ok(Next::Continue);
+        };
+        if metadata.is_file() {
+            bytes += Some(metadata.len()).filter(|size| *size <= beneath::MOST_BYTES).unwrap_or(0);
+            found.push((file.path, Signature::of(&metadata)));
+        }
+        trouble = match (found.len() > MOST_FILES, bytes > MOST_BYTES) {
+            (true, _) => Some(Unrecorded::Many),
+            (false, true) => Some(Unrecorded::Large),
+            (false, false) => return Ok(Next::Continue),
+        };
+        Ok(Next::Stop)
+    });
+    walked.map_err(Unrecorded::Workspace)?;
+    match trouble {
+        Some(trouble) => Err(trouble),
+        None if flag.is_down() => Err(Unrecorded::Cancelled),
+        None => {
+            found.sort_unstable_by(|(a, _), (b, _)| key(a).cmp(key(b)));
+            Ok(found)
+        }
+    }
+}
+
+/// Where a file's copy is, which is made unless it is there; nothing if the file is gone.
+///
+/// Its signature was taken before, so if it changes now, the next look will show it.
+fn copied(
+    root: &Path,
+    pack: &Pack,
+    path: &Path,
+    old: Option<&Entry>,
+) -> io::Result<Option<Option<Extent>>> {
+    let bytes = match Place::find(root, path).and_then(|place| place.read()) {
+        Ok(content) => content.bytes,
+        Err(beneath::Error::Large(..) | beneath::Error::Other { .. }) => return Ok(Some(None)),
+        Err(_) => return Ok(None),
+    };
+    let same = old.and_then(|old| old.copy).filter(|copy| copy.length == bytes.len() as u64);
+    match same {
+        Some(copy) if pack.read(copy)? == bytes => Ok(Some(Some(copy))),
+        _ => Ok(Some(Some(pack.add(&bytes)?))),
+    }
+}
+
+fn rules(root: &Path) -> Rules {
+    let git = root.join(".git");
+    let exclude = git.join("info/exclude").symlink_metadata();
+    let exclude = exclude.ok().map(|metadata| Signature::of(&metadata));
+    Rules { repository: git.symlink_metadata().is_ok(), exclude }
+}
+
+/// Files that are asked for in their order.
+struct Known<'a>(&'a [Entry]);
+
+impl<'a> Known<'a> {
+    fn find(&mut self, path: &Path) -> Option<&'a Entry> {
+        while let [first, rest @ ..] = self.0 {
+            match key(&first.path).cmp(key(path)) {
+                std::cmp::Ordering::Less => self.0 = rest,
+                std::cmp::Ordering::Equal => return Some(first),
+                std::cmp::Ordering::Greater => return None,
+            }
+        }
+        None
+    }
+}
