@@ -56,6 +56,9 @@ impl Context {
     }
 
     pub(crate) fn learn(&mut self, turn: &TurnId, sections: &[Section]) {
+        if sections.is_empty() {
+            return;
+        }
         let (turn, sections) = (turn.clone(), sections.to_vec());
         match self.base.is_empty() && self.updates.is_empty() {
             true => self.base = sections,

@@ -15,3 +15,4 @@ mod sandbox;
 mod start;
 mod stream;
 mod turns;
+mod workspace;

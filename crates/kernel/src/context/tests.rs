@@ -22,8 +22,8 @@ fn check(surveys: &[&str], expected: Expect) {
         let news = context.news(sections(survey));
         if !news.is_empty() {
             said += &format!("turn {n}: {}\n", update(&news));
-            context.learn(&TurnId::named(format!("t{n}")), &news);
         }
+        context.learn(&TurnId::named(format!("t{n}")), &news);
     }
     let updates = context.updates.len();
     let before = context.current();
