@@ -1,32 +1,43 @@
 //! The symbols of a workspace, those that matter most first.
 //!
-//! Files are parsed by tree-sitter ([`parse`]), their trees read by the rows of their language
-//! ([`languages`], [`rules`], [`outline`]); what was read is remembered for as long as a file does
-//! not change ([`cache`]). The symbols are then weighed ([`rank`]) and shown ([`render`]).
+//! All files are skimmed ([`skim`]), which is fast and tells how much each name matters ([`rank`]).
+//! Then they are parsed by tree-sitter, those first that seem to define what matters most, until
+//! nothing weightier can come ([`choose`]). The trees are read by the rows of their language
+//! ([`languages`], [`rules`], [`outline`]), and what matters most is shown ([`render`]). What was
+//! read is remembered for as long as a file does not change ([`cache`]).
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::blocking::Flag;
+use crate::tokens;
 use crate::walk::{Next, Walk};
 
+mod bodies;
 mod cache;
+mod choose;
 mod gather;
 mod languages;
+mod name;
 mod outline;
 mod parse;
 mod rank;
 mod render;
 mod rules;
+mod skim;
 
 use cache::Cache;
-use outline::Outline;
-use rank::Ranked;
+use choose::{Skimmed, choose};
+use gather::Ground;
+use outline::{Outline, Symbol};
 
 /// Directories of things that were fetched or made.
-pub(crate) const SKIPPED: [&str; 5] = ["node_modules", "vendor", "dist", "build", "target"];
+const SKIPPED: [&str; 5] = ["node_modules", "vendor", "dist", "build", "target"];
 /// How many files are looked at.
-pub(crate) const MOST_FILES: usize = 50_000;
+const MOST_FILES: usize = 50_000;
+const DEPTH: usize = 30;
+/// What a symbol takes of a map at least, about.
+const LINE: usize = 16;
 
 /// Draws maps, and remembers what it read for the next one.
 #[derive(Debug, Default)]
@@ -35,60 +46,61 @@ pub(crate) struct Mapper {
 }
 
 /// How a map is shown.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Form {
+    /// Only what is beneath this path; everything if it is empty. What is used elsewhere counts.
+    pub(crate) within: PathBuf,
     pub(crate) max_symbols: usize,
     pub(crate) max_tokens: usize,
     /// Whether it says in which lines symbols are.
     pub(crate) lines: bool,
 }
 
-/// The symbols of a workspace.
+/// A symbol and its weight.
 #[derive(Debug)]
-pub(crate) struct Map {
-    files: Vec<PathBuf>,
-    outlines: Vec<Arc<Outline>>,
-    ranked: Vec<Ranked>,
+struct Ranked {
+    /// Which file it is in.
+    file: usize,
+    outline: Arc<Outline>,
+    /// Which of the file's symbols it is.
+    place: usize,
+    weight: f64,
+}
+
+impl Ranked {
+    fn symbol(&self) -> &Symbol {
+        &self.outline.symbols[self.place]
+    }
 }
 
 impl Mapper {
-    /// Walks through a workspace and draws its map.
-    pub(crate) fn look(&self, workspace: &Path, flag: &Flag) -> Result<Map, String> {
-        let walk = Walk { workspace, within: None, skipped: &SKIPPED, depth: None };
-        let mut files = Vec::new();
-        walk.each(flag, |found| {
-            if found.is_file && languages::knows(&found.path) {
-                files.push(found.path);
-            }
-            Ok(if files.len() < MOST_FILES { Next::Continue } else { Next::Stop })
-        })?;
-        Ok(self.draw(workspace, &files, flag))
-    }
-
-    /// Draws the map of those of the files that are written in a language that is known.
-    pub(crate) fn draw(&self, workspace: &Path, files: &[PathBuf], flag: &Flag) -> Map {
+    /// Draws the map of a workspace from those of its files that are written in a language that is
+    /// known; nothing if they define nothing.
+    pub(crate) fn draw(
+        &self,
+        workspace: &Path,
+        files: &[PathBuf],
+        form: &Form,
+        flag: &Flag,
+    ) -> String {
         let files: Vec<_> = files.iter().filter(|path| languages::knows(path)).cloned().collect();
+        let Ok(root) = workspace.canonicalize() else { return String::new() };
         self.cache.begin();
-        let outlines = gather::outlines(workspace, &files, &self.cache, flag);
-        let ranked = rank::rank(&outlines);
-        Map { files, outlines, ranked }
+        let ground = Ground { root: &root, cache: &self.cache, flag };
+        let skimmed = Skimmed { files: &files, skims: &ground.skims(&files) };
+        let enough = form.max_symbols.min(tokens::bytes(form.max_tokens) / LINE);
+        let choice = choose(ground, &skimmed, &form.within, enough);
+        render::text(&files, &choice, form)
     }
 }
 
-impl Map {
-    /// The map of a part of the workspace; what is used elsewhere still counts.
-    pub(crate) fn within(mut self, path: &Path) -> Self {
-        self.ranked.retain(|ranked| self.files[ranked.file].starts_with(path));
-        self
-    }
-
-    /// Whether it shows nothing.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.ranked.is_empty()
-    }
-
-    /// The map as text: what matters most, as far as there is room.
-    pub(crate) fn text(&self, form: Form) -> String {
-        render::text(self, form)
-    }
+/// The files of a workspace that may be of interest.
+pub(crate) fn files(workspace: &Path, flag: &Flag) -> Result<Vec<PathBuf>, String> {
+    let walk = Walk { workspace, within: None, skipped: &SKIPPED, depth: Some(DEPTH) };
+    let mut files = Vec::new();
+    walk.each(flag, |found| {
+        files.push(found.path);
+        Ok(if files.len() < MOST_FILES { Next::Continue } else { Next::Stop })
+    })?;
+    Ok(files)
 }

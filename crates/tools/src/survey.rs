@@ -11,9 +11,8 @@ use quintet_kernel::context::Section;
 use tokio::time::timeout;
 
 use crate::blocking::{Flag, wanted};
-use crate::map::{Form, MOST_FILES, Mapper, SKIPPED};
+use crate::map::{self, Form, Mapper};
 use crate::run::{End, Runner};
-use crate::walk::{Next, Walk};
 use crate::{agents, git, tokens};
 
 mod cut;
@@ -22,8 +21,6 @@ mod tree;
 /// How long git or the map may hold up a turn. What the map has read by then is remembered, so the
 /// next one gets further.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// How deep the tree is shown.
-const DEPTH: usize = 30;
 
 /// Gathers what is to be known of workspaces.
 #[derive(Clone)]
@@ -59,14 +56,17 @@ impl Survey {
 
     async fn files(&self, workspace: &Path) -> Vec<PathBuf> {
         let workspace = workspace.to_owned();
-        wanted(move |flag| files(&workspace, flag)).await.unwrap_or_default()
+        wanted(move |flag| map::files(&workspace, flag).unwrap_or_default())
+            .await
+            .unwrap_or_default()
     }
 
     /// The map, without line numbers so that it stays the same while code moves.
     async fn map(&self, workspace: &Path, files: Arc<[PathBuf]>, max_tokens: usize) -> String {
         let (mapper, workspace) = (self.mapper.clone(), workspace.to_owned());
-        let form = Form { max_symbols: usize::MAX, max_tokens, lines: false };
-        let draw = wanted(move |flag| mapper.draw(&workspace, &files, flag).text(form));
+        let form =
+            Form { within: PathBuf::new(), max_symbols: usize::MAX, max_tokens, lines: false };
+        let draw = wanted(move |flag| mapper.draw(&workspace, &files, &form, flag));
         timeout(PATIENCE, draw).await.ok().flatten().unwrap_or_default()
     }
 
@@ -90,16 +90,6 @@ impl fmt::Debug for Survey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Survey")
     }
-}
-
-fn files(workspace: &Path, flag: &Flag) -> Vec<PathBuf> {
-    let walk = Walk { workspace, within: None, skipped: &SKIPPED, depth: Some(DEPTH) };
-    let mut files = Vec::new();
-    let walked = walk.each(flag, |found| {
-        files.push(found.path);
-        Ok(if files.len() < MOST_FILES { Next::Continue } else { Next::Stop })
-    });
-    walked.map(|()| files).unwrap_or_default()
 }
 
 /// The texts of `AGENTS.md` and of the tree.

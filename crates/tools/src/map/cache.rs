@@ -7,10 +7,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use rustix::fs::Stat;
 
 use super::outline::Outline;
+use super::skim::Skim;
 
-/// How much memory the outlines may take.
+/// How much memory all of it may take.
 const MOST_BYTES: usize = 64 * 1024 * 1024;
-/// What an entry takes besides its outline and its path, about.
+/// What an entry takes besides its readings and its path, about.
 const OVERHEAD: usize = 160;
 
 /// By what a file is known again. A change that leaves all of this as it was is not seen: it would
@@ -36,7 +37,42 @@ impl From<&Stat> for Identity {
     }
 }
 
-/// The outlines of files, by their paths.
+/// Something that is read of a file: its skim or its outline.
+pub(super) trait Reading: Sized {
+    fn of(entry: &Entry) -> Option<Arc<Self>>;
+    fn put(self: Arc<Self>, entry: &mut Entry);
+    fn size(&self) -> usize;
+}
+
+impl Reading for Skim {
+    fn of(entry: &Entry) -> Option<Arc<Self>> {
+        entry.skim.clone()
+    }
+
+    fn put(self: Arc<Self>, entry: &mut Entry) {
+        entry.skim = Some(self);
+    }
+
+    fn size(&self) -> usize {
+        self.size()
+    }
+}
+
+impl Reading for Outline {
+    fn of(entry: &Entry) -> Option<Arc<Self>> {
+        entry.outline.clone()
+    }
+
+    fn put(self: Arc<Self>, entry: &mut Entry) {
+        entry.outline = Some(self);
+    }
+
+    fn size(&self) -> usize {
+        self.size()
+    }
+}
+
+/// What was read of files, by their paths.
 #[derive(Debug, Default)]
 pub(super) struct Cache(Mutex<Entries>);
 
@@ -48,10 +84,13 @@ struct Entries {
     round: u64,
 }
 
+/// What was read of a file.
 #[derive(Debug)]
-struct Entry {
+pub(super) struct Entry {
     identity: Identity,
-    outline: Arc<Outline>,
+    skim: Option<Arc<Skim>>,
+    outline: Option<Arc<Outline>>,
+    size: usize,
     /// When it was last of use.
     round: u64,
 }
@@ -63,29 +102,38 @@ impl Cache {
     }
 
     /// What is known of a file if it is still the same.
-    pub(super) fn find(&self, path: &Path, identity: Identity) -> Option<Arc<Outline>> {
+    pub(super) fn find<T: Reading>(&self, path: &Path, identity: Identity) -> Option<Arc<T>> {
         let mut entries = self.lock();
         let round = entries.round;
         let entry = entries.entries.get_mut(path).filter(|entry| entry.identity == identity)?;
         entry.round = round;
-        Some(entry.outline.clone())
+        T::of(entry)
     }
 
-    /// Remembers a file, if there is room for it.
-    pub(super) fn keep(&self, path: PathBuf, identity: Identity, outline: Arc<Outline>) {
+    /// Remembers what was read of a file, if there is room for it.
+    pub(super) fn keep<T: Reading>(&self, path: PathBuf, identity: Identity, reading: Arc<T>) {
         let mut entries = self.lock();
-        entries.remove(&path);
-        let size = size(&path, &outline);
-        if entries.bytes + size > MOST_BYTES {
+        let round = entries.round;
+        let (overhead, size) = (OVERHEAD + path.as_os_str().len(), reading.size());
+        let mut entry = match entries.entries.remove(&path) {
+            Some(known) => {
+                entries.bytes -= known.size;
+                Some(known).filter(|known| known.identity == identity)
+            }
+            None => None,
+        }
+        .unwrap_or(Entry { identity, skim: None, outline: None, size: overhead, round });
+        if entries.bytes + entry.size + size > MOST_BYTES {
             entries.forget_old();
         }
         // What this map was drawn of is not given up for more of it: of a tree that is too large, a
         // part that stays is of more use than parts that drive each other out.
-        if entries.bytes + size <= MOST_BYTES {
-            entries.bytes += size;
-            let round = entries.round;
-            entries.entries.insert(path, Entry { identity, outline, round });
+        if entries.bytes + entry.size + size <= MOST_BYTES {
+            entry.size += size;
+            reading.put(&mut entry);
         }
+        entries.bytes += entry.size;
+        entries.entries.insert(path, entry);
     }
 
     fn lock(&self) -> MutexGuard<'_, Entries> {
@@ -94,19 +142,58 @@ impl Cache {
 }
 
 impl Entries {
-    fn remove(&mut self, path: &Path) {
-        if let Some(entry) = self.entries.remove(path) {
-            self.bytes -= size(path, &entry.outline);
-        }
-    }
-
     fn forget_old(&mut self) {
         let round = self.round;
         self.entries.retain(|_, entry| entry.round == round);
-        self.bytes = self.entries.iter().map(|(path, entry)| size(path, &entry.outline)).sum();
+        self.bytes = self.entries.values().map(|entry| entry.size).sum();
     }
 }
 
-fn size(path: &Path, outline: &Outline) -> usize {
-    OVERHEAD + path.as_os_str().len() + outline.size()
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::map::languages::Family;
+    use crate::map::name::Name;
+
+    fn identity(inode: u64) -> Identity {
+        Identity { device: 1, inode, size: 1, modified: (1, 1), changed: (1, 1) }
+    }
+
+    /// A skim that takes more than a third of the room there is.
+    fn large() -> Arc<Skim> {
+        let uses = vec![(Name::of(Family::C, b""), 1); 25 * 1024 * 1024 / 16];
+        Arc::new(Skim { uses: uses.into(), ..Skim::default() })
+    }
+
+    #[test]
+    fn what_is_older_makes_room_for_what_is_of_use_now() {
+        let cache = Cache::default();
+        let knows = |path: &str| cache.find::<Skim>(path.as_ref(), identity(1)).is_some();
+        cache.begin();
+        cache.keep("a".into(), identity(1), large());
+        cache.keep("b".into(), identity(1), large());
+        assert!(
+            knows("a") && knows("b") && cache.find::<Outline>("a".as_ref(), identity(1)).is_none()
+        );
+        assert!(cache.find::<Skim>("a".as_ref(), identity(2)).is_none(), "it is another file now");
+        // There is no room for a third, unless an older one goes.
+        cache.keep("c".into(), identity(1), large());
+        assert!(knows("a") && knows("b") && !knows("c"));
+        cache.begin();
+        assert!(knows("b"));
+        cache.keep("c".into(), identity(1), large());
+        assert!(!knows("a") && knows("b") && knows("c"));
+    }
+
+    #[test]
+    fn another_reading_of_a_file_joins_the_first_unless_it_changed() {
+        let cache = Cache::default();
+        let path = Path::new("a");
+        cache.keep::<Skim>(path.into(), identity(1), Arc::default());
+        cache.keep::<Outline>(path.into(), identity(1), Arc::default());
+        assert!(cache.find::<Skim>(path, identity(1)).is_some());
+        cache.keep::<Outline>(path.into(), identity(2), Arc::default());
+        assert!(cache.find::<Skim>(path, identity(2)).is_none());
+        assert!(cache.find::<Outline>(path, identity(2)).is_some());
+    }
 }

@@ -25,7 +25,7 @@ pub(super) struct Language {
     pub(super) family: Family,
     pub(super) grammar: fn() -> tree_sitter::Language,
     pub(super) definitions: &'static [Definition],
-    pub(super) references: &'static [Reference],
+    pub(super) lexis: Lexis,
     /// Nodes inside of which a function is a method.
     pub(super) classes: &'static [&'static str],
 }
@@ -63,16 +63,37 @@ pub(super) enum When {
     Is(&'static str, &'static [&'static str]),
 }
 
-/// A leaf that uses a symbol.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Reference {
-    pub(super) leaf: &'static str,
-    /// The kinds of what it is in, from the inside to the outside.
-    pub(super) inside: &'static [&'static str],
-    /// The field of the innermost of them that it is.
-    pub(super) field: Option<&'static str>,
-    /// Whether it must begin with a capital letter: a plain name could be anybody's variable.
-    pub(super) capital: bool,
+/// How a language is skimmed: well enough to tell which of its files are worth parsing.
+#[derive(Debug)]
+pub(super) struct Lexis {
+    pub(super) line_comments: &'static [&'static str],
+    pub(super) block_comment: Option<(&'static str, &'static str)>,
+    /// What strings begin and end with that may go on over lines.
+    pub(super) long_quotes: &'static [&'static str],
+    /// What strings begin and end with that end where the line does.
+    pub(super) quotes: &'static [u8],
+    /// The words before the name of a function that is being defined.
+    pub(super) announcing: &'static [&'static str],
+    /// The words before another name that is being defined.
+    pub(super) defining: &'static [&'static str],
+    /// The words before a name that is of interest only if the line is not indented.
+    pub(super) topmost: &'static [&'static str],
+    /// The words before a name that is being defined if a body follows, and used if not.
+    pub(super) embodying: &'static [&'static str],
+    pub(super) functions: Functions,
+    /// Whether a name at the start of a line that is given a value is thereby defined.
+    pub(super) assigns: bool,
+}
+
+/// How functions are told that no word announces: by the first name in a line before a bracket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Functions {
+    /// A word announces all of them.
+    Announced,
+    /// The line ends with a brace.
+    Braced,
+    /// As above, or the line is not indented and does not end with a semicolon.
+    Unindented,
 }
 
 const fn define(node: &'static str, kind: &'static str, name: &'static str) -> Definition {
@@ -82,27 +103,6 @@ const fn define(node: &'static str, kind: &'static str, name: &'static str) -> D
 impl Definition {
     const fn when(self, when: When) -> Self {
         Self { when, ..self }
-    }
-}
-
-/// A leaf that is always a use.
-const fn any(leaf: &'static str) -> Reference {
-    Reference { leaf, inside: &[], field: None, capital: false }
-}
-
-/// A leaf that is a use if it begins with a capital letter.
-const fn capital(leaf: &'static str) -> Reference {
-    Reference { capital: true, ..any(leaf) }
-}
-
-/// A leaf that is a use in nodes of these kinds, from the inside to the outside.
-const fn within(leaf: &'static str, inside: &'static [&'static str]) -> Reference {
-    Reference { inside, ..any(leaf) }
-}
-
-impl Reference {
-    const fn field(self, field: &'static str) -> Self {
-        Self { field: Some(field), ..self }
     }
 }
 

@@ -1,4 +1,4 @@
-//! Parses a file, in bounded time.
+//! Skims or parses a file, in bounded time.
 
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -7,13 +7,12 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tree_sitter::{ParseOptions, ParseState, Parser, Tree};
 
-use super::languages;
 use super::outline::Outline;
 use super::rules::Rules;
+use super::skim::{self, Skim};
+use super::{bodies, languages};
 use crate::blocking::Flag;
 
-/// The largest file that is parsed.
-pub(super) const MOST_BYTES: u64 = 1024 * 1024;
 /// How far a file is looked at for signs that nobody wrote it.
 const PROBE: usize = 1024;
 /// A file whose lines are this long on average was made by a program.
@@ -24,18 +23,26 @@ const MARKS: [&str; 4] =
 /// How long a file may take: many times what any honest one needs. Errors can make the parser slow.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// What a file defines and uses; nothing if it is no source, or the flag is down.
-pub(super) fn outline(parser: &mut Parser, path: &Path, source: &[u8], flag: &Flag) -> Outline {
-    if is_binary(source) || is_generated(source) {
-        return Outline::default();
+/// What a file seems to define and use; nothing if nobody wrote it.
+pub(super) fn skim(_: &mut Parser, path: &Path, source: &[u8], _: &Flag) -> Skim {
+    match languages::rules(path, source) {
+        Some(rules) if is_written(source) => Skim::of(rules.language, source),
+        _ => Skim::default(),
     }
-    languages::rules(path, source)
+}
+
+/// What a file defines; nothing if nobody wrote it, or the flag is down.
+pub(super) fn outline(parser: &mut Parser, path: &Path, source: &[u8], flag: &Flag) -> Outline {
+    let rules = languages::rules(path, source).filter(|_| is_written(source));
+    rules
         .and_then(|rules| Some(Outline::of(rules, &parse(parser, rules, source, flag)?, source)))
         .unwrap_or_default()
 }
 
 fn parse(parser: &mut Parser, rules: &Rules, source: &[u8], flag: &Flag) -> Option<Tree> {
     parser.set_language(&rules.grammar).ok()?;
+    let functions = skim::functions(rules.language, source);
+    parser.set_included_ranges(&bodies::outside(source, &functions)).ok()?;
     let end = Instant::now() + PATIENCE;
     let mut report = |_: &ParseState| {
         let go_on = !flag.is_down() && Instant::now() < end;
@@ -51,8 +58,9 @@ fn parse(parser: &mut Parser, rules: &Rules, source: &[u8], flag: &Flag) -> Opti
     tree
 }
 
-fn is_binary(source: &[u8]) -> bool {
-    memchr::memchr(0, source).is_some()
+/// Whether a file is text, and not made by a program.
+fn is_written(source: &[u8]) -> bool {
+    memchr::memchr(0, source).is_none() && !is_generated(source)
 }
 
 fn is_generated(source: &[u8]) -> bool {

@@ -1,10 +1,8 @@
 //! The rows of a language in the form in which a tree is read: by the numbers of its grammar.
 
-use std::num::NonZeroU16;
-
 use tree_sitter::Node;
 
-use super::languages::{Definition, Language, Reference, When};
+use super::languages::{Definition, Language, When};
 
 /// How the nodes of a language are to be read.
 #[derive(Debug)]
@@ -19,7 +17,6 @@ pub(super) struct Rules {
 #[derive(Debug, Default)]
 pub(super) struct Meaning {
     pub(super) definitions: Vec<Defining>,
-    pub(super) references: Vec<Using>,
     pub(super) is_class: bool,
 }
 
@@ -31,14 +28,6 @@ pub(super) struct Defining {
     kinds: Vec<u16>,
 }
 
-/// A row about references.
-#[derive(Debug)]
-pub(super) struct Using {
-    inside: Vec<u16>,
-    pub(super) field: Option<NonZeroU16>,
-    pub(super) capital: bool,
-}
-
 impl Rules {
     pub(super) fn of(language: &'static Language) -> Self {
         let grammar = (language.grammar)();
@@ -46,9 +35,6 @@ impl Rules {
         let mut rules = Self { language, grammar, meanings };
         for row in language.definitions {
             rules.define(row);
-        }
-        for row in language.references {
-            rules.refer(row);
         }
         for class in language.classes {
             rules.change(class, |meaning| meaning.is_class = true);
@@ -68,13 +54,6 @@ impl Rules {
             When::Always | When::Within(_) | When::Has(_) => Vec::new(),
         };
         self.change(row.node, |meaning| meaning.definitions.push(Defining { row, kinds }));
-    }
-
-    fn refer(&mut self, row: &'static Reference) {
-        let inside = row.inside.iter().map(|kind| self.number(kind)).collect();
-        let field = row.field.and_then(|field| self.grammar.field_id_for_name(field));
-        let using = Using { inside, field, capital: row.capital };
-        self.change(row.leaf, |meaning| meaning.references.push(using));
     }
 
     fn change(&mut self, kind: &str, change: impl FnOnce(&mut Meaning)) {
@@ -100,13 +79,5 @@ impl Defining {
                 .child_by_field_name(field)
                 .is_some_and(|value| self.kinds.contains(&value.kind_id())),
         }
-    }
-}
-
-impl Using {
-    /// Whether a leaf in nodes of these kinds is a use; the last is the innermost.
-    pub(super) fn is_inside(&self, ancestors: &[u16]) -> bool {
-        let found = ancestors.iter().rev();
-        self.inside.len() <= ancestors.len() && self.inside.iter().zip(found).all(|(a, b)| a == b)
     }
 }

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use crate::blocking::{self, Flag};
-use crate::map::{Form, Mapper};
+use crate::map::{self, Form, Mapper};
 use crate::{beneath, input, show};
 
 const USUAL: usize = 400;
@@ -32,8 +32,9 @@ struct Input {
 }
 
 impl Input {
-    fn form(&self) -> Form {
+    fn form(&self, within: PathBuf) -> Form {
         Form {
+            within,
             max_symbols: self.max_symbols.unwrap_or(USUAL).clamp(1, MOST),
             max_tokens: self.max_tokens.unwrap_or(MOST_TOKENS).clamp(1, MOST_TOKENS),
             lines: true,
@@ -93,7 +94,7 @@ impl Tool for RepoMap {
             match input::parse::<Input>(&call.input) {
                 Ok(input) => {
                     let mapper = self.mapper.clone();
-                    let look = move |flag: &Flag| map(&mapper, &call.workspace, &input, flag);
+                    let look = move |flag: &Flag| draw(&mapper, &call.workspace, &input, flag);
                     blocking::look(&desk, look).await
                 }
                 Err(why) => Outcome::failure(why).into(),
@@ -102,19 +103,16 @@ impl Tool for RepoMap {
     }
 }
 
-fn map(mapper: &Mapper, workspace: &Path, input: &Input, flag: &Flag) -> Result<Output, String> {
+fn draw(mapper: &Mapper, workspace: &Path, input: &Input, flag: &Flag) -> Result<Output, String> {
     let within = input.path.as_deref().map(|path| real(workspace, path)).transpose()?;
-    let mut map = mapper.look(workspace, flag)?;
-    if let Some(within) = &within {
-        map = map.within(within);
+    let files = map::files(workspace, flag)?;
+    let text = mapper.draw(workspace, &files, &input.form(within.unwrap_or_default()), flag);
+    if !text.is_empty() {
+        return Ok(show::output(&text, "map.txt"));
     }
-    Ok(match (map.is_empty(), &input.path) {
-        (true, None) => Outcome::success("workspace contains no symbols").into(),
-        (true, Some(path)) => {
-            Outcome::success(format!("{} contains no symbols", show::path(path))).into()
-        }
-        (false, _) => show::output(&map.text(input.form()), "map.txt"),
-    })
+    let whole = "workspace".to_owned();
+    let name = input.path.as_deref().map_or(whole, show::path);
+    Ok(Outcome::success(format!("{name} contains no symbols")).into())
 }
 
 /// Where a file or directory really is, as seen from the workspace.

@@ -88,6 +88,19 @@ async fn a_part_is_shown_with_what_counts_elsewhere() {
 }
 
 #[tokio::test]
+async fn of_many_files_those_that_matter_are_found() {
+    let bench = Bench::new();
+    for n in 0..300 {
+        let source = format!("fn f{n}() {{\n    wanted();\n    also_{}();\n}}\n", n % 2);
+        bench.write(&format!("f{n:03}.rs"), source);
+    }
+    bench.write("z.rs", "pub fn wanted() {}\npub fn also_0() {}\n#[cfg(x)]\npub fn also_1() {}\n");
+    let expected = "z.rs:\n  - function wanted (line 1)\n  - function also_0 (line 2)\n  \
+                    - function also_1 (line 4)\n[about 300 more symbols left out]\n";
+    assert_eq!(bench.tell("repo_map", json!({ "max_symbols": 3 })).await, expected);
+}
+
+#[tokio::test]
 async fn an_empty_workspace_is_called_so() {
     let bench = Bench::new();
     assert_eq!(bench.tell("repo_map", json!(null)).await, "workspace contains no symbols");

@@ -1,13 +1,24 @@
 //! C, and what C++ has in common with it.
 
-use super::{Definition, Family, Language, Reference, When, any, capital, define, within};
+use super::{Definition, Family, Functions, Language, Lexis, When, define};
 
 pub(super) static C: Language = Language {
     extensions: &["c", "h"],
     family: Family::C,
     grammar: || tree_sitter_c::LANGUAGE.into(),
     definitions: &DEFINITIONS,
-    references: &REFERENCES,
+    lexis: Lexis {
+        line_comments: &["//"],
+        block_comment: Some(("/*", "*/")),
+        long_quotes: &[],
+        quotes: b"\"'",
+        announcing: &[],
+        defining: &["define"],
+        topmost: &[],
+        embodying: &["struct", "union", "enum"],
+        functions: Functions::Unindented,
+        assigns: false,
+    },
     classes: &[],
 };
 
@@ -24,6 +35,3 @@ const DEFINITIONS: [Definition; 8] = [
     define("preproc_function_def", "macro", "name"),
     define("init_declarator", "variable", "declarator"),
 ];
-
-const REFERENCES: [Reference; 3] =
-    [any("type_identifier"), capital("identifier"), within("identifier", &["call_expression"])];

@@ -1,14 +1,25 @@
 //! How C++ names its definitions.
 
 use super::c::BODY;
-use super::{Definition, Family, Language, Reference, any, capital, define, within};
+use super::{Definition, Family, Functions, Language, Lexis, define};
 
 pub(super) static CPP: Language = Language {
     extensions: &["cc", "cpp", "cxx", "c++", "hh", "hpp", "hxx", "cu", "cuh"],
     family: Family::C,
     grammar: || tree_sitter_cpp::LANGUAGE.into(),
     definitions: &DEFINITIONS,
-    references: &REFERENCES,
+    lexis: Lexis {
+        line_comments: &["//"],
+        block_comment: Some(("/*", "*/")),
+        long_quotes: &[],
+        quotes: b"\"'",
+        announcing: &[],
+        defining: &["define", "using", "concept"],
+        topmost: &[],
+        embodying: &["struct", "union", "enum", "class"],
+        functions: Functions::Unindented,
+        assigns: false,
+    },
     classes: &["class_specifier", "struct_specifier", "union_specifier"],
 };
 
@@ -24,14 +35,4 @@ const DEFINITIONS: [Definition; 11] = [
     define("preproc_def", "macro", "name"),
     define("preproc_function_def", "macro", "name"),
     define("init_declarator", "variable", "declarator"),
-];
-
-const REFERENCES: [Reference; 7] = [
-    any("type_identifier"),
-    capital("identifier"),
-    within("identifier", &["call_expression"]),
-    within("identifier", &["qualified_identifier"]).field("name"),
-    within("identifier", &["template_function"]),
-    within("field_identifier", &["field_expression", "call_expression"]),
-    within("field_identifier", &["template_method"]),
 ];

@@ -1,13 +1,24 @@
 //! How Go names its definitions.
 
-use super::{Definition, Family, Language, Reference, any, capital, define, within};
+use super::{Definition, Family, Functions, Language, Lexis, define};
 
 pub(super) static GO: Language = Language {
     extensions: &["go"],
     family: Family::Go,
     grammar: || tree_sitter_go::LANGUAGE.into(),
     definitions: &DEFINITIONS,
-    references: &REFERENCES,
+    lexis: Lexis {
+        line_comments: &["//"],
+        block_comment: Some(("/*", "*/")),
+        long_quotes: &["`"],
+        quotes: b"\"'",
+        announcing: &["func"],
+        defining: &["type"],
+        topmost: &["const", "var"],
+        embodying: &[],
+        functions: Functions::Unindented,
+        assigns: false,
+    },
     classes: &[],
 };
 
@@ -18,12 +29,4 @@ const DEFINITIONS: [Definition; 6] = [
     define("type_alias", "type", "name"),
     define("const_spec", "const", "name"),
     define("var_spec", "variable", "name"),
-];
-
-const REFERENCES: [Reference; 5] = [
-    any("type_identifier"),
-    capital("identifier"),
-    within("identifier", &["call_expression"]),
-    within("field_identifier", &["selector_expression", "call_expression"]),
-    capital("field_identifier"),
 ];

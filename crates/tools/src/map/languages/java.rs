@@ -1,13 +1,24 @@
 //! How Java names its definitions.
 
-use super::{Definition, Family, Language, Reference, any, capital, define, within};
+use super::{Definition, Family, Functions, Language, Lexis, define};
 
 pub(super) static JAVA: Language = Language {
     extensions: &["java"],
     family: Family::Java,
     grammar: || tree_sitter_java::LANGUAGE.into(),
     definitions: &DEFINITIONS,
-    references: &REFERENCES,
+    lexis: Lexis {
+        line_comments: &["//"],
+        block_comment: Some(("/*", "*/")),
+        long_quotes: &["\"\"\""],
+        quotes: b"\"'",
+        announcing: &[],
+        defining: &["class", "interface", "enum", "record"],
+        topmost: &[],
+        embodying: &[],
+        functions: Functions::Braced,
+        assigns: false,
+    },
     classes: &[],
 };
 
@@ -19,10 +30,4 @@ const DEFINITIONS: [Definition; 7] = [
     define("annotation_type_declaration", "annotation", "name"),
     define("method_declaration", "method", "name"),
     define("constant_declaration", "const", "declarator"),
-];
-
-const REFERENCES: [Reference; 3] = [
-    any("type_identifier"),
-    capital("identifier"),
-    within("identifier", &["method_invocation"]).field("name"),
 ];

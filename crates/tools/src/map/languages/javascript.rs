@@ -1,13 +1,24 @@
 //! JavaScript, and what TypeScript has in common with it.
 
-use super::{Definition, Family, Language, Reference, When, capital, define, within};
+use super::{Definition, Family, Functions, Language, Lexis, When, define};
 
 pub(super) static JAVASCRIPT: Language = Language {
     extensions: &["js", "jsx", "mjs", "cjs"],
     family: Family::JavaScript,
     grammar: || tree_sitter_javascript::LANGUAGE.into(),
     definitions: &DEFINITIONS,
-    references: &REFERENCES,
+    lexis: Lexis {
+        line_comments: &["//"],
+        block_comment: Some(("/*", "*/")),
+        long_quotes: &["`"],
+        quotes: b"\"'",
+        announcing: &["function"],
+        defining: &["class"],
+        topmost: &["const", "let", "var"],
+        embodying: &[],
+        functions: Functions::Braced,
+        assigns: false,
+    },
     classes: &[],
 };
 
@@ -25,13 +36,4 @@ const DEFINITIONS: [Definition; 7] = [
     define("variable_declarator", "function", "name").when(When::Is("value", &FUNCTIONS)),
     define("assignment_expression", "function", "left").when(When::Is("right", &FUNCTIONS)),
     define("variable_declarator", "variable", "name").when(TOP),
-];
-
-const REFERENCES: [Reference; 6] = [
-    capital("identifier"),
-    within("identifier", &["call_expression"]),
-    within("identifier", &["new_expression"]),
-    within("identifier", &["import_specifier"]).field("name"),
-    within("identifier", &["class_heritage"]),
-    within("property_identifier", &["member_expression", "call_expression"]),
 ];

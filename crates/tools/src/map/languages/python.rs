@@ -1,13 +1,24 @@
 //! How Python names its definitions.
 
-use super::{Definition, Family, Language, Reference, When, capital, define, within};
+use super::{Definition, Family, Functions, Language, Lexis, When, define};
 
 pub(super) static PYTHON: Language = Language {
     extensions: &["py", "pyi"],
     family: Family::Python,
     grammar: || tree_sitter_python::LANGUAGE.into(),
     definitions: &DEFINITIONS,
-    references: &REFERENCES,
+    lexis: Lexis {
+        line_comments: &["#"],
+        block_comment: None,
+        long_quotes: &["\"\"\"", "'''"],
+        quotes: b"\"'",
+        announcing: &["def"],
+        defining: &["class"],
+        topmost: &[],
+        embodying: &[],
+        functions: Functions::Announced,
+        assigns: true,
+    },
     classes: &["class_definition"],
 };
 
@@ -17,13 +28,4 @@ const DEFINITIONS: [Definition; 4] = [
     define("type_alias_statement", "type", "left"),
     // A variable of the module: the root, a statement, the assignment.
     define("assignment", "variable", "left").when(When::Within(2)),
-];
-
-const REFERENCES: [Reference; 6] = [
-    capital("identifier"),
-    within("identifier", &["call"]),
-    within("identifier", &["attribute", "call"]).field("attribute"),
-    within("identifier", &["decorator"]),
-    within("identifier", &["type"]),
-    within("identifier", &["dotted_name", "import_from_statement"]),
 ];

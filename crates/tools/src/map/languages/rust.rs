@@ -1,13 +1,24 @@
 //! How Rust names its definitions.
 
-use super::{Definition, Family, Language, Reference, any, capital, define, within};
+use super::{Definition, Family, Functions, Language, Lexis, define};
 
 pub(super) static RUST: Language = Language {
     extensions: &["rs"],
     family: Family::Rust,
     grammar: || tree_sitter_rust::LANGUAGE.into(),
     definitions: &DEFINITIONS,
-    references: &REFERENCES,
+    lexis: Lexis {
+        line_comments: &["//"],
+        block_comment: Some(("/*", "*/")),
+        long_quotes: &[],
+        quotes: b"\"",
+        announcing: &["fn"],
+        defining: &["struct", "enum", "union", "trait", "type", "const", "static", "macro_rules"],
+        topmost: &[],
+        embodying: &[],
+        functions: Functions::Announced,
+        assigns: false,
+    },
     classes: &["impl_item", "trait_item"],
 };
 
@@ -22,16 +33,4 @@ const DEFINITIONS: [Definition; 10] = [
     define("const_item", "const", "name"),
     define("static_item", "static", "name"),
     define("macro_definition", "macro", "name"),
-];
-
-const REFERENCES: [Reference; 9] = [
-    any("type_identifier"),
-    capital("identifier"),
-    within("identifier", &["call_expression"]),
-    within("identifier", &["generic_function"]),
-    within("identifier", &["scoped_identifier"]).field("name"),
-    within("identifier", &["use_list"]),
-    within("identifier", &["macro_invocation"]),
-    within("field_identifier", &["field_expression", "call_expression"]),
-    within("field_identifier", &["field_expression", "generic_function"]),
 ];

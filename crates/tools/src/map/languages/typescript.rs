@@ -1,14 +1,14 @@
 //! TypeScript, with and without JSX.
 
 use super::javascript::{FUNCTIONS, TOP};
-use super::{Definition, Family, Language, Reference, When, any, capital, define, within};
+use super::{Definition, Family, Functions, Language, Lexis, When, define};
 
 pub(super) static TYPESCRIPT: Language = Language {
     extensions: &["ts", "mts", "cts"],
     family: Family::JavaScript,
     grammar: || tree_sitter_typescript::LANGUAGE_TYPESCRIPT.into(),
     definitions: &DEFINITIONS,
-    references: &REFERENCES,
+    lexis: LEXIS,
     classes: &[],
 };
 
@@ -17,7 +17,7 @@ pub(super) static TSX: Language = Language {
     family: Family::JavaScript,
     grammar: || tree_sitter_typescript::LANGUAGE_TSX.into(),
     definitions: &DEFINITIONS,
-    references: &REFERENCES,
+    lexis: LEXIS,
     classes: &[],
 };
 
@@ -37,12 +37,15 @@ const DEFINITIONS: [Definition; 13] = [
     define("variable_declarator", "variable", "name").when(TOP),
 ];
 
-const REFERENCES: [Reference; 7] = [
-    any("type_identifier"),
-    capital("identifier"),
-    within("identifier", &["call_expression"]),
-    within("identifier", &["new_expression"]),
-    within("identifier", &["import_specifier"]).field("name"),
-    within("identifier", &["extends_clause"]),
-    within("property_identifier", &["member_expression", "call_expression"]),
-];
+const LEXIS: Lexis = Lexis {
+    line_comments: &["//"],
+    block_comment: Some(("/*", "*/")),
+    long_quotes: &["`"],
+    quotes: b"\"'",
+    announcing: &["function"],
+    defining: &["class", "interface", "type", "enum"],
+    topmost: &["const", "let", "var"],
+    embodying: &[],
+    functions: Functions::Braced,
+    assigns: false,
+};
