@@ -1,4 +1,4 @@
-//! Go.
+//! How Go is skimmed and read.
 
 use super::{Definition, Family, Functions, Language, Lexis, define};
 

@@ -1,4 +1,4 @@
-//! Java.
+//! How Java is skimmed and read.
 
 use super::{Definition, Family, Functions, Language, Lexis, define};
 

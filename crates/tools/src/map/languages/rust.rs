@@ -1,4 +1,4 @@
-//! Rust.
+//! How Rust is skimmed and read.
 
 use super::{Definition, Family, Functions, Language, Lexis, define};
 
