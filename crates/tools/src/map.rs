@@ -2,9 +2,10 @@
 //!
 //! All files are skimmed ([`skim`]), which is fast and tells how much each name matters ([`rank`]).
 //! Then they are parsed by tree-sitter, those first that seem to define what matters most, until
-//! nothing weightier can come ([`choose`]). The trees are read by the rows of their language
-//! ([`languages`], [`rules`], [`outline`]), and what matters most is shown ([`render`]). What was
-//! read is remembered for as long as a file does not change ([`cache`]).
+//! nothing weightier can come ([`choose`]), and without the bodies of functions ([`bodies`]). The
+//! trees are read by the rows of their language ([`languages`], [`rules`], [`outline`]), and what
+//! matters most is shown ([`render`]). What was read is remembered for as long as a file does not
+//! change ([`cache`]).
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

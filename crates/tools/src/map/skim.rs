@@ -11,6 +11,8 @@
 use super::languages::{Functions, Language, Lexis};
 use super::name::Name;
 
+mod pass;
+
 /// What a skim of a file found.
 #[derive(Debug, Default)]
 pub(super) struct Skim {
@@ -232,48 +234,11 @@ impl<'a> Reader<'a> {
 
     /// Passes over a comment or a string, if one begins here.
     fn passes(&mut self) -> bool {
-        let rest = &self.text[self.at..];
-        let lexis = self.lexis;
-        let end = if lexis.line_comments.iter().any(|start| rest.starts_with(start.as_bytes())) {
-            memchr::memchr(b'\n', rest).unwrap_or(rest.len())
-        } else if let Some((start, end)) = lexis.block_comment
-            && rest.starts_with(start.as_bytes())
-        {
-            past(rest, start.len(), end)
-        } else if let Some(quote) =
-            lexis.long_quotes.iter().find(|quote| rest.starts_with(quote.as_bytes()))
-        {
-            past(rest, quote.len(), quote)
-        } else if lexis.quotes.contains(&rest[0]) {
-            end_of_string(rest)
-        } else {
-            return false;
-        };
-        self.at += end;
+        let Some(length) = pass::length(self.lexis, &self.text[self.at..]) else { return false };
+        self.at += length;
         self.before = Before::Nothing;
         true
     }
-}
-
-/// Where it goes on after the next `end`.
-fn past(text: &[u8], from: usize, end: &str) -> usize {
-    let found = memchr::memmem::find(&text[from..], end.as_bytes());
-    found.map_or(text.len(), |found| from + found + end.len())
-}
-
-/// Where it goes on after a string that ends with the line at the latest.
-fn end_of_string(text: &[u8]) -> usize {
-    let quote = text[0];
-    let mut at = 1;
-    while let Some(byte) = text.get(at) {
-        match byte {
-            b'\n' => return at,
-            b'\\' if text.get(at + 1) != Some(&b'\n') => at += 2,
-            byte if *byte == quote => return at + 1,
-            _ => at += 1,
-        }
-    }
-    text.len()
 }
 
 fn is_of_word(byte: u8) -> bool {

@@ -1,4 +1,4 @@
-//! How C++ names its definitions.
+//! How C++ is skimmed and read.
 
 use super::c::BODY;
 use super::{Definition, Family, Functions, Language, Lexis, define};

@@ -1,4 +1,4 @@
-//! How Go names its definitions.
+//! How Go is skimmed and read.
 
 use super::{Definition, Family, Functions, Language, Lexis, define};
 

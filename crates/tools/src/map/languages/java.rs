@@ -1,4 +1,4 @@
-//! How Java names its definitions.
+//! How Java is skimmed and read.
 
 use super::{Definition, Family, Functions, Language, Lexis, define};
 

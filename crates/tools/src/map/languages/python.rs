@@ -1,4 +1,4 @@
-//! How Python names its definitions.
+//! How Python is skimmed and read.
 
 use super::{Definition, Family, Functions, Language, Lexis, When, define};
 

@@ -1,4 +1,4 @@
-//! How Rust names its definitions.
+//! How Rust is skimmed and read.
 
 use super::{Definition, Family, Functions, Language, Lexis, define};
 
