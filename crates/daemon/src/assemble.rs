@@ -72,6 +72,6 @@ pub(crate) fn rules(options: &Options, toolbox: &Toolbox) -> Rules {
         recovery: options.recovery,
         tools: toolbox.specs(),
         default_model: options.default_model.clone(),
-        providers: options.providers.iter().map(profile).collect(),
+        models: Arc::new(options.providers.iter().map(profile).collect::<HashMap<_, _>>()),
     }
 }

@@ -1,10 +1,10 @@
 //! The rules a session lives under: what needs approval, what is verified, what is too much.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::model::{ModelRef, Profile};
+use crate::port::Profiles;
 use crate::tool::{Kind, Spec};
 
 /// Everything a decision looks up that is not in the journal.
@@ -24,8 +24,8 @@ pub struct Rules {
     pub tools: Vec<Arc<Spec>>,
     /// The model for sessions that name none.
     pub default_model: ModelRef,
-    /// What the models of each provider can do.
-    pub providers: HashMap<String, Profile>,
+    /// What each model can do.
+    pub models: Arc<dyn Profiles>,
 }
 
 impl Rules {
@@ -35,8 +35,8 @@ impl Rules {
     }
 
     /// What a model can do; nothing if its provider is not configured.
-    pub fn profile(&self, model: &ModelRef) -> Option<&Profile> {
-        self.providers.get(&model.provider)
+    pub fn profile(&self, model: &ModelRef) -> Option<Profile> {
+        self.models.profile(model)
     }
 }
 

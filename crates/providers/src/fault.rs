@@ -56,7 +56,8 @@ fn only_passing(kind: FailureKind, retry: Retry) -> Retry {
         | FailureKind::Cut
         | FailureKind::Stalled
         | FailureKind::Malformed
-        | FailureKind::UnsupportedInput => Retry::Never,
+        | FailureKind::UnsupportedInput
+        | FailureKind::Refused => Retry::Never,
     }
 }
 

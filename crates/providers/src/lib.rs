@@ -16,7 +16,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use quintet_kernel::model::{Chunk, Failure, FailureKind, Listed, ModelRef, Prompt};
+use quintet_kernel::model::{About, Chunk, Failure, FailureKind, Listed, ModelRef, Prompt};
 use quintet_kernel::port::{BoxFuture, ModelStream, Models};
 use tokio::task::JoinSet;
 
@@ -105,6 +105,8 @@ impl Provider {
         let listed = |name: &String| Listed {
             model: ModelRef { provider: config.name.clone(), model: name.clone() },
             profile: config.profile.clone(),
+            about: About { label: name.clone(), ..About::default() },
+            usable: true,
         };
         names.map(listed).collect()
     }

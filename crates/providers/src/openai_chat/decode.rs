@@ -174,7 +174,7 @@ impl Draft {
             Some(finish) => finish,
             None => Finish::Stop,
         };
-        Answer { finish, calls: self.calls.finish(), usage: self.usage }
+        Answer::new(finish, self.calls.finish(), self.usage)
     }
 }
 
@@ -214,6 +214,7 @@ fn counted(usage: &wire::Usage) -> Usage {
         output: usage.completion_tokens.unwrap_or_default(),
         cached: cached.or(usage.prompt_cache_hit_tokens).unwrap_or_default(),
         reasoning: reasoning.unwrap_or_default(),
+        ..Usage::default()
     }
 }
 

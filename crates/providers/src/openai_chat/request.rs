@@ -3,7 +3,8 @@
 use std::borrow::Cow;
 
 use quintet_kernel::model::{
-    Failure, FailureKind, Profile, Prompt, PromptCall, PromptMessage, PromptPart,
+    Failure, FailureKind, Profile, Prompt, PromptCall, PromptMessage, PromptPart, calls_said,
+    text_said,
 };
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -53,7 +54,7 @@ enum Message<'a> {
         content: Content<'a>,
     },
     Assistant {
-        content: Option<&'a str>,
+        content: Option<String>,
         #[serde(skip_serializing_if = "Vec::is_empty")]
         tool_calls: Vec<Call<'a>>,
     },
@@ -105,12 +106,14 @@ impl<'a> Message<'a> {
     fn new(message: &'a PromptMessage) -> Result<Self, Failure> {
         Ok(match message {
             PromptMessage::User(parts) => Self::User { content: Content::new(parts)? },
-            PromptMessage::Assistant { text, calls } => Self::Assistant {
+            PromptMessage::Assistant { by: _, parts } => {
+                let tool_calls: Vec<_> = calls_said(parts).map(Call::new).collect();
+                let text = text_said(parts);
                 // Nothing said is null beside calls, and an empty text where there are none.
-                content: (!text.is_empty() || calls.is_empty()).then_some(text),
-                tool_calls: calls.iter().map(Call::new).collect(),
-            },
-            PromptMessage::Result { call, text, tool: _, ok: _ } => {
+                let content = (!text.is_empty() || tool_calls.is_empty()).then_some(text);
+                Self::Assistant { content, tool_calls }
+            }
+            PromptMessage::Result { call, text, .. } => {
                 Self::Tool { tool_call_id: call.as_str(), content: text }
             }
         })

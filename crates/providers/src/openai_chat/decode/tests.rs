@@ -83,11 +83,11 @@ fn golden() -> Vec<Chunk> {
     vec![
         Chunk::Output(Channel::Thought, "hm 日本".into()),
         Chunk::Output(Channel::Text, "für \"dich\" 🎉".into()),
-        Chunk::Finished(Answer {
-            finish: Finish::ToolCalls,
-            calls: vec![call("c1", "shell", "{\"a\":1}"), call("c2", "read", "")],
-            usage: Usage { input: 9, output: 7, cached: 4, reasoning: 2 },
-        }),
+        Chunk::Finished(Answer::new(
+            Finish::ToolCalls,
+            vec![call("c1", "shell", "{\"a\":1}"), call("c2", "read", "")],
+            Usage { input: 9, output: 7, cached: 4, reasoning: 2, ..Usage::default() },
+        )),
     ]
 }
 
@@ -169,7 +169,7 @@ fn a_plain_answer() {
     let body = "{\"choices\":[{\"index\":0,\"message\":{\"role\":\"assistant\",\"content\":\"hi\",\
         \"refusal\":null},\"finish_reason\":\"stop\"}],\"usage\":{\"prompt_tokens\":1}}";
     let usage = Usage { input: 1, ..Usage::default() };
-    let end = Answer { finish: Finish::Stop, calls: Vec::new(), usage };
+    let end = Answer::new(Finish::Stop, Vec::new(), usage);
     let expected = vec![Chunk::Output(Channel::Text, "hi".into()), Chunk::Finished(end)];
     let (left, right) = body.as_bytes().split_at(30);
     assert_eq!(read(Decoder::whole(), &[left, right]), (expected, None));

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use quintet_kernel::message::MediaKind;
-use quintet_kernel::model::{ModelRef, Sampling};
+use quintet_kernel::model::{ModelRef, Said, Sampling};
 use quintet_kernel::{BlobId, CallId};
 use serde_json::json;
 
@@ -66,15 +66,21 @@ fn a_conversation() {
     let mut prompt = prompt(vec![
         PromptMessage::User(vec![text("list "), text("files")]),
         PromptMessage::Assistant {
-            text: String::new(),
-            calls: vec![PromptCall {
+            by: None,
+            parts: vec![Said::Call(PromptCall {
                 call: call.clone(),
                 tool: "shell".into(),
                 input: json!({"command": "ls"}),
-            }],
+            })],
         },
-        PromptMessage::Result { call, tool: "shell".into(), text: "a.txt".into(), ok: true },
-        PromptMessage::Assistant { text: "one".into(), calls: Vec::new() },
+        PromptMessage::Result {
+            call,
+            tool: "shell".into(),
+            text: "a.txt".into(),
+            media: Vec::new(),
+            ok: true,
+        },
+        PromptMessage::Assistant { by: None, parts: vec![Said::Text("one".into())] },
     ]);
     prompt.tools.push(Arc::new(tool::Spec {
         name: "shell".into(),
@@ -83,7 +89,7 @@ fn a_conversation() {
         kind: tool::Kind::Exec,
         placement: tool::Placement::Daemon,
     }));
-    prompt.sampling = Sampling { max_tokens: Some(9), temperature: Some(0.5) };
+    prompt.sampling = Sampling { max_tokens: Some(9), temperature: Some(0.5), effort: None };
     let function = json!({"name": "shell", "arguments": r#"{"command":"ls"}"#});
     let offered = json!({"name": "shell", "description": "runs", "parameters": {"type": "object"}});
     let expected = json!({
