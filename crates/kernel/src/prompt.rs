@@ -2,6 +2,8 @@
 
 mod said;
 
+pub use said::said;
+
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -10,7 +12,6 @@ use crate::message::{MediaKind, Message, Part, Role, text_of};
 use crate::model::{
     ModelRef, Prompt, PromptCall, PromptMessage, PromptPart, Sampling, calls_said, text_said,
 };
-use crate::prompt::said::said;
 use crate::session::State;
 use crate::tool::Ending;
 

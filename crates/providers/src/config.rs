@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use quintet_kernel::model::Profile;
 
+use crate::facts::all_media;
+
 /// One provider of the configuration.
 #[derive(Clone, Debug)]
 pub struct ProviderConfig {
@@ -24,6 +26,26 @@ pub struct ProviderConfig {
     pub timeouts: Timeouts,
     /// How often to ask again.
     pub retries: Retries,
+    /// How it differs from its family.
+    pub quirks: Quirks,
+}
+
+impl ProviderConfig {
+    /// A provider of which nothing else is said: its models may take anything.
+    pub fn new(name: impl Into<String>, api: Api) -> Self {
+        let inputs = if api == Api::Demo { Vec::new() } else { all_media() };
+        Self {
+            name: name.into(),
+            api,
+            base_url: String::new(),
+            api_key: None,
+            models: Vec::new(),
+            profile: Profile { inputs, tools: true, context_window: None },
+            timeouts: Timeouts::default(),
+            retries: Retries::default(),
+            quirks: Quirks::default(),
+        }
+    }
 }
 
 /// A family of model APIs.
@@ -31,13 +53,20 @@ pub struct ProviderConfig {
 pub enum Api {
     /// OpenAI chat completions, and everything that imitates them.
     OpenAiChat,
+    /// OpenAI responses.
+    OpenAiResponses,
+    /// Anthropic messages.
+    Anthropic,
+    /// Gemini `generateContent`.
+    Gemini,
     /// The rule-based model inside the daemon; see [`crate::demo`].
     Demo,
 }
 
 impl Api {
     /// All of them.
-    pub const ALL: [Self; 2] = [Self::OpenAiChat, Self::Demo];
+    pub const ALL: [Self; 5] =
+        [Self::OpenAiChat, Self::OpenAiResponses, Self::Anthropic, Self::Gemini, Self::Demo];
 
     /// Reads the word of the configuration.
     pub fn parse(word: &str) -> Option<Self> {
@@ -48,9 +77,55 @@ impl Api {
     pub fn name(self) -> &'static str {
         match self {
             Self::OpenAiChat => "openai-chat",
+            Self::OpenAiResponses => "openai-responses",
+            Self::Anthropic => "anthropic",
+            Self::Gemini => "gemini",
             Self::Demo => "demo",
         }
     }
+}
+
+/// How a vendor differs from its family.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Quirks {
+    /// Whether the limit on an answer's length is called `max_completion_tokens`.
+    pub max_completion_tokens: bool,
+    /// Whether `stream_options` is understood, which asks for token counts.
+    pub stream_options: bool,
+    /// How effort is asked for.
+    pub effort: EffortStyle,
+    /// Whether a model wants its thoughts back in `reasoning_content`.
+    pub thoughts_back: bool,
+    /// Whether ids of calls must be nine letters and digits.
+    pub short_ids: bool,
+    /// Headers that it wants besides.
+    pub headers: Vec<(String, String)>,
+}
+
+impl Default for Quirks {
+    fn default() -> Self {
+        Self {
+            max_completion_tokens: false,
+            stream_options: true,
+            effort: EffortStyle::Word,
+            thoughts_back: false,
+            short_ids: false,
+            headers: Vec::new(),
+        }
+    }
+}
+
+/// How a vendor of chat completions is asked for effort.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EffortStyle {
+    /// Not at all.
+    None,
+    /// `reasoning_effort: "high"`.
+    Word,
+    /// `reasoning: {effort: "high"}`.
+    Object,
+    /// `thinking: {type: "enabled"}`.
+    Switch,
 }
 
 /// How long to wait for a provider.

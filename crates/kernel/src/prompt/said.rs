@@ -4,7 +4,7 @@ use crate::message::{Message, Part};
 use crate::model::{Place, PromptCall, Said, Sealed};
 
 /// What a model said, as it said it.
-pub(super) fn said(message: &Message) -> Vec<Said> {
+pub fn said(message: &Message) -> Vec<Said> {
     let mut writer = Writer { sealed: &message.sealed, written: 0, calls: 0, said: Vec::new() };
     writer.seal_output(0);
     for part in &message.parts {

@@ -13,25 +13,23 @@ use quintet_kernel::model::{
     Answer, Channel, Chunk, Failure, ModelRef, Profile, Prompt, PromptMessage, PromptPart, Sampling,
 };
 use quintet_kernel::port::{ModelStream, Models};
-use quintet_providers::{Api, ProviderConfig, Providers, Retries, Secret, Timeouts};
+use quintet_providers::{Api, ProviderConfig, Providers, Retries, Secret};
 use quintet_testkit::model_server::ModelServer;
 
 const KEY: &str = "sk-very-secret";
 
 fn config(base_url: String) -> ProviderConfig {
     ProviderConfig {
-        name: "fake".into(),
-        api: Api::OpenAiChat,
         base_url,
         api_key: Some(Secret::new(KEY)),
         models: vec!["mine".into()],
         profile: Profile { inputs: vec![MediaKind::Image], tools: true, context_window: None },
-        timeouts: Timeouts::default(),
         retries: Retries {
             more: 2,
             first: Duration::from_millis(2),
             longest: Duration::from_millis(5),
         },
+        ..ProviderConfig::new("fake", Api::OpenAiChat)
     }
 }
 

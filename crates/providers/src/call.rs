@@ -7,64 +7,24 @@ use std::time::Duration;
 use bytes::Bytes;
 use quintet_kernel::model::{Chunk, Failure, FailureKind, Prompt};
 use quintet_kernel::port::{BoxFuture, ModelStream};
-use reqwest::header::{
-    ACCEPT, AUTHORIZATION, CONTENT_TYPE, DATE, HeaderMap, HeaderValue, RETRY_AFTER,
-};
-use reqwest::{Client, RequestBuilder, Response};
+use reqwest::Response;
+use reqwest::header::{ACCEPT, CONTENT_TYPE, DATE, HeaderMap, RETRY_AFTER};
 use tokio::time::{Instant, Sleep, timeout_at};
 
-use super::offer::Offer;
-use super::reading::Reading;
-use super::request;
-use crate::config::ProviderConfig;
+use crate::endpoint::Endpoint;
+use crate::facts::Facts;
 use crate::fault;
-use crate::http::{self, Http};
+use crate::http;
+use crate::reading::Reading;
 use crate::retry::{self, Retry, Trouble};
 
 /// As much of an error is read; far less is passed on.
 const LONGEST_ERROR: usize = 64 << 10;
 
-/// A provider, as far as a call needs to know it.
-#[derive(Debug)]
-pub(crate) struct Endpoint {
-    pub(crate) config: ProviderConfig,
-    pub(crate) http: Arc<Http>,
-    pub(crate) offer: Offer,
-}
-
-impl Endpoint {
-    pub(super) fn url(&self, path: &str) -> String {
-        format!("{}/{path}", self.config.base_url.trim_end_matches('/'))
-    }
-
-    pub(super) async fn client(&self) -> Result<Client, Trouble> {
-        self.http.client(&self.config.base_url).await
-    }
-
-    /// Adds the key to a request.
-    pub(super) fn sign(&self, request: RequestBuilder) -> Result<RequestBuilder, Trouble> {
-        let Some(key) = &self.config.api_key else { return Ok(request) };
-        let mut value =
-            HeaderValue::try_from(format!("Bearer {}", key.reveal())).map_err(|_| {
-                let message = "the API key has characters that a key cannot have";
-                fault::lasting(FailureKind::Unauthorized, message)
-            })?;
-        value.set_sensitive(true);
-        Ok(request.header(AUTHORIZATION, value))
-    }
-
-    /// A failure that does not give the key away.
-    fn redacted(&self, mut failure: Failure) -> Failure {
-        if let Some(key) = &self.config.api_key {
-            failure.message = key.redact(failure.message);
-        }
-        failure
-    }
-}
-
 /// A call under way. Dropped, it closes its connection.
 pub(crate) struct Call {
     endpoint: Arc<Endpoint>,
+    url: String,
     body: Bytes,
     tries: u32,
     deadline: Instant,
@@ -80,17 +40,23 @@ enum Stage {
 
 impl Call {
     /// Begins a call; nothing is sent before the first [`ModelStream::next`].
-    pub(crate) fn new(endpoint: &Arc<Endpoint>, prompt: &Prompt) -> Result<Self, Failure> {
-        let body = request::body(prompt, &endpoint.config.profile, &endpoint.offer)?.into();
+    pub(crate) fn new(
+        endpoint: &Arc<Endpoint>,
+        prompt: Prompt,
+        facts: &Facts,
+    ) -> Result<Self, Failure> {
+        let url = endpoint.url(&endpoint.family.path(&prompt.model.model));
+        let body = endpoint.body(prompt, facts)?.into();
         let deadline = after(endpoint.config.timeouts.total);
         let endpoint = Arc::clone(endpoint);
-        let mut call = Self { endpoint, body, tries: 1, deadline, stage: Stage::Over };
+        let mut call = Self { endpoint, url, body, tries: 1, deadline, stage: Stage::Over };
         call.begin();
         Ok(call)
     }
 
     fn begin(&mut self) {
-        let opening = open(Arc::clone(&self.endpoint), self.body.clone(), self.deadline);
+        let request = (self.url.clone(), self.body.clone());
+        let opening = open(Arc::clone(&self.endpoint), request, self.deadline);
         self.stage = Stage::Opening(Box::pin(opening));
     }
 
@@ -147,15 +113,19 @@ fn over() -> Failure {
 }
 
 /// A time from now on; far away if the clock cannot count that far.
-pub(super) fn after(wait: Duration) -> Instant {
+pub(crate) fn after(wait: Duration) -> Instant {
     let now = Instant::now();
     now.checked_add(wait).unwrap_or_else(|| now + Duration::from_secs(1 << 30))
 }
 
-async fn open(endpoint: Arc<Endpoint>, body: Bytes, deadline: Instant) -> Result<Reading, Trouble> {
+async fn open(
+    endpoint: Arc<Endpoint>,
+    (url, body): (String, Bytes),
+    deadline: Instant,
+) -> Result<Reading, Trouble> {
     let client = endpoint.client().await?;
     let request = client
-        .post(endpoint.url("chat/completions"))
+        .post(url)
         .header(CONTENT_TYPE, "application/json")
         .header(ACCEPT, "text/event-stream, application/json")
         .body(body);
