@@ -27,6 +27,14 @@ pub(crate) enum Verb {
         #[arg(long)]
         schema: bool,
     },
+    /// List the models: what they can do, what they cost, whether they can be asked.
+    Models {
+        #[command(flatten)]
+        flags: Flags,
+        /// List those too that have no key or do not answer.
+        #[arg(long)]
+        all: bool,
+    },
     /// Write every session as a folder of plain files; the daemon must not be running.
     Export {
         #[command(flatten)]

@@ -17,6 +17,7 @@ use crate::fault;
 use crate::http;
 use crate::reading::Reading;
 use crate::retry::{self, Retry, Trouble};
+use crate::tokens;
 
 /// As much of an error is read; far less is passed on.
 const LONGEST_ERROR: usize = 64 << 10;
@@ -29,6 +30,9 @@ pub(crate) struct Call {
     tries: u32,
     deadline: Instant,
     stage: Stage,
+    /// What the prompt costs, roughly, and how much was answered, for providers that do not count.
+    read: u64,
+    written: u64,
 }
 
 enum Stage {
@@ -46,10 +50,13 @@ impl Call {
         facts: &Facts,
     ) -> Result<Self, Failure> {
         let url = endpoint.url(&endpoint.family.path(&prompt.model.model));
-        let body = endpoint.body(prompt, facts)?.into();
+        let files = tokens::files(&prompt);
+        let body: Bytes = endpoint.body(prompt, facts)?.into();
+        let read = tokens::of_request(body.len(), files);
         let deadline = after(endpoint.config.timeouts.total);
         let endpoint = Arc::clone(endpoint);
-        let mut call = Self { endpoint, url, body, tries: 1, deadline, stage: Stage::Over };
+        let (tries, stage, written) = (1, Stage::Over, 0);
+        let mut call = Self { endpoint, url, body, tries, deadline, stage, read, written };
         call.begin();
         Ok(call)
     }
@@ -81,9 +88,20 @@ impl Call {
         }
     }
 
-    fn pass(&mut self, chunks: Vec<Chunk>) -> Vec<Chunk> {
-        if let Some(Chunk::Finished(_)) = chunks.last() {
-            self.stage = Stage::Over;
+    fn pass(&mut self, mut chunks: Vec<Chunk>) -> Vec<Chunk> {
+        for chunk in &mut chunks {
+            match chunk {
+                Chunk::Output(_, text) => self.written += text.len() as u64,
+                Chunk::Retrying { .. } => {}
+                Chunk::Finished(answer) => {
+                    self.stage = Stage::Over;
+                    if answer.usage.total() == 0 {
+                        let called = answer.calls.iter().map(|call| call.arguments.len() as u64);
+                        let written = self.written + called.sum::<u64>();
+                        answer.usage = tokens::estimate(self.read, written);
+                    }
+                }
+            }
         }
         chunks
     }
@@ -120,9 +138,25 @@ pub(crate) fn after(wait: Duration) -> Instant {
 
 async fn open(
     endpoint: Arc<Endpoint>,
-    (url, body): (String, Bytes),
+    request: (String, Bytes),
     deadline: Instant,
 ) -> Result<Reading, Trouble> {
+    endpoint.breaker.admit(&endpoint.config.name)?;
+    let opened = send(&endpoint, request, deadline).await;
+    match &opened {
+        Err(trouble) if trouble.failure.kind == FailureKind::Unavailable => {
+            endpoint.breaker.failed();
+        }
+        Ok(_) | Err(_) => endpoint.breaker.succeeded(),
+    }
+    Reading::new(endpoint, opened?, deadline)
+}
+
+async fn send(
+    endpoint: &Endpoint,
+    (url, body): (String, Bytes),
+    deadline: Instant,
+) -> Result<Response, Trouble> {
     let client = endpoint.client().await?;
     let request = client
         .post(url)
@@ -136,8 +170,7 @@ async fn open(
         if response.status().is_success() { Ok(response) } else { Err(refusal(response).await) }
     });
     let late = || fault::lasting(FailureKind::Stalled, "the provider does not answer");
-    let response = asked.await.map_err(|_| late())??;
-    Reading::new(endpoint, response, deadline)
+    asked.await.map_err(|_| late())?
 }
 
 async fn refusal(mut response: Response) -> Trouble {

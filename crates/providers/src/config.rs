@@ -3,9 +3,8 @@
 use std::fmt;
 use std::time::Duration;
 
-use quintet_kernel::model::Profile;
-
-use crate::facts::all_media;
+use quintet_kernel::message::MediaKind;
+use quintet_kernel::model::Side;
 
 /// One provider of the configuration.
 #[derive(Clone, Debug)]
@@ -18,10 +17,20 @@ pub struct ProviderConfig {
     pub base_url: String,
     /// What it is paid with.
     pub api_key: Option<Secret>,
+    /// The row of the vendors' list that it is, or is like; see [`crate::vendors`].
+    pub vendor: String,
+    /// Whether nothing can be asked without a key.
+    pub needs_key: bool,
+    /// Where it runs.
+    pub side: Side,
     /// Models to offer besides those it lists itself.
     pub models: Vec<String>,
-    /// What its models can do.
-    pub profile: Profile,
+    /// The model that is asked where nobody names one.
+    pub default_model: Option<String>,
+    /// Words in the names of models that are not offered.
+    pub hide: Vec<String>,
+    /// What its models can do, where somebody said so.
+    pub stated: Stated,
     /// How long to wait for it.
     pub timeouts: Timeouts,
     /// How often to ask again.
@@ -33,19 +42,35 @@ pub struct ProviderConfig {
 impl ProviderConfig {
     /// A provider of which nothing else is said: its models may take anything.
     pub fn new(name: impl Into<String>, api: Api) -> Self {
-        let inputs = if api == Api::Demo { Vec::new() } else { all_media() };
+        let name = name.into();
         Self {
-            name: name.into(),
+            name: name.clone(),
             api,
             base_url: String::new(),
             api_key: None,
+            vendor: name.clone(),
+            needs_key: false,
+            side: if api == Api::Demo { Side::Local } else { Side::Online },
             models: Vec::new(),
-            profile: Profile { inputs, tools: true, context_window: None },
+            default_model: None,
+            hide: Vec::new(),
+            stated: Stated::default(),
             timeouts: Timeouts::default(),
             retries: Retries::default(),
             quirks: Quirks::default(),
         }
     }
+}
+
+/// What somebody said that all models of a provider can do. It wins over whatever else is known.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Stated {
+    /// Media they take besides text.
+    pub inputs: Option<Vec<MediaKind>>,
+    /// Whether they can call tools.
+    pub tools: Option<bool>,
+    /// Tokens they can read at once.
+    pub context_window: Option<u64>,
 }
 
 /// A family of model APIs.
@@ -126,6 +151,19 @@ pub enum EffortStyle {
     Object,
     /// `thinking: {type: "enabled"}`.
     Switch,
+}
+
+impl EffortStyle {
+    /// Reads the word for it.
+    pub fn parse(word: &str) -> Option<Self> {
+        match word {
+            "none" => Some(Self::None),
+            "word" => Some(Self::Word),
+            "object" => Some(Self::Object),
+            "switch" => Some(Self::Switch),
+            _ => None,
+        }
+    }
 }
 
 /// How long to wait for a provider.

@@ -7,6 +7,7 @@ use quintet_kernel::model::{Failure, FailureKind, Prompt};
 use reqwest::header::{HeaderName, HeaderValue};
 use reqwest::{Client, RequestBuilder};
 
+use crate::breaker::Breaker;
 use crate::config::ProviderConfig;
 use crate::facts::Facts;
 use crate::family::{Ask, Family};
@@ -22,6 +23,7 @@ pub(crate) struct Endpoint {
     pub(crate) family: &'static dyn Family,
     pub(crate) http: Arc<Http>,
     pub(crate) offer: Offer,
+    pub(crate) breaker: Breaker,
 }
 
 impl Endpoint {

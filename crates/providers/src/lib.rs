@@ -4,14 +4,17 @@
 //! A vendor that differs from a family only by its address is a row of [`ProviderConfig`].
 
 mod anthropic;
+mod breaker;
 mod call;
 mod calls;
+mod catalogue;
 mod config;
 mod decoder;
 pub mod demo;
 mod draft;
 mod endpoint;
 mod facts;
+mod fallback;
 mod family;
 mod fault;
 mod gemini;
@@ -30,6 +33,8 @@ mod reading;
 mod retry;
 mod sse;
 mod template;
+mod tokens;
+mod vendor;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -38,14 +43,17 @@ use quintet_kernel::model::{Chunk, Failure, FailureKind, Listed, ModelRef, Profi
 use quintet_kernel::port::{BoxFuture, ModelStream, Models, Profiles};
 use tokio::task::JoinSet;
 
-pub use config::{Api, EffortStyle, ProviderConfig, Quirks, Retries, Secret, Timeouts};
+pub use config::{Api, EffortStyle, ProviderConfig, Quirks, Retries, Secret, Stated, Timeouts};
+use fallback::Chain;
 use http::Http;
 use provider::Provider;
+pub use vendor::{Vendor, vendors};
 
 /// Every provider that is configured. Clones are the same providers.
 #[derive(Clone, Debug)]
 pub struct Providers {
     providers: Arc<[Arc<Provider>]>,
+    fallback: Arc<[ModelRef]>,
     demo_pace: Duration,
 }
 
@@ -55,13 +63,19 @@ impl Providers {
         let http = Arc::new(Http::default());
         let provider = |config| Arc::new(Provider::new(config, &http));
         let providers = configs.into_iter().map(provider).collect();
-        Self { providers, demo_pace: demo::PACE }
+        Self { providers, fallback: Arc::default(), demo_pace: demo::PACE }
     }
 
     /// Has the demo model wait this long between words.
     #[must_use]
     pub fn with_demo_pace(self, demo_pace: Duration) -> Self {
         Self { demo_pace, ..self }
+    }
+
+    /// Has these models asked, in this order, where the one that was asked cannot answer.
+    #[must_use]
+    pub fn with_fallback(self, models: Vec<ModelRef>) -> Self {
+        Self { fallback: models.into(), ..self }
     }
 
     fn provider(&self, model: &ModelRef) -> Option<&Arc<Provider>> {
@@ -79,6 +93,9 @@ impl Providers {
 
 impl Models for Providers {
     fn stream(&self, prompt: Prompt) -> Box<dyn ModelStream> {
+        if !self.fallback.is_empty() {
+            return Box::new(Chain::new(self.clone(), prompt));
+        }
         self.start(prompt).unwrap_or_else(|failure| Box::new(Failed(failure)))
     }
 

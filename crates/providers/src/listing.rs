@@ -54,6 +54,12 @@ impl Listing {
         self.heard.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// A model that was heard of.
+    pub(crate) fn find(&self, id: &str) -> Option<Found> {
+        let heard = self.heard.read().unwrap_or_else(PoisonError::into_inner);
+        heard.models.iter().find(|found| found.id == id).cloned()
+    }
+
     /// The models, asked for if what was heard is old. Without an answer the old ones stay.
     pub(crate) async fn ask(&self, endpoint: &Endpoint) -> Heard {
         let mut until = self.until.lock().await;

@@ -32,7 +32,7 @@ fn a_mistyped_key_is_an_error_that_names_the_right_one() {
     check("[listen]\nharness = \"nowhere\"", "listen.harness must be an address");
     check("[listen]\njarvis = \"127.0.0.1:8100\"", "does not speak that protocol yet");
     check("default_model = \"x/y\"", "names the provider \"x\"");
-    check("[providers.x]\napi = \"gemini\"", "does not speak \"gemini\"");
+    check("[providers.x]\napi = \"telepathy\"", "does not speak \"telepathy\"");
     check("not toml", "is not TOML");
     assert!(fails(&["serve", "--config", "/nowhere/q.toml"]).contains("cannot be read"));
 }

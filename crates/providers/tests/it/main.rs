@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should say so and stop")]
 
 mod answers;
+mod fallbacks;
 mod lists;
 mod troubles;
 
@@ -10,10 +11,10 @@ use std::time::Duration;
 
 use quintet_kernel::message::MediaKind;
 use quintet_kernel::model::{
-    Answer, Channel, Chunk, Failure, ModelRef, Profile, Prompt, PromptMessage, PromptPart, Sampling,
+    Answer, Channel, Chunk, Failure, ModelRef, Prompt, PromptMessage, PromptPart, Sampling,
 };
 use quintet_kernel::port::{ModelStream, Models};
-use quintet_providers::{Api, ProviderConfig, Providers, Retries, Secret};
+use quintet_providers::{Api, ProviderConfig, Providers, Retries, Secret, Stated};
 use quintet_testkit::model_server::ModelServer;
 
 const KEY: &str = "sk-very-secret";
@@ -23,7 +24,7 @@ fn config(base_url: String) -> ProviderConfig {
         base_url,
         api_key: Some(Secret::new(KEY)),
         models: vec!["mine".into()],
-        profile: Profile { inputs: vec![MediaKind::Image], tools: true, context_window: None },
+        stated: Stated { inputs: Some(vec![MediaKind::Image]), ..Stated::default() },
         retries: Retries {
             more: 2,
             first: Duration::from_millis(2),
