@@ -30,6 +30,8 @@ pub(crate) struct Call {
     tries: u32,
     deadline: Instant,
     stage: Stage,
+    /// The longest wait that is worth it.
+    patience: Duration,
     /// What the prompt costs, roughly, and how much was answered, for providers that do not count.
     read: u64,
     written: u64,
@@ -56,9 +58,16 @@ impl Call {
         let deadline = after(endpoint.config.timeouts.total);
         let endpoint = Arc::clone(endpoint);
         let (tries, stage, written) = (1, Stage::Over, 0);
-        let mut call = Self { endpoint, url, body, tries, deadline, stage, read, written };
+        let patience = Duration::MAX;
+        let mut call =
+            Self { endpoint, url, body, tries, deadline, stage, patience, read, written };
         call.begin();
         Ok(call)
+    }
+
+    /// Has it fail rather than wait longer than this for another try.
+    pub(crate) fn with_patience(self, patience: Duration) -> Self {
+        Self { patience, ..self }
     }
 
     fn begin(&mut self) {
@@ -110,7 +119,8 @@ impl Call {
         self.stage = Stage::Over;
         let failure = self.endpoint.redacted(trouble.failure);
         let wait = trouble.retry.wait(self.tries, &self.endpoint.config.retries);
-        let Some(wait) = wait.filter(|wait| after(*wait) < self.deadline) else {
+        let worth = |wait: &Duration| *wait <= self.patience && after(*wait) < self.deadline;
+        let Some(wait) = wait.filter(worth) else {
             return Err(failure);
         };
         self.tries += 1;

@@ -8,6 +8,9 @@ use quintet_kernel::port::{BoxFuture, ModelStream};
 
 use crate::Providers;
 
+/// Where another model can be asked, nobody waits longer than this for one that is busy.
+const PATIENCE: Duration = Duration::from_secs(3);
+
 /// A call that goes on with another model if it fails before its first word.
 pub(crate) struct Chain {
     providers: Providers,
@@ -27,11 +30,20 @@ impl Chain {
         let asked = prompt.model.clone();
         let other = |model: &&ModelRef| **model != asked;
         let rest = providers.fallback.iter().filter(other).cloned().collect();
-        let (stream, failure) = match providers.start(prompt.clone()) {
+        let (stream, failure) = (None, None);
+        let mut chain =
+            Self { providers, prompt, rest, stream, failure, asked, tries: 1, spoke: false };
+        chain.ask();
+        chain
+    }
+
+    /// Asks the model whose turn it is.
+    fn ask(&mut self) {
+        let patience = if self.rest.is_empty() { Duration::MAX } else { PATIENCE };
+        (self.stream, self.failure) = match self.providers.start(self.prompt.clone(), patience) {
             Ok(stream) => (Some(stream), None),
             Err(failure) => (None, Some(failure)),
         };
-        Self { providers, prompt, rest, stream, failure, asked, tries: 1, spoke: false }
     }
 
     async fn advance(&mut self) -> Result<Vec<Chunk>, Failure> {
@@ -68,10 +80,7 @@ impl Chain {
         let Some(model) = self.rest.pop_front() else { return Err(failure) };
         let reason = format!("{}; asking {model} instead", failure.message);
         self.prompt.model = model;
-        match self.providers.start(self.prompt.clone()) {
-            Ok(stream) => self.stream = Some(stream),
-            Err(failure) => (self.stream, self.failure) = (None, Some(failure)),
-        }
+        self.ask();
         self.tries += 1;
         Ok(vec![Chunk::Retrying { attempt: self.tries, wait: Duration::ZERO, reason }])
     }

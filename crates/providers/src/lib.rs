@@ -82,12 +82,12 @@ impl Providers {
         self.providers.iter().find(|provider| provider.config.name == model.provider)
     }
 
-    fn start(&self, prompt: Prompt) -> Result<Box<dyn ModelStream>, Failure> {
+    fn start(&self, prompt: Prompt, patience: Duration) -> Result<Box<dyn ModelStream>, Failure> {
         let provider = self.provider(&prompt.model).ok_or_else(|| Failure {
             kind: FailureKind::UnknownModel,
             message: format!("there is no provider {:?}", prompt.model.provider),
         })?;
-        provider.stream(prompt, self.demo_pace)
+        provider.stream(prompt, (self.demo_pace, patience))
     }
 }
 
@@ -96,7 +96,7 @@ impl Models for Providers {
         if !self.fallback.is_empty() {
             return Box::new(Chain::new(self.clone(), prompt));
         }
-        self.start(prompt).unwrap_or_else(|failure| Box::new(Failed(failure)))
+        self.start(prompt, Duration::MAX).unwrap_or_else(|failure| Box::new(Failed(failure)))
     }
 
     fn list(&self) -> BoxFuture<'_, Vec<Listed>> {

@@ -44,18 +44,21 @@ impl Provider {
         Self { config, remote }
     }
 
-    /// Asks a model of it.
+    /// Asks a model of it; the demo takes its pace, the others so much patience between two tries.
     pub(crate) fn stream(
         &self,
         mut prompt: Prompt,
-        demo_pace: Duration,
+        (demo_pace, patience): (Duration, Duration),
     ) -> Result<Box<dyn ModelStream>, Failure> {
         if self.lacks_key() {
             return Err(self.no_key());
         }
         let facts = self.facts(&prompt.model.model);
         match &self.remote {
-            Some(remote) => Ok(Box::new(Call::new(&remote.endpoint, prompt, &facts)?)),
+            Some(remote) => {
+                let call = Call::new(&remote.endpoint, prompt, &facts)?;
+                Ok(Box::new(call.with_patience(patience)))
+            }
             None => {
                 inputs::fit(&mut prompt, &facts.profile, |_, _| true)?;
                 Ok(Box::new(demo::Talk::new(&prompt, demo_pace)))

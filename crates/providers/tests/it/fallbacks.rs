@@ -31,6 +31,18 @@ async fn the_next_model_answers_and_says_so() {
 }
 
 #[tokio::test]
+async fn nobody_waits_long_where_another_can_answer() {
+    let server = ModelServer::start().await.unwrap();
+    let other = ProviderConfig { name: "other".into(), ..config(server.base_url()) };
+    let providers = Providers::new(vec![config(server.base_url()), other]);
+    let providers = providers.with_fallback(vec![ModelRef::parse("other/y").unwrap()]);
+    let step = r#"{"status":429,"retry_after":50,"fail_times":1,"text":"hi"}"#;
+    let heard = listen(providers.stream(scripted(step))).await;
+    assert_eq!((heard.retries.len(), &*heard.text), (1, "hi"));
+    assert!(heard.retries[0].2.ends_with("asking other/y instead"), "{:?}", heard.retries);
+}
+
+#[tokio::test]
 async fn a_provider_without_a_key_is_not_even_asked() {
     let first = Vendor::named("anthropic").unwrap().provider();
     let first = ProviderConfig { name: "fake".into(), ..first };

@@ -4,6 +4,7 @@
 
 mod answers;
 mod fallbacks;
+mod families;
 mod lists;
 mod troubles;
 
