@@ -6,6 +6,8 @@ use std::time::Duration;
 use quintet_kernel::message::MediaKind;
 use quintet_kernel::model::Side;
 
+use crate::quirks::Quirks;
+
 /// One provider of the configuration.
 #[derive(Clone, Debug)]
 pub struct ProviderConfig {
@@ -106,62 +108,6 @@ impl Api {
             Self::Anthropic => "anthropic",
             Self::Gemini => "gemini",
             Self::Demo => "demo",
-        }
-    }
-}
-
-/// How a vendor differs from its family.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Quirks {
-    /// Whether the limit on an answer's length is called `max_completion_tokens`.
-    pub max_completion_tokens: bool,
-    /// Whether `stream_options` is understood, which asks for token counts.
-    pub stream_options: bool,
-    /// How effort is asked for.
-    pub effort: EffortStyle,
-    /// Whether a model wants its thoughts back in `reasoning_content`.
-    pub thoughts_back: bool,
-    /// Whether ids of calls must be nine letters and digits.
-    pub short_ids: bool,
-    /// Headers that it wants besides.
-    pub headers: Vec<(String, String)>,
-}
-
-impl Default for Quirks {
-    fn default() -> Self {
-        Self {
-            max_completion_tokens: false,
-            stream_options: true,
-            effort: EffortStyle::Word,
-            thoughts_back: false,
-            short_ids: false,
-            headers: Vec::new(),
-        }
-    }
-}
-
-/// How a vendor of chat completions is asked for effort.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum EffortStyle {
-    /// Not at all.
-    None,
-    /// `reasoning_effort: "high"`.
-    Word,
-    /// `reasoning: {effort: "high"}`.
-    Object,
-    /// `thinking: {type: "enabled"}`.
-    Switch,
-}
-
-impl EffortStyle {
-    /// Reads the word for it.
-    pub fn parse(word: &str) -> Option<Self> {
-        match word {
-            "none" => Some(Self::None),
-            "word" => Some(Self::Word),
-            "object" => Some(Self::Object),
-            "switch" => Some(Self::Switch),
-            _ => None,
         }
     }
 }

@@ -13,10 +13,11 @@ use quintet_kernel::model::Prompt;
 use quintet_kernel::tool::Spec;
 use serde_json::value::RawValue;
 
-use crate::config::{Api, Quirks};
+use crate::config::Api;
 use crate::draft::Draft;
 use crate::facts::Facts;
 use crate::listing::Found;
+use crate::quirks::Quirks;
 use crate::{anthropic, gemini, openai_chat, openai_responses};
 
 /// A family of model APIs.

@@ -29,6 +29,7 @@ mod offer;
 mod openai_chat;
 mod openai_responses;
 mod provider;
+mod quirks;
 mod reading;
 mod retry;
 mod sse;
@@ -43,10 +44,11 @@ use quintet_kernel::model::{Chunk, Failure, FailureKind, Listed, ModelRef, Profi
 use quintet_kernel::port::{BoxFuture, ModelStream, Models, Profiles};
 use tokio::task::JoinSet;
 
-pub use config::{Api, EffortStyle, ProviderConfig, Quirks, Retries, Secret, Stated, Timeouts};
+pub use config::{Api, ProviderConfig, Retries, Secret, Stated, Timeouts};
 use fallback::Chain;
 use http::Http;
 use provider::Provider;
+pub use quirks::{EffortStyle, Quirks};
 pub use vendor::{Vendor, vendors};
 
 /// Every provider that is configured. Clones are the same providers.

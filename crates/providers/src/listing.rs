@@ -44,8 +44,19 @@ pub(crate) struct Listing {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Heard {
     pub(crate) models: Arc<[Found]>,
-    /// Whether it answered at all.
-    pub(crate) reached: bool,
+    pub(crate) answered: Answered,
+}
+
+/// How a provider took the question.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Answered {
+    /// Not at all.
+    #[default]
+    No,
+    /// It does not take the key.
+    Denied,
+    /// Somehow: not every server has a list.
+    Yes,
 }
 
 impl Listing {
@@ -64,11 +75,12 @@ impl Listing {
     pub(crate) async fn ask(&self, endpoint: &Endpoint) -> Heard {
         let mut until = self.until.lock().await;
         if until.is_none_or(|until| Instant::now() >= until) {
-            let models = timeout(PATIENCE, ask(endpoint)).await.ok().flatten();
+            let asked = timeout(PATIENCE, ask(endpoint)).await.ok().flatten();
+            let (answered, models) = asked.unwrap_or((Answered::No, None));
             let fresh = if models.is_some() { FRESH } else { FRESH_FAILURE };
             *until = Some(Instant::now() + fresh);
             let mut heard = self.heard.write().unwrap_or_else(PoisonError::into_inner);
-            heard.reached = models.is_some();
+            heard.answered = answered;
             if let Some(models) = models {
                 heard.models = models.into();
             }
@@ -78,11 +90,17 @@ impl Listing {
     }
 }
 
-async fn ask(endpoint: &Endpoint) -> Option<Vec<Found>> {
+async fn ask(endpoint: &Endpoint) -> Option<(Answered, Option<Vec<Found>>)> {
     let request = endpoint.client().await.ok()?.get(endpoint.url(endpoint.family.list_path()));
     let response = endpoint.sign(request).ok()?.send().await.ok()?;
-    let body = read(response.error_for_status().ok()?).await?;
-    endpoint.family.listed(&body)
+    match response.status().as_u16() {
+        200 => {
+            let body = read(response).await?;
+            Some((Answered::Yes, endpoint.family.listed(&body)))
+        }
+        401 | 403 => Some((Answered::Denied, None)),
+        _ => Some((Answered::Yes, None)),
+    }
 }
 
 async fn read(mut response: Response) -> Option<Vec<u8>> {

@@ -13,7 +13,7 @@ use crate::config::ProviderConfig;
 use crate::endpoint::Endpoint;
 use crate::facts::{Facts, all_media};
 use crate::http::Http;
-use crate::listing::Listing;
+use crate::listing::{Answered, Listing};
 use crate::offer::Offer;
 use crate::vendor::Vendor;
 use crate::{catalogue, demo, family, inputs};
@@ -100,7 +100,12 @@ impl Provider {
             Some(_) if self.lacks_key() => (self.written(), false),
             Some(remote) => {
                 let heard = remote.listing.ask(&remote.endpoint).await;
-                let usable = heard.reached || self.config.side == Side::Online;
+                let usable = match heard.answered {
+                    Answered::Yes => true,
+                    Answered::Denied => false,
+                    // The internet may be slow; what runs here answers at once or is not there.
+                    Answered::No => self.config.side == Side::Online,
+                };
                 match heard.models.is_empty() {
                     true => (self.written(), usable),
                     false => (heard.models.iter().map(|found| found.id.clone()).collect(), usable),

@@ -6,7 +6,8 @@ use std::sync::LazyLock;
 use quintet_kernel::model::Side;
 use serde::Deserialize;
 
-use crate::config::{Api, EffortStyle, ProviderConfig, Quirks};
+use crate::config::{Api, ProviderConfig};
+use crate::quirks::{EffortStyle, Quirks};
 
 /// A row.
 #[derive(Clone, Debug, Deserialize)]

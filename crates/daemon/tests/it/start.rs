@@ -72,6 +72,22 @@ fn tools_are_listed_with_what_policy_says() {
     assert!(shown.contains("\"command\""), "{shown}");
 }
 
+#[test]
+fn models_are_listed_with_what_is_known_of_them() {
+    let listed = |arguments: &[&str]| {
+        String::from_utf8(quintet(arguments).output().unwrap().stdout).unwrap()
+    };
+    let shown = listed(&["models"]);
+    assert!(shown.contains("demo/demo") && shown.contains("more have no key"), "{shown}");
+    assert!(!shown.contains("claude"), "{shown}");
+    let shown = listed(&["models", "--all"]);
+    let claude = shown.lines().find(|line| line.starts_with("anthropic/claude-sonnet-4-5 "));
+    let claude = claude.unwrap_or_else(|| panic!("{shown}"));
+    for word in ["no key", "200k tokens", "tools images thinks", "$3 in, $15 out"] {
+        assert!(claude.contains(word), "{claude}");
+    }
+}
+
 #[tokio::test]
 async fn without_any_model_the_demo_model_answers() {
     let home = TempDir::new().unwrap();

@@ -7,9 +7,9 @@ use quintet_kernel::model::{Effort, ModelRef, Profile, Prompt};
 use serde_json::Value;
 
 use super::{check, conversation, families, path, streams};
-use crate::config::Quirks;
 use crate::facts::{Facts, Thinking, all_media};
 use crate::family::{Ask, Family};
+use crate::quirks::Quirks;
 
 fn facts(thinking: Thinking) -> Facts {
     let profile = Profile { inputs: all_media(), tools: true, context_window: None };

@@ -10,11 +10,11 @@ use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 
 use super::parts::{self, Part};
-use crate::config::{EffortStyle, Quirks};
 use crate::facts::visible;
 use crate::family::Ask;
 use crate::ids;
 use crate::media::Written;
+use crate::quirks::{EffortStyle, Quirks};
 
 /// The body of a request.
 pub(super) fn body(ask: &Ask<'_>) -> serde_json::Result<Vec<u8>> {

@@ -130,6 +130,16 @@ async fn lists_are_read() {
 }
 
 #[tokio::test]
+async fn a_wrong_key_is_seen_when_models_are_listed() {
+    for (status, usable) in [(401, false), (403, false), (404, true)] {
+        let server = Replay::start(Reply::json(status, "{}")).await.unwrap();
+        let providers = Providers::new(vec![config(format!("{}/v1", server.url()))]);
+        let listed = providers.list().await;
+        assert_eq!((listed.len(), listed[0].usable), (1, usable), "{status}");
+    }
+}
+
+#[tokio::test]
 async fn a_provider_that_does_not_count_is_estimated() {
     let stream = "data: {\"choices\":[{\"delta\":{\"content\":\"12345678\"},\"finish_reason\":\"stop\"}]}\n\n";
     let (providers, _server) = serve(&CASES[0], Reply::stream(stream)).await;
