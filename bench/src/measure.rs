@@ -11,6 +11,7 @@ mod recovery;
 mod replay;
 mod start;
 mod throughput;
+mod tools;
 
 use std::time::{Duration, Instant};
 
@@ -21,7 +22,7 @@ use crate::rig::Rig;
 use crate::table::{self, Row};
 
 /// In the order of the table.
-pub(crate) const ALL: [&str; 11] = [
+pub(crate) const ALL: [&str; 12] = [
     "asked",
     "cpu",
     "latency",
@@ -33,6 +34,7 @@ pub(crate) const ALL: [&str; 11] = [
     "replay",
     "followers",
     "recovery",
+    "tools",
 ];
 
 /// No measurement may take longer.
@@ -89,6 +91,7 @@ async fn one(name: &str, rig: &Rig, plan: &Plan) -> Result<Vec<Row>> {
         "crowd" => crowd::run(rig, plan).await,
         "replay" => replay::run(rig, plan).await,
         "followers" => followers::run(rig, plan).await,
+        "tools" => tools::run(rig, plan).await,
         "recovery" => recovery::run(rig, plan).await,
         _ => anyhow::bail!("there is no measurement {name:?}"),
     }

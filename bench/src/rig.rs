@@ -57,6 +57,11 @@ impl Rig {
         self.dir.path().join("workspace")
     }
 
+    /// A program that was built beside this one.
+    pub(crate) fn program(&self, name: &str) -> PathBuf {
+        self.bin.join(name)
+    }
+
     /// A proxy of a measurement's own.
     pub(crate) async fn another_proxy(&self) -> Result<Child> {
         let url = format!("http://{}", self.model.address);

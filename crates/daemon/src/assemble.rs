@@ -41,6 +41,7 @@ pub(crate) fn assemble(options: &Options) -> Result<Assembly> {
         blobs: Arc::clone(&blobs),
         models: Arc::clone(&models),
         tools: tools(&toolbox),
+        workspaces: toolbox.workspaces(),
         stamps: Arc::new(SystemStamps),
         rules: Arc::new(rules(options, &toolbox, providers)),
         hints: tree.iter().map(|tree| Arc::new(tree.clone()) as Arc<dyn Hints>).collect(),
@@ -59,7 +60,7 @@ pub(crate) fn toolbox(options: &Options) -> Toolbox {
     // The file may be replaced while the daemon runs; this name always means what is running.
     let supervisor = PathBuf::from("/proc/self/exe");
     let (verify, sandbox) = (options.verify_commands.clone(), options.sandbox.clone());
-    Toolbox::new(Settings { supervisor, verify, sandbox })
+    Toolbox::new(Settings { supervisor, verify, sandbox, fetch: options.fetch.clone() })
 }
 
 fn tools(toolbox: &Toolbox) -> HashMap<String, Arc<dyn Tool>> {
@@ -71,6 +72,8 @@ fn tools(toolbox: &Toolbox) -> HashMap<String, Arc<dyn Tool>> {
 pub(crate) fn rules(options: &Options, toolbox: &Toolbox, providers: Providers) -> Rules {
     Rules {
         approval: options.approval.clone(),
+        review: options.review,
+        context_tokens: options.context_tokens,
         verify: options.verify.clone(),
         limits: options.limits.clone(),
         recovery: options.recovery,

@@ -35,6 +35,15 @@ pub(crate) enum Verb {
         #[arg(long)]
         all: bool,
     },
+    /// Make one call of a tool by hand, as a session would, and print what came of it as JSON.
+    Try {
+        #[command(flatten)]
+        flags: Flags,
+        #[command(flatten)]
+        trial: Trial,
+    },
+    /// Check the machine and the set-up, and say how to mend what is not well.
+    Doctor(Flags),
     /// Write every session as a folder of plain files; the daemon must not be running.
     Export {
         #[command(flatten)]
@@ -59,6 +68,25 @@ pub(crate) enum Verb {
         #[arg(last = true)]
         argv: Vec<OsString>,
     },
+}
+
+/// One call of a tool.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct Trial {
+    /// The tool, as `quintet tools` names it.
+    pub(crate) tool: String,
+    /// Its arguments, as JSON.
+    #[arg(default_value = "{}")]
+    pub(crate) input: String,
+    /// Where it works, unless here.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) workspace: Option<PathBuf>,
+    /// Show what a person would be asked about it instead; nothing is changed.
+    #[arg(long)]
+    pub(crate) assess: bool,
+    /// Make it so often, with everything that is remembered in between.
+    #[arg(long, default_value_t = 1)]
+    pub(crate) times: u32,
 }
 
 #[derive(Clone, Debug, Default, Args)]

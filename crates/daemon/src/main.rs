@@ -2,12 +2,14 @@
 
 mod assemble;
 mod cli;
+mod doctor;
 mod export;
 mod models;
 mod options;
 mod serve;
 mod telemetry;
 mod tools;
+mod trial;
 
 use std::iter::once;
 use std::process::ExitCode;
@@ -20,19 +22,25 @@ use crate::cli::{Cli, Verb};
 fn main() -> ExitCode {
     let cli = Cli::parse();
     let done = match cli.verb {
+        Verb::Doctor(flags) => doctor::main(&flags),
         Verb::Supervise { scratch, argv } => return supervisor::main(scratch, argv),
         Verb::Confine { policy, argv } => return sandbox::main(once(policy).chain(argv)),
-        Verb::Serve(flags) => serve::main(&flags),
-        Verb::Config(flags) => options::print(&flags),
-        Verb::Export { flags, to } => export::main(&flags, &to),
-        Verb::Models { flags, all } => models::list(&flags, all),
-        Verb::Tools { flags, schema } => tools::list(&flags, schema),
+        Verb::Serve(flags) => serve::main(&flags).map(well),
+        Verb::Config(flags) => options::print(&flags).map(well),
+        Verb::Export { flags, to } => export::main(&flags, &to).map(well),
+        Verb::Try { flags, trial } => trial::main(&flags, &trial).map(well),
+        Verb::Models { flags, all } => models::list(&flags, all).map(well),
+        Verb::Tools { flags, schema } => tools::list(&flags, schema).map(well),
     };
     match done {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(error) => {
             eprintln!("quintet: {error:#}");
             ExitCode::FAILURE
         }
     }
+}
+
+fn well((): ()) -> ExitCode {
+    ExitCode::SUCCESS
 }

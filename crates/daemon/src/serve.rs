@@ -101,6 +101,7 @@ impl Daemon {
         if let Some(listener) = listener {
             let ports = Ports {
                 sessions,
+                changes: Arc::new(assembly.runtime.clone()),
                 blobs: Arc::clone(&assembly.blobs),
                 models: Arc::clone(&assembly.models),
                 tree: assembly.tree.clone(),

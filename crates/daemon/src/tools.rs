@@ -5,7 +5,7 @@ use std::io::Write as _;
 use anyhow::Result;
 use quintet_kernel::policy::Verdict;
 
-use crate::assemble::toolbox;
+use crate::assemble::{providers, rules, toolbox};
 use crate::cli::Flags;
 use crate::options;
 
@@ -13,10 +13,14 @@ use crate::options;
 pub(crate) fn list(flags: &Flags, schema: bool) -> Result<()> {
     let options = options::read(flags)?;
     let mut stdout = std::io::stdout().lock();
-    for tool in toolbox(&options).specs() {
-        let verdict = match options.approval.verdict(&tool) {
+    let toolbox = toolbox(&options);
+    let rules = rules(&options, &toolbox, providers(&options));
+    for tool in toolbox.specs() {
+        let verdict = match rules.verdict(&tool, None) {
             Verdict::Allow => "allowed",
             Verdict::Ask => "asks first",
+            Verdict::Refuse(_) => "refused",
+            Verdict::Look => "by rule",
         };
         let kind = tool.kind.name();
         writeln!(stdout, "{:<12} {kind:<8} {verdict:<11} {}", tool.name, tool.description)?;

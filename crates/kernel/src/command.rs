@@ -1,6 +1,7 @@
 //! What somebody wants. There is one way in, for clients and for the runtime's own news.
 
-use crate::event::{Answer, Answerer, Origin, TurnOptions};
+use crate::context::Section;
+use crate::event::{Answer, Answerer, Origin, Remember, TurnOptions};
 use crate::id::{BlobId, CallId, MessageId, StepId, TurnId};
 use crate::message::{Part, Role};
 use crate::model::{self, Channel, ModelRef, Usage};
@@ -25,6 +26,8 @@ pub enum Command {
     Approve(Approve),
     /// Call the open turn off.
     Cancel { reason: Option<String> },
+    /// Undo what a turn did to files.
+    Revert { turn: TurnId },
     /// Summarize the history now.
     Compact,
     /// The session is done with.
@@ -38,10 +41,16 @@ pub enum Command {
     Answered { step: StepId, answer: model::Answer },
     /// The model call came to nothing.
     ModelFailed { step: StepId, failure: model::Failure },
+    /// The workspace was looked at for a turn.
+    Surveyed { turn: TurnId, sections: Vec<Section> },
     /// A call was looked at.
-    Assessed { call: CallId, assessment: Assessment },
+    Assessed { call: CallId, assessment: Box<Assessment> },
+    /// The model read a change again; nothing is answered if it could not.
+    Reviewed { call: CallId, answer: Option<Answer>, comment: String, usage: Usage },
     /// A call is over.
     Finished { call: CallId, outcome: Outcome },
+    /// A turn's changes were undone, or could not be.
+    PutBack { turn: TurnId, result: Result<(), String> },
     /// The summary is written.
     Summarized { upto: MessageId, summary: String, usage: Usage },
     /// The summary could not be written.
@@ -100,4 +109,6 @@ pub struct Approve {
     pub reason: Option<String>,
     /// Whose.
     pub by: Answerer,
+    /// For which calls it counts.
+    pub remember: Remember,
 }

@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::context::Section;
 use crate::id::{CallId, MessageId, SessionId, StepId, TurnId};
 use crate::message::{Attachment, Part, Role};
 use crate::model::{Channel, Finish, ModelRef, Sampling, Sealed, Usage};
@@ -54,6 +55,9 @@ pub enum Event {
     },
     /// The agent set to work on a turn, for the `attempt`th time.
     TurnStarted { turn: TurnId, attempt: u32, options: TurnOptions },
+    /// The workspace was looked at. Models are told of these sections, which are other than before;
+    /// they count so many tokens, by a rule of thumb.
+    ContextGathered { turn: TurnId, sections: Vec<Section>, tokens: u64 },
     /// The model is being asked.
     StepStarted { turn: TurnId, step: StepId, model: ModelRef },
     /// Output of the step, from `offset` bytes on (both channels counted together).
@@ -79,6 +83,17 @@ pub enum Event {
     StepInterrupted { turn: TurnId, step: StepId, message: Option<MessageId>, reason: String },
     /// Policy wants the workspace checked before the turn ends.
     VerificationRequested { turn: TurnId, call: RequestedCall },
+    /// The model reads a change again before it is made.
+    ReviewRequested { turn: TurnId, call: CallId, tool: String, assessment: Assessment },
+    /// It did; nothing is answered if it could not.
+    Reviewed {
+        turn: TurnId,
+        call: CallId,
+        tool: String,
+        answer: Option<Answer>,
+        comment: String,
+        usage: Usage,
+    },
     /// A person's word is needed.
     ApprovalRequested {
         turn: TurnId,
@@ -96,6 +111,8 @@ pub enum Event {
         answer: Answer,
         reason: Option<String>,
         by: Answerer,
+        #[serde(default, skip_serializing_if = "Remember::is_once")]
+        remember: Remember,
     },
     /// The call runs from here on; whoever reads this and no end does not know how far it got.
     CallStarted {
@@ -122,6 +139,12 @@ pub enum Event {
     TurnFailed { turn: TurnId, code: FailureCode, message: String, usage: Usage },
     /// The turn was called off.
     TurnCancelled { turn: TurnId, reason: Option<String>, usage: Usage },
+    /// The turn's changes of files are being undone.
+    RevertRequested { turn: TurnId },
+    /// They are undone.
+    Reverted { turn: TurnId, files: Vec<String> },
+    /// They could not be; all files are as they were.
+    RevertFailed { turn: TurnId, reason: String },
     /// History up to and including `upto` is being summarized.
     CompactionRequested { upto: MessageId, tokens: u64 },
     /// Models read this summary instead of the history up to and including `upto`.
@@ -197,6 +220,27 @@ pub enum Answerer {
     Client,
     /// Nobody in time.
     Clock,
+    /// A client, earlier, for all calls like this one.
+    Memory,
+}
+
+/// For which calls an answer counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Remember {
+    /// For this one.
+    #[default]
+    Once,
+    /// For every one with the same tool and arguments, in this session.
+    Same,
+    /// For every similar one, as the tool sees it, in this session.
+    Similar,
+}
+
+impl Remember {
+    fn is_once(&self) -> bool {
+        *self == Self::Once
+    }
 }
 
 /// Why a turn must end before it is done.

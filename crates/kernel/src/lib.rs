@@ -4,8 +4,10 @@
 //! and fresh ids arrive in a [`Stamp`], the outside world is described by the traits in [`port`].
 
 pub mod card;
+pub mod change;
 pub mod codec;
 pub mod command;
+pub mod context;
 pub mod event;
 pub mod follow;
 pub mod id;

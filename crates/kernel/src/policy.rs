@@ -1,11 +1,18 @@
 //! The rules a session lives under: what needs approval, what is verified, what is too much.
 
+mod pattern;
+mod rule;
+
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::model::{ModelRef, Profile};
 use crate::port::Profiles;
-use crate::tool::{Kind, Spec};
+use crate::tool::{Kind, Spec, Subject};
+
+pub use pattern::Pattern;
+use rule::Fit;
+pub use rule::{Action, Rule};
 
 /// Everything a decision looks up that is not in the journal.
 ///
@@ -14,6 +21,10 @@ use crate::tool::{Kind, Spec};
 pub struct Rules {
     /// What needs a person's word.
     pub approval: Approval,
+    /// Who looks at a change before it is made.
+    pub review: Review,
+    /// How many tokens a model is told of the workspace; nothing if 0.
+    pub context_tokens: u64,
     /// What is checked after a change.
     pub verify: Verify,
     /// How much one turn may take.
@@ -34,6 +45,16 @@ impl Rules {
         self.tools.iter().find(|tool| tool.name == name)
     }
 
+    /// Judges a call, of which `subject` is known once it was looked at.
+    pub fn verdict(&self, tool: &Spec, subject: Option<&Subject>) -> Verdict {
+        let verdict = self.approval.verdict(tool, subject);
+        match (&verdict, self.review, tool.kind) {
+            (Verdict::Allow, Review::Request, Kind::Write) => Verdict::Ask,
+            (Verdict::Allow, Review::Auto, Kind::Write) if subject.is_none() => Verdict::Look,
+            _ => verdict,
+        }
+    }
+
     /// What a model can do; nothing if its provider is not configured.
     pub fn profile(&self, model: &ModelRef) -> Option<Profile> {
         self.models.profile(model)
@@ -43,6 +64,8 @@ impl Rules {
 /// What needs a person's word.
 #[derive(Clone, Debug)]
 pub struct Approval {
+    /// Of those that are about a call the strictest decides; the rest of this, where none is.
+    pub rules: Vec<Rule>,
     /// Kinds of tools that do.
     pub kinds: Vec<Kind>,
     /// Tools that do, by name.
@@ -62,18 +85,41 @@ pub enum OnDeny {
     Fail,
 }
 
-/// What policy says of a call.
+/// Who looks at a change of files before it is made, whatever else policy says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Review {
+    /// Nobody.
+    Off,
+    /// A person, who is asked as for an approval.
+    Request,
+    /// The model, in a call of its own; a person where it cannot.
+    Auto,
+}
+
+/// What policy says of a call.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// It may run.
     Allow,
     /// A person is asked.
     Ask,
+    /// It does not run, for this reason.
+    Refuse(String),
+    /// It must be looked at first.
+    Look,
 }
 
 impl Approval {
     /// Judges a call of this tool.
-    pub fn verdict(&self, tool: &Spec) -> Verdict {
+    pub fn verdict(&self, tool: &Spec, subject: Option<&Subject>) -> Verdict {
+        let fits = |fit| self.rules.iter().filter(move |rule| rule.fits(tool, subject) == fit);
+        let strictest = fits(Fit::Yes).max_by_key(|rule| rule.action);
+        match strictest {
+            Some(rule) if rule.action == Action::Refuse => return rule.verdict(),
+            _ if fits(Fit::Unknown).next().is_some() => return Verdict::Look,
+            Some(rule) => return rule.verdict(),
+            None => {}
+        }
         if self.kinds.contains(&tool.kind) || self.tools.contains(&tool.name) {
             Verdict::Ask
         } else {

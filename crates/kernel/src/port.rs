@@ -3,14 +3,16 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::future::Future;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::Arc;
 
 use serde_json::Value;
 
 use crate::card::Card;
+use crate::change::FileChange;
 use crate::command::Command;
+use crate::context::Section;
 use crate::event::{Event, Origin, Record, Seq};
 use crate::follow::{Cursor, Item, Piece};
 use crate::id::{BlobId, CallId, SessionId, TurnId};
@@ -43,6 +45,27 @@ pub trait Sessions: Send + Sync {
     ) -> BoxFuture<'_, Result<Box<dyn Follow>, Error>>;
     /// The newest sessions.
     fn list(&self, limit: usize) -> BoxFuture<'_, Result<Vec<Card>, Error>>;
+}
+
+/// Inbound: what turns did to files.
+pub trait Changes: Send + Sync {
+    /// What came of a turn's changes, all together. To undo them is a command.
+    fn of_turn(
+        &self,
+        session: &SessionId,
+        turn: &TurnId,
+    ) -> BoxFuture<'_, Result<Changeset, Error>>;
+}
+
+/// What came of a turn's changes.
+#[derive(Clone, Debug)]
+pub struct Changeset {
+    /// File by file, sorted by path.
+    pub files: Vec<FileChange>,
+    /// All of them as one unified diff.
+    pub diff: String,
+    /// Whether they were undone.
+    pub reverted: bool,
 }
 
 /// One follower.
@@ -283,11 +306,20 @@ pub struct Output {
     pub outcome: Outcome,
     /// Files to keep beside it.
     pub files: Vec<File>,
+    /// What it made of the workspace's files.
+    pub changes: Vec<Changed>,
+}
+
+impl Output {
+    /// What comes of a call that leaves files beside its words.
+    pub fn with_files(outcome: Outcome, files: Vec<File>) -> Self {
+        Self { outcome, files, changes: Vec::new() }
+    }
 }
 
 impl From<Outcome> for Output {
     fn from(outcome: Outcome) -> Self {
-        Self { outcome, files: Vec::new() }
+        Self::with_files(outcome, Vec::new())
     }
 }
 
@@ -300,6 +332,44 @@ pub struct File {
     pub mime: String,
     /// Its content.
     pub content: Vec<u8>,
+}
+
+/// What became of one file of a workspace, with its content.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Changed {
+    /// Where it is, from the workspace on, with `/` between folders.
+    pub path: String,
+    /// What it was; nothing if it was not there.
+    pub before: Option<Content>,
+    /// What it is; nothing if it is gone.
+    pub after: Option<Content>,
+}
+
+/// A file at one moment, with its content.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Content {
+    /// Its bytes; nothing if there are too many to keep.
+    pub bytes: Option<Vec<u8>>,
+    /// How many there are.
+    pub size: u64,
+    /// Its permissions, where they are known.
+    pub mode: Option<u32>,
+}
+
+/// The folders that sessions work in, beside what tools do there.
+pub trait Workspaces: Send + Sync {
+    /// What a model should know of a workspace from the start, in at most so many tokens. What
+    /// cannot be read is left out.
+    fn survey<'a>(&'a self, workspace: &'a Path, tokens: u64) -> BoxFuture<'a, Vec<Section>>;
+    /// Changes as one unified diff.
+    fn diff(&self, changes: Vec<Changed>) -> BoxFuture<'_, String>;
+    /// Turns every file from `after` back into `before`, or none and says why not: one that is
+    /// neither any more was changed by somebody else. Doing it twice is doing it once.
+    fn put_back<'a>(
+        &'a self,
+        workspace: &'a Path,
+        changes: Vec<Changed>,
+    ) -> BoxFuture<'a, Result<(), String>>;
 }
 
 /// The time and chance of the outside world.

@@ -1,19 +1,24 @@
 //! What a model is asked: the session's transcript as a prompt.
 
-mod said;
+mod order;
+mod review;
 
-pub use said::said;
+pub use order::in_order;
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::id::CallId;
+use crate::change::net;
+use crate::context;
+use crate::id::{CallId, TurnId};
 use crate::message::{MediaKind, Message, Part, Role, text_of};
 use crate::model::{
     ModelRef, Prompt, PromptCall, PromptMessage, PromptPart, Sampling, calls_said, text_said,
 };
 use crate::session::State;
 use crate::tool::Ending;
+
+pub use review::{review, reviewed};
 
 const INTERRUPTED: &str = "this call has no result";
 
@@ -40,7 +45,7 @@ pub fn summarize(state: &State) -> Prompt {
     let all = history(state);
     let end = all.iter().position(|message| Some(&message.id) == upto).map_or(all.len(), |n| n + 1);
     let mut messages = conversation(state, &all[..end]);
-    messages.push(PromptMessage::User(vec![PromptPart::Text(ASK_FOR_SUMMARY.into())]));
+    messages.push(said(ASK_FOR_SUMMARY.into()));
     let model: ModelRef = state.current_model().clone();
     Prompt {
         model,
@@ -56,11 +61,20 @@ only the summary. Keep, in the user's own words where they matter: what the user
 standing instructions, decisions and why they were taken, files and commands that matter, what is \
 done and verified, what is still open. Write the summary only.";
 
-fn system(state: &State) -> String {
+/// Standing instructions of a session, exactly as models get them.
+pub fn system(state: &State) -> String {
     let workspace = format!("The workspace is {}.", state.workspace.display());
     let given = state.messages.iter().filter(|message| message.role == Role::System);
     let parts = state.system_prompt.iter().cloned().chain(given.map(|message| message.text()));
-    parts.chain([workspace]).filter(|part| !part.is_empty()).collect::<Vec<_>>().join("\n\n")
+    let context = match state.context.base.is_empty() {
+        true => String::new(),
+        false => context::introduction(&state.context.base),
+    };
+    parts
+        .chain([workspace, context])
+        .filter(|part| !part.is_empty())
+        .collect::<Vec<_>>()
+        .join("\n\n")
 }
 
 /// The messages that count: of each turn its clients' words and its latest attempt. A turn that is
@@ -96,15 +110,41 @@ fn conversation(state: &State, history: &[&Arc<Message>]) -> Vec<PromptMessage> 
     let mut recent = history;
     if let (Some(summary), Some(old)) = (summary, old) {
         let text = format!("Summary of the conversation so far:\n{}", summary.text);
-        messages.push(PromptMessage::User(vec![PromptPart::Text(text)]));
+        messages.push(said(text));
         recent = &history[old + 1..];
     }
     let results: HashMap<&CallId, &Message> =
         recent.iter().filter_map(|message| Some((message.call.as_ref()?, &***message))).collect();
-    for message in recent {
+    for (n, message) in recent.iter().enumerate() {
+        let begins = n == 0 || recent[n - 1].turn != message.turn;
+        if begins {
+            messages.extend(noticed(state, &message.turn));
+        }
         translate(state, message, &results, &mut messages);
+        let ends = recent.get(n + 1).is_none_or(|next| next.turn != message.turn);
+        if ends {
+            messages.extend(undone(state, &message.turn));
+        }
     }
     messages
+}
+
+/// What had changed in the workspace when a turn began.
+fn noticed(state: &State, turn: &TurnId) -> Option<PromptMessage> {
+    let of_turn = state.context.updates.iter().filter(|update| update.turn == *turn);
+    let sections: Vec<_> = of_turn.flat_map(|update| update.sections.iter().cloned()).collect();
+    (!sections.is_empty()).then(|| said(context::update(&sections)))
+}
+
+/// That a turn's changes are not there any more.
+fn undone(state: &State, turn: &TurnId) -> Option<PromptMessage> {
+    let turn = state.turn(turn).filter(|turn| turn.reverted)?;
+    let files: Vec<_> = net(&turn.changes).into_iter().map(|change| change.path).collect();
+    Some(said(format!("I undid these changes to files: {}.", files.join(", "))))
+}
+
+fn said(text: String) -> PromptMessage {
+    PromptMessage::User(vec![PromptPart::Text(text)])
 }
 
 fn translate(
@@ -129,7 +169,7 @@ fn assistant(
     results: &HashMap<&CallId, &Message>,
     out: &mut Vec<PromptMessage>,
 ) {
-    let parts = said(message);
+    let parts = in_order(message);
     let calls: Vec<PromptCall> = calls_said(&parts).cloned().collect();
     if calls.is_empty() && text_said(&parts).is_empty() {
         return;

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::change::FileChange;
 use crate::message::{Artifact, Part};
 
 /// What a tool touches.
@@ -112,10 +113,38 @@ pub struct Assessment {
     pub reversible: bool,
     /// A diff, or the command line and its directory.
     pub preview: String,
+    /// What rules and remembered answers go by.
+    #[serde(default, skip_serializing_if = "Subject::is_empty")]
+    pub subject: Subject,
     /// What the call comes to without being run: its arguments are wrong, or there is nothing to do.
     /// Then nobody is asked, so this is never in a journal.
     #[serde(skip)]
     pub settled: Option<Outcome>,
+}
+
+/// What a call is about, as rules see it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Subject {
+    /// Files and folders it names, from the workspace on, with `/` between folders and without `.`
+    /// or `..`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub paths: Vec<String>,
+    /// The simple commands it runs, each as its words with a blank between them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub commands: Vec<String>,
+    /// Whether it may do more than `paths` and `commands` say, as a command line with expansions
+    /// or redirections does.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub opaque: bool,
+    /// What a similar call has in common with this one, in words for people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub similar: Option<String>,
+}
+
+impl Subject {
+    fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// How a call ended.
@@ -151,6 +180,9 @@ pub struct Outcome {
     /// Files it left behind.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub artifacts: Vec<Artifact>,
+    /// What became of files.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub changes: Vec<FileChange>,
 }
 
 impl Outcome {
@@ -186,6 +218,7 @@ impl Outcome {
     }
 
     fn new(ending: Ending, text: String, error: Option<String>) -> Self {
-        Self { ending, parts: vec![Part::Text(text)], error, artifacts: Vec::new() }
+        let (artifacts, changes) = (Vec::new(), Vec::new());
+        Self { ending, parts: vec![Part::Text(text)], error, artifacts, changes }
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use quintet_kernel::policy::Rules;
 use quintet_kernel::port::{
-    Blobs, Directory, Drafts, Hints, Journal, Leases, Models, Stamps, Tool,
+    Blobs, Directory, Drafts, Hints, Journal, Leases, Models, Stamps, Tool, Workspaces,
 };
 
 /// The adapters and rules that all sessions share.
@@ -27,6 +27,8 @@ pub struct Parts {
     pub models: Arc<dyn Models>,
     /// What can be run here, by name.
     pub tools: HashMap<String, Arc<dyn Tool>>,
+    /// Where sessions work.
+    pub workspaces: Arc<dyn Workspaces>,
     /// Time and chance.
     pub stamps: Arc<dyn Stamps>,
     /// What is allowed.

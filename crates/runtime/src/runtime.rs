@@ -60,6 +60,10 @@ impl Runtime {
         Ok(open.len())
     }
 
+    pub(crate) fn parts(&self) -> &Parts {
+        &self.shared.parts
+    }
+
     /// How many sessions are awake.
     pub fn awake(&self) -> usize {
         lock(&self.shared.live).len()

@@ -5,6 +5,7 @@
 
 mod asking;
 mod flight;
+mod keep;
 mod live;
 mod pending;
 mod work;

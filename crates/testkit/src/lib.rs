@@ -5,3 +5,4 @@ pub mod replay;
 pub mod scripted;
 pub mod stamps;
 pub mod tools;
+pub mod workspaces;

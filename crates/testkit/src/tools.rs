@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use quintet_kernel::port::{BoxFuture, Desk, Invocation, Output, Tool};
-use quintet_kernel::tool::{Assessment, Kind, Outcome, Placement, Risk, Spec};
+use quintet_kernel::tool::{Assessment, Kind, Placement, Risk, Spec, Subject};
 use serde_json::json;
 use tokio::sync::{Notify, oneshot};
 
@@ -70,6 +70,7 @@ impl Tool for Puppet {
             reasons: Vec::new(),
             reversible: true,
             preview,
+            subject: Subject::default(),
             settled: None,
         }))
     }
@@ -110,8 +111,8 @@ impl Job {
     }
 
     /// Ends with this.
-    pub fn finish(self, outcome: Outcome) {
-        let _ = self.done.send(outcome.into());
+    pub fn finish(self, output: impl Into<Output>) {
+        let _ = self.done.send(output.into());
     }
 
     /// Whether nobody waits for it any more.

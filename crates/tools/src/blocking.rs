@@ -17,7 +17,7 @@ impl Flag {
         self.0.load(Ordering::Relaxed)
     }
 
-    fn lower(&self) {
+    pub(crate) fn lower(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
 }
@@ -49,6 +49,15 @@ pub(crate) async fn look(
         }
     };
     settle(done.map_err(|error| error.to_string()).and_then(|done| done))
+}
+
+/// Looks at something for as long as somebody waits for it.
+pub(crate) async fn wanted<T: Send + 'static>(
+    work: impl FnOnce(&Flag) -> T + Send + 'static,
+) -> Option<T> {
+    let flag = Flag::default();
+    let _guard = Guard(flag.clone());
+    spawn_blocking(move || work(&flag)).await.ok()
 }
 
 /// Changes something, which once begun is brought to its end.

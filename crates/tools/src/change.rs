@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use quintet_kernel::tool::{Assessment, Risk};
+use quintet_kernel::tool::{Assessment, Risk, Subject};
 use similar::TextDiff;
 
 use crate::beneath::{self, Content, Existing, Place};
@@ -156,7 +156,7 @@ pub(crate) async fn assess(runner: &Runner, root: &Path, changes: Vec<Change>) -
         Ok(show::preview(&diffs))
     });
     let preview = preview.await.unwrap_or_else(|error| error);
-    Assessment { risk, reasons, reversible, preview, settled: None }
+    Assessment { risk, reasons, reversible, preview, subject: Subject::default(), settled: None }
 }
 
 /// What a person is shown of changes that cannot be made as things are.
@@ -168,6 +168,7 @@ pub(crate) fn inapplicable(why: &str) -> Assessment {
         reasons: vec![format!("as the files are now, nothing will be changed: {why}")],
         reversible: true,
         preview: String::new(),
+        subject: Subject::default(),
         settled: None,
     }
 }

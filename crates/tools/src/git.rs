@@ -42,9 +42,7 @@ pub(crate) async fn kept(runner: &Runner, workspace: &Path, paths: &[&Path]) -> 
         return Kept::Nowhere;
     };
     let asked = format!("status --porcelain --ignored -- {}", names.join(" "));
-    let quiet = Arc::new(Quiet);
-    let desk = Desk { progress: quiet.clone(), cancel: quiet };
-    match run(runner, workspace, &desk, &asked).await {
+    match run(runner, workspace, &quiet(), &asked).await {
         Ok(finished) if finished.end == End::Exited(0) => {
             let text = finished.stdout.text();
             let states = text.lines().map(|line| match line.get(..2) {
@@ -72,7 +70,18 @@ fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }
 
-/// Nobody listens and nobody cancels.
+/// Whether the workspace is a part of a repository.
+pub(crate) fn is_repository(workspace: &Path) -> bool {
+    let real = workspace.canonicalize();
+    real.is_ok_and(|real| real.ancestors().any(|folder| folder.join(".git").exists()))
+}
+
+/// A desk at which nobody listens and nobody cancels.
+pub(crate) fn quiet() -> Desk {
+    let quiet = Arc::new(Quiet);
+    Desk { progress: quiet.clone(), cancel: quiet }
+}
+
 struct Quiet;
 
 impl Progress for Quiet {

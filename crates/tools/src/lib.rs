@@ -1,28 +1,38 @@
 //! The tools that the daemon itself runs, and the supervisor under which every command runs.
 //!
 //! A tool is one file in `tool/` and one line in `toolbox.rs`. A tool sees its call and its desk,
-//! never the session or the model. Files are opened beneath the workspace by the kernel
-//! (`beneath.rs`); commands run under the [`supervisor`], so that nothing outlives its call, and in
-//! the [`sandbox`], so that they touch only what is theirs.
+//! never the session or the model, and its arguments only once they fit its schema (`checked.rs`).
+//! Files are opened beneath the workspace by the kernel (`beneath.rs`); commands run under the
+//! [`supervisor`], so that nothing outlives its call, and in the [`sandbox`], so that they touch
+//! only what is theirs.
 
+mod agents;
 mod beneath;
 mod blocking;
 mod change;
+mod checked;
+mod fetch;
+mod folders;
 mod git;
 mod glob;
 mod hits;
 mod input;
 mod lines;
 mod makefile;
+mod map;
 mod patch;
 mod risk;
 mod run;
 pub mod sandbox;
+mod schema;
 mod show;
 pub mod supervisor;
+mod survey;
+mod tokens;
 mod tool;
 mod toolbox;
 mod utf8;
 mod walk;
 
+pub use fetch::Reach;
 pub use toolbox::{Settings, Toolbox};

@@ -6,7 +6,7 @@
 
 use std::path::Path;
 
-use quintet_kernel::tool::{Assessment, Risk};
+use quintet_kernel::tool::{Assessment, Risk, Subject};
 
 mod rows;
 mod words;
@@ -53,13 +53,21 @@ impl Findings {
                 reasons: vec![reason.to_owned()],
                 reversible: harmless,
                 preview,
+                subject: Subject::default(),
                 settled: None,
             };
         }
         let worst = self.0.iter().map(|row| row.risk).max().unwrap_or(Risk::Medium);
         let reasons = self.0.iter().map(|row| row.reason.to_owned()).collect();
         let reversible = self.0.iter().all(|row| row.reversible);
-        Assessment { risk: worst, reasons, reversible, preview, settled: None }
+        Assessment {
+            risk: worst,
+            reasons,
+            reversible,
+            preview,
+            subject: Subject::default(),
+            settled: None,
+        }
     }
 }
 

@@ -23,7 +23,7 @@ mod toolchains;
 pub use confine::main;
 pub use limits::Limits;
 pub(crate) use policy::Policy;
-pub use probe::{Report, probe};
+pub use probe::{Report, opens_beneath, probe};
 pub(crate) use room::{Refused, Room, Rooms};
 
 /// The hidden subcommand of the executable that confines itself and becomes a command.

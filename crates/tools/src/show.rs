@@ -11,19 +11,15 @@ use crate::utf8;
 /// A text of any length: cut in the middle if it is long, and then kept whole as a file.
 pub(crate) fn output(text: &str, name: &str) -> Output {
     let capture = captured(text);
-    Output {
-        outcome: Outcome::success(capture.text()),
-        files: capture.file(name).into_iter().collect(),
-    }
+    let files = capture.file(name).into_iter().collect();
+    Output::with_files(Outcome::success(capture.text()), files)
 }
 
 /// A text that says why something did not work; `error` is one line of it.
 pub(crate) fn failure(text: &str, error: &str, name: &str) -> Output {
     let capture = captured(text);
-    Output {
-        outcome: Outcome::failed_with(capture.text(), error),
-        files: capture.file(name).into_iter().collect(),
-    }
+    let files = capture.file(name).into_iter().collect();
+    Output::with_files(Outcome::failed_with(capture.text(), error), files)
 }
 
 /// A text for a person who is asked, cut in the middle if it is long.

@@ -2,15 +2,17 @@
 
 use std::sync::Arc;
 
-use quintet_kernel::tool::{Assessment, Kind, Outcome, Placement, Risk, Spec};
+use quintet_kernel::tool::{Assessment, Kind, Outcome, Placement, Risk, Spec, Subject};
 use serde_json::{Value, json};
 
 pub(crate) mod apply_patch;
 pub(crate) mod edit_file;
+pub(crate) mod fetch_url;
 pub(crate) mod find_files;
 pub(crate) mod git_status;
 pub(crate) mod list_dir;
 pub(crate) mod read_file;
+pub(crate) mod repo_map;
 pub(crate) mod repo_tree;
 pub(crate) mod search;
 pub(crate) mod shell;
@@ -18,7 +20,7 @@ pub(crate) mod verify;
 pub(crate) mod write_file;
 
 /// A call that will not run, because its arguments are wrong.
-fn nothing_will_run(why: String) -> Assessment {
+pub(crate) fn nothing_will_run(why: String) -> Assessment {
     settled(Outcome::failure(why))
 }
 
@@ -29,6 +31,7 @@ fn settled(outcome: Outcome) -> Assessment {
         reasons: vec!["nothing will run".to_owned()],
         reversible: true,
         preview: String::new(),
+        subject: Subject::default(),
         settled: Some(outcome),
     }
 }
@@ -41,6 +44,7 @@ fn only_looks(preview: Result<String, String>) -> Assessment {
             reasons: vec!["only reads the workspace".to_owned()],
             reversible: true,
             preview,
+            subject: Subject::default(),
             settled: None,
         },
         Err(why) => nothing_will_run(why),

@@ -4,17 +4,24 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use quintet_kernel::port::Tool;
+use quintet_kernel::port::{Tool, Workspaces};
 use quintet_kernel::tool::Spec;
 
+use crate::checked::Checked;
+use crate::fetch::Reach;
+use crate::folders::Folders;
+use crate::map::Mapper;
 use crate::run::Runner;
 use crate::sandbox::Sandbox;
+use crate::survey::Survey;
 use crate::tool::apply_patch::ApplyPatch;
 use crate::tool::edit_file::EditFile;
+use crate::tool::fetch_url::FetchUrl;
 use crate::tool::find_files::FindFiles;
 use crate::tool::git_status::GitStatus;
 use crate::tool::list_dir::ListDir;
 use crate::tool::read_file::ReadFile;
+use crate::tool::repo_map::RepoMap;
 use crate::tool::repo_tree::RepoTree;
 use crate::tool::search::Search;
 use crate::tool::shell::Shell;
@@ -33,22 +40,28 @@ pub struct Settings {
     pub verify: Vec<String>,
     /// What commands may touch.
     pub sandbox: Sandbox,
+    /// Which servers `fetch_url` may ask. It is not offered without.
+    pub fetch: Option<Reach>,
 }
 
 /// Every tool of the daemon.
 pub struct Toolbox {
     tools: Vec<Arc<dyn Tool>>,
+    survey: Survey,
 }
 
 impl Toolbox {
     /// The tools, in the order they are offered. The environment that commands get is taken now.
     pub fn new(settings: Settings) -> Self {
         let runner = Arc::new(Runner::new(settings.supervisor, settings.sandbox));
-        let tools: Vec<Arc<dyn Tool>> = vec![
+        let mapper = Arc::new(Mapper::default());
+        let survey = Survey::new(mapper.clone(), runner.clone());
+        let mut tools: Vec<Arc<dyn Tool>> = vec![
             Arc::new(ReadFile::new()),
             Arc::new(ListDir::new()),
             Arc::new(FindFiles::new()),
             Arc::new(RepoTree::new()),
+            Arc::new(RepoMap::new(mapper)),
             Arc::new(Search::new()),
             Arc::new(GitStatus::new(runner.clone())),
             Arc::new(WriteFile::new(runner.clone())),
@@ -57,12 +70,21 @@ impl Toolbox {
             Arc::new(Shell::new(runner.clone())),
             Arc::new(Verify::new(runner, settings.verify)),
         ];
-        Self { tools }
+        if let Some(reach) = settings.fetch {
+            tools.push(Arc::new(FetchUrl::new(reach)));
+        }
+        let checked = |tool| Arc::new(Checked::new(tool)) as Arc<dyn Tool>;
+        Self { tools: tools.into_iter().map(checked).collect(), survey }
     }
 
     /// What each tool is.
     pub fn specs(&self) -> Vec<Arc<Spec>> {
         self.tools.iter().map(|tool| tool.spec()).collect()
+    }
+
+    /// Where sessions work.
+    pub fn workspaces(&self) -> Arc<dyn Workspaces> {
+        Arc::new(Folders::new(self.survey.clone()))
     }
 
     /// The tool of that name.

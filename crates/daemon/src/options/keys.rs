@@ -57,6 +57,13 @@ pub(super) const KEYS: &[Key] = &[
     ("approval.tools", Shape::List, Some("[]")),
     ("approval.on_deny", Shape::Text, Some("\"continue\"")),
     ("approval.expires_seconds", Shape::Number, None),
+    ("rules.*.action", Shape::Text, None),
+    ("rules.*.kind", Shape::Text, None),
+    ("rules.*.tool", Shape::Text, None),
+    ("rules.*.path", Shape::Text, None),
+    ("rules.*.command", Shape::Text, None),
+    ("rules.*.reason", Shape::Text, None),
+    ("context.tokens", Shape::Number, Some("4000")),
     ("verify.auto", Shape::Flag, Some("true")),
     ("verify.commands", Shape::List, Some("[\"make test\"]")),
     ("verify.attempts", Shape::Number, Some("3")),
@@ -64,6 +71,8 @@ pub(super) const KEYS: &[Key] = &[
     ("sandbox.network", Shape::Flag, Some("false")),
     ("sandbox.read", Shape::List, Some("[]")),
     ("sandbox.write", Shape::List, Some("[]")),
+    ("tools.fetch_url", Shape::Flag, Some("false")),
+    ("tools.fetch_private", Shape::List, Some("[]")),
     ("patch_review.mode", Shape::Text, Some("\"off\"")),
     ("recovery.policy", Shape::Text, Some("\"continue\"")),
     ("limits.steps", Shape::Number, Some("50")),
@@ -87,7 +96,8 @@ pub(super) fn find(path: &str) -> Option<&'static Key> {
 
 /// The known key that a mistyped path is most like.
 pub(super) fn nearest(path: &str) -> String {
-    let name = path.split('.').nth(1).filter(|_| path.starts_with("provider")).unwrap_or("NAME");
+    let named = path.starts_with("provider") || path.starts_with("rule");
+    let name = path.split('.').nth(1).filter(|_| named).unwrap_or("NAME");
     let spelled = KEYS.iter().map(|(pattern, ..)| pattern.replace('*', name));
     spelled.min_by_key(|known| strsim::damerau_levenshtein(known, path)).expect("there are keys")
 }

@@ -3,6 +3,8 @@
 use std::io::Write as _;
 use std::path::PathBuf;
 
+use quintet_kernel::policy::{Action, Review};
+use quintet_kernel::tool::Kind;
 use quintet_providers::Api;
 use quintet_tools::sandbox::Mode;
 use tempfile::NamedTempFile;
@@ -114,7 +116,7 @@ fn what_is_not_understood_is_named_with_its_place() {
     );
     says("[limits]\nsteps = -1", &[], "limits.steps must be a whole number");
     says("[recovery]\npolicy = \"pray\"", &[], "recovery.policy must be one of");
-    says("[patch_review]\nmode = \"auto\"", &[], "patch review is not part of this version yet");
+    says("[patch_review]\nmode = \"maybe\"", &[], "patch_review.mode must be one of");
     says("[providers.x]\napi = \"openai-chat\"", &[], "providers.x.base_url is not set");
     says("[providers.x]\nbase_url = \"http://x\"", &[], "providers.x.api is not set");
     says(
@@ -154,4 +156,40 @@ fn the_nearest_key_is_near() {
     assert_eq!(keys::nearest("approval.ondeny"), "approval.on_deny");
     assert_eq!(keys::nearest("providers.fake.url"), "providers.fake.api");
     assert_eq!(keys::nearest("verify.command"), "verify.commands");
+}
+
+#[test]
+fn rules_are_understood() {
+    let file = "[rules.secrets]\npath = \"**/.env\"\naction = \"refuse\"\nreason = \"no\"\n\
+                [rules.tests]\ncommand = \"cargo test*\"\nkind = \"exec\"\naction = \"allow\"\n\
+                [patch_review]\nmode = \"auto\"\n[context]\ntokens = 7\n";
+    let options = read(file, &[], Flags::default()).unwrap();
+    let rules = &options.approval.rules;
+    assert_eq!((rules.len(), options.review, options.context_tokens), (2, Review::Auto, 7));
+    assert_eq!((rules[0].action, rules[0].reason.as_deref()), (Action::Refuse, Some("no")));
+    assert_eq!((rules[1].action, rules[1].kind), (Action::Allow, Some(Kind::Exec)));
+}
+
+#[test]
+fn a_wrong_rule_is_named() {
+    let wrong = |rule: &str| read(&format!("[rules.mine]\n{rule}"), &[], Flags::default());
+    for (rule, says) in [
+        ("tool = \"shell\"\n", "rules.mine.action is not set"),
+        ("action = \"allow\"\n", "rules.mine fits every call"),
+        ("tool = \"shell\"\naction = \"perhaps\"\n", "rules.mine.action must be one of"),
+        ("kind = \"magic\"\naction = \"ask\"\n", "rules.mine.kind: there is no kind \"magic\""),
+        ("paths = \"x\"\naction = \"ask\"\n", "rules.mine.path"),
+    ] {
+        let error = wrong(rule).unwrap_err();
+        assert!(error.contains(says), "{rule}: {error}");
+    }
+}
+
+#[test]
+fn pages_are_fetched_only_if_somebody_says_so() {
+    assert!(read("", &[], Flags::default()).unwrap().fetch.is_none());
+    let file = "[tools]\nfetch_url = true\nfetch_private = [\"127.0.0.1:8080\", \"wiki:80\"]\n";
+    assert!(read(file, &[], Flags::default()).unwrap().fetch.is_some());
+    let wrong = read("[tools]\nfetch_private = [\"wiki\"]", &[], Flags::default()).unwrap_err();
+    assert!(wrong.contains("tools.fetch_private: \"wiki\" is not like"), "{wrong}");
 }

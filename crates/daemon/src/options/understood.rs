@@ -6,13 +6,14 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use quintet_kernel::model::ModelRef;
-use quintet_kernel::policy::{Approval, Limits, OnDeny, Recovery, Verify};
-use quintet_kernel::tool::Kind;
+use quintet_kernel::policy::{Approval, Limits, Recovery, Review, Verify};
 use quintet_providers::ProviderConfig;
+use quintet_tools::Reach;
 use quintet_tools::sandbox::Sandbox;
 
 use super::layers::Layers;
 
+mod policy;
 mod providers;
 mod sandbox;
 
@@ -31,9 +32,13 @@ pub(crate) struct Options {
     pub(crate) providers: Vec<Provider>,
     pub(crate) fallback: Vec<ModelRef>,
     pub(crate) approval: Approval,
+    pub(crate) review: Review,
+    pub(crate) context_tokens: u64,
     pub(crate) verify: Verify,
     pub(crate) verify_commands: Vec<String>,
     pub(crate) sandbox: Sandbox,
+    /// Which servers `fetch_url` may ask, if it is on.
+    pub(crate) fetch: Option<Reach>,
     pub(crate) limits: Limits,
     pub(crate) recovery: Recovery,
     /// What the user should be told at start.
@@ -54,8 +59,6 @@ impl Options {
                 );
             }
         }
-        choice(layers, "patch_review.mode", &[("off", ())])
-            .context("patch review is not part of this version yet")?;
         let providers = providers::understand(layers)?;
         let (default_model, advice) = providers::default_model(layers, &providers)?;
         Ok(Self {
@@ -70,7 +73,9 @@ impl Options {
             session_tree: layers.flag("harness.session_tree").unwrap_or(true),
             fallback: providers::fallback(layers, &providers)?,
             providers,
-            approval: approval(layers)?,
+            approval: policy::approval(layers)?,
+            review: policy::review(layers)?,
+            context_tokens: layers.number("context.tokens").unwrap_or_default(),
             verify: Verify {
                 auto: layers.flag("verify.auto").unwrap_or(true),
                 tool: "verify".into(),
@@ -79,6 +84,7 @@ impl Options {
             },
             verify_commands: layers.list("verify.commands").unwrap_or_default(),
             sandbox: sandbox::understand(layers)?,
+            fetch: fetch(layers)?,
             limits: limits(layers),
             recovery: choice(
                 layers,
@@ -106,6 +112,13 @@ fn data_dir(layers: &Layers) -> Result<PathBuf> {
     }
 }
 
+fn fetch(layers: &Layers) -> Result<Option<Reach>> {
+    let key = "tools.fetch_private";
+    let reach = Reach::new(&layers.list(key).unwrap_or_default());
+    let reach = reach.map_err(|why| anyhow::anyhow!("{key}: {why} ({})", layers.source(key)))?;
+    Ok(layers.flag("tools.fetch_url").unwrap_or(false).then_some(reach))
+}
+
 fn address(layers: &Layers, path: &str) -> Result<Option<SocketAddr>> {
     match layers.str(path) {
         None | Some("off") => Ok(None),
@@ -129,28 +142,6 @@ fn choice<T: Clone>(layers: &Layers, path: &str, words: &[(&str, T)]) -> Result<
     }
     let known: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
     bail!("{path} must be one of {known:?}, not {given:?} ({})", layers.source(path))
-}
-
-fn approval(layers: &Layers) -> Result<Approval> {
-    let kind = |name: &String| {
-        let kind = Kind::ALL.into_iter().find(|kind| kind.name() == name);
-        kind.with_context(|| {
-            format!(
-                "approval.kinds: there is no kind {name:?}; there are read, write, exec and network"
-            )
-        })
-    };
-    let kinds = layers.list("approval.kinds").unwrap_or_default();
-    Ok(Approval {
-        kinds: kinds.iter().map(kind).collect::<Result<_>>()?,
-        tools: layers.list("approval.tools").unwrap_or_default(),
-        on_deny: choice(
-            layers,
-            "approval.on_deny",
-            &[("continue", OnDeny::Continue), ("fail", OnDeny::Fail)],
-        )?,
-        expires: layers.number("approval.expires_seconds").map(Duration::from_secs),
-    })
 }
 
 fn limits(layers: &Layers) -> Limits {

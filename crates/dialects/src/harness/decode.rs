@@ -6,7 +6,7 @@ use std::path::Path;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use quintet_kernel::command::{Approve, Command, Run, Say};
-use quintet_kernel::event::{Answer, Answerer, Origin, TurnOptions};
+use quintet_kernel::event::{Answer, Answerer, Origin, Remember, TurnOptions};
 use quintet_kernel::message::{MediaKind, Part, Role};
 use quintet_kernel::model::ModelRef;
 use quintet_kernel::port::Error;
@@ -36,6 +36,9 @@ pub(super) enum Route {
     Approve(SessionId),
     Cancel(String),
     Retry(SessionId, String),
+    Revert(SessionId, String),
+    Changes(SessionId, String),
+    Context(SessionId),
     Attach(SessionId),
     SetMode(SessionId),
     SetModel(SessionId),
@@ -105,6 +108,13 @@ pub(super) fn route(method: &str, path: &str) -> Result<Route, Reply> {
         (["v1", "sessions", id, "turns", turn, "retry"], "POST") => {
             Ok(Route::Retry(session(id)?, (*turn).into()))
         }
+        (["v1", "sessions", id, "turns", turn, "revert"], "POST") => {
+            Ok(Route::Revert(session(id)?, (*turn).into()))
+        }
+        (["v1", "sessions", id, "turns", turn, "changes"], "GET") => {
+            Ok(Route::Changes(session(id)?, (*turn).into()))
+        }
+        (["v1", "sessions", id, "context"], "GET") => Ok(Route::Context(session(id)?)),
         (known, _) if is_known(known) => Err(Reply::bare(405)),
         _ => Err(Reply::new(404, "unknown endpoint")),
     }
@@ -129,8 +139,9 @@ fn is_known(segments: &[&str]) -> bool {
                     | "model"
                     | "compact"
                     | "complete"
+                    | "context"
             ]
-            | ["v1", "sessions", _, "turns", _, "retry"]
+            | ["v1", "sessions", _, "turns", _, "retry" | "revert" | "changes"]
     )
 }
 
@@ -141,7 +152,12 @@ pub(super) fn decode(route: &Route, body: &[u8]) -> Result<Step, Reply> {
         Route::AddMessage(id) => message(id, json(body)?),
         Route::Approve(id) => approve(id, json(body)?),
         Route::Cancel(id) => cancel(id, body),
-        Route::Retry(id, turn) => retry(id, turn),
+        Route::Retry(id, turn) => {
+            Ok(Step::Submit(id.clone(), Command::Start { turn: turn_id(turn)? }))
+        }
+        Route::Revert(id, turn) => {
+            Ok(Step::Submit(id.clone(), Command::Revert { turn: turn_id(turn)? }))
+        }
         Route::Attach(id) => attach(id, json(body)?),
         Route::SetMode(id) => mode(id, json(body)?),
         Route::SetModel(id) => model_choice(id, &json::<ModelBody>(body)?),
@@ -153,6 +169,8 @@ pub(super) fn decode(route: &Route, body: &[u8]) -> Result<Step, Reply> {
         | Route::Runs
         | Route::ListSessions
         | Route::GetSession(_)
+        | Route::Context(_)
+        | Route::Changes(..)
         | Route::Events(_) => Err(Reply::bare(405)),
     }
 }
@@ -165,7 +183,10 @@ pub(super) fn refusal(error: &Error) -> Reply {
             // The original's code for it, which its clients know.
             Refusal::Busy(_) => 500,
             Refusal::NotBegun(_) | Refusal::UnknownTurn(_) => 404,
-            Refusal::Exists(_) | Refusal::Succeeded(_) => 409,
+            Refusal::Exists(_)
+            | Refusal::Succeeded(_)
+            | Refusal::NothingToRevert(_)
+            | Refusal::AlreadyReverted(_) => 409,
             Refusal::NothingPending(_)
             | Refusal::NotPending(_)
             | Refusal::WrongTurn { .. }
@@ -265,7 +286,13 @@ fn approve(session: &SessionId, body: wire::Approve) -> Result<Step, Reply> {
         "deny" => Answer::Deny,
         other => return Err(Reply::new(400, format!("unknown action: {other}"))),
     };
-    let approve = Approve { call, turn, answer, reason: body.reason, by: Answerer::Client };
+    let remember = match (body.apply_to_similar, body.remember_choice) {
+        (true, _) => Remember::Similar,
+        (false, true) => Remember::Same,
+        (false, false) => Remember::Once,
+    };
+    let (reason, by) = (body.reason, Answerer::Client);
+    let approve = Approve { call, turn, answer, reason, by, remember };
     Ok(Step::Submit(session.clone(), Command::Approve(approve)))
 }
 
@@ -279,10 +306,9 @@ fn cancel(session: &str, body: &[u8]) -> Result<Step, Reply> {
     Ok(Step::Submit(id, Command::Cancel { reason: body.reason }))
 }
 
-fn retry(session: &SessionId, turn: &str) -> Result<Step, Reply> {
-    let unknown = || Reply::new(404, format!("turn not found: {turn}"));
-    let turn = TurnId::parse(turn).ok_or_else(unknown)?;
-    Ok(Step::Submit(session.clone(), Command::Start { turn }))
+/// A turn that a path names.
+pub(super) fn turn_id(turn: &str) -> Result<TurnId, Reply> {
+    TurnId::parse(turn).ok_or_else(|| Reply::new(404, format!("turn not found: {turn}")))
 }
 
 fn attach(session: &SessionId, body: wire::Attach) -> Result<Step, Reply> {

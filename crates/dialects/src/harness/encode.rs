@@ -1,6 +1,6 @@
 //! Events of the core as events of the harness.
 
-use quintet_kernel::event::{Answer, Answerer, Event, Record};
+use quintet_kernel::event::{Answer, Answerer, Event, Record, Remember};
 use quintet_kernel::message::text_of;
 use quintet_kernel::model::Channel;
 use quintet_kernel::tool::{Ending, Outcome};
@@ -133,6 +133,10 @@ fn parts(event: &Event) -> Vec<Part<'_>> {
         Event::TurnStarted { attempt, .. } => {
             vec![Part::new("turn_started", json!({ "attempt": attempt }))]
         }
+        Event::ContextGathered { sections, .. } if sections.is_empty() => Vec::new(),
+        Event::ContextGathered { sections, tokens, .. } => {
+            vec![Part::new("context_gathered", shape::context(sections, *tokens))]
+        }
         Event::StepStarted { model, step, .. } => vec![Part::new(
             "model_resolved",
             json!({ "model": model.to_string(), "step_id": step.as_str() }),
@@ -156,7 +160,10 @@ fn parts(event: &Event) -> Vec<Part<'_>> {
         }
         // The check itself shows as a tool call.
         Event::VerificationRequested { .. } => Vec::new(),
-        Event::ApprovalRequested { .. } | Event::ApprovalAnswered { .. } => approval(event),
+        Event::ReviewRequested { .. }
+        | Event::Reviewed { .. }
+        | Event::ApprovalRequested { .. }
+        | Event::ApprovalAnswered { .. } => approval(event),
         Event::CallStarted { call, tool, input, .. } => vec![Part::new(
             "tool_call_started",
             json!({ "tool": tool, "tool_call_id": call.as_str(), "input": input }),
@@ -167,6 +174,7 @@ fn parts(event: &Event) -> Vec<Part<'_>> {
         // The end of it is what counts here, and text never comes as an event.
         Event::StopRequested { .. }
         | Event::TextAppended { .. }
+        | Event::RevertRequested { .. }
         | Event::CompactionRequested { .. } => Vec::new(),
         Event::TurnResumed { .. }
         | Event::TurnHeld { .. }
@@ -174,6 +182,12 @@ fn parts(event: &Event) -> Vec<Part<'_>> {
         | Event::TurnCompleted { .. }
         | Event::TurnFailed { .. }
         | Event::TurnCancelled { .. } => turn_event(event),
+        Event::Reverted { files, .. } => {
+            vec![Part::new("turn_reverted", json!({ "files": files }))]
+        }
+        Event::RevertFailed { reason, .. } => {
+            vec![Part::new("turn_revert_failed", json!({})).says(reason)]
+        }
         Event::Compacted { upto, messages, tokens_before, summary, .. } => vec![Part::new(
             "context_compacted",
             json!({
@@ -228,6 +242,22 @@ fn labelled<'a>(key: &str, value: Option<&'a str>) -> Vec<Part<'a>> {
 
 fn approval(event: &Event) -> Vec<Part<'_>> {
     match event {
+        Event::ReviewRequested { call, tool, assessment, .. } => {
+            let mut data = shape::assessment(assessment);
+            data["tool"] = tool.as_str().into();
+            data["tool_call_id"] = call.as_str().into();
+            vec![Part::new("patch_review_requested", data)]
+        }
+        Event::Reviewed { call, tool, answer, comment, usage, .. } => {
+            let approved = answer.map(|answer| answer == Answer::Allow);
+            let data = json!({
+                "tool": tool,
+                "tool_call_id": call.as_str(),
+                "approved": approved,
+                "usage": shape::usage(*usage),
+            });
+            vec![Part::new("patch_reviewed", data).says(comment)]
+        }
         Event::ApprovalRequested { call, tool, input, assessment, expires, .. } => {
             let mut data = shape::assessment(assessment);
             data["tool"] = tool.as_str().into();
@@ -236,7 +266,7 @@ fn approval(event: &Event) -> Vec<Part<'_>> {
             data["expires_at"] = expires.map(|at| at.to_string()).into();
             vec![Part::new("approval_requested", data)]
         }
-        Event::ApprovalAnswered { call, tool, answer, reason, by, .. } => {
+        Event::ApprovalAnswered { call, tool, answer, reason, by, remember, .. } => {
             let kind = match answer {
                 Answer::Allow => "approval_granted",
                 Answer::Deny => "approval_denied",
@@ -244,9 +274,14 @@ fn approval(event: &Event) -> Vec<Part<'_>> {
             let by = match by {
                 Answerer::Client => "client",
                 Answerer::Clock => "timeout",
+                Answerer::Memory => "remembered",
             };
-            let data =
+            let mut data =
                 json!({ "tool": tool, "tool_call_id": call.as_str(), "reason": reason, "by": by });
+            if *remember != Remember::Once {
+                data["remember_choice"] = true.into();
+                data["apply_to_similar"] = (*remember == Remember::Similar).into();
+            }
             vec![Part::new(kind, data)]
         }
         _ => Vec::new(),
@@ -263,6 +298,10 @@ fn completed<'a>(call: &str, tool: &str, message: &str, outcome: &'a Outcome) ->
         "output": text_of(&outcome.parts),
         "artifacts": artifacts,
     });
+    if !outcome.changes.is_empty() {
+        let changes = outcome.changes.iter().map(shape::file_change);
+        data["changes"] = changes.collect::<Vec<_>>().into();
+    }
     let mut parts = Vec::new();
     if outcome.ending == Ending::Skipped {
         data["skipped"] = true.into();
@@ -286,17 +325,23 @@ fn turn(event: &Event) -> Option<&TurnId> {
     match event {
         Event::MessageAdded { turn, .. }
         | Event::TurnStarted { turn, .. }
+        | Event::ContextGathered { turn, .. }
         | Event::StepStarted { turn, .. }
         | Event::TextAppended { turn, .. }
         | Event::ModelRetrying { turn, .. }
         | Event::ModelCompleted { turn, .. }
         | Event::StepInterrupted { turn, .. }
         | Event::VerificationRequested { turn, .. }
+        | Event::ReviewRequested { turn, .. }
+        | Event::Reviewed { turn, .. }
         | Event::ApprovalRequested { turn, .. }
         | Event::ApprovalAnswered { turn, .. }
         | Event::CallStarted { turn, .. }
         | Event::CallCompleted { turn, .. }
         | Event::StopRequested { turn, .. }
+        | Event::RevertRequested { turn }
+        | Event::Reverted { turn, .. }
+        | Event::RevertFailed { turn, .. }
         | Event::TurnResumed { turn, .. }
         | Event::TurnHeld { turn, .. }
         | Event::TurnReleased { turn }

@@ -9,14 +9,14 @@ use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::response::Response;
 use quintet_kernel::command::{Command, Upload};
 use quintet_kernel::event::Event;
-use quintet_kernel::port::{Blobs, Error, Follow, Models, Receipt, Sessions};
+use quintet_kernel::port::{Blobs, Changes, Error, Follow, Models, Receipt, Sessions};
 use quintet_kernel::{Cursor, SessionId};
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::body::{is_multipart, multipart, whole};
 use super::decode::{
-    File, LARGEST_BODY, LARGEST_FILE, Reply, Route, Step, decode, refusal, route, upload,
+    File, LARGEST_BODY, LARGEST_FILE, Reply, Route, Step, decode, refusal, route, turn_id, upload,
 };
 use super::encode::Link;
 use super::position::Position;
@@ -34,6 +34,8 @@ const LISTED: usize = 1000;
 pub struct Ports {
     /// The core.
     pub sessions: Arc<dyn Sessions>,
+    /// What turns did to files.
+    pub changes: Arc<dyn Changes>,
     /// Where attachments go.
     pub blobs: Arc<dyn Blobs>,
     /// What can be chosen.
@@ -99,6 +101,15 @@ impl Desk {
                 let state = self.ports.sessions.view(id).await.map_err(|error| refusal(&error))?;
                 Ok(ok(&shape::session(&state)))
             }
+            Route::Context(id) => {
+                let state = self.ports.sessions.view(id).await.map_err(|error| refusal(&error))?;
+                Ok(ok(&shape::whole_context(&state)))
+            }
+            Route::Changes(id, turn) => {
+                let turn = turn_id(turn)?;
+                let changes = self.ports.changes.of_turn(id, &turn).await;
+                Ok(ok(&shape::changes(&turn, &changes.map_err(|error| refusal(&error))?)))
+            }
             Route::Events(id) => self.events(id, request.headers(), &query).await,
             Route::Attach(id) if is_multipart(request.headers()) => {
                 let file = multipart(request).await?;
@@ -151,6 +162,9 @@ impl Desk {
             return Ok(ok(
                 &json!({ "session_id": shown.id, "mode": shown.mode, "spec_path": shown.spec_path }),
             ));
+        }
+        if let Some(reason) = not_reverted(&receipt) {
+            return Err(Reply::new(409, reason));
         }
         Ok(ok(&result(route, &receipt)))
     }
@@ -228,6 +242,14 @@ impl Desk {
     }
 }
 
+/// Why a turn's changes could not be undone, if that is what came of it.
+fn not_reverted(receipt: &Receipt) -> Option<&str> {
+    receipt.records.iter().find_map(|record| match &record.event {
+        Event::RevertFailed { reason, .. } => Some(reason.as_str()),
+        _ => None,
+    })
+}
+
 /// What a request is answered with, read off the events it led to.
 fn result(route: &Route, receipt: &Receipt) -> Value {
     let mut body = match route {
@@ -241,6 +263,7 @@ fn result(route: &Route, receipt: &Receipt) -> Value {
                 body["message_id"] = message.as_str().into();
                 body["turn_id"] = turn.as_str().into();
             }
+            Event::Reverted { files, .. } => body["files"] = json!(files),
             Event::AttachmentAdded(file) => {
                 body["ref"] = format!("attachments/{}", file.name).into();
                 body["mime_type"] = file.mime.as_str().into();

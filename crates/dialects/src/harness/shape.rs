@@ -1,10 +1,13 @@
 //! A session as the harness shows it.
 
+use quintet_kernel::change::{FileChange, Version, net};
+use quintet_kernel::context::{self, Section, Update};
 use quintet_kernel::message::{MediaKind, Message, Part, Role};
 use quintet_kernel::model::{Listed, Profile, Usage};
+use quintet_kernel::port::Changeset;
 use quintet_kernel::session::{Call, CallPhase, OpenTurn, Turn, TurnStatus};
 use quintet_kernel::tool::Assessment;
-use quintet_kernel::{Card, State, Status};
+use quintet_kernel::{Card, State, Status, TurnId, prompt};
 use serde_json::{Value, json};
 
 use super::wire;
@@ -59,6 +62,56 @@ pub(super) fn assessment(assessment: &Assessment) -> Value {
         "reasons": assessment.reasons,
         "reversible": assessment.reversible,
         "preview": assessment.preview,
+        "similar": assessment.subject.similar,
+    })
+}
+
+/// What a model is told of the workspace, as an event.
+pub(super) fn context(sections: &[Section], tokens: u64) -> Value {
+    json!({ "sections": sections_of(sections), "tokens": tokens })
+}
+
+/// Everything that stands before the conversation, to the letter.
+pub(super) fn whole_context(state: &State) -> Value {
+    let update = |update: &Update| json!({ "turn_id": update.turn.as_str(), "text": context::update(&update.sections) });
+    json!({
+        "system": prompt::system(state),
+        "updates": state.context.updates.iter().map(update).collect::<Vec<_>>(),
+        "sections": sections_of(&state.context.current()),
+    })
+}
+
+fn sections_of(sections: &[Section]) -> Vec<Value> {
+    let one = |section: &Section| json!({ "title": section.title, "text": section.text });
+    sections.iter().map(one).collect()
+}
+
+/// What a turn did to files.
+pub(super) fn changes(turn: &TurnId, set: &Changeset) -> Value {
+    json!({
+        "turn_id": turn.as_str(),
+        "reverted": set.reverted,
+        "files": set.files.iter().map(file_change).collect::<Vec<_>>(),
+        "diff": set.diff,
+    })
+}
+
+pub(super) fn file_change(change: &FileChange) -> Value {
+    let (size, kept) = (
+        |version: &Option<Version>| version.as_ref().map(|version| version.size),
+        |version: &Option<Version>| version.as_ref().is_none_or(|version| version.blob.is_some()),
+    );
+    let kind = match (&change.before, &change.after) {
+        (None, _) => "created",
+        (Some(_), None) => "deleted",
+        (Some(_), Some(_)) => "changed",
+    };
+    json!({
+        "path": change.path,
+        "change": kind,
+        "size_before": size(&change.before),
+        "size_after": size(&change.after),
+        "revertible": kept(&change.before) && kept(&change.after),
     })
 }
 
@@ -133,6 +186,8 @@ fn turn(turn: &Turn) -> wire::Turn {
         completed_at: turn.completed.map(|at| at.to_string()),
         error: turn.error.clone(),
         verified: turn.verified,
+        changed_files: net(&turn.changes).into_iter().map(|change| change.path).collect(),
+        reverted: turn.reverted,
     }
 }
 

@@ -43,6 +43,10 @@ pub(super) struct Approve {
     #[serde(default)]
     pub(super) action: String,
     pub(super) reason: Option<String>,
+    #[serde(default)]
+    pub(super) remember_choice: bool,
+    #[serde(default)]
+    pub(super) apply_to_similar: bool,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -157,4 +161,8 @@ pub(super) struct Turn {
     pub(super) error: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) verified: Option<bool>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) changed_files: Vec<String>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(super) reverted: bool,
 }

@@ -1,8 +1,10 @@
 //! What models read of a session. Scripts are those of the session's tests.
 
+mod context;
+
 use expect_test::{Expect, expect};
 
-use super::{assemble, summarize};
+use super::{assemble, review, summarize};
 use crate::model::{Prompt, PromptCall, PromptMessage, PromptPart, calls_said, text_said};
 use crate::session::tests::{Session, tell};
 
@@ -11,9 +13,12 @@ use crate::session::tests::{Session, tell};
 fn check(stories: Expect) {
     tell(stories, |script| {
         let mut session = Session::after(script);
-        let prompt = match &session.state.compaction.pending {
-            Some(_) => summarize(&session.state),
-            None => assemble(&session.state),
+        let calls = session.state.open.iter().flat_map(|open| open.calls());
+        let reviewed = calls.into_iter().find_map(|call| review(&session.state, call.id()));
+        let prompt = match (reviewed, &session.state.compaction.pending) {
+            (Some(prompt), _) => prompt,
+            (None, Some(_)) => summarize(&session.state),
+            (None, None) => assemble(&session.state),
         };
         show(&mut session, &prompt)
     });
@@ -269,7 +274,8 @@ fn files_are_named_and_filled_in_later() {
 }
 
 fn show(session: &mut Session, prompt: &Prompt) -> Vec<String> {
-    let system = format!("{}: {}", prompt.model, prompt.system.replace("\n\n", " | "));
+    let system =
+        format!("{}: {}", prompt.model, prompt.system.replace("\n\n", " | ").replace('\n', " "));
     let tools = format!("{} tools", prompt.tools.len());
     let messages = prompt.messages.iter().map(|message| line(session, message));
     [system].into_iter().chain(messages).chain([tools]).collect()

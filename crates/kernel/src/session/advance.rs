@@ -5,14 +5,15 @@
 
 use serde_json::json;
 
-use crate::event::{Answer, Answerer, Event, FailureCode, RequestedCall, StopCause};
+use crate::event::{Answer, Answerer, Event, FailureCode, Remember, RequestedCall, StopCause};
 use crate::id::MessageId;
-use crate::policy::{OnDeny, Verdict};
+use crate::policy::OnDeny;
 use crate::prompt::history;
+use crate::session::judge;
 use crate::session::state::State;
 use crate::session::turn::{Call, CallPhase, OpenTurn, Phase};
 use crate::stamp::Stamp;
-use crate::tool::{Ending, Outcome, Placement, Spec};
+use crate::tool::{Ending, Outcome, Placement};
 
 /// What follows by itself.
 pub(super) fn advance(state: &State, stamp: &Stamp) -> Vec<Event> {
@@ -77,8 +78,16 @@ fn another_step(state: &State, open: &OpenTurn, stamp: &Stamp) -> Vec<Event> {
     if let Some(upto) = compactable(state).filter(|_| crowded(state) && !open.compacted) {
         return vec![Event::CompactionRequested { upto, tokens: state.compaction.tokens }];
     }
+    if surveys(state, open) {
+        return Vec::new();
+    }
     let model = state.current_model().clone();
     vec![Event::StepStarted { turn: open.id.clone(), step: stamp.id(), model }]
+}
+
+/// Whether the workspace has to be looked at before the model is asked.
+pub(super) fn surveys(state: &State, open: &OpenTurn) -> bool {
+    state.rules.context_tokens > 0 && !open.surveyed
 }
 
 fn crowded(state: &State) -> bool {
@@ -112,7 +121,11 @@ fn calls(state: &State, open: &OpenTurn, stamp: &Stamp) -> Vec<Event> {
 
 fn one_call(state: &State, open: &OpenTurn, call: &Call, stamp: &Stamp) -> Option<Vec<Event>> {
     match &call.phase {
-        CallPhase::Requested => judge(state, open, call, stamp),
+        CallPhase::Requested => judge::requested(state, open, call, stamp),
+        CallPhase::Reviewed { assessment, answer, comment } => {
+            let review = (assessment, *answer, comment.as_str());
+            Some(vec![judge::reviewed(state, open, call, review, stamp)])
+        }
         CallPhase::Asked { expires: Some(expires), .. } if stamp.at >= *expires => {
             Some(vec![Event::ApprovalAnswered {
                 turn: open.id.clone(),
@@ -121,10 +134,14 @@ fn one_call(state: &State, open: &OpenTurn, call: &Call, stamp: &Stamp) -> Optio
                 answer: Answer::Deny,
                 reason: Some("nobody answered in time".into()),
                 by: Answerer::Clock,
+                remember: Remember::Once,
             }])
         }
-        CallPhase::Asked { .. } | CallPhase::Started(..) | CallPhase::Done(_) => None,
-        CallPhase::Allowed => Some(start(state, open, call, stamp)),
+        CallPhase::InReview { .. }
+        | CallPhase::Asked { .. }
+        | CallPhase::Started(..)
+        | CallPhase::Done(_) => None,
+        CallPhase::Allowed => Some(vec![judge::start(state, open, call, stamp)]),
         CallPhase::Denied { reason } => {
             let why = match reason {
                 Some(reason) if !reason.is_empty() => format!("approval denied: {reason}"),
@@ -135,37 +152,6 @@ fn one_call(state: &State, open: &OpenTurn, call: &Call, stamp: &Stamp) -> Optio
                 events.extend(fail(open, FailureCode::Denied, "approval denied"));
             }
             Some(events)
-        }
-    }
-}
-
-fn judge(state: &State, open: &OpenTurn, call: &Call, stamp: &Stamp) -> Option<Vec<Event>> {
-    let request = &call.request;
-    let Some(tool) = state.rules.tool(&request.tool) else {
-        let why = format!("unknown tool: {}", request.tool);
-        return Some(vec![open.completed(call, Outcome::failure(why), stamp)]);
-    };
-    if let Some(why) = &request.malformed {
-        return Some(vec![open.completed(call, Outcome::failure(why.clone()), stamp)]);
-    }
-    if !call.verifies && open.ran.repeats(&request.tool, &request.input) {
-        let why = "duplicate tool call: no new info";
-        return Some(vec![open.completed(call, Outcome::ended(Ending::Skipped, why), stamp)]);
-    }
-    match state.rules.approval.verdict(tool) {
-        Verdict::Allow => Some(vec![started(open, call, tool)]),
-        // `next` asks for an assessment first.
-        Verdict::Ask => None,
-    }
-}
-
-/// Begins a call that may run.
-fn start(state: &State, open: &OpenTurn, call: &Call, stamp: &Stamp) -> Vec<Event> {
-    match state.rules.tool(&call.request.tool) {
-        Some(tool) => vec![started(open, call, tool)],
-        None => {
-            let why = format!("unknown tool: {}", call.request.tool);
-            vec![open.completed(call, Outcome::failure(why), stamp)]
         }
     }
 }
@@ -203,15 +189,4 @@ fn stop(state: &State, open: &OpenTurn, cause: &StopCause, stamp: &Stamp) -> Vec
 fn fail(open: &OpenTurn, code: FailureCode, message: &str) -> Vec<Event> {
     let cause = StopCause::Failed { code, message: message.into() };
     vec![Event::StopRequested { turn: open.id.clone(), cause }]
-}
-
-fn started(open: &OpenTurn, call: &Call, tool: &Spec) -> Event {
-    Event::CallStarted {
-        turn: open.id.clone(),
-        call: call.id().clone(),
-        tool: call.request.tool.clone(),
-        input: call.request.input.clone(),
-        kind: tool.kind,
-        placement: tool.placement,
-    }
 }

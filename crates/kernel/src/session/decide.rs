@@ -2,7 +2,9 @@
 
 use serde_json::Value;
 
+use crate::change::net;
 use crate::command::{Approve, Command, Run, Say};
+use crate::context::Section;
 use crate::event::{Event, FailureCode, Origin, RequestedCall, StopCause};
 use crate::id::{CallId, StepId, TurnId};
 use crate::message::Part;
@@ -12,7 +14,7 @@ use crate::session::attach::attach;
 use crate::session::recover::recover;
 use crate::session::state::State;
 use crate::session::turn::{Call, CallPhase, OpenStep, OpenTurn, TurnStatus};
-use crate::session::{Refusal, advance};
+use crate::session::{Refusal, advance, judge};
 use crate::stamp::Stamp;
 use crate::tool::{Assessment, Outcome};
 
@@ -33,6 +35,8 @@ pub fn decide(state: &State, command: Command, stamp: &Stamp) -> Result<Vec<Even
         Command::Start { turn } => on_start(state, turn)?,
         Command::Approve(approve) => on_approve(state, approve, stamp)?,
         Command::Cancel { reason } => on_cancel(state, reason),
+        Command::Revert { turn } => on_revert(state, turn)?,
+        Command::PutBack { turn, result } => on_put_back(state, turn, result),
         Command::Compact => on_compact(state)?,
         Command::Close { reason } => on_close(state, reason)?,
         Command::Output { step, offset, channel, text } => {
@@ -47,7 +51,15 @@ pub fn decide(state: &State, command: Command, stamp: &Stamp) -> Result<Vec<Even
         },
         Command::Answered { step, answer } => on_answered(state, step, answer, stamp),
         Command::ModelFailed { step, failure } => on_model_failed(state, step, failure, stamp),
-        Command::Assessed { call, assessment } => on_assessed(state, call, assessment, stamp),
+        Command::Surveyed { turn, sections } => on_surveyed(state, turn, sections),
+        Command::Assessed { call, assessment } => on_assessed(state, call, *assessment, stamp),
+        Command::Reviewed { call, answer, comment, usage } => match open_call(state, &call) {
+            Some((open, Call { phase: CallPhase::InReview { .. }, request, .. })) => {
+                let (turn, tool) = (open.id.clone(), request.tool.clone());
+                vec![Event::Reviewed { turn, call, tool, answer, comment, usage }]
+            }
+            _ => Vec::new(),
+        },
         Command::Finished { call, outcome } => on_finished(state, call, outcome, stamp),
         Command::Summarized { upto, summary, usage } => match &state.compaction.pending {
             Some(pending) if *pending == upto => {
@@ -152,8 +164,8 @@ fn on_approve(state: &State, approve: Approve, stamp: &Stamp) -> Result<Vec<Even
         Some(turn) if turn != open.id => Err(Refusal::WrongTurn { call: approve.call, turn }),
         _ => {
             let (turn, tool) = (open.id.clone(), asked.request.tool.clone());
-            let Approve { call, answer, reason, by, .. } = approve;
-            Ok(vec![Event::ApprovalAnswered { turn, call, tool, answer, reason, by }])
+            let Approve { call, answer, reason, by, remember, .. } = approve;
+            Ok(vec![Event::ApprovalAnswered { turn, call, tool, answer, reason, by, remember }])
         }
     }
 }
@@ -271,23 +283,45 @@ fn on_model_failed(state: &State, step: StepId, failure: Failure, stamp: &Stamp)
     vec![interrupted, Event::StopRequested { turn: open.id.clone(), cause }]
 }
 
-fn on_assessed(state: &State, id: CallId, assessment: Assessment, stamp: &Stamp) -> Vec<Event> {
-    match open_call(state, &id) {
-        // Not started: what it was judged by may be another thing by then.
-        Some((open, call))
-            if call.phase == CallPhase::Requested && assessment.settled.is_some() =>
-        {
-            let outcome = assessment.settled.into_iter();
-            outcome.map(|outcome| open.completed(call, outcome, stamp)).collect()
-        }
-        Some((open, Call { phase: CallPhase::Requested, request, .. })) => {
-            let expires = state.rules.approval.expires.map(|span| stamp.at.after(span));
-            let (turn, tool, input) =
-                (open.id.clone(), request.tool.clone(), request.input.clone());
-            vec![Event::ApprovalRequested { turn, call: id, tool, input, assessment, expires }]
+fn on_surveyed(state: &State, turn: TurnId, found: Vec<Section>) -> Vec<Event> {
+    match &state.open {
+        Some(open) if open.id == turn && advance::surveys(state, open) => {
+            let sections = state.context.news(found);
+            let bytes = sections.iter().map(|section| section.text.len()).sum::<usize>();
+            vec![Event::ContextGathered { turn, sections, tokens: bytes.div_ceil(4) as u64 }]
         }
         _ => Vec::new(),
     }
+}
+
+fn on_assessed(state: &State, id: CallId, assessment: Assessment, stamp: &Stamp) -> Vec<Event> {
+    match open_call(state, &id) {
+        Some((open, call)) if call.phase == CallPhase::Requested => {
+            judge::assessed(state, open, call, assessment, stamp)
+        }
+        _ => Vec::new(),
+    }
+}
+
+fn on_revert(state: &State, id: TurnId) -> Result<Vec<Event>, Refusal> {
+    idle(state)?;
+    match state.turn(&id) {
+        None => Err(Refusal::UnknownTurn(id)),
+        Some(turn) if turn.reverted => Err(Refusal::AlreadyReverted(id)),
+        Some(turn) if net(&turn.changes).is_empty() => Err(Refusal::NothingToRevert(id)),
+        Some(_) => Ok(vec![Event::RevertRequested { turn: id }]),
+    }
+}
+
+fn on_put_back(state: &State, id: TurnId, result: Result<(), String>) -> Vec<Event> {
+    let Some(turn) = state.turn(&id).filter(|_| state.reverting.as_ref() == Some(&id)) else {
+        return Vec::new();
+    };
+    let files = || net(&turn.changes).into_iter().map(|change| change.path).collect();
+    vec![match result {
+        Ok(()) => Event::Reverted { turn: id, files: files() },
+        Err(reason) => Event::RevertFailed { turn: id, reason },
+    }]
 }
 
 fn on_finished(state: &State, id: CallId, outcome: Outcome, stamp: &Stamp) -> Vec<Event> {

@@ -1,18 +1,21 @@
 //! Remembers what happened. Never fails: an event is a fact, also one that makes no sense here.
 
+mod calls;
+
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::card::Status;
-use crate::event::{Answer, Event, Origin, Record, RequestedCall, TurnOptions};
-use crate::id::{CallId, MessageId, StepId, TurnId};
+use crate::event::{Event, Origin, Record, RequestedCall, TurnOptions};
+use crate::id::{MessageId, StepId, TurnId};
 use crate::message::{Message, Part, Role};
 use crate::model::{Channel, ModelRef, Sealed, Usage};
 use crate::session::State;
 use crate::session::state::Summary;
-use crate::session::turn::{Call, CallPhase, OpenStep, OpenTurn, Phase, Segment, Turn, TurnStatus};
+use crate::session::turn::{OpenStep, OpenTurn, Phase, Segment, Turn, TurnStatus};
 use crate::time::Time;
-use crate::tool::{Ending, Outcome};
+
+use calls::{new_call, part_of_call};
 
 /// Takes one event into the state.
 pub fn evolve(state: &mut State, record: &Record) {
@@ -31,8 +34,13 @@ pub fn evolve(state: &mut State, record: &Record) {
         Event::TurnStarted { turn, attempt, options } => {
             turn_started(state, turn, *attempt, options, at);
         }
+        Event::ContextGathered { turn, sections, .. } => {
+            state.context.learn(turn, sections);
+            on_open(state, |open| open.surveyed = true);
+        }
         Event::StepStarted { step, model, .. } => on_open(state, |open| {
             let model = model.clone();
+            open.surveyed = true;
             open.steps += 1;
             open.phase = Phase::Thinking(OpenStep {
                 id: step.clone(),
@@ -55,27 +63,13 @@ pub fn evolve(state: &mut State, record: &Record) {
         Event::StepInterrupted { step, message, .. } => {
             interrupted(state, step, message.as_ref(), at)
         }
-        Event::VerificationRequested { call, .. } => verification(state, call),
-        Event::ApprovalRequested { call, assessment, expires, .. } => {
-            let phase = CallPhase::Asked { assessment: assessment.clone(), expires: *expires };
-            call_phase(state, call, phase);
-            waiting(state, at);
-        }
-        Event::ApprovalAnswered { call, answer, reason, .. } => {
-            let phase = match answer {
-                Answer::Allow => CallPhase::Allowed,
-                Answer::Deny => CallPhase::Denied { reason: reason.clone() },
-            };
-            call_phase(state, call, phase);
-            waiting(state, at);
-        }
-        Event::CallStarted { call, kind, placement, .. } => {
-            call_phase(state, call, CallPhase::Started(*kind, *placement));
-        }
-        Event::CallCompleted { call, message, outcome, .. } => {
-            call_done(state, call, message, outcome, at);
-            waiting(state, at);
-        }
+        Event::VerificationRequested { .. }
+        | Event::ReviewRequested { .. }
+        | Event::Reviewed { .. }
+        | Event::ApprovalRequested { .. }
+        | Event::ApprovalAnswered { .. }
+        | Event::CallStarted { .. }
+        | Event::CallCompleted { .. } => calls::evolve(state, &record.event, at),
         Event::StopRequested { cause, .. } => {
             on_open(state, |open| open.stopping = Some(cause.clone()))
         }
@@ -102,6 +96,14 @@ pub fn evolve(state: &mut State, record: &Record) {
         Event::TurnCancelled { turn, .. } => {
             turn_over(state, turn, TurnStatus::Cancelled, None, at)
         }
+        Event::RevertRequested { turn } => state.reverting = Some(turn.clone()),
+        Event::Reverted { turn, .. } => {
+            state.reverting = None;
+            if let Some(turn) = summary(state, turn) {
+                turn.reverted = true;
+            }
+        }
+        Event::RevertFailed { .. } => state.reverting = None,
         Event::CompactionRequested { upto, .. } => {
             state.compaction.pending = Some(upto.clone());
             on_open(state, |open| open.compacted = true);
@@ -110,6 +112,7 @@ pub fn evolve(state: &mut State, record: &Record) {
             spent(state, *usage);
             state.compaction.pending = None;
             state.compaction.tokens = 0;
+            state.context.settle();
             state.compaction.summary = Some(Summary { upto: upto.clone(), text: summary.clone() });
         }
         Event::CompactionFailed { .. } => state.compaction.pending = None,
@@ -151,6 +154,8 @@ fn said(state: &mut State, said: Said<'_>, at: Time) {
         completed: None,
         error: None,
         verified: None,
+        changes: Vec::new(),
+        reverted: false,
     });
     state.messages.push(Arc::new(Message {
         id: said.message.clone(),
@@ -228,66 +233,6 @@ fn interrupted(state: &mut State, step: &StepId, message: Option<&MessageId>, at
     }
 }
 
-/// The check is policy's idea, but the model's next prompt needs to know who asked: the call is
-/// written into the model's last answer, so that every call has an answer before its result.
-fn verification(state: &mut State, call: &RequestedCall) {
-    state.calls.insert(call.id.clone());
-    let Some(open) = &mut state.open else { return };
-    open.phase = Phase::Acting(vec![new_call(call, true)]);
-    let turn = open.id.clone();
-    let of_turn =
-        |m: &&mut Arc<Message>| m.turn == turn && m.role == Role::Assistant && !m.interrupted;
-    if let Some(message) = state.messages.iter_mut().rev().find(of_turn) {
-        Arc::make_mut(message).parts.push(part_of_call(call));
-    }
-}
-
-fn call_done(state: &mut State, id: &CallId, message: &MessageId, outcome: &Outcome, at: Time) {
-    let Some(open) = &mut state.open else { return };
-    let Some(call) = open.call_mut(id) else {
-        return;
-    };
-    let ran = match call.phase {
-        CallPhase::Started(kind, _) => Some(kind),
-        _ => None,
-    };
-    call.phase = CallPhase::Done(outcome.ending);
-    let (request, verifies) = (call.request.clone(), call.verifies);
-    if let Some(kind) = ran.filter(|_| !verifies) {
-        open.ran.note(kind, &request, outcome.ending);
-        open.dirty |= kind.changes_workspace();
-    }
-    if outcome.ending == Ending::Skipped {
-        open.repeats += 1;
-    }
-    if verifies {
-        verified(open, outcome.ending);
-    }
-    push(state, message, Role::Tool, outcome.parts.clone(), at);
-    on_last(state, |last| {
-        (last.call, last.ending) = (Some(id.clone()), Some(outcome.ending));
-        last.files.clone_from(&outcome.artifacts);
-    });
-}
-
-fn verified(open: &mut OpenTurn, ending: Ending) {
-    open.dirty = ending == Ending::Interrupted;
-    // A check that had nothing to run says nothing.
-    if ending != Ending::Idle {
-        open.verified = Some(ending == Ending::Succeeded);
-    }
-    match ending {
-        // The model reads the output and goes on.
-        Ending::Failed => open.failed_checks += 1,
-        // It says nothing about the changes; there will be another check.
-        Ending::Interrupted => {}
-        // There is nothing the model could do about these.
-        Ending::Succeeded | Ending::Idle | Ending::Denied | Ending::Skipped | Ending::Cancelled => {
-            open.phase = Phase::Answered;
-        }
-    }
-}
-
 fn turn_over(state: &mut State, id: &TurnId, status: TurnStatus, error: Option<&String>, at: Time) {
     if let Some(turn) = summary(state, id) {
         turn.status = status;
@@ -325,9 +270,14 @@ fn waiting(state: &mut State, at: Time) {
     }
 }
 
+/// A model call of the conversation: what it read is how long the conversation is.
 fn spent(state: &mut State, usage: Usage) {
-    state.usage = state.usage.plus(usage);
     state.compaction.tokens = usage.total();
+    paid(state, usage);
+}
+
+fn paid(state: &mut State, usage: Usage) {
+    state.usage = state.usage.plus(usage);
     on_open(state, |open| open.usage = open.usage.plus(usage));
 }
 
@@ -377,14 +327,6 @@ fn on_step(state: &mut State, step: &StepId, change: impl FnOnce(&mut OpenStep))
     });
 }
 
-fn call_phase(state: &mut State, call: &CallId, phase: CallPhase) {
-    on_open(state, |open| {
-        if let Some(call) = open.call_mut(call) {
-            call.phase = phase;
-        }
-    });
-}
-
 fn take_output(state: &mut State, step: &StepId) -> Option<(ModelRef, Vec<Segment>)> {
     let mut taken = None;
     on_step(state, step, |open| {
@@ -399,12 +341,4 @@ fn parts_of(output: Vec<Segment>) -> Vec<Part> {
         Channel::Thought => Part::Thought(segment.text),
     };
     output.into_iter().map(part).collect()
-}
-
-fn part_of_call(call: &RequestedCall) -> Part {
-    Part::Call { call: call.id.clone(), tool: call.tool.clone(), input: call.input.clone() }
-}
-
-fn new_call(request: &RequestedCall, verifies: bool) -> Call {
-    Call { request: request.clone(), phase: CallPhase::Requested, verifies }
 }

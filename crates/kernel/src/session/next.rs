@@ -5,9 +5,9 @@
 //! stopped, every call of it that is started here must still be reported as finished, also one that
 //! was never begun because the turn was stopped first.
 
-use crate::id::{CallId, MessageId, StepId};
+use crate::id::{CallId, MessageId, StepId, TurnId};
 use crate::policy::Verdict;
-use crate::session::advance::{eligible, only_reads};
+use crate::session::advance::{eligible, only_reads, surveys};
 use crate::session::state::State;
 use crate::session::turn::{Call, CallPhase, OpenTurn, Phase};
 use crate::time::Time;
@@ -18,10 +18,16 @@ use crate::tool::Placement;
 pub enum Effect {
     /// Ask the model.
     CallModel(StepId),
-    /// Look at a call, so that a person can judge it.
+    /// Look at the workspace, so that the turn's model can be told.
+    Survey(TurnId),
+    /// Look at a call, so that it can be judged.
     Assess(CallId),
+    /// Have the model read a change again.
+    Review(CallId),
     /// Run a call.
     Run(CallId),
+    /// Undo what a turn did to files.
+    Revert(TurnId),
     /// Have history summarized.
     Summarize(MessageId),
     /// Come back at that time with [`crate::Command::Wake`].
@@ -33,8 +39,13 @@ impl Effect {
     /// the same as doing it once.
     pub fn repeatable(&self) -> bool {
         match self {
-            Self::CallModel(_) | Self::Assess(_) | Self::Summarize(_) | Self::WakeAt(_) => true,
-            Self::Run(_) => false,
+            Self::CallModel(_)
+            | Self::Survey(_)
+            | Self::Assess(_)
+            | Self::Review(_)
+            | Self::Summarize(_)
+            | Self::WakeAt(_) => true,
+            Self::Run(_) | Self::Revert(_) => false,
         }
     }
 }
@@ -45,10 +56,15 @@ pub fn next(state: &State) -> Vec<Effect> {
     if let Some(upto) = &state.compaction.pending {
         effects.push(Effect::Summarize(upto.clone()));
     }
+    effects.extend(state.reverting.clone().map(Effect::Revert));
     let open = state.open.as_ref().filter(|open| open.stopping.is_none() && !open.held);
     if let Some(open) = open {
         match &open.phase {
             Phase::Thinking(step) => effects.push(Effect::CallModel(step.id.clone())),
+            Phase::Acting(calls) if calls.iter().all(Call::done) => {
+                let surveys = surveys(state, open) && state.compaction.pending.is_none();
+                effects.extend(surveys.then(|| Effect::Survey(open.id.clone())));
+            }
             Phase::Acting(calls) => effects.extend(of_calls(state, calls)),
             Phase::Answered => {}
         }
@@ -64,10 +80,12 @@ fn of_calls<'a>(state: &'a State, calls: &'a [Call]) -> impl Iterator<Item = Eff
             CallPhase::Started(_, Placement::Daemon) => Some(Effect::Run(call.id().clone())),
             CallPhase::Requested if eligible(calls, n, |call| only_reads(state, call)) => {
                 let tool = state.rules.tool(&call.request.tool)?;
-                let ask = state.rules.approval.verdict(tool) == Verdict::Ask;
-                ask.then(|| Effect::Assess(call.id().clone()))
+                let look = matches!(state.rules.verdict(tool, None), Verdict::Ask | Verdict::Look);
+                look.then(|| Effect::Assess(call.id().clone()))
             }
+            CallPhase::InReview { .. } => Some(Effect::Review(call.id().clone())),
             CallPhase::Requested
+            | CallPhase::Reviewed { .. }
             | CallPhase::Asked { .. }
             | CallPhase::Allowed
             | CallPhase::Denied { .. }

@@ -46,6 +46,12 @@ pub enum Refusal {
     /// The model's provider is not configured.
     #[error("unknown model: {0}")]
     UnknownModel(ModelRef),
+    /// The turn changed no file.
+    #[error("turn {0} changed no files")]
+    NothingToRevert(TurnId),
+    /// The turn's changes were undone before.
+    #[error("the changes of turn {0} are undone already")]
+    AlreadyReverted(TurnId),
     /// There is no history to summarize.
     #[error("there is nothing to compact")]
     NothingToCompact,

@@ -4,8 +4,11 @@ use std::collections::{BTreeMap, HashSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use serde_json::Value;
+
 use crate::card::{Card, Status};
-use crate::event::{Record, Seq};
+use crate::context::Context;
+use crate::event::{Answer, Record, Seq};
 use crate::id::{CallId, MessageId, SessionId, TurnId};
 use crate::message::{Attachment, Message};
 use crate::model::{ModelRef, Usage};
@@ -47,6 +50,12 @@ pub struct State {
     pub usage: Usage,
     /// What models read instead of old history.
     pub compaction: Compaction,
+    /// What models are told of the workspace.
+    pub context: Context,
+    /// The turn whose changes are being undone.
+    pub reverting: Option<TurnId>,
+    /// Answers that count for more than one call.
+    pub remembered: Vec<Remembered>,
     /// Why the last turn failed.
     pub error: Option<String>,
     pub(super) calls: HashSet<CallId>,
@@ -62,6 +71,26 @@ pub struct Compaction {
     pub pending: Option<MessageId>,
     /// The newest summary.
     pub summary: Option<Summary>,
+}
+
+/// An answer that counts for more than one call.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Remembered {
+    /// The tool.
+    pub tool: String,
+    /// Which of its calls.
+    pub calls: Calls,
+    /// The answer.
+    pub answer: Answer,
+}
+
+/// Which calls of a tool.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Calls {
+    /// Those with these arguments.
+    Same(Value),
+    /// Those that have this in common.
+    Similar(String),
 }
 
 /// What stands for old history.
@@ -92,6 +121,9 @@ impl State {
             open: None,
             usage: Usage::default(),
             compaction: Compaction::default(),
+            context: Context::default(),
+            reverting: None,
+            remembered: Vec::new(),
             error: None,
             calls: HashSet::new(),
             rules,
@@ -128,7 +160,7 @@ impl State {
 
     /// Whether something is under way.
     pub fn busy(&self) -> bool {
-        self.open.is_some() || self.compaction.pending.is_some()
+        self.open.is_some() || self.compaction.pending.is_some() || self.reverting.is_some()
     }
 
     /// The session at a glance.
@@ -164,6 +196,9 @@ impl PartialEq for State {
             && self.turns == other.turns
             && self.open == other.open
             && self.compaction == other.compaction
+            && self.context == other.context
+            && self.reverting == other.reverting
+            && self.remembered == other.remembered
             && self.calls == other.calls
     }
 }

@@ -8,6 +8,8 @@
 mod approval;
 mod calls;
 mod compaction;
+mod context;
+mod judging;
 mod limits;
 mod recovery;
 mod render;
@@ -15,6 +17,7 @@ mod rules;
 mod script;
 mod stopping;
 mod talk;
+mod undo;
 mod verify;
 
 use expect_test::Expect;

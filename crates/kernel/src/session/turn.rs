@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::event::{Event, RequestedCall, StopCause, TurnOptions};
+use crate::change::FileChange;
+use crate::event::{Answer, Event, RequestedCall, StopCause, TurnOptions};
 use crate::id::{CallId, MessageId, StepId, TurnId};
 use crate::model::{Channel, ModelRef, Usage};
 use crate::stamp::Stamp;
@@ -34,6 +35,10 @@ pub struct Turn {
     pub error: Option<String>,
     /// Whether its changes passed verification, where there were any.
     pub verified: Option<bool>,
+    /// What it made of files, in the order it happened.
+    pub changes: Vec<FileChange>,
+    /// Whether that was undone.
+    pub reverted: bool,
 }
 
 /// How a turn stands.
@@ -62,6 +67,8 @@ pub struct OpenTurn {
     pub attempt: u32,
     /// What the client asked of it.
     pub options: TurnOptions,
+    /// Whether the workspace was looked at.
+    pub surveyed: bool,
     /// Model calls so far.
     pub steps: u32,
     /// Tokens so far.
@@ -145,6 +152,20 @@ pub struct Call {
 pub enum CallPhase {
     /// Asked for.
     Requested,
+    /// The model reads it again.
+    InReview {
+        /// What it is shown.
+        assessment: Assessment,
+    },
+    /// The model has read it again.
+    Reviewed {
+        /// What it was shown.
+        assessment: Assessment,
+        /// What it said; nothing if it could not be asked.
+        answer: Option<Answer>,
+        /// And why.
+        comment: String,
+    },
     /// A person is asked.
     Asked {
         /// What they are shown.
@@ -183,6 +204,7 @@ impl OpenTurn {
             id,
             attempt,
             options,
+            surveyed: false,
             steps: 0,
             usage: Usage::default(),
             phase: Phase::Acting(Vec::new()),

@@ -5,9 +5,11 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
+use quintet_kernel::change::{FileChange, Version};
 use quintet_kernel::codec;
+use quintet_kernel::context::Section;
 use quintet_kernel::event::{
-    Answer, Answerer, Event, FailureCode, Origin, RequestedCall, StopCause, TurnOptions,
+    Answer, Answerer, Event, FailureCode, Origin, Remember, RequestedCall, StopCause, TurnOptions,
 };
 use quintet_kernel::id::{BlobId, CallId, Fresh, MessageId, SessionId, StepId, TurnId};
 use quintet_kernel::message::{Artifact, Attachment, MediaKind, Part, Role};
@@ -15,7 +17,7 @@ use quintet_kernel::model::{
     Channel, Effort, FailureKind, Finish, ModelRef, Place, Sampling, Sealed, Usage,
 };
 use quintet_kernel::time::Time;
-use quintet_kernel::tool::{Assessment, Ending, Kind, Outcome, Placement, Risk};
+use quintet_kernel::tool::{Assessment, Ending, Kind, Outcome, Placement, Risk, Subject};
 use serde_json::json;
 
 /// All values of an enum without data; a new variant does not compile until it is named here.
@@ -45,7 +47,7 @@ kinds! {
     TextAppended ModelRetrying ModelCompleted StepInterrupted VerificationRequested
     ApprovalRequested ApprovalAnswered CallStarted CallCompleted StopRequested TurnResumed TurnHeld TurnReleased
     TurnCompleted TurnFailed TurnCancelled CompactionRequested Compacted CompactionFailed
-    SessionClosed
+    SessionClosed ContextGathered ReviewRequested Reviewed RevertRequested Reverted RevertFailed
 }
 
 #[test]
@@ -101,7 +103,17 @@ fn updating() -> bool {
 
 /// Every event with every value of the enums in it.
 fn samples() -> Vec<Event> {
-    [of_sessions(), of_messages(), of_steps(), of_calls(), of_turns(), of_compaction()].concat()
+    [
+        of_sessions(),
+        of_messages(),
+        of_steps(),
+        of_calls(),
+        of_turns(),
+        of_compaction(),
+        of_looks(),
+        of_changes(),
+    ]
+    .concat()
 }
 
 fn of_sessions() -> Vec<Event> {
@@ -223,18 +235,13 @@ fn of_calls() -> Vec<Event> {
         call: call(),
         tool: tool(),
         input: json!({"p": 1}),
-        assessment: Assessment {
-            risk,
-            reasons: vec!["it bites".into()],
-            reversible: true,
-            preview: "rm -r".into(),
-            settled: None,
-        },
+        assessment: assessment(risk),
         expires,
     };
     let answered = |answer, by, reason| {
         let (turn, call, tool) = (turn(), call(), tool());
-        Event::ApprovalAnswered { turn, call, tool, answer, reason, by }
+        let remember = Remember::Once;
+        Event::ApprovalAnswered { turn, call, tool, answer, reason, by, remember }
     };
     let mut events = vec![
         Event::VerificationRequested { turn: turn(), call: request(None) },
@@ -248,7 +255,7 @@ fn of_calls() -> Vec<Event> {
     events.extend(
         every!(Answer: Allow Deny).map(|word| answered(word, Answerer::Client, Some("no".into()))),
     );
-    events.extend(every!(Answerer: Client Clock).map(|by| answered(Answer::Deny, by, None)));
+    events.extend(every!(Answerer: Client Clock Memory).map(|by| answered(Answer::Deny, by, None)));
     events.extend(every!(Ending: Succeeded Idle Failed Denied Skipped Cancelled Interrupted).map(
         |ending| Event::CallCompleted {
             turn: turn(),
@@ -322,6 +329,69 @@ fn of_compaction() -> Vec<Event> {
     ]
 }
 
+fn of_looks() -> Vec<Event> {
+    let (call, tool) = (id::<CallId>, || "look".to_owned());
+    let title = "GIT STATUS".to_owned();
+    let sections = vec![Section { title, text: " M a.rs".into() }];
+    let reviewed = |answer, comment: &str| Event::Reviewed {
+        turn: turn(),
+        call: call(),
+        tool: tool(),
+        answer,
+        comment: comment.into(),
+        usage: usage(),
+    };
+    let mut judged = assessment(Risk::Medium);
+    judged.subject = Subject {
+        paths: vec!["src/a.rs".into()],
+        commands: vec!["cargo test".into()],
+        opaque: true,
+        similar: Some("changes in src".into()),
+    };
+    let mut events = vec![
+        Event::ContextGathered { turn: turn(), sections, tokens: 2 },
+        Event::ReviewRequested { turn: turn(), call: call(), tool: tool(), assessment: judged },
+        reviewed(Some(Answer::Allow), "as asked"),
+        reviewed(None, "no answer"),
+    ];
+    events.extend(every!(Remember: Once Same Similar).map(|remember| {
+        let (turn, call, tool, reason) = (turn(), call(), tool(), None);
+        let (answer, by) = (Answer::Allow, Answerer::Client);
+        Event::ApprovalAnswered { turn, call, tool, answer, reason, by, remember }
+    }));
+    events
+}
+
+fn of_changes() -> Vec<Event> {
+    let version = |mode| Version { blob: Some(id()), size: 3, mode };
+    let huge = Version { blob: None, size: 1 << 40, mode: None };
+    let change = |path: &str, before, after| FileChange { path: path.into(), before, after };
+    let mut changed = outcome(Ending::Failed);
+    changed.changes = vec![
+        change("src/a.rs", Some(version(Some(0o644))), Some(version(None))),
+        change("new", None, Some(version(None))),
+        change("gone", Some(huge), None),
+    ];
+    let (turn, call, tool, message) = (turn(), id(), "edit".into(), id());
+    vec![
+        Event::CallCompleted { turn: turn.clone(), call, tool, message, outcome: changed },
+        Event::RevertRequested { turn: turn.clone() },
+        Event::Reverted { turn: turn.clone(), files: vec!["src/a.rs".into(), "new".into()] },
+        Event::RevertFailed { turn, reason: "new was changed since".into() },
+    ]
+}
+
+fn assessment(risk: Risk) -> Assessment {
+    Assessment {
+        risk,
+        reasons: vec!["it bites".into()],
+        reversible: true,
+        preview: "rm -r".into(),
+        subject: Subject::default(),
+        settled: None,
+    }
+}
+
 fn outcome(ending: Ending) -> Outcome {
     let (name, mime, blob, size) = ("out.txt".into(), "text/plain".into(), id(), 3);
     let plain = ending == Ending::Succeeded;
@@ -330,6 +400,7 @@ fn outcome(ending: Ending) -> Outcome {
         parts: vec![Part::Text("found".into())],
         error: (!plain).then(|| "why".into()),
         artifacts: if plain { vec![Artifact { name, mime, blob, size }] } else { Vec::new() },
+        changes: Vec::new(),
     }
 }
 

@@ -4,18 +4,20 @@
 use std::time::Duration;
 
 use proptest::prelude::*;
+use quintet_kernel::change::{FileChange, Version};
 use quintet_kernel::command::{Approve, Command, Run, Say, Upload};
-use quintet_kernel::event::{Answer, Event, TurnOptions};
+use quintet_kernel::context::Section;
+use quintet_kernel::event::{Answer, Event, Remember, TurnOptions};
 use quintet_kernel::id::{BlobId, CallId, Fresh, MessageId, StepId, TurnId};
 use quintet_kernel::message::{MediaKind, Part, Role};
 use quintet_kernel::model::{self, AskedCall, Channel, Failure, FailureKind, Finish};
 use quintet_kernel::model::{ModelRef, Place, Sealed, Usage};
-use quintet_kernel::policy::{OnDeny, Recovery, Rules};
+use quintet_kernel::policy::{Action, OnDeny, Pattern, Recovery, Review, Rule, Rules};
 use quintet_kernel::session::{Turn, TurnStatus};
-use quintet_kernel::tool::{Kind, Outcome};
+use quintet_kernel::tool::{Kind, Outcome, Subject};
 use quintet_kernel::{State, codec};
 
-use crate::world::{TOOLS, Todo, World, assessment, rules, well, word};
+use crate::world::{TOOLS, Todo, World, assessment, reviewed, rules, well, word};
 
 /// Something that happens. Numbers pick one of what there is.
 #[derive(Clone, Debug)]
@@ -45,6 +47,7 @@ enum Want {
     Label(u8),
     Switch(usize),
     Attach(usize),
+    Revert(usize),
 }
 
 /// What sessions are for.
@@ -148,6 +151,25 @@ fn do_it(world: &mut World, todo: Todo, how: How) {
             write(world, &step, &how);
             answered(step, how)
         }
+        Todo::Survey(turn) => {
+            let text = how.text.unwrap_or_default();
+            Command::Surveyed { turn, sections: vec![Section { title: "TREE".into(), text }] }
+        }
+        Todo::Review(call) if !how.well => {
+            reviewed(call, how.text.is_some().then_some(Answer::Deny))
+        }
+        Todo::PutBack(turn) if !how.well => Command::PutBack { turn, result: Err("no".into()) },
+        Todo::Run(call) if how.well && how.text.is_some() => {
+            Command::Finished { call, outcome: changing(&how) }
+        }
+        Todo::Assess(call) => {
+            let mut assessment = assessment();
+            assessment.subject = subject(how.failure);
+            Command::Assessed { call, assessment: assessment.into() }
+        }
+        Todo::Word(call) if how.well && how.text.is_some() => {
+            Command::Approve(Approve { remember: Remember::Similar, ..word(call, Answer::Allow) })
+        }
         Todo::Word(call) if !how.well => Command::Approve(word(call, Answer::Deny)),
         Todo::Run(call) | Todo::Report(call) if !how.well => {
             Command::Finished { call, outcome: failure() }
@@ -157,10 +179,34 @@ fn do_it(world: &mut World, todo: Todo, how: How) {
         | Todo::Run(_)
         | Todo::Report(_)
         | Todo::Summarize(_)
-        | Todo::Assess(_)
+        | Todo::Review(_)
+        | Todo::PutBack(_)
         | Todo::Release(_) => well(todo),
     };
     world.send(command);
+}
+
+fn subject(n: usize) -> Subject {
+    let path = [".env", "src/a.rs", "docs/b.md"][n % 3];
+    let similar = Some(path.to_owned());
+    Subject { paths: vec![path.into()], similar, opaque: n.is_multiple_of(5), ..Subject::default() }
+}
+
+/// A call that changed a file.
+fn changing(how: &How) -> Outcome {
+    let version = |n: usize| Version {
+        blob: Some(BlobId::named(format!("b{n}"))),
+        size: how.tokens,
+        mode: None,
+    };
+    let (before, after) = (how.failure % 3, how.failure % 5);
+    let mut outcome = Outcome::success("changed");
+    outcome.changes = vec![FileChange {
+        path: how.text.clone().unwrap_or_default(),
+        before: (before > 0).then(|| version(before)),
+        after: (after > 0).then(|| version(after)),
+    }];
+    outcome
 }
 
 fn write(world: &mut World, step: &StepId, how: &How) {
@@ -232,6 +278,7 @@ fn wanted(world: &World, want: Want) -> Command {
         Want::Close => Command::Close { reason: None },
         Want::Label(n) => Command::Label { key: "k".into(), value: (n > 0).then(|| n.to_string()) },
         Want::Switch(n) => Command::SwitchModel(model(n)),
+        Want::Revert(n) => Command::Revert { turn: turn(world, n * 4) },
         Want::Attach(n) => {
             let (name, mime) = (FILES[n % FILES.len()].into(), "image/png".into());
             Command::Attach(Upload { name, mime, blob: BlobId::named("b10b".into()), size: 3 })
@@ -240,19 +287,22 @@ fn wanted(world: &World, want: Want) -> Command {
 }
 
 fn late(world: &World, which: usize, how: &How) -> Command {
-    let (step, n) = (step(world, which / 7), which / 7);
+    let (step, n) = (step(world, which / 10), which / 10);
     let (call, text) = (call(world, n), how.text.clone().unwrap_or_default());
-    match which % 7 {
+    match which % 10 {
         0 => answered(step, how.clone()),
         1 => Command::Output { step, offset: how.tokens, channel: Channel::Text, text },
         2 => Command::Retrying { step, attempt: 2, wait_ms: 1, reason: text },
-        3 => Command::Assessed { call, assessment: assessment() },
+        3 => Command::Assessed { call, assessment: assessment().into() },
         4 => Command::Finished { call, outcome: Outcome::failure("late") },
         5 => {
             let upto = message(world, n);
             Command::Summarized { upto, summary: text, usage: Usage::default() }
         }
-        _ => Command::NotSummarized { reason: text },
+        6 => Command::NotSummarized { reason: text },
+        7 => Command::Surveyed { turn: turn(world, n), sections: vec![] },
+        8 => Command::PutBack { turn: turn(world, n), result: Ok(()) },
+        _ => reviewed(call, None),
     }
 }
 
@@ -297,8 +347,11 @@ fn some_rules() -> impl Strategy<Value = Rules> {
         (prop::sample::subsequence(Kind::ALL.to_vec(), 0..3), any::<bool>(), any::<bool>());
     let limits = (1..8_u32, 1..4_u32, 60..600_u64, prop::bool::weighted(0.2));
     let recovery = prop::sample::select(vec![Recovery::Continue, Recovery::Ask, Recovery::Leave]);
-    (approval, limits, recovery, any::<bool>(), 0..3_u32).prop_map(
-        |((kinds, fail, expire), (steps, repeats, time, few), recovery, auto, attempts)| {
+    let review = prop::sample::select(vec![Review::Off, Review::Request, Review::Auto]);
+    let looks = (review, prop::bool::weighted(0.5), any::<bool>());
+    (approval, limits, recovery, (any::<bool>(), 0..3_u32), looks).prop_map(
+        |((kinds, fail, expire), (steps, repeats, time, few), recovery, verify, looks)| {
+            let ((auto, attempts), (review, survey, ruled)) = (verify, looks);
             let mut rules = rules();
             rules.approval.kinds = kinds;
             rules.approval.on_deny = if fail { OnDeny::Fail } else { OnDeny::Continue };
@@ -308,11 +361,23 @@ fn some_rules() -> impl Strategy<Value = Rules> {
             rules.limits.time = Duration::from_secs(time);
             rules.limits.tokens = if few { 150 } else { u64::MAX };
             rules.recovery = recovery;
+            rules.review = review;
+            rules.context_tokens = if survey { 100 } else { 0 };
+            rules.approval.rules = if ruled { by_path() } else { vec![] };
             rules.verify.auto = auto;
             rules.verify.attempts = attempts;
             rules
         },
     )
+}
+
+/// Rules that can only be judged when a call was looked at.
+fn by_path() -> Vec<Rule> {
+    let rule = |pattern, action| {
+        let (kind, tool, command, reason) = (None, None, None, None);
+        Rule { kind, tool, path: Some(Pattern::path(pattern)), command, action, reason }
+    };
+    vec![rule("**/.env", Action::Refuse), rule("src/**", Action::Allow)]
 }
 
 fn some_op() -> impl Strategy<Value = Op> {
@@ -340,6 +405,7 @@ fn some_want() -> impl Strategy<Value = Want> {
         1 => (0..2_u8).prop_map(Want::Label),
         1 => any::<usize>().prop_map(Want::Switch),
         1 => any::<usize>().prop_map(Want::Attach),
+        1 => (0..100_usize).prop_map(Want::Revert),
     ]
 }
 

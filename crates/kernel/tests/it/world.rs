@@ -6,14 +6,14 @@ use std::time::Duration;
 
 use quintet_kernel::codec;
 use quintet_kernel::command::{Approve, Command};
-use quintet_kernel::event::{Answer, Answerer, Event, Origin, Record};
+use quintet_kernel::event::{Answer, Answerer, Event, Origin, Record, Remember};
 use quintet_kernel::id::{CallId, Fresh, MessageId, SessionId, StepId, TurnId};
 use quintet_kernel::message::{MediaKind, Role};
 use quintet_kernel::model::{self, Finish, ModelRef, Profile, Prompt, PromptMessage, Usage};
-use quintet_kernel::policy::{Approval, Limits, OnDeny, Recovery, Rules, Verify};
+use quintet_kernel::policy::{Approval, Limits, OnDeny, Recovery, Review, Rules, Verify};
 use quintet_kernel::prompt::{assemble, summarize};
 use quintet_kernel::session::{CallPhase, handle, next};
-use quintet_kernel::tool::{Assessment, Ending, Kind, Outcome, Placement, Risk, Spec};
+use quintet_kernel::tool::{Assessment, Ending, Kind, Outcome, Placement, Risk, Spec, Subject};
 use quintet_kernel::{Effect, Stamp, State, Time};
 use serde_json::json;
 
@@ -32,10 +32,17 @@ pub(crate) fn rules() -> Rules {
         Arc::new(Spec { name, description, schema, kind, placement })
     };
     let profile = |context_window| Profile { inputs: vec![], tools: true, context_window };
-    let approval =
-        Approval { kinds: vec![], tools: vec![], on_deny: OnDeny::Continue, expires: None };
+    let approval = Approval {
+        rules: vec![],
+        kinds: vec![],
+        tools: vec![],
+        on_deny: OnDeny::Continue,
+        expires: None,
+    };
     Rules {
         approval,
+        review: Review::Off,
+        context_tokens: 0,
         verify: Verify { auto: true, tool: "verify".into(), attempts: 2 },
         limits: Limits {
             steps: 5,
@@ -59,6 +66,12 @@ pub(crate) fn rules() -> Rules {
 pub(crate) enum Todo {
     /// Answer the model call.
     Model(StepId),
+    /// Look at the workspace.
+    Survey(TurnId),
+    /// Read the change again.
+    Review(CallId),
+    /// Undo the turn.
+    PutBack(TurnId),
     /// Look at the call.
     Assess(CallId),
     /// Give a word on the call.
@@ -130,7 +143,10 @@ impl World {
     pub(crate) fn todo(&self) -> Vec<Todo> {
         let effect = |effect| match effect {
             Effect::CallModel(step) => Some(Todo::Model(step)),
+            Effect::Survey(turn) => Some(Todo::Survey(turn)),
             Effect::Assess(call) => Some(Todo::Assess(call)),
+            Effect::Review(call) => Some(Todo::Review(call)),
+            Effect::Revert(turn) => Some(Todo::PutBack(turn)),
             Effect::Run(call) => Some(Todo::Run(call)),
             Effect::Summarize(upto) => Some(Todo::Summarize(upto)),
             Effect::WakeAt(_) => None,
@@ -214,7 +230,10 @@ pub(crate) fn well(todo: Todo) -> Command {
             let answer = model::Answer::new(Finish::Stop, vec![], usage);
             Command::Answered { step, answer }
         }
-        Todo::Assess(call) => Command::Assessed { call, assessment: assessment() },
+        Todo::Survey(turn) => Command::Surveyed { turn, sections: vec![] },
+        Todo::Review(call) => reviewed(call, Some(Answer::Allow)),
+        Todo::PutBack(turn) => Command::PutBack { turn, result: Ok(()) },
+        Todo::Assess(call) => Command::Assessed { call, assessment: assessment().into() },
         Todo::Word(call) => Command::Approve(word(call, Answer::Allow)),
         Todo::Run(call) => Command::Finished { call, outcome: Outcome::success("done") },
         Todo::Report(call) => {
@@ -228,7 +247,12 @@ pub(crate) fn well(todo: Todo) -> Command {
 }
 
 pub(crate) fn word(call: CallId, answer: Answer) -> Approve {
-    Approve { call, turn: None, answer, reason: None, by: Answerer::Client }
+    let (by, remember) = (Answerer::Client, Remember::Once);
+    Approve { call, turn: None, answer, reason: None, by, remember }
+}
+
+pub(crate) fn reviewed(call: CallId, answer: Option<Answer>) -> Command {
+    Command::Reviewed { call, answer, comment: "well".into(), usage: Usage::default() }
 }
 
 pub(crate) fn assessment() -> Assessment {
@@ -237,6 +261,7 @@ pub(crate) fn assessment() -> Assessment {
         reasons: vec![],
         reversible: false,
         preview: "rm".into(),
+        subject: Subject::default(),
         settled: None,
     }
 }
@@ -326,6 +351,12 @@ fn check_turns(journal: &[Arc<Record>]) -> Option<TurnId> {
             | Event::TextAppended { .. }
             | Event::ModelRetrying { .. }
             | Event::StepInterrupted { .. }
+            | Event::ContextGathered { .. }
+            | Event::ReviewRequested { .. }
+            | Event::Reviewed { .. }
+            | Event::RevertRequested { .. }
+            | Event::Reverted { .. }
+            | Event::RevertFailed { .. }
             | Event::ApprovalRequested { .. }
             | Event::ApprovalAnswered { .. }
             | Event::TurnResumed { .. }

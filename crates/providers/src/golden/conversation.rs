@@ -9,7 +9,7 @@ use quintet_kernel::model::{
     AskedCall, Channel, Chunk, Effort, ModelRef, Prompt, PromptCall, PromptMessage, PromptPart,
     Said, Sampling, Sealed, calls_said,
 };
-use quintet_kernel::prompt::said;
+use quintet_kernel::prompt::in_order;
 use quintet_kernel::tool::{Kind, Placement, Spec};
 use quintet_kernel::{BlobId, CallId, MessageId, Time, TurnId};
 use serde_json::{Value, json};
@@ -106,7 +106,7 @@ fn answered(family: &dyn Family, stream: &Path) -> Vec<Said> {
             Chunk::Retrying { .. } => {}
         }
     }
-    said(&message(parts, sealed))
+    in_order(&message(parts, sealed))
 }
 
 fn message(parts: Vec<Part>, sealed: Vec<Sealed>) -> Message {

@@ -41,6 +41,13 @@ pub(super) enum End {
     Broken(StorageError),
 }
 
+/// Somebody who is answered when a turn is over or undone, not when that is decided.
+struct Waiting {
+    turn: TurnId,
+    receipt: Receipt,
+    reply: oneshot::Sender<Delivery>,
+}
+
 /// A session in memory.
 pub(super) struct Live {
     shared: Arc<Shared>,
@@ -53,8 +60,8 @@ pub(super) struct Live {
     asking: Option<Asking>,
     flight: Option<Flight>,
     work: Work,
-    /// Who called a turn off and waits until everything of it is gone.
-    cancelling: Vec<(TurnId, Receipt, oneshot::Sender<Delivery>)>,
+    /// Who called a turn off, or had it undone, and waits until that is over.
+    waiting: Vec<Waiting>,
 }
 
 impl Live {
@@ -70,7 +77,7 @@ impl Live {
             asking: None,
             flight: None,
             work: Work::default(),
-            cancelling: Vec::new(),
+            waiting: Vec::new(),
         }
     }
 
@@ -138,19 +145,20 @@ impl Live {
     }
 
     fn submit(&mut self, command: Command, reply: oneshot::Sender<Delivery>) {
-        let cancelled = match (&command, &self.state.open) {
+        let waits_for = match (&command, &self.state.open) {
             (Command::Cancel { .. }, Some(open)) => Some(open.id.clone()),
+            (Command::Revert { turn }, _) => Some(turn.clone()),
             _ => None,
         };
         match self.execute(command) {
             Err(refusal) => {
                 let _ = reply.send(Delivery::Answered(Err(refusal.into())));
             }
-            Ok(records) => match cancelled {
-                Some(turn) if self.state.open.as_ref().is_some_and(|open| open.id == turn) => {
+            Ok(records) => match waits_for {
+                Some(turn) if self.under_way(&turn) => {
                     let receipt =
                         Receipt { session: self.state.id.clone(), records: records.clone() };
-                    self.cancelling.push((turn, receipt, reply));
+                    self.waiting.push(Waiting { turn, receipt, reply });
                     self.commit(records, None);
                 }
                 _ => {
@@ -160,6 +168,11 @@ impl Live {
             },
         }
         self.reconcile();
+    }
+
+    fn under_way(&self, turn: &TurnId) -> bool {
+        let open = self.state.open.as_ref().is_some_and(|open| open.id == *turn);
+        open || self.state.reverting.as_ref() == Some(turn)
     }
 
     /// Something that was under way is over.
@@ -280,28 +293,36 @@ impl Live {
             .iter()
             .for_each(|hint| hint.published(&self.state.id, self.published));
         for record in &records {
-            self.noticed(&record.event);
+            self.noticed(record);
         }
     }
 
-    fn noticed(&mut self, event: &Event) {
-        match event {
+    fn noticed(&mut self, record: &Arc<Record>) {
+        match &record.event {
             Event::TurnCompleted { turn, .. }
             | Event::TurnFailed { turn, .. }
-            | Event::TurnCancelled { turn, .. } => self.turn_over(turn),
+            | Event::TurnCancelled { turn, .. } => {
+                if self.state.open.is_none() {
+                    self.shared.parts.drafts.clear(&self.state.id);
+                }
+                self.over(turn, record);
+            }
+            Event::Reverted { turn, .. } | Event::RevertFailed { turn, .. } => {
+                self.over(turn, record);
+            }
             _ => {}
         }
     }
 
-    fn turn_over(&mut self, turn: &TurnId) {
-        if self.state.open.is_none() {
-            self.shared.parts.drafts.clear(&self.state.id);
-        }
-        for (waited_for, receipt, reply) in std::mem::take(&mut self.cancelling) {
-            match waited_for == *turn {
-                true => Answer::Receipt(reply, receipt).give(),
-                false => self.cancelling.push((waited_for, receipt, reply)),
-            }
+    /// Answers whoever waited for this.
+    fn over(&mut self, turn: &TurnId, record: &Arc<Record>) {
+        let (over, waiting) = std::mem::take(&mut self.waiting)
+            .into_iter()
+            .partition(|waiting: &Waiting| waiting.turn == *turn);
+        self.waiting = waiting;
+        for Waiting { mut receipt, reply, .. } in over {
+            receipt.records.push(Arc::clone(record));
+            Answer::Receipt(reply, receipt).give();
         }
     }
 

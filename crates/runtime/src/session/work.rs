@@ -1,4 +1,5 @@
-//! Everything else that runs for a session: looking at calls, running them, summaries, alarms.
+//! Everything else that runs for a session: looking at its workspace and its calls, running them,
+//! undoing them, summaries, reviews, alarms.
 //!
 //! Each piece of work ends with one command for the session.
 
@@ -6,20 +7,20 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use quintet_kernel::change::net;
 use quintet_kernel::command::Command;
-use quintet_kernel::message::{Artifact, Part};
 use quintet_kernel::model::{Channel, Chunk, Failure, Prompt, Usage};
-use quintet_kernel::port::{
-    BoxFuture, Cancel, Desk, File, Invocation, Output, Progress, StorageError,
-};
+use quintet_kernel::port::{BoxFuture, Cancel, Desk, Invocation, Progress};
 use quintet_kernel::session::Effect;
-use quintet_kernel::tool::{Assessment, Ending, Outcome, Risk};
+use quintet_kernel::tool::{Assessment, Ending, Outcome, Risk, Subject};
 use quintet_kernel::{CallId, MessageId, State, Time, TurnId, prompt};
 use tokio::task::{AbortHandle, Id, JoinSet};
 use tokio_util::sync::CancellationToken;
 
+use crate::changes::with_content;
 use crate::parts::Parts;
 use crate::session::asking::{fill, unreadable};
+use crate::session::keep::keep;
 use crate::tail::Tail;
 
 /// What runs for a session.
@@ -53,7 +54,10 @@ impl Work {
             match &effect {
                 Effect::Run(_) => self.running[&effect].cancel.cancel(),
                 Effect::CallModel(_)
+                | Effect::Survey(_)
                 | Effect::Assess(_)
+                | Effect::Review(_)
+                | Effect::Revert(_)
                 | Effect::Summarize(_)
                 | Effect::WakeAt(_) => {
                     if let Some(running) = self.running.remove(&effect) {
@@ -68,7 +72,10 @@ impl Work {
         let cancel = CancellationToken::new();
         let work: BoxFuture<'static, Command> = match &effect {
             Effect::CallModel(_) => return,
+            Effect::Survey(turn) => survey(parts, state, turn),
             Effect::Assess(call) => assess(parts, state, call),
+            Effect::Review(call) => review(parts, state, call),
+            Effect::Revert(turn) => revert(parts, state, turn),
             Effect::Run(call) => run(parts, state, call, tail, &cancel),
             Effect::Summarize(upto) => {
                 summarize(parts.clone(), prompt::summarize(state), upto.clone())
@@ -107,7 +114,10 @@ fn crashed(effect: Effect) -> Option<Command> {
     let why = "internal error";
     match effect {
         Effect::Run(call) => Some(Command::Finished { call, outcome: Outcome::failure(why) }),
-        Effect::Assess(call) => Some(Command::Assessed { call, assessment: unknown(why) }),
+        Effect::Survey(turn) => Some(Command::Surveyed { turn, sections: Vec::new() }),
+        Effect::Review(call) => Some(unreviewed(call, why.into())),
+        Effect::Revert(turn) => Some(Command::PutBack { turn, result: Err(why.into()) }),
+        Effect::Assess(call) => Some(Command::Assessed { call, assessment: unknown(why).into() }),
         Effect::Summarize(_) => Some(Command::NotSummarized { reason: why.into() }),
         Effect::CallModel(_) | Effect::WakeAt(_) => None,
     }
@@ -119,6 +129,7 @@ fn unknown(why: &str) -> Assessment {
         reasons: vec![why.into()],
         reversible: false,
         preview: String::new(),
+        subject: Subject::default(),
         settled: None,
     }
 }
@@ -139,6 +150,47 @@ fn invocation(state: &State, id: &CallId) -> Option<(String, Invocation)> {
     Some((call.request.tool.clone(), invocation))
 }
 
+fn survey(parts: &Parts, state: &State, turn: &TurnId) -> BoxFuture<'static, Command> {
+    let (workspaces, workspace) = (Arc::clone(&parts.workspaces), state.workspace.clone());
+    let (tokens, turn) = (state.rules().context_tokens, turn.clone());
+    Box::pin(async move {
+        let sections = workspaces.survey(&workspace, tokens).await;
+        Command::Surveyed { turn, sections }
+    })
+}
+
+fn revert(parts: &Parts, state: &State, turn: &TurnId) -> BoxFuture<'static, Command> {
+    let changes = state.turn(turn).map(|turn| net(&turn.changes)).unwrap_or_default();
+    let (parts, workspace, turn) = (parts.clone(), state.workspace.clone(), turn.clone());
+    Box::pin(async move {
+        let result = match with_content(&*parts.blobs, &changes).await {
+            Ok(changes) => parts.workspaces.put_back(&workspace, changes).await,
+            Err(error) => Err(error.to_string()),
+        };
+        Command::PutBack { turn, result }
+    })
+}
+
+fn review(parts: &Parts, state: &State, call: &CallId) -> BoxFuture<'static, Command> {
+    let (parts, prompt, call) = (parts.clone(), prompt::review(state, call), call.clone());
+    Box::pin(async move {
+        let Some(prompt) = prompt else {
+            return unreviewed(call, "there is nothing to read".into());
+        };
+        match words(&parts, prompt).await {
+            Ok((words, usage)) => {
+                let (answer, comment) = prompt::reviewed(&words);
+                Command::Reviewed { call, answer, comment, usage }
+            }
+            Err(failure) => unreviewed(call, failure.message),
+        }
+    })
+}
+
+fn unreviewed(call: CallId, comment: String) -> Command {
+    Command::Reviewed { call, answer: None, comment, usage: Usage::default() }
+}
+
 fn assess(parts: &Parts, state: &State, id: &CallId) -> BoxFuture<'static, Command> {
     let found = invocation(state, id);
     let tool = found.as_ref().and_then(|(name, _)| parts.tools.get(name).cloned());
@@ -148,7 +200,7 @@ fn assess(parts: &Parts, state: &State, id: &CallId) -> BoxFuture<'static, Comma
             (Some(tool), Some((_, invocation))) => tool.assess(&invocation).await,
             _ => unknown("the tool is not there"),
         };
-        Command::Assessed { call, assessment }
+        Command::Assessed { call, assessment: assessment.into() }
     })
 }
 
@@ -176,7 +228,7 @@ fn run(
                         Outcome::ended(Ending::Cancelled, "the tool did not stop and was given up").into()
                     }
                 };
-                keep_files(&parts, output).await
+                keep(&*parts.blobs, output).await
             }
             _ => Outcome::failure("the tool is not there"),
         };
@@ -189,25 +241,9 @@ async fn overdue(cancel: &CancellationToken, patience: Duration) {
     tokio::time::sleep(patience).await;
 }
 
-async fn keep_files(parts: &Parts, output: Output) -> Outcome {
-    let Output { mut outcome, files } = output;
-    for File { name, mime, content } in files {
-        let size = content.len() as u64;
-        match parts.blobs.put(content).await {
-            Ok(blob) => outcome.artifacts.push(Artifact { name, mime, blob, size }),
-            Err(error) => outcome.parts.push(lost(&name, &error)),
-        }
-    }
-    outcome
-}
-
-fn lost(name: &str, error: &StorageError) -> Part {
-    Part::Text(format!("\n{name} could not be kept: {error}"))
-}
-
 fn summarize(parts: Parts, prompt: Prompt, upto: MessageId) -> BoxFuture<'static, Command> {
     Box::pin(async move {
-        match summary(&parts, prompt).await {
+        match words(&parts, prompt).await {
             Ok((summary, usage)) if !summary.trim().is_empty() => {
                 Command::Summarized { upto, summary, usage }
             }
@@ -217,7 +253,8 @@ fn summarize(parts: Parts, prompt: Prompt, upto: MessageId) -> BoxFuture<'static
     })
 }
 
-async fn summary(parts: &Parts, prompt: Prompt) -> Result<(String, Usage), Failure> {
+/// All that a model says to a prompt.
+async fn words(parts: &Parts, prompt: Prompt) -> Result<(String, Usage), Failure> {
     let prompt = fill(prompt, &*parts.blobs).await.map_err(|error| unreadable(&error))?;
     let mut stream = parts.models.stream(prompt);
     let mut text = String::new();

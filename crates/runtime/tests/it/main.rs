@@ -16,4 +16,5 @@ mod positions;
 mod recovery;
 mod storage;
 mod watcher;
+mod workspace;
 mod world;

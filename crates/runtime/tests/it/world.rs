@@ -8,10 +8,10 @@ use std::task::Poll;
 use std::time::Duration;
 
 use quintet_kernel::command::{Approve, Run, Say};
-use quintet_kernel::event::{Answer, Answerer, Origin, TurnOptions};
+use quintet_kernel::event::{Answer, Answerer, Origin, Remember, TurnOptions};
 use quintet_kernel::message::{Part, Role};
 use quintet_kernel::model::{ModelRef, Profile};
-use quintet_kernel::policy::{Approval, Limits, OnDeny, Recovery, Rules, Verify};
+use quintet_kernel::policy::{Approval, Limits, OnDeny, Recovery, Review, Rules, Verify};
 use quintet_kernel::port::{Drafts, Error, Journal, Page, Receipt, Sessions, Tool};
 use quintet_kernel::tool::Kind;
 use quintet_kernel::{CallId, Command, Cursor, Event, Record, SessionId, State};
@@ -20,6 +20,7 @@ use quintet_stores::memory::Store;
 use quintet_testkit::scripted::{Asked, Scripted};
 use quintet_testkit::stamps::FakeStamps;
 use quintet_testkit::tools::Puppet;
+use quintet_testkit::workspaces::Folder;
 
 use crate::gate::GatedJournal;
 use crate::watcher::Watcher;
@@ -33,11 +34,17 @@ pub(crate) struct World {
     pub(crate) stamps: Arc<FakeStamps>,
     /// Looks.
     pub(crate) look: Arc<Puppet>,
+    /// Changes files.
+    pub(crate) edit: Arc<Puppet>,
     /// Runs commands.
     pub(crate) shell: Arc<Puppet>,
     pub(crate) pace: Pace,
     pub(crate) ask_for: Vec<Kind>,
     pub(crate) recovery: Recovery,
+    pub(crate) review: Review,
+    pub(crate) context_tokens: u64,
+    /// The workspace.
+    pub(crate) folder: Folder,
     pub(crate) time: Duration,
 }
 
@@ -51,10 +58,14 @@ impl World {
             model: Scripted::new(),
             stamps: Arc::new(FakeStamps::new()),
             look: Arc::new(Puppet::new("look", Kind::Read)),
+            edit: Arc::new(Puppet::new("edit", Kind::Write)),
             shell: Arc::new(Puppet::new("shell", Kind::Exec)),
             pace: Pace::default(),
             ask_for: Vec::new(),
             recovery: Recovery::Continue,
+            review: Review::Off,
+            context_tokens: 0,
+            folder: Folder::default(),
             time: Duration::from_secs(24 * 3600),
         }
     }
@@ -65,8 +76,8 @@ impl World {
     }
 
     pub(crate) fn parts(&self) -> Parts {
-        let (look, shell) = (Arc::clone(&self.look), Arc::clone(&self.shell));
-        let tools: [Arc<dyn Tool>; 2] = [look, shell];
+        let (look, edit) = (Arc::clone(&self.look), Arc::clone(&self.edit));
+        let tools: [Arc<dyn Tool>; 3] = [look, edit, Arc::clone(&self.shell) as Arc<dyn Tool>];
         Parts {
             journal: Arc::clone(&self.journal) as Arc<dyn Journal>,
             leases: Arc::new(self.store.clone()),
@@ -76,6 +87,7 @@ impl World {
             models: Arc::new(self.model.clone()),
             rules: Arc::new(self.rules(&tools)),
             tools: tools.into_iter().map(|tool| (tool.spec().name.clone(), tool)).collect(),
+            workspaces: Arc::new(self.folder.clone()),
             stamps: self.stamps.clone(),
             hints: Vec::new(),
             pace: self.pace,
@@ -93,11 +105,14 @@ impl World {
         let profile = Profile { inputs: Vec::new(), tools: true, context_window: None };
         Rules {
             approval: Approval {
+                rules: Vec::new(),
                 kinds: self.ask_for.clone(),
                 tools: Vec::new(),
                 on_deny: OnDeny::Continue,
                 expires: None,
             },
+            review: self.review,
+            context_tokens: self.context_tokens,
             verify: Verify { auto: false, tool: "verify".into(), attempts: 3 },
             limits: Limits {
                 steps: 50,
@@ -165,6 +180,7 @@ impl Client for Runtime {
             answer: Answer::Allow,
             reason: None,
             by: Answerer::Client,
+            remember: Remember::Once,
         };
         within(self.submit(session, Command::Approve(approve))).await
     }
@@ -219,12 +235,15 @@ pub(crate) fn name(event: &Event) -> &'static str {
         Event::AttachmentAdded(_) => "attached",
         Event::MessageAdded { .. } => "said",
         Event::TurnStarted { .. } => "turn",
+        Event::ContextGathered { .. } => "told",
         Event::StepStarted { .. } => "step",
         Event::TextAppended { .. } => "text",
         Event::ModelRetrying { .. } => "retrying",
         Event::ModelCompleted { .. } => "answered",
         Event::StepInterrupted { .. } => "interrupted",
         Event::VerificationRequested { .. } => "verify",
+        Event::ReviewRequested { .. } => "review",
+        Event::Reviewed { .. } => "reviewed",
         Event::ApprovalRequested { .. } => "ask",
         Event::ApprovalAnswered { .. } => "word",
         Event::CallStarted { .. } => "call",
@@ -236,6 +255,9 @@ pub(crate) fn name(event: &Event) -> &'static str {
         Event::TurnCompleted { .. } => "done",
         Event::TurnFailed { .. } => "failed",
         Event::TurnCancelled { .. } => "cancelled",
+        Event::RevertRequested { .. } => "undo",
+        Event::Reverted { .. } => "undone",
+        Event::RevertFailed { .. } => "not undone",
         Event::CompactionRequested { .. } => "compact",
         Event::Compacted { .. } => "compacted",
         Event::CompactionFailed { .. } => "not compacted",

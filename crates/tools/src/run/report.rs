@@ -80,8 +80,14 @@ pub(crate) fn output(
     files: Vec<File>,
 ) -> Output {
     let text = serde_json::to_string(json).expect("a report is plain text and numbers");
-    let outcome = Outcome { ending, parts: vec![Part::Text(text)], error, artifacts: Vec::new() };
-    Output { outcome, files }
+    let outcome = Outcome {
+        ending,
+        parts: vec![Part::Text(text)],
+        error,
+        artifacts: Vec::new(),
+        changes: Vec::new(),
+    };
+    Output::with_files(outcome, files)
 }
 
 /// The whole output of several commands as one file.

@@ -1,5 +1,6 @@
 //! What this kernel can do for a sandbox.
 
+use std::path::Path;
 use std::thread;
 
 use super::{Mode, calls, files};
@@ -20,6 +21,11 @@ pub fn probe() -> Report {
         .spawn(|| Report { landlock: files::version(), seccomp: calls::restrict(true).is_ok() });
     let tried = trying.ok().and_then(|thread| thread.join().ok());
     tried.unwrap_or(Report { landlock: None, seccomp: false })
+}
+
+/// Whether files can be opened beneath a folder, as every file tool does.
+pub fn opens_beneath() -> bool {
+    crate::beneath::directory(Path::new("/"), Path::new(".")).is_ok()
 }
 
 impl Report {

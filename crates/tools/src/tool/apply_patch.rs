@@ -18,7 +18,6 @@ pub(crate) struct ApplyPatch {
 }
 
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 struct Input {
     patch: String,
 }

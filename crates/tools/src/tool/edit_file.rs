@@ -24,7 +24,6 @@ pub(crate) struct EditFile {
 }
 
 #[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 struct Input {
     path: PathBuf,
     old: String,

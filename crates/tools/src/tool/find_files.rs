@@ -22,7 +22,6 @@ pub(crate) struct FindFiles {
 }
 
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 struct Input {
     pattern: String,
     path: Option<PathBuf>,
@@ -87,7 +86,7 @@ impl Tool for FindFiles {
 }
 
 fn find(workspace: &Path, input: &Input, glob: &Glob, flag: &Flag) -> Result<Output, String> {
-    let most = input.max_results.unwrap_or(USUAL).clamp(1, MOST);
+    let most = input.max_results.unwrap_or(USUAL);
     let walk = Walk { workspace, within: input.path.as_deref(), skipped: &[], depth: None };
     let (mut found, mut left_out) = (Vec::new(), 0);
     walk.each(flag, |file| {

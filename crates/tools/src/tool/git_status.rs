@@ -18,7 +18,6 @@ pub(crate) struct GitStatus {
 }
 
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 struct Input {}
 
 impl GitStatus {
@@ -41,7 +40,7 @@ fn report(finished: &Finished) -> Result<Output, String> {
     let (text, complaint) = (finished.stdout.text(), finished.stderr.text());
     match finished.end {
         End::Exited(0) if text.is_empty() => Ok(Outcome::success("nothing changed").into()),
-        End::Exited(0) => Ok(Output { outcome: Outcome::success(text), files: finished.files() }),
+        End::Exited(0) => Ok(Output::with_files(Outcome::success(text), finished.files())),
         End::Exited(127) => Err("git is not installed".to_owned()),
         End::Exited(_) if complaint.contains("not a git repository") => {
             Err("the workspace is not a git repository".to_owned())

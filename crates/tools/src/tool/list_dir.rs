@@ -25,7 +25,6 @@ pub(crate) struct ListDir {
 }
 
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 struct Input {
     path: Option<PathBuf>,
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use quintet_kernel::port::{BoxFuture, Desk, Invocation, Output, Tool};
-use quintet_kernel::tool::{Assessment, Ending, Kind, Outcome, Placement, Risk, Spec};
+use quintet_kernel::tool::{Assessment, Ending, Kind, Outcome, Placement, Risk, Spec, Subject};
 use serde::Deserialize;
 use serde_json::json;
 
@@ -77,6 +77,7 @@ impl Tool for ReadFile {
                 reasons: vec!["reads a file of the workspace".to_owned()],
                 reversible: true,
                 preview: format!("read {}", input.path.display()),
+                subject: Subject::default(),
                 settled: None,
             },
             Err(why) => super::nothing_will_run(why),

@@ -24,7 +24,6 @@ pub(crate) struct RepoTree {
 }
 
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 struct Input {
     max_files: Option<usize>,
 }
@@ -62,7 +61,7 @@ impl Tool for RepoTree {
         Box::pin(async move {
             match input::parse::<Input>(&call.input) {
                 Ok(input) => {
-                    let most = input.max_files.unwrap_or(USUAL).clamp(1, MOST);
+                    let most = input.max_files.unwrap_or(USUAL);
                     let list = move |flag: &Flag| list(&call.workspace, most, flag);
                     blocking::look(&desk, list).await
                 }

@@ -29,7 +29,6 @@ pub(crate) struct Search {
 }
 
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 struct Input {
     query: String,
     regex: Option<bool>,
@@ -64,7 +63,7 @@ impl Wanted {
     }
 
     fn searcher(&self) -> Searcher {
-        let context = self.input.context.unwrap_or(0).min(MOST_CONTEXT);
+        let context = self.input.context.unwrap_or(0);
         SearcherBuilder::new()
             .line_terminator(LineTerminator::crlf())
             .binary_detection(BinaryDetection::quit(0))
@@ -75,7 +74,7 @@ impl Wanted {
     }
 
     fn run(&self, workspace: &Path, flag: &Flag) -> Result<Output, String> {
-        let most = self.input.max_results.unwrap_or(USUAL).clamp(1, MOST);
+        let most = self.input.max_results.unwrap_or(USUAL);
         let mut tally = Tally::new(most);
         let mut searcher = self.searcher();
         let walk = Walk { workspace, within: None, skipped: &[], depth: None };

@@ -1,46 +1,59 @@
-//! `verify`: the configured checks of the workspace.
+//! `verify`: the checks that the workspace's `AGENTS.md` names, or those that are configured.
 
+use std::collections::VecDeque;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
+use quintet_kernel::id::CallId;
 use quintet_kernel::port::{BoxFuture, Desk, Invocation, Output, Tool};
 use quintet_kernel::tool::{Assessment, Ending, Kind, Outcome, Placement, Spec};
 use serde_json::json;
 
 use crate::run::{Error, Job, Log, Runner, TIMEOUT, output};
-use crate::{makefile, risk};
+use crate::{agents, makefile, risk};
 
 const NONE_GIVEN: &str = "no verification command applies: none is configured";
+const CHANGED: &str =
+    "the verification commands are not those that were shown any more; verify again";
+/// For how many calls it is remembered what was shown.
+const MOST_SHOWN: usize = 64;
 
 /// The tool.
 pub(crate) struct Verify {
     spec: Arc<Spec>,
     runner: Arc<Runner>,
-    commands: Vec<String>,
+    configured: Vec<String>,
+    /// What people were shown of calls that have not run yet. A call before it may change the files
+    /// that name the commands, and nobody has said yes to what they name then.
+    shown: Mutex<VecDeque<(CallId, Vec<String>)>>,
 }
 
 impl Verify {
-    pub(crate) fn new(runner: Arc<Runner>, commands: Vec<String>) -> Self {
-        Self { spec: Arc::new(spec()), runner, commands }
+    pub(crate) fn new(runner: Arc<Runner>, configured: Vec<String>) -> Self {
+        Self { spec: Arc::new(spec()), runner, configured, shown: Mutex::default() }
     }
 
     /// The commands to run here, or why there are none.
     async fn applicable(&self, workspace: &Path) -> Result<Vec<String>, String> {
-        let (mut commands, mut left_out) = (Vec::new(), Vec::new());
-        for command in &self.commands {
-            match makefile::target(command) {
-                Some(target) if !has(workspace, target).await => left_out.push(target),
-                _ => commands.push(command.clone()),
-            }
+        let (workspace, configured) = (workspace.to_owned(), self.configured.clone());
+        let looking = tokio::task::spawn_blocking(move || applicable(&workspace, configured));
+        looking.await.unwrap_or_else(|error| Err(error.to_string()))
+    }
+
+    fn show(&self, call: &CallId, commands: &[String]) {
+        let mut shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
+        shown.retain(|(other, _)| other != call);
+        shown.push_back((call.clone(), commands.to_vec()));
+        if shown.len() > MOST_SHOWN {
+            shown.pop_front();
         }
-        match (commands.is_empty(), &left_out[..]) {
-            (false, _) => Ok(commands),
-            (true, []) => Err(NONE_GIVEN.to_owned()),
-            (true, targets) => Err(format!(
-                "no verification command applies: the workspace has no Makefile with a {} target",
-                targets.join(" or ")
-            )),
-        }
+    }
+
+    /// Whether a call runs what was shown of it, if anything was.
+    fn is_as_shown(&self, call: &CallId, commands: &[String]) -> bool {
+        let mut shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
+        let at = shown.iter().position(|(other, _)| other == call);
+        at.and_then(|at| shown.remove(at)).is_none_or(|(_, seen)| seen == commands)
     }
 
     /// Runs the commands until one does not succeed.
@@ -74,17 +87,39 @@ impl Verify {
     }
 }
 
-async fn has(workspace: &Path, target: &str) -> bool {
-    let (workspace, target) = (workspace.to_owned(), target.to_owned());
-    let looking = tokio::task::spawn_blocking(move || makefile::has(&workspace, &target));
-    looking.await.unwrap_or(false)
+fn applicable(workspace: &Path, configured: Vec<String>) -> Result<Vec<String>, String> {
+    let notices = agents::around(workspace);
+    let named = notices.iter().rev().map(|notice| (notice, agents::verify_commands(&notice.text)));
+    match named.into_iter().find(|(_, commands)| !commands.is_empty()) {
+        // What the workspace itself names is meant for it as it is.
+        Some((notice, commands)) if notice.scope == Path::new(".") => Ok(commands),
+        Some((_, commands)) => makeable(workspace, commands),
+        None => makeable(workspace, configured),
+    }
+}
+
+/// Without those that would make what cannot be made here.
+fn makeable(workspace: &Path, commands: Vec<String>) -> Result<Vec<String>, String> {
+    let is_missing = |command: &String| {
+        makefile::target(command).is_some_and(|target| !makefile::has(workspace, target))
+    };
+    let (left_out, commands): (Vec<_>, Vec<_>) = commands.into_iter().partition(is_missing);
+    let targets: Vec<_> = left_out.iter().filter_map(|command| makefile::target(command)).collect();
+    match (commands.is_empty(), &targets[..]) {
+        (false, _) => Ok(commands),
+        (true, []) => Err(NONE_GIVEN.to_owned()),
+        (true, targets) => Err(format!(
+            "no verification command applies: the workspace has no Makefile with a {} target",
+            targets.join(" or ")
+        )),
+    }
 }
 
 fn spec() -> Spec {
     Spec {
         name: "verify".to_owned(),
-        description: "Run the checks that are configured for the workspace, such as its tests, \
-                      and stop at the first that fails."
+        description: "Run the checks that the workspace's AGENTS.md names or that are configured \
+                      for it, such as its tests, and stop at the first that fails."
             .to_owned(),
         schema: json!({ "type": "object", "properties": {} }),
         kind: Kind::Exec,
@@ -100,7 +135,10 @@ impl Tool for Verify {
     fn assess<'a>(&'a self, call: &'a Invocation) -> BoxFuture<'a, Assessment> {
         Box::pin(async move {
             match self.applicable(&call.workspace).await {
-                Ok(commands) => risk::assess(&call.workspace, &commands),
+                Ok(commands) => {
+                    self.show(&call.call, &commands);
+                    risk::assess(&call.workspace, &commands)
+                }
                 Err(why) => super::settled(Outcome::idle(why)),
             }
         })
@@ -109,6 +147,9 @@ impl Tool for Verify {
     fn run(&self, call: Invocation, desk: Desk) -> BoxFuture<'_, Output> {
         Box::pin(async move {
             match self.applicable(&call.workspace).await {
+                Ok(commands) if !self.is_as_shown(&call.call, &commands) => {
+                    Outcome::failure(CHANGED).into()
+                }
                 Ok(commands) => self
                     .run_all(&commands, &call.workspace, &desk)
                     .await

@@ -20,7 +20,6 @@ pub(crate) struct WriteFile {
 }
 
 #[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 struct Input {
     path: PathBuf,
     content: String,

@@ -9,7 +9,7 @@ use quintet_kernel::port::{BoxFuture, Cancel, Desk, Invocation, Output, Progress
 use quintet_kernel::tool::Assessment;
 use quintet_kernel::{CallId, TurnId};
 use quintet_tools::sandbox::Sandbox;
-use quintet_tools::{Settings, Toolbox};
+use quintet_tools::{Reach, Settings, Toolbox};
 use serde_json::Value;
 use tempfile::TempDir;
 use tokio::sync::watch;
@@ -35,21 +35,33 @@ impl Bench {
 
     pub(crate) fn verifying(verify: &[&str]) -> Self {
         let verify = verify.iter().map(ToString::to_string).collect();
-        Self::with(verify, Sandbox::default())
+        Self::with(verify, Sandbox::default(), None)
     }
 
     pub(crate) fn in_sandbox(sandbox: Sandbox) -> Self {
-        Self::with(Vec::new(), sandbox)
+        Self::with(Vec::new(), sandbox, None)
     }
 
-    fn with(verify: Vec<String>, sandbox: Sandbox) -> Self {
-        let settings = Settings { supervisor: PathBuf::from(SUPERVISOR), verify, sandbox };
+    /// May ask these servers too, although they are on this machine.
+    pub(crate) fn fetching(private: &[String]) -> Self {
+        let reach = Reach::new(private).unwrap();
+        Self::with(Vec::new(), Sandbox::default(), Some(reach))
+    }
+
+    fn with(verify: Vec<String>, sandbox: Sandbox, fetch: Option<Reach>) -> Self {
+        let supervisor = PathBuf::from(SUPERVISOR);
+        let settings = Settings { supervisor, verify, sandbox, fetch };
         Self {
             dir: TempDir::new().unwrap(),
             toolbox: Toolbox::new(settings),
             heard: Arc::default(),
             cancel: watch::Sender::new(false),
         }
+    }
+
+    /// The names of the tools.
+    pub(crate) fn tools(&self) -> Vec<String> {
+        self.toolbox.specs().iter().map(|spec| spec.name.clone()).collect()
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -118,6 +130,12 @@ impl Bench {
 
     pub(crate) async fn assess(&self, tool: &str, input: Value) -> Assessment {
         self.toolbox.get(tool).unwrap().assess(&call(self.path(), input)).await
+    }
+
+    /// The context of the workspace, each section under its title.
+    pub(crate) async fn survey(&self, workspace: &Path, tokens: usize) -> String {
+        let sections = self.toolbox.workspaces().survey(workspace, tokens as u64).await;
+        sections.iter().map(|section| format!("{}:\n{}", section.title, section.text)).collect()
     }
 
     pub(crate) fn cancel(&self) {

@@ -53,7 +53,7 @@ async fn what_is_not_there_once_is_not_replaced() {
             json!({ "path": "f", "old": "a", "new": "a" }),
             "invalid input: `new` is the same as `old`",
         ),
-        (json!({ "path": "f", "new": "a" }), "invalid input: missing field `old`"),
+        (json!({ "path": "f", "new": "a" }), "invalid input: /old is required"),
     ];
     for (input, expected) in cases {
         assert_eq!(bench.tell("edit_file", input).await, format!("! {expected}"));

@@ -3,15 +3,20 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should fail")]
 
 mod bench;
+mod checked;
 mod edit_file;
 mod escape;
+mod fetch_url;
 mod git_status;
 mod look;
 mod patch;
 mod read_file;
+mod repo_map;
 mod sandbox;
 mod search;
+mod server;
 mod shell;
 mod supervisor;
+mod survey;
 mod verify;
 mod write_file;

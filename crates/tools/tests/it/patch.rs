@@ -147,9 +147,9 @@ async fn the_person_who_is_asked_sees_what_results() {
 async fn a_wrong_argument_is_named() {
     let bench = Bench::new();
     for (input, expected) in [
-        (json!({}), "! invalid input: missing field `patch`"),
+        (json!({}), "! invalid input: /patch is required"),
         (json!({ "patch": " " }), "! invalid input: `patch` is empty"),
-        (json!({ "patch": "x", "dry": true }), "! invalid input: `dry`: unknown field `dry`"),
+        (json!({ "patch": "x", "dry": true }), "! invalid input: /dry is unknown"),
         (json!({ "patch": "x" }), "! the patch names no file"),
     ] {
         let got = bench.tell("apply_patch", input).await;

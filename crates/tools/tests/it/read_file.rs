@@ -96,9 +96,9 @@ async fn what_is_no_text_file_is_refused() {
 #[tokio::test]
 async fn a_wrong_argument_is_named() {
     let bench = Bench::new();
-    assert_eq!(read(&bench, json!({})).await, "! invalid input: missing field `path`");
+    assert_eq!(read(&bench, json!({})).await, "! invalid input: /path is required");
     let got = read(&bench, json!({ "path": "x", "start_line": -1 })).await;
-    assert!(got.starts_with("! invalid input: `start_line`: "), "{got}");
+    assert!(got.starts_with("! invalid input: /start_line: "), "{got}");
 }
 
 #[tokio::test]

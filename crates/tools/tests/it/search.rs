@@ -68,12 +68,12 @@ async fn long_lines_are_cut_between_characters() {
 async fn a_wrong_argument_is_named() {
     let bench = Bench::new();
     let cases: [(Value, &str); 6] = [
-        (json!({}), "missing field `query`"),
+        (json!({}), "/query is required"),
         (json!({ "query": "" }), "`query` is empty"),
         (json!({ "query": "(", "regex": true }), "`query`: "),
         (json!({ "query": "a\nb" }), "`query`: "),
         (json!({ "query": "a", "glob": "[" }), "`glob`: "),
-        (json!({ "query": "a", "case": true }), "`case`: unknown field `case`"),
+        (json!({ "query": "a", "case": true }), "/case is unknown"),
     ];
     for (input, expected) in cases {
         let got = bench.tell("search", input.clone()).await;

@@ -172,7 +172,7 @@ async fn a_command_that_closes_its_output_is_still_waited_for() {
 async fn what_cannot_run_says_why() {
     let bench = Bench::new();
     let cases = [
-        (json!({}), "invalid input: missing field `command`"),
+        (json!({}), "invalid input: /command is required"),
         (json!({ "command": "  " }), "invalid input: `command` is empty"),
         (json!({ "command": "a\0b" }), "the command could not be started: "),
     ];

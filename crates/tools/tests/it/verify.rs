@@ -1,4 +1,4 @@
-//! `verify` runs what is configured, or says that nothing applies.
+//! `verify` runs what AGENTS.md names or what is configured, or says that nothing applies.
 
 use quintet_kernel::tool::{Ending, Risk};
 use serde_json::json;
@@ -88,4 +88,51 @@ async fn no_commands_are_no_failure() {
     let output = given(&[]).run("verify", json!({})).await;
     assert!(output.outcome.ok());
     assert_eq!(text(&output), "no verification command applies: none is configured");
+}
+
+#[tokio::test]
+async fn what_the_workspace_names_goes_before_what_is_configured() {
+    let bench = given(&["echo configured"]);
+    bench.write("AGENTS.md", "# About\n\n## Verify\n- `echo one`\n- echo two\n");
+    let shown = bench.assess("verify", json!({})).await;
+    let path = bench.path().display();
+    assert_eq!(shown.preview, format!("{path}$ echo one\n{path}$ echo two"));
+    let output = bench.run("verify", json!({})).await;
+    let commands: Vec<_> =
+        report(&output).as_array().unwrap().iter().map(|run| run["cmd"].clone()).collect();
+    assert_eq!(commands, ["echo one", "echo two"]);
+
+    bench.write("AGENTS.md", "Nothing about checks.\n");
+    assert_eq!(report(&bench.run("verify", json!({})).await)[0]["cmd"], "echo configured");
+}
+
+#[tokio::test]
+async fn the_nearest_that_names_commands_counts() {
+    let bench = given(&["echo configured"]);
+    bench.files(&[
+        (".git/config", ""),
+        ("AGENTS.md", "Verify: echo outermost"),
+        ("a/AGENTS.md", "```verify\necho outer\nmake nothing\n```"),
+        ("a/b/AGENTS.md", "No checks."),
+        ("a/c/AGENTS.md", "Verify: make nothing"),
+    ]);
+    for (folder, expected) in
+        [("a/b", "echo outer"), ("a/c", "make nothing"), (".", "echo outermost")]
+    {
+        let output = bench.run_in(&bench.path().join(folder), "verify", json!({})).await;
+        assert_eq!(report(&output)[0]["cmd"], expected, "{folder}");
+        assert_eq!(report(&output).as_array().unwrap().len(), 1, "{folder}");
+    }
+}
+
+#[tokio::test]
+async fn nothing_runs_that_was_not_shown() {
+    let bench = given(&["echo configured"]);
+    bench.assess("verify", json!({})).await;
+    bench.write("AGENTS.md", "Verify: touch never");
+    let got = bench.tell("verify", json!({})).await;
+    assert!(got.starts_with("! the verification commands are not those that were shown"), "{got}");
+    assert!(!bench.path().join("never").exists());
+    bench.assess("verify", json!({})).await;
+    assert!(bench.run("verify", json!({})).await.outcome.ok());
 }

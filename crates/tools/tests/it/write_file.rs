@@ -131,9 +131,9 @@ async fn the_person_who_is_asked_sees_the_diff_and_what_is_lost() {
 async fn a_wrong_argument_is_named() {
     let bench = Bench::new();
     for (input, expected) in [
-        (json!({ "path": "x" }), "missing field `content`"),
-        (json!({ "path": "x", "content": 1 }), "`content`: "),
-        (json!({ "path": "x", "content": "", "mode": 1 }), "`mode`: unknown field `mode`"),
+        (json!({ "path": "x" }), "/content is required"),
+        (json!({ "path": "x", "content": 1 }), "/content: "),
+        (json!({ "path": "x", "content": "", "mode": 1 }), "/mode is unknown"),
     ] {
         let got = bench.tell("write_file", input).await;
         assert!(got.starts_with(&format!("! invalid input: {expected}")), "{got}");

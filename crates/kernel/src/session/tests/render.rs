@@ -13,7 +13,10 @@ impl Session {
         let effects = next(&self.state);
         let effect = |effect| match effect {
             Effect::CallModel(step) => format!("model {}", self.short(&step)),
+            Effect::Survey(turn) => format!("survey {}", self.short(&turn)),
             Effect::Assess(call) => format!("assess {}", self.short(&call)),
+            Effect::Review(call) => format!("review {}", self.short(&call)),
+            Effect::Revert(turn) => format!("revert {}", self.short(&turn)),
             Effect::Run(call) => format!("run {}", self.short(&call)),
             Effect::Summarize(upto) => format!("summarize {}", self.short(&upto)),
             Effect::WakeAt(time) => format!("wake {}", clock(time)),
@@ -35,6 +38,17 @@ impl Session {
                 format!("{} {role:?}: {}", self.short(turn), said(parts))
             }
             Event::VerificationRequested { call, .. } => format!("verify {}", self.call(call)),
+            Event::ContextGathered { sections, tokens, .. } => {
+                let titles: Vec<_> = sections.iter().map(|section| &*section.title).collect();
+                format!("told of [{}], {tokens} tokens", titles.join(" "))
+            }
+            Event::RevertRequested { turn } => format!("{} is to be undone", self.short(turn)),
+            Event::Reverted { turn, files } => {
+                format!("{} undone: {}", self.short(turn), files.join(" "))
+            }
+            Event::RevertFailed { turn, reason } => {
+                format!("{} not undone: {reason}", self.short(turn))
+            }
             Event::CompactionRequested { upto, tokens } => {
                 format!("compacting up to {}, {tokens} tokens", self.short(upto))
             }
@@ -47,7 +61,9 @@ impl Session {
             | Event::ModelRetrying { .. }
             | Event::ModelCompleted { .. }
             | Event::StepInterrupted { .. } => self.of_step_event(event),
-            Event::ApprovalRequested { .. }
+            Event::ReviewRequested { .. }
+            | Event::Reviewed { .. }
+            | Event::ApprovalRequested { .. }
             | Event::ApprovalAnswered { .. }
             | Event::CallStarted { .. }
             | Event::CallCompleted { .. } => self.of_call_event(event),
@@ -86,6 +102,10 @@ impl Session {
 
     fn of_call_event(&mut self, event: &Event) -> String {
         match event {
+            Event::ReviewRequested { call, .. } => format!("{} in review", self.short(call)),
+            Event::Reviewed { call, answer, comment, .. } => {
+                format!("{} reviewed, {answer:?}: {comment}", self.short(call))
+            }
             Event::ApprovalRequested { call, expires, .. } => {
                 let until = expires.map(|time| format!(" until {}", clock(time)));
                 format!("{} asked{}", self.short(call), until.unwrap_or_default())

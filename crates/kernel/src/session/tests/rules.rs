@@ -8,7 +8,9 @@ use serde_json::json;
 
 use crate::message::MediaKind;
 use crate::model::{ModelRef, Profile};
-use crate::policy::{Approval, Limits, OnDeny, Recovery, Rules, Verify};
+use crate::policy::{
+    Action, Approval, Limits, OnDeny, Pattern, Recovery, Review, Rule, Rules, Verify,
+};
 use crate::tool::{Kind, Placement, Spec};
 
 /// Nothing needs approval, nothing is verified, and `fake/a` takes pictures and 1000 tokens.
@@ -19,11 +21,14 @@ pub(super) fn rules() -> Rules {
     };
     Rules {
         approval: Approval {
+            rules: Vec::new(),
             kinds: Vec::new(),
             tools: Vec::new(),
             on_deny: OnDeny::Continue,
             expires: None,
         },
+        review: Review::Off,
+        context_tokens: 0,
         verify: Verify { auto: false, tool: "verify".into(), attempts: 2 },
         limits: Limits {
             steps: 8,
@@ -65,6 +70,15 @@ pub(super) fn change(rules: &mut Rules, word: &str) {
         },
         "on_deny" if value == "fail" => rules.approval.on_deny = OnDeny::Fail,
         "expires" => rules.approval.expires = Some(Duration::from_secs(number())),
+        "allow" | "ask_for" | "refuse" => rules.approval.rules.push(rule(word, value)),
+        "review" => {
+            rules.review = match value {
+                "request" => Review::Request,
+                "auto" => Review::Auto,
+                _ => Review::Off,
+            }
+        }
+        "context" => rules.context_tokens = number(),
         "verify" => rules.verify.auto = true,
         "attempts" => rules.verify.attempts = number() as u32,
         "steps" => rules.limits.steps = number() as u32,
@@ -79,4 +93,26 @@ pub(super) fn change(rules: &mut Rules, word: &str) {
         }
         _ => panic!("no such rule: {word}"),
     }
+}
+
+/// `refuse=path:**/.env`, `allow=command:cargo_*,tool:shell`, `ask_for=kind:read`; `_` is a blank.
+fn rule(action: &str, fits: &str) -> Rule {
+    let action = match action {
+        "allow" => Action::Allow,
+        "refuse" => Action::Refuse,
+        _ => Action::Ask,
+    };
+    let (kind, tool, path, command, reason) = (None, None, None, None, None);
+    let mut rule = Rule { kind, tool, path, command, action, reason };
+    for (what, value) in fits.split(',').map(|fit| fit.split_once(':').unwrap()) {
+        let value = value.replace('_', " ");
+        match what {
+            "kind" => rule.kind = Kind::ALL.into_iter().find(|kind| kind.name() == value),
+            "tool" => rule.tool = Some(value),
+            "path" => rule.path = Some(Pattern::path(&value)),
+            "command" => rule.command = Some(Pattern::command(&value)),
+            _ => rule.reason = Some(value),
+        }
+    }
+    rule
 }

@@ -6,17 +6,22 @@
 //! start t1 | cancel [why] | close | compact | recover | wake      +60 (seconds pass)
 //! [s1] text hi | [s1] thought hm | [s1] text@5 hi | [s1] retry why
 //! [s1] answer [read/written] c1 look {"p":1} + c2 edit             [s1] fails stream_cut | context_overflow | …
-//! assess c1 | allow c1 [t1] | deny c1 [t1] [: why]
-//! done c1 [text] | broke c1 [text] | halted c1       summary m2 text | unsummarized why
+//! assess c1 [path=a] [command=a_b] [opaque] [similar=x] [critical]       review c1 approve|reject|none [why]
+//! allow c1 [t1] [: why] | deny c1 [t1] [: why] | allow_same c1 | allow_similar c1 | deny_similar c1
+//! done c1 [text] | broke c1 [text] | halted c1 | changed c1 PATH:BEFORE~AFTER …
+//! survey TITLE=text …     revert t1 | put_back t1 | not_put_back t1 why
+//! summary m2 text | unsummarized why
 //! ```
 
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::change::{FileChange, Version};
 use crate::codec;
 use crate::command::{Approve, Command, Run, Say, Upload};
-use crate::event::{Answer, Answerer, Origin, Record, TurnOptions};
+use crate::context::Section;
+use crate::event::{Answer, Answerer, Origin, Record, Remember, TurnOptions};
 use crate::id::{BlobId, CallId, Fresh, MessageId, SessionId, StepId};
 use crate::message::{MediaKind, Part, Role};
 use crate::model::{self, AskedCall, Channel, Failure, FailureKind, Finish, ModelRef, Usage};
@@ -24,7 +29,7 @@ use crate::policy::Rules;
 use crate::session::{Refusal, State, handle};
 use crate::stamp::Stamp;
 use crate::time::Time;
-use crate::tool::{Assessment, Ending, Outcome, Risk};
+use crate::tool::{Assessment, Ending, Outcome, Risk, Subject};
 
 use super::rules;
 
@@ -141,6 +146,10 @@ impl Session {
             "start" => Command::Start { turn: self.real(rest) },
             "allow" => Command::Approve(self.approve(rest, Answer::Allow)),
             "deny" => Command::Approve(self.approve(rest, Answer::Deny)),
+            "allow_same" => self.remember(rest, Answer::Allow, Remember::Same),
+            "allow_similar" => self.remember(rest, Answer::Allow, Remember::Similar),
+            "deny_similar" => self.remember(rest, Answer::Deny, Remember::Similar),
+            "revert" => Command::Revert { turn: self.real(rest) },
             "cancel" => Command::Cancel { reason: text() },
             "compact" => Command::Compact,
             "close" => Command::Close { reason: text() },
@@ -156,7 +165,28 @@ impl Session {
         let (id, text) = split(rest);
         let call = || self.real::<CallId>(id);
         match word {
-            "assess" => Command::Assessed { call: call(), assessment: assessment() },
+            "assess" => Command::Assessed { call: call(), assessment: assessment(text).into() },
+            "review" => {
+                let (answer, comment) = split(text);
+                let answer = match answer {
+                    "approve" => Some(Answer::Allow),
+                    "reject" => Some(Answer::Deny),
+                    _ => None,
+                };
+                let usage = Usage { input: 5, output: 1, ..Usage::default() };
+                Command::Reviewed { call: call(), answer, comment: comment.into(), usage }
+            }
+            "survey" => {
+                let turn = self.state.open.as_ref().expect("a turn is open").id.clone();
+                Command::Surveyed { turn, sections: sections(rest) }
+            }
+            "put_back" => Command::PutBack { turn: self.real(id), result: Ok(()) },
+            "not_put_back" => Command::PutBack { turn: self.real(id), result: Err(text.into()) },
+            "changed" => {
+                let mut outcome = Outcome::success("changed");
+                outcome.changes = changes(text);
+                Command::Finished { call: call(), outcome }
+            }
             "done" => Command::Finished { call: call(), outcome: Outcome::success(text) },
             "broke" => Command::Finished { call: call(), outcome: Outcome::failure(text) },
             "halted" => {
@@ -215,7 +245,12 @@ impl Session {
         };
         let (call, turn) = split(ids);
         let turn = Some(turn).filter(|turn| !turn.is_empty()).map(|turn| self.real(turn));
-        Approve { call: self.real(call), turn, answer, reason, by: Answerer::Client }
+        let (by, remember) = (Answerer::Client, Remember::Once);
+        Approve { call: self.real(call), turn, answer, reason, by, remember }
+    }
+
+    fn remember(&self, rest: &str, answer: Answer, remember: Remember) -> Command {
+        Command::Approve(Approve { remember, ..self.approve(rest, answer) })
     }
 
     /// The id behind a short name; a name that stands for none is taken as it is.
@@ -282,14 +317,47 @@ fn failure(word: &str) -> FailureKind {
     kinds.into_iter().find(|kind| kind.name() == word).unwrap()
 }
 
-fn assessment() -> Assessment {
+fn assessment(subject: &str) -> Assessment {
+    let (mut about, mut risk) = (Subject::default(), Risk::High);
+    for word in subject.split_whitespace() {
+        let (word, value) = word.split_once('=').unwrap_or((word, ""));
+        let value = value.replace('_', " ");
+        match word {
+            "path" => about.paths.push(value),
+            "command" => about.commands.push(value),
+            "similar" => about.similar = Some(value),
+            "opaque" => about.opaque = true,
+            _ => risk = Risk::Critical,
+        }
+    }
     Assessment {
-        risk: Risk::High,
+        risk,
         reasons: vec!["it bites".into()],
         reversible: false,
         preview: "rm -r".into(),
+        subject: about,
         settled: None,
     }
+}
+
+fn sections(words: &str) -> Vec<Section> {
+    let section = |word: &str| {
+        let (title, text) = word.split_once('=').expect("TITLE=text");
+        Section { title: title.into(), text: text.into() }
+    };
+    words.split_whitespace().map(section).collect()
+}
+
+fn changes(words: &str) -> Vec<FileChange> {
+    let version = |name: &str| {
+        BlobId::parse(name).map(|blob| Version { blob: Some(blob), size: 1, mode: None })
+    };
+    let change = |word: &str| {
+        let (path, versions) = word.split_once(':').expect("path:before>after");
+        let (before, after) = versions.split_once('~').expect("before~after");
+        FileChange { path: path.into(), before: version(before), after: version(after) }
+    };
+    words.split_whitespace().map(change).collect()
 }
 
 fn split(line: &str) -> (&str, &str) {

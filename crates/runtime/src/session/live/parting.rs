@@ -6,7 +6,7 @@ use quintet_kernel::command::Command;
 use quintet_kernel::port::{Error, StorageError};
 use quintet_kernel::tool::Ending;
 
-use super::{End, Live};
+use super::{End, Live, Waiting};
 use crate::session::Delivery;
 use crate::session::pending::{Answer, oldest};
 
@@ -16,7 +16,7 @@ impl Live {
         for pending in self.pending.drain(..) {
             pending.answers.into_iter().for_each(|answer| answer.fail(&error));
         }
-        for (_, receipt, reply) in self.cancelling.drain(..) {
+        for Waiting { receipt, reply, .. } in self.waiting.drain(..) {
             Answer::Receipt(reply, receipt).fail(&error);
         }
         self.asking = None;
@@ -48,7 +48,7 @@ impl Live {
                 else => break,
             }
         }
-        for (_, _, reply) in self.cancelling {
+        for Waiting { reply, .. } in self.waiting {
             let _ = reply.send(Delivery::Answered(Err(Error::Closing)));
         }
         End::Closing

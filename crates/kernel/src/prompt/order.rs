@@ -4,7 +4,7 @@ use crate::message::{Message, Part};
 use crate::model::{Place, PromptCall, Said, Sealed};
 
 /// What a model said, as it said it.
-pub fn said(message: &Message) -> Vec<Said> {
+pub fn in_order(message: &Message) -> Vec<Said> {
     let mut writer = Writer { sealed: &message.sealed, written: 0, calls: 0, said: Vec::new() };
     writer.seal_output(0);
     for part in &message.parts {
@@ -107,7 +107,7 @@ mod tests {
             Said::Sealed(content) => format!("sealed {}", content.as_str().unwrap()),
             Said::Call(call) => format!("call {}", call.tool),
         };
-        assert_eq!(said(&message).iter().map(show).collect::<Vec<_>>(), expected);
+        assert_eq!(in_order(&message).iter().map(show).collect::<Vec<_>>(), expected);
     }
 
     fn call(tool: &str) -> Part {

@@ -1,0 +1,90 @@
+//! The machine: its kernel and its programs.
+
+use std::path::{Path, PathBuf};
+
+use quintet_tools::sandbox::{self, Mode};
+use rustix::fs::{Access, access};
+
+use super::Finding;
+use crate::options::Options;
+
+/// A program, what it is for, and whether the daemon is much less without it.
+const PROGRAMS: [(&str, &str); 4] = [
+    ("bash", "runs what `shell` and `verify` are told"),
+    ("git", "tells git_status what changed and keeps what commands change"),
+    ("make", "runs the default check, `make test`"),
+    ("dot", "draws Graphviz diagrams more faithfully than the built-in renderer"),
+];
+
+pub(super) fn look(options: &Options, environment: &[(String, String)]) -> Vec<Finding> {
+    let path = environment.iter().find(|(name, _)| name == "PATH");
+    let path = path.map(|(_, value)| value.as_str()).unwrap_or_default();
+    let mut findings = vec![confinement(options.sandbox.mode)];
+    findings.extend(gaps(options.sandbox.mode));
+    findings.push(files());
+    findings.extend(PROGRAMS.into_iter().map(|(name, why)| program(path, name, why)));
+    findings
+}
+
+fn confinement(mode: Mode) -> Finding {
+    let report = sandbox::probe();
+    let has = match (report.landlock, report.seccomp) {
+        (Some(version), true) => format!("Landlock {version} and seccomp"),
+        (Some(version), false) => format!("Landlock {version}, no seccomp"),
+        (None, true) => "seccomp, no Landlock".to_owned(),
+        (None, false) => "neither Landlock nor seccomp".to_owned(),
+    };
+    let whole = report.missing().is_empty();
+    match mode {
+        Mode::Off => {
+            let mend = "set sandbox.mode to \"prefer\" or \"require\"";
+            Finding::poor("sandbox", "off: commands can do all that you can", mend)
+        }
+        Mode::Prefer | Mode::Require if whole => Finding::well("sandbox", has),
+        Mode::Prefer => Finding::poor(
+            "sandbox",
+            has,
+            "use Linux 6.12 or newer with Landlock switched on (lsm=)",
+        ),
+        Mode::Require if report.landlock.is_some() && report.seccomp => {
+            Finding::poor("sandbox", has, "use Linux 6.12 or newer")
+        }
+        Mode::Require => Finding::ill(
+            "sandbox",
+            format!("{has}, and sandbox.mode is \"require\": no command will run"),
+            "use Linux 5.13 or newer with Landlock switched on, or set sandbox.mode to \"prefer\"",
+        ),
+    }
+}
+
+fn gaps(mode: Mode) -> Vec<Finding> {
+    let mend = "a newer kernel closes this; until then approve commands with care";
+    let missing = if mode == Mode::Off { Vec::new() } else { sandbox::probe().missing() };
+    missing.into_iter().map(|gap| Finding::poor("sandbox", gap, mend)).collect()
+}
+
+fn files() -> Finding {
+    match sandbox::opens_beneath() {
+        true => Finding::well("file tools", "files are opened beneath the workspace (openat2)"),
+        false => Finding::ill(
+            "file tools",
+            "this kernel cannot open files beneath a folder, so no file tool will work",
+            "use Linux 5.6 or newer, and a container that allows openat2",
+        ),
+    }
+}
+
+fn program(path: &str, name: &'static str, why: &str) -> Finding {
+    match find(path, name) {
+        Some(found) => Finding::well(name, found.display().to_string()),
+        None => Finding::poor(name, format!("not found; it {why}"), format!("install {name}")),
+    }
+}
+
+/// The first program of that name that may be run.
+fn find(path: &str, name: &str) -> Option<PathBuf> {
+    let places = path.split(':').filter(|folder| !folder.is_empty());
+    places
+        .map(|folder| Path::new(folder).join(name))
+        .find(|file| file.is_file() && access(file, Access::EXEC_OK).is_ok())
+}

@@ -1,0 +1,63 @@
+//! `quintet doctor`, run as a user would.
+
+use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt as _;
+use std::process::Output;
+
+use tempfile::TempDir;
+
+use crate::daemon::{World, quintet};
+
+/// What the doctor says of a configuration, and whether all is well.
+fn examine(config: &str) -> (String, bool) {
+    let home = TempDir::new().unwrap();
+    let file = home.path().join("quintet.toml");
+    let data = home.path().join("data");
+    std::fs::write(&file, format!("data_dir = {data:?}\n{config}")).unwrap();
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).unwrap();
+    said(quintet(&["doctor", "--config", file.to_str().unwrap()]).output().unwrap())
+}
+
+fn said(output: Output) -> (String, bool) {
+    (String::from_utf8(output.stdout).unwrap(), output.status.success())
+}
+
+#[test]
+fn a_good_set_up_is_well() {
+    let (told, well) = examine("[listen]\nharness = \"127.0.0.1:0\"\n");
+    assert!(well, "{told}");
+    for line in ["sandbox", "file tools", "git", "data", "configuration", "harness", "model"] {
+        assert!(told.contains(&format!(" {line}")), "no line about {line}: {told}");
+    }
+    assert!(told.contains("poor  model          sessions use the demo model"), "{told}");
+}
+
+#[test]
+fn what_is_ill_is_named_with_its_cure() {
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap();
+    let (told, well) = examine(&format!("[listen]\nharness = \"{address}\"\n"));
+    assert!(!well);
+    assert!(told.contains(&format!("ILL   harness        {address}")), "{told}");
+    assert!(told.contains("-> set listen.harness to another address, or \"off\""), "{told}");
+    let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let (told, well) = examine(&format!(
+        "default_model = \"mine/m\"\n[listen]\nharness = \"off\"\n\
+         [providers.mine]\napi = \"openai-chat\"\nbase_url = \"http://{closed}/v1\"\napi_key = \"sk-hidden\"\n"
+    ));
+    assert!(!well && told.contains("does not answer"), "{told}");
+    assert!(!told.contains("sk-hidden"));
+    let (told, well) = examine("[listen]\nharness = \"nowhere\"\n");
+    assert!(!well && told.contains("ILL   configuration"), "{told}");
+}
+
+#[tokio::test]
+async fn a_running_daemon_is_no_trouble() {
+    let world = World::start("").await;
+    let file = world.home.path().join("quintet.toml");
+    let (told, well) =
+        said(quintet(&["doctor", "--config", file.to_str().unwrap()]).output().unwrap());
+    assert!(well, "{told}");
+    assert!(told.contains("is in use by a daemon"), "{told}");
+    assert!(told.contains("others may read"), "the file has a key and is open to all: {told}");
+}

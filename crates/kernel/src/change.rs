@@ -1,0 +1,77 @@
+//! What became of files: recorded with every call, so that a turn's changes can be shown as one and
+//! undone.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::id::BlobId;
+
+/// What became of one file. A file that moved is two of these: gone here, new there.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileChange {
+    /// Where it is, from the workspace on, with `/` between folders.
+    pub path: String,
+    /// What it was; nothing if it was not there.
+    pub before: Option<Version>,
+    /// What it is; nothing if it is gone.
+    pub after: Option<Version>,
+}
+
+/// A file at one moment.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Version {
+    /// Its content; nothing if it was too large to keep.
+    pub blob: Option<BlobId>,
+    /// Its length in bytes.
+    pub size: u64,
+    /// Its permissions, where they are known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mode: Option<u32>,
+}
+
+/// What several changes come to, file by file, sorted by path. What was put back is left out.
+pub fn net<'a>(changes: impl IntoIterator<Item = &'a FileChange>) -> Vec<FileChange> {
+    let mut files: BTreeMap<&str, FileChange> = BTreeMap::new();
+    for change in changes {
+        files
+            .entry(&change.path)
+            .and_modify(|sum| sum.after.clone_from(&change.after))
+            .or_insert_with(|| change.clone());
+    }
+    files.into_values().filter(|sum| sum.before != sum.after).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn version(name: &str) -> Option<Version> {
+        let blob = BlobId::parse(name);
+        blob.map(|blob| Version { blob: Some(blob), size: 1, mode: None })
+    }
+
+    #[track_caller]
+    fn check(changes: &[(&str, &str, &str)], expected: &[(&str, &str, &str)]) {
+        let change = |(path, before, after): &(&str, &str, &str)| FileChange {
+            path: (*path).into(),
+            before: version(before),
+            after: version(after),
+        };
+        let changes: Vec<_> = changes.iter().map(change).collect();
+        assert_eq!(net(&changes), expected.iter().map(change).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn changes_of_a_file_add_up() {
+        check(
+            &[("b", "1", "2"), ("a", "", "1"), ("b", "2", "3")],
+            &[("a", "", "1"), ("b", "1", "3")],
+        );
+    }
+
+    #[test]
+    fn what_is_put_back_is_no_change() {
+        check(&[("a", "1", "2"), ("a", "2", "1"), ("b", "", "1"), ("b", "1", "")], &[]);
+    }
+}

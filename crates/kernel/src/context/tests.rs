@@ -1,0 +1,75 @@
+//! What is news and what is known.
+
+use expect_test::{Expect, expect};
+
+use super::*;
+use crate::id::Fresh;
+
+fn sections(text: &str) -> Vec<Section> {
+    let section = |pair: &str| {
+        let (title, text) = pair.split_once('=').expect("title=text");
+        Section { title: title.into(), text: text.into() }
+    };
+    text.split_whitespace().map(section).collect()
+}
+
+/// Learns one survey after the other and shows what a prompt would say.
+#[track_caller]
+fn check(surveys: &[&str], expected: Expect) {
+    let mut context = Context::default();
+    let mut said = String::new();
+    for (n, survey) in surveys.iter().enumerate() {
+        let news = context.news(sections(survey));
+        if !news.is_empty() {
+            said += &format!("turn {n}: {}\n", update(&news));
+            context.learn(&TurnId::named(format!("t{n}")), &news);
+        }
+    }
+    let updates = context.updates.len();
+    let before = context.current();
+    context.settle();
+    assert_eq!(context.current(), before, "a compaction changes nothing that is known");
+    expected.assert_eq(&format!("{said}{updates} later\n{}\n", introduction(&context.base)));
+}
+
+#[test]
+fn only_what_changed_is_said_again() {
+    check(
+        &["TREE=a MAP=f", "TREE=a MAP=f", "TREE=b MAP=f", "TREE=b GIT=M"],
+        expect![[r#"
+            turn 0: Workspace context, changed since:
+            TREE:
+            a
+
+            MAP:
+            f
+            turn 2: Workspace context, changed since:
+            TREE:
+            b
+            turn 3: Workspace context, changed since:
+            GIT:
+            M
+
+            MAP: nothing any more
+            2 later
+            Workspace context:
+            TREE:
+            b
+
+            GIT:
+            M
+        "#]],
+    );
+}
+
+#[test]
+fn an_empty_workspace_is_no_news() {
+    check(
+        &["", ""],
+        expect![[r#"
+            0 later
+            Workspace context:
+
+        "#]],
+    );
+}

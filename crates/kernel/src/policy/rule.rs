@@ -1,0 +1,87 @@
+//! Rules by what a call is: its kind, its tool, the paths it names, the commands it runs.
+
+use crate::policy::Verdict;
+use crate::policy::pattern::Pattern;
+use crate::tool::{Kind, Spec, Subject};
+
+/// What to do with some calls. What is not given fits every call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rule {
+    /// Of tools of this kind.
+    pub kind: Option<Kind>,
+    /// Of this tool.
+    pub tool: Option<String>,
+    /// That name such paths.
+    pub path: Option<Pattern>,
+    /// That run such commands.
+    pub command: Option<Pattern>,
+    /// What to do.
+    pub action: Action,
+    /// Why, for the model and for people.
+    pub reason: Option<String>,
+}
+
+/// What a rule does with a call, the strictest last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Action {
+    /// It may run.
+    Allow,
+    /// A person is asked.
+    Ask,
+    /// It does not run.
+    Refuse,
+}
+
+/// Whether a rule is about a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fit {
+    Yes,
+    No,
+    /// Nobody can say before the call was looked at.
+    Unknown,
+}
+
+impl Rule {
+    pub(super) fn verdict(&self) -> Verdict {
+        match (self.action, &self.reason) {
+            (Action::Allow, _) => Verdict::Allow,
+            (Action::Ask, _) => Verdict::Ask,
+            (Action::Refuse, Some(reason)) => {
+                Verdict::Refuse(format!("refused by policy: {reason}"))
+            }
+            (Action::Refuse, None) => Verdict::Refuse("refused by policy".into()),
+        }
+    }
+
+    /// Whether it is about this call.
+    pub(super) fn fits(&self, tool: &Spec, subject: Option<&Subject>) -> Fit {
+        let named = self.kind.is_none_or(|kind| kind == tool.kind)
+            && self.tool.as_ref().is_none_or(|name| *name == tool.name);
+        let looks = self.path.is_some() || self.command.is_some();
+        match (named, looks, subject) {
+            (false, _, _) => Fit::No,
+            (true, false, _) => Fit::Yes,
+            (true, true, None) => Fit::Unknown,
+            (true, true, Some(subject)) if self.is_about(subject) => Fit::Yes,
+            (true, true, Some(_)) => Fit::No,
+        }
+    }
+
+    fn is_about(&self, subject: &Subject) -> bool {
+        let covers = |pattern: &Option<Pattern>, texts: &[String]| match pattern {
+            None => true,
+            Some(pattern) => self.covers(pattern, texts),
+        };
+        let certain = self.action != Action::Allow || !subject.opaque;
+        certain && covers(&self.path, &subject.paths) && covers(&self.command, &subject.commands)
+    }
+
+    /// What may run must be allowed in all its parts; one bad part is enough to be stopped.
+    fn covers(&self, pattern: &Pattern, texts: &[String]) -> bool {
+        let matches = |text: &String| pattern.matches(text);
+        match self.action {
+            Action::Allow => !texts.is_empty() && texts.iter().all(matches),
+            Action::Ask | Action::Refuse => texts.iter().any(matches),
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! The question that has a change read again before it is made, and what its answer means.
+
+use crate::event::Answer;
+use crate::id::CallId;
+use crate::model::{Prompt, Sampling};
+use crate::session::{CallPhase, State};
+
+use super::{conversation, history, said, system};
+
+const ASK_FOR_REVIEW: &str = "Before the change below is made, read it again as a careful colleague \
+who did not write it. Does it do what was asked, and nothing that was not? Would it break something, \
+lose something or leave a secret behind? Answer with one line: APPROVE or REJECT, a colon, and the \
+reason in a sentence.";
+
+/// The prompt that has a call's change reviewed; nothing if it is not to be.
+pub fn review(state: &State, call: &CallId) -> Option<Prompt> {
+    let call = state.open.as_ref()?.call(call)?;
+    let CallPhase::InReview { assessment } = &call.phase else { return None };
+    let mut messages = conversation(state, &history(state));
+    let tool = &call.request.tool;
+    messages.push(said(format!("{ASK_FOR_REVIEW}\n\n{tool}:\n{}", assessment.preview)));
+    Some(Prompt {
+        model: state.current_model().clone(),
+        system: system(state),
+        messages,
+        tools: Vec::new(),
+        sampling: Sampling::default(),
+    })
+}
+
+/// What a reviewer's words come to: an answer, where there is one, and the reason for it.
+pub fn reviewed(words: &str) -> (Option<Answer>, String) {
+    let verdict = |line: &str| {
+        let line = line.trim().trim_start_matches(['*', '#', '>', '`', ' ']);
+        let known = [("APPROVE", Answer::Allow), ("REJECT", Answer::Deny)];
+        let (word, answer) = known.into_iter().find(|(word, _)| line.starts_with(word))?;
+        let rest = line[word.len()..].trim_start_matches(|c: char| c.is_alphabetic());
+        let reason = rest.trim_start_matches(|c: char| !c.is_alphanumeric());
+        Some((answer, reason.trim().to_owned()))
+    };
+    match words.lines().find_map(verdict) {
+        Some((answer, reason)) if reason.is_empty() => (Some(answer), "no reason given".into()),
+        Some((answer, reason)) => (Some(answer), reason),
+        None => (None, "the reviewer gave no clear answer".into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(words: &str, answer: Option<Answer>, reason: &str) {
+        assert_eq!(reviewed(words), (answer, reason.into()), "{words:?}");
+    }
+
+    #[test]
+    fn a_verdict_is_found_among_other_words() {
+        check("APPROVE: it is what was asked", Some(Answer::Allow), "it is what was asked");
+        check("Let me see.\n**REJECT**: drops the test", Some(Answer::Deny), "drops the test");
+        check("REJECT", Some(Answer::Deny), "no reason given");
+        check("APPROVED - fine", Some(Answer::Allow), "fine");
+    }
+
+    #[test]
+    fn anything_else_is_no_answer() {
+        for words in ["", "I would approve", "looks good", "approve: yes"] {
+            check(words, None, "the reviewer gave no clear answer");
+        }
+    }
+}

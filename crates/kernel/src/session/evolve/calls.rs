@@ -1,0 +1,158 @@
+//! Remembers what happened to calls.
+
+use std::sync::Arc;
+
+use crate::event::{Answer, Event, Remember, RequestedCall};
+use crate::id::{CallId, MessageId};
+use crate::message::{Message, Part, Role};
+use crate::session::State;
+use crate::session::state::{Calls, Remembered};
+use crate::session::turn::{Call, CallPhase, OpenTurn, Phase};
+use crate::time::Time;
+use crate::tool::{Ending, Outcome};
+
+use super::{on_last, on_open, paid, push, summary, waiting};
+
+/// Takes an event about a call into the state; any other is none of its business.
+pub(super) fn evolve(state: &mut State, event: &Event, at: Time) {
+    match event {
+        Event::VerificationRequested { call, .. } => verification(state, call),
+        Event::ReviewRequested { call, assessment, .. } => {
+            call_phase(state, call, CallPhase::InReview { assessment: assessment.clone() });
+        }
+        Event::Reviewed { call, answer, comment, usage, .. } => {
+            reviewed(state, call, *answer, comment);
+            paid(state, *usage);
+        }
+        Event::ApprovalRequested { call, assessment, expires, .. } => {
+            let phase = CallPhase::Asked { assessment: assessment.clone(), expires: *expires };
+            call_phase(state, call, phase);
+            waiting(state, at);
+        }
+        Event::ApprovalAnswered { call, answer, reason, remember, .. } => {
+            remembered(state, call, *answer, *remember);
+            let phase = match answer {
+                Answer::Allow => CallPhase::Allowed,
+                Answer::Deny => CallPhase::Denied { reason: reason.clone() },
+            };
+            call_phase(state, call, phase);
+            waiting(state, at);
+        }
+        Event::CallStarted { call, kind, placement, .. } => {
+            call_phase(state, call, CallPhase::Started(*kind, *placement));
+        }
+        Event::CallCompleted { call, message, outcome, .. } => {
+            call_done(state, call, message, outcome, at);
+            waiting(state, at);
+        }
+        _ => {}
+    }
+}
+
+pub(super) fn new_call(request: &RequestedCall, verifies: bool) -> Call {
+    Call { request: request.clone(), phase: CallPhase::Requested, verifies }
+}
+
+pub(super) fn part_of_call(call: &RequestedCall) -> Part {
+    Part::Call { call: call.id.clone(), tool: call.tool.clone(), input: call.input.clone() }
+}
+
+/// The check is policy's idea, but the model's next prompt needs to know who asked: the call is
+/// written into the model's last answer, so that every call has an answer before its result.
+fn verification(state: &mut State, call: &RequestedCall) {
+    state.calls.insert(call.id.clone());
+    let Some(open) = &mut state.open else { return };
+    open.phase = Phase::Acting(vec![new_call(call, true)]);
+    let turn = open.id.clone();
+    let of_turn =
+        |m: &&mut Arc<Message>| m.turn == turn && m.role == Role::Assistant && !m.interrupted;
+    if let Some(message) = state.messages.iter_mut().rev().find(of_turn) {
+        Arc::make_mut(message).parts.push(part_of_call(call));
+    }
+}
+
+fn reviewed(state: &mut State, id: &CallId, answer: Option<Answer>, comment: &str) {
+    on_open(state, |open| {
+        if let Some(call) = open.call_mut(id)
+            && let CallPhase::InReview { assessment } = &call.phase
+        {
+            let (assessment, comment) = (assessment.clone(), comment.into());
+            call.phase = CallPhase::Reviewed { assessment, answer, comment };
+        }
+    });
+}
+
+/// A call that was never asked about has nothing that later ones could be like.
+fn remembered(state: &mut State, id: &CallId, answer: Answer, remember: Remember) {
+    let call = state.open.as_ref().and_then(|open| open.call(id));
+    let Some(Call { request, phase: CallPhase::Asked { assessment, .. }, .. }) = call else {
+        return;
+    };
+    let similar = assessment.subject.similar.clone();
+    let calls = match remember {
+        Remember::Once => return,
+        Remember::Similar if similar.is_some() => Calls::Similar(similar.unwrap_or_default()),
+        Remember::Same | Remember::Similar => Calls::Same(request.input.clone()),
+    };
+    let tool = request.tool.clone();
+    state.remembered.retain(|old| old.tool != tool || old.calls != calls);
+    state.remembered.push(Remembered { tool, calls, answer });
+}
+
+fn call_done(state: &mut State, id: &CallId, message: &MessageId, outcome: &Outcome, at: Time) {
+    let Some(open) = &mut state.open else { return };
+    let Some(call) = open.call_mut(id) else {
+        return;
+    };
+    let ran = match call.phase {
+        CallPhase::Started(kind, _) => Some(kind),
+        _ => None,
+    };
+    call.phase = CallPhase::Done(outcome.ending);
+    let (request, verifies) = (call.request.clone(), call.verifies);
+    if let Some(kind) = ran.filter(|_| !verifies) {
+        open.ran.note(kind, &request, outcome.ending);
+        open.dirty |= kind.changes_workspace();
+    }
+    if outcome.ending == Ending::Skipped {
+        open.repeats += 1;
+    }
+    if verifies {
+        verified(open, outcome.ending);
+    }
+    let turn = open.id.clone();
+    if let Some(turn) = summary(state, &turn) {
+        turn.changes.extend_from_slice(&outcome.changes);
+    }
+    push(state, message, Role::Tool, outcome.parts.clone(), at);
+    on_last(state, |last| {
+        (last.call, last.ending) = (Some(id.clone()), Some(outcome.ending));
+        last.files.clone_from(&outcome.artifacts);
+    });
+}
+
+fn verified(open: &mut OpenTurn, ending: Ending) {
+    open.dirty = ending == Ending::Interrupted;
+    // A check that had nothing to run says nothing.
+    if ending != Ending::Idle {
+        open.verified = Some(ending == Ending::Succeeded);
+    }
+    match ending {
+        // The model reads the output and goes on.
+        Ending::Failed => open.failed_checks += 1,
+        // It says nothing about the changes; there will be another check.
+        Ending::Interrupted => {}
+        // There is nothing the model could do about these.
+        Ending::Succeeded | Ending::Idle | Ending::Denied | Ending::Skipped | Ending::Cancelled => {
+            open.phase = Phase::Answered;
+        }
+    }
+}
+
+fn call_phase(state: &mut State, call: &CallId, phase: CallPhase) {
+    on_open(state, |open| {
+        if let Some(call) = open.call_mut(call) {
+            call.phase = phase;
+        }
+    });
+}

@@ -1,0 +1,155 @@
+//! Judges calls: what policy, the tool's own look, the model's review and remembered answers make of
+//! one before it may run.
+
+use crate::event::{Answer, Answerer, Event, Remember, RequestedCall};
+use crate::policy::{Review, Verdict};
+use crate::session::state::{Calls, State};
+use crate::session::turn::{Call, OpenTurn};
+use crate::stamp::Stamp;
+use crate::tool::{Assessment, Ending, Kind, Outcome, Risk, Spec};
+
+/// What becomes of a call that nobody has looked at; nothing while that has to come first.
+pub(super) fn requested(
+    state: &State,
+    open: &OpenTurn,
+    call: &Call,
+    stamp: &Stamp,
+) -> Option<Vec<Event>> {
+    let request = &call.request;
+    let Some(tool) = state.rules.tool(&request.tool) else {
+        return Some(vec![unknown(open, call, stamp)]);
+    };
+    if let Some(why) = &request.malformed {
+        return Some(vec![open.completed(call, Outcome::failure(why.clone()), stamp)]);
+    }
+    if !call.verifies && open.ran.repeats(&request.tool, &request.input) {
+        let why = "duplicate tool call: no new info";
+        return Some(vec![open.completed(call, Outcome::ended(Ending::Skipped, why), stamp)]);
+    }
+    match state.rules.verdict(tool, None) {
+        Verdict::Allow => Some(vec![started(open, call, tool)]),
+        Verdict::Refuse(why) => Some(vec![denied(open, call, why, stamp)]),
+        // `next` has it looked at.
+        Verdict::Ask | Verdict::Look => None,
+    }
+}
+
+/// What becomes of a call that was looked at.
+pub(super) fn assessed(
+    state: &State,
+    open: &OpenTurn,
+    call: &Call,
+    assessment: Assessment,
+    stamp: &Stamp,
+) -> Vec<Event> {
+    let Some(tool) = state.rules.tool(&call.request.tool) else {
+        return vec![unknown(open, call, stamp)];
+    };
+    // Not started: what it was judged by may be another thing by then.
+    if let Some(outcome) = assessment.settled {
+        return vec![open.completed(call, outcome, stamp)];
+    }
+    let verdict = state.rules.verdict(tool, Some(&assessment.subject));
+    let reviewed = state.rules.review == Review::Auto && tool.kind == Kind::Write;
+    vec![match verdict {
+        Verdict::Refuse(why) => denied(open, call, why, stamp),
+        Verdict::Allow | Verdict::Ask | Verdict::Look if reviewed => Event::ReviewRequested {
+            turn: open.id.clone(),
+            call: call.id().clone(),
+            tool: call.request.tool.clone(),
+            assessment,
+        },
+        Verdict::Allow => started(open, call, tool),
+        Verdict::Ask | Verdict::Look => ask(state, open, call, assessment, stamp),
+    }]
+}
+
+/// What becomes of a call whose change the model has read again.
+pub(super) fn reviewed(
+    state: &State,
+    open: &OpenTurn,
+    call: &Call,
+    review: (&Assessment, Option<Answer>, &str),
+    stamp: &Stamp,
+) -> Event {
+    let (assessment, answer, comment) = review;
+    let Some(tool) = state.rules.tool(&call.request.tool) else {
+        return unknown(open, call, stamp);
+    };
+    let verdict = state.rules.verdict(tool, Some(&assessment.subject));
+    match (answer, verdict) {
+        (_, Verdict::Refuse(why)) => denied(open, call, why, stamp),
+        (Some(Answer::Deny), _) => denied(open, call, format!("review: {comment}"), stamp),
+        (Some(Answer::Allow), Verdict::Allow) => started(open, call, tool),
+        // With nobody to review it, a person is asked.
+        (Some(Answer::Allow), Verdict::Ask | Verdict::Look)
+        | (None, Verdict::Allow | Verdict::Ask | Verdict::Look) => {
+            let mut assessment = assessment.clone();
+            assessment.reasons.push(format!("review: {comment}"));
+            ask(state, open, call, assessment, stamp)
+        }
+    }
+}
+
+/// Begins a call that may run.
+pub(super) fn start(state: &State, open: &OpenTurn, call: &Call, stamp: &Stamp) -> Event {
+    match state.rules.tool(&call.request.tool) {
+        Some(tool) => started(open, call, tool),
+        None => unknown(open, call, stamp),
+    }
+}
+
+/// Asks a person, unless one has answered for calls like this.
+fn ask(
+    state: &State,
+    open: &OpenTurn,
+    call: &Call,
+    assessment: Assessment,
+    stamp: &Stamp,
+) -> Event {
+    let answered = remembered(state, &call.request, &assessment);
+    let RequestedCall { id, tool, input, .. } = call.request.clone();
+    let (turn, call) = (open.id.clone(), id);
+    if let Some(answer) = answered {
+        let reason = Some("remembered from an earlier answer".into());
+        let (by, remember) = (Answerer::Memory, Remember::Once);
+        return Event::ApprovalAnswered { turn, call, tool, answer, reason, by, remember };
+    }
+    let expires = state.rules.approval.expires.map(|span| stamp.at.after(span));
+    Event::ApprovalRequested { turn, call, tool, input, assessment, expires }
+}
+
+/// The newest answer that counts for a call. What should not be done at all is asked about each time,
+/// unless it is the very same.
+fn remembered(state: &State, request: &RequestedCall, assessment: &Assessment) -> Option<Answer> {
+    let counts = |calls: &Calls, answer: Answer| match calls {
+        Calls::Same(arguments) => *arguments == request.input,
+        Calls::Similar(common) => {
+            let subject = &assessment.subject;
+            let grave = subject.opaque || assessment.risk == Risk::Critical;
+            subject.similar.as_ref() == Some(common) && (answer == Answer::Deny || !grave)
+        }
+    };
+    let mut of_tool = state.remembered.iter().rev().filter(|old| old.tool == request.tool);
+    of_tool.find(|old| counts(&old.calls, old.answer)).map(|old| old.answer)
+}
+
+fn unknown(open: &OpenTurn, call: &Call, stamp: &Stamp) -> Event {
+    let why = format!("unknown tool: {}", call.request.tool);
+    open.completed(call, Outcome::failure(why), stamp)
+}
+
+fn denied(open: &OpenTurn, call: &Call, why: String, stamp: &Stamp) -> Event {
+    open.completed(call, Outcome::ended(Ending::Denied, why), stamp)
+}
+
+fn started(open: &OpenTurn, call: &Call, tool: &Spec) -> Event {
+    Event::CallStarted {
+        turn: open.id.clone(),
+        call: call.id().clone(),
+        tool: call.request.tool.clone(),
+        input: call.request.input.clone(),
+        kind: tool.kind,
+        placement: tool.placement,
+    }
+}

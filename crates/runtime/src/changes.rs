@@ -1,0 +1,54 @@
+//! What turns did to files, with content.
+
+use quintet_kernel::change::{FileChange, Version, net};
+use quintet_kernel::port::{
+    Blobs, BoxFuture, Changed, Changes, Changeset, Content, Error, Sessions, StorageError,
+};
+use quintet_kernel::{Refusal, SessionId, TurnId};
+
+use crate::runtime::Runtime;
+
+impl Changes for Runtime {
+    fn of_turn(
+        &self,
+        session: &SessionId,
+        turn: &TurnId,
+    ) -> BoxFuture<'_, Result<Changeset, Error>> {
+        let (session, id) = (session.clone(), turn.clone());
+        Box::pin(async move {
+            let state = self.view(&session).await?;
+            let turn = state.turn(&id).ok_or_else(|| Refusal::UnknownTurn(id.clone()))?;
+            let (files, reverted) = (net(&turn.changes), turn.reverted);
+            let parts = self.parts();
+            let changes = with_content(&*parts.blobs, &files).await?;
+            let diff = parts.workspaces.diff(changes).await;
+            Ok(Changeset { files, diff, reverted })
+        })
+    }
+}
+
+/// Reads what was kept of changes.
+pub(crate) async fn with_content(
+    blobs: &dyn Blobs,
+    changes: &[FileChange],
+) -> Result<Vec<Changed>, StorageError> {
+    let mut read = Vec::with_capacity(changes.len());
+    for FileChange { path, before, after } in changes {
+        let (before, after) =
+            (content(blobs, before.as_ref()).await?, content(blobs, after.as_ref()).await?);
+        read.push(Changed { path: path.clone(), before, after });
+    }
+    Ok(read)
+}
+
+async fn content(
+    blobs: &dyn Blobs,
+    version: Option<&Version>,
+) -> Result<Option<Content>, StorageError> {
+    let Some(Version { blob, size, mode }) = version else { return Ok(None) };
+    let bytes = match blob {
+        Some(blob) => Some(blobs.get(blob).await?),
+        None => None,
+    };
+    Ok(Some(Content { bytes, size: *size, mode: *mode }))
+}

@@ -1,0 +1,134 @@
+//! What sessions have to do with their workspace beside running tools: looking, undoing, reviewing.
+
+use quintet_kernel::policy::Review;
+use quintet_kernel::port::{Changed, Changes, Content, Output, Sessions};
+use quintet_kernel::tool::Outcome;
+use quintet_kernel::{Command, Cursor, Event, SessionId, TurnId};
+use quintet_runtime::Runtime;
+
+use crate::world::{Client, World, name, within};
+
+fn content(text: &str) -> Option<Content> {
+    let bytes = text.as_bytes().to_vec();
+    Some(Content { size: bytes.len() as u64, bytes: Some(bytes), mode: None })
+}
+
+/// A turn in which `a` becomes "new" and `b` is created.
+async fn changed(world: &World, runtime: &Runtime) -> (SessionId, TurnId) {
+    world.folder.write("a", "old");
+    let session = runtime.begin().await;
+    runtime.say(&session, "go").await.unwrap();
+    world.asked().await.call(&[("c1", "edit", "{}")]);
+    let job = within(world.edit.started()).await;
+    world.folder.write("a", "new");
+    world.folder.write("b", "more");
+    let a = Changed { path: "a".into(), before: content("old"), after: content("new") };
+    let b = Changed { path: "b".into(), before: None, after: content("more") };
+    job.finish(Output { changes: vec![a, b], ..Outcome::success("edited").into() });
+    world.asked().await.finish();
+    let mut watcher = runtime.watch(&session, Cursor::START).await;
+    watcher.turn_over().await;
+    let turn = runtime.view(&session).await.unwrap().turns[0].id.clone();
+    (session, turn)
+}
+
+fn revert(turn: &TurnId) -> Command {
+    Command::Revert { turn: turn.clone() }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_turn_is_shown_and_undone() {
+    let world = World::new();
+    let runtime = world.start();
+    let (session, turn) = changed(&world, &runtime).await;
+    let set = within(runtime.of_turn(&session, &turn)).await.unwrap();
+    assert_eq!(set.diff, "a: \"old\" -> \"new\"\nb: \"\" -> \"more\"\n");
+    let receipt = within(runtime.submit(&session, revert(&turn))).await.unwrap();
+    let told: Vec<_> = receipt.records.iter().map(|record| name(&record.event)).collect();
+    assert_eq!(told, ["undo", "undone"]);
+    assert_eq!((world.folder.read("a").as_deref(), world.folder.read("b")), (Some("old"), None));
+    assert!(within(runtime.of_turn(&session, &turn)).await.unwrap().reverted);
+    let again = within(runtime.submit(&session, revert(&turn))).await.unwrap_err();
+    assert_eq!(again.to_string(), format!("the changes of turn {turn} are undone already"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_somebody_changed_since_is_not_lost() {
+    let world = World::new();
+    let runtime = world.start();
+    let (session, turn) = changed(&world, &runtime).await;
+    world.folder.write("b", "by hand");
+    let receipt = within(runtime.submit(&session, revert(&turn))).await.unwrap();
+    let Event::RevertFailed { reason, .. } = &receipt.records[1].event else { panic!() };
+    assert_eq!(reason, "b was changed since");
+    assert_eq!(world.folder.read("a").as_deref(), Some("new"));
+    assert_eq!(world.folder.read("b").as_deref(), Some("by hand"));
+    // And the session goes on.
+    runtime.say(&session, "again").await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_model_is_told_of_the_workspace_as_it_is() {
+    let mut world = World::new();
+    world.context_tokens = 100;
+    world.folder.write("a.rs", "");
+    let runtime = world.start();
+    let session = runtime.begin().await;
+    runtime.say(&session, "go").await.unwrap();
+    let asked = world.asked().await;
+    assert!(asked.prompt.system.ends_with("Workspace context:\nREPO TREE:\na.rs"));
+    asked.finish();
+    let mut watcher = runtime.watch(&session, Cursor::START).await;
+    watcher.turn_over().await;
+    world.folder.write("b.rs", "");
+    runtime.say(&session, "more").await.unwrap();
+    let asked = world.asked().await;
+    assert!(asked.prompt.system.ends_with("REPO TREE:\na.rs"), "what was sent stays as it was");
+    let told = format!("{:?}", asked.prompt.messages);
+    assert!(told.contains("changed since:\\nREPO TREE:\\na.rs\\nb.rs"), "{told}");
+    let names = world.names_of(&session).await;
+    assert_eq!(names[..5], ["created", "said", "turn", "told", "step"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_change_is_read_again_by_the_model() {
+    let mut world = World::new();
+    world.review = Review::Auto;
+    let runtime = world.start();
+    let session = runtime.begin().await;
+    runtime.say(&session, "go").await.unwrap();
+    world.asked().await.call(&[("c1", "edit", r#"{"n":1}"#)]);
+    let review = world.asked().await;
+    let shown = format!("{:?}", review.prompt.messages.last());
+    assert!(shown.contains("edit:\\nedit {"), "{shown}");
+    review.say("REJECT: it drops a test");
+    review.finish();
+    let next = world.asked().await;
+    let told = format!("{:?}", next.prompt.messages.last());
+    assert!(told.contains("review: it drops a test"), "{told}");
+    next.call(&[("c2", "edit", r#"{"n":2}"#)]);
+    let review = world.asked().await;
+    review.say("APPROVE: better");
+    review.finish();
+    within(world.edit.started()).await.finish(Outcome::success("edited"));
+    world.asked().await.finish();
+    let mut watcher = runtime.watch(&session, Cursor::START).await;
+    watcher.turn_over().await;
+    assert_eq!(world.edit.count(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_change_that_nobody_can_review_is_asked_about() {
+    let mut world = World::new();
+    world.review = Review::Auto;
+    let runtime = world.start();
+    let session = runtime.begin().await;
+    runtime.say(&session, "go").await.unwrap();
+    world.asked().await.call(&[("c1", "edit", "{}")]);
+    let review = world.asked().await;
+    review.say("I am not sure");
+    review.finish();
+    let mut watcher = runtime.watch(&session, Cursor::START).await;
+    watcher.until("<ask>").await;
+    assert!(watcher.story().ends_with("<review><reviewed><ask>"), "{}", watcher.story());
+}

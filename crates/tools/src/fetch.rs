@@ -1,0 +1,81 @@
+//! Asks web servers for pages, and never what lies behind this machine.
+//!
+//! A model may be talked into anything by a page it reads, so every hop is judged by itself: what
+//! its URL says ([`Reach`]), every address its name leads to (`address.rs`), and the connection goes
+//! to exactly these addresses (`connect.rs`), because a name may lead elsewhere a moment later.
+
+use quintet_kernel::port::Progress;
+use reqwest::header::LOCATION;
+use reqwest::{Method, Response, Url};
+
+mod address;
+mod connect;
+mod html;
+mod page;
+mod reach;
+
+#[cfg(test)]
+mod tests;
+
+pub(crate) use page::Page;
+pub use reach::Reach;
+
+/// How often a server may point elsewhere.
+const MOST_REDIRECTS: usize = 5;
+/// How much of a body is read at most.
+pub(crate) const MOST_BYTES: usize = 5 * 1024 * 1024;
+
+/// A page to ask for.
+#[derive(Clone, Debug)]
+pub(crate) struct Request {
+    pub(crate) url: Url,
+    /// How much of its body to read; nothing asks for the head alone.
+    pub(crate) most: usize,
+}
+
+impl Request {
+    fn method(&self) -> Method {
+        if self.most == 0 { Method::HEAD } else { Method::GET }
+    }
+
+    /// The request as people read it.
+    pub(crate) fn line(&self) -> String {
+        format!("{} {}", self.method(), self.url)
+    }
+}
+
+/// Asks for a page, wherever it has moved to.
+pub(crate) async fn fetch(
+    reach: &Reach,
+    mut request: Request,
+    progress: &dyn Progress,
+) -> Result<Page, String> {
+    for _ in 0..=MOST_REDIRECTS {
+        reach.check(&request.url)?;
+        progress.say(&format!("{}\n", request.line()));
+        let addresses = reach.resolve(&request.url).await?;
+        let response = connect::ask(request.method(), &request.url, addresses).await?;
+        match location(&response) {
+            Some(location) => request.url = moved(&request.url, &location)?,
+            None => return Page::read(request, response).await,
+        }
+    }
+    Err(format!("more than {MOST_REDIRECTS} redirects, the last to {}", request.url))
+}
+
+/// Where the server says that the page is instead.
+fn location(response: &Response) -> Option<String> {
+    let moved = matches!(response.status().as_u16(), 301 | 302 | 303 | 307 | 308);
+    let location = response.headers().get(LOCATION).filter(|_| moved)?;
+    Some(String::from_utf8_lossy(location.as_bytes()).into_owned())
+}
+
+/// The page that a redirect leads to.
+fn moved(url: &Url, location: &str) -> Result<Url, String> {
+    let next = url.join(location);
+    let next = next.map_err(|error| format!("redirected to no URL: {location:?}: {error}"))?;
+    if url.scheme() == "https" && next.scheme() == "http" {
+        return Err(format!("a redirect from https to http is not followed: {next}"));
+    }
+    Ok(next)
+}

@@ -1,0 +1,151 @@
+//! The languages a map is drawn of: one file of rows each.
+//!
+//! A new language is a file here, a line in [`ALL`] and its grammar in `Cargo.toml`.
+
+use std::path::Path;
+use std::sync::LazyLock;
+
+use super::rules::Rules;
+
+mod c;
+mod cpp;
+mod go;
+mod java;
+mod javascript;
+mod python;
+mod rust;
+mod typescript;
+
+/// What is known of a language.
+#[derive(Debug)]
+pub(super) struct Language {
+    /// How its files' names end.
+    pub(super) extensions: &'static [&'static str],
+    /// Languages of a family call each other's names.
+    pub(super) family: Family,
+    pub(super) grammar: fn() -> tree_sitter::Language,
+    pub(super) definitions: &'static [Definition],
+    pub(super) references: &'static [Reference],
+    /// Nodes inside of which a function is a method.
+    pub(super) classes: &'static [&'static str],
+}
+
+/// Languages that call each other's names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Family {
+    C,
+    Go,
+    Java,
+    JavaScript,
+    Python,
+    Rust,
+}
+
+/// A node that defines a symbol. The first row that fits a node counts.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Definition {
+    pub(super) node: &'static str,
+    pub(super) kind: &'static str,
+    /// The field that has its name, or leads to it.
+    pub(super) name: &'static str,
+    pub(super) when: When,
+}
+
+/// Which nodes of a kind define something.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum When {
+    Always,
+    /// Those at most this far from the root.
+    Within(usize),
+    /// Those that have this field.
+    Has(&'static str),
+    /// Those whose field is a node of one of these kinds.
+    Is(&'static str, &'static [&'static str]),
+}
+
+/// A leaf that uses a symbol.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Reference {
+    pub(super) leaf: &'static str,
+    /// The kinds of what it is in, from the inside to the outside.
+    pub(super) inside: &'static [&'static str],
+    /// The field of the innermost of them that it is.
+    pub(super) field: Option<&'static str>,
+    /// Whether it must begin with a capital letter: a plain name could be anybody's variable.
+    pub(super) capital: bool,
+}
+
+const fn define(node: &'static str, kind: &'static str, name: &'static str) -> Definition {
+    Definition { node, kind, name, when: When::Always }
+}
+
+impl Definition {
+    const fn when(self, when: When) -> Self {
+        Self { when, ..self }
+    }
+}
+
+/// A leaf that is always a use.
+const fn any(leaf: &'static str) -> Reference {
+    Reference { leaf, inside: &[], field: None, capital: false }
+}
+
+/// A leaf that is a use if it begins with a capital letter.
+const fn capital(leaf: &'static str) -> Reference {
+    Reference { capital: true, ..any(leaf) }
+}
+
+/// A leaf that is a use in nodes of these kinds, from the inside to the outside.
+const fn within(leaf: &'static str, inside: &'static [&'static str]) -> Reference {
+    Reference { inside, ..any(leaf) }
+}
+
+impl Reference {
+    const fn field(self, field: &'static str) -> Self {
+        Self { field: Some(field), ..self }
+    }
+}
+
+static ALL: [&Language; 9] = [
+    &rust::RUST,
+    &python::PYTHON,
+    &typescript::TYPESCRIPT,
+    &typescript::TSX,
+    &javascript::JAVASCRIPT,
+    &go::GO,
+    &java::JAVA,
+    &c::C,
+    &cpp::CPP,
+];
+
+static RULES: LazyLock<Vec<Rules>> =
+    LazyLock::new(|| ALL.iter().map(|language| Rules::of(language)).collect());
+
+/// Whether a file is written in one of the languages, going by its name.
+pub(super) fn knows(path: &Path) -> bool {
+    language(path).is_some()
+}
+
+/// The rules of the language that a file is written in, going by its name and, where that is not
+/// enough, by its text.
+pub(super) fn rules(path: &Path, text: &[u8]) -> Option<&'static Rules> {
+    let mut language = language(path)?;
+    if path.extension().is_some_and(|end| end == "h") && is_cpp(text) {
+        language = &cpp::CPP;
+    }
+    RULES.iter().find(|rules| std::ptr::eq(rules.language, language))
+}
+
+fn language(path: &Path) -> Option<&'static Language> {
+    let end = path.extension()?.to_str()?;
+    ALL.into_iter().find(|language| language.extensions.contains(&end))
+}
+
+/// Whether a header has what only C++ has.
+fn is_cpp(text: &[u8]) -> bool {
+    let signs = ["\nclass ", "\nnamespace ", "\ntemplate", "\nusing ", "public:", "private:"];
+    signs.iter().any(|sign| memchr::memmem::find(text, sign.as_bytes()).is_some())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,37 @@
+//! C++.
+
+use super::c::BODY;
+use super::{Definition, Family, Language, Reference, any, capital, define, within};
+
+pub(super) static CPP: Language = Language {
+    extensions: &["cc", "cpp", "cxx", "c++", "hh", "hpp", "hxx", "cu", "cuh"],
+    family: Family::C,
+    grammar: || tree_sitter_cpp::LANGUAGE.into(),
+    definitions: &DEFINITIONS,
+    references: &REFERENCES,
+    classes: &["class_specifier", "struct_specifier", "union_specifier"],
+};
+
+const DEFINITIONS: [Definition; 11] = [
+    define("function_definition", "function", "declarator"),
+    define("class_specifier", "class", "name").when(BODY),
+    define("struct_specifier", "struct", "name").when(BODY),
+    define("union_specifier", "union", "name").when(BODY),
+    define("enum_specifier", "enum", "name").when(BODY),
+    define("type_definition", "type", "declarator"),
+    define("alias_declaration", "type", "name"),
+    define("concept_definition", "concept", "name"),
+    define("preproc_def", "macro", "name"),
+    define("preproc_function_def", "macro", "name"),
+    define("init_declarator", "variable", "declarator"),
+];
+
+const REFERENCES: [Reference; 7] = [
+    any("type_identifier"),
+    capital("identifier"),
+    within("identifier", &["call_expression"]),
+    within("identifier", &["qualified_identifier"]).field("name"),
+    within("identifier", &["template_function"]),
+    within("field_identifier", &["field_expression", "call_expression"]),
+    within("field_identifier", &["template_method"]),
+];

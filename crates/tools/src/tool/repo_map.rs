@@ -1,0 +1,130 @@
+//! `repo_map`: the symbols of the workspace that matter most.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use quintet_kernel::port::{BoxFuture, Desk, Invocation, Output, Tool};
+use quintet_kernel::tool::{Assessment, Kind, Outcome, Spec};
+use serde::Deserialize;
+use serde_json::json;
+
+use crate::blocking::{self, Flag};
+use crate::map::{Form, Mapper};
+use crate::{beneath, input, show};
+
+const USUAL: usize = 400;
+const MOST: usize = 5000;
+/// As much as the model reads of a result.
+const MOST_TOKENS: usize = 8000;
+
+/// The tool.
+pub(crate) struct RepoMap {
+    spec: Arc<Spec>,
+    mapper: Arc<Mapper>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Input {
+    max_symbols: Option<usize>,
+    path: Option<PathBuf>,
+    max_tokens: Option<usize>,
+}
+
+impl Input {
+    fn form(&self) -> Form {
+        Form {
+            max_symbols: self.max_symbols.unwrap_or(USUAL).clamp(1, MOST),
+            max_tokens: self.max_tokens.unwrap_or(MOST_TOKENS).clamp(1, MOST_TOKENS),
+            lines: true,
+        }
+    }
+
+    fn preview(&self) -> String {
+        match &self.path {
+            Some(path) => format!("map {}", show::path(path)),
+            None => "map all files".to_owned(),
+        }
+    }
+}
+
+impl RepoMap {
+    pub(crate) fn new(mapper: Arc<Mapper>) -> Self {
+        let description = "Show what the files of the workspace define (functions, types, \
+                           constants and the like), those first that other files use most; \
+                           without what .gitignore leaves out. Knows Rust, Python, TypeScript, \
+                           JavaScript, Go, Java, C and C++."
+            .to_owned();
+        let properties = json!({
+            "max_symbols": {
+                "type": "integer",
+                "minimum": 1,
+                "maximum": MOST,
+                "description": format!("At most this many symbols; default {USUAL}"),
+            },
+            "path": {
+                "type": "string",
+                "description": "Only what this file or directory defines; default everything",
+            },
+            "max_tokens": {
+                "type": "integer",
+                "minimum": 1,
+                "maximum": MOST_TOKENS,
+                "description": format!("About how long the map may be; default {MOST_TOKENS}"),
+            },
+        });
+        let spec = super::spec(Kind::Read, "repo_map", description, properties, &[]);
+        Self { spec, mapper }
+    }
+}
+
+impl Tool for RepoMap {
+    fn spec(&self) -> Arc<Spec> {
+        self.spec.clone()
+    }
+
+    fn assess<'a>(&'a self, call: &'a Invocation) -> BoxFuture<'a, Assessment> {
+        let preview = input::parse::<Input>(&call.input).map(|input| input.preview());
+        Box::pin(std::future::ready(super::only_looks(preview)))
+    }
+
+    fn run(&self, call: Invocation, desk: Desk) -> BoxFuture<'_, Output> {
+        Box::pin(async move {
+            match input::parse::<Input>(&call.input) {
+                Ok(input) => {
+                    let mapper = self.mapper.clone();
+                    let look = move |flag: &Flag| map(&mapper, &call.workspace, &input, flag);
+                    blocking::look(&desk, look).await
+                }
+                Err(why) => Outcome::failure(why).into(),
+            }
+        })
+    }
+}
+
+fn map(mapper: &Mapper, workspace: &Path, input: &Input, flag: &Flag) -> Result<Output, String> {
+    let within = input.path.as_deref().map(|path| real(workspace, path)).transpose()?;
+    let mut map = mapper.look(workspace, flag)?;
+    if let Some(within) = &within {
+        map = map.within(within);
+    }
+    Ok(match (map.is_empty(), &input.path) {
+        (true, None) => Outcome::success("workspace contains no symbols").into(),
+        (true, Some(path)) => {
+            Outcome::success(format!("{} contains no symbols", show::path(path))).into()
+        }
+        (false, _) => show::output(&map.text(input.form()), "map.txt"),
+    })
+}
+
+/// Where a file or directory really is, as seen from the workspace.
+fn real(workspace: &Path, path: &Path) -> Result<PathBuf, String> {
+    let real = match (beneath::open(workspace, path), path.parent(), path.file_name()) {
+        (Ok(_), Some(parent), Some(name)) => {
+            let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
+            beneath::real_directory(workspace, parent).map(|parent| parent.join(name))
+        }
+        _ => beneath::real_directory(workspace, path),
+    };
+    real.map_err(|error| error.to_string())
+}
