@@ -3,6 +3,7 @@
 mod asked;
 mod cpu;
 mod crowd;
+mod families;
 mod followers;
 mod latency;
 mod memory;
@@ -21,11 +22,12 @@ use crate::rig::Rig;
 use crate::table::{self, Row};
 
 /// In the order of the table.
-pub(crate) const ALL: [&str; 11] = [
+pub(crate) const ALL: [&str; 12] = [
     "asked",
     "cpu",
     "latency",
     "throughput",
+    "families",
     "start",
     "memory",
     "crowd",
@@ -83,6 +85,7 @@ async fn one(name: &str, rig: &Rig, plan: &Plan) -> Result<Vec<Row>> {
         "cpu" => cpu::run(rig, plan).await,
         "latency" => latency::run(rig, plan).await,
         "throughput" => throughput::run(rig, plan).await,
+        "families" => families::run(rig, plan).await,
         "start" => start::run(rig, plan).await,
         "memory" => memory::run(rig, plan).await,
         "crowd" => crowd::run(rig, plan).await,

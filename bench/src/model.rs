@@ -2,6 +2,7 @@
 //!
 //! `GET /log` gives and forgets what it was asked and when it wrote; `GET /count` how much that is.
 
+mod family;
 mod render;
 mod request;
 
@@ -16,6 +17,7 @@ use tokio::time::{MissedTickBehavior, interval};
 
 use crate::ask::Ask;
 use crate::{child, clock};
+use family::Family;
 use request::Request;
 
 /// As much is handed to the socket at once when there is no gap between deltas.
@@ -64,6 +66,10 @@ async fn converse(mut stream: TcpStream, log: &Log) -> Result<()> {
     let mut rest = Vec::new();
     while let Some(request) = request::read(&mut stream, &mut rest).await? {
         let path = request.path.as_str();
+        if let Some(family) = Family::of(path) {
+            tell(&mut stream, &request, family).await?;
+            continue;
+        }
         match path {
             "/v1/chat/completions" => answer(&mut stream, &request, log).await?,
             "/log" => {
@@ -96,6 +102,23 @@ async fn answer(stream: &mut TcpStream, request: &Request, log: &Log) -> Result<
         }
     }
     render::end(&mut out, ask.deltas);
+    Ok(stream.write_all(&out).await?)
+}
+
+/// The answer in the words of another family, as fast as it is taken.
+async fn tell(stream: &mut TcpStream, request: &Request, family: Family) -> Result<()> {
+    let ask = Ask::find(&request.body).unwrap_or_default();
+    let mut out = render::head();
+    render::events(&mut out, &family.begin());
+    for number in 0..ask.deltas {
+        render::events(&mut out, &[family.delta(number)]);
+        if out.len() >= BURST {
+            stream.write_all(&out).await?;
+            out.clear();
+        }
+    }
+    render::events(&mut out, &family.end(ask.deltas));
+    render::close(&mut out);
     Ok(stream.write_all(&out).await?)
 }
 

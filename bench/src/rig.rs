@@ -72,10 +72,16 @@ impl Rig {
 
     /// Starts a daemon on the data of this name, which is made if it is not there.
     pub(crate) async fn daemon(&self, data: &str) -> Result<Child> {
+        self.daemon_with(data, &[]).await
+    }
+
+    /// The same with some values set.
+    pub(crate) async fn daemon_with(&self, data: &str, set: &[&str]) -> Result<Child> {
         let config = self.config(data)?;
         let log = self.dir.path().join(format!("{data}.log"));
         let mut arguments = vec!["serve", "--config", config.to_str().context("a strange path")?];
-        arguments.extend(self.set.iter().flat_map(|set| ["--set", set.as_str()]));
+        let set = self.set.iter().map(String::as_str).chain(set.iter().copied());
+        arguments.extend(set.flat_map(|set| ["--set", set]));
         Child::start(&self.bin.join("quintet"), &arguments, &log).await
     }
 

@@ -28,6 +28,23 @@ pub(super) fn delta(out: &mut Vec<u8>, number: usize) {
     out.extend_from_slice(b"\r\n");
 }
 
+/// Events of another family, each an HTTP chunk of its own.
+pub(super) fn events(out: &mut Vec<u8>, events: &[String]) {
+    for event in events {
+        chunk(out, event);
+    }
+}
+
+/// The head alone.
+pub(super) fn head() -> Vec<u8> {
+    HEAD.as_bytes().to_vec()
+}
+
+/// The end of a stream.
+pub(super) fn close(out: &mut Vec<u8>) {
+    out.extend_from_slice(b"0\r\n\r\n");
+}
+
 /// The reason of the end, the usage, and the end.
 pub(super) fn end(out: &mut Vec<u8>, deltas: usize) {
     chunk(out, &format!("{EVENT}{{}},\"finish_reason\":\"stop\"}}]}}\n\n"));

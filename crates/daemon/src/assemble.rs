@@ -31,7 +31,8 @@ pub(crate) fn assemble(options: &Options) -> Result<Assembly> {
     let tree =
         options.session_tree.then(|| Tree::new(dir.path().join("sessions"), Arc::clone(&blobs)));
     let toolbox = toolbox(options);
-    let models: Arc<dyn Models> = Arc::new(Providers::new(options.providers.clone()));
+    let providers = providers(options);
+    let models: Arc<dyn Models> = Arc::new(providers.clone());
     let runtime = Runtime::new(Parts {
         journal: store.clone(),
         leases: store.clone(),
@@ -42,11 +43,16 @@ pub(crate) fn assemble(options: &Options) -> Result<Assembly> {
         tools: tools(&toolbox),
         workspaces: toolbox.workspaces(),
         stamps: Arc::new(SystemStamps),
-        rules: Arc::new(rules(options, &toolbox)),
+        rules: Arc::new(rules(options, &toolbox, providers)),
         hints: tree.iter().map(|tree| Arc::new(tree.clone()) as Arc<dyn Hints>).collect(),
         pace: Pace::default(),
     });
     Ok(Assembly { runtime, blobs, models, tree })
+}
+
+/// The models, as these options set them up.
+pub(crate) fn providers(options: &Options) -> Providers {
+    Providers::new(options.providers.clone()).with_fallback(options.fallback.clone())
 }
 
 /// The tools, as these options set them up.
@@ -64,9 +70,7 @@ fn tools(toolbox: &Toolbox) -> HashMap<String, Arc<dyn Tool>> {
 }
 
 /// The rules that sessions live under.
-pub(crate) fn rules(options: &Options, toolbox: &Toolbox) -> Rules {
-    let profile =
-        |provider: &crate::options::Provider| (provider.name.clone(), provider.profile.clone());
+pub(crate) fn rules(options: &Options, toolbox: &Toolbox, providers: Providers) -> Rules {
     Rules {
         approval: options.approval.clone(),
         review: options.review,
@@ -76,6 +80,6 @@ pub(crate) fn rules(options: &Options, toolbox: &Toolbox) -> Rules {
         recovery: options.recovery,
         tools: toolbox.specs(),
         default_model: options.default_model.clone(),
-        providers: options.providers.iter().map(profile).collect(),
+        models: Arc::new(providers),
     }
 }

@@ -27,6 +27,14 @@ pub(crate) enum Verb {
         #[arg(long)]
         schema: bool,
     },
+    /// List the models: what they can do, what they cost, whether they can be asked.
+    Models {
+        #[command(flatten)]
+        flags: Flags,
+        /// List those too that have no key or do not answer.
+        #[arg(long)]
+        all: bool,
+    },
     /// Make one call of a tool by hand, as a session would, and print what came of it as JSON.
     Try {
         #[command(flatten)]

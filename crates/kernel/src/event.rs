@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::context::Section;
 use crate::id::{CallId, MessageId, SessionId, StepId, TurnId};
 use crate::message::{Attachment, Part, Role};
-use crate::model::{Channel, Finish, ModelRef, Sampling, Usage};
+use crate::model::{Channel, Finish, ModelRef, Sampling, Sealed, Usage};
 use crate::time::Time;
 use crate::tool::{Assessment, Kind, Outcome, Placement};
 
@@ -64,7 +64,8 @@ pub enum Event {
     TextAppended { turn: TurnId, step: StepId, offset: u64, channel: Channel, text: String },
     /// The provider could not answer yet and is asked again.
     ModelRetrying { turn: TurnId, step: StepId, attempt: u32, wait_ms: u64, reason: String },
-    /// The model's answer is whole; `message` is what it said, if anything.
+    /// The model's answer is whole; `message` is what it said, if anything, with what it `sealed`.
+    /// `by` is who answered, where that is not the model that was asked.
     ModelCompleted {
         turn: TurnId,
         step: StepId,
@@ -72,6 +73,10 @@ pub enum Event {
         finish: Finish,
         calls: Vec<RequestedCall>,
         usage: Usage,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        sealed: Vec<Sealed>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<ModelRef>,
     },
     /// The answer broke off. What there is of it, if anything, is kept as `message`, but not
     /// sent to models.

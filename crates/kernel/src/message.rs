@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::id::{BlobId, CallId, MessageId, TurnId};
+use crate::model::{ModelRef, Sealed};
 use crate::time::Time;
 use crate::tool::Ending;
 
@@ -29,7 +30,8 @@ pub enum Part {
     Text(String),
     /// What the model thought aloud.
     Thought(String),
-    /// An attachment, by the name it was given in this session.
+    /// An attachment, by the name it was given in this session; in a tool's result also a file that
+    /// the call left behind, by its name there.
     Media {
         /// What it is to a model.
         kind: MediaKind,
@@ -93,6 +95,12 @@ pub struct Message {
     pub ending: Option<Ending>,
     /// A partial answer that was cut short; shown to people, not sent to models.
     pub interrupted: bool,
+    /// For a model's message: which model.
+    pub by: Option<ModelRef>,
+    /// For a model's message: what only that model can read.
+    pub sealed: Vec<Sealed>,
+    /// For a tool's result: the files it left behind, which its parts may name.
+    pub files: Vec<Artifact>,
 }
 
 impl Message {

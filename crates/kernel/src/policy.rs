@@ -3,11 +3,11 @@
 mod pattern;
 mod rule;
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::model::{ModelRef, Profile};
+use crate::port::Profiles;
 use crate::tool::{Kind, Spec, Subject};
 
 pub use pattern::Pattern;
@@ -35,8 +35,8 @@ pub struct Rules {
     pub tools: Vec<Arc<Spec>>,
     /// The model for sessions that name none.
     pub default_model: ModelRef,
-    /// What the models of each provider can do.
-    pub providers: HashMap<String, Profile>,
+    /// What each model can do.
+    pub models: Arc<dyn Profiles>,
 }
 
 impl Rules {
@@ -56,8 +56,8 @@ impl Rules {
     }
 
     /// What a model can do; nothing if its provider is not configured.
-    pub fn profile(&self, model: &ModelRef) -> Option<&Profile> {
-        self.providers.get(&model.provider)
+    pub fn profile(&self, model: &ModelRef) -> Option<Profile> {
+        self.models.profile(model)
     }
 }
 

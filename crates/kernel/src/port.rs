@@ -1,5 +1,6 @@
 //! The outside world, as the core sees it. Adapters implement these; nobody else is told how.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::future::Future;
 use std::path::{Path, PathBuf};
@@ -15,7 +16,7 @@ use crate::context::Section;
 use crate::event::{Event, Origin, Record, Seq};
 use crate::follow::{Cursor, Item, Piece};
 use crate::id::{BlobId, CallId, SessionId, TurnId};
-use crate::model::{Chunk, Failure, Listed, Prompt};
+use crate::model::{Chunk, Failure, Listed, ModelRef, Profile, Prompt};
 use crate::session::{Refusal, State};
 use crate::stamp::Stamp;
 use crate::time::Time;
@@ -227,6 +228,19 @@ pub trait Models: Send + Sync {
     fn stream(&self, prompt: Prompt) -> Box<dyn ModelStream>;
     /// What can be chosen.
     fn list(&self) -> BoxFuture<'_, Vec<Listed>>;
+}
+
+/// What models can do. Whoever knows may learn more while the daemon runs.
+pub trait Profiles: fmt::Debug + Send + Sync {
+    /// What a model can do, as far as is known; nothing if there is no such provider.
+    fn profile(&self, model: &ModelRef) -> Option<Profile>;
+}
+
+/// All models of a provider alike.
+impl Profiles for HashMap<String, Profile> {
+    fn profile(&self, model: &ModelRef) -> Option<Profile> {
+        self.get(&model.provider).cloned()
+    }
 }
 
 /// An answer as it is written.

@@ -1,6 +1,9 @@
 //! What a model is asked: the session's transcript as a prompt.
 
+mod order;
 mod review;
+
+pub use order::in_order;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -8,8 +11,10 @@ use std::sync::Arc;
 use crate::change::net;
 use crate::context;
 use crate::id::{CallId, TurnId};
-use crate::message::{Message, Part, Role, text_of};
-use crate::model::{ModelRef, Prompt, PromptCall, PromptMessage, PromptPart, Sampling};
+use crate::message::{MediaKind, Message, Part, Role, text_of};
+use crate::model::{
+    ModelRef, Prompt, PromptCall, PromptMessage, PromptPart, Sampling, calls_said, text_said,
+};
 use crate::session::State;
 use crate::tool::Ending;
 
@@ -149,7 +154,7 @@ fn translate(
     out: &mut Vec<PromptMessage>,
 ) {
     match message.role {
-        Role::Assistant => assistant(message, results, out),
+        Role::Assistant => assistant(state, message, results, out),
         // A result stands right behind its call, see `assistant`.
         Role::Tool if message.call.is_some() => {}
         Role::Tool | Role::User | Role::System => {
@@ -159,51 +164,64 @@ fn translate(
 }
 
 fn assistant(
+    state: &State,
     message: &Message,
     results: &HashMap<&CallId, &Message>,
     out: &mut Vec<PromptMessage>,
 ) {
-    let calls: Vec<PromptCall> = message.parts.iter().filter_map(call_of).collect();
-    let text = message.text();
-    if text.is_empty() && calls.is_empty() {
+    let parts = in_order(message);
+    let calls: Vec<PromptCall> = calls_said(&parts).cloned().collect();
+    if calls.is_empty() && text_said(&parts).is_empty() {
         return;
     }
-    out.push(PromptMessage::Assistant { text, calls: calls.clone() });
+    out.push(PromptMessage::Assistant { by: message.by.clone(), parts });
     for PromptCall { call, tool, .. } in calls {
         let result = results.get(&call);
         let ok = result.is_some_and(|message| {
             matches!(message.ending, Some(Ending::Succeeded | Ending::Idle))
         });
         let text = result.map_or_else(|| INTERRUPTED.into(), |message| text_of(&message.parts));
-        out.push(PromptMessage::Result { call, tool, text, ok });
+        let media = result.map_or_else(Vec::new, |message| shown(state, message));
+        out.push(PromptMessage::Result { call, tool, text, media, ok });
     }
 }
 
-fn call_of(part: &Part) -> Option<PromptCall> {
-    match part {
-        Part::Call { call, tool, input } => {
-            Some(PromptCall { call: call.clone(), tool: tool.clone(), input: input.clone() })
-        }
-        Part::Text(_) | Part::Thought(_) | Part::Media { .. } => None,
-    }
+/// The files that a result shows to the model.
+fn shown(state: &State, result: &Message) -> Vec<PromptPart> {
+    let media = |part: &Part| match part {
+        Part::Media { kind, name, mime } => media(state, result, (*kind, name, mime.as_deref())),
+        Part::Text(_) | Part::Thought(_) | Part::Call { .. } => None,
+    };
+    result.parts.iter().filter_map(media).collect()
 }
 
 fn user(state: &State, message: &Message) -> Vec<PromptPart> {
     let part = |part: &Part| match part {
         Part::Text(text) => Some(PromptPart::Text(text.clone())),
-        Part::Media { kind, name, mime } => {
-            let file = state.attachment(name)?;
-            Some(PromptPart::Media {
-                kind: *kind,
-                name: name.clone(),
-                mime: mime.clone().unwrap_or_else(|| file.mime.clone()),
-                blob: file.blob.clone(),
-                content: Arc::from([]),
-            })
-        }
+        Part::Media { kind, name, mime } => media(state, message, (*kind, name, mime.as_deref())),
         Part::Thought(_) | Part::Call { .. } => None,
     };
     message.parts.iter().filter_map(part).collect()
+}
+
+/// A file that a message names, its content still to be read.
+fn media(
+    state: &State,
+    message: &Message,
+    (kind, name, stated): (MediaKind, &str, Option<&str>),
+) -> Option<PromptPart> {
+    let left = message.files.iter().find(|file| file.name == name);
+    let (mime, blob) = match left {
+        Some(file) => (&file.mime, &file.blob),
+        None => state.attachment(name).map(|file| (&file.mime, &file.blob))?,
+    };
+    Some(PromptPart::Media {
+        kind,
+        name: name.into(),
+        mime: stated.unwrap_or(mime).into(),
+        blob: blob.clone(),
+        content: Arc::from([]),
+    })
 }
 
 #[cfg(test)]

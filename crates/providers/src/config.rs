@@ -3,7 +3,10 @@
 use std::fmt;
 use std::time::Duration;
 
-use quintet_kernel::model::Profile;
+use quintet_kernel::message::MediaKind;
+use quintet_kernel::model::Side;
+
+use crate::quirks::Quirks;
 
 /// One provider of the configuration.
 #[derive(Clone, Debug)]
@@ -16,14 +19,60 @@ pub struct ProviderConfig {
     pub base_url: String,
     /// What it is paid with.
     pub api_key: Option<Secret>,
+    /// The row of the vendors' list that it is, or is like; see [`crate::vendors`].
+    pub vendor: String,
+    /// Whether nothing can be asked without a key.
+    pub needs_key: bool,
+    /// Where it runs.
+    pub side: Side,
     /// Models to offer besides those it lists itself.
     pub models: Vec<String>,
-    /// What its models can do.
-    pub profile: Profile,
+    /// The model that is asked where nobody names one.
+    pub default_model: Option<String>,
+    /// Words in the names of models that are not offered.
+    pub hide: Vec<String>,
+    /// What its models can do, where somebody said so.
+    pub stated: Stated,
     /// How long to wait for it.
     pub timeouts: Timeouts,
     /// How often to ask again.
     pub retries: Retries,
+    /// How it differs from its family.
+    pub quirks: Quirks,
+}
+
+impl ProviderConfig {
+    /// A provider of which nothing else is said: its models may take anything.
+    pub fn new(name: impl Into<String>, api: Api) -> Self {
+        let name = name.into();
+        Self {
+            name: name.clone(),
+            api,
+            base_url: String::new(),
+            api_key: None,
+            vendor: name.clone(),
+            needs_key: false,
+            side: if api == Api::Demo { Side::Local } else { Side::Online },
+            models: Vec::new(),
+            default_model: None,
+            hide: Vec::new(),
+            stated: Stated::default(),
+            timeouts: Timeouts::default(),
+            retries: Retries::default(),
+            quirks: Quirks::default(),
+        }
+    }
+}
+
+/// What somebody said that all models of a provider can do. It wins over whatever else is known.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Stated {
+    /// Media they take besides text.
+    pub inputs: Option<Vec<MediaKind>>,
+    /// Whether they can call tools.
+    pub tools: Option<bool>,
+    /// Tokens they can read at once.
+    pub context_window: Option<u64>,
 }
 
 /// A family of model APIs.
@@ -31,13 +80,20 @@ pub struct ProviderConfig {
 pub enum Api {
     /// OpenAI chat completions, and everything that imitates them.
     OpenAiChat,
+    /// OpenAI responses.
+    OpenAiResponses,
+    /// Anthropic messages.
+    Anthropic,
+    /// Gemini `generateContent`.
+    Gemini,
     /// The rule-based model inside the daemon; see [`crate::demo`].
     Demo,
 }
 
 impl Api {
     /// All of them.
-    pub const ALL: [Self; 2] = [Self::OpenAiChat, Self::Demo];
+    pub const ALL: [Self; 5] =
+        [Self::OpenAiChat, Self::OpenAiResponses, Self::Anthropic, Self::Gemini, Self::Demo];
 
     /// Reads the word of the configuration.
     pub fn parse(word: &str) -> Option<Self> {
@@ -48,6 +104,9 @@ impl Api {
     pub fn name(self) -> &'static str {
         match self {
             Self::OpenAiChat => "openai-chat",
+            Self::OpenAiResponses => "openai-responses",
+            Self::Anthropic => "anthropic",
+            Self::Gemini => "gemini",
             Self::Demo => "demo",
         }
     }

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use quintet_kernel::model::{
     Answer, AskedCall, Channel, Chunk, Failure, FailureKind, Finish, Prompt, PromptMessage,
-    PromptPart, Usage,
+    PromptPart, Usage, text_said,
 };
 use quintet_kernel::port::{BoxFuture, ModelStream};
 use tokio::time::{Instant, sleep_until};
@@ -46,7 +46,7 @@ impl Talk {
         let text = words(&reply.text).map(|word| (Channel::Text, word));
         Self {
             words: thought.chain(text).collect(),
-            answer: Some(Answer { finish, calls: reply.calls, usage }),
+            answer: Some(Answer::new(finish, reply.calls, usage)),
             pace,
             due: Instant::now() + pace,
         }
@@ -84,15 +84,16 @@ fn usage(prompt: &Prompt, reply: &Reply) -> Usage {
     Usage {
         input: tokens(prompt.system.len() + read),
         output: tokens(reply.thought.len() + reply.text.len() + asked),
-        cached: 0,
         reasoning: tokens(reply.thought.len()),
+        estimated: true,
+        ..Usage::default()
     }
 }
 
 fn length(message: &PromptMessage) -> usize {
     match message {
         PromptMessage::User(parts) => parts.iter().map(part_length).sum(),
-        PromptMessage::Assistant { text, calls: _ } => text.len(),
+        PromptMessage::Assistant { parts, .. } => text_said(parts).len(),
         PromptMessage::Result { text, .. } => text.len(),
     }
 }

@@ -1,18 +1,46 @@
-//! Which attachments a model can be given.
+//! Which files a model can be given, and what becomes of the others.
 
 use quintet_kernel::message::MediaKind;
 use quintet_kernel::model::{Failure, FailureKind, Profile, Prompt, PromptMessage, PromptPart};
 
-/// Says no to a prompt with media that the model does not take.
-pub(crate) fn check(prompt: &Prompt, profile: &Profile) -> Result<(), Failure> {
-    prompt.messages.iter().flat_map(parts).try_for_each(|part| match part {
-        PromptPart::Text(_) => Ok(()),
-        PromptPart::Media { mime, .. } if is_text(mime) => Ok(()),
-        PromptPart::Media { kind, .. } if profile.inputs.contains(kind) => Ok(()),
-        PromptPart::Media { kind, name, .. } => {
-            Err(unsupported(format!("the model takes no {} ({name})", plural(*kind))))
+/// Makes a prompt one that the model can read. A file that it does not take is named instead of
+/// shown, because the model may have been switched since, or a tool made it; but if it belongs to what
+/// is being asked now, the answer is no.
+pub(crate) fn fit(
+    prompt: &mut Prompt,
+    profile: &Profile,
+    takes: impl Fn(MediaKind, &str) -> bool,
+) -> Result<(), Failure> {
+    let fits = |part: &PromptPart| match part {
+        PromptPart::Text(_) => true,
+        PromptPart::Media { kind, mime, .. } => {
+            is_text(mime) || (profile.inputs.contains(kind) && takes(*kind, mime))
         }
-    })
+    };
+    let user = |message: &PromptMessage| matches!(message, PromptMessage::User(_));
+    let newest = prompt.messages.iter().rposition(user);
+    for (n, message) in prompt.messages.iter_mut().enumerate() {
+        match message {
+            PromptMessage::User(parts) => {
+                let odd = parts.iter_mut().filter(|part| !fits(part));
+                for part in odd {
+                    if Some(n) == newest {
+                        return Err(unsupported(part));
+                    }
+                    *part = PromptPart::Text(named(part));
+                }
+            }
+            PromptMessage::Result { text, media, .. } => {
+                for part in media.iter().filter(|part| !fits(part)) {
+                    text.push('\n');
+                    text.push_str(&named(part));
+                }
+                media.retain(fits);
+            }
+            PromptMessage::Assistant { .. } => {}
+        }
+    }
+    Ok(())
 }
 
 /// Whether a file of this type reaches every model, as text.
@@ -26,21 +54,34 @@ pub(crate) fn essence(mime: &str) -> String {
     mime.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
 }
 
-pub(crate) fn unsupported(message: String) -> Failure {
+/// The types of pictures that every family reads.
+pub(crate) fn is_picture(mime: &str) -> bool {
+    matches!(
+        essence(mime).as_str(),
+        "image/png" | "image/jpeg" | "image/jpg" | "image/gif" | "image/webp"
+    )
+}
+
+fn named(part: &PromptPart) -> String {
+    match part {
+        PromptPart::Text(text) => text.clone(),
+        PromptPart::Media { name, mime, .. } => {
+            format!("(the file {name:?}, {mime}, cannot be shown to this model)")
+        }
+    }
+}
+
+fn unsupported(part: &PromptPart) -> Failure {
+    let message = match part {
+        PromptPart::Text(_) => String::new(),
+        PromptPart::Media { kind, name, mime, .. } => {
+            let kind = match kind {
+                MediaKind::Image => "images",
+                MediaKind::Audio => "audio",
+                MediaKind::File => "files",
+            };
+            format!("the model takes no {kind} of this type ({name}, {mime})")
+        }
+    };
     Failure { kind: FailureKind::UnsupportedInput, message }
-}
-
-fn parts(message: &PromptMessage) -> &[PromptPart] {
-    match message {
-        PromptMessage::User(parts) => parts,
-        PromptMessage::Assistant { .. } | PromptMessage::Result { .. } => &[],
-    }
-}
-
-fn plural(kind: MediaKind) -> &'static str {
-    match kind {
-        MediaKind::Image => "images",
-        MediaKind::Audio => "audio",
-        MediaKind::File => "files",
-    }
 }

@@ -3,50 +3,69 @@
 //!
 //! A vendor that differs from a family only by its address is a row of [`ProviderConfig`].
 
+mod anthropic;
+mod breaker;
+mod call;
+mod calls;
+mod catalogue;
 mod config;
+mod decoder;
 pub mod demo;
+mod draft;
+mod endpoint;
+mod facts;
+mod fallback;
+mod family;
 mod fault;
+mod gemini;
+#[cfg(test)]
+mod golden;
 mod http;
+mod ids;
 mod inputs;
+mod listing;
+mod media;
+mod offer;
 mod openai_chat;
+mod openai_responses;
+mod provider;
+mod quirks;
+mod reading;
 mod retry;
 mod sse;
+mod template;
+mod tokens;
+mod vendor;
 
-use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use quintet_kernel::model::{Chunk, Failure, FailureKind, Listed, ModelRef, Prompt};
-use quintet_kernel::port::{BoxFuture, ModelStream, Models};
+use quintet_kernel::model::{Chunk, Failure, FailureKind, Listed, ModelRef, Profile, Prompt};
+use quintet_kernel::port::{BoxFuture, ModelStream, Models, Profiles};
 use tokio::task::JoinSet;
 
-pub use config::{Api, ProviderConfig, Retries, Secret, Timeouts};
+pub use config::{Api, ProviderConfig, Retries, Secret, Stated, Timeouts};
+use fallback::Chain;
 use http::Http;
-use openai_chat::{Call, Endpoint, Listing, Offer};
+use provider::Provider;
+pub use quirks::{EffortStyle, Quirks};
+pub use vendor::{Vendor, vendors};
 
-/// Every provider that is configured.
-#[derive(Debug)]
+/// Every provider that is configured. Clones are the same providers.
+#[derive(Clone, Debug)]
 pub struct Providers {
-    providers: Vec<Arc<Provider>>,
+    providers: Arc<[Arc<Provider>]>,
+    fallback: Arc<[ModelRef]>,
     demo_pace: Duration,
-}
-
-#[derive(Debug)]
-struct Provider {
-    endpoint: Arc<Endpoint>,
-    listing: Listing,
 }
 
 impl Providers {
     /// Takes the providers of the configuration. Cheap: nothing is read or connected yet.
     pub fn new(configs: Vec<ProviderConfig>) -> Self {
         let http = Arc::new(Http::default());
-        let provider = |config| {
-            let endpoint =
-                Arc::new(Endpoint { config, http: Arc::clone(&http), offer: Offer::default() });
-            Arc::new(Provider { endpoint, listing: Listing::default() })
-        };
-        Self { providers: configs.into_iter().map(provider).collect(), demo_pace: demo::PACE }
+        let provider = |config| Arc::new(Provider::new(config, &http));
+        let providers = configs.into_iter().map(provider).collect();
+        Self { providers, fallback: Arc::default(), demo_pace: demo::PACE }
     }
 
     /// Has the demo model wait this long between words.
@@ -55,28 +74,41 @@ impl Providers {
         Self { demo_pace, ..self }
     }
 
-    fn start(&self, prompt: &Prompt) -> Result<Box<dyn ModelStream>, Failure> {
-        let wanted = &prompt.model.provider;
-        let known = |provider: &&Arc<Provider>| provider.endpoint.config.name == *wanted;
-        let provider = self.providers.iter().find(known).ok_or_else(|| Failure {
+    /// Has these models asked, in this order, where the one that was asked cannot answer.
+    #[must_use]
+    pub fn with_fallback(self, models: Vec<ModelRef>) -> Self {
+        Self { fallback: models.into(), ..self }
+    }
+
+    fn provider(&self, model: &ModelRef) -> Option<&Arc<Provider>> {
+        self.providers.iter().find(|provider| provider.config.name == model.provider)
+    }
+
+    fn start(&self, prompt: Prompt, patience: Duration) -> Result<Box<dyn ModelStream>, Failure> {
+        let provider = self.provider(&prompt.model).ok_or_else(|| Failure {
             kind: FailureKind::UnknownModel,
-            message: format!("there is no provider {wanted:?}"),
+            message: format!("there is no provider {:?}", prompt.model.provider),
         })?;
-        inputs::check(prompt, &provider.endpoint.config.profile)?;
-        Ok(match provider.endpoint.config.api {
-            Api::OpenAiChat => Box::new(Call::new(&provider.endpoint, prompt)?),
-            Api::Demo => Box::new(demo::Talk::new(prompt, self.demo_pace)),
-        })
+        provider.stream(prompt, (self.demo_pace, patience))
     }
 }
 
 impl Models for Providers {
     fn stream(&self, prompt: Prompt) -> Box<dyn ModelStream> {
-        self.start(&prompt).unwrap_or_else(|failure| Box::new(Failed(failure)))
+        if !self.fallback.is_empty() {
+            return Box::new(Chain::new(self.clone(), prompt));
+        }
+        self.start(prompt, Duration::MAX).unwrap_or_else(|failure| Box::new(Failed(failure)))
     }
 
     fn list(&self) -> BoxFuture<'_, Vec<Listed>> {
         Box::pin(list(&self.providers))
+    }
+}
+
+impl Profiles for Providers {
+    fn profile(&self, model: &ModelRef) -> Option<Profile> {
+        Some(self.provider(model)?.facts(&model.model).profile)
     }
 }
 
@@ -89,25 +121,6 @@ async fn list(providers: &[Arc<Provider>]) -> Vec<Listed> {
     let mut lists = asked.join_all().await;
     lists.sort_unstable_by_key(|(place, _)| *place);
     lists.into_iter().flat_map(|(_, models)| models).collect()
-}
-
-impl Provider {
-    /// The configured models, then those that the provider lists itself.
-    async fn models(&self) -> Vec<Listed> {
-        let config = &self.endpoint.config;
-        let listed = match config.api {
-            Api::OpenAiChat => self.listing.names(&self.endpoint).await,
-            Api::Demo if config.models.is_empty() => Arc::from([demo::MODEL.to_owned()]),
-            Api::Demo => Arc::default(),
-        };
-        let mut seen = HashSet::new();
-        let names = config.models.iter().chain(listed.iter()).filter(|name| seen.insert(*name));
-        let listed = |name: &String| Listed {
-            model: ModelRef { provider: config.name.clone(), model: name.clone() },
-            profile: config.profile.clone(),
-        };
-        names.map(listed).collect()
-    }
 }
 
 /// A call that came to nothing before it began.

@@ -1,16 +1,62 @@
 //! OpenAI chat completions, and everything that imitates them.
 
 mod calls;
-mod client;
 mod decode;
-mod listing;
-mod media;
-mod offer;
-mod reading;
+mod details;
+mod list;
+mod parts;
 mod request;
-mod template;
 mod wire;
 
-pub(crate) use client::{Call, Endpoint};
-pub(crate) use listing::Listing;
-pub(crate) use offer::Offer;
+use std::sync::Arc;
+
+use quintet_kernel::message::MediaKind;
+use quintet_kernel::tool::Spec;
+use serde_json::value::RawValue;
+
+use crate::draft::Draft;
+use crate::family::{Ask, Family};
+use crate::inputs;
+use crate::listing::Found;
+
+/// The family.
+#[derive(Debug)]
+pub(crate) struct Chat;
+
+impl Family for Chat {
+    fn path(&self, _model: &str) -> String {
+        "chat/completions".into()
+    }
+
+    fn key_header(&self) -> (&'static str, &'static str) {
+        ("authorization", "Bearer ")
+    }
+
+    fn takes(&self, kind: MediaKind, mime: &str) -> bool {
+        match kind {
+            MediaKind::Image => inputs::essence(mime).starts_with("image/"),
+            MediaKind::Audio => parts::audio_format(mime).is_some(),
+            MediaKind::File => true,
+        }
+    }
+
+    fn tools(&self, tools: &[Arc<Spec>]) -> serde_json::Result<Box<RawValue>> {
+        request::tools(tools)
+    }
+
+    fn body(&self, ask: &Ask<'_>) -> serde_json::Result<Vec<u8>> {
+        request::body(ask)
+    }
+
+    fn draft(&self) -> Box<dyn Draft> {
+        Box::new(decode::Reply::default())
+    }
+
+    fn list_path(&self) -> &'static str {
+        "models"
+    }
+
+    fn listed(&self, body: &[u8]) -> Option<Vec<Found>> {
+        list::read(body)
+    }
+}

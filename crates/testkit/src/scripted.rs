@@ -143,7 +143,7 @@ impl Asked {
 pub fn answer(calls: Vec<AskedCall>) -> Answer {
     let finish = if calls.is_empty() { Finish::Stop } else { Finish::ToolCalls };
     let usage = Usage { input: 10, output: 5, ..Usage::default() };
-    Answer { finish, calls, usage }
+    Answer::new(finish, calls, usage)
 }
 
 struct Stream {

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use quintet_kernel::policy::{Action, Review};
 use quintet_kernel::tool::Kind;
+use quintet_providers::Api;
 use quintet_tools::sandbox::Mode;
 use tempfile::NamedTempFile;
 
@@ -72,6 +73,34 @@ fn there_is_always_a_model() {
         "[providers.mine]\napi = \"openai-chat\"\nbase_url = \"http://x/v1\"\nmodels = [\"m\"]\n";
     let options = read(file, &[], Flags::default()).unwrap();
     assert_eq!(options.default_model.to_string(), "mine/m");
+}
+
+#[test]
+fn vendors_are_known_by_themselves_and_can_be_changed() {
+    let provider = |file: &str, environment: &[(&str, &str)], name: &str| {
+        let options = read(file, environment, Flags::default()).unwrap();
+        options.providers.into_iter().find(|provider| provider.name == name).unwrap()
+    };
+    let key = [("ANTHROPIC_API_KEY", "sk-ant-x")];
+    let anthropic = provider("", &key, "anthropic");
+    assert_eq!((anthropic.api, anthropic.api_key.is_some()), (Api::Anthropic, true));
+    assert!(provider("", &[], "anthropic").api_key.is_none());
+    assert_eq!(provider("", &[], "openai").api, Api::OpenAiResponses);
+    let moved = provider("", &[("OPENAI_BASE_URL", "http://x/v1")], "openai");
+    assert_eq!((moved.api, &*moved.base_url), (Api::OpenAiChat, "http://x/v1"));
+    let file = "[providers.anthropic]\nmodels = [\"m\"]\nretries = 9\n";
+    let changed = provider(file, &key, "anthropic");
+    assert_eq!((changed.retries.more, changed.api), (9, Api::Anthropic));
+    assert!(changed.api_key.is_some() && changed.base_url.contains("anthropic.com"));
+    let file = "[providers.work]\nvendor = \"mistral\"\napi_key = \"k\"\nshort_ids = false\n\
+        headers = [\"X-Team: a\"]\n";
+    let work = provider(file, &[], "work");
+    assert_eq!((&*work.vendor, work.quirks.short_ids), ("mistral", false));
+    assert_eq!(work.quirks.headers, [("X-Team".into(), "a".into())]);
+    assert!(!work.quirks.stream_options);
+    let says = |file: &str| read(file, &[], Flags::default()).unwrap_err();
+    assert!(says("[providers.x]\nvendor = \"nobody\"").contains("is not one of"));
+    assert!(says("[models]\nfallback = [\"nobody/x\"]").contains("models.fallback names"));
 }
 
 #[test]

@@ -5,16 +5,16 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use quintet_kernel::message::MediaKind;
-use quintet_kernel::model::{ModelRef, Profile};
+use quintet_kernel::model::ModelRef;
 use quintet_kernel::policy::{Approval, Limits, Recovery, Review, Verify};
-use quintet_providers::{Api, ProviderConfig, Retries, Secret, Timeouts};
+use quintet_providers::ProviderConfig;
 use quintet_tools::Reach;
 use quintet_tools::sandbox::Sandbox;
 
 use super::layers::Layers;
 
 mod policy;
+mod providers;
 mod sandbox;
 
 /// A provider as it is configured.
@@ -30,6 +30,7 @@ pub(crate) struct Options {
     pub(crate) harness_hosts: Vec<String>,
     pub(crate) session_tree: bool,
     pub(crate) providers: Vec<Provider>,
+    pub(crate) fallback: Vec<ModelRef>,
     pub(crate) approval: Approval,
     pub(crate) review: Review,
     pub(crate) context_tokens: u64,
@@ -58,8 +59,8 @@ impl Options {
                 );
             }
         }
-        let providers = providers(layers)?;
-        let (default_model, advice) = default_model(layers, &providers)?;
+        let providers = providers::understand(layers)?;
+        let (default_model, advice) = providers::default_model(layers, &providers)?;
         Ok(Self {
             data_dir: data_dir(layers)?,
             default_model,
@@ -70,6 +71,7 @@ impl Options {
                 .map(Into::into),
             harness_hosts: layers.list("harness.hosts").unwrap_or_default(),
             session_tree: layers.flag("harness.session_tree").unwrap_or(true),
+            fallback: providers::fallback(layers, &providers)?,
             providers,
             approval: policy::approval(layers)?,
             review: policy::review(layers)?,
@@ -152,132 +154,4 @@ fn limits(layers: &Layers) -> Limits {
         repeats: small("limits.repeats").max(1),
         compact_at_percent: number("limits.compact_at_percent"),
     }
-}
-
-fn providers(layers: &Layers) -> Result<Vec<Provider>> {
-    let mut providers = layers
-        .names("providers")
-        .iter()
-        .map(|name| provider(layers, name))
-        .collect::<Result<Vec<_>>>()?;
-    if providers.iter().all(|provider| provider.name != "openai") {
-        providers.extend(openai(layers));
-    }
-    if providers.iter().all(|provider| provider.name != "demo") {
-        providers.push(plain("demo", Api::Demo, Vec::new()));
-    }
-    Ok(providers)
-}
-
-/// A key in the environment is as good as a section in the file.
-fn openai(layers: &Layers) -> Option<Provider> {
-    let key = layers.environment.get("OPENAI_API_KEY").filter(|key| !key.is_empty())?;
-    let url = layers.environment.get("OPENAI_BASE_URL").filter(|url| !url.is_empty());
-    let mut provider = plain("openai", Api::OpenAiChat, media());
-    provider.base_url = url.map_or_else(|| "https://api.openai.com/v1".into(), Clone::clone);
-    provider.api_key = Some(Secret::new(key.clone()));
-    provider.models = vec!["gpt-4.1".into()];
-    Some(provider)
-}
-
-fn provider(layers: &Layers, name: &str) -> Result<Provider> {
-    let path = |field: &str| format!("providers.{name}.{field}");
-    let word =
-        layers.str(&path("api")).with_context(|| format!("providers.{name}.api is not set"))?;
-    let Some(api) = Api::parse(word) else {
-        bail!(
-            "{}: this version does not speak {word:?}; it speaks openai-chat and demo",
-            path("api")
-        );
-    };
-    let mut provider = plain(name, api, inputs(layers, &path("inputs"), api)?);
-    provider.base_url =
-        layers.str(&path("base_url")).unwrap_or_default().trim_end_matches('/').into();
-    if api == Api::OpenAiChat && provider.base_url.is_empty() {
-        bail!("{} is not set", path("base_url"));
-    }
-    provider.api_key = key(layers, name)?.map(Secret::new);
-    provider.models = layers.list(&path("models")).unwrap_or_default();
-    provider.profile.tools = layers.flag(&path("tools")).unwrap_or(true);
-    provider.profile.context_window = layers.number(&path("context_window"));
-    if let Some(tries) = layers.number(&path("retries")) {
-        provider.retries.more = u32::try_from(tries).unwrap_or(u32::MAX);
-    }
-    if let Some(seconds) = layers.number(&path("idle_timeout_seconds")) {
-        provider.timeouts.idle = Duration::from_secs(seconds);
-    }
-    if let Some(seconds) = layers.number(&path("total_timeout_seconds")) {
-        provider.timeouts.total = Duration::from_secs(seconds);
-    }
-    Ok(provider)
-}
-
-fn key(layers: &Layers, name: &str) -> Result<Option<String>> {
-    if let Some(key) = layers.str(&format!("providers.{name}.api_key")) {
-        return Ok(Some(key.into()));
-    }
-    let path = format!("providers.{name}.api_key_env");
-    let Some(variable) = layers.str(&path) else { return Ok(None) };
-    let key = layers.environment.get(variable);
-    Ok(Some(key.with_context(|| format!("{path} names {variable}, which is not set"))?.clone()))
-}
-
-fn plain(name: &str, api: Api, inputs: Vec<MediaKind>) -> Provider {
-    ProviderConfig {
-        name: name.into(),
-        api,
-        base_url: String::new(),
-        api_key: None,
-        models: Vec::new(),
-        profile: Profile { inputs, tools: true, context_window: None },
-        timeouts: Timeouts::default(),
-        retries: Retries::default(),
-    }
-}
-
-fn media() -> Vec<MediaKind> {
-    vec![MediaKind::Image, MediaKind::Audio, MediaKind::File]
-}
-
-/// What an unknown model takes is not known: it is offered everything and may refuse.
-fn inputs(layers: &Layers, path: &str, api: Api) -> Result<Vec<MediaKind>> {
-    let Some(words) = layers.list(path) else {
-        return Ok(if api == Api::Demo { Vec::new() } else { media() });
-    };
-    let known = |word: &String| media().into_iter().find(|kind| kind.name() == word);
-    let kind = |word: &String| {
-        known(word).with_context(|| {
-            format!("{path}: there is no input {word:?}; there are text, image, audio and file")
-        })
-    };
-    words.iter().filter(|word| *word != "text").map(kind).collect()
-}
-
-fn default_model(layers: &Layers, providers: &[Provider]) -> Result<(ModelRef, Vec<String>)> {
-    if let Some(text) = layers.str("default_model") {
-        let model = ModelRef::parse(text)
-            .with_context(|| format!("default_model must be provider/model, not {text:?}"))?;
-        if providers.iter().all(|provider| provider.name != model.provider) {
-            let known: Vec<&str> =
-                providers.iter().map(|provider| provider.name.as_str()).collect();
-            bail!(
-                "default_model names the provider {:?}, and there are only {known:?}",
-                model.provider
-            );
-        }
-        return Ok((model, Vec::new()));
-    }
-    let named = providers.iter().find_map(|provider| {
-        let model = provider.models.first()?.clone();
-        Some(ModelRef { provider: provider.name.clone(), model })
-    });
-    Ok(match named {
-        Some(model) => (model, Vec::new()),
-        None => {
-            let advice = "no model is configured, so sessions use the built-in demo model, which only follows a few rules; \
-                set OPENAI_API_KEY, or [providers.NAME] and default_model in the configuration file";
-            let demo = ModelRef { provider: "demo".into(), model: "demo".into() };
-            (demo, vec![advice.into()])
-        }
-    })
 }

@@ -32,7 +32,7 @@ fn a_mistyped_key_is_an_error_that_names_the_right_one() {
     check("[listen]\nharness = \"nowhere\"", "listen.harness must be an address");
     check("[listen]\njarvis = \"127.0.0.1:8100\"", "does not speak that protocol yet");
     check("default_model = \"x/y\"", "names the provider \"x\"");
-    check("[providers.x]\napi = \"gemini\"", "does not speak \"gemini\"");
+    check("[providers.x]\napi = \"telepathy\"", "does not speak \"telepathy\"");
     check("not toml", "is not TOML");
     assert!(fails(&["serve", "--config", "/nowhere/q.toml"]).contains("cannot be read"));
 }
@@ -70,6 +70,22 @@ fn tools_are_listed_with_what_policy_says() {
     assert!(line("shell ").contains("exec     asks first"), "{shown}");
     assert!(line("write_file ").contains("write    allowed"), "{shown}");
     assert!(shown.contains("\"command\""), "{shown}");
+}
+
+#[test]
+fn models_are_listed_with_what_is_known_of_them() {
+    let listed = |arguments: &[&str]| {
+        String::from_utf8(quintet(arguments).output().unwrap().stdout).unwrap()
+    };
+    let shown = listed(&["models"]);
+    assert!(shown.contains("demo/demo") && shown.contains("more have no key"), "{shown}");
+    assert!(!shown.contains("claude"), "{shown}");
+    let shown = listed(&["models", "--all"]);
+    let claude = shown.lines().find(|line| line.starts_with("anthropic/claude-sonnet-4-5 "));
+    let claude = claude.unwrap_or_else(|| panic!("{shown}"));
+    for word in ["no key", "200k tokens", "tools images thinks", "$3 in, $15 out"] {
+        assert!(claude.contains(word), "{claude}");
+    }
 }
 
 #[tokio::test]

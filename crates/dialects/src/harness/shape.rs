@@ -220,6 +220,6 @@ pub(super) fn model(listed: &Listed) -> Value {
         },
         "features": { "tools": tools, "streaming": true },
         "limits": context_window.map(|tokens| json!({ "contextTokens": tokens })),
-        "availability": { "entitled": true },
+        "availability": { "entitled": listed.usable },
     })
 }

@@ -5,7 +5,7 @@ mod context;
 use expect_test::{Expect, expect};
 
 use super::{assemble, review, summarize};
-use crate::model::{Prompt, PromptCall, PromptMessage, PromptPart};
+use crate::model::{Prompt, PromptCall, PromptMessage, PromptPart, calls_said, text_said};
 use crate::session::tests::{Session, tell};
 
 /// Shows what the model is asked after a script.
@@ -287,16 +287,17 @@ fn line(session: &mut Session, message: &PromptMessage) -> String {
             let parts: Vec<String> = parts.iter().map(part).collect();
             format!("user: {}", parts.join(" "))
         }
-        PromptMessage::Assistant { text, calls } => {
+        PromptMessage::Assistant { by: _, parts } => {
             let call = |call: &PromptCall| {
                 format!(" {}={}{}", session.short(&call.call), call.tool, call.input)
             };
-            let calls: String = calls.iter().map(call).collect();
-            format!("assistant: {text:?}{calls}")
+            let calls: String = calls_said(parts).map(call).collect();
+            format!("assistant: {:?}{calls}", text_said(parts))
         }
-        PromptMessage::Result { call, tool, text, ok } => {
+        PromptMessage::Result { call, tool, text, media, ok } => {
             let ok = if *ok { "ok" } else { "not ok" };
-            format!("  {}={tool} {ok}: {text}", session.short(call))
+            let media: String = media.iter().map(|media| format!(" {}", part(media))).collect();
+            format!("  {}={tool} {ok}: {text}{media}", session.short(call))
         }
     }
 }

@@ -217,7 +217,8 @@ fn on_answered(state: &State, step: StepId, answer: model::Answer, stamp: &Stamp
     let Some((open, OpenStep { written, .. })) = open_step(state, &step) else {
         return Vec::new();
     };
-    let model::Answer { finish, calls, usage } = answer;
+    let model::Answer { finish, calls, usage, mut sealed, by } = answer;
+    sealed.retain(|sealed| depth(&sealed.content) <= DEEPEST);
     let mut named: Vec<RequestedCall> = Vec::with_capacity(calls.len());
     for asked in calls {
         let call = name_call(state, asked, &named, stamp);
@@ -225,7 +226,7 @@ fn on_answered(state: &State, step: StepId, answer: model::Answer, stamp: &Stamp
     }
     let message = (*written > 0 || !named.is_empty()).then(|| stamp.id());
     let turn = open.id.clone();
-    vec![Event::ModelCompleted { turn, step, message, finish, calls: named, usage }]
+    vec![Event::ModelCompleted { turn, step, message, finish, calls: named, usage, sealed, by }]
 }
 
 /// The codec reads at most 128 levels, and an event has some of its own around the arguments.

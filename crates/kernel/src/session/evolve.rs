@@ -9,7 +9,7 @@ use crate::card::Status;
 use crate::event::{Event, Origin, Record, RequestedCall, TurnOptions};
 use crate::id::{MessageId, StepId, TurnId};
 use crate::message::{Message, Part, Role};
-use crate::model::{Channel, Usage};
+use crate::model::{Channel, ModelRef, Sealed, Usage};
 use crate::session::State;
 use crate::session::state::Summary;
 use crate::session::turn::{OpenStep, OpenTurn, Phase, Segment, Turn, TurnStatus};
@@ -53,8 +53,11 @@ pub fn evolve(state: &mut State, record: &Record) {
             on_step(state, step, |open| open.write(*channel, text))
         }
         Event::ModelRetrying { .. } => {}
-        Event::ModelCompleted { step, message, calls, usage, .. } => {
+        Event::ModelCompleted { step, message, calls, usage, sealed, by, .. } => {
             answered(state, step, message.as_ref(), calls, at);
+            if message.is_some() {
+                signed(state, by.as_ref(), sealed);
+            }
             spent(state, *usage);
         }
         Event::StepInterrupted { step, message, .. } => {
@@ -164,6 +167,9 @@ fn said(state: &mut State, said: Said<'_>, at: Time) {
         call: None,
         ending: None,
         interrupted: false,
+        by: None,
+        sealed: Vec::new(),
+        files: Vec::new(),
     }));
 }
 
@@ -188,7 +194,7 @@ fn answered(
     calls: &[RequestedCall],
     at: Time,
 ) {
-    let Some(output) = take_output(state, step) else {
+    let Some((model, output)) = take_output(state, step) else {
         return;
     };
     let mut parts = parts_of(output);
@@ -201,20 +207,29 @@ fn answered(
     on_open(state, |open| open.phase = phase);
     if let Some(message) = message {
         push(state, message, Role::Assistant, parts, at);
+        on_last(state, |last| last.by = Some(model));
     }
 }
 
+/// What else is known of the answer that was just taken.
+fn signed(state: &mut State, by: Option<&ModelRef>, sealed: &[Sealed]) {
+    on_last(state, |last| {
+        if let Some(by) = by {
+            last.by = Some(by.clone());
+        }
+        last.sealed = sealed.to_vec();
+    });
+}
+
 fn interrupted(state: &mut State, step: &StepId, message: Option<&MessageId>, at: Time) {
-    let Some(output) = take_output(state, step) else {
+    let Some((model, output)) = take_output(state, step) else {
         return;
     };
     let parts = parts_of(output);
     on_open(state, |open| open.phase = Phase::Acting(Vec::new()));
     if let Some(message) = message {
         push(state, message, Role::Assistant, parts, at);
-        if let Some(last) = state.messages.last_mut() {
-            Arc::make_mut(last).interrupted = true;
-        }
+        on_last(state, |last| (last.by, last.interrupted) = (Some(model), true));
     }
 }
 
@@ -269,18 +284,27 @@ fn paid(state: &mut State, usage: Usage) {
 fn push(state: &mut State, id: &MessageId, role: Role, parts: Vec<Part>, at: Time) {
     let Some(open) = &state.open else { return };
     let (turn, attempt) = (open.id.clone(), open.attempt);
-    let (id, call, ending, interrupted) = (id.clone(), None, None, false);
     state.messages.push(Arc::new(Message {
-        id,
+        id: id.clone(),
         role,
         parts,
         at,
         turn,
         attempt,
-        call,
-        ending,
-        interrupted,
+        call: None,
+        ending: None,
+        interrupted: false,
+        by: None,
+        sealed: Vec::new(),
+        files: Vec::new(),
     }));
+}
+
+/// Changes the message that was just pushed.
+fn on_last(state: &mut State, change: impl FnOnce(&mut Message)) {
+    if let Some(last) = state.messages.last_mut() {
+        change(Arc::make_mut(last));
+    }
 }
 
 fn summary<'a>(state: &'a mut State, id: &TurnId) -> Option<&'a mut Turn> {
@@ -303,10 +327,12 @@ fn on_step(state: &mut State, step: &StepId, change: impl FnOnce(&mut OpenStep))
     });
 }
 
-fn take_output(state: &mut State, step: &StepId) -> Option<Vec<Segment>> {
-    let mut output = None;
-    on_step(state, step, |open| output = Some(std::mem::take(&mut open.output)));
-    output
+fn take_output(state: &mut State, step: &StepId) -> Option<(ModelRef, Vec<Segment>)> {
+    let mut taken = None;
+    on_step(state, step, |open| {
+        taken = Some((open.model.clone(), std::mem::take(&mut open.output)));
+    });
+    taken
 }
 
 fn parts_of(output: Vec<Segment>) -> Vec<Part> {

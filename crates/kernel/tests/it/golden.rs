@@ -13,7 +13,9 @@ use quintet_kernel::event::{
 };
 use quintet_kernel::id::{BlobId, CallId, Fresh, MessageId, SessionId, StepId, TurnId};
 use quintet_kernel::message::{Artifact, Attachment, MediaKind, Part, Role};
-use quintet_kernel::model::{Channel, FailureKind, Finish, ModelRef, Sampling, Usage};
+use quintet_kernel::model::{
+    Channel, Effort, FailureKind, Finish, ModelRef, Place, Sampling, Sealed, Usage,
+};
 use quintet_kernel::time::Time;
 use quintet_kernel::tool::{Assessment, Ending, Kind, Outcome, Placement, Risk, Subject};
 use serde_json::json;
@@ -172,7 +174,11 @@ fn of_steps() -> Vec<Event> {
         finish,
         calls: vec![request(None), request(Some("not JSON".into()))],
         usage: usage(),
+        sealed: Vec::new(),
+        by: None,
     };
+    let sealed = [Place::Output(5), Place::Call(0)]
+        .map(|place| Sealed { place, content: json!({"signature": "c2ln"}) });
     let finishes = [Finish::Stop, Finish::ToolCalls, Finish::Length, Finish::Refused];
     let mut events = vec![
         Event::StepStarted { turn: turn(), step: step(), model: model() },
@@ -191,6 +197,16 @@ fn of_steps() -> Vec<Event> {
         },
         Event::StepInterrupted { turn: turn(), step: step(), message: None, reason: "cut".into() },
         completed(Finish::Other("pause".into()), None),
+        Event::ModelCompleted {
+            turn: turn(),
+            step: step(),
+            message: Some(id()),
+            finish: Finish::ToolCalls,
+            calls: vec![request(None)],
+            usage: Usage { cache_written: 4, estimated: true, ..usage() },
+            sealed: sealed.into(),
+            by: Some(model()),
+        },
     ];
     events.extend(finishes.map(|finish| match finish {
         Finish::Stop | Finish::ToolCalls | Finish::Length | Finish::Refused | Finish::Other(_) => {
@@ -255,8 +271,13 @@ fn of_calls() -> Vec<Event> {
 fn of_turns() -> Vec<Event> {
     let options = TurnOptions {
         model: Some(model()),
-        sampling: Sampling { max_tokens: Some(100), temperature: Some(0.7) },
+        sampling: Sampling { max_tokens: Some(100), temperature: Some(0.7), effort: None },
     };
+    let effort = |effort: Effort| TurnOptions {
+        sampling: Sampling { effort: Some(effort), ..Sampling::default() },
+        ..TurnOptions::default()
+    };
+    let efforts = every!(Effort: None Minimal Low Medium High XHigh).map(effort);
     let mut events = vec![
         Event::TurnStarted { turn: turn(), attempt: 2, options },
         Event::TurnStarted { turn: turn(), attempt: 1, options: TurnOptions::default() },
@@ -269,6 +290,8 @@ fn of_turns() -> Vec<Event> {
         Event::TurnCancelled { turn: turn(), reason: Some("enough".into()), usage: usage() },
         Event::TurnCancelled { turn: turn(), reason: None, usage: usage() },
     ];
+    let started = |options| Event::TurnStarted { turn: turn(), attempt: 1, options };
+    events.extend(efforts.map(started));
     for code in codes() {
         let (turn, message) = (turn(), String::from("no"));
         let cause = StopCause::Failed { code, message: message.clone() };
@@ -281,7 +304,7 @@ fn of_turns() -> Vec<Event> {
 fn codes() -> Vec<FailureCode> {
     use FailureCode::*;
     let models = every!(FailureKind: RateLimited Unavailable Unauthorized UnknownModel
-        ContextOverflow Rejected Cut Stalled Malformed UnsupportedInput);
+        ContextOverflow Rejected Cut Stalled Malformed UnsupportedInput Refused);
     let others = [Denied, StepLimit, TokenLimit, TimeLimit, Loop, Unverified, Interrupted];
     let all = models.map(Model).into_iter().chain(others);
     all.inspect(|code| match code {
@@ -398,5 +421,5 @@ fn model() -> ModelRef {
 }
 
 fn usage() -> Usage {
-    Usage { input: 10, output: 2, cached: 3, reasoning: 1 }
+    Usage { input: 10, output: 2, cached: 3, reasoning: 1, ..Usage::default() }
 }

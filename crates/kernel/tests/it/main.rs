@@ -3,6 +3,8 @@
 #[cfg(test)]
 mod golden;
 #[cfg(test)]
+mod kept;
+#[cfg(test)]
 mod properties;
 #[cfg(test)]
 mod world;

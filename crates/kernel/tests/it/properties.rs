@@ -11,7 +11,7 @@ use quintet_kernel::event::{Answer, Event, Remember, TurnOptions};
 use quintet_kernel::id::{BlobId, CallId, Fresh, MessageId, StepId, TurnId};
 use quintet_kernel::message::{MediaKind, Part, Role};
 use quintet_kernel::model::{self, AskedCall, Channel, Failure, FailureKind, Finish};
-use quintet_kernel::model::{ModelRef, Usage};
+use quintet_kernel::model::{ModelRef, Place, Sealed, Usage};
 use quintet_kernel::policy::{Action, OnDeny, Pattern, Recovery, Review, Rule, Rules};
 use quintet_kernel::session::{Turn, TurnStatus};
 use quintet_kernel::tool::{Kind, Outcome, Subject};
@@ -96,7 +96,7 @@ proptest! {
         let call = AskedCall { id: "c1".into(), tool: "look".into(), arguments };
         let Some(Todo::Model(step)) = world.todo().pop() else { panic!("nobody asks") };
         let (finish, usage) = (Finish::ToolCalls, Usage::default());
-        let answer = model::Answer { finish, calls: vec![call], usage };
+        let answer = model::Answer::new(finish, vec![call], usage);
         world.send(Command::Answered { step, answer });
         world.check_journal();
     }
@@ -235,7 +235,10 @@ fn answered(step: StepId, how: How) -> Command {
     };
     let calls = how.calls.into_iter().map(call).collect();
     let usage = Usage { input: how.tokens, output: how.tokens, ..Usage::default() };
-    Command::Answered { step, answer: model::Answer { finish: Finish::Stop, calls, usage } }
+    let places = [Place::Output(how.tokens % 9), Place::Call(how.tokens % 3)];
+    let sealed = places.map(|place| Sealed { place, content: "c2VhbA==".into() }).into();
+    let answer = model::Answer { sealed, ..model::Answer::new(Finish::Stop, calls, usage) };
+    Command::Answered { step, answer }
 }
 
 fn wanted(world: &World, want: Want) -> Command {

@@ -54,10 +54,10 @@ pub(crate) fn rules() -> Rules {
         recovery: Recovery::Continue,
         tools: TOOLS.into_iter().zip(of).zip(at).map(tool).collect(),
         default_model: ModelRef::parse("small/a").unwrap(),
-        providers: HashMap::from([
-            ("small".into(), profile(Some(100))),
-            ("large".into(), Profile { inputs: vec![MediaKind::Image], ..profile(None) }),
-        ]),
+        models: Arc::new(HashMap::from([
+            ("small".to_owned(), profile(Some(100))),
+            ("large".to_owned(), Profile { inputs: vec![MediaKind::Image], ..profile(None) }),
+        ])),
     }
 }
 
@@ -227,7 +227,7 @@ pub(crate) fn well(todo: Todo) -> Command {
     match todo {
         Todo::Model(step) => {
             let usage = Usage { input: 10, output: 1, ..Usage::default() };
-            let answer = model::Answer { finish: Finish::Stop, calls: vec![], usage };
+            let answer = model::Answer::new(Finish::Stop, vec![], usage);
             Command::Answered { step, answer }
         }
         Todo::Survey(turn) => Command::Surveyed { turn, sections: vec![] },
@@ -286,9 +286,10 @@ fn check_pairs(prompt: &Prompt) {
         match message {
             PromptMessage::Result { call, .. } => assert_eq!(Some(call), due.pop().as_ref()),
             PromptMessage::User(_) => assert!(due.is_empty()),
-            PromptMessage::Assistant { calls, .. } => {
+            PromptMessage::Assistant { parts, .. } => {
                 assert!(due.is_empty());
-                due = calls.iter().rev().map(|call| call.call.clone()).collect();
+                due = model::calls_said(parts).map(|call| call.call.clone()).collect();
+                due.reverse();
                 assert!(due.iter().all(|call| seen.insert(call.clone())), "a call twice");
             }
         }

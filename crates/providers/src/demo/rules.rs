@@ -57,7 +57,7 @@ fn call(prompt: &Prompt, tool: &str, input: Value, what: &str) -> Reply {
 /// What the tools said that were called last.
 fn report(messages: &[PromptMessage]) -> String {
     let results = messages.iter().rev().map_while(|message| match message {
-        PromptMessage::Result { tool, text, ok, call: _ } => Some(sentence(tool, text, *ok)),
+        PromptMessage::Result { tool, text, ok, .. } => Some(sentence(tool, text, *ok)),
         PromptMessage::User(_) | PromptMessage::Assistant { .. } => None,
     });
     let mut results: Vec<_> = results.collect();

@@ -65,9 +65,10 @@ fn results_are_reported() {
         call: CallId::parse("c1").unwrap(),
         tool: tool.into(),
         text: text.into(),
+        media: Vec::new(),
         ok,
     };
-    let asked = PromptMessage::Assistant { text: String::new(), calls: Vec::new() };
+    let asked = PromptMessage::Assistant { by: None, parts: Vec::new() };
     let messages = vec![
         user("run: x"),
         asked,

@@ -1,27 +1,44 @@
-//! Writes a prompt as the API wants to read it. Everything borrows from the prompt.
+//! Writes a prompt as the API wants to read it. Everything large borrows from the prompt.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
-use quintet_kernel::model::{
-    Failure, FailureKind, Profile, Prompt, PromptCall, PromptMessage, PromptPart,
-};
+use quintet_kernel::model::{PromptCall, PromptMessage, PromptPart, Said, calls_said, text_said};
+use quintet_kernel::tool::Spec;
 use serde::Serialize;
-use serde_json::value::RawValue;
+use serde_json::Value;
+use serde_json::value::{RawValue, to_raw_value};
 
-use super::media::{self, Part};
-use super::offer::Offer;
+use super::parts::{self, Part};
+use crate::facts::visible;
+use crate::family::Ask;
+use crate::ids;
+use crate::media::Written;
+use crate::quirks::{EffortStyle, Quirks};
 
 /// The body of a request.
-pub(super) fn body(prompt: &Prompt, profile: &Profile, offer: &Offer) -> Result<Vec<u8>, Failure> {
-    // A model that cannot call tools may refuse a request that offers some.
-    let tools = if profile.tools { prompt.tools.as_slice() } else { &[] };
-    let tools = offer.written(tools).map_err(unwritable)?;
-    serde_json::to_vec(&Request::new(prompt, tools.as_deref())?).map_err(unwritable)
+pub(super) fn body(ask: &Ask<'_>) -> serde_json::Result<Vec<u8>> {
+    let effort = ask.facts.effort(ask.prompt.sampling.effort).map(|effort| effort.name());
+    let style = |wanted| effort.filter(|_| ask.quirks.effort == wanted);
+    let (limit, long) = (ask.prompt.sampling.max_tokens, ask.quirks.max_completion_tokens);
+    serde_json::to_vec(&Request {
+        model: &ask.prompt.model.model,
+        messages: messages(ask),
+        tools: ask.tools,
+        stream: true,
+        stream_options: ask.quirks.stream_options.then_some(StreamOptions { include_usage: true }),
+        max_tokens: limit.filter(|_| !long),
+        max_completion_tokens: limit.filter(|_| long),
+        temperature: ask.prompt.sampling.temperature,
+        reasoning_effort: style(EffortStyle::Word),
+        reasoning: style(EffortStyle::Object).map(|effort| Reasoning { effort }),
+        thinking: style(EffortStyle::Switch).map(Switch::new),
+    })
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "made for map_err")]
-fn unwritable(error: serde_json::Error) -> Failure {
-    Failure { kind: FailureKind::Rejected, message: error.to_string() }
+/// The tools as they are offered.
+pub(super) fn tools(tools: &[Arc<Spec>]) -> serde_json::Result<Box<RawValue>> {
+    to_raw_value(&tools.iter().map(|spec| Tool::new(spec)).collect::<Vec<_>>())
 }
 
 #[derive(Serialize)]
@@ -31,16 +48,64 @@ struct Request<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     tools: Option<&'a RawValue>,
     stream: bool,
-    stream_options: StreamOptions,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stream_options: Option<StreamOptions>,
     #[serde(skip_serializing_if = "Option::is_none")]
     max_tokens: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    max_completion_tokens: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     temperature: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reasoning_effort: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reasoning: Option<Reasoning>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    thinking: Option<Switch>,
 }
 
 #[derive(Serialize)]
 struct StreamOptions {
     include_usage: bool,
+}
+
+#[derive(Serialize)]
+struct Reasoning {
+    effort: &'static str,
+}
+
+#[derive(Serialize)]
+struct Switch {
+    #[serde(rename = "type")]
+    state: &'static str,
+}
+
+impl Switch {
+    fn new(effort: &str) -> Self {
+        Self { state: if effort == "none" { "disabled" } else { "enabled" } }
+    }
+}
+
+#[derive(Serialize)]
+struct Tool<'a> {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    function: Function<'a>,
+}
+
+#[derive(Serialize)]
+struct Function<'a> {
+    name: &'a str,
+    description: &'a str,
+    parameters: &'a Value,
+}
+
+impl<'a> Tool<'a> {
+    fn new(spec: &'a Spec) -> Self {
+        let function =
+            Function { name: &spec.name, description: &spec.description, parameters: &spec.schema };
+        Self { kind: "function", function }
+    }
 }
 
 #[derive(Serialize)]
@@ -53,12 +118,16 @@ enum Message<'a> {
         content: Content<'a>,
     },
     Assistant {
-        content: Option<&'a str>,
+        content: Option<String>,
+        #[serde(skip_serializing_if = "String::is_empty")]
+        reasoning_content: String,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        reasoning_details: Option<&'a Value>,
         #[serde(skip_serializing_if = "Vec::is_empty")]
         tool_calls: Vec<Call<'a>>,
     },
     Tool {
-        tool_call_id: &'a str,
+        tool_call_id: Cow<'a, str>,
         content: &'a str,
     },
 }
@@ -72,7 +141,7 @@ enum Content<'a> {
 
 #[derive(Serialize)]
 struct Call<'a> {
-    id: &'a str,
+    id: Cow<'a, str>,
     #[serde(rename = "type")]
     kind: &'static str,
     function: CalledFunction<'a>,
@@ -84,46 +153,70 @@ struct CalledFunction<'a> {
     arguments: String,
 }
 
-impl<'a> Request<'a> {
-    fn new(prompt: &'a Prompt, tools: Option<&'a RawValue>) -> Result<Self, Failure> {
-        let system = Message::System { content: &prompt.system };
-        let system = (!prompt.system.is_empty()).then_some(Ok(system));
-        let said = prompt.messages.iter().map(Message::new);
-        Ok(Self {
-            model: &prompt.model.model,
-            messages: system.into_iter().chain(said).collect::<Result<_, _>>()?,
-            tools,
-            stream: true,
-            stream_options: StreamOptions { include_usage: true },
-            max_tokens: prompt.sampling.max_tokens,
-            temperature: prompt.sampling.temperature,
-        })
+fn messages<'a>(ask: &Ask<'a>) -> Vec<Message<'a>> {
+    let prompt = ask.prompt;
+    let mut out = Vec::with_capacity(prompt.messages.len() + 1);
+    if !prompt.system.is_empty() {
+        out.push(Message::System { content: &prompt.system });
     }
-}
-
-impl<'a> Message<'a> {
-    fn new(message: &'a PromptMessage) -> Result<Self, Failure> {
-        Ok(match message {
-            PromptMessage::User(parts) => Self::User { content: Content::new(parts)? },
-            PromptMessage::Assistant { text, calls } => Self::Assistant {
-                // Nothing said is null beside calls, and an empty text where there are none.
-                content: (!text.is_empty() || calls.is_empty()).then_some(text),
-                tool_calls: calls.iter().map(Call::new).collect(),
-            },
-            PromptMessage::Result { call, text, tool: _, ok: _ } => {
-                Self::Tool { tool_call_id: call.as_str(), content: text }
+    // Results have no room for pictures; they follow when all results of an answer are told.
+    let mut pictures = Vec::new();
+    for message in &prompt.messages {
+        match message {
+            PromptMessage::User(said) => {
+                show(&mut pictures, &mut out);
+                out.push(Message::User { content: content(said) });
             }
-        })
+            PromptMessage::Assistant { by, parts } => {
+                show(&mut pictures, &mut out);
+                let own: Vec<&Said> = visible(&prompt.model, by.as_ref(), parts).collect();
+                out.push(assistant(parts, &own, ask.quirks));
+            }
+            PromptMessage::Result { call, tool, text, media, ok: _ } => {
+                out.push(Message::Tool { tool_call_id: id(call, ask.quirks), content: text });
+                pictures.extend(media.iter().map(|media| (tool.as_str(), media)));
+            }
+        }
+    }
+    show(&mut pictures, &mut out);
+    out
+}
+
+fn show<'a>(pictures: &mut Vec<(&'a str, &'a PromptPart)>, out: &mut Vec<Message<'a>>) {
+    if pictures.is_empty() {
+        return;
+    }
+    let parts = pictures.drain(..).flat_map(|(tool, media)| {
+        let text = Written::Owned(format!("This is what {tool} shows:"));
+        [Part::Text { text }, parts::part(media)]
+    });
+    out.push(Message::User { content: Content::Parts(parts.collect()) });
+}
+
+fn assistant<'a>(parts: &'a [Said], own: &[&'a Said], quirks: &Quirks) -> Message<'a> {
+    let tool_calls: Vec<_> = calls_said(parts).map(|call| Call::new(call, quirks)).collect();
+    let text = text_said(parts);
+    let thoughts = own.iter().filter_map(|part| match part {
+        Said::Thought(text) if quirks.thoughts_back => Some(text.as_str()),
+        Said::Thought(_) | Said::Text(_) | Said::Sealed(_) | Said::Call(_) => None,
+    });
+    let details = own.iter().find_map(|part| match part {
+        Said::Sealed(details @ Value::Array(_)) => Some(details),
+        Said::Sealed(_) | Said::Text(_) | Said::Thought(_) | Said::Call(_) => None,
+    });
+    Message::Assistant {
+        // Nothing said is null beside calls, and an empty text where there are none.
+        content: (!text.is_empty() || tool_calls.is_empty()).then_some(text),
+        reasoning_content: thoughts.collect(),
+        reasoning_details: details,
+        tool_calls,
     }
 }
 
-impl<'a> Content<'a> {
-    fn new(parts: &'a [PromptPart]) -> Result<Self, Failure> {
-        if let Some(text) = only_text(parts) {
-            return Ok(Self::Text(text));
-        }
-        let parts = parts.iter().map(media::part);
-        Ok(Self::Parts(parts.collect::<Result<_, _>>()?))
+fn content(parts: &[PromptPart]) -> Content<'_> {
+    match only_text(parts) {
+        Some(text) => Content::Text(text),
+        None => Content::Parts(parts.iter().map(parts::part).collect()),
     }
 }
 
@@ -131,21 +224,21 @@ fn only_text(parts: &[PromptPart]) -> Option<Cow<'_, str>> {
     if let [PromptPart::Text(text)] = parts {
         return Some(text.into());
     }
-    parts.iter().map(text_of).collect::<Option<String>>().map(Cow::Owned)
+    let text = |part: &PromptPart| match part {
+        PromptPart::Text(text) => Some(text.clone()),
+        PromptPart::Media { .. } => None,
+    };
+    parts.iter().map(text).collect::<Option<String>>().map(Cow::Owned)
 }
 
-fn text_of(part: &PromptPart) -> Option<&str> {
-    match part {
-        PromptPart::Text(text) => Some(text),
-        PromptPart::Media { .. } => None,
-    }
+fn id<'a>(call: &'a quintet_kernel::CallId, quirks: &Quirks) -> Cow<'a, str> {
+    if quirks.short_ids { ids::nine(call) } else { ids::plain(call) }
 }
 
 impl<'a> Call<'a> {
-    fn new(call: &'a PromptCall) -> Self {
-        let arguments = call.input.to_string();
-        let function = CalledFunction { name: &call.tool, arguments };
-        Self { id: call.call.as_str(), kind: "function", function }
+    fn new(call: &'a PromptCall, quirks: &Quirks) -> Self {
+        let function = CalledFunction { name: &call.tool, arguments: call.input.to_string() };
+        Self { id: id(&call.call, quirks), kind: "function", function }
     }
 }
 

@@ -6,6 +6,7 @@ use std::borrow::Cow;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
+use serde_json::{Map, Value};
 
 /// One event of a stream, or the whole of a plain answer.
 #[derive(Debug, Deserialize)]
@@ -55,6 +56,9 @@ pub(super) struct Delta<'a> {
     refusal: Option<Text<'a>>,
     #[serde(default, borrow)]
     pub(super) tool_calls: Option<Vec<Call<'a>>>,
+    /// What a router's models sealed.
+    #[serde(default)]
+    pub(super) reasoning_details: Option<Vec<Map<String, Value>>>,
 }
 
 impl Delta<'_> {
@@ -122,6 +126,9 @@ pub(super) struct Usage {
 pub(super) struct PromptDetails {
     #[serde(default)]
     pub(super) cached_tokens: Option<u64>,
+    /// OpenRouter's name for tokens put into the cache.
+    #[serde(default)]
+    pub(super) cache_write_tokens: Option<u64>,
 }
 
 /// Of the tokens written.

@@ -1,7 +1,8 @@
 //! What can be chosen.
 
-use quintet_kernel::port::Models;
-use quintet_providers::{Api, ProviderConfig, Providers};
+use quintet_kernel::model::ModelRef;
+use quintet_kernel::port::{Models, Profiles};
+use quintet_providers::{Api, ProviderConfig, Providers, Secret, Vendor};
 use quintet_testkit::model_server::ModelServer;
 
 use crate::config;
@@ -22,6 +23,31 @@ async fn configured_models_then_listed_ones() {
         let expected = ["gone/mine", "fake/mine", "fake/fake", "demo/demo"];
         assert_eq!(names.collect::<Vec<_>>(), expected);
     }
+}
+
+#[tokio::test]
+async fn vendors_without_a_key_are_listed_but_not_usable() {
+    let vendor = |name: &str| Vendor::named(name).unwrap().provider();
+    let keyed = ProviderConfig {
+        api_key: Some(Secret::new("sk-test-1234")),
+        // Nobody answers there, so the catalogue does.
+        base_url: "http://127.0.0.1:1/v1".into(),
+        ..vendor("anthropic")
+    };
+    let gone = ProviderConfig { base_url: "http://127.0.0.1:1/v1".into(), ..vendor("ollama") };
+    let providers = Providers::new(vec![keyed, vendor("openai"), gone]);
+    let listed = providers.list().await;
+    let find = |name: &str| listed.iter().find(|listed| listed.model.to_string() == name).unwrap();
+    let claude = find("anthropic/claude-sonnet-4-5");
+    assert!(claude.usable && claude.about.thinking && claude.about.web_search);
+    assert_eq!(claude.profile.context_window, Some(200_000));
+    assert_eq!(claude.about.price.unwrap().input, 3_000_000);
+    assert!(!find("openai/gpt-5.1").usable);
+    assert!(listed.iter().all(|listed| listed.model.provider != "ollama"));
+    let profile = |name: &str| providers.profile(&ModelRef::parse(name).unwrap());
+    assert_eq!(profile("openai/gpt-4.1").unwrap().context_window, Some(1_047_576));
+    assert_eq!(profile("openai/gpt-4o").unwrap().context_window, Some(128_000));
+    assert_eq!(profile("nobody/x"), None);
 }
 
 #[test]

@@ -3,6 +3,8 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should say so and stop")]
 
 mod answers;
+mod fallbacks;
+mod families;
 mod lists;
 mod troubles;
 
@@ -10,28 +12,26 @@ use std::time::Duration;
 
 use quintet_kernel::message::MediaKind;
 use quintet_kernel::model::{
-    Answer, Channel, Chunk, Failure, ModelRef, Profile, Prompt, PromptMessage, PromptPart, Sampling,
+    Answer, Channel, Chunk, Failure, ModelRef, Prompt, PromptMessage, PromptPart, Sampling,
 };
 use quintet_kernel::port::{ModelStream, Models};
-use quintet_providers::{Api, ProviderConfig, Providers, Retries, Secret, Timeouts};
+use quintet_providers::{Api, ProviderConfig, Providers, Retries, Secret, Stated};
 use quintet_testkit::model_server::ModelServer;
 
 const KEY: &str = "sk-very-secret";
 
 fn config(base_url: String) -> ProviderConfig {
     ProviderConfig {
-        name: "fake".into(),
-        api: Api::OpenAiChat,
         base_url,
         api_key: Some(Secret::new(KEY)),
         models: vec!["mine".into()],
-        profile: Profile { inputs: vec![MediaKind::Image], tools: true, context_window: None },
-        timeouts: Timeouts::default(),
+        stated: Stated { inputs: Some(vec![MediaKind::Image]), ..Stated::default() },
         retries: Retries {
             more: 2,
             first: Duration::from_millis(2),
             longest: Duration::from_millis(5),
         },
+        ..ProviderConfig::new("fake", Api::OpenAiChat)
     }
 }
 

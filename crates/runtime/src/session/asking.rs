@@ -68,15 +68,18 @@ fn read_on(mut stream: Box<dyn ModelStream>) -> BoxFuture<'static, Result<Read, 
 fn has_media(prompt: &Prompt) -> bool {
     let media = |part: &PromptPart| matches!(part, PromptPart::Media { .. });
     prompt.messages.iter().any(|message| match message {
-        PromptMessage::User(parts) => parts.iter().any(media),
-        PromptMessage::Assistant { .. } | PromptMessage::Result { .. } => false,
+        PromptMessage::User(parts) | PromptMessage::Result { media: parts, .. } => {
+            parts.iter().any(media)
+        }
+        PromptMessage::Assistant { .. } => false,
     })
 }
 
 /// Reads the files that a prompt mentions.
 pub(super) async fn fill(mut prompt: Prompt, blobs: &dyn Blobs) -> Result<Prompt, StorageError> {
     for message in &mut prompt.messages {
-        let PromptMessage::User(parts) = message else {
+        let (PromptMessage::User(parts) | PromptMessage::Result { media: parts, .. }) = message
+        else {
             continue;
         };
         for part in parts {

@@ -124,7 +124,7 @@ impl World {
             recovery: self.recovery,
             tools: tools.iter().map(|tool| tool.spec()).collect(),
             default_model: ModelRef::parse("fake/fake").unwrap(),
-            providers: HashMap::from([("fake".into(), profile)]),
+            models: Arc::new(HashMap::from([("fake".to_owned(), profile)])),
         }
     }
 

@@ -11,7 +11,7 @@ use crate::session::turn::{Call, CallPhase, OpenTurn, Phase};
 use crate::time::Time;
 use crate::tool::{Ending, Outcome};
 
-use super::{on_open, paid, push, summary, waiting};
+use super::{on_last, on_open, paid, push, summary, waiting};
 
 /// Takes an event about a call into the state; any other is none of its business.
 pub(super) fn evolve(state: &mut State, event: &Event, at: Time) {
@@ -125,10 +125,10 @@ fn call_done(state: &mut State, id: &CallId, message: &MessageId, outcome: &Outc
         turn.changes.extend_from_slice(&outcome.changes);
     }
     push(state, message, Role::Tool, outcome.parts.clone(), at);
-    if let Some(last) = state.messages.last_mut() {
-        let last = Arc::make_mut(last);
+    on_last(state, |last| {
         (last.call, last.ending) = (Some(id.clone()), Some(outcome.ending));
-    }
+        last.files.clone_from(&outcome.artifacts);
+    });
 }
 
 fn verified(open: &mut OpenTurn, ending: Ending) {

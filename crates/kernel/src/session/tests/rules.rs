@@ -19,8 +19,6 @@ pub(super) fn rules() -> Rules {
         let (name, description, schema) = (name.into(), String::new(), json!({}));
         Arc::new(Spec { name, description, schema, kind, placement })
     };
-    let fake = Profile { inputs: vec![MediaKind::Image], tools: true, context_window: Some(1000) };
-    let plain = Profile { inputs: Vec::new(), tools: false, context_window: None };
     Rules {
         approval: Approval {
             rules: Vec::new(),
@@ -50,8 +48,15 @@ pub(super) fn rules() -> Rules {
             tool("pen", Kind::Write, Placement::Client),
         ],
         default_model: ModelRef::parse("fake/a").unwrap(),
-        providers: HashMap::from([("fake".into(), fake), ("plain".into(), plain)]),
+        models: Arc::new(profiles()),
     }
+}
+
+/// What the models of each provider can do.
+pub(super) fn profiles() -> HashMap<String, Profile> {
+    let fake = Profile { inputs: vec![MediaKind::Image], tools: true, context_window: Some(1000) };
+    let plain = Profile { inputs: Vec::new(), tools: false, context_window: None };
+    HashMap::from([("fake".into(), fake), ("plain".into(), plain)])
 }
 
 /// Takes one `word` or `word=value` of a `rules` line.

@@ -103,7 +103,9 @@ impl Session {
 
     /// Its models cannot be asked any more.
     pub(super) fn forget_provider(&mut self, name: &str) {
-        self.rules.providers.remove(name);
+        let mut models = rules::profiles();
+        models.remove(name);
+        self.rules.models = Arc::new(models);
         self.state.rules = Arc::new(self.rules.clone());
     }
 
@@ -294,7 +296,7 @@ fn answer(rest: &str) -> model::Answer {
         })
         .collect();
     let finish = if calls.is_empty() { Finish::Stop } else { Finish::ToolCalls };
-    model::Answer { finish, calls, usage: Usage { input, output, ..Usage::default() } }
+    model::Answer::new(finish, calls, Usage { input, output, ..Usage::default() })
 }
 
 fn failure(word: &str) -> FailureKind {
@@ -310,6 +312,7 @@ fn failure(word: &str) -> FailureKind {
         Stalled,
         Malformed,
         UnsupportedInput,
+        Refused,
     ];
     kinds.into_iter().find(|kind| kind.name() == word).unwrap()
 }

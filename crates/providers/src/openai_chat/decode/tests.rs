@@ -1,8 +1,17 @@
 //! Streams as they come, in one piece and in all others.
 
-use quintet_kernel::model::{AskedCall, Failure};
+use quintet_kernel::model::{AskedCall, Failure, FailureKind};
 
 use super::*;
+use crate::decoder::Decoder;
+
+fn streamed() -> Decoder {
+    Decoder::stream(Box::<Reply>::default())
+}
+
+fn plain() -> Decoder {
+    Decoder::whole(Box::<Reply>::default())
+}
 
 const GOLDEN: &str = concat!(
     ": OPENROUTER PROCESSING\r\n\r\n",
@@ -56,7 +65,7 @@ fn join(chunks: Vec<Chunk>) -> Vec<Chunk> {
 }
 
 fn stream(text: &str) -> (Vec<Chunk>, Option<Failure>) {
-    read(Decoder::stream(), &[text.as_bytes()])
+    read(streamed(), &[text.as_bytes()])
 }
 
 fn answer(text: &str) -> Answer {
@@ -83,11 +92,11 @@ fn golden() -> Vec<Chunk> {
     vec![
         Chunk::Output(Channel::Thought, "hm 日本".into()),
         Chunk::Output(Channel::Text, "für \"dich\" 🎉".into()),
-        Chunk::Finished(Answer {
-            finish: Finish::ToolCalls,
-            calls: vec![call("c1", "shell", "{\"a\":1}"), call("c2", "read", "")],
-            usage: Usage { input: 9, output: 7, cached: 4, reasoning: 2 },
-        }),
+        Chunk::Finished(Answer::new(
+            Finish::ToolCalls,
+            vec![call("c1", "shell", "{\"a\":1}"), call("c2", "read", "")],
+            Usage { input: 9, output: 7, cached: 4, reasoning: 2, ..Usage::default() },
+        )),
     ]
 }
 
@@ -96,16 +105,16 @@ fn every_split_gives_the_same() {
     let bytes = GOLDEN.as_bytes();
     for at in 0..=bytes.len() {
         let (left, right) = bytes.split_at(at);
-        assert_eq!(read(Decoder::stream(), &[left, right]), (golden(), None), "split at {at}");
+        assert_eq!(read(streamed(), &[left, right]), (golden(), None), "split at {at}");
     }
     let single: Vec<_> = bytes.chunks(1).collect();
-    assert_eq!(read(Decoder::stream(), &single), (golden(), None));
+    assert_eq!(read(streamed(), &single), (golden(), None));
 }
 
 #[test]
 fn one_read_is_one_chunk_per_channel() {
     let mut chunks = Vec::new();
-    Decoder::stream().feed(GOLDEN.as_bytes(), &mut chunks).unwrap();
+    streamed().feed(GOLDEN.as_bytes(), &mut chunks).unwrap();
     assert_eq!(chunks, golden()[..2]);
 }
 
@@ -169,11 +178,11 @@ fn a_plain_answer() {
     let body = "{\"choices\":[{\"index\":0,\"message\":{\"role\":\"assistant\",\"content\":\"hi\",\
         \"refusal\":null},\"finish_reason\":\"stop\"}],\"usage\":{\"prompt_tokens\":1}}";
     let usage = Usage { input: 1, ..Usage::default() };
-    let end = Answer { finish: Finish::Stop, calls: Vec::new(), usage };
+    let end = Answer::new(Finish::Stop, Vec::new(), usage);
     let expected = vec![Chunk::Output(Channel::Text, "hi".into()), Chunk::Finished(end)];
     let (left, right) = body.as_bytes().split_at(30);
-    assert_eq!(read(Decoder::whole(), &[left, right]), (expected, None));
-    let (_, failure) = read(Decoder::whole(), &[left]);
+    assert_eq!(read(plain(), &[left, right]), (expected, None));
+    let (_, failure) = read(plain(), &[left]);
     assert_eq!(failure.unwrap().kind, FailureKind::Malformed);
 }
 
@@ -192,8 +201,8 @@ fn garbage_never_panics() {
         }
         bytes.truncate(random() % bytes.len());
         let reads: Vec<_> = bytes.chunks(1 + random() % 64).collect();
-        read(Decoder::stream(), &reads);
-        read(Decoder::whole(), &reads);
+        read(streamed(), &reads);
+        read(plain(), &reads);
     }
 }
 

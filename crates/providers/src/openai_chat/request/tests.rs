@@ -3,15 +3,14 @@
 use std::sync::Arc;
 
 use quintet_kernel::message::MediaKind;
-use quintet_kernel::model::{ModelRef, Sampling};
+use quintet_kernel::model::{Effort, ModelRef, Profile, Prompt, Said, Sampling};
 use quintet_kernel::{BlobId, CallId};
 use serde_json::json;
 
 use super::*;
+use crate::facts::Facts;
 use quintet_kernel::tool;
 use serde_json::Value;
-
-const ALL: Profile = Profile { inputs: Vec::new(), tools: true, context_window: None };
 
 fn prompt(messages: Vec<PromptMessage>) -> Prompt {
     Prompt {
@@ -24,7 +23,15 @@ fn prompt(messages: Vec<PromptMessage>) -> Prompt {
 }
 
 fn sent(prompt: &Prompt) -> Value {
-    serde_json::from_slice(&body(prompt, &ALL, &Offer::default()).unwrap()).unwrap()
+    sent_to(prompt, &Quirks::default())
+}
+
+fn sent_to(prompt: &Prompt, quirks: &Quirks) -> Value {
+    let profile = Profile { inputs: Vec::new(), tools: true, context_window: None };
+    let facts = Facts::unknown(profile);
+    let offered = (!prompt.tools.is_empty()).then(|| tools(&prompt.tools).unwrap());
+    let ask = Ask { prompt, facts: &facts, quirks, tools: offered.as_deref() };
+    serde_json::from_slice(&body(&ask).unwrap()).unwrap()
 }
 
 fn text(text: &str) -> PromptPart {
@@ -41,40 +48,26 @@ fn content(parts: Vec<PromptPart>) -> Value {
 }
 
 #[test]
-fn tools_are_written_anew_only_when_they_change() {
-    let offer = Offer::default();
-    let spec = |name: &str| {
-        std::sync::Arc::new(tool::Spec {
-            name: name.into(),
-            description: "does".into(),
-            schema: serde_json::json!({}),
-            kind: tool::Kind::Read,
-            placement: tool::Placement::Daemon,
-        })
-    };
-    let (one, two) = (vec![spec("one")], vec![spec("two")]);
-    let first = offer.written(&one).unwrap().unwrap();
-    assert!(std::sync::Arc::ptr_eq(&first, &offer.written(&one).unwrap().unwrap()));
-    assert!(offer.written(&two).unwrap().unwrap().get().contains("two"));
-    assert_eq!(offer.written(&one).unwrap().unwrap().get(), first.get());
-    assert!(offer.written(&[]).unwrap().is_none());
-}
-
-#[test]
 fn a_conversation() {
     let call = CallId::parse("call_1").unwrap();
     let mut prompt = prompt(vec![
         PromptMessage::User(vec![text("list "), text("files")]),
         PromptMessage::Assistant {
-            text: String::new(),
-            calls: vec![PromptCall {
+            by: None,
+            parts: vec![Said::Call(PromptCall {
                 call: call.clone(),
                 tool: "shell".into(),
                 input: json!({"command": "ls"}),
-            }],
+            })],
         },
-        PromptMessage::Result { call, tool: "shell".into(), text: "a.txt".into(), ok: true },
-        PromptMessage::Assistant { text: "one".into(), calls: Vec::new() },
+        PromptMessage::Result {
+            call,
+            tool: "shell".into(),
+            text: "a.txt".into(),
+            media: Vec::new(),
+            ok: true,
+        },
+        PromptMessage::Assistant { by: None, parts: vec![Said::Text("one".into())] },
     ]);
     prompt.tools.push(Arc::new(tool::Spec {
         name: "shell".into(),
@@ -83,7 +76,7 @@ fn a_conversation() {
         kind: tool::Kind::Exec,
         placement: tool::Placement::Daemon,
     }));
-    prompt.sampling = Sampling { max_tokens: Some(9), temperature: Some(0.5) };
+    prompt.sampling = Sampling { max_tokens: Some(9), temperature: Some(0.5), effort: None };
     let function = json!({"name": "shell", "arguments": r#"{"command":"ls"}"#});
     let offered = json!({"name": "shell", "description": "runs", "parameters": {"type": "object"}});
     let expected = json!({
@@ -103,10 +96,24 @@ fn a_conversation() {
         "temperature": 0.5,
     });
     assert_eq!(sent(&prompt), expected);
-    let without = Profile { tools: false, ..ALL };
-    let body: Value =
-        serde_json::from_slice(&body(&prompt, &without, &Offer::default()).unwrap()).unwrap();
-    assert_eq!(body.get("tools"), None);
+}
+
+#[test]
+fn vendors_have_their_own_words() {
+    let sampling = Sampling { max_tokens: Some(9), temperature: None, effort: Some(Effort::High) };
+    let prompt = Prompt { sampling, ..prompt(Vec::new()) };
+    let check = |quirks: Quirks, key: &str, value: Value| {
+        assert_eq!(sent_to(&prompt, &quirks)[key], value);
+    };
+    let effort = |effort| Quirks { effort, ..Quirks::default() };
+    check(effort(EffortStyle::Word), "reasoning_effort", json!("high"));
+    check(effort(EffortStyle::Object), "reasoning", json!({"effort": "high"}));
+    check(effort(EffortStyle::Switch), "thinking", json!({"type": "enabled"}));
+    check(effort(EffortStyle::None), "reasoning_effort", Value::Null);
+    let long = || Quirks { max_completion_tokens: true, ..Quirks::default() };
+    check(long(), "max_completion_tokens", json!(9));
+    check(long(), "max_tokens", Value::Null);
+    check(Quirks { stream_options: false, ..long() }, "stream_options", Value::Null);
 }
 
 #[test]
@@ -131,12 +138,4 @@ fn text_files_become_text() {
     let file = media(MediaKind::File, "a \"b\".txt", "text/plain; charset=utf-8", b"x\xffy");
     let expected = "<file name=\"a \\\"b\\\".txt\">\nx\u{fffd}y\n</file>";
     assert_eq!(content(vec![file]), json!([{"type": "text", "text": expected}]));
-}
-
-#[test]
-fn other_audio_is_refused() {
-    let ogg = media(MediaKind::Audio, "a.ogg", "audio/ogg", b"");
-    let refused =
-        body(&prompt(vec![PromptMessage::User(vec![ogg])]), &ALL, &Offer::default()).unwrap_err();
-    assert_eq!(refused.kind, FailureKind::UnsupportedInput);
 }

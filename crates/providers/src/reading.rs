@@ -11,8 +11,9 @@ use reqwest::Response;
 use reqwest::header::CONTENT_TYPE;
 use tokio::time::{Instant, timeout_at};
 
-use super::client::{Endpoint, after};
-use super::decode::Decoder;
+use crate::call::after;
+use crate::decoder::Decoder;
+use crate::endpoint::Endpoint;
 use crate::fault;
 use crate::retry::{Retry, Trouble};
 
@@ -22,7 +23,7 @@ const READ_AHEAD: usize = 64 << 10;
 type Read = Result<Option<Bytes>, reqwest::Error>;
 
 /// An answer that is being read.
-pub(super) struct Reading {
+pub(crate) struct Reading {
     endpoint: Arc<Endpoint>,
     /// Nothing once all of it was read.
     response: Option<Response>,
@@ -37,19 +38,20 @@ pub(super) struct Reading {
 }
 
 impl Reading {
-    pub(super) fn new(
+    pub(crate) fn new(
         endpoint: Arc<Endpoint>,
         response: Response,
         deadline: Instant,
     ) -> Result<Self, Trouble> {
         let kind = response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+        let draft = endpoint.family.draft();
         let decoder = match kind.unwrap_or_default().split(';').next().unwrap_or_default().trim() {
-            "application/json" => Decoder::whole(),
+            "application/json" => Decoder::whole(draft),
             "text/html" => {
                 let message = "the provider answered with a web page; is its address right?";
                 return Err(fault::lasting(FailureKind::Malformed, message));
             }
-            _ => Decoder::stream(),
+            _ => Decoder::stream(draft),
         };
         Ok(Self {
             endpoint,
@@ -63,7 +65,7 @@ impl Reading {
     }
 
     /// What came since the last time. May be dropped while it waits.
-    pub(super) async fn next(&mut self) -> Result<Vec<Chunk>, Trouble> {
+    pub(crate) async fn next(&mut self) -> Result<Vec<Chunk>, Trouble> {
         loop {
             if !self.chunks.is_empty() {
                 return Ok(std::mem::take(&mut self.chunks));

@@ -9,7 +9,7 @@ use quintet_kernel::model::Channel;
 
 /// What stood around the text of the last event that was nothing but a piece of output.
 #[derive(Debug)]
-pub(super) struct Template {
+pub(crate) struct Template {
     /// Ends with the quotation mark that opens the text.
     before: Vec<u8>,
     /// Begins with the one that closes it.
@@ -25,7 +25,7 @@ impl Default for Template {
 
 impl Template {
     /// Remembers an event whose only output is `text`, if that borrows from the event.
-    pub(super) fn learn(&mut self, event: &[u8], channel: Channel, text: &str) {
+    pub(crate) fn learn(&mut self, event: &[u8], channel: Channel, text: &str) {
         let Some((before, after)) = around(event, text) else { return };
         self.before.clear();
         self.before.extend_from_slice(before);
@@ -35,7 +35,7 @@ impl Template {
     }
 
     /// The text of an event like the one remembered.
-    pub(super) fn read<'a>(&self, event: &'a [u8]) -> Option<(Channel, &'a str)> {
+    pub(crate) fn read<'a>(&self, event: &'a [u8]) -> Option<(Channel, &'a str)> {
         if self.before.is_empty() {
             return None;
         }

@@ -7,68 +7,34 @@ use std::time::Duration;
 use bytes::Bytes;
 use quintet_kernel::model::{Chunk, Failure, FailureKind, Prompt};
 use quintet_kernel::port::{BoxFuture, ModelStream};
-use reqwest::header::{
-    ACCEPT, AUTHORIZATION, CONTENT_TYPE, DATE, HeaderMap, HeaderValue, RETRY_AFTER,
-};
-use reqwest::{Client, RequestBuilder, Response};
+use reqwest::Response;
+use reqwest::header::{ACCEPT, CONTENT_TYPE, DATE, HeaderMap, RETRY_AFTER};
 use tokio::time::{Instant, Sleep, timeout_at};
 
-use super::offer::Offer;
-use super::reading::Reading;
-use super::request;
-use crate::config::ProviderConfig;
+use crate::endpoint::Endpoint;
+use crate::facts::Facts;
 use crate::fault;
-use crate::http::{self, Http};
+use crate::http;
+use crate::reading::Reading;
 use crate::retry::{self, Retry, Trouble};
+use crate::tokens;
 
 /// As much of an error is read; far less is passed on.
 const LONGEST_ERROR: usize = 64 << 10;
 
-/// A provider, as far as a call needs to know it.
-#[derive(Debug)]
-pub(crate) struct Endpoint {
-    pub(crate) config: ProviderConfig,
-    pub(crate) http: Arc<Http>,
-    pub(crate) offer: Offer,
-}
-
-impl Endpoint {
-    pub(super) fn url(&self, path: &str) -> String {
-        format!("{}/{path}", self.config.base_url.trim_end_matches('/'))
-    }
-
-    pub(super) async fn client(&self) -> Result<Client, Trouble> {
-        self.http.client(&self.config.base_url).await
-    }
-
-    /// Adds the key to a request.
-    pub(super) fn sign(&self, request: RequestBuilder) -> Result<RequestBuilder, Trouble> {
-        let Some(key) = &self.config.api_key else { return Ok(request) };
-        let mut value =
-            HeaderValue::try_from(format!("Bearer {}", key.reveal())).map_err(|_| {
-                let message = "the API key has characters that a key cannot have";
-                fault::lasting(FailureKind::Unauthorized, message)
-            })?;
-        value.set_sensitive(true);
-        Ok(request.header(AUTHORIZATION, value))
-    }
-
-    /// A failure that does not give the key away.
-    fn redacted(&self, mut failure: Failure) -> Failure {
-        if let Some(key) = &self.config.api_key {
-            failure.message = key.redact(failure.message);
-        }
-        failure
-    }
-}
-
 /// A call under way. Dropped, it closes its connection.
 pub(crate) struct Call {
     endpoint: Arc<Endpoint>,
+    url: String,
     body: Bytes,
     tries: u32,
     deadline: Instant,
     stage: Stage,
+    /// The longest wait that is worth it.
+    patience: Duration,
+    /// What the prompt costs, roughly, and how much was answered, for providers that do not count.
+    read: u64,
+    written: u64,
 }
 
 enum Stage {
@@ -80,17 +46,33 @@ enum Stage {
 
 impl Call {
     /// Begins a call; nothing is sent before the first [`ModelStream::next`].
-    pub(crate) fn new(endpoint: &Arc<Endpoint>, prompt: &Prompt) -> Result<Self, Failure> {
-        let body = request::body(prompt, &endpoint.config.profile, &endpoint.offer)?.into();
+    pub(crate) fn new(
+        endpoint: &Arc<Endpoint>,
+        prompt: Prompt,
+        facts: &Facts,
+    ) -> Result<Self, Failure> {
+        let url = endpoint.url(&endpoint.family.path(&prompt.model.model));
+        let files = tokens::files(&prompt);
+        let body: Bytes = endpoint.body(prompt, facts)?.into();
+        let read = tokens::of_request(body.len(), files);
         let deadline = after(endpoint.config.timeouts.total);
         let endpoint = Arc::clone(endpoint);
-        let mut call = Self { endpoint, body, tries: 1, deadline, stage: Stage::Over };
+        let (tries, stage, written) = (1, Stage::Over, 0);
+        let patience = Duration::MAX;
+        let mut call =
+            Self { endpoint, url, body, tries, deadline, stage, patience, read, written };
         call.begin();
         Ok(call)
     }
 
+    /// Has it fail rather than wait longer than this for another try.
+    pub(crate) fn with_patience(self, patience: Duration) -> Self {
+        Self { patience, ..self }
+    }
+
     fn begin(&mut self) {
-        let opening = open(Arc::clone(&self.endpoint), self.body.clone(), self.deadline);
+        let request = (self.url.clone(), self.body.clone());
+        let opening = open(Arc::clone(&self.endpoint), request, self.deadline);
         self.stage = Stage::Opening(Box::pin(opening));
     }
 
@@ -115,9 +97,20 @@ impl Call {
         }
     }
 
-    fn pass(&mut self, chunks: Vec<Chunk>) -> Vec<Chunk> {
-        if let Some(Chunk::Finished(_)) = chunks.last() {
-            self.stage = Stage::Over;
+    fn pass(&mut self, mut chunks: Vec<Chunk>) -> Vec<Chunk> {
+        for chunk in &mut chunks {
+            match chunk {
+                Chunk::Output(_, text) => self.written += text.len() as u64,
+                Chunk::Retrying { .. } => {}
+                Chunk::Finished(answer) => {
+                    self.stage = Stage::Over;
+                    if answer.usage.total() == 0 {
+                        let called = answer.calls.iter().map(|call| call.arguments.len() as u64);
+                        let written = self.written + called.sum::<u64>();
+                        answer.usage = tokens::estimate(self.read, written);
+                    }
+                }
+            }
         }
         chunks
     }
@@ -126,7 +119,8 @@ impl Call {
         self.stage = Stage::Over;
         let failure = self.endpoint.redacted(trouble.failure);
         let wait = trouble.retry.wait(self.tries, &self.endpoint.config.retries);
-        let Some(wait) = wait.filter(|wait| after(*wait) < self.deadline) else {
+        let worth = |wait: &Duration| *wait <= self.patience && after(*wait) < self.deadline;
+        let Some(wait) = wait.filter(worth) else {
             return Err(failure);
         };
         self.tries += 1;
@@ -147,15 +141,35 @@ fn over() -> Failure {
 }
 
 /// A time from now on; far away if the clock cannot count that far.
-pub(super) fn after(wait: Duration) -> Instant {
+pub(crate) fn after(wait: Duration) -> Instant {
     let now = Instant::now();
     now.checked_add(wait).unwrap_or_else(|| now + Duration::from_secs(1 << 30))
 }
 
-async fn open(endpoint: Arc<Endpoint>, body: Bytes, deadline: Instant) -> Result<Reading, Trouble> {
+async fn open(
+    endpoint: Arc<Endpoint>,
+    request: (String, Bytes),
+    deadline: Instant,
+) -> Result<Reading, Trouble> {
+    endpoint.breaker.admit(&endpoint.config.name)?;
+    let opened = send(&endpoint, request, deadline).await;
+    match &opened {
+        Err(trouble) if trouble.failure.kind == FailureKind::Unavailable => {
+            endpoint.breaker.failed();
+        }
+        Ok(_) | Err(_) => endpoint.breaker.succeeded(),
+    }
+    Reading::new(endpoint, opened?, deadline)
+}
+
+async fn send(
+    endpoint: &Endpoint,
+    (url, body): (String, Bytes),
+    deadline: Instant,
+) -> Result<Response, Trouble> {
     let client = endpoint.client().await?;
     let request = client
-        .post(endpoint.url("chat/completions"))
+        .post(url)
         .header(CONTENT_TYPE, "application/json")
         .header(ACCEPT, "text/event-stream, application/json")
         .body(body);
@@ -166,8 +180,7 @@ async fn open(endpoint: Arc<Endpoint>, body: Bytes, deadline: Instant) -> Result
         if response.status().is_success() { Ok(response) } else { Err(refusal(response).await) }
     });
     let late = || fault::lasting(FailureKind::Stalled, "the provider does not answer");
-    let response = asked.await.map_err(|_| late())??;
-    Reading::new(endpoint, response, deadline)
+    asked.await.map_err(|_| late())?
 }
 
 async fn refusal(mut response: Response) -> Trouble {

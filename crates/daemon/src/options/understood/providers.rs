@@ -1,0 +1,204 @@
+//! Who is asked for answers: the vendors that are known by themselves, as the configuration changes
+//! them, and those that only it knows.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use quintet_kernel::message::MediaKind;
+use quintet_kernel::model::{ModelRef, Side};
+use quintet_providers::{Api, EffortStyle, ProviderConfig, Secret, Vendor, vendors};
+
+use super::Provider;
+use crate::options::layers::Layers;
+
+/// The configured providers, then every vendor that is not among them, then the demo.
+pub(super) fn understand(layers: &Layers) -> Result<Vec<Provider>> {
+    let names = layers.names("providers");
+    let mut providers =
+        names.iter().map(|name| configured(layers, name)).collect::<Result<Vec<_>>>()?;
+    for vendor in vendors() {
+        if !names.contains(&vendor.name) {
+            providers.push(found(layers, vendor));
+        }
+    }
+    if !names.iter().any(|name| name == "demo") {
+        providers.push(ProviderConfig::new("demo", Api::Demo));
+    }
+    Ok(providers)
+}
+
+/// A key in the environment is as good as a section in the file.
+fn found(layers: &Layers, vendor: &Vendor) -> Provider {
+    let moved = vendor.url_variable.as_ref().and_then(|name| variable(layers, name));
+    let provider = match moved {
+        Some(url) => vendor.provider_at(url),
+        None => vendor.provider(),
+    };
+    Provider { api_key: vendor_key(layers, vendor), ..provider }
+}
+
+fn vendor_key(layers: &Layers, vendor: &Vendor) -> Option<Secret> {
+    vendor.key_variables.iter().find_map(|name| variable(layers, name)).map(Secret::new)
+}
+
+fn variable<'a>(layers: &'a Layers, name: &str) -> Option<&'a String> {
+    layers.environment.get(name).filter(|value| !value.is_empty())
+}
+
+fn configured(layers: &Layers, name: &str) -> Result<Provider> {
+    let path = |field: &str| format!("providers.{name}.{field}");
+    let base_url = layers.str(&path("base_url")).map(|url| url.trim_end_matches('/').to_owned());
+    let mut provider = match row(layers, name)? {
+        Some(vendor) => {
+            let row = match &base_url {
+                Some(url) => vendor.provider_at(url),
+                None => found(layers, vendor),
+            };
+            Provider { api_key: vendor_key(layers, vendor), ..row }
+        }
+        None => unknown(layers, name, base_url.as_deref())?,
+    };
+    provider.name = name.into();
+    if let Some(api) = api(layers, &path("api"))? {
+        provider.api = api;
+    }
+    if let Some(key) = key(layers, name)? {
+        provider.api_key = Some(Secret::new(key));
+    }
+    change(layers, name, &mut provider)?;
+    Ok(provider)
+}
+
+/// The vendor that a section is about, by `vendor` or by its own name.
+fn row(layers: &Layers, name: &str) -> Result<Option<&'static Vendor>> {
+    let path = format!("providers.{name}.vendor");
+    let Some(named) = layers.str(&path) else { return Ok(Vendor::named(name)) };
+    let known = || vendors().iter().map(|vendor| vendor.name.as_str()).collect::<Vec<_>>();
+    let row = Vendor::named(named);
+    let row = row.with_context(|| format!("{path}: {named:?} is not one of {:?}", known()))?;
+    Ok(Some(row))
+}
+
+fn unknown(layers: &Layers, name: &str, base_url: Option<&str>) -> Result<Provider> {
+    let path = format!("providers.{name}.api");
+    let api = api(layers, &path)?.with_context(|| format!("{path} is not set"))?;
+    let mut provider = ProviderConfig::new(name, api);
+    if api != Api::Demo {
+        let url = base_url.filter(|url| !url.is_empty());
+        provider.base_url =
+            url.with_context(|| format!("providers.{name}.base_url is not set"))?.into();
+        let near = ["://127.", "://localhost", "://[::1]"];
+        let local = near.iter().any(|host| provider.base_url.contains(host));
+        provider.side = if local { Side::Local } else { Side::Online };
+    }
+    Ok(provider)
+}
+
+fn api(layers: &Layers, path: &str) -> Result<Option<Api>> {
+    let Some(word) = layers.str(path) else { return Ok(None) };
+    if let Some(api) = Api::parse(word) {
+        return Ok(Some(api));
+    }
+    let known = Api::ALL.map(Api::name).join(", ");
+    bail!("{path}: this version does not speak {word:?}; it speaks {known}")
+}
+
+fn key(layers: &Layers, name: &str) -> Result<Option<String>> {
+    if let Some(key) = layers.str(&format!("providers.{name}.api_key")) {
+        return Ok(Some(key.into()));
+    }
+    let path = format!("providers.{name}.api_key_env");
+    let Some(variable) = layers.str(&path) else { return Ok(None) };
+    let key = layers.environment.get(variable);
+    Ok(Some(key.with_context(|| format!("{path} names {variable}, which is not set"))?.clone()))
+}
+
+/// Everything else that a section may say.
+fn change(layers: &Layers, name: &str, provider: &mut Provider) -> Result<()> {
+    let path = |field: &str| format!("providers.{name}.{field}");
+    provider.models = layers.list(&path("models")).unwrap_or_default();
+    provider.stated.inputs = inputs(layers, &path("inputs"))?;
+    provider.stated.tools = layers.flag(&path("tools"));
+    provider.stated.context_window = layers.number(&path("context_window"));
+    if let Some(tries) = layers.number(&path("retries")) {
+        provider.retries.more = u32::try_from(tries).unwrap_or(u32::MAX);
+    }
+    if let Some(seconds) = layers.number(&path("idle_timeout_seconds")) {
+        provider.timeouts.idle = Duration::from_secs(seconds);
+    }
+    if let Some(seconds) = layers.number(&path("total_timeout_seconds")) {
+        provider.timeouts.total = Duration::from_secs(seconds);
+    }
+    let quirks = &mut provider.quirks;
+    let set = |field: &str, quirk: &mut bool| *quirk = layers.flag(&path(field)).unwrap_or(*quirk);
+    set("max_completion_tokens", &mut quirks.max_completion_tokens);
+    set("stream_options", &mut quirks.stream_options);
+    set("thoughts_back", &mut quirks.thoughts_back);
+    set("short_ids", &mut quirks.short_ids);
+    if let Some(word) = layers.str(&path("effort")) {
+        let style = EffortStyle::parse(word);
+        quirks.effort = style.with_context(|| {
+            format!("{} must be word, object, switch or none, not {word:?}", path("effort"))
+        })?;
+    }
+    for header in layers.list(&path("headers")).unwrap_or_default() {
+        let pair = header.split_once(':');
+        let (header, value) = pair
+            .with_context(|| format!("{}: {header:?} is not \"name: value\"", path("headers")))?;
+        quirks.headers.push((header.trim().into(), value.trim().into()));
+    }
+    Ok(())
+}
+
+fn inputs(layers: &Layers, path: &str) -> Result<Option<Vec<MediaKind>>> {
+    let Some(words) = layers.list(path) else { return Ok(None) };
+    let media = [MediaKind::Image, MediaKind::Audio, MediaKind::File];
+    let kind = |word: &String| {
+        media.into_iter().find(|kind| kind.name() == word).with_context(|| {
+            format!("{path}: there is no input {word:?}; there are text, image, audio and file")
+        })
+    };
+    words.iter().filter(|word| *word != "text").map(kind).collect::<Result<_>>().map(Some)
+}
+
+/// The model for sessions that name none, and what the user should know about it.
+pub(super) fn default_model(
+    layers: &Layers,
+    providers: &[Provider],
+) -> Result<(ModelRef, Vec<String>)> {
+    if let Some(text) = layers.str("default_model") {
+        return Ok((model(text, "default_model", providers)?, Vec::new()));
+    }
+    let named = providers.iter().find_map(|provider| {
+        let ready = !provider.needs_key || provider.api_key.is_some();
+        let own = provider.models.first().or(provider.default_model.as_ref());
+        let model = own.filter(|_| ready)?.clone();
+        Some(ModelRef { provider: provider.name.clone(), model })
+    });
+    Ok(match named {
+        Some(model) => (model, Vec::new()),
+        None => {
+            let advice = "no model is configured, so sessions use the built-in demo model, which only follows a few rules; \
+                set a key such as OPENAI_API_KEY or ANTHROPIC_API_KEY, or default_model in the configuration file \
+                (`quintet models` lists what there is)";
+            let demo = ModelRef { provider: "demo".into(), model: "demo".into() };
+            (demo, vec![advice.into()])
+        }
+    })
+}
+
+/// The models that answer where others fail.
+pub(super) fn fallback(layers: &Layers, providers: &[Provider]) -> Result<Vec<ModelRef>> {
+    let names = layers.list("models.fallback").unwrap_or_default();
+    names.iter().map(|name| model(name, "models.fallback", providers)).collect()
+}
+
+fn model(text: &str, path: &str, providers: &[Provider]) -> Result<ModelRef> {
+    let model = ModelRef::parse(text)
+        .with_context(|| format!("{path} must be provider/model, not {text:?}"))?;
+    if providers.iter().all(|provider| provider.name != model.provider) {
+        let known: Vec<&str> = providers.iter().map(|provider| provider.name.as_str()).collect();
+        bail!("{path} names the provider {:?}, and there are only {known:?}", model.provider);
+    }
+    Ok(model)
+}

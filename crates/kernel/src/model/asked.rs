@@ -1,0 +1,169 @@
+//! What the core says to a model.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::ModelRef;
+use crate::id::{BlobId, CallId};
+use crate::message::MediaKind;
+use crate::tool;
+
+/// Everything a model call needs.
+#[derive(Clone, Debug)]
+pub struct Prompt {
+    /// Which model.
+    pub model: ModelRef,
+    /// Standing instructions.
+    pub system: String,
+    /// The conversation, oldest first.
+    pub messages: Vec<PromptMessage>,
+    /// The tools it may ask for.
+    pub tools: Vec<Arc<tool::Spec>>,
+    /// How to answer.
+    pub sampling: Sampling,
+}
+
+/// How to answer.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Sampling {
+    /// At most this many tokens.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_tokens: Option<u64>,
+    /// How freely.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub temperature: Option<f64>,
+    /// How much to think first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub effort: Option<Effort>,
+}
+
+/// How much to think before answering. Each API has its own words, or numbers, for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Effort {
+    /// Not at all, where that can be had.
+    None,
+    /// As little as there is.
+    Minimal,
+    /// A little.
+    Low,
+    /// As usual.
+    Medium,
+    /// Much.
+    High,
+    /// Very much.
+    XHigh,
+}
+
+impl Effort {
+    /// All of them, the least first.
+    pub const ALL: [Self; 6] =
+        [Self::None, Self::Minimal, Self::Low, Self::Medium, Self::High, Self::XHigh];
+
+    /// Reads the word for it.
+    pub fn parse(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|effort| effort.name() == word)
+    }
+
+    /// The word for it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Minimal => "minimal",
+            Self::Low => "low",
+            Self::Medium => "medium",
+            Self::High => "high",
+            Self::XHigh => "xhigh",
+        }
+    }
+}
+
+/// A message as a model reads it.
+#[derive(Clone, Debug, PartialEq)]
+pub enum PromptMessage {
+    /// From the person.
+    User(Vec<PromptPart>),
+    /// From a model, earlier.
+    Assistant {
+        /// Which one, where known. Its thoughts are for itself alone.
+        by: Option<ModelRef>,
+        /// What it said and asked for, in order.
+        parts: Vec<Said>,
+    },
+    /// What came of a call of the assistant message before.
+    Result {
+        /// Which call.
+        call: CallId,
+        /// The tool's name.
+        tool: String,
+        /// What the model is told.
+        text: String,
+        /// What it is shown.
+        media: Vec<PromptPart>,
+        /// Whether it worked.
+        ok: bool,
+    },
+}
+
+/// A piece of a model's message.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Said {
+    /// The answer.
+    Text(String),
+    /// What it thought aloud.
+    Thought(String),
+    /// What only its author can read; see [`Sealed`](super::Sealed).
+    Sealed(Value),
+    /// A call. What is sealed with it stands right before it.
+    Call(PromptCall),
+}
+
+/// The text in what a model said, without its thoughts.
+pub fn text_said(parts: &[Said]) -> String {
+    let text = parts.iter().filter_map(|part| match part {
+        Said::Text(text) => Some(text.as_str()),
+        Said::Thought(_) | Said::Sealed(_) | Said::Call(_) => None,
+    });
+    text.collect()
+}
+
+/// The calls in what a model said.
+pub fn calls_said(parts: &[Said]) -> impl Iterator<Item = &PromptCall> {
+    parts.iter().filter_map(|part| match part {
+        Said::Call(call) => Some(call),
+        Said::Text(_) | Said::Thought(_) | Said::Sealed(_) => None,
+    })
+}
+
+/// A piece of a message that is not the model's.
+#[derive(Clone, Debug, PartialEq)]
+pub enum PromptPart {
+    /// Text.
+    Text(String),
+    /// A file; its content is filled in by whoever can read blobs.
+    Media {
+        /// What it is to a model.
+        kind: MediaKind,
+        /// Its file name.
+        name: String,
+        /// Its type.
+        mime: String,
+        /// Where the content is kept.
+        blob: BlobId,
+        /// The content, once read.
+        content: Arc<[u8]>,
+    },
+}
+
+/// A tool call of an earlier answer.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PromptCall {
+    /// Which call.
+    pub call: CallId,
+    /// The tool's name.
+    pub tool: String,
+    /// Its arguments.
+    pub input: Value,
+}

@@ -1,0 +1,91 @@
+//! What a model sealed and what a tool showed come back in the next prompt.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use quintet_kernel::command::{Run, Say};
+use quintet_kernel::event::{Origin, TurnOptions};
+use quintet_kernel::id::BlobId;
+use quintet_kernel::message::{Artifact, MediaKind, Part, Role};
+use quintet_kernel::model::{
+    Answer, AskedCall, Channel, Finish, ModelRef, Place, Profile, PromptMessage, PromptPart, Said,
+    Sealed, Usage,
+};
+use quintet_kernel::policy::Rules;
+use quintet_kernel::session::{Phase, handle};
+use quintet_kernel::tool::Outcome;
+use quintet_kernel::{CallId, Command, SessionId, Stamp, State, StepId, Time, prompt};
+use serde_json::json;
+
+use crate::world;
+
+fn session() -> State {
+    let profile = Profile { inputs: vec![MediaKind::Image], tools: true, context_window: None };
+    let models = Arc::new(HashMap::from([("fake".to_owned(), profile)]));
+    let default_model = ModelRef::parse("fake/a").unwrap();
+    let rules = Rules { models, default_model, ..world::rules() };
+    State::new(SessionId::parse("s1").unwrap(), Arc::new(rules))
+}
+
+fn step(state: &State) -> StepId {
+    match &state.open.as_ref().unwrap().phase {
+        Phase::Thinking(step) => step.id.clone(),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn seals_and_pictures_come_back() {
+    let mut state = session();
+    let mut tick = 0;
+    let mut tell = |state: &mut State, command| {
+        tick += 1;
+        handle(state, command, &Stamp::new(Time::default(), [tick, 7])).unwrap();
+    };
+    let workspace = PathBuf::from("/work");
+    let origin = Origin { workspace, system_prompt: None, model: None, labels: [].into() };
+    tell(&mut state, Command::Create(origin));
+    let (role, parts) = (Role::User, vec![Part::Text("look".into())]);
+    let say = Say { role, parts, run: Run::Now, options: TurnOptions::default() };
+    tell(&mut state, Command::Say(say));
+    let asked = step(&state);
+    let output = |offset, channel, text: &str| Command::Output {
+        step: asked.clone(),
+        offset,
+        channel,
+        text: text.into(),
+    };
+    tell(&mut state, output(0, Channel::Thought, "hm"));
+    tell(&mut state, output(2, Channel::Text, "so"));
+    let call = AskedCall { id: "c1".into(), tool: "look".into(), arguments: "{}".into() };
+    let seal = |place, word: &str| Sealed { place, content: json!(word) };
+    let answer = Answer {
+        sealed: vec![seal(Place::Output(2), "s1"), seal(Place::Call(0), "s2")],
+        by: ModelRef::parse("fake/b"),
+        ..Answer::new(Finish::ToolCalls, vec![call], Usage::default())
+    };
+    tell(&mut state, Command::Answered { step: asked.clone(), answer });
+    let id = CallId::parse("c1").unwrap();
+    let (name, mime) = (String::from("shot.png"), String::from("image/png"));
+    let mut outcome = Outcome::success("taken");
+    outcome.parts.push(Part::Media { kind: MediaKind::Image, name: name.clone(), mime: None });
+    let blob = BlobId::parse("b10b").unwrap();
+    outcome.artifacts.push(Artifact { name, mime, blob, size: 3 });
+    tell(&mut state, Command::Finished { call: id, outcome });
+
+    let prompt = prompt::assemble(&state);
+    let PromptMessage::Assistant { by, parts } = &prompt.messages[1] else { panic!("{prompt:?}") };
+    assert_eq!(by.as_ref().map(ToString::to_string).as_deref(), Some("fake/b"));
+    let [Said::Thought(_), Said::Sealed(first), Said::Text(_), Said::Sealed(second), Said::Call(_)] =
+        parts.as_slice()
+    else {
+        panic!("{parts:?}")
+    };
+    assert_eq!((first, second), (&json!("s1"), &json!("s2")));
+    let PromptMessage::Result { text, media, ok: true, .. } = &prompt.messages[2] else {
+        panic!("{prompt:?}")
+    };
+    let [PromptPart::Media { name, mime, .. }] = media.as_slice() else { panic!("{media:?}") };
+    assert_eq!((&**text, &**name, &**mime), ("taken", "shot.png", "image/png"));
+}

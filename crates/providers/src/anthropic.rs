@@ -1,0 +1,77 @@
+//! Anthropic messages.
+
+mod blocks;
+mod decode;
+mod request;
+mod wire;
+
+use std::sync::Arc;
+
+use quintet_kernel::message::MediaKind;
+use quintet_kernel::tool::Spec;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::draft::Draft;
+use crate::family::{Ask, Family};
+use crate::inputs;
+use crate::listing::Found;
+
+/// The family.
+#[derive(Debug)]
+pub(crate) struct Messages;
+
+impl Family for Messages {
+    fn path(&self, _model: &str) -> String {
+        "messages".into()
+    }
+
+    fn key_header(&self) -> (&'static str, &'static str) {
+        ("x-api-key", "")
+    }
+
+    fn headers(&self) -> &'static [(&'static str, &'static str)] {
+        &[("anthropic-version", "2023-06-01")]
+    }
+
+    fn takes(&self, kind: MediaKind, mime: &str) -> bool {
+        match kind {
+            MediaKind::Image => inputs::is_picture(mime),
+            MediaKind::Audio => false,
+            MediaKind::File => inputs::essence(mime) == "application/pdf",
+        }
+    }
+
+    fn tools(&self, tools: &[Arc<Spec>]) -> serde_json::Result<Box<RawValue>> {
+        request::tools(tools)
+    }
+
+    fn body(&self, ask: &Ask<'_>) -> serde_json::Result<Vec<u8>> {
+        request::body(ask)
+    }
+
+    fn draft(&self) -> Box<dyn Draft> {
+        Box::new(decode::Reply::default())
+    }
+
+    fn list_path(&self) -> &'static str {
+        "models?limit=1000"
+    }
+
+    fn listed(&self, body: &[u8]) -> Option<Vec<Found>> {
+        #[derive(Deserialize)]
+        struct Models {
+            data: Vec<Model>,
+        }
+        #[derive(Deserialize)]
+        struct Model {
+            id: String,
+            #[serde(default)]
+            display_name: Option<String>,
+        }
+        let models: Models = serde_json::from_slice(body).ok()?;
+        let found =
+            |model: Model| Found { id: model.id, label: model.display_name, ..Found::default() };
+        Some(models.data.into_iter().map(found).collect())
+    }
+}

@@ -1,0 +1,173 @@
+//! The messages of a request, and the marks that have the provider cache what comes before them.
+
+use std::borrow::Cow;
+
+use quintet_kernel::message::MediaKind;
+use quintet_kernel::model::{ModelRef, PromptMessage, PromptPart, Said};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::facts::visible;
+use crate::inputs;
+use crate::media::Written;
+use crate::{family::Ask, ids};
+
+#[derive(Serialize)]
+pub(super) struct Message<'a> {
+    pub(super) role: &'static str,
+    pub(super) content: Vec<Marked<'a>>,
+}
+
+/// A block, and whether everything up to it is worth remembering.
+#[derive(Serialize)]
+pub(super) struct Marked<'a> {
+    #[serde(flatten)]
+    block: Block<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cache_control: Option<CacheControl>,
+}
+
+#[derive(Clone, Copy, Serialize)]
+pub(super) struct CacheControl {
+    #[serde(rename = "type")]
+    kind: &'static str,
+}
+
+/// The only kind of mark that there is.
+pub(super) const REMEMBER: CacheControl = CacheControl { kind: "ephemeral" };
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Block<'a> {
+    Text { text: Written<'a> },
+    Image { source: Source<'a> },
+    Document { source: Source<'a> },
+    Thinking { thinking: &'a str, signature: &'a str },
+    RedactedThinking { data: &'a str },
+    ToolUse { id: Cow<'a, str>, name: &'a str, input: Cow<'a, Value> },
+    ToolResult { tool_use_id: Cow<'a, str>, content: Vec<Block<'a>>, is_error: bool },
+}
+
+#[derive(Serialize)]
+struct Source<'a> {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    media_type: String,
+    data: Written<'a>,
+}
+
+/// The conversation. Roles take turns: results and what the person said next are one message.
+pub(super) fn messages<'a>(ask: &Ask<'a>, thinks: bool) -> Vec<Message<'a>> {
+    let mut out: Vec<Message<'a>> = Vec::new();
+    for message in &ask.prompt.messages {
+        let (role, blocks) = match message {
+            PromptMessage::User(parts) => ("user", parts.iter().filter_map(shown).collect()),
+            PromptMessage::Assistant { by, parts } => {
+                ("assistant", said(&ask.prompt.model, by.as_ref(), parts, thinks))
+            }
+            PromptMessage::Result { call, tool: _, text, media, ok } => {
+                let text = (!is_blank(text)).then(|| Block::Text { text: Written::Plain(text) });
+                let content = text.into_iter().chain(media.iter().filter_map(shown)).collect();
+                let tool_use_id = ids::plain(call);
+                ("user", vec![Block::ToolResult { tool_use_id, content, is_error: !ok }])
+            }
+        };
+        push(&mut out, role, blocks);
+    }
+    mark(&mut out);
+    out
+}
+
+fn push<'a>(out: &mut Vec<Message<'a>>, role: &'static str, blocks: Vec<Block<'a>>) {
+    if blocks.is_empty() {
+        return;
+    }
+    // A conversation begins with the person.
+    if out.is_empty() && role == "assistant" {
+        let text = Written::Plain("(the conversation begins with your words)");
+        push(out, "user", vec![Block::Text { text }]);
+    }
+    let blocks = blocks.into_iter().map(|block| Marked { block, cache_control: None });
+    match out.last_mut() {
+        Some(last) if last.role == role => last.content.extend(blocks),
+        _ => out.push(Message { role, content: blocks.collect() }),
+    }
+}
+
+/// Marks the end of the last two user messages: the newest for the next request, the one before for
+/// this one. Together with the tools and the system prompt these are the four that are allowed.
+fn mark(messages: &mut [Message<'_>]) {
+    let users = messages.iter_mut().rev().filter(|message| message.role == "user");
+    for message in users.take(2) {
+        if let Some(last) = message.content.last_mut() {
+            last.cache_control = Some(REMEMBER);
+        }
+    }
+}
+
+/// What a model said. A thought goes back with its signature or not at all.
+fn said<'a>(
+    model: &'a ModelRef,
+    by: Option<&'a ModelRef>,
+    parts: &'a [Said],
+    thinks: bool,
+) -> Vec<Block<'a>> {
+    let mut blocks = Vec::new();
+    let mut thought = "";
+    for part in visible(model, by, parts) {
+        match part {
+            Said::Text(text) if is_blank(text) => {}
+            Said::Text(text) => blocks.push(Block::Text { text: Written::Plain(text) }),
+            Said::Thought(text) => thought = text,
+            Said::Sealed(content) if thinks => {
+                let thinking = std::mem::take(&mut thought);
+                blocks.extend(sealed(content, thinking));
+            }
+            Said::Sealed(_) => {}
+            Said::Call(call) => blocks.push(Block::ToolUse {
+                id: ids::plain(&call.call),
+                name: &call.tool,
+                input: object(&call.input),
+            }),
+        }
+    }
+    blocks
+}
+
+fn sealed<'a>(content: &'a Value, thinking: &'a str) -> Option<Block<'a>> {
+    if let Some(signature) = content["signature"].as_str() {
+        return Some(Block::Thinking { thinking, signature });
+    }
+    content["data"].as_str().map(|data| Block::RedactedThinking { data })
+}
+
+/// Arguments must be an object, also those that were none.
+fn object(input: &Value) -> Cow<'_, Value> {
+    match input {
+        Value::Object(_) => Cow::Borrowed(input),
+        other => Cow::Owned(json!({ "arguments": other })),
+    }
+}
+
+/// A piece of a user message; [`inputs::fit`] has seen it already. Blank text is not taken.
+fn shown(part: &PromptPart) -> Option<Block<'_>> {
+    let (kind, name, mime, content) = match part {
+        PromptPart::Text(text) if is_blank(text) => return None,
+        PromptPart::Text(text) => return Some(Block::Text { text: Written::Plain(text) }),
+        PromptPart::Media { kind, name, mime, blob: _, content } => (*kind, name, mime, content),
+    };
+    if inputs::is_text(mime) {
+        return Some(Block::Text { text: Written::TextFile { name, content } });
+    }
+    let media_type = inputs::essence(mime).replace("image/jpg", "image/jpeg");
+    let source = Source { kind: "base64", media_type, data: Written::Base64(content) };
+    match kind {
+        MediaKind::Image => Some(Block::Image { source }),
+        MediaKind::File => Some(Block::Document { source }),
+        MediaKind::Audio => None,
+    }
+}
+
+fn is_blank(text: &str) -> bool {
+    text.trim().is_empty()
+}

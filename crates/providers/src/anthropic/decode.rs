@@ -1,0 +1,174 @@
+//! Reads an answer event by event.
+
+use quintet_kernel::model::{Answer, Channel, Chunk, Finish, Place, Sealed, Usage};
+use serde_json::{Value, json};
+
+use super::wire;
+use crate::calls::Calls;
+use crate::draft::{Draft, Pen, Stage, malformed};
+use crate::fault;
+use crate::retry::Trouble;
+use crate::template::Template;
+
+/// What will be the [`Answer`].
+#[derive(Debug, Default)]
+pub(super) struct Reply {
+    template: Template,
+    pen: Pen,
+    calls: Calls,
+    sealed: Vec<Sealed>,
+    /// The signature of the thought that is being read.
+    signature: String,
+    usage: wire::Usage,
+    finish: Option<Finish>,
+    done: bool,
+}
+
+impl Draft for Reply {
+    fn take(&mut self, data: &[u8], out: &mut Vec<Chunk>) -> Result<(), Trouble> {
+        if let Some((channel, text)) = self.template.read(data) {
+            self.pen.say(channel, text, out);
+            return Ok(());
+        }
+        let event: wire::Event<'_> = serde_json::from_slice(data).map_err(malformed)?;
+        if let Some((channel, text)) = only_output(&event) {
+            self.template.learn(data, channel, text);
+        }
+        self.take_event(&event, out)
+    }
+
+    fn take_whole(&mut self, _body: &[u8], _out: &mut Vec<Chunk>) -> Result<(), Trouble> {
+        Err(malformed("it is not a stream"))
+    }
+
+    fn stage(&self) -> Stage {
+        let begun = self.pen.written > 0 || !self.calls.is_empty() || !self.sealed.is_empty();
+        match (self.done, &self.finish) {
+            (true, _) => Stage::Done,
+            (false, Some(_)) => Stage::Whole,
+            (false, None) if begun => Stage::Begun,
+            (false, None) => Stage::Blank,
+        }
+    }
+
+    fn answer(&mut self) -> Answer {
+        let finish = self.finish.take().unwrap_or(Finish::Stop);
+        let sealed = std::mem::take(&mut self.sealed);
+        Answer { sealed, ..Answer::new(finish, self.calls.finish(), counted(self.usage)) }
+    }
+}
+
+impl Reply {
+    fn take_event(&mut self, event: &wire::Event<'_>, out: &mut Vec<Chunk>) -> Result<(), Trouble> {
+        match &*event.kind.0 {
+            "error" => {
+                return Err(fault::from_stream(event.error.map_or("{}", |error| error.get())));
+            }
+            "message_stop" => self.done = true,
+            "message_start" => {
+                self.count(event.message.as_ref().and_then(|message| message.usage));
+            }
+            "content_block_start" => return self.begin(event, out),
+            "content_block_delta" => return self.go_on(event, out),
+            "content_block_stop" => self.seal_thought(),
+            "message_delta" => {
+                self.count(event.usage);
+                let word = event.delta.as_ref().and_then(|delta| delta.stop_reason.as_ref());
+                self.finish = word.map(|word| finish(&word.0)).or(self.finish.take());
+            }
+            // `ping`, and whatever will be invented.
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn begin(&mut self, event: &wire::Event<'_>, out: &mut Vec<Chunk>) -> Result<(), Trouble> {
+        let Some(block) = &event.content_block else { return Ok(()) };
+        self.pen.say(Channel::Text, &block.text.0, out);
+        self.pen.say(Channel::Thought, &block.thinking.0, out);
+        self.signature.push_str(&block.signature.0);
+        match &*block.kind.0 {
+            "tool_use" => {
+                let begun = self.calls.begin(Some(event.index), &block.id.0, &block.name.0);
+                begun.map_err(malformed)?;
+            }
+            "redacted_thinking" => self.seal(json!({ "data": block.data.0 })),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn go_on(&mut self, event: &wire::Event<'_>, out: &mut Vec<Chunk>) -> Result<(), Trouble> {
+        let Some(delta) = &event.delta else { return Ok(()) };
+        self.pen.say(Channel::Text, &delta.text.0, out);
+        self.pen.say(Channel::Thought, &delta.thinking.0, out);
+        self.signature.push_str(&delta.signature.0);
+        match self.calls.find(event.index) {
+            Some(at) => self.calls.append(at, &delta.partial_json.0).map_err(malformed),
+            // A search of the provider's own has arguments too; they are its own business.
+            None => Ok(()),
+        }
+    }
+
+    fn seal_thought(&mut self) {
+        let signature = std::mem::take(&mut self.signature);
+        if !signature.is_empty() {
+            self.seal(json!({ "signature": signature }));
+        }
+    }
+
+    /// Thoughts may stand between calls too, where the model thinks in between.
+    fn seal(&mut self, content: Value) {
+        let place = match self.calls.len() {
+            0 => Place::Output(self.pen.written),
+            calls => Place::Call(calls),
+        };
+        self.sealed.push(Sealed { place, content });
+    }
+
+    fn count(&mut self, usage: Option<wire::Usage>) {
+        let (old, new) = (self.usage, usage.unwrap_or_default());
+        self.usage = wire::Usage {
+            input_tokens: new.input_tokens.or(old.input_tokens),
+            output_tokens: new.output_tokens.or(old.output_tokens),
+            cache_creation_input_tokens: new
+                .cache_creation_input_tokens
+                .or(old.cache_creation_input_tokens),
+            cache_read_input_tokens: new.cache_read_input_tokens.or(old.cache_read_input_tokens),
+        };
+    }
+}
+
+/// The text of an event that has nothing but a piece of output.
+fn only_output<'a>(event: &'a wire::Event<'_>) -> Option<(Channel, &'a str)> {
+    let delta = event.delta.as_ref().filter(|_| event.kind.0 == "content_block_delta")?;
+    match &*delta.kind.0 {
+        "text_delta" => Some((Channel::Text, &delta.text.0)),
+        "thinking_delta" => Some((Channel::Thought, &delta.thinking.0)),
+        _ => None,
+    }
+}
+
+fn finish(word: &str) -> Finish {
+    match word {
+        "end_turn" | "stop_sequence" => Finish::Stop,
+        "tool_use" => Finish::ToolCalls,
+        "max_tokens" | "model_context_window_exceeded" => Finish::Length,
+        "refusal" => Finish::Refused,
+        other => Finish::Other(other.to_owned()),
+    }
+}
+
+/// The API counts what came from the cache, what went into it and the rest apart from each other.
+fn counted(usage: wire::Usage) -> Usage {
+    let cached = usage.cache_read_input_tokens.unwrap_or_default();
+    let cache_written = usage.cache_creation_input_tokens.unwrap_or_default();
+    let rest = usage.input_tokens.unwrap_or_default();
+    Usage {
+        input: rest.saturating_add(cached).saturating_add(cache_written),
+        output: usage.output_tokens.unwrap_or_default(),
+        cached,
+        cache_written,
+        ..Usage::default()
+    }
+}

@@ -1,0 +1,160 @@
+//! Writes a prompt as the API wants to read it.
+
+use std::sync::Arc;
+
+use quintet_kernel::model::{Effort, PromptMessage, Said};
+use quintet_kernel::tool::Spec;
+use serde::Serialize;
+use serde_json::Value;
+use serde_json::value::{RawValue, to_raw_value};
+
+use super::blocks::{self, CacheControl, Message, REMEMBER};
+use crate::facts::{Thinking, budget, in_tool_loop};
+use crate::family::Ask;
+
+/// The API wants a limit on every answer; this one is for models of which nothing is known.
+const USUAL_LIMIT: u64 = 8_192;
+/// Room for the answer besides its thoughts.
+const ROOM: u64 = 8_192;
+/// Less is not taken.
+const LEAST_BUDGET: u64 = 1_024;
+
+/// The body of a request.
+pub(super) fn body(ask: &Ask<'_>) -> serde_json::Result<Vec<u8>> {
+    let (prompt, sampling) = (ask.prompt, &ask.prompt.sampling);
+    let effort = ask.facts.effort(sampling.effort).filter(|_| may_think(ask));
+    let limit = limit(ask, effort);
+    let think = effort.and_then(|effort| think(ask.facts.thinking, effort, limit));
+    let thinks = think.as_ref().is_some_and(|think| think.kind != "disabled");
+    let system = (!prompt.system.is_empty())
+        .then(|| [System { kind: "text", text: &prompt.system, cache_control: REMEMBER }]);
+    let adaptive = ask.facts.thinking == Thinking::Adaptive && thinks;
+    let word = effort.filter(|_| adaptive).map(|effort| OutputConfig { effort: word(effort) });
+    serde_json::to_vec(&Request {
+        model: &prompt.model.model,
+        max_tokens: limit,
+        stream: true,
+        system,
+        tools: ask.tools,
+        messages: blocks::messages(ask, thinks),
+        // A model that thinks does not take one.
+        temperature: sampling.temperature.filter(|_| !thinks),
+        thinking: think,
+        output_config: word,
+    })
+}
+
+/// The tools as they are offered; the last one has everything up to it cached.
+pub(super) fn tools(tools: &[Arc<Spec>]) -> serde_json::Result<Box<RawValue>> {
+    let last = tools.len().saturating_sub(1);
+    let tool = |(n, spec): (usize, &'_ Arc<Spec>)| {
+        to_raw_value(&Tool {
+            name: &spec.name,
+            description: &spec.description,
+            input_schema: &spec.schema,
+            cache_control: (n == last).then_some(REMEMBER),
+        })
+    };
+    to_raw_value(&tools.iter().enumerate().map(tool).collect::<Result<Vec<_>, _>>()?)
+}
+
+#[derive(Serialize)]
+struct Request<'a> {
+    model: &'a str,
+    max_tokens: u64,
+    stream: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    system: Option<[System<'a>; 1]>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tools: Option<&'a RawValue>,
+    messages: Vec<Message<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    temperature: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    thinking: Option<Think>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    output_config: Option<OutputConfig>,
+}
+
+#[derive(Serialize)]
+struct System<'a> {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    text: &'a str,
+    cache_control: CacheControl,
+}
+
+#[derive(Serialize)]
+struct Tool<'a> {
+    name: &'a str,
+    description: &'a str,
+    input_schema: &'a Value,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cache_control: Option<CacheControl>,
+}
+
+#[derive(Serialize)]
+struct Think {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    budget_tokens: Option<u64>,
+}
+
+#[derive(Serialize)]
+struct OutputConfig {
+    effort: &'static str,
+}
+
+fn limit(ask: &Ask<'_>, effort: Option<Effort>) -> u64 {
+    let most = ask.facts.max_output.unwrap_or(u64::MAX);
+    let usual = ask.facts.max_output.unwrap_or(USUAL_LIMIT);
+    let asked = ask.prompt.sampling.max_tokens.unwrap_or(usual);
+    // Thoughts count, so a limit that is smaller than they are would leave no answer.
+    let needed = match (effort, ask.facts.thinking) {
+        (Some(Effort::None) | None, _) | (_, Thinking::Adaptive | Thinking::Never) => asked,
+        (Some(effort), Thinking::Unknown | Thinking::Effort | Thinking::Budget) => {
+            asked.max(budget(effort) + ROOM)
+        }
+    };
+    needed.clamp(1, most.max(1))
+}
+
+fn think(style: Thinking, effort: Effort, limit: u64) -> Option<Think> {
+    match (effort, style) {
+        (_, Thinking::Never) => None,
+        (Effort::None, _) => Some(Think { kind: "disabled", budget_tokens: None }),
+        (_, Thinking::Adaptive) => Some(Think { kind: "adaptive", budget_tokens: None }),
+        (effort, Thinking::Unknown | Thinking::Effort | Thinking::Budget) => {
+            let most = limit.saturating_sub(LEAST_BUDGET);
+            let tokens = budget(effort).min(most);
+            (tokens >= LEAST_BUDGET)
+                .then_some(Think { kind: "enabled", budget_tokens: Some(tokens) })
+        }
+    }
+}
+
+fn word(effort: Effort) -> &'static str {
+    match effort {
+        Effort::None | Effort::Minimal | Effort::Low => "low",
+        Effort::Medium => "medium",
+        Effort::High => "high",
+        Effort::XHigh => "max",
+    }
+}
+
+/// In the middle of calling tools a model goes on thinking only if its last answer began with a
+/// thought of its own; one that was written by another model, or without thinking, does not.
+fn may_think(ask: &Ask<'_>) -> bool {
+    if !in_tool_loop(&ask.prompt.messages) || ask.facts.thinking == Thinking::Adaptive {
+        return true;
+    }
+    let last = ask.prompt.messages.iter().rev().find_map(|message| match message {
+        PromptMessage::Assistant { by, parts } => Some((by, parts)),
+        PromptMessage::User(_) | PromptMessage::Result { .. } => None,
+    });
+    let sealed = |part: &Said| matches!(part, Said::Sealed(_));
+    last.is_some_and(|(by, parts)| {
+        by.as_ref() == Some(&ask.prompt.model) && parts.iter().any(sealed)
+    })
+}

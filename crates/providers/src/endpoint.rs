@@ -1,0 +1,87 @@
+//! A provider, as far as a request needs to know it.
+
+use std::fmt;
+use std::sync::Arc;
+
+use quintet_kernel::model::{Failure, FailureKind, Prompt};
+use reqwest::header::{HeaderName, HeaderValue};
+use reqwest::{Client, RequestBuilder};
+
+use crate::breaker::Breaker;
+use crate::config::ProviderConfig;
+use crate::facts::Facts;
+use crate::family::{Ask, Family};
+use crate::fault;
+use crate::http::Http;
+use crate::inputs;
+use crate::offer::Offer;
+use crate::retry::Trouble;
+
+/// A provider that is asked over HTTP.
+pub(crate) struct Endpoint {
+    pub(crate) config: Arc<ProviderConfig>,
+    pub(crate) family: &'static dyn Family,
+    pub(crate) http: Arc<Http>,
+    pub(crate) offer: Offer,
+    pub(crate) breaker: Breaker,
+}
+
+impl Endpoint {
+    /// An address below the base URL.
+    pub(crate) fn url(&self, path: &str) -> String {
+        format!("{}/{path}", self.config.base_url.trim_end_matches('/'))
+    }
+
+    pub(crate) async fn client(&self) -> Result<Client, Trouble> {
+        self.http.client(&self.config.base_url).await
+    }
+
+    /// What is sent to have a prompt answered.
+    pub(crate) fn body(&self, mut prompt: Prompt, facts: &Facts) -> Result<Vec<u8>, Failure> {
+        inputs::fit(&mut prompt, &facts.profile, |kind, mime| self.family.takes(kind, mime))?;
+        // A model that cannot call tools may refuse a request that offers some.
+        let tools = if facts.profile.tools { prompt.tools.as_slice() } else { &[] };
+        let tools = self.offer.written(tools, self.family).map_err(unwritable)?;
+        let quirks = &self.config.quirks;
+        let ask = Ask { prompt: &prompt, facts, quirks, tools: tools.as_deref() };
+        self.family.body(&ask).map_err(unwritable)
+    }
+
+    /// Adds the key and whatever else the provider wants to see.
+    pub(crate) fn sign(&self, mut request: RequestBuilder) -> Result<RequestBuilder, Trouble> {
+        for (name, value) in self.family.headers() {
+            request = request.header(*name, *value);
+        }
+        for (name, value) in &self.config.quirks.headers {
+            request = request.header(name, value);
+        }
+        let Some(key) = &self.config.api_key else { return Ok(request) };
+        let (name, before) = self.family.key_header();
+        let text = format!("{before}{}", key.reveal());
+        let mut value = HeaderValue::try_from(text).map_err(|_| {
+            let message = "the API key has characters that a key cannot have";
+            fault::lasting(FailureKind::Unauthorized, message)
+        })?;
+        value.set_sensitive(true);
+        Ok(request.header(HeaderName::from_static(name), value))
+    }
+
+    /// A failure that does not give the key away.
+    pub(crate) fn redacted(&self, mut failure: Failure) -> Failure {
+        if let Some(key) = &self.config.api_key {
+            failure.message = key.redact(failure.message);
+        }
+        failure
+    }
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "made for map_err")]
+fn unwritable(error: serde_json::Error) -> Failure {
+    Failure { kind: FailureKind::Rejected, message: error.to_string() }
+}
+
+impl fmt::Debug for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Endpoint").field("config", &self.config).finish_non_exhaustive()
+    }
+}

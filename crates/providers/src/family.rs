@@ -1,0 +1,65 @@
+//! A family of model APIs: how a prompt is written for it and how its answers are read.
+//!
+//! Each family is a folder of plain functions over the shared parts of this crate: connections,
+//! retries, framing, media. A client library for all of them was considered and left out: what is
+//! hard about these APIs is exactly what libraries hide. Signed thoughts must go back byte for byte,
+//! text must reach a follower in the read that brought it, and a stream that breaks must say how. With
+//! the shared parts there, a family is two short translations.
+
+use std::sync::Arc;
+
+use quintet_kernel::message::MediaKind;
+use quintet_kernel::model::Prompt;
+use quintet_kernel::tool::Spec;
+use serde_json::value::RawValue;
+
+use crate::config::Api;
+use crate::draft::Draft;
+use crate::facts::Facts;
+use crate::listing::Found;
+use crate::quirks::Quirks;
+use crate::{anthropic, gemini, openai_chat, openai_responses};
+
+/// A family of model APIs.
+pub(crate) trait Family: Send + Sync {
+    /// Where a model is asked, below the base URL.
+    fn path(&self, model: &str) -> String;
+    /// The header that carries the key, and what stands before the key in it.
+    fn key_header(&self) -> (&'static str, &'static str);
+    /// Headers that every request has.
+    fn headers(&self) -> &'static [(&'static str, &'static str)] {
+        &[]
+    }
+    /// Whether a file of this kind and type can be put into a request.
+    fn takes(&self, kind: MediaKind, mime: &str) -> bool;
+    /// The tools as they are offered.
+    fn tools(&self, tools: &[Arc<Spec>]) -> serde_json::Result<Box<RawValue>>;
+    /// The body of a request.
+    fn body(&self, ask: &Ask<'_>) -> serde_json::Result<Vec<u8>>;
+    /// For reading an answer.
+    fn draft(&self) -> Box<dyn Draft>;
+    /// Where models are listed, below the base URL.
+    fn list_path(&self) -> &'static str;
+    /// Reads such a list.
+    fn listed(&self, body: &[u8]) -> Option<Vec<Found>>;
+}
+
+/// Everything a request is made of.
+pub(crate) struct Ask<'a> {
+    pub(crate) prompt: &'a Prompt,
+    pub(crate) facts: &'a Facts,
+    pub(crate) quirks: &'a Quirks,
+    /// The tools, written by [`Family::tools`]; nothing if there are none.
+    pub(crate) tools: Option<&'a RawValue>,
+}
+
+/// The family that speaks an API over HTTP.
+pub(crate) fn of(api: Api) -> Option<&'static dyn Family> {
+    match api {
+        Api::OpenAiChat => Some(&openai_chat::Chat),
+        Api::OpenAiResponses => Some(&openai_responses::Responses),
+        Api::Anthropic => Some(&anthropic::Messages),
+        Api::Gemini => Some(&gemini::Generation),
+        Api::Demo => None,
+    }
+}

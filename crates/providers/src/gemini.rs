@@ -1,0 +1,89 @@
+//! Gemini `generateContent`.
+
+mod contents;
+mod decode;
+mod request;
+mod schema;
+mod wire;
+
+use std::sync::Arc;
+
+use quintet_kernel::message::MediaKind;
+use quintet_kernel::tool::Spec;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::draft::Draft;
+use crate::family::{Ask, Family};
+use crate::inputs;
+use crate::listing::Found;
+
+/// The family.
+#[derive(Debug)]
+pub(crate) struct Generation;
+
+impl Family for Generation {
+    fn path(&self, model: &str) -> String {
+        let model = model.strip_prefix("models/").unwrap_or(model);
+        format!("models/{model}:streamGenerateContent?alt=sse")
+    }
+
+    fn key_header(&self) -> (&'static str, &'static str) {
+        ("x-goog-api-key", "")
+    }
+
+    fn takes(&self, kind: MediaKind, mime: &str) -> bool {
+        match kind {
+            MediaKind::Image => inputs::is_picture(mime),
+            MediaKind::Audio => inputs::essence(mime).starts_with("audio/"),
+            MediaKind::File => inputs::essence(mime) == "application/pdf",
+        }
+    }
+
+    fn tools(&self, tools: &[Arc<Spec>]) -> serde_json::Result<Box<RawValue>> {
+        request::tools(tools)
+    }
+
+    fn body(&self, ask: &Ask<'_>) -> serde_json::Result<Vec<u8>> {
+        request::body(ask)
+    }
+
+    fn draft(&self) -> Box<dyn Draft> {
+        Box::new(decode::Reply::default())
+    }
+
+    fn list_path(&self) -> &'static str {
+        "models?pageSize=1000"
+    }
+
+    fn listed(&self, body: &[u8]) -> Option<Vec<Found>> {
+        #[derive(Deserialize)]
+        struct Models {
+            models: Vec<Model>,
+        }
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Model {
+            name: String,
+            #[serde(default)]
+            display_name: Option<String>,
+            #[serde(default)]
+            input_token_limit: Option<u64>,
+            #[serde(default)]
+            output_token_limit: Option<u64>,
+            #[serde(default)]
+            supported_generation_methods: Vec<String>,
+        }
+        let models: Models = serde_json::from_slice(body).ok()?;
+        let talks = |model: &Model| {
+            model.supported_generation_methods.iter().any(|method| method == "generateContent")
+        };
+        let found = |model: Model| Found {
+            id: model.name.strip_prefix("models/").unwrap_or(&model.name).into(),
+            label: model.display_name,
+            context_window: model.input_token_limit,
+            max_output: model.output_token_limit,
+        };
+        Some(models.models.into_iter().filter(talks).map(found).collect())
+    }
+}

@@ -1,0 +1,115 @@
+//! Reads an answer event by event.
+
+use quintet_kernel::model::{Answer, Channel, Chunk, FailureKind, Finish, Place, Sealed, Usage};
+use serde_json::json;
+
+use super::wire;
+use crate::calls::Calls;
+use crate::draft::{Draft, Pen, Stage, malformed};
+use crate::fault;
+use crate::retry::Trouble;
+
+/// What will be the [`Answer`].
+#[derive(Debug, Default)]
+pub(super) struct Reply {
+    pen: Pen,
+    calls: Calls,
+    sealed: Vec<Sealed>,
+    usage: wire::Usage,
+    finish: Option<Finish>,
+}
+
+impl Draft for Reply {
+    fn take(&mut self, data: &[u8], out: &mut Vec<Chunk>) -> Result<(), Trouble> {
+        let event: wire::Event<'_> = serde_json::from_slice(data).map_err(malformed)?;
+        if let Some(error) = event.error {
+            return Err(fault::from_stream(error.get()));
+        }
+        if let Some(reason) = event.prompt_feedback.and_then(|feedback| feedback.block_reason) {
+            let message = format!("the provider refused to answer: {reason}");
+            return Err(fault::lasting(FailureKind::Refused, message));
+        }
+        self.usage = event.usage_metadata.unwrap_or(self.usage);
+        for candidate in event.candidates.iter().filter(|candidate| candidate.index == 0) {
+            for part in &candidate.content.parts {
+                self.take_part(part, out)?;
+            }
+            self.end(candidate.finish_reason.as_deref())?;
+        }
+        Ok(())
+    }
+
+    fn take_whole(&mut self, _body: &[u8], _out: &mut Vec<Chunk>) -> Result<(), Trouble> {
+        Err(malformed("it is not a stream"))
+    }
+
+    /// Nothing says that a stream is over but its end.
+    fn stage(&self) -> Stage {
+        match &self.finish {
+            Some(_) => Stage::Whole,
+            None if self.pen.written > 0 || !self.calls.is_empty() => Stage::Begun,
+            None => Stage::Blank,
+        }
+    }
+
+    fn answer(&mut self) -> Answer {
+        let finish = match self.finish.take().unwrap_or(Finish::Stop) {
+            Finish::Stop if !self.calls.is_empty() => Finish::ToolCalls,
+            finish => finish,
+        };
+        let sealed = std::mem::take(&mut self.sealed);
+        Answer { sealed, ..Answer::new(finish, self.calls.finish(), counted(self.usage)) }
+    }
+}
+
+impl Reply {
+    fn take_part(&mut self, part: &wire::Part<'_>, out: &mut Vec<Chunk>) -> Result<(), Trouble> {
+        let channel = if part.thought { Channel::Thought } else { Channel::Text };
+        self.pen.say(channel, &part.text.0, out);
+        let signature = &*part.thought_signature.0;
+        if let Some(call) = &part.function_call {
+            self.seal(signature, Place::Call(self.calls.len()), "call");
+            // Calls come whole.
+            let at = self.calls.begin(None, &call.id.0, &call.name.0).map_err(malformed)?;
+            let arguments = call.args.map_or("{}", |args| args.get());
+            return self.calls.append(at, arguments).map_err(malformed);
+        }
+        self.seal(signature, Place::Output(self.pen.written), "text");
+        Ok(())
+    }
+
+    fn seal(&mut self, signature: &str, place: Place, of: &str) {
+        if !signature.is_empty() {
+            let content = json!({ "signature": signature, "of": of });
+            self.sealed.push(Sealed { place, content });
+        }
+    }
+
+    fn end(&mut self, reason: Option<&str>) -> Result<(), Trouble> {
+        let Some(reason) = reason else { return Ok(()) };
+        self.finish = Some(match reason {
+            "STOP" => Finish::Stop,
+            "MAX_TOKENS" => Finish::Length,
+            "SAFETY" | "RECITATION" | "LANGUAGE" | "BLOCKLIST" | "PROHIBITED_CONTENT" | "SPII"
+            | "IMAGE_SAFETY" => Finish::Refused,
+            // The model wrote a call that the provider could not read; it may do better next time.
+            "MALFORMED_FUNCTION_CALL" if self.stage() == Stage::Blank => {
+                let message = "the model wrote a call that cannot be read";
+                return Err(fault::passing(FailureKind::Malformed, message));
+            }
+            other => Finish::Other(other.to_lowercase()),
+        });
+        Ok(())
+    }
+}
+
+fn counted(usage: wire::Usage) -> Usage {
+    let read = usage.prompt_token_count.saturating_add(usage.tool_use_prompt_token_count);
+    Usage {
+        input: read,
+        output: usage.candidates_token_count.saturating_add(usage.thoughts_token_count),
+        cached: usage.cached_content_token_count,
+        reasoning: usage.thoughts_token_count,
+        ..Usage::default()
+    }
+}

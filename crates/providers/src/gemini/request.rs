@@ -1,0 +1,120 @@
+//! Writes a prompt as the API wants to read it.
+
+use std::sync::Arc;
+
+use quintet_kernel::model::Effort;
+use quintet_kernel::tool::Spec;
+use serde::Serialize;
+use serde_json::Value;
+use serde_json::value::{RawValue, to_raw_value};
+
+use super::contents::{self, Content};
+use super::schema;
+use crate::facts::{Thinking, budget};
+use crate::family::Ask;
+
+/// The body of a request.
+pub(super) fn body(ask: &Ask<'_>) -> serde_json::Result<Vec<u8>> {
+    let (prompt, sampling) = (ask.prompt, &ask.prompt.sampling);
+    let system = Some(prompt.system.as_str()).filter(|text| !text.is_empty());
+    let config = Config {
+        max_output_tokens: sampling.max_tokens,
+        temperature: sampling.temperature,
+        thinking_config: thinking(ask),
+    };
+    serde_json::to_vec(&Request {
+        system_instruction: system.map(|text| System { parts: [Text { text }] }),
+        contents: contents::contents(ask),
+        tools: ask.tools,
+        generation_config: config,
+    })
+}
+
+/// The tools as they are offered.
+pub(super) fn tools(tools: &[Arc<Spec>]) -> serde_json::Result<Box<RawValue>> {
+    let declare = |spec: &Arc<Spec>| Declaration {
+        name: spec.name.clone(),
+        description: spec.description.clone(),
+        parameters: schema::subset(&spec.schema),
+    };
+    let function_declarations = tools.iter().map(declare).collect();
+    to_raw_value(&[Tools { function_declarations }])
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Request<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    system_instruction: Option<System<'a>>,
+    contents: Vec<Content<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tools: Option<&'a RawValue>,
+    generation_config: Config,
+}
+
+#[derive(Serialize)]
+struct System<'a> {
+    parts: [Text<'a>; 1],
+}
+
+#[derive(Serialize)]
+struct Text<'a> {
+    text: &'a str,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Tools {
+    function_declarations: Vec<Declaration>,
+}
+
+#[derive(Serialize)]
+struct Declaration {
+    name: String,
+    description: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parameters: Option<Value>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Config {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_output_tokens: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    temperature: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    thinking_config: Option<ThinkingConfig>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ThinkingConfig {
+    include_thoughts: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    thinking_budget: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    thinking_level: Option<&'static str>,
+}
+
+/// Older models take a number of tokens, newer ones a word.
+fn thinking(ask: &Ask<'_>) -> Option<ThinkingConfig> {
+    let effort = ask.facts.effort(ask.prompt.sampling.effort);
+    let config = |thinking_budget, thinking_level| {
+        let include_thoughts = effort != Some(Effort::None);
+        Some(ThinkingConfig { include_thoughts, thinking_budget, thinking_level })
+    };
+    match (ask.facts.thinking, effort) {
+        (Thinking::Never, _) | (Thinking::Unknown, None) => None,
+        (Thinking::Effort | Thinking::Adaptive, effort) => config(None, effort.map(level)),
+        (Thinking::Unknown | Thinking::Budget, effort) => config(effort.map(budget), None),
+    }
+}
+
+fn level(effort: Effort) -> &'static str {
+    match effort {
+        Effort::None | Effort::Minimal | Effort::Low => "low",
+        Effort::Medium => "medium",
+        Effort::High | Effort::XHigh => "high",
+    }
+}

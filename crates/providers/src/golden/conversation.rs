@@ -1,0 +1,127 @@
+//! One conversation that has everything: instructions, text, a picture, a thought, calls side by side,
+//! results with a picture and without, and arguments that were no JSON.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use quintet_kernel::message::{MediaKind, Message, Part, Role};
+use quintet_kernel::model::{
+    AskedCall, Channel, Chunk, Effort, ModelRef, Prompt, PromptCall, PromptMessage, PromptPart,
+    Said, Sampling, Sealed, calls_said,
+};
+use quintet_kernel::prompt::in_order;
+use quintet_kernel::tool::{Kind, Placement, Spec};
+use quintet_kernel::{BlobId, CallId, MessageId, Time, TurnId};
+use serde_json::{Value, json};
+
+use super::streams;
+use crate::family::Family;
+
+/// The model that is asked.
+pub(super) fn asked() -> ModelRef {
+    ModelRef { provider: "vendor".into(), model: "the-model".into() }
+}
+
+/// The conversation, in which the family answered before with what is in one of its streams.
+pub(super) fn with(family: &dyn Family, stream: &Path, by: ModelRef) -> Prompt {
+    let picture = |name: &str| PromptPart::Media {
+        kind: MediaKind::Image,
+        name: name.into(),
+        mime: "image/png".into(),
+        blob: BlobId::parse("00").unwrap(),
+        content: b"\x89PNG".as_slice().into(),
+    };
+    let text = |text: &str| PromptPart::Text(text.into());
+    let mut messages = vec![PromptMessage::User(vec![text("What is this?"), picture("shot.png")])];
+    let parts = answered(family, stream);
+    let calls: Vec<PromptCall> = calls_said(&parts).cloned().collect();
+    messages.push(PromptMessage::Assistant { by: Some(by.clone()), parts });
+    for (n, call) in calls.into_iter().enumerate() {
+        messages.push(PromptMessage::Result {
+            call: call.call,
+            tool: call.tool,
+            text: format!("result {n}"),
+            media: if n == 0 { vec![picture("result.png")] } else { Vec::new() },
+            ok: n == 0,
+        });
+    }
+    messages.push(PromptMessage::Assistant { by: Some(by), parts: broken() });
+    messages.push(PromptMessage::Result {
+        call: CallId::parse("call_9").unwrap(),
+        tool: "read_file".into(),
+        text: "the arguments are not valid JSON".into(),
+        media: Vec::new(),
+        ok: false,
+    });
+    messages.push(PromptMessage::User(vec![text("And now?")]));
+    Prompt {
+        model: asked(),
+        system: "Be brief.".into(),
+        messages,
+        tools: vec![tool()],
+        sampling: Sampling { max_tokens: None, temperature: None, effort: Some(Effort::Medium) },
+    }
+}
+
+fn broken() -> Vec<Said> {
+    let call = CallId::parse("call_9").unwrap();
+    let input = Value::String("{\"path\": ".into());
+    vec![Said::Call(PromptCall { call, tool: "read_file".into(), input })]
+}
+
+fn tool() -> Arc<Spec> {
+    Arc::new(Spec {
+        name: "read_file".into(),
+        description: "Reads a file.".into(),
+        schema: json!({"type": "object", "properties": {"path": {"type": "string"}},
+            "required": ["path"], "additionalProperties": false}),
+        kind: Kind::Read,
+        placement: Placement::Daemon,
+    })
+}
+
+/// What a stream said, as it is kept and comes back.
+fn answered(family: &dyn Family, stream: &Path) -> Vec<Said> {
+    let bytes = std::fs::read(stream).unwrap();
+    let (chunks, _) = streams::read(family, &[&bytes]);
+    let mut parts = Vec::new();
+    let mut sealed = Vec::new();
+    for chunk in chunks {
+        match chunk {
+            Chunk::Output(Channel::Text, text) => parts.push(Part::Text(text)),
+            Chunk::Output(Channel::Thought, text) => {
+                parts.push(Part::Thought(text));
+            }
+            Chunk::Finished(answer) => {
+                let call = |(n, asked): (usize, AskedCall)| Part::Call {
+                    call: CallId::parse(&asked.id)
+                        .unwrap_or_else(|| CallId::parse(&format!("call_{n}")).unwrap()),
+                    tool: asked.tool,
+                    input: serde_json::from_str(&asked.arguments)
+                        .unwrap_or(Value::String(asked.arguments)),
+                };
+                parts.extend(answer.calls.into_iter().enumerate().map(call));
+                sealed = answer.sealed;
+            }
+            Chunk::Retrying { .. } => {}
+        }
+    }
+    in_order(&message(parts, sealed))
+}
+
+fn message(parts: Vec<Part>, sealed: Vec<Sealed>) -> Message {
+    Message {
+        id: MessageId::parse("m1").unwrap(),
+        role: Role::Assistant,
+        parts,
+        at: Time::default(),
+        turn: TurnId::parse("t1").unwrap(),
+        attempt: 1,
+        call: None,
+        ending: None,
+        interrupted: false,
+        by: None,
+        sealed,
+        files: Vec::new(),
+    }
+}

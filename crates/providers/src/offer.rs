@@ -1,0 +1,77 @@
+//! The tools that are offered, as they are written in a request.
+//!
+//! They hardly ever change from one request to the next, and their schemas are most of a short one:
+//! what was written last is kept.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use quintet_kernel::tool::Spec;
+use serde_json::value::RawValue;
+
+use crate::family::Family;
+
+/// What was offered last.
+#[derive(Debug, Default)]
+pub(crate) struct Offer {
+    last: Mutex<Option<Written>>,
+}
+
+#[derive(Debug)]
+struct Written {
+    tools: Vec<Arc<Spec>>,
+    json: Arc<RawValue>,
+}
+
+impl Offer {
+    /// These tools as the family writes them; nothing if there are none.
+    pub(crate) fn written(
+        &self,
+        tools: &[Arc<Spec>],
+        family: &dyn Family,
+    ) -> serde_json::Result<Option<Arc<RawValue>>> {
+        if tools.is_empty() {
+            return Ok(None);
+        }
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(last) = last.as_ref().filter(|last| same(&last.tools, tools)) {
+            return Ok(Some(Arc::clone(&last.json)));
+        }
+        let json: Arc<RawValue> = family.tools(tools)?.into();
+        *last = Some(Written { tools: tools.to_vec(), json: Arc::clone(&json) });
+        Ok(Some(json))
+    }
+}
+
+/// Specifications never change, so the very same ones are the same.
+fn same(one: &[Arc<Spec>], two: &[Arc<Spec>]) -> bool {
+    one.len() == two.len() && one.iter().zip(two).all(|(one, two)| Arc::ptr_eq(one, two))
+}
+
+#[cfg(test)]
+mod tests {
+    use quintet_kernel::tool::{Kind, Placement};
+    use serde_json::json;
+
+    use super::*;
+    use crate::openai_chat::Chat;
+
+    #[test]
+    fn tools_are_written_anew_only_when_they_change() {
+        let offer = Offer::default();
+        let spec = |name: &str| {
+            Arc::new(Spec {
+                name: name.into(),
+                description: "does".into(),
+                schema: json!({}),
+                kind: Kind::Read,
+                placement: Placement::Daemon,
+            })
+        };
+        let (one, two) = (vec![spec("one")], vec![spec("two")]);
+        let first = offer.written(&one, &Chat).unwrap().unwrap();
+        assert!(Arc::ptr_eq(&first, &offer.written(&one, &Chat).unwrap().unwrap()));
+        assert!(offer.written(&two, &Chat).unwrap().unwrap().get().contains("two"));
+        assert_eq!(offer.written(&one, &Chat).unwrap().unwrap().get(), first.get());
+        assert!(offer.written(&[], &Chat).unwrap().is_none());
+    }
+}

@@ -1,0 +1,64 @@
+//! Files in a request.
+
+use quintet_kernel::message::MediaKind;
+use quintet_kernel::model::PromptPart;
+use serde::Serialize;
+
+use crate::inputs;
+use crate::media::Written;
+
+/// A piece of a user message.
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub(super) enum Part<'a> {
+    Text { text: Written<'a> },
+    ImageUrl { image_url: ImageUrl<'a> },
+    InputAudio { input_audio: InputAudio<'a> },
+    File { file: File<'a> },
+}
+
+#[derive(Serialize)]
+pub(super) struct ImageUrl<'a> {
+    url: Written<'a>,
+}
+
+#[derive(Serialize)]
+pub(super) struct InputAudio<'a> {
+    data: Written<'a>,
+    format: &'static str,
+}
+
+#[derive(Serialize)]
+pub(super) struct File<'a> {
+    filename: &'a str,
+    file_data: Written<'a>,
+}
+
+/// Writes a piece of a user message; [`inputs::fit`] has seen it already.
+pub(super) fn part(part: &PromptPart) -> Part<'_> {
+    let (kind, name, mime, content) = match part {
+        PromptPart::Text(text) => return Part::Text { text: Written::Plain(text) },
+        PromptPart::Media { kind, name, mime, blob: _, content } => (*kind, name, mime, content),
+    };
+    if inputs::is_text(mime) {
+        return Part::Text { text: Written::TextFile { name, content } };
+    }
+    let data = Written::DataUrl { mime, content };
+    match kind {
+        MediaKind::Image => Part::ImageUrl { image_url: ImageUrl { url: data } },
+        MediaKind::File => Part::File { file: File { filename: name, file_data: data } },
+        MediaKind::Audio => {
+            let format = audio_format(mime).unwrap_or("wav");
+            Part::InputAudio { input_audio: InputAudio { data: Written::Base64(content), format } }
+        }
+    }
+}
+
+/// The word for a type of sound, if it can be sent.
+pub(super) fn audio_format(mime: &str) -> Option<&'static str> {
+    match inputs::essence(mime).as_str() {
+        "audio/wav" | "audio/x-wav" | "audio/wave" | "audio/vnd.wave" => Some("wav"),
+        "audio/mpeg" | "audio/mp3" => Some("mp3"),
+        _ => None,
+    }
+}

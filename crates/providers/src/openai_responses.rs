@@ -1,0 +1,61 @@
+//! OpenAI responses, without any state kept by the provider: every request brings the whole
+//! conversation, and thoughts come and go encrypted.
+
+mod decode;
+mod items;
+mod request;
+mod wire;
+
+use std::sync::Arc;
+
+use quintet_kernel::message::MediaKind;
+use quintet_kernel::tool::Spec;
+use serde_json::value::RawValue;
+
+use crate::draft::Draft;
+use crate::family::{Ask, Family};
+use crate::inputs;
+use crate::listing::Found;
+use crate::openai_chat::Chat;
+
+/// The family.
+#[derive(Debug)]
+pub(crate) struct Responses;
+
+impl Family for Responses {
+    fn path(&self, _model: &str) -> String {
+        "responses".into()
+    }
+
+    fn key_header(&self) -> (&'static str, &'static str) {
+        Chat.key_header()
+    }
+
+    fn takes(&self, kind: MediaKind, mime: &str) -> bool {
+        match kind {
+            MediaKind::Image => inputs::is_picture(mime),
+            MediaKind::Audio => false,
+            MediaKind::File => true,
+        }
+    }
+
+    fn tools(&self, tools: &[Arc<Spec>]) -> serde_json::Result<Box<RawValue>> {
+        request::tools(tools)
+    }
+
+    fn body(&self, ask: &Ask<'_>) -> serde_json::Result<Vec<u8>> {
+        request::body(ask)
+    }
+
+    fn draft(&self) -> Box<dyn Draft> {
+        Box::new(decode::Reply::default())
+    }
+
+    fn list_path(&self) -> &'static str {
+        Chat.list_path()
+    }
+
+    fn listed(&self, body: &[u8]) -> Option<Vec<Found>> {
+        Chat.listed(body)
+    }
+}

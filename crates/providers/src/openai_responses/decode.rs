@@ -1,0 +1,180 @@
+//! Reads an answer event by event.
+
+use quintet_kernel::model::{Answer, Channel, Chunk, Finish, Place, Sealed, Usage};
+use serde_json::json;
+
+use super::wire::{self, text};
+use crate::calls::Calls;
+use crate::draft::{Draft, Pen, Stage, malformed};
+use crate::fault;
+use crate::retry::Trouble;
+
+/// What will be the [`Answer`].
+#[derive(Debug, Default)]
+pub(super) struct Reply {
+    pen: Pen,
+    calls: Calls,
+    sealed: Vec<Sealed>,
+    usage: Usage,
+    finish: Option<Finish>,
+    refused: bool,
+    /// Where the last summary of a thought ended, so that the next is set apart.
+    summarized: Option<u64>,
+}
+
+impl Draft for Reply {
+    fn take(&mut self, data: &[u8], out: &mut Vec<Chunk>) -> Result<(), Trouble> {
+        let event: wire::Event<'_> = serde_json::from_slice(data).map_err(malformed)?;
+        match &*event.kind.0 {
+            "response.output_text.delta" => {
+                self.pen.say(Channel::Text, text(&event.delta), out);
+                Ok(())
+            }
+            "error" => Err(fault::from_stream(&String::from_utf8_lossy(data))),
+            _ => self.take_event(&event, out),
+        }
+    }
+
+    fn take_whole(&mut self, _body: &[u8], _out: &mut Vec<Chunk>) -> Result<(), Trouble> {
+        Err(malformed("it is not a stream"))
+    }
+
+    fn stage(&self) -> Stage {
+        let begun = self.pen.written > 0 || !self.calls.is_empty() || !self.sealed.is_empty();
+        match &self.finish {
+            Some(_) => Stage::Done,
+            None if begun => Stage::Begun,
+            None => Stage::Blank,
+        }
+    }
+
+    fn answer(&mut self) -> Answer {
+        let asks = !self.calls.is_empty();
+        let finish = match self.finish.take().unwrap_or(Finish::Stop) {
+            Finish::Stop if asks => Finish::ToolCalls,
+            Finish::Stop if self.refused => Finish::Refused,
+            finish => finish,
+        };
+        let sealed = std::mem::take(&mut self.sealed);
+        Answer { sealed, ..Answer::new(finish, self.calls.finish(), self.usage) }
+    }
+}
+
+impl Reply {
+    fn take_event(&mut self, event: &wire::Event<'_>, out: &mut Vec<Chunk>) -> Result<(), Trouble> {
+        match &*event.kind.0 {
+            "response.refusal.delta" => {
+                self.refused = true;
+                self.pen.say(Channel::Text, text(&event.delta), out);
+            }
+            "response.reasoning_summary_part.added" => self.set_apart(out),
+            "response.reasoning_summary_text.delta" | "response.reasoning_text.delta" => {
+                self.pen.say(Channel::Thought, text(&event.delta), out);
+                self.summarized = Some(self.pen.written);
+            }
+            "response.output_item.added" => return self.begin(event),
+            "response.function_call_arguments.delta" => {
+                let at = self.calls.find(event.output_index);
+                let at = at.ok_or_else(|| malformed("arguments of no call"))?;
+                return self.calls.append(at, text(&event.delta)).map_err(malformed);
+            }
+            "response.function_call_arguments.done" => {
+                return self.complete(event.output_index, text(&event.arguments));
+            }
+            "response.output_item.done" => return self.end_item(event),
+            "response.completed" | "response.incomplete" | "response.failed" => {
+                return self.end(event);
+            }
+            // What is only for showing, and whatever will be invented.
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Summaries of one thought follow each other without a space between them.
+    fn set_apart(&mut self, out: &mut Vec<Chunk>) {
+        if self.summarized == Some(self.pen.written) {
+            self.pen.say(Channel::Thought, "\n\n", out);
+        }
+    }
+
+    fn begin(&mut self, event: &wire::Event<'_>) -> Result<(), Trouble> {
+        let Some(item) = event.item.as_ref().filter(|item| item.kind.0 == "function_call") else {
+            return Ok(());
+        };
+        let begun =
+            self.calls.begin(Some(event.output_index), text(&item.call_id), text(&item.name));
+        begun.map(|_| ()).map_err(malformed)
+    }
+
+    fn complete(&mut self, index: u64, arguments: &str) -> Result<(), Trouble> {
+        match self.calls.find(index) {
+            Some(at) => self.calls.complete(at, arguments).map_err(malformed),
+            None => Ok(()),
+        }
+    }
+
+    fn end_item(&mut self, event: &wire::Event<'_>) -> Result<(), Trouble> {
+        let Some(item) = &event.item else { return Ok(()) };
+        match &*item.kind.0 {
+            "function_call" => self.complete(event.output_index, text(&item.arguments)),
+            "reasoning" => {
+                self.seal(item);
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Keeps a thought that can be sent back. It belongs before what follows it.
+    fn seal(&mut self, item: &wire::Item<'_>) {
+        let encrypted = text(&item.encrypted_content);
+        if encrypted.is_empty() {
+            return;
+        }
+        let place = match self.calls.len() {
+            0 => Place::Output(self.pen.written),
+            calls => Place::Call(calls),
+        };
+        let summary = item.summary.as_deref().unwrap_or_default();
+        let content = json!({
+            "id": text(&item.id),
+            "summary": summary,
+            "encrypted_content": encrypted,
+        });
+        self.sealed.push(Sealed { place, content });
+    }
+
+    fn end(&mut self, event: &wire::Event<'_>) -> Result<(), Trouble> {
+        let none = wire::Response::default();
+        let response = event.response.as_ref().unwrap_or(&none);
+        if let Some(usage) = &response.usage {
+            self.usage = counted(usage);
+        }
+        let reason = response.incomplete_details.as_ref().map_or("", |why| &why.reason);
+        match (&*event.kind.0, reason) {
+            ("response.failed", _) => {
+                let error = response.error.map_or("{}", |error| error.get());
+                return Err(fault::from_stream(error));
+            }
+            ("response.incomplete", "max_output_tokens") => self.finish = Some(Finish::Length),
+            ("response.incomplete", "content_filter") => self.finish = Some(Finish::Refused),
+            ("response.incomplete", other) => self.finish = Some(Finish::Other(other.into())),
+            _ => self.finish = Some(Finish::Stop),
+        }
+        Ok(())
+    }
+}
+
+fn counted(usage: &wire::Usage) -> Usage {
+    Usage {
+        input: usage.input_tokens,
+        output: usage.output_tokens,
+        cached: usage.input_tokens_details.as_ref().map_or(0, |details| details.cached_tokens),
+        reasoning: usage
+            .output_tokens_details
+            .as_ref()
+            .map_or(0, |details| details.reasoning_tokens),
+        ..Usage::default()
+    }
+}

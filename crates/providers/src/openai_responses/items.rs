@@ -1,0 +1,124 @@
+//! The items of a request: what was said, asked for and answered, in order.
+
+use std::borrow::Cow;
+
+use quintet_kernel::message::MediaKind;
+use quintet_kernel::model::{PromptCall, PromptMessage, PromptPart, Said};
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::facts::visible;
+use crate::family::Ask;
+use crate::ids;
+use crate::inputs;
+use crate::media::Written;
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub(super) enum Item<'a> {
+    Message { role: &'static str, content: Vec<Content<'a>> },
+    FunctionCall { call_id: Cow<'a, str>, name: &'a str, arguments: String },
+    FunctionCallOutput { call_id: Cow<'a, str>, output: Output<'a> },
+    Reasoning { id: &'a Value, summary: &'a Value, encrypted_content: &'a Value },
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub(super) enum Content<'a> {
+    InputText { text: Written<'a> },
+    OutputText { text: &'a str },
+    InputImage { image_url: Written<'a> },
+    InputFile { filename: &'a str, file_data: Written<'a> },
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+pub(super) enum Output<'a> {
+    Text(&'a str),
+    Parts(Vec<Content<'a>>),
+}
+
+/// The conversation.
+pub(super) fn items<'a>(ask: &Ask<'a>) -> Vec<Item<'a>> {
+    let mut out = Vec::new();
+    for message in &ask.prompt.messages {
+        match message {
+            PromptMessage::User(parts) => {
+                let content = parts.iter().map(shown).collect();
+                out.push(Item::Message { role: "user", content });
+            }
+            PromptMessage::Assistant { by, parts } => {
+                let own: Vec<_> = visible(&ask.prompt.model, by.as_ref(), parts).collect();
+                said(&own, &mut out);
+            }
+            PromptMessage::Result { call, tool: _, text, media, ok: _ } => {
+                let output = output(text, media);
+                out.push(Item::FunctionCallOutput { call_id: ids::plain(call), output });
+            }
+        }
+    }
+    out
+}
+
+/// What a model said. A sealed thought that nothing follows is not taken.
+fn said<'a>(parts: &[&'a Said], out: &mut Vec<Item<'a>>) {
+    for (n, part) in parts.iter().enumerate() {
+        let followed = || {
+            let rest = parts.iter().skip(n + 1);
+            rest.into_iter().any(|part| matches!(part, Said::Text(_) | Said::Call(_)))
+        };
+        match part {
+            Said::Text(text) => {
+                let content = vec![Content::OutputText { text }];
+                out.push(Item::Message { role: "assistant", content });
+            }
+            // The summary is in what was sealed.
+            Said::Thought(_) => {}
+            Said::Sealed(content) if followed() => out.extend(reasoning(content)),
+            Said::Sealed(_) => {}
+            Said::Call(call) => out.push(called(call)),
+        }
+    }
+}
+
+fn reasoning(content: &Value) -> Option<Item<'_>> {
+    Some(Item::Reasoning {
+        id: content.get("id")?,
+        summary: content.get("summary")?,
+        encrypted_content: content.get("encrypted_content")?,
+    })
+}
+
+fn called(call: &PromptCall) -> Item<'_> {
+    Item::FunctionCall {
+        call_id: ids::plain(&call.call),
+        name: &call.tool,
+        arguments: call.input.to_string(),
+    }
+}
+
+fn output<'a>(text: &'a str, media: &'a [PromptPart]) -> Output<'a> {
+    if media.is_empty() {
+        return Output::Text(text);
+    }
+    let text = Content::InputText { text: Written::Plain(text) };
+    Output::Parts([text].into_iter().chain(media.iter().map(shown)).collect())
+}
+
+/// A piece of a user message; [`inputs::fit`] has seen it already.
+fn shown(part: &PromptPart) -> Content<'_> {
+    let (kind, name, mime, content) = match part {
+        PromptPart::Text(text) => return Content::InputText { text: Written::Plain(text) },
+        PromptPart::Media { kind, name, mime, blob: _, content } => (*kind, name, mime, content),
+    };
+    if inputs::is_text(mime) {
+        return Content::InputText { text: Written::TextFile { name, content } };
+    }
+    let data = Written::DataUrl { mime, content };
+    match kind {
+        MediaKind::Image => Content::InputImage { image_url: data },
+        MediaKind::File | MediaKind::Audio => {
+            Content::InputFile { filename: name, file_data: data }
+        }
+    }
+}

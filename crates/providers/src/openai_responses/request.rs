@@ -1,0 +1,87 @@
+//! Writes a prompt as the API wants to read it.
+
+use std::sync::Arc;
+
+use quintet_kernel::tool::Spec;
+use serde::Serialize;
+use serde_json::Value;
+use serde_json::value::{RawValue, to_raw_value};
+
+use super::items::{self, Item};
+use crate::facts::Thinking;
+use crate::family::Ask;
+
+/// The body of a request.
+pub(super) fn body(ask: &Ask<'_>) -> serde_json::Result<Vec<u8>> {
+    let (prompt, sampling) = (ask.prompt, &ask.prompt.sampling);
+    // A model that does not think refuses to be asked for its thoughts.
+    let thinks = match ask.facts.thinking {
+        Thinking::Never => false,
+        Thinking::Unknown => sampling.effort.is_some(),
+        Thinking::Effort | Thinking::Budget | Thinking::Adaptive => true,
+    };
+    let effort = ask.facts.effort(sampling.effort).map(|effort| effort.name());
+    serde_json::to_vec(&Request {
+        model: &prompt.model.model,
+        instructions: Some(prompt.system.as_str()).filter(|text| !text.is_empty()),
+        input: items::items(ask),
+        tools: ask.tools,
+        stream: true,
+        store: false,
+        include: thinks.then_some(["reasoning.encrypted_content"]),
+        reasoning: thinks.then_some(Reasoning { effort, summary: "auto" }),
+        max_output_tokens: sampling.max_tokens,
+        temperature: sampling.temperature.filter(|_| !thinks),
+    })
+}
+
+/// The tools as they are offered.
+pub(super) fn tools(tools: &[Arc<Spec>]) -> serde_json::Result<Box<RawValue>> {
+    let tool = |spec: &'_ Arc<Spec>| {
+        to_raw_value(&Tool {
+            kind: "function",
+            name: &spec.name,
+            description: &spec.description,
+            parameters: &spec.schema,
+            strict: false,
+        })
+    };
+    to_raw_value(&tools.iter().map(tool).collect::<Result<Vec<_>, _>>()?)
+}
+
+#[derive(Serialize)]
+struct Request<'a> {
+    model: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    instructions: Option<&'a str>,
+    input: Vec<Item<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tools: Option<&'a RawValue>,
+    stream: bool,
+    store: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    include: Option<[&'static str; 1]>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reasoning: Option<Reasoning>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_output_tokens: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    temperature: Option<f64>,
+}
+
+#[derive(Serialize)]
+struct Reasoning {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    effort: Option<&'static str>,
+    summary: &'static str,
+}
+
+#[derive(Serialize)]
+struct Tool<'a> {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    name: &'a str,
+    description: &'a str,
+    parameters: &'a Value,
+    strict: bool,
+}

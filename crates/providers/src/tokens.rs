@@ -1,0 +1,48 @@
+//! A guess at how many tokens a prompt and an answer are, for providers that do not count.
+//!
+//! Nothing is exact here and nothing pretends to be: what is guessed is marked as estimated. Bundling a
+//! tokenizer would make the program half again as large and be right for one vendor's models, which
+//! count by themselves anyway.
+
+use quintet_kernel::model::{Prompt, PromptMessage, PromptPart, Usage};
+
+/// Bytes of text in a token, roughly, in most languages and tokenizers.
+const BYTES: u64 = 4;
+/// Tokens that a picture or another file takes, roughly.
+const FILE: u64 = 1_000;
+
+/// What a call costs, as far as one can tell from outside: tokens read, and bytes of answer.
+pub(crate) fn estimate(read: u64, written: u64) -> Usage {
+    Usage { input: read, output: written.div_ceil(BYTES), estimated: true, ..Usage::default() }
+}
+
+/// The files in a prompt: how many, and how long they are when they are written in base 64.
+pub(crate) fn files(prompt: &Prompt) -> (u64, u64) {
+    let parts = prompt.messages.iter().flat_map(|message| match message {
+        PromptMessage::User(parts) | PromptMessage::Result { media: parts, .. } => parts.as_slice(),
+        PromptMessage::Assistant { .. } => &[],
+    });
+    let sizes = parts.filter_map(|part| match part {
+        PromptPart::Text(_) => None,
+        PromptPart::Media { content, .. } => Some(content.len() as u64),
+    });
+    sizes.fold((0, 0), |(count, bytes), size| (count + 1, bytes + size.div_ceil(3) * 4))
+}
+
+/// How many tokens a request is whose body is so long and has these files.
+pub(crate) fn of_request(body: usize, (count, bytes): (u64, u64)) -> u64 {
+    (body as u64).saturating_sub(bytes) / BYTES + count * FILE
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_do_not_count_by_their_length() {
+        assert_eq!(of_request(400, (0, 0)), 100);
+        assert_eq!(of_request(400_400, (1, 400_000)), 1_100);
+        let usage = estimate(7, 9);
+        assert_eq!((usage.input, usage.output, usage.estimated), (7, 3, true));
+    }
+}

@@ -1,0 +1,69 @@
+//! Other models answer where the one that was asked cannot.
+
+use quintet_kernel::model::{FailureKind, ModelRef};
+use quintet_kernel::port::Models;
+use quintet_providers::{ProviderConfig, Providers, Vendor};
+use quintet_testkit::model_server::ModelServer;
+
+use crate::{Heard, config, listen, scripted};
+
+/// `fake` is the first choice; `other` answers whatever the server says.
+async fn ask(first: ProviderConfig, step: &str) -> Heard {
+    let server = ModelServer::start().await.unwrap();
+    let other = ProviderConfig { name: "other".into(), ..config(server.base_url()) };
+    let fallback = ["fake/mine", "nobody/x", "other/y"].map(|name| ModelRef::parse(name).unwrap());
+    let providers = Providers::new(vec![first, other]).with_fallback(fallback.into());
+    listen(providers.stream(scripted(step))).await
+}
+
+fn gone() -> ProviderConfig {
+    config("http://127.0.0.1:1/v1".into())
+}
+
+#[tokio::test]
+async fn the_next_model_answers_and_says_so() {
+    let heard = ask(gone(), r#"{"text":"hi"}"#).await;
+    let reasons: Vec<_> = heard.retries.iter().map(|(n, _, reason)| (*n, &**reason)).collect();
+    assert_eq!(reasons.len(), 4, "{reasons:?}");
+    assert_eq!(reasons[3], (5, "there is no provider \"nobody\"; asking other/y instead"));
+    assert_eq!(heard.text, "hi");
+    assert_eq!(heard.answer().by, ModelRef::parse("other/y"));
+}
+
+#[tokio::test]
+async fn nobody_waits_long_where_another_can_answer() {
+    let server = ModelServer::start().await.unwrap();
+    let other = ProviderConfig { name: "other".into(), ..config(server.base_url()) };
+    let providers = Providers::new(vec![config(server.base_url()), other]);
+    let providers = providers.with_fallback(vec![ModelRef::parse("other/y").unwrap()]);
+    let step = r#"{"status":429,"retry_after":50,"fail_times":1,"text":"hi"}"#;
+    let heard = listen(providers.stream(scripted(step))).await;
+    assert_eq!((heard.retries.len(), &*heard.text), (1, "hi"));
+    assert!(heard.retries[0].2.ends_with("asking other/y instead"), "{:?}", heard.retries);
+}
+
+#[tokio::test]
+async fn a_provider_without_a_key_is_not_even_asked() {
+    let first = Vendor::named("anthropic").unwrap().provider();
+    let first = ProviderConfig { name: "fake".into(), ..first };
+    let heard = ask(first, r#"{"text":"hi"}"#).await;
+    assert!(heard.retries[0].2.starts_with("there is no key for fake: set ANTHROPIC_API_KEY"));
+    assert_eq!(heard.text, "hi");
+}
+
+#[tokio::test]
+async fn what_is_wrong_with_the_prompt_is_wrong_everywhere() {
+    let server = ModelServer::start().await.unwrap();
+    let step = r#"{"status":400,"code":"context_length_exceeded"}"#;
+    let heard = ask(config(server.base_url()), step).await;
+    assert!(heard.retries.is_empty());
+    assert_eq!(heard.failure().kind, FailureKind::ContextOverflow);
+}
+
+#[tokio::test]
+async fn an_answer_that_has_begun_is_not_given_to_another() {
+    let server = ModelServer::start().await.unwrap();
+    let heard = ask(config(server.base_url()), r#"{"text":"a","cut":true}"#).await;
+    assert_eq!((&*heard.text, heard.retries.len()), ("a", 0));
+    assert_eq!(heard.failure().kind, FailureKind::Cut);
+}
