@@ -21,6 +21,7 @@ mod run;
 pub mod sandbox;
 mod show;
 mod snapshot;
+mod subject;
 pub mod supervisor;
 mod tool;
 mod toolbox;

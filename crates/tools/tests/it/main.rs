@@ -14,6 +14,7 @@ mod recorded;
 mod sandbox;
 mod search;
 mod shell;
+mod subject;
 mod supervisor;
 mod undo;
 mod verify;
