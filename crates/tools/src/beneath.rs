@@ -6,7 +6,7 @@
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat, openat2};
 use rustix::io::Errno;
@@ -78,6 +78,28 @@ pub(crate) fn directory(root: &Path, path: &Path) -> Result<OwnedFd, Error> {
 /// Where a directory really is, as seen from the real root; for walks, which go by name.
 pub(crate) fn real_directory(root: &Path, path: &Path) -> Result<PathBuf, Error> {
     real_of(&directory(root, path)?, root, path)
+}
+
+/// Where something really is, as seen from the real root. What is not there yet would be beneath
+/// what is.
+pub(crate) fn real(root: &Path, path: &Path) -> Result<PathBuf, Error> {
+    let relative = relative(root, path)?;
+    for there in relative.ancestors() {
+        let looked_at = if there.as_os_str().is_empty() { Path::new(".") } else { there };
+        let missing = relative.strip_prefix(there).unwrap_or(&relative);
+        match resolve(root, looked_at, OFlags::PATH) {
+            // Nothing leads back out of a directory that is not there.
+            Err(Errno::NOENT) if missing.components().all(|part| part != Component::ParentDir) => {}
+            Err(errno) => return Err(explain(errno, path)),
+            Ok(opened) => {
+                let real = real_of(&opened, root, path)?;
+                // To join nothing would add a slash.
+                let whole = missing.as_os_str().is_empty();
+                return Ok(if whole { real } else { real.join(missing) });
+            }
+        }
+    }
+    Err(Error::Missing(path.to_owned()))
 }
 
 fn real_of(opened: &OwnedFd, root: &Path, path: &Path) -> Result<PathBuf, Error> {

@@ -72,6 +72,17 @@ impl Change {
         shown + &body
     }
 
+    /// The files it names.
+    fn paths(&self) -> impl Iterator<Item = &Path> {
+        [Some(&self.path), self.from.as_ref()].into_iter().flatten().map(PathBuf::as_path)
+    }
+
+    /// The file as it is called now, if it is there.
+    fn there(&self) -> Option<&Path> {
+        let path = self.from.as_ref().unwrap_or(&self.path);
+        self.before.is_some().then_some(path.as_path())
+    }
+
     /// The file of which something is gone afterwards that the change itself does not say.
     fn loses(&self) -> Option<&Path> {
         let loses = self.before.is_some() && (self.blind || self.after.is_none());
@@ -79,8 +90,7 @@ impl Change {
     }
 
     fn is_delicate(&self) -> bool {
-        let paths = [Some(&self.path), self.from.as_ref()];
-        paths.into_iter().flatten().any(|path| path.iter().any(|part| part == ".git"))
+        self.paths().any(|path| path.iter().any(|part| part == ".git"))
     }
 
     fn undone(&self) -> Self {

@@ -28,6 +28,7 @@ pub mod sandbox;
 mod schema;
 mod show;
 mod snapshot;
+mod subject;
 pub mod supervisor;
 mod survey;
 mod tokens;

@@ -96,6 +96,15 @@ impl Hunk {
     }
 }
 
+/// The files that a patch names; none if it cannot be read.
+pub(crate) fn paths(patch: &str) -> Vec<PathBuf> {
+    let named = |section: Section| match section.action {
+        Action::Move(to) => [Some(section.path), Some(to)],
+        Action::Create | Action::Delete | Action::Update => [Some(section.path), None],
+    };
+    parse(patch).into_iter().flatten().flat_map(named).flatten().collect()
+}
+
 /// Reads a patch of either form.
 fn parse(patch: &str) -> Result<Vec<Section>, String> {
     let mut lines: Vec<&str> = patch.split('\n').collect();

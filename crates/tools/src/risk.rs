@@ -6,12 +6,14 @@
 
 use std::path::Path;
 
-use quintet_kernel::tool::{Assessment, Risk, Subject};
+use quintet_kernel::tool::{Assessment, Risk};
 
+mod outside;
 mod rows;
+mod subject;
 mod words;
 
-use rows::{FETCHERS, HARMFUL, HARMLESS, INTERPRETERS, Row, WRAPPERS};
+use rows::{FETCHERS, HARMFUL, HARMLESS, INTERPRETERS, NETWORK, Row, WRAPPERS};
 use words::{Simple, split};
 
 /// How deep commands inside of commands (`bash -c "…"`) are looked into.
@@ -21,71 +23,91 @@ const DEEPEST: usize = 4;
 /// and few enough that a dishonest one cannot keep us busy.
 const WIDEST: usize = 64;
 
+/// How many paths are named.
+const MOST_NAMED: usize = 5;
+
 /// Looks at commands that will run one after the other.
 pub(crate) fn assess(workspace: &Path, commands: &[String]) -> Assessment {
-    let mut findings = Findings::default();
+    let mut findings = Findings::new(workspace);
     for command in commands {
-        judge(command, &mut findings, 0);
+        findings.judge(command, 0);
     }
     let harmless = commands.iter().all(|command| is_harmless(command));
+    let (risk, reversible) = (findings.risk(harmless), findings.is_reversible(harmless));
     let preview = commands.iter().map(|command| format!("{}$ {command}", workspace.display()));
-    findings.assessment(harmless, preview.collect::<Vec<_>>().join("\n"))
+    let preview = preview.collect::<Vec<_>>().join("\n");
+    let subject = subject::subject(commands, risk);
+    let reasons = findings.reasons(harmless);
+    Assessment { risk, reasons, reversible, preview, subject, settled: None }
 }
 
-#[derive(Default)]
-struct Findings(Vec<&'static Row>);
-
-impl Findings {
-    fn extend(&mut self, row: Option<&'static Row>) {
-        let is_new = |row: &&Row| !self.0.iter().any(|found| std::ptr::eq(*found, *row));
-        self.0.extend(row.filter(is_new));
-    }
-
-    fn assessment(self, harmless: bool, preview: String) -> Assessment {
-        if self.0.is_empty() {
-            let (risk, reason) = if harmless {
-                (Risk::Low, "only reads")
-            } else {
-                (Risk::Medium, "runs a command; what it changes is not known")
-            };
-            return Assessment {
-                risk,
-                reasons: vec![reason.to_owned()],
-                reversible: harmless,
-                preview,
-                subject: Subject::default(),
-                settled: None,
-            };
-        }
-        let worst = self.0.iter().map(|row| row.risk).max().unwrap_or(Risk::Medium);
-        let reasons = self.0.iter().map(|row| row.reason.to_owned()).collect();
-        let reversible = self.0.iter().all(|row| row.reversible);
-        Assessment {
-            risk: worst,
-            reasons,
-            reversible,
-            preview,
-            subject: Subject::default(),
-            settled: None,
-        }
-    }
+/// What is found in commands.
+struct Findings<'a> {
+    workspace: &'a Path,
+    rows: Vec<&'static Row>,
+    network: bool,
+    /// Paths that are not in the workspace.
+    outside: Vec<String>,
 }
 
-/// Finds what is harmful in a command line.
-fn judge(command: &str, findings: &mut Findings, depth: usize) {
-    let commands = split(command);
-    for simple in &commands {
-        for program in programs(simple) {
-            findings.extend(HARMFUL.iter().find(|row| row.fits(program)));
-        }
-        if depth < DEEPEST {
-            for script in scripts(simple) {
-                judge(script, findings, depth + 1);
+impl<'a> Findings<'a> {
+    fn new(workspace: &'a Path) -> Self {
+        Self { workspace, rows: Vec::new(), network: false, outside: Vec::new() }
+    }
+
+    /// Finds what is harmful in a command line.
+    fn judge(&mut self, command: &str, depth: usize) {
+        let commands = split(command).commands;
+        for simple in &commands {
+            for program in programs(simple) {
+                self.add(HARMFUL.iter().find(|row| row.fits(program)));
+                self.network |= NETWORK.iter().any(|row| row.fits(program));
+            }
+            self.outside.extend(outside::paths(self.workspace, &simple.words));
+            if depth < DEEPEST {
+                for script in scripts(simple) {
+                    self.judge(script, depth + 1);
+                }
             }
         }
+        self.add(fed(&commands));
+        self.add(command.contains(":|:&").then_some(&rows::FORK_BOMB));
     }
-    findings.extend(fed(&commands));
-    findings.extend(command.contains(":|:&").then_some(&rows::FORK_BOMB));
+
+    fn add(&mut self, row: Option<&'static Row>) {
+        let is_new = |row: &&Row| !self.rows.iter().any(|found| std::ptr::eq(*found, *row));
+        self.rows.extend(row.filter(is_new));
+    }
+
+    fn risk(&self, harmless: bool) -> Risk {
+        let calm = harmless && self.outside.is_empty() && !self.network;
+        let usual = if calm { Risk::Low } else { Risk::Medium };
+        // What is harmful is what it is, even if it is hidden in something harmless.
+        self.rows.iter().map(|row| row.risk).max().unwrap_or(usual)
+    }
+
+    fn is_reversible(&self, harmless: bool) -> bool {
+        match &self.rows[..] {
+            [] => harmless && !self.network,
+            rows => rows.iter().all(|row| row.reversible),
+        }
+    }
+
+    fn reasons(mut self, harmless: bool) -> Vec<String> {
+        let mut reasons: Vec<_> = self.rows.iter().map(|row| row.reason.to_owned()).collect();
+        if reasons.is_empty() {
+            let usual = "runs a command; what it changes is not known";
+            reasons.push(if harmless { "only reads" } else { usual }.to_owned());
+        }
+        if self.network {
+            reasons.push("uses the network".to_owned());
+        }
+        self.outside.sort_unstable();
+        self.outside.dedup();
+        let outside = self.outside.iter().take(MOST_NAMED);
+        reasons.extend(outside.map(|path| format!("names a path outside the workspace: {path}")));
+        reasons
+    }
 }
 
 /// The places in a simple command where a program and its arguments begin.
@@ -131,13 +153,16 @@ fn has_no_file(words: &[String]) -> bool {
 
 /// Whether a command is a single one that is known to change nothing.
 fn is_harmless(command: &str) -> bool {
-    let commands = split(command);
+    let commands = split(command).commands;
     let [simple] = &commands[..] else { return false };
     !simple.opens && !simple.writes && HARMLESS.iter().any(|row| row.fits(&simple.words))
 }
 
+/// Whether a word before the program sets a variable: `a=`, `a+=`, `a[1]=`.
 fn is_assignment(word: &str) -> bool {
     word.split_once('=').is_some_and(|(name, _)| {
+        let name = name.strip_suffix('+').unwrap_or(name);
+        let name = name.split_once('[').map_or(name, |(name, _)| name);
         !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
     })
 }

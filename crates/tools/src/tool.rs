@@ -1,9 +1,13 @@
 //! One file per tool.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
+use quintet_kernel::port::Invocation;
 use quintet_kernel::tool::{Assessment, Kind, Outcome, Placement, Risk, Spec, Subject};
 use serde_json::{Value, json};
+
+use crate::subject::{self, Deed};
 
 pub(crate) mod apply_patch;
 pub(crate) mod diagram;
@@ -37,18 +41,23 @@ fn settled(outcome: Outcome) -> Assessment {
     }
 }
 
-/// What a person is shown of a call that only looks.
-fn only_looks(preview: Result<String, String>) -> Assessment {
-    match preview {
-        Ok(preview) => Assessment {
-            risk: Risk::Low,
-            reasons: vec!["only reads the workspace".to_owned()],
-            reversible: true,
-            preview,
-            subject: Subject::default(),
-            settled: None,
-        },
-        Err(why) => nothing_will_run(why),
+/// What a person is shown of a call that only looks: at this folder and what is below it.
+async fn only_looks(
+    call: &Invocation,
+    preview: Result<(String, Option<PathBuf>), String>,
+) -> Assessment {
+    let (preview, folder) = match preview {
+        Ok(preview) => preview,
+        Err(why) => return nothing_will_run(why),
+    };
+    let folder = folder.unwrap_or_else(|| PathBuf::from("."));
+    Assessment {
+        risk: Risk::Low,
+        reasons: vec!["only reads the workspace".to_owned()],
+        reversible: true,
+        preview,
+        subject: subject::looked_up(&call.workspace, Deed::Looks, vec![folder]).await,
+        settled: None,
     }
 }
 

@@ -1,12 +1,13 @@
 //! How bad changes to files can get.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use quintet_kernel::tool::{Assessment, Risk, Subject};
 
 use super::Change;
 use crate::git::{self, Kept};
 use crate::run::Runner;
+use crate::subject::{self, Deed};
 use crate::{blocking, show};
 
 /// How many files are named one by one.
@@ -19,15 +20,18 @@ pub(crate) async fn assess(runner: &Runner, root: &Path, changes: Vec<Change>) -
         reasons.push(format!("and {} more", show::count(changes.len() - MOST_NAMED, "file")));
     }
     let (mut risk, mut reversible) = (Risk::Medium, true);
+    let there: Vec<_> = changes.iter().filter_map(Change::there).collect();
+    let kept = kept(runner, root, &there).await;
+    reasons.extend(kept.map(|kept| under_control(kept).to_owned()));
     let lost: Vec<_> = changes.iter().filter_map(Change::loses).collect();
-    let kept = if lost.is_empty() { Kept::Committed } else { git::kept(runner, root, &lost).await };
-    match kept {
-        Kept::Committed => (),
-        Kept::Older => {
+    let lost = if lost.len() == there.len() { kept } else { self::kept(runner, root, &lost).await };
+    match lost {
+        Some(Kept::Committed) | None => (),
+        Some(Kept::Older) => {
             reversible = false;
             reasons.push("loses changes that were not committed".to_owned());
         }
-        Kept::Nowhere => {
+        Some(Kept::Nowhere) => {
             (risk, reversible) = (Risk::High, false);
             reasons.push("loses content that is not under version control".to_owned());
         }
@@ -36,24 +40,41 @@ pub(crate) async fn assess(runner: &Runner, root: &Path, changes: Vec<Change>) -
         risk = Risk::High;
         reasons.push("changes git's own files, which can make git run commands".to_owned());
     }
-    let preview = blocking::change(move || {
+    let root = root.to_owned();
+    let shown = blocking::change(move || {
         let diffs: String = changes.iter().map(Change::diff).collect();
-        Ok(show::preview(&diffs))
+        let paths = changes.iter().flat_map(Change::paths);
+        Ok((show::preview(&diffs), subject::of(&root, Deed::Changes, paths)))
     });
-    let preview = preview.await.unwrap_or_else(|error| error);
-    Assessment { risk, reasons, reversible, preview, subject: Subject::default(), settled: None }
+    let (preview, mut subject) = shown.await.unwrap_or_else(|error| (error, Subject::default()));
+    // What can lose work is asked about each time.
+    subject.similar.take_if(|_| risk >= Risk::High);
+    Assessment { risk, reasons, reversible, preview, subject, settled: None }
 }
 
-/// What a person is shown of changes that cannot be made as things are.
+/// Whether git could give these files back; nothing if there are none.
+async fn kept(runner: &Runner, root: &Path, paths: &[&Path]) -> Option<Kept> {
+    if paths.is_empty() { None } else { Some(git::kept(runner, root, paths).await) }
+}
+
+fn under_control(kept: Kept) -> &'static str {
+    match kept {
+        Kept::Committed => "what it changes is under version control",
+        Kept::Older => "what it changes is under version control, but not its latest changes",
+        Kept::Nowhere => "what it changes is not under version control",
+    }
+}
+
+/// What a person is shown of changes to these files that cannot be made as things are.
 ///
 /// This is not idle: by the time it runs, an earlier call may have changed the files.
-pub(crate) fn inapplicable(why: &str) -> Assessment {
+pub(crate) async fn inapplicable(root: &Path, paths: Vec<PathBuf>, why: &str) -> Assessment {
     Assessment {
         risk: Risk::Medium,
         reasons: vec![format!("as the files are now, nothing will be changed: {why}")],
         reversible: true,
         preview: String::new(),
-        subject: Subject::default(),
+        subject: subject::looked_up(root, Deed::Changes, paths).await,
         settled: None,
     }
 }

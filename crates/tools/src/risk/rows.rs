@@ -13,6 +13,8 @@ pub(super) struct Row {
     ///
     /// `-r` is also found in `-rf`, `--force` also in `--force=x`; `of=*` is what begins so.
     with: &'static [&'static [&'static str]],
+    /// One of these must be too, if there are any.
+    any: &'static [&'static str],
     /// What must not be, so that it fits.
     without: &'static [&'static str],
     pub(super) risk: Risk,
@@ -33,6 +35,7 @@ impl Row {
         };
         self.program.iter().any(called)
             && self.with.iter().all(|group| group.iter().any(has))
+            && (self.any.is_empty() || self.any.iter().any(has))
             && !self.without.iter().any(has)
     }
 }
@@ -58,11 +61,18 @@ const fn row(
     risk: Risk,
     reason: &'static str,
 ) -> Row {
-    Row { program, with, without: &[], risk, reversible: false, reason }
+    Row { program, with, any: &[], without: &[], risk, reversible: false, reason }
+}
+
+/// A program, if one of these is among its arguments or nothing is asked for.
+const fn network(program: &'static [&'static str], first: &'static [&'static str]) -> Row {
+    let (risk, reason) = (Medium, "uses the network");
+    Row { program, with: &[], any: first, without: &[], risk, reversible: false, reason }
 }
 
 const fn harmless(program: &'static [&'static str], without: &'static [&'static str]) -> Row {
-    Row { program, with: &[], without, risk: Risk::Low, reversible: true, reason: "only reads" }
+    let (risk, reason) = (Risk::Low, "only reads");
+    Row { program, with: &[], any: &[], without, risk, reversible: true, reason }
 }
 
 /// Commands that run another command, given among their words.
@@ -76,6 +86,21 @@ pub(super) const WRAPPERS: &[&str] = &[
 pub(super) const INTERPRETERS: &[&str] = &[
     "sh", "bash", "dash", "zsh", "ksh", "fish", "python", "python3", "perl", "ruby", "node", "php",
 ];
+
+/// Interpreters whose scripts are command lines.
+pub(super) const SHELLS: &[&str] = &["sh", "bash", "dash", "zsh", "ksh", "fish"];
+
+/// Words at the place of a program that change what follows them or comes later, or that no shell
+/// takes for a program.
+pub(super) const MEANINGFUL: &[&str] = &[
+    ".", "source", "eval", "exec", "alias", "unalias", "trap", "hash", "enable", "export",
+    "declare", "typeset", "local", "readonly", "set", "unset", "shopt", "function", "coproc",
+    "select", "case", "esac", "for", "in", "done", "fi", "}", "[[", "]]",
+];
+
+/// Folders of programs that are those everybody means.
+pub(super) const SYSTEM: &[&str] =
+    &["/bin", "/usr/bin", "/usr/local/bin", "/sbin", "/usr/sbin", "/usr/local/sbin"];
 
 /// Programs that bring something from the network.
 pub(super) const FETCHERS: &[&str] = &["curl", "wget", "fetch", "aria2c", "nc"];
@@ -155,6 +180,23 @@ pub(super) static HARMFUL: &[Row] = &[
         High,
         "publishes a package",
     ),
+];
+
+/// Commands that talk to other machines, as far as their names say so.
+pub(super) static NETWORK: &[Row] = &[
+    network(&["curl", "wget", "fetch", "aria2c", "nc", "ncat", "socat", "telnet", "ftp"], &[]),
+    network(&["ssh", "scp", "sftp", "rsync", "ping", "dig", "nslookup", "host"], &[]),
+    network(&["git"], &["push", "pull", "fetch", "clone", "ls-remote", "submodule"]),
+    network(&["gh", "glab", "hub", "aws", "gcloud", "az", "kubectl", "helm"], &[]),
+    network(&["npm", "pnpm", "yarn", "bun"], &["install", "i", "ci", "add", "update", "publish"]),
+    network(&["npx", "bunx", "uvx", "pipx"], &[]),
+    network(&["pip", "pip3", "uv", "poetry"], &["install", "add", "sync", "download", "publish"]),
+    network(&["cargo"], &["install", "fetch", "update", "add", "search", "publish", "login"]),
+    network(&["go"], &["get", "install", "mod"]),
+    network(&["gem", "bundle", "composer"], &["install", "update", "push"]),
+    network(&["apt", "apt-get", "dnf", "yum", "apk", "pacman", "zypper", "brew"], &[]),
+    network(&["docker", "podman"], &["pull", "push", "login", "build"]),
+    network(&["terraform", "tofu"], &["init", "apply", "plan", "destroy"]),
 ];
 
 /// Commands that change nothing.

@@ -112,6 +112,11 @@ fn what_can_lose_work_is_high() {
             "npm publish",
             "git branch -D x",
             "timeout 5 rm -rf x",
+            ">y rm -rf x",
+            "<y rm -rf x",
+            "echo > \"a b\"; rm -rf x",
+            "cat <<E\nit's\nE\nrm -rf x",
+            "A+=b rm -rf x",
         ],
     );
 }
@@ -151,4 +156,32 @@ fn several_commands_are_as_bad_as_the_worst() {
     assert_eq!(got.risk, Risk::High);
     assert_eq!(got.preview, "/w$ ls\n/w$ rm -rf x; sudo y");
     assert_eq!(got.reasons, ["removes directories without asking", "runs as another user"]);
+}
+
+#[test]
+fn the_reasons_name_the_network_and_what_is_outside() {
+    let unknown = "runs a command; what it changes is not known";
+    let outside = |path: &str| format!("names a path outside the workspace: {path}");
+    let cases = [
+        ("curl https://x", vec![unknown.to_owned(), "uses the network".to_owned()]),
+        ("git -C x push", vec![unknown.to_owned(), "uses the network".to_owned()]),
+        ("sudo -E npm ci", vec!["runs as another user".to_owned(), "uses the network".to_owned()]),
+        ("cat /etc/passwd", vec!["only reads".to_owned(), outside("/etc/passwd")]),
+        (
+            "cat ../x a/../../y",
+            vec!["only reads".to_owned(), outside("../x"), outside("a/../../y")],
+        ),
+        ("make > ~/x", vec![unknown.to_owned(), outside("~/x")]),
+        ("make --prefix=/opt/x", vec![unknown.to_owned(), outside("/opt/x")]),
+        ("bash -c 'touch /w/../x'", vec![unknown.to_owned(), outside("/w/../x")]),
+        ("/usr/bin/make /w/a a/../b ./c 2>/dev/null", vec![unknown.to_owned()]),
+        ("git commit -m 'see: push'", vec![unknown.to_owned()]),
+    ];
+    for (command, expected) in cases {
+        let got = assess(Path::new("/w"), &[command.to_owned()]);
+        assert_eq!(got.reasons, expected, "{command}");
+        assert!(got.risk >= Risk::Medium, "{command}");
+    }
+    let got = assess(Path::new("/w"), &["cat /etc/passwd".to_owned()]);
+    assert_eq!((got.risk, got.reversible), (Risk::Medium, true));
 }

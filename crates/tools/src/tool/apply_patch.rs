@@ -59,15 +59,16 @@ impl Tool for ApplyPatch {
                 Err(why) => return super::nothing_will_run(why),
             };
             let root = call.workspace.clone();
+            let paths = patch::paths(&input.patch);
             match blocking::change(move || patch::plan(&root, &input.patch)).await {
                 Ok(plan) if plan.failed == 0 => {
                     change::assess(&self.runner, &call.workspace, plan.changes).await
                 }
                 Ok(plan) => Assessment {
                     preview: show::preview(&plan.report),
-                    ..change::inapplicable("the patch does not apply")
+                    ..change::inapplicable(&call.workspace, paths, "the patch does not apply").await
                 },
-                Err(why) => change::inapplicable(&why),
+                Err(why) => change::inapplicable(&call.workspace, paths, &why).await,
             }
         })
     }

@@ -68,8 +68,9 @@ impl Tool for FindFiles {
     }
 
     fn assess<'a>(&'a self, call: &'a Invocation) -> BoxFuture<'a, Assessment> {
-        let preview = Input::of(call).map(|(input, _)| format!("find {}", input.pattern));
-        Box::pin(std::future::ready(super::only_looks(preview)))
+        let preview = Input::of(call);
+        let preview = preview.map(|(input, _)| (format!("find {}", input.pattern), input.path));
+        Box::pin(super::only_looks(call, preview))
     }
 
     fn run(&self, call: Invocation, desk: Desk) -> BoxFuture<'_, Output> {

@@ -58,8 +58,8 @@ impl Tool for GitStatus {
 
     fn assess<'a>(&'a self, call: &'a Invocation) -> BoxFuture<'a, Assessment> {
         let preview = input::parse::<Input>(&call.input);
-        let preview = preview.map(|_| "git status --porcelain".to_owned());
-        Box::pin(std::future::ready(super::only_looks(preview)))
+        let preview = preview.map(|_| ("git status --porcelain".to_owned(), None));
+        Box::pin(super::only_looks(call, preview))
     }
 
     fn run(&self, call: Invocation, desk: Desk) -> BoxFuture<'_, Output> {

@@ -57,9 +57,11 @@ impl Tool for ListDir {
     }
 
     fn assess<'a>(&'a self, call: &'a Invocation) -> BoxFuture<'a, Assessment> {
-        let preview = input::parse::<Input>(&call.input)
-            .map(|input| format!("list {}", input.path().display()));
-        Box::pin(std::future::ready(super::only_looks(preview)))
+        let preview = input::parse::<Input>(&call.input).map(|input| {
+            let path = input.path().to_owned();
+            (format!("list {}", path.display()), Some(path))
+        });
+        Box::pin(super::only_looks(call, preview))
     }
 
     fn run(&self, call: Invocation, desk: Desk) -> BoxFuture<'_, Output> {

@@ -6,11 +6,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use quintet_kernel::port::{BoxFuture, Desk, Invocation, Output, Tool};
-use quintet_kernel::tool::{Assessment, Ending, Kind, Outcome, Placement, Risk, Spec, Subject};
+use quintet_kernel::tool::{Assessment, Ending, Kind, Outcome, Placement, Risk, Spec};
 use serde::Deserialize;
 use serde_json::json;
 
 use crate::lines::{self, MOST_LINES, Range};
+use crate::subject::{self, Deed};
 use crate::{beneath, input};
 
 const BUFFER: usize = 64 * 1024;
@@ -71,18 +72,20 @@ impl Tool for ReadFile {
     }
 
     fn assess<'a>(&'a self, call: &'a Invocation) -> BoxFuture<'a, Assessment> {
-        let assessment = match input::parse::<Input>(&call.input) {
-            Ok(input) => Assessment {
-                risk: Risk::Low,
-                reasons: vec!["reads a file of the workspace".to_owned()],
-                reversible: true,
-                preview: format!("read {}", input.path.display()),
-                subject: Subject::default(),
-                settled: None,
-            },
-            Err(why) => super::nothing_will_run(why),
-        };
-        Box::pin(std::future::ready(assessment))
+        Box::pin(async move {
+            match input::parse::<Input>(&call.input) {
+                Ok(input) => Assessment {
+                    risk: Risk::Low,
+                    reasons: vec!["reads a file of the workspace".to_owned()],
+                    reversible: true,
+                    preview: format!("read {}", input.path.display()),
+                    subject: subject::looked_up(&call.workspace, Deed::Reads, vec![input.path])
+                        .await,
+                    settled: None,
+                },
+                Err(why) => super::nothing_will_run(why),
+            }
+        })
     }
 
     fn run(&self, call: Invocation, desk: Desk) -> BoxFuture<'_, Output> {

@@ -53,8 +53,8 @@ impl Tool for RepoTree {
     }
 
     fn assess<'a>(&'a self, call: &'a Invocation) -> BoxFuture<'a, Assessment> {
-        let preview = input::parse::<Input>(&call.input).map(|_| "list all files".to_owned());
-        Box::pin(std::future::ready(super::only_looks(preview)))
+        let preview = input::parse::<Input>(&call.input);
+        Box::pin(super::only_looks(call, preview.map(|_| ("list all files".to_owned(), None))))
     }
 
     fn run(&self, call: Invocation, desk: Desk) -> BoxFuture<'_, Output> {

@@ -136,8 +136,9 @@ impl Tool for Search {
     }
 
     fn assess<'a>(&'a self, call: &'a Invocation) -> BoxFuture<'a, Assessment> {
-        let preview = Wanted::of(call).map(|wanted| format!("search {}", wanted.input.query));
-        Box::pin(std::future::ready(super::only_looks(preview)))
+        let preview = Wanted::of(call);
+        let preview = preview.map(|wanted| (format!("search {}", wanted.input.query), None));
+        Box::pin(super::only_looks(call, preview))
     }
 
     fn run(&self, call: Invocation, desk: Desk) -> BoxFuture<'_, Output> {

@@ -54,10 +54,10 @@ impl Tool for WriteFile {
                 Ok(input) => input,
                 Err(why) => return super::nothing_will_run(why),
             };
-            let root = call.workspace.clone();
+            let (root, path) = (call.workspace.clone(), input.path.clone());
             match blocking::change(move || plan(&root, input)).await {
                 Ok(change) => change::assess(&self.runner, &call.workspace, vec![change]).await,
-                Err(why) => change::inapplicable(&why),
+                Err(why) => change::inapplicable(&call.workspace, vec![path], &why).await,
             }
         })
     }

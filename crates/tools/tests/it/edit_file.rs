@@ -76,7 +76,7 @@ async fn the_person_who_is_asked_sees_the_diff() {
     let input = json!({ "path": "f", "old": "b", "new": "c" });
     let got = bench.assess("edit_file", input).await;
     assert_eq!((got.risk, got.reversible), (Risk::Medium, true));
-    assert_eq!(got.reasons, ["changes f"]);
+    assert_eq!(got.reasons, ["changes f", "what it changes is not under version control"]);
     assert_eq!(got.preview, "--- a/f\n+++ b/f\n@@ -1,2 +1,2 @@\n a\n-b\n+c\n");
     // By the time it runs it may apply, so somebody has to be asked.
     let got = bench.assess("edit_file", json!({ "path": "f", "old": "x", "new": "c" })).await;

@@ -19,6 +19,7 @@ mod sandbox;
 mod search;
 mod server;
 mod shell;
+mod subject;
 mod supervisor;
 mod survey;
 mod undo;

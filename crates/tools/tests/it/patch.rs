@@ -138,8 +138,13 @@ async fn the_person_who_is_asked_sees_what_results() {
     bench.commit().await;
     let got = bench.assess("apply_patch", json!({ "patch": ENVELOPE })).await;
     assert_eq!((got.risk, got.reversible), (Risk::Medium, true));
-    let reasons =
-        ["changes a.txt", "creates new/b.sh", "moves c.txt to d/e.txt", "deletes gone.txt"];
+    let reasons = [
+        "changes a.txt",
+        "creates new/b.sh",
+        "moves c.txt to d/e.txt",
+        "deletes gone.txt",
+        "what it changes is under version control",
+    ];
     assert_eq!(got.reasons, reasons);
 }
 

@@ -124,6 +124,18 @@ async fn the_person_who_is_asked_sees_the_diff_and_what_is_lost() {
         assert_eq!(got.preview, preview);
         assert!(got.reasons[0].ends_with(path), "{:?}", got.reasons);
     }
+    let reasons = |path: &'static str| {
+        let (bench, input) = (&bench, json!({ "path": path, "content": "b\n" }));
+        async move { bench.assess("write_file", input).await.reasons }
+    };
+    assert_eq!(
+        reasons("kept").await,
+        ["overwrites kept", "what it changes is under version control"]
+    );
+    assert_eq!(reasons("fresh").await, ["creates fresh"]);
+    let got = bench.assess("edit_file", json!({ "path": "new", "old": "x", "new": "y" })).await;
+    assert_eq!(got.reasons, ["changes new", "what it changes is not under version control"]);
+    assert_eq!((got.risk, got.reversible), (Risk::Medium, true));
     assert!(bench.assess("write_file", json!({ "path": "x" })).await.settled.is_some());
 }
 

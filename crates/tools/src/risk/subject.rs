@@ -1,0 +1,134 @@
+//! What rules and remembered answers go by: the simple commands of a line, and whether they are all
+//! there is to it.
+//!
+//! A rule that stops something looks for one command that fits, so more is found here than may run.
+//! A rule that allows something must fit all of them and the line must be clear; so whatever is not
+//! certain makes it opaque, and somebody is asked.
+
+use std::collections::{BTreeSet, HashSet};
+
+use quintet_kernel::tool::{Risk, Subject};
+
+use super::rows::{MEANINGFUL, SHELLS, SYSTEM, WRAPPERS};
+use super::words::{Simple, split};
+use super::{DEEPEST, WIDEST, base, is_assignment};
+
+/// The most text that is taken down of all commands.
+const MOST_TEXT: usize = 64 * 1024;
+/// The longest text that is taken for what calls have in common.
+const LONGEST: usize = 200;
+
+/// What a shell itself does with the words that follow.
+const RUNNERS: [&str; 3] = ["eval", ".", "source"];
+
+/// What commands are about that are this bad.
+pub(super) fn subject(commands: &[String], risk: Risk) -> Subject {
+    let mut found = Found { sure: true, room: MOST_TEXT, ..Found::default() };
+    for command in commands {
+        found.line(command, 0);
+    }
+    let similar = found.similar().filter(|_| risk < Risk::High);
+    Subject { paths: Vec::new(), commands: found.commands, opaque: !found.sure, similar }
+}
+
+#[derive(Default)]
+struct Found {
+    commands: Vec<String>,
+    /// The same, to find them in.
+    known: HashSet<String>,
+    /// Each program with its first argument.
+    common: BTreeSet<String>,
+    sure: bool,
+    room: usize,
+}
+
+impl Found {
+    fn line(&mut self, command: &str, depth: usize) {
+        let line = split(command);
+        self.sure &= line.sure;
+        for simple in &line.commands {
+            self.simple(simple, depth);
+        }
+    }
+
+    fn simple(&mut self, simple: &Simple, depth: usize) {
+        let start = simple.words.iter().take_while(|word| is_assignment(word)).count();
+        let words = &simple.words[start..];
+        let Some((program, arguments)) = words.split_first() else {
+            // Variables are set, which may change what any other command does.
+            self.sure = false;
+            return;
+        };
+        self.sure &= start == 0 && !simple.writes && !is_doubtful(program);
+        self.add(words);
+        let wraps = WRAPPERS.contains(&base(program)) || RUNNERS.contains(&program.as_str());
+        if wraps {
+            self.sure = false;
+            let inside = (1..words.len().min(WIDEST)).map(|at| &words[at..]);
+            inside.filter(|words| !words[0].starts_with('-')).for_each(|words| self.add(words));
+        }
+        // After `sudo` and the like the shell may be any of the words.
+        let shell = SHELLS.contains(&base(program)) || wraps;
+        let given = |word: &String| word.starts_with('-') && word.contains('c');
+        if shell && (wraps || arguments.iter().any(given)) {
+            self.sure = false;
+            self.scripts(arguments, depth);
+        }
+    }
+
+    /// Arguments that may be command lines.
+    fn scripts(&mut self, arguments: &[String], depth: usize) {
+        let is_script = |word: &&String| !word.starts_with('-') && word.contains([' ', ';', '\n']);
+        for script in arguments.iter().filter(is_script).filter(|_| depth < DEEPEST) {
+            self.line(script, depth + 1);
+        }
+        if let Some(first) = arguments.iter().find(|word| !word.starts_with('-')) {
+            self.add(std::slice::from_ref(first));
+        }
+    }
+
+    /// Takes a command down, as its words with a blank between them.
+    fn add(&mut self, words: &[String]) {
+        let [program, arguments @ ..] = words else { return };
+        let (folder, name) = program.rsplit_once('/').unwrap_or(("", program));
+        let system = folder.is_empty() && !program.starts_with('/') || SYSTEM.contains(&folder);
+        let own = !program.starts_with('/') && !program.contains("..");
+        // A file of the workspace is not the program that everybody knows by that name.
+        let as_given = (!system).then_some(program.as_str());
+        let by_name = (system || !own).then_some(name);
+        for program in as_given.into_iter().chain(by_name) {
+            let text = [program].into_iter().chain(arguments.iter().map(String::as_str));
+            self.take(text.collect::<Vec<_>>().join(" "));
+            let first = arguments.iter().find(|word| !word.starts_with('-'));
+            let first = first.map_or(String::new(), |first| format!(" {first}"));
+            self.common.insert(format!("`{program}{first}`"));
+        }
+    }
+
+    fn take(&mut self, text: String) {
+        match self.room.checked_sub(text.len()) {
+            _ if self.known.contains(&text) => {}
+            Some(room) => {
+                self.room = room;
+                self.known.insert(text.clone());
+                self.commands.push(text);
+            }
+            None => self.sure = false,
+        }
+    }
+
+    fn similar(&self) -> Option<String> {
+        let common: Vec<_> = self.common.iter().map(String::as_str).collect();
+        let text = format!("commands {}", common.join(", "));
+        (self.sure && !common.is_empty() && text.len() <= LONGEST).then_some(text)
+    }
+}
+
+/// Whether a shell may take this for something else than the program of that name.
+fn is_doubtful(program: &str) -> bool {
+    let odd = |c: char| c.is_whitespace() || "*?[~".contains(c);
+    program.is_empty() || MEANINGFUL.contains(&program) || program != "[" && program.contains(odd)
+}
+
+#[cfg(test)]
+mod tests;
