@@ -85,8 +85,9 @@ impl Tool for RepoMap {
     }
 
     fn assess<'a>(&'a self, call: &'a Invocation) -> BoxFuture<'a, Assessment> {
-        let preview = input::parse::<Input>(&call.input).map(|input| input.preview());
-        Box::pin(std::future::ready(super::only_looks(preview)))
+        let preview = input::parse::<Input>(&call.input);
+        let preview = preview.map(|input| (input.preview(), input.path));
+        Box::pin(super::only_looks(call, preview))
     }
 
     fn run(&self, call: Invocation, desk: Desk) -> BoxFuture<'_, Output> {

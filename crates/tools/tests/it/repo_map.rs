@@ -60,7 +60,10 @@ async fn a_map_keeps_within_its_bounds() {
     assert!(got.len() <= 160 && got.contains(" left out]\n"), "{got}");
     assert!(got.starts_with("src/journal.rs:\n  - struct Journal (line 1)\n"), "{got}");
     for (input, error) in [
-        (json!({ "max_symbols": -1 }), "! invalid input: /max_symbols: -1 is less than the minimum of 1"),
+        (
+            json!({ "max_symbols": -1 }),
+            "! invalid input: /max_symbols: -1 is less than the minimum of 1",
+        ),
         (json!({ "depth": 1 }), "! invalid input: /depth"),
         (json!({ "path": ".." }), "! path is outside the workspace: .."),
         (json!({ "path": "nowhere" }), "! no such directory: nowhere"),
