@@ -16,7 +16,7 @@ use crate::model::{
     ModelRef, Prompt, PromptCall, PromptMessage, PromptPart, Sampling, calls_said, text_said,
 };
 use crate::session::State;
-use crate::tool::Ending;
+use crate::tool::{Ending, Spec};
 
 pub use review::{review, reviewed};
 
@@ -26,15 +26,12 @@ const INTERRUPTED: &str = "this call has no result";
 pub fn assemble(state: &State) -> Prompt {
     let open = state.open.as_ref();
     let model = open.and_then(|open| open.step()).map_or(state.current_model(), |step| &step.model);
-    let tools = match state.rules.profile(model) {
-        Some(profile) if profile.tools => state.rules.tools.clone(),
-        _ => Vec::new(),
-    };
     Prompt {
+        tools: tools(state, model),
+        may_call: true,
         model: model.clone(),
         system: system(state),
         messages: conversation(state, &history(state)),
-        tools,
         sampling: open.map(|open| open.options.sampling.clone()).unwrap_or_default(),
     }
 }
@@ -46,13 +43,26 @@ pub fn summarize(state: &State) -> Prompt {
     let end = all.iter().position(|message| Some(&message.id) == upto).map_or(all.len(), |n| n + 1);
     let mut messages = conversation(state, &all[..end]);
     messages.push(said(ASK_FOR_SUMMARY.into()));
+    aside(state, messages)
+}
+
+/// A question beside the conversation, to be answered in words.
+fn aside(state: &State, messages: Vec<PromptMessage>) -> Prompt {
     let model: ModelRef = state.current_model().clone();
     Prompt {
+        tools: tools(state, &model),
+        may_call: false,
         model,
         system: system(state),
         messages,
-        tools: Vec::new(),
         sampling: Sampling::default(),
+    }
+}
+
+fn tools(state: &State, model: &ModelRef) -> Vec<Arc<Spec>> {
+    match state.rules.profile(model) {
+        Some(profile) if profile.tools => state.rules.tools.clone(),
+        _ => Vec::new(),
     }
 }
 

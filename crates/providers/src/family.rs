@@ -53,6 +53,13 @@ pub(crate) struct Ask<'a> {
     pub(crate) tools: Option<&'a RawValue>,
 }
 
+impl Ask<'_> {
+    /// Whether the model is told of tools that it may not call.
+    pub(crate) fn keeps_from_calling(&self) -> bool {
+        self.tools.is_some() && !self.prompt.may_call
+    }
+}
+
 /// The family that speaks an API over HTTP.
 pub(crate) fn of(api: Api) -> Option<&'static dyn Family> {
     match api {

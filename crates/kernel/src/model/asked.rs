@@ -19,8 +19,11 @@ pub struct Prompt {
     pub system: String,
     /// The conversation, oldest first.
     pub messages: Vec<PromptMessage>,
-    /// The tools it may ask for.
+    /// The tools there are.
     pub tools: Vec<Arc<tool::Spec>>,
+    /// Whether it may call them now. It is told of them even if not: there may be calls of them in the
+    /// conversation, and a provider's cache of a prompt begins with its tools.
+    pub may_call: bool,
     /// How to answer.
     pub sampling: Sampling,
 }

@@ -2,10 +2,10 @@
 
 use crate::event::Answer;
 use crate::id::CallId;
-use crate::model::{Prompt, Sampling};
+use crate::model::Prompt;
 use crate::session::{CallPhase, State};
 
-use super::{conversation, history, said, system};
+use super::{aside, conversation, history, said};
 
 const ASK_FOR_REVIEW: &str = "Before the change below is made, read it again as a careful colleague \
 who did not write it. Does it do what was asked, and nothing that was not? Would it break something, \
@@ -19,13 +19,7 @@ pub fn review(state: &State, call: &CallId) -> Option<Prompt> {
     let mut messages = conversation(state, &history(state));
     let tool = &call.request.tool;
     messages.push(said(format!("{ASK_FOR_REVIEW}\n\n{tool}:\n{}", assessment.preview)));
-    Some(Prompt {
-        model: state.current_model().clone(),
-        system: system(state),
-        messages,
-        tools: Vec::new(),
-        sampling: Sampling::default(),
-    })
+    Some(aside(state, messages))
 }
 
 /// What a reviewer's words come to: an answer, where there is one, and the reason for it.

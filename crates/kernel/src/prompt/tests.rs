@@ -170,7 +170,7 @@ fn a_summary_stands_for_old_history() {
             user: "two"
             assistant: "2"
             user: "Summarize this conversation for yourself, because you will go on with only the summary"…
-            0 tools
+            7 tools
         given; summary m4 in short; say three
             fake/a: The workspace is /work.
             user: "Summary of the conversation so far:\nin short"
@@ -182,7 +182,7 @@ fn a_summary_stands_for_old_history() {
             user: "three"
             assistant: "3"
             user: "Summarize this conversation for yourself, because you will go on with only the summary"…
-            0 tools
+            7 tools
         create; say one; text 1; answer; say two; fails context_overflow; summary m2 short
             fake/a: The workspace is /work.
             user: "Summary of the conversation so far:\nshort"

@@ -36,6 +36,7 @@ pub(super) fn body(ask: &Ask<'_>) -> serde_json::Result<Vec<u8>> {
         stream: true,
         system,
         tools: ask.tools,
+        tool_choice: ask.keeps_from_calling().then_some(Choice { kind: "none" }),
         messages: blocks::messages(ask, thinks),
         // A model that thinks does not take one.
         temperature: sampling.temperature.filter(|_| !thinks),
@@ -67,6 +68,8 @@ struct Request<'a> {
     system: Option<[System<'a>; 1]>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tools: Option<&'a RawValue>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_choice: Option<Choice>,
     messages: Vec<Message<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     temperature: Option<f64>,
@@ -74,6 +77,12 @@ struct Request<'a> {
     thinking: Option<Think>,
     #[serde(skip_serializing_if = "Option::is_none")]
     output_config: Option<OutputConfig>,
+}
+
+#[derive(Serialize)]
+struct Choice {
+    #[serde(rename = "type")]
+    kind: &'static str,
 }
 
 #[derive(Serialize)]

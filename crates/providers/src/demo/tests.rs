@@ -25,6 +25,7 @@ fn prompt(messages: Vec<PromptMessage>) -> Prompt {
         system: String::new(),
         messages,
         tools: vec![spec("shell"), spec("read_file")],
+        may_call: true,
         sampling: Sampling::default(),
     }
 }

@@ -26,6 +26,7 @@ pub(super) fn body(ask: &Ask<'_>) -> serde_json::Result<Vec<u8>> {
         system_instruction: system.map(|text| System { parts: [Text { text }] }),
         contents: contents::contents(ask),
         tools: ask.tools,
+        tool_config: ask.keeps_from_calling().then_some(ToolConfig::NONE),
         generation_config: config,
     })
 }
@@ -49,7 +50,24 @@ struct Request<'a> {
     contents: Vec<Content<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tools: Option<&'a RawValue>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_config: Option<ToolConfig>,
     generation_config: Config,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ToolConfig {
+    function_calling_config: Calling,
+}
+
+impl ToolConfig {
+    const NONE: Self = Self { function_calling_config: Calling { mode: "NONE" } };
+}
+
+#[derive(Serialize)]
+struct Calling {
+    mode: &'static str,
 }
 
 #[derive(Serialize)]

@@ -59,6 +59,7 @@ pub(super) fn with(family: &dyn Family, stream: &Path, by: ModelRef) -> Prompt {
         system: "Be brief.".into(),
         messages,
         tools: vec![tool()],
+        may_call: true,
         sampling: Sampling { max_tokens: None, temperature: None, effort: Some(Effort::Medium) },
     }
 }

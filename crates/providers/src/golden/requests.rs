@@ -49,6 +49,22 @@ fn a_conversation_becomes_a_request() {
 }
 
 #[test]
+fn a_question_aside_names_the_tools_and_forbids_them() {
+    for (name, family) in families() {
+        let prompt = conversation::with(family, &richest(name), conversation::asked());
+        let body = sent(family, &Prompt { may_call: false, ..prompt }, Thinking::Effort);
+        let (forbidden, tools) = match name {
+            "gemini" => (&body["toolConfig"]["functionCallingConfig"]["mode"], &body["tools"]),
+            "anthropic" => (&body["tool_choice"]["type"], &body["tools"]),
+            _ => (&body["tool_choice"], &body["tools"]),
+        };
+        let word = forbidden.as_str().map(str::to_lowercase);
+        assert_eq!(word.as_deref(), Some("none"), "{name}: {body:#}");
+        assert!(tools.is_array(), "{name}");
+    }
+}
+
+#[test]
 fn what_any_family_wrote_is_a_valid_request_of_every_other() {
     let styles = [Thinking::Never, Thinking::Unknown, Thinking::Effort, Thinking::Budget];
     for (from, writer) in families() {

@@ -25,6 +25,7 @@ pub(super) fn body(ask: &Ask<'_>) -> serde_json::Result<Vec<u8>> {
         model: &ask.prompt.model.model,
         messages: messages(ask),
         tools: ask.tools,
+        tool_choice: ask.keeps_from_calling().then_some("none"),
         stream: true,
         stream_options: ask.quirks.stream_options.then_some(StreamOptions { include_usage: true }),
         max_tokens: limit.filter(|_| !long),
@@ -47,6 +48,8 @@ struct Request<'a> {
     messages: Vec<Message<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tools: Option<&'a RawValue>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_choice: Option<&'static str>,
     stream: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     stream_options: Option<StreamOptions>,

@@ -26,6 +26,7 @@ pub(super) fn body(ask: &Ask<'_>) -> serde_json::Result<Vec<u8>> {
         instructions: Some(prompt.system.as_str()).filter(|text| !text.is_empty()),
         input: items::items(ask),
         tools: ask.tools,
+        tool_choice: ask.keeps_from_calling().then_some("none"),
         stream: true,
         store: false,
         include: thinks.then_some(["reasoning.encrypted_content"]),
@@ -57,6 +58,8 @@ struct Request<'a> {
     input: Vec<Item<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tools: Option<&'a RawValue>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_choice: Option<&'static str>,
     stream: bool,
     store: bool,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -41,6 +41,7 @@ fn prompt(parts: Vec<PromptPart>) -> Prompt {
         system: "be brief".into(),
         messages: vec![PromptMessage::User(parts)],
         tools: Vec::new(),
+        may_call: true,
         sampling: Sampling::default(),
     }
 }

@@ -64,6 +64,6 @@ fn a_reviewer_sees_the_change() {
             assistant: "I edit" c1=edit{}
               c1=edit not ok: this call has no result
             user: "Before the change below is made, read it again as a careful colleague who did not write it"…
-            0 tools
+            7 tools
     "#]]);
 }

@@ -18,6 +18,7 @@ fn prompt(messages: Vec<PromptMessage>) -> Prompt {
         system: "be brief".into(),
         messages,
         tools: Vec::new(),
+        may_call: true,
         sampling: Sampling::default(),
     }
 }
