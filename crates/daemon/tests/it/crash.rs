@@ -209,7 +209,8 @@ fn ran_once(workspace: &Path) {
         let file = file.unwrap();
         if file.file_name().to_string_lossy().starts_with("ran-") {
             let lines = std::fs::read_to_string(file.path()).unwrap().lines().count();
-            assert_eq!(lines, 1, "{:?} ran {lines} times", file.file_name());
+            // The kill may come between the opening of the file and the writing: then it is empty.
+            assert!(lines <= 1, "{:?} ran {lines} times", file.file_name());
         }
     }
 }
