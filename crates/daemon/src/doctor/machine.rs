@@ -8,12 +8,12 @@ use rustix::fs::{Access, access};
 use super::Finding;
 use crate::options::Options;
 
-/// A program, what it is for, and whether the daemon is much less without it.
-const PROGRAMS: [(&str, &str); 4] = [
-    ("bash", "runs what `shell` and `verify` are told"),
-    ("git", "tells git_status what changed and keeps what commands change"),
-    ("make", "runs the default check, `make test`"),
-    ("dot", "draws Graphviz diagrams more faithfully than the built-in renderer"),
+/// A program, the package that has it, and what it is for.
+const PROGRAMS: [(&str, &str, &str); 4] = [
+    ("bash", "bash", "runs what `shell` and `verify` are told"),
+    ("git", "git", "tells git_status and the context of a session what changed"),
+    ("make", "make", "runs the default check, `make test`"),
+    ("dot", "graphviz", "draws Graphviz diagrams"),
 ];
 
 pub(super) fn look(options: &Options, environment: &[(String, String)]) -> Vec<Finding> {
@@ -22,7 +22,7 @@ pub(super) fn look(options: &Options, environment: &[(String, String)]) -> Vec<F
     let mut findings = vec![confinement(options.sandbox.mode)];
     findings.extend(gaps(options.sandbox.mode));
     findings.push(files());
-    findings.extend(PROGRAMS.into_iter().map(|(name, why)| program(path, name, why)));
+    findings.extend(PROGRAMS.into_iter().map(|row| program(path, row)));
     findings
 }
 
@@ -74,10 +74,10 @@ fn files() -> Finding {
     }
 }
 
-fn program(path: &str, name: &'static str, why: &str) -> Finding {
+fn program(path: &str, (name, package, why): (&'static str, &str, &str)) -> Finding {
     match find(path, name) {
         Some(found) => Finding::well(name, found.display().to_string()),
-        None => Finding::poor(name, format!("not found; it {why}"), format!("install {name}")),
+        None => Finding::poor(name, format!("not found; it {why}"), format!("install {package}")),
     }
 }
 
