@@ -35,7 +35,7 @@ use outline::{Outline, Symbol};
 /// Directories of things that were fetched or made.
 const SKIPPED: [&str; 5] = ["node_modules", "vendor", "dist", "build", "target"];
 /// How many files are looked at.
-const MOST_FILES: usize = 50_000;
+pub(crate) const MOST_FILES: usize = 50_000;
 const DEPTH: usize = 30;
 /// What a symbol takes of a map at least, about.
 const LINE: usize = 16;

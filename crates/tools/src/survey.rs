@@ -4,34 +4,50 @@
 
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use quintet_kernel::context::Section;
 use tokio::time::timeout;
 
 use crate::blocking::{Flag, wanted};
-use crate::map::{self, Form, Mapper};
+use crate::map::{Form, Mapper};
 use crate::run::{End, Runner};
+use crate::survey::glance::Glance;
 use crate::{agents, git, tokens};
 
 mod cut;
+mod glance;
 mod tree;
 
 /// How long git or the map may hold up a turn. What the map has read by then is remembered, so the
 /// next one gets further.
 const PATIENCE: Duration = Duration::from_secs(5);
 
+/// Of how many workspaces it is remembered what was gathered.
+const MOST_KNOWN: usize = 16;
+
 /// Gathers what is to be known of workspaces.
 #[derive(Clone)]
 pub(crate) struct Survey {
     mapper: Arc<Mapper>,
     runner: Arc<Runner>,
+    /// What was gathered last, the last used last.
+    known: Arc<Mutex<Vec<Known>>>,
+}
+
+/// What was gathered of a workspace.
+struct Known {
+    workspace: PathBuf,
+    tokens: usize,
+    /// How it looked then.
+    print: u64,
+    sections: Vec<Section>,
 }
 
 impl Survey {
     pub(crate) fn new(mapper: Arc<Mapper>, runner: Arc<Runner>) -> Self {
-        Self { mapper, runner }
+        Self { mapper, runner, known: Arc::default() }
     }
 
     /// Gathers the sections that there is something to say in, within so many tokens.
@@ -39,45 +55,85 @@ impl Survey {
     /// `AGENTS.md` gets up to half of them, the tree up to a quarter, what git says up to a tenth,
     /// and the map what is left. Nothing goes on once nobody waits for it any more.
     pub(crate) async fn gather(&self, workspace: &Path, budget_tokens: usize) -> Vec<Section> {
-        let files: Arc<[PathBuf]> = self.files(workspace).await.into();
+        let Glance { files, print } = self.glance(workspace).await;
+        if let Some(known) = print.and_then(|print| self.recall(workspace, budget_tokens, print)) {
+            return known;
+        }
+        let (sections, whole) = self.read(workspace, files.into(), budget_tokens).await;
+        if let Some(print) = print.filter(|_| whole) {
+            let (workspace, tokens, sections) =
+                (workspace.to_owned(), budget_tokens, sections.clone());
+            self.remember(Known { workspace, tokens, print, sections });
+        }
+        sections
+    }
+
+    /// The sections, and whether all of them could be gathered.
+    async fn read(
+        &self,
+        workspace: &Path,
+        files: Arc<[PathBuf]>,
+        budget_tokens: usize,
+    ) -> (Vec<Section>, bool) {
         let texts = texts(workspace, files.clone(), budget_tokens);
         let ((agents, tree), status) = tokio::join!(texts, self.status(workspace));
-        let status = cut::lines(&status, budget_tokens / 10);
-        let used = [&agents, &tree, &status].map(|text| tokens::count(text)).iter().sum();
+        let listed = cut::lines(status.as_deref().unwrap_or_default(), budget_tokens / 10);
+        let used = [&agents, &tree, &listed].map(|text| tokens::count(text)).iter().sum();
         let map = self.map(workspace, files, budget_tokens.saturating_sub(used)).await;
+        let whole = status.is_some() && map.is_some();
         let sections = [
             section("AGENTS.md", agents),
             section("REPO TREE", tree),
-            section("REPO MAP", map),
-            section("GIT STATUS", status),
+            section("REPO MAP", map.unwrap_or_default()),
+            section("GIT STATUS", listed),
         ];
-        sections.into_iter().filter(|section| !section.text.is_empty()).collect()
+        (sections.into_iter().filter(|section| !section.text.is_empty()).collect(), whole)
     }
 
-    async fn files(&self, workspace: &Path) -> Vec<PathBuf> {
+    async fn glance(&self, workspace: &Path) -> Glance {
         let workspace = workspace.to_owned();
-        wanted(move |flag| map::files(&workspace, flag).unwrap_or_default())
-            .await
-            .unwrap_or_default()
+        wanted(move |flag| Glance::take(&workspace, flag)).await.unwrap_or_default()
+    }
+
+    /// What was gathered, if the workspace still looks as it did.
+    fn recall(&self, workspace: &Path, tokens: usize, print: u64) -> Option<Vec<Section>> {
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let same = |known: &&Known| known.workspace == workspace && known.tokens == tokens;
+        known.iter().find(same).filter(|known| known.print == print).map(|it| it.sections.clone())
+    }
+
+    fn remember(&self, new: Known) {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        known.retain(|old| old.workspace != new.workspace || old.tokens != new.tokens);
+        if known.len() >= MOST_KNOWN {
+            known.remove(0);
+        }
+        known.push(new);
     }
 
     /// The map, without line numbers so that it stays the same while code moves.
-    async fn map(&self, workspace: &Path, files: Arc<[PathBuf]>, max_tokens: usize) -> String {
+    async fn map(
+        &self,
+        workspace: &Path,
+        files: Arc<[PathBuf]>,
+        max_tokens: usize,
+    ) -> Option<String> {
         let (mapper, workspace) = (self.mapper.clone(), workspace.to_owned());
         let form =
             Form { within: PathBuf::new(), max_symbols: usize::MAX, max_tokens, lines: false };
         let draw = wanted(move |flag| mapper.draw(&workspace, &files, &form, flag));
-        timeout(PATIENCE, draw).await.ok().flatten().unwrap_or_default()
+        timeout(PATIENCE, draw).await.ok().flatten()
     }
 
-    async fn status(&self, workspace: &Path) -> String {
+    /// What git says; nothing if it says nothing in time.
+    async fn status(&self, workspace: &Path) -> Option<String> {
         if !git::is_repository(workspace) {
-            return String::new();
+            return Some(String::new());
         }
         let desk = git::quiet();
         match timeout(PATIENCE, git::status(&self.runner, workspace, &desk)).await {
-            Ok(Ok(finished)) if finished.end == End::Exited(0) => finished.stdout.text(),
-            _ => String::new(),
+            Ok(Ok(finished)) if finished.end == End::Exited(0) => Some(finished.stdout.text()),
+            _ => None,
         }
     }
 }

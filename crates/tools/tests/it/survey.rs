@@ -2,6 +2,8 @@
 
 use std::os::unix::fs::symlink;
 
+use serde_json::json;
+
 use crate::bench::Bench;
 
 #[tokio::test]
@@ -108,4 +110,32 @@ async fn each_section_has_its_share() {
     assert!(map.ends_with(" left out]\n"), "{map}");
     assert!(status.len() > 300 && status.ends_with(" more lines left out]\n"), "{status}");
     assert!((0..7).all(|n| tree.contains(&format!("folder{n}/"))), "{tree}");
+}
+
+#[tokio::test]
+async fn whatever_changes_is_seen_the_next_time() {
+    let bench = Bench::new();
+    let git = "git -c user.name=me -c user.email=me@example.org";
+    let run = async |command: &str| {
+        let output = bench.run("shell", json!({ "command": command.replace("GIT", git) })).await;
+        assert!(output.outcome.ok(), "{command}: {}", crate::bench::text(&output));
+    };
+    let look = async || bench.survey(bench.path(), 1000).await;
+    run("git init -q . && echo one > a.txt && GIT add . && GIT commit -qm one").await;
+    let first = look().await;
+    assert!(!first.contains("GIT STATUS"), "{first}");
+    assert_eq!(look().await, first);
+    // A file, git's list of files, and where git's history ends, each by itself.
+    bench.write("a.txt", "two\n");
+    assert!(look().await.ends_with("GIT STATUS:\n M a.txt\n"));
+    run("GIT add .").await;
+    assert!(look().await.ends_with("GIT STATUS:\nM  a.txt\n"));
+    run("GIT commit -qm two").await;
+    assert_eq!(look().await, first);
+    run("GIT reset -q --soft HEAD~1").await;
+    assert!(look().await.ends_with("GIT STATUS:\nM  a.txt\n"));
+    bench.write("AGENTS.md", "Be kind.\n");
+    assert!(look().await.starts_with("AGENTS.md:\nBe kind.\n"));
+    std::fs::remove_file(bench.path().join("AGENTS.md")).unwrap();
+    assert!(!look().await.contains("Be kind."));
 }
