@@ -133,6 +133,8 @@ impl Survey {
         let desk = git::quiet();
         match timeout(PATIENCE, git::status(&self.runner, workspace, &desk)).await {
             Ok(Ok(finished)) if finished.end == End::Exited(0) => Some(finished.stdout.text()),
+            // It cannot look, as where the repository lies outside the sandbox; nor will it later.
+            Ok(Ok(finished)) if matches!(finished.end, End::Exited(_)) => Some(String::new()),
             _ => None,
         }
     }
