@@ -37,7 +37,8 @@ bench: setup
 	$(CARGO) build --release -p quintet-daemon -p quintet-bench
 	target/release/quintet-bench $(ARGS)
 
-# A C compiler builds the bundled SQLite; git and make are used by tests; ca-certificates by TLS.
+# A C compiler builds the bundled SQLite and the grammars; git and make are used by tests;
+# ca-certificates by TLS; graphviz by `diagram`, which can do without.
 setup:
 	@command -v $(CARGO) >/dev/null || { echo "Rust is not installed: see rustup.rs"; exit 1; }
 	@missing=""; \
@@ -47,3 +48,6 @@ setup:
 	if [ -n "$$missing" ]; then \
 	  echo "installing$$missing"; \
 	  $(SUDO) apt-get update -qq && $(SUDO) apt-get install -y -qq --no-install-recommends $$missing libc6-dev; fi
+	@command -v dot >/dev/null || { echo "installing graphviz"; \
+	  { $(SUDO) apt-get update -qq && $(SUDO) apt-get install -y -qq --no-install-recommends graphviz; } >/dev/null 2>&1 \
+	  || echo "graphviz could not be installed: the tool \`diagram\` will draw Mermaid only"; }
