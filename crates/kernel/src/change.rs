@@ -39,7 +39,14 @@ pub fn net<'a>(changes: impl IntoIterator<Item = &'a FileChange>) -> Vec<FileCha
             .and_modify(|sum| sum.after.clone_from(&change.after))
             .or_insert_with(|| change.clone());
     }
-    files.into_values().filter(|sum| sum.before != sum.after).collect()
+    files.into_values().filter(|sum| sum.before != sum.after || sum.is_unknown()).collect()
+}
+
+impl FileChange {
+    /// Whether nobody can say if it is the same, because what was in it is not kept.
+    fn is_unknown(&self) -> bool {
+        self.before.as_ref().is_some_and(|version| version.blob.is_none())
+    }
 }
 
 #[cfg(test)]
@@ -68,6 +75,13 @@ mod tests {
             &[("b", "1", "2"), ("a", "", "1"), ("b", "2", "3")],
             &[("a", "", "1"), ("b", "1", "3")],
         );
+    }
+
+    #[test]
+    fn what_was_not_kept_may_have_changed() {
+        let large = || Some(Version { blob: None, size: 1 << 30, mode: None });
+        let change = FileChange { path: "large".into(), before: large(), after: large() };
+        assert_eq!(net([&change]), [change]);
     }
 
     #[test]
