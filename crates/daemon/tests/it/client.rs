@@ -105,9 +105,12 @@ impl Client {
         self.follow(session, "0").await.until(done).await
     }
 
-    /// Follows a session until its turn is over.
+    /// Follows a session until the last turn that was asked of it is over.
     pub(crate) async fn until_over(&self, session: &str) -> Vec<Event> {
-        self.until(session, over).await
+        let asked = self.session(session).await;
+        let turn = asked["turns"].as_array().unwrap().last().expect("a turn")["id"].clone();
+        assert!(turn.is_string(), "{asked}");
+        self.until(session, |event| over(event) && event.json["turn_id"] == turn).await
     }
 }
 
@@ -134,6 +137,11 @@ impl Events {
 
     /// The next event; nothing if the stream is over or broken.
     pub(crate) async fn next(&mut self) -> Option<Event> {
+        let next = tokio::time::timeout(PATIENCE, self.read());
+        next.await.expect("nothing happened for too long")
+    }
+
+    async fn read(&mut self) -> Option<Event> {
         loop {
             if let Some(end) = self.buffer.find("\n\n") {
                 let frame: String = self.buffer.drain(..end + 2).collect();
@@ -142,8 +150,7 @@ impl Events {
                     None => continue,
                 }
             }
-            let read = tokio::time::timeout(PATIENCE, self.response.chunk()).await;
-            let bytes = read.expect("nothing happened for too long").ok()??;
+            let bytes = self.response.chunk().await.ok()??;
             self.buffer
                 .push_str(std::str::from_utf8(&bytes).expect("whole characters in this test"));
         }
