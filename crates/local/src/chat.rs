@@ -1,0 +1,10 @@
+//! The language of the models: how a conversation is written down for them and how their answers
+//! are read. Pure; knows nothing of tokens.
+
+mod call;
+mod chatml;
+mod reader;
+mod spaced;
+
+pub(crate) use chatml::{Piece, render};
+pub(crate) use reader::Reader;

@@ -1,0 +1,98 @@
+//! A real model, the small one: what it says is its own affair, that it says it is ours.
+
+mod answers;
+mod memory;
+mod troubles;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use quintet_kernel::model::{
+    Answer, Channel, Chunk, Failure, ModelRef, Prompt, PromptMessage, PromptPart, Sampling,
+};
+use quintet_kernel::port::ModelStream;
+use quintet_local::{Local, Settings};
+
+/// The small model, loaded once it is asked.
+fn local() -> Local {
+    with(|_| {})
+}
+
+fn with(change: impl FnOnce(&mut Settings)) -> Local {
+    let idle = Duration::from_secs(600);
+    let mut settings = Settings { models_dir: models_dir(), window: 2048, idle, threads: Some(2) };
+    change(&mut settings);
+    Local::new(settings)
+}
+
+/// Where the user's models are, so that weights are fetched once and not for every clone.
+#[expect(clippy::disallowed_methods, reason = "only the environment knows the user's cache")]
+fn models_dir() -> PathBuf {
+    let cache = std::env::var("XDG_CACHE_HOME").map(PathBuf::from);
+    let home = || PathBuf::from(std::env::var("HOME").unwrap()).join(".cache");
+    cache.unwrap_or_else(|_| home()).join("quintet/models")
+}
+
+/// A prompt to the small model, answered the same way every time.
+fn prompt(messages: Vec<PromptMessage>, max_tokens: u64) -> Prompt {
+    Prompt {
+        model: ModelRef { provider: "local".into(), model: "smollm2-135m".into() },
+        system: "You are a helpful assistant.".into(),
+        messages,
+        tools: Vec::new(),
+        sampling: Sampling { max_tokens: Some(max_tokens), temperature: Some(0.0) },
+    }
+}
+
+fn user(text: &str) -> PromptMessage {
+    PromptMessage::User(vec![PromptPart::Text(text.into())])
+}
+
+fn assistant(text: &str) -> PromptMessage {
+    PromptMessage::Assistant { text: text.into(), calls: Vec::new() }
+}
+
+/// A whole answer.
+#[derive(Debug)]
+struct Heard {
+    text: String,
+    /// In how many pieces the text came.
+    pieces: usize,
+    /// What was said about loading.
+    notices: Vec<String>,
+    answer: Answer,
+}
+
+async fn ask(local: &Local, prompt: Prompt) -> Result<Heard, Failure> {
+    hear(local.stream(prompt)).await
+}
+
+async fn hear(mut stream: Box<dyn ModelStream>) -> Result<Heard, Failure> {
+    let (mut text, mut pieces, mut notices) = (String::new(), 0, Vec::new());
+    loop {
+        for chunk in stream.next().await? {
+            match chunk {
+                Chunk::Output(Channel::Text, more) => {
+                    text.push_str(&more);
+                    pieces += 1;
+                }
+                Chunk::Retrying { reason, .. } => notices.push(reason),
+                Chunk::Finished(answer) => return Ok(Heard { text, pieces, notices, answer }),
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+}
+
+/// A tool that is never called, because the small model is not offered any.
+fn tool() -> Arc<quintet_kernel::tool::Spec> {
+    use quintet_kernel::tool::{Kind, Placement, Spec};
+    Arc::new(Spec {
+        name: "shell".into(),
+        description: "runs a command".into(),
+        schema: serde_json::json!({ "type": "object" }),
+        kind: Kind::Exec,
+        placement: Placement::Daemon,
+    })
+}
