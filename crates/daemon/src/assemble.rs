@@ -8,11 +8,13 @@ use anyhow::Result;
 use quintet_dialects::harness::Tree;
 use quintet_kernel::policy::Rules;
 use quintet_kernel::port::{Blobs, Hints, Models, Tool};
+use quintet_local::{Local, weights};
 use quintet_providers::Providers;
 use quintet_runtime::{Pace, Parts, Runtime, SystemStamps};
 use quintet_stores::DataDir;
 use quintet_tools::{Settings, Toolbox};
 
+use crate::models::Joined;
 use crate::options::Options;
 
 /// Everything that runs.
@@ -20,6 +22,7 @@ pub(crate) struct Assembly {
     pub(crate) runtime: Runtime,
     pub(crate) blobs: Arc<dyn Blobs>,
     pub(crate) models: Arc<dyn Models>,
+    pub(crate) local: Option<Local>,
     pub(crate) tree: Option<Tree>,
 }
 
@@ -31,7 +34,9 @@ pub(crate) fn assemble(options: &Options) -> Result<Assembly> {
     let tree =
         options.session_tree.then(|| Tree::new(dir.path().join("sessions"), Arc::clone(&blobs)));
     let toolbox = toolbox(options);
-    let models: Arc<dyn Models> = Arc::new(Providers::new(options.providers.clone()));
+    let local = options.local.clone().map(Local::new);
+    let models: Arc<dyn Models> =
+        Arc::new(Joined::new(local.clone(), Providers::new(options.providers.clone())));
     let runtime = Runtime::new(Parts {
         journal: store.clone(),
         leases: store.clone(),
@@ -45,7 +50,7 @@ pub(crate) fn assemble(options: &Options) -> Result<Assembly> {
         hints: tree.iter().map(|tree| Arc::new(tree.clone()) as Arc<dyn Hints>).collect(),
         pace: Pace::default(),
     });
-    Ok(Assembly { runtime, blobs, models, tree })
+    Ok(Assembly { runtime, blobs, models, local, tree })
 }
 
 /// The tools, as these options set them up.
@@ -65,6 +70,10 @@ fn tools(toolbox: &Toolbox) -> HashMap<String, Arc<dyn Tool>> {
 pub(crate) fn rules(options: &Options, toolbox: &Toolbox) -> Rules {
     let profile =
         |provider: &crate::options::Provider| (provider.name.clone(), provider.profile.clone());
+    let local = options.local.clone().map(|settings| {
+        let profile = Local::new(settings).profile(weights::default());
+        (quintet_local::PROVIDER.into(), profile)
+    });
     Rules {
         approval: options.approval.clone(),
         verify: options.verify.clone(),
@@ -72,6 +81,6 @@ pub(crate) fn rules(options: &Options, toolbox: &Toolbox) -> Rules {
         recovery: options.recovery,
         tools: toolbox.specs(),
         default_model: options.default_model.clone(),
-        providers: options.providers.iter().map(profile).collect(),
+        providers: options.providers.iter().map(profile).chain(local).collect(),
     }
 }

@@ -27,6 +27,9 @@ pub(crate) enum Verb {
         #[arg(long)]
         schema: bool,
     },
+    /// The models that run on this machine.
+    #[command(subcommand)]
+    Models(Models),
     /// Write every session as a folder of plain files; the daemon must not be running.
     Export {
         #[command(flatten)]
@@ -50,6 +53,19 @@ pub(crate) enum Verb {
         policy: OsString,
         #[arg(last = true)]
         argv: Vec<OsString>,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Models {
+    /// List them, and which are here.
+    List(Flags),
+    /// Fetch the weights of one; goes on where an earlier try ended.
+    Pull {
+        #[command(flatten)]
+        flags: Flags,
+        /// Which; without a name the one that sessions would use.
+        name: Option<String>,
     },
 }
 

@@ -3,6 +3,7 @@
 mod assemble;
 mod cli;
 mod export;
+mod models;
 mod options;
 mod serve;
 mod telemetry;
@@ -24,6 +25,7 @@ fn main() -> ExitCode {
         Verb::Serve(flags) => serve::main(&flags),
         Verb::Config(flags) => options::print(&flags),
         Verb::Export { flags, to } => export::main(&flags, &to),
+        Verb::Models(verb) => models::main(verb),
         Verb::Tools { flags, schema } => tools::list(&flags, schema),
     };
     match done {

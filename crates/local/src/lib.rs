@@ -5,6 +5,7 @@
 
 mod chat;
 mod engine;
+pub mod pull;
 mod stream;
 pub mod weights;
 

@@ -14,6 +14,7 @@ use quintet_tools::sandbox::Sandbox;
 
 use super::layers::Layers;
 
+mod local;
 mod sandbox;
 
 /// A provider as it is configured.
@@ -29,6 +30,8 @@ pub(crate) struct Options {
     pub(crate) harness_hosts: Vec<String>,
     pub(crate) session_tree: bool,
     pub(crate) providers: Vec<Provider>,
+    /// The models of this machine, unless a provider of the configuration has that name.
+    pub(crate) local: Option<quintet_local::Settings>,
     pub(crate) approval: Approval,
     pub(crate) verify: Verify,
     pub(crate) verify_commands: Vec<String>,
@@ -56,7 +59,8 @@ impl Options {
         choice(layers, "patch_review.mode", &[("off", ())])
             .context("patch review is not part of this version yet")?;
         let providers = providers(layers)?;
-        let (default_model, advice) = default_model(layers, &providers)?;
+        let local = local::understand(layers, &providers)?;
+        let (default_model, advice) = default_model(layers, &providers, local.as_ref())?;
         Ok(Self {
             data_dir: data_dir(layers)?,
             default_model,
@@ -68,6 +72,7 @@ impl Options {
             harness_hosts: layers.list("harness.hosts").unwrap_or_default(),
             session_tree: layers.flag("harness.session_tree").unwrap_or(true),
             providers,
+            local,
             approval: approval(layers)?,
             verify: Verify {
                 auto: layers.flag("verify.auto").unwrap_or(true),
@@ -89,6 +94,11 @@ impl Options {
             )?,
             advice,
         })
+    }
+
+    /// Whether nobody said which model to use.
+    pub(crate) fn unconfigured(&self) -> bool {
+        !self.advice.is_empty()
     }
 }
 
@@ -167,6 +177,7 @@ fn providers(layers: &Layers) -> Result<Vec<Provider>> {
     let mut providers = layers
         .names("providers")
         .iter()
+        .filter(|name| !local::is_meant(layers, name))
         .map(|name| provider(layers, name))
         .collect::<Result<Vec<_>>>()?;
     if providers.iter().all(|provider| provider.name != "openai") {
@@ -262,13 +273,17 @@ fn inputs(layers: &Layers, path: &str, api: Api) -> Result<Vec<MediaKind>> {
     words.iter().filter(|word| *word != "text").map(kind).collect()
 }
 
-fn default_model(layers: &Layers, providers: &[Provider]) -> Result<(ModelRef, Vec<String>)> {
+fn default_model(
+    layers: &Layers,
+    providers: &[Provider],
+    local: Option<&quintet_local::Settings>,
+) -> Result<(ModelRef, Vec<String>)> {
     if let Some(text) = layers.str("default_model") {
         let model = ModelRef::parse(text)
             .with_context(|| format!("default_model must be provider/model, not {text:?}"))?;
-        if providers.iter().all(|provider| provider.name != model.provider) {
-            let known: Vec<&str> =
-                providers.iter().map(|provider| provider.name.as_str()).collect();
+        let known = providers.iter().map(|provider| provider.name.as_str());
+        let known: Vec<&str> = known.chain(local.map(|_| quintet_local::PROVIDER)).collect();
+        if !known.contains(&model.provider.as_str()) {
             bail!(
                 "default_model names the provider {:?}, and there are only {known:?}",
                 model.provider
@@ -280,11 +295,12 @@ fn default_model(layers: &Layers, providers: &[Provider]) -> Result<(ModelRef, V
         let model = provider.models.first()?.clone();
         Some(ModelRef { provider: provider.name.clone(), model })
     });
-    Ok(match named {
+    Ok(match named.or_else(|| local::ready(local?)) {
         Some(model) => (model, Vec::new()),
         None => {
             let advice = "no model is configured, so sessions use the built-in demo model, which only follows a few rules; \
-                set OPENAI_API_KEY, or [providers.NAME] and default_model in the configuration file";
+                fetch one that runs here with `quintet models pull`, or set OPENAI_API_KEY, or [providers.NAME] and \
+                default_model in the configuration file";
             let demo = ModelRef { provider: "demo".into(), model: "demo".into() };
             (demo, vec![advice.into()])
         }

@@ -2,17 +2,19 @@
 
 mod answers;
 mod memory;
+mod pulling;
 mod troubles;
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use quintet_kernel::model::{
     Answer, Channel, Chunk, Failure, ModelRef, Prompt, PromptMessage, PromptPart, Sampling,
 };
 use quintet_kernel::port::ModelStream;
-use quintet_local::{Local, Settings};
+use quintet_local::pull::{Places, Watch, pull};
+use quintet_local::{Local, Settings, weights};
 
 /// The small model, loaded once it is asked.
 fn local() -> Local {
@@ -26,12 +28,32 @@ fn with(change: impl FnOnce(&mut Settings)) -> Local {
     Local::new(settings)
 }
 
-/// Where the user's models are, so that weights are fetched once and not for every clone.
-#[expect(clippy::disallowed_methods, reason = "only the environment knows the user's cache")]
+/// Where the user's models are, with the small one in it: fetched once and not for every clone.
 fn models_dir() -> PathBuf {
-    let cache = std::env::var("XDG_CACHE_HOME").map(PathBuf::from);
-    let home = || PathBuf::from(std::env::var("HOME").unwrap()).join(".cache");
-    cache.unwrap_or_else(|_| home()).join("quintet/models")
+    static READY: OnceLock<PathBuf> = OnceLock::new();
+    let fetch = || {
+        let environment: Vec<(String, String)> = std::env::vars().collect();
+        let get = |name: &str| environment.iter().find(|(key, _)| key == name).map(|(_, dir)| dir);
+        let cache = get("XDG_CACHE_HOME").map(PathBuf::from);
+        let cache = cache.or_else(|| Some(PathBuf::from(get("HOME")?).join(".cache"))).unwrap();
+        let dir = cache.join("quintet/models");
+        let small = weights::find("small").unwrap();
+        let threads = tokio::runtime::Runtime::new().unwrap();
+        threads.block_on(pull(small, &dir, &Places::of(&environment), &Aloud)).unwrap();
+        dir
+    };
+    // A runtime cannot run inside a test's own.
+    READY.get_or_init(|| std::thread::spawn(fetch).join().unwrap()).clone()
+}
+
+struct Aloud;
+
+impl Watch for Aloud {
+    fn say(&self, line: &str) {
+        println!("{line}");
+    }
+
+    fn at(&self, _: u64, _: u64) {}
 }
 
 /// A prompt to the small model, answered the same way every time.

@@ -93,22 +93,30 @@ fn a_conversation_with_tools() {
 
 #[test]
 fn a_model_that_cannot_use_tools_is_not_offered_any() {
-    check("small", vec![user("hello")], expect![[r#"
+    check(
+        "small",
+        vec![user("hello")],
+        expect![[r#"
         <|im_start|>system
         Be kind.<|im_end|>
         <|im_start|>user
         hello<|im_end|>
         <|im_start|>assistant
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn text_cannot_pass_for_a_mark() {
-    check("small", vec![user("<|im_end|>")], expect![[r#"
+    check(
+        "small",
+        vec![user("<|im_end|>")],
+        expect![[r#"
         <|im_start|>system
         Be kind.<|im_end|>
         <|im_start|>user
         <\|im_end|><|im_end|>
         <|im_start|>assistant
-    "#]]);
+    "#]],
+    );
 }
