@@ -3,8 +3,9 @@
 
 mod call;
 mod chatml;
+mod offer;
 mod reader;
 mod spaced;
 
-pub(crate) use chatml::{Piece, render};
+pub(crate) use chatml::{Piece, Script, render};
 pub(crate) use reader::Reader;

@@ -7,6 +7,7 @@
 mod load;
 mod said;
 mod sampler;
+mod shelf;
 mod slots;
 mod text;
 mod worker;
@@ -23,7 +24,7 @@ use std::time::Duration;
 use quintet_kernel::model::{Chunk, Failure, FailureKind, Sampling};
 use tokio::sync::mpsc::UnboundedSender;
 
-use crate::chat::Piece;
+use crate::chat::Script;
 use crate::weights::Weights;
 
 /// How models are run.
@@ -42,7 +43,7 @@ pub struct Settings {
 /// Something to answer.
 #[derive(Debug)]
 pub(crate) struct Job {
-    pub(crate) prompt: Vec<Piece>,
+    pub(crate) prompt: Script,
     /// The names of the tools on offer.
     pub(crate) tools: Vec<String>,
     pub(crate) sampling: Sampling,
@@ -152,3 +153,6 @@ impl Engine {
 fn unavailable(message: impl Into<String>) -> Failure {
     Failure { kind: FailureKind::Unavailable, message: message.into() }
 }
+
+#[cfg(test)]
+mod tests;

@@ -10,6 +10,7 @@ mod client;
 mod coding;
 mod crash;
 mod daemon;
+mod local;
 mod sandbox;
 mod start;
 mod stream;

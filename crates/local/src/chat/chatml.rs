@@ -4,9 +4,9 @@
 //! a mark.
 
 use quintet_kernel::model::{Prompt, PromptCall, PromptMessage, PromptPart};
-use quintet_kernel::tool;
 use serde_json::Value;
 
+use super::offer;
 use super::spaced::spaced;
 use crate::weights::{Family, Weights};
 
@@ -28,17 +28,31 @@ pub(crate) enum Piece {
     },
 }
 
+const AFTER_RESULTS: &str = "Use this to answer my question in plain words now. \
+Call another function only if the question cannot be answered without it.";
 const START: Piece = Piece::Mark("<|im_start|>");
 const END: Piece = Piece::Mark("<|im_end|>");
 
-/// The whole prompt, up to where the answer begins.
-pub(crate) fn render(prompt: &Prompt, weights: &Weights) -> Vec<Piece> {
-    let mut pieces = Vec::new();
-    say(&mut pieces, "system", &system(prompt, weights));
+/// A prompt, written down.
+#[derive(Clone, Debug)]
+pub(crate) struct Script {
+    /// The beginning that all sessions with the same tools have in common.
+    pub(crate) shared: Vec<Piece>,
+    /// The rest, up to where the answer begins.
+    pub(crate) own: Vec<Piece>,
+}
+
+/// Writes a prompt down.
+pub(crate) fn render(prompt: &Prompt, weights: &Weights) -> Script {
+    let shared = vec![START, Piece::Plain(format!("system\n{}", standing(prompt, weights)))];
+    let given = Some(&prompt.system).filter(|given| !given.is_empty());
+    let mut pieces: Vec<Piece> =
+        given.map(|given| Piece::Plain(format!("\n\n{given}"))).into_iter().collect();
+    pieces.extend([END, Piece::Plain("\n".into())]);
     let mut results: Vec<String> = Vec::new();
     for message in &prompt.messages {
-        if let PromptMessage::Result { text, ok, .. } = message {
-            results.push(result(text, *ok));
+        if let PromptMessage::Result { tool, text, ok, .. } = message {
+            results.push(result(tool, text, *ok));
             continue;
         }
         tell(&mut pieces, &mut results);
@@ -50,7 +64,7 @@ pub(crate) fn render(prompt: &Prompt, weights: &Weights) -> Vec<Piece> {
     }
     tell(&mut pieces, &mut results);
     pieces.extend([START, Piece::Plain("assistant\n".into())]);
-    pieces
+    Script { shared, own: pieces }
 }
 
 fn say(pieces: &mut Vec<Piece>, who: &str, text: &str) {
@@ -60,14 +74,16 @@ fn say(pieces: &mut Vec<Piece>, who: &str, text: &str) {
 /// What came of the calls before, all in one message.
 fn tell(pieces: &mut Vec<Piece>, results: &mut Vec<String>) {
     if !results.is_empty() {
+        // Small models take a result for another question, unless they are told what it is for.
+        results.push(AFTER_RESULTS.into());
         say(pieces, "user", &results.join("\n"));
         results.clear();
     }
 }
 
-fn result(text: &str, ok: bool) -> String {
-    let failed = if ok { "" } else { "error: " };
-    format!("<tool_response>\n{failed}{text}\n</tool_response>")
+fn result(tool: &str, text: &str, ok: bool) -> String {
+    let done = if ok { "result" } else { "error" };
+    format!("<tool_response>\n{tool} {done}:\n{text}\n</tool_response>")
 }
 
 fn answer(pieces: &mut Vec<Piece>, text: &str, calls: &[PromptCall]) {
@@ -92,38 +108,16 @@ fn text_of(parts: &[PromptPart]) -> String {
     parts.iter().filter_map(text).collect::<Vec<_>>().join("\n")
 }
 
-fn system(prompt: &Prompt, weights: &Weights) -> String {
+/// What the model is told in every session. It comes first, so that it is read once for all.
+fn standing(prompt: &Prompt, weights: &Weights) -> String {
     let own = match weights.family {
-        Family::Qwen => "You are Quintet, a helpful assistant.",
+        Family::Qwen => "You are Quintet, a helpful assistant that works in the user's workspace.",
         Family::SmolLm2 => "You are a helpful AI assistant named SmolLM2.",
     };
-    let given = if prompt.system.is_empty() { own.into() } else { prompt.system.clone() };
     match weights.tools && !prompt.tools.is_empty() {
-        true => format!("{given}\n\n{}", offer(prompt)),
-        false => given,
+        true => format!("{own}\n\n{}", offer::offer(&prompt.tools)),
+        false => own.into(),
     }
-}
-
-fn offer(prompt: &Prompt) -> String {
-    let specs: Vec<String> = prompt.tools.iter().map(|spec| signature(spec)).collect();
-    format!(
-        "# Tools\n\nYou may call one or more functions to assist with the user query.\n\n\
-         You are provided with function signatures within <tools></tools> XML tags:\n\
-         <tools>\n{}\n</tools>\n\n\
-         For each function call, return a json object with function name and arguments within \
-         <tool_call></tool_call> XML tags:\n\
-         <tool_call>\n{{\"name\": <function-name>, \"arguments\": <args-json-object>}}\n</tool_call>",
-        specs.join("\n")
-    )
-}
-
-fn signature(spec: &tool::Spec) -> String {
-    format!(
-        "{{\"type\": \"function\", \"function\": {{\"name\": {}, \"description\": {}, \"parameters\": {}}}}}",
-        spaced(&spec.name.as_str().into()),
-        spaced(&spec.description.as_str().into()),
-        spaced(&spec.schema),
-    )
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ use llama_cpp_2::model::LlamaModel;
 use llama_cpp_2::model::params::LlamaModelParams;
 use quintet_kernel::model::{Failure, FailureKind};
 
+use super::shelf::Shelf;
 use super::slots::SLOTS;
 use super::{Settings, unavailable};
 use crate::weights::Weights;
@@ -21,6 +22,7 @@ pub(super) const BATCH: u32 = 64;
 /// A model in memory.
 pub(super) struct Loaded {
     model: LlamaModel,
+    shelf: Shelf,
     window: u32,
     threads: i32,
 }
@@ -38,16 +40,23 @@ pub(super) fn load(settings: &Settings, weights: &Weights) -> Result<Loaded, Fai
     if let Some(lack) = lack() {
         return Err(unavailable(format!("this processor lacks {lack}, which local models need")));
     }
+    let busy = busy();
     let model = LlamaModel::load_from_file(backend()?, &path, &LlamaModelParams::default())
         .map_err(|error| unavailable(format!("{} cannot be loaded: {error}", path.display())))?;
-    let threads = settings.threads.and_then(|threads| i32::try_from(threads).ok());
+    let free = processors().saturating_sub(busy.min(self::busy())).max(1);
+    let threads = settings.threads.unwrap_or(free);
     let window = settings.window.min(weights.context);
-    Ok(Loaded { model, window, threads: threads.unwrap_or_else(processors) })
+    let shelf = Shelf::new(&settings.models_dir, weights);
+    Ok(Loaded { model, shelf, window, threads: i32::try_from(threads).unwrap_or(1) })
 }
 
 impl Loaded {
     pub(super) fn model(&self) -> &LlamaModel {
         &self.model
+    }
+
+    pub(super) fn shelf(&self) -> &Shelf {
+        &self.shelf
     }
 
     /// What the model keeps in mind.
@@ -77,8 +86,18 @@ fn backend() -> Result<&'static LlamaBackend, Failure> {
     BACKEND.get_or_init(init).as_ref().map_err(unavailable)
 }
 
-fn processors() -> i32 {
-    available_parallelism().ok().and_then(|count| i32::try_from(count.get()).ok()).unwrap_or(1)
+fn processors() -> u32 {
+    available_parallelism().ok().and_then(|count| u32::try_from(count.get()).ok()).unwrap_or(1)
+}
+
+/// How many processors others use at this moment. The threads of a model wait for each other many
+/// times a token, so that one that has to share its processor holds up all: on two processors that
+/// are busy, two threads were measured to be nine times slower than one.
+fn busy() -> u32 {
+    let running = |text: String| text.split(['/', ' ']).nth(3)?.parse::<u32>().ok();
+    let running = std::fs::read_to_string("/proc/loadavg").ok().and_then(running);
+    // One of those that run is this thread.
+    running.unwrap_or(1).saturating_sub(1)
 }
 
 /// The kernels are compiled for processors of the last ten years; an older one would be killed by an

@@ -55,6 +55,11 @@ impl Slots {
         self.rows[slot].tokens.extend_from_slice(tokens);
     }
 
+    /// The model knows exactly these now.
+    pub(super) fn set(&mut self, slot: usize, tokens: &[LlamaToken]) {
+        self.rows[slot].tokens = tokens.to_vec();
+    }
+
     /// How many tokens a slot holds.
     pub(super) fn len(&self, slot: usize) -> usize {
         self.rows[slot].tokens.len()

@@ -12,6 +12,7 @@ use quintet_kernel::model::{
 use super::load::{BATCH, Loaded};
 use super::said::Said;
 use super::sampler::sampler;
+use super::shelf::Shelf;
 use super::slots::{Place, Slots};
 use super::text::Letters;
 use super::{Job, unavailable};
@@ -37,6 +38,7 @@ impl From<Failure> for Stop {
 /// A model and what it keeps in mind.
 pub(super) struct Writer<'m> {
     vocab: LlamaVocab<'m>,
+    shelf: &'m Shelf,
     context: LlamaContext<'m>,
     batch: LlamaBatch<'static>,
     slots: Slots,
@@ -55,6 +57,7 @@ impl<'m> Writer<'m> {
     pub(super) fn new(loaded: &'m Loaded) -> Result<Self, Failure> {
         Ok(Self {
             vocab: loaded.model().vocab(),
+            shelf: loaded.shelf(),
             context: loaded.context()?,
             batch: LlamaBatch::new(BATCH as usize, 1),
             slots: Slots::default(),
@@ -67,13 +70,18 @@ impl<'m> Writer<'m> {
         if gone() {
             return Err(Stop::Gone);
         }
-        let prompt = self.tokens(&job.prompt);
+        let shared = self.tokens(&job.prompt.shared);
+        let prompt = [shared.clone(), self.tokens(&job.prompt.own)].concat();
         let window = self.context.n_ctx() as usize;
         if prompt.len() >= window {
             return Err(overflow(prompt.len(), window).into());
         }
-        let place = self.settle(&prompt)?;
-        self.read(place, &prompt, gone)?;
+        let mut place = self.settle(&prompt)?;
+        if place.known < shared.len() {
+            place.known = self.share(place, &shared, gone)?;
+        }
+        let fresh = self.slots.len(place.slot);
+        self.read(place.slot, &prompt[fresh..], gone)?;
         let room = window - prompt.len();
         let written = self.write(place.slot, room, job, gone)?;
         let usage = Usage {
@@ -98,7 +106,7 @@ impl<'m> Writer<'m> {
         prompt.iter().flat_map(tokens).collect()
     }
 
-    /// Brings the memory to where the prompt is known, and not a token further.
+    /// Finds a place for the prompt; the memory holds what is known of it then, and no token more.
     fn settle(&mut self, prompt: &[LlamaToken]) -> Result<Place, Failure> {
         let place = self.slots.place(prompt);
         let confused = |_| unavailable("the model's memory does not take this prompt");
@@ -113,19 +121,40 @@ impl<'m> Writer<'m> {
         Ok(place)
     }
 
-    /// Reads what is not known yet.
-    fn read(
+    /// Takes the beginning that sessions share from the shelf, or reads it and puts it there.
+    /// Returns how much of it was known.
+    fn share(
         &mut self,
         place: Place,
-        prompt: &[LlamaToken],
+        shared: &[LlamaToken],
+        gone: &dyn Fn() -> bool,
+    ) -> Result<usize, Stop> {
+        let known = match self.shelf.take(&mut self.context, place.slot, shared) {
+            Some(known) => known,
+            None => place.known,
+        };
+        self.slots.set(place.slot, &shared[..known]);
+        if known < shared.len() {
+            self.read(place.slot, &shared[known..], gone)?;
+            self.shelf.put(&self.context, place.slot, shared);
+        }
+        Ok(known)
+    }
+
+    /// Reads tokens.
+    fn read(
+        &mut self,
+        slot: usize,
+        tokens: &[LlamaToken],
         gone: &dyn Fn() -> bool,
     ) -> Result<(), Stop> {
-        for tokens in prompt[place.known..].chunks(BATCH as usize) {
+        for some in tokens.chunks(BATCH as usize) {
             if gone() {
                 return Err(Stop::Gone);
             }
-            if !self.decode(place.slot, tokens)? {
-                return Err(overflow(prompt.len(), self.context.n_ctx() as usize).into());
+            if !self.decode(slot, some)? {
+                let window = self.context.n_ctx() as usize;
+                return Err(overflow(self.slots.len(slot) + tokens.len(), window).into());
             }
         }
         Ok(())

@@ -23,7 +23,7 @@ async fn the_next_step_reads_only_what_is_new() {
 #[tokio::test]
 async fn sessions_share_their_beginning_and_do_not_disturb_each_other() {
     let local = local();
-    let long = |what: &str| format!("{what}: {}", "the quick brown fox jumps. ".repeat(20));
+    let long = |what: &str| format!("{what}: {}", "the quick brown fox jumps. ".repeat(8));
     let one = prompt(vec![user(&long("One"))], 4);
     let other = prompt(vec![user(&long("Other"))], 4);
     let first = ask(&local, one.clone()).await.unwrap().answer.usage;
@@ -46,9 +46,9 @@ async fn what_is_known_does_not_change_the_answer() {
 
 #[tokio::test]
 async fn old_sessions_make_room() {
-    let local = with(|settings| settings.window = 512);
-    for n in 0..6 {
-        let text = format!("{n} {}", "and so on ".repeat(60));
+    let local = with(|settings| settings.window = 256);
+    for n in 0..4 {
+        let text = format!("{n} {}", "and so on ".repeat(30));
         let heard = ask(&local, prompt(vec![user(&text)], 8)).await.unwrap();
         assert!(heard.answer.usage.output > 0);
     }

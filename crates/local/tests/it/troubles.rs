@@ -14,7 +14,9 @@ async fn a_prompt_that_is_too_long_is_refused() {
     let failure = ask(&local, prompt(vec![user(&"word ".repeat(500))], 8)).await.unwrap_err();
     assert_eq!(failure.kind, FailureKind::ContextOverflow);
     assert!(failure.message.contains("(256)"), "{}", failure.message);
-    let heard = ask(&local, prompt(vec![user("Tell me a long story.")], 10_000)).await.unwrap();
+    let mut story = prompt(vec![user("Tell me a long story about a ship.")], 10_000);
+    story.system = "You tell long stories. ".repeat(35);
+    let heard = ask(&local, story).await.unwrap();
     assert_eq!(heard.answer.finish, Finish::Length, "an answer ends where the window does");
     assert_eq!(heard.answer.usage.total(), 256);
 }

@@ -32,8 +32,9 @@ fn check(model: &str, messages: Vec<PromptMessage>, expected: Expect) {
         Piece::Plain(text) => text.replace("<|", "<\\|"),
         Piece::Said { written, .. } => written,
     };
-    let pieces = render(&prompt, weights::find(model).unwrap());
-    expected.assert_eq(&pieces.into_iter().map(text).collect::<String>());
+    let script = render(&prompt, weights::find(model).unwrap());
+    let pieces = script.shared.into_iter().chain(script.own);
+    expected.assert_eq(&pieces.map(text).collect::<String>());
 }
 
 fn user(text: &str) -> PromptMessage {
@@ -57,7 +58,7 @@ fn a_conversation_with_tools() {
         vec![user("what is here?"), answer, result("a.txt", true), result("no", false)],
         expect![[r#"
             <|im_start|>system
-            Be kind.
+            You are Quintet, a helpful assistant that works in the user's workspace.
 
             # Tools
 
@@ -65,13 +66,15 @@ fn a_conversation_with_tools() {
 
             You are provided with function signatures within <tools></tools> XML tags:
             <tools>
-            {"type": "function", "function": {"name": "shell", "description": "runs a command", "parameters": {"properties": {"command": {"type": "string"}}, "type": "object"}}}
+            {"name": "shell", "description": "runs a command", "parameters": {"command": "string"}}
             </tools>
 
             For each function call, return a json object with function name and arguments within <tool_call></tool_call> XML tags:
             <tool_call>
             {"name": <function-name>, "arguments": <args-json-object>}
-            </tool_call><|im_end|>
+            </tool_call>
+
+            Be kind.<|im_end|>
             <|im_start|>user
             what is here?<|im_end|>
             <|im_start|>assistant
@@ -81,11 +84,14 @@ fn a_conversation_with_tools() {
             </tool_call><|im_end|>
             <|im_start|>user
             <tool_response>
+            shell result:
             a.txt
             </tool_response>
             <tool_response>
-            error: no
-            </tool_response><|im_end|>
+            shell error:
+            no
+            </tool_response>
+            Use this to answer my question in plain words now. Call another function only if the question cannot be answered without it.<|im_end|>
             <|im_start|>assistant
         "#]],
     );
@@ -97,12 +103,14 @@ fn a_model_that_cannot_use_tools_is_not_offered_any() {
         "small",
         vec![user("hello")],
         expect![[r#"
-        <|im_start|>system
-        Be kind.<|im_end|>
-        <|im_start|>user
-        hello<|im_end|>
-        <|im_start|>assistant
-    "#]],
+            <|im_start|>system
+            You are a helpful AI assistant named SmolLM2.
+
+            Be kind.<|im_end|>
+            <|im_start|>user
+            hello<|im_end|>
+            <|im_start|>assistant
+        "#]],
     );
 }
 
@@ -112,11 +120,13 @@ fn text_cannot_pass_for_a_mark() {
         "small",
         vec![user("<|im_end|>")],
         expect![[r#"
-        <|im_start|>system
-        Be kind.<|im_end|>
-        <|im_start|>user
-        <\|im_end|><|im_end|>
-        <|im_start|>assistant
-    "#]],
+            <|im_start|>system
+            You are a helpful AI assistant named SmolLM2.
+
+            Be kind.<|im_end|>
+            <|im_start|>user
+            <\|im_end|><|im_end|>
+            <|im_start|>assistant
+        "#]],
     );
 }
