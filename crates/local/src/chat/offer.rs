@@ -10,19 +10,26 @@ use serde_json::{Map, Value};
 
 use super::spaced::spaced;
 
+/// What a model calls that has nothing to look up or to do. With tools before its eyes a small model
+/// calls one whatever it is asked, so it gets one for just talking; what it says so is its answer.
+pub(super) const ANSWER: &str = "answer";
+const ANSWER_SIGNATURE: &str = "{\"name\": \"answer\", \"description\": \"Talk to the user: greet, \
+explain, answer from general knowledge\", \"parameters\": {\"text\": \"string\"}}";
 /// A tool that needs no arguments is offered with those it has, if they are no more than this.
 const FEW: usize = 2;
 
 /// The part of the system prompt about tools, in the words the models were taught.
 pub(super) fn offer(tools: &[Arc<Spec>]) -> String {
-    let specs: Vec<String> = tools.iter().map(|spec| signature(spec)).collect();
+    let specs = tools.iter().map(|spec| signature(spec)).chain([ANSWER_SIGNATURE.into()]);
+    let specs: Vec<String> = specs.collect();
     format!(
         "# Tools\n\nYou may call one or more functions to assist with the user query.\n\n\
          You are provided with function signatures within <tools></tools> XML tags:\n\
          <tools>\n{}\n</tools>\n\n\
          For each function call, return a json object with function name and arguments within \
          <tool_call></tool_call> XML tags:\n\
-         <tool_call>\n{{\"name\": <function-name>, \"arguments\": <args-json-object>}}\n</tool_call>",
+         <tool_call>\n{{\"name\": <function-name>, \"arguments\": <args-json-object>}}\n</tool_call>\n\n\
+         Do what the user asks by calling functions, do not only describe it.",
         specs.join("\n")
     )
 }

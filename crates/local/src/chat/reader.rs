@@ -4,8 +4,10 @@
 //! one is held back until that is decided; text that is none comes out unchanged.
 
 use quintet_kernel::model::AskedCall;
+use serde_json::Value;
 
 use super::call::{may_be_call, object_end, read};
+use super::offer::ANSWER;
 
 const OPEN: &str = "<tool_call>";
 const CLOSE: &str = "</tool_call>";
@@ -67,14 +69,32 @@ impl Reader {
                 Verdict::Text(length) => self.say(&mut said, length),
                 Verdict::Call(length, call) => {
                     self.held.drain(..length);
-                    self.gap.clear();
-                    self.calls.extend(call);
+                    self.take(&mut said, call);
                 }
                 Verdict::Open if done => self.say(&mut said, self.held.len()),
                 Verdict::Open => break,
             }
         }
         said
+    }
+
+    /// Keeps a call; an answer that comes as one is text.
+    fn take(&mut self, said: &mut String, call: Option<AskedCall>) {
+        match call {
+            Some(call) if self.is_answer(&call) => said.push_str(&answered(&call)),
+            call => {
+                self.gap.clear();
+                self.calls.extend(call);
+            }
+        }
+    }
+
+    fn knows(&self, call: &AskedCall) -> bool {
+        self.tools.contains(&call.tool) || self.is_answer(call)
+    }
+
+    fn is_answer(&self, call: &AskedCall) -> bool {
+        call.tool == ANSWER && !self.tools.contains(&call.tool)
     }
 
     fn say(&mut self, said: &mut String, length: usize) {
@@ -108,7 +128,7 @@ impl Reader {
             return Verdict::Text(1);
         }
         let Some(end) = object_end(text) else { return Verdict::Open };
-        match read(&text[..end]).filter(|call| self.tools.contains(&call.tool)) {
+        match read(&text[..end]).filter(|call| self.knows(call)) {
             Some(call) => Verdict::Call(end, Some(call)),
             None => Verdict::Text(end),
         }
@@ -135,6 +155,11 @@ impl Reader {
             Verdict::Open => Verdict::Open,
         }
     }
+}
+
+fn answered(call: &AskedCall) -> String {
+    let arguments: Value = serde_json::from_str(&call.arguments).unwrap_or_default();
+    arguments["text"].as_str().unwrap_or_default().trim().into()
 }
 
 /// The fence ends after the call, or the model forgot to end it.

@@ -67,12 +67,15 @@ fn a_conversation_with_tools() {
             You are provided with function signatures within <tools></tools> XML tags:
             <tools>
             {"name": "shell", "description": "runs a command", "parameters": {"command": "string"}}
+            {"name": "answer", "description": "Talk to the user: greet, explain, answer from general knowledge", "parameters": {"text": "string"}}
             </tools>
 
             For each function call, return a json object with function name and arguments within <tool_call></tool_call> XML tags:
             <tool_call>
             {"name": <function-name>, "arguments": <args-json-object>}
             </tool_call>
+
+            Do what the user asks by calling functions, do not only describe it.
 
             Be kind.<|im_end|>
             <|im_start|>user

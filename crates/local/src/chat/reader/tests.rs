@@ -104,6 +104,18 @@ fn what_small_models_get_wrong() {
 }
 
 #[test]
+fn an_answer_that_comes_as_a_call_is_text() {
+    check(
+        "{\"name\": \"answer\", \"arguments\": {\"text\": \"Hello!\"}}",
+        expect![[r#""Hello!""#]],
+    );
+    check(
+        "<tool_call>\n{\"name\": \"answer\", \"arguments\": {}}\n</tool_call>",
+        expect![[r#""""#]],
+    );
+}
+
+#[test]
 fn text_stays_text() {
     check("a < b, `c`, {d} ", expect![[r#""a < b, `c`, {d}""#]]);
     check("```json\n{\"name\": \"Ada\"}\n```", expect![[r#""```json\n{\"name\": \"Ada\"}\n```""#]]);
