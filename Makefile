@@ -4,23 +4,38 @@ CARGO ?= cargo
 CONFIG ?=
 DATA_DIR ?= .quintet
 ARGS ?=
+# The model for those who configured none: default, small, demo, or provider/model.
+MODEL ?=
 SUDO := $(shell [ "$$(id -u)" = 0 ] || command -v sudo)
 
 .PHONY: run test lint fmt bench build setup help
 
 help:
 	@echo "make run    build and start the daemon (CONFIG=file, DATA_DIR=dir, ARGS='--listen …')"
+	@echo "            with a model that runs here; MODEL=small for a smaller one, MODEL=demo for none"
 	@echo "make test   format, lints, tidy rules and all tests"
 	@echo "make lint   format and lints alone"
 	@echo "make bench  measure against a bare proxy in the same run"
 
+FLAGS = --data-dir $(DATA_DIR) $(if $(CONFIG),--config $(CONFIG)) $(SET_MODEL)
+SET_MODEL = $(if $(MODEL),--set default_model=$(NAME))
+NAME = $(or $(NAME_$(MODEL)),$(MODEL))
+NAME_default = local/qwen2.5-coder-1.5b
+NAME_small = local/smollm2-135m
+NAME_demo = demo/demo
+
+# Fetches the model that sessions would use, if it runs here and is not there yet.
 run: build
-	@target/release/quintet serve --data-dir $(DATA_DIR) $(if $(CONFIG),--config $(CONFIG)) $(ARGS)
+	@target/release/quintet models pull $(FLAGS) || \
+	  { [ -z "$(MODEL)" ] && echo "going on without it"; }
+	@target/release/quintet serve $(FLAGS) $(ARGS)
 
 build: setup
 	$(CARGO) build --release -p quintet-daemon
 
+# The tests of local models ask a real one, the small one (98 MB), which is kept in the user's cache.
 test: lint
+	$(CARGO) run -q -p quintet-daemon -- models pull small
 	$(CARGO) test --workspace --no-fail-fast
 
 lint: setup
@@ -37,12 +52,13 @@ bench: setup
 	$(CARGO) build --release -p quintet-daemon -p quintet-bench
 	target/release/quintet-bench $(ARGS)
 
-# A C compiler builds the bundled SQLite and the grammars; git and make are used by tests;
-# ca-certificates by TLS; graphviz by `diagram`, which can do without.
+# A C compiler builds the bundled SQLite and the grammars; a C++ compiler, cmake and clang's library
+# and headers the bundled llama.cpp; git and make are used by tests; ca-certificates by TLS; graphviz
+# by `diagram`, which can do without.
 setup:
 	@command -v $(CARGO) >/dev/null || { echo "Rust is not installed: see rustup.rs"; exit 1; }
 	@missing=""; \
-	for tool in cc:gcc make:make git:git curl:curl; do \
+	for tool in cc:gcc c++:g++ cmake:cmake clang:clang make:make git:git curl:curl; do \
 	  command -v $${tool%%:*} >/dev/null || missing="$$missing $${tool##*:}"; done; \
 	[ -e /etc/ssl/certs/ca-certificates.crt ] || missing="$$missing ca-certificates"; \
 	if [ -n "$$missing" ]; then \

@@ -8,6 +8,7 @@ use anyhow::Result;
 use quintet_dialects::harness::Tree;
 use quintet_kernel::policy::Rules;
 use quintet_kernel::port::{Blobs, Hints, Models, Tool};
+use quintet_local::Local;
 use quintet_providers::Providers;
 use quintet_runtime::{Pace, Parts, Runtime, SystemStamps};
 use quintet_stores::DataDir;
@@ -20,6 +21,7 @@ pub(crate) struct Assembly {
     pub(crate) runtime: Runtime,
     pub(crate) blobs: Arc<dyn Blobs>,
     pub(crate) models: Arc<dyn Models>,
+    pub(crate) local: Option<Local>,
     pub(crate) tree: Option<Tree>,
 }
 
@@ -31,7 +33,7 @@ pub(crate) fn assemble(options: &Options) -> Result<Assembly> {
     let tree =
         options.session_tree.then(|| Tree::new(dir.path().join("sessions"), Arc::clone(&blobs)));
     let toolbox = toolbox(options);
-    let providers = providers(options);
+    let (providers, local) = models(options);
     let models: Arc<dyn Models> = Arc::new(providers.clone());
     let runtime = Runtime::new(Parts {
         journal: store.clone(),
@@ -47,12 +49,15 @@ pub(crate) fn assemble(options: &Options) -> Result<Assembly> {
         hints: tree.iter().map(|tree| Arc::new(tree.clone()) as Arc<dyn Hints>).collect(),
         pace: Pace::default(),
     });
-    Ok(Assembly { runtime, blobs, models, tree })
+    Ok(Assembly { runtime, blobs, models, local, tree })
 }
 
-/// The models, as these options set them up.
-pub(crate) fn providers(options: &Options) -> Providers {
-    Providers::new(options.providers.clone()).with_fallback(options.fallback.clone())
+/// The models, as these options set them up, and those among them that run in here.
+pub(crate) fn models(options: &Options) -> (Providers, Option<Local>) {
+    let providers = Providers::new(options.providers.clone());
+    let providers = providers.with_fallback(options.fallback.clone());
+    let Some(local) = options.local.clone().map(Local::new) else { return (providers, None) };
+    (providers.with_inside(quintet_local::PROVIDER, Arc::new(local.clone())), Some(local))
 }
 
 /// The tools, as these options set them up.

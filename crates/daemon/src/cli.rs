@@ -27,11 +27,14 @@ pub(crate) enum Verb {
         #[arg(long)]
         schema: bool,
     },
-    /// List the models: what they can do, what they cost, whether they can be asked.
+    /// List the models, or fetch one that runs here.
+    #[command(args_conflicts_with_subcommands = true)]
     Models {
+        #[command(subcommand)]
+        verb: Option<Models>,
         #[command(flatten)]
         flags: Flags,
-        /// List those too that have no key or do not answer.
+        /// List those too that have no key, do not answer or were not fetched.
         #[arg(long)]
         all: bool,
     },
@@ -87,6 +90,17 @@ pub(crate) struct Trial {
     /// Make it so often, with everything that is remembered in between.
     #[arg(long, default_value_t = 1)]
     pub(crate) times: u32,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Models {
+    /// Fetch the weights of a model that runs here; goes on where an earlier try ended.
+    Pull {
+        #[command(flatten)]
+        flags: Flags,
+        /// Which; without a name the one that sessions would use.
+        name: Option<String>,
+    },
 }
 
 #[derive(Clone, Debug, Default, Args)]

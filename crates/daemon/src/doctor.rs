@@ -2,6 +2,7 @@
 
 mod machine;
 mod setup;
+mod weights;
 
 use std::io::Write as _;
 use std::process::ExitCode;

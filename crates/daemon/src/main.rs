@@ -29,7 +29,7 @@ fn main() -> ExitCode {
         Verb::Config(flags) => options::print(&flags).map(well),
         Verb::Export { flags, to } => export::main(&flags, &to).map(well),
         Verb::Try { flags, trial } => trial::main(&flags, &trial).map(well),
-        Verb::Models { flags, all } => models::list(&flags, all).map(well),
+        Verb::Models { verb, flags, all } => models::main(verb, &flags, all).map(well),
         Verb::Tools { flags, schema } => tools::list(&flags, schema).map(well),
     };
     match done {

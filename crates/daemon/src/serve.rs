@@ -122,6 +122,10 @@ impl Daemon {
         self.resting.cancel();
         while self.followers.join_next().await.is_some() {}
         self.assembly.runtime.close().await;
+        if let Some(local) = self.assembly.local.take() {
+            let closed = tokio::task::spawn_blocking(move || local.close());
+            let _ = closed.await;
+        }
         let ended = async { while self.listeners.join_next().await.is_some() {} };
         if tokio::time::timeout(FAREWELL, ended).await.is_err() {
             tracing::warn!("some connections did not end and are dropped");

@@ -14,6 +14,9 @@ pub use pattern::Pattern;
 use rule::Fit;
 pub use rule::{Action, Rule};
 
+/// What is told of the workspace takes no more than this part of what a model reads at once.
+const CONTEXT_SHARE: u64 = 8;
+
 /// Everything a decision looks up that is not in the journal.
 ///
 /// What it led to is: decisions are recorded as events, so replay never needs the rules.
@@ -53,6 +56,13 @@ impl Rules {
             (Verdict::Allow, Review::Auto, Kind::Write) if subject.is_none() => Verdict::Look,
             _ => verdict,
         }
+    }
+
+    /// How many tokens this model is told of the workspace. One with a short memory is told less: it
+    /// needs the room for the conversation.
+    pub fn context_budget(&self, model: &ModelRef) -> u64 {
+        let window = self.profile(model).and_then(|profile| profile.context_window);
+        window.map_or(self.context_tokens, |window| self.context_tokens.min(window / CONTEXT_SHARE))
     }
 
     /// What a model can do; nothing if its provider is not configured.

@@ -55,9 +55,15 @@ pub use vendor::{Vendor, vendors};
 #[derive(Clone, Debug)]
 pub struct Providers {
     providers: Arc<[Arc<Provider>]>,
+    inside: Vec<(String, Arc<dyn Inside>)>,
     fallback: Arc<[ModelRef]>,
     demo_pace: Duration,
 }
+
+/// Models that are asked in another way than over the network.
+pub trait Inside: Models + Profiles {}
+
+impl<T: Models + Profiles> Inside for T {}
 
 impl Providers {
     /// Takes the providers of the configuration. Cheap: nothing is read or connected yet.
@@ -65,13 +71,21 @@ impl Providers {
         let http = Arc::new(Http::default());
         let provider = |config| Arc::new(Provider::new(config, &http));
         let providers = configs.into_iter().map(provider).collect();
-        Self { providers, fallback: Arc::default(), demo_pace: demo::PACE }
+        let (inside, fallback) = (Vec::new(), Arc::default());
+        Self { providers, inside, fallback, demo_pace: demo::PACE }
     }
 
     /// Has the demo model wait this long between words.
     #[must_use]
     pub fn with_demo_pace(self, demo_pace: Duration) -> Self {
         Self { demo_pace, ..self }
+    }
+
+    /// Adds a provider of this name that is asked in its own way.
+    #[must_use]
+    pub fn with_inside(mut self, name: &str, models: Arc<dyn Inside>) -> Self {
+        self.inside.push((name.into(), models));
+        self
     }
 
     /// Has these models asked, in this order, where the one that was asked cannot answer.
@@ -84,7 +98,22 @@ impl Providers {
         self.providers.iter().find(|provider| provider.config.name == model.provider)
     }
 
-    fn start(&self, prompt: Prompt, patience: Duration) -> Result<Box<dyn ModelStream>, Failure> {
+    fn inside(&self, model: &ModelRef) -> Option<&dyn Inside> {
+        let (_, models) = self.inside.iter().find(|(name, _)| *name == model.provider)?;
+        Some(models.as_ref())
+    }
+
+    fn start(
+        &self,
+        mut prompt: Prompt,
+        patience: Duration,
+    ) -> Result<Box<dyn ModelStream>, Failure> {
+        if let Some(inside) = self.inside(&prompt.model) {
+            if let Some(profile) = inside.profile(&prompt.model) {
+                inputs::fit(&mut prompt, &profile, |_, _| true)?;
+            }
+            return Ok(inside.stream(prompt));
+        }
         let provider = self.provider(&prompt.model).ok_or_else(|| Failure {
             kind: FailureKind::UnknownModel,
             message: format!("there is no provider {:?}", prompt.model.provider),
@@ -102,13 +131,22 @@ impl Models for Providers {
     }
 
     fn list(&self) -> BoxFuture<'_, Vec<Listed>> {
-        Box::pin(list(&self.providers))
+        Box::pin(async {
+            let mut listed = list(&self.providers).await;
+            for (_, models) in &self.inside {
+                listed.extend(models.list().await);
+            }
+            listed
+        })
     }
 }
 
 impl Profiles for Providers {
     fn profile(&self, model: &ModelRef) -> Option<Profile> {
-        Some(self.provider(model)?.facts(&model.model).profile)
+        match self.inside(model) {
+            Some(inside) => inside.profile(model),
+            None => Some(self.provider(model)?.facts(&model.model).profile),
+        }
     }
 }
 

@@ -10,7 +10,7 @@ use std::time::Duration;
 use quintet_stores::DataDir;
 use rustix::fs::statvfs;
 
-use super::Finding;
+use super::{Finding, weights};
 use crate::cli::Flags;
 use crate::options::{Options, Provider};
 
@@ -24,6 +24,7 @@ pub(super) fn look(options: &Options, flags: &Flags) -> Vec<Finding> {
     findings.extend(flags.config.as_deref().and_then(|file| config(file, options)));
     findings.extend(options.harness.map(|address| port("harness", address, runs)));
     findings.push(model(options));
+    findings.extend(weights::look(options));
     findings
 }
 
@@ -111,7 +112,7 @@ fn model(options: &Options) -> Finding {
         _ if model.provider == "demo" => Finding::poor(
             "model",
             "sessions use the demo model, which only follows a few rules",
-            "set OPENAI_API_KEY, or [providers.NAME] and default_model",
+            "`quintet models pull`, or set OPENAI_API_KEY, or [providers.NAME] and default_model",
         ),
         _ => Finding::well("model", model.to_string()),
     }

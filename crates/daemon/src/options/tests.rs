@@ -104,6 +104,23 @@ fn vendors_are_known_by_themselves_and_can_be_changed() {
 }
 
 #[test]
+fn a_model_that_was_fetched_is_used_where_none_is_configured() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = format!("[local]\nmodels_dir = {:?}\ncontext = 1024\n", dir.path());
+    assert!(read(&file, &[], Flags::default()).unwrap().unconfigured());
+    std::fs::write(dir.path().join("qwen2.5-coder-1.5b.gguf"), b"").unwrap();
+    let options = read(&file, &[], Flags::default()).unwrap();
+    assert_eq!(options.default_model.to_string(), "local/qwen2.5-coder-1.5b");
+    assert_eq!(options.local.as_ref().map(|local| local.window), Some(1024));
+    let options = read(&file, &[("OPENAI_API_KEY", "sk-x")], Flags::default()).unwrap();
+    assert_eq!(options.default_model.provider, "openai");
+    let server = "[providers.local]\napi = \"openai-chat\"\nbase_url = \"http://x/v1\"\n";
+    assert!(read(server, &[], Flags::default()).unwrap().local.is_none());
+    let same = "default_model = \"local/small\"\n[providers.local]\napi = \"local\"\n";
+    assert!(read(same, &[], Flags::default()).unwrap().local.is_some());
+}
+
+#[test]
 fn what_is_not_understood_is_named_with_its_place() {
     let says = |file: &str, environment: &[(&str, &str)], part: &str| {
         let error = read(file, environment, Flags::default()).unwrap_err();

@@ -13,6 +13,7 @@ use quintet_tools::sandbox::Sandbox;
 
 use super::layers::Layers;
 
+mod local;
 mod policy;
 mod providers;
 mod sandbox;
@@ -31,6 +32,8 @@ pub(crate) struct Options {
     pub(crate) session_tree: bool,
     pub(crate) providers: Vec<Provider>,
     pub(crate) fallback: Vec<ModelRef>,
+    /// The models of this machine, unless a provider of the configuration has that name.
+    pub(crate) local: Option<quintet_local::Settings>,
     pub(crate) approval: Approval,
     pub(crate) review: Review,
     pub(crate) context_tokens: u64,
@@ -60,7 +63,8 @@ impl Options {
             }
         }
         let providers = providers::understand(layers)?;
-        let (default_model, advice) = providers::default_model(layers, &providers)?;
+        let local = local::understand(layers, &providers)?;
+        let (default_model, advice) = providers::default_model(layers, &providers, local.as_ref())?;
         Ok(Self {
             data_dir: data_dir(layers)?,
             default_model,
@@ -71,8 +75,9 @@ impl Options {
                 .map(Into::into),
             harness_hosts: layers.list("harness.hosts").unwrap_or_default(),
             session_tree: layers.flag("harness.session_tree").unwrap_or(true),
-            fallback: providers::fallback(layers, &providers)?,
+            fallback: providers::fallback(layers, &providers, local.as_ref())?,
             providers,
+            local,
             approval: policy::approval(layers)?,
             review: policy::review(layers)?,
             context_tokens: layers.number("context.tokens").unwrap_or_default(),
@@ -97,6 +102,11 @@ impl Options {
             )?,
             advice,
         })
+    }
+
+    /// Whether nobody said which model to use.
+    pub(crate) fn unconfigured(&self) -> bool {
+        !self.advice.is_empty()
     }
 }
 

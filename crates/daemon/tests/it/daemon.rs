@@ -118,6 +118,8 @@ pub(crate) fn quintet(arguments: &[&str]) -> Command {
     for (name, _) in std::env::vars().filter(|(name, _)| foreign(name)) {
         command.env_remove(name);
     }
+    // A model that the user has fetched would be used where none is configured.
+    command.env("QUINTET_LOCAL_MODELS_DIR", "/nonexistent");
     command.args(arguments);
     command
 }

@@ -10,12 +10,17 @@ use crate::daemon::{World, quintet};
 
 /// What the doctor says of a configuration, and whether all is well.
 fn examine(config: &str) -> (String, bool) {
+    examine_with(config, &[])
+}
+
+fn examine_with(config: &str, flags: &[&str]) -> (String, bool) {
     let home = TempDir::new().unwrap();
     let file = home.path().join("quintet.toml");
     let data = home.path().join("data");
     std::fs::write(&file, format!("data_dir = {data:?}\n{config}")).unwrap();
     std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).unwrap();
-    said(quintet(&["doctor", "--config", file.to_str().unwrap()]).output().unwrap())
+    let arguments = [&["doctor", "--config", file.to_str().unwrap()], flags].concat();
+    said(quintet(&arguments).output().unwrap())
 }
 
 fn said(output: Output) -> (String, bool) {
@@ -49,6 +54,30 @@ fn what_is_ill_is_named_with_its_cure() {
     assert!(!told.contains("sk-hidden"));
     let (told, well) = examine("[listen]\nharness = \"nowhere\"\n");
     assert!(!well && told.contains("ILL   configuration"), "{told}");
+}
+
+#[test]
+fn weights_are_checked() {
+    let models = TempDir::new().unwrap();
+    let dir = format!("--set=local.models_dir={}", models.path().display());
+    let look = |flags: &[&str]| {
+        examine_with("[listen]\nharness = \"off\"\n", &[&[dir.as_str()], flags].concat())
+    };
+    let (told, well) = look(&[]);
+    assert!(well && told.contains("none fetched, none needed"), "{told}");
+    let (told, well) = look(&["--set=default_model=local/smollm2-135m"]);
+    assert!(!well && told.contains("ILL   model files    smollm2-135m is not here"), "{told}");
+    assert!(told.contains("-> quintet models pull smollm2-135m"), "{told}");
+    std::fs::write(models.path().join("smollm2-135m.gguf.part"), "GGUF").unwrap();
+    let (told, well) = look(&[]);
+    assert!(
+        well && told.contains("poor  model files    smollm2-135m: 4 of 98362432 bytes"),
+        "{told}"
+    );
+    let file = std::fs::File::create(models.path().join("smollm2-135m.gguf")).unwrap();
+    file.set_len(98_362_432).unwrap();
+    let (told, well) = look(&[]);
+    assert!(!well && told.contains("smollm2-135m.gguf is not what was published"), "{told}");
 }
 
 #[tokio::test]

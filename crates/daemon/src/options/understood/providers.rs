@@ -8,14 +8,17 @@ use quintet_kernel::message::MediaKind;
 use quintet_kernel::model::{ModelRef, Side};
 use quintet_providers::{Api, EffortStyle, ProviderConfig, Secret, Vendor, vendors};
 
-use super::Provider;
+use super::{Provider, local};
 use crate::options::layers::Layers;
 
 /// The configured providers, then every vendor that is not among them, then the demo.
 pub(super) fn understand(layers: &Layers) -> Result<Vec<Provider>> {
     let names = layers.names("providers");
-    let mut providers =
-        names.iter().map(|name| configured(layers, name)).collect::<Result<Vec<_>>>()?;
+    let mut providers = names
+        .iter()
+        .filter(|name| !local::is_meant(layers, name))
+        .map(|name| configured(layers, name))
+        .collect::<Result<Vec<_>>>()?;
     for vendor in vendors() {
         if !names.contains(&vendor.name) {
             providers.push(found(layers, vendor));
@@ -165,9 +168,11 @@ fn inputs(layers: &Layers, path: &str) -> Result<Option<Vec<MediaKind>>> {
 pub(super) fn default_model(
     layers: &Layers,
     providers: &[Provider],
+    local: Option<&quintet_local::Settings>,
 ) -> Result<(ModelRef, Vec<String>)> {
+    let known = names(providers, local);
     if let Some(text) = layers.str("default_model") {
-        return Ok((model(text, "default_model", providers)?, Vec::new()));
+        return Ok((model(text, "default_model", &known)?, Vec::new()));
     }
     let named = providers.iter().find_map(|provider| {
         let ready = !provider.needs_key || provider.api_key.is_some();
@@ -175,12 +180,12 @@ pub(super) fn default_model(
         let model = own.filter(|_| ready)?.clone();
         Some(ModelRef { provider: provider.name.clone(), model })
     });
-    Ok(match named {
+    Ok(match named.or_else(|| local::ready(local?)) {
         Some(model) => (model, Vec::new()),
         None => {
             let advice = "no model is configured, so sessions use the built-in demo model, which only follows a few rules; \
-                set a key such as OPENAI_API_KEY or ANTHROPIC_API_KEY, or default_model in the configuration file \
-                (`quintet models` lists what there is)";
+                fetch one that runs here with `quintet models pull`, set a key such as OPENAI_API_KEY or ANTHROPIC_API_KEY, \
+                or default_model in the configuration file (`quintet models --all` lists what there is)";
             let demo = ModelRef { provider: "demo".into(), model: "demo".into() };
             (demo, vec![advice.into()])
         }
@@ -188,16 +193,25 @@ pub(super) fn default_model(
 }
 
 /// The models that answer where others fail.
-pub(super) fn fallback(layers: &Layers, providers: &[Provider]) -> Result<Vec<ModelRef>> {
-    let names = layers.list("models.fallback").unwrap_or_default();
-    names.iter().map(|name| model(name, "models.fallback", providers)).collect()
+pub(super) fn fallback(
+    layers: &Layers,
+    providers: &[Provider],
+    local: Option<&quintet_local::Settings>,
+) -> Result<Vec<ModelRef>> {
+    let known = names(providers, local);
+    let models = layers.list("models.fallback").unwrap_or_default();
+    models.iter().map(|name| model(name, "models.fallback", &known)).collect()
 }
 
-fn model(text: &str, path: &str, providers: &[Provider]) -> Result<ModelRef> {
+fn names<'a>(providers: &'a [Provider], local: Option<&quintet_local::Settings>) -> Vec<&'a str> {
+    let names = providers.iter().map(|provider| provider.name.as_str());
+    names.chain(local.map(|_| quintet_local::PROVIDER)).collect()
+}
+
+fn model(text: &str, path: &str, known: &[&str]) -> Result<ModelRef> {
     let model = ModelRef::parse(text)
         .with_context(|| format!("{path} must be provider/model, not {text:?}"))?;
-    if providers.iter().all(|provider| provider.name != model.provider) {
-        let known: Vec<&str> = providers.iter().map(|provider| provider.name.as_str()).collect();
+    if !known.contains(&model.provider.as_str()) {
         bail!("{path} names the provider {:?}, and there are only {known:?}", model.provider);
     }
     Ok(model)

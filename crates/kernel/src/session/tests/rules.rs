@@ -116,3 +116,10 @@ fn rule(action: &str, fits: &str) -> Rule {
     }
     rule
 }
+
+#[test]
+fn a_model_with_a_short_memory_is_told_less_of_the_workspace() {
+    let rules = Rules { context_tokens: 4_000, ..rules() };
+    let budget = |model: &str| rules.context_budget(&ModelRef::parse(model).unwrap());
+    assert_eq!([budget("fake/a"), budget("plain/a"), budget("other/a")], [125, 4_000, 4_000]);
+}

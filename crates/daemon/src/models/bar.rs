@@ -1,0 +1,59 @@
+//! Shows how a download goes: a bar on a terminal, a line now and then elsewhere.
+
+use std::io::{IsTerminal as _, Write as _};
+use std::sync::Mutex;
+
+use quintet_local::pull::Watch;
+
+const WIDTH: usize = 40;
+
+pub(super) struct Bar {
+    terminal: bool,
+    /// The last share that was shown, in percent.
+    shown: Mutex<Option<u64>>,
+}
+
+impl Bar {
+    pub(super) fn new() -> Self {
+        Self { terminal: std::io::stderr().is_terminal(), shown: Mutex::new(None) }
+    }
+
+    /// The bar stays as it is; what is said next begins a line of its own.
+    pub(super) fn end(&self) {
+        let mut shown = self.shown.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        if shown.take().is_some() && self.terminal {
+            eprintln!();
+        }
+    }
+}
+
+impl Watch for Bar {
+    fn say(&self, line: &str) {
+        self.end();
+        eprintln!("{line}");
+    }
+
+    fn at(&self, bytes: u64, of: u64) {
+        let percent = bytes.saturating_mul(100) / of.max(1);
+        let step = if self.terminal { 1 } else { 10 };
+        let mut shown = self.shown.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        if shown.is_some_and(|shown| shown / step == percent / step) {
+            return;
+        }
+        *shown = Some(percent);
+        let mut stderr = std::io::stderr().lock();
+        // A terminal that is gone is no reason to stop.
+        let _ = stderr.write_all(line(self.terminal, percent, bytes, of).as_bytes());
+        let _ = stderr.flush();
+    }
+}
+
+fn line(terminal: bool, percent: u64, bytes: u64, of: u64) -> String {
+    let (have, all) = (bytes / 1_000_000, of / 1_000_000);
+    if !terminal {
+        return format!("{percent:>3} %  {have} of {all} MB\n");
+    }
+    let full = usize::try_from(percent).unwrap_or(0).min(100) * WIDTH / 100;
+    let (full, rest) = ("#".repeat(full), "-".repeat(WIDTH - full));
+    format!("\r[{full}{rest}] {percent:>3} %  {have} of {all} MB ")
+}

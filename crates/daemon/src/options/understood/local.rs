@@ -1,0 +1,53 @@
+//! The models of this machine.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{Result, bail};
+use quintet_kernel::model::ModelRef;
+use quintet_local::{PROVIDER, Settings, weights};
+
+use super::{Layers, Provider};
+
+/// Nothing if a provider of the configuration took the name.
+pub(super) fn understand(layers: &Layers, providers: &[Provider]) -> Result<Option<Settings>> {
+    if providers.iter().any(|provider| provider.name == PROVIDER) {
+        return Ok(None);
+    }
+    let small = |path: &str| layers.number(path).and_then(|number| u32::try_from(number).ok());
+    let window = small("local.context").unwrap_or(u32::MAX);
+    if window < 512 {
+        bail!("local.context must be 512 or more ({})", layers.source("local.context"));
+    }
+    Ok(Some(Settings {
+        models_dir: models_dir(layers)?,
+        window,
+        idle: Duration::from_secs(layers.number("local.idle_seconds").unwrap_or(600)),
+        threads: small("local.threads").filter(|threads| *threads > 0),
+    }))
+}
+
+/// Whether a section `[providers.local]` means these models and no server.
+pub(super) fn is_meant(layers: &Layers, name: &str) -> bool {
+    name == PROVIDER && layers.str(&format!("providers.{name}.api")) == Some("local")
+}
+
+/// The model for those who configured none, if its weights are here.
+pub(super) fn ready(settings: &Settings) -> Option<ModelRef> {
+    let weights = weights::default();
+    let there = settings.models_dir.join(weights.file()).is_file();
+    there.then(|| ModelRef { provider: PROVIDER.into(), model: weights.name.clone() })
+}
+
+/// Weights are large and the same for everybody, so they are kept in the user's cache.
+fn models_dir(layers: &Layers) -> Result<PathBuf> {
+    if let Some(dir) = layers.str("local.models_dir") {
+        return Ok(dir.into());
+    }
+    let variable = |name: &str| layers.environment.get(name).filter(|value| !value.is_empty());
+    match (variable("XDG_CACHE_HOME"), variable("HOME")) {
+        (Some(cache), _) => Ok(PathBuf::from(cache).join("quintet/models")),
+        (None, Some(home)) => Ok(PathBuf::from(home).join(".cache/quintet/models")),
+        (None, None) => Ok(super::data_dir(layers)?.join("models")),
+    }
+}

@@ -1,0 +1,68 @@
+//! The small model inside the daemon: fetched, asked, answering.
+
+use std::io::{BufRead as _, BufReader};
+use std::process::{Command, Stdio};
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::client::{Client, over, text};
+use crate::daemon::quintet;
+
+/// The program with the user's own models, fetched once and not for every clone.
+fn with_models(arguments: &[&str]) -> Command {
+    let mut command = quintet(arguments);
+    command.env_remove("QUINTET_LOCAL_MODELS_DIR");
+    command
+}
+
+#[tokio::test]
+async fn a_local_model_is_fetched_and_answers() {
+    assert!(with_models(&["models", "pull", "small"]).status().unwrap().success());
+    let home = TempDir::new().unwrap();
+    let mut child = with_models(&[
+        "serve",
+        "--data-dir",
+        home.path().to_str().unwrap(),
+        "--listen=harness=127.0.0.1:0",
+        "--set=default_model=local/smollm2-135m",
+        "--set=local.threads=1",
+    ])
+    .stdout(Stdio::piped())
+    .spawn()
+    .unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let ready: Value = serde_json::from_str(&line).unwrap();
+    let client = Client::new(ready["listeners"]["harness"].as_str().unwrap());
+    let (_, models) = client.get("/v1/models").await;
+    assert!(models.to_string().contains("local/smollm2-135m"), "{models}");
+
+    let id = client.create(home.path()).await;
+    let part = json!({ "type": "text", "text": "What is the capital of France?" });
+    let body = json!({ "role": "user", "parts": [part], "auto_run": true });
+    client.post(&format!("/v1/sessions/{id}/messages"), body).await;
+    let events = client.until(&id, over).await;
+    assert!(text(&events).contains("Paris"), "{events:?}");
+    let loading = events.iter().find(|event| event.kind() == "model_retrying").unwrap();
+    assert_eq!(loading.json["message"], "smollm2-135m is being loaded (98 MB)");
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+#[test]
+fn models_are_listed_and_unknown_ones_named() {
+    let listed = quintet(&["models", "--all"]).output().unwrap();
+    let listed = String::from_utf8(listed.stdout).unwrap();
+    let line = listed.lines().find(|line| line.starts_with("local/qwen2.5-coder-1.5b ")).unwrap();
+    assert!(line.contains(" absent ") && line.contains(" tools"), "{line}");
+    let unknown = quintet(&["models", "pull", "gpt-9"]).output().unwrap();
+    let error = String::from_utf8(unknown.stderr).unwrap();
+    assert!(
+        !unknown.status.success() && error.contains("there is no local model \"gpt-9\""),
+        "{error}"
+    );
+    let other = quintet(&["models", "pull", "--set=default_model=demo/demo"]).output().unwrap();
+    let said = String::from_utf8(other.stdout).unwrap();
+    assert_eq!(said, "sessions use demo/demo, which needs nothing fetched\n");
+}

@@ -1,0 +1,85 @@
+//! A tool call as small models write it: JSON, more or less.
+
+use quintet_kernel::model::AskedCall;
+use serde_json::{Map, Value};
+
+/// Reads a call; nothing if the text is none.
+pub(super) fn read(text: &str) -> Option<AskedCall> {
+    let text = text.trim();
+    let value = serde_json::from_str(text).or_else(|_| serde_json::from_str(&mend(text))).ok()?;
+    call_of(&value)
+}
+
+/// Where the object ends that the text begins with. Knows strings, so that braces in them do not
+/// count, and forgives what JSON does not, such as a line break in a string.
+pub(super) fn object_end(text: &str) -> Option<usize> {
+    let (mut depth, mut quoted, mut escaped) = (0usize, false, false);
+    for (at, byte) in text.bytes().enumerate() {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if quoted => escaped = true,
+            b'"' => quoted = !quoted,
+            b'{' if !quoted => depth += 1,
+            b'}' if !quoted => {
+                depth = depth.checked_sub(1)?;
+                if depth == 0 {
+                    return Some(at + 1);
+                }
+            }
+            _ => {}
+        }
+    }
+    None
+}
+
+/// Whether an object that begins like this may turn out to be a call.
+pub(super) fn may_be_call(text: &str) -> bool {
+    const KEYS: [&str; 6] =
+        ["\"name\"", "\"arguments\"", "\"function\"", "\"parameters\"", "\"tool\"", "\"type\""];
+    let Some(inside) = text.strip_prefix('{') else { return false };
+    let inside = inside.trim_start();
+    KEYS.iter().any(|key| inside.starts_with(key) || key.starts_with(inside))
+}
+
+fn call_of(value: &Value) -> Option<AskedCall> {
+    let object = value.as_object()?;
+    if let Some(inner @ Value::Object(_)) = object.get("function") {
+        return call_of(inner);
+    }
+    let name = ["name", "function", "tool"].iter().find_map(|key| object.get(*key)?.as_str())?;
+    let given = ["arguments", "parameters", "input"].iter().find_map(|key| object.get(*key));
+    Some(AskedCall {
+        id: String::new(),
+        tool: name.into(),
+        arguments: Value::Object(arguments(given?)?).to_string(),
+    })
+}
+
+/// The arguments; some write them as a string that holds the JSON.
+fn arguments(given: &Value) -> Option<Map<String, Value>> {
+    match given {
+        Value::Object(object) => Some(object.clone()),
+        Value::String(text) => serde_json::from_str(text).ok(),
+        Value::Null => Some(Map::new()),
+        Value::Bool(_) | Value::Number(_) | Value::Array(_) => None,
+    }
+}
+
+/// Escapes line breaks and tabs that stand bare in strings.
+fn mend(text: &str) -> String {
+    let (mut quoted, mut escaped) = (false, false);
+    let mut mended = String::with_capacity(text.len());
+    for letter in text.chars() {
+        match letter {
+            '\n' if quoted => mended.push_str("\\n"),
+            '\r' if quoted => mended.push_str("\\r"),
+            '\t' if quoted => mended.push_str("\\t"),
+            other => mended.push(other),
+        }
+        if letter == '"' && !escaped {
+            quoted = !quoted;
+        }
+        escaped = !escaped && quoted && letter == '\\';
+    }
+    mended
+}

@@ -1,0 +1,135 @@
+//! Writes a prompt in ChatML, the way the models were taught.
+//!
+//! What people and tools said is kept apart from the marks around it, so that no text can pass for
+//! a mark.
+
+use quintet_kernel::model::{Prompt, PromptMessage, PromptPart, Said, calls_said, text_said};
+use serde_json::Value;
+
+use super::offer;
+use super::spaced::spaced;
+use crate::weights::{Family, Weights};
+
+/// A stretch of a prompt.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Piece {
+    /// A mark, one token to the model.
+    Mark(&'static str),
+    /// Text that is only text.
+    Plain(String),
+    /// An earlier answer of the model: as it was written, if that is still known, or else like this.
+    Said {
+        /// What it said.
+        text: String,
+        /// What it asked for.
+        calls: Vec<(String, Value)>,
+        /// How that is written.
+        written: String,
+    },
+}
+
+const AFTER_RESULTS: &str = "Use this to answer my question in plain words now. \
+Call another function only if the question cannot be answered without it.";
+const START: Piece = Piece::Mark("<|im_start|>");
+const END: Piece = Piece::Mark("<|im_end|>");
+
+/// A prompt, written down.
+#[derive(Clone, Debug)]
+pub(crate) struct Script {
+    /// The beginning that all sessions with the same tools have in common.
+    pub(crate) shared: Vec<Piece>,
+    /// The rest, up to where the answer begins.
+    pub(crate) own: Vec<Piece>,
+}
+
+/// Writes a prompt down.
+pub(crate) fn render(prompt: &Prompt, weights: &Weights) -> Script {
+    let shared = vec![START, Piece::Plain(format!("system\n{}", standing(prompt, weights)))];
+    let given = Some(&prompt.system).filter(|given| !given.is_empty());
+    let mut pieces: Vec<Piece> =
+        given.map(|given| Piece::Plain(format!("\n\n{given}"))).into_iter().collect();
+    pieces.extend([END, Piece::Plain("\n".into())]);
+    let mut results: Vec<String> = Vec::new();
+    for message in &prompt.messages {
+        if let PromptMessage::Result { tool, text, media, ok, .. } = message {
+            let shown = [text.clone(), text_of(media)].join("\n");
+            results.push(result(tool, shown.trim_end(), *ok));
+            continue;
+        }
+        tell(&mut pieces, &mut results);
+        match message {
+            PromptMessage::User(parts) => say(&mut pieces, "user", &text_of(parts)),
+            PromptMessage::Assistant { parts, .. } => answer(&mut pieces, parts),
+            PromptMessage::Result { .. } => {}
+        }
+    }
+    tell(&mut pieces, &mut results);
+    pieces.extend([START, Piece::Plain("assistant\n".into())]);
+    Script { shared, own: pieces }
+}
+
+fn say(pieces: &mut Vec<Piece>, who: &str, text: &str) {
+    pieces.extend([START, Piece::Plain(format!("{who}\n{text}")), END, Piece::Plain("\n".into())]);
+}
+
+/// What came of the calls before, all in one message.
+fn tell(pieces: &mut Vec<Piece>, results: &mut Vec<String>) {
+    if !results.is_empty() {
+        // Small models take a result for another question, unless they are told what it is for.
+        results.push(AFTER_RESULTS.into());
+        say(pieces, "user", &results.join("\n"));
+        results.clear();
+    }
+}
+
+fn result(tool: &str, text: &str, ok: bool) -> String {
+    let done = if ok { "result" } else { "error" };
+    format!("<tool_response>\n{tool} {done}:\n{text}\n</tool_response>")
+}
+
+fn answer(pieces: &mut Vec<Piece>, parts: &[Said]) {
+    let text = text_said(parts);
+    let calls: Vec<(String, Value)> =
+        calls_said(parts).map(|call| (call.tool.clone(), call.input.clone())).collect();
+    let asked = calls.iter().map(|(tool, input)| {
+        let (name, input) = (spaced(&tool.as_str().into()), spaced(input));
+        format!("<tool_call>\n{{\"name\": {name}, \"arguments\": {input}}}\n</tool_call>")
+    });
+    let said = Some(text.clone()).filter(|text| !text.is_empty());
+    let written = said.into_iter().chain(asked).collect::<Vec<_>>().join("\n");
+    pieces.extend([START, Piece::Plain("assistant\n".into())]);
+    pieces.push(Piece::Said { text, calls, written });
+    pieces.extend([END, Piece::Plain("\n".into())]);
+}
+
+fn text_of(parts: &[PromptPart]) -> String {
+    let text = |part: &PromptPart| match part {
+        PromptPart::Text(text) => Some(text.clone()),
+        PromptPart::Media { name, mime, content, .. } if is_text(mime) => {
+            Some(format!("{name}:\n{}", String::from_utf8_lossy(content)))
+        }
+        PromptPart::Media { .. } => None,
+    };
+    parts.iter().filter_map(text).collect::<Vec<_>>().join("\n")
+}
+
+/// Whether a file of this type can be read like a message.
+pub(crate) fn is_text(mime: &str) -> bool {
+    let mime = mime.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    mime.starts_with("text/") || mime == "application/json"
+}
+
+/// What the model is told in every session. It comes first, so that it is read once for all.
+fn standing(prompt: &Prompt, weights: &Weights) -> String {
+    let own = match weights.family {
+        Family::Qwen => "You are Quintet, a helpful assistant that works in the user's workspace.",
+        Family::SmolLm2 => "You are a helpful AI assistant named SmolLM2.",
+    };
+    match weights.tools && prompt.may_call && !prompt.tools.is_empty() {
+        true => format!("{own}\n\n{}", offer::offer(&prompt.tools)),
+        false => own.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

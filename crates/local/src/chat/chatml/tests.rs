@@ -1,0 +1,142 @@
+//! Prompts as the models read them.
+
+use std::sync::Arc;
+
+use expect_test::{Expect, expect};
+use quintet_kernel::CallId;
+use quintet_kernel::model::{
+    ModelRef, Prompt, PromptCall, PromptMessage, PromptPart, Said, Sampling,
+};
+use quintet_kernel::tool::{Kind, Placement, Spec};
+use serde_json::json;
+
+use super::{Piece, render};
+use crate::weights;
+
+#[track_caller]
+fn check(model: &str, messages: Vec<PromptMessage>, expected: Expect) {
+    let spec = Spec {
+        name: "shell".into(),
+        description: "runs a command".into(),
+        schema: json!({ "type": "object", "properties": { "command": { "type": "string" } } }),
+        kind: Kind::Exec,
+        placement: Placement::Daemon,
+    };
+    let prompt = Prompt {
+        model: ModelRef { provider: "local".into(), model: model.into() },
+        system: "Be kind.".into(),
+        messages,
+        tools: vec![Arc::new(spec)],
+        may_call: true,
+        sampling: Sampling::default(),
+    };
+    let text = |piece: Piece| match piece {
+        Piece::Mark(mark) => mark.to_owned(),
+        Piece::Plain(text) => text.replace("<|", "<\\|"),
+        Piece::Said { written, .. } => written,
+    };
+    let script = render(&prompt, weights::find(model).unwrap());
+    let pieces = script.shared.into_iter().chain(script.own);
+    expected.assert_eq(&pieces.map(text).collect::<String>());
+}
+
+fn user(text: &str) -> PromptMessage {
+    PromptMessage::User(vec![PromptPart::Text(text.into())])
+}
+
+#[test]
+fn a_conversation_with_tools() {
+    let call = CallId::parse("c1").unwrap();
+    let asked =
+        PromptCall { call: call.clone(), tool: "shell".into(), input: json!({ "command": "ls" }) };
+    let answer = PromptMessage::Assistant {
+        by: None,
+        parts: vec![Said::Text("I look.".into()), Said::Call(asked)],
+    };
+    let result = |text: &str, ok| PromptMessage::Result {
+        call: call.clone(),
+        tool: "shell".into(),
+        text: text.into(),
+        media: Vec::new(),
+        ok,
+    };
+    check(
+        "default",
+        vec![user("what is here?"), answer, result("a.txt", true), result("no", false)],
+        expect![[r#"
+            <|im_start|>system
+            You are Quintet, a helpful assistant that works in the user's workspace.
+
+            # Tools
+
+            You may call one or more functions to assist with the user query.
+
+            You are provided with function signatures within <tools></tools> XML tags:
+            <tools>
+            {"name": "shell", "description": "runs a command", "parameters": {"command": "string"}}
+            {"name": "answer", "description": "Talk to the user: greet, explain, answer from general knowledge", "parameters": {"text": "string"}}
+            </tools>
+
+            For each function call, return a json object with function name and arguments within <tool_call></tool_call> XML tags:
+            <tool_call>
+            {"name": <function-name>, "arguments": <args-json-object>}
+            </tool_call>
+
+            Do what the user asks by calling functions, do not only describe it.
+
+            Be kind.<|im_end|>
+            <|im_start|>user
+            what is here?<|im_end|>
+            <|im_start|>assistant
+            I look.
+            <tool_call>
+            {"name": "shell", "arguments": {"command": "ls"}}
+            </tool_call><|im_end|>
+            <|im_start|>user
+            <tool_response>
+            shell result:
+            a.txt
+            </tool_response>
+            <tool_response>
+            shell error:
+            no
+            </tool_response>
+            Use this to answer my question in plain words now. Call another function only if the question cannot be answered without it.<|im_end|>
+            <|im_start|>assistant
+        "#]],
+    );
+}
+
+#[test]
+fn a_model_that_cannot_use_tools_is_not_offered_any() {
+    check(
+        "small",
+        vec![user("hello")],
+        expect![[r#"
+            <|im_start|>system
+            You are a helpful AI assistant named SmolLM2.
+
+            Be kind.<|im_end|>
+            <|im_start|>user
+            hello<|im_end|>
+            <|im_start|>assistant
+        "#]],
+    );
+}
+
+#[test]
+fn text_cannot_pass_for_a_mark() {
+    check(
+        "small",
+        vec![user("<|im_end|>")],
+        expect![[r#"
+            <|im_start|>system
+            You are a helpful AI assistant named SmolLM2.
+
+            Be kind.<|im_end|>
+            <|im_start|>user
+            <\|im_end|><|im_end|>
+            <|im_start|>assistant
+        "#]],
+    );
+}

@@ -1,0 +1,63 @@
+//! Tells a model which tools it has.
+//!
+//! Every word of it is read before the first answer, at some dozens of tokens a second, so it is kept
+//! short.
+
+use std::sync::Arc;
+
+use quintet_kernel::tool::Spec;
+use serde_json::{Map, Value};
+
+use super::spaced::spaced;
+
+/// What a model calls that has nothing to look up or to do. With tools before its eyes a small model
+/// calls one whatever it is asked, so it gets one for just talking; what it says so is its answer.
+pub(super) const ANSWER: &str = "answer";
+const ANSWER_SIGNATURE: &str = "{\"name\": \"answer\", \"description\": \"Talk to the user: greet, \
+explain, answer from general knowledge\", \"parameters\": {\"text\": \"string\"}}";
+/// A tool that needs no arguments is offered with those it has, if they are no more than this.
+const FEW: usize = 2;
+
+/// The part of the system prompt about tools, in the words the models were taught.
+pub(super) fn offer(tools: &[Arc<Spec>]) -> String {
+    let specs = tools.iter().map(|spec| signature(spec)).chain([ANSWER_SIGNATURE.into()]);
+    let specs: Vec<String> = specs.collect();
+    format!(
+        "# Tools\n\nYou may call one or more functions to assist with the user query.\n\n\
+         You are provided with function signatures within <tools></tools> XML tags:\n\
+         <tools>\n{}\n</tools>\n\n\
+         For each function call, return a json object with function name and arguments within \
+         <tool_call></tool_call> XML tags:\n\
+         <tool_call>\n{{\"name\": <function-name>, \"arguments\": <args-json-object>}}\n</tool_call>\n\n\
+         Do what the user asks by calling functions, do not only describe it.",
+        specs.join("\n")
+    )
+}
+
+fn signature(spec: &Spec) -> String {
+    format!(
+        "{{\"name\": {}, \"description\": {}, \"parameters\": {}}}",
+        spaced(&spec.name.as_str().into()),
+        spaced(&gist(&spec.description).into()),
+        spaced(&lean(&spec.schema)),
+    )
+}
+
+/// The first sentence, up to what is added to it.
+fn gist(text: &str) -> &str {
+    let ends = [". ", ": ", "; ", ", "].iter().filter_map(|mark| text.find(mark));
+    text[..ends.min().unwrap_or(text.len())].trim_end_matches('.')
+}
+
+/// The arguments and their types: those that a call cannot do without, or else the few there are.
+/// What a value may be the tools themselves say.
+fn lean(schema: &Value) -> Value {
+    let none = Map::new();
+    let all = schema["properties"].as_object().unwrap_or(&none);
+    let required = schema["required"].as_array().map_or(&[][..], Vec::as_slice);
+    let offered = all.iter().filter(|(name, _)| match required.is_empty() {
+        true => all.len() <= FEW,
+        false => required.iter().any(|needed| needed == name.as_str()),
+    });
+    offered.map(|(name, value)| (name.clone(), value["type"].clone())).collect()
+}

@@ -1,0 +1,123 @@
+//! What was read of the beginning that all sessions share, on disk: neither a restart nor another
+//! session reads it again.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use llama_cpp_2::context::LlamaContext;
+use llama_cpp_2::token::LlamaToken;
+use sha2::{Digest as _, Sha256};
+
+use crate::weights::Weights;
+
+/// A shorter beginning is read faster than it is looked up.
+const WORTH: usize = 128;
+/// So many beginnings of a model are kept; with the tools a beginning changes.
+const KEPT: usize = 2;
+
+/// Beginnings of one model.
+#[derive(Debug)]
+pub(super) struct Shelf {
+    dir: PathBuf,
+    weights: String,
+    name: String,
+}
+
+impl Shelf {
+    pub(super) fn new(models_dir: &Path, weights: &Weights) -> Self {
+        Self {
+            dir: models_dir.join("read"),
+            weights: weights.sha256.clone(),
+            name: weights.name.clone(),
+        }
+    }
+
+    /// Puts a beginning into a slot of the model's memory. Returns how many tokens the slot holds
+    /// then; nothing if there was nothing to put and the slot is as it was.
+    pub(super) fn take(
+        &self,
+        context: &mut LlamaContext<'_>,
+        slot: usize,
+        tokens: &[LlamaToken],
+    ) -> Option<usize> {
+        if tokens.len() < WORTH {
+            return None;
+        }
+        let path = self.find(tokens)?;
+        if !whole(&path) {
+            tracing::warn!("what was read before is damaged and is read again");
+            let _ = fs::remove_file(&path);
+            return None;
+        }
+        let loaded = context.state_seq_load_file(&path, slot as i32, tokens.len());
+        if loaded.is_ok_and(|(found, _)| found == tokens) {
+            return Some(tokens.len());
+        }
+        tracing::warn!("what was read before cannot be used and is read again");
+        let _ = fs::remove_file(&path);
+        let cleared = context.clear_kv_cache_seq(Some(slot as u32), None, None);
+        cleared.ok().map(|_| 0)
+    }
+
+    /// Keeps the beginning that a slot holds. That it cannot be kept costs time and nothing else.
+    pub(super) fn put(&self, context: &LlamaContext<'_>, slot: usize, tokens: &[LlamaToken]) {
+        if tokens.len() < WORTH || fs::create_dir_all(&self.dir).is_err() {
+            return;
+        }
+        let draft = self.dir.join(format!("{}.draft", std::process::id()));
+        let saved = context.state_seq_save_file(&draft, slot as i32, tokens).is_ok();
+        let hash = fs::read(&draft).ok().filter(|_| saved).map(|bytes| digest([bytes.as_slice()]));
+        let path = hash.map(|hash| self.dir.join(format!("{}{hash}.kv", self.prefix(tokens))));
+        if path.is_none_or(|path| fs::rename(&draft, path).is_err()) {
+            let _ = fs::remove_file(&draft);
+        }
+        self.tidy();
+    }
+
+    fn find(&self, tokens: &[LlamaToken]) -> Option<PathBuf> {
+        let prefix = self.prefix(tokens);
+        let named = |path: &PathBuf| name(path).is_some_and(|name| name.starts_with(&prefix));
+        self.files().into_iter().find(named)
+    }
+
+    /// The name of a file says of which model and which tokens it is, and then what it hashes to.
+    fn prefix(&self, tokens: &[LlamaToken]) -> String {
+        let tokens: Vec<u8> = tokens.iter().flat_map(|token| token.0.to_le_bytes()).collect();
+        format!("{}-{}-", self.name, digest([self.weights.as_bytes(), &tokens]))
+    }
+
+    fn files(&self) -> Vec<PathBuf> {
+        let ours = |path: &PathBuf| {
+            name(path).is_some_and(|name| name.starts_with(&self.name) && name.ends_with(".kv"))
+        };
+        let entries = fs::read_dir(&self.dir).into_iter().flatten().flatten();
+        entries.map(|entry| entry.path()).filter(ours).collect()
+    }
+
+    fn tidy(&self) {
+        let written = |path: &PathBuf| {
+            path.metadata().and_then(|file| file.modified()).unwrap_or(SystemTime::UNIX_EPOCH)
+        };
+        let mut files = self.files();
+        files.sort_by_key(|path| std::cmp::Reverse(written(path)));
+        files.iter().skip(KEPT).for_each(|path| drop(fs::remove_file(path)));
+    }
+}
+
+/// Whether a file is what was written. The library does not check and ends the process over a file
+/// that is cut off.
+fn whole(path: &Path) -> bool {
+    let hash = fs::read(path).map(|bytes| digest([bytes.as_slice()]));
+    hash.is_ok_and(|hash| name(path).is_some_and(|name| name.ends_with(&format!("-{hash}.kv"))))
+}
+
+fn name(path: &Path) -> Option<&str> {
+    path.file_name()?.to_str()
+}
+
+fn digest<const N: usize>(parts: [&[u8]; N]) -> String {
+    let mut hash = Sha256::new();
+    parts.iter().for_each(|part| hash.update(part));
+    hash.finalize().iter().take(16).map(|byte| format!("{byte:02x}")).collect()
+}

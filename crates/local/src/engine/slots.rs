@@ -1,0 +1,86 @@
+//! What the model has already read, so that nothing is read twice.
+//!
+//! A slot holds one line of tokens, in the same order and places as the model's memory. A new prompt
+//! takes over the slot it goes on from; where it only begins like one, it gets a slot of its own and
+//! shares the beginning.
+
+use llama_cpp_2::token::LlamaToken;
+
+/// So many lines are kept.
+pub(super) const SLOTS: usize = 4;
+/// A shorter end of another line is given up rather than a whole line.
+const CHEAP: usize = 32;
+
+/// The lines.
+#[derive(Debug, Default)]
+pub(super) struct Slots {
+    rows: [Row; SLOTS],
+    uses: u64,
+}
+
+#[derive(Debug, Default)]
+struct Row {
+    tokens: Vec<LlamaToken>,
+    used: u64,
+}
+
+/// Where a prompt goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Place {
+    /// Its slot.
+    pub(super) slot: usize,
+    /// The slot that has its beginning.
+    pub(super) like: usize,
+    /// How many tokens of it that are.
+    pub(super) known: usize,
+}
+
+impl Slots {
+    /// Finds the place for a prompt. At least its last token is read anew, because the answer
+    /// follows from it.
+    pub(super) fn place(&mut self, prompt: &[LlamaToken]) -> Place {
+        let shared = |row: &Row| common(&row.tokens, &prompt[..prompt.len().saturating_sub(1)]);
+        let known: Vec<usize> = self.rows.iter().map(shared).collect();
+        let like = (0..SLOTS).max_by_key(|&n| (known[n], self.rows[n].used)).unwrap_or(0);
+        let goes_on = self.rows[like].tokens.len() - known[like] <= CHEAP;
+        let slot = if goes_on { like } else { self.oldest(like).unwrap_or(like) };
+        let place = Place { slot, like, known: known[like] };
+        self.uses += 1;
+        self.rows[slot] = Row { tokens: prompt[..place.known].to_vec(), used: self.uses };
+        place
+    }
+
+    /// The model read these too.
+    pub(super) fn extend(&mut self, slot: usize, tokens: &[LlamaToken]) {
+        self.rows[slot].tokens.extend_from_slice(tokens);
+    }
+
+    /// The model knows exactly these now.
+    pub(super) fn set(&mut self, slot: usize, tokens: &[LlamaToken]) {
+        self.rows[slot].tokens = tokens.to_vec();
+    }
+
+    /// How many tokens a slot holds.
+    pub(super) fn len(&self, slot: usize) -> usize {
+        self.rows[slot].tokens.len()
+    }
+
+    /// Gives up the line that was not used for the longest time; nothing if this one is alone.
+    pub(super) fn evict(&mut self, but: usize) -> Option<usize> {
+        let filled = |n: &usize| *n != but && !self.rows[*n].tokens.is_empty();
+        let slot = (0..SLOTS).filter(filled).min_by_key(|&n| self.rows[n].used)?;
+        self.rows[slot] = Row::default();
+        Some(slot)
+    }
+
+    fn oldest(&self, but: usize) -> Option<usize> {
+        (0..SLOTS).filter(|&n| n != but).min_by_key(|&n| self.rows[n].used)
+    }
+}
+
+fn common(left: &[LlamaToken], right: &[LlamaToken]) -> usize {
+    left.iter().zip(right).take_while(|(left, right)| left == right).count()
+}
+
+#[cfg(test)]
+mod tests;

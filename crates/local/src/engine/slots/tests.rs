@@ -1,0 +1,52 @@
+//! Which slot a prompt takes.
+
+use llama_cpp_2::token::LlamaToken;
+
+use super::{CHEAP, Place, SLOTS, Slots};
+
+/// Tokens from a text, a letter each.
+fn tokens(text: &str) -> Vec<LlamaToken> {
+    text.bytes().map(|byte| LlamaToken(byte.into())).collect()
+}
+
+/// Places a prompt and has all of it read.
+fn read(slots: &mut Slots, text: &str) -> Place {
+    let prompt = tokens(text);
+    let place = slots.place(&prompt);
+    slots.extend(place.slot, &prompt[place.known..]);
+    assert_eq!(slots.len(place.slot), prompt.len());
+    place
+}
+
+#[test]
+fn a_prompt_that_goes_on_keeps_its_slot() {
+    let mut slots = Slots::default();
+    let first = read(&mut slots, "hello");
+    assert_eq!(first.known, 0);
+    let second = read(&mut slots, "hello world");
+    assert_eq!((second.slot, second.like, second.known), (first.slot, first.slot, 5));
+    let again = read(&mut slots, "hello world");
+    assert_eq!(again.known, 10, "the last token is read anew");
+}
+
+#[test]
+fn a_prompt_that_branches_off_leaves_the_other_alone() {
+    let mut slots = Slots::default();
+    let long = format!("system {}", "a".repeat(CHEAP + 1));
+    let first = read(&mut slots, &long);
+    let second = read(&mut slots, "system b");
+    assert_ne!(second.slot, first.slot);
+    assert_eq!((second.like, second.known), (first.slot, 7));
+    assert_eq!(read(&mut slots, &format!("{long}!")).known, long.len());
+}
+
+#[test]
+fn the_oldest_makes_room() {
+    let mut slots = Slots::default();
+    let line = |n: usize| format!("{n}{}", "x".repeat(2 * CHEAP));
+    let first = read(&mut slots, &line(0)).slot;
+    let others: Vec<usize> = (1..SLOTS).map(|n| read(&mut slots, &line(n)).slot).collect();
+    assert!(!others.contains(&first));
+    assert_eq!(read(&mut slots, &line(SLOTS)).slot, first);
+    assert_eq!(slots.evict(first), Some(others[0]));
+}

@@ -1,0 +1,82 @@
+//! The beginning that sessions share outlives the model, with the real small one.
+
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use quintet_kernel::model::{Chunk, Sampling, Usage};
+use tokio::sync::mpsc::unbounded_channel;
+
+use super::{Engine, Job, Settings};
+use crate::chat::{Piece, Script};
+use crate::pull::{Places, Watch, pull};
+use crate::weights;
+
+struct Quiet;
+
+impl Watch for Quiet {
+    fn say(&self, _: &str) {}
+    fn at(&self, _: u64, _: u64) {}
+}
+
+/// A directory with the small model, which lies in the user's cache.
+async fn models_dir() -> tempfile::TempDir {
+    let environment: Vec<(String, String)> = std::env::vars().collect();
+    let get = |name: &str| environment.iter().find(|(key, _)| key == name).map(|(_, dir)| dir);
+    let cache = get("XDG_CACHE_HOME").map(PathBuf::from);
+    let cache = cache.or_else(|| Some(PathBuf::from(get("HOME")?).join(".cache"))).unwrap();
+    let (small, places) = (weights::find("small").unwrap(), Places::of(&environment));
+    let path = pull(small, &cache.join("quintet/models"), &places, &Quiet).await.unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    symlink(path, dir.path().join(small.file())).unwrap();
+    dir
+}
+
+/// A fresh engine reads a long beginning and a short question.
+async fn ask(dir: &Path, question: &str) -> (String, Usage) {
+    let idle = Duration::from_secs(600);
+    let settings = Settings { models_dir: dir.into(), window: 1024, idle, threads: Some(1) };
+    let engine = Arc::new(Engine::new(settings));
+    let shared = vec![Piece::Plain("The colours are red, green and blue. ".repeat(20))];
+    let prompt = Script { shared, own: vec![Piece::Plain(question.into())] };
+    let sampling = Sampling { max_tokens: Some(8), temperature: Some(0.0), effort: None };
+    let (news, mut heard) = unbounded_channel();
+    engine
+        .submit(weights::find("small").unwrap(), Job { prompt, tools: Vec::new(), sampling, news });
+    let mut text = String::new();
+    loop {
+        match heard.recv().await.unwrap().unwrap() {
+            Chunk::Output(_, more) => text.push_str(&more),
+            Chunk::Finished(answer) => {
+                tokio::task::spawn_blocking(move || engine.close()).await.unwrap();
+                return (text, answer.usage);
+            }
+            Chunk::Retrying { .. } => {}
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_shared_beginning_is_read_once_even_across_restarts() {
+    let dir = models_dir().await;
+    let (fresh, first) = ask(dir.path(), "The first colour is").await;
+    assert_eq!(first.cached, 0);
+    let (known, second) = ask(dir.path(), "The first colour is").await;
+    assert!(second.cached > 100 && second.input - second.cached < 8, "{second:?}");
+    assert_eq!(known, fresh, "it makes no difference to the answer");
+    let (_, other) = ask(dir.path(), "The last colour is").await;
+    assert_eq!(other.cached, second.cached);
+}
+
+#[tokio::test]
+async fn a_damaged_file_is_read_again_and_replaced() {
+    let dir = models_dir().await;
+    let (fresh, _) = ask(dir.path(), "The first colour is").await;
+    let file = dir.path().join("read").read_dir().unwrap().next().unwrap().unwrap().path();
+    let bytes = std::fs::read(&file).unwrap();
+    std::fs::write(&file, &bytes[..bytes.len() / 2]).unwrap();
+    let (again, usage) = ask(dir.path(), "The first colour is").await;
+    assert_eq!((again, usage.cached), (fresh, 0));
+    assert_eq!(std::fs::read(&file).unwrap().len(), bytes.len());
+}

@@ -1,0 +1,22 @@
+//! Letters across tokens.
+
+use super::Letters;
+
+#[track_caller]
+fn check(tokens: &[&[u8]], expected: &[&str], rest: &str) {
+    let mut letters = Letters::default();
+    let texts: Vec<String> = tokens.iter().map(|token| letters.take(token)).collect();
+    assert_eq!(texts, expected);
+    assert_eq!(letters.rest(), rest);
+}
+
+#[test]
+fn a_letter_waits_until_it_is_whole() {
+    check(&[b"a", &[0xF0, 0x9F], &[0x98], &[0x80, b'b']], &["a", "", "", "\u{1F600}b"], "");
+}
+
+#[test]
+fn what_is_no_letter_is_replaced() {
+    check(&[&[0xFF, b'a'], &[0xC3, b'b']], &["\u{FFFD}a", "\u{FFFD}b"], "");
+    check(&[&[0xE2, 0x82]], &[""], "\u{FFFD}");
+}

@@ -1,0 +1,262 @@
+//! Reads a prompt and writes an answer, token by token.
+
+use llama_cpp_2::DecodeError;
+use llama_cpp_2::context::LlamaContext;
+use llama_cpp_2::llama_batch::LlamaBatch;
+use llama_cpp_2::token::LlamaToken;
+use llama_cpp_2::vocab::LlamaVocab;
+use quintet_kernel::model::{
+    Answer, AskedCall, Channel, Chunk, Failure, FailureKind, Finish, Usage,
+};
+
+use super::load::{BATCH, Loaded};
+use super::said::Said;
+use super::sampler::sampler;
+use super::shelf::Shelf;
+use super::slots::{Place, Slots};
+use super::text::Letters;
+use super::{Job, unavailable};
+use crate::chat::{Piece, Reader};
+
+/// An answer is no longer than this unless somebody asks for more.
+const LONGEST: u64 = 2048;
+
+/// Why there is no answer.
+pub(super) enum Stop {
+    /// Nobody wants it any more.
+    Gone,
+    /// It cannot be given.
+    Failed(Failure),
+}
+
+impl From<Failure> for Stop {
+    fn from(failure: Failure) -> Self {
+        Self::Failed(failure)
+    }
+}
+
+/// A model and what it keeps in mind.
+pub(super) struct Writer<'m> {
+    vocab: LlamaVocab<'m>,
+    shelf: &'m Shelf,
+    context: LlamaContext<'m>,
+    batch: LlamaBatch<'static>,
+    slots: Slots,
+    said: Said,
+}
+
+/// What was written.
+struct Written {
+    text: String,
+    tokens: Vec<LlamaToken>,
+    calls: Vec<AskedCall>,
+    finish: Finish,
+}
+
+impl<'m> Writer<'m> {
+    pub(super) fn new(loaded: &'m Loaded) -> Result<Self, Failure> {
+        Ok(Self {
+            vocab: loaded.model().vocab(),
+            shelf: loaded.shelf(),
+            context: loaded.context()?,
+            batch: LlamaBatch::new(BATCH as usize, 1),
+            slots: Slots::default(),
+            said: Said::default(),
+        })
+    }
+
+    /// Answers; `gone` says whether anybody still wants to know.
+    pub(super) fn answer(&mut self, job: &Job, gone: &dyn Fn() -> bool) -> Result<Answer, Stop> {
+        if gone() {
+            return Err(Stop::Gone);
+        }
+        let shared = self.tokens(&job.prompt.shared);
+        let prompt = [shared.clone(), self.tokens(&job.prompt.own)].concat();
+        let window = self.context.n_ctx() as usize;
+        if prompt.len() >= window {
+            return Err(overflow(prompt.len(), window).into());
+        }
+        let mut place = self.settle(&prompt)?;
+        if place.known < shared.len() {
+            place.known = self.share(place, &shared, gone)?;
+        }
+        let fresh = self.slots.len(place.slot);
+        self.read(place.slot, &prompt[fresh..], gone)?;
+        let room = window - prompt.len();
+        let written = self.write(place.slot, room, job, gone)?;
+        let usage = Usage {
+            input: prompt.len() as u64,
+            output: written.tokens.len() as u64,
+            cached: place.known as u64,
+            ..Usage::default()
+        };
+        self.said.remember(written.text, &written.calls, written.tokens);
+        Ok(Answer::new(written.finish, written.calls, usage))
+    }
+
+    fn tokens(&self, prompt: &[Piece]) -> Vec<LlamaToken> {
+        let tokens = |piece: &Piece| match piece {
+            Piece::Mark(mark) => self.vocab.tokenize(mark.as_bytes(), false, true),
+            Piece::Plain(text) => self.vocab.tokenize(text.as_bytes(), false, false),
+            Piece::Said { text, calls, written } => match self.said.recall(text, calls) {
+                Some(tokens) => tokens.to_vec(),
+                None => self.vocab.tokenize(written.as_bytes(), false, false),
+            },
+        };
+        prompt.iter().flat_map(tokens).collect()
+    }
+
+    /// Finds a place for the prompt; the memory holds what is known of it then, and no token more.
+    fn settle(&mut self, prompt: &[LlamaToken]) -> Result<Place, Failure> {
+        let place = self.slots.place(prompt);
+        let confused = |_| unavailable("the model's memory does not take this prompt");
+        let (slot, known) = (place.slot as u32, place.known as u32);
+        if place.slot == place.like {
+            self.context.clear_kv_cache_seq(Some(slot), Some(known), None).map_err(confused)?;
+        } else {
+            self.context.clear_kv_cache_seq(Some(slot), None, None).map_err(confused)?;
+            let (like, slot) = (place.like as i32, place.slot as i32);
+            self.context.copy_kv_cache_seq(like, slot, Some(0), Some(known)).map_err(confused)?;
+        }
+        Ok(place)
+    }
+
+    /// Takes the beginning that sessions share from the shelf, or reads it and puts it there.
+    /// Returns how much of it was known.
+    fn share(
+        &mut self,
+        place: Place,
+        shared: &[LlamaToken],
+        gone: &dyn Fn() -> bool,
+    ) -> Result<usize, Stop> {
+        let known = match self.shelf.take(&mut self.context, place.slot, shared) {
+            Some(known) => known,
+            None => place.known,
+        };
+        self.slots.set(place.slot, &shared[..known]);
+        if known < shared.len() {
+            self.read(place.slot, &shared[known..], gone)?;
+            self.shelf.put(&self.context, place.slot, shared);
+        }
+        Ok(known)
+    }
+
+    /// Reads tokens.
+    fn read(
+        &mut self,
+        slot: usize,
+        tokens: &[LlamaToken],
+        gone: &dyn Fn() -> bool,
+    ) -> Result<(), Stop> {
+        for some in tokens.chunks(BATCH as usize) {
+            if gone() {
+                return Err(Stop::Gone);
+            }
+            if !self.decode(slot, some)? {
+                let window = self.context.n_ctx() as usize;
+                return Err(overflow(self.slots.len(slot) + tokens.len(), window).into());
+            }
+        }
+        Ok(())
+    }
+
+    fn write(
+        &mut self,
+        slot: usize,
+        room: usize,
+        job: &Job,
+        gone: &dyn Fn() -> bool,
+    ) -> Result<Written, Stop> {
+        let limit = usize::try_from(job.sampling.max_tokens.unwrap_or(LONGEST)).unwrap_or(room);
+        let limit = limit.min(room);
+        let (mut sampler, mut letters) = (sampler(&job.sampling), Letters::default());
+        let mut mouth = Mouth { job, reader: Reader::new(job.tools.clone()), text: String::new() };
+        let mut tokens = Vec::new();
+        let finish = loop {
+            if gone() {
+                return Err(Stop::Gone);
+            }
+            if tokens.len() >= limit {
+                break Finish::Length;
+            }
+            let token = sampler.sample(&self.context, -1);
+            if self.vocab.is_eog(token) {
+                break Finish::Stop;
+            }
+            tokens.push(token);
+            mouth.hear(&letters.take(&self.vocab.token_to_piece(token, true, None)));
+            if tokens.len() < limit && !self.decode(slot, &[token])? {
+                break Finish::Length;
+            }
+        };
+        mouth.hear(&letters.rest());
+        let (text, calls) = mouth.close();
+        let finish = if calls.is_empty() { finish } else { Finish::ToolCalls };
+        Ok(Written { text, tokens, calls, finish })
+    }
+
+    /// Has the model read tokens; makes room for them if it has to. Whether there was any.
+    fn decode(&mut self, slot: usize, tokens: &[LlamaToken]) -> Result<bool, Failure> {
+        self.fill(slot, tokens)?;
+        loop {
+            match self.context.decode(&mut self.batch) {
+                Ok(()) => break,
+                Err(DecodeError::NoKvCacheSlot) => match self.slots.evict(slot) {
+                    Some(old) => {
+                        let cleared = self.context.clear_kv_cache_seq(Some(old as u32), None, None);
+                        cleared.map_err(|error| unavailable(error.to_string()))?;
+                    }
+                    None => return Ok(false),
+                },
+                Err(error) => return Err(unavailable(format!("the model stumbled: {error}"))),
+            }
+        }
+        self.slots.extend(slot, tokens);
+        Ok(true)
+    }
+
+    fn fill(&mut self, slot: usize, tokens: &[LlamaToken]) -> Result<(), Failure> {
+        let start = self.slots.len(slot);
+        self.batch.clear();
+        for (n, token) in tokens.iter().enumerate() {
+            let last = n + 1 == tokens.len();
+            let added = self.batch.add(*token, (start + n) as i32, &[slot as i32], last);
+            added.map_err(|error| unavailable(error.to_string()))?;
+        }
+        Ok(())
+    }
+}
+
+/// Says what can be said of an answer so far.
+struct Mouth<'j> {
+    job: &'j Job,
+    reader: Reader,
+    text: String,
+}
+
+impl Mouth<'_> {
+    fn hear(&mut self, written: &str) {
+        let text = self.reader.read(written);
+        self.say(text);
+    }
+
+    fn say(&mut self, text: String) {
+        if !text.is_empty() {
+            self.text.push_str(&text);
+            // Whether anybody listens is looked at before the next token.
+            let _ = self.job.news.send(Ok(Chunk::Output(Channel::Text, text)));
+        }
+    }
+
+    fn close(mut self) -> (String, Vec<AskedCall>) {
+        let reader = std::mem::replace(&mut self.reader, Reader::new(Vec::new()));
+        let (rest, calls) = reader.finish();
+        self.say(rest);
+        (self.text, calls)
+    }
+}
+
+fn overflow(tokens: usize, window: usize) -> Failure {
+    let message = format!("the prompt is longer ({tokens} tokens) than the model reads ({window})");
+    Failure { kind: FailureKind::ContextOverflow, message }
+}

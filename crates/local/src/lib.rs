@@ -1,0 +1,134 @@
+//! A language model inside the daemon: on the processor, offline, no key.
+//!
+//! [`weights`] is the table of models, [`pull`] fetches their files, [`Local`] answers prompts.
+//! `chat` knows the models' language, `engine` runs them on threads of their own.
+
+mod chat;
+mod engine;
+pub mod pull;
+mod stream;
+pub mod weights;
+
+use std::sync::Arc;
+
+use quintet_kernel::model::{
+    About, Failure, FailureKind, Latency, Listed, ModelRef, Price, Profile, Prompt, PromptMessage,
+    PromptPart, Side,
+};
+use quintet_kernel::port::{BoxFuture, ModelStream, Models, Profiles};
+use tokio::sync::mpsc::unbounded_channel;
+
+use engine::{Engine, Job};
+use stream::{Failed, Words};
+use weights::Weights;
+
+pub use engine::Settings;
+
+/// The name of this provider.
+pub const PROVIDER: &str = "local";
+
+/// The models of this machine.
+#[derive(Clone, Debug)]
+pub struct Local {
+    engine: Arc<Engine>,
+}
+
+impl Local {
+    /// Cheap: nothing is read before a model is asked.
+    pub fn new(settings: Settings) -> Self {
+        Self { engine: Arc::new(Engine::new(settings)) }
+    }
+
+    /// The models that are in memory now.
+    pub fn loaded(&self) -> Vec<&'static str> {
+        self.engine.loaded()
+    }
+
+    /// Ends everything that runs; blocks for a moment if a model is busy.
+    pub fn close(&self) {
+        self.engine.close();
+    }
+
+    fn listed(&self, weights: &Weights) -> Listed {
+        Listed {
+            model: ModelRef { provider: PROVIDER.into(), model: weights.name.clone() },
+            profile: self.profile_of(weights),
+            about: About {
+                label: weights.title.clone(),
+                side: Side::Local,
+                description: Some(weights.description.clone()),
+                strengths: weights.strengths.clone(),
+                price: Some(Price { input: 0, output: 0, cached: Some(0) }),
+                latency: Some(Latency::Slow),
+                ..About::default()
+            },
+            usable: self.has(weights),
+        }
+    }
+
+    /// What a model can do here.
+    fn profile_of(&self, weights: &Weights) -> Profile {
+        let window = self.engine.settings().window.min(weights.context);
+        Profile { inputs: Vec::new(), tools: weights.tools, context_window: Some(window.into()) }
+    }
+
+    fn has(&self, weights: &Weights) -> bool {
+        self.engine.settings().models_dir.join(weights.file()).is_file()
+    }
+
+    fn start(&self, prompt: &Prompt) -> Result<Box<dyn ModelStream>, Failure> {
+        let name = &prompt.model.model;
+        let weights = weights::find(name).ok_or_else(|| Failure {
+            kind: FailureKind::UnknownModel,
+            message: format!("there is no local model {name:?}"),
+        })?;
+        check(prompt)?;
+        let tools = prompt.tools.iter().filter(|_| weights.tools && prompt.may_call);
+        let (news, heard) = unbounded_channel();
+        let job = Job {
+            prompt: chat::render(prompt, weights),
+            tools: tools.map(|tool| tool.name.clone()).collect(),
+            sampling: prompt.sampling.clone(),
+            news,
+        };
+        self.engine.submit(weights, job);
+        Ok(Box::new(Words::new(heard)))
+    }
+}
+
+impl Models for Local {
+    fn stream(&self, prompt: Prompt) -> Box<dyn ModelStream> {
+        self.start(&prompt).unwrap_or_else(|failure| Box::new(Failed(failure)))
+    }
+
+    /// All there are; those whose weights are here can be asked.
+    fn list(&self) -> BoxFuture<'_, Vec<Listed>> {
+        let listed = weights::all().iter().map(|weights| self.listed(weights)).collect();
+        Box::pin(std::future::ready(listed))
+    }
+}
+
+impl Profiles for Local {
+    fn profile(&self, model: &ModelRef) -> Option<Profile> {
+        weights::find(&model.model).map(|weights| self.profile_of(weights))
+    }
+}
+
+/// The models read text and nothing else.
+fn check(prompt: &Prompt) -> Result<(), Failure> {
+    let media = |part: &PromptPart| match part {
+        PromptPart::Media { kind, mime, .. } if !chat::is_text(mime) => Some(*kind),
+        PromptPart::Media { .. } | PromptPart::Text(_) => None,
+    };
+    let found = prompt.messages.iter().find_map(|message| match message {
+        PromptMessage::User(parts) => parts.iter().find_map(media),
+        PromptMessage::Assistant { .. } | PromptMessage::Result { .. } => None,
+    });
+    match found {
+        Some(kind) => Err(Failure {
+            kind: FailureKind::UnsupportedInput,
+            message: format!("local models do not take {} input", kind.name()),
+        }),
+        None => Ok(()),
+    }
+}

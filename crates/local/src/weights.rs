@@ -1,0 +1,93 @@
+//! The models there are, as data: what each can do and where its file comes from.
+
+use std::sync::LazyLock;
+
+use serde::Deserialize;
+
+static TABLE: LazyLock<Table> = LazyLock::new(|| {
+    toml::from_str(include_str!("../data/weights.toml")).expect("the built-in table is well formed")
+});
+
+#[derive(Debug, Deserialize)]
+struct Table {
+    weights: Vec<Weights>,
+}
+
+/// A model whose weights can be had.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Weights {
+    /// Its name here.
+    pub name: String,
+    /// Shorter names for it.
+    pub aliases: Vec<String>,
+    /// What it is, for people.
+    pub title: String,
+    /// A sentence on it.
+    pub description: String,
+    /// What it is good at, in words.
+    pub strengths: Vec<String>,
+    /// How it wants to be talked to.
+    pub family: Family,
+    /// Whether it can call tools well enough to be offered any.
+    pub tools: bool,
+    /// Tokens it was trained to read at once.
+    pub context: u32,
+    /// Bytes of its file.
+    pub size: u64,
+    /// What its file must hash to.
+    pub sha256: String,
+    /// Where the file is, whole.
+    pub hub: String,
+    /// Packages that carry it in pieces, in order.
+    pub packages: Vec<Package>,
+}
+
+/// How a model wants to be talked to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Family {
+    /// ChatML with tools in the system prompt.
+    Qwen,
+    /// ChatML.
+    SmolLm2,
+}
+
+/// A package that carries a piece of a file.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Package {
+    /// Its name in the index.
+    pub package: String,
+    /// Which version.
+    pub version: String,
+    /// The piece's path in the package.
+    pub member: String,
+    /// Bytes of the piece.
+    pub size: u64,
+}
+
+/// All of them, the best first.
+pub fn all() -> &'static [Weights] {
+    &TABLE.weights
+}
+
+/// The one of that name or alias.
+pub fn find(name: &str) -> Option<&'static Weights> {
+    all().iter().find(|weights| weights.name == name || weights.aliases.iter().any(|a| a == name))
+}
+
+/// The one for those who name none.
+pub fn default() -> &'static Weights {
+    find("default").expect("the built-in table names a default")
+}
+
+impl Weights {
+    /// The name of its file in the models' directory.
+    pub fn file(&self) -> String {
+        format!("{}.gguf", self.name)
+    }
+}
+
+#[cfg(test)]
+mod tests;

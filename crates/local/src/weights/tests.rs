@@ -1,0 +1,26 @@
+//! The table is sound.
+
+use super::{all, default, find};
+
+#[test]
+fn every_row_can_be_fetched_and_checked() {
+    for weights in all() {
+        let pieces: u64 = weights.packages.iter().map(|package| package.size).sum();
+        assert_eq!(pieces, weights.size, "the pieces of {} make up its file", weights.name);
+        assert_eq!(weights.sha256.len(), 64);
+        assert!(weights.hub.starts_with("https://"));
+    }
+}
+
+#[test]
+fn names_and_aliases_lead_to_one_row_each() {
+    let named = |weights: &super::Weights| [vec![weights.name.clone()], weights.aliases.clone()];
+    let mut names: Vec<String> = all().iter().flat_map(named).flatten().collect();
+    names.sort_unstable();
+    let count = names.len();
+    names.dedup();
+    assert_eq!(names.len(), count);
+    assert_eq!(find("small").map(|weights| weights.name.as_str()), Some("smollm2-135m"));
+    assert!(default().tools);
+    assert!(find("nothing").is_none());
+}

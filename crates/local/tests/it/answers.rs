@@ -1,0 +1,67 @@
+//! Answers: streamed, bounded, cancelled.
+
+use quintet_kernel::model::{Chunk, Finish};
+use quintet_kernel::port::Models as _;
+
+use crate::{ask, local, prompt, tool, user};
+
+#[tokio::test]
+async fn a_question_is_answered_piece_by_piece() {
+    let local = local();
+    let question = vec![user("What is the capital of France?")];
+    let heard = ask(&local, prompt(question, 64)).await.unwrap();
+    assert!(heard.text.contains("Paris"), "{}", heard.text);
+    assert!(heard.pieces > 3, "{} pieces", heard.pieces);
+    assert_eq!(heard.answer.finish, Finish::Stop);
+    assert!(heard.answer.usage.input > 10 && heard.answer.usage.output > 3);
+    assert!(heard.notices[0].contains("smollm2-135m is being loaded"), "{:?}", heard.notices);
+}
+
+#[tokio::test]
+async fn an_answer_ends_at_its_limit() {
+    let local = local();
+    let story = vec![user("Tell me a long story about a ship.")];
+    let heard = ask(&local, prompt(story, 20)).await.unwrap();
+    assert_eq!((heard.answer.finish, heard.answer.usage.output), (Finish::Length, 20));
+}
+
+#[tokio::test]
+async fn letters_of_several_tokens_come_out_whole() {
+    let local = local();
+    let echo = vec![user("Repeat exactly: 日本語 😀 naïve")];
+    let heard = ask(&local, prompt(echo, 40)).await.unwrap();
+    assert!(!heard.text.is_empty());
+}
+
+#[tokio::test]
+async fn the_small_model_is_not_offered_tools() {
+    let local = local();
+    let plain = prompt(vec![user("hello")], 1);
+    let mut offered = plain.clone();
+    offered.tools = vec![tool()];
+    let plain = ask(&local, plain).await.unwrap().answer.usage.input;
+    assert_eq!(ask(&local, offered).await.unwrap().answer.usage.input, plain);
+}
+
+#[tokio::test]
+async fn dropping_the_stream_ends_the_answer() {
+    let local = local();
+    let story = prompt(vec![user("Tell me a long story about a ship.")], 100_000);
+    let mut stream = local.stream(story);
+    while !matches!(stream.next().await.unwrap()[..], [Chunk::Output(..), ..]) {}
+    drop(stream);
+    // The thread is free again long before the story would have filled the window.
+    let heard = ask(&local, prompt(vec![user("Say yes.")], 8)).await.unwrap();
+    assert!(!heard.text.is_empty());
+    assert!(heard.notices.is_empty(), "the model stayed loaded");
+}
+
+#[tokio::test]
+async fn several_ask_at_once() {
+    let local = local();
+    let questions = ["Say one.", "Say two.", "Say three."];
+    let streams = questions.map(|text| local.stream(prompt(vec![user(text)], 8)));
+    for stream in streams {
+        assert!(!crate::hear(stream).await.unwrap().text.is_empty());
+    }
+}

@@ -1,0 +1,125 @@
+//! A real model, the small one: what it says is its own affair, that it says it is ours.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on should say so and stop")]
+
+mod answers;
+mod memory;
+mod pulling;
+mod troubles;
+
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use quintet_kernel::model::{
+    Answer, Channel, Chunk, Failure, ModelRef, Prompt, PromptMessage, PromptPart, Said, Sampling,
+};
+use quintet_kernel::port::{ModelStream, Models as _};
+use quintet_local::pull::{Places, Watch, pull};
+use quintet_local::{Local, Settings, weights};
+
+/// The small model, loaded once it is asked.
+fn local() -> Local {
+    with(|_| {})
+}
+
+fn with(change: impl FnOnce(&mut Settings)) -> Local {
+    let idle = Duration::from_secs(600);
+    // Tests run beside each other, and threads that wait for each other would slow them all.
+    let threads = Some(1);
+    let mut settings = Settings { models_dir: models_dir(), window: 2048, idle, threads };
+    change(&mut settings);
+    Local::new(settings)
+}
+
+/// Where the user's models are, with the small one in it: fetched once and not for every clone.
+fn models_dir() -> PathBuf {
+    static READY: OnceLock<PathBuf> = OnceLock::new();
+    let fetch = || {
+        let environment: Vec<(String, String)> = std::env::vars().collect();
+        let get = |name: &str| environment.iter().find(|(key, _)| key == name).map(|(_, dir)| dir);
+        let cache = get("XDG_CACHE_HOME").map(PathBuf::from);
+        let cache = cache.or_else(|| Some(PathBuf::from(get("HOME")?).join(".cache"))).unwrap();
+        let dir = cache.join("quintet/models");
+        let small = weights::find("small").unwrap();
+        let threads = tokio::runtime::Runtime::new().unwrap();
+        threads.block_on(pull(small, &dir, &Places::of(&environment), &Aloud)).unwrap();
+        dir
+    };
+    // A runtime cannot run inside a test's own.
+    READY.get_or_init(|| std::thread::spawn(fetch).join().unwrap()).clone()
+}
+
+struct Aloud;
+
+impl Watch for Aloud {
+    fn say(&self, line: &str) {
+        eprintln!("{line}");
+    }
+
+    fn at(&self, _: u64, _: u64) {}
+}
+
+/// A prompt to the small model, answered the same way every time.
+fn prompt(messages: Vec<PromptMessage>, max_tokens: u64) -> Prompt {
+    Prompt {
+        model: ModelRef { provider: "local".into(), model: "smollm2-135m".into() },
+        system: "You are a helpful assistant.".into(),
+        messages,
+        tools: Vec::new(),
+        may_call: true,
+        sampling: Sampling { max_tokens: Some(max_tokens), temperature: Some(0.0), effort: None },
+    }
+}
+
+fn user(text: &str) -> PromptMessage {
+    PromptMessage::User(vec![PromptPart::Text(text.into())])
+}
+
+fn assistant(text: &str) -> PromptMessage {
+    PromptMessage::Assistant { by: None, parts: vec![Said::Text(text.into())] }
+}
+
+/// A whole answer.
+#[derive(Debug)]
+struct Heard {
+    text: String,
+    /// In how many pieces the text came.
+    pieces: usize,
+    /// What was said about loading.
+    notices: Vec<String>,
+    answer: Answer,
+}
+
+async fn ask(local: &Local, prompt: Prompt) -> Result<Heard, Failure> {
+    hear(local.stream(prompt)).await
+}
+
+async fn hear(mut stream: Box<dyn ModelStream>) -> Result<Heard, Failure> {
+    let (mut text, mut pieces, mut notices) = (String::new(), 0, Vec::new());
+    loop {
+        for chunk in stream.next().await? {
+            match chunk {
+                Chunk::Output(Channel::Text, more) => {
+                    text.push_str(&more);
+                    pieces += 1;
+                }
+                Chunk::Retrying { reason, .. } => notices.push(reason),
+                Chunk::Finished(answer) => return Ok(Heard { text, pieces, notices, answer }),
+                other @ Chunk::Output(..) => panic!("{other:?}"),
+            }
+        }
+    }
+}
+
+/// A tool that is never called, because the small model is not offered any.
+fn tool() -> Arc<quintet_kernel::tool::Spec> {
+    use quintet_kernel::tool::{Kind, Placement, Spec};
+    Arc::new(Spec {
+        name: "shell".into(),
+        description: "runs a command".into(),
+        schema: serde_json::json!({ "type": "object" }),
+        kind: Kind::Exec,
+        placement: Placement::Daemon,
+    })
+}

@@ -1,0 +1,83 @@
+//! What cannot be answered is said so.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use quintet_kernel::model::{FailureKind, Finish, PromptMessage, PromptPart};
+use quintet_kernel::port::Models as _;
+use quintet_kernel::{BlobId, message::MediaKind};
+
+use crate::{ask, local, prompt, user, with};
+
+#[tokio::test]
+async fn a_prompt_that_is_too_long_is_refused() {
+    let local = with(|settings| settings.window = 256);
+    let failure = ask(&local, prompt(vec![user(&"word ".repeat(500))], 8)).await.unwrap_err();
+    assert_eq!(failure.kind, FailureKind::ContextOverflow);
+    assert!(failure.message.contains("(256)"), "{}", failure.message);
+    let mut story = prompt(vec![user("Tell me a long story about a ship.")], 10_000);
+    story.system = "You tell long stories. ".repeat(35);
+    let heard = ask(&local, story).await.unwrap();
+    assert_eq!(heard.answer.finish, Finish::Length, "an answer ends where the window does");
+    assert_eq!(heard.answer.usage.total(), 256);
+}
+
+#[tokio::test]
+async fn weights_that_are_not_here_are_named() {
+    let local = with(|settings| settings.models_dir = "/nowhere".into());
+    let failure = ask(&local, prompt(vec![user("hello")], 8)).await.unwrap_err();
+    assert_eq!(failure.kind, FailureKind::UnknownModel);
+    assert!(failure.message.contains("quintet models pull smollm2-135m"), "{}", failure.message);
+    assert!(local.list().await.iter().all(|listed| !listed.usable));
+}
+
+#[tokio::test]
+async fn a_file_that_is_no_model_is_an_error_and_no_crash() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("smollm2-135m.gguf"), b"GGUF, but not really").unwrap();
+    let local = with(|settings| settings.models_dir = dir.path().into());
+    let failure = ask(&local, prompt(vec![user("hello")], 8)).await.unwrap_err();
+    assert_eq!(failure.kind, FailureKind::Unavailable);
+    assert!(failure.message.contains("cannot be loaded"), "{}", failure.message);
+}
+
+#[tokio::test]
+async fn unknown_models_and_pictures_are_refused() {
+    let local = local();
+    let mut unknown = prompt(vec![user("hello")], 8);
+    unknown.model.model = "gpt-9".into();
+    assert_eq!(ask(&local, unknown).await.unwrap_err().kind, FailureKind::UnknownModel);
+    let picture = PromptPart::Media {
+        kind: MediaKind::Image,
+        name: "a.png".into(),
+        mime: "image/png".into(),
+        blob: BlobId::parse("abc").unwrap(),
+        content: Arc::from([]),
+    };
+    let picture = prompt(vec![PromptMessage::User(vec![picture])], 8);
+    assert_eq!(ask(&local, picture).await.unwrap_err().kind, FailureKind::UnsupportedInput);
+}
+
+#[tokio::test]
+async fn a_model_that_nobody_asks_is_unloaded_and_comes_back() {
+    let local = with(|settings| settings.idle = Duration::ZERO);
+    for _ in 0..2 {
+        let heard = ask(&local, prompt(vec![user("Say yes.")], 4)).await.unwrap();
+        assert_eq!(heard.notices.len(), 1);
+        while !local.loaded().is_empty() {
+            tokio::task::yield_now().await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn closing_ends_what_runs() {
+    let local = local();
+    let mut stream = local.stream(prompt(vec![user("Tell me a long story.")], 100_000));
+    stream.next().await.unwrap();
+    let closing = local.clone();
+    tokio::task::spawn_blocking(move || closing.close()).await.unwrap();
+    assert!(crate::hear(stream).await.is_err());
+    let late = ask(&local, prompt(vec![user("hello")], 8)).await.unwrap_err();
+    assert_eq!(late.kind, FailureKind::Unavailable);
+}
