@@ -11,6 +11,7 @@ pub mod context;
 pub mod event;
 pub mod follow;
 pub mod id;
+pub mod memory;
 pub mod message;
 pub mod model;
 pub mod policy;
