@@ -21,6 +21,7 @@ pub mod session;
 pub mod stamp;
 pub mod time;
 pub mod tool;
+pub mod toolset;
 
 pub use card::{Card, Status};
 pub use command::Command;

@@ -182,17 +182,21 @@ pub(super) fn refusal(error: &Error) -> Reply {
         Error::Refused(refusal) => match refusal {
             // The original's code for it, which its clients know.
             Refusal::Busy(_) => 500,
-            Refusal::NotBegun(_) | Refusal::UnknownTurn(_) => 404,
+            Refusal::NotBegun(_) | Refusal::UnknownTurn(_) | Refusal::UnknownCall(_) => 404,
             Refusal::Exists(_)
             | Refusal::Succeeded(_)
             | Refusal::NothingToRevert(_)
-            | Refusal::AlreadyReverted(_) => 409,
+            | Refusal::AlreadyReverted(_)
+            | Refusal::CallOver(_)
+            | Refusal::NotDelegated(_)
+            | Refusal::KeyReused(_) => 409,
             Refusal::NothingPending(_)
             | Refusal::NotPending(_)
             | Refusal::WrongTurn { .. }
             | Refusal::EmptyMessage
             | Refusal::UnknownAttachment(_)
             | Refusal::BadName
+            | Refusal::BadTools(_)
             | Refusal::UnsupportedInput { .. }
             | Refusal::UnknownModel(_)
             | Refusal::NothingToCompact => 400,
