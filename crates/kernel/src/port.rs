@@ -195,6 +195,25 @@ pub trait Directory: Send + Sync {
     fn list(&self, limit: usize) -> BoxFuture<'_, Result<Vec<Card>, StorageError>>;
     /// Those that somebody must look after when the daemon starts.
     fn open(&self) -> BoxFuture<'_, Result<Vec<SessionId>, StorageError>>;
+    /// The session that goes by an outside name.
+    fn alias(&self, alias: &Alias) -> BoxFuture<'_, Result<Option<SessionId>, StorageError>>;
+    /// Has a session go by an outside name, unless it has come to mean another one than
+    /// `instead_of`; gives the session that goes by it then. Durable when it resolves.
+    fn set_alias(
+        &self,
+        alias: &Alias,
+        session: &SessionId,
+        instead_of: Option<&SessionId>,
+    ) -> BoxFuture<'_, Result<SessionId, StorageError>>;
+}
+
+/// A name that a front end has for a session.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Alias {
+    /// Whose names these are.
+    pub space: String,
+    /// The name.
+    pub name: String,
 }
 
 /// Who wants to know that a session has something new; told after it is durable.
