@@ -6,15 +6,16 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 /// Which of our crates a crate may use. Whoever needs a new arrow discusses it first.
-const ARROWS: [(&str, &[&str]); 9] = [
+const ARROWS: [(&str, &[&str]); 10] = [
     ("kernel", &[]),
     ("runtime", &["kernel"]),
     ("dialects", &["kernel"]),
     ("providers", &["kernel"]),
     ("stores", &["kernel"]),
     ("tools", &["kernel"]),
+    ("memory", &["kernel"]),
     ("testkit", &["kernel"]),
-    ("daemon", &["kernel", "runtime", "dialects", "providers", "stores", "tools"]),
+    ("daemon", &["kernel", "runtime", "dialects", "providers", "stores", "tools", "memory"]),
     ("bench", &[]),
 ];
 
