@@ -1,6 +1,6 @@
 //! Moves bytes: requests to `decode`, what they ask to the core, events through `encode` to the client.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -144,20 +144,32 @@ impl Desk {
         Stream::new(link).response(follow).await
     }
 
+    /// Where its sessions work, which is there from now on.
+    pub(super) async fn workspace(&self) -> Result<&Path, Reply> {
+        let workspace = &self.settings.workspace;
+        match tokio::fs::create_dir_all(workspace).await {
+            Ok(()) => Ok(workspace),
+            Err(error) => {
+                let why = format!("the workspace {} cannot be used: {error}", workspace.display());
+                Err(Reply::new(500, "STORAGE_ERROR", why))
+            }
+        }
+    }
+
     async fn remember(&self, session: &SessionId, entry: Entry) -> Result<Response, Reply> {
         self.ports.sessions.view(session).await?;
-        let written = self.ports.memory.write(&self.settings.workspace, entry).await?;
+        let written = self.ports.memory.write(self.workspace().await?, entry).await?;
         Ok(ok(&json!({ "path": written.path })))
     }
 
     async fn search(&self, query: Query) -> Result<Response, Reply> {
-        let found = self.ports.memory.search(&self.settings.workspace, query).await?;
+        let found = self.ports.memory.search(self.workspace().await?, query).await?;
         let results: Vec<Value> = found.iter().map(passage).collect();
         Ok(ok(&json!({ "results": results })))
     }
 
     async fn get(&self, path: &str, lines: Lines) -> Result<Response, Reply> {
-        let passage = self.ports.memory.get(&self.settings.workspace, path, lines).await?;
+        let passage = self.ports.memory.get(self.workspace().await?, path, lines).await?;
         Ok(ok(&json!({
             "path": passage.path,
             "content": passage.text,

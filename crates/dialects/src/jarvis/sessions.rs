@@ -74,12 +74,7 @@ async fn begin(desk: &Desk, alias: &Alias, brought: &[ClientTool]) -> Result<Ses
     if let Some(fault) = toolset.fault() {
         return Err(Reply::new(400, "INVALID_TOOLS", fault));
     }
-    let workspace = desk.settings.workspace.clone();
-    let made = tokio::fs::create_dir_all(&workspace).await;
-    made.map_err(|error| {
-        let why = format!("the workspace {} cannot be used: {error}", workspace.display());
-        Reply::new(500, "STORAGE_ERROR", why)
-    })?;
+    let workspace = desk.workspace().await?.to_owned();
     let labels = BTreeMap::from([(SPACE.to_owned(), alias.name.clone())]);
     let origin = Origin { workspace, system_prompt: None, model: None, labels };
     let session = desk.ports.sessions.create(origin).await?.session;
