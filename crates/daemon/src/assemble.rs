@@ -7,13 +7,15 @@ use std::sync::Arc;
 use anyhow::Result;
 use quintet_dialects::harness::Tree;
 use quintet_kernel::policy::Rules;
-use quintet_kernel::port::{Blobs, Hints, Models, Tool};
+use quintet_kernel::port::{Blobs, Directory, Hints, Memory, Models, Tool};
 use quintet_local::Local;
-use quintet_providers::Providers;
+use quintet_memory::Notebook;
+use quintet_providers::{Providers, Secret};
 use quintet_runtime::{Pace, Parts, Runtime, SystemStamps};
 use quintet_stores::DataDir;
 use quintet_tools::{Settings, Toolbox};
 
+use crate::audit::Audit;
 use crate::options::Options;
 
 /// Everything that runs.
@@ -23,6 +25,9 @@ pub(crate) struct Assembly {
     pub(crate) models: Arc<dyn Models>,
     pub(crate) local: Option<Local>,
     pub(crate) tree: Option<Tree>,
+    pub(crate) directory: Arc<dyn Directory>,
+    pub(crate) memory: Arc<dyn Memory>,
+    pub(crate) audit: Option<Audit>,
 }
 
 /// Opens the data directory and builds everything on it.
@@ -32,6 +37,9 @@ pub(crate) fn assemble(options: &Options) -> Result<Assembly> {
     let blobs: Arc<dyn Blobs> = Arc::new(dir.blobs()?);
     let tree =
         options.session_tree.then(|| Tree::new(dir.path().join("sessions"), Arc::clone(&blobs)));
+    let audit = options.audit.then(|| Audit::new(dir.path(), secrets(options)));
+    let memory = memory(options);
+    let directory: Arc<dyn Directory> = store.clone();
     let toolbox = toolbox(options);
     let (providers, local) = models(options);
     let models: Arc<dyn Models> = Arc::new(providers.clone());
@@ -46,10 +54,32 @@ pub(crate) fn assemble(options: &Options) -> Result<Assembly> {
         workspaces: toolbox.workspaces(),
         stamps: Arc::new(SystemStamps),
         rules: Arc::new(rules(options, &toolbox, providers)),
-        hints: tree.iter().map(|tree| Arc::new(tree.clone()) as Arc<dyn Hints>).collect(),
+        hints: hints(tree.as_ref(), audit.as_ref()),
         pace: Pace::default(),
     });
-    Ok(Assembly { runtime, blobs, models, local, tree })
+    Ok(Assembly { runtime, blobs, models, local, tree, directory, memory, audit })
+}
+
+fn hints(tree: Option<&Tree>, audit: Option<&Audit>) -> Vec<Arc<dyn Hints>> {
+    let tree = tree.map(|tree| Arc::new(tree.clone()) as Arc<dyn Hints>);
+    let audit = audit.map(|audit| Arc::new(audit.clone()) as Arc<dyn Hints>);
+    tree.into_iter().chain(audit).collect()
+}
+
+/// What must never be written down.
+fn secrets(options: &Options) -> Vec<Secret> {
+    let keys = options.providers.iter().filter_map(|provider| provider.api_key.clone());
+    keys.chain(options.harness_token.clone().map(Secret::new)).collect()
+}
+
+fn memory(options: &Options) -> Arc<dyn Memory> {
+    let settings = quintet_memory::Settings {
+        index: options.data_dir.join("cache").join("memory"),
+        keep_days: 0,
+        expired: quintet_memory::Expired::Archive,
+        soft_limit_bytes: 32 * 1024,
+    };
+    Arc::new(Notebook::new(settings, Arc::new(SystemStamps)))
 }
 
 /// The models, as these options set them up, and those among them that run in here.

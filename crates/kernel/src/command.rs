@@ -6,6 +6,7 @@ use crate::id::{BlobId, CallId, MessageId, StepId, TurnId};
 use crate::message::{Part, Role};
 use crate::model::{self, Channel, ModelRef, Usage};
 use crate::tool::{Assessment, Outcome};
+use crate::toolset::Toolset;
 
 /// What somebody wants of a session.
 #[derive(Clone, Debug)]
@@ -16,6 +17,8 @@ pub enum Command {
     Label { key: String, value: Option<String> },
     /// Use another model from the next turn on.
     SwitchModel(ModelRef),
+    /// Offer models these tools from the next step on.
+    Offer(Toolset),
     /// Keep a file; its content is stored already.
     Attach(Upload),
     /// Say something and, perhaps, have it answered.
@@ -24,6 +27,9 @@ pub enum Command {
     Start { turn: TurnId },
     /// Answer a question.
     Approve(Approve),
+    /// A client ran one of its tools, or would not. Unlike [`Command::Finished`] it is told if nobody
+    /// waits for that.
+    Return { call: CallId, outcome: Outcome },
     /// Call the open turn off.
     Cancel { reason: Option<String> },
     /// Undo what a turn did to files.

@@ -63,7 +63,7 @@ fn aside(state: &State, messages: Vec<PromptMessage>) -> Prompt {
 
 fn tools(state: &State, model: &ModelRef) -> Vec<Arc<Spec>> {
     match state.rules.profile(model) {
-        Some(profile) if profile.tools => state.rules.tools.clone(),
+        Some(profile) if profile.tools => state.tools(),
         _ => Vec::new(),
     }
 }

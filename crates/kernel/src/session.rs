@@ -6,6 +6,7 @@
 mod advance;
 mod attach;
 mod decide;
+mod delegate;
 mod evolve;
 mod judge;
 mod next;

@@ -165,6 +165,8 @@ pub enum Ending {
     Cancelled,
     /// The daemon died while it ran; nobody knows how far it got.
     Interrupted,
+    /// No client said what came of it in time.
+    TimedOut,
 }
 
 /// What came of a call.

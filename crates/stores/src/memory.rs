@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use quintet_kernel::card::Card;
 use quintet_kernel::follow::Piece;
 use quintet_kernel::id::{BlobId, SessionId};
-use quintet_kernel::port::{Blobs, BoxFuture, Drafts, Lease, Leases, StorageError};
+use quintet_kernel::port::{Alias, Blobs, BoxFuture, Drafts, Lease, Leases, StorageError};
 use quintet_kernel::time::Time;
 
 use crate::{blobs, lock};
@@ -26,6 +26,7 @@ pub struct Store {
 struct Contents {
     epoch: u64,
     sessions: HashMap<SessionId, Session>,
+    aliases: HashMap<Alias, SessionId>,
     drafts: HashMap<SessionId, Vec<Piece>>,
     blobs: HashMap<BlobId, Vec<u8>>,
 }

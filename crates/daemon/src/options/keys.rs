@@ -9,6 +9,8 @@ pub(super) enum Shape {
     Flag,
     Number,
     List,
+    /// Several things with fields of their own.
+    Tables,
 }
 
 impl Shape {
@@ -18,6 +20,7 @@ impl Shape {
             Self::Flag => "true or false",
             Self::Number => "a whole number",
             Self::List => "a list of strings",
+            Self::Tables => "a list of tables",
         }
     }
 }
@@ -29,7 +32,7 @@ pub(super) const KEYS: &[Key] = &[
     ("data_dir", Shape::Text, None),
     ("default_model", Shape::Text, None),
     ("listen.harness", Shape::Text, Some("\"127.0.0.1:8787\"")),
-    ("listen.jarvis", Shape::Text, Some("\"off\"")),
+    ("listen.jarvis", Shape::Text, Some("\"127.0.0.1:8100\"")),
     ("listen.agent", Shape::Text, Some("\"off\"")),
     ("listen.agent_health", Shape::Text, Some("\"off\"")),
     ("listen.windie", Shape::Text, Some("\"off\"")),
@@ -87,6 +90,13 @@ pub(super) const KEYS: &[Key] = &[
     ("harness.auth_token", Shape::Secret, None),
     ("harness.hosts", Shape::List, Some("[]")),
     ("harness.session_tree", Shape::Flag, Some("true")),
+    ("jarvis.workspace", Shape::Text, None),
+    ("jarvis.session_expiry", Shape::Number, Some("86400")),
+    ("jarvis.tool_timeout", Shape::Number, Some("300")),
+    ("jarvis.tools", Shape::Tables, Some("[]")),
+    ("jarvis.daemon_tools", Shape::List, Some("[]")),
+    ("jarvis.hosts", Shape::List, Some("[]")),
+    ("audit.log", Shape::Flag, Some("true")),
     ("windie.install_auth", Shape::Flag, None),
     ("windie.runs_key", Shape::Secret, None),
     ("windie.max_active_runs_per_workspace", Shape::Number, None),

@@ -13,10 +13,13 @@ use quintet_tools::sandbox::Sandbox;
 
 use super::layers::Layers;
 
+mod jarvis;
 mod local;
 mod policy;
 mod providers;
 mod sandbox;
+
+pub(crate) use jarvis::Jarvis;
 
 /// A provider as it is configured.
 pub(crate) type Provider = ProviderConfig;
@@ -30,6 +33,9 @@ pub(crate) struct Options {
     pub(crate) harness_token: Option<String>,
     pub(crate) harness_hosts: Vec<String>,
     pub(crate) session_tree: bool,
+    pub(crate) jarvis: Jarvis,
+    /// Whether every decision about a tool call is written down.
+    pub(crate) audit: bool,
     pub(crate) providers: Vec<Provider>,
     pub(crate) fallback: Vec<ModelRef>,
     /// The models of this machine, unless a provider of the configuration has that name.
@@ -49,7 +55,7 @@ pub(crate) struct Options {
 }
 
 /// Protocols whose folder is not there yet.
-const TO_COME: [&str; 5] = ["jarvis", "agent", "agent_health", "windie", "terminal"];
+const TO_COME: [&str; 4] = ["agent", "agent_health", "windie", "terminal"];
 
 impl Options {
     pub(super) fn understand(layers: &Layers) -> Result<Self> {
@@ -65,8 +71,11 @@ impl Options {
         let providers = providers::understand(layers)?;
         let local = local::understand(layers, &providers)?;
         let (default_model, advice) = providers::default_model(layers, &providers, local.as_ref())?;
+        let data_dir = data_dir(layers)?;
         Ok(Self {
-            data_dir: data_dir(layers)?,
+            jarvis: jarvis::understand(layers, &data_dir)?,
+            audit: layers.flag("audit.log").unwrap_or(true),
+            data_dir,
             default_model,
             harness: address(layers, "listen.harness")?,
             harness_token: layers

@@ -171,6 +171,8 @@ fn parts(event: &Event) -> Vec<Part<'_>> {
         Event::CallCompleted { call, tool, message, outcome, .. } => {
             completed(call.as_str(), tool, message.as_str(), outcome)
         }
+        // Which tools there are shows when they are called.
+        Event::ToolsChosen(_) => Vec::new(),
         // The end of it is what counts here, and text never comes as an event.
         Event::StopRequested { .. }
         | Event::TextAppended { .. }
@@ -352,6 +354,7 @@ fn turn(event: &Event) -> Option<&TurnId> {
         | Event::Forked { .. }
         | Event::Labelled { .. }
         | Event::ModelSwitched { .. }
+        | Event::ToolsChosen(_)
         | Event::AttachmentAdded(_)
         | Event::CompactionRequested { .. }
         | Event::Compacted { .. }

@@ -1,22 +1,24 @@
 //! Decides what a command leads to. News that comes too late leads to nothing.
 
-use serde_json::Value;
+use std::sync::Arc;
 
 use crate::change::net;
 use crate::command::{Approve, Command, Run, Say};
 use crate::context::Section;
 use crate::event::{Event, FailureCode, Origin, RequestedCall, StopCause};
 use crate::id::{CallId, StepId, TurnId};
-use crate::message::Part;
+use crate::message::{Message, Part};
 use crate::model::{self, AskedCall, Channel, Failure, FailureKind, ModelRef};
 use crate::prompt::history;
 use crate::session::attach::attach;
+use crate::session::delegate;
 use crate::session::recover::recover;
 use crate::session::state::State;
-use crate::session::turn::{Call, CallPhase, OpenStep, OpenTurn, TurnStatus};
+use crate::session::turn::{Call, CallPhase, OpenStep, OpenTurn, Turn, TurnStatus};
 use crate::session::{Refusal, advance, judge};
 use crate::stamp::Stamp;
 use crate::tool::{Assessment, Outcome};
+use crate::toolset::depth;
 
 /// Decides what a command leads to.
 pub fn decide(state: &State, command: Command, stamp: &Stamp) -> Result<Vec<Event>, Refusal> {
@@ -30,10 +32,12 @@ pub fn decide(state: &State, command: Command, stamp: &Stamp) -> Result<Vec<Even
         Command::Create(_) => unreachable!("handled above"),
         Command::Label { key, value } => on_label(state, key, value),
         Command::SwitchModel(model) => on_switch(state, model)?,
+        Command::Offer(toolset) => delegate::offer(state, toolset)?,
         Command::Attach(upload) => attach(state, upload, stamp)?,
         Command::Say(say) => on_say(state, say, stamp)?,
         Command::Start { turn } => on_start(state, turn)?,
         Command::Approve(approve) => on_approve(state, approve, stamp)?,
+        Command::Return { call, outcome } => delegate::returned(state, call, outcome, stamp)?,
         Command::Cancel { reason } => on_cancel(state, reason),
         Command::Revert { turn } => on_revert(state, turn)?,
         Command::PutBack { turn, result } => on_put_back(state, turn, result),
@@ -108,6 +112,9 @@ fn on_say(state: &State, say: Say, stamp: &Stamp) -> Result<Vec<Event>, Refusal>
     if say.parts.is_empty() {
         return Err(Refusal::EmptyMessage);
     }
+    if let Some(sent) = say.options.key.as_ref().and_then(|key| state.keyed(key)) {
+        return sent_again(state, sent, &say.parts);
+    }
     let model =
         say.options.model.as_ref().or(state.model.as_ref()).unwrap_or(&state.rules.default_model);
     known(state, model)?;
@@ -124,6 +131,15 @@ fn on_say(state: &State, say: Say, stamp: &Stamp) -> Result<Vec<Event>, Refusal>
             idle(state)?;
             Ok(vec![added, started])
         }
+    }
+}
+
+/// A message that is there already changes nothing.
+fn sent_again(state: &State, sent: &Turn, parts: &[Part]) -> Result<Vec<Event>, Refusal> {
+    let same = |message: &Arc<Message>| message.id == sent.message && message.parts == parts;
+    match state.messages.iter().any(same) {
+        true => Ok(Vec::new()),
+        false => Err(Refusal::KeyReused(sent.id.clone())),
     }
 }
 
@@ -231,14 +247,6 @@ fn on_answered(state: &State, step: StepId, answer: model::Answer, stamp: &Stamp
 
 /// The codec reads at most 128 levels, and an event has some of its own around the arguments.
 const DEEPEST: usize = 100;
-
-fn depth(value: &Value) -> usize {
-    match value {
-        Value::Array(inner) => 1 + inner.iter().map(depth).max().unwrap_or(0),
-        Value::Object(inner) => 1 + inner.values().map(depth).max().unwrap_or(0),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => 0,
-    }
-}
 
 /// Keeps the model's own id for a call where it can serve as one.
 fn name_call(

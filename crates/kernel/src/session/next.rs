@@ -7,7 +7,7 @@
 
 use crate::id::{CallId, MessageId, StepId, TurnId};
 use crate::policy::Verdict;
-use crate::session::advance::{eligible, only_reads, surveys};
+use crate::session::advance::{eligible, surveys};
 use crate::session::state::State;
 use crate::session::turn::{Call, CallPhase, OpenTurn, Phase};
 use crate::time::Time;
@@ -78,9 +78,9 @@ fn of_calls<'a>(state: &'a State, calls: &'a [Call]) -> impl Iterator<Item = Eff
         let call = &calls[n];
         match &call.phase {
             CallPhase::Started(_, Placement::Daemon) => Some(Effect::Run(call.id().clone())),
-            CallPhase::Requested if eligible(calls, n, |call| only_reads(state, call)) => {
-                let tool = state.rules.tool(&call.request.tool)?;
-                let look = matches!(state.rules.verdict(tool, None), Verdict::Ask | Verdict::Look);
+            CallPhase::Requested if eligible(state, calls, n) => {
+                let tool = state.tool(&call.request.tool)?;
+                let look = matches!(state.verdict(tool, None), Verdict::Ask | Verdict::Look);
                 look.then(|| Effect::Assess(call.id().clone()))
             }
             CallPhase::InReview { .. } => Some(Effect::Review(call.id().clone())),
@@ -99,6 +99,7 @@ fn of_calls<'a>(state: &'a State, calls: &'a [Call]) -> impl Iterator<Item = Eff
 fn alarm(state: &State, open: &OpenTurn) -> Option<Time> {
     let expiry = |call: &Call| match call.phase {
         CallPhase::Asked { expires, .. } => expires,
+        _ if call.with_client() => call.expires,
         _ => None,
     };
     let questions = open.calls().iter().filter_map(expiry);

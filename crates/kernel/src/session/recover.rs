@@ -1,6 +1,7 @@
 //! After a crash: what becomes of a turn whose world is gone.
 
 use crate::event::{Event, FailureCode, StopCause};
+use crate::id::TurnId;
 use crate::policy::Recovery;
 use crate::session::state::State;
 use crate::session::turn::{Call, CallPhase, OpenTurn, Phase};
@@ -12,7 +13,9 @@ pub(super) fn recover(state: &State, stamp: &Stamp) -> Vec<Event> {
     let Some(open) = &state.open else {
         return Vec::new();
     };
-    let waits = open.stopping.is_some() || open.waits_for_approval();
+    let asked = open.stopping.is_some() || open.waits_for_approval();
+    // A client may not have noticed anything: it is waited for, whatever policy says of turns.
+    let waits = asked || open.waits_for_client();
     let leave = state.rules.recovery == Recovery::Leave && !waits;
     let over = leave || open.stopping.is_some();
     let lost = |call: &&Call| match call.phase {
@@ -28,11 +31,14 @@ pub(super) fn recover(state: &State, stamp: &Stamp) -> Vec<Event> {
     }
     let turn = open.id.clone();
     let reason = "the daemon stopped while this turn was running";
+    let timed = open.calls().iter().any(|call| call.with_client() && call.expires.is_some());
+    if timed && !asked && !open.held {
+        events.push(resumed(state, turn, stamp));
+        return events;
+    }
     match state.rules.recovery {
         Recovery::Continue if !waits && !open.held => {
-            let after = stamp.at.since(state.updated).as_millis();
-            let after_ms = u64::try_from(after).unwrap_or(u64::MAX);
-            events.push(Event::TurnResumed { turn, after_ms });
+            events.push(resumed(state, turn, stamp));
         }
         Recovery::Ask if !waits && !open.held => {
             events.push(Event::TurnHeld { turn, reason: reason.into() });
@@ -45,6 +51,11 @@ pub(super) fn recover(state: &State, stamp: &Stamp) -> Vec<Event> {
         Recovery::Continue | Recovery::Ask | Recovery::Leave => {}
     }
     events
+}
+
+fn resumed(state: &State, turn: TurnId, stamp: &Stamp) -> Event {
+    let after = stamp.at.since(state.updated).as_millis();
+    Event::TurnResumed { turn, after_ms: u64::try_from(after).unwrap_or(u64::MAX) }
 }
 
 fn lost_call(open: &OpenTurn, call: &Call, stamp: &Stamp) -> Event {

@@ -12,10 +12,12 @@ use crate::event::{Answer, Record, Seq};
 use crate::id::{CallId, MessageId, SessionId, TurnId};
 use crate::message::{Attachment, Message};
 use crate::model::{ModelRef, Usage};
-use crate::policy::Rules;
+use crate::policy::{Rules, Verdict};
 use crate::session::evolve::evolve;
 use crate::session::turn::{OpenTurn, Turn};
 use crate::time::Time;
+use crate::tool::{Risk, Spec, Subject};
+use crate::toolset::{ClientTool, Toolset};
 
 /// A session.
 #[derive(Clone, Debug)]
@@ -38,6 +40,8 @@ pub struct State {
     pub labels: BTreeMap<String, String>,
     /// The model, where a client chose one.
     pub model: Option<ModelRef>,
+    /// Which tools models are offered.
+    pub toolset: Toolset,
     /// Files that were handed over.
     pub attachments: Vec<Attachment>,
     /// What was said, in order.
@@ -59,6 +63,8 @@ pub struct State {
     /// Why the last turn failed.
     pub error: Option<String>,
     pub(super) calls: HashSet<CallId>,
+    /// The tools that clients run, as models are offered them.
+    pub(super) delegated: Vec<Arc<Spec>>,
     pub(crate) rules: Arc<Rules>,
 }
 
@@ -115,6 +121,7 @@ impl State {
             system_prompt: None,
             labels: BTreeMap::new(),
             model: None,
+            toolset: Toolset::default(),
             attachments: Vec::new(),
             messages: Vec::new(),
             turns: Vec::new(),
@@ -126,6 +133,7 @@ impl State {
             remembered: Vec::new(),
             error: None,
             calls: HashSet::new(),
+            delegated: Vec::new(),
             rules,
         }
     }
@@ -151,6 +159,36 @@ impl State {
     /// The turn of that id.
     pub fn turn(&self, id: &TurnId) -> Option<&Turn> {
         self.turns.iter().find(|turn| turn.id == *id)
+    }
+
+    /// The turn whose message has that name.
+    pub fn keyed(&self, key: &str) -> Option<&Turn> {
+        self.turns.iter().rev().find(|turn| turn.options.key.as_deref() == Some(key))
+    }
+
+    /// The tool of that name, if it is offered.
+    pub fn tool(&self, name: &str) -> Option<&Arc<Spec>> {
+        let delegated = self.delegated.iter().find(|tool| tool.name == name);
+        let daemons = || self.rules.tool(name).filter(|_| self.toolset.includes(name));
+        delegated.or_else(daemons)
+    }
+
+    /// All tools that models are offered. A client's goes before one of the daemon with its name.
+    pub fn tools(&self) -> Vec<Arc<Spec>> {
+        let shadowed = |name: &str| self.delegated.iter().any(|tool| tool.name == name);
+        let offered =
+            |tool: &&Arc<Spec>| self.toolset.includes(&tool.name) && !shadowed(&tool.name);
+        self.rules.tools.iter().filter(offered).chain(&self.delegated).cloned().collect()
+    }
+
+    /// What policy says of a call, of which `subject` is known once it was looked at.
+    pub(crate) fn verdict(&self, tool: &Spec, subject: Option<&Subject>) -> Verdict {
+        match self.toolset.client_tool(&tool.name) {
+            Some(ClientTool { name, risk: Risk::Critical, .. }) => {
+                Verdict::Refuse(format!("{name} is forbidden"))
+            }
+            _ => self.rules.verdict(tool, subject),
+        }
     }
 
     /// The attachment of that name.
@@ -191,6 +229,7 @@ impl PartialEq for State {
             (identity, setting, trouble)
         };
         of(self) == of(other)
+            && self.toolset == other.toolset
             && self.attachments == other.attachments
             && self.messages == other.messages
             && self.turns == other.turns

@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::change::FileChange;
-use crate::event::{Answer, Event, RequestedCall, StopCause, TurnOptions};
+use crate::event::{Answer, Event, RequestedCall, Seq, StopCause, TurnOptions};
 use crate::id::{CallId, MessageId, StepId, TurnId};
 use crate::model::{Channel, ModelRef, Usage};
 use crate::stamp::Stamp;
@@ -21,6 +21,8 @@ pub struct Turn {
     pub id: TurnId,
     /// The message it answers.
     pub message: MessageId,
+    /// The event that brought it.
+    pub begins: Seq,
     /// How it stands.
     pub status: TurnStatus,
     /// What the client asked of it.
@@ -145,6 +147,8 @@ pub struct Call {
     pub phase: CallPhase,
     /// Whether policy asked for it, not the model.
     pub verifies: bool,
+    /// When a client that runs it is no longer waited for.
+    pub expires: Option<Time>,
 }
 
 /// How far a call is.
@@ -190,6 +194,15 @@ impl Call {
     /// Its id.
     pub fn id(&self) -> &CallId {
         &self.request.id
+    }
+
+    /// Whether a client should run it, and nobody knows yet what came of it.
+    pub fn with_client(&self) -> bool {
+        matches!(self.phase, CallPhase::Started(_, Placement::Client))
+    }
+
+    pub(super) fn overdue(&self, at: Time) -> bool {
+        self.with_client() && self.expires.is_some_and(|expires| at >= expires)
     }
 
     /// Whether it is over.
@@ -267,6 +280,11 @@ impl OpenTurn {
             message: (step.written > 0).then(|| stamp.id()),
             reason,
         }
+    }
+
+    /// Whether a client runs something for it.
+    pub fn waits_for_client(&self) -> bool {
+        self.calls().iter().any(Call::with_client)
     }
 
     /// Whether a person's word is needed.

@@ -14,8 +14,10 @@ use quintet_kernel::model::{self, AskedCall, Channel, Failure, FailureKind, Fini
 use quintet_kernel::model::{ModelRef, Place, Sealed, Usage};
 use quintet_kernel::policy::{Action, OnDeny, Pattern, Recovery, Review, Rule, Rules};
 use quintet_kernel::session::{Turn, TurnStatus};
-use quintet_kernel::tool::{Kind, Outcome, Subject};
+use quintet_kernel::tool::{Kind, Outcome, Risk, Subject};
+use quintet_kernel::toolset::{ClientTool, Toolset};
 use quintet_kernel::{State, codec};
+use serde_json::json;
 
 use crate::world::{TOOLS, Todo, World, assessment, reviewed, rules, well, word};
 
@@ -48,6 +50,9 @@ enum Want {
     Switch(usize),
     Attach(usize),
     Revert(usize),
+    Offer { own: bool, within: bool },
+    Return(usize),
+    Keyed(usize),
 }
 
 /// What sessions are for.
@@ -278,12 +283,32 @@ fn wanted(world: &World, want: Want) -> Command {
         Want::Close => Command::Close { reason: None },
         Want::Label(n) => Command::Label { key: "k".into(), value: (n > 0).then(|| n.to_string()) },
         Want::Switch(n) => Command::SwitchModel(model(n)),
+        Want::Offer { own, within } => Command::Offer(Toolset {
+            daemon: own.then(|| vec!["look".into(), "edit".into()]),
+            client: own.then(own_tool).into_iter().collect(),
+            timeout_ms: within.then_some(20_000),
+        }),
+        Want::Return(n) => {
+            Command::Return { call: call(world, n), outcome: Outcome::success("there") }
+        }
+        Want::Keyed(n) => Command::Say(Say {
+            role: Role::User,
+            parts: vec![Part::Text("hi".into())],
+            run: Run::Now,
+            options: TurnOptions { key: Some(format!("k{}", n % 3)), ..TurnOptions::default() },
+        }),
         Want::Revert(n) => Command::Revert { turn: turn(world, n * 4) },
         Want::Attach(n) => {
             let (name, mime) = (FILES[n % FILES.len()].into(), "image/png".into());
             Command::Attach(Upload { name, mime, blob: BlobId::named("b10b".into()), size: 3 })
         }
     }
+}
+
+/// A client's tool in place of one that is not there, or of one that is.
+fn own_tool() -> ClientTool {
+    let (name, description, schema) = ("nonsense".into(), String::new(), json!({}));
+    ClientTool { name, description, schema, risk: Risk::Medium }
 }
 
 fn late(world: &World, which: usize, how: &How) -> Command {
@@ -406,6 +431,9 @@ fn some_want() -> impl Strategy<Value = Want> {
         1 => any::<usize>().prop_map(Want::Switch),
         1 => any::<usize>().prop_map(Want::Attach),
         1 => (0..100_usize).prop_map(Want::Revert),
+        2 => any::<(bool, bool)>().prop_map(|(own, within)| Want::Offer { own, within }),
+        2 => any::<usize>().prop_map(Want::Return),
+        2 => any::<usize>().prop_map(Want::Keyed),
     ]
 }
 

@@ -346,6 +346,7 @@ fn check_turns(journal: &[Arc<Record>]) -> Option<TurnId> {
             | Event::Forked { .. }
             | Event::Labelled { .. }
             | Event::ModelSwitched { .. }
+            | Event::ToolsChosen(_)
             | Event::AttachmentAdded(_)
             | Event::MessageAdded { .. }
             | Event::TextAppended { .. }

@@ -246,6 +246,7 @@ pub(crate) fn name(event: &Event) -> &'static str {
         Event::Reviewed { .. } => "reviewed",
         Event::ApprovalRequested { .. } => "ask",
         Event::ApprovalAnswered { .. } => "word",
+        Event::ToolsChosen(_) => "tools",
         Event::CallStarted { .. } => "call",
         Event::CallCompleted { .. } => "result",
         Event::StopRequested { .. } => "stop",

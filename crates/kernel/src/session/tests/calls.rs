@@ -116,10 +116,9 @@ fn a_client_runs_its_own_tools() {
         create; say hi > answer a desk + b pen
             s1 answered a=desk{} b=pen{}
             a starts at Client
-            -> wake +600
+            b starts at Client
         create; say hi; answer a desk + b pen > done a; done b
             a Succeeded:
-            b starts at Client
             b Succeeded:
             s2 asks fake/a
             -> model s2, wake +600

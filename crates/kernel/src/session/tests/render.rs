@@ -1,9 +1,10 @@
 //! Events and effects in one line each.
 
-use crate::event::{Event, RequestedCall, StopCause};
+use crate::event::{Errand, Event, RequestedCall, StopCause};
 use crate::message::{Part, text_of};
 use crate::session::{Effect, next};
 use crate::time::Time;
+use crate::tool::Risk;
 
 use super::Session;
 use super::script::MIDNIGHT;
@@ -31,6 +32,10 @@ impl Session {
             Event::Labelled { key, value: Some(value) } => format!("label {key}={value}"),
             Event::Labelled { key, value: None } => format!("label {key} removed"),
             Event::ModelSwitched { model } => format!("model {model}"),
+            Event::ToolsChosen(toolset) => {
+                let names = toolset.client.iter().map(|tool| tool.name.as_str());
+                format!("tools of the client: {}", names.collect::<Vec<_>>().join(" "))
+            }
             Event::AttachmentAdded(file) => format!("attached {:?} {}", file.name, file.mime),
             Event::SessionClosed { reason } => format!("closed{}", why(reason.as_deref())),
             Event::MessageAdded { message, turn, role, parts, .. } => {
@@ -114,8 +119,13 @@ impl Session {
                 let why = why(reason.as_deref());
                 format!("{} {answer:?} by {by:?}{why}", self.short(call))
             }
-            Event::CallStarted { call, placement, .. } => {
-                format!("{} starts at {placement:?}", self.short(call))
+            Event::CallStarted { call, placement, errand, .. } => {
+                let errand = errand.as_ref().map(errand_words);
+                format!(
+                    "{} starts at {placement:?}{}",
+                    self.short(call),
+                    errand.unwrap_or_default()
+                )
             }
             Event::CallCompleted { call, message, outcome, .. } => {
                 self.short(message);
@@ -193,4 +203,15 @@ fn clock(time: Time) -> String {
         i64::MAX => "never".into(),
         _ => format!("+{}", time.since(MIDNIGHT).as_secs()),
     }
+}
+
+/// What a client is told of a call, where it is more than usual.
+fn errand_words(errand: &Errand) -> String {
+    let risk = match errand.risk {
+        Risk::Medium => String::new(),
+        other => format!(", {other:?}"),
+    };
+    let reason = errand.reason.as_ref().map(|reason| format!(", {reason:?}"));
+    let until = errand.expires.map(|time| format!(" until {}", clock(time)));
+    format!("{}{risk}{}", until.unwrap_or_default(), reason.unwrap_or_default())
 }
