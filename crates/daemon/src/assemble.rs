@@ -8,12 +8,13 @@ use anyhow::Result;
 use quintet_dialects::harness::Tree;
 use quintet_kernel::policy::Rules;
 use quintet_kernel::port::{Blobs, Hints, Models, Tool};
+use quintet_memory::Notebook;
 use quintet_providers::Providers;
 use quintet_runtime::{Pace, Parts, Runtime, SystemStamps};
 use quintet_stores::DataDir;
-use quintet_tools::{Settings, Toolbox};
+use quintet_tools::{Recall, Settings, Toolbox};
 
-use crate::options::Options;
+use crate::options::{Memory, Options};
 
 /// Everything that runs.
 pub(crate) struct Assembly {
@@ -42,6 +43,7 @@ pub(crate) fn assemble(options: &Options) -> Result<Assembly> {
         models: Arc::clone(&models),
         tools: tools(&toolbox),
         workspaces: toolbox.workspaces(),
+        memory: toolbox.memory(),
         stamps: Arc::new(SystemStamps),
         rules: Arc::new(rules(options, &toolbox, providers)),
         hints: tree.iter().map(|tree| Arc::new(tree.clone()) as Arc<dyn Hints>).collect(),
@@ -61,7 +63,14 @@ pub(crate) fn toolbox(options: &Options) -> Toolbox {
     let supervisor = PathBuf::from("/proc/self/exe");
     let (verify, sandbox) = (options.verify_commands.clone(), options.sandbox.clone());
     let (fetch, cache) = (options.fetch.clone(), options.data_dir.join("cache"));
-    Toolbox::new(Settings { supervisor, verify, sandbox, fetch, cache })
+    let recall = options.memory.as_ref().map(recall);
+    Toolbox::new(Settings { supervisor, verify, sandbox, fetch, cache, recall })
+}
+
+/// Memory, as these options set it up.
+fn recall(Memory { settings, tokens, .. }: &Memory) -> Recall {
+    let memory = Arc::new(Notebook::new(settings.clone(), Arc::new(SystemStamps)));
+    Recall { memory, tokens: *tokens }
 }
 
 fn tools(toolbox: &Toolbox) -> HashMap<String, Arc<dyn Tool>> {
@@ -71,10 +80,12 @@ fn tools(toolbox: &Toolbox) -> HashMap<String, Arc<dyn Tool>> {
 
 /// The rules that sessions live under.
 pub(crate) fn rules(options: &Options, toolbox: &Toolbox, providers: Providers) -> Rules {
+    let memory = options.memory.as_ref();
     Rules {
         approval: options.approval.clone(),
         review: options.review,
-        context_tokens: options.context_tokens,
+        context_tokens: options.context_tokens.saturating_add(memory.map_or(0, |it| it.tokens)),
+        save_memory: memory.is_some_and(|memory| memory.save),
         verify: options.verify.clone(),
         limits: options.limits.clone(),
         recovery: options.recovery,

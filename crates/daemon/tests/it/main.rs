@@ -11,6 +11,7 @@ mod coding;
 mod crash;
 mod daemon;
 mod doctor;
+mod memory;
 mod sandbox;
 mod start;
 mod stream;
