@@ -15,11 +15,13 @@ use super::layers::Layers;
 
 mod jarvis;
 mod local;
+mod memory;
 mod policy;
 mod providers;
 mod sandbox;
 
 pub(crate) use jarvis::Jarvis;
+pub(crate) use memory::Memory;
 
 /// A provider as it is configured.
 pub(crate) type Provider = ProviderConfig;
@@ -43,6 +45,8 @@ pub(crate) struct Options {
     pub(crate) approval: Approval,
     pub(crate) review: Review,
     pub(crate) context_tokens: u64,
+    /// What is remembered beyond sessions, if that is on.
+    pub(crate) memory: Option<Memory>,
     pub(crate) verify: Verify,
     pub(crate) verify_commands: Vec<String>,
     pub(crate) sandbox: Sandbox,
@@ -74,6 +78,7 @@ impl Options {
         let data_dir = data_dir(layers)?;
         Ok(Self {
             jarvis: jarvis::understand(layers, &data_dir)?,
+            memory: memory::understand(layers, &data_dir)?,
             audit: layers.flag("audit.log").unwrap_or(true),
             data_dir,
             default_model,

@@ -14,6 +14,7 @@ mod desktop;
 mod doctor;
 mod jarvis;
 mod local;
+mod memory;
 mod sandbox;
 mod start;
 mod stream;

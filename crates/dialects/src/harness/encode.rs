@@ -190,6 +190,18 @@ fn parts(event: &Event) -> Vec<Part<'_>> {
         Event::RevertFailed { reason, .. } => {
             vec![Part::new("turn_revert_failed", json!({})).says(reason)]
         }
+        Event::Compacted { .. }
+        | Event::CompactionFailed { .. }
+        | Event::MemorySaved { .. }
+        | Event::MemoryNotSaved { .. } => compaction(event),
+        Event::SessionClosed { reason } => {
+            vec![Part::new("session_completed", json!({ "reason": reason }))]
+        }
+    }
+}
+
+fn compaction(event: &Event) -> Vec<Part<'_>> {
+    match event {
         Event::Compacted { upto, messages, tokens_before, summary, .. } => vec![Part::new(
             "context_compacted",
             json!({
@@ -202,9 +214,13 @@ fn parts(event: &Event) -> Vec<Part<'_>> {
         Event::CompactionFailed { reason } => {
             vec![Part::new("context_compaction_failed", json!({})).says(reason)]
         }
-        Event::SessionClosed { reason } => {
-            vec![Part::new("session_completed", json!({ "reason": reason }))]
+        Event::MemorySaved { path, .. } => {
+            vec![Part::new("memory_saved", json!({ "path": path }))]
         }
+        Event::MemoryNotSaved { reason, .. } => {
+            vec![Part::new("memory_save_failed", json!({})).says(reason)]
+        }
+        _ => Vec::new(),
     }
 }
 
@@ -359,6 +375,8 @@ fn turn(event: &Event) -> Option<&TurnId> {
         | Event::CompactionRequested { .. }
         | Event::Compacted { .. }
         | Event::CompactionFailed { .. }
+        | Event::MemorySaved { .. }
+        | Event::MemoryNotSaved { .. }
         | Event::SessionClosed { .. } => None,
     }
 }

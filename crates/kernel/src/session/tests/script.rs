@@ -10,7 +10,7 @@
 //! allow c1 [t1] [: why] | deny c1 [t1] [: why] | allow_same c1 | allow_similar c1 | deny_similar c1
 //! done c1 [text] | broke c1 [text] | halted c1 | changed c1 PATH:BEFORE~AFTER …
 //! survey TITLE=text …     revert t1 | put_back t1 | not_put_back t1 why
-//! summary m2 text | unsummarized why
+//! summary m2 text | unsummarized why      saved m2 PATH | not_saved m2 why      (`/` ends a line of text)
 //! tools NAME[:RISK] … [of=LOOK,EDIT] [within=SECONDS]     return c1 [text]     say hi as KEY
 //! ```
 
@@ -204,8 +204,10 @@ impl Session {
             }
             "summary" => {
                 let (upto, usage) = (self.real::<MessageId>(id), Usage::default());
-                Command::Summarized { upto, summary: text.into(), usage }
+                Command::Summarized { upto, summary: text.replace('/', "\n"), usage }
             }
+            "saved" => Command::Saved { upto: self.real(id), result: Ok(text.into()) },
+            "not_saved" => Command::Saved { upto: self.real(id), result: Err(text.into()) },
             "unsummarized" => Command::NotSummarized { reason: rest.into() },
             _ if word.starts_with('s') && word[1..].parse::<u32>().is_ok() => {
                 self.of_step(self.real(word), rest)
