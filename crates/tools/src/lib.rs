@@ -22,6 +22,7 @@ mod lines;
 mod makefile;
 mod map;
 mod patch;
+mod repository;
 mod risk;
 mod run;
 pub mod sandbox;
