@@ -10,7 +10,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::card::Card;
-use crate::change::FileChange;
+use crate::change::{FileChange, Gap, Shape};
 use crate::command::Command;
 use crate::context::Section;
 use crate::event::{Event, Origin, Record, Seq};
@@ -62,7 +62,9 @@ pub trait Changes: Send + Sync {
 pub struct Changeset {
     /// File by file, sorted by path.
     pub files: Vec<FileChange>,
-    /// All of them as one unified diff.
+    /// What may have happened beside that, and is not recorded.
+    pub unrecorded: Vec<Gap>,
+    /// All files as one unified diff.
     pub diff: String,
     /// Whether they were undone.
     pub reverted: bool,
@@ -354,6 +356,8 @@ pub struct Content {
     pub size: u64,
     /// Its permissions, where they are known.
     pub mode: Option<u32>,
+    /// What it is; the bytes of a link are the path that it leads to.
+    pub shape: Shape,
 }
 
 /// The folders that sessions work in, beside what tools do there.

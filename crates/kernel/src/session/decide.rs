@@ -74,7 +74,7 @@ pub fn decide(state: &State, command: Command, stamp: &Stamp) -> Result<Vec<Even
             Some(_) => vec![Event::CompactionFailed { reason }],
             None => Vec::new(),
         },
-        Command::Recover => recover(state, stamp),
+        Command::Recover { cut_off } => recover(state, cut_off, stamp),
         Command::Wake => Vec::new(),
     })
 }

@@ -29,7 +29,7 @@ async fn recorded(blobs: &dyn Blobs, change: Changed) -> FileChange {
 
 /// A change that cannot be kept is known all the same; it just cannot be undone.
 async fn version(blobs: &dyn Blobs, content: Option<Content>) -> Option<Version> {
-    let Content { bytes, size, mode } = content?;
+    let Content { bytes, size, mode, shape } = content?;
     let kept = match bytes {
         Some(bytes) => blobs.put(bytes).await.map(Some),
         None => Ok(None),
@@ -37,7 +37,7 @@ async fn version(blobs: &dyn Blobs, content: Option<Content>) -> Option<Version>
     if let Err(error) = &kept {
         tracing::warn!(%error, "a change of a file cannot be undone");
     }
-    Some(Version { blob: kept.ok().flatten(), size, mode })
+    Some(Version { blob: kept.ok().flatten(), size, mode, shape })
 }
 
 fn lost(name: &str, error: &StorageError) -> Part {

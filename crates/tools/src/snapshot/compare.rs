@@ -5,11 +5,12 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::UNIX_EPOCH;
 
+use quintet_kernel::change::Shape;
 use quintet_kernel::port::{Changed, Content};
 
 use super::Record;
 use super::index::{Entry, Index, key};
-use crate::beneath::{Error, Place};
+use crate::beneath::{self, Error, Place};
 use crate::show;
 
 /// The most files of which one call records what became of them.
@@ -59,7 +60,8 @@ fn is_same((before, old): (&Entry, &Index), (after, new): (&Entry, &Index)) -> b
         (None, None) => before.signature.seems_same(&after.signature),
         (Some(_), None) | (None, Some(_)) => false,
     };
-    content && before.signature.mode == after.signature.mode
+    let kind = |it: &Entry| (it.signature.mode, it.signature.shape);
+    content && kind(before) == kind(after)
 }
 
 /// Takes down one file after the other.
@@ -142,7 +144,9 @@ impl Taker<'_> {
 fn content(file: &Entry, index: &Index) -> Content {
     let bytes = file.copy.and_then(|copy| index.pack.read(copy).ok());
     let size = file.copy.map_or(file.signature.size, |copy| copy.length);
-    Content { bytes, size, mode: Some(file.signature.mode) }
+    let shape = file.signature.shape;
+    let mode = (shape == Shape::File).then_some(file.signature.mode);
+    Content { bytes, size, mode, shape }
 }
 
 /// What a file is that was not found: gone as a rule, but it may be ignored now. Nothing if nobody
@@ -153,12 +157,14 @@ fn still(root: &Path, path: &Path) -> Option<Option<Content>> {
     if place.real(root).ok().as_deref() != Some(path) {
         return Some(None);
     }
-    match place.read() {
-        Ok(content) => {
-            let (size, mode) = (content.bytes.len() as u64, content.mode);
-            Some(Some(Content { bytes: Some(content.bytes), size, mode }))
+    match place.look() {
+        Ok(beneath::Content { bytes, mode, shape }) => {
+            let size = bytes.len() as u64;
+            Some(Some(Content { bytes: Some(bytes), size, mode, shape }))
         }
-        Err(Error::Large(_, size)) => Some(Some(Content { bytes: None, size, mode: None })),
+        Err(Error::Large(_, size)) => {
+            Some(Some(Content { bytes: None, size, mode: None, shape: Shape::File }))
+        }
         Err(Error::Other { .. }) => None,
         Err(_) => Some(None),
     }

@@ -48,20 +48,20 @@ pub(super) fn scan(
     Ok(Index { at, files, pack, rules })
 }
 
-/// The files that git would not ignore. Links and the like are left out.
+/// The files and links that git would not ignore.
 fn list(root: &Path, flag: &Flag) -> Result<Vec<(PathBuf, Signature)>, Unrecorded> {
     let (mut found, mut bytes, mut trouble) = (Vec::new(), 0, None);
     let walk = Walk { workspace: root, within: None, skipped: &[], depth: None };
     let walked = walk.each(flag, |file| {
         let name = file.path.file_name().unwrap_or_default();
-        if !file.is_file || beneath::is_temporary(name) {
+        if beneath::is_temporary(name) {
             return Ok(Next::Continue);
         }
         // What is gone by now was not there.
         let Ok(metadata) = root.join(&file.path).symlink_metadata() else {
             return Ok(Next::Continue);
         };
-        if metadata.is_file() {
+        if metadata.is_file() || metadata.is_symlink() {
             bytes += Some(metadata.len()).filter(|size| *size <= beneath::MOST_BYTES).unwrap_or(0);
             found.push((file.path, Signature::of(&metadata)));
         }
@@ -92,7 +92,7 @@ fn copied(
     path: &Path,
     old: Option<&Entry>,
 ) -> io::Result<Option<Option<Extent>>> {
-    let bytes = match Place::find(root, path).and_then(|place| place.read()) {
+    let bytes = match Place::find(root, path).and_then(|place| place.look()) {
         Ok(content) => content.bytes,
         Err(beneath::Error::Large(..) | beneath::Error::Other { .. }) => return Ok(Some(None)),
         Err(_) => return Ok(None),

@@ -117,15 +117,26 @@ async fn other_rules_of_what_is_ignored_neither_delete_nor_create_files() {
 }
 
 #[tokio::test]
-async fn links_are_not_followed() {
+async fn links_are_recorded_and_not_followed() {
     let outside = tempfile::TempDir::new().unwrap();
     std::fs::write(outside.path().join("secret"), "s").unwrap();
     let bench = Bench::new();
     bench.files(&[("a", "1\n"), ("dir/b", "2\n")]);
     symlink(outside.path().join("secret"), bench.path().join("link")).unwrap();
     symlink(outside.path(), bench.path().join("folder")).unwrap();
-    check(&bench, "rm a; ln -s dir/b a; ln -s nowhere c", &["a: 1| > -"]).await;
-    check(&bench, "mv dir real; ln -s real dir", &["dir/b: 2| > -", "real/b: - > 2|"]).await;
+    check(&bench, "rm a; ln -s dir/b a; ln -s nowhere c", &["a: 1| > @dir/b", "c: - > @nowhere"])
+        .await;
+    check(
+        &bench,
+        "mv dir real; ln -s real dir; rm link",
+        &[
+            "dir: - > @real",
+            "dir/b: 2| > -",
+            &format!("link: @{}/secret > -", outside.path().display()),
+            "real/b: - > 2|",
+        ],
+    )
+    .await;
 }
 
 #[tokio::test]

@@ -17,7 +17,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::change::{FileChange, Version};
+use crate::change::{FileChange, Shape, Version};
 use crate::codec;
 use crate::command::{Approve, Command, Run, Say, Upload};
 use crate::context::Section;
@@ -153,7 +153,7 @@ impl Session {
             "cancel" => Command::Cancel { reason: text() },
             "compact" => Command::Compact,
             "close" => Command::Close { reason: text() },
-            "recover" => Command::Recover,
+            "recover" => Command::Recover { cut_off: Vec::new() },
             "wake" => Command::Wake,
             _ => self.news(line),
         }
@@ -350,7 +350,12 @@ fn sections(words: &str) -> Vec<Section> {
 
 fn changes(words: &str) -> Vec<FileChange> {
     let version = |name: &str| {
-        BlobId::parse(name).map(|blob| Version { blob: Some(blob), size: 1, mode: None })
+        BlobId::parse(name).map(|blob| Version {
+            blob: Some(blob),
+            size: 1,
+            mode: None,
+            shape: Shape::File,
+        })
     };
     let change = |word: &str| {
         let (path, versions) = word.split_once(':').expect("path:before>after");
