@@ -198,9 +198,9 @@ pub(crate) fn text(output: &Output) -> String {
     text_of(&output.outcome.parts)
 }
 
-/// The text the model reads, as JSON.
+/// The report that the model reads, as JSON, without the notes after it.
 pub(crate) fn json(output: &Output) -> Value {
-    serde_json::from_str(&text(output)).unwrap()
+    serde_json::from_str(text_of(&output.outcome.parts[..1]).as_str()).unwrap()
 }
 
 /// What a call did to files, as `path: before > after`; `-` is no file, `?` what was not kept, and
