@@ -1,5 +1,6 @@
 //! What somebody wants. There is one way in, for clients and for the runtime's own news.
 
+use crate::change::FileChange;
 use crate::context::Section;
 use crate::event::{Answer, Answerer, Origin, Remember, TurnOptions};
 use crate::id::{BlobId, CallId, MessageId, StepId, TurnId};
@@ -64,7 +65,7 @@ pub enum Command {
     /// A summary's facts are in a file of memory, or could not be put there.
     Saved { upto: MessageId, result: Result<String, String> },
     /// The daemon starts, and everything that ran for this session is gone.
-    Recover,
+    Recover { cut_off: Vec<CutOff> },
     /// A point in time that `next` named has come, or the session should look around for work.
     Wake,
 }
@@ -119,4 +120,13 @@ pub struct Approve {
     pub by: Answerer,
     /// For which calls it counts.
     pub remember: Remember,
+}
+
+/// What became of files by a call that the end of the daemon cut off.
+#[derive(Clone, Debug)]
+pub struct CutOff {
+    /// The call.
+    pub call: CallId,
+    /// What is other than before it began.
+    pub changes: Vec<FileChange>,
 }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::card::Card;
-use crate::change::FileChange;
+use crate::change::{FileChange, Gap, Shape};
 use crate::command::Command;
 use crate::context::Section;
 use crate::event::{Event, Origin, Record, Seq};
@@ -63,7 +63,9 @@ pub trait Changes: Send + Sync {
 pub struct Changeset {
     /// File by file, sorted by path.
     pub files: Vec<FileChange>,
-    /// All of them as one unified diff.
+    /// What may have happened beside that, and is not recorded.
+    pub unrecorded: Vec<Gap>,
+    /// All files as one unified diff.
     pub diff: String,
     /// Whether they were undone.
     pub reverted: bool,
@@ -238,6 +240,8 @@ pub trait Drafts: Send + Sync {
 pub trait Blobs: Send + Sync {
     /// Keeps it; durable when it resolves.
     fn put(&self, content: Vec<u8>) -> BoxFuture<'_, Result<BlobId, StorageError>>;
+    /// Keeps several at once, which costs less than one after the other; their ids in that order.
+    fn put_all(&self, contents: Vec<Vec<u8>>) -> BoxFuture<'_, Result<Vec<BlobId>, StorageError>>;
     /// Reads it.
     fn get(&self, blob: &BlobId) -> BoxFuture<'_, Result<Vec<u8>, StorageError>>;
 }
@@ -379,6 +383,8 @@ pub struct Content {
     pub size: u64,
     /// Its permissions, where they are known.
     pub mode: Option<u32>,
+    /// What it is; the bytes of a link are the path that it leads to.
+    pub shape: Shape,
 }
 
 /// The folders that sessions work in, beside what tools do there.

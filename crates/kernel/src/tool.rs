@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::change::FileChange;
+use crate::change::{FileChange, Gap};
 use crate::message::{Artifact, Part};
 
 /// What a tool touches.
@@ -193,6 +193,9 @@ pub struct Outcome {
     /// What became of files.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<FileChange>,
+    /// What it may have done to files that is not among these.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unrecorded: Vec<Gap>,
 }
 
 impl Outcome {
@@ -228,7 +231,13 @@ impl Outcome {
     }
 
     fn new(ending: Ending, text: String, error: Option<String>) -> Self {
-        let (artifacts, changes) = (Vec::new(), Vec::new());
-        Self { ending, parts: vec![Part::Text(text)], error, artifacts, changes }
+        Self {
+            ending,
+            parts: vec![Part::Text(text)],
+            error,
+            artifacts: Vec::new(),
+            changes: Vec::new(),
+            unrecorded: Vec::new(),
+        }
     }
 }

@@ -89,6 +89,14 @@ impl Blobs for Store {
         Box::pin(ready(Ok(blob)))
     }
 
+    fn put_all(&self, contents: Vec<Vec<u8>>) -> BoxFuture<'_, Result<Vec<BlobId>, StorageError>> {
+        let named = contents.into_iter().map(|content| (blobs::name(&content), content));
+        let named: Vec<_> = named.collect();
+        let ids = named.iter().map(|(blob, _)| blob.clone()).collect();
+        lock(&self.contents).blobs.extend(named);
+        Box::pin(ready(Ok(ids)))
+    }
+
     fn get(&self, blob: &BlobId) -> BoxFuture<'_, Result<Vec<u8>, StorageError>> {
         let found = lock(&self.contents).blobs.get(blob).cloned();
         Box::pin(ready(found.ok_or_else(|| StorageError::Missing(format!("blob {blob}")))))

@@ -23,6 +23,7 @@ mod makefile;
 mod map;
 mod patch;
 mod recall;
+mod repository;
 mod risk;
 mod run;
 pub mod sandbox;

@@ -320,6 +320,10 @@ fn completed<'a>(call: &str, tool: &str, message: &str, outcome: &'a Outcome) ->
         let changes = outcome.changes.iter().map(shape::file_change);
         data["changes"] = changes.collect::<Vec<_>>().into();
     }
+    if !outcome.unrecorded.is_empty() {
+        let gaps = outcome.unrecorded.iter().map(shape::gap);
+        data["unrecorded"] = gaps.collect::<Vec<_>>().into();
+    }
     let mut parts = Vec::new();
     if outcome.ending == Ending::Skipped {
         data["skipped"] = true.into();

@@ -71,7 +71,7 @@ pub fn decide(state: &State, command: Command, stamp: &Stamp) -> Result<Vec<Even
             None => Vec::new(),
         },
         Command::Saved { upto, result } => on_saved(state, upto, result),
-        Command::Recover => recover(state, stamp),
+        Command::Recover { cut_off } => recover(state, cut_off, stamp),
         Command::Wake => Vec::new(),
     })
 }

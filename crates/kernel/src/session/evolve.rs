@@ -154,6 +154,7 @@ fn said(state: &mut State, said: Said<'_>, at: Time) {
         error: None,
         verified: None,
         changes: Vec::new(),
+        unrecorded: Vec::new(),
         reverted: false,
     });
     state.messages.push(Arc::new(Message {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::change::FileChange;
+use crate::change::{FileChange, Gap};
 use crate::event::{Answer, Event, RequestedCall, Seq, StopCause, TurnOptions};
 use crate::id::{CallId, MessageId, StepId, TurnId};
 use crate::model::{Channel, ModelRef, Usage};
@@ -39,6 +39,8 @@ pub struct Turn {
     pub verified: Option<bool>,
     /// What it made of files, in the order it happened.
     pub changes: Vec<FileChange>,
+    /// What it may have made of files that is not recorded.
+    pub unrecorded: Vec<Gap>,
     /// Whether that was undone.
     pub reverted: bool,
 }

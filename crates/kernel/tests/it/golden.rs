@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use quintet_kernel::change::{FileChange, Version};
+use quintet_kernel::change::{FileChange, Gap, Shape, Version};
 use quintet_kernel::codec;
 use quintet_kernel::context::Section;
 use quintet_kernel::event::{
@@ -383,8 +383,8 @@ fn of_looks() -> Vec<Event> {
 }
 
 fn of_changes() -> Vec<Event> {
-    let version = |mode| Version { blob: Some(id()), size: 3, mode };
-    let huge = Version { blob: None, size: 1 << 40, mode: None };
+    let version = |mode| Version { blob: Some(id()), size: 3, mode, shape: Shape::File };
+    let huge = Version { blob: None, size: 1 << 40, mode: None, shape: Shape::File };
     let change = |path: &str, before, after| FileChange { path: path.into(), before, after };
     let mut changed = outcome(Ending::Failed);
     changed.changes = vec![
@@ -392,9 +392,20 @@ fn of_changes() -> Vec<Event> {
         change("new", None, Some(version(None))),
         change("gone", Some(huge), None),
     ];
-    let (turn, call, tool, message) = (turn(), id(), "edit".into(), id());
+    let done = |outcome| {
+        let (turn, call, tool, message) = (turn(), id(), "edit".into(), id());
+        Event::CallCompleted { turn, call, tool, message, outcome }
+    };
+    let gap = |path: &str, paths| Gap { path: path.into(), paths, reason: "too much".into() };
+    let mut linked = outcome(Ending::Failed);
+    linked.changes = every!(Shape: File Link)
+        .map(|shape| change("link", None, Some(Version { shape, ..version(None) })))
+        .into();
+    linked.unrecorded = vec![gap("target", Some(12)), gap("", None)];
+    let turn = turn();
     vec![
-        Event::CallCompleted { turn: turn.clone(), call, tool, message, outcome: changed },
+        done(changed),
+        done(linked),
         Event::RevertRequested { turn: turn.clone() },
         Event::Reverted { turn: turn.clone(), files: vec!["src/a.rs".into(), "new".into()] },
         Event::RevertFailed { turn, reason: "new was changed since".into() },
@@ -456,6 +467,7 @@ fn outcome(ending: Ending) -> Outcome {
         error: (!plain).then(|| "why".into()),
         artifacts: if plain { vec![Artifact { name, mime, blob, size }] } else { Vec::new() },
         changes: Vec::new(),
+        unrecorded: Vec::new(),
     }
 }
 

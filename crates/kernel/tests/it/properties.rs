@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use proptest::prelude::*;
-use quintet_kernel::change::{FileChange, Version};
+use quintet_kernel::change::{FileChange, Gap, Shape, Version};
 use quintet_kernel::command::{Approve, Command, Run, Say, Upload};
 use quintet_kernel::context::Section;
 use quintet_kernel::event::{Answer, Event, Remember, TurnOptions};
@@ -120,7 +120,7 @@ fn recover_from_everywhere(world: &World) {
         state.replay([&**record]);
         if n % stride == 0 {
             let mut crashed = world.crashed(&state, n + 1);
-            crashed.send(Command::Recover);
+            crashed.send(Command::Recover { cut_off: Vec::new() });
             crashed.settle();
             crashed.check_journal();
         }
@@ -143,7 +143,7 @@ fn happen(world: &mut World, op: Op) {
             world.now = world.now.after(Duration::from_secs(seconds));
             return;
         }
-        Op::Crash => Command::Recover,
+        Op::Crash => Command::Recover { cut_off: Vec::new() },
         Op::Wake => Command::Wake,
     };
     world.send(command);
@@ -205,6 +205,7 @@ fn changing(how: &How) -> Outcome {
         blob: Some(BlobId::named(format!("b{n}"))),
         size: how.tokens,
         mode: None,
+        shape: if how.tokens.is_multiple_of(7) { Shape::Link } else { Shape::File },
     };
     let (before, after) = (how.failure % 3, how.failure % 5);
     let mut outcome = Outcome::success("changed");
@@ -213,6 +214,8 @@ fn changing(how: &How) -> Outcome {
         before: (before > 0).then(|| version(before)),
         after: (after > 0).then(|| version(after)),
     }];
+    let (path, reason) = (how.text.clone().unwrap_or_default(), "too much".to_owned());
+    outcome.unrecorded = vec![Gap { path, paths: Some(how.tokens), reason }];
     outcome
 }
 

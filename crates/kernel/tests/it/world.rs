@@ -126,7 +126,7 @@ impl World {
 
     /// Sends a command and checks what must always be true.
     pub(crate) fn send(&mut self, command: Command) {
-        if matches!(command, Command::Recover) {
+        if matches!(command, Command::Recover { .. }) {
             self.lost.extend(running(&self.state));
         }
         self.seed += 1;

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use quintet_kernel::change::Shape;
 use quintet_kernel::message::text_of;
 use quintet_kernel::port::{
     BoxFuture, Cancel, Changed, Content, Desk, Invocation, Output, Progress,
@@ -226,17 +227,21 @@ pub(crate) fn text(output: &Output) -> String {
     text_of(&output.outcome.parts)
 }
 
-/// The text the model reads, as JSON.
+/// The report that the model reads, as JSON, without the notes after it.
 pub(crate) fn json(output: &Output) -> Value {
-    serde_json::from_str(&text(output)).unwrap()
+    serde_json::from_str(text_of(&output.outcome.parts[..1]).as_str()).unwrap()
 }
 
-/// What a call did to files, as `path: before > after`; `-` is no file, `?` what was not kept.
+/// What a call did to files, as `path: before > after`; `-` is no file, `?` what was not kept, and
+/// `@` comes before where a link leads.
 pub(crate) fn changed(output: &Output) -> Vec<String> {
     let text = |content: &Option<Content>| match content {
         None => "-".to_owned(),
         Some(Content { bytes: None, .. }) => "?".to_owned(),
-        Some(Content { bytes: Some(bytes), .. }) => String::from_utf8_lossy(bytes).into_owned(),
+        Some(Content { bytes: Some(bytes), shape, .. }) => {
+            let mark = if *shape == Shape::Link { "@" } else { "" };
+            format!("{mark}{}", String::from_utf8_lossy(bytes))
+        }
     };
     let one = |change: &Changed| {
         format!("{}: {} > {}", change.path, text(&change.before), text(&change.after))

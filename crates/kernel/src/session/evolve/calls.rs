@@ -128,6 +128,7 @@ fn call_done(state: &mut State, id: &CallId, message: &MessageId, outcome: &Outc
     let turn = open.id.clone();
     if let Some(turn) = summary(state, &turn) {
         turn.changes.extend_from_slice(&outcome.changes);
+        turn.unrecorded.extend_from_slice(&outcome.unrecorded);
     }
     push(state, message, Role::Tool, outcome.parts.clone(), at);
     on_last(state, |last| {

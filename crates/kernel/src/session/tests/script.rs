@@ -20,7 +20,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use crate::change::{FileChange, Version};
+use crate::change::{FileChange, Shape, Version};
 use crate::codec;
 use crate::command::{Approve, Command, Run, Say, Upload};
 use crate::context::Section;
@@ -162,7 +162,7 @@ impl Session {
             "cancel" => Command::Cancel { reason: text() },
             "compact" => Command::Compact,
             "close" => Command::Close { reason: text() },
-            "recover" => Command::Recover,
+            "recover" => Command::Recover { cut_off: Vec::new() },
             "wake" => Command::Wake,
             _ => self.news(line),
         }
@@ -388,7 +388,12 @@ fn sections(words: &str) -> Vec<Section> {
 
 fn changes(words: &str) -> Vec<FileChange> {
     let version = |name: &str| {
-        BlobId::parse(name).map(|blob| Version { blob: Some(blob), size: 1, mode: None })
+        BlobId::parse(name).map(|blob| Version {
+            blob: Some(blob),
+            size: 1,
+            mode: None,
+            shape: Shape::File,
+        })
     };
     let change = |word: &str| {
         let (path, versions) = word.split_once(':').expect("path:before>after");
