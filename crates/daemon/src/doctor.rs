@@ -1,5 +1,6 @@
 //! `quintet doctor`: what is well, what is not, and how to mend it.
 
+mod keyring;
 mod machine;
 mod setup;
 mod weights;
@@ -64,6 +65,7 @@ pub(crate) fn main(flags: &Flags) -> Result<ExitCode> {
             let environment = options::environment();
             let mut findings = machine::look(&options, &environment);
             findings.extend(setup::look(&options, flags));
+            findings.extend(keyring::look(&options));
             findings
         }
         Err(error) => {

@@ -13,10 +13,14 @@ use quintet_tools::sandbox::Sandbox;
 
 use super::layers::Layers;
 
+mod credentials;
 mod local;
 mod policy;
 mod providers;
 mod sandbox;
+
+pub(crate) use credentials::Keys;
+pub(super) use credentials::wanted as wanted_keys;
 
 /// A provider as it is configured.
 pub(crate) type Provider = ProviderConfig;
@@ -31,6 +35,8 @@ pub(crate) struct Options {
     pub(crate) harness_hosts: Vec<String>,
     pub(crate) session_tree: bool,
     pub(crate) providers: Vec<Provider>,
+    /// Where their keys come from.
+    pub(crate) keys: Keys,
     pub(crate) fallback: Vec<ModelRef>,
     /// The models of this machine, unless a provider of the configuration has that name.
     pub(crate) local: Option<quintet_local::Settings>,
@@ -76,6 +82,7 @@ impl Options {
             harness_hosts: layers.list("harness.hosts").unwrap_or_default(),
             session_tree: layers.flag("harness.session_tree").unwrap_or(true),
             fallback: providers::fallback(layers, &providers, local.as_ref())?,
+            keys: credentials::keys(layers)?,
             providers,
             local,
             approval: policy::approval(layers)?,
