@@ -8,14 +8,14 @@ ARGS ?=
 MODEL ?=
 SUDO := $(shell [ "$$(id -u)" = 0 ] || command -v sudo)
 
-.PHONY: run test lint fmt bench build setup help
+.PHONY: run test lint fmt bench bench-decode build setup help
 
 help:
 	@echo "make run    build and start the daemon (CONFIG=file, DATA_DIR=dir, ARGS='--listen …')"
 	@echo "            with a model that runs here; MODEL=small for a smaller one, MODEL=demo for none"
 	@echo "make test   format, lints, tidy rules and all tests"
 	@echo "make lint   format and lints alone"
-	@echo "make bench  measure against a bare proxy in the same run"
+	@echo "make bench  measure against a bare proxy in the same run; make bench-decode: reading answers alone"
 
 FLAGS = --data-dir $(DATA_DIR) $(if $(CONFIG),--config $(CONFIG)) $(SET_MODEL)
 SET_MODEL = $(if $(MODEL),--set default_model=$(NAME))
@@ -51,6 +51,10 @@ fmt:
 bench: setup
 	$(CARGO) build --release -p quintet-daemon -p quintet-bench
 	target/release/quintet-bench $(ARGS)
+
+# Reading answers alone, from memory: every API family.
+bench-decode: setup
+	$(CARGO) test --release -p quintet-providers --lib -- --ignored --nocapture decode_cost
 
 # A C compiler builds the bundled SQLite and the grammars; a C++ compiler, cmake and clang's library
 # and headers the bundled llama.cpp; git and make are used by tests; ca-certificates by TLS; graphviz

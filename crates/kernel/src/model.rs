@@ -1,6 +1,7 @@
 //! What the core says to a model and hears from it, whatever the model's API.
 
 mod asked;
+mod count;
 mod failure;
 mod heard;
 mod listed;
@@ -12,6 +13,7 @@ use serde::{Deserialize, Serialize};
 pub use asked::{
     Effort, Prompt, PromptCall, PromptMessage, PromptPart, Said, Sampling, calls_said, text_said,
 };
+pub use count::Count;
 pub use failure::{Failure, FailureKind};
 pub use heard::{Answer, AskedCall, Channel, Chunk, Finish, Place, Sealed, Usage};
 pub use listed::{About, Latency, Listed, Price, Profile, Side};

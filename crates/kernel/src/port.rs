@@ -16,7 +16,7 @@ use crate::context::Section;
 use crate::event::{Event, Origin, Record, Seq};
 use crate::follow::{Cursor, Item, Piece};
 use crate::id::{BlobId, CallId, SessionId, TurnId};
-use crate::model::{Chunk, Failure, Listed, ModelRef, Profile, Prompt};
+use crate::model::{Chunk, Count, Failure, Listed, ModelRef, Profile, Prompt};
 use crate::session::{Refusal, State};
 use crate::stamp::Stamp;
 use crate::time::Time;
@@ -234,6 +234,11 @@ pub trait Models: Send + Sync {
 pub trait Profiles: fmt::Debug + Send + Sync {
     /// What a model can do, as far as is known; nothing if there is no such provider.
     fn profile(&self, model: &ModelRef) -> Option<Profile>;
+
+    /// How many tokens a text is to a model: exactly, where its tokenizer is known.
+    fn count(&self, _model: &ModelRef, text: &str) -> Count {
+        Count::guess(text)
+    }
 }
 
 /// All models of a provider alike.

@@ -2,6 +2,7 @@
 
 mod order;
 mod review;
+mod weight;
 
 pub use order::in_order;
 
@@ -19,6 +20,7 @@ use crate::session::State;
 use crate::tool::{Ending, Spec};
 
 pub use review::{review, reviewed};
+pub use weight::{Weight, weigh};
 
 const INTERRUPTED: &str = "this call has no result";
 

@@ -10,6 +10,7 @@ mod sampler;
 mod shelf;
 mod slots;
 mod text;
+mod vocab;
 mod worker;
 mod writer;
 
@@ -23,6 +24,8 @@ use std::time::Duration;
 
 use quintet_kernel::model::{Chunk, Failure, FailureKind, Sampling};
 use tokio::sync::mpsc::UnboundedSender;
+
+use vocab::Vocabularies;
 
 use crate::chat::Script;
 use crate::weights::Weights;
@@ -64,6 +67,7 @@ pub(crate) struct Engine {
     settings: Settings,
     workers: Mutex<HashMap<&'static str, Worker>>,
     closing: AtomicBool,
+    vocabularies: Vocabularies,
 }
 
 #[derive(Debug)]
@@ -74,11 +78,21 @@ struct Worker {
 
 impl Engine {
     pub(crate) fn new(settings: Settings) -> Self {
-        Self { settings, workers: Mutex::default(), closing: AtomicBool::new(false) }
+        Self {
+            settings,
+            workers: Mutex::default(),
+            closing: AtomicBool::new(false),
+            vocabularies: Vocabularies::default(),
+        }
     }
 
     pub(crate) fn settings(&self) -> &Settings {
         &self.settings
+    }
+
+    /// How many tokens a text is to a model; nothing if its file is not here.
+    pub(crate) fn count(&self, weights: &'static Weights, text: &str) -> Option<u64> {
+        self.vocabularies.count(&self.settings, weights, text)
     }
 
     /// Has a model answer; loads it first if need be.

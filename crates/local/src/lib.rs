@@ -12,8 +12,8 @@ pub mod weights;
 use std::sync::Arc;
 
 use quintet_kernel::model::{
-    About, Failure, FailureKind, Latency, Listed, ModelRef, Price, Profile, Prompt, PromptMessage,
-    PromptPart, Side,
+    About, Count, Failure, FailureKind, Latency, Listed, ModelRef, Price, Profile, Prompt,
+    PromptMessage, PromptPart, Side,
 };
 use quintet_kernel::port::{BoxFuture, ModelStream, Models, Profiles};
 use tokio::sync::mpsc::unbounded_channel;
@@ -111,6 +111,12 @@ impl Models for Local {
 impl Profiles for Local {
     fn profile(&self, model: &ModelRef) -> Option<Profile> {
         weights::find(&model.model).map(|weights| self.profile_of(weights))
+    }
+
+    fn count(&self, model: &ModelRef, text: &str) -> Count {
+        let tokens =
+            weights::find(&model.model).and_then(|weights| self.engine.count(weights, text));
+        tokens.map_or_else(|| Count::guess(text), |tokens| Count { tokens, exact: true })
     }
 }
 

@@ -7,6 +7,7 @@ use quintet_kernel::model::{About, Effort, Latency, Price};
 use serde::Deserialize;
 
 use crate::facts::Thinking;
+use crate::tokenizer::Tokenizer;
 
 /// A table.
 #[derive(Debug, Deserialize)]
@@ -30,6 +31,7 @@ pub(crate) struct Entry {
     effort: Option<String>,
     #[serde(default)]
     web_search: bool,
+    tokenizer: Option<String>,
     price: Option<Vec<f64>>,
     latency: Option<String>,
     #[serde(default)]
@@ -85,6 +87,10 @@ impl Entry {
 
     pub(crate) fn thinking(&self) -> Thinking {
         Thinking::parse(&self.thinking).unwrap_or_default()
+    }
+
+    pub(crate) fn tokenizer(&self) -> Option<Tokenizer> {
+        Tokenizer::parse(self.tokenizer.as_ref()?)
     }
 
     pub(crate) fn efforts(&self) -> Vec<Effort> {
@@ -144,6 +150,7 @@ mod tests {
             let id = &entry.id;
             assert!(Vendor::named(&entry.vendor).is_some(), "{id}: no vendor {}", entry.vendor);
             assert!(Thinking::parse(&entry.thinking).is_some(), "{id}: {}", entry.thinking);
+            assert_eq!(entry.tokenizer().is_some(), entry.tokenizer.is_some(), "{id}");
             assert_eq!(entry.inputs().len(), entry.inputs.len(), "{id}: {:?}", entry.inputs);
             assert_eq!(entry.efforts().len(), entry.efforts.len(), "{id}: {:?}", entry.efforts);
             let about = entry.about();

@@ -3,6 +3,7 @@
 //! conversation becomes. `UPDATE_GOLDEN=1` rewrites what is derived, and the difference is the review.
 
 mod conversation;
+mod cost;
 mod requests;
 mod streams;
 

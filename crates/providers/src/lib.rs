@@ -34,13 +34,16 @@ mod reading;
 mod retry;
 mod sse;
 mod template;
+mod tokenizer;
 mod tokens;
 mod vendor;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use quintet_kernel::model::{Chunk, Failure, FailureKind, Listed, ModelRef, Profile, Prompt};
+use quintet_kernel::model::{
+    Chunk, Count, Failure, FailureKind, Listed, ModelRef, Profile, Prompt,
+};
 use quintet_kernel::port::{BoxFuture, ModelStream, Models, Profiles};
 use tokio::task::JoinSet;
 
@@ -146,6 +149,14 @@ impl Profiles for Providers {
         match self.inside(model) {
             Some(inside) => inside.profile(model),
             None => Some(self.provider(model)?.facts(&model.model).profile),
+        }
+    }
+
+    fn count(&self, model: &ModelRef, text: &str) -> Count {
+        match (self.inside(model), self.provider(model)) {
+            (Some(inside), _) => inside.count(model, text),
+            (None, Some(provider)) => provider.count(&model.model, text),
+            (None, None) => Count::guess(text),
         }
     }
 }

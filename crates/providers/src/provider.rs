@@ -4,7 +4,9 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use quintet_kernel::model::{About, Failure, FailureKind, Listed, ModelRef, Profile, Prompt, Side};
+use quintet_kernel::model::{
+    About, Count, Failure, FailureKind, Listed, ModelRef, Profile, Prompt, Side,
+};
 use quintet_kernel::port::ModelStream;
 
 use crate::breaker::Breaker;
@@ -89,6 +91,15 @@ impl Provider {
             thinking: entry.map(catalogue::Entry::thinking).unwrap_or_default(),
             efforts: entry.map(catalogue::Entry::efforts).unwrap_or_default(),
             ..Facts::unknown(profile)
+        }
+    }
+
+    /// How many tokens a text is to a model of it.
+    pub(crate) fn count(&self, model: &str, text: &str) -> Count {
+        let entry = catalogue::find(&self.config.vendor, model);
+        match entry.and_then(catalogue::Entry::tokenizer) {
+            Some(tokenizer) => tokenizer.count(text),
+            None => Count::guess(text),
         }
     }
 

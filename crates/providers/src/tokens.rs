@@ -1,8 +1,7 @@
 //! A guess at how many tokens a prompt and an answer are, for providers that do not count.
 //!
-//! Nothing is exact here and nothing pretends to be: what is guessed is marked as estimated. Bundling a
-//! tokenizer would make the program half again as large and be right for one vendor's models, which
-//! count by themselves anyway.
+//! Nothing is exact here and nothing pretends to be: what is guessed is marked as estimated. Even with
+//! the model's tokenizer at hand, how its API writes a request down is not known.
 
 use quintet_kernel::model::{Prompt, PromptMessage, PromptPart, Usage};
 

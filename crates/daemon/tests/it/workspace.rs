@@ -40,6 +40,10 @@ async fn a_model_is_told_of_the_workspace_and_of_what_changes() {
     assert!(first.contains("REPO TREE:\n") && first.contains("shine"), "{first}");
     let (status, shown) = client.get(&format!("/v1/sessions/{id}/context")).await;
     assert_eq!((status, shown["system"].as_str()), (200, Some(first.as_str())));
+    let weight = |part: &str| shown["tokens"][part].as_u64().unwrap();
+    assert_eq!(weight("system"), (first.len() as u64).div_ceil(4), "guessed, and said so");
+    assert_eq!(shown["tokens"]["estimated"], true);
+    assert_eq!(weight("total"), weight("system") + weight("tools") + weight("messages"));
     assert_eq!(of_kind(&events, "context_gathered").len(), 1);
     std::fs::write(world.workspace().join("AGENTS.md"), "Speak of the sun.\n").unwrap();
     client.say(&id, json!([{ "text": "two" }])).await;

@@ -8,7 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use quintet_kernel::command::{Approve, Command, Run, Say};
 use quintet_kernel::event::{Answer, Answerer, Origin, Remember, TurnOptions};
 use quintet_kernel::message::{MediaKind, Part, Role};
-use quintet_kernel::model::ModelRef;
+use quintet_kernel::model::{Effort, ModelRef, Sampling};
 use quintet_kernel::port::Error;
 use quintet_kernel::{CallId, Refusal, SessionId, TurnId};
 use serde::de::DeserializeOwned;
@@ -240,12 +240,30 @@ fn message(session: &SessionId, body: wire::AddMessage) -> Result<Step, Reply> {
         "tool" => Role::Tool,
         other => return Err(Reply::new(400, format!("unknown role: {other}"))),
     };
+    let sampling = sampling(&body)?;
     let parts = body.parts.into_iter().map(part).collect::<Result<_, _>>()?;
     let run = if body.auto_run { Run::Now } else { Run::Later };
     let model = body.model.as_deref().filter(|model| !model.is_empty());
     let model = model.map(model_ref).transpose()?;
-    let options = TurnOptions { model, ..TurnOptions::default() };
+    let options = TurnOptions { model, sampling };
     Ok(Step::Submit(session.clone(), Command::Say(Say { role, parts, run, options })))
+}
+
+/// How to answer.
+fn sampling(body: &wire::AddMessage) -> Result<Sampling, Reply> {
+    let known = |word: &str| {
+        let words = Effort::ALL.map(Effort::name).join(", ");
+        let wrong = || Reply::new(400, format!("effort must be one of {words}, not {word}"));
+        Effort::parse(word).ok_or_else(wrong)
+    };
+    let effort = body.effort.as_deref().filter(|word| !word.is_empty()).map(known).transpose()?;
+    if body.temperature.is_some_and(|temperature| !(0.0..=2.0).contains(&temperature)) {
+        return Err(Reply::new(400, "temperature must be between 0 and 2"));
+    }
+    if body.max_tokens == Some(0) {
+        return Err(Reply::new(400, "max_tokens must be at least 1"));
+    }
+    Ok(Sampling { max_tokens: body.max_tokens, temperature: body.temperature, effort })
 }
 
 fn part(part: wire::InPart) -> Result<Part, Reply> {

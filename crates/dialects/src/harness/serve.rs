@@ -103,7 +103,11 @@ impl Desk {
             }
             Route::Context(id) => {
                 let state = self.ports.sessions.view(id).await.map_err(|error| refusal(&error))?;
-                Ok(ok(&shape::whole_context(&state)))
+                // Counting tokens may take a table that has to be read first.
+                let shown = tokio::task::spawn_blocking(move || shape::whole_context(&state));
+                let shown =
+                    shown.await.map_err(|_| Reply::new(500, "the prompt could not be weighed"))?;
+                Ok(ok(&shown))
             }
             Route::Changes(id, turn) => {
                 let turn = turn_id(turn)?;

@@ -5,6 +5,7 @@ use quintet_kernel::context::{self, Section, Update};
 use quintet_kernel::message::{MediaKind, Message, Part, Role};
 use quintet_kernel::model::{Listed, Profile, Usage};
 use quintet_kernel::port::Changeset;
+use quintet_kernel::prompt::Weight;
 use quintet_kernel::session::{Call, CallPhase, OpenTurn, Turn, TurnStatus};
 use quintet_kernel::tool::Assessment;
 use quintet_kernel::{Card, State, Status, TurnId, prompt};
@@ -78,6 +79,19 @@ pub(super) fn whole_context(state: &State) -> Value {
         "system": prompt::system(state),
         "updates": state.context.updates.iter().map(update).collect::<Vec<_>>(),
         "sections": sections_of(&state.context.current()),
+        "tokens": weight(prompt::weigh(state)),
+    })
+}
+
+/// What the next prompt weighs, as things stand.
+fn weight(weight: Weight) -> Value {
+    let total = weight.total();
+    json!({
+        "system": weight.system.tokens,
+        "tools": weight.tools.tokens,
+        "messages": weight.messages.tokens,
+        "total": total.tokens,
+        "estimated": !total.exact,
     })
 }
 

@@ -22,6 +22,9 @@ pub(super) struct AddMessage {
     #[serde(default)]
     pub(super) auto_run: bool,
     pub(super) model: Option<String>,
+    pub(super) effort: Option<String>,
+    pub(super) temperature: Option<f64>,
+    pub(super) max_tokens: Option<u64>,
 }
 
 #[derive(Debug, Deserialize)]

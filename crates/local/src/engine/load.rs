@@ -76,7 +76,7 @@ impl Loaded {
 }
 
 /// The library's own state, set up once for the whole process.
-fn backend() -> Result<&'static LlamaBackend, Failure> {
+pub(super) fn backend() -> Result<&'static LlamaBackend, Failure> {
     static BACKEND: OnceLock<Result<LlamaBackend, String>> = OnceLock::new();
     let init = || {
         let mut backend = LlamaBackend::init().map_err(|error| error.to_string())?;

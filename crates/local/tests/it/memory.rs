@@ -1,5 +1,8 @@
 //! What was read before is not read again.
 
+use quintet_kernel::model::ModelRef;
+use quintet_kernel::port::Profiles as _;
+
 use crate::{ask, assistant, local, prompt, user, with};
 
 #[tokio::test]
@@ -18,6 +21,17 @@ async fn the_next_step_reads_only_what_is_new() {
     let third = ask(&local, prompt(talk, 24)).await.unwrap().answer.usage;
     assert!(third.cached >= now.input + now.output - 1, "{now:?} {third:?}");
     assert!(third.input - third.cached < 20, "{third:?}");
+}
+
+#[test]
+fn tokens_are_counted_by_the_model_s_own_vocabulary() {
+    let local = local();
+    let count = |name: &str| {
+        local.count(&ModelRef { provider: "local".into(), model: name.into() }, "hello world")
+    };
+    assert_eq!((count("smollm2-135m").tokens, count("smollm2-135m").exact), (2, true));
+    assert_eq!((count("nobody").tokens, count("nobody").exact), (3, false));
+    assert!(local.loaded().is_empty(), "the weights are not needed for it");
 }
 
 #[tokio::test]

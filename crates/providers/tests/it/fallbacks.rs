@@ -1,8 +1,11 @@
 //! Other models answer where the one that was asked cannot.
 
+use std::sync::Arc;
+
+use quintet_kernel::message::MediaKind;
 use quintet_kernel::model::{FailureKind, ModelRef};
-use quintet_kernel::port::Models;
-use quintet_providers::{ProviderConfig, Providers, Vendor};
+use quintet_kernel::port::{Models, Profiles as _};
+use quintet_providers::{Api, ProviderConfig, Providers, Vendor};
 use quintet_testkit::model_server::ModelServer;
 
 use crate::{Heard, config, listen, scripted};
@@ -66,4 +69,16 @@ async fn an_answer_that_has_begun_is_not_given_to_another() {
     let heard = ask(config(server.base_url()), r#"{"text":"a","cut":true}"#).await;
     assert_eq!((&*heard.text, heard.retries.len()), ("a", 0));
     assert_eq!(heard.failure().kind, FailureKind::Cut);
+}
+
+#[tokio::test]
+async fn a_model_inside_the_daemon_can_stand_in() {
+    let inside = Arc::new(Providers::new(vec![ProviderConfig::new("here", Api::Demo)]));
+    let fallback = vec![ModelRef::parse("here/demo").unwrap()];
+    let providers = Providers::new(vec![gone()]).with_inside("here", inside);
+    let providers = providers.with_fallback(fallback.clone());
+    let heard = listen(providers.stream(scripted(r#"{"text":"hi"}"#))).await;
+    assert_eq!(heard.answer().by.as_ref(), fallback.first());
+    assert!(providers.list().await.iter().any(|listed| listed.model == fallback[0]));
+    assert!(!providers.profile(&fallback[0]).unwrap().inputs.contains(&MediaKind::Image));
 }

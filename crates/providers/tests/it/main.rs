@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should say so and stop")]
 
 mod answers;
+mod counts;
 mod fallbacks;
 mod families;
 mod lists;

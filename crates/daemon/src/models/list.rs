@@ -1,0 +1,91 @@
+//! `quintet models`: what can be asked, a line each.
+
+use std::fmt::Write as _;
+use std::io::Write as _;
+
+use anyhow::Result;
+use quintet_kernel::message::MediaKind;
+use quintet_kernel::model::{Listed, Price, Side};
+use quintet_kernel::port::Models as _;
+
+use crate::assemble::models;
+use crate::cli::Flags;
+use crate::options;
+
+/// Prints a line a model: those that can be asked and, where wanted, the others too.
+pub(super) fn list(flags: &Flags, all: bool) -> Result<()> {
+    let options = options::read(flags)?;
+    let threads = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let listed = threads.block_on(async { models(&options).0.list().await });
+    let mut stdout = std::io::stdout().lock();
+    let hidden = listed.iter().filter(|listed| !listed.usable).count();
+    for listed in listed.iter().filter(|listed| all || listed.usable) {
+        writeln!(stdout, "{}", line(listed))?;
+    }
+    if hidden > 0 && !all {
+        writeln!(
+            stdout,
+            "{hidden} more have no key, do not answer or were not fetched: quintet models --all"
+        )?;
+    }
+    Ok(())
+}
+
+fn line(listed: &Listed) -> String {
+    let about = &listed.about;
+    let side = match about.side {
+        Side::Local => "local",
+        Side::Online => "online",
+    };
+    let usable = match (listed.usable, about.side) {
+        (true, _) => side,
+        (false, Side::Local) => "absent",
+        (false, Side::Online) => "no key",
+    };
+    let mut line = format!("{:<48} {usable:<7}", listed.model.to_string());
+    let window = listed.profile.context_window.map_or("?".into(), short);
+    let _ = write!(line, " {window:>6} tokens");
+    let _ = write!(line, "  {:<24}", abilities(listed).join(" "));
+    if let Some(Price { input, output, .. }) = about.price {
+        let _ = write!(line, " ${} in, ${} out", dollars(input), dollars(output));
+    }
+    line.trim_end().into()
+}
+
+fn abilities(listed: &Listed) -> Vec<&'static str> {
+    let words = [
+        (listed.profile.tools, "tools"),
+        (listed.profile.inputs.contains(&MediaKind::Image), "images"),
+        (listed.about.thinking, "thinks"),
+    ];
+    words.into_iter().filter(|(has, _)| *has).map(|(_, word)| word).collect()
+}
+
+fn short(tokens: u64) -> String {
+    match tokens {
+        0..1_000 => tokens.to_string(),
+        1_000..1_000_000 => format!("{}k", tokens / 1_000),
+        _ => format!("{}M", tokens / 1_000_000),
+    }
+}
+
+/// Millionths as a price, with as many digits as it takes.
+fn dollars(micro: u64) -> String {
+    let (whole, rest) = (micro / 1_000_000, micro % 1_000_000);
+    let rest = format!("{rest:06}");
+    match rest.trim_end_matches('0') {
+        "" => whole.to_string(),
+        rest => format!("{whole}.{rest:0<2}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{dollars, short};
+
+    #[test]
+    fn numbers_are_short() {
+        assert_eq!([dollars(3_000_000), dollars(250_000), dollars(5_000)], ["3", "0.25", "0.005"]);
+        assert_eq!([short(900), short(131_072), short(1_048_576)], ["900", "131k", "1M"]);
+    }
+}

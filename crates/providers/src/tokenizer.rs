@@ -1,0 +1,78 @@
+//! Tokenizers that are published, and so count exactly.
+
+use quintet_kernel::model::Count;
+use tiktoken_rs::{CoreBPE, cl100k_base_singleton, o200k_base_singleton};
+
+/// A longer stretch without a break between words is not language; it is guessed at, because cutting
+/// it up would take long.
+const LONGEST_STRETCH: usize = 4_096;
+
+/// A tokenizer that is built in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Tokenizer {
+    /// That of OpenAI's models since GPT-4o.
+    O200k,
+    /// That of GPT-4 and its time.
+    Cl100k,
+}
+
+impl Tokenizer {
+    /// Reads the word of the catalogue.
+    pub(crate) fn parse(word: &str) -> Option<Self> {
+        match word {
+            "o200k" => Some(Self::O200k),
+            "cl100k" => Some(Self::Cl100k),
+            _ => None,
+        }
+    }
+
+    /// Counts a text. The first time it reads its table, which takes a moment.
+    pub(crate) fn count(self, text: &str) -> Count {
+        if is_odd(text) {
+            return Count::guess(text);
+        }
+        Count { tokens: self.table().encode_ordinary(text).len() as u64, exact: true }
+    }
+
+    fn table(self) -> &'static CoreBPE {
+        match self {
+            Self::O200k => o200k_base_singleton(),
+            Self::Cl100k => cl100k_base_singleton(),
+        }
+    }
+}
+
+/// Whether there is an endless word or an endless gap in it.
+fn is_odd(text: &str) -> bool {
+    let (mut blank, mut length) = (false, 0);
+    text.chars().any(|letter| {
+        length = if letter.is_whitespace() == blank { length + letter.len_utf8() } else { 0 };
+        blank = letter.is_whitespace();
+        length > LONGEST_STRETCH
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_is_counted_as_its_makers_count_it() {
+        let count = |tokenizer: Tokenizer, text: &str| tokenizer.count(text);
+        let exact = |tokens| Count { tokens, exact: true };
+        assert_eq!(count(Tokenizer::O200k, "hello world"), exact(2));
+        assert_eq!(count(Tokenizer::Cl100k, "antidisestablishmentarianism"), exact(6));
+        assert_eq!(count(Tokenizer::Cl100k, "2 + 2 = 4"), exact(7));
+        assert_eq!(count(Tokenizer::Cl100k, "お誕生日おめでとう"), exact(9));
+        assert_eq!(count(Tokenizer::O200k, ""), exact(0));
+        // A mark is text like any other.
+        assert!(count(Tokenizer::O200k, "<|endoftext|>").tokens > 1);
+    }
+
+    #[test]
+    fn what_is_no_language_is_guessed_at() {
+        for odd in ["a", " ", "\n"] {
+            assert!(!Tokenizer::O200k.count(&odd.repeat(1 << 20)).exact);
+        }
+    }
+}
