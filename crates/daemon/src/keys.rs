@@ -88,8 +88,7 @@ fn forget(name: &str, names: &Names) -> Result<()> {
 }
 
 fn told(trouble: Trouble) -> anyhow::Error {
-    let mend = trouble.mend();
-    anyhow::Error::new(trouble).context(mend)
+    anyhow::anyhow!("{trouble}; {}", trouble.mend())
 }
 
 fn say(line: &str) -> Result<()> {

@@ -23,7 +23,10 @@ impl Trouble {
     pub(super) fn absent(error: Error) -> Self {
         match error {
             Error::Unavailable => Self::Absent(None),
-            error => Self::Absent(Some(error.to_string())),
+            error => {
+                let why = error.to_string();
+                Self::Absent(Some(why).filter(|why| !why.contains("ServiceUnknown")))
+            }
         }
     }
 

@@ -63,7 +63,7 @@ impl Layers {
         let name = file.display().to_string();
         let text =
             std::fs::read_to_string(file).with_context(|| format!("{name} cannot be read"))?;
-        let table: Table = text.parse().with_context(|| format!("{name} is not TOML"))?;
+        let table: Table = text.parse().map_err(|error| not_toml(&name, &text, &error))?;
         self.table("", &table, &name)
     }
 
@@ -168,6 +168,13 @@ impl Layers {
             keys.iter().map(key).chain(self.values.iter().map(line)).collect();
         lines.into_values().collect()
     }
+}
+
+/// The line is named and not quoted, because a key may stand in it.
+fn not_toml(name: &str, text: &str, error: &toml::de::Error) -> anyhow::Error {
+    let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
+    let line = before.matches('\n').count() + 1;
+    anyhow::anyhow!("{name} is not TOML: line {line}: {}", error.message())
 }
 
 fn parse(text: &str) -> Option<Value> {

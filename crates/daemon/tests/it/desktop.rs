@@ -1,9 +1,9 @@
 //! A desktop session of the tests' own: a bus and a real keyring, far from the user's.
 
 use std::io::{BufRead as _, BufReader, Write as _};
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
@@ -11,45 +11,54 @@ use crate::daemon::quintet;
 
 /// Opens the keyring.
 const PASSWORD: &str = "correct horse";
+/// A keyring that takes longer to start is broken.
+const PATIENCE: Duration = Duration::from_secs(20);
 
-/// A home with a session bus. The keyring ends with the bus.
+/// A home with a session bus and, mostly, a keyring.
 pub(crate) struct Desktop {
     pub(crate) home: TempDir,
     bus: Child,
     address: String,
+    keyring: Option<Child>,
 }
 
 impl Desktop {
     /// A session whose keyring is open, as after a login.
     pub(crate) fn open() -> Self {
-        let desktop = Self::bare();
-        desktop.keyring("--unlock");
+        let mut desktop = Self::bare();
+        desktop.keep("--unlock");
         desktop
     }
 
     /// A session that nobody keeps secrets in.
     pub(crate) fn bare() -> Self {
         let home = TempDir::new().unwrap();
-        std::fs::set_permissions(home.path(), PermissionsExt::from_mode(0o700)).unwrap();
         let (bus, address) = bus(home.path());
-        Self { home, bus, address }
+        Self { home, bus, address, keyring: None }
     }
 
     /// The next session of the same user, whose keyring is locked.
     pub(crate) fn locked(mut self) -> Self {
         self.end();
         (self.bus, self.address) = bus(self.home.path());
-        self.keyring("--start");
+        self.keep("--start");
         self
     }
 
-    /// Comes back when the keyring answers.
-    fn keyring(&self, how: &str) {
+    /// Starts the keyring and comes back when it answers. It stays in the foreground, because one in
+    /// the background could outlive the test.
+    fn keep(&mut self, how: &str) {
         let mut command = program("gnome-keyring-daemon", "gnome-keyring");
-        let child = self.enter(command.args([how, "--components=secrets"]));
-        let mut child = child.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
-        child.stdin.take().unwrap().write_all(PASSWORD.as_bytes()).unwrap();
-        assert!(child.wait().unwrap().success());
+        let command = self.enter(command.args([how, "--foreground", "--components=secrets"]));
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+        let typed = child.stdin.take().unwrap().write_all(PASSWORD.as_bytes());
+        self.keyring = Some(child);
+        typed.unwrap();
+        let deadline = Instant::now() + PATIENCE;
+        while !self.run(&["keys", "list"], "").status.success() {
+            assert!(Instant::now() < deadline, "the keyring does not come up");
+            std::thread::sleep(Duration::from_millis(20));
+        }
     }
 
     /// The program in this session.
@@ -75,8 +84,10 @@ impl Desktop {
     }
 
     fn end(&mut self) {
-        let _ = self.bus.kill();
-        let _ = self.bus.wait();
+        for child in self.keyring.iter_mut().chain([&mut self.bus]) {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
     }
 }
 
@@ -121,9 +132,12 @@ pub(crate) fn settle<'a>(command: &'a mut Command, home: &Path) -> &'a mut Comma
         .env_remove("WAYLAND_DISPLAY")
 }
 
+/// A program that ends with the test, even if that is killed.
 fn program(name: &str, package: &str) -> Command {
     let found = std::env::var_os("PATH")
         .is_some_and(|path| std::env::split_paths(&path).any(|folder| folder.join(name).is_file()));
     assert!(found, "{name} is missing: `make setup` installs {package}, which this test needs");
-    Command::new(name)
+    let mut command = Command::new("setpriv");
+    command.args(["--pdeathsig", "KILL", name]);
+    command
 }

@@ -10,6 +10,7 @@ use tempfile::TempDir;
 use crate::client::{Client, over, text};
 use crate::daemon::quintet;
 use crate::desktop::{Desktop, settle};
+use crate::secrets::files_with;
 
 const KEY: &str = "sk-kept-in-the-keyring-4711";
 const ANSWER: &str = "data: {\"choices\":[{\"delta\":{\"content\":\"hello\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
@@ -139,24 +140,7 @@ async fn a_provider_without_a_key_is_asked_with_the_one_of_the_keyring() {
     assert_eq!(asked.headers.get("authorization"), Some(&bearer));
     let log = log(&mut child);
     assert!(!log.is_empty() && !log.contains(KEY) && !heard.contains(KEY), "{log}\n{heard}");
-    assert_eq!(hits(desktop.home.path().join("data/quintet")), Vec::<String>::new());
-}
-
-/// The files below a folder that have the key in them.
-fn hits(folder: std::path::PathBuf) -> Vec<String> {
-    let mut hits = Vec::new();
-    for entry in std::fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
-        if path.is_dir() {
-            hits.extend(self::hits(path));
-        } else {
-            let bytes = std::fs::read(&path).unwrap_or_default();
-            if bytes.windows(KEY.len()).any(|window| window == KEY.as_bytes()) {
-                hits.push(path.display().to_string());
-            }
-        }
-    }
-    hits
+    assert_eq!(files_with(&desktop.home.path().join("data/quintet"), KEY), Vec::<String>::new());
 }
 
 #[tokio::test]
@@ -210,6 +194,19 @@ async fn without_a_keyring_there_is_a_clear_error_and_a_daemon() {
     fails(&desktop.run(&["keys", "forget", "anthropic"], ""), "is not looked for any more");
     let shown = well(&desktop.run(&["config"], ""));
     assert!(!shown.contains("keyring"), "{shown}");
+}
+
+#[test]
+fn a_keyring_that_hangs_is_not_waited_for() {
+    let home = TempDir::new().unwrap();
+    let socket = home.path().join("bus");
+    let _silent = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+    let flags = ["config", "--set=providers.groq.api_key_keyring=true"];
+    let mut command = quintet(&flags);
+    settle(&mut command, home.path());
+    let address = format!("unix:path={}", socket.display());
+    let shown = well(&command.env("DBUS_SESSION_BUS_ADDRESS", address).output().unwrap());
+    assert!(shown.contains("# no key for groq: the keyring does not answer; "), "{shown}");
 }
 
 #[test]

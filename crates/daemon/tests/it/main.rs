@@ -15,6 +15,7 @@ mod doctor;
 mod keyring;
 mod local;
 mod sandbox;
+mod secrets;
 mod start;
 mod stream;
 mod turns;

@@ -104,8 +104,16 @@ fn stated(layers: &Layers, name: &str) -> Result<Option<Credential>> {
     let path = format!("providers.{name}.api_key_env");
     let Some(variable) = layers.str(&path) else { return Ok(None) };
     let key = layers.environment.get(variable);
-    let key = key.with_context(|| format!("{path} names {variable}, which is not set"))?;
+    let key = key.with_context(|| match is_name(variable) {
+        true => format!("{path} names {variable}, which is not set"),
+        false => format!("{path} must be the name of a variable that is set, not a key"),
+    })?;
     Ok(Some(Credential { secret: Secret::new(key), source: variable.into() }))
+}
+
+/// Whether a text can be shown: keys that somebody took for the name of a variable look different.
+fn is_name(text: &str) -> bool {
+    text.bytes().all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_')
 }
 
 fn in_environment(layers: &Layers, vendor: Option<&Vendor>) -> Option<Credential> {
@@ -120,3 +128,6 @@ fn in_keyring(layers: &Layers, name: &str) -> Option<Credential> {
     let secret = layers.keyring.key(name)?.clone();
     Some(Credential { secret, source: format!("keyring ({name})") })
 }
+
+#[cfg(test)]
+mod tests;
