@@ -13,6 +13,7 @@ use quintet_tools::sandbox::Sandbox;
 
 use super::layers::Layers;
 
+mod credentials;
 mod jarvis;
 mod local;
 mod memory;
@@ -20,6 +21,8 @@ mod policy;
 mod providers;
 mod sandbox;
 
+pub(crate) use credentials::Keys;
+pub(super) use credentials::wanted as wanted_keys;
 pub(crate) use jarvis::Jarvis;
 pub(crate) use memory::Memory;
 
@@ -39,6 +42,8 @@ pub(crate) struct Options {
     /// Whether every decision about a tool call is written down.
     pub(crate) audit: bool,
     pub(crate) providers: Vec<Provider>,
+    /// Where their keys come from.
+    pub(crate) keys: Keys,
     pub(crate) fallback: Vec<ModelRef>,
     /// The models of this machine, unless a provider of the configuration has that name.
     pub(crate) local: Option<quintet_local::Settings>,
@@ -90,6 +95,7 @@ impl Options {
             harness_hosts: layers.list("harness.hosts").unwrap_or_default(),
             session_tree: layers.flag("harness.session_tree").unwrap_or(true),
             fallback: providers::fallback(layers, &providers, local.as_ref())?,
+            keys: credentials::keys(layers)?,
             providers,
             local,
             approval: policy::approval(layers)?,

@@ -128,6 +128,8 @@ pub(crate) fn quintet(arguments: &[&str]) -> Command {
     }
     // A model that the user has fetched would be used where none is configured.
     command.env("QUINTET_LOCAL_MODELS_DIR", "/nonexistent");
+    // So would the keys of the user's own keyring.
+    command.env("XDG_CONFIG_HOME", "/nonexistent").env_remove("DBUS_SESSION_BUS_ADDRESS");
     command.args(arguments);
     command
 }
