@@ -60,10 +60,7 @@ async fn a_person_sees_what_would_be_written() {
     assert_eq!(assessment.subject.paths, ["memory/MEMORY.md"]);
     assert_eq!(assessment.subject.similar.as_deref(), Some("adds to memory"));
     let get = bench.assess("memory_get", json!({ "path": "memory/a.md" })).await;
-    assert_eq!(
-        (get.preview.as_str(), &*get.subject.paths[0]),
-        ("read memory/a.md", "memory/a.md")
-    );
+    assert_eq!((get.preview.as_str(), &*get.subject.paths[0]), ("read memory/a.md", "memory/a.md"));
     let search = bench.assess("memory_search", json!({ "query": "tea" })).await;
     assert_eq!(search.preview, "look for \"tea\" in memory");
     assert!(!bench.path().join("memory").exists());
