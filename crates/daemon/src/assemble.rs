@@ -7,15 +7,15 @@ use std::sync::Arc;
 use anyhow::Result;
 use quintet_dialects::harness::Tree;
 use quintet_kernel::policy::Rules;
-use quintet_kernel::port::{Blobs, Directory, Hints, Memory, Models, Tool};
+use quintet_kernel::port::{self, Blobs, Directory, Hints, Models, Tool};
 use quintet_memory::Notebook;
 use quintet_providers::{Providers, Secret};
 use quintet_runtime::{Pace, Parts, Runtime, SystemStamps};
 use quintet_stores::DataDir;
-use quintet_tools::{Settings, Toolbox};
+use quintet_tools::{Recall, Settings, Toolbox};
 
 use crate::audit::Audit;
-use crate::options::Options;
+use crate::options::{Memory, Options};
 
 /// Everything that runs.
 pub(crate) struct Assembly {
@@ -24,7 +24,7 @@ pub(crate) struct Assembly {
     pub(crate) models: Arc<dyn Models>,
     pub(crate) tree: Option<Tree>,
     pub(crate) directory: Arc<dyn Directory>,
-    pub(crate) memory: Arc<dyn Memory>,
+    pub(crate) memory: Option<Arc<dyn port::Memory>>,
     pub(crate) audit: Option<Audit>,
 }
 
@@ -36,9 +36,9 @@ pub(crate) fn assemble(options: &Options) -> Result<Assembly> {
     let tree =
         options.session_tree.then(|| Tree::new(dir.path().join("sessions"), Arc::clone(&blobs)));
     let audit = options.audit.then(|| Audit::new(dir.path(), secrets(options)));
-    let memory = memory(options);
     let directory: Arc<dyn Directory> = store.clone();
     let toolbox = toolbox(options);
+    let memory = toolbox.memory();
     let providers = providers(options);
     let models: Arc<dyn Models> = Arc::new(providers.clone());
     let runtime = Runtime::new(Parts {
@@ -50,6 +50,7 @@ pub(crate) fn assemble(options: &Options) -> Result<Assembly> {
         models: Arc::clone(&models),
         tools: tools(&toolbox),
         workspaces: toolbox.workspaces(),
+        memory: memory.clone(),
         stamps: Arc::new(SystemStamps),
         rules: Arc::new(rules(options, &toolbox, providers)),
         hints: hints(tree.as_ref(), audit.as_ref()),
@@ -70,16 +71,6 @@ fn secrets(options: &Options) -> Vec<Secret> {
     keys.chain(options.harness_token.clone().map(Secret::new)).collect()
 }
 
-fn memory(options: &Options) -> Arc<dyn Memory> {
-    let settings = quintet_memory::Settings {
-        index: options.data_dir.join("cache").join("memory"),
-        keep_days: 0,
-        expired: quintet_memory::Expired::Archive,
-        soft_limit_bytes: 32 * 1024,
-    };
-    Arc::new(Notebook::new(settings, Arc::new(SystemStamps)))
-}
-
 /// The models, as these options set them up.
 pub(crate) fn providers(options: &Options) -> Providers {
     Providers::new(options.providers.clone()).with_fallback(options.fallback.clone())
@@ -91,7 +82,14 @@ pub(crate) fn toolbox(options: &Options) -> Toolbox {
     let supervisor = PathBuf::from("/proc/self/exe");
     let (verify, sandbox) = (options.verify_commands.clone(), options.sandbox.clone());
     let (fetch, cache) = (options.fetch.clone(), options.data_dir.join("cache"));
-    Toolbox::new(Settings { supervisor, verify, sandbox, fetch, cache })
+    let recall = options.memory.as_ref().map(recall);
+    Toolbox::new(Settings { supervisor, verify, sandbox, fetch, cache, recall })
+}
+
+/// Memory, as these options set it up.
+fn recall(Memory { settings, tokens, .. }: &Memory) -> Recall {
+    let memory = Arc::new(Notebook::new(settings.clone(), Arc::new(SystemStamps)));
+    Recall { memory, tokens: *tokens }
 }
 
 fn tools(toolbox: &Toolbox) -> HashMap<String, Arc<dyn Tool>> {
@@ -101,10 +99,12 @@ fn tools(toolbox: &Toolbox) -> HashMap<String, Arc<dyn Tool>> {
 
 /// The rules that sessions live under.
 pub(crate) fn rules(options: &Options, toolbox: &Toolbox, providers: Providers) -> Rules {
+    let memory = options.memory.as_ref();
     Rules {
         approval: options.approval.clone(),
         review: options.review,
-        context_tokens: options.context_tokens,
+        context_tokens: options.context_tokens.saturating_add(memory.map_or(0, |it| it.tokens)),
+        save_memory: memory.is_some_and(|memory| memory.save),
         verify: options.verify.clone(),
         limits: options.limits.clone(),
         recovery: options.recovery,

@@ -168,7 +168,7 @@ fn desktop(options: &Options, assembly: &Assembly, sessions: Arc<dyn Sessions>) 
     let ports = jarvis::Ports {
         sessions,
         directory: Arc::clone(&assembly.directory),
-        memory: Arc::clone(&assembly.memory),
+        memory: assembly.memory.clone(),
         stamps: Arc::new(SystemStamps),
     };
     let guard = Guard { hosts, token: None };

@@ -61,6 +61,8 @@ pub enum Command {
     Summarized { upto: MessageId, summary: String, usage: Usage },
     /// The summary could not be written.
     NotSummarized { reason: String },
+    /// A summary's facts are in a file of memory, or could not be put there.
+    Saved { upto: MessageId, result: Result<String, String> },
     /// The daemon starts, and everything that ran for this session is gone.
     Recover,
     /// A point in time that `next` named has come, or the session should look around for work.

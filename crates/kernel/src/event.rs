@@ -153,9 +153,22 @@ pub enum Event {
     /// History up to and including `upto` is being summarized.
     CompactionRequested { upto: MessageId, tokens: u64 },
     /// Models read this summary instead of the history up to and including `upto`.
-    Compacted { upto: MessageId, summary: String, messages: u64, tokens_before: u64, usage: Usage },
+    /// `facts` are what the model named as worth keeping in memory.
+    Compacted {
+        upto: MessageId,
+        summary: String,
+        messages: u64,
+        tokens_before: u64,
+        usage: Usage,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        facts: Vec<String>,
+    },
     /// The summary could not be made; the history stays as it is.
     CompactionFailed { reason: String },
+    /// The facts of the summary up to `upto` are in this file of memory.
+    MemorySaved { upto: MessageId, path: String },
+    /// They could not be written.
+    MemoryNotSaved { upto: MessageId, reason: String },
     /// The session is done with; another message opens it again.
     SessionClosed { reason: Option<String> },
 }

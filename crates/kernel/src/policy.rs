@@ -25,6 +25,8 @@ pub struct Rules {
     pub review: Review,
     /// How many tokens a model is told of the workspace; nothing if 0.
     pub context_tokens: u64,
+    /// Whether what a summary names as worth keeping is written to memory.
+    pub save_memory: bool,
     /// What is checked after a change.
     pub verify: Verify,
     /// How much one turn may take.

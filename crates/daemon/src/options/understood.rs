@@ -14,11 +14,13 @@ use quintet_tools::sandbox::Sandbox;
 use super::layers::Layers;
 
 mod jarvis;
+mod memory;
 mod policy;
 mod providers;
 mod sandbox;
 
 pub(crate) use jarvis::Jarvis;
+pub(crate) use memory::Memory;
 
 /// A provider as it is configured.
 pub(crate) type Provider = ProviderConfig;
@@ -40,6 +42,8 @@ pub(crate) struct Options {
     pub(crate) approval: Approval,
     pub(crate) review: Review,
     pub(crate) context_tokens: u64,
+    /// What is remembered beyond sessions, if that is on.
+    pub(crate) memory: Option<Memory>,
     pub(crate) verify: Verify,
     pub(crate) verify_commands: Vec<String>,
     pub(crate) sandbox: Sandbox,
@@ -85,6 +89,7 @@ impl Options {
             approval: policy::approval(layers)?,
             review: policy::review(layers)?,
             context_tokens: layers.number("context.tokens").unwrap_or_default(),
+            memory: memory::understand(layers, &data_dir(layers)?)?,
             verify: Verify {
                 auto: layers.flag("verify.auto").unwrap_or(true),
                 tool: "verify".into(),

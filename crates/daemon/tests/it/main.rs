@@ -13,6 +13,7 @@ mod daemon;
 mod desktop;
 mod doctor;
 mod jarvis;
+mod memory;
 mod sandbox;
 mod start;
 mod stream;

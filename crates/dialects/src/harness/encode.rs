@@ -202,6 +202,12 @@ fn parts(event: &Event) -> Vec<Part<'_>> {
         Event::CompactionFailed { reason } => {
             vec![Part::new("context_compaction_failed", json!({})).says(reason)]
         }
+        Event::MemorySaved { path, .. } => {
+            vec![Part::new("memory_saved", json!({ "path": path }))]
+        }
+        Event::MemoryNotSaved { reason, .. } => {
+            vec![Part::new("memory_save_failed", json!({})).says(reason)]
+        }
         Event::SessionClosed { reason } => {
             vec![Part::new("session_completed", json!({ "reason": reason }))]
         }
@@ -359,6 +365,8 @@ fn turn(event: &Event) -> Option<&TurnId> {
         | Event::CompactionRequested { .. }
         | Event::Compacted { .. }
         | Event::CompactionFailed { .. }
+        | Event::MemorySaved { .. }
+        | Event::MemoryNotSaved { .. }
         | Event::SessionClosed { .. } => None,
     }
 }

@@ -32,8 +32,8 @@ pub struct Ports {
     pub sessions: Arc<dyn Sessions>,
     /// Where desktops' own names of sessions are kept.
     pub directory: Arc<dyn Directory>,
-    /// What is remembered.
-    pub memory: Arc<dyn Memory>,
+    /// What is remembered, where memory is on.
+    pub memory: Option<Arc<dyn Memory>>,
     /// The time.
     pub stamps: Arc<dyn Stamps>,
 }
@@ -156,20 +156,25 @@ impl Desk {
         }
     }
 
+    fn memory(&self) -> Result<&dyn Memory, Reply> {
+        let off = || Reply::new(503, "MEMORY_OFF", "memory is turned off");
+        self.ports.memory.as_deref().ok_or_else(off)
+    }
+
     async fn remember(&self, session: &SessionId, entry: Entry) -> Result<Response, Reply> {
         self.ports.sessions.view(session).await?;
-        let written = self.ports.memory.write(self.workspace().await?, entry).await?;
+        let written = self.memory()?.write(self.workspace().await?, entry).await?;
         Ok(ok(&json!({ "path": written.path })))
     }
 
     async fn search(&self, query: Query) -> Result<Response, Reply> {
-        let found = self.ports.memory.search(self.workspace().await?, query).await?;
+        let found = self.memory()?.search(self.workspace().await?, query).await?;
         let results: Vec<Value> = found.iter().map(passage).collect();
         Ok(ok(&json!({ "results": results })))
     }
 
     async fn get(&self, path: &str, lines: Lines) -> Result<Response, Reply> {
-        let passage = self.ports.memory.get(self.workspace().await?, path, lines).await?;
+        let passage = self.memory()?.get(self.workspace().await?, path, lines).await?;
         Ok(ok(&json!({
             "path": passage.path,
             "content": passage.text,

@@ -6,10 +6,10 @@ use crate::change::net;
 use crate::command::{Approve, Command, Run, Say};
 use crate::context::Section;
 use crate::event::{Event, FailureCode, Origin, RequestedCall, StopCause};
-use crate::id::{CallId, StepId, TurnId};
+use crate::id::{CallId, MessageId, StepId, TurnId};
 use crate::message::{Message, Part};
-use crate::model::{self, AskedCall, Channel, Failure, FailureKind, ModelRef};
-use crate::prompt::history;
+use crate::model::{self, AskedCall, Channel, Failure, FailureKind, ModelRef, Usage};
+use crate::prompt::{history, summarized};
 use crate::session::attach::attach;
 use crate::session::delegate;
 use crate::session::recover::recover;
@@ -65,19 +65,12 @@ pub fn decide(state: &State, command: Command, stamp: &Stamp) -> Result<Vec<Even
             _ => Vec::new(),
         },
         Command::Finished { call, outcome } => on_finished(state, call, outcome, stamp),
-        Command::Summarized { upto, summary, usage } => match &state.compaction.pending {
-            Some(pending) if *pending == upto => {
-                let messages =
-                    state.messages.iter().position(|m| m.id == upto).map_or(0, |n| n + 1) as u64;
-                let tokens_before = state.compaction.tokens;
-                vec![Event::Compacted { upto, summary, messages, tokens_before, usage }]
-            }
-            _ => Vec::new(),
-        },
+        Command::Summarized { upto, summary, usage } => on_summarized(state, upto, summary, usage),
         Command::NotSummarized { reason } => match state.compaction.pending {
             Some(_) => vec![Event::CompactionFailed { reason }],
             None => Vec::new(),
         },
+        Command::Saved { upto, result } => on_saved(state, upto, result),
         Command::Recover => recover(state, stamp),
         Command::Wake => Vec::new(),
     })
@@ -329,6 +322,29 @@ fn on_put_back(state: &State, id: TurnId, result: Result<(), String>) -> Vec<Eve
     vec![match result {
         Ok(()) => Event::Reverted { turn: id, files: files() },
         Err(reason) => Event::RevertFailed { turn: id, reason },
+    }]
+}
+
+fn on_summarized(state: &State, upto: MessageId, words: String, usage: Usage) -> Vec<Event> {
+    if state.compaction.pending.as_ref() != Some(&upto) {
+        return Vec::new();
+    }
+    let messages = state.messages.iter().position(|m| m.id == upto).map_or(0, |n| n + 1) as u64;
+    let tokens_before = state.compaction.tokens;
+    let (summary, facts) = match state.rules.save_memory {
+        true => summarized(&words),
+        false => (words, Vec::new()),
+    };
+    vec![Event::Compacted { upto, summary, messages, tokens_before, usage, facts }]
+}
+
+fn on_saved(state: &State, upto: MessageId, result: Result<String, String>) -> Vec<Event> {
+    if state.saving.iter().all(|saving| saving.upto != upto) {
+        return Vec::new();
+    }
+    vec![match result {
+        Ok(path) => Event::MemorySaved { upto, path },
+        Err(reason) => Event::MemoryNotSaved { upto, reason },
     }]
 }
 

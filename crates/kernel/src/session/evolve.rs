@@ -11,7 +11,7 @@ use crate::id::{MessageId, StepId, TurnId};
 use crate::message::{Message, Part, Role};
 use crate::model::{Channel, ModelRef, Sealed, Usage};
 use crate::session::State;
-use crate::session::state::Summary;
+use crate::session::state::{Saving, Summary};
 use crate::session::turn::{OpenStep, OpenTurn, Phase, Segment, Turn, TurnStatus};
 use crate::time::Time;
 use crate::toolset::ClientTool;
@@ -113,12 +113,19 @@ pub fn evolve(state: &mut State, record: &Record) {
             state.compaction.pending = Some(upto.clone());
             on_open(state, |open| open.compacted = true);
         }
-        Event::Compacted { upto, summary, usage, .. } => {
+        Event::Compacted { upto, summary, usage, facts, .. } => {
             spent(state, *usage);
             state.compaction.pending = None;
             state.compaction.tokens = 0;
             state.context.settle();
             state.compaction.summary = Some(Summary { upto: upto.clone(), text: summary.clone() });
+            if !facts.is_empty() {
+                let (upto, facts) = (upto.clone(), facts.clone());
+                state.saving.push(Saving { upto, at, facts });
+            }
+        }
+        Event::MemorySaved { upto, .. } | Event::MemoryNotSaved { upto, .. } => {
+            state.saving.retain(|saving| saving.upto != *upto);
         }
         Event::CompactionFailed { .. } => state.compaction.pending = None,
         Event::SessionClosed { .. } => state.status = Status::Completed,

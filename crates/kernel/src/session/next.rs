@@ -30,6 +30,8 @@ pub enum Effect {
     Revert(TurnId),
     /// Have history summarized.
     Summarize(MessageId),
+    /// Write the facts of a summary to memory.
+    Save(MessageId),
     /// Come back at that time with [`crate::Command::Wake`].
     WakeAt(Time),
 }
@@ -45,7 +47,7 @@ impl Effect {
             | Self::Review(_)
             | Self::Summarize(_)
             | Self::WakeAt(_) => true,
-            Self::Run(_) | Self::Revert(_) => false,
+            Self::Run(_) | Self::Revert(_) | Self::Save(_) => false,
         }
     }
 }
@@ -57,6 +59,7 @@ pub fn next(state: &State) -> Vec<Effect> {
         effects.push(Effect::Summarize(upto.clone()));
     }
     effects.extend(state.reverting.clone().map(Effect::Revert));
+    effects.extend(state.saving.iter().map(|saving| Effect::Save(saving.upto.clone())));
     let open = state.open.as_ref().filter(|open| open.stopping.is_none() && !open.held);
     if let Some(open) = open {
         match &open.phase {

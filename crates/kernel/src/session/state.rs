@@ -10,6 +10,7 @@ use crate::card::{Card, Status};
 use crate::context::Context;
 use crate::event::{Answer, Record, Seq};
 use crate::id::{CallId, MessageId, SessionId, TurnId};
+use crate::memory::{Entry, Target};
 use crate::message::{Attachment, Message};
 use crate::model::{ModelRef, Usage};
 use crate::policy::{Rules, Verdict};
@@ -54,6 +55,8 @@ pub struct State {
     pub usage: Usage,
     /// What models read instead of old history.
     pub compaction: Compaction,
+    /// What summaries named as worth keeping and is not in memory yet.
+    pub saving: Vec<Saving>,
     /// What models are told of the workspace.
     pub context: Context,
     /// The turn whose changes are being undone.
@@ -77,6 +80,26 @@ pub struct Compaction {
     pub pending: Option<MessageId>,
     /// The newest summary.
     pub summary: Option<Summary>,
+}
+
+/// What a summary named as worth keeping.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Saving {
+    /// The last message of the summary.
+    pub upto: MessageId,
+    /// When it was written.
+    pub at: Time,
+    /// What it named.
+    pub facts: Vec<String>,
+}
+
+impl Saving {
+    /// As it is written to memory, to the notes of the day on which it was said. A crash may have it
+    /// asked for again.
+    pub fn entry(&self) -> Entry {
+        let lines: Vec<_> = self.facts.iter().map(|fact| format!("- {fact}")).collect();
+        Entry { once: Some(self.at), ..Entry::new(Target::Daily, lines.join("\n")) }
+    }
 }
 
 /// An answer that counts for more than one call.
@@ -128,6 +151,7 @@ impl State {
             open: None,
             usage: Usage::default(),
             compaction: Compaction::default(),
+            saving: Vec::new(),
             context: Context::default(),
             reverting: None,
             remembered: Vec::new(),
@@ -213,7 +237,7 @@ impl State {
             labels: self.labels.clone(),
             last_turn: self.turns.last().map(|turn| turn.id.clone()),
             error: self.error.clone(),
-            open: self.busy(),
+            open: self.busy() || !self.saving.is_empty(),
         }
     }
 }
@@ -235,6 +259,7 @@ impl PartialEq for State {
             && self.turns == other.turns
             && self.open == other.open
             && self.compaction == other.compaction
+            && self.saving == other.saving
             && self.context == other.context
             && self.reverting == other.reverting
             && self.remembered == other.remembered

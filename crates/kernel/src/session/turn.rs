@@ -331,7 +331,7 @@ impl Clock {
 /// Which calls ran in this turn, to notice one that can bring nothing new.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Ran {
-    /// How often the workspace may have changed.
+    /// How often the workspace, or memory, may have changed.
     changes: u32,
     /// For each call, how often it had when that call was over.
     seen: HashMap<u64, u32>,
@@ -339,7 +339,7 @@ pub(super) struct Ran {
 
 impl Ran {
     pub(super) fn note(&mut self, kind: Kind, request: &RequestedCall, ending: Ending) {
-        if kind.changes_workspace() {
+        if kind.changes_what_is_seen() {
             self.changes += 1;
         }
         // What a crash cut off may be worth another try.

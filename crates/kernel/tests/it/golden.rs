@@ -51,6 +51,7 @@ kinds! {
     TurnCompleted TurnFailed TurnCancelled CompactionRequested Compacted CompactionFailed
     SessionClosed ContextGathered ReviewRequested Reviewed RevertRequested Reverted RevertFailed
     ToolsChosen
+    MemorySaved MemoryNotSaved
 }
 
 #[test]
@@ -253,8 +254,9 @@ fn of_calls() -> Vec<Event> {
         asked(Risk::Low, Some(Time::from_micros(1_735_689_600_000_001))),
     ];
     events.extend(every!(Risk: Low Medium High Critical).map(|risk| asked(risk, None)));
-    events
-        .extend(every!(Kind: Read Write Exec Network).map(|kind| started(kind, Placement::Daemon)));
+    events.extend(
+        every!(Kind: Read Write Exec Network Memory).map(|kind| started(kind, Placement::Daemon)),
+    );
     events
         .extend(every!(Placement: Daemon Client).map(|placement| started(Kind::Write, placement)));
     events.extend(
@@ -332,7 +334,18 @@ fn of_compaction() -> Vec<Event> {
             messages: 4,
             tokens_before: 900,
             usage: usage(),
+            facts: Vec::new(),
         },
+        Event::Compacted {
+            upto: id(),
+            summary: "in short".into(),
+            messages: 4,
+            tokens_before: 900,
+            usage: usage(),
+            facts: vec!["likes tabs".into()],
+        },
+        Event::MemorySaved { upto: id(), path: "memory/2025-01-01.md".into() },
+        Event::MemoryNotSaved { upto: id(), reason: "no room".into() },
         Event::CompactionFailed { reason: "no".into() },
     ]
 }

@@ -179,11 +179,13 @@ fn do_it(world: &mut World, todo: Todo, how: How) {
         Todo::Run(call) | Todo::Report(call) if !how.well => {
             Command::Finished { call, outcome: failure() }
         }
+        Todo::Save(upto) if !how.well => Command::Saved { upto, result: Err("no".into()) },
         Todo::Summarize(_) if !how.well => Command::NotSummarized { reason: "no".into() },
         Todo::Word(_)
         | Todo::Run(_)
         | Todo::Report(_)
         | Todo::Summarize(_)
+        | Todo::Save(_)
         | Todo::Review(_)
         | Todo::PutBack(_)
         | Todo::Release(_) => well(todo),
@@ -312,9 +314,9 @@ fn own_tool() -> ClientTool {
 }
 
 fn late(world: &World, which: usize, how: &How) -> Command {
-    let (step, n) = (step(world, which / 10), which / 10);
+    let (step, n) = (step(world, which / 11), which / 11);
     let (call, text) = (call(world, n), how.text.clone().unwrap_or_default());
-    match which % 10 {
+    match which % 11 {
         0 => answered(step, how.clone()),
         1 => Command::Output { step, offset: how.tokens, channel: Channel::Text, text },
         2 => Command::Retrying { step, attempt: 2, wait_ms: 1, reason: text },
@@ -327,6 +329,7 @@ fn late(world: &World, which: usize, how: &How) -> Command {
         6 => Command::NotSummarized { reason: text },
         7 => Command::Surveyed { turn: turn(world, n), sections: vec![] },
         8 => Command::PutBack { turn: turn(world, n), result: Ok(()) },
+        9 => Command::Saved { upto: message(world, n), result: Ok(text) },
         _ => reviewed(call, None),
     }
 }
@@ -388,6 +391,7 @@ fn some_rules() -> impl Strategy<Value = Rules> {
             rules.recovery = recovery;
             rules.review = review;
             rules.context_tokens = if survey { 100 } else { 0 };
+            rules.save_memory = survey;
             rules.approval.rules = if ruled { by_path() } else { vec![] };
             rules.verify.auto = auto;
             rules.verify.attempts = attempts;

@@ -10,8 +10,10 @@ use quintet_kernel::port::{
 };
 use quintet_kernel::tool::Assessment;
 use quintet_kernel::{CallId, TurnId};
+use quintet_memory::Notebook;
+use quintet_testkit::stamps::FakeStamps;
 use quintet_tools::sandbox::Sandbox;
-use quintet_tools::{Reach, Settings, Toolbox};
+use quintet_tools::{Reach, Recall, Settings, Toolbox};
 use serde_json::Value;
 use tempfile::TempDir;
 use tokio::sync::watch;
@@ -26,6 +28,8 @@ pub(crate) const SUPERVISOR: &str = env!("CARGO_BIN_EXE_quintet-supervise");
 pub(crate) struct Bench {
     pub(crate) dir: TempDir,
     cache: TempDir,
+    /// Where the index of memory is.
+    index: Option<TempDir>,
     toolbox: Toolbox,
     heard: Arc<Heard>,
     cancel: watch::Sender<bool>,
@@ -58,7 +62,30 @@ impl Bench {
         Self::with(Vec::new(), Sandbox::default(), Some(reach))
     }
 
+    /// Remembers, and tells models of it in so many tokens.
+    pub(crate) fn remembering(tokens: u64) -> Self {
+        let (stamps, index) = (Arc::new(FakeStamps::new()), TempDir::new().unwrap());
+        let settings = quintet_memory::Settings {
+            index: index.path().join("memory"),
+            keep_days: 0,
+            expired: quintet_memory::Expired::Archive,
+            soft_limit_bytes: 40,
+        };
+        let memory = Arc::new(Notebook::new(settings, stamps));
+        let recall = Some(Recall { memory, tokens });
+        Self { index: Some(index), ..Self::built(Vec::new(), Sandbox::default(), None, recall) }
+    }
+
     fn with(verify: Vec<String>, sandbox: Sandbox, fetch: Option<Reach>) -> Self {
+        Self::built(verify, sandbox, fetch, None)
+    }
+
+    fn built(
+        verify: Vec<String>,
+        sandbox: Sandbox,
+        fetch: Option<Reach>,
+        recall: Option<Recall>,
+    ) -> Self {
         let cache = TempDir::new().unwrap();
         let settings = Settings {
             supervisor: PathBuf::from(SUPERVISOR),
@@ -66,10 +93,12 @@ impl Bench {
             sandbox,
             fetch,
             cache: cache.path().join("snapshots"),
+            recall,
         };
         Self {
             dir: TempDir::new().unwrap(),
             cache,
+            index: None,
             toolbox: Toolbox::new(settings),
             heard: Arc::default(),
             cancel: watch::Sender::new(false),

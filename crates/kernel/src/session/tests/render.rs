@@ -20,6 +20,7 @@ impl Session {
             Effect::Revert(turn) => format!("revert {}", self.short(&turn)),
             Effect::Run(call) => format!("run {}", self.short(&call)),
             Effect::Summarize(upto) => format!("summarize {}", self.short(&upto)),
+            Effect::Save(upto) => format!("save {}", self.short(&upto)),
             Effect::WakeAt(time) => format!("wake {}", clock(time)),
         };
         effects.into_iter().map(effect).collect()
@@ -57,8 +58,14 @@ impl Session {
             Event::CompactionRequested { upto, tokens } => {
                 format!("compacting up to {}, {tokens} tokens", self.short(upto))
             }
-            Event::Compacted { upto, summary, messages, .. } => {
-                format!("compacted {messages} up to {}: {summary}", self.short(upto))
+            Event::Compacted { upto, summary, messages, facts, .. } => {
+                let facts: String = facts.iter().map(|fact| format!(" +{fact}")).collect();
+                let summary = summary.replace('\n', "/");
+                format!("compacted {messages} up to {}: {summary}{facts}", self.short(upto))
+            }
+            Event::MemorySaved { upto, path } => format!("{} saved to {path}", self.short(upto)),
+            Event::MemoryNotSaved { upto, reason } => {
+                format!("{} not saved: {reason}", self.short(upto))
             }
             Event::CompactionFailed { reason } => format!("not compacted: {reason}"),
             Event::StepStarted { .. }

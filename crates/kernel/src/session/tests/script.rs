@@ -12,6 +12,7 @@
 //! survey TITLE=text …     revert t1 | put_back t1 | not_put_back t1 why
 //! summary m2 text | unsummarized why
 //! tools NAME[:RISK] … [of=LOOK,EDIT] [within=SECONDS]     return c1 [text]     say hi as KEY
+//! summary m2 text | unsummarized why      saved m2 PATH | not_saved m2 why      (`/` ends a line of text)
 //! ```
 
 use std::collections::HashMap;
@@ -204,8 +205,10 @@ impl Session {
             }
             "summary" => {
                 let (upto, usage) = (self.real::<MessageId>(id), Usage::default());
-                Command::Summarized { upto, summary: text.into(), usage }
+                Command::Summarized { upto, summary: text.replace('/', "\n"), usage }
             }
+            "saved" => Command::Saved { upto: self.real(id), result: Ok(text.into()) },
+            "not_saved" => Command::Saved { upto: self.real(id), result: Err(text.into()) },
             "unsummarized" => Command::NotSummarized { reason: rest.into() },
             _ if word.starts_with('s') && word[1..].parse::<u32>().is_ok() => {
                 self.of_step(self.real(word), rest)
