@@ -81,9 +81,10 @@ impl Options {
         let local = local::understand(layers, &providers)?;
         let (default_model, advice) = providers::default_model(layers, &providers, local.as_ref())?;
         let data_dir = data_dir(layers)?;
+        let jarvis = jarvis::understand(layers, &data_dir)?;
+        let memory = memory::understand(layers, &data_dir)?;
         Ok(Self {
-            jarvis: jarvis::understand(layers, &data_dir)?,
-            memory: memory::understand(layers, &data_dir)?,
+            jarvis,
             audit: layers.flag("audit.log").unwrap_or(true),
             data_dir,
             default_model,
@@ -101,6 +102,7 @@ impl Options {
             approval: policy::approval(layers)?,
             review: policy::review(layers)?,
             context_tokens: layers.number("context.tokens").unwrap_or_default(),
+            memory,
             verify: Verify {
                 auto: layers.flag("verify.auto").unwrap_or(true),
                 tool: "verify".into(),

@@ -49,7 +49,8 @@ async fn a_message_is_answered_as_a_stream_and_as_a_whole() {
     assert_eq!(text(&frames), "Sure - here it is");
     assert_eq!(events(&frames), ["assistant.delta", "assistant.final"]);
     assert_eq!(frames[frames.len() - 1].data, json!({ "text": "Sure - here it is" }));
-    let (status, whole) = desktop.ask(&id, "hello").await;
+    let other = desktop.session("j_2").await;
+    let (status, whole) = desktop.ask(&other, "hello").await;
     let parts = json!([{ "type": "text", "text": "echo: hello" }]);
     assert_eq!((status, whole), (200, json!({ "assistant": { "parts": parts } })));
 }
