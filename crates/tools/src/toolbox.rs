@@ -7,6 +7,7 @@ use std::sync::Arc;
 use quintet_kernel::port::{Tool, Workspaces};
 use quintet_kernel::tool::Spec;
 
+use crate::change::Notes;
 use crate::checked::Checked;
 use crate::fetch::Reach;
 use crate::folders::Folders;
@@ -44,7 +45,7 @@ pub struct Settings {
     pub sandbox: Sandbox,
     /// Which servers `fetch_url` may ask. It is not offered without.
     pub fetch: Option<Reach>,
-    /// A folder for what may be lost. It need not be there.
+    /// A folder for what may be lost, but for calls that a crash cuts off. It need not be there.
     pub cache: PathBuf,
 }
 
@@ -52,6 +53,7 @@ pub struct Settings {
 pub struct Toolbox {
     tools: Vec<Arc<dyn Tool>>,
     survey: Survey,
+    notes: Arc<Notes>,
 }
 
 impl Toolbox {
@@ -60,6 +62,7 @@ impl Toolbox {
         let runner = Arc::new(Runner::new(settings.supervisor, settings.sandbox));
         let mapper = Arc::new(Mapper::default());
         let survey = Survey::new(mapper.clone(), runner.clone());
+        let notes = Arc::new(Notes::new(settings.cache.join("notes")));
         let snapshots = Arc::new(Snapshots::new(settings.cache));
         let mut tools: Vec<Arc<dyn Tool>> = vec![
             Arc::new(ReadFile::new()),
@@ -69,9 +72,9 @@ impl Toolbox {
             Arc::new(RepoMap::new(mapper)),
             Arc::new(Search::new()),
             Arc::new(GitStatus::new(runner.clone())),
-            Arc::new(WriteFile::new(runner.clone())),
-            Arc::new(EditFile::new(runner.clone())),
-            Arc::new(ApplyPatch::new(runner.clone())),
+            Arc::new(WriteFile::new(runner.clone(), notes.clone())),
+            Arc::new(EditFile::new(runner.clone(), notes.clone())),
+            Arc::new(ApplyPatch::new(runner.clone(), notes.clone())),
             Arc::new(Recorded::new(Shell::new(runner.clone()), snapshots.clone())),
             Arc::new(Recorded::new(Diagram::new(runner.clone()), snapshots.clone())),
             Arc::new(Recorded::new(Verify::new(runner, settings.verify), snapshots)),
@@ -80,7 +83,7 @@ impl Toolbox {
             tools.push(Arc::new(FetchUrl::new(reach)));
         }
         let checked = |tool| Arc::new(Checked::new(tool)) as Arc<dyn Tool>;
-        Self { tools: tools.into_iter().map(checked).collect(), survey }
+        Self { tools: tools.into_iter().map(checked).collect(), survey, notes }
     }
 
     /// What each tool is.
@@ -90,7 +93,7 @@ impl Toolbox {
 
     /// Where sessions work.
     pub fn workspaces(&self) -> Arc<dyn Workspaces> {
-        Arc::new(Folders::new(self.survey.clone()))
+        Arc::new(Folders::new(self.survey.clone(), self.notes.clone()))
     }
 
     /// The tool of that name.
