@@ -1,5 +1,6 @@
 //! `quintet doctor`: what is well, what is not, and how to mend it.
 
+mod listeners;
 mod machine;
 mod setup;
 

@@ -5,6 +5,7 @@
 
 mod keys;
 mod layers;
+mod listeners;
 mod understood;
 
 #[cfg(test)]
@@ -16,6 +17,7 @@ use anyhow::Result;
 
 use crate::cli::Flags;
 
+pub(crate) use listeners::{Listener, Place};
 pub(crate) use understood::{Options, Provider};
 
 /// Reads everything that says something.
