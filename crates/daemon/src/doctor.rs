@@ -1,6 +1,7 @@
 //! `quintet doctor`: what is well, what is not, and how to mend it.
 
 mod keyring;
+mod listeners;
 mod machine;
 mod memory;
 mod setup;

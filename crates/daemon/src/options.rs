@@ -5,6 +5,7 @@
 
 mod keys;
 mod layers;
+mod listeners;
 mod understood;
 
 #[cfg(test)]
@@ -18,6 +19,7 @@ use crate::cli::Flags;
 use crate::keyring::{self, Names};
 use layers::Layers;
 
+pub(crate) use listeners::{Listener, Place};
 pub(crate) use understood::{Jarvis, Memory, Options, Provider};
 
 /// Reads everything that says something.

@@ -12,6 +12,7 @@ use quintet_tools::Reach;
 use quintet_tools::sandbox::Sandbox;
 
 use super::layers::Layers;
+use super::listeners::{self, Listener};
 
 mod credentials;
 mod jarvis;
@@ -34,6 +35,8 @@ pub(crate) type Provider = ProviderConfig;
 pub(crate) struct Options {
     pub(crate) data_dir: PathBuf,
     pub(crate) default_model: ModelRef,
+    /// Every place that is named to listen at.
+    pub(crate) listeners: Vec<Listener>,
     pub(crate) harness: Option<SocketAddr>,
     pub(crate) harness_token: Option<String>,
     pub(crate) harness_hosts: Vec<String>,
@@ -88,6 +91,7 @@ impl Options {
             audit: layers.flag("audit.log").unwrap_or(true),
             data_dir,
             default_model,
+            listeners: listeners::understand(layers),
             harness: address(layers, "listen.harness")?,
             harness_token: layers
                 .str("harness.auth_token")

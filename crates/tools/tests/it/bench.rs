@@ -194,6 +194,19 @@ impl Bench {
         self.toolbox.workspaces().put_back(self.path(), changes).await
     }
 
+    /// What a new start would find out about the last call, had it been cut off; see [`changed`].
+    pub(crate) async fn cut_off(&self) -> Option<Vec<String>> {
+        let workspaces = self.toolbox.workspaces();
+        let Invocation { turn, call, .. } = call(self.path(), Value::Null);
+        let changes = workspaces.cut_off(self.path(), &turn, &call).await?;
+        Some(changes.iter().map(shown).collect())
+    }
+
+    /// The turn is over.
+    pub(crate) fn over(&self) {
+        self.toolbox.workspaces().over(&call(self.path(), Value::Null).turn);
+    }
+
     pub(crate) fn cancel(&self) {
         self.cancel.send_replace(true);
     }
@@ -235,6 +248,10 @@ pub(crate) fn json(output: &Output) -> Value {
 /// What a call did to files, as `path: before > after`; `-` is no file, `?` what was not kept, and
 /// `@` comes before where a link leads.
 pub(crate) fn changed(output: &Output) -> Vec<String> {
+    output.changes.iter().map(shown).collect()
+}
+
+fn shown(change: &Changed) -> String {
     let text = |content: &Option<Content>| match content {
         None => "-".to_owned(),
         Some(Content { bytes: None, .. }) => "?".to_owned(),
@@ -243,10 +260,7 @@ pub(crate) fn changed(output: &Output) -> Vec<String> {
             format!("{mark}{}", String::from_utf8_lossy(bytes))
         }
     };
-    let one = |change: &Changed| {
-        format!("{}: {} > {}", change.path, text(&change.before), text(&change.after))
-    };
-    output.changes.iter().map(one).collect()
+    format!("{}: {} > {}", change.path, text(&change.before), text(&change.after))
 }
 
 /// Whether there is such a process, a zombie included.
