@@ -54,7 +54,7 @@ fn keys_are_put_there_named_and_removed() {
     fails(&desktop.run(&["keys", "set", "antropic"], KEY), "did you mean \"anthropic\"?");
     fails(&desktop.run(&["keys", "set", "groq"], "\n"), "no key was given");
     fails(&desktop.run(&["keys", "set", "groq"], "two\nlines"), "that is no key");
-    fails(&desktop.run(&["keys", "set", "groq", KEY], ""), "unexpected argument");
+    fails(&desktop.run(&["keys", "set", "groq", KEY], ""), "a key is never an argument");
 }
 
 #[test]
