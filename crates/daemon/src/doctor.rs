@@ -2,6 +2,7 @@
 
 mod keyring;
 mod machine;
+mod memory;
 mod setup;
 mod weights;
 
@@ -65,6 +66,7 @@ pub(crate) fn main(flags: &Flags) -> Result<ExitCode> {
             let environment = options::environment();
             let mut findings = machine::look(&options, &environment);
             findings.extend(setup::look(&options, flags));
+            findings.extend(memory::look(&options));
             findings.extend(keyring::look(&options));
             findings
         }

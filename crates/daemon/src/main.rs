@@ -1,6 +1,7 @@
 //! The `quintet` program: reads its options, builds the parts, joins them, runs and shuts down.
 
 mod assemble;
+mod audit;
 mod cli;
 mod doctor;
 mod export;

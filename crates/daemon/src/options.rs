@@ -18,7 +18,7 @@ use crate::cli::Flags;
 use crate::keyring::{self, Names};
 use layers::Layers;
 
-pub(crate) use understood::{Options, Provider};
+pub(crate) use understood::{Jarvis, Memory, Options, Provider};
 
 /// Reads everything that says something.
 pub(crate) fn read(flags: &Flags) -> Result<Options> {

@@ -22,6 +22,7 @@ mod directory;
 mod header;
 mod journal;
 mod migrate;
+mod naming;
 mod open;
 mod reader;
 mod writer;

@@ -14,13 +14,17 @@ use quintet_tools::sandbox::Sandbox;
 use super::layers::Layers;
 
 mod credentials;
+mod jarvis;
 mod local;
+mod memory;
 mod policy;
 mod providers;
 mod sandbox;
 
 pub(crate) use credentials::Keys;
 pub(super) use credentials::wanted as wanted_keys;
+pub(crate) use jarvis::Jarvis;
+pub(crate) use memory::Memory;
 
 /// A provider as it is configured.
 pub(crate) type Provider = ProviderConfig;
@@ -34,6 +38,9 @@ pub(crate) struct Options {
     pub(crate) harness_token: Option<String>,
     pub(crate) harness_hosts: Vec<String>,
     pub(crate) session_tree: bool,
+    pub(crate) jarvis: Jarvis,
+    /// Whether every decision about a tool call is written down.
+    pub(crate) audit: bool,
     pub(crate) providers: Vec<Provider>,
     /// Where their keys come from.
     pub(crate) keys: Keys,
@@ -43,6 +50,8 @@ pub(crate) struct Options {
     pub(crate) approval: Approval,
     pub(crate) review: Review,
     pub(crate) context_tokens: u64,
+    /// What is remembered beyond sessions, if that is on.
+    pub(crate) memory: Option<Memory>,
     pub(crate) verify: Verify,
     pub(crate) verify_commands: Vec<String>,
     pub(crate) sandbox: Sandbox,
@@ -55,7 +64,7 @@ pub(crate) struct Options {
 }
 
 /// Protocols whose folder is not there yet.
-const TO_COME: [&str; 5] = ["jarvis", "agent", "agent_health", "windie", "terminal"];
+const TO_COME: [&str; 4] = ["agent", "agent_health", "windie", "terminal"];
 
 impl Options {
     pub(super) fn understand(layers: &Layers) -> Result<Self> {
@@ -71,8 +80,13 @@ impl Options {
         let providers = providers::understand(layers)?;
         let local = local::understand(layers, &providers)?;
         let (default_model, advice) = providers::default_model(layers, &providers, local.as_ref())?;
+        let data_dir = data_dir(layers)?;
+        let jarvis = jarvis::understand(layers, &data_dir)?;
+        let memory = memory::understand(layers, &data_dir)?;
         Ok(Self {
-            data_dir: data_dir(layers)?,
+            jarvis,
+            audit: layers.flag("audit.log").unwrap_or(true),
+            data_dir,
             default_model,
             harness: address(layers, "listen.harness")?,
             harness_token: layers
@@ -88,6 +102,7 @@ impl Options {
             approval: policy::approval(layers)?,
             review: policy::review(layers)?,
             context_tokens: layers.number("context.tokens").unwrap_or_default(),
+            memory,
             verify: Verify {
                 auto: layers.flag("verify.auto").unwrap_or(true),
                 tool: "verify".into(),

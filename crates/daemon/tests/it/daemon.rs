@@ -10,6 +10,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::client::Client;
+use crate::desktop::Desktop;
 
 /// A daemon, its data and its model.
 pub(crate) struct World {
@@ -23,6 +24,7 @@ pub(crate) struct World {
 struct Running {
     child: Child,
     base: String,
+    desktop: String,
 }
 
 impl World {
@@ -33,7 +35,7 @@ impl World {
         let workspace = home.path().join("workspace");
         std::fs::create_dir(&workspace).unwrap();
         let config = format!(
-            "data_dir = {:?}\ndefault_model = \"fake/fake\"\n[listen]\nharness = \"127.0.0.1:0\"\n\
+            "data_dir = {:?}\ndefault_model = \"fake/fake\"\n[listen]\nharness = \"127.0.0.1:0\"\njarvis = \"127.0.0.1:0\"\n\
              [providers.fake]\napi = \"openai-chat\"\nbase_url = \"{}\"\napi_key = \"sk-never-shown\"\n{}",
             home.path().join("data"),
             model.base_url(),
@@ -61,11 +63,17 @@ impl World {
         let ready: Value = serde_json::from_str(&line).expect(&line);
         assert_eq!(ready["ready"], true);
         let base = ready["listeners"]["harness"].as_str().unwrap().to_owned();
-        self.running = Some(Running { child, base });
+        let desktop = ready["listeners"]["jarvis"].as_str().unwrap().to_owned();
+        self.running = Some(Running { child, base, desktop });
     }
 
     pub(crate) fn client(&self) -> Client {
         Client::new(&self.running.as_ref().unwrap().base)
+    }
+
+    /// A client of the desktop-assistant protocol.
+    pub(crate) fn desktop(&self) -> Desktop {
+        Desktop::new(Client::new(&self.running.as_ref().unwrap().desktop))
     }
 
     pub(crate) fn base(&self) -> &str {

@@ -1,148 +1,205 @@
-//! A desktop session of the tests' own: a bus and a real keyring, far from the user's.
+//! A client of the desktop-assistant protocol.
 
-use std::io::{BufRead as _, BufReader, Write as _};
-use std::path::Path;
-use std::process::{Child, Command, Output, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use tempfile::TempDir;
+use reqwest::{Method, Response};
+use serde_json::{Value, json};
 
-use crate::daemon::quintet;
+use crate::client::Client;
 
-/// Opens the keyring.
-const PASSWORD: &str = "correct horse";
-/// A keyring that takes longer to start is broken.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// Nothing in these tests takes this long, unless it is broken.
+const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A home with a session bus and, mostly, a keyring.
+#[derive(Clone)]
 pub(crate) struct Desktop {
-    pub(crate) home: TempDir,
-    bus: Child,
-    address: String,
-    keyring: Option<Child>,
+    pub(crate) client: Client,
+}
+
+/// One event of a stream.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Frame {
+    pub(crate) id: String,
+    pub(crate) event: String,
+    pub(crate) data: Value,
 }
 
 impl Desktop {
-    /// A session whose keyring is open, as after a login.
-    pub(crate) fn open() -> Self {
-        let mut desktop = Self::bare();
-        desktop.keep("--unlock");
-        desktop
+    pub(crate) fn new(client: Client) -> Self {
+        Self { client }
     }
 
-    /// A session that nobody keeps secrets in.
-    pub(crate) fn bare() -> Self {
-        let home = TempDir::new().unwrap();
-        let (bus, address) = bus(home.path());
-        Self { home, bus, address, keyring: None }
+    /// The session of a name.
+    pub(crate) async fn session(&self, name: &str) -> String {
+        self.open(json!({ "jarvis_session_id": name })).await
     }
 
-    /// The next session of the same user, whose keyring is locked.
-    pub(crate) fn locked(mut self) -> Self {
-        self.end();
-        (self.bus, self.address) = bus(self.home.path());
-        self.keep("--start");
-        self
+    pub(crate) async fn open(&self, body: Value) -> String {
+        let (status, body) = self.client.post("/v1/sessions", body).await;
+        assert_eq!(status, 200, "{body}");
+        assert_eq!(body.as_object().unwrap().len(), 1, "{body}");
+        body["general_session_id"].as_str().unwrap().into()
     }
 
-    /// Starts the keyring and comes back when it answers. It stays in the foreground, because one in
-    /// the background could outlive the test.
-    fn keep(&mut self, how: &str) {
-        let mut command = program("gnome-keyring-daemon", "gnome-keyring");
-        let command = self.enter(command.args([how, "--foreground", "--components=secrets"]));
-        let mut child = command
-            .stdin(Stdio::piped())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        let typed = child.stdin.take().unwrap().write_all(PASSWORD.as_bytes());
-        self.keyring = Some(child);
-        typed.unwrap();
-        let deadline = Instant::now() + PATIENCE;
-        while !self.run(&["keys", "list"], "").status.success() {
-            assert!(Instant::now() < deadline, "the keyring does not come up");
-            std::thread::sleep(Duration::from_millis(20));
+    /// Sends a message whose script is the model's answer, and reads the stream.
+    pub(crate) async fn chat(&self, session: &str, script: Value) -> Frames {
+        self.say(session, &scripted(&script), &[]).await
+    }
+
+    pub(crate) async fn say(
+        &self,
+        session: &str,
+        text: &str,
+        headers: &[(&'static str, &str)],
+    ) -> Frames {
+        let response = self.try_say(session, text, true, headers).await;
+        Frames::of(response)
+    }
+
+    pub(crate) async fn try_say(
+        &self,
+        session: &str,
+        text: &str,
+        stream: bool,
+        headers: &[(&'static str, &str)],
+    ) -> Response {
+        let body = message(session, text, stream);
+        // No timeout: a stream lasts as long as it lasts.
+        let mut request = self.client.unhurried(Method::POST, "/v1/chat").body(body.to_string());
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        request.send().await.unwrap()
+    }
+
+    /// Sends a message and waits for the whole answer.
+    pub(crate) async fn ask(&self, session: &str, text: &str) -> (u16, Value) {
+        self.client.post("/v1/chat", message(session, text, false)).await
+    }
+
+    /// Follows a session, from now on or from a place.
+    pub(crate) async fn follow(&self, session: &str, place: Option<&str>) -> Frames {
+        let path = format!("/v1/stream?general_session_id={session}");
+        let mut request = self.client.unhurried(Method::GET, &path);
+        if let Some(place) = place {
+            request = request.header("last-event-id", place);
+        }
+        Frames::of(request.send().await.unwrap())
+    }
+
+    pub(crate) async fn result(&self, session: &str, result: Value) -> (u16, Value) {
+        let body = json!({ "general_session_id": session, "tool_result": result });
+        self.client.post("/v1/tools/result", body).await
+    }
+
+    /// What came of a call, which must be taken.
+    pub(crate) async fn done(&self, session: &str, call: &Frame, result: &str) {
+        let result = json!({ "id": call.data["id"], "ok": true, "result": result, "error": null });
+        let taken = self.result(session, result).await;
+        assert_eq!(taken, (200, json!({ "accepted": true })));
+    }
+}
+
+pub(crate) fn message(session: &str, text: &str, stream: bool) -> Value {
+    let parts = json!([{ "type": "text", "text": text }]);
+    json!({
+        "general_session_id": session,
+        "mode": "general",
+        "message": { "parts": parts },
+        "stream": stream,
+    })
+}
+
+pub(crate) fn scripted(script: &Value) -> String {
+    format!("go {{{{script: {script}}}}}")
+}
+
+/// A call that the model asks for.
+pub(crate) fn open_app(app: &str) -> Value {
+    json!({ "name": "open_app", "args": { "app_id": app } })
+}
+
+/// An open event stream.
+pub(crate) struct Frames {
+    response: Response,
+    buffer: String,
+}
+
+impl Frames {
+    pub(crate) fn of(response: Response) -> Self {
+        assert_eq!(response.status(), 200);
+        assert_eq!(response.headers()["content-type"], "text/event-stream");
+        Self { response, buffer: String::new() }
+    }
+
+    /// The next event; nothing if the stream is over or broken.
+    pub(crate) async fn next(&mut self) -> Option<Frame> {
+        let next = tokio::time::timeout(PATIENCE, self.read());
+        next.await.expect("nothing happened for too long")
+    }
+
+    /// The next event that is one of these.
+    pub(crate) async fn next_of(&mut self, event: &str) -> Frame {
+        loop {
+            let frame = self.next().await.unwrap_or_else(|| panic!("it ended before {event}"));
+            if frame.event == event {
+                return frame;
+            }
         }
     }
 
-    /// The program in this session.
-    pub(crate) fn quintet(&self, arguments: &[&str]) -> Command {
-        let mut command = quintet(arguments);
-        self.enter(&mut command);
-        command
+    /// Everything up to the end of the stream.
+    pub(crate) async fn rest(mut self) -> Vec<Frame> {
+        let mut frames = Vec::new();
+        while let Some(frame) = self.next().await {
+            frames.push(frame);
+        }
+        frames
     }
 
-    /// Runs the program with this input.
-    pub(crate) fn run(&self, arguments: &[&str], input: &str) -> Output {
-        let mut command = self.quintet(arguments);
-        let command = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn().unwrap();
-        // A program that wants no input may be gone already.
-        let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
-        child.wait_with_output().unwrap()
+    /// Everything up to the end of a turn.
+    pub(crate) async fn turn(&mut self) -> Vec<Frame> {
+        let mut frames = Vec::new();
+        loop {
+            let frame = self.next().await.expect("the turn ends before the stream does");
+            let over = frame.event == "assistant.final";
+            frames.push(frame);
+            if over {
+                return frames;
+            }
+        }
     }
 
-    /// Runs a program in this session.
-    pub(crate) fn enter<'a>(&self, command: &'a mut Command) -> &'a mut Command {
-        settle(command, self.home.path()).env("DBUS_SESSION_BUS_ADDRESS", &self.address)
-    }
-
-    fn end(&mut self) {
-        for child in self.keyring.iter_mut().chain([&mut self.bus]) {
-            let _ = child.kill();
-            let _ = child.wait();
+    async fn read(&mut self) -> Option<Frame> {
+        loop {
+            if let Some(end) = self.buffer.find("\n\n") {
+                let frame: String = self.buffer.drain(..end + 2).collect();
+                match parse(&frame) {
+                    Some(frame) => return Some(frame),
+                    None => continue,
+                }
+            }
+            let bytes = self.response.chunk().await.ok()??;
+            self.buffer.push_str(std::str::from_utf8(&bytes).expect("whole characters here"));
         }
     }
 }
 
-impl Drop for Desktop {
-    fn drop(&mut self) {
-        self.end();
-    }
+fn parse(frame: &str) -> Option<Frame> {
+    let field = |name: &str| frame.lines().find_map(|line| line.strip_prefix(name));
+    let data = serde_json::from_str(field("data: ")?).unwrap();
+    let (id, event) = (field("id: ").expect("an id"), field("event: ").expect("a type"));
+    Some(Frame { id: id.into(), event: event.into(), data })
 }
 
-/// A bus that starts nothing by itself: no keyring of the machine, no prompt on somebody's screen.
-fn bus(home: &Path) -> (Child, String) {
-    let config = home.join("bus.conf");
-    let text = format!(
-        "<!DOCTYPE busconfig PUBLIC \"-//freedesktop//DTD D-Bus Bus Configuration 1.0//EN\" \
-         \"http://www.freedesktop.org/standards/dbus/1.0/busconfig.dtd\">\
-         <busconfig><type>session</type><listen>unix:dir={}</listen><auth>EXTERNAL</auth>\
-         <policy context=\"default\"><allow send_destination=\"*\" eavesdrop=\"true\"/>\
-         <allow eavesdrop=\"true\"/><allow own=\"*\"/></policy></busconfig>",
-        home.display()
-    );
-    std::fs::write(&config, text).unwrap();
-    let mut command = program("dbus-daemon", "dbus-daemon");
-    settle(&mut command, home)
-        .arg("--config-file")
-        .arg(config)
-        .args(["--nofork", "--print-address"]);
-    let mut bus = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
-    let mut address = String::new();
-    BufReader::new(bus.stdout.take().unwrap()).read_line(&mut address).unwrap();
-    (bus, address.trim().into())
+/// All text of an answer.
+pub(crate) fn text(frames: &[Frame]) -> String {
+    let deltas = frames.iter().filter(|frame| frame.event == "assistant.delta");
+    deltas.filter_map(|frame| frame.data["text"].as_str()).collect()
 }
 
-/// Everything that programs keep is below this home.
-pub(crate) fn settle<'a>(command: &'a mut Command, home: &Path) -> &'a mut Command {
-    command
-        .env("HOME", home)
-        .env("XDG_RUNTIME_DIR", home)
-        .env("XDG_CONFIG_HOME", home.join("config"))
-        .env("XDG_DATA_HOME", home.join("data"))
-        .env_remove("DBUS_SESSION_BUS_ADDRESS")
-        .env_remove("DISPLAY")
-        .env_remove("WAYLAND_DISPLAY")
-}
-
-/// A program that ends with the test, even if that is killed.
-fn program(name: &str, package: &str) -> Command {
-    let found = std::env::var_os("PATH")
-        .is_some_and(|path| std::env::split_paths(&path).any(|folder| folder.join(name).is_file()));
-    assert!(found, "{name} is missing: `make setup` installs {package}, which this test needs");
-    let mut command = Command::new("setpriv");
-    command.args(["--pdeathsig", "KILL", name]);
-    command
+/// The types of some events, without repeats in a row.
+pub(crate) fn events(frames: &[Frame]) -> Vec<&str> {
+    let mut events: Vec<&str> = frames.iter().map(|frame| frame.event.as_str()).collect();
+    events.dedup();
+    events
 }

@@ -1,4 +1,4 @@
-//! Keys in the keyring of the desktop: put there, used from there, shown nowhere.
+//! Keys in the keyring of the login: put there, used from there, shown nowhere.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::process::{Child, Output, Stdio};
@@ -9,7 +9,7 @@ use tempfile::TempDir;
 
 use crate::client::{Client, over, text};
 use crate::daemon::quintet;
-use crate::desktop::{Desktop, settle};
+use crate::login::{Login, settle};
 use crate::secrets::files_with;
 
 const KEY: &str = "sk-kept-in-the-keyring-4711";
@@ -39,31 +39,31 @@ fn fails(output: &Output, part: &str) {
 
 #[test]
 fn keys_are_put_there_named_and_removed() {
-    let desktop = Desktop::open();
-    assert_eq!(well(&desktop.run(&["keys", "list"], "")), "");
-    let told = well(&desktop.run(&["keys", "set", "anthropic"], &format!("{KEY}\n")));
+    let login = Login::open();
+    assert_eq!(well(&login.run(&["keys", "list"], "")), "");
+    let told = well(&login.run(&["keys", "set", "anthropic"], &format!("{KEY}\n")));
     assert!(told.contains("the key for anthropic is in the keyring"), "{told}");
-    well(&desktop.run(&["keys", "set", "openai"], "sk-another-one"));
-    well(&desktop.run(&["keys", "set", "openai"], "sk-another-two"));
-    assert_eq!(well(&desktop.run(&["keys", "list"], "")), "anthropic\nopenai\n");
-    let names = std::fs::read_to_string(desktop.home.path().join("config/quintet/keyring"));
+    well(&login.run(&["keys", "set", "openai"], "sk-another-one"));
+    well(&login.run(&["keys", "set", "openai"], "sk-another-two"));
+    assert_eq!(well(&login.run(&["keys", "list"], "")), "anthropic\nopenai\n");
+    let names = std::fs::read_to_string(login.home.path().join("config/quintet/keyring"));
     assert_eq!(names.unwrap(), "anthropic\nopenai\n");
-    well(&desktop.run(&["keys", "forget", "openai"], ""));
-    assert_eq!(well(&desktop.run(&["keys", "list"], "")), "anthropic\n");
-    fails(&desktop.run(&["keys", "forget", "openai"], ""), "there is no key for \"openai\"");
-    fails(&desktop.run(&["keys", "set", "antropic"], KEY), "did you mean \"anthropic\"?");
-    fails(&desktop.run(&["keys", "set", "groq"], "\n"), "no key was given");
-    fails(&desktop.run(&["keys", "set", "groq"], "two\nlines"), "that is no key");
-    fails(&desktop.run(&["keys", "set", "groq", KEY], ""), "a key is never an argument");
+    well(&login.run(&["keys", "forget", "openai"], ""));
+    assert_eq!(well(&login.run(&["keys", "list"], "")), "anthropic\n");
+    fails(&login.run(&["keys", "forget", "openai"], ""), "there is no key for \"openai\"");
+    fails(&login.run(&["keys", "set", "antropic"], KEY), "did you mean \"anthropic\"?");
+    fails(&login.run(&["keys", "set", "groq"], "\n"), "no key was given");
+    fails(&login.run(&["keys", "set", "groq"], "two\nlines"), "that is no key");
+    fails(&login.run(&["keys", "set", "groq", KEY], ""), "a key is never an argument");
 }
 
 #[test]
 fn the_effective_configuration_says_where_keys_come_from() {
-    let desktop = Desktop::open();
+    let login = Login::open();
     for name in ["anthropic", "openai", "groq"] {
-        well(&desktop.run(&["keys", "set", name], KEY));
+        well(&login.run(&["keys", "set", name], KEY));
     }
-    let mut command = desktop.quintet(&["config", "--set=providers.groq.api_key=gsk-stated"]);
+    let mut command = login.quintet(&["config", "--set=providers.groq.api_key=gsk-stated"]);
     let shown = well(&command.env("OPENAI_API_KEY", "sk-variable").output().unwrap());
     for line in [
         "providers.anthropic.api_key = \"***\"  # keyring (anthropic)\n",
@@ -73,13 +73,13 @@ fn the_effective_configuration_says_where_keys_come_from() {
         assert!(shown.contains(line), "{line} is not in {shown}");
     }
     assert!(!shown.contains("sk-variable") && !shown.contains("gsk-stated"), "{shown}");
-    let mut forced = desktop.quintet(&["config", "--set=providers.openai.api_key_keyring=true"]);
+    let mut forced = login.quintet(&["config", "--set=providers.openai.api_key_keyring=true"]);
     let shown = well(&forced.env("OPENAI_API_KEY", "sk-variable").output().unwrap());
     assert!(shown.contains("providers.openai.api_key = \"***\"  # keyring (openai)\n"), "{shown}");
     let never = ["config", "--set=providers.anthropic.api_key_keyring=false"];
-    let shown = well(&desktop.run(&never, ""));
+    let shown = well(&login.run(&never, ""));
     assert!(!shown.contains("providers.anthropic.api_key ="), "{shown}");
-    let told = said(&desktop.run(&["doctor", "--listen=harness=off"], ""));
+    let told = said(&login.run(&["doctor", "--listen=harness=off"], ""));
     assert!(
         told.contains("ok    keyring        has the key for anthropic, groq, openai"),
         "{told}"
@@ -87,8 +87,8 @@ fn the_effective_configuration_says_where_keys_come_from() {
 }
 
 /// A daemon in a session, whose only provider is this server, without a key of its own.
-fn serve(desktop: &Desktop, server: &Replay) -> (Child, Client) {
-    let mut command = desktop.quintet(&[
+fn serve(login: &Login, server: &Replay) -> (Child, Client) {
+    let mut command = login.quintet(&[
         "serve",
         "--listen=harness=127.0.0.1:0",
         "--set=default_model=fake/fake",
@@ -113,8 +113,8 @@ fn log(child: &mut Child) -> String {
 }
 
 /// Asks a daemon something; gives what it said to everybody.
-async fn talk(client: &Client, desktop: &Desktop) -> (String, String) {
-    let id = client.create(desktop.home.path()).await;
+async fn talk(client: &Client, login: &Login) -> (String, String) {
+    let id = client.create(login.home.path()).await;
     let part = json!({ "type": "text", "text": "hi" });
     let body = json!({ "role": "user", "parts": [part], "auto_run": true });
     client.post(&format!("/v1/sessions/{id}/messages"), body).await;
@@ -126,13 +126,13 @@ async fn talk(client: &Client, desktop: &Desktop) -> (String, String) {
 
 #[tokio::test]
 async fn a_provider_without_a_key_is_asked_with_the_one_of_the_keyring() {
-    let desktop = Desktop::open();
+    let login = Login::open();
     let server = Replay::start(Reply::stream(ANSWER)).await.unwrap();
     let named = ["keys", "set", "fake", "--set=providers.fake.api=openai-chat"];
     let url = "--set=providers.fake.base_url=http://x/v1";
-    well(&desktop.run(&[&named[..], &[url]].concat(), KEY));
-    let (mut child, client) = serve(&desktop, &server);
-    let (answer, heard) = talk(&client, &desktop).await;
+    well(&login.run(&[&named[..], &[url]].concat(), KEY));
+    let (mut child, client) = serve(&login, &server);
+    let (answer, heard) = talk(&client, &login).await;
     assert_eq!(answer, "hello");
     let bearer = format!("Bearer {KEY}");
     let asked = server.asked();
@@ -140,27 +140,27 @@ async fn a_provider_without_a_key_is_asked_with_the_one_of_the_keyring() {
     assert_eq!(asked.headers.get("authorization"), Some(&bearer));
     let log = log(&mut child);
     assert!(!log.is_empty() && !log.contains(KEY) && !heard.contains(KEY), "{log}\n{heard}");
-    assert_eq!(files_with(&desktop.home.path().join("data/quintet"), KEY), Vec::<String>::new());
+    assert_eq!(files_with(&login.home.path().join("data/quintet"), KEY), Vec::<String>::new());
 }
 
 #[tokio::test]
 async fn a_locked_keyring_is_said_once_and_asked_for_nothing() {
-    let desktop = Desktop::open();
-    well(&desktop.run(&["keys", "set", "anthropic"], KEY));
-    well(&desktop.run(&["keys", "set", "openai"], KEY));
-    let desktop = desktop.locked();
-    let listed = well(&desktop.run(&["keys", "list"], ""));
+    let login = Login::open();
+    well(&login.run(&["keys", "set", "anthropic"], KEY));
+    well(&login.run(&["keys", "set", "openai"], KEY));
+    let login = login.locked();
+    let listed = well(&login.run(&["keys", "list"], ""));
     assert_eq!(listed, "anthropic  (locked)\nopenai  (locked)\n");
     let server = Replay::start(Reply::stream(ANSWER)).await.unwrap();
-    let (mut child, client) = serve(&desktop, &server);
-    assert_eq!(talk(&client, &desktop).await.0, "hello");
+    let (mut child, client) = serve(&login, &server);
+    assert_eq!(talk(&client, &login).await.0, "hello");
     assert!(!server.asked()[0].headers.contains_key("authorization"));
     let log = log(&mut child);
     let line = "no key for anthropic, openai: the keyring is locked";
     assert_eq!(log.matches(line).count(), 1, "{log}");
-    let told = said(&desktop.run(&["doctor", "--listen=harness=off"], ""));
+    let told = said(&login.run(&["doctor", "--listen=harness=off"], ""));
     assert!(told.contains(&format!("poor  keyring        {line}")), "{told}");
-    fails(&desktop.run(&["keys", "set", "groq"], KEY), "unlock it");
+    fails(&login.run(&["keys", "set", "groq"], KEY), "unlock it");
 }
 
 #[tokio::test]
@@ -182,17 +182,17 @@ async fn without_a_keyring_there_is_a_clear_error_and_a_daemon() {
     let told = said(&alone(&["doctor", "--listen=harness=off"]));
     assert!(told.contains(&format!("poor  keyring        no key for anthropic: {none}")), "{told}");
 
-    let desktop = Desktop::bare();
-    fails(&desktop.run(&["keys", "list"], ""), none);
-    std::fs::create_dir_all(desktop.home.path().join("config/quintet")).unwrap();
-    std::fs::write(desktop.home.path().join("config/quintet/keyring"), "anthropic\n").unwrap();
+    let login = Login::bare();
+    fails(&login.run(&["keys", "list"], ""), none);
+    std::fs::create_dir_all(login.home.path().join("config/quintet")).unwrap();
+    std::fs::write(login.home.path().join("config/quintet/keyring"), "anthropic\n").unwrap();
     let server = Replay::start(Reply::stream(ANSWER)).await.unwrap();
-    let (mut child, client) = serve(&desktop, &server);
-    assert_eq!(talk(&client, &desktop).await.0, "hello");
+    let (mut child, client) = serve(&login, &server);
+    assert_eq!(talk(&client, &login).await.0, "hello");
     let log = log(&mut child);
     assert_eq!(log.matches(none).count(), 1, "{log}");
-    fails(&desktop.run(&["keys", "forget", "anthropic"], ""), "is not looked for any more");
-    let shown = well(&desktop.run(&["config"], ""));
+    fails(&login.run(&["keys", "forget", "anthropic"], ""), "is not looked for any more");
+    let shown = well(&login.run(&["config"], ""));
     assert!(!shown.contains("keyring"), "{shown}");
 }
 
@@ -211,11 +211,11 @@ fn a_keyring_that_hangs_is_not_waited_for() {
 
 #[test]
 fn a_key_that_is_typed_is_not_shown() {
-    let desktop = Desktop::open();
+    let login = Login::open();
     let mut command = std::process::Command::new("script");
     let typed = format!("{} keys set groq", env!("CARGO_BIN_EXE_quintet"));
     command.args(["--quiet", "--return", "--flush", "--command", &typed, "/dev/null"]);
-    let command = desktop.enter(&mut command).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let command = login.enter(&mut command).stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut child = command.spawn().expect("script is a part of every Debian");
     let (mut keyboard, mut screen) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
     let mut seen = Vec::new();
@@ -231,5 +231,5 @@ fn a_key_that_is_typed_is_not_shown() {
     let seen = String::from_utf8(seen).unwrap();
     assert!(status.success() && seen.contains("is in the keyring"), "{seen}");
     assert!(!seen.contains(KEY) && !seen.contains("oops"), "{seen}");
-    assert_eq!(well(&desktop.run(&["keys", "list"], "")), "groq\n");
+    assert_eq!(well(&login.run(&["keys", "list"], "")), "groq\n");
 }

@@ -14,6 +14,7 @@ mod hibernate;
 mod panics;
 mod positions;
 mod recovery;
+mod saving;
 mod storage;
 mod watcher;
 mod workspace;

@@ -7,7 +7,9 @@ use quintet_kernel::card::Card;
 use quintet_kernel::codec;
 use quintet_kernel::event::{Record, Seq};
 use quintet_kernel::id::SessionId;
-use quintet_kernel::port::{Batch, BoxFuture, Directory, Journal, Lease, Page, StorageError};
+use quintet_kernel::port::{
+    Alias, Batch, BoxFuture, Directory, Journal, Lease, Page, StorageError,
+};
 
 use super::{Contents, Kept, Session, Store};
 use crate::lock;
@@ -52,6 +54,27 @@ impl Directory for Store {
         let mut open: Vec<_> = contents.sessions.iter().filter(|(_, s)| s.card.open).collect();
         open.sort_by_key(|(_, session)| session.rank);
         Box::pin(ready(Ok(open.into_iter().map(|(id, _)| id.clone()).collect())))
+    }
+
+    fn alias(&self, alias: &Alias) -> BoxFuture<'_, Result<Option<SessionId>, StorageError>> {
+        Box::pin(ready(Ok(lock(&self.contents).aliases.get(alias).cloned())))
+    }
+
+    fn set_alias(
+        &self,
+        alias: &Alias,
+        session: &SessionId,
+        instead_of: Option<&SessionId>,
+    ) -> BoxFuture<'_, Result<SessionId, StorageError>> {
+        let aliases = &mut lock(&self.contents).aliases;
+        let holder = match aliases.get(alias) {
+            Some(holder) if Some(holder) != instead_of => holder.clone(),
+            _ => {
+                aliases.insert(alias.clone(), session.clone());
+                session.clone()
+            }
+        };
+        Box::pin(ready(Ok(holder)))
     }
 }
 

@@ -10,7 +10,8 @@ use crate::Error;
 
 /// `created` is indexed upwards and read backwards, so that of two sessions with the same time the
 /// later one comes first. `open` holds few rows of many.
-const STEPS: &[&str] = &["
+const STEPS: &[&str] = &[
+    "
     CREATE TABLE meta (
         id INTEGER PRIMARY KEY CHECK (id = 1),
         epoch INTEGER NOT NULL
@@ -37,7 +38,16 @@ const STEPS: &[&str] = &["
         body BLOB NOT NULL,
         UNIQUE (session, seq)
     ) STRICT;
-"];
+",
+    "
+    CREATE TABLE aliases (
+        space TEXT NOT NULL,
+        name TEXT NOT NULL,
+        session TEXT NOT NULL,
+        PRIMARY KEY (space, name)
+    ) STRICT, WITHOUT ROWID;
+",
+];
 
 /// The newest format that is known here.
 pub(super) const NEWEST: u32 = STEPS.len() as u32;
