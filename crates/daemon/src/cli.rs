@@ -116,6 +116,9 @@ pub(crate) enum Keys {
         flags: Flags,
         /// A provider, as `quintet models --all` or the configuration names it.
         name: String,
+        /// Whatever else is given, so that the complaint about it need not repeat it.
+        #[arg(hide = true)]
+        more: Vec<OsString>,
     },
     /// Name the keys that are there.
     List,

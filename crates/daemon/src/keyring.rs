@@ -59,8 +59,8 @@ pub(crate) fn forget(name: &str) -> Result<bool, Trouble> {
 }
 
 /// The names of all keys of ours, and whether each is locked.
-pub(crate) fn list() -> Result<BTreeMap<String, bool>, Trouble> {
-    within(LONG, async { Keyring::open().await?.list().await })
+pub(crate) fn list(recorded: &[String]) -> Result<BTreeMap<String, bool>, Trouble> {
+    within(LONG, async { Keyring::open().await?.list(recorded).await })
 }
 
 /// Runs on a runtime of its own, which is left behind if it hangs.
@@ -126,14 +126,17 @@ impl Keyring {
         Ok(!items.locked.is_empty() || !items.unlocked.is_empty())
     }
 
-    async fn list(&self) -> Result<BTreeMap<String, bool>, Trouble> {
-        let items = self.service.search_items(HashMap::from([OURS])).await?;
+    /// A locked key may hide its name, so those that we know are asked for one by one.
+    async fn list(&self, recorded: &[String]) -> Result<BTreeMap<String, bool>, Trouble> {
         let mut names = BTreeMap::new();
-        for (items, locked) in [(&items.locked, true), (&items.unlocked, false)] {
-            for item in items {
-                if let Some(name) = item.get_attributes().await?.remove(PROVIDER) {
-                    names.insert(name, locked);
-                }
+        for item in &self.service.search_items(HashMap::from([OURS])).await?.unlocked {
+            if let Some(name) = item.get_attributes().await?.remove(PROVIDER) {
+                names.insert(name, false);
+            }
+        }
+        for name in recorded {
+            if !names.contains_key(name) && !self.items(name).await?.locked.is_empty() {
+                names.insert(name.clone(), true);
             }
         }
         Ok(names)

@@ -15,7 +15,11 @@ pub(crate) fn main(verb: Keys) -> Result<()> {
     let variable = |name: &str| environment.iter().find(|(n, _)| n == name).map(|(_, value)| value);
     let names = Names::of(variable);
     match verb {
-        Keys::Set { flags, name } => set(&flags, &name, &names),
+        Keys::Set { more, .. } if !more.is_empty() => bail!(
+            "a key is never an argument, because other programs and the shell's history would see it; \
+             type it when you are asked, or send it through a pipe"
+        ),
+        Keys::Set { flags, name, .. } => set(&flags, &name, &names),
         Keys::List => list(&names),
         Keys::Forget { name } => forget(&name, &names),
     }
@@ -53,8 +57,8 @@ fn check(name: &str, options: &Options) -> Result<()> {
 
 /// Names only. What is special about one stands behind it.
 fn list(names: &Names) -> Result<()> {
-    let kept = keyring::list().map_err(told)?;
     let recorded = names.read()?;
+    let kept = keyring::list(&recorded).map_err(told)?;
     for (name, locked) in &kept {
         match (locked, recorded.contains(name)) {
             (true, _) => say(&format!("{name}  (locked)"))?,

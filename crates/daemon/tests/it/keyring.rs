@@ -54,7 +54,7 @@ fn keys_are_put_there_named_and_removed() {
     fails(&login.run(&["keys", "set", "antropic"], KEY), "did you mean \"anthropic\"?");
     fails(&login.run(&["keys", "set", "groq"], "\n"), "no key was given");
     fails(&login.run(&["keys", "set", "groq"], "two\nlines"), "that is no key");
-    fails(&login.run(&["keys", "set", "groq", KEY], ""), "unexpected argument");
+    fails(&login.run(&["keys", "set", "groq", KEY], ""), "a key is never an argument");
 }
 
 #[test]

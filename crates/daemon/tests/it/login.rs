@@ -50,7 +50,12 @@ impl Login {
     fn keep(&mut self, how: &str) {
         let mut command = program("gnome-keyring-daemon", "gnome-keyring");
         let command = self.enter(command.args([how, "--foreground", "--components=secrets"]));
-        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
         let typed = child.stdin.take().unwrap().write_all(PASSWORD.as_bytes());
         self.keyring = Some(child);
         typed.unwrap();
@@ -114,7 +119,7 @@ fn bus(home: &Path) -> (Child, String) {
         .arg("--config-file")
         .arg(config)
         .args(["--nofork", "--print-address"]);
-    let mut bus = command.stdout(Stdio::piped()).spawn().unwrap();
+    let mut bus = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
     let mut address = String::new();
     BufReader::new(bus.stdout.take().unwrap()).read_line(&mut address).unwrap();
     (bus, address.trim().into())
