@@ -29,8 +29,6 @@ pub(crate) const SUPERVISOR: &str = env!("CARGO_BIN_EXE_quintet-supervise");
 pub(crate) struct Bench {
     pub(crate) dir: TempDir,
     cache: TempDir,
-    /// Where the index of memory is.
-    _index: Option<TempDir>,
     toolbox: Toolbox,
     heard: Arc<Heard>,
     cancel: watch::Sender<bool>,
@@ -65,16 +63,7 @@ impl Bench {
 
     /// Remembers, and tells models of it in so many tokens.
     pub(crate) fn remembering(tokens: u64) -> Self {
-        let (stamps, index) = (Arc::new(FakeStamps::new()), TempDir::new().unwrap());
-        let settings = quintet_memory::Settings {
-            index: index.path().join("memory"),
-            keep_days: 0,
-            expired: quintet_memory::Expired::Archive,
-            soft_limit_bytes: 40,
-        };
-        let memory = Arc::new(Notebook::new(settings, stamps));
-        let recall = Some(Recall { memory, tokens });
-        Self { _index: Some(index), ..Self::built(Vec::new(), Sandbox::default(), None, recall) }
+        Self::built(Vec::new(), Sandbox::default(), None, Some(tokens))
     }
 
     fn with(verify: Vec<String>, sandbox: Sandbox, fetch: Option<Reach>) -> Self {
@@ -85,9 +74,10 @@ impl Bench {
         verify: Vec<String>,
         sandbox: Sandbox,
         fetch: Option<Reach>,
-        recall: Option<Recall>,
+        recall: Option<u64>,
     ) -> Self {
         let cache = TempDir::new().unwrap();
+        let recall = recall.map(|tokens| Recall { memory: memory(cache.path()), tokens });
         let settings = Settings {
             supervisor: PathBuf::from(SUPERVISOR),
             verify,
@@ -99,7 +89,6 @@ impl Bench {
         Self {
             dir: TempDir::new().unwrap(),
             cache,
-            _index: None,
             toolbox: Toolbox::new(settings),
             heard: Arc::default(),
             cancel: watch::Sender::new(false),
@@ -224,6 +213,16 @@ impl Bench {
         };
         until(start, heard).await
     }
+}
+
+fn memory(cache: &Path) -> Arc<Notebook> {
+    let settings = quintet_memory::Settings {
+        index: cache.join("memory"),
+        keep_days: 0,
+        expired: quintet_memory::Expired::Archive,
+        soft_limit_bytes: 40,
+    };
+    Arc::new(Notebook::new(settings, Arc::new(FakeStamps::new())))
 }
 
 fn call(workspace: &Path, input: Value) -> Invocation {
