@@ -190,6 +190,18 @@ fn parts(event: &Event) -> Vec<Part<'_>> {
         Event::RevertFailed { reason, .. } => {
             vec![Part::new("turn_revert_failed", json!({})).says(reason)]
         }
+        Event::Compacted { .. }
+        | Event::CompactionFailed { .. }
+        | Event::MemorySaved { .. }
+        | Event::MemoryNotSaved { .. } => compaction(event),
+        Event::SessionClosed { reason } => {
+            vec![Part::new("session_completed", json!({ "reason": reason }))]
+        }
+    }
+}
+
+fn compaction(event: &Event) -> Vec<Part<'_>> {
+    match event {
         Event::Compacted { upto, messages, tokens_before, summary, .. } => vec![Part::new(
             "context_compacted",
             json!({
@@ -208,9 +220,7 @@ fn parts(event: &Event) -> Vec<Part<'_>> {
         Event::MemoryNotSaved { reason, .. } => {
             vec![Part::new("memory_save_failed", json!({})).says(reason)]
         }
-        Event::SessionClosed { reason } => {
-            vec![Part::new("session_completed", json!({ "reason": reason }))]
-        }
+        _ => Vec::new(),
     }
 }
 

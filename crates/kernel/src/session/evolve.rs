@@ -1,6 +1,7 @@
 //! Remembers what happened. Never fails: an event is a fact, also one that makes no sense here.
 
 mod calls;
+mod compaction;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +12,6 @@ use crate::id::{MessageId, StepId, TurnId};
 use crate::message::{Message, Part, Role};
 use crate::model::{Channel, ModelRef, Sealed, Usage};
 use crate::session::State;
-use crate::session::state::{Saving, Summary};
 use crate::session::turn::{OpenStep, OpenTurn, Phase, Segment, Turn, TurnStatus};
 use crate::time::Time;
 use crate::toolset::ClientTool;
@@ -109,25 +109,11 @@ pub fn evolve(state: &mut State, record: &Record) {
             }
         }
         Event::RevertFailed { .. } => state.reverting = None,
-        Event::CompactionRequested { upto, .. } => {
-            state.compaction.pending = Some(upto.clone());
-            on_open(state, |open| open.compacted = true);
-        }
-        Event::Compacted { upto, summary, usage, facts, .. } => {
-            spent(state, *usage);
-            state.compaction.pending = None;
-            state.compaction.tokens = 0;
-            state.context.settle();
-            state.compaction.summary = Some(Summary { upto: upto.clone(), text: summary.clone() });
-            if !facts.is_empty() {
-                let (upto, facts) = (upto.clone(), facts.clone());
-                state.saving.push(Saving { upto, at, facts });
-            }
-        }
-        Event::MemorySaved { upto, .. } | Event::MemoryNotSaved { upto, .. } => {
-            state.saving.retain(|saving| saving.upto != *upto);
-        }
-        Event::CompactionFailed { .. } => state.compaction.pending = None,
+        Event::CompactionRequested { .. }
+        | Event::Compacted { .. }
+        | Event::CompactionFailed { .. }
+        | Event::MemorySaved { .. }
+        | Event::MemoryNotSaved { .. } => compaction::evolve(state, &record.event, at),
         Event::SessionClosed { .. } => state.status = Status::Completed,
     }
 }
