@@ -28,8 +28,6 @@ pub(crate) const SUPERVISOR: &str = env!("CARGO_BIN_EXE_quintet-supervise");
 pub(crate) struct Bench {
     pub(crate) dir: TempDir,
     cache: TempDir,
-    /// Where the index of memory is.
-    index: Option<TempDir>,
     toolbox: Toolbox,
     heard: Arc<Heard>,
     cancel: watch::Sender<bool>,
@@ -64,16 +62,7 @@ impl Bench {
 
     /// Remembers, and tells models of it in so many tokens.
     pub(crate) fn remembering(tokens: u64) -> Self {
-        let (stamps, index) = (Arc::new(FakeStamps::new()), TempDir::new().unwrap());
-        let settings = quintet_memory::Settings {
-            index: index.path().join("memory"),
-            keep_days: 0,
-            expired: quintet_memory::Expired::Archive,
-            soft_limit_bytes: 40,
-        };
-        let memory = Arc::new(Notebook::new(settings, stamps));
-        let recall = Some(Recall { memory, tokens });
-        Self { index: Some(index), ..Self::built(Vec::new(), Sandbox::default(), None, recall) }
+        Self::built(Vec::new(), Sandbox::default(), None, Some(tokens))
     }
 
     fn with(verify: Vec<String>, sandbox: Sandbox, fetch: Option<Reach>) -> Self {
@@ -84,9 +73,10 @@ impl Bench {
         verify: Vec<String>,
         sandbox: Sandbox,
         fetch: Option<Reach>,
-        recall: Option<Recall>,
+        recall: Option<u64>,
     ) -> Self {
         let cache = TempDir::new().unwrap();
+        let recall = recall.map(|tokens| Recall { memory: memory(cache.path()), tokens });
         let settings = Settings {
             supervisor: PathBuf::from(SUPERVISOR),
             verify,
@@ -98,7 +88,6 @@ impl Bench {
         Self {
             dir: TempDir::new().unwrap(),
             cache,
-            index: None,
             toolbox: Toolbox::new(settings),
             heard: Arc::default(),
             cancel: watch::Sender::new(false),
@@ -210,6 +199,16 @@ impl Bench {
         };
         until(start, heard).await
     }
+}
+
+fn memory(cache: &Path) -> Arc<Notebook> {
+    let settings = quintet_memory::Settings {
+        index: cache.join("memory"),
+        keep_days: 0,
+        expired: quintet_memory::Expired::Archive,
+        soft_limit_bytes: 40,
+    };
+    Arc::new(Notebook::new(settings, Arc::new(FakeStamps::new())))
 }
 
 fn call(workspace: &Path, input: Value) -> Invocation {
