@@ -156,3 +156,19 @@ async fn two_desktops_see_the_same() {
     assert_eq!((text(&one), text(&two)), (text(&sent), text(&sent)));
     assert_eq!(told(&one[one.len() - 1..]), told(&two[two.len() - 1..]));
 }
+
+#[tokio::test]
+async fn a_turn_that_waits_after_a_crash_goes_on_when_its_message_is_sent_again() {
+    let mut world = World::start(&format!("{CALM}[recovery]\npolicy = \"ask\"\n")).await;
+    let desktop = world.desktop();
+    let id = desktop.session("j_1").await;
+    let message = scripted(&json!([{ "deltas": ["a ", "b ", "c ", "d"], "gap_ms": 200 }]));
+    let seen = desktop.say(&id, &message, &[]).await.next().await.unwrap();
+    assert_eq!(seen.data, json!({ "text": "a " }));
+    world.kill();
+    world.restart();
+    let frames = world.desktop().say(&id, &message, &[]).await.rest().await;
+    assert!(text(&frames).starts_with("a "), "what was seen is told again");
+    assert_eq!(frames[frames.len() - 1].data, json!({ "text": "a b c d" }));
+    assert_eq!(world.model.calls().len(), 2);
+}
