@@ -4,4 +4,5 @@
 //! wire), both pure, and `serve`, which moves bytes. No dialect decides anything.
 
 pub mod harness;
+pub mod jsonrpc;
 pub mod transport;

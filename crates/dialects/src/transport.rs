@@ -3,3 +3,4 @@
 pub mod guard;
 pub mod query;
 pub mod sse;
+pub mod uds;

@@ -42,6 +42,15 @@ pub struct Card {
     pub system_prompt: Option<String>,
     /// Front ends' own notes.
     pub labels: BTreeMap<String, String>,
+    /// What it is about: the first words of the person.
+    #[serde(default)]
+    pub title: String,
+    /// How much was said by people and models.
+    #[serde(default)]
+    pub messages: u64,
+    /// Tokens of all turns.
+    #[serde(default)]
+    pub tokens: u64,
     /// The newest turn.
     pub last_turn: Option<TurnId>,
     /// Why the last turn failed.

@@ -3,6 +3,8 @@
 //! The serialized form of [`Event`] is the journal's format (see [`crate::codec`]): fields may be
 //! added with a default, never renamed or removed. No protocol shows these types.
 
+mod options;
+
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -12,9 +14,11 @@ use serde_json::Value;
 use crate::context::Section;
 use crate::id::{CallId, MessageId, SessionId, StepId, TurnId};
 use crate::message::{Attachment, Part, Role};
-use crate::model::{Channel, Finish, ModelRef, Sampling, Sealed, Usage};
+use crate::model::{Channel, Finish, ModelRef, Sealed, Usage};
 use crate::time::Time;
 use crate::tool::{Assessment, Kind, Outcome, Placement};
+
+pub use options::{Asking, ToolUse, TurnOptions};
 
 /// The number of an event in its session; 0 stands for "before the first".
 pub type Seq = u64;
@@ -169,23 +173,6 @@ pub struct Origin {
     /// Front ends' own notes.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
-}
-
-/// What a client asks of one turn.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct TurnOptions {
-    /// A model for this turn alone.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub model: Option<ModelRef>,
-    /// How to answer.
-    #[serde(default)]
-    pub sampling: Sampling,
-}
-
-impl TurnOptions {
-    fn is_default(&self) -> bool {
-        *self == Self::default()
-    }
 }
 
 /// A tool call, named and ready to be judged.

@@ -47,6 +47,12 @@ pub trait Sessions: Send + Sync {
     fn list(&self, limit: usize) -> BoxFuture<'_, Result<Vec<Card>, Error>>;
 }
 
+/// Inbound: taking sessions away.
+pub trait Removals: Send + Sync {
+    /// Ends what a session is doing and takes it away for good; durable when it resolves.
+    fn remove(&self, session: &SessionId) -> BoxFuture<'_, Result<(), Error>>;
+}
+
 /// Inbound: what turns did to files.
 pub trait Changes: Send + Sync {
     /// What came of a turn's changes, all together. To undo them is a command.
@@ -186,6 +192,9 @@ pub trait Journal: Send + Sync {
     ) -> BoxFuture<'_, Result<Vec<Record>, StorageError>>;
     /// The last number; nothing if there is no such session.
     fn head(&self, session: &SessionId) -> BoxFuture<'_, Result<Option<Seq>, StorageError>>;
+    /// Takes a session away for good, from the list too; durable when it resolves. In order with the
+    /// appends, as they are with each other.
+    fn erase(&self, lease: &Lease) -> BoxFuture<'static, Result<(), StorageError>>;
 }
 
 /// The list of sessions.
@@ -200,6 +209,8 @@ pub trait Directory: Send + Sync {
 pub trait Hints: Send + Sync {
     /// There may be events up to `head`. Must return at once.
     fn published(&self, session: &SessionId, head: Seq);
+    /// The session was taken away. Must return at once.
+    fn erased(&self, session: &SessionId);
 }
 
 /// Text in flight that must survive the death of this process, though not of the machine.

@@ -19,6 +19,7 @@ use writer::Writer;
 
 mod append;
 mod directory;
+mod erase;
 mod header;
 mod journal;
 mod migrate;

@@ -3,12 +3,12 @@
 use serde_json::Value;
 
 use crate::change::net;
-use crate::command::{Approve, Command, Run, Say};
+use crate::command::{Approve, Command, Recalled, Run, Say};
 use crate::context::Section;
-use crate::event::{Event, FailureCode, Origin, RequestedCall, StopCause};
+use crate::event::{Event, FailureCode, Origin, RequestedCall, StopCause, TurnOptions};
 use crate::id::{CallId, StepId, TurnId};
 use crate::message::Part;
-use crate::model::{self, AskedCall, Channel, Failure, FailureKind, ModelRef};
+use crate::model::{self, AskedCall, Channel, Failure, FailureKind, ModelRef, Usage};
 use crate::prompt::history;
 use crate::session::attach::attach;
 use crate::session::recover::recover;
@@ -35,6 +35,8 @@ pub fn decide(state: &State, command: Command, stamp: &Stamp) -> Result<Vec<Even
         Command::Start { turn } => on_start(state, turn)?,
         Command::Approve(approve) => on_approve(state, approve, stamp)?,
         Command::Cancel { reason } => on_cancel(state, reason),
+        Command::Withdraw { turn, reason } => on_withdraw(state, turn, reason)?,
+        Command::Recall { messages } => on_recall(messages, stamp),
         Command::Revert { turn } => on_revert(state, turn)?,
         Command::PutBack { turn, result } => on_put_back(state, turn, result),
         Command::Compact => on_compact(state)?,
@@ -115,11 +117,14 @@ fn on_say(state: &State, say: Say, stamp: &Stamp) -> Result<Vec<Event>, Refusal>
         takes(state, model, part)?;
     }
     let (message, turn) = (stamp.id(), stamp.id::<TurnId>());
-    let Say { role, parts, run, options } = say;
+    let Say { role, parts, run, mut options } = say;
+    options.queued = run == Run::Next;
     let started = Event::TurnStarted { turn: turn.clone(), attempt: 1, options: options.clone() };
     let added = Event::MessageAdded { message, turn, role, parts, options };
     match run {
         Run::Later => Ok(vec![added]),
+        // It begins by itself, now or later.
+        Run::Next => Ok(vec![added]),
         Run::Now => {
             idle(state)?;
             Ok(vec![added, started])
@@ -182,6 +187,30 @@ fn on_cancel(state: &State, reason: Option<String>) -> Vec<Event> {
         }
         None => Vec::new(),
     }
+}
+
+/// Calling off what is over is no mistake either.
+fn on_withdraw(state: &State, id: TurnId, reason: Option<String>) -> Result<Vec<Event>, Refusal> {
+    let Some(turn) = state.turn(&id) else { return Err(Refusal::UnknownTurn(id)) };
+    Ok(match turn.status {
+        TurnStatus::Pending => {
+            vec![Event::TurnCancelled { turn: id, reason, usage: Usage::default() }]
+        }
+        TurnStatus::Running | TurnStatus::WaitingApproval => on_cancel(state, reason),
+        TurnStatus::Succeeded | TurnStatus::Failed | TurnStatus::Cancelled => Vec::new(),
+    })
+}
+
+fn on_recall(messages: Vec<Recalled>, stamp: &Stamp) -> Vec<Event> {
+    let said = messages.into_iter().filter(|message| !message.text.is_empty());
+    let added = |Recalled { role, text }| Event::MessageAdded {
+        message: stamp.id(),
+        turn: stamp.id(),
+        role,
+        parts: vec![Part::Text(text)],
+        options: TurnOptions::default(),
+    };
+    said.map(added).collect()
 }
 
 fn on_compact(state: &State) -> Result<Vec<Event>, Refusal> {

@@ -239,6 +239,10 @@ fn turn_over(state: &mut State, id: &TurnId, status: TurnStatus, error: Option<&
         turn.completed = Some(at);
         turn.error = error.cloned();
     }
+    // A turn that had not begun says nothing of the session.
+    if state.open.as_ref().is_none_or(|open| open.id != *id) {
+        return;
+    }
     state.open = None;
     state.error = error.cloned();
     state.status = match status {

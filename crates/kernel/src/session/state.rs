@@ -10,12 +10,15 @@ use crate::card::{Card, Status};
 use crate::context::Context;
 use crate::event::{Answer, Record, Seq};
 use crate::id::{CallId, MessageId, SessionId, TurnId};
-use crate::message::{Attachment, Message};
+use crate::message::{Attachment, Message, Role};
 use crate::model::{ModelRef, Usage};
 use crate::policy::Rules;
 use crate::session::evolve::evolve;
 use crate::session::turn::{OpenTurn, Turn};
 use crate::time::Time;
+
+/// How many characters a title has at most.
+const TITLE: usize = 50;
 
 /// A session.
 #[derive(Clone, Debug)]
@@ -163,6 +166,14 @@ impl State {
         self.open.is_some() || self.compaction.pending.is_some() || self.reverting.is_some()
     }
 
+    /// The beginning of the first line that a person said.
+    fn title(&self) -> String {
+        let first = self.messages.iter().find(|message| message.role == Role::User);
+        let text = first.map(|message| message.text()).unwrap_or_default();
+        let line = text.trim().lines().next().unwrap_or_default();
+        line.chars().take(TITLE).collect()
+    }
+
     /// The session at a glance.
     pub fn card(&self) -> Card {
         Card {
@@ -173,6 +184,9 @@ impl State {
             workspace: self.workspace.clone(),
             system_prompt: self.system_prompt.clone(),
             labels: self.labels.clone(),
+            title: self.title(),
+            messages: self.messages.iter().filter(|message| message.role.speaks()).count() as u64,
+            tokens: self.usage.total(),
             last_turn: self.turns.last().map(|turn| turn.id.clone()),
             error: self.error.clone(),
             open: self.busy(),

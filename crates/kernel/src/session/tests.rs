@@ -11,6 +11,7 @@ mod compaction;
 mod context;
 mod judging;
 mod limits;
+mod options;
 mod recovery;
 mod render;
 mod rules;

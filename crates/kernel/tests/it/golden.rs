@@ -9,7 +9,8 @@ use quintet_kernel::change::{FileChange, Version};
 use quintet_kernel::codec;
 use quintet_kernel::context::Section;
 use quintet_kernel::event::{
-    Answer, Answerer, Event, FailureCode, Origin, Remember, RequestedCall, StopCause, TurnOptions,
+    Answer, Answerer, Asking, Event, FailureCode, Origin, Remember, RequestedCall, StopCause,
+    ToolUse, TurnOptions,
 };
 use quintet_kernel::id::{BlobId, CallId, Fresh, MessageId, SessionId, StepId, TurnId};
 use quintet_kernel::message::{Artifact, Attachment, MediaKind, Part, Role};
@@ -150,6 +151,7 @@ fn of_messages() -> Vec<Event> {
     };
     let call = Part::Call { call: id(), tool: "look".into(), input: json!({"p": [1, 2.5, null]}) };
     let mut parts = vec![Part::Text("é\n\"".into()), Part::Thought("hm".into()), call, stated];
+    parts.push(Part::Context("The person is in /work.".into()));
     parts.extend(every!(MediaKind: Image Audio File).map(media));
     every!(Role: System User Assistant Tool)
         .map(|role| {
@@ -272,7 +274,14 @@ fn of_turns() -> Vec<Event> {
     let options = TurnOptions {
         model: Some(model()),
         sampling: Sampling { max_tokens: Some(100), temperature: Some(0.7), effort: None },
+        ..TurnOptions::default()
     };
+    let asking = |asking: Asking| TurnOptions { asking, ..TurnOptions::default() };
+    let tools = |tools: ToolUse| TurnOptions { tools, ..TurnOptions::default() };
+    let asked = every!(Asking: Policy Strict Waived).map(asking);
+    let offered = every!(ToolUse: Offered Withheld).map(tools);
+    let waits =
+        TurnOptions { answer_within_ms: Some(300_000), queued: true, ..TurnOptions::default() };
     let effort = |effort: Effort| TurnOptions {
         sampling: Sampling { effort: Some(effort), ..Sampling::default() },
         ..TurnOptions::default()
@@ -292,6 +301,7 @@ fn of_turns() -> Vec<Event> {
     ];
     let started = |options| Event::TurnStarted { turn: turn(), attempt: 1, options };
     events.extend(efforts.map(started));
+    events.extend(asked.into_iter().chain(offered).chain([waits]).map(started));
     for code in codes() {
         let (turn, message) = (turn(), String::from("no"));
         let cause = StopCause::Failed { code, message: message.clone() };

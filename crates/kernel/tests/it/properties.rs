@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use quintet_kernel::change::{FileChange, Version};
-use quintet_kernel::command::{Approve, Command, Run, Say, Upload};
+use quintet_kernel::command::{Approve, Command, Recalled, Run, Say, Upload};
 use quintet_kernel::context::Section;
-use quintet_kernel::event::{Answer, Event, Remember, TurnOptions};
+use quintet_kernel::event::{Answer, Asking, Event, Remember, ToolUse, TurnOptions};
 use quintet_kernel::id::{BlobId, CallId, Fresh, MessageId, StepId, TurnId};
 use quintet_kernel::message::{MediaKind, Part, Role};
 use quintet_kernel::model::{self, AskedCall, Channel, Failure, FailureKind, Finish};
@@ -39,6 +39,9 @@ enum Op {
 enum Want {
     Create,
     Say { run: bool, model: usize, role: bool, media: bool },
+    Queue { asking: usize, talk: bool },
+    Withdraw(usize),
+    Recall,
     Start(usize),
     Approve { call: usize, allow: bool, turn: Option<usize> },
     Cancel,
@@ -267,6 +270,18 @@ fn wanted(world: &World, want: Want) -> Command {
                 options: TurnOptions { model: (n > 0).then(|| model(n)), ..TurnOptions::default() },
             })
         }
+        Want::Queue { asking, talk } => {
+            let asking = [Asking::Policy, Asking::Strict, Asking::Waived][asking % 3];
+            let tools = if talk { ToolUse::Withheld } else { ToolUse::Offered };
+            let options = TurnOptions { asking, tools, ..TurnOptions::default() };
+            let (role, parts) = (Role::User, vec![Part::Text("next".into())]);
+            Command::Say(Say { role, parts, run: Run::Next, options })
+        }
+        Want::Withdraw(n) => Command::Withdraw { turn: turn(world, n), reason: None },
+        Want::Recall => {
+            let said = |role| Recalled { role, text: "once".into() };
+            Command::Recall { messages: vec![said(Role::User), said(Role::Assistant)] }
+        }
         Want::Start(n) => Command::Start { turn: turn(world, n) },
         Want::Approve { call: n, allow, turn: of } => {
             let answer = if allow { Answer::Allow } else { Answer::Deny };
@@ -397,6 +412,9 @@ fn some_want() -> impl Strategy<Value = Want> {
     prop_oneof![
         1 => Just(Want::Create),
         8 => say.prop_map(|(run, model, role, media)| Want::Say { run, model, role, media }),
+        4 => (0..3_usize, prop::bool::weighted(0.2)).prop_map(|(asking, talk)| Want::Queue { asking, talk }),
+        2 => any::<usize>().prop_map(Want::Withdraw),
+        1 => Just(Want::Recall),
         4 => any::<usize>().prop_map(Want::Start),
         3 => approve.prop_map(|(call, allow, turn)| Want::Approve { call, allow, turn }),
         1 => Just(Want::Cancel),

@@ -312,6 +312,10 @@ fn check_turns(journal: &[Arc<Record>]) -> Option<TurnId> {
                 assert_eq!(*attempt, before + 1);
                 (open, stopping) = (Some(turn.clone()), false);
             }
+            // It was called off before it began.
+            Event::TurnCancelled { turn, .. } if open.as_ref() != Some(turn) => {
+                assert_eq!(attempts.get(turn), None);
+            }
             Event::TurnCompleted { turn, .. }
             | Event::TurnFailed { turn, .. }
             | Event::TurnCancelled { turn, .. } => {

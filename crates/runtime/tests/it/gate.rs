@@ -127,6 +127,10 @@ impl Journal for GatedJournal {
         self.store.read(session, after, page)
     }
 
+    fn erase(&self, lease: &Lease) -> BoxFuture<'static, Result<(), StorageError>> {
+        self.store.erase(lease)
+    }
+
     fn head(&self, session: &SessionId) -> BoxFuture<'_, Result<Option<Seq>, StorageError>> {
         self.store.head(session)
     }

@@ -7,6 +7,7 @@ mod closing;
 mod crash;
 mod crowd;
 mod durable;
+mod erasing;
 mod folding;
 mod follow;
 mod gate;

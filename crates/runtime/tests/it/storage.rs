@@ -212,6 +212,10 @@ impl Journal for Damaged {
         Box::pin(ready(Err(StorageError::Damaged("event 1".into()))))
     }
 
+    fn erase(&self, lease: &Lease) -> BoxFuture<'static, Result<(), StorageError>> {
+        self.0.erase(lease)
+    }
+
     fn head(&self, session: &SessionId) -> BoxFuture<'_, Result<Option<Seq>, StorageError>> {
         self.0.head(session)
     }

@@ -33,6 +33,10 @@ impl Journal for Store {
         Box::pin(ready(found.unwrap_or(Ok(Vec::new()))))
     }
 
+    fn erase(&self, lease: &Lease) -> BoxFuture<'static, Result<(), StorageError>> {
+        Box::pin(ready(lock(&self.contents).erase(lease)))
+    }
+
     fn head(&self, session: &SessionId) -> BoxFuture<'_, Result<Option<Seq>, StorageError>> {
         Box::pin(ready(Ok(lock(&self.contents).sessions.get(session).map(Session::head))))
     }
@@ -64,7 +68,7 @@ impl Contents {
         if head != expected {
             return Err(StorageError::Conflict(head));
         }
-        let rank = self.sessions.len();
+        let rank = self.sessions.values().map(|session| session.rank + 1).max().unwrap_or(0);
         let session = self.sessions.entry(lease.session.clone()).or_insert_with(|| Session {
             rank,
             events: Vec::new(),
@@ -74,6 +78,15 @@ impl Contents {
         session.events.extend(bodies.map(|body| Kept { at: batch.at, body }));
         session.card = batch.card;
         Ok(session.head())
+    }
+
+    fn erase(&mut self, lease: &Lease) -> Result<(), StorageError> {
+        if lease.epoch != self.epoch {
+            return Err(StorageError::Fenced);
+        }
+        self.sessions.remove(&lease.session);
+        self.drafts.remove(&lease.session);
+        Ok(())
     }
 }
 

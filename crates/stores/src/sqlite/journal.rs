@@ -11,6 +11,7 @@ use quintet_kernel::time::Time;
 use rusqlite::{Connection, Row, params};
 
 use super::append::{self, Append};
+use super::erase::Erase;
 use super::{Store, from_sql, to_sql, trouble};
 
 impl Journal for Store {
@@ -34,6 +35,11 @@ impl Journal for Store {
     ) -> BoxFuture<'_, Result<Vec<Record>, StorageError>> {
         let session = session.clone();
         Box::pin(Arc::clone(&self.readers).run(move |db| read(db, &session, after, page)))
+    }
+
+    fn erase(&self, lease: &Lease) -> BoxFuture<'static, Result<(), StorageError>> {
+        let erased = self.writer.submit(Erase::new(lease));
+        Box::pin(async { erased.await.map(|_| ()) })
     }
 
     fn head(&self, session: &SessionId) -> BoxFuture<'_, Result<Option<Seq>, StorageError>> {

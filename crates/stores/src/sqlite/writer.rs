@@ -12,6 +12,7 @@ use rusqlite::{Connection, ErrorCode, TransactionBehavior};
 use tokio::sync::oneshot;
 
 use super::append::{self, Append, Verdict};
+use super::erase::Erase;
 use super::trouble;
 
 /// Appends in one commit, at most: bounds what the first of them waits for.
@@ -26,8 +27,36 @@ pub(super) struct Writer {
 
 #[derive(Debug)]
 struct Job {
-    append: Append,
+    change: Change,
     reply: oneshot::Sender<Verdict>,
+}
+
+/// What is to be written.
+#[derive(Debug)]
+pub(super) enum Change {
+    Append(Append),
+    Erase(Erase),
+}
+
+impl From<Append> for Change {
+    fn from(append: Append) -> Self {
+        Self::Append(append)
+    }
+}
+
+impl From<Erase> for Change {
+    fn from(erase: Erase) -> Self {
+        Self::Erase(erase)
+    }
+}
+
+impl Change {
+    fn apply(&self, db: &Connection, epoch: u64) -> rusqlite::Result<Verdict> {
+        match self {
+            Self::Append(append) => append.apply(db, epoch),
+            Self::Erase(erase) => erase.apply(db, epoch),
+        }
+    }
 }
 
 impl Writer {
@@ -38,12 +67,12 @@ impl Writer {
         Ok(Self { queue: Some(queue), thread: Some(thread) })
     }
 
-    /// Queues an append, at once; the future only waits for the verdict.
-    pub(super) fn submit(&self, append: Append) -> BoxFuture<'static, Verdict> {
+    /// Queues a change, at once; the future only waits for the verdict.
+    pub(super) fn submit(&self, change: impl Into<Change>) -> BoxFuture<'static, Verdict> {
         let (reply, verdict) = oneshot::channel();
         if let Some(queue) = &self.queue {
             // If the thread is gone, so is the reply, and the verdict says it.
-            let _ = queue.send(Job { append, reply });
+            let _ = queue.send(Job { change: change.into(), reply });
         }
         Box::pin(async { verdict.await.unwrap_or_else(|_| Err(gone())) })
     }
@@ -63,7 +92,7 @@ fn run(mut db: Connection, queue: &Receiver<Job>) {
     while let Ok(first) = queue.recv() {
         let others = queue.try_iter().take(LARGEST_GROUP - 1);
         let (group, replies): (Vec<_>, Vec<_>) =
-            iter::once(first).chain(others).map(|job| (job.append, job.reply)).unzip();
+            iter::once(first).chain(others).map(|job| (job.change, job.reply)).unzip();
         for (verdict, reply) in commit(&mut db, &group).into_iter().zip(replies) {
             // Whoever asked may have left; what is written stays written.
             let _ = reply.send(verdict);
@@ -74,7 +103,7 @@ fn run(mut db: Connection, queue: &Receiver<Job>) {
 /// Writes a group with one commit. If storage fails, each is tried alone, so that one that cannot
 /// be written (it may be too large for what is left of the disk) takes no other down with it;
 /// but not if the file is locked, because each would wait for that again.
-fn commit(db: &mut Connection, group: &[Append]) -> Vec<Verdict> {
+fn commit(db: &mut Connection, group: &[Change]) -> Vec<Verdict> {
     match together(db, group) {
         Ok(verdicts) => verdicts,
         Err(error) if group.len() == 1 || is_locked(&error) => {
@@ -85,11 +114,11 @@ fn commit(db: &mut Connection, group: &[Append]) -> Vec<Verdict> {
     }
 }
 
-fn together(db: &mut Connection, group: &[Append]) -> rusqlite::Result<Vec<Verdict>> {
+fn together(db: &mut Connection, group: &[Change]) -> rusqlite::Result<Vec<Verdict>> {
     let transaction = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let epoch = append::epoch(&transaction)?;
     let verdicts: rusqlite::Result<Vec<_>> =
-        group.iter().map(|append| append.apply(&transaction, epoch)).collect();
+        group.iter().map(|change| change.apply(&transaction, epoch)).collect();
     let verdicts = verdicts?;
     transaction.commit()?;
     Ok(verdicts)

@@ -74,6 +74,28 @@ async fn a_lease_ends_with_its_store() {
 }
 
 #[tokio::test]
+async fn what_is_taken_away_is_gone() {
+    check(
+        "
+        append s 0 a b open => 2
+        append t 0 c    => 1
+        erase s         => gone
+        head s          => None
+        read s 0        =>
+        open            => []
+        append s 2 x    => conflict 0
+        erase s         => gone
+        read t 0        => 1c@2
+        restart
+        head s          => None
+        erase t         => fenced
+        head t          => Some(1)
+        ",
+    )
+    .await;
+}
+
+#[tokio::test]
 async fn a_page_is_no_larger_than_asked_for() {
     check(
         "

@@ -93,6 +93,13 @@ impl Teller {
                 self.store = Some(self.subject.start());
                 String::new()
             }
+            ["erase", name] => {
+                let lease = match self.leases.get(*name) {
+                    Some(lease) => lease.clone(),
+                    None => self.lease(name).await,
+                };
+                word(self.store().erase(&lease).await.map(|()| "gone".into()))
+            }
             ["lease", name] => {
                 self.lease(name).await;
                 String::new()
