@@ -40,7 +40,8 @@ pub struct Record {
 pub enum Event {
     /// The session began.
     SessionCreated(Origin),
-    /// The session began as a branch of another one's history.
+    /// The session began as a branch of another one's history: all events up to and including `at`
+    /// are shared with it. A turn that was under way there is not under way here.
     Forked { parent: SessionId, at: Seq },
     /// A front end's own note on the session was set or, without a value, removed.
     Labelled { key: String, value: Option<String> },
@@ -48,7 +49,8 @@ pub enum Event {
     ModelSwitched { model: ModelRef },
     /// A file was handed over.
     AttachmentAdded(Attachment),
-    /// A client said something; `turn` is the turn that will answer it, as `options` say.
+    /// A client said something; `turn` is the turn that will answer it, as `options` say, and the
+    /// `nth` of the session (0 where that was not written down yet).
     MessageAdded {
         message: MessageId,
         turn: TurnId,
@@ -56,6 +58,8 @@ pub enum Event {
         parts: Vec<Part>,
         #[serde(default, skip_serializing_if = "TurnOptions::is_default")]
         options: TurnOptions,
+        #[serde(default, skip_serializing_if = "is_zero")]
+        nth: u64,
     },
     /// The agent set to work on a turn, for the `attempt`th time.
     TurnStarted { turn: TurnId, attempt: u32, options: TurnOptions },
@@ -152,11 +156,40 @@ pub enum Event {
     /// History up to and including `upto` is being summarized.
     CompactionRequested { upto: MessageId, tokens: u64 },
     /// Models read this summary instead of the history up to and including `upto`.
-    Compacted { upto: MessageId, summary: String, messages: u64, tokens_before: u64, usage: Usage },
+    Compacted {
+        upto: MessageId,
+        summary: String,
+        messages: u64,
+        tokens_before: u64,
+        usage: Usage,
+        #[serde(default, skip_serializing_if = "Turns::is_unknown")]
+        turns: Turns,
+    },
     /// The summary could not be made; the history stays as it is.
     CompactionFailed { reason: String },
     /// The session is done with; another message opens it again.
     SessionClosed { reason: Option<String> },
+}
+
+/// How many turns models read in full before and after a summary was made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Turns {
+    /// Before.
+    pub before: u64,
+    /// After.
+    pub after: u64,
+}
+
+impl Turns {
+    /// Whether it was not written down.
+    fn is_unknown(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "this is how serde asks")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 /// How a session begins.

@@ -60,6 +60,11 @@ impl Runtime {
         Ok(open.len())
     }
 
+    /// Wakes a session, which closes what was left open.
+    pub(crate) fn wake(&self, session: &SessionId) -> Result<(), Error> {
+        self.shared.mailbox(session, Begin::Load).map(drop)
+    }
+
     pub(crate) fn parts(&self) -> &Parts {
         &self.shared.parts
     }

@@ -1,13 +1,16 @@
 //! Decides what a command leads to. News that comes too late leads to nothing.
 
+use std::collections::HashSet;
+use std::sync::Arc;
+
 use serde_json::Value;
 
 use crate::change::net;
 use crate::command::{Approve, Command, Recalled, Run, Say};
 use crate::context::Section;
-use crate::event::{Event, FailureCode, Origin, RequestedCall, StopCause, TurnOptions};
-use crate::id::{CallId, StepId, TurnId};
-use crate::message::Part;
+use crate::event::{Event, FailureCode, Origin, RequestedCall, StopCause, TurnOptions, Turns};
+use crate::id::{CallId, MessageId, StepId, TurnId};
+use crate::message::{Message, Part};
 use crate::model::{self, AskedCall, Channel, Failure, FailureKind, ModelRef, Usage};
 use crate::prompt::history;
 use crate::session::attach::attach;
@@ -36,7 +39,7 @@ pub fn decide(state: &State, command: Command, stamp: &Stamp) -> Result<Vec<Even
         Command::Approve(approve) => on_approve(state, approve, stamp)?,
         Command::Cancel { reason } => on_cancel(state, reason),
         Command::Withdraw { turn, reason } => on_withdraw(state, turn, reason)?,
-        Command::Recall { messages } => on_recall(messages, stamp),
+        Command::Recall { messages } => on_recall(state, messages, stamp),
         Command::Revert { turn } => on_revert(state, turn)?,
         Command::PutBack { turn, result } => on_put_back(state, turn, result),
         Command::Compact => on_compact(state)?,
@@ -68,7 +71,8 @@ pub fn decide(state: &State, command: Command, stamp: &Stamp) -> Result<Vec<Even
                 let messages =
                     state.messages.iter().position(|m| m.id == upto).map_or(0, |n| n + 1) as u64;
                 let tokens_before = state.compaction.tokens;
-                vec![Event::Compacted { upto, summary, messages, tokens_before, usage }]
+                let turns = turns_read(state, &upto);
+                vec![Event::Compacted { upto, summary, messages, tokens_before, usage, turns }]
             }
             _ => Vec::new(),
         },
@@ -120,7 +124,8 @@ fn on_say(state: &State, say: Say, stamp: &Stamp) -> Result<Vec<Event>, Refusal>
     let Say { role, parts, run, mut options } = say;
     options.queued = run == Run::Next;
     let started = Event::TurnStarted { turn: turn.clone(), attempt: 1, options: options.clone() };
-    let added = Event::MessageAdded { message, turn, role, parts, options };
+    let nth = state.turns.len() as u64 + 1;
+    let added = Event::MessageAdded { message, turn, role, parts, options, nth };
     match run {
         Run::Later => Ok(vec![added]),
         // It begins by itself, now or later.
@@ -201,16 +206,17 @@ fn on_withdraw(state: &State, id: TurnId, reason: Option<String>) -> Result<Vec<
     })
 }
 
-fn on_recall(messages: Vec<Recalled>, stamp: &Stamp) -> Vec<Event> {
+fn on_recall(state: &State, messages: Vec<Recalled>, stamp: &Stamp) -> Vec<Event> {
     let said = messages.into_iter().filter(|message| !message.text.is_empty());
-    let added = |Recalled { role, text }| Event::MessageAdded {
+    let added = |(Recalled { role, text }, nth)| Event::MessageAdded {
         message: stamp.id(),
         turn: stamp.id(),
         role,
         parts: vec![Part::Text(text)],
         options: TurnOptions::default(),
+        nth,
     };
-    said.map(added).collect()
+    said.zip(state.turns.len() as u64 + 1..).map(added).collect()
 }
 
 fn on_compact(state: &State) -> Result<Vec<Event>, Refusal> {
@@ -360,6 +366,20 @@ fn on_finished(state: &State, id: CallId, outcome: Outcome, stamp: &Stamp) -> Ve
         }
         _ => Vec::new(),
     }
+}
+
+/// How many turns models read in full, before and after a summary up to a message.
+fn turns_read(state: &State, upto: &MessageId) -> Turns {
+    let summary = state.compaction.summary.as_ref();
+    let mut history = history(state);
+    if let Some(old) = summary.and_then(|s| history.iter().position(|m| m.id == s.upto)) {
+        history.drain(..=old);
+    }
+    let covered = history.iter().position(|message| message.id == *upto).map_or(0, |n| n + 1);
+    let turns = |messages: &[&Arc<Message>]| {
+        messages.iter().map(|message| &message.turn).collect::<HashSet<_>>().len() as u64
+    };
+    Turns { before: turns(&history), after: turns(&history[covered..]) }
 }
 
 fn idle(state: &State) -> Result<(), Refusal> {

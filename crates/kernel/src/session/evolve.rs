@@ -1,6 +1,7 @@
 //! Remembers what happened. Never fails: an event is a fact, also one that makes no sense here.
 
 mod calls;
+mod fork;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,11 +25,11 @@ pub fn evolve(state: &mut State, record: &Record) {
     state.updated = at;
     match &record.event {
         Event::SessionCreated(origin) => created(state, origin, at),
-        Event::Forked { .. } => state.created = state.created.or(Some(at)),
+        Event::Forked { parent, at: seq } => fork::forked(state, parent, *seq, at),
         Event::Labelled { key, value } => labelled(state, key, value.as_ref()),
         Event::ModelSwitched { model } => state.model = Some(model.clone()),
         Event::AttachmentAdded(file) => state.attachments.push(file.clone()),
-        Event::MessageAdded { message, turn, role, parts, options } => {
+        Event::MessageAdded { message, turn, role, parts, options, .. } => {
             said(state, Said { message, turn, role: *role, parts, options }, at);
         }
         Event::TurnStarted { turn, attempt, options } => {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::card::{Card, Status};
+use crate::card::{Card, Fork, Status};
 use crate::context::Context;
 use crate::event::{Answer, Record, Seq};
 use crate::id::{CallId, MessageId, SessionId, TurnId};
@@ -29,6 +29,8 @@ pub struct State {
     pub head: Seq,
     /// When it began; nothing if it has not.
     pub created: Option<Time>,
+    /// Where it branched off, if it did.
+    pub forked: Option<Fork>,
     /// When something last happened.
     pub updated: Time,
     /// Where it stands.
@@ -112,6 +114,7 @@ impl State {
             id,
             head: 0,
             created: None,
+            forked: None,
             updated: Time::default(),
             status: Status::Active,
             workspace: PathBuf::new(),
@@ -179,6 +182,9 @@ impl State {
         Card {
             id: self.id.clone(),
             created: self.created.unwrap_or(self.updated),
+            forked: self.forked.clone(),
+            model: self.model.clone(),
+            head: self.head,
             updated: self.updated,
             status: self.status,
             workspace: self.workspace.clone(),
@@ -208,6 +214,7 @@ impl PartialEq for State {
             && self.attachments == other.attachments
             && self.messages == other.messages
             && self.turns == other.turns
+            && self.forked == other.forked
             && self.open == other.open
             && self.compaction == other.compaction
             && self.context == other.context

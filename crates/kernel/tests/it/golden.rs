@@ -10,7 +10,7 @@ use quintet_kernel::codec;
 use quintet_kernel::context::Section;
 use quintet_kernel::event::{
     Answer, Answerer, Asking, Event, FailureCode, Origin, Remember, RequestedCall, StopCause,
-    ToolUse, TurnOptions,
+    ToolUse, TurnOptions, Turns,
 };
 use quintet_kernel::id::{BlobId, CallId, Fresh, MessageId, SessionId, StepId, TurnId};
 use quintet_kernel::message::{Artifact, Attachment, MediaKind, Part, Role};
@@ -162,6 +162,7 @@ fn of_messages() -> Vec<Event> {
                 role,
                 parts,
                 options: TurnOptions::default(),
+                nth: 0,
             }
         })
         .into()
@@ -334,8 +335,25 @@ fn of_compaction() -> Vec<Event> {
             messages: 4,
             tokens_before: 900,
             usage: usage(),
+            turns: Turns::default(),
         },
         Event::CompactionFailed { reason: "no".into() },
+        Event::Compacted {
+            upto: id(),
+            summary: "in short".into(),
+            messages: 4,
+            tokens_before: 900,
+            usage: usage(),
+            turns: Turns { before: 5, after: 1 },
+        },
+        Event::MessageAdded {
+            message: id(),
+            turn: turn(),
+            role: Role::User,
+            parts: vec![Part::Text("hi".into())],
+            options: TurnOptions::default(),
+            nth: 3,
+        },
     ]
 }
 

@@ -13,7 +13,7 @@ use quintet_kernel::message::{MediaKind, Part, Role};
 use quintet_kernel::model::{self, AskedCall, Channel, Failure, FailureKind, Finish};
 use quintet_kernel::model::{ModelRef, Place, Sealed, Usage};
 use quintet_kernel::policy::{Action, OnDeny, Pattern, Recovery, Review, Rule, Rules};
-use quintet_kernel::session::{Turn, TurnStatus};
+use quintet_kernel::session::{Turn, TurnStatus, next};
 use quintet_kernel::tool::{Kind, Outcome, Subject};
 use quintet_kernel::{State, codec};
 
@@ -86,6 +86,7 @@ proptest! {
         }
         world.check_journal();
         recover_from_everywhere(&world);
+        fork_from_everywhere(&world);
         world.settle();
         world.check_journal();
     }
@@ -121,6 +122,25 @@ fn recover_from_everywhere(world: &World) {
             crashed.send(Command::Recover);
             crashed.settle();
             crashed.check_journal();
+        }
+    }
+}
+
+/// Every event is one after which somebody may branch off; long journals are sampled.
+fn fork_from_everywhere(world: &World) {
+    let mut state = State::new(world.state.id.clone(), world.state.rules().clone().into());
+    let stride = world.journal.len() / 40 + 1;
+    for (n, record) in world.journal.iter().enumerate() {
+        state.replay([&**record]);
+        if n % stride == 0 {
+            let mut fork = world.forked(&state, n + 1);
+            assert_eq!(next(&fork.state), vec![], "a fork does its parent's work");
+            fork.send(Command::Recover);
+            assert!(!fork.state.busy(), "a turn of the parent is open: {:?}", fork.state.open);
+            fork.check_journal();
+            happen(&mut fork, Op::Want(PLAIN));
+            fork.settle();
+            fork.check_journal();
         }
     }
 }

@@ -12,7 +12,7 @@ use quintet_kernel::message::{MediaKind, Role};
 use quintet_kernel::model::{self, Finish, ModelRef, Profile, Prompt, PromptMessage, Usage};
 use quintet_kernel::policy::{Approval, Limits, OnDeny, Recovery, Review, Rules, Verify};
 use quintet_kernel::prompt::{assemble, summarize};
-use quintet_kernel::session::{CallPhase, handle, next};
+use quintet_kernel::session::{CallPhase, evolve, handle, next};
 use quintet_kernel::tool::{Assessment, Ending, Kind, Outcome, Placement, Risk, Spec, Subject};
 use quintet_kernel::{Effect, Stamp, State, Time};
 use serde_json::json;
@@ -108,6 +108,16 @@ impl World {
         let (state, journal) = (state.clone(), self.journal[..events].to_vec());
         let now = journal.last().map_or(self.now, |record| record.at);
         Self { state, journal, now, seed: u64::MAX / 2, lost: BTreeSet::new() }
+    }
+
+    /// A session that branches off after so many events.
+    pub(crate) fn forked(&self, state: &State, events: usize) -> Self {
+        let mut fork = self.crashed(state, events);
+        let event = Event::Forked { parent: SessionId::named("parent".into()), at: events as u64 };
+        let record = Record { seq: events as u64 + 1, at: fork.now, event };
+        evolve(&mut fork.state, &record);
+        fork.journal.push(Arc::new(record));
+        fork
     }
 
     pub(crate) fn create(&mut self) {

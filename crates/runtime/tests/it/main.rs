@@ -8,6 +8,7 @@ mod crash;
 mod crowd;
 mod durable;
 mod erasing;
+mod forking;
 mod folding;
 mod follow;
 mod gate;

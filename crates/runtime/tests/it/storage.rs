@@ -4,6 +4,7 @@ use std::future::ready;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use quintet_kernel::card::Fork;
 use quintet_kernel::follow::Piece;
 use quintet_kernel::port::{
     Batch, BoxFuture, Drafts, Error, Journal, Lease, Page, Sessions, StorageError,
@@ -214,6 +215,15 @@ impl Journal for Damaged {
 
     fn erase(&self, lease: &Lease) -> BoxFuture<'static, Result<(), StorageError>> {
         self.0.erase(lease)
+    }
+
+    fn fork(
+        &self,
+        lease: &Lease,
+        from: &Fork,
+        batch: Batch,
+    ) -> BoxFuture<'static, Result<Seq, StorageError>> {
+        self.0.fork(lease, from, batch)
     }
 
     fn head(&self, session: &SessionId) -> BoxFuture<'_, Result<Option<Seq>, StorageError>> {

@@ -13,6 +13,7 @@ use tokio::sync::oneshot;
 
 use super::append::{self, Append, Verdict};
 use super::erase::Erase;
+use super::fork::Fork;
 use super::trouble;
 
 /// Appends in one commit, at most: bounds what the first of them waits for.
@@ -36,6 +37,7 @@ struct Job {
 pub(super) enum Change {
     Append(Append),
     Erase(Erase),
+    Fork(Fork),
 }
 
 impl From<Append> for Change {
@@ -50,11 +52,18 @@ impl From<Erase> for Change {
     }
 }
 
+impl From<Fork> for Change {
+    fn from(fork: Fork) -> Self {
+        Self::Fork(fork)
+    }
+}
+
 impl Change {
     fn apply(&self, db: &Connection, epoch: u64) -> rusqlite::Result<Verdict> {
         match self {
             Self::Append(append) => append.apply(db, epoch),
             Self::Erase(erase) => erase.apply(db, epoch),
+            Self::Fork(fork) => fork.apply(db, epoch),
         }
     }
 }

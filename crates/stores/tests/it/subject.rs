@@ -61,6 +61,9 @@ pub(crate) fn card(name: &str, created: i64, updated: i64) -> Card {
     Card {
         id: session(name),
         created: Time::from_micros(created),
+        forked: None,
+        model: None,
+        head: 0,
         updated: Time::from_micros(updated),
         status: Status::WaitingApproval,
         workspace: PathBuf::from("/tmp/a place"),
