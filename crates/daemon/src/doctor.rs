@@ -1,6 +1,7 @@
 //! `quintet doctor`: what is well, what is not, and how to mend it.
 
 mod machine;
+mod memory;
 mod setup;
 mod weights;
 
@@ -64,6 +65,7 @@ pub(crate) fn main(flags: &Flags) -> Result<ExitCode> {
             let environment = options::environment();
             let mut findings = machine::look(&options, &environment);
             findings.extend(setup::look(&options, flags));
+            findings.extend(memory::look(&options));
             findings
         }
         Err(error) => {

@@ -12,6 +12,7 @@ mod encode;
 mod health;
 mod history;
 mod place;
+mod question;
 mod serve;
 mod shape;
 mod stored;

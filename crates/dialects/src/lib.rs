@@ -5,5 +5,6 @@
 
 pub mod agent;
 pub mod harness;
+pub mod jarvis;
 pub mod jsonrpc;
 pub mod transport;

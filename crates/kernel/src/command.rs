@@ -1,11 +1,13 @@
 //! What somebody wants. There is one way in, for clients and for the runtime's own news.
 
+use crate::change::FileChange;
 use crate::context::Section;
 use crate::event::{Answer, Answerer, Origin, Remember, TurnOptions};
 use crate::id::{BlobId, CallId, MessageId, StepId, TurnId};
 use crate::message::{Part, Role};
 use crate::model::{self, Channel, ModelRef, Usage};
 use crate::tool::{Assessment, Outcome};
+use crate::toolset::Toolset;
 
 /// What somebody wants of a session.
 #[derive(Clone, Debug)]
@@ -16,6 +18,8 @@ pub enum Command {
     Label { key: String, value: Option<String> },
     /// Use another model from the next turn on.
     SwitchModel(ModelRef),
+    /// Offer models these tools from the next step on.
+    Offer(Toolset),
     /// Keep a file; its content is stored already.
     Attach(Upload),
     /// Say something and, perhaps, have it answered.
@@ -24,6 +28,9 @@ pub enum Command {
     Start { turn: TurnId },
     /// Answer a question.
     Approve(Approve),
+    /// A client ran one of its tools, or would not. Unlike [`Command::Finished`] it is told if nobody
+    /// waits for that.
+    Return { call: CallId, outcome: Outcome },
     /// Call the open turn off.
     Cancel { reason: Option<String> },
     /// Call this turn off, also if it has not begun.
@@ -59,8 +66,10 @@ pub enum Command {
     Summarized { upto: MessageId, summary: String, usage: Usage },
     /// The summary could not be written.
     NotSummarized { reason: String },
+    /// A summary's facts are in a file of memory, or could not be put there.
+    Saved { upto: MessageId, result: Result<String, String> },
     /// The daemon starts, and everything that ran for this session is gone.
-    Recover,
+    Recover { cut_off: Vec<CutOff> },
     /// A point in time that `next` named has come, or the session should look around for work.
     Wake,
 }
@@ -126,4 +135,13 @@ pub struct Approve {
     pub by: Answerer,
     /// For which calls it counts.
     pub remember: Remember,
+}
+
+/// What became of files by a call that the end of the daemon cut off.
+#[derive(Clone, Debug)]
+pub struct CutOff {
+    /// The call.
+    pub call: CallId,
+    /// What is other than before it began.
+    pub changes: Vec<FileChange>,
 }

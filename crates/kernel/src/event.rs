@@ -16,7 +16,8 @@ use crate::id::{CallId, MessageId, SessionId, StepId, TurnId};
 use crate::message::{Attachment, Part, Role};
 use crate::model::{Channel, Finish, ModelRef, Sealed, Usage};
 use crate::time::Time;
-use crate::tool::{Assessment, Kind, Outcome, Placement};
+use crate::tool::{Assessment, Kind, Outcome, Placement, Risk};
+use crate::toolset::Toolset;
 
 pub use options::{Asking, ToolUse, TurnOptions};
 
@@ -47,6 +48,8 @@ pub enum Event {
     Labelled { key: String, value: Option<String> },
     /// Later turns use this model.
     ModelSwitched { model: ModelRef },
+    /// A front end chose the tools that models are offered.
+    ToolsChosen(Toolset),
     /// A file was handed over.
     AttachmentAdded(Attachment),
     /// A client said something; `turn` is the turn that will answer it, as `options` say, and the
@@ -130,6 +133,8 @@ pub enum Event {
         input: Value,
         kind: Kind,
         placement: Placement,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        errand: Option<Errand>,
     },
     /// The call is over; `message` is what the model is told.
     CallCompleted { turn: TurnId, call: CallId, tool: String, message: MessageId, outcome: Outcome },
@@ -156,6 +161,7 @@ pub enum Event {
     /// History up to and including `upto` is being summarized.
     CompactionRequested { upto: MessageId, tokens: u64 },
     /// Models read this summary instead of the history up to and including `upto`.
+    /// `facts` are what the model named as worth keeping in memory.
     Compacted {
         upto: MessageId,
         summary: String,
@@ -164,9 +170,15 @@ pub enum Event {
         usage: Usage,
         #[serde(default, skip_serializing_if = "Turns::is_unknown")]
         turns: Turns,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        facts: Vec<String>,
     },
     /// The summary could not be made; the history stays as it is.
     CompactionFailed { reason: String },
+    /// The facts of the summary up to `upto` are in this file of memory.
+    MemorySaved { upto: MessageId, path: String },
+    /// They could not be written.
+    MemoryNotSaved { upto: MessageId, reason: String },
     /// The session is done with; another message opens it again.
     SessionClosed { reason: Option<String> },
 }
@@ -220,6 +232,19 @@ pub struct RequestedCall {
     /// What is wrong with the arguments, if they could not be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub malformed: Option<String>,
+}
+
+/// What a client is told of a call that it should run, beside the call itself.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Errand {
+    /// How bad it can get.
+    pub risk: Risk,
+    /// What the model said of it, if anything.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// When it counts as failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires: Option<Time>,
 }
 
 /// A person's word on a call.

@@ -1,5 +1,6 @@
 //! What a model is asked: the session's transcript as a prompt.
 
+mod facts;
 mod order;
 mod review;
 mod weight;
@@ -20,6 +21,7 @@ use crate::model::{
 use crate::session::State;
 use crate::tool::{Ending, Spec};
 
+pub(crate) use facts::summarized;
 pub use review::{review, reviewed};
 pub use weight::{Weight, weigh};
 
@@ -45,7 +47,11 @@ pub fn summarize(state: &State) -> Prompt {
     let all = history(state);
     let end = all.iter().position(|message| Some(&message.id) == upto).map_or(all.len(), |n| n + 1);
     let mut messages = conversation(state, &all[..end]);
-    messages.push(said(ASK_FOR_SUMMARY.into()));
+    let question = match state.rules.save_memory {
+        true => format!("{ASK_FOR_SUMMARY} {}", facts::ASK_FOR_FACTS),
+        false => ASK_FOR_SUMMARY.into(),
+    };
+    messages.push(said(question));
     aside(state, messages)
 }
 
@@ -64,7 +70,7 @@ fn aside(state: &State, messages: Vec<PromptMessage>) -> Prompt {
 
 fn tools(state: &State, model: &ModelRef) -> Vec<Arc<Spec>> {
     match state.rules.profile(model) {
-        Some(profile) if profile.tools => state.rules.tools.clone(),
+        Some(profile) if profile.tools => state.tools(),
         _ => Vec::new(),
     }
 }

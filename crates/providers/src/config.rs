@@ -168,7 +168,7 @@ impl Secret {
 
     /// The text without any occurrence of the secret. A word as short as `test` is no secret, and
     /// looking for it would spoil every message that has it.
-    pub(crate) fn redact(&self, text: String) -> String {
+    pub fn redact(&self, text: String) -> String {
         if self.0.len() < SHORTEST_SECRET || !text.contains(&self.0) {
             return text;
         }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use quintet_kernel::card::{Fork, Status};
 use quintet_kernel::event::{Event, Record, Seq};
-use quintet_kernel::port::{Batch, Branches, BoxFuture, Error, Page, Receipt, StorageError};
+use quintet_kernel::port::{Batch, BoxFuture, Branches, Error, Page, Receipt, StorageError};
 use quintet_kernel::{Card, SessionId};
 
 use crate::runtime::Runtime;
@@ -32,9 +32,9 @@ impl Branches for Runtime {
         limit: usize,
     ) -> BoxFuture<'_, Result<Vec<Card>, Error>> {
         let workspace = workspace.map(Path::to_path_buf);
-        Box::pin(async move {
-            Ok(self.parts().directory.recent(workspace.as_deref(), limit).await?)
-        })
+        Box::pin(
+            async move { Ok(self.parts().directory.recent(workspace.as_deref(), limit).await?) },
+        )
     }
 
     fn forks(&self, session: &SessionId) -> BoxFuture<'_, Result<Vec<Card>, Error>> {

@@ -67,7 +67,7 @@ fn recover(parts: &Parts, state: &mut State) -> Result<Recovered, Error> {
             written.extend(write(state, command, &then));
         }
     }
-    let closed = handle(state, Command::Recover, &stamp)?;
+    let closed = handle(state, Command::Recover { cut_off: Vec::new() }, &stamp)?;
     Ok(vec![written, closed])
 }
 

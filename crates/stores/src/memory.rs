@@ -8,7 +8,7 @@ use quintet_kernel::card::Card;
 use quintet_kernel::event::Seq;
 use quintet_kernel::follow::Piece;
 use quintet_kernel::id::{BlobId, SessionId};
-use quintet_kernel::port::{Blobs, BoxFuture, Drafts, Lease, Leases, StorageError};
+use quintet_kernel::port::{Alias, Blobs, BoxFuture, Drafts, Lease, Leases, StorageError};
 use quintet_kernel::time::Time;
 
 use crate::{blobs, lock};
@@ -29,6 +29,7 @@ pub struct Store {
 struct Contents {
     epoch: u64,
     sessions: HashMap<SessionId, Session>,
+    aliases: HashMap<Alias, SessionId>,
     drafts: HashMap<SessionId, Vec<Piece>>,
     blobs: HashMap<BlobId, Vec<u8>>,
 }
@@ -105,6 +106,14 @@ impl Blobs for Store {
         let blob = blobs::name(&content);
         lock(&self.contents).blobs.insert(blob.clone(), content);
         Box::pin(ready(Ok(blob)))
+    }
+
+    fn put_all(&self, contents: Vec<Vec<u8>>) -> BoxFuture<'_, Result<Vec<BlobId>, StorageError>> {
+        let named = contents.into_iter().map(|content| (blobs::name(&content), content));
+        let named: Vec<_> = named.collect();
+        let ids = named.iter().map(|(blob, _)| blob.clone()).collect();
+        lock(&self.contents).blobs.extend(named);
+        Box::pin(ready(Ok(ids)))
     }
 
     fn get(&self, blob: &BlobId) -> BoxFuture<'_, Result<Vec<u8>, StorageError>> {

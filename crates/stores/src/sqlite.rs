@@ -25,6 +25,7 @@ mod fork;
 mod header;
 mod journal;
 mod migrate;
+mod naming;
 mod open;
 mod reader;
 mod writer;

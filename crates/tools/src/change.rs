@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use quintet_kernel::change::Shape;
 use similar::TextDiff;
 use tokio::time::Instant;
 
@@ -104,15 +105,17 @@ impl Change {
     }
 
     fn make(&self, root: &Path) -> Result<(), beneath::Error> {
-        let Some(after) = &self.after else { return Place::find(root, &self.path)?.remove() };
+        let there = self.before.as_ref().map_or(Shape::File, |before| before.shape);
+        let Some(after) = &self.after else { return Place::find(root, &self.path)?.remove(there) };
         let is_new = self.before.is_none() || self.from.is_some();
-        let existing = if is_new { Existing::Refuse } else { Existing::Replace };
+        let existing = if is_new { Existing::Refuse } else { Existing::Replace(there) };
         Place::make(root, &self.path)?.write(after, existing)?;
         let Some(from) = &self.from else { return Ok(()) };
-        let removed = Place::find(root, from).and_then(|place| place.remove());
+        let removed = Place::find(root, from).and_then(|place| place.remove(there));
         if removed.is_err() {
             // A file that cannot leave its old place is not to be in two.
-            let _still_there = Place::find(root, &self.path).and_then(|place| place.remove());
+            let _still_there =
+                Place::find(root, &self.path).and_then(|place| place.remove(after.shape));
         }
         removed
     }

@@ -7,6 +7,7 @@ use quintet_kernel::port::{BoxFuture, Changed, Workspaces};
 use tokio::task::spawn_blocking;
 
 use crate::blocking;
+use crate::recall::Recall;
 use crate::survey::Survey;
 
 mod diff;
@@ -16,18 +17,41 @@ mod put_back;
 #[derive(Debug)]
 pub(crate) struct Folders {
     survey: Survey,
+    recall: Option<Recall>,
 }
 
 impl Folders {
-    pub(crate) fn new(survey: Survey) -> Self {
-        Self { survey }
+    pub(crate) fn new(survey: Survey, recall: Option<Recall>) -> Self {
+        Self { survey, recall }
+    }
+
+    /// What is remembered, in its part of the budget, and how much is left of that for the rest.
+    async fn remembered(&self, workspace: &Path, tokens: u64) -> (Vec<Section>, u64) {
+        match &self.recall {
+            Some(Recall { memory, tokens: most }) => {
+                let part = tokens.min(*most);
+                (memory.bootstrap(workspace, part).await, tokens - part)
+            }
+            None => (Vec::new(), tokens),
+        }
     }
 }
 
 impl Workspaces for Folders {
     fn survey<'a>(&'a self, workspace: &'a Path, tokens: u64) -> BoxFuture<'a, Vec<Section>> {
-        let tokens = usize::try_from(tokens).unwrap_or(usize::MAX);
-        Box::pin(self.survey.gather(workspace, tokens))
+        Box::pin(async move {
+            let (remembered, left) = self.remembered(workspace, tokens).await;
+            let left = usize::try_from(left).unwrap_or(usize::MAX);
+            let mut sections = match left {
+                0 => Vec::new(),
+                left => self.survey.gather(workspace, left).await,
+            };
+            // Behind the notices for agents, which come first where there are any.
+            let notices =
+                sections.iter().take_while(|section| section.title == "AGENTS.md").count();
+            sections.splice(notices..notices, remembered);
+            sections
+        })
     }
 
     fn diff(&self, changes: Vec<Changed>) -> BoxFuture<'_, String> {

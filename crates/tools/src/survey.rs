@@ -14,7 +14,7 @@ use crate::blocking::{Flag, wanted};
 use crate::map::{Form, Mapper};
 use crate::run::{End, Runner};
 use crate::survey::glance::Glance;
-use crate::{agents, git, tokens};
+use crate::{agents, git, repository, tokens};
 
 mod cut;
 mod glance;
@@ -127,13 +127,13 @@ impl Survey {
 
     /// What git says; nothing if it says nothing in time.
     async fn status(&self, workspace: &Path) -> Option<String> {
-        if !git::is_repository(workspace) {
+        if !repository::is_around(workspace) {
             return Some(String::new());
         }
         let desk = git::quiet();
         match timeout(PATIENCE, git::status(&self.runner, workspace, &desk)).await {
             Ok(Ok(finished)) if finished.end == End::Exited(0) => Some(finished.stdout.text()),
-            // It cannot look, as where the repository lies outside the sandbox; nor will it later.
+            // It cannot look, as at a repository of somebody else's; nor will it later.
             Ok(Ok(finished)) if matches!(finished.end, End::Exited(_)) => Some(String::new()),
             _ => None,
         }

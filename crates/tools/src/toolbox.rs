@@ -4,13 +4,14 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use quintet_kernel::port::{Tool, Workspaces};
+use quintet_kernel::port::{Memory, Tool, Workspaces};
 use quintet_kernel::tool::Spec;
 
 use crate::checked::Checked;
 use crate::fetch::Reach;
 use crate::folders::Folders;
 use crate::map::Mapper;
+use crate::recall::Recall;
 use crate::run::Runner;
 use crate::sandbox::Sandbox;
 use crate::snapshot::{Recorded, Snapshots};
@@ -22,6 +23,9 @@ use crate::tool::fetch_url::FetchUrl;
 use crate::tool::find_files::FindFiles;
 use crate::tool::git_status::GitStatus;
 use crate::tool::list_dir::ListDir;
+use crate::tool::memory_get::MemoryGet;
+use crate::tool::memory_search::MemorySearch;
+use crate::tool::memory_write::MemoryWrite;
 use crate::tool::read_file::ReadFile;
 use crate::tool::repo_map::RepoMap;
 use crate::tool::repo_tree::RepoTree;
@@ -46,12 +50,15 @@ pub struct Settings {
     pub fetch: Option<Reach>,
     /// A folder for what may be lost. It need not be there.
     pub cache: PathBuf,
+    /// What is remembered beyond sessions. Its tools are not offered without.
+    pub recall: Option<Recall>,
 }
 
 /// Every tool of the daemon.
 pub struct Toolbox {
     tools: Vec<Arc<dyn Tool>>,
     survey: Survey,
+    recall: Option<Recall>,
 }
 
 impl Toolbox {
@@ -79,8 +86,13 @@ impl Toolbox {
         if let Some(reach) = settings.fetch {
             tools.push(Arc::new(FetchUrl::new(reach)));
         }
+        if let Some(Recall { memory, .. }) = &settings.recall {
+            tools.push(Arc::new(MemorySearch::new(memory.clone())));
+            tools.push(Arc::new(MemoryGet::new(memory.clone())));
+            tools.push(Arc::new(MemoryWrite::new(memory.clone())));
+        }
         let checked = |tool| Arc::new(Checked::new(tool)) as Arc<dyn Tool>;
-        Self { tools: tools.into_iter().map(checked).collect(), survey }
+        Self { tools: tools.into_iter().map(checked).collect(), survey, recall: settings.recall }
     }
 
     /// What each tool is.
@@ -90,7 +102,12 @@ impl Toolbox {
 
     /// Where sessions work.
     pub fn workspaces(&self) -> Arc<dyn Workspaces> {
-        Arc::new(Folders::new(self.survey.clone()))
+        Arc::new(Folders::new(self.survey.clone(), self.recall.clone()))
+    }
+
+    /// What is remembered beyond sessions, where it is on.
+    pub fn memory(&self) -> Option<Arc<dyn Memory>> {
+        self.recall.as_ref().map(|recall| recall.memory.clone())
     }
 
     /// The tool of that name.

@@ -23,6 +23,8 @@ pub(super) fn look(options: &Options, flags: &Flags) -> Vec<Finding> {
     let mut findings = data;
     findings.extend(flags.config.as_deref().and_then(|file| config(file, options)));
     findings.extend(options.harness.map(|address| port("harness", address, runs)));
+    let desktop = options.jarvis.address.filter(|_| options.jarvis.wanted);
+    findings.extend(desktop.map(|address| port("jarvis", address, runs)));
     findings.push(model(options));
     findings.extend(weights::look(options));
     findings

@@ -9,6 +9,8 @@ pub(super) enum Shape {
     Flag,
     Number,
     List,
+    /// Several things with fields of their own.
+    Tables,
 }
 
 impl Shape {
@@ -18,6 +20,7 @@ impl Shape {
             Self::Flag => "true or false",
             Self::Number => "a whole number",
             Self::List => "a list of strings",
+            Self::Tables => "a list of tables",
         }
     }
 }
@@ -29,9 +32,9 @@ pub(super) const KEYS: &[Key] = &[
     ("data_dir", Shape::Text, None),
     ("default_model", Shape::Text, None),
     ("listen.harness", Shape::Text, Some("\"127.0.0.1:8787\"")),
-    ("listen.jarvis", Shape::Text, Some("\"off\"")),
-    ("listen.agent", Shape::Text, Some("\"off\"")),
-    ("listen.agent_health", Shape::Text, Some("\"off\"")),
+    ("listen.jarvis", Shape::Text, Some("\"127.0.0.1:8100\"")),
+    ("listen.agent", Shape::Text, Some("\"127.0.0.1:8080\"")),
+    ("listen.agent_health", Shape::Text, Some("\"127.0.0.1:8081\"")),
     ("listen.windie", Shape::Text, Some("\"off\"")),
     ("listen.terminal", Shape::Text, Some("\"off\"")),
     ("models.fallback", Shape::List, Some("[]")),
@@ -68,6 +71,13 @@ pub(super) const KEYS: &[Key] = &[
     ("rules.*.command", Shape::Text, None),
     ("rules.*.reason", Shape::Text, None),
     ("context.tokens", Shape::Number, Some("4000")),
+    ("memory.enabled", Shape::Flag, Some("true")),
+    ("memory.index", Shape::Text, None),
+    ("memory.tokens", Shape::Number, Some("2000")),
+    ("memory.keep_days", Shape::Number, Some("90")),
+    ("memory.expired", Shape::Text, Some("\"archive\"")),
+    ("memory.soft_limit_bytes", Shape::Number, Some("32768")),
+    ("memory.save_before_compaction", Shape::Flag, Some("true")),
     ("verify.auto", Shape::Flag, Some("true")),
     ("verify.commands", Shape::List, Some("[\"make test\"]")),
     ("verify.attempts", Shape::Number, Some("3")),
@@ -87,6 +97,15 @@ pub(super) const KEYS: &[Key] = &[
     ("harness.auth_token", Shape::Secret, None),
     ("harness.hosts", Shape::List, Some("[]")),
     ("harness.session_tree", Shape::Flag, Some("true")),
+    ("jarvis.workspace", Shape::Text, None),
+    ("jarvis.session_expiry", Shape::Number, Some("86400")),
+    ("jarvis.tool_timeout", Shape::Number, Some("300")),
+    ("jarvis.tools", Shape::Tables, Some("[]")),
+    ("jarvis.daemon_tools", Shape::List, Some("[]")),
+    ("jarvis.hosts", Shape::List, Some("[]")),
+    ("agent.auth_token", Shape::Secret, None),
+    ("agent.hosts", Shape::List, Some("[]")),
+    ("audit.log", Shape::Flag, Some("true")),
     ("windie.install_auth", Shape::Flag, None),
     ("windie.runs_key", Shape::Secret, None),
     ("windie.max_active_runs_per_workspace", Shape::Number, None),

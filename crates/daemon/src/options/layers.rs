@@ -80,6 +80,9 @@ impl Layers {
         if name == "HARNESS_AUTH_TOKEN" && !value.is_empty() {
             return self.text("harness.auth_token", value, name);
         }
+        if name == "JARVIS_GENERAL_PORT" && !value.is_empty() {
+            return self.text("listen.jarvis", &format!("127.0.0.1:{value}"), name);
+        }
         let Some(rest) = name.strip_prefix("QUINTET_") else { return Ok(()) };
         match path_of(rest) {
             Some(path) => self.text(&path, value, name),
@@ -96,9 +99,11 @@ impl Layers {
                 let items = text.split(',').map(str::trim).filter(|item| !item.is_empty());
                 Value::Array(items.map(|item| Value::String(item.into())).collect())
             }
-            Shape::Flag | Shape::Number | Shape::List => parse(text).with_context(|| {
-                format!("{path} must be {}, not {text:?} ({source})", shape.name())
-            })?,
+            Shape::Flag | Shape::Number | Shape::List | Shape::Tables => {
+                parse(text).with_context(|| {
+                    format!("{path} must be {}, not {text:?} ({source})", shape.name())
+                })?
+            }
         };
         self.set(path, value, source)
     }
@@ -129,6 +134,13 @@ impl Layers {
     pub(super) fn list(&self, path: &str) -> Option<Vec<String>> {
         let items = self.values.get(path)?.value.as_array()?;
         Some(items.iter().filter_map(|item| item.as_str().map(Into::into)).collect())
+    }
+
+    /// A list of tables, each as JSON.
+    pub(super) fn tables(&self, path: &str) -> Vec<serde_json::Value> {
+        let items = self.values.get(path).and_then(|set| set.value.as_array());
+        let tables = items.map(Vec::as_slice).unwrap_or_default();
+        tables.iter().filter_map(|table| serde_json::to_value(table).ok()).collect()
     }
 
     /// The names in the middle of `providers.*.…`.
@@ -170,6 +182,7 @@ fn fits(value: &Value, shape: Shape) -> bool {
         Shape::Flag => value.is_bool(),
         Shape::Number => value.as_integer().is_some_and(|number| number >= 0),
         Shape::List => value.as_array().is_some_and(|items| items.iter().all(Value::is_str)),
+        Shape::Tables => value.as_array().is_some_and(|items| items.iter().all(Value::is_table)),
     }
 }
 

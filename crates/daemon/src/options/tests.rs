@@ -210,3 +210,18 @@ fn pages_are_fetched_only_if_somebody_says_so() {
     let wrong = read("[tools]\nfetch_private = [\"wiki\"]", &[], Flags::default()).unwrap_err();
     assert!(wrong.contains("tools.fetch_private: \"wiki\" is not like"), "{wrong}");
 }
+
+#[test]
+fn memory_is_on_and_kept_in_the_data_directory() {
+    let memory = read("", &[], Flags::default()).unwrap().memory.unwrap();
+    let index = "/home/me/.local/share/quintet/cache/memory";
+    assert_eq!(memory.settings.index.to_str(), Some(index));
+    assert_eq!((memory.settings.keep_days, memory.tokens, memory.save), (90, 2000, true));
+    let file = "[memory]\nindex = \"/x\"\nkeep_days = 0\nexpired = \"remove\"\n";
+    let memory = read(file, &[], Flags::default()).unwrap().memory.unwrap();
+    assert_eq!((memory.settings.index.to_str(), memory.settings.keep_days), (Some("/x"), 0));
+    assert_eq!(memory.settings.expired, quintet_memory::Expired::Remove);
+    assert!(read("[memory]\nenabled = false\n", &[], Flags::default()).unwrap().memory.is_none());
+    let wrong = read("[memory]\nexpired = \"burn\"\n", &[], Flags::default()).unwrap_err();
+    assert!(wrong.contains("memory.expired must be one of"), "{wrong}");
+}

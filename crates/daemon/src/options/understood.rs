@@ -13,10 +13,17 @@ use quintet_tools::sandbox::Sandbox;
 
 use super::layers::Layers;
 
+mod agent;
+mod jarvis;
 mod local;
+mod memory;
 mod policy;
 mod providers;
 mod sandbox;
+
+pub(crate) use agent::{Agent, Place};
+pub(crate) use jarvis::Jarvis;
+pub(crate) use memory::Memory;
 
 /// A provider as it is configured.
 pub(crate) type Provider = ProviderConfig;
@@ -30,6 +37,10 @@ pub(crate) struct Options {
     pub(crate) harness_token: Option<String>,
     pub(crate) harness_hosts: Vec<String>,
     pub(crate) session_tree: bool,
+    pub(crate) jarvis: Jarvis,
+    pub(crate) agent: Agent,
+    /// Whether every decision about a tool call is written down.
+    pub(crate) audit: bool,
     pub(crate) providers: Vec<Provider>,
     pub(crate) fallback: Vec<ModelRef>,
     /// The models of this machine, unless a provider of the configuration has that name.
@@ -37,6 +48,8 @@ pub(crate) struct Options {
     pub(crate) approval: Approval,
     pub(crate) review: Review,
     pub(crate) context_tokens: u64,
+    /// What is remembered beyond sessions, if that is on.
+    pub(crate) memory: Option<Memory>,
     pub(crate) verify: Verify,
     pub(crate) verify_commands: Vec<String>,
     pub(crate) sandbox: Sandbox,
@@ -49,7 +62,7 @@ pub(crate) struct Options {
 }
 
 /// Protocols whose folder is not there yet.
-const TO_COME: [&str; 5] = ["jarvis", "agent", "agent_health", "windie", "terminal"];
+const TO_COME: [&str; 2] = ["windie", "terminal"];
 
 impl Options {
     pub(super) fn understand(layers: &Layers) -> Result<Self> {
@@ -65,8 +78,13 @@ impl Options {
         let providers = providers::understand(layers)?;
         let local = local::understand(layers, &providers)?;
         let (default_model, advice) = providers::default_model(layers, &providers, local.as_ref())?;
+        let data_dir = data_dir(layers)?;
         Ok(Self {
-            data_dir: data_dir(layers)?,
+            jarvis: jarvis::understand(layers, &data_dir)?,
+            agent: agent::understand(layers)?,
+            memory: memory::understand(layers, &data_dir)?,
+            audit: layers.flag("audit.log").unwrap_or(true),
+            data_dir,
             default_model,
             harness: address(layers, "listen.harness")?,
             harness_token: layers

@@ -4,15 +4,20 @@
 #![expect(clippy::disallowed_methods, reason = "tests start the daemon themselves")]
 
 mod acceptance;
+mod agent;
 mod attachments;
 mod bad_input;
 mod client;
 mod coding;
 mod crash;
 mod daemon;
+mod desktop;
 mod doctor;
+mod jarvis;
 mod local;
+mod memory;
 mod sandbox;
+mod socket;
 mod start;
 mod stream;
 mod turns;

@@ -16,10 +16,10 @@ use serde_json::{Value, json};
 use super::history::{Events, History};
 use super::place::event_id;
 use super::serve::Desk;
-use super::shape;
 use super::stored::event;
 use super::wire::{BUSY, NOTHING_PENDING, SESSION_NOT_FOUND};
 use super::wish::{Begin, File, Message, Read, Response, Wish};
+use super::{question, shape};
 use crate::jsonrpc::{Error, INTERNAL_ERROR, INVALID_PARAMS};
 
 /// What came of a wish.
@@ -87,6 +87,8 @@ impl Desk {
         let labels = BTreeMap::from_iter(title.map(|title| ("title".to_owned(), title)));
         let origin = Origin { workspace: workspace.into(), system_prompt, model, labels };
         let receipt = self.ports.sessions.create(origin).await.map_err(refused)?;
+        let offer = Command::Offer(question::toolset());
+        self.ports.sessions.submit(&receipt.session, offer).await.map_err(refused)?;
         let card = self.ports.branches.card(&receipt.session).await.map_err(refused)?;
         let result = shape::session(&card, &self.settings.default_model);
         Ok(Done { result, then: watch(&receipt) })
@@ -226,7 +228,7 @@ impl Desk {
         let id = waiting.id().clone();
         let command = match &waiting.phase {
             CallPhase::Asked { .. } => Command::Approve(word(waiting, response)?),
-            _ => Command::Finished { call: id.clone(), outcome: outcome(response) },
+            _ => Command::Return { call: id.clone(), outcome: outcome(response) },
         };
         let receipt = self.ports.sessions.submit(&session, command).await.map_err(refused)?;
         let result = json!({
@@ -323,7 +325,8 @@ impl Desk {
     async fn model(&self, name: Option<&str>) -> Result<Option<ModelRef>, Error> {
         let Some(name) = name.filter(|name| !name.is_empty()) else { return Ok(None) };
         let listed = self.ports.models.list().await;
-        let named = listed.iter().find(|one| one.model.to_string() == name || one.model.model == name);
+        let named =
+            listed.iter().find(|one| one.model.to_string() == name || one.model.model == name);
         match named.map(|one| one.model.clone()).or_else(|| ModelRef::parse(name)) {
             Some(model) => Ok(Some(model)),
             None => Err(unknown_model(name)),
@@ -403,10 +406,7 @@ fn compacted(event: &Value) -> Value {
 /// The call that waits for an answer: the one that is named, else the first.
 fn waiting<'a>(state: &'a State, named: Option<&str>) -> Option<&'a Call> {
     let waits = |call: &&Call| {
-        matches!(
-            call.phase,
-            CallPhase::Asked { .. } | CallPhase::Started(_, Placement::Client)
-        )
+        matches!(call.phase, CallPhase::Asked { .. } | CallPhase::Started(_, Placement::Client))
     };
     let mut calls = state.open.as_ref()?.calls().iter().filter(waits);
     match named {
@@ -460,9 +460,13 @@ pub(super) fn refused(error: port::Error) -> Error {
         port::Error::Refused(Refusal::Busy(id)) => {
             Error::new(BUSY, message).with(json!({ "sessionId": id.as_str(), "retryable": true }))
         }
-        port::Error::Refused(Refusal::NothingPending(_) | Refusal::NotPending(_)) => {
-            Error::new(NOTHING_PENDING, message)
-        }
+        port::Error::Refused(
+            Refusal::NothingPending(_)
+            | Refusal::NotPending(_)
+            | Refusal::CallOver(_)
+            | Refusal::UnknownCall(_)
+            | Refusal::NotDelegated(_),
+        ) => Error::new(NOTHING_PENDING, message),
         port::Error::Refused(_) | port::Error::Ahead(..) => Error::new(INVALID_PARAMS, message),
         port::Error::ReadOnly | port::Error::Closing | port::Error::Storage(_) => {
             Error::new(INTERNAL_ERROR, message)

@@ -10,9 +10,6 @@ use super::book::Book;
 use super::stored::{event, result_text, usage_of};
 use super::wire::{CONTEXT_OVERFLOW, Manner, News};
 
-/// The tool with which a model asks the person something.
-pub(super) const QUESTION: &str = "ask_user";
-
 /// The frames that tell a client of an item.
 pub(super) fn encode(book: &mut Book, manner: Manner, item: &Item) -> Vec<String> {
     book.learn(item);
@@ -157,7 +154,8 @@ fn over(book: &Book, of: (&TurnId, Usage, Time), error: Option<Value>) -> Vec<Ne
 }
 
 fn error(code: FailureCode, message: &str) -> Value {
-    let number = (code == FailureCode::Model(FailureKind::ContextOverflow)).then_some(CONTEXT_OVERFLOW);
+    let number =
+        (code == FailureCode::Model(FailureKind::ContextOverflow)).then_some(CONTEXT_OVERFLOW);
     json!({ "message": message, "code": code.name(), "rpcCode": number })
 }
 

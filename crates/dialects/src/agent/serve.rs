@@ -93,7 +93,7 @@ async fn connect(
     let Some(seat) = Seat::take(&desk.settings.connections) else {
         return (StatusCode::SERVICE_UNAVAILABLE, "too many connections").into_response();
     };
-    upgrade.max_message_size(LARGEST).max_frame_size(LARGEST).on_upgrade(async move |socket| {
+    upgrade.max_message_size(LARGEST).max_frame_size(LARGEST).on_upgrade(move |socket| async move {
         Connection::new(desk).run(socket).await;
         drop(seat);
     })

@@ -57,7 +57,8 @@ fn status(card: &Card) -> &'static str {
 /// A session with everything in it.
 pub(super) fn whole_session(state: &State) -> Value {
     let mut shown = session(&state.card(), &state.current_model().to_string());
-    let messages: Vec<Value> = state.messages.iter().map(|message| self::message(message)).collect();
+    let messages: Vec<Value> =
+        state.messages.iter().map(|message| self::message(message)).collect();
     shown["tokenUsage"] = usage_of(state.usage);
     shown["inputTokens"] = state.usage.input.into();
     shown["outputTokens"] = state.usage.output.into();
@@ -101,7 +102,9 @@ fn pending(state: &State) -> Vec<Value> {
             _ => return None,
         };
         let (id, name) = (call.id().as_str(), &call.request.tool);
-        Some(json!({ "toolId": id, "toolName": name, "arguments": call.request.input, "kind": kind }))
+        Some(
+            json!({ "toolId": id, "toolName": name, "arguments": call.request.input, "kind": kind }),
+        )
     };
     state.open.iter().flat_map(|open| open.calls()).filter_map(asked).collect()
 }

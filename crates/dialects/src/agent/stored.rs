@@ -4,6 +4,7 @@ use quintet_kernel::event::{Answer, Event, Origin, Record};
 use quintet_kernel::message::{MediaKind, Part, Role, text_of};
 use quintet_kernel::model::{Channel, Count, Finish, Usage};
 use quintet_kernel::tool::{Assessment, Outcome};
+use quintet_kernel::toolset::ClientTool;
 use serde_json::{Value, json};
 
 use super::book::Book;
@@ -43,6 +44,15 @@ fn content(book: &Book, record: &Record) -> (&'static str, Value) {
             "config.model_switch",
             json!({ "previousModel": book.model, "newModel": model.to_string() }),
         ),
+        Event::ToolsChosen(toolset) => {
+            let names = |tools: &[ClientTool]| -> Vec<String> {
+                tools.iter().map(|tool| tool.name.clone()).collect()
+            };
+            let data = json!({ "daemon": toolset.daemon, "client": names(&toolset.client) });
+            ("config.tools", data)
+        }
+        Event::MemorySaved { path, .. } => ("memory.saved", json!({ "path": path })),
+        Event::MemoryNotSaved { reason, .. } => ("memory.not_saved", json!({ "reason": reason })),
         Event::AttachmentAdded(file) => (
             "file.attached",
             json!({ "name": file.name, "mimeType": file.mime, "size": file.size }),
@@ -160,9 +170,10 @@ fn of_messages(book: &Book, record: &Record) -> (&'static str, Value) {
 
 fn of_calls(book: &Book, record: &Record) -> (&'static str, Value) {
     match &record.event {
-        Event::CallStarted { call, tool, input, .. } => {
-            ("tool.call", json!({ "toolId": call.as_str(), "toolCallId": call.as_str(), "name": tool, "arguments": input }))
-        }
+        Event::CallStarted { call, tool, input, .. } => (
+            "tool.call",
+            json!({ "toolId": call.as_str(), "toolCallId": call.as_str(), "name": tool, "arguments": input }),
+        ),
         Event::CallCompleted { call, tool, outcome, .. } => {
             let duration = book.call_took(call, record.at);
             let files: Vec<&str> = outcome.changes.iter().map(|change| &*change.path).collect();

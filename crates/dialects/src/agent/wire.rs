@@ -50,7 +50,9 @@ fn native_answer(id: Option<&Id>, outcome: &Result<Value, Error>, now: Time) -> 
         // The original answers only to ids that are text.
         (_, outcome) => {
             let (code, message) = match outcome {
-                Err(error) if error.code == jsonrpc::PARSE_ERROR => ("PARSE_ERROR", &*error.message),
+                Err(error) if error.code == jsonrpc::PARSE_ERROR => {
+                    ("PARSE_ERROR", &*error.message)
+                }
                 Err(error) => ("INVALID_FORMAT", &*error.message),
                 Ok(_) => ("INVALID_FORMAT", "id must be a string"),
             };

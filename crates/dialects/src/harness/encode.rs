@@ -171,6 +171,8 @@ fn parts(event: &Event) -> Vec<Part<'_>> {
         Event::CallCompleted { call, tool, message, outcome, .. } => {
             completed(call.as_str(), tool, message.as_str(), outcome)
         }
+        // Which tools there are shows when they are called.
+        Event::ToolsChosen(_) => Vec::new(),
         // The end of it is what counts here, and text never comes as an event.
         Event::StopRequested { .. }
         | Event::TextAppended { .. }
@@ -188,6 +190,18 @@ fn parts(event: &Event) -> Vec<Part<'_>> {
         Event::RevertFailed { reason, .. } => {
             vec![Part::new("turn_revert_failed", json!({})).says(reason)]
         }
+        Event::Compacted { .. }
+        | Event::CompactionFailed { .. }
+        | Event::MemorySaved { .. }
+        | Event::MemoryNotSaved { .. } => compaction(event),
+        Event::SessionClosed { reason } => {
+            vec![Part::new("session_completed", json!({ "reason": reason }))]
+        }
+    }
+}
+
+fn compaction(event: &Event) -> Vec<Part<'_>> {
+    match event {
         Event::Compacted { upto, messages, tokens_before, summary, .. } => vec![Part::new(
             "context_compacted",
             json!({
@@ -200,9 +214,13 @@ fn parts(event: &Event) -> Vec<Part<'_>> {
         Event::CompactionFailed { reason } => {
             vec![Part::new("context_compaction_failed", json!({})).says(reason)]
         }
-        Event::SessionClosed { reason } => {
-            vec![Part::new("session_completed", json!({ "reason": reason }))]
+        Event::MemorySaved { path, .. } => {
+            vec![Part::new("memory_saved", json!({ "path": path }))]
         }
+        Event::MemoryNotSaved { reason, .. } => {
+            vec![Part::new("memory_save_failed", json!({})).says(reason)]
+        }
+        _ => Vec::new(),
     }
 }
 
@@ -302,6 +320,10 @@ fn completed<'a>(call: &str, tool: &str, message: &str, outcome: &'a Outcome) ->
         let changes = outcome.changes.iter().map(shape::file_change);
         data["changes"] = changes.collect::<Vec<_>>().into();
     }
+    if !outcome.unrecorded.is_empty() {
+        let gaps = outcome.unrecorded.iter().map(shape::gap);
+        data["unrecorded"] = gaps.collect::<Vec<_>>().into();
+    }
     let mut parts = Vec::new();
     if outcome.ending == Ending::Skipped {
         data["skipped"] = true.into();
@@ -352,10 +374,13 @@ fn turn(event: &Event) -> Option<&TurnId> {
         | Event::Forked { .. }
         | Event::Labelled { .. }
         | Event::ModelSwitched { .. }
+        | Event::ToolsChosen(_)
         | Event::AttachmentAdded(_)
         | Event::CompactionRequested { .. }
         | Event::Compacted { .. }
         | Event::CompactionFailed { .. }
+        | Event::MemorySaved { .. }
+        | Event::MemoryNotSaved { .. }
         | Event::SessionClosed { .. } => None,
     }
 }

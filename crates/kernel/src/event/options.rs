@@ -27,6 +27,10 @@ pub struct TurnOptions {
     /// Whether it begins by itself once the turns before it are over.
     #[serde(default, skip_serializing_if = "is_default")]
     pub queued: bool,
+    /// The client's own name for the message; one that it sends again under the same name is
+    /// answered once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
 }
 
 /// Whether the model may call tools.

@@ -9,9 +9,9 @@ use crate::event::{Answer, Answerer, Event, FailureCode, Remember, RequestedCall
 use crate::id::MessageId;
 use crate::policy::OnDeny;
 use crate::prompt::history;
-use crate::session::judge;
 use crate::session::state::State;
 use crate::session::turn::{Call, CallPhase, OpenTurn, Phase, Turn, TurnStatus};
+use crate::session::{delegate, judge};
 use crate::stamp::Stamp;
 use crate::tool::{Ending, Outcome, Placement};
 
@@ -57,15 +57,19 @@ pub(super) fn compactable(state: &State) -> Option<MessageId> {
     (!done).then(|| last.id.clone())
 }
 
-/// The first call that is not over and may be looked at: reads may overtake reads, nothing else may.
-pub(super) fn eligible(calls: &[Call], n: usize, reads: impl Fn(&Call) -> bool) -> bool {
-    let read = reads(&calls[n]);
-    calls[..n].iter().all(|before| before.done() || (read && reads(before)))
-}
-
-/// Whether a call only looks.
-pub(super) fn only_reads(state: &State, call: &Call) -> bool {
-    state.rules.tool(&call.request.tool).is_some_and(|tool| tool.kind.repeatable())
+/// Whether a call may be looked at before those ahead of it are over: reads may overtake reads, and a
+/// client is handed all of its own at once. Nothing else may.
+pub(super) fn eligible(state: &State, calls: &[Call], n: usize) -> bool {
+    let lane = |call: &Call| match state.tool(&call.request.tool) {
+        Some(tool) => (tool.kind.repeatable(), tool.placement == Placement::Client),
+        None => (false, false),
+    };
+    let (reads, delegated) = lane(&calls[n]);
+    let beside = |before: &Call| {
+        let other = lane(before);
+        (reads && other.0) || (delegated && other.1)
+    };
+    calls[..n].iter().all(|before| before.done() || beside(before))
 }
 
 fn another_step(state: &State, open: &OpenTurn, stamp: &Stamp) -> Vec<Event> {
@@ -111,7 +115,7 @@ fn crowded(state: &State) -> bool {
 
 fn answered(state: &State, open: &OpenTurn, stamp: &Stamp) -> Vec<Event> {
     let verify = &state.rules.verify;
-    if open.dirty && verify.auto && state.rules.tool(&verify.tool).is_some() {
+    if open.dirty && verify.auto && state.tool(&verify.tool).is_some() {
         let tool = verify.tool.clone();
         let call = RequestedCall { id: stamp.id(), tool, input: json!({}), malformed: None };
         return vec![Event::VerificationRequested { turn: open.id.clone(), call }];
@@ -121,8 +125,7 @@ fn answered(state: &State, open: &OpenTurn, stamp: &Stamp) -> Vec<Event> {
 
 fn calls(state: &State, open: &OpenTurn, stamp: &Stamp) -> Vec<Event> {
     let calls = open.calls();
-    let ready =
-        |n: &usize| !calls[*n].done() && eligible(calls, *n, |call| only_reads(state, call));
+    let ready = |n: &usize| !calls[*n].done() && eligible(state, calls, *n);
     (0..calls.len())
         .filter(ready)
         .find_map(|n| one_call(state, open, &calls[n], stamp))
@@ -146,6 +149,9 @@ fn one_call(state: &State, open: &OpenTurn, call: &Call, stamp: &Stamp) -> Optio
                 by: Answerer::Clock,
                 remember: Remember::Once,
             }])
+        }
+        CallPhase::Started(..) if call.overdue(stamp.at) => {
+            Some(vec![open.completed(call, delegate::timed_out(), stamp)])
         }
         CallPhase::InReview { .. }
         | CallPhase::Asked { .. }

@@ -3,8 +3,6 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use serde_json::Value;
-
 use crate::change::net;
 use crate::command::{Approve, Command, Recalled, Run, Say};
 use crate::context::Section;
@@ -12,14 +10,16 @@ use crate::event::{Event, FailureCode, Origin, RequestedCall, StopCause, TurnOpt
 use crate::id::{CallId, MessageId, StepId, TurnId};
 use crate::message::{Message, Part};
 use crate::model::{self, AskedCall, Channel, Failure, FailureKind, ModelRef, Usage};
-use crate::prompt::history;
+use crate::prompt::{history, summarized};
 use crate::session::attach::attach;
+use crate::session::delegate;
 use crate::session::recover::recover;
 use crate::session::state::State;
-use crate::session::turn::{Call, CallPhase, OpenStep, OpenTurn, TurnStatus};
+use crate::session::turn::{Call, CallPhase, OpenStep, OpenTurn, Turn, TurnStatus};
 use crate::session::{Refusal, advance, judge};
 use crate::stamp::Stamp;
 use crate::tool::{Assessment, Outcome};
+use crate::toolset::depth;
 
 /// Decides what a command leads to.
 pub fn decide(state: &State, command: Command, stamp: &Stamp) -> Result<Vec<Event>, Refusal> {
@@ -33,10 +33,12 @@ pub fn decide(state: &State, command: Command, stamp: &Stamp) -> Result<Vec<Even
         Command::Create(_) => unreachable!("handled above"),
         Command::Label { key, value } => on_label(state, key, value),
         Command::SwitchModel(model) => on_switch(state, model)?,
+        Command::Offer(toolset) => delegate::offer(state, toolset)?,
         Command::Attach(upload) => attach(state, upload, stamp)?,
         Command::Say(say) => on_say(state, say, stamp)?,
         Command::Start { turn } => on_start(state, turn)?,
         Command::Approve(approve) => on_approve(state, approve, stamp)?,
+        Command::Return { call, outcome } => delegate::returned(state, call, outcome, stamp)?,
         Command::Cancel { reason } => on_cancel(state, reason),
         Command::Withdraw { turn, reason } => on_withdraw(state, turn, reason)?,
         Command::Recall { messages } => on_recall(state, messages, stamp),
@@ -66,21 +68,13 @@ pub fn decide(state: &State, command: Command, stamp: &Stamp) -> Result<Vec<Even
             _ => Vec::new(),
         },
         Command::Finished { call, outcome } => on_finished(state, call, outcome, stamp),
-        Command::Summarized { upto, summary, usage } => match &state.compaction.pending {
-            Some(pending) if *pending == upto => {
-                let messages =
-                    state.messages.iter().position(|m| m.id == upto).map_or(0, |n| n + 1) as u64;
-                let tokens_before = state.compaction.tokens;
-                let turns = turns_read(state, &upto);
-                vec![Event::Compacted { upto, summary, messages, tokens_before, usage, turns }]
-            }
-            _ => Vec::new(),
-        },
+        Command::Summarized { upto, summary, usage } => on_summarized(state, upto, summary, usage),
         Command::NotSummarized { reason } => match state.compaction.pending {
             Some(_) => vec![Event::CompactionFailed { reason }],
             None => Vec::new(),
         },
-        Command::Recover => recover(state, stamp),
+        Command::Saved { upto, result } => on_saved(state, upto, result),
+        Command::Recover { cut_off } => recover(state, cut_off, stamp),
         Command::Wake => Vec::new(),
     })
 }
@@ -114,6 +108,9 @@ fn on_say(state: &State, say: Say, stamp: &Stamp) -> Result<Vec<Event>, Refusal>
     if say.parts.is_empty() {
         return Err(Refusal::EmptyMessage);
     }
+    if let Some(sent) = say.options.key.as_ref().and_then(|key| state.keyed(key)) {
+        return sent_again(state, sent, &say.parts);
+    }
     let model =
         say.options.model.as_ref().or(state.model.as_ref()).unwrap_or(&state.rules.default_model);
     known(state, model)?;
@@ -134,6 +131,15 @@ fn on_say(state: &State, say: Say, stamp: &Stamp) -> Result<Vec<Event>, Refusal>
             idle(state)?;
             Ok(vec![added, started])
         }
+    }
+}
+
+/// A message that is there already changes nothing.
+fn sent_again(state: &State, sent: &Turn, parts: &[Part]) -> Result<Vec<Event>, Refusal> {
+    let same = |message: &Arc<Message>| message.id == sent.message && message.parts == parts;
+    match state.messages.iter().any(same) {
+        true => Ok(Vec::new()),
+        false => Err(Refusal::KeyReused(sent.id.clone())),
     }
 }
 
@@ -267,14 +273,6 @@ fn on_answered(state: &State, step: StepId, answer: model::Answer, stamp: &Stamp
 /// The codec reads at most 128 levels, and an event has some of its own around the arguments.
 const DEEPEST: usize = 100;
 
-fn depth(value: &Value) -> usize {
-    match value {
-        Value::Array(inner) => 1 + inner.iter().map(depth).max().unwrap_or(0),
-        Value::Object(inner) => 1 + inner.values().map(depth).max().unwrap_or(0),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => 0,
-    }
-}
-
 /// Keeps the model's own id for a call where it can serve as one.
 fn name_call(
     state: &State,
@@ -356,6 +354,30 @@ fn on_put_back(state: &State, id: TurnId, result: Result<(), String>) -> Vec<Eve
     vec![match result {
         Ok(()) => Event::Reverted { turn: id, files: files() },
         Err(reason) => Event::RevertFailed { turn: id, reason },
+    }]
+}
+
+fn on_summarized(state: &State, upto: MessageId, words: String, usage: Usage) -> Vec<Event> {
+    if state.compaction.pending.as_ref() != Some(&upto) {
+        return Vec::new();
+    }
+    let messages = state.messages.iter().position(|m| m.id == upto).map_or(0, |n| n + 1) as u64;
+    let tokens_before = state.compaction.tokens;
+    let (summary, facts) = match state.rules.save_memory {
+        true => summarized(&words),
+        false => (words, Vec::new()),
+    };
+    let turns = turns_read(state, &upto);
+    vec![Event::Compacted { upto, summary, messages, tokens_before, usage, turns, facts }]
+}
+
+fn on_saved(state: &State, upto: MessageId, result: Result<String, String>) -> Vec<Event> {
+    if state.saving.iter().all(|saving| saving.upto != upto) {
+        return Vec::new();
+    }
+    vec![match result {
+        Ok(path) => Event::MemorySaved { upto, path },
+        Err(reason) => Event::MemoryNotSaved { upto, reason },
     }]
 }
 

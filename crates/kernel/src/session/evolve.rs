@@ -1,6 +1,7 @@
 //! Remembers what happened. Never fails: an event is a fact, also one that makes no sense here.
 
 mod calls;
+mod compaction;
 mod fork;
 
 use std::sync::Arc;
@@ -12,9 +13,9 @@ use crate::id::{MessageId, StepId, TurnId};
 use crate::message::{Message, Part, Role};
 use crate::model::{Channel, ModelRef, Sealed, Usage};
 use crate::session::State;
-use crate::session::state::Summary;
 use crate::session::turn::{OpenStep, OpenTurn, Phase, Segment, Turn, TurnStatus};
 use crate::time::Time;
+use crate::toolset::ClientTool;
 
 use calls::{new_call, part_of_call};
 
@@ -28,6 +29,10 @@ pub fn evolve(state: &mut State, record: &Record) {
         Event::Forked { parent, at: seq } => fork::forked(state, parent, *seq, at),
         Event::Labelled { key, value } => labelled(state, key, value.as_ref()),
         Event::ModelSwitched { model } => state.model = Some(model.clone()),
+        Event::ToolsChosen(toolset) => {
+            state.toolset = toolset.clone();
+            state.delegated = toolset.client.iter().map(ClientTool::spec).collect();
+        }
         Event::AttachmentAdded(file) => state.attachments.push(file.clone()),
         Event::MessageAdded { message, turn, role, parts, options, .. } => {
             said(state, Said { message, turn, role: *role, parts, options }, at);
@@ -75,7 +80,7 @@ pub fn evolve(state: &mut State, record: &Record) {
             on_open(state, |open| open.stopping = Some(cause.clone()))
         }
         Event::TurnResumed { after_ms, .. } => {
-            on_open(state, |open| open.clock.skip(Duration::from_millis(*after_ms)));
+            resumed(state, Duration::from_millis(*after_ms));
         }
         Event::TurnHeld { .. } => {
             on_open(state, |open| open.held = true);
@@ -105,18 +110,11 @@ pub fn evolve(state: &mut State, record: &Record) {
             }
         }
         Event::RevertFailed { .. } => state.reverting = None,
-        Event::CompactionRequested { upto, .. } => {
-            state.compaction.pending = Some(upto.clone());
-            on_open(state, |open| open.compacted = true);
-        }
-        Event::Compacted { upto, summary, usage, .. } => {
-            spent(state, *usage);
-            state.compaction.pending = None;
-            state.compaction.tokens = 0;
-            state.context.settle();
-            state.compaction.summary = Some(Summary { upto: upto.clone(), text: summary.clone() });
-        }
-        Event::CompactionFailed { .. } => state.compaction.pending = None,
+        Event::CompactionRequested { .. }
+        | Event::Compacted { .. }
+        | Event::MemorySaved { .. }
+        | Event::MemoryNotSaved { .. }
+        | Event::CompactionFailed { .. } => compaction::evolve(state, &record.event, at),
         Event::SessionClosed { .. } => state.status = Status::Completed,
     }
 }
@@ -148,6 +146,7 @@ fn said(state: &mut State, said: Said<'_>, at: Time) {
     state.turns.push(Turn {
         id: said.turn.clone(),
         message: said.message.clone(),
+        begins: state.head,
         status: TurnStatus::Pending,
         options: said.options.clone(),
         attempts: 0,
@@ -156,6 +155,7 @@ fn said(state: &mut State, said: Said<'_>, at: Time) {
         error: None,
         verified: None,
         changes: Vec::new(),
+        unrecorded: Vec::new(),
         reverted: false,
     });
     state.messages.push(Arc::new(Message {
@@ -186,6 +186,18 @@ fn turn_started(state: &mut State, id: &TurnId, attempt: u32, options: &TurnOpti
     state.open = Some(OpenTurn::new(id.clone(), attempt, options.clone(), at));
     state.status = Status::Active;
     state.error = None;
+}
+
+/// Time in which nobody was there to answer counts for nobody.
+fn resumed(state: &mut State, span: Duration) {
+    on_open(state, |open| {
+        open.clock.skip(span);
+        if let Phase::Acting(calls) = &mut open.phase {
+            for call in calls {
+                call.expires = call.expires.map(|expires| expires.after(span));
+            }
+        }
+    });
 }
 
 fn answered(
@@ -260,7 +272,7 @@ fn turn_over(state: &mut State, id: &TurnId, status: TurnStatus, error: Option<&
 fn waiting(state: &mut State, at: Time) {
     let Some(open) = &mut state.open else { return };
     let waits = open.waits_for_approval();
-    match waits || open.held {
+    match waits || open.held || open.waits_for_client() {
         true => open.clock.pause(at),
         false => open.clock.resume(at),
     }

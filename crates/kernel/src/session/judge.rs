@@ -3,6 +3,7 @@
 
 use crate::event::{Answer, Answerer, Asking, Event, Remember, RequestedCall, ToolUse};
 use crate::policy::{Review, Verdict};
+use crate::session::delegate::errand;
 use crate::session::state::{Calls, State};
 use crate::session::turn::{Call, OpenTurn};
 use crate::stamp::Stamp;
@@ -16,7 +17,7 @@ pub(super) fn requested(
     stamp: &Stamp,
 ) -> Option<Vec<Event>> {
     let request = &call.request;
-    let Some(tool) = state.rules.tool(&request.tool) else {
+    let Some(tool) = state.tool(&request.tool) else {
         return Some(vec![unknown(open, call, stamp)]);
     };
     if let Some(why) = &request.malformed {
@@ -30,7 +31,7 @@ pub(super) fn requested(
         return Some(vec![open.completed(call, Outcome::ended(Ending::Skipped, why), stamp)]);
     }
     match verdict(state, open, tool, None) {
-        Verdict::Allow => Some(vec![started(open, call, tool)]),
+        Verdict::Allow => Some(vec![started(state, (open, call), tool, stamp)]),
         Verdict::Refuse(why) => Some(vec![denied(open, call, why, stamp)]),
         // `next` has it looked at.
         Verdict::Ask | Verdict::Look => None,
@@ -46,7 +47,7 @@ pub(super) fn verdict(
     assessment: Option<&Assessment>,
 ) -> Verdict {
     let subject = assessment.map(|assessment| &assessment.subject);
-    let verdict = state.rules.verdict(tool, subject);
+    let verdict = state.verdict(tool, subject);
     match (open.options.asking, &verdict) {
         (Asking::Strict, Verdict::Allow) if !tool.kind.repeatable() => Verdict::Ask,
         (Asking::Waived, Verdict::Ask) if !state.rules.insists(tool, subject) => match assessment {
@@ -66,7 +67,7 @@ pub(super) fn assessed(
     assessment: Assessment,
     stamp: &Stamp,
 ) -> Vec<Event> {
-    let Some(tool) = state.rules.tool(&call.request.tool) else {
+    let Some(tool) = state.tool(&call.request.tool) else {
         return vec![unknown(open, call, stamp)];
     };
     // Not started: what it was judged by may be another thing by then.
@@ -83,7 +84,7 @@ pub(super) fn assessed(
             tool: call.request.tool.clone(),
             assessment,
         },
-        Verdict::Allow => started(open, call, tool),
+        Verdict::Allow => started(state, (open, call), tool, stamp),
         Verdict::Ask | Verdict::Look => ask(state, open, call, assessment, stamp),
     }]
 }
@@ -97,14 +98,14 @@ pub(super) fn reviewed(
     stamp: &Stamp,
 ) -> Event {
     let (assessment, answer, comment) = review;
-    let Some(tool) = state.rules.tool(&call.request.tool) else {
+    let Some(tool) = state.tool(&call.request.tool) else {
         return unknown(open, call, stamp);
     };
     let verdict = verdict(state, open, tool, Some(assessment));
     match (answer, verdict) {
         (_, Verdict::Refuse(why)) => denied(open, call, why, stamp),
         (Some(Answer::Deny), _) => denied(open, call, format!("review: {comment}"), stamp),
-        (Some(Answer::Allow), Verdict::Allow) => started(open, call, tool),
+        (Some(Answer::Allow), Verdict::Allow) => started(state, (open, call), tool, stamp),
         // With nobody to review it, a person is asked.
         (Some(Answer::Allow), Verdict::Ask | Verdict::Look)
         | (None, Verdict::Allow | Verdict::Ask | Verdict::Look) => {
@@ -117,8 +118,8 @@ pub(super) fn reviewed(
 
 /// Begins a call that may run.
 pub(super) fn start(state: &State, open: &OpenTurn, call: &Call, stamp: &Stamp) -> Event {
-    match state.rules.tool(&call.request.tool) {
-        Some(tool) => started(open, call, tool),
+    match state.tool(&call.request.tool) {
+        Some(tool) => started(state, (open, call), tool, stamp),
         None => unknown(open, call, stamp),
     }
 }
@@ -168,7 +169,8 @@ fn denied(open: &OpenTurn, call: &Call, why: String, stamp: &Stamp) -> Event {
     open.completed(call, Outcome::ended(Ending::Denied, why), stamp)
 }
 
-fn started(open: &OpenTurn, call: &Call, tool: &Spec) -> Event {
+fn started(state: &State, of: (&OpenTurn, &Call), tool: &Spec, stamp: &Stamp) -> Event {
+    let (open, call) = of;
     Event::CallStarted {
         turn: open.id.clone(),
         call: call.id().clone(),
@@ -176,5 +178,6 @@ fn started(open: &OpenTurn, call: &Call, tool: &Spec) -> Event {
         input: call.request.input.clone(),
         kind: tool.kind,
         placement: tool.placement,
+        errand: errand(state, call, tool, stamp),
     }
 }

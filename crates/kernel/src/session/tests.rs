@@ -9,6 +9,7 @@ mod approval;
 mod calls;
 mod compaction;
 mod context;
+mod delegate;
 mod judging;
 mod limits;
 mod options;

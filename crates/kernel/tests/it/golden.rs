@@ -5,12 +5,12 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use quintet_kernel::change::{FileChange, Version};
+use quintet_kernel::change::{FileChange, Gap, Shape, Version};
 use quintet_kernel::codec;
 use quintet_kernel::context::Section;
 use quintet_kernel::event::{
-    Answer, Answerer, Asking, Event, FailureCode, Origin, Remember, RequestedCall, StopCause,
-    ToolUse, TurnOptions, Turns,
+    Answer, Answerer, Asking, Errand, Event, FailureCode, Origin, Remember, RequestedCall,
+    StopCause, ToolUse, TurnOptions, Turns,
 };
 use quintet_kernel::id::{BlobId, CallId, Fresh, MessageId, SessionId, StepId, TurnId};
 use quintet_kernel::message::{Artifact, Attachment, MediaKind, Part, Role};
@@ -19,6 +19,7 @@ use quintet_kernel::model::{
 };
 use quintet_kernel::time::Time;
 use quintet_kernel::tool::{Assessment, Ending, Kind, Outcome, Placement, Risk, Subject};
+use quintet_kernel::toolset::{ClientTool, Toolset};
 use serde_json::json;
 
 /// All values of an enum without data; a new variant does not compile until it is named here.
@@ -49,6 +50,7 @@ kinds! {
     ApprovalRequested ApprovalAnswered CallStarted CallCompleted StopRequested TurnResumed TurnHeld TurnReleased
     TurnCompleted TurnFailed TurnCancelled CompactionRequested Compacted CompactionFailed
     SessionClosed ContextGathered ReviewRequested Reviewed RevertRequested Reverted RevertFailed
+    ToolsChosen MemorySaved MemoryNotSaved
 }
 
 #[test]
@@ -113,6 +115,7 @@ fn samples() -> Vec<Event> {
         of_compaction(),
         of_looks(),
         of_changes(),
+        of_clients(),
     ]
     .concat()
 }
@@ -232,6 +235,7 @@ fn of_calls() -> Vec<Event> {
         input: json!({"p": 1}),
         kind,
         placement,
+        errand: None,
     };
     let asked = |risk, expires| Event::ApprovalRequested {
         turn: turn(),
@@ -251,23 +255,26 @@ fn of_calls() -> Vec<Event> {
         asked(Risk::Low, Some(Time::from_micros(1_735_689_600_000_001))),
     ];
     events.extend(every!(Risk: Low Medium High Critical).map(|risk| asked(risk, None)));
-    events
-        .extend(every!(Kind: Read Write Exec Network).map(|kind| started(kind, Placement::Daemon)));
+    events.extend(
+        every!(Kind: Read Write Exec Network Memory).map(|kind| started(kind, Placement::Daemon)),
+    );
     events
         .extend(every!(Placement: Daemon Client).map(|placement| started(Kind::Write, placement)));
     events.extend(
         every!(Answer: Allow Deny).map(|word| answered(word, Answerer::Client, Some("no".into()))),
     );
     events.extend(every!(Answerer: Client Clock Memory).map(|by| answered(Answer::Deny, by, None)));
-    events.extend(every!(Ending: Succeeded Idle Failed Denied Skipped Cancelled Interrupted).map(
-        |ending| Event::CallCompleted {
-            turn: turn(),
-            call: call(),
-            tool: tool(),
-            message: id(),
-            outcome: outcome(ending),
-        },
-    ));
+    events.extend(
+        every!(Ending: Succeeded Idle Failed Denied Skipped Cancelled Interrupted TimedOut).map(
+            |ending| Event::CallCompleted {
+                turn: turn(),
+                call: call(),
+                tool: tool(),
+                message: id(),
+                outcome: outcome(ending),
+            },
+        ),
+    );
     events
 }
 
@@ -336,7 +343,19 @@ fn of_compaction() -> Vec<Event> {
             tokens_before: 900,
             usage: usage(),
             turns: Turns::default(),
+            facts: Vec::new(),
         },
+        Event::Compacted {
+            upto: id(),
+            summary: "in short".into(),
+            messages: 4,
+            tokens_before: 900,
+            usage: usage(),
+            turns: Turns::default(),
+            facts: vec!["likes tabs".into()],
+        },
+        Event::MemorySaved { upto: id(), path: "memory/2025-01-01.md".into() },
+        Event::MemoryNotSaved { upto: id(), reason: "no room".into() },
         Event::CompactionFailed { reason: "no".into() },
         Event::Compacted {
             upto: id(),
@@ -345,6 +364,7 @@ fn of_compaction() -> Vec<Event> {
             tokens_before: 900,
             usage: usage(),
             turns: Turns { before: 5, after: 1 },
+            facts: Vec::new(),
         },
         Event::MessageAdded {
             message: id(),
@@ -391,8 +411,8 @@ fn of_looks() -> Vec<Event> {
 }
 
 fn of_changes() -> Vec<Event> {
-    let version = |mode| Version { blob: Some(id()), size: 3, mode };
-    let huge = Version { blob: None, size: 1 << 40, mode: None };
+    let version = |mode| Version { blob: Some(id()), size: 3, mode, shape: Shape::File };
+    let huge = Version { blob: None, size: 1 << 40, mode: None, shape: Shape::File };
     let change = |path: &str, before, after| FileChange { path: path.into(), before, after };
     let mut changed = outcome(Ending::Failed);
     changed.changes = vec![
@@ -400,12 +420,59 @@ fn of_changes() -> Vec<Event> {
         change("new", None, Some(version(None))),
         change("gone", Some(huge), None),
     ];
-    let (turn, call, tool, message) = (turn(), id(), "edit".into(), id());
+    let done = |outcome| {
+        let (turn, call, tool, message) = (turn(), id(), "edit".into(), id());
+        Event::CallCompleted { turn, call, tool, message, outcome }
+    };
+    let gap = |path: &str, paths| Gap { path: path.into(), paths, reason: "too much".into() };
+    let mut linked = outcome(Ending::Failed);
+    linked.changes = every!(Shape: File Link)
+        .map(|shape| change("link", None, Some(Version { shape, ..version(None) })))
+        .into();
+    linked.unrecorded = vec![gap("target", Some(12)), gap("", None)];
+    let turn = turn();
     vec![
-        Event::CallCompleted { turn: turn.clone(), call, tool, message, outcome: changed },
+        done(changed),
+        done(linked),
         Event::RevertRequested { turn: turn.clone() },
         Event::Reverted { turn: turn.clone(), files: vec!["src/a.rs".into(), "new".into()] },
         Event::RevertFailed { turn, reason: "new was changed since".into() },
+    ]
+}
+
+fn of_clients() -> Vec<Event> {
+    let tool = |risk| ClientTool {
+        name: "open_app".into(),
+        description: "opens an app".into(),
+        schema: json!({"type": "object"}),
+        risk,
+    };
+    let chosen =
+        |daemon, client, timeout_ms| Event::ToolsChosen(Toolset { daemon, client, timeout_ms });
+    let errand = |reason, expires| Event::CallStarted {
+        turn: turn(),
+        call: id(),
+        tool: "open_app".into(),
+        input: json!({"app_id": "notion"}),
+        kind: Kind::Network,
+        placement: Placement::Client,
+        errand: Some(Errand { risk: Risk::Medium, reason, expires }),
+    };
+    let key = TurnOptions { key: Some("k1".into()), ..TurnOptions::default() };
+    vec![
+        chosen(None, vec![], None),
+        chosen(Some(vec!["look".into()]), vec![tool(Risk::Low), tool(Risk::Critical)], Some(3)),
+        errand(None, None),
+        errand(Some("to plan".into()), Some(Time::from_micros(1_735_689_600_000_001))),
+        Event::MessageAdded {
+            message: id(),
+            turn: turn(),
+            role: Role::User,
+            parts: vec![Part::Text("hi".into())],
+            options: key.clone(),
+            nth: 0,
+        },
+        Event::TurnStarted { turn: turn(), attempt: 1, options: key },
     ]
 }
 
@@ -429,6 +496,7 @@ fn outcome(ending: Ending) -> Outcome {
         error: (!plain).then(|| "why".into()),
         artifacts: if plain { vec![Artifact { name, mime, blob, size }] } else { Vec::new() },
         changes: Vec::new(),
+        unrecorded: Vec::new(),
     }
 }
 

@@ -19,7 +19,9 @@ fn wire(family: &str) -> Vec<u8> {
     let word = text.find("dich").unwrap();
     let start = text[..word].rfind("\n\n").unwrap() + 2;
     let end = word + text[word..].find("\n\n").unwrap() + 2;
+    // Most words have nothing in them that would have to be unescaped.
     let (before, frame) = (&text[..start], &text[start..end]);
+    let frame = frame.replace(r#", \"dich\"\n"#, " word").replace(r#", \"dich\""#, " word");
     let number = frame.find("\"sequence_number\":").map(|at| {
         let from = at + "\"sequence_number\":".len();
         (from, from + frame[from..].find(',').unwrap())
@@ -28,7 +30,7 @@ fn wire(family: &str) -> Vec<u8> {
     for n in 0..DELTAS {
         match number {
             Some((from, to)) => wire.extend([&frame[..from], &n.to_string(), &frame[to..]]),
-            None => wire.push_str(frame),
+            None => wire.push_str(&frame),
         }
     }
     wire.into_bytes()

@@ -3,8 +3,8 @@
 use std::future;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use quintet_kernel::card::Fork;
 use quintet_kernel::SessionId;
+use quintet_kernel::card::Fork;
 use quintet_kernel::event::{Record, Seq};
 use quintet_kernel::port::{Batch, BoxFuture, Journal, Lease, Page, StorageError};
 use quintet_stores::memory::Store;

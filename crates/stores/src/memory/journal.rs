@@ -7,7 +7,9 @@ use std::sync::Arc;
 use quintet_kernel::card::{Card, Fork};
 use quintet_kernel::event::{Record, Seq};
 use quintet_kernel::id::SessionId;
-use quintet_kernel::port::{Batch, BoxFuture, Directory, Journal, Lease, Page, StorageError};
+use quintet_kernel::port::{
+    Alias, Batch, BoxFuture, Directory, Journal, Lease, Page, StorageError,
+};
 
 use super::{Contents, History, Session, Store};
 use crate::lock;
@@ -47,7 +49,10 @@ impl Journal for Store {
     }
 
     fn head(&self, session: &SessionId) -> BoxFuture<'_, Result<Option<Seq>, StorageError>> {
-        Box::pin(ready(Ok(lock(&self.contents).sessions.get(session).map(|found| found.history.head()))))
+        Box::pin(ready(Ok(lock(&self.contents)
+            .sessions
+            .get(session)
+            .map(|found| found.history.head()))))
     }
 }
 
@@ -65,6 +70,27 @@ impl Directory for Store {
         let mut open: Vec<_> = contents.sessions.iter().filter(|(_, s)| s.card.open).collect();
         open.sort_by_key(|(_, session)| session.rank);
         Box::pin(ready(Ok(open.into_iter().map(|(id, _)| id.clone()).collect())))
+    }
+
+    fn alias(&self, alias: &Alias) -> BoxFuture<'_, Result<Option<SessionId>, StorageError>> {
+        Box::pin(ready(Ok(lock(&self.contents).aliases.get(alias).cloned())))
+    }
+
+    fn set_alias(
+        &self,
+        alias: &Alias,
+        session: &SessionId,
+        instead_of: Option<&SessionId>,
+    ) -> BoxFuture<'_, Result<SessionId, StorageError>> {
+        let aliases = &mut lock(&self.contents).aliases;
+        let holder = match aliases.get(alias) {
+            Some(holder) if Some(holder) != instead_of => holder.clone(),
+            _ => {
+                aliases.insert(alias.clone(), session.clone());
+                session.clone()
+            }
+        };
+        Box::pin(ready(Ok(holder)))
     }
 }
 

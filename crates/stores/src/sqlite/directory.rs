@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use quintet_kernel::card::Card;
 use quintet_kernel::id::SessionId;
-use quintet_kernel::port::{BoxFuture, Directory, StorageError};
+use quintet_kernel::port::{Alias, BoxFuture, Directory, StorageError};
 use rusqlite::{Connection, Params};
 
+use super::naming::{self, Naming};
 use super::{Store, to_sql, trouble};
 
 impl Directory for Store {
@@ -16,6 +17,29 @@ impl Directory for Store {
 
     fn open(&self) -> BoxFuture<'_, Result<Vec<SessionId>, StorageError>> {
         Box::pin(Arc::clone(&self.readers).run(open))
+    }
+
+    fn alias(&self, alias: &Alias) -> BoxFuture<'_, Result<Option<SessionId>, StorageError>> {
+        let alias = alias.clone();
+        Box::pin(Arc::clone(&self.readers).run(move |db| {
+            let found = naming::find(db, &alias).map_err(trouble)?;
+            found.map(|id| SessionId::parse(&id).ok_or_else(|| damaged(&id))).transpose()
+        }))
+    }
+
+    fn set_alias(
+        &self,
+        alias: &Alias,
+        session: &SessionId,
+        instead_of: Option<&SessionId>,
+    ) -> BoxFuture<'_, Result<SessionId, StorageError>> {
+        let naming = Naming {
+            alias: alias.clone(),
+            session: session.clone(),
+            instead_of: instead_of.cloned(),
+            epoch: self.epoch,
+        };
+        self.writer.name(naming)
     }
 }
 

@@ -309,3 +309,24 @@ async fn the_newest_use_comes_first() {
     )
     .await;
 }
+
+#[tokio::test]
+async fn the_first_to_take_a_name_keeps_it() {
+    check(
+        "
+        alias desk j        => None
+        name desk j a       => a
+        name desk j b       => a
+        name desk j b c     => a
+        alias desk j        => Some(a)
+        alias other j       => None
+        name other j b      => b
+        restart
+        alias desk j        => Some(a)
+        name desk j b a     => b
+        name desk j c a     => b
+        alias desk j        => Some(b)
+        ",
+    )
+    .await;
+}

@@ -10,6 +10,8 @@
 //! fork t s 2 x          t begins with what s has up to 2, and event x
 //! recent 10 [/w] | forks s | card s
 //! restart              drops the store and opens it again; leases stay as they were
+//! alias desk j         who goes by a name
+//! name desk j s [t]    has s go by it, instead of t
 //! lease s              takes the session over (otherwise done once, at its first append)
 //! ```
 
@@ -19,7 +21,7 @@ use std::sync::Arc;
 
 use quintet_kernel::card::{Card, Fork};
 use quintet_kernel::event::{Event, Record, Seq};
-use quintet_kernel::port::{BoxFuture, Lease, Page, StorageError};
+use quintet_kernel::port::{Alias, BoxFuture, Lease, Page, StorageError};
 
 use crate::subject::{Store, Subject, batch, card, session};
 
@@ -85,6 +87,15 @@ impl Teller {
             ["list", limit] => {
                 let cards = self.store().list(number(limit) as usize).await;
                 word(cards.map(|cards| self.names(&cards)))
+            }
+            ["alias", space, name] => word(
+                self.store().alias(&alias(space, name)).await.map(|found| format!("{found:?}")),
+            ),
+            ["name", space, name, s, old @ ..] => {
+                let old = old.first().map(|old| session(old));
+                let (alias, store) = (alias(space, name), self.store());
+                let named = store.set_alias(&alias, &session(s), old.as_ref()).await;
+                word(named.map(|holder| holder.to_string()))
             }
             ["open"] => word(self.store().open().await.map(|ids| format!("{ids:?}"))),
             ["clock", time] => {
@@ -186,6 +197,10 @@ impl Teller {
         }
         cards.iter().map(|card| card.id.as_str()).collect::<Vec<_>>().join(" ")
     }
+}
+
+fn alias(space: &str, name: &str) -> Alias {
+    Alias { space: space.into(), name: name.into() }
 }
 
 fn number(text: &str) -> u64 {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 /// Which of our crates a crate may use. Whoever needs a new arrow discusses it first.
-const ARROWS: [(&str, &[&str]); 10] = [
+const ARROWS: [(&str, &[&str]); 11] = [
     ("kernel", &[]),
     ("runtime", &["kernel"]),
     ("dialects", &["kernel"]),
@@ -14,8 +14,12 @@ const ARROWS: [(&str, &[&str]); 10] = [
     ("local", &["kernel"]),
     ("stores", &["kernel"]),
     ("tools", &["kernel"]),
+    ("memory", &["kernel"]),
     ("testkit", &["kernel"]),
-    ("daemon", &["kernel", "runtime", "dialects", "providers", "local", "stores", "tools"]),
+    (
+        "daemon",
+        &["kernel", "runtime", "dialects", "providers", "local", "stores", "tools", "memory"],
+    ),
     ("bench", &[]),
 ];
 

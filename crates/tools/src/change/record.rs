@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use quintet_kernel::change::Shape;
 use quintet_kernel::port::{Changed, Content, Output};
 use quintet_kernel::tool::Outcome;
 
@@ -31,11 +32,13 @@ fn recorded(root: &Path, change: &Change) -> Vec<Changed> {
 }
 
 fn became(root: &Path, path: &Path, before: Option<&beneath::Content>) -> Option<Changed> {
-    let after = match beneath::read(root, path) {
+    let after = match beneath::look(root, path) {
         Ok(content) => content.as_ref().map(kept),
-        Err(Error::Large(_, size)) => Some(Content { bytes: None, size, mode: None }),
+        Err(Error::Large(_, size)) => {
+            Some(Content { bytes: None, size, mode: None, shape: Shape::File })
+        }
         // Something else is in its place.
-        Err(Error::Directory(_) | Error::Link(_) | Error::Special(_)) => None,
+        Err(Error::Directory(_) | Error::Special(_)) => None,
         Err(_) => return None,
     };
     let before = before.map(kept);
@@ -47,5 +50,10 @@ fn became(root: &Path, path: &Path, before: Option<&beneath::Content>) -> Option
 
 fn kept(content: &beneath::Content) -> Content {
     let bytes = content.bytes.clone();
-    Content { size: bytes.len() as u64, bytes: Some(bytes), mode: content.mode }
+    Content {
+        size: bytes.len() as u64,
+        bytes: Some(bytes),
+        mode: content.mode,
+        shape: content.shape,
+    }
 }

@@ -9,7 +9,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use crate::blocking::Flag;
-use crate::{agents, map};
+use crate::{agents, map, repository};
 
 /// Files of git that change with what `git status` says.
 const GIT: [&str; 4] = ["HEAD", "index", "logs/HEAD", "info/exclude"];
@@ -44,23 +44,12 @@ fn print(workspace: &Path, files: &[PathBuf]) -> Option<u64> {
         for name in [agents::NAME, ".gitignore", ".git"] {
             stamp(&folder.join(name)).hash(&mut hasher);
         }
-        if let Some(git) = repository(&folder.join(".git")) {
+        if let Some(git) = repository::marked_by(&folder.join(".git")) {
             GIT.map(|name| stamp(&git.join(name))).hash(&mut hasher);
             break;
         }
     }
     Some(hasher.finish())
-}
-
-/// Where git keeps its files; that of a worktree lies elsewhere.
-fn repository(git: &Path) -> Option<PathBuf> {
-    let kind = fs::metadata(git).ok()?;
-    if kind.is_dir() {
-        return Some(git.to_owned());
-    }
-    let text = fs::read_to_string(git).ok()?;
-    let elsewhere = text.strip_prefix("gitdir:")?.trim();
-    Some(git.parent()?.join(elsewhere))
 }
 
 /// What changes when a file does.

@@ -133,7 +133,7 @@ fn plan(root: &Path, input: &Input) -> Result<(Change, Vec<usize>), String> {
         }
     }
     let bytes = replaced(&before.bytes, &found, old.len(), input.new.as_bytes());
-    let after = Content { bytes, mode: before.mode };
+    let after = Content::file(bytes, before.mode);
     Ok((Change::of(input.path.clone(), Some(before), Some(after)), lines))
 }
 

@@ -76,7 +76,7 @@ impl Tool for WriteFile {
 fn plan(root: &Path, input: Input) -> Result<Change, String> {
     let before = beneath::read(root, &input.path).map_err(|error| error.to_string())?;
     let mode = before.as_ref().and_then(|before| before.mode);
-    let after = Content { bytes: input.content.into_bytes(), mode };
+    let after = Content::file(input.content.into_bytes(), mode);
     Ok(Change { blind: true, ..Change::of(input.path, before, Some(after)) })
 }
 

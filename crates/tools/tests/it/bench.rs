@@ -4,14 +4,17 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use quintet_kernel::change::Shape;
 use quintet_kernel::message::text_of;
 use quintet_kernel::port::{
     BoxFuture, Cancel, Changed, Content, Desk, Invocation, Output, Progress,
 };
 use quintet_kernel::tool::Assessment;
 use quintet_kernel::{CallId, TurnId};
+use quintet_memory::Notebook;
+use quintet_testkit::stamps::FakeStamps;
 use quintet_tools::sandbox::Sandbox;
-use quintet_tools::{Reach, Settings, Toolbox};
+use quintet_tools::{Reach, Recall, Settings, Toolbox};
 use serde_json::Value;
 use tempfile::TempDir;
 use tokio::sync::watch;
@@ -26,6 +29,8 @@ pub(crate) const SUPERVISOR: &str = env!("CARGO_BIN_EXE_quintet-supervise");
 pub(crate) struct Bench {
     pub(crate) dir: TempDir,
     cache: TempDir,
+    /// Where the index of memory is.
+    _index: Option<TempDir>,
     toolbox: Toolbox,
     heard: Arc<Heard>,
     cancel: watch::Sender<bool>,
@@ -58,7 +63,30 @@ impl Bench {
         Self::with(Vec::new(), Sandbox::default(), Some(reach))
     }
 
+    /// Remembers, and tells models of it in so many tokens.
+    pub(crate) fn remembering(tokens: u64) -> Self {
+        let (stamps, index) = (Arc::new(FakeStamps::new()), TempDir::new().unwrap());
+        let settings = quintet_memory::Settings {
+            index: index.path().join("memory"),
+            keep_days: 0,
+            expired: quintet_memory::Expired::Archive,
+            soft_limit_bytes: 40,
+        };
+        let memory = Arc::new(Notebook::new(settings, stamps));
+        let recall = Some(Recall { memory, tokens });
+        Self { _index: Some(index), ..Self::built(Vec::new(), Sandbox::default(), None, recall) }
+    }
+
     fn with(verify: Vec<String>, sandbox: Sandbox, fetch: Option<Reach>) -> Self {
+        Self::built(verify, sandbox, fetch, None)
+    }
+
+    fn built(
+        verify: Vec<String>,
+        sandbox: Sandbox,
+        fetch: Option<Reach>,
+        recall: Option<Recall>,
+    ) -> Self {
         let cache = TempDir::new().unwrap();
         let settings = Settings {
             supervisor: PathBuf::from(SUPERVISOR),
@@ -66,10 +94,12 @@ impl Bench {
             sandbox,
             fetch,
             cache: cache.path().join("snapshots"),
+            recall,
         };
         Self {
             dir: TempDir::new().unwrap(),
             cache,
+            _index: None,
             toolbox: Toolbox::new(settings),
             heard: Arc::default(),
             cancel: watch::Sender::new(false),
@@ -197,17 +227,21 @@ pub(crate) fn text(output: &Output) -> String {
     text_of(&output.outcome.parts)
 }
 
-/// The text the model reads, as JSON.
+/// The report that the model reads, as JSON, without the notes after it.
 pub(crate) fn json(output: &Output) -> Value {
-    serde_json::from_str(&text(output)).unwrap()
+    serde_json::from_str(text_of(&output.outcome.parts[..1]).as_str()).unwrap()
 }
 
-/// What a call did to files, as `path: before > after`; `-` is no file, `?` what was not kept.
+/// What a call did to files, as `path: before > after`; `-` is no file, `?` what was not kept, and
+/// `@` comes before where a link leads.
 pub(crate) fn changed(output: &Output) -> Vec<String> {
     let text = |content: &Option<Content>| match content {
         None => "-".to_owned(),
         Some(Content { bytes: None, .. }) => "?".to_owned(),
-        Some(Content { bytes: Some(bytes), .. }) => String::from_utf8_lossy(bytes).into_owned(),
+        Some(Content { bytes: Some(bytes), shape, .. }) => {
+            let mark = if *shape == Shape::Link { "@" } else { "" };
+            format!("{mark}{}", String::from_utf8_lossy(bytes))
+        }
     };
     let one = |change: &Changed| {
         format!("{}: {} > {}", change.path, text(&change.before), text(&change.after))

@@ -2,6 +2,7 @@
 
 use std::os::unix::fs::{PermissionsExt, symlink};
 
+use quintet_kernel::change::Shape;
 use quintet_kernel::port::{Changed, Content};
 use serde_json::{Value, json};
 
@@ -49,7 +50,7 @@ async fn a_change_has_sizes_and_permissions() {
     let output = bench.run("write_file", json!({ "path": "run", "content": "new!" })).await;
     let content = |text: &str| {
         let (size, bytes) = (text.len() as u64, Some(text.as_bytes().to_vec()));
-        Some(Content { bytes, size, mode: Some(0o751) })
+        Some(Content { bytes, size, mode: Some(0o751), shape: Shape::File })
     };
     let expected = Changed { path: "run".into(), before: content("old"), after: content("new!") };
     assert_eq!(output.changes, [expected]);

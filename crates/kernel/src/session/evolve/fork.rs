@@ -17,6 +17,7 @@ pub(super) fn forked(state: &mut State, parent: &SessionId, seq: Seq, at: Time) 
     state.status = Status::Active;
     state.error = None;
     state.reverting = None;
+    state.saving.clear();
     // An answer counted for the session in which it was given.
     state.remembered.clear();
     for turn in state.turns.iter_mut().filter(|turn| turn.options.queued) {

@@ -11,14 +11,17 @@
 //! allow c1 [t1] [: why] | deny c1 [t1] [: why] | allow_same c1 | allow_similar c1 | deny_similar c1
 //! done c1 [text] | broke c1 [text] | halted c1 | changed c1 PATH:BEFORE~AFTER …
 //! survey TITLE=text …     revert t1 | put_back t1 | not_put_back t1 why
-//! summary m2 text | unsummarized why
+//! summary m2 text | unsummarized why      saved m2 PATH | not_saved m2 why      (`/` ends a line of text)
+//! tools NAME[:RISK] … [of=LOOK,EDIT] [within=SECONDS]     return c1 [text]     say hi as KEY
 //! ```
 
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::change::{FileChange, Version};
+use serde_json::json;
+
+use crate::change::{FileChange, Shape, Version};
 use crate::codec;
 use crate::command::{Approve, Command, Recalled, Run, Say, Upload};
 use crate::context::Section;
@@ -31,6 +34,7 @@ use crate::session::{Refusal, State, handle};
 use crate::stamp::Stamp;
 use crate::time::Time;
 use crate::tool::{Assessment, Ending, Outcome, Risk, Subject};
+use crate::toolset::{ClientTool, Toolset};
 
 use super::rules;
 
@@ -161,10 +165,15 @@ impl Session {
             "allow_similar" => self.remember(rest, Answer::Allow, Remember::Similar),
             "deny_similar" => self.remember(rest, Answer::Deny, Remember::Similar),
             "revert" => Command::Revert { turn: self.real(rest) },
+            "tools" => Command::Offer(toolset(rest)),
+            "return" => {
+                let (id, text) = split(rest);
+                Command::Return { call: self.real(id), outcome: Outcome::success(text) }
+            }
             "cancel" => Command::Cancel { reason: text() },
             "compact" => Command::Compact,
             "close" => Command::Close { reason: text() },
-            "recover" => Command::Recover,
+            "recover" => Command::Recover { cut_off: Vec::new() },
             "wake" => Command::Wake,
             _ => self.news(line),
         }
@@ -206,8 +215,10 @@ impl Session {
             }
             "summary" => {
                 let (upto, usage) = (self.real::<MessageId>(id), Usage::default());
-                Command::Summarized { upto, summary: text.into(), usage }
+                Command::Summarized { upto, summary: text.replace('/', "\n"), usage }
             }
+            "saved" => Command::Saved { upto: self.real(id), result: Ok(text.into()) },
+            "not_saved" => Command::Saved { upto: self.real(id), result: Err(text.into()) },
             "unsummarized" => Command::NotSummarized { reason: rest.into() },
             _ if word.starts_with('s') && word[1..].parse::<u32>().is_ok() => {
                 self.of_step(self.real(word), rest)
@@ -271,7 +282,34 @@ impl Session {
     }
 }
 
+fn toolset(words: &str) -> Toolset {
+    let mut toolset = Toolset::default();
+    for word in words.split_whitespace() {
+        match word.split_once('=') {
+            Some(("of", names)) => {
+                let names = names.split(',').filter(|name| !name.is_empty());
+                toolset.daemon = Some(names.map(Into::into).collect());
+            }
+            Some((_, seconds)) => toolset.timeout_ms = Some(seconds.parse::<u64>().unwrap() * 1000),
+            None => toolset.client.push(client_tool(word)),
+        }
+    }
+    toolset
+}
+
+fn client_tool(word: &str) -> ClientTool {
+    let (name, risk) = word.split_once(':').unwrap_or((word, "medium"));
+    let risks = [Risk::Low, Risk::Medium, Risk::High, Risk::Critical];
+    let risk = risks.into_iter().find(|known| known.name() == risk).unwrap();
+    let (description, schema) = ("at the client".into(), json!({ "type": "object" }));
+    ClientTool { name: name.into(), description, schema, risk }
+}
+
 fn say(rest: &str, role: Role, run: Run) -> Say {
+    let (rest, key) = match rest.split_once(" as ") {
+        Some((rest, key)) => (rest, Some(key.to_owned())),
+        None => (rest, None),
+    };
     let (rest, model) = match rest.split_once(" on ") {
         Some((rest, model)) => (rest, ModelRef::parse(model)),
         None => (rest, None),
@@ -287,7 +325,7 @@ fn say(rest: &str, role: Role, run: Run) -> Say {
         Part::Media { kind, name: name.into(), mime: None }
     }));
     parts.retain(|part| *part != Part::Text(String::new()));
-    Say { role, parts, run, options: options(rest, model) }
+    Say { role, parts, run, options: TurnOptions { key, ..options(rest, model) } }
 }
 
 /// Some words of a message are options too.
@@ -374,7 +412,12 @@ fn sections(words: &str) -> Vec<Section> {
 
 fn changes(words: &str) -> Vec<FileChange> {
     let version = |name: &str| {
-        BlobId::parse(name).map(|blob| Version { blob: Some(blob), size: 1, mode: None })
+        BlobId::parse(name).map(|blob| Version {
+            blob: Some(blob),
+            size: 1,
+            mode: None,
+            shape: Shape::File,
+        })
     };
     let change = |word: &str| {
         let (path, versions) = word.split_once(':').expect("path:before>after");

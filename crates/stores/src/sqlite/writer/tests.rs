@@ -37,6 +37,9 @@ fn append(id: &str, expected: Seq, size: usize) -> Change {
     let card = Card {
         id: session.clone(),
         created: Time::default(),
+        forked: None,
+        model: None,
+        head: 0,
         updated: Time::default(),
         status: Status::Active,
         workspace: "/".into(),
