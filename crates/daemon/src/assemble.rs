@@ -71,7 +71,8 @@ fn hints(tree: Option<&Tree>, audit: Option<&Audit>) -> Vec<Arc<dyn Hints>> {
 /// What must never be written down.
 fn secrets(options: &Options) -> Vec<Secret> {
     let keys = options.providers.iter().filter_map(|provider| provider.api_key.clone());
-    keys.chain(options.harness_token.clone().map(Secret::new)).collect()
+    let tokens = [&options.harness_token, &options.agent.token].into_iter().flatten();
+    keys.chain(tokens.cloned().map(Secret::new)).collect()
 }
 
 /// The models, as these options set them up, and those among them that run in here.

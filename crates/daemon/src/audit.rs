@@ -75,6 +75,11 @@ impl Hints for Audit {
         drop(dirty);
         self.dirty.changed.notify_one();
     }
+
+    /// What was written down stays: that is what it is for.
+    fn erased(&self, session: &SessionId) {
+        self.dirty.sessions.lock().unwrap_or_else(PoisonError::into_inner).remove(session);
+    }
 }
 
 impl Dirty {

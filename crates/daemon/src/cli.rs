@@ -16,7 +16,13 @@ pub(crate) struct Cli {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Verb {
     /// Run the daemon.
-    Serve(Flags),
+    Serve {
+        #[command(flatten)]
+        flags: Flags,
+        /// Let protocols that have addresses for development listen there.
+        #[arg(long)]
+        dev: bool,
+    },
     /// Print the effective configuration, secrets left out, and where each value comes from.
     Config(Flags),
     /// List the tools: what they do, what they touch, whether they need approval.

@@ -28,7 +28,7 @@ fn main() -> ExitCode {
         Verb::Doctor(flags) => doctor::main(&flags),
         Verb::Supervise { scratch, argv } => return supervisor::main(scratch, argv),
         Verb::Confine { policy, argv } => return sandbox::main(once(policy).chain(argv)),
-        Verb::Serve(flags) => serve::main(&flags).map(well),
+        Verb::Serve { flags, dev } => serve::main(&flags, dev).map(well),
         Verb::Config(flags) => options::print(&flags).map(well),
         Verb::Export { flags, to } => export::main(&flags, &to).map(well),
         Verb::Try { flags, trial } => trial::main(&flags, &trial).map(well),

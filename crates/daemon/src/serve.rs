@@ -1,5 +1,7 @@
 //! Runs the daemon: binds, says so, serves, and shuts down in order.
 
+mod agent;
+
 use std::io::Write as _;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -28,10 +30,14 @@ use crate::telemetry;
 const FAREWELL: Duration = Duration::from_secs(2);
 
 /// `quintet serve`.
-pub(crate) fn main(flags: &Flags) -> Result<()> {
+pub(crate) fn main(flags: &Flags, dev: bool) -> Result<()> {
     let filter = options::environment().into_iter().find(|(name, _)| name == "QUINTET_LOG");
     telemetry::start(flags.log_format, filter.as_ref().map(|(_, value)| value.as_str()));
-    let options = options::read(flags)?;
+    let mut options = options::read(flags)?;
+    if dev {
+        options.agent.socket = options.agent.socket.dev();
+        options.agent.health = options.agent.health.dev();
+    }
     let threads = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     threads.block_on(run(&options))
 }
@@ -72,6 +78,8 @@ fn warn_of_gaps(mode: Mode) {
 struct Bound {
     harness: Option<TcpListener>,
     jarvis: Option<TcpListener>,
+    agent: Option<TcpListener>,
+    agent_health: Option<TcpListener>,
 }
 
 impl Bound {
@@ -86,6 +94,8 @@ impl Bound {
                 }
                 bound => bound?,
             },
+            agent: agent::bind("agent", options.agent.socket).await?,
+            agent_health: agent::bind("agent_health", options.agent.health).await?,
         })
     }
 }
@@ -99,9 +109,15 @@ async fn bind(protocol: &str, address: Option<SocketAddr>) -> Result<Option<TcpL
 /// The one line on standard output, once every listener is bound.
 fn announce(bound: &Bound) -> Result<()> {
     let mut listeners = serde_json::Map::new();
-    for (protocol, listener) in [("harness", &bound.harness), ("jarvis", &bound.jarvis)] {
+    for (protocol, scheme, listener) in [
+        ("harness", "http", &bound.harness),
+        ("jarvis", "http", &bound.jarvis),
+        ("agent", "ws", &bound.agent),
+        ("agent_health", "http", &bound.agent_health),
+    ] {
         if let Some(listener) = listener {
-            listeners.insert(protocol.into(), format!("http://{}", listener.local_addr()?).into());
+            let address = format!("{scheme}://{}", listener.local_addr()?);
+            listeners.insert(protocol.into(), address.into());
         }
     }
     let mut stdout = std::io::stdout().lock();
@@ -133,6 +149,13 @@ impl Daemon {
         if let Some(listener) = bound.jarvis {
             let router = desktop(options, &assembly, Arc::clone(&sessions));
             listeners.spawn(serve_http(listener, router, closing.clone()));
+        }
+        let (speaks, tells) = agent::routers(options, &assembly, &closing);
+        if let Some(listener) = bound.agent {
+            listeners.spawn(serve_http(listener, speaks, closing.clone()));
+        }
+        if let Some(listener) = bound.agent_health {
+            listeners.spawn(serve_http(listener, tells, closing.clone()));
         }
         if let Some(listener) = bound.harness {
             let ports = Ports {

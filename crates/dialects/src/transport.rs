@@ -4,3 +4,4 @@ pub mod body;
 pub mod guard;
 pub mod query;
 pub mod sse;
+pub mod uds;

@@ -33,6 +33,10 @@ pub enum Command {
     Return { call: CallId, outcome: Outcome },
     /// Call the open turn off.
     Cancel { reason: Option<String> },
+    /// Call this turn off, also if it has not begun.
+    Withdraw { turn: TurnId, reason: Option<String> },
+    /// Take over what was said elsewhere, oldest first. Nothing of it is answered.
+    Recall { messages: Vec<Recalled> },
     /// Undo what a turn did to files.
     Revert { turn: TurnId },
     /// Summarize the history now.
@@ -96,11 +100,22 @@ pub struct Say {
     pub options: TurnOptions,
 }
 
+/// A message of another session.
+#[derive(Clone, Debug)]
+pub struct Recalled {
+    /// Who spoke.
+    pub role: Role,
+    /// What was said.
+    pub text: String,
+}
+
 /// Whether to answer a message at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Run {
     /// Yes; refused if the session is busy.
     Now,
+    /// Yes, as soon as the turns before it are over.
+    Next,
     /// No: the turn waits for [`Command::Start`].
     Later,
 }

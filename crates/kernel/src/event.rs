@@ -3,6 +3,8 @@
 //! The serialized form of [`Event`] is the journal's format (see [`crate::codec`]): fields may be
 //! added with a default, never renamed or removed. No protocol shows these types.
 
+mod options;
+
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -12,10 +14,12 @@ use serde_json::Value;
 use crate::context::Section;
 use crate::id::{CallId, MessageId, SessionId, StepId, TurnId};
 use crate::message::{Attachment, Part, Role};
-use crate::model::{Channel, Finish, ModelRef, Sampling, Sealed, Usage};
+use crate::model::{Channel, Finish, ModelRef, Sealed, Usage};
 use crate::time::Time;
 use crate::tool::{Assessment, Kind, Outcome, Placement, Risk};
 use crate::toolset::Toolset;
+
+pub use options::{Asking, ToolUse, TurnOptions};
 
 /// The number of an event in its session; 0 stands for "before the first".
 pub type Seq = u64;
@@ -37,7 +41,8 @@ pub struct Record {
 pub enum Event {
     /// The session began.
     SessionCreated(Origin),
-    /// The session began as a branch of another one's history.
+    /// The session began as a branch of another one's history: all events up to and including `at`
+    /// are shared with it. A turn that was under way there is not under way here.
     Forked { parent: SessionId, at: Seq },
     /// A front end's own note on the session was set or, without a value, removed.
     Labelled { key: String, value: Option<String> },
@@ -47,7 +52,8 @@ pub enum Event {
     ToolsChosen(Toolset),
     /// A file was handed over.
     AttachmentAdded(Attachment),
-    /// A client said something; `turn` is the turn that will answer it, as `options` say.
+    /// A client said something; `turn` is the turn that will answer it, as `options` say, and the
+    /// `nth` of the session (0 where that was not written down yet).
     MessageAdded {
         message: MessageId,
         turn: TurnId,
@@ -55,6 +61,8 @@ pub enum Event {
         parts: Vec<Part>,
         #[serde(default, skip_serializing_if = "TurnOptions::is_default")]
         options: TurnOptions,
+        #[serde(default, skip_serializing_if = "is_zero")]
+        nth: u64,
     },
     /// The agent set to work on a turn, for the `attempt`th time.
     TurnStarted { turn: TurnId, attempt: u32, options: TurnOptions },
@@ -160,6 +168,8 @@ pub enum Event {
         messages: u64,
         tokens_before: u64,
         usage: Usage,
+        #[serde(default, skip_serializing_if = "Turns::is_unknown")]
+        turns: Turns,
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         facts: Vec<String>,
     },
@@ -171,6 +181,27 @@ pub enum Event {
     MemoryNotSaved { upto: MessageId, reason: String },
     /// The session is done with; another message opens it again.
     SessionClosed { reason: Option<String> },
+}
+
+/// How many turns models read in full before and after a summary was made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Turns {
+    /// Before.
+    pub before: u64,
+    /// After.
+    pub after: u64,
+}
+
+impl Turns {
+    /// Whether it was not written down.
+    fn is_unknown(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "this is how serde asks")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 /// How a session begins.
@@ -187,27 +218,6 @@ pub struct Origin {
     /// Front ends' own notes.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
-}
-
-/// What a client asks of one turn.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct TurnOptions {
-    /// A model for this turn alone.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub model: Option<ModelRef>,
-    /// How to answer.
-    #[serde(default)]
-    pub sampling: Sampling,
-    /// The client's own name for the message; one that it sends again under the same name is
-    /// answered once.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub key: Option<String>,
-}
-
-impl TurnOptions {
-    fn is_default(&self) -> bool {
-        *self == Self::default()
-    }
 }
 
 /// A tool call, named and ready to be judged.

@@ -67,6 +67,14 @@ impl Rules {
         window.map_or(self.context_tokens, |window| self.context_tokens.min(window / CONTEXT_SHARE))
     }
 
+    /// Whether a person is asked because somebody wrote down that it must be so, not just for the
+    /// call's kind or tool.
+    pub(crate) fn insists(&self, tool: &Spec, subject: Option<&Subject>) -> bool {
+        let asks = |rule: &Rule| rule.action == Action::Ask && rule.fits(tool, subject) == Fit::Yes;
+        let review = self.review == Review::Request && tool.kind == Kind::Write;
+        review || self.approval.rules.iter().any(asks)
+    }
+
     /// What a model can do; nothing if its provider is not configured.
     pub fn profile(&self, model: &ModelRef) -> Option<Profile> {
         self.models.profile(model)

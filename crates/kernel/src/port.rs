@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::card::Card;
+use crate::card::{Card, Fork};
 use crate::change::{FileChange, Gap, Shape};
 use crate::command::Command;
 use crate::context::Section;
@@ -46,6 +46,29 @@ pub trait Sessions: Send + Sync {
     ) -> BoxFuture<'_, Result<Box<dyn Follow>, Error>>;
     /// The newest sessions.
     fn list(&self, limit: usize) -> BoxFuture<'_, Result<Vec<Card>, Error>>;
+}
+
+/// Inbound: taking sessions away.
+pub trait Removals: Send + Sync {
+    /// Ends what a session is doing and takes it away for good; durable when it resolves.
+    fn remove(&self, session: &SessionId) -> BoxFuture<'_, Result<(), Error>>;
+}
+
+/// Inbound: how sessions belong together.
+pub trait Branches: Send + Sync {
+    /// Begins a session with the history of another one, up to and including an event or, if none
+    /// is named, all of it.
+    fn fork(&self, session: &SessionId, at: Option<Seq>) -> BoxFuture<'_, Result<Receipt, Error>>;
+    /// A session at a glance, without waking it.
+    fn card(&self, session: &SessionId) -> BoxFuture<'_, Result<Card, Error>>;
+    /// The sessions in which something happened last, in all workspaces or in one.
+    fn recent(
+        &self,
+        workspace: Option<&Path>,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<Vec<Card>, Error>>;
+    /// The sessions that branched off a session's own events.
+    fn forks(&self, session: &SessionId) -> BoxFuture<'_, Result<Vec<Card>, Error>>;
 }
 
 /// Inbound: what turns did to files.
@@ -189,10 +212,36 @@ pub trait Journal: Send + Sync {
     ) -> BoxFuture<'_, Result<Vec<Record>, StorageError>>;
     /// The last number; nothing if there is no such session.
     fn head(&self, session: &SessionId) -> BoxFuture<'_, Result<Option<Seq>, StorageError>>;
+    /// Takes a session away for good, from the list too; durable when it resolves. In order with the
+    /// appends, as they are with each other.
+    fn erase(&self, lease: &Lease) -> BoxFuture<'static, Result<(), StorageError>>;
+    /// Begins a session with the history of another one up to and including an event, in the same
+    /// time however long that is, and appends to it; all or nothing, and durable when it resolves.
+    /// Nothing that becomes of the other session later, not even its end, changes this one.
+    fn fork(
+        &self,
+        lease: &Lease,
+        from: &Fork,
+        batch: Batch,
+    ) -> BoxFuture<'static, Result<Seq, StorageError>>;
+}
+
+/// Sessions at a glance, looked up in other ways than by age.
+pub trait Catalogue: Send + Sync {
+    /// One session.
+    fn card(&self, session: &SessionId) -> BoxFuture<'_, Result<Option<Card>, StorageError>>;
+    /// Those in which something happened last, in all workspaces or in one.
+    fn recent(
+        &self,
+        workspace: Option<&Path>,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<Vec<Card>, StorageError>>;
+    /// Those that share some of this session's own events, oldest first.
+    fn forks(&self, session: &SessionId) -> BoxFuture<'_, Result<Vec<Card>, StorageError>>;
 }
 
 /// The list of sessions.
-pub trait Directory: Send + Sync {
+pub trait Directory: Catalogue {
     /// The newest by creation.
     fn list(&self, limit: usize) -> BoxFuture<'_, Result<Vec<Card>, StorageError>>;
     /// Those that somebody must look after when the daemon starts.
@@ -222,6 +271,8 @@ pub struct Alias {
 pub trait Hints: Send + Sync {
     /// There may be events up to `head`. Must return at once.
     fn published(&self, session: &SessionId, head: Seq);
+    /// The session was taken away. Must return at once.
+    fn erased(&self, session: &SessionId);
 }
 
 /// Text in flight that must survive the death of this process, though not of the machine.

@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use crate::change::net;
 use crate::context;
+use crate::event::ToolUse;
 use crate::id::{CallId, TurnId};
 use crate::message::{MediaKind, Message, Part, Role, text_of};
 use crate::model::{
@@ -32,7 +33,7 @@ pub fn assemble(state: &State) -> Prompt {
     let model = open.and_then(|open| open.step()).map_or(state.current_model(), |step| &step.model);
     Prompt {
         tools: tools(state, model),
-        may_call: true,
+        may_call: open.is_none_or(|open| open.options.tools == ToolUse::Offered),
         model: model.clone(),
         system: system(state),
         messages: conversation(state, &history(state)),
@@ -208,14 +209,14 @@ fn assistant(
 fn shown(state: &State, result: &Message) -> Vec<PromptPart> {
     let media = |part: &Part| match part {
         Part::Media { kind, name, mime } => media(state, result, (*kind, name, mime.as_deref())),
-        Part::Text(_) | Part::Thought(_) | Part::Call { .. } => None,
+        Part::Text(_) | Part::Context(_) | Part::Thought(_) | Part::Call { .. } => None,
     };
     result.parts.iter().filter_map(media).collect()
 }
 
 fn user(state: &State, message: &Message) -> Vec<PromptPart> {
     let part = |part: &Part| match part {
-        Part::Text(text) => Some(PromptPart::Text(text.clone())),
+        Part::Text(text) | Part::Context(text) => Some(PromptPart::Text(text.clone())),
         Part::Media { kind, name, mime } => media(state, message, (*kind, name, mime.as_deref())),
         Part::Thought(_) | Part::Call { .. } => None,
     };

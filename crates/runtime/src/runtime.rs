@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use quintet_kernel::command::Command;
 use quintet_kernel::event::Origin;
-use quintet_kernel::port::{BoxFuture, Error, Follow, Receipt, Sessions, StorageError};
+use quintet_kernel::port::{BoxFuture, Error, Follow, Receipt, Removals, Sessions, StorageError};
 use quintet_kernel::{Card, Cursor, SessionId, State};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
@@ -58,6 +58,11 @@ impl Runtime {
             self.shared.mailbox(session, Begin::Load)?;
         }
         Ok(open.len())
+    }
+
+    /// Wakes a session, which closes what was left open.
+    pub(crate) fn wake(&self, session: &SessionId) -> Result<(), Error> {
+        self.shared.mailbox(session, Begin::Load).map(drop)
     }
 
     pub(crate) fn parts(&self) -> &Parts {
@@ -153,6 +158,23 @@ impl Sessions for Runtime {
     }
 }
 
+impl Removals for Runtime {
+    fn remove(&self, session: &SessionId) -> BoxFuture<'_, Result<(), Error>> {
+        let session = session.clone();
+        Box::pin(async move {
+            loop {
+                let mailbox = self.shared.awaken(&session).await?;
+                let (reply, answer) = oneshot::channel();
+                if mailbox.send(Mail::Erase(reply)).await.is_ok()
+                    && let Ok(gone) = answer.await
+                {
+                    return gone;
+                }
+            }
+        })
+    }
+}
+
 impl Shared {
     /// The mailbox of a session that exists.
     async fn awaken(self: &Arc<Self>, session: &SessionId) -> Result<mpsc::Sender<Mail>, Error> {
@@ -234,7 +256,7 @@ async fn deliver(mailbox: &mpsc::Sender<Mail>, command: Command) -> Delivery {
     if let Err(mpsc::error::SendError(mail)) = mailbox.send(Mail::Submit(command, reply)).await {
         return match mail {
             Mail::Submit(command, _) => Delivery::Gone(command),
-            Mail::View(_) => unreachable!("a command was sent"),
+            Mail::View(_) | Mail::Erase(_) => unreachable!("a command was sent"),
         };
     }
     // A task that dies with a letter in hand may or may not have kept what it says.

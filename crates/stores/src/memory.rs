@@ -5,6 +5,7 @@ use std::future::ready;
 use std::sync::{Arc, Mutex};
 
 use quintet_kernel::card::Card;
+use quintet_kernel::event::Seq;
 use quintet_kernel::follow::Piece;
 use quintet_kernel::id::{BlobId, SessionId};
 use quintet_kernel::port::{Alias, Blobs, BoxFuture, Drafts, Lease, Leases, StorageError};
@@ -12,6 +13,8 @@ use quintet_kernel::time::Time;
 
 use crate::{blobs, lock};
 
+mod catalogue;
+mod history;
 mod journal;
 
 /// A store in memory. Clones share what is in it.
@@ -36,12 +39,28 @@ struct Contents {
 struct Session {
     /// How many there were before it.
     rank: usize,
-    events: Vec<Kept>,
+    history: Arc<History>,
     card: Card,
 }
 
+/// A session's events: those that it shares with another one, by reference, and its own.
+///
+/// Whoever branched off keeps what it shares alive, also when the other session is taken away.
+#[derive(Debug, Default)]
+struct History {
+    shared: Option<Shared>,
+    own: Mutex<Vec<Kept>>,
+}
+
+/// The beginning of another history.
+#[derive(Clone, Debug)]
+struct Shared {
+    with: Arc<History>,
+    upto: Seq,
+}
+
 /// An event, encoded as on disk, so that sizes are the same and it takes less room.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Kept {
     at: Time,
     body: Vec<u8>,

@@ -18,7 +18,10 @@ use reader::Readers;
 use writer::Writer;
 
 mod append;
+mod catalogue;
 mod directory;
+mod erase;
+mod fork;
 mod header;
 mod journal;
 mod migrate;

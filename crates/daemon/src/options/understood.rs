@@ -14,6 +14,7 @@ use quintet_tools::sandbox::Sandbox;
 use super::layers::Layers;
 use super::listeners::{self, Listener};
 
+mod agent;
 mod credentials;
 mod jarvis;
 mod local;
@@ -22,6 +23,7 @@ mod policy;
 mod providers;
 mod sandbox;
 
+pub(crate) use agent::{Agent, Port};
 pub(crate) use credentials::Keys;
 pub(super) use credentials::wanted as wanted_keys;
 pub(crate) use jarvis::Jarvis;
@@ -42,6 +44,7 @@ pub(crate) struct Options {
     pub(crate) harness_hosts: Vec<String>,
     pub(crate) session_tree: bool,
     pub(crate) jarvis: Jarvis,
+    pub(crate) agent: Agent,
     /// Whether every decision about a tool call is written down.
     pub(crate) audit: bool,
     pub(crate) providers: Vec<Provider>,
@@ -67,7 +70,7 @@ pub(crate) struct Options {
 }
 
 /// Protocols whose folder is not there yet.
-const TO_COME: [&str; 4] = ["agent", "agent_health", "windie", "terminal"];
+const TO_COME: [&str; 2] = ["windie", "terminal"];
 
 impl Options {
     pub(super) fn understand(layers: &Layers) -> Result<Self> {
@@ -88,6 +91,7 @@ impl Options {
         let memory = memory::understand(layers, &data_dir)?;
         Ok(Self {
             jarvis,
+            agent: agent::understand(layers)?,
             audit: layers.flag("audit.log").unwrap_or(true),
             data_dir,
             default_model,

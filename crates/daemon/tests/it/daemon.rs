@@ -11,6 +11,7 @@ use tempfile::TempDir;
 
 use crate::client::Client;
 use crate::desktop::Desktop;
+use crate::socket::Socket;
 
 /// A daemon, its data and its model.
 pub(crate) struct World {
@@ -25,6 +26,8 @@ struct Running {
     child: Child,
     base: String,
     desktop: String,
+    agent: String,
+    agent_health: String,
 }
 
 impl World {
@@ -36,6 +39,7 @@ impl World {
         std::fs::create_dir(&workspace).unwrap();
         let config = format!(
             "data_dir = {:?}\ndefault_model = \"fake/fake\"\n[listen]\nharness = \"127.0.0.1:0\"\njarvis = \"127.0.0.1:0\"\n\
+             agent = \"127.0.0.1:0\"\nagent_health = \"127.0.0.1:0\"\n\
              [providers.fake]\napi = \"openai-chat\"\nbase_url = \"{}\"\napi_key = \"sk-never-shown\"\n{}",
             home.path().join("data"),
             model.base_url(),
@@ -64,7 +68,9 @@ impl World {
         assert_eq!(ready["ready"], true);
         let base = ready["listeners"]["harness"].as_str().unwrap().to_owned();
         let desktop = ready["listeners"]["jarvis"].as_str().unwrap().to_owned();
-        self.running = Some(Running { child, base, desktop });
+        let address = |name: &str| ready["listeners"][name].as_str().unwrap().to_owned();
+        let (agent, agent_health) = (address("agent"), address("agent_health"));
+        self.running = Some(Running { child, base, desktop, agent, agent_health });
     }
 
     pub(crate) fn client(&self) -> Client {
@@ -74,6 +80,21 @@ impl World {
     /// A client of the desktop-assistant protocol.
     pub(crate) fn desktop(&self) -> Desktop {
         Desktop::new(Client::new(&self.running.as_ref().unwrap().desktop))
+    }
+
+    /// A client of the agent-server protocol.
+    pub(crate) async fn socket(&self) -> Socket {
+        Socket::connect(&self.running.as_ref().unwrap().agent).await
+    }
+
+    /// Where the agent-server protocol is spoken.
+    pub(crate) fn agent(&self) -> &str {
+        &self.running.as_ref().unwrap().agent
+    }
+
+    /// A client of what says whether the daemon is well.
+    pub(crate) fn health(&self) -> Client {
+        Client::new(&self.running.as_ref().unwrap().agent_health)
     }
 
     pub(crate) fn base(&self) -> &str {
@@ -120,7 +141,9 @@ impl Drop for World {
 pub(crate) fn quintet(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_quintet"));
     let foreign = |name: &str| {
-        let ours = ["QUINTET_", "OPENAI_", "HARNESS_", "JARVIS_"].iter().any(|start| name.starts_with(start));
+        let ours = ["QUINTET_", "OPENAI_", "HARNESS_", "JARVIS_"]
+            .iter()
+            .any(|start| name.starts_with(start));
         ours || name.ends_with("_API_KEY")
     };
     for (name, _) in std::env::vars().filter(|(name, _)| foreign(name)) {

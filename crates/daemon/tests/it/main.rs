@@ -4,6 +4,7 @@
 #![expect(clippy::disallowed_methods, reason = "tests start the daemon themselves")]
 
 mod acceptance;
+mod agent;
 mod attachments;
 mod bad_input;
 mod client;
@@ -19,6 +20,7 @@ mod login;
 mod memory;
 mod sandbox;
 mod secrets;
+mod socket;
 mod start;
 mod stream;
 mod turns;

@@ -179,7 +179,7 @@ fn message(message: &Message) -> wire::Message {
 /// Thoughts are streamed but are no part of what was said.
 fn part(part: &Part) -> Option<wire::OutPart> {
     match part {
-        Part::Text(text) => Some(wire::OutPart::Text { text: text.clone() }),
+        Part::Text(text) | Part::Context(text) => Some(wire::OutPart::Text { text: text.clone() }),
         Part::Thought(_) => None,
         Part::Media { kind, name, mime } => {
             let (r#ref, mime_type) = (format!("attachments/{name}"), mime.clone());

@@ -10,7 +10,7 @@ use crate::id::MessageId;
 use crate::policy::OnDeny;
 use crate::prompt::history;
 use crate::session::state::State;
-use crate::session::turn::{Call, CallPhase, OpenTurn, Phase};
+use crate::session::turn::{Call, CallPhase, OpenTurn, Phase, Turn, TurnStatus};
 use crate::session::{delegate, judge};
 use crate::stamp::Stamp;
 use crate::tool::{Ending, Outcome, Placement};
@@ -18,7 +18,7 @@ use crate::tool::{Ending, Outcome, Placement};
 /// What follows by itself.
 pub(super) fn advance(state: &State, stamp: &Stamp) -> Vec<Event> {
     let Some(open) = &state.open else {
-        return Vec::new();
+        return queued(state);
     };
     if let Some(cause) = &open.stopping {
         return stop(state, open, cause, stamp);
@@ -37,6 +37,16 @@ pub(super) fn advance(state: &State, stamp: &Stamp) -> Vec<Event> {
         Phase::Acting(calls) if calls.iter().all(Call::done) => another_step(state, open, stamp),
         Phase::Acting(_) => calls(state, open, stamp),
     }
+}
+
+/// The next turn in the queue begins.
+fn queued(state: &State) -> Vec<Event> {
+    let waits = |turn: &&Turn| turn.options.queued && turn.status == TurnStatus::Pending;
+    let Some(turn) = state.turns.iter().find(waits).filter(|_| !state.busy()) else {
+        return Vec::new();
+    };
+    let (turn, options) = (turn.id.clone(), turn.options.clone());
+    vec![Event::TurnStarted { turn, attempt: 1, options }]
 }
 
 /// The last message that a summary may stand for: everything before the open turn.

@@ -1,11 +1,12 @@
 //! Decides what a command leads to. News that comes too late leads to nothing.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use crate::change::net;
-use crate::command::{Approve, Command, Run, Say};
+use crate::command::{Approve, Command, Recalled, Run, Say};
 use crate::context::Section;
-use crate::event::{Event, FailureCode, Origin, RequestedCall, StopCause};
+use crate::event::{Event, FailureCode, Origin, RequestedCall, StopCause, TurnOptions, Turns};
 use crate::id::{CallId, MessageId, StepId, TurnId};
 use crate::message::{Message, Part};
 use crate::model::{self, AskedCall, Channel, Failure, FailureKind, ModelRef, Usage};
@@ -39,6 +40,8 @@ pub fn decide(state: &State, command: Command, stamp: &Stamp) -> Result<Vec<Even
         Command::Approve(approve) => on_approve(state, approve, stamp)?,
         Command::Return { call, outcome } => delegate::returned(state, call, outcome, stamp)?,
         Command::Cancel { reason } => on_cancel(state, reason),
+        Command::Withdraw { turn, reason } => on_withdraw(state, turn, reason)?,
+        Command::Recall { messages } => on_recall(state, messages, stamp),
         Command::Revert { turn } => on_revert(state, turn)?,
         Command::PutBack { turn, result } => on_put_back(state, turn, result),
         Command::Compact => on_compact(state)?,
@@ -115,11 +118,15 @@ fn on_say(state: &State, say: Say, stamp: &Stamp) -> Result<Vec<Event>, Refusal>
         takes(state, model, part)?;
     }
     let (message, turn) = (stamp.id(), stamp.id::<TurnId>());
-    let Say { role, parts, run, options } = say;
+    let Say { role, parts, run, mut options } = say;
+    options.queued = run == Run::Next;
     let started = Event::TurnStarted { turn: turn.clone(), attempt: 1, options: options.clone() };
-    let added = Event::MessageAdded { message, turn, role, parts, options };
+    let nth = state.turns.len() as u64 + 1;
+    let added = Event::MessageAdded { message, turn, role, parts, options, nth };
     match run {
         Run::Later => Ok(vec![added]),
+        // It begins by itself, now or later.
+        Run::Next => Ok(vec![added]),
         Run::Now => {
             idle(state)?;
             Ok(vec![added, started])
@@ -191,6 +198,31 @@ fn on_cancel(state: &State, reason: Option<String>) -> Vec<Event> {
         }
         None => Vec::new(),
     }
+}
+
+/// Calling off what is over is no mistake either.
+fn on_withdraw(state: &State, id: TurnId, reason: Option<String>) -> Result<Vec<Event>, Refusal> {
+    let Some(turn) = state.turn(&id) else { return Err(Refusal::UnknownTurn(id)) };
+    Ok(match turn.status {
+        TurnStatus::Pending => {
+            vec![Event::TurnCancelled { turn: id, reason, usage: Usage::default() }]
+        }
+        TurnStatus::Running | TurnStatus::WaitingApproval => on_cancel(state, reason),
+        TurnStatus::Succeeded | TurnStatus::Failed | TurnStatus::Cancelled => Vec::new(),
+    })
+}
+
+fn on_recall(state: &State, messages: Vec<Recalled>, stamp: &Stamp) -> Vec<Event> {
+    let said = messages.into_iter().filter(|message| !message.text.is_empty());
+    let added = |(Recalled { role, text }, nth)| Event::MessageAdded {
+        message: stamp.id(),
+        turn: stamp.id(),
+        role,
+        parts: vec![Part::Text(text)],
+        options: TurnOptions::default(),
+        nth,
+    };
+    said.zip(state.turns.len() as u64 + 1..).map(added).collect()
 }
 
 fn on_compact(state: &State) -> Result<Vec<Event>, Refusal> {
@@ -335,7 +367,8 @@ fn on_summarized(state: &State, upto: MessageId, words: String, usage: Usage) ->
         true => summarized(&words),
         false => (words, Vec::new()),
     };
-    vec![Event::Compacted { upto, summary, messages, tokens_before, usage, facts }]
+    let turns = turns_read(state, &upto);
+    vec![Event::Compacted { upto, summary, messages, tokens_before, usage, turns, facts }]
 }
 
 fn on_saved(state: &State, upto: MessageId, result: Result<String, String>) -> Vec<Event> {
@@ -355,6 +388,20 @@ fn on_finished(state: &State, id: CallId, outcome: Outcome, stamp: &Stamp) -> Ve
         }
         _ => Vec::new(),
     }
+}
+
+/// How many turns models read in full, before and after a summary up to a message.
+fn turns_read(state: &State, upto: &MessageId) -> Turns {
+    let summary = state.compaction.summary.as_ref();
+    let mut history = history(state);
+    if let Some(old) = summary.and_then(|s| history.iter().position(|m| m.id == s.upto)) {
+        history.drain(..=old);
+    }
+    let covered = history.iter().position(|message| message.id == *upto).map_or(0, |n| n + 1);
+    let turns = |messages: &[&Arc<Message>]| {
+        messages.iter().map(|message| &message.turn).collect::<HashSet<_>>().len() as u64
+    };
+    Turns { before: turns(&history), after: turns(&history[covered..]) }
 }
 
 fn idle(state: &State) -> Result<(), Refusal> {

@@ -2,6 +2,7 @@
 
 mod calls;
 mod compaction;
+mod fork;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,7 +26,7 @@ pub fn evolve(state: &mut State, record: &Record) {
     state.updated = at;
     match &record.event {
         Event::SessionCreated(origin) => created(state, origin, at),
-        Event::Forked { .. } => state.created = state.created.or(Some(at)),
+        Event::Forked { parent, at: seq } => fork::forked(state, parent, *seq, at),
         Event::Labelled { key, value } => labelled(state, key, value.as_ref()),
         Event::ModelSwitched { model } => state.model = Some(model.clone()),
         Event::ToolsChosen(toolset) => {
@@ -33,7 +34,7 @@ pub fn evolve(state: &mut State, record: &Record) {
             state.delegated = toolset.client.iter().map(ClientTool::spec).collect();
         }
         Event::AttachmentAdded(file) => state.attachments.push(file.clone()),
-        Event::MessageAdded { message, turn, role, parts, options } => {
+        Event::MessageAdded { message, turn, role, parts, options, .. } => {
             said(state, Said { message, turn, role: *role, parts, options }, at);
         }
         Event::TurnStarted { turn, attempt, options } => {
@@ -250,6 +251,10 @@ fn turn_over(state: &mut State, id: &TurnId, status: TurnStatus, error: Option<&
         turn.status = status;
         turn.completed = Some(at);
         turn.error = error.cloned();
+    }
+    // A turn that had not begun says nothing of the session.
+    if state.open.as_ref().is_none_or(|open| open.id != *id) {
+        return;
     }
     state.open = None;
     state.error = error.cloned();

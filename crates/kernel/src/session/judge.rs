@@ -1,7 +1,7 @@
 //! Judges calls: what policy, the tool's own look, the model's review and remembered answers make of
 //! one before it may run.
 
-use crate::event::{Answer, Answerer, Event, Remember, RequestedCall};
+use crate::event::{Answer, Answerer, Asking, Event, Remember, RequestedCall, ToolUse};
 use crate::policy::{Review, Verdict};
 use crate::session::delegate::errand;
 use crate::session::state::{Calls, State};
@@ -23,15 +23,39 @@ pub(super) fn requested(
     if let Some(why) = &request.malformed {
         return Some(vec![open.completed(call, Outcome::failure(why.clone()), stamp)]);
     }
+    if open.options.tools == ToolUse::Withheld && !call.verifies {
+        return Some(vec![denied(open, call, "tools are off for this turn".into(), stamp)]);
+    }
     if !call.verifies && open.ran.repeats(&request.tool, &request.input) {
         let why = "duplicate tool call: no new info";
         return Some(vec![open.completed(call, Outcome::ended(Ending::Skipped, why), stamp)]);
     }
-    match state.verdict(tool, None) {
+    match verdict(state, open, tool, None) {
         Verdict::Allow => Some(vec![started(state, (open, call), tool, stamp)]),
         Verdict::Refuse(why) => Some(vec![denied(open, call, why, stamp)]),
         // `next` has it looked at.
         Verdict::Ask | Verdict::Look => None,
+    }
+}
+
+/// What policy and the turn's own options say of a call, of which an assessment is there once it was
+/// looked at.
+pub(super) fn verdict(
+    state: &State,
+    open: &OpenTurn,
+    tool: &Spec,
+    assessment: Option<&Assessment>,
+) -> Verdict {
+    let subject = assessment.map(|assessment| &assessment.subject);
+    let verdict = state.verdict(tool, subject);
+    match (open.options.asking, &verdict) {
+        (Asking::Strict, Verdict::Allow) if !tool.kind.repeatable() => Verdict::Ask,
+        (Asking::Waived, Verdict::Ask) if !state.rules.insists(tool, subject) => match assessment {
+            None => Verdict::Look,
+            Some(assessment) if assessment.risk < Risk::Critical => Verdict::Allow,
+            Some(_) => Verdict::Ask,
+        },
+        (Asking::Policy | Asking::Strict | Asking::Waived, _) => verdict,
     }
 }
 
@@ -50,7 +74,7 @@ pub(super) fn assessed(
     if let Some(outcome) = assessment.settled {
         return vec![open.completed(call, outcome, stamp)];
     }
-    let verdict = state.verdict(tool, Some(&assessment.subject));
+    let verdict = verdict(state, open, tool, Some(&assessment));
     let reviewed = state.rules.review == Review::Auto && tool.kind == Kind::Write;
     vec![match verdict {
         Verdict::Refuse(why) => denied(open, call, why, stamp),
@@ -77,7 +101,7 @@ pub(super) fn reviewed(
     let Some(tool) = state.tool(&call.request.tool) else {
         return unknown(open, call, stamp);
     };
-    let verdict = state.verdict(tool, Some(&assessment.subject));
+    let verdict = verdict(state, open, tool, Some(assessment));
     match (answer, verdict) {
         (_, Verdict::Refuse(why)) => denied(open, call, why, stamp),
         (Some(Answer::Deny), _) => denied(open, call, format!("review: {comment}"), stamp),
@@ -116,7 +140,8 @@ fn ask(
         let (by, remember) = (Answerer::Memory, Remember::Once);
         return Event::ApprovalAnswered { turn, call, tool, answer, reason, by, remember };
     }
-    let expires = state.rules.approval.expires.map(|span| stamp.at.after(span));
+    let patience = open.options.patience(state.rules.approval.expires);
+    let expires = patience.map(|span| stamp.at.after(span));
     Event::ApprovalRequested { turn, call, tool, input, assessment, expires }
 }
 

@@ -8,6 +8,7 @@
 use crate::id::{CallId, MessageId, StepId, TurnId};
 use crate::policy::Verdict;
 use crate::session::advance::{eligible, surveys};
+use crate::session::judge;
 use crate::session::state::State;
 use crate::session::turn::{Call, CallPhase, OpenTurn, Phase};
 use crate::time::Time;
@@ -68,7 +69,7 @@ pub fn next(state: &State) -> Vec<Effect> {
                 let surveys = surveys(state, open) && state.compaction.pending.is_none();
                 effects.extend(surveys.then(|| Effect::Survey(open.id.clone())));
             }
-            Phase::Acting(calls) => effects.extend(of_calls(state, calls)),
+            Phase::Acting(_) => effects.extend(of_calls(state, open)),
             Phase::Answered => {}
         }
         effects.extend(alarm(state, open).map(Effect::WakeAt));
@@ -76,14 +77,16 @@ pub fn next(state: &State) -> Vec<Effect> {
     effects
 }
 
-fn of_calls<'a>(state: &'a State, calls: &'a [Call]) -> impl Iterator<Item = Effect> + 'a {
+fn of_calls<'a>(state: &'a State, open: &'a OpenTurn) -> impl Iterator<Item = Effect> + 'a {
+    let calls = open.calls();
     (0..calls.len()).filter_map(move |n| {
         let call = &calls[n];
         match &call.phase {
             CallPhase::Started(_, Placement::Daemon) => Some(Effect::Run(call.id().clone())),
             CallPhase::Requested if eligible(state, calls, n) => {
                 let tool = state.tool(&call.request.tool)?;
-                let look = matches!(state.verdict(tool, None), Verdict::Ask | Verdict::Look);
+                let look =
+                    matches!(judge::verdict(state, open, tool, None), Verdict::Ask | Verdict::Look);
                 look.then(|| Effect::Assess(call.id().clone()))
             }
             CallPhase::InReview { .. } => Some(Effect::Review(call.id().clone())),

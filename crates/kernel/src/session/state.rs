@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::card::{Card, Status};
+use crate::card::{Card, Fork, Status};
 use crate::context::Context;
 use crate::event::{Answer, Record, Seq};
 use crate::id::{CallId, MessageId, SessionId, TurnId};
 use crate::memory::{Entry, Target};
-use crate::message::{Attachment, Message};
+use crate::message::{Attachment, Message, Role};
 use crate::model::{ModelRef, Usage};
 use crate::policy::{Rules, Verdict};
 use crate::session::evolve::evolve;
@@ -19,6 +19,9 @@ use crate::session::turn::{OpenTurn, Turn};
 use crate::time::Time;
 use crate::tool::{Risk, Spec, Subject};
 use crate::toolset::{ClientTool, Toolset};
+
+/// How many characters a title has at most.
+const TITLE: usize = 50;
 
 /// A session.
 #[derive(Clone, Debug)]
@@ -29,6 +32,8 @@ pub struct State {
     pub head: Seq,
     /// When it began; nothing if it has not.
     pub created: Option<Time>,
+    /// Where it branched off, if it did.
+    pub forked: Option<Fork>,
     /// When something last happened.
     pub updated: Time,
     /// Where it stands.
@@ -138,6 +143,7 @@ impl State {
             id,
             head: 0,
             created: None,
+            forked: None,
             updated: Time::default(),
             status: Status::Active,
             workspace: PathBuf::new(),
@@ -225,16 +231,30 @@ impl State {
         self.open.is_some() || self.compaction.pending.is_some() || self.reverting.is_some()
     }
 
+    /// The beginning of the first line that a person said.
+    fn title(&self) -> String {
+        let first = self.messages.iter().find(|message| message.role == Role::User);
+        let text = first.map(|message| message.text()).unwrap_or_default();
+        let line = text.trim().lines().next().unwrap_or_default();
+        line.chars().take(TITLE).collect()
+    }
+
     /// The session at a glance.
     pub fn card(&self) -> Card {
         Card {
             id: self.id.clone(),
             created: self.created.unwrap_or(self.updated),
+            forked: self.forked.clone(),
+            model: self.model.clone(),
+            head: self.head,
             updated: self.updated,
             status: self.status,
             workspace: self.workspace.clone(),
             system_prompt: self.system_prompt.clone(),
             labels: self.labels.clone(),
+            title: self.title(),
+            messages: self.messages.iter().filter(|message| message.role.speaks()).count() as u64,
+            tokens: self.usage.total(),
             last_turn: self.turns.last().map(|turn| turn.id.clone()),
             error: self.error.clone(),
             open: self.busy() || !self.saving.is_empty(),
@@ -257,6 +277,7 @@ impl PartialEq for State {
             && self.attachments == other.attachments
             && self.messages == other.messages
             && self.turns == other.turns
+            && self.forked == other.forked
             && self.open == other.open
             && self.compaction == other.compaction
             && self.saving == other.saving

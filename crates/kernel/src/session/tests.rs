@@ -12,6 +12,7 @@ mod context;
 mod delegate;
 mod judging;
 mod limits;
+mod options;
 mod recovery;
 mod render;
 mod rules;

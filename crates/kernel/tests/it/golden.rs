@@ -9,8 +9,8 @@ use quintet_kernel::change::{FileChange, Gap, Shape, Version};
 use quintet_kernel::codec;
 use quintet_kernel::context::Section;
 use quintet_kernel::event::{
-    Answer, Answerer, Errand, Event, FailureCode, Origin, Remember, RequestedCall, StopCause,
-    TurnOptions,
+    Answer, Answerer, Asking, Errand, Event, FailureCode, Origin, Remember, RequestedCall,
+    StopCause, ToolUse, TurnOptions, Turns,
 };
 use quintet_kernel::id::{BlobId, CallId, Fresh, MessageId, SessionId, StepId, TurnId};
 use quintet_kernel::message::{Artifact, Attachment, MediaKind, Part, Role};
@@ -154,6 +154,7 @@ fn of_messages() -> Vec<Event> {
     };
     let call = Part::Call { call: id(), tool: "look".into(), input: json!({"p": [1, 2.5, null]}) };
     let mut parts = vec![Part::Text("é\n\"".into()), Part::Thought("hm".into()), call, stated];
+    parts.push(Part::Context("The person is in /work.".into()));
     parts.extend(every!(MediaKind: Image Audio File).map(media));
     every!(Role: System User Assistant Tool)
         .map(|role| {
@@ -164,6 +165,7 @@ fn of_messages() -> Vec<Event> {
                 role,
                 parts,
                 options: TurnOptions::default(),
+                nth: 0,
             }
         })
         .into()
@@ -280,8 +282,14 @@ fn of_turns() -> Vec<Event> {
     let options = TurnOptions {
         model: Some(model()),
         sampling: Sampling { max_tokens: Some(100), temperature: Some(0.7), effort: None },
-        key: None,
+        ..TurnOptions::default()
     };
+    let asking = |asking: Asking| TurnOptions { asking, ..TurnOptions::default() };
+    let tools = |tools: ToolUse| TurnOptions { tools, ..TurnOptions::default() };
+    let asked = every!(Asking: Policy Strict Waived).map(asking);
+    let offered = every!(ToolUse: Offered Withheld).map(tools);
+    let waits =
+        TurnOptions { answer_within_ms: Some(300_000), queued: true, ..TurnOptions::default() };
     let effort = |effort: Effort| TurnOptions {
         sampling: Sampling { effort: Some(effort), ..Sampling::default() },
         ..TurnOptions::default()
@@ -301,6 +309,7 @@ fn of_turns() -> Vec<Event> {
     ];
     let started = |options| Event::TurnStarted { turn: turn(), attempt: 1, options };
     events.extend(efforts.map(started));
+    events.extend(asked.into_iter().chain(offered).chain([waits]).map(started));
     for code in codes() {
         let (turn, message) = (turn(), String::from("no"));
         let cause = StopCause::Failed { code, message: message.clone() };
@@ -333,6 +342,7 @@ fn of_compaction() -> Vec<Event> {
             messages: 4,
             tokens_before: 900,
             usage: usage(),
+            turns: Turns::default(),
             facts: Vec::new(),
         },
         Event::Compacted {
@@ -341,11 +351,29 @@ fn of_compaction() -> Vec<Event> {
             messages: 4,
             tokens_before: 900,
             usage: usage(),
+            turns: Turns::default(),
             facts: vec!["likes tabs".into()],
         },
         Event::MemorySaved { upto: id(), path: "memory/2025-01-01.md".into() },
         Event::MemoryNotSaved { upto: id(), reason: "no room".into() },
         Event::CompactionFailed { reason: "no".into() },
+        Event::Compacted {
+            upto: id(),
+            summary: "in short".into(),
+            messages: 4,
+            tokens_before: 900,
+            usage: usage(),
+            turns: Turns { before: 5, after: 1 },
+            facts: Vec::new(),
+        },
+        Event::MessageAdded {
+            message: id(),
+            turn: turn(),
+            role: Role::User,
+            parts: vec![Part::Text("hi".into())],
+            options: TurnOptions::default(),
+            nth: 3,
+        },
     ]
 }
 
@@ -442,6 +470,7 @@ fn of_clients() -> Vec<Event> {
             role: Role::User,
             parts: vec![Part::Text("hi".into())],
             options: key.clone(),
+            nth: 0,
         },
         Event::TurnStarted { turn: turn(), attempt: 1, options: key },
     ]

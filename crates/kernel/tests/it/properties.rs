@@ -5,15 +5,15 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use quintet_kernel::change::{FileChange, Gap, Shape, Version};
-use quintet_kernel::command::{Approve, Command, Run, Say, Upload};
+use quintet_kernel::command::{Approve, Command, Recalled, Run, Say, Upload};
 use quintet_kernel::context::Section;
-use quintet_kernel::event::{Answer, Event, Remember, TurnOptions};
+use quintet_kernel::event::{Answer, Asking, Event, Remember, ToolUse, TurnOptions};
 use quintet_kernel::id::{BlobId, CallId, Fresh, MessageId, StepId, TurnId};
 use quintet_kernel::message::{MediaKind, Part, Role};
 use quintet_kernel::model::{self, AskedCall, Channel, Failure, FailureKind, Finish};
 use quintet_kernel::model::{ModelRef, Place, Sealed, Usage};
 use quintet_kernel::policy::{Action, OnDeny, Pattern, Recovery, Review, Rule, Rules};
-use quintet_kernel::session::{Turn, TurnStatus};
+use quintet_kernel::session::{Turn, TurnStatus, next};
 use quintet_kernel::tool::{Kind, Outcome, Risk, Subject};
 use quintet_kernel::toolset::{ClientTool, Toolset};
 use quintet_kernel::{State, codec};
@@ -41,6 +41,9 @@ enum Op {
 enum Want {
     Create,
     Say { run: bool, model: usize, role: bool, media: bool },
+    Queue { asking: usize, talk: bool },
+    Withdraw(usize),
+    Recall,
     Start(usize),
     Approve { call: usize, allow: bool, turn: Option<usize> },
     Cancel,
@@ -88,6 +91,7 @@ proptest! {
         }
         world.check_journal();
         recover_from_everywhere(&world);
+        fork_from_everywhere(&world);
         world.settle();
         world.check_journal();
     }
@@ -123,6 +127,25 @@ fn recover_from_everywhere(world: &World) {
             crashed.send(Command::Recover { cut_off: Vec::new() });
             crashed.settle();
             crashed.check_journal();
+        }
+    }
+}
+
+/// Every event is one after which somebody may branch off; long journals are sampled.
+fn fork_from_everywhere(world: &World) {
+    let mut state = State::new(world.state.id.clone(), world.state.rules().clone().into());
+    let stride = world.journal.len() / 40 + 1;
+    for (n, record) in world.journal.iter().enumerate() {
+        state.replay([&**record]);
+        if n % stride == 0 {
+            let mut fork = world.forked(&state, n + 1);
+            assert_eq!(next(&fork.state), vec![], "a fork does its parent's work");
+            fork.send(Command::Recover { cut_off: Vec::new() });
+            assert!(!fork.state.busy(), "a turn of the parent is open: {:?}", fork.state.open);
+            fork.check_journal();
+            happen(&mut fork, Op::Want(PLAIN));
+            fork.settle();
+            fork.check_journal();
         }
     }
 }
@@ -277,6 +300,18 @@ fn wanted(world: &World, want: Want) -> Command {
                 options: TurnOptions { model: (n > 0).then(|| model(n)), ..TurnOptions::default() },
             })
         }
+        Want::Queue { asking, talk } => {
+            let asking = [Asking::Policy, Asking::Strict, Asking::Waived][asking % 3];
+            let tools = if talk { ToolUse::Withheld } else { ToolUse::Offered };
+            let options = TurnOptions { asking, tools, ..TurnOptions::default() };
+            let (role, parts) = (Role::User, vec![Part::Text("next".into())]);
+            Command::Say(Say { role, parts, run: Run::Next, options })
+        }
+        Want::Withdraw(n) => Command::Withdraw { turn: turn(world, n), reason: None },
+        Want::Recall => {
+            let said = |role| Recalled { role, text: "once".into() };
+            Command::Recall { messages: vec![said(Role::User), said(Role::Assistant)] }
+        }
         Want::Start(n) => Command::Start { turn: turn(world, n) },
         Want::Approve { call: n, allow, turn: of } => {
             let answer = if allow { Answer::Allow } else { Answer::Deny };
@@ -429,6 +464,9 @@ fn some_want() -> impl Strategy<Value = Want> {
     prop_oneof![
         1 => Just(Want::Create),
         8 => say.prop_map(|(run, model, role, media)| Want::Say { run, model, role, media }),
+        4 => (0..3_usize, prop::bool::weighted(0.2)).prop_map(|(asking, talk)| Want::Queue { asking, talk }),
+        2 => any::<usize>().prop_map(Want::Withdraw),
+        1 => Just(Want::Recall),
         4 => any::<usize>().prop_map(Want::Start),
         3 => approve.prop_map(|(call, allow, turn)| Want::Approve { call, allow, turn }),
         1 => Just(Want::Cancel),

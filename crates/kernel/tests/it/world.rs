@@ -12,7 +12,7 @@ use quintet_kernel::message::{MediaKind, Role};
 use quintet_kernel::model::{self, Finish, ModelRef, Profile, Prompt, PromptMessage, Usage};
 use quintet_kernel::policy::{Approval, Limits, OnDeny, Recovery, Review, Rules, Verify};
 use quintet_kernel::prompt::{assemble, summarize};
-use quintet_kernel::session::{CallPhase, handle, next};
+use quintet_kernel::session::{CallPhase, evolve, handle, next};
 use quintet_kernel::tool::{Assessment, Ending, Kind, Outcome, Placement, Risk, Spec, Subject};
 use quintet_kernel::{Effect, Stamp, State, Time};
 use serde_json::json;
@@ -111,6 +111,16 @@ impl World {
         let (state, journal) = (state.clone(), self.journal[..events].to_vec());
         let now = journal.last().map_or(self.now, |record| record.at);
         Self { state, journal, now, seed: u64::MAX / 2, lost: BTreeSet::new() }
+    }
+
+    /// A session that branches off after so many events.
+    pub(crate) fn forked(&self, state: &State, events: usize) -> Self {
+        let mut fork = self.crashed(state, events);
+        let event = Event::Forked { parent: SessionId::named("parent".into()), at: events as u64 };
+        let record = Record { seq: events as u64 + 1, at: fork.now, event };
+        evolve(&mut fork.state, &record);
+        fork.journal.push(Arc::new(record));
+        fork
     }
 
     pub(crate) fn create(&mut self) {
@@ -318,6 +328,10 @@ fn check_turns(journal: &[Arc<Record>]) -> Option<TurnId> {
                 let before = attempts.insert(turn.clone(), *attempt).unwrap_or(0);
                 assert_eq!(*attempt, before + 1);
                 (open, stopping) = (Some(turn.clone()), false);
+            }
+            // It was called off before it began.
+            Event::TurnCancelled { turn, .. } if open.as_ref() != Some(turn) => {
+                assert_eq!(attempts.get(turn), None);
             }
             Event::TurnCompleted { turn, .. }
             | Event::TurnFailed { turn, .. }

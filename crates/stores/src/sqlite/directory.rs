@@ -45,7 +45,16 @@ impl Directory for Store {
 
 fn list(db: &Connection, limit: usize) -> Result<Vec<Card>, StorageError> {
     let query = "SELECT card FROM sessions ORDER BY created DESC, key DESC LIMIT ?1";
-    let cards = texts(db, query, [to_sql(limit as u64)]).map_err(trouble)?;
+    cards(db, query, [to_sql(limit as u64)])
+}
+
+/// Reads cards.
+pub(super) fn cards(
+    db: &Connection,
+    query: &str,
+    by: impl Params,
+) -> Result<Vec<Card>, StorageError> {
+    let cards = texts(db, query, by).map_err(trouble)?;
     let read = |json: &String| serde_json::from_str(json);
     cards.iter().map(read).collect::<Result<_, _>>().map_err(|error| damaged(&error.to_string()))
 }

@@ -13,6 +13,8 @@ use rusqlite::{Connection, ErrorCode, TransactionBehavior};
 use tokio::sync::oneshot;
 
 use super::append::{self, Append, Verdict};
+use super::erase::Erase;
+use super::fork::Fork;
 use super::naming::Naming;
 use super::trouble;
 
@@ -28,12 +30,48 @@ pub(super) struct Writer {
 
 #[derive(Debug)]
 enum Job {
-    Append(Append, oneshot::Sender<Verdict>),
+    Change(Change, oneshot::Sender<Verdict>),
     Name(Naming, oneshot::Sender<Named>),
 }
 
 /// Who has a name now.
 type Named = Result<SessionId, StorageError>;
+
+/// What is to be written.
+#[derive(Debug)]
+pub(super) enum Change {
+    Append(Append),
+    Erase(Erase),
+    Fork(Fork),
+}
+
+impl From<Append> for Change {
+    fn from(append: Append) -> Self {
+        Self::Append(append)
+    }
+}
+
+impl From<Erase> for Change {
+    fn from(erase: Erase) -> Self {
+        Self::Erase(erase)
+    }
+}
+
+impl From<Fork> for Change {
+    fn from(fork: Fork) -> Self {
+        Self::Fork(fork)
+    }
+}
+
+impl Change {
+    fn apply(&self, db: &Connection, epoch: u64) -> rusqlite::Result<Verdict> {
+        match self {
+            Self::Append(append) => append.apply(db, epoch),
+            Self::Erase(erase) => erase.apply(db, epoch),
+            Self::Fork(fork) => fork.apply(db, epoch),
+        }
+    }
+}
 
 impl Writer {
     /// Starts the thread.
@@ -43,10 +81,10 @@ impl Writer {
         Ok(Self { queue: Some(queue), thread: Some(thread) })
     }
 
-    /// Queues an append, at once; the future only waits for the verdict.
-    pub(super) fn submit(&self, append: Append) -> BoxFuture<'static, Verdict> {
+    /// Queues a change, at once; the future only waits for the verdict.
+    pub(super) fn submit(&self, change: impl Into<Change>) -> BoxFuture<'static, Verdict> {
         let (reply, verdict) = oneshot::channel();
-        self.send(Job::Append(append, reply));
+        self.send(Job::Change(change.into(), reply));
         Box::pin(async { verdict.await.unwrap_or_else(|_| Err(gone())) })
     }
 
@@ -81,8 +119,8 @@ fn run(mut db: Connection, queue: &Receiver<Job>) {
         let (mut group, mut replies, mut names) = (Vec::new(), Vec::new(), Vec::new());
         for job in iter::once(first).chain(others) {
             match job {
-                Job::Append(append, reply) => {
-                    group.push(append);
+                Job::Change(change, reply) => {
+                    group.push(change);
                     replies.push(reply);
                 }
                 Job::Name(naming, reply) => names.push((naming, reply)),
@@ -111,7 +149,7 @@ fn name(db: &mut Connection, naming: &Naming) -> rusqlite::Result<Named> {
 /// Writes a group with one commit. If storage fails, each is tried alone, so that one that cannot
 /// be written (it may be too large for what is left of the disk) takes no other down with it;
 /// but not if the file is locked, because each would wait for that again.
-fn commit(db: &mut Connection, group: &[Append]) -> Vec<Verdict> {
+fn commit(db: &mut Connection, group: &[Change]) -> Vec<Verdict> {
     if group.is_empty() {
         return Vec::new();
     }
@@ -125,11 +163,11 @@ fn commit(db: &mut Connection, group: &[Append]) -> Vec<Verdict> {
     }
 }
 
-fn together(db: &mut Connection, group: &[Append]) -> rusqlite::Result<Vec<Verdict>> {
+fn together(db: &mut Connection, group: &[Change]) -> rusqlite::Result<Vec<Verdict>> {
     let transaction = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let epoch = append::epoch(&transaction)?;
     let verdicts: rusqlite::Result<Vec<_>> =
-        group.iter().map(|append| append.apply(&transaction, epoch)).collect();
+        group.iter().map(|change| change.apply(&transaction, epoch)).collect();
     let verdicts = verdicts?;
     transaction.commit()?;
     Ok(verdicts)

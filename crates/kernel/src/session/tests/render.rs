@@ -196,7 +196,7 @@ fn said(parts: &[Part]) -> String {
     let part = |part: &Part| match part {
         Part::Text(text) => format!("{text:?}"),
         Part::Media { kind, name, .. } => format!("{}:{name}", kind.name()),
-        Part::Thought(_) | Part::Call { .. } => "?".into(),
+        Part::Context(_) | Part::Thought(_) | Part::Call { .. } => "?".into(),
     };
     parts.iter().map(part).collect::<Vec<_>>().join(" ")
 }

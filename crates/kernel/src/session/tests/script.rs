@@ -3,6 +3,7 @@
 //! ```text
 //! rules ask=exec verify       create [on MODEL]         label k=v | unlabel k | switch MODEL
 //! say hi [with image:x.png] [on MODEL]   later hi …     attach NAME MIME
+//! queue hi (words that are options: strictly, freely, quickly, talk)   withdraw t1   recall me hi | model hello
 //! start t1 | cancel [why] | close | compact | recover | wake      +60 (seconds pass)
 //! [s1] text hi | [s1] thought hm | [s1] text@5 hi | [s1] retry why
 //! [s1] answer [read/written] c1 look {"p":1} + c2 edit             [s1] fails stream_cut | context_overflow | …
@@ -22,9 +23,9 @@ use serde_json::json;
 
 use crate::change::{FileChange, Shape, Version};
 use crate::codec;
-use crate::command::{Approve, Command, Run, Say, Upload};
+use crate::command::{Approve, Command, Recalled, Run, Say, Upload};
 use crate::context::Section;
-use crate::event::{Answer, Answerer, Origin, Record, Remember, TurnOptions};
+use crate::event::{Answer, Answerer, Asking, Origin, Record, Remember, ToolUse, TurnOptions};
 use crate::id::{BlobId, CallId, Fresh, MessageId, SessionId, StepId};
 use crate::message::{MediaKind, Part, Role};
 use crate::model::{self, AskedCall, Channel, Failure, FailureKind, Finish, ModelRef, Usage};
@@ -146,6 +147,16 @@ impl Session {
             }
             "say" => Command::Say(say(rest, Role::User, Run::Now)),
             "later" => Command::Say(say(rest, Role::User, Run::Later)),
+            "queue" => Command::Say(say(rest, Role::User, Run::Next)),
+            "withdraw" => Command::Withdraw { turn: self.real(rest), reason: None },
+            "recall" => {
+                let said = |(role, text): (&str, &str)| Recalled {
+                    role: if role == "model" { Role::Assistant } else { Role::User },
+                    text: text.into(),
+                };
+                let messages = rest.split(" | ").map(|line| said(split(line))).collect();
+                Command::Recall { messages }
+            }
             "system" => Command::Say(say(rest, Role::System, Run::Later)),
             "start" => Command::Start { turn: self.real(rest) },
             "allow" => Command::Approve(self.approve(rest, Answer::Allow)),
@@ -314,7 +325,20 @@ fn say(rest: &str, role: Role, run: Run) -> Say {
         Part::Media { kind, name: name.into(), mime: None }
     }));
     parts.retain(|part| *part != Part::Text(String::new()));
-    Say { role, parts, run, options: TurnOptions { model, key, ..TurnOptions::default() } }
+    Say { role, parts, run, options: TurnOptions { key, ..options(rest, model) } }
+}
+
+/// Some words of a message are options too.
+fn options(words: &str, model: Option<ModelRef>) -> TurnOptions {
+    let says = |word: &str| words.split(' ').any(|said| said == word);
+    let asking = match (says("strictly"), says("freely")) {
+        (true, _) => Asking::Strict,
+        (false, true) => Asking::Waived,
+        (false, false) => Asking::Policy,
+    };
+    let tools = if says("talk") { ToolUse::Withheld } else { ToolUse::Offered };
+    let answer_within_ms = says("quickly").then_some(5000);
+    TurnOptions { model, asking, tools, answer_within_ms, ..TurnOptions::default() }
 }
 
 fn answer(rest: &str) -> model::Answer {
