@@ -120,7 +120,9 @@ impl Drop for World {
 pub(crate) fn quintet(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_quintet"));
     let foreign = |name: &str| {
-        let ours = ["QUINTET_", "OPENAI_", "HARNESS_", "JARVIS_"].iter().any(|start| name.starts_with(start));
+        let ours = ["QUINTET_", "OPENAI_", "HARNESS_", "JARVIS_"]
+            .iter()
+            .any(|start| name.starts_with(start));
         ours || name.ends_with("_API_KEY")
     };
     for (name, _) in std::env::vars().filter(|(name, _)| foreign(name)) {
