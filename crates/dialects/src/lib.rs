@@ -5,4 +5,5 @@
 
 pub mod harness;
 pub mod jsonrpc;
+pub mod terminal;
 pub mod transport;
