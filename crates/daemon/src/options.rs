@@ -16,7 +16,7 @@ use anyhow::Result;
 
 use crate::cli::Flags;
 
-pub(crate) use understood::{Options, Provider};
+pub(crate) use understood::{Options, Provider, Terminal};
 
 /// Reads everything that says something.
 pub(crate) fn read(flags: &Flags) -> Result<Options> {

@@ -7,8 +7,11 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use axum::serve::ListenerExt as _;
 use quintet_dialects::harness::{self, Ports, Settings};
+use quintet_dialects::terminal::{self, Folders};
 use quintet_dialects::transport::guard::{Guard, Token};
+use quintet_dialects::transport::uds::Socket;
 use quintet_kernel::port::Sessions;
+use quintet_runtime::SystemStamps;
 use quintet_tools::sandbox::{self, Mode};
 use serde_json::Value;
 use tokio::net::TcpListener;
@@ -18,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::assemble::{Assembly, assemble};
 use crate::cli::Flags;
-use crate::options::{self, Options};
+use crate::options::{self, Options, Terminal};
 use crate::telemetry;
 
 /// How long connections may take to end after the signal; sessions are parked by then.
@@ -40,7 +43,14 @@ async fn run(options: &Options) -> Result<()> {
     }
     warn_of_gaps(options.sandbox.mode);
     let assembly = assemble(options)?;
-    let listener = match options.harness {
+    let terminal = match &options.terminal {
+        Some(terminal) => Some(
+            Socket::bind(&terminal.socket)
+                .with_context(|| format!("listen.terminal = {}", terminal.socket.display()))?,
+        ),
+        None => None,
+    };
+    let harness = match options.harness {
         Some(address) => Some(
             TcpListener::bind(address)
                 .await
@@ -52,8 +62,9 @@ async fn run(options: &Options) -> Result<()> {
     if woken > 0 {
         tracing::info!(sessions = woken, "going on with what was left open");
     }
-    announce(listener.as_ref())?;
-    let daemon = Daemon::start(options, assembly, listener);
+    let listeners = Listeners { harness, terminal };
+    listeners.announce()?;
+    let daemon = Daemon::start(options, assembly, listeners);
     signals.wait().await;
     daemon.stop().await;
     Ok(())
@@ -69,15 +80,26 @@ fn warn_of_gaps(mode: Mode) {
     }
 }
 
-/// The one line on standard output, once every listener is bound.
-fn announce(harness: Option<&TcpListener>) -> Result<()> {
-    let mut listeners = serde_json::Map::new();
-    if let Some(listener) = harness {
-        listeners.insert("harness".into(), format!("http://{}", listener.local_addr()?).into());
+/// What is listened on.
+struct Listeners {
+    harness: Option<TcpListener>,
+    terminal: Option<Socket>,
+}
+
+impl Listeners {
+    /// The one line on standard output, once every listener is bound.
+    fn announce(&self) -> Result<()> {
+        let mut listeners = serde_json::Map::new();
+        if let Some(listener) = &self.harness {
+            listeners.insert("harness".into(), format!("http://{}", listener.local_addr()?).into());
+        }
+        if let Some(socket) = &self.terminal {
+            listeners.insert("terminal".into(), socket.path().to_string_lossy().into());
+        }
+        let mut stdout = std::io::stdout().lock();
+        writeln!(stdout, "{{\"ready\":true,\"listeners\":{}}}", Value::Object(listeners))?;
+        Ok(stdout.flush()?)
     }
-    let mut stdout = std::io::stdout().lock();
-    writeln!(stdout, "{{\"ready\":true,\"listeners\":{}}}", Value::Object(listeners))?;
-    Ok(stdout.flush()?)
 }
 
 struct Daemon {
@@ -91,14 +113,19 @@ struct Daemon {
 }
 
 impl Daemon {
-    fn start(options: &Options, assembly: Assembly, listener: Option<TcpListener>) -> Self {
+    fn start(options: &Options, assembly: Assembly, bound: Listeners) -> Self {
         let (closing, resting) = (CancellationToken::new(), CancellationToken::new());
         let (mut listeners, mut followers) = (JoinSet::new(), JoinSet::new());
         let sessions: Arc<dyn Sessions> = Arc::new(assembly.runtime.clone());
         if let Some(tree) = &assembly.tree {
             followers.spawn(tree.clone().run(Arc::clone(&sessions), resting.clone()));
         }
-        if let Some(listener) = listener {
+        if let (Some(socket), Some(terminal)) = (bound.terminal, &options.terminal) {
+            let ports = terminal_ports(&assembly, &sessions);
+            let settings = terminal_settings(options, terminal);
+            listeners.spawn(terminal::run(socket, ports, settings, closing.clone()));
+        }
+        if let Some(listener) = bound.harness {
             let ports = Ports {
                 sessions,
                 changes: Arc::new(assembly.runtime.clone()),
@@ -126,6 +153,24 @@ impl Daemon {
         if tokio::time::timeout(FAREWELL, ended).await.is_err() {
             tracing::warn!("some connections did not end and are dropped");
         }
+    }
+}
+
+fn terminal_ports(assembly: &Assembly, sessions: &Arc<dyn Sessions>) -> terminal::Ports {
+    terminal::Ports {
+        sessions: Arc::clone(sessions),
+        removals: Arc::new(assembly.runtime.clone()),
+        models: Arc::clone(&assembly.models),
+        stamps: Arc::new(SystemStamps),
+    }
+}
+
+fn terminal_settings(options: &Options, terminal: &Terminal) -> terminal::Settings {
+    terminal::Settings {
+        default_model: options.default_model.clone(),
+        folders: Folders::new(terminal.folders.clone()),
+        context_tokens: terminal.context_tokens,
+        answer_within_ms: terminal.answer_within_ms,
     }
 }
 

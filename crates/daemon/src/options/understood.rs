@@ -16,6 +16,9 @@ use super::layers::Layers;
 mod policy;
 mod providers;
 mod sandbox;
+mod terminal;
+
+pub(crate) use terminal::Terminal;
 
 /// A provider as it is configured.
 pub(crate) type Provider = ProviderConfig;
@@ -29,6 +32,8 @@ pub(crate) struct Options {
     pub(crate) harness_token: Option<String>,
     pub(crate) harness_hosts: Vec<String>,
     pub(crate) session_tree: bool,
+    /// The terminal protocol, if it is on.
+    pub(crate) terminal: Option<Terminal>,
     pub(crate) providers: Vec<Provider>,
     pub(crate) fallback: Vec<ModelRef>,
     pub(crate) approval: Approval,
@@ -46,7 +51,7 @@ pub(crate) struct Options {
 }
 
 /// Protocols whose folder is not there yet.
-const TO_COME: [&str; 5] = ["jarvis", "agent", "agent_health", "windie", "terminal"];
+const TO_COME: [&str; 4] = ["jarvis", "agent", "agent_health", "windie"];
 
 impl Options {
     pub(super) fn understand(layers: &Layers) -> Result<Self> {
@@ -71,6 +76,7 @@ impl Options {
                 .map(Into::into),
             harness_hosts: layers.list("harness.hosts").unwrap_or_default(),
             session_tree: layers.flag("harness.session_tree").unwrap_or(true),
+            terminal: terminal::understand(layers)?,
             fallback: providers::fallback(layers, &providers)?,
             providers,
             approval: policy::approval(layers)?,

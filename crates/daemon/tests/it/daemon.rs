@@ -33,9 +33,10 @@ impl World {
         let workspace = home.path().join("workspace");
         std::fs::create_dir(&workspace).unwrap();
         let config = format!(
-            "data_dir = {:?}\ndefault_model = \"fake/fake\"\n[listen]\nharness = \"127.0.0.1:0\"\n\
+            "data_dir = {:?}\ndefault_model = \"fake/fake\"\n[listen]\nharness = \"127.0.0.1:0\"\nterminal = {:?}\n\
              [providers.fake]\napi = \"openai-chat\"\nbase_url = \"{}\"\napi_key = \"sk-never-shown\"\n{}",
             home.path().join("data"),
+            home.path().join("terminal.sock"),
             model.base_url(),
             if extra.is_empty() {
                 "[approval]\nkinds = []\n[verify]\nauto = false\n"
@@ -70,6 +71,11 @@ impl World {
 
     pub(crate) fn base(&self) -> &str {
         &self.running.as_ref().unwrap().base
+    }
+
+    /// Where the terminal protocol is spoken.
+    pub(crate) fn socket(&self) -> PathBuf {
+        self.home.path().join("terminal.sock")
     }
 
     pub(crate) fn workspace(&self) -> &Path {

@@ -14,5 +14,6 @@ mod doctor;
 mod sandbox;
 mod start;
 mod stream;
+mod terminal;
 mod turns;
 mod workspace;

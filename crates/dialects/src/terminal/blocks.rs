@@ -7,7 +7,7 @@ mod fence;
 mod meta;
 
 use fence::Fence;
-pub(super) use meta::{Kind, Meta};
+pub(super) use meta::{Kind, Meta, is_diff};
 
 /// A block of an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -35,7 +35,10 @@ fn whole() -> Value {
 
 #[test]
 fn everything_is_told_but_secrets() {
-    check(&[whole()], 1000, expect![[r#"
+    check(
+        &[whole()],
+        1000,
+        expect![[r#"
         The person's terminal at this moment:
         Current directory: /home/anna/project
         Shell: bash
@@ -45,22 +48,31 @@ fn everything_is_told_but_secrets() {
         $ cargo build (exit code 0, 2023-10-04T16:00:00Z)
         Environment: API_TOKEN=[redacted] USER=anna
         Recent output:
-        thread 'main' panicked at [redacted]"#]]);
+        thread 'main' panicked at [redacted]"#]],
+    );
 }
 
 #[test]
 fn there_is_only_so_much_room() {
-    check(&[whole()], 40, expect![[r#"
+    check(
+        &[whole()],
+        40,
+        expect![[r#"
         The person's terminal at this moment:
         Current directory: /home/anna/project
         Shell: bash
         Open files: src/main.rs, Cargo.toml
-        Recent commands, the newest first:"#]]);
-    check(&[json!({ "cwd": "/a", "recent_output": "x".repeat(1000) })], 25, expect![[r#"
+        Recent commands, the newest first:"#]],
+    );
+    check(
+        &[json!({ "cwd": "/a", "recent_output": "x".repeat(1000) })],
+        25,
+        expect![[r#"
         The person's terminal at this moment:
         Current directory: /a
         Recent output:
-        xxxxxxxxxxxxxxxxxxxxxxxxx"#]]);
+        xxxxxxxxxxxxxxxxxxxxxxxxx"#]],
+    );
     check(&[json!({})], 1000, expect![""]);
     check(&[whole()], 0, expect![""]);
 }
