@@ -10,6 +10,7 @@ use crate::jsonrpc::{Error, Fields};
 /// How much is remembered of each kind.
 const COMMANDS: usize = 50;
 const FILES: usize = 20;
+const VARIABLES: usize = 500;
 const OUTPUT: usize = 64 * 1024;
 /// Bytes that stand for a token, by a rule of thumb.
 const BYTES: u64 = 4;
@@ -52,6 +53,7 @@ impl Context {
             next.env.retain(|(known, _)| known != name);
             next.env.push((name.to_owned(), value.to_owned()));
         }
+        next.env.drain(..next.env.len().saturating_sub(VARIABLES));
         if let Some(commands) = fields.objects("recent_commands")? {
             next.commands = commands.iter().map(typed).collect::<Result<_, _>>()?;
             next.commands.drain(..next.commands.len().saturating_sub(COMMANDS));

@@ -188,16 +188,16 @@ impl Link {
             | Event::CallStarted { .. }
             | Event::CallCompleted { .. } => self.call(turn, record, out),
             Event::TurnCompleted { usage, .. } => {
-                self.over(turn, "success", *usage, record.at, out)
+                self.over(turn, "success", (*usage, record.at), out)
             }
             Event::TurnCancelled { usage, .. } => {
-                self.over(turn, "cancelled", *usage, record.at, out);
+                self.over(turn, "cancelled", (*usage, record.at), out);
             }
             Event::TurnFailed { code, message, usage, .. } => {
                 let block = plain(Kind::Error, message.clone());
                 out.block(turn, &format!("block-{turn}-error"), &block, json!({}));
                 out.send("stream.error", failed(turn, *code, message));
-                self.over(turn, status(*code), *usage, record.at, out);
+                self.over(turn, status(*code), (*usage, record.at), out);
             }
             // The end of it is what counts here; the rest is nothing to a terminal.
             Event::SessionCreated(_)
@@ -271,7 +271,8 @@ impl Link {
         }
     }
 
-    fn over(&mut self, turn: &TurnId, status: &str, usage: Usage, at: Time, out: &mut Out) {
+    fn over(&mut self, turn: &TurnId, status: &str, took: (Usage, Time), out: &mut Out) {
+        let (usage, at) = took;
         let figures = self.query(turn).figures(usage, at);
         let query_id = wire::query_id(turn);
         let complete = json!({ "query_id": query_id, "status": status, "metadata": figures });

@@ -74,7 +74,7 @@ pub(super) struct ManyTokens<'a> {
 /// A block, as the specification has it.
 pub(super) fn block(block: &Block) -> Value {
     let mut metadata = json!({
-        "diff": block.kind == Kind::Diff,
+        "diff": block.kind == Kind::Diff || block.language.as_deref() == Some("diff"),
         "executable": block.meta.executable,
     });
     if let Some(file) = &block.meta.file {

@@ -139,9 +139,9 @@ async fn a_slow_reader_stalls_nobody_and_gets_everything() {
     let mut slow = Terminal::ready(&world.socket()).await;
     let word = "words and words and words and words ".repeat(40);
     let script = json!([{ "deltas": [word], "repeat": 2000 }]);
-    slow.query(world.workspace(), script).await;
-    // It reads nothing while another one asks and is answered.
-    world.model.streaming(0).await;
+    let asked = slow.query_with(world.workspace(), script, json!({})).await.unwrap();
+    // It reads nothing while the turn goes on to its end and another client is answered.
+    world.client().until_over(asked["session_id"].as_str().unwrap()).await;
     let mut quick = Terminal::ready(&world.socket()).await;
     quick.query(world.workspace(), json!([{ "text": "quick" }])).await;
     assert_eq!(text(&quick.until("stream.complete").await), "quick");

@@ -10,7 +10,7 @@ use crate::daemon::World;
 async fn who_comes_back_gets_the_running_query() {
     let world = World::start("").await;
     let mut terminal = Terminal::ready(&world.socket()).await;
-    let script = json!([{ "deltas": ["one ", "two ", "three"], "gap_ms": 300 }]);
+    let script = json!([{ "deltas": ["one ", "two ", "three"], "gap_ms": 1000 }]);
     let asked = terminal.query_with(world.workspace(), script, json!({})).await.unwrap();
     terminal.until("stream.token").await;
     drop(terminal);
