@@ -1,6 +1,7 @@
 //! Runs the daemon: binds, says so, serves, and shuts down in order.
 
 mod agent;
+mod terminal;
 
 use std::io::Write as _;
 use std::net::SocketAddr;
@@ -12,6 +13,7 @@ use axum::serve::ListenerExt as _;
 use quintet_dialects::harness::{self, Ports, Settings};
 use quintet_dialects::jarvis;
 use quintet_dialects::transport::guard::{Guard, Token};
+use quintet_dialects::transport::uds::Socket;
 use quintet_kernel::port::Sessions;
 use quintet_runtime::SystemStamps;
 use quintet_tools::sandbox::{self, Mode};
@@ -80,6 +82,7 @@ struct Bound {
     jarvis: Option<TcpListener>,
     agent: Option<TcpListener>,
     agent_health: Option<TcpListener>,
+    terminal: Option<Socket>,
 }
 
 impl Bound {
@@ -96,6 +99,7 @@ impl Bound {
             },
             agent: agent::bind("agent", options.agent.socket).await?,
             agent_health: agent::bind("agent_health", options.agent.health).await?,
+            terminal: options.terminal.as_ref().map(terminal::bind).transpose()?,
         })
     }
 }
@@ -119,6 +123,9 @@ fn announce(bound: &Bound) -> Result<()> {
             let address = format!("{scheme}://{}", listener.local_addr()?);
             listeners.insert(protocol.into(), address.into());
         }
+    }
+    if let Some(socket) = &bound.terminal {
+        listeners.insert("terminal".into(), socket.path().to_string_lossy().into());
     }
     let mut stdout = std::io::stdout().lock();
     writeln!(stdout, "{{\"ready\":true,\"listeners\":{}}}", Value::Object(listeners))?;
@@ -156,6 +163,9 @@ impl Daemon {
         }
         if let Some(listener) = bound.agent_health {
             listeners.spawn(serve_http(listener, tells, closing.clone()));
+        }
+        if let (Some(socket), Some(settings)) = (bound.terminal, &options.terminal) {
+            listeners.spawn(terminal::run(socket, options, settings, &assembly, &closing));
         }
         if let Some(listener) = bound.harness {
             let ports = Ports {

@@ -7,4 +7,5 @@ pub mod agent;
 pub mod harness;
 pub mod jarvis;
 pub mod jsonrpc;
+pub mod terminal;
 pub mod transport;

@@ -177,7 +177,8 @@ fn translate(
         // A result stands right behind its call, see `assistant`.
         Role::Tool if message.call.is_some() => {}
         Role::Tool | Role::User | Role::System => {
-            out.push(PromptMessage::User(user(state, message)))
+            out.extend(beside(message));
+            out.push(PromptMessage::User(user(state, message)));
         }
     }
 }
@@ -214,11 +215,21 @@ fn shown(state: &State, result: &Message) -> Vec<PromptPart> {
     result.parts.iter().filter_map(media).collect()
 }
 
+/// What the front end tells beside a message, in words of its own before it.
+fn beside(message: &Message) -> Option<PromptMessage> {
+    let told = message.parts.iter().filter_map(|part| match part {
+        Part::Context(text) => Some(text.as_str()),
+        Part::Text(_) | Part::Thought(_) | Part::Media { .. } | Part::Call { .. } => None,
+    });
+    let told = told.collect::<Vec<_>>().join("\n\n");
+    (!told.is_empty()).then(|| said(told))
+}
+
 fn user(state: &State, message: &Message) -> Vec<PromptPart> {
     let part = |part: &Part| match part {
-        Part::Text(text) | Part::Context(text) => Some(PromptPart::Text(text.clone())),
+        Part::Text(text) => Some(PromptPart::Text(text.clone())),
         Part::Media { kind, name, mime } => media(state, message, (*kind, name, mime.as_deref())),
-        Part::Thought(_) | Part::Call { .. } => None,
+        Part::Context(_) | Part::Thought(_) | Part::Call { .. } => None,
     };
     message.parts.iter().filter_map(part).collect()
 }

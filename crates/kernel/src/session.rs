@@ -21,6 +21,7 @@ use crate::command::Command;
 use crate::event::{Event, Record};
 use crate::stamp::Stamp;
 
+pub use advance::UNANSWERED;
 pub use decide::decide;
 pub use evolve::evolve;
 pub use next::{Effect, next};

@@ -22,12 +22,14 @@ mod memory;
 mod policy;
 mod providers;
 mod sandbox;
+mod terminal;
 
 pub(crate) use agent::{Agent, Port};
 pub(crate) use credentials::Keys;
 pub(super) use credentials::wanted as wanted_keys;
 pub(crate) use jarvis::Jarvis;
 pub(crate) use memory::Memory;
+pub(crate) use terminal::Terminal;
 
 /// A provider as it is configured.
 pub(crate) type Provider = ProviderConfig;
@@ -45,6 +47,8 @@ pub(crate) struct Options {
     pub(crate) session_tree: bool,
     pub(crate) jarvis: Jarvis,
     pub(crate) agent: Agent,
+    /// The terminal protocol, if it is on.
+    pub(crate) terminal: Option<Terminal>,
     /// Whether every decision about a tool call is written down.
     pub(crate) audit: bool,
     pub(crate) providers: Vec<Provider>,
@@ -70,7 +74,7 @@ pub(crate) struct Options {
 }
 
 /// Protocols whose folder is not there yet.
-const TO_COME: [&str; 2] = ["windie", "terminal"];
+const TO_COME: [&str; 1] = ["windie"];
 
 impl Options {
     pub(super) fn understand(layers: &Layers) -> Result<Self> {
@@ -103,6 +107,7 @@ impl Options {
                 .map(Into::into),
             harness_hosts: layers.list("harness.hosts").unwrap_or_default(),
             session_tree: layers.flag("harness.session_tree").unwrap_or(true),
+            terminal: terminal::understand(layers)?,
             fallback: providers::fallback(layers, &providers, local.as_ref())?,
             keys: credentials::keys(layers)?,
             providers,

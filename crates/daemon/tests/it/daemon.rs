@@ -39,9 +39,10 @@ impl World {
         std::fs::create_dir(&workspace).unwrap();
         let config = format!(
             "data_dir = {:?}\ndefault_model = \"fake/fake\"\n[listen]\nharness = \"127.0.0.1:0\"\njarvis = \"127.0.0.1:0\"\n\
-             agent = \"127.0.0.1:0\"\nagent_health = \"127.0.0.1:0\"\n\
+             agent = \"127.0.0.1:0\"\nagent_health = \"127.0.0.1:0\"\nterminal = {:?}\n\
              [providers.fake]\napi = \"openai-chat\"\nbase_url = \"{}\"\napi_key = \"sk-never-shown\"\n{}",
             home.path().join("data"),
+            home.path().join("terminal.sock"),
             model.base_url(),
             if extra.is_empty() {
                 "[approval]\nkinds = []\n[verify]\nauto = false\n"
@@ -99,6 +100,11 @@ impl World {
 
     pub(crate) fn base(&self) -> &str {
         &self.running.as_ref().unwrap().base
+    }
+
+    /// Where the terminal protocol is spoken.
+    pub(crate) fn terminal(&self) -> PathBuf {
+        self.home.path().join("terminal.sock")
     }
 
     pub(crate) fn workspace(&self) -> &Path {

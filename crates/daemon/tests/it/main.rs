@@ -23,5 +23,6 @@ mod secrets;
 mod socket;
 mod start;
 mod stream;
+mod terminal;
 mod turns;
 mod workspace;

@@ -15,6 +15,9 @@ use crate::session::{delegate, judge};
 use crate::stamp::Stamp;
 use crate::tool::{Ending, Outcome, Placement};
 
+/// Why a call is denied whose question expired.
+pub const UNANSWERED: &str = "nobody answered in time";
+
 /// What follows by itself.
 pub(super) fn advance(state: &State, stamp: &Stamp) -> Vec<Event> {
     let Some(open) = &state.open else {
@@ -145,7 +148,7 @@ fn one_call(state: &State, open: &OpenTurn, call: &Call, stamp: &Stamp) -> Optio
                 call: call.id().clone(),
                 tool: call.request.tool.clone(),
                 answer: Answer::Deny,
-                reason: Some("nobody answered in time".into()),
+                reason: Some(UNANSWERED.into()),
                 by: Answerer::Clock,
                 remember: Remember::Once,
             }])
