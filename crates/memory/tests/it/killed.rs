@@ -34,6 +34,7 @@ fn long_entry() -> String {
     format!("begin {} end", "x".repeat(60_000))
 }
 
+#[expect(clippy::print_stdout, reason = "the one who kills it listens")]
 async fn write_on(folder: &std::path::Path) {
     let world = World::new();
     let memory = quintet_memory::Notebook::new(settings(folder), world.clock.clone());
