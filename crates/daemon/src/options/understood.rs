@@ -39,6 +39,8 @@ pub(crate) struct Options {
     pub(crate) session_tree: bool,
     pub(crate) jarvis: Jarvis,
     pub(crate) agent: Agent,
+    /// Whether models may have sessions of their own work for them.
+    pub(crate) subagents: bool,
     /// Whether every decision about a tool call is written down.
     pub(crate) audit: bool,
     pub(crate) providers: Vec<Provider>,
@@ -82,6 +84,7 @@ impl Options {
         Ok(Self {
             jarvis: jarvis::understand(layers, &data_dir)?,
             agent: agent::understand(layers)?,
+            subagents: layers.flag("tools.spawn_agent").unwrap_or(true),
             memory: memory::understand(layers, &data_dir)?,
             audit: layers.flag("audit.log").unwrap_or(true),
             data_dir,
