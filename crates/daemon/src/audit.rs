@@ -25,7 +25,7 @@ use file::{Log, Place};
 use redact::Redactor;
 
 /// Changes are gathered for so long before they are written.
-const GATHER: Duration = Duration::from_millis(100);
+const GATHER: Duration = Duration::from_millis(500);
 
 /// The audit log.
 #[derive(Clone, Debug)]

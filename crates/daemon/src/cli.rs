@@ -44,6 +44,11 @@ pub(crate) enum Verb {
         #[arg(long)]
         all: bool,
     },
+    /// Keep the keys of providers in the keyring of the desktop.
+    Keys {
+        #[command(subcommand)]
+        verb: Keys,
+    },
     /// Make one call of a tool by hand, as a session would, and print what came of it as JSON.
     Try {
         #[command(flatten)]
@@ -106,6 +111,27 @@ pub(crate) enum Models {
         flags: Flags,
         /// Which; without a name the one that sessions would use.
         name: Option<String>,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Keys {
+    /// Put a key there. It is asked for, or read from a pipe; it is never an argument.
+    Set {
+        #[command(flatten)]
+        flags: Flags,
+        /// A provider, as `quintet models --all` or the configuration names it.
+        name: String,
+        /// Whatever else is given, so that the complaint about it need not repeat it.
+        #[arg(hide = true)]
+        more: Vec<OsString>,
+    },
+    /// Name the keys that are there.
+    List,
+    /// Remove a key.
+    Forget {
+        /// The provider.
+        name: String,
     },
 }
 

@@ -1,5 +1,7 @@
 //! `quintet doctor`: what is well, what is not, and how to mend it.
 
+mod keyring;
+mod listeners;
 mod machine;
 mod memory;
 mod setup;
@@ -66,6 +68,7 @@ pub(crate) fn main(flags: &Flags) -> Result<ExitCode> {
             let mut findings = machine::look(&options, &environment);
             findings.extend(setup::look(&options, flags));
             findings.extend(memory::look(&options));
+            findings.extend(keyring::look(&options));
             findings
         }
         Err(error) => {

@@ -5,6 +5,8 @@ mod audit;
 mod cli;
 mod doctor;
 mod export;
+mod keyring;
+mod keys;
 mod models;
 mod options;
 mod serve;
@@ -31,6 +33,7 @@ fn main() -> ExitCode {
         Verb::Export { flags, to } => export::main(&flags, &to).map(well),
         Verb::Try { flags, trial } => trial::main(&flags, &trial).map(well),
         Verb::Models { verb, flags, all } => models::main(verb, &flags, all).map(well),
+        Verb::Keys { verb } => keys::main(verb).map(well),
         Verb::Tools { flags, schema } => tools::list(&flags, schema).map(well),
     };
     match done {

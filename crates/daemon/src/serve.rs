@@ -47,6 +47,9 @@ async fn run(options: &Options) -> Result<()> {
     for advice in &options.advice {
         tracing::warn!("{advice}");
     }
+    for (what, mend) in &options.keys.complaints {
+        tracing::warn!("{what}; {mend}");
+    }
     warn_of_gaps(options.sandbox.mode);
     let assembly = assemble(options)?;
     let bound = Bound::new(options).await?;

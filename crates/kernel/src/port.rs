@@ -454,6 +454,16 @@ pub trait Workspaces: Send + Sync {
         workspace: &'a Path,
         changes: Vec<Changed>,
     ) -> BoxFuture<'a, Result<(), String>>;
+    /// What became of the files that a call named before the end of the daemon cut it off; nothing
+    /// if it named none, so that nobody knows.
+    fn cut_off<'a>(
+        &'a self,
+        workspace: &'a Path,
+        turn: &'a TurnId,
+        call: &'a CallId,
+    ) -> BoxFuture<'a, Option<Vec<Changed>>>;
+    /// A turn is over, and that is durable: none of its calls can be cut off any more.
+    fn over(&self, turn: &TurnId);
 }
 
 /// What is remembered of a workspace beyond any session. `root` is the workspace.

@@ -5,7 +5,7 @@
 
 mod asking;
 mod flight;
-mod keep;
+pub(crate) mod keep;
 mod live;
 mod pending;
 mod work;

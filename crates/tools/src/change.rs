@@ -11,9 +11,11 @@ use crate::beneath::{self, Content, Existing, Place};
 use crate::show;
 
 mod assess;
+mod note;
 mod record;
 
 pub(crate) use assess::{assess, inapplicable};
+pub(crate) use note::{Note, Notes};
 pub(crate) use record::carry_out;
 
 /// How long a diff may be worked at before it becomes a coarse one.
@@ -76,6 +78,14 @@ impl Change {
     /// The files it names.
     fn paths(&self) -> impl Iterator<Item = &Path> {
         [Some(&self.path), self.from.as_ref()].into_iter().flatten().map(PathBuf::as_path)
+    }
+
+    /// The files whose content is another afterwards, each as it is before.
+    fn sides(&self) -> Vec<(&Path, Option<&Content>)> {
+        match &self.from {
+            None => vec![(&self.path, self.before.as_ref())],
+            Some(from) => vec![(from, self.before.as_ref()), (&self.path, None)],
+        }
     }
 
     /// The file as it is called now, if it is there.

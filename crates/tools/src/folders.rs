@@ -1,12 +1,15 @@
 //! Workspaces as they are on this machine.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use quintet_kernel::context::Section;
 use quintet_kernel::port::{BoxFuture, Changed, Workspaces};
+use quintet_kernel::{CallId, TurnId};
 use tokio::task::spawn_blocking;
 
 use crate::blocking;
+use crate::change::Notes;
 use crate::recall::Recall;
 use crate::survey::Survey;
 
@@ -18,11 +21,12 @@ mod put_back;
 pub(crate) struct Folders {
     survey: Survey,
     recall: Option<Recall>,
+    notes: Arc<Notes>,
 }
 
 impl Folders {
-    pub(crate) fn new(survey: Survey, recall: Option<Recall>) -> Self {
-        Self { survey, recall }
+    pub(crate) fn new(survey: Survey, recall: Option<Recall>, notes: Arc<Notes>) -> Self {
+        Self { survey, recall, notes }
     }
 
     /// What is remembered, in its part of the budget, and how much is left of that for the rest.
@@ -68,5 +72,21 @@ impl Workspaces for Folders {
     ) -> BoxFuture<'a, Result<(), String>> {
         let root = workspace.to_owned();
         Box::pin(blocking::change(move || put_back::put_back(&root, &changes)))
+    }
+
+    fn cut_off<'a>(
+        &'a self,
+        workspace: &'a Path,
+        turn: &'a TurnId,
+        call: &'a CallId,
+    ) -> BoxFuture<'a, Option<Vec<Changed>>> {
+        let (root, turn, call) = (workspace.to_owned(), turn.clone(), call.clone());
+        let notes = self.notes.clone();
+        let looking = spawn_blocking(move || notes.changes(&root, &turn, &call));
+        Box::pin(async { looking.await.ok().flatten() })
+    }
+
+    fn over(&self, turn: &TurnId) {
+        self.notes.forget(turn);
     }
 }

@@ -12,6 +12,10 @@ use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 
 const LOG: &str = "audit.jsonl";
 const PLACES: &str = "audit.places";
+/// So many events are read again after a crash rather than noted one by one.
+const STRIDE: Seq = 256;
+/// Notes are written anew when there are more bytes of them than this, and than they need.
+const LONGEST_NOTES: usize = 1024 * 1024;
 
 /// How far a session is in the log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -26,8 +30,18 @@ pub(super) struct Place {
 #[derive(Debug)]
 pub(super) struct Log {
     lines: File,
-    notes: File,
+    notes: Notes,
     places: HashMap<SessionId, Place>,
+}
+
+/// The file that says how far each session was read.
+#[derive(Debug)]
+struct Notes {
+    path: PathBuf,
+    file: File,
+    bytes: usize,
+    /// What it says.
+    noted: HashMap<SessionId, Seq>,
 }
 
 impl Log {
@@ -40,7 +54,8 @@ impl Log {
         read_lines(&notes, read).await?;
         let lines = private(&log).await?;
         lines.set_len(whole).await?;
-        let notes = rewritten(&notes, &places).await?;
+        let read = places.iter().map(|(session, place)| (session.clone(), place.read)).collect();
+        let notes = Notes::new(notes, read).await?;
         Ok(Self { lines, notes, places })
     }
 
@@ -60,12 +75,38 @@ impl Log {
             self.lines.flush().await?;
             self.lines.sync_data().await?;
         }
-        if self.place(session) != place {
-            self.places.insert(session.clone(), place);
-            self.notes.write_all(note(session, place).as_bytes()).await?;
-            self.notes.flush().await?;
+        self.places.insert(session.clone(), place);
+        let noted = self.notes.noted.get(session).copied().unwrap_or_default();
+        match !lines.is_empty() || place.read >= noted + STRIDE {
+            true => self.notes.add(session, place.read).await,
+            false => Ok(()),
         }
-        Ok(())
+    }
+}
+
+impl Notes {
+    /// A file with one line a session, to be added to.
+    async fn new(path: PathBuf, noted: HashMap<SessionId, Seq>) -> io::Result<Self> {
+        let draft = path.with_extension("new");
+        let _ = tokio::fs::remove_file(&draft).await;
+        let mut file = private(&draft).await?;
+        let notes: String = noted.iter().map(|(session, read)| note(session, *read)).collect();
+        file.write_all(notes.as_bytes()).await?;
+        file.flush().await?;
+        tokio::fs::rename(&draft, &path).await?;
+        Ok(Self { path, file, bytes: notes.len(), noted })
+    }
+
+    async fn add(&mut self, session: &SessionId, read: Seq) -> io::Result<()> {
+        let line = note(session, read);
+        self.noted.insert(session.clone(), read);
+        if self.bytes > LONGEST_NOTES.max(self.noted.len() * 2 * line.len()) {
+            *self = Self::new(self.path.clone(), std::mem::take(&mut self.noted)).await?;
+            return Ok(());
+        }
+        self.bytes += line.len();
+        self.file.write_all(line.as_bytes()).await?;
+        self.file.flush().await
     }
 }
 
@@ -106,24 +147,12 @@ fn note_place(places: &mut HashMap<SessionId, Place>, line: &str) {
     }
 }
 
-fn note(session: &SessionId, place: Place) -> String {
-    format!("{session} {}\n", place.read)
+fn note(session: &SessionId, read: Seq) -> String {
+    format!("{session} {read}\n")
 }
 
 async fn private(path: &Path) -> io::Result<File> {
     OpenOptions::new().create(true).append(true).mode(0o600).open(path).await
-}
-
-/// The notes with one line a session, to be added to.
-async fn rewritten(path: &Path, places: &HashMap<SessionId, Place>) -> io::Result<File> {
-    let draft: PathBuf = path.with_extension("new");
-    let _ = tokio::fs::remove_file(&draft).await;
-    let mut file = private(&draft).await?;
-    let notes: String = places.iter().map(|(session, place)| note(session, *place)).collect();
-    file.write_all(notes.as_bytes()).await?;
-    file.flush().await?;
-    tokio::fs::rename(&draft, path).await?;
-    Ok(file)
 }
 
 #[cfg(test)]
@@ -141,14 +170,15 @@ mod tests {
         let line = "{\"session_id\":\"s1\",\"seq\":7}\n";
         let mut log = Log::open(dir.path()).await.unwrap();
         log.append(&session("s1"), line.as_bytes(), place).await.unwrap();
-        log.append(&session("s2"), b"", Place { read: 3, written: 0 }).await.unwrap();
+        log.append(&session("s2"), b"", Place { read: 300, written: 0 }).await.unwrap();
+        log.append(&session("s3"), b"", Place { read: 3, written: 0 }).await.unwrap();
         drop(log);
         let path = dir.path().join(LOG);
         std::fs::write(&path, format!("{line}{{\"session_id\":\"s1\",\"se")).unwrap();
         let log = Log::open(dir.path()).await.unwrap();
         assert_eq!(std::fs::read_to_string(&path).unwrap(), line);
         assert_eq!(log.place(&session("s1")), place);
-        assert_eq!(log.place(&session("s2")), Place { read: 3, written: 0 });
+        assert_eq!(log.place(&session("s2")), Place { read: 300, written: 0 });
         assert_eq!(log.place(&session("s3")), Place::default());
     }
 

@@ -43,6 +43,7 @@ pub(super) const KEYS: &[Key] = &[
     ("providers.*.base_url", Shape::Text, None),
     ("providers.*.api_key", Shape::Secret, None),
     ("providers.*.api_key_env", Shape::Text, None),
+    ("providers.*.api_key_keyring", Shape::Flag, None),
     ("providers.*.models", Shape::List, None),
     ("providers.*.inputs", Shape::List, None),
     ("providers.*.tools", Shape::Flag, None),

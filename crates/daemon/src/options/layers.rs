@@ -8,6 +8,7 @@ use toml::{Table, Value};
 
 use super::keys::{self, KEYS, Shape};
 use crate::cli::Flags;
+use crate::keyring::Found;
 
 /// Every value that is set, by path.
 #[derive(Debug, Default)]
@@ -15,6 +16,8 @@ pub(super) struct Layers {
     values: BTreeMap<String, Set>,
     /// The environment, for keys that name a variable.
     pub(super) environment: BTreeMap<String, String>,
+    /// The keys that the keyring had.
+    pub(super) keyring: Found,
 }
 
 #[derive(Debug)]
@@ -60,7 +63,7 @@ impl Layers {
         let name = file.display().to_string();
         let text =
             std::fs::read_to_string(file).with_context(|| format!("{name} cannot be read"))?;
-        let table: Table = text.parse().with_context(|| format!("{name} is not TOML"))?;
+        let table: Table = text.parse().map_err(|error| not_toml(&name, &text, &error))?;
         self.table("", &table, &name)
     }
 
@@ -161,15 +164,29 @@ impl Layers {
         self.values.get(path).map_or("default", |set| &set.source)
     }
 
-    /// Everything that is set, as TOML, without the secrets.
-    pub(super) fn show(&self) -> String {
+    /// Everything that is set, as TOML, without the secrets. A provider's key is shown to be there,
+    /// wherever it was found.
+    pub(super) fn show(&self, keys: &BTreeMap<String, String>) -> String {
+        let key = |(name, source): (&String, &String)| {
+            let path = format!("providers.{name}.api_key");
+            (path.clone(), format!("{path} = \"***\"  # {source}\n"))
+        };
         let line = |(path, set): (&String, &Set)| {
             let secret = keys::find(path).is_some_and(|(_, shape, _)| *shape == Shape::Secret);
             let value = if secret { "\"***\"".into() } else { set.value.to_string() };
-            format!("{path} = {value}  # {}\n", set.source)
+            (path.clone(), format!("{path} = {value}  # {}\n", set.source))
         };
-        self.values.iter().map(line).collect()
+        let lines: BTreeMap<_, _> =
+            keys.iter().map(key).chain(self.values.iter().map(line)).collect();
+        lines.into_values().collect()
     }
+}
+
+/// The line is named and not quoted, because a key may stand in it.
+fn not_toml(name: &str, text: &str, error: &toml::de::Error) -> anyhow::Error {
+    let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
+    let line = before.matches('\n').count() + 1;
+    anyhow::anyhow!("{name} is not TOML: line {line}: {}", error.message())
 }
 
 fn parse(text: &str) -> Option<Value> {

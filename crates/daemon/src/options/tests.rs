@@ -2,9 +2,11 @@
 
 use std::io::Write as _;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use quintet_kernel::policy::{Action, Review};
 use quintet_kernel::tool::Kind;
+use quintet_kernel::toolset::Toolset;
 use quintet_providers::Api;
 use quintet_tools::sandbox::Mode;
 use tempfile::NamedTempFile;
@@ -224,4 +226,24 @@ fn memory_is_on_and_kept_in_the_data_directory() {
     assert!(read("[memory]\nenabled = false\n", &[], Flags::default()).unwrap().memory.is_none());
     let wrong = read("[memory]\nexpired = \"burn\"\n", &[], Flags::default()).unwrap_err();
     assert!(wrong.contains("memory.expired must be one of"), "{wrong}");
+}
+
+#[test]
+fn desktops_have_their_own_settings() {
+    let plain = read("", &[], Flags::default()).unwrap().jarvis;
+    assert_eq!(plain.address.unwrap().to_string(), "127.0.0.1:8100");
+    assert!(!plain.wanted && plain.workspace.ends_with("workspace"));
+    assert_eq!(plain.session_expiry, Some(Duration::from_secs(24 * 60 * 60)));
+    let names =
+        |toolset: &Toolset| toolset.client.iter().map(|t| t.name.clone()).collect::<Vec<_>>();
+    assert_eq!(names(&plain.toolset), ["open_app", "run_whitelisted"]);
+    let variable = [("JARVIS_GENERAL_PORT", "9100")];
+    let file = "[jarvis]\nsession_expiry = 0\ntool_timeout = 0\ndaemon_tools = [\"read_file\"]\n\
+                tools = [{ name = \"lock\", risk = \"safe\" }, { name = \"open_app\", risk = \"forbidden\" }]\n";
+    let set = read(file, &variable, Flags::default()).unwrap().jarvis;
+    assert_eq!((set.address.unwrap().port(), set.wanted, set.session_expiry), (9100, true, None));
+    assert_eq!(names(&set.toolset), ["run_whitelisted", "lock", "open_app"]);
+    assert_eq!(set.toolset.timeout_ms, None);
+    assert!(set.toolset.includes("read_file") && set.toolset.includes("memory_search"));
+    assert!(!set.toolset.includes("shell"));
 }

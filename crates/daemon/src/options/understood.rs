@@ -12,8 +12,10 @@ use quintet_tools::Reach;
 use quintet_tools::sandbox::Sandbox;
 
 use super::layers::Layers;
+use super::listeners::{self, Listener};
 
 mod agent;
+mod credentials;
 mod jarvis;
 mod local;
 mod memory;
@@ -21,7 +23,9 @@ mod policy;
 mod providers;
 mod sandbox;
 
-pub(crate) use agent::{Agent, Place};
+pub(crate) use agent::{Agent, Port};
+pub(crate) use credentials::Keys;
+pub(super) use credentials::wanted as wanted_keys;
 pub(crate) use jarvis::Jarvis;
 pub(crate) use memory::Memory;
 
@@ -33,6 +37,8 @@ pub(crate) type Provider = ProviderConfig;
 pub(crate) struct Options {
     pub(crate) data_dir: PathBuf,
     pub(crate) default_model: ModelRef,
+    /// Every place that is named to listen at.
+    pub(crate) listeners: Vec<Listener>,
     pub(crate) harness: Option<SocketAddr>,
     pub(crate) harness_token: Option<String>,
     pub(crate) harness_hosts: Vec<String>,
@@ -44,6 +50,8 @@ pub(crate) struct Options {
     /// Whether every decision about a tool call is written down.
     pub(crate) audit: bool,
     pub(crate) providers: Vec<Provider>,
+    /// Where their keys come from.
+    pub(crate) keys: Keys,
     pub(crate) fallback: Vec<ModelRef>,
     /// The models of this machine, unless a provider of the configuration has that name.
     pub(crate) local: Option<quintet_local::Settings>,
@@ -81,14 +89,16 @@ impl Options {
         let local = local::understand(layers, &providers)?;
         let (default_model, advice) = providers::default_model(layers, &providers, local.as_ref())?;
         let data_dir = data_dir(layers)?;
+        let jarvis = jarvis::understand(layers, &data_dir)?;
+        let memory = memory::understand(layers, &data_dir)?;
         Ok(Self {
-            jarvis: jarvis::understand(layers, &data_dir)?,
+            jarvis,
             agent: agent::understand(layers)?,
             subagents: layers.flag("tools.spawn_agent").unwrap_or(true),
-            memory: memory::understand(layers, &data_dir)?,
             audit: layers.flag("audit.log").unwrap_or(true),
             data_dir,
             default_model,
+            listeners: listeners::understand(layers),
             harness: address(layers, "listen.harness")?,
             harness_token: layers
                 .str("harness.auth_token")
@@ -97,11 +107,13 @@ impl Options {
             harness_hosts: layers.list("harness.hosts").unwrap_or_default(),
             session_tree: layers.flag("harness.session_tree").unwrap_or(true),
             fallback: providers::fallback(layers, &providers, local.as_ref())?,
+            keys: credentials::keys(layers)?,
             providers,
             local,
             approval: policy::approval(layers)?,
             review: policy::review(layers)?,
             context_tokens: layers.number("context.tokens").unwrap_or_default(),
+            memory,
             verify: Verify {
                 auto: layers.flag("verify.auto").unwrap_or(true),
                 tool: "verify".into(),

@@ -11,10 +11,10 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use crate::assemble::Assembly;
-use crate::options::{Agent, Options, Place};
+use crate::options::{Agent, Options, Port};
 
 /// Listens, unless another program has an address that nobody asked for.
-pub(super) async fn bind(protocol: &str, place: Place) -> Result<Option<TcpListener>> {
+pub(super) async fn bind(protocol: &str, place: Port) -> Result<Option<TcpListener>> {
     match super::bind(protocol, place.address).await {
         Err(error) if !place.wanted => {
             tracing::warn!("{error:#}; it is not served");

@@ -141,7 +141,9 @@ impl Drop for World {
 pub(crate) fn quintet(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_quintet"));
     let foreign = |name: &str| {
-        let ours = ["QUINTET_", "OPENAI_", "HARNESS_"].iter().any(|start| name.starts_with(start));
+        let ours = ["QUINTET_", "OPENAI_", "HARNESS_", "JARVIS_"]
+            .iter()
+            .any(|start| name.starts_with(start));
         ours || name.ends_with("_API_KEY")
     };
     for (name, _) in std::env::vars().filter(|(name, _)| foreign(name)) {
@@ -149,6 +151,8 @@ pub(crate) fn quintet(arguments: &[&str]) -> Command {
     }
     // A model that the user has fetched would be used where none is configured.
     command.env("QUINTET_LOCAL_MODELS_DIR", "/nonexistent");
+    // So would the keys of the user's own keyring.
+    command.env("XDG_CONFIG_HOME", "/nonexistent").env_remove("DBUS_SESSION_BUS_ADDRESS");
     command.args(arguments);
     command
 }

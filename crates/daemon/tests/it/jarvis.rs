@@ -49,7 +49,8 @@ async fn a_message_is_answered_as_a_stream_and_as_a_whole() {
     assert_eq!(text(&frames), "Sure - here it is");
     assert_eq!(events(&frames), ["assistant.delta", "assistant.final"]);
     assert_eq!(frames[frames.len() - 1].data, json!({ "text": "Sure - here it is" }));
-    let (status, whole) = desktop.ask(&id, "hello").await;
+    let other = desktop.session("j_2").await;
+    let (status, whole) = desktop.ask(&other, "hello").await;
     let parts = json!([{ "type": "text", "text": "echo: hello" }]);
     assert_eq!((status, whole), (200, json!({ "assistant": { "parts": parts } })));
 }
@@ -154,4 +155,20 @@ async fn two_desktops_see_the_same() {
     let (one, two) = (one.turn().await, two.turn().await);
     assert_eq!((text(&one), text(&two)), (text(&sent), text(&sent)));
     assert_eq!(told(&one[one.len() - 1..]), told(&two[two.len() - 1..]));
+}
+
+#[tokio::test]
+async fn a_turn_that_waits_after_a_crash_goes_on_when_its_message_is_sent_again() {
+    let mut world = World::start(&format!("{CALM}[recovery]\npolicy = \"ask\"\n")).await;
+    let desktop = world.desktop();
+    let id = desktop.session("j_1").await;
+    let message = scripted(&json!([{ "deltas": ["a ", "b ", "c ", "d"], "gap_ms": 200 }]));
+    let seen = desktop.say(&id, &message, &[]).await.next().await.unwrap();
+    assert_eq!(seen.data, json!({ "text": "a " }));
+    world.kill();
+    world.restart();
+    let frames = world.desktop().say(&id, &message, &[]).await.rest().await;
+    assert!(text(&frames).starts_with("a "), "what was seen is told again");
+    assert_eq!(frames[frames.len() - 1].data, json!({ "text": "a b c d" }));
+    assert_eq!(world.model.calls().len(), 2);
 }

@@ -114,9 +114,9 @@ pub fn evolve(state: &mut State, record: &Record) {
         Event::RevertFailed { .. } => state.reverting = None,
         Event::CompactionRequested { .. }
         | Event::Compacted { .. }
+        | Event::CompactionFailed { .. }
         | Event::MemorySaved { .. }
-        | Event::MemoryNotSaved { .. }
-        | Event::CompactionFailed { .. } => compaction::evolve(state, &record.event, at),
+        | Event::MemoryNotSaved { .. } => compaction::evolve(state, &record.event, at),
         Event::SessionClosed { .. } => state.status = Status::Completed,
     }
 }

@@ -336,6 +336,7 @@ impl Live {
             Event::TurnCompleted { turn, .. }
             | Event::TurnFailed { turn, .. }
             | Event::TurnCancelled { turn, .. } => {
+                self.shared.parts.workspaces.over(turn);
                 if self.state.open.is_none() {
                     self.shared.parts.drafts.clear(&self.state.id);
                 }

@@ -137,6 +137,14 @@ fn unknown(why: &str) -> Assessment {
     }
 }
 
+/// What is known of a call that a client runs.
+fn delegated(state: &State, name: &str, call: &Invocation) -> Option<Assessment> {
+    let tool = state.toolset.client_tool(name)?;
+    let mut assessment = unknown("a client runs it");
+    (assessment.risk, assessment.preview) = (tool.risk, call.input.to_string());
+    Some(assessment)
+}
+
 fn wake(after: Duration) -> BoxFuture<'static, Command> {
     Box::pin(async move {
         tokio::time::sleep(after).await;
@@ -198,11 +206,13 @@ fn unreviewed(call: CallId, comment: String) -> Command {
 fn assess(parts: &Parts, state: &State, id: &CallId) -> BoxFuture<'static, Command> {
     let found = invocation(state, id);
     let tool = found.as_ref().and_then(|(name, _)| parts.tools.get(name).cloned());
+    let delegated = found.as_ref().and_then(|(name, call)| delegated(state, name, call));
     let call = id.clone();
     Box::pin(async move {
-        let assessment = match (tool, found) {
-            (Some(tool), Some((_, invocation))) => tool.assess(&invocation).await,
-            _ => unknown("the tool is not there"),
+        let assessment = match (delegated, tool, found) {
+            (Some(assessment), ..) => assessment,
+            (None, Some(tool), Some((_, invocation))) => tool.assess(&invocation).await,
+            (None, ..) => unknown("the tool is not there"),
         };
         Command::Assessed { call, assessment: assessment.into() }
     })

@@ -6,11 +6,14 @@ use quintet_kernel::change::Shape;
 use quintet_kernel::port::{Changed, Content, Output};
 use quintet_kernel::tool::Outcome;
 
-use super::{Change, make};
+use super::{Change, Note, make};
 use crate::beneath::{self, Error, Place};
 
-/// Makes changes; says `done`, or why not, and what became of the files in either case.
-pub(crate) fn carry_out(root: &Path, changes: &[Change], done: Output) -> Output {
+/// Makes changes, which are noted first; says `done`, or why not, and what became of the files in
+/// either case.
+pub(crate) fn carry_out(note: &Note, changes: &[Change], done: Output) -> Output {
+    let root = &note.root;
+    note.write(changes);
     let mut output = match make(root, changes) {
         Ok(()) => done,
         Err(why) => Outcome::failure(why).into(),
@@ -21,17 +24,16 @@ pub(crate) fn carry_out(root: &Path, changes: &[Change], done: Output) -> Output
 
 /// Looks at the files again: a change that broke off may have been made, undone or neither.
 fn recorded(root: &Path, change: &Change) -> Vec<Changed> {
-    let before = change.before.as_ref();
-    match &change.from {
-        None => became(root, &change.path, before).into_iter().collect(),
-        Some(from) => [(from, before), (&change.path, None)]
-            .into_iter()
-            .filter_map(|(path, before)| became(root, path, before))
-            .collect(),
-    }
+    let sides = change.sides().into_iter();
+    sides.filter_map(|(path, before)| became(root, path, before)).collect()
 }
 
-fn became(root: &Path, path: &Path, before: Option<&beneath::Content>) -> Option<Changed> {
+/// What became of a file, if that is anything.
+pub(super) fn became(
+    root: &Path,
+    path: &Path,
+    before: Option<&beneath::Content>,
+) -> Option<Changed> {
     let after = match beneath::look(root, path) {
         Ok(content) => content.as_ref().map(kept),
         Err(Error::Large(_, size)) => {

@@ -29,8 +29,6 @@ pub(crate) const SUPERVISOR: &str = env!("CARGO_BIN_EXE_quintet-supervise");
 pub(crate) struct Bench {
     pub(crate) dir: TempDir,
     cache: TempDir,
-    /// Where the index of memory is.
-    _index: Option<TempDir>,
     toolbox: Toolbox,
     heard: Arc<Heard>,
     cancel: watch::Sender<bool>,
@@ -65,16 +63,7 @@ impl Bench {
 
     /// Remembers, and tells models of it in so many tokens.
     pub(crate) fn remembering(tokens: u64) -> Self {
-        let (stamps, index) = (Arc::new(FakeStamps::new()), TempDir::new().unwrap());
-        let settings = quintet_memory::Settings {
-            index: index.path().join("memory"),
-            keep_days: 0,
-            expired: quintet_memory::Expired::Archive,
-            soft_limit_bytes: 40,
-        };
-        let memory = Arc::new(Notebook::new(settings, stamps));
-        let recall = Some(Recall { memory, tokens });
-        Self { _index: Some(index), ..Self::built(Vec::new(), Sandbox::default(), None, recall) }
+        Self::built(Vec::new(), Sandbox::default(), None, Some(tokens))
     }
 
     fn with(verify: Vec<String>, sandbox: Sandbox, fetch: Option<Reach>) -> Self {
@@ -85,9 +74,10 @@ impl Bench {
         verify: Vec<String>,
         sandbox: Sandbox,
         fetch: Option<Reach>,
-        recall: Option<Recall>,
+        recall: Option<u64>,
     ) -> Self {
         let cache = TempDir::new().unwrap();
+        let recall = recall.map(|tokens| Recall { memory: memory(cache.path()), tokens });
         let settings = Settings {
             supervisor: PathBuf::from(SUPERVISOR),
             verify,
@@ -99,7 +89,6 @@ impl Bench {
         Self {
             dir: TempDir::new().unwrap(),
             cache,
-            _index: None,
             toolbox: Toolbox::new(settings),
             heard: Arc::default(),
             cancel: watch::Sender::new(false),
@@ -194,6 +183,19 @@ impl Bench {
         self.toolbox.workspaces().put_back(self.path(), changes).await
     }
 
+    /// What a new start would find out about the last call, had it been cut off; see [`changed`].
+    pub(crate) async fn cut_off(&self) -> Option<Vec<String>> {
+        let workspaces = self.toolbox.workspaces();
+        let Invocation { turn, call, .. } = call(self.path(), Value::Null);
+        let changes = workspaces.cut_off(self.path(), &turn, &call).await?;
+        Some(changes.iter().map(shown).collect())
+    }
+
+    /// The turn is over.
+    pub(crate) fn over(&self) {
+        self.toolbox.workspaces().over(&call(self.path(), Value::Null).turn);
+    }
+
     pub(crate) fn cancel(&self) {
         self.cancel.send_replace(true);
     }
@@ -211,6 +213,16 @@ impl Bench {
         };
         until(start, heard).await
     }
+}
+
+fn memory(cache: &Path) -> Arc<Notebook> {
+    let settings = quintet_memory::Settings {
+        index: cache.join("memory"),
+        keep_days: 0,
+        expired: quintet_memory::Expired::Archive,
+        soft_limit_bytes: 40,
+    };
+    Arc::new(Notebook::new(settings, Arc::new(FakeStamps::new())))
 }
 
 fn call(workspace: &Path, input: Value) -> Invocation {
@@ -236,6 +248,10 @@ pub(crate) fn json(output: &Output) -> Value {
 /// What a call did to files, as `path: before > after`; `-` is no file, `?` what was not kept, and
 /// `@` comes before where a link leads.
 pub(crate) fn changed(output: &Output) -> Vec<String> {
+    output.changes.iter().map(shown).collect()
+}
+
+fn shown(change: &Changed) -> String {
     let text = |content: &Option<Content>| match content {
         None => "-".to_owned(),
         Some(Content { bytes: None, .. }) => "?".to_owned(),
@@ -244,10 +260,7 @@ pub(crate) fn changed(output: &Output) -> Vec<String> {
             format!("{mark}{}", String::from_utf8_lossy(bytes))
         }
     };
-    let one = |change: &Changed| {
-        format!("{}: {} > {}", change.path, text(&change.before), text(&change.after))
-    };
-    output.changes.iter().map(one).collect()
+    format!("{}: {} > {}", change.path, text(&change.before), text(&change.after))
 }
 
 /// Whether there is such a process, a zombie included.

@@ -81,3 +81,23 @@ async fn what_stays_changed_when_a_patch_fails_half_way_is_recorded() {
     assert_eq!(changed(&output), ["d: 2\n > -"]);
     assert_eq!(bench.read("a"), "1\n");
 }
+
+#[tokio::test]
+async fn what_a_call_did_is_known_even_if_it_was_cut_off() {
+    let bench = Bench::new();
+    bench.files(&[("a", "1\n"), ("b", "2\n"), ("c", "3\n")]);
+    assert_eq!(bench.cut_off().await, None);
+    bench.run("edit_file", json!({ "path": "a", "old": "1", "new": "one" })).await;
+    assert_eq!(bench.cut_off().await.unwrap(), ["a: 1\n > one\n"]);
+    let patch = "*** Begin Patch\n*** Update File: a\n*** Move to: d\n@@\n-one\n+two\n\
+                 *** Delete File: b\n*** Add File: e\n+new\n*** End Patch\n";
+    bench.run("apply_patch", json!({ "patch": patch })).await;
+    let expected = ["a: one\n > -", "d: - > two\n", "b: 2\n > -", "e: - > new\n"];
+    assert_eq!(bench.cut_off().await.unwrap(), expected);
+    // As if it had come no further than this.
+    bench.files(&[("b", "2\n"), ("a", "one\n")]);
+    std::fs::remove_file(bench.path().join("e")).unwrap();
+    assert_eq!(bench.cut_off().await.unwrap(), ["d: - > two\n"]);
+    bench.over();
+    assert_eq!(bench.cut_off().await, None);
+}

@@ -11,22 +11,22 @@ use crate::options::layers::Layers;
 #[derive(Clone, Debug)]
 pub(crate) struct Agent {
     /// Where it is spoken.
-    pub(crate) socket: Place,
+    pub(crate) socket: Port,
     /// Where it is said whether the daemon is well.
-    pub(crate) health: Place,
+    pub(crate) health: Port,
     pub(crate) hosts: Vec<String>,
     pub(crate) token: Option<String>,
 }
 
 /// Where something listens.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Place {
+pub(crate) struct Port {
     pub(crate) address: Option<SocketAddr>,
     /// Whether somebody asked for that address; if not, it is no harm if another program has it.
     pub(crate) wanted: bool,
 }
 
-impl Place {
+impl Port {
     fn of(layers: &Layers, path: &str) -> Result<Self> {
         Ok(Self { address: address(layers, path)?, wanted: layers.source(path) != "default" })
     }
@@ -42,8 +42,8 @@ impl Place {
 
 pub(super) fn understand(layers: &Layers) -> Result<Agent> {
     Ok(Agent {
-        socket: Place::of(layers, "listen.agent")?,
-        health: Place::of(layers, "listen.agent_health")?,
+        socket: Port::of(layers, "listen.agent")?,
+        health: Port::of(layers, "listen.agent_health")?,
         hosts: layers.list("agent.hosts").unwrap_or_default(),
         token: layers.str("agent.auth_token").filter(|token| !token.is_empty()).map(Into::into),
     })

@@ -17,7 +17,7 @@ fn log(world: &World) -> PathBuf {
 async fn lines(world: &World, count: usize) -> Vec<Value> {
     for _ in 0..300 {
         let text = std::fs::read_to_string(log(world)).unwrap_or_default();
-        if text.lines().count() >= count {
+        if text.lines().count() >= count && text.ends_with('\n') {
             return text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
         }
         tokio::time::sleep(Duration::from_millis(50)).await;

@@ -191,3 +191,21 @@ async fn tools_come_from_the_configuration_and_from_the_desktop() {
     let (status, body) = desktop.client.post("/v1/sessions", bad).await;
     assert_eq!((status, &body["error"]["code"]), (400, &json!("INVALID_TOOLS")));
 }
+
+#[tokio::test]
+async fn tools_of_the_daemon_are_approved_elsewhere() {
+    let config = "[approval]\nkinds = [\"exec\"]\n[verify]\nauto = false\n\
+                  [jarvis]\ndaemon_tools = [\"shell\"]\n";
+    let world = World::start(config).await;
+    let (client, desktop) = (world.client(), world.desktop());
+    let id = desktop.session("j_1").await;
+    let shell = json!({ "name": "shell", "args": { "command": "echo from-the-shell" } });
+    let frames = desktop.chat(&id, json!([{ "tools": [shell] }, { "text": "Done." }])).await;
+    let asked = client.until(&id, |event| event.kind() == "approval_requested").await;
+    let call = asked[asked.len() - 1].json["data"]["tool_call_id"].as_str().unwrap().to_owned();
+    assert_eq!(client.approve(&id, &call, "approve").await.0, 200);
+    // The desktop has nothing to do with it, and hears nothing of it.
+    assert_eq!(events(&frames.rest().await), ["assistant.delta", "assistant.final"]);
+    assert!(world.model.calls()[1].to_string().contains("from-the-shell"));
+    assert!(offered(&world).contains(&"memory_search".into()));
+}

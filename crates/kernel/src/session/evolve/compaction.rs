@@ -1,12 +1,13 @@
-//! What is remembered of making old history short.
+//! Remembers what became of summaries and of what they named as worth keeping.
 
-use super::{on_open, spent};
 use crate::event::Event;
 use crate::session::State;
 use crate::session::state::{Saving, Summary};
 use crate::time::Time;
 
-/// Takes an event about a compaction, or about what was kept of it, into the state.
+use super::{on_open, spent};
+
+/// Takes an event about a summary into the state; any other is none of its business.
 pub(super) fn evolve(state: &mut State, event: &Event, at: Time) {
     match event {
         Event::CompactionRequested { upto, .. } => {
@@ -24,10 +25,10 @@ pub(super) fn evolve(state: &mut State, event: &Event, at: Time) {
                 state.saving.push(Saving { upto, at, facts });
             }
         }
+        Event::CompactionFailed { .. } => state.compaction.pending = None,
         Event::MemorySaved { upto, .. } | Event::MemoryNotSaved { upto, .. } => {
             state.saving.retain(|saving| saving.upto != *upto);
         }
-        Event::CompactionFailed { .. } => state.compaction.pending = None,
         _ => {}
     }
 }
