@@ -8,10 +8,11 @@ use anyhow::Result;
 use quintet_dialects::harness::Tree;
 use quintet_kernel::policy::Rules;
 use quintet_kernel::port::{Blobs, Directory, Hints, Memory, Models, Tool};
+use quintet_kernel::tool::Spec;
 use quintet_local::Local;
 use quintet_memory::Notebook;
 use quintet_providers::{Providers, Secret};
-use quintet_runtime::{Pace, Parts, Runtime, SystemStamps};
+use quintet_runtime::{Pace, Parts, Runtime, SystemStamps, subagents};
 use quintet_stores::DataDir;
 use quintet_tools::{Recall, Settings, Toolbox};
 
@@ -104,6 +105,15 @@ fn tools(toolbox: &Toolbox) -> HashMap<String, Arc<dyn Tool>> {
     toolbox.specs().iter().filter_map(|spec| tool(spec.name.clone())).collect()
 }
 
+/// What models may be offered: the toolbox and, unless they are off, subagents.
+fn offered(options: &Options, toolbox: &Toolbox) -> Vec<Arc<Spec>> {
+    let mut tools = toolbox.specs();
+    if options.subagents {
+        tools.push(Arc::new(subagents::spec()));
+    }
+    tools
+}
+
 /// The rules that sessions live under.
 pub(crate) fn rules(options: &Options, toolbox: &Toolbox, providers: Providers) -> Rules {
     let memory = options.memory.as_ref();
@@ -115,7 +125,7 @@ pub(crate) fn rules(options: &Options, toolbox: &Toolbox, providers: Providers) 
         verify: options.verify.clone(),
         limits: options.limits.clone(),
         recovery: options.recovery,
-        tools: toolbox.specs(),
+        tools: offered(options, toolbox),
         default_model: options.default_model.clone(),
         models: Arc::new(providers),
     }

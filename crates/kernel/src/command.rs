@@ -2,8 +2,8 @@
 
 use crate::change::FileChange;
 use crate::context::Section;
-use crate::event::{Answer, Answerer, Origin, Remember, TurnOptions};
-use crate::id::{BlobId, CallId, MessageId, StepId, TurnId};
+use crate::event::{Answer, Answerer, Origin, Remember, SubagentNews, TurnOptions};
+use crate::id::{BlobId, CallId, MessageId, SessionId, StepId, TurnId};
 use crate::message::{Part, Role};
 use crate::model::{self, Channel, ModelRef, Usage};
 use crate::tool::{Assessment, Outcome};
@@ -58,6 +58,8 @@ pub enum Command {
     Assessed { call: CallId, assessment: Box<Assessment> },
     /// The model read a change again; nothing is answered if it could not.
     Reviewed { call: CallId, answer: Option<Answer>, comment: String, usage: Usage },
+    /// There is news of a session that works for a call.
+    Subagent { call: CallId, session: SessionId, news: SubagentNews },
     /// A call is over.
     Finished { call: CallId, outcome: Outcome },
     /// A turn's changes were undone, or could not be.

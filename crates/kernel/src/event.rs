@@ -4,6 +4,7 @@
 //! added with a default, never renamed or removed. No protocol shows these types.
 
 mod options;
+mod subagent;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -20,6 +21,7 @@ use crate::tool::{Assessment, Kind, Outcome, Placement, Risk};
 use crate::toolset::Toolset;
 
 pub use options::{Asking, ToolUse, TurnOptions};
+pub use subagent::SubagentNews;
 
 /// The number of an event in its session; 0 stands for "before the first".
 pub type Seq = u64;
@@ -138,6 +140,8 @@ pub enum Event {
     },
     /// The call is over; `message` is what the model is told.
     CallCompleted { turn: TurnId, call: CallId, tool: String, message: MessageId, outcome: Outcome },
+    /// There is news of a session that works for a call.
+    Subagent { turn: TurnId, call: CallId, session: SessionId, news: SubagentNews },
     /// The turn must end; what runs for it is being stopped.
     StopRequested { turn: TurnId, cause: StopCause },
     /// The turn goes on after a crash; for so long nobody worked on it.

@@ -342,6 +342,8 @@ pub trait Tool: Send + Sync {
 /// A call to run.
 #[derive(Clone, Debug)]
 pub struct Invocation {
+    /// The session.
+    pub session: SessionId,
     /// The call.
     pub call: CallId,
     /// Its turn.

@@ -13,6 +13,7 @@ mod parts;
 mod runtime;
 mod session;
 mod stamps;
+pub mod subagents;
 mod tail;
 
 pub use archive::Archive;

@@ -14,6 +14,7 @@ use tokio_util::task::TaskTracker;
 use crate::follower::Follower;
 use crate::parts::Parts;
 use crate::session::{Begin, Delivery, Mail, Task};
+use crate::subagents;
 use crate::tail::Tail;
 
 /// Letters that may wait at a session's door; who comes later waits outside.
@@ -40,15 +41,19 @@ pub(crate) struct Shared {
 impl Runtime {
     /// A runtime with nothing awake.
     pub fn new(parts: Parts) -> Self {
-        let shared = Shared {
-            parts,
+        let shared = |this: &Weak<Shared>| Shared {
+            parts: subagents::joined(parts, this),
             closing: CancellationToken::new(),
             closed: CancellationToken::new(),
             tasks: TaskTracker::new(),
             live: Mutex::default(),
             tails: Mutex::default(),
         };
-        Self { shared: Arc::new(shared) }
+        Self { shared: Arc::new_cyclic(shared) }
+    }
+
+    pub(crate) fn of(shared: Arc<Shared>) -> Self {
+        Self { shared }
     }
 
     /// Wakes every session that was left with something under way; gives their number.

@@ -49,6 +49,8 @@ pub(crate) struct Options {
     pub(crate) agent: Agent,
     /// The terminal protocol, if it is on.
     pub(crate) terminal: Option<Terminal>,
+    /// Whether models may have sessions of their own work for them.
+    pub(crate) subagents: bool,
     /// Whether every decision about a tool call is written down.
     pub(crate) audit: bool,
     pub(crate) providers: Vec<Provider>,
@@ -96,6 +98,7 @@ impl Options {
         Ok(Self {
             jarvis,
             agent: agent::understand(layers)?,
+            subagents: layers.flag("tools.spawn_agent").unwrap_or(true),
             audit: layers.flag("audit.log").unwrap_or(true),
             data_dir,
             default_model,

@@ -281,3 +281,26 @@ async fn the_daemon_says_how_it_is() {
     let foreign = health.request(Method::GET, "/health").header("origin", "https://evil.example");
     assert_eq!(foreign.send().await.unwrap().status(), 403);
 }
+
+#[tokio::test]
+async fn a_subagent_works_for_a_call() {
+    let world = World::start("").await;
+    let mut socket = world.socket().await;
+    let id = socket.create(world.workspace()).await;
+    let spawn = json!({ "name": "spawn_agent", "args": { "task": "count" } });
+    let told = socket.turn(&id, json!([{ "tools": [spawn] }, { "text": "done" }])).await;
+    let news = |method: &str| {
+        let found = told.iter().find(|news| news["method"] == method);
+        found.unwrap_or_else(|| panic!("no {method} in {told:#?}"))["params"].clone()
+    };
+    let spawned = news("subagent.spawn");
+    assert_eq!((&spawned["parentSessionId"], &spawned["task"]), (&json!(id), &json!("count")));
+    assert_eq!(news("subagent.complete")["result"], "echo: count");
+    let child = spawned["subagentSessionId"].as_str().unwrap();
+    let shown = socket.ask("session.get", of(child)).await.unwrap();
+    assert_eq!(shown["session"]["status"], "idle");
+    let events = socket.events(&id, 0).await;
+    for kind in ["subagent.spawn", "subagent.progress", "subagent.complete"] {
+        assert!(kinds(&events).contains(&kind), "{kind}");
+    }
+}

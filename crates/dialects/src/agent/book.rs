@@ -16,8 +16,8 @@ use quintet_kernel::{CallId, Item, SessionId, Time, TurnId};
 pub(super) struct Book {
     pub(super) session: SessionId,
     pub(super) workspace: String,
-    /// The model that was last chosen or asked.
-    pub(super) model: Option<String>,
+    /// The model that was last chosen or asked; at first that of sessions that name none.
+    pub(super) model: String,
     /// The last event that was told.
     pub(super) last: Seq,
     /// What the open step wrote.
@@ -31,12 +31,13 @@ pub(super) struct Book {
 }
 
 impl Book {
-    /// A book that begins after an event.
-    pub(super) fn new(session: SessionId, workspace: String, after: Seq) -> Self {
+    /// A book that begins after an event, of a session in a workspace and with a model.
+    pub(super) fn new(session: SessionId, setting: (String, String), after: Seq) -> Self {
+        let (workspace, model) = setting;
         Self {
             session,
             workspace,
-            model: None,
+            model,
             last: after,
             output: Vec::new(),
             written: 0,
@@ -86,7 +87,9 @@ impl Book {
     fn note(&mut self, record: &Record) {
         match &record.event {
             Event::SessionCreated(origin) => {
-                self.model = origin.model.as_ref().map(ToString::to_string);
+                if let Some(model) = &origin.model {
+                    self.model = model.to_string();
+                }
             }
             Event::MessageAdded { turn, nth, .. } => {
                 self.turns.insert(turn.clone(), *nth);
@@ -96,7 +99,7 @@ impl Book {
                 self.oriented = true;
             }
             Event::StepStarted { model, .. } => {
-                self.model = Some(model.to_string());
+                self.model = model.to_string();
                 self.output.clear();
                 self.written = 0;
             }
@@ -111,7 +114,7 @@ impl Book {
     pub(super) fn close(&mut self, record: &Record) {
         self.last = record.seq;
         match &record.event {
-            Event::ModelSwitched { model } => self.model = Some(model.to_string()),
+            Event::ModelSwitched { model } => self.model = model.to_string(),
             Event::ModelCompleted { .. } | Event::StepInterrupted { .. } => {
                 self.output.clear();
                 self.written = 0;

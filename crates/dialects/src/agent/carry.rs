@@ -346,7 +346,10 @@ impl Desk {
     pub(super) async fn history(&self, session: &SessionId) -> Result<History<'_>, Error> {
         let card = self.ports.branches.card(session).await.map_err(refused)?;
         let workspace = card.workspace.to_string_lossy().into_owned();
-        Ok(History { sessions: &*self.ports.sessions, session: session.clone(), workspace })
+        let default = self.settings.default_model.clone();
+        let current = card.model.as_ref().map_or_else(|| default.clone(), ToString::to_string);
+        let (sessions, models) = (&*self.ports.sessions, (default, current));
+        Ok(History { sessions, session: session.clone(), workspace, models })
     }
 }
 

@@ -38,6 +38,8 @@ pub(super) struct History<'a> {
     pub(super) sessions: &'a dyn Sessions,
     pub(super) session: SessionId,
     pub(super) workspace: String,
+    /// The model of sessions that name none, and that of this one.
+    pub(super) models: (String, String),
 }
 
 impl History<'_> {
@@ -105,7 +107,10 @@ impl History<'_> {
     }
 
     async fn read_up(&self, start: Seq, end: Seq) -> Result<Book, Error> {
-        let mut book = Book::new(self.session.clone(), self.workspace.clone(), start);
+        let (default, current) = &self.models;
+        let model = if start == 0 { default } else { current };
+        let setting = (self.workspace.clone(), model.clone());
+        let mut book = Book::new(self.session.clone(), setting, start);
         let mut follow = self.follow(start).await?;
         while follow.position().seq < follow.head().min(end) {
             for item in follow.next().await?.unwrap_or_default() {

@@ -1,6 +1,7 @@
 //! Events as clients read them in a session's history.
 
-use quintet_kernel::event::{Answer, Event, Origin, Record};
+use quintet_kernel::SessionId;
+use quintet_kernel::event::{Answer, Event, Origin, Record, SubagentNews};
 use quintet_kernel::message::{MediaKind, Part, Role, text_of};
 use quintet_kernel::model::{Channel, Count, Finish, Usage};
 use quintet_kernel::tool::{Assessment, Outcome};
@@ -31,7 +32,7 @@ pub(super) fn event(book: &Book, record: &Record) -> Value {
 
 fn content(book: &Book, record: &Record) -> (&'static str, Value) {
     match &record.event {
-        Event::SessionCreated(origin) => ("session.start", start(origin)),
+        Event::SessionCreated(origin) => ("session.start", start(book, origin)),
         Event::Forked { parent, at } => (
             "session.fork",
             json!({ "sourceSessionId": parent.as_str(), "sourceEventId": event_id(parent, *at) }),
@@ -92,7 +93,9 @@ fn content(book: &Book, record: &Record) -> (&'static str, Value) {
 fn of_turn(book: &Book, record: &Record) -> (&'static str, Value) {
     let (kind, mut payload) = of_messages(book, record);
     if let Some(turn) = turn_of(&record.event) {
-        if let Some(nth) = book.nth(turn) {
+        if let Some(nth) = book.nth(turn)
+            && payload.get("turn").is_none()
+        {
             payload["turn"] = nth.into();
         }
         payload["turnId"] = turn.as_str().into();
@@ -112,7 +115,7 @@ fn of_messages(book: &Book, record: &Record) -> (&'static str, Value) {
             }),
         ),
         Event::ModelCompleted { message, finish, calls, usage, by, .. } => {
-            let model = by.as_ref().map(ToString::to_string).or_else(|| book.model.clone());
+            let model = by.as_ref().map_or_else(|| book.model.clone(), ToString::to_string);
             let mut content = written(book);
             content.extend(calls.iter().map(|call| {
                 json!({ "type": "tool_use", "id": call.id.as_str(), "name": call.tool, "input": call.input })
@@ -191,6 +194,7 @@ fn of_calls(book: &Book, record: &Record) -> (&'static str, Value) {
                 }),
             )
         }
+        Event::Subagent { call, session, news, .. } => subagent(call.as_str(), session, news),
         Event::VerificationRequested { call, .. } => (
             "tool.verification",
             json!({ "toolId": call.id.as_str(), "toolCallId": call.id.as_str(), "name": call.tool, "arguments": call.input }),
@@ -223,11 +227,32 @@ fn of_calls(book: &Book, record: &Record) -> (&'static str, Value) {
     }
 }
 
-fn start(origin: &Origin) -> Value {
+fn subagent(call: &str, session: &SessionId, news: &SubagentNews) -> (&'static str, Value) {
+    let (kind, mut payload) = match news {
+        SubagentNews::Spawned { task, model } => (
+            "subagent.spawn",
+            json!({ "task": task, "model": model.as_ref().map(ToString::to_string) }),
+        ),
+        SubagentNews::Progressed { steps, status } => {
+            ("subagent.progress", json!({ "turn": steps, "status": status }))
+        }
+        SubagentNews::Completed { result, ok, usage } => (
+            "subagent.complete",
+            json!({ "result": result, "success": ok, "tokenUsage": usage_of(*usage) }),
+        ),
+    };
+    payload["sessionId"] = session.as_str().into();
+    payload["toolId"] = call.into();
+    (kind, payload)
+}
+
+fn start(book: &Book, origin: &Origin) -> Value {
+    // The book knows of it already.
+    let model = book.model.as_str();
     json!({
         "workingDirectory": origin.workspace.to_string_lossy(),
-        "model": origin.model.as_ref().map(ToString::to_string),
-        "provider": origin.model.as_ref().map(|model| model.provider.as_str()),
+        "model": model,
+        "provider": model.split('/').next(),
         "systemPrompt": origin.system_prompt,
         "title": origin.labels.get("title"),
     })

@@ -66,7 +66,7 @@ struct Story {
 impl Default for Story {
     fn default() -> Self {
         let session = SessionId::parse("s1").unwrap();
-        let book = Book::new(session, "/repo".into(), 0);
+        let book = Book::new(session, ("/repo".into(), "fake/fake".into()), 0);
         let (manner, cursor) = (Manner::Plain, Cursor::START);
         Self { manner, records: 0, cursor, book, written: 0, out: String::new() }
     }

@@ -1,6 +1,6 @@
 //! Events of the core as events of the harness.
 
-use quintet_kernel::event::{Answer, Answerer, Event, Record, Remember};
+use quintet_kernel::event::{Answer, Answerer, Event, Record, Remember, SubagentNews};
 use quintet_kernel::message::text_of;
 use quintet_kernel::model::Channel;
 use quintet_kernel::tool::{Ending, Outcome};
@@ -171,6 +171,9 @@ fn parts(event: &Event) -> Vec<Part<'_>> {
         Event::CallCompleted { call, tool, message, outcome, .. } => {
             completed(call.as_str(), tool, message.as_str(), outcome)
         }
+        Event::Subagent { call, session, news, .. } => {
+            vec![subagent(call.as_str(), session.as_str(), news)]
+        }
         // Which tools there are shows when they are called.
         Event::ToolsChosen(_) => Vec::new(),
         // The end of it is what counts here, and text never comes as an event.
@@ -198,6 +201,25 @@ fn parts(event: &Event) -> Vec<Part<'_>> {
             vec![Part::new("session_completed", json!({ "reason": reason }))]
         }
     }
+}
+
+fn subagent<'a>(call: &str, session: &str, news: &'a SubagentNews) -> Part<'a> {
+    let (name, mut data) = match news {
+        SubagentNews::Spawned { task, model } => (
+            "subagent_spawned",
+            json!({ "task": task, "model": model.as_ref().map(ToString::to_string) }),
+        ),
+        SubagentNews::Progressed { steps, status } => {
+            ("subagent_progress", json!({ "steps": steps, "status": status }))
+        }
+        SubagentNews::Completed { result, ok, usage } => (
+            "subagent_completed",
+            json!({ "result": result, "ok": ok, "usage": shape::usage(*usage) }),
+        ),
+    };
+    data["tool_call_id"] = call.into();
+    data["subagent_session_id"] = session.into();
+    Part::new(name, data)
 }
 
 fn compaction(event: &Event) -> Vec<Part<'_>> {
@@ -360,6 +382,7 @@ fn turn(event: &Event) -> Option<&TurnId> {
         | Event::ApprovalAnswered { turn, .. }
         | Event::CallStarted { turn, .. }
         | Event::CallCompleted { turn, .. }
+        | Event::Subagent { turn, .. }
         | Event::StopRequested { turn, .. }
         | Event::RevertRequested { turn }
         | Event::Reverted { turn, .. }

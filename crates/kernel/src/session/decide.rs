@@ -6,8 +6,10 @@ use std::sync::Arc;
 use crate::change::net;
 use crate::command::{Approve, Command, Recalled, Run, Say};
 use crate::context::Section;
-use crate::event::{Event, FailureCode, Origin, RequestedCall, StopCause, TurnOptions, Turns};
-use crate::id::{CallId, MessageId, StepId, TurnId};
+use crate::event::{
+    Event, FailureCode, Origin, RequestedCall, StopCause, SubagentNews, TurnOptions, Turns,
+};
+use crate::id::{CallId, MessageId, SessionId, StepId, TurnId};
 use crate::message::{Message, Part};
 use crate::model::{self, AskedCall, Channel, Failure, FailureKind, ModelRef, Usage};
 use crate::prompt::{history, summarized};
@@ -67,6 +69,7 @@ pub fn decide(state: &State, command: Command, stamp: &Stamp) -> Result<Vec<Even
             }
             _ => Vec::new(),
         },
+        Command::Subagent { call, session, news } => on_subagent(state, call, session, news),
         Command::Finished { call, outcome } => on_finished(state, call, outcome, stamp),
         Command::Summarized { upto, summary, usage } => on_summarized(state, upto, summary, usage),
         Command::NotSummarized { reason } => match state.compaction.pending {
@@ -379,6 +382,15 @@ fn on_saved(state: &State, upto: MessageId, result: Result<String, String>) -> V
         Ok(path) => Event::MemorySaved { upto, path },
         Err(reason) => Event::MemoryNotSaved { upto, reason },
     }]
+}
+
+fn on_subagent(state: &State, call: CallId, session: SessionId, news: SubagentNews) -> Vec<Event> {
+    match open_call(state, &call) {
+        Some((open, found)) if matches!(found.phase, CallPhase::Started(..)) => {
+            vec![Event::Subagent { turn: open.id.clone(), call, session, news }]
+        }
+        _ => Vec::new(),
+    }
 }
 
 fn on_finished(state: &State, id: CallId, outcome: Outcome, stamp: &Stamp) -> Vec<Event> {

@@ -62,6 +62,8 @@ pub struct State {
     pub compaction: Compaction,
     /// What summaries named as worth keeping and is not in memory yet.
     pub saving: Vec<Saving>,
+    /// Sessions that work, or worked, for calls of this one.
+    pub subagents: Vec<Subagent>,
     /// What models are told of the workspace.
     pub context: Context,
     /// The turn whose changes are being undone.
@@ -127,6 +129,17 @@ pub enum Calls {
     Similar(String),
 }
 
+/// A session that works, or worked, for a call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Subagent {
+    /// The call.
+    pub call: CallId,
+    /// The session.
+    pub session: SessionId,
+    /// Whether it is done.
+    pub over: bool,
+}
+
 /// What stands for old history.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Summary {
@@ -158,6 +171,7 @@ impl State {
             usage: Usage::default(),
             compaction: Compaction::default(),
             saving: Vec::new(),
+            subagents: Vec::new(),
             context: Context::default(),
             reverting: None,
             remembered: Vec::new(),
@@ -278,6 +292,7 @@ impl PartialEq for State {
             && self.messages == other.messages
             && self.turns == other.turns
             && self.forked == other.forked
+            && self.subagents == other.subagents
             && self.open == other.open
             && self.compaction == other.compaction
             && self.saving == other.saving

@@ -10,7 +10,7 @@ use quintet_kernel::codec;
 use quintet_kernel::context::Section;
 use quintet_kernel::event::{
     Answer, Answerer, Asking, Errand, Event, FailureCode, Origin, Remember, RequestedCall,
-    StopCause, ToolUse, TurnOptions, Turns,
+    StopCause, SubagentNews, ToolUse, TurnOptions, Turns,
 };
 use quintet_kernel::id::{BlobId, CallId, Fresh, MessageId, SessionId, StepId, TurnId};
 use quintet_kernel::message::{Artifact, Attachment, MediaKind, Part, Role};
@@ -50,7 +50,7 @@ kinds! {
     ApprovalRequested ApprovalAnswered CallStarted CallCompleted StopRequested TurnResumed TurnHeld TurnReleased
     TurnCompleted TurnFailed TurnCancelled CompactionRequested Compacted CompactionFailed
     SessionClosed ContextGathered ReviewRequested Reviewed RevertRequested Reverted RevertFailed
-    ToolsChosen MemorySaved MemoryNotSaved
+    ToolsChosen MemorySaved MemoryNotSaved Subagent
 }
 
 #[test]
@@ -357,6 +357,10 @@ fn of_compaction() -> Vec<Event> {
         Event::MemorySaved { upto: id(), path: "memory/2025-01-01.md".into() },
         Event::MemoryNotSaved { upto: id(), reason: "no room".into() },
         Event::CompactionFailed { reason: "no".into() },
+        subagent(SubagentNews::Spawned { task: "count".into(), model: Some(model()) }),
+        subagent(SubagentNews::Spawned { task: "count".into(), model: None }),
+        subagent(SubagentNews::Progressed { steps: 2, status: "running".into() }),
+        subagent(SubagentNews::Completed { result: "three".into(), ok: true, usage: usage() }),
         Event::Compacted {
             upto: id(),
             summary: "in short".into(),
@@ -518,4 +522,8 @@ fn model() -> ModelRef {
 
 fn usage() -> Usage {
     Usage { input: 10, output: 2, cached: 3, reasoning: 1, ..Usage::default() }
+}
+
+fn subagent(news: SubagentNews) -> Event {
+    Event::Subagent { turn: turn(), call: id(), session: id(), news }
 }

@@ -7,8 +7,8 @@ use proptest::prelude::*;
 use quintet_kernel::change::{FileChange, Gap, Shape, Version};
 use quintet_kernel::command::{Approve, Command, Recalled, Run, Say, Upload};
 use quintet_kernel::context::Section;
-use quintet_kernel::event::{Answer, Asking, Event, Remember, ToolUse, TurnOptions};
-use quintet_kernel::id::{BlobId, CallId, Fresh, MessageId, StepId, TurnId};
+use quintet_kernel::event::{Answer, Asking, Event, Remember, SubagentNews, ToolUse, TurnOptions};
+use quintet_kernel::id::{BlobId, CallId, Fresh, MessageId, SessionId, StepId, TurnId};
 use quintet_kernel::message::{MediaKind, Part, Role};
 use quintet_kernel::model::{self, AskedCall, Channel, Failure, FailureKind, Finish};
 use quintet_kernel::model::{ModelRef, Place, Sealed, Usage};
@@ -352,9 +352,9 @@ fn own_tool() -> ClientTool {
 }
 
 fn late(world: &World, which: usize, how: &How) -> Command {
-    let (step, n) = (step(world, which / 11), which / 11);
+    let (step, n) = (step(world, which / 12), which / 12);
     let (call, text) = (call(world, n), how.text.clone().unwrap_or_default());
-    match which % 11 {
+    match which % 12 {
         0 => answered(step, how.clone()),
         1 => Command::Output { step, offset: how.tokens, channel: Channel::Text, text },
         2 => Command::Retrying { step, attempt: 2, wait_ms: 1, reason: text },
@@ -368,8 +368,20 @@ fn late(world: &World, which: usize, how: &How) -> Command {
         7 => Command::Surveyed { turn: turn(world, n), sections: vec![] },
         8 => Command::PutBack { turn: turn(world, n), result: Ok(()) },
         9 => Command::Saved { upto: message(world, n), result: Ok(text) },
+        10 => subagent(call, how),
         _ => reviewed(call, None),
     }
+}
+
+/// News of a session that works for a call, or worked for one that is over.
+fn subagent(call: CallId, how: &How) -> Command {
+    let (text, usage) = (how.text.clone().unwrap_or_default(), Usage::default());
+    let news = match (how.well, how.failure % 2) {
+        (true, 0) => SubagentNews::Spawned { task: text, model: None },
+        (true, _) => SubagentNews::Progressed { steps: how.tokens, status: text },
+        (false, _) => SubagentNews::Completed { result: text, ok: true, usage },
+    };
+    Command::Subagent { call, session: SessionId::named("sub".into()), news }
 }
 
 fn pick<T>(all: &[T], n: usize) -> Option<&T> {

@@ -389,6 +389,7 @@ fn check_turns(journal: &[Arc<Record>]) -> Option<TurnId> {
             | Event::CompactionFailed { .. }
             | Event::MemorySaved { .. }
             | Event::MemoryNotSaved { .. }
+            | Event::Subagent { .. }
             | Event::SessionClosed { .. } => {}
         }
     }

@@ -156,8 +156,8 @@ fn invocation(state: &State, id: &CallId) -> Option<(String, Invocation)> {
     let open = state.open.as_ref()?;
     let call = open.call(id)?;
     let (turn, workspace) = (open.id.clone(), state.workspace.clone());
-    let invocation =
-        Invocation { call: id.clone(), turn, workspace, input: call.request.input.clone() };
+    let (session, input) = (state.id.clone(), call.request.input.clone());
+    let invocation = Invocation { session, call: id.clone(), turn, workspace, input };
     Some((call.request.tool.clone(), invocation))
 }
 

@@ -18,6 +18,7 @@ mod positions;
 mod recovery;
 mod saving;
 mod storage;
+mod subagents;
 mod watcher;
 mod workspace;
 mod world;

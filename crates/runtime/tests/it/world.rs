@@ -270,6 +270,7 @@ pub(crate) fn name(event: &Event) -> &'static str {
         Event::CompactionFailed { .. } => "not compacted",
         Event::MemorySaved { .. } => "saved",
         Event::MemoryNotSaved { .. } => "not saved",
+        Event::Subagent { .. } => "subagent",
         Event::SessionClosed { .. } => "closed",
     }
 }

@@ -10,7 +10,7 @@ use quintet_kernel::port::{
     BoxFuture, Cancel, Changed, Content, Desk, Invocation, Output, Progress,
 };
 use quintet_kernel::tool::Assessment;
-use quintet_kernel::{CallId, TurnId};
+use quintet_kernel::{CallId, SessionId, TurnId};
 use quintet_memory::Notebook;
 use quintet_testkit::stamps::FakeStamps;
 use quintet_tools::sandbox::Sandbox;
@@ -227,6 +227,7 @@ fn memory(cache: &Path) -> Arc<Notebook> {
 
 fn call(workspace: &Path, input: Value) -> Invocation {
     Invocation {
+        session: SessionId::parse("sess_1").unwrap(),
         call: CallId::parse("call_1").unwrap(),
         turn: TurnId::parse("turn_1").unwrap(),
         workspace: workspace.to_owned(),

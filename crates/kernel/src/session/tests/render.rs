@@ -63,6 +63,9 @@ impl Session {
                 let summary = summary.replace('\n', "/");
                 format!("compacted {messages} up to {}: {summary}{facts}", self.short(upto))
             }
+            Event::Subagent { call, session, news, .. } => {
+                format!("{} has {session}: {news:?}", self.short(call))
+            }
             Event::MemorySaved { upto, path } => format!("{} saved to {path}", self.short(upto)),
             Event::MemoryNotSaved { upto, reason } => {
                 format!("{} not saved: {reason}", self.short(upto))
