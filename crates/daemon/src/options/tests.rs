@@ -247,3 +247,28 @@ fn desktops_have_their_own_settings() {
     assert!(set.toolset.includes("read_file") && set.toolset.includes("memory_search"));
     assert!(!set.toolset.includes("shell"));
 }
+
+#[test]
+fn the_terminal_has_a_socket_of_its_own() {
+    let socket = |file: &str, environment: &[(&str, &str)]| {
+        let options = read(file, environment, Flags::default());
+        options.map(|options| options.terminal.map(|terminal| terminal.socket))
+    };
+    let own = format!("openagent-terminal-{}.sock", std::process::id());
+    let runtime = [("XDG_RUNTIME_DIR", "/run/user/7")];
+    assert_eq!(socket("", &runtime), Ok(Some(PathBuf::from("/run/user/7").join(&own))));
+    assert_eq!(socket("", &[]), Ok(Some(PathBuf::from("/tmp").join(&own))));
+    assert_eq!(socket("[listen]\nterminal = \"off\"", &runtime), Ok(None));
+    let named = "[listen]\nterminal = \"/x/{pid}.sock\"";
+    let path = PathBuf::from(format!("/x/{}.sock", std::process::id()));
+    assert_eq!(socket(named, &runtime), Ok(Some(path)));
+    let error = socket("[listen]\nterminal = \"x.sock\"", &[]).unwrap_err();
+    assert!(error.contains("listen.terminal must be an absolute path"), "{error}");
+    let file = "data_dir = \"/data\"\n[terminal]\napproval_timeout_seconds = 0\n";
+    let terminal = read(file, &[], Flags::default()).unwrap().terminal.unwrap();
+    assert_eq!(terminal.answer_within_ms, None);
+    assert_eq!(
+        terminal.folders,
+        [PathBuf::from("/home/me/.openagent/sessions"), PathBuf::from("/data/saved")]
+    );
+}

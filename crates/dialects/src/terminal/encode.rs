@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use quintet_kernel::event::{Answer, Answerer, Event, FailureCode, Record};
+use quintet_kernel::event::{Answer, Answerer, Event, FailureCode, Record, SubagentNews};
 use quintet_kernel::message::text_of;
 use quintet_kernel::model::{Channel, FailureKind, Usage};
 use quintet_kernel::session::Turn;
@@ -178,6 +178,11 @@ impl Link {
             }
             Event::ReviewRequested { .. } => {
                 out.send("agent.thinking", think("planning", "Reading the change again"));
+            }
+            Event::Subagent { news, .. } => {
+                if let Some(message) = at_work(news) {
+                    out.send("agent.thinking", think("executing", &message));
+                }
             }
             Event::TurnHeld { reason, .. } => {
                 let block = plain(Kind::Interactive, reason.clone());
@@ -392,6 +397,15 @@ fn status(code: FailureCode) -> &'static str {
     }
 }
 
+/// What a session that works for this one is at; its end shows as the end of a call.
+fn at_work(news: &SubagentNews) -> Option<String> {
+    match news {
+        SubagentNews::Spawned { task, .. } => Some(format!("Having a subagent work: {task}")),
+        SubagentNews::Progressed { status, .. } => Some(format!("A subagent: {status}")),
+        SubagentNews::Completed { .. } => None,
+    }
+}
+
 fn turn(event: &Event) -> Option<&TurnId> {
     match event {
         Event::MessageAdded { turn, .. }
@@ -409,6 +423,7 @@ fn turn(event: &Event) -> Option<&TurnId> {
         | Event::ApprovalAnswered { turn, .. }
         | Event::CallStarted { turn, .. }
         | Event::CallCompleted { turn, .. }
+        | Event::Subagent { turn, .. }
         | Event::StopRequested { turn, .. }
         | Event::RevertRequested { turn }
         | Event::Reverted { turn, .. }

@@ -190,3 +190,51 @@ async fn a_saved_session_can_be_opened_and_gone_on_with() {
     let outside = json!({ "path": world.home.path().join("a.json") });
     assert_eq!(terminal.request("session.save", outside).await.unwrap_err()["code"], -32005);
 }
+
+#[tokio::test]
+async fn a_session_works_where_its_client_is() {
+    let world = World::start("").await;
+    let mut terminal = Terminal::ready(&world.terminal()).await;
+    let asked = terminal.request("agent.query", json!({ "message": "hi" })).await.unwrap();
+    assert_eq!(text(&terminal.until("stream.complete").await), "echo: hi");
+    let load = json!({ "session_id": asked["session_id"] });
+    let loaded = terminal.request("session.load", load).await.unwrap();
+    assert_eq!(loaded["session"]["workspace"], json!(std::env::current_dir().unwrap()));
+    // Where it goes later is told to the model, and the workspace stays.
+    let context = json!({ "cwd": world.workspace() });
+    let params = json!({ "message": "and now?", "context": context });
+    terminal.request("agent.query", params).await.unwrap();
+    assert_eq!(text(&terminal.until("stream.complete").await), "echo: and now?");
+    let calls = world.model.calls();
+    let told = calls[calls.len() - 1]["messages"].to_string();
+    assert!(
+        told.contains(&format!("Current directory: {}", world.workspace().display())),
+        "{told}"
+    );
+}
+
+#[tokio::test]
+async fn a_query_that_waits_for_a_word_after_a_crash_can_be_let_go_on() {
+    let policy = "[approval]\nkinds = []\n[verify]\nauto = false\n[recovery]\npolicy = \"ask\"\n";
+    let mut world = World::start(policy).await;
+    let mut terminal = Terminal::ready(&world.terminal()).await;
+    let script = json!([{ "deltas": ["one ", "two"], "gap_ms": 1000 }]);
+    let asked = terminal.query_with(world.workspace(), script, json!({})).await.unwrap();
+    terminal.until("stream.token").await;
+    world.kill();
+    world.restart();
+    let mut terminal = Terminal::ready(&world.terminal()).await;
+    let load = json!({ "session_id": asked["session_id"] });
+    terminal.request("session.load", load).await.unwrap();
+    loop {
+        let note = terminal.note().await;
+        if note["params"]["block"]["type"] == "interactive" {
+            break;
+        }
+    }
+    let resume = json!({ "query_id": asked["query_id"] });
+    terminal.request("agent.resume", resume).await.unwrap();
+    let notes = terminal.until("stream.complete").await;
+    assert_eq!(of(&notes, "stream.complete")[0]["status"], "success");
+    assert!(text(&notes).ends_with("one two"), "{notes:#?}");
+}

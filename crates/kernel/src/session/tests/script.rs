@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! rules ask=exec verify       create [on MODEL]         label k=v | unlabel k | switch MODEL
-//! say hi [with image:x.png] [on MODEL]   later hi …     attach NAME MIME
+//! say hi [beside context] [with image:x.png] [on MODEL]   later hi …     attach NAME MIME
 //! queue hi (words that are options: strictly, freely, quickly, talk)   withdraw t1   recall me hi | model hello
 //! start t1 | cancel [why] | close | compact | recover | wake      +60 (seconds pass)
 //! [s1] text hi | [s1] thought hm | [s1] text@5 hi | [s1] retry why
@@ -318,7 +318,11 @@ fn say(rest: &str, role: Role, run: Run) -> Say {
         Some((text, media)) => (text, media.split_once(':')),
         None => (rest, None),
     };
-    let mut parts = vec![Part::Text(text.into())];
+    let (text, beside) = match text.split_once(" beside ") {
+        Some((text, beside)) => (text, Some(Part::Context(beside.into()))),
+        None => (text, None),
+    };
+    let mut parts: Vec<Part> = beside.into_iter().chain([Part::Text(text.into())]).collect();
     parts.extend(media.map(|(kind, name)| {
         let kinds = [MediaKind::Image, MediaKind::Audio, MediaKind::File];
         let kind = kinds.into_iter().find(|known| known.name() == kind).unwrap();
