@@ -255,9 +255,13 @@ fn the_terminal_has_a_socket_of_its_own() {
         options.map(|options| options.terminal.map(|terminal| terminal.socket))
     };
     let own = format!("openagent-terminal-{}.sock", std::process::id());
-    let runtime = [("XDG_RUNTIME_DIR", "/run/user/7")];
-    assert_eq!(socket("", &runtime), Ok(Some(PathBuf::from("/run/user/7").join(&own))));
-    assert_eq!(socket("", &[]), Ok(Some(PathBuf::from("/tmp").join(&own))));
+    let home = tempfile::tempdir().unwrap();
+    let runtime = [("XDG_RUNTIME_DIR", home.path().to_str().unwrap())];
+    assert_eq!(socket("", &runtime), Ok(Some(home.path().join(&own))));
+    let gone = [("XDG_RUNTIME_DIR", "/nowhere/7")];
+    for environment in [&gone[..], &[]] {
+        assert_eq!(socket("", environment), Ok(Some(PathBuf::from("/tmp").join(&own))));
+    }
     assert_eq!(socket("[listen]\nterminal = \"off\"", &runtime), Ok(None));
     let named = "[listen]\nterminal = \"/x/{pid}.sock\"";
     let path = PathBuf::from(format!("/x/{}.sock", std::process::id()));

@@ -35,8 +35,9 @@ fn socket(layers: &Layers) -> Result<Option<PathBuf>> {
     let path = match layers.str(key) {
         None | Some("off") => return Ok(None),
         Some("auto") => {
-            let dir = variable(layers, "XDG_RUNTIME_DIR").unwrap_or("/tmp");
-            Path::new(dir).join("openagent-terminal-{pid}.sock")
+            // The variable may be inherited from a login whose directory is gone, or not ours.
+            let dir = variable(layers, "XDG_RUNTIME_DIR").map(Path::new).filter(|dir| dir.is_dir());
+            dir.unwrap_or(Path::new("/tmp")).join("openagent-terminal-{pid}.sock")
         }
         Some(path) => path.into(),
     };
