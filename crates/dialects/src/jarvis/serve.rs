@@ -196,11 +196,14 @@ fn passage(found: &Found) -> Value {
     })
 }
 
+/// JSON, and what `curl -d` says of any body unless it is told otherwise.
+const READ_AS_JSON: [&str; 2] = ["application/json", "application/x-www-form-urlencoded"];
+
 /// A body that says it is something else is not guessed at.
 fn is_json(headers: &HeaderMap) -> Result<(), Reply> {
     let kind = text(headers, header::CONTENT_TYPE.as_str()).unwrap_or("application/json");
     let kind = kind.split(';').next().unwrap_or_default().trim();
-    match kind.eq_ignore_ascii_case("application/json") {
+    match READ_AS_JSON.iter().any(|known| kind.eq_ignore_ascii_case(known)) {
         true => Ok(()),
         false => {
             let why = format!("the body must be application/json, not {kind}");

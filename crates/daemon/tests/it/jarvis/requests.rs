@@ -33,6 +33,12 @@ async fn every_refusal_has_the_same_shape() {
                 .header(header::CONTENT_TYPE, "text/plain"),
         ),
         (
+            400,
+            "INVALID_REQUEST",
+            post("/v1/chat", "a=b".into())
+                .header(header::CONTENT_TYPE, "application/x-www-form-urlencoded"),
+        ),
+        (
             403,
             "HOST_NOT_ALLOWED",
             desktop.client.request(Method::GET, "/health").header(header::HOST, "evil.example"),
