@@ -1,6 +1,7 @@
 //! The `quintet` program: reads its options, builds the parts, joins them, runs and shuts down.
 
 mod assemble;
+mod chat;
 mod cli;
 mod doctor;
 mod export;
@@ -25,6 +26,7 @@ fn main() -> ExitCode {
         Verb::Doctor(flags) => doctor::main(&flags),
         Verb::Supervise { scratch, argv } => return supervisor::main(scratch, argv),
         Verb::Confine { policy, argv } => return sandbox::main(once(policy).chain(argv)),
+        Verb::Chat(asked) => chat::main(asked),
         Verb::Serve(flags) => serve::main(&flags).map(well),
         Verb::Config(flags) => options::print(&flags).map(well),
         Verb::Export { flags, to } => export::main(&flags, &to).map(well),

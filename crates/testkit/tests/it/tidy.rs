@@ -6,16 +6,20 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 /// Which of our crates a crate may use. Whoever needs a new arrow discusses it first.
-const ARROWS: [(&str, &[&str]); 10] = [
+const ARROWS: [(&str, &[&str]); 11] = [
     ("kernel", &[]),
     ("runtime", &["kernel"]),
     ("dialects", &["kernel"]),
     ("providers", &["kernel"]),
     ("local", &["kernel"]),
     ("stores", &["kernel"]),
+    ("chat", &[]),
     ("tools", &["kernel"]),
     ("testkit", &["kernel"]),
-    ("daemon", &["kernel", "runtime", "dialects", "providers", "local", "stores", "tools"]),
+    (
+        "daemon",
+        &["kernel", "runtime", "dialects", "providers", "local", "stores", "tools", "chat"],
+    ),
     ("bench", &[]),
 ];
 
