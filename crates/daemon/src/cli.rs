@@ -23,6 +23,8 @@ pub(crate) enum Verb {
         #[arg(long)]
         dev: bool,
     },
+    /// Talk to a running daemon in this terminal, or ask it one question from a script.
+    Chat(Chat),
     /// Print the effective configuration, secrets left out, and where each value comes from.
     Config(Flags),
     /// List the tools: what they do, what they touch, whether they need approval.
@@ -82,6 +84,32 @@ pub(crate) enum Verb {
         #[arg(last = true)]
         argv: Vec<OsString>,
     },
+}
+
+/// A conversation.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct Chat {
+    /// Ask this, print the answer and exit; what comes on standard input is added to it.
+    #[arg(short = 'p', long = "print", value_name = "QUESTION")]
+    pub(crate) question: Option<String>,
+    /// Print everything that happens instead, a line of JSON each.
+    #[arg(long, requires = "question")]
+    pub(crate) json: bool,
+    /// Approve every tool that asks; without it they are refused.
+    #[arg(long, requires = "question")]
+    pub(crate) yes: bool,
+    /// Go on with a session.
+    #[arg(long, value_name = "ID")]
+    pub(crate) session: Option<String>,
+    /// Which model is to answer.
+    #[arg(long, value_name = "PROVIDER/MODEL")]
+    pub(crate) model: Option<String>,
+    /// The daemon's socket; without it the newest that answers.
+    #[arg(long, value_name = "SOCKET", env = "OPENAGENT_SOCKET")]
+    pub(crate) socket: Option<PathBuf>,
+    /// Keep nothing of what is typed.
+    #[arg(long)]
+    pub(crate) no_history: bool,
 }
 
 /// One call of a tool.

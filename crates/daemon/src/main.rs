@@ -2,6 +2,7 @@
 
 mod assemble;
 mod audit;
+mod chat;
 mod cli;
 mod doctor;
 mod export;
@@ -28,6 +29,7 @@ fn main() -> ExitCode {
         Verb::Doctor(flags) => doctor::main(&flags),
         Verb::Supervise { scratch, argv } => return supervisor::main(scratch, argv),
         Verb::Confine { policy, argv } => return sandbox::main(once(policy).chain(argv)),
+        Verb::Chat(asked) => chat::main(asked),
         Verb::Serve { flags, dev } => serve::main(&flags, dev).map(well),
         Verb::Config(flags) => options::print(&flags).map(well),
         Verb::Export { flags, to } => export::main(&flags, &to).map(well),

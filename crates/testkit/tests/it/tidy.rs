@@ -6,19 +6,30 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 /// Which of our crates a crate may use. Whoever needs a new arrow discusses it first.
-const ARROWS: [(&str, &[&str]); 11] = [
+const ARROWS: [(&str, &[&str]); 12] = [
     ("kernel", &[]),
     ("runtime", &["kernel"]),
     ("dialects", &["kernel"]),
     ("providers", &["kernel"]),
     ("local", &["kernel"]),
     ("stores", &["kernel"]),
+    ("chat", &[]),
     ("tools", &["kernel"]),
     ("memory", &["kernel"]),
     ("testkit", &["kernel"]),
     (
         "daemon",
-        &["kernel", "runtime", "dialects", "providers", "local", "stores", "tools", "memory"],
+        &[
+            "kernel",
+            "runtime",
+            "dialects",
+            "providers",
+            "local",
+            "stores",
+            "tools",
+            "memory",
+            "chat",
+        ],
     ),
     ("bench", &[]),
 ];

@@ -1,0 +1,139 @@
+//! One connection to the daemon: requests out, answers and notices in.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::net::UnixStream;
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::sync::mpsc::{Receiver, Sender, channel};
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+
+use crate::heard::Notice;
+use crate::wire::{self, Fault, Request, Size};
+use crate::{Error, Settings, find};
+
+/// The longest message that is understood; the protocol allows 10 MB.
+const LONGEST: usize = 16 * 1024 * 1024;
+/// How long a daemon may take to say who it is.
+const HANDSHAKE: Duration = Duration::from_secs(10);
+/// Messages that wait to be read or written.
+const WAITING: usize = 256;
+
+/// A connection. It ends when it is dropped.
+#[derive(Debug)]
+pub(crate) struct Link {
+    settings: Settings,
+    outgoing: Sender<Vec<u8>>,
+    incoming: Receiver<Value>,
+    open: HashMap<u64, Request>,
+    next: u64,
+    /// Reads and writes apart, so that neither side ever waits for the other to listen.
+    _tasks: JoinSet<()>,
+}
+
+/// What came in.
+#[derive(Debug)]
+pub(crate) enum Heard {
+    Notice(Notice),
+    Answer(Request, Result<Value, Fault>),
+    /// Something that means nothing here.
+    Noise,
+}
+
+impl Link {
+    /// Finds the daemon, connects and says hello; what it said of itself comes with the link.
+    pub(crate) async fn open(settings: &Settings, size: Size) -> Result<(Self, Value), Error> {
+        let mut link = Self::over(find::open(settings).await?, settings);
+        let hello = async {
+            link.send(Request::Initialize(size)).await?;
+            loop {
+                if let (_, Heard::Answer(_, answer)) = link.next().await.ok_or(Error::Gone)? {
+                    return answer.map_err(|fault| Error::Handshake(fault.message));
+                }
+            }
+        };
+        match timeout(HANDSHAKE, hello).await {
+            Ok(server) => Ok((link, server?)),
+            Err(_) => Err(Error::Handshake("it took too long".into())),
+        }
+    }
+
+    fn over(stream: UnixStream, settings: &Settings) -> Self {
+        let (reader, writer) = stream.into_split();
+        let (outgoing, to_write) = channel(WAITING);
+        let (read, incoming) = channel(WAITING);
+        let mut tasks = JoinSet::new();
+        tasks.spawn(write_all(writer, to_write));
+        tasks.spawn(read_all(reader, read));
+        let (open, settings) = (HashMap::new(), settings.clone());
+        Self { settings, outgoing, incoming, open, next: 1, _tasks: tasks }
+    }
+
+    pub(crate) async fn send(&mut self, request: Request) -> Result<(), Error> {
+        let id = self.next;
+        self.next += 1;
+        let line = request.line(id, &self.settings);
+        if request.is_answered() {
+            self.open.insert(id, request);
+        }
+        self.outgoing.send(line).await.map_err(|_| Error::Gone)
+    }
+
+    /// What comes next, with the message itself; nothing if the daemon is gone. Safe to drop and call
+    /// again.
+    pub(crate) async fn next(&mut self) -> Option<(Value, Heard)> {
+        let message = self.incoming.recv().await?;
+        Some(self.understood(message))
+    }
+
+    /// What is there already.
+    pub(crate) fn ready(&mut self) -> Option<(Value, Heard)> {
+        let message = self.incoming.try_recv().ok()?;
+        Some(self.understood(message))
+    }
+
+    fn understood(&mut self, message: Value) -> (Value, Heard) {
+        let answer = wire::answer(&message).and_then(|(id, answer)| {
+            let request = self.open.remove(&id)?;
+            Some(Heard::Answer(request, answer))
+        });
+        let heard = answer.or_else(|| Notice::read(&message).map(Heard::Notice));
+        (message, heard.unwrap_or(Heard::Noise))
+    }
+}
+
+async fn write_all(mut writer: OwnedWriteHalf, mut lines: Receiver<Vec<u8>>) {
+    while let Some(line) = lines.recv().await {
+        if writer.write_all(&line).await.is_err() {
+            return;
+        }
+    }
+}
+
+/// Reads until the daemon is gone or says more at once than anybody should.
+async fn read_all(reader: OwnedReadHalf, read: Sender<Value>) {
+    let mut reader = BufReader::with_capacity(64 * 1024, reader);
+    let mut line = Vec::new();
+    loop {
+        let Ok(piece) = reader.fill_buf().await else { return };
+        let end = piece.iter().position(|byte| *byte == b'\n');
+        let taken = end.map_or(piece.len(), |end| end + 1);
+        line.extend_from_slice(&piece[..taken]);
+        reader.consume(taken);
+        if taken == 0 || line.len() > LONGEST {
+            return;
+        }
+        if end.is_some() {
+            // What is not JSON is nothing that could be shown or answered.
+            if let Ok(message) = serde_json::from_slice(&line)
+                && read.send(message).await.is_err()
+            {
+                return;
+            }
+            line.clear();
+        }
+    }
+}

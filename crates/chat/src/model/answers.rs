@@ -1,0 +1,124 @@
+//! What the daemon answers to requests.
+
+use serde_json::Value;
+
+use super::{Model, Pane, Running};
+use crate::wire::{Fault, Request};
+
+impl Model {
+    pub(super) fn answer(
+        &mut self,
+        request: &Request,
+        answer: Result<Value, Fault>,
+    ) -> Vec<Request> {
+        match (request, answer) {
+            (Request::Query { .. }, Ok(result)) => self.accepted(&result),
+            (Request::Query { .. }, Err(fault)) => {
+                self.transcript.trouble(fault.message);
+                self.over()
+            }
+            (Request::Load { had, .. }, Ok(result)) => self.loaded(&result, had.is_some()),
+            (Request::Load { session, .. }, Err(fault)) => {
+                self.transcript.trouble(format!("session {session}: {}", fault.message));
+                self.talk.session = None;
+                self.talk.running = None;
+                Vec::new()
+            }
+            (Request::List, Ok(result)) => {
+                if let Pane::Sessions(sessions) = &mut self.pane {
+                    sessions.fill(&result);
+                }
+                Vec::new()
+            }
+            (Request::Delete { session }, Ok(_)) => {
+                self.deleted(session);
+                Vec::new()
+            }
+            (
+                Request::Cancel { .. }
+                | Request::Resume { .. }
+                | Request::Approve { .. }
+                | Request::Context(_)
+                | Request::Initialize(_),
+                Ok(_),
+            ) => Vec::new(),
+            (_, Err(fault)) => {
+                self.hint = Some(fault.message);
+                Vec::new()
+            }
+        }
+    }
+
+    fn accepted(&mut self, result: &Value) -> Vec<Request> {
+        let name = |field: &str| result[field].as_str().map(str::to_owned);
+        self.talk.session = name("session_id").or(self.talk.session.take());
+        let Some(running) = &mut self.talk.running else { return Vec::new() };
+        running.query = name("query_id");
+        match running.cancelling {
+            // The person was faster than the daemon.
+            true => self.cancel(),
+            false => {
+                running.doing = "thinking".into();
+                Vec::new()
+            }
+        }
+    }
+
+    /// A session is open. One that was come back to is on the screen already, unless what ran there
+    /// ended meanwhile: then the end of it was missed, and everything is shown as it is now.
+    fn loaded(&mut self, result: &Value, back: bool) -> Vec<Request> {
+        let open = result["running_queries"].as_array().into_iter().flatten();
+        let open: Vec<&str> = open.filter_map(|query| query["query_id"].as_str()).collect();
+        self.talk.session = result["session_id"].as_str().map(str::to_owned);
+        let mine = self.talk.running.as_ref().and_then(|running| running.query.as_deref());
+        if back && mine.is_some_and(|mine| open.contains(&mine)) {
+            return Vec::new();
+        }
+        self.show(result, !open.is_empty());
+        self.talk.running = open.first().map(|query| Running {
+            query: Some((*query).to_owned()),
+            doing: "answering".into(),
+            ..Running::default()
+        });
+        match self.talk.running {
+            Some(_) => Vec::new(),
+            None => self.over(),
+        }
+    }
+
+    fn show(&mut self, result: &Value, running: bool) {
+        self.transcript.clear();
+        self.scroll = 0;
+        let messages = result["messages"].as_array().map(Vec::as_slice).unwrap_or_default();
+        let by_person = |message: &Value| message["role"] == "user";
+        // What is being answered is told again from its beginning.
+        let last = messages.iter().rposition(by_person).map_or(messages.len(), |last| last + 1);
+        let shown = if running { &messages[..last] } else { messages };
+        if result["truncated"] == true {
+            self.transcript.note("what came before is too long to be shown");
+        }
+        for message in shown {
+            let text = message["content"].as_str().unwrap_or_default().to_owned();
+            match message["role"].as_str() {
+                Some("user") => self.transcript.say(text),
+                Some("assistant") => self.transcript.answered(text),
+                _ => self.transcript.note(text),
+            }
+        }
+        self.talk.tokens =
+            result.pointer("/session/total_tokens").and_then(Value::as_u64).unwrap_or_default();
+    }
+
+    fn deleted(&mut self, session: &str) {
+        if let Pane::Sessions(sessions) = &mut self.pane {
+            sessions.remove(session);
+        }
+        if self.talk.session.as_deref() == Some(session) {
+            self.talk.session = None;
+            self.talk.running = None;
+            self.talk.asks.clear();
+            self.transcript.clear();
+        }
+        self.hint = Some("the session is gone".into());
+    }
+}

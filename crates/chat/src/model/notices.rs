@@ -1,0 +1,86 @@
+//! What happens in the daemon, shown.
+
+use super::{Ask, Model, Running};
+use crate::heard::{Figures, Notice, Token};
+use crate::wire::Request;
+
+impl Model {
+    pub(super) fn notice(&mut self, notice: Notice) -> Vec<Request> {
+        match notice {
+            Notice::Tokens { query, tokens } => {
+                let running = self.running(&query);
+                for token in &tokens {
+                    count(running, token);
+                }
+                for token in tokens {
+                    self.transcript.token(&token.text, token.fenced);
+                }
+            }
+            Notice::Block { block, .. } => self.transcript.block(block),
+            Notice::Complete { query, status, figures } => {
+                return self.complete(&query, &status, figures);
+            }
+            Notice::Failed { message, .. } => {
+                if !self.transcript.ends_in_trouble(&message) {
+                    self.transcript.trouble(message);
+                }
+            }
+            Notice::Asked(asked) => {
+                self.running(&asked.query).doing = format!("{} waits for your word", asked.tool);
+                self.talk.asks.push_back(Ask::new(asked));
+            }
+            Notice::Progress { execution, status, message } => {
+                // Somebody else, or the clock, may have answered.
+                if matches!(status.as_str(), "approved" | "denied") {
+                    self.talk.asks.retain(|ask| ask.asked.execution != execution);
+                }
+                self.transcript.working(&execution, &message);
+            }
+            Notice::Done(done) => {
+                self.talk.asks.retain(|ask| ask.asked.execution != done.execution);
+                self.transcript.done(done);
+            }
+            Notice::Thinking { query, phase, message } => {
+                let first = message.lines().next().unwrap_or_default();
+                let doing = if first.is_empty() { phase.as_str() } else { first };
+                let running = self.running(&query);
+                if !running.cancelling {
+                    running.doing = doing.to_owned();
+                }
+            }
+        }
+        Vec::new()
+    }
+
+    /// What is under way, which may be something that another client of the session asked for.
+    fn running(&mut self, query: &str) -> &mut Running {
+        let running = self.talk.running.get_or_insert_default();
+        running.query.get_or_insert_with(|| query.to_owned());
+        running
+    }
+
+    fn complete(&mut self, query: &str, status: &str, figures: Figures) -> Vec<Request> {
+        self.talk.tokens = self.talk.tokens.saturating_add(figures.tokens);
+        self.talk.model = figures.model.or(self.talk.model.take());
+        self.talk.asks.retain(|ask| ask.asked.query != query);
+        match status {
+            "success" => {}
+            "cancelled" => self.transcript.note("stopped"),
+            "timeout" => self.transcript.trouble("it took too long"),
+            _ => {}
+        }
+        self.hint = (status == "success").then(|| {
+            let seconds = figures.millis as f64 / 1000.0;
+            format!("{} tokens in {seconds:.1} s, {:.1} a second", figures.tokens, figures.pace)
+        });
+        match self.talk.running.as_ref().and_then(|running| running.query.as_deref()) {
+            Some(open) if open != query => Vec::new(),
+            _ => self.over(),
+        }
+    }
+}
+
+fn count(running: &mut Running, token: &Token) {
+    let end = running.had.saturating_add(token.text.len() as u64);
+    running.had = token.end.unwrap_or(end);
+}

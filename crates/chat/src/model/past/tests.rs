@@ -1,0 +1,46 @@
+//! What is remembered of what was typed.
+
+use super::*;
+
+#[test]
+fn one_goes_back_and_forth_and_finds_what_one_was_typing() {
+    let mut past = Past::new(vec!["old".into()]);
+    past.remember("new");
+    assert_eq!(past.older("typing").as_deref(), Some("new"));
+    assert_eq!(past.older("new").as_deref(), Some("old"));
+    assert_eq!(past.older("old"), None);
+    assert_eq!(past.newer().as_deref(), Some("new"));
+    assert_eq!(past.newer().as_deref(), Some("typing"));
+    assert_eq!(past.newer(), None);
+}
+
+#[test]
+fn what_looks_secret_is_not_written_down() {
+    let mut past = Past::default();
+    for line in [
+        " with a space before",
+        "my password is hunter2",
+        "PASSWORD=hunter2",
+        "use api_key: abc",
+        "the key sk-abcdef",
+        "ghp_0123456789",
+        "curl -H 'Authorization: Bearer abc'",
+    ] {
+        past.remember(line);
+        assert_eq!(past.take_fresh(), Vec::<String>::new(), "{line}");
+        assert_eq!(past.older("").as_deref(), Some(line.trim()), "here it is remembered");
+        past.newer();
+    }
+    for line in ["count the tokens", "how do I reset a password", "tell me a secret"] {
+        past.remember(line);
+        assert_eq!(past.take_fresh(), [line]);
+    }
+}
+
+#[test]
+fn the_same_twice_is_once() {
+    let mut past = Past::default();
+    past.remember("again");
+    past.remember("again");
+    assert_eq!(past.take_fresh(), ["again"]);
+}

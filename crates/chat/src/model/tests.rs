@@ -1,0 +1,342 @@
+//! What becomes of the screen: given what happened, when a key is pressed or a message comes, then what
+//! is asked and shown.
+
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use serde_json::json;
+
+use super::*;
+use crate::wire::Word;
+
+fn started() -> Model {
+    let mut model = Model::new(Size { cols: 80, rows: 24 }, None, None);
+    let models = json!([{ "name": "demo/small", "loaded": true, "default": true }]);
+    assert_eq!(update(&mut model, Message::Back(json!({ "models": models }))), []);
+    model
+}
+
+fn press(model: &mut Model, code: KeyCode) -> Vec<Request> {
+    update(model, Message::Key(code.into()))
+}
+
+fn ctrl(model: &mut Model, letter: char) -> Vec<Request> {
+    let key = KeyEvent::new(KeyCode::Char(letter), KeyModifiers::CONTROL);
+    update(model, Message::Key(key))
+}
+
+fn enter(model: &mut Model, text: &str) -> Vec<Request> {
+    update(model, Message::Paste(text.into()));
+    press(model, KeyCode::Enter)
+}
+
+fn tell(model: &mut Model, method: &str, params: Value) -> Vec<Request> {
+    let message = json!({ "method": method, "params": params });
+    update(model, Message::Notice(Notice::read(&message).unwrap()))
+}
+
+fn query(text: &str) -> Request {
+    Request::Query { text: text.into(), model: None }
+}
+
+fn accept(model: &mut Model, text: &str) -> Vec<Request> {
+    let result = json!({ "query_id": "q-1", "session_id": "session-1" });
+    update(model, Message::Answer(query(text), Ok(result)))
+}
+
+/// A screen whose question is being answered.
+fn asked() -> Model {
+    let mut model = started();
+    assert_eq!(enter(&mut model, "hello"), [query("hello")]);
+    assert_eq!(accept(&mut model, "hello"), []);
+    model
+}
+
+fn token(model: &mut Model, text: &str, kind: &str, offset: usize) {
+    let meta = json!({ "type": kind, "offset": offset });
+    let params = json!({ "query_id": "q-1", "token": text, "metadata": meta });
+    assert_eq!(tell(model, "stream.token", params), []);
+}
+
+fn complete(model: &mut Model, status: &str) -> Vec<Request> {
+    let figures = json!({ "total_tokens": 9, "model_used": "demo/large" });
+    tell(
+        model,
+        "stream.complete",
+        json!({ "query_id": "q-1", "status": status, "metadata": figures }),
+    )
+}
+
+fn pieces(model: &Model) -> Vec<Piece> {
+    model.transcript.entries().iter().map(|entry| entry.piece.clone()).collect()
+}
+
+fn prose(text: &str) -> Piece {
+    Piece::Prose { text: text.into(), open: false }
+}
+
+fn approval(model: &mut Model) {
+    let params = json!({
+        "execution_id": "exec-1", "query_id": "q-1", "timeout": 30,
+        "tool": { "name": "shell", "description": "shell rm x" },
+        "risk_assessment": { "level": "high", "reasons": ["deletes"] },
+    });
+    assert_eq!(tell(model, "tool.request_approval", params), []);
+}
+
+#[test]
+fn words_are_shown_as_they_come_and_blocks_are_not_shown_twice() {
+    let mut model = asked();
+    token(&mut model, "See ", "text", 0);
+    token(&mut model, "this:\n", "text", 4);
+    let text = json!({ "type": "text", "content": "See this:" });
+    tell(&mut model, "stream.block", json!({ "query_id": "q-1", "block": text }));
+    token(&mut model, "```rust\nfn a() {}\n", "code", 10);
+    assert_eq!(pieces(&model)[2], Piece::Draft("```rust\nfn a() {}\n".into()));
+    token(&mut model, "```\n", "code", 28);
+    let code = json!({ "type": "code", "language": "rust", "content": "fn a() {}" });
+    tell(&mut model, "stream.block", json!({ "query_id": "q-1", "block": code }));
+    token(&mut model, "Done.", "text", 32);
+    assert_eq!(model.talk.running.as_ref().unwrap().had, 37);
+    assert_eq!(complete(&mut model, "success"), []);
+
+    let shown = pieces(&model);
+    assert_eq!(shown.len(), 4, "{shown:?}");
+    assert_eq!(shown[0], Piece::Said("hello".into()));
+    assert_eq!((&shown[1], &shown[3]), (&prose("See this:\n"), &prose("Done.")));
+    assert!(matches!(&shown[2], Piece::Block(block) if block.language == "rust"));
+    assert_eq!((model.talk.tokens, model.talk.model.as_deref()), (9, Some("demo/large")));
+    assert_eq!(model.talk.running, None);
+}
+
+#[test]
+fn a_server_that_sends_code_as_prose_is_understood() {
+    let mut model = asked();
+    token(&mut model, "```sh\nls\n```\n", "text", 0);
+    let code = json!({ "type": "code", "language": "sh", "content": "ls" });
+    tell(&mut model, "stream.block", json!({ "query_id": "q-1", "block": code }));
+    assert_eq!(pieces(&model).len(), 2);
+    let code = json!({ "type": "code", "language": "sh", "content": "pwd" });
+    tell(&mut model, "stream.block", json!({ "query_id": "q-1", "block": code }));
+    assert_eq!(pieces(&model).len(), 3, "a block that was not seen before is shown");
+}
+
+#[test]
+fn what_is_typed_meanwhile_waits() {
+    let mut model = asked();
+    assert_eq!(enter(&mut model, "next"), []);
+    assert_eq!(complete(&mut model, "success"), [query("next")]);
+}
+
+#[test]
+fn ctrl_c_stops_the_answer_and_twice_quits() {
+    let mut model = asked();
+    assert_eq!(ctrl(&mut model, 'c'), [Request::Cancel { query: "q-1".into() }]);
+    assert!(!model.leaving);
+    complete(&mut model, "cancelled");
+    assert_eq!(pieces(&model).last(), Some(&Piece::Note("stopped".into())));
+    ctrl(&mut model, 'c');
+    assert!(model.leaving, "the second one");
+
+    let mut model = started();
+    update(&mut model, Message::Paste("half".into()));
+    ctrl(&mut model, 'c');
+    assert!(model.editor.is_empty() && !model.leaving);
+    press(&mut model, KeyCode::Char('x'));
+    ctrl(&mut model, 'c');
+    assert!(!model.leaving, "a key between them means it was not meant");
+    ctrl(&mut model, 'c');
+    assert!(model.leaving);
+}
+
+#[test]
+fn who_stops_before_the_question_arrived_is_heard() {
+    let mut model = started();
+    enter(&mut model, "hello");
+    assert_eq!(ctrl(&mut model, 'c'), []);
+    assert_eq!(accept(&mut model, "hello"), [Request::Cancel { query: "q-1".into() }]);
+}
+
+#[test]
+fn a_tool_is_answered_with_a_key() {
+    for (letter, word) in
+        [('y', Word::Once), ('a', Word::Same), ('s', Word::Similar), ('n', Word::No)]
+    {
+        let mut model = asked();
+        approval(&mut model);
+        update(&mut model, Message::Tick);
+        update(&mut model, Message::Tick);
+        let said = press(&mut model, KeyCode::Char(letter));
+        assert_eq!(said, [Request::Approve { execution: "exec-1".into(), word }]);
+        assert!(model.talk.asks.is_empty());
+    }
+}
+
+#[test]
+fn who_was_typing_when_a_tool_asked_did_not_say_yes() {
+    let mut model = asked();
+    approval(&mut model);
+    assert_eq!(press(&mut model, KeyCode::Char('y')), []);
+    assert_eq!(press(&mut model, KeyCode::Enter), []);
+    assert_eq!(update(&mut model, Message::Paste("y".into())), []);
+    assert_eq!(model.talk.asks.len(), 1);
+    let no = Request::Approve { execution: "exec-1".into(), word: Word::No };
+    assert_eq!(press(&mut model, KeyCode::Esc), [no]);
+}
+
+#[test]
+fn a_question_goes_when_somebody_else_answers_or_its_query_ends() {
+    let mut model = asked();
+    approval(&mut model);
+    let progress = json!({ "status": "denied", "message": "nobody answered in time" });
+    tell(&mut model, "tool.progress", json!({ "execution_id": "exec-1", "progress": progress }));
+    assert!(model.talk.asks.is_empty());
+    approval(&mut model);
+    complete(&mut model, "timeout");
+    assert!(model.talk.asks.is_empty());
+}
+
+#[test]
+fn a_call_is_one_line_from_its_beginning_to_its_end() {
+    let mut model = asked();
+    let progress = json!({ "status": "started", "message": "Running shell" });
+    tell(&mut model, "tool.progress", json!({ "execution_id": "exec-1", "progress": progress }));
+    let result = json!({ "files_modified": ["a", "b"], "duration_ms": 12 });
+    let done = json!({ "execution_id": "exec-1", "tool_name": "shell", "status": "success", "result": result });
+    tell(&mut model, "tool.complete", done);
+    let about = json!({ "execution_id": "exec-1" });
+    let block = json!({ "type": "tool_output", "content": "out", "metadata": about });
+    for _ in 0..2 {
+        tell(&mut model, "stream.block", json!({ "query_id": "q-1", "block": block }));
+    }
+    let Piece::Tool(tool) = &pieces(&model)[1] else { panic!() };
+    assert_eq!((tool.name.as_str(), tool.message.as_str()), ("shell", "12 ms, changed a, b"));
+    assert_eq!(pieces(&model).len(), 3, "what it printed is shown once");
+}
+
+#[test]
+fn a_broken_connection_is_taken_up_where_it_was() {
+    let mut model = asked();
+    token(&mut model, "half", "text", 0);
+    update(&mut model, Message::Lost);
+    assert!(model.is_busy() && !model.talk.online);
+    update(&mut model, Message::Paste("later".into()));
+    assert_eq!(press(&mut model, KeyCode::Enter), []);
+    assert_eq!(model.editor.text(), "later", "what cannot be asked is not lost");
+
+    let load = Request::Load { session: "session-1".into(), had: Some(4) };
+    assert_eq!(update(&mut model, Message::Back(json!({}))), [load.clone()]);
+    let open = json!([{ "query_id": "q-1" }]);
+    let result = json!({ "session_id": "session-1", "messages": [], "running_queries": open });
+    assert_eq!(update(&mut model, Message::Answer(load, Ok(result))), []);
+    token(&mut model, " and whole", "text", 4);
+    complete(&mut model, "success");
+    assert_eq!(pieces(&model)[1], prose("half and whole"));
+}
+
+#[test]
+fn what_ended_meanwhile_is_shown_as_it_is() {
+    let mut model = asked();
+    token(&mut model, "half", "text", 0);
+    update(&mut model, Message::Lost);
+    let load = update(&mut model, Message::Back(json!({}))).remove(0);
+    let messages = json!([
+        { "role": "user", "content": "hello" }, { "role": "assistant", "content": "half and whole" },
+    ]);
+    let result = json!({ "session_id": "session-1", "messages": messages, "running_queries": [] });
+    update(&mut model, Message::Answer(load, Ok(result)));
+    assert_eq!(pieces(&model), [Piece::Said("hello".into()), prose("half and whole")]);
+    assert_eq!(model.talk.running, None);
+}
+
+#[test]
+fn a_question_that_never_arrived_is_told() {
+    let mut model = started();
+    enter(&mut model, "hello");
+    update(&mut model, Message::Lost);
+    assert_eq!(update(&mut model, Message::Back(json!({}))), []);
+    assert!(matches!(pieces(&model).last(), Some(Piece::Trouble(_))));
+    assert_eq!(model.talk.running, None);
+}
+
+fn listed() -> Model {
+    let mut model = started();
+    assert_eq!(ctrl(&mut model, 'l'), [Request::List]);
+    let sessions = json!([
+        { "session_id": "session-1", "title": "Fix the build", "updated_at": "2026-11-16T04:00:00+00:00" },
+        { "session_id": "session-2", "title": "Write a poem", "workspace": "/home/me" },
+    ]);
+    update(&mut model, Message::Answer(Request::List, Ok(json!({ "sessions": sessions }))));
+    model
+}
+
+#[test]
+fn sessions_are_found_by_typing_and_opened() {
+    let mut model = listed();
+    for letter in "poem ME".chars() {
+        press(&mut model, KeyCode::Char(letter));
+    }
+    assert_eq!(press(&mut model, KeyCode::Enter), []);
+    assert!(std::mem::take(&mut model.talk.anew), "another session takes another connection");
+    let load = update(&mut model, Message::Back(json!({}))).remove(0);
+    assert_eq!(load, Request::Load { session: "session-2".into(), had: None });
+    let messages = json!([
+        { "role": "user", "content": "begin" }, { "role": "assistant", "content": "told again" },
+    ]);
+    let open = json!([{ "query_id": "q-1" }]);
+    let result =
+        json!({ "session_id": "session-2", "messages": messages, "running_queries": open });
+    update(&mut model, Message::Answer(load, Ok(result)));
+    assert_eq!(
+        pieces(&model),
+        [Piece::Said("begin".into())],
+        "the answer comes again as it is written"
+    );
+    assert!(model.talk.running.is_some());
+}
+
+#[test]
+fn a_session_is_deleted_only_by_who_is_sure() {
+    let mut model = listed();
+    press(&mut model, KeyCode::Delete);
+    assert_eq!(press(&mut model, KeyCode::Char('n')), []);
+    press(&mut model, KeyCode::Down);
+    press(&mut model, KeyCode::Delete);
+    let delete = Request::Delete { session: "session-2".into() };
+    assert_eq!(press(&mut model, KeyCode::Char('y')), [delete.clone()]);
+    update(&mut model, Message::Answer(delete, Ok(json!({}))));
+    let Pane::Sessions(sessions) = &model.pane else { panic!() };
+    assert_eq!(sessions.shown().len(), 1);
+}
+
+#[test]
+fn commands_are_carried_out_and_unknown_ones_told() {
+    let mut model = started();
+    enter(&mut model, "/help");
+    assert!(matches!(model.pane, Pane::Help));
+    press(&mut model, KeyCode::Esc);
+    enter(&mut model, "/model demo/large");
+    let wanted = Request::Query { text: "hi".into(), model: Some("demo/large".into()) };
+    assert_eq!(enter(&mut model, "hi"), [wanted]);
+    enter(&mut model, "/nonsense");
+    assert!(model.hint.as_ref().unwrap().contains("/nonsense"));
+    enter(&mut model, "/new");
+    assert!(model.talk.anew && model.transcript.is_empty());
+    enter(&mut model, "/quit");
+    assert!(model.leaving);
+}
+
+#[test]
+fn a_refusal_is_told_and_the_next_question_can_be_asked() {
+    let mut model = started();
+    enter(&mut model, "hello");
+    let fault = Fault { code: -32005, message: "too many".into() };
+    update(&mut model, Message::Answer(query("hello"), Err(fault)));
+    assert_eq!(pieces(&model).last(), Some(&Piece::Trouble("too many".into())));
+    assert_eq!(enter(&mut model, "again"), [query("again")]);
+}
+
+#[test]
+fn a_resize_is_told_to_the_daemon() {
+    let mut model = started();
+    let size = Size { cols: 100, rows: 30 };
+    assert_eq!(update(&mut model, Message::Resize(size)), [Request::Context(size)]);
+}

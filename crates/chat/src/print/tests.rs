@@ -1,0 +1,157 @@
+//! One question, against a daemon that plays a script.
+
+use serde_json::json;
+
+use super::*;
+use crate::scripted::{Server, Step, accept, ask_to_write, complete, load, token};
+
+struct Printed {
+    ended: Result<Ending, Error>,
+    answer: String,
+    remarks: String,
+}
+
+async fn ask(settings: &Settings, form: Form, consent: Consent) -> Printed {
+    let (mut answer, mut remarks) = (Vec::new(), Vec::new());
+    let question = Question { text: "say it".into(), form, consent };
+    let paper = Paper { answer: &mut answer, remarks: &mut remarks };
+    let ended = print(settings, &question, paper).await;
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    Printed { ended, answer: text(answer), remarks: text(remarks) }
+}
+
+#[tokio::test]
+async fn the_answer_is_printed_as_it_comes() {
+    let block =
+        json!({ "query_id": "q-1", "block": { "type": "text", "content": "Hello, world" } });
+    let server = Server::play(vec![vec![
+        accept(),
+        Step::Tell("agent.thinking", json!({ "query_id": "q-1", "phase": "analyzing" })),
+        Step::Babble("{not json"),
+        token("Hello, ", 0),
+        token("world", 7),
+        Step::Tell("stream.block", block),
+        complete("success"),
+    ]]);
+    let printed = ask(&server.settings, Form::Text, Consent::Refuse).await;
+    assert_eq!(printed.ended.unwrap(), Ending::Answered);
+    assert_eq!((printed.answer.as_str(), printed.remarks.as_str()), ("Hello, world\n", ""));
+
+    let heard = server.heard().await;
+    assert_eq!(heard[0]["params"]["terminal_size"], json!({ "cols": 80, "rows": 24 }));
+    assert_eq!(heard[0]["params"]["protocol_version"], "1.0.0");
+    let query = &heard[1]["params"];
+    assert_eq!(query["message"], "say it");
+    assert_eq!(query["context"], json!({ "cwd": "/work/place", "shell": "/bin/sh" }));
+}
+
+#[tokio::test]
+async fn blocks_without_tokens_are_printed_too() {
+    let block = |kind: &str, content: &str| {
+        let block = json!({ "type": kind, "language": "rust", "content": content });
+        Step::Tell("stream.block", json!({ "query_id": "q-1", "block": block }))
+    };
+    let server = Server::play(vec![vec![
+        accept(),
+        block("text", "Look:"),
+        block("code", "fn main() {}"),
+        block("tool_output", "noise"),
+        complete("success"),
+    ]]);
+    let printed = ask(&server.settings, Form::Text, Consent::Refuse).await;
+    assert_eq!(printed.answer, "Look:\nfn main() {}\n");
+}
+
+#[tokio::test]
+async fn tools_that_ask_are_refused_unless_told_otherwise() {
+    for (consent, approved, said) in
+        [(Consent::Refuse, false, "--yes"), (Consent::Give, true, "approved")]
+    {
+        let server = Server::play(vec![vec![
+            accept(),
+            token("First.", 0),
+            ask_to_write(),
+            Step::Answer("tool.approve", json!({ "status": "ok" })),
+            token("Then.", 6),
+            complete("success"),
+        ]]);
+        let printed = ask(&server.settings, Form::Text, consent).await;
+        assert_eq!(printed.answer, "First.\nThen.\n");
+        assert!(printed.remarks.contains("write_file src/main.rs"), "{}", printed.remarks);
+        assert!(printed.remarks.contains(said), "{}", printed.remarks);
+        let heard = server.heard().await;
+        assert_eq!(heard[2]["params"]["approved"], approved);
+        assert_eq!(heard[2]["params"]["execution_id"], "exec-1");
+    }
+}
+
+#[tokio::test]
+async fn programs_get_every_event_as_a_line() {
+    let other = json!({ "query_id": "q-9", "token": "not mine" });
+    let server = Server::play(vec![vec![
+        accept(),
+        Step::Tell("stream.token", other),
+        token("Hi", 0),
+        complete("success"),
+    ]]);
+    let printed = ask(&server.settings, Form::Json, Consent::Refuse).await;
+    let lines: Vec<Value> =
+        printed.answer.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(lines.len(), 2);
+    assert_eq!(
+        (&lines[0]["method"], &lines[0]["params"]["token"]),
+        (&json!("stream.token"), &json!("Hi"))
+    );
+    assert_eq!(lines[1]["params"]["status"], "success");
+}
+
+#[tokio::test]
+async fn what_goes_wrong_is_told_and_counts() {
+    for (status, ending) in [("error", Ending::Failed), ("cancelled", Ending::Cancelled)] {
+        let error = json!({ "code": -32001, "message": "LLM inference failed", "details": "no \u{1b}[31mkey" });
+        let server = Server::play(vec![vec![
+            accept(),
+            Step::Tell("stream.error", json!({ "query_id": "q-1", "error": error })),
+            complete(status),
+        ]]);
+        let printed = ask(&server.settings, Form::Text, Consent::Refuse).await;
+        assert_eq!(printed.ended.unwrap(), ending);
+        assert_eq!(printed.remarks, "quintet: LLM inference failed: no [31mkey\n");
+    }
+    let server = Server::play(vec![vec![Step::Refuse("agent.query", "unknown model x/y")]]);
+    let printed = ask(&server.settings, Form::Text, Consent::Refuse).await;
+    assert_eq!(printed.ended.unwrap_err().to_string(), "unknown model x/y");
+}
+
+#[tokio::test]
+async fn a_broken_connection_is_taken_up_where_it_was() {
+    let server = Server::play(vec![
+        vec![accept(), token("Hello, ", 0)],
+        vec![load(true), token("world", 7), complete("success")],
+    ]);
+    let printed = ask(&server.settings, Form::Text, Consent::Refuse).await;
+    assert_eq!(printed.ended.unwrap(), Ending::Answered);
+    assert_eq!(printed.answer, "Hello, world\n");
+    let heard = server.heard().await;
+    assert_eq!(heard[3]["params"], json!({ "session_id": "session-1", "offset": 7 }));
+}
+
+#[tokio::test]
+async fn a_session_is_gone_on_with() {
+    let server =
+        Server::play(vec![vec![load(false), accept(), token("More", 0), complete("success")]]);
+    let settings = Settings { session: Some("session-1".into()), ..server.settings.clone() };
+    let printed = ask(&settings, Form::Plain, Consent::Refuse).await;
+    assert_eq!(printed.answer, "More\n");
+}
+
+#[tokio::test]
+async fn a_terminal_gets_nothing_that_controls_it() {
+    let server = Server::play(vec![vec![
+        accept(),
+        token("a\u{1b}]0;title\u{7}b\tc\n", 0),
+        complete("success"),
+    ]]);
+    let printed = ask(&server.settings, Form::Plain, Consent::Refuse).await;
+    assert_eq!(printed.answer, "a]0;titleb\tc\n");
+}

@@ -1,0 +1,61 @@
+//! The person's terminal, which is given back as it was.
+
+use std::io::{self, Stdout, stdout};
+use std::panic;
+use std::sync::Once;
+
+use crossterm::event::{DisableBracketedPaste, EnableBracketedPaste};
+use crossterm::execute;
+use crossterm::terminal::{
+    EnterAlternateScreen, LeaveAlternateScreen, SetTitle, disable_raw_mode, enable_raw_mode,
+};
+use ratatui::Terminal;
+use ratatui::backend::CrosstermBackend;
+
+static GUARDED: Once = Once::new();
+
+/// The terminal while it is ours.
+#[derive(Debug)]
+pub(crate) struct Screen {
+    pub(crate) terminal: Terminal<CrosstermBackend<Stdout>>,
+}
+
+impl Screen {
+    pub(crate) fn enter() -> io::Result<Self> {
+        // Whatever goes wrong from here on, a person must be able to read why.
+        GUARDED.call_once(|| {
+            let before = panic::take_hook();
+            panic::set_hook(Box::new(move |about| {
+                leave();
+                before(about);
+            }));
+        });
+        enable_raw_mode()?;
+        let entered = execute!(
+            stdout(),
+            EnterAlternateScreen,
+            EnableBracketedPaste,
+            SetTitle("quintet chat")
+        );
+        match entered.and_then(|()| Terminal::new(CrosstermBackend::new(stdout()))) {
+            Ok(terminal) => Ok(Self { terminal }),
+            Err(error) => {
+                leave();
+                Err(error)
+            }
+        }
+    }
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        leave();
+    }
+}
+
+/// Gives the terminal back; there is nobody to tell if that does not work.
+fn leave() {
+    let _ =
+        execute!(stdout(), DisableBracketedPaste, LeaveAlternateScreen, crossterm::cursor::Show);
+    let _ = disable_raw_mode();
+}

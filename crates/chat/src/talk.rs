@@ -1,0 +1,140 @@
+//! A conversation on the screen: moves keys and messages into the model, and requests out of it.
+
+use std::io;
+use std::time::Duration;
+
+use crossterm::event::{Event, EventStream};
+use futures_util::{Stream, StreamExt};
+use ratatui::Terminal;
+use ratatui::backend::Backend;
+use serde_json::Value;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::time::{MissedTickBehavior, interval};
+
+use crate::line::{Came, Line, Patience};
+use crate::link::Heard;
+use crate::model::{Message, Model, Past, update};
+use crate::screen::Screen;
+use crate::view::View;
+use crate::wire::Size;
+use crate::{Error, Settings, history};
+
+/// How often a screen changes although nothing happens.
+const TICK: Duration = Duration::from_millis(250);
+/// Messages that are taken in before the screen is drawn again.
+const AT_ONCE: usize = 512;
+
+/// Talks until the person leaves.
+pub async fn talk(settings: &Settings) -> Result<(), Error> {
+    let (cols, rows) = crossterm::terminal::size().map_err(Error::Terminal)?;
+    let size = Size { cols, rows };
+    // Nobody's screen is taken before there is somebody to talk to.
+    let (line, server) = Line::open(settings, size, Patience::Endless).await?;
+    let mut screen = Screen::enter().map_err(Error::Terminal)?;
+    let mut conversation = Conversation::new(settings, size, line);
+    let told = |error: io::Error| Error::Terminal(error);
+    let mut ends = signal(SignalKind::terminate()).map_err(told)?;
+    let mut hangs_up = signal(SignalKind::hangup()).map_err(told)?;
+    tokio::select! {
+        over = conversation.run(&mut screen.terminal, EventStream::new(), server) => over,
+        _ = ends.recv() => Ok(()),
+        _ = hangs_up.recv() => Ok(()),
+    }
+}
+
+pub(crate) struct Conversation {
+    settings: Settings,
+    model: Model,
+    view: View,
+    line: Line,
+}
+
+impl Conversation {
+    pub(crate) fn new(settings: &Settings, size: Size, line: Line) -> Self {
+        let mut model = Model::new(size, settings.session.clone(), settings.model.clone());
+        model.past = Past::new(settings.history.as_deref().map(history::read).unwrap_or_default());
+        Self { settings: settings.clone(), model, view: View::new(settings.colours), line }
+    }
+
+    /// Talks until the person leaves or the keyboard is gone.
+    pub(crate) async fn run<B>(
+        &mut self,
+        terminal: &mut Terminal<B>,
+        mut keys: impl Stream<Item = io::Result<Event>> + Unpin,
+        server: Value,
+    ) -> Result<(), Error>
+    where
+        B: Backend<Error: Into<Box<dyn std::error::Error + Send + Sync>>>,
+    {
+        self.take(Message::Back(server)).await;
+        let mut ticks = interval(TICK);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        while !self.model.leaving {
+            let (view, model) = (&mut self.view, &mut self.model);
+            terminal
+                .draw(|frame| view.draw(frame, model))
+                .map_err(|error| Error::Terminal(io::Error::other(error)))?;
+            let (size, busy) = (self.model.size, self.model.is_busy());
+            tokio::select! {
+                event = keys.next() => match event {
+                    Some(Ok(event)) => self.event(event).await,
+                    Some(Err(error)) => return Err(Error::Terminal(error)),
+                    None => return Ok(()),
+                },
+                came = self.line.next(size) => {
+                    self.came(came?).await;
+                    self.catch_up().await;
+                }
+                _ = ticks.tick(), if busy => self.take(Message::Tick).await,
+            }
+        }
+        Ok(())
+    }
+
+    async fn event(&mut self, event: Event) {
+        match event {
+            Event::Key(key) => self.take(Message::Key(key)).await,
+            Event::Paste(text) => self.take(Message::Paste(text)).await,
+            Event::Resize(cols, rows) => self.take(Message::Resize(Size { cols, rows })).await,
+            Event::FocusGained | Event::FocusLost | Event::Mouse(_) => {}
+        }
+    }
+
+    /// Takes in what came meanwhile, so that a fast model costs one drawing and not many.
+    async fn catch_up(&mut self) {
+        for _ in 0..AT_ONCE {
+            let Some(came) = self.line.ready() else { return };
+            self.came(came).await;
+        }
+    }
+
+    async fn came(&mut self, came: Came) {
+        let message = match came {
+            Came::Heard(_, Heard::Notice(notice)) => Message::Notice(notice),
+            Came::Heard(_, Heard::Answer(request, answer)) => Message::Answer(request, answer),
+            Came::Heard(_, Heard::Noise) => return,
+            Came::Lost => Message::Lost,
+            Came::Back(server) => Message::Back(server),
+        };
+        self.take(message).await;
+    }
+
+    async fn take(&mut self, message: Message) {
+        let requests = update(&mut self.model, message);
+        for request in requests {
+            self.line.send(request).await;
+        }
+        if std::mem::take(&mut self.model.talk.anew) {
+            self.line.renew(self.model.size);
+        }
+        let fresh = self.model.past.take_fresh();
+        if let Some(file) = &self.settings.history
+            && history::keep(file, &fresh).is_err()
+        {
+            self.model.hint = Some("what you type cannot be kept".into());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

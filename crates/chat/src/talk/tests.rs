@@ -1,0 +1,116 @@
+//! A conversation with a daemon that plays a script, on a screen that is only kept in memory.
+
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use futures_util::stream;
+use ratatui::backend::TestBackend;
+use serde_json::json;
+
+use super::*;
+use crate::scripted::{Server, Step, accept, ask_to_write, complete, load, token};
+
+const SIZE: Size = Size { cols: 80, rows: 24 };
+
+struct Stage {
+    conversation: Conversation,
+    terminal: Terminal<TestBackend>,
+}
+
+impl Stage {
+    async fn enter(settings: &Settings) -> Self {
+        let (line, server) = Line::open(settings, SIZE, Patience::Endless).await.unwrap();
+        let mut conversation = Conversation::new(settings, SIZE, line);
+        conversation.take(Message::Back(server)).await;
+        let terminal = Terminal::new(TestBackend::new(SIZE.cols, SIZE.rows)).unwrap();
+        Self { conversation, terminal }
+    }
+
+    async fn press(&mut self, code: KeyCode) {
+        self.conversation.event(Event::Key(code.into())).await;
+    }
+
+    async fn ask(&mut self, text: &str) {
+        self.conversation.event(Event::Paste(text.into())).await;
+        self.press(KeyCode::Enter).await;
+    }
+
+    fn screen(&mut self) -> String {
+        let Conversation { model, view, .. } = &mut self.conversation;
+        self.terminal.draw(|frame| view.draw(frame, model)).unwrap();
+        self.terminal.backend().to_string()
+    }
+
+    /// Takes in what comes until it is on the screen.
+    async fn until(&mut self, text: &str) {
+        while !self.screen().contains(text) {
+            let came = self.conversation.line.next(SIZE).await.unwrap();
+            self.conversation.came(came).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_question_is_asked_approved_and_answered() {
+    let server = Server::play(vec![vec![
+        accept(),
+        ask_to_write(),
+        Step::Answer("tool.approve", json!({ "status": "approved" })),
+        token("It is written.", 0),
+        complete("success"),
+        Step::Hear("context.update"),
+    ]]);
+    let folder = tempfile::tempdir().unwrap();
+    let history = folder.path().join("history");
+    let settings = Settings { history: Some(history.clone()), ..server.settings.clone() };
+    let mut stage = Stage::enter(&settings).await;
+    stage.ask("write it").await;
+    stage.until("write_file asks for your word: risk medium").await;
+    assert!(stage.screen().contains("+fn new() {}"));
+    stage.conversation.take(Message::Tick).await;
+    stage.conversation.take(Message::Tick).await;
+    stage.press(KeyCode::Char('y')).await;
+    stage.until("It is written.").await;
+    stage.until("12 tokens").await;
+    stage.conversation.event(Event::Resize(100, 30)).await;
+    let heard = server.heard().await;
+    assert_eq!(heard[2]["params"]["approved"], true);
+    assert_eq!(heard[3]["params"]["terminal_size"], json!({ "cols": 100, "rows": 30 }));
+    assert_eq!(heard[3].get("id"), None);
+    assert_eq!(history::read(&history), ["write it"]);
+}
+
+#[tokio::test]
+async fn a_broken_connection_comes_back_in_the_middle_of_an_answer() {
+    let server = Server::play(vec![
+        vec![accept(), token("Hello, ", 0)],
+        vec![load(true), token("world", 7), complete("success")],
+    ]);
+    let mut stage = Stage::enter(&server.settings).await;
+    stage.ask("greet").await;
+    stage.until("Hello, world").await;
+    let heard = server.heard().await;
+    assert_eq!(heard[3]["params"], json!({ "session_id": "session-1", "offset": 7 }));
+}
+
+#[tokio::test]
+async fn a_session_that_is_named_is_shown() {
+    let server = Server::play(vec![vec![load(false)]]);
+    let settings = Settings { session: Some("session-1".into()), ..server.settings.clone() };
+    let mut stage = Stage::enter(&settings).await;
+    stage.until("what was answered").await;
+}
+
+#[tokio::test]
+async fn the_loop_ends_when_the_person_leaves() {
+    let server = Server::play(vec![vec![accept()]]);
+    let (line, hello) = Line::open(&server.settings, SIZE, Patience::Endless).await.unwrap();
+    let mut conversation = Conversation::new(&server.settings, SIZE, line);
+    let mut terminal = Terminal::new(TestBackend::new(80, 24)).unwrap();
+    let key = KeyEvent::new(KeyCode::Char('d'), KeyModifiers::CONTROL);
+    let keys = stream::iter([
+        Ok(Event::Key(KeyCode::Char('a').into())),
+        Ok(Event::Key(KeyCode::Backspace.into())),
+        Ok(Event::Key(key)),
+    ]);
+    conversation.run(&mut terminal, keys, hello).await.unwrap();
+    assert!(conversation.model.leaving);
+}

@@ -1,0 +1,162 @@
+//! Colours code, line by line.
+//!
+//! One small scanner and a table of languages instead of full grammars: it takes time that grows with the
+//! text and nothing more, whatever a model writes; half a program, which is what a stream shows most of
+//! the time, is as good as a whole one; and it knows shells and configuration files, which people in
+//! terminals see most.
+
+use super::grammars::{Grammar, grammar};
+use super::palette::{Ink, Row};
+
+/// Lines of code.
+pub(super) fn paint(language: &str, text: &str) -> Vec<Row> {
+    let language = language.to_lowercase();
+    if matches!(language.as_str(), "diff" | "patch") {
+        return text.lines().map(diff_line).collect();
+    }
+    match grammar(&language) {
+        None => text.lines().map(|line| vec![(Ink::Plain, tidy(line))]).collect(),
+        Some(grammar) => {
+            let mut scanner = Scanner { grammar, within: None };
+            text.lines().map(|line| scanner.line(&tidy(line))).collect()
+        }
+    }
+}
+
+/// A line of a diff.
+pub(super) fn diff_line(line: &str) -> Row {
+    let ink = match line.as_bytes() {
+        [b'+', b'+', b'+', ..] | [b'-', b'-', b'-', ..] => Ink::Strong,
+        [b'+', ..] => Ink::Added,
+        [b'-', ..] => Ink::Removed,
+        [b'@', b'@', ..] => Ink::Hunk,
+        _ => Ink::Plain,
+    };
+    vec![(ink, tidy(line))]
+}
+
+/// Tabs as terminals show them, more or less.
+pub(super) fn tidy(line: &str) -> String {
+    line.replace('\t', "    ")
+}
+
+struct Scanner {
+    grammar: &'static Grammar,
+    /// What the text is in until which mark: a comment or string of several lines.
+    within: Option<(&'static str, Ink)>,
+}
+
+impl Scanner {
+    fn line(&mut self, line: &str) -> Row {
+        let mut row = Row::new();
+        let mut at = 0;
+        while at < line.len() {
+            let (ink, length) = self.next(&line[at..], line[..at].chars().next_back());
+            let text = &line[at..at + length];
+            match row.last_mut() {
+                Some((last, run)) if *last == ink => run.push_str(text),
+                _ => row.push((ink, text.to_owned())),
+            }
+            at += length;
+        }
+        row
+    }
+
+    /// What comes next and how long it is; never nothing, so that a line ends.
+    fn next(&mut self, rest: &str, before: Option<char>) -> (Ink, usize) {
+        if let Some((end, ink)) = self.within {
+            let found = rest.find(end).map(|at| at + end.len());
+            if found.is_some() {
+                self.within = None;
+            }
+            return (ink, found.unwrap_or(rest.len()));
+        }
+        for (begin, end, ink) in self.grammar.spans {
+            if rest.starts_with(begin) {
+                self.within = Some((end, *ink));
+                return (*ink, begin.len());
+            }
+        }
+        if self.grammar.comments.iter().any(|mark| rest.starts_with(mark)) {
+            return (Ink::Comment, rest.len());
+        }
+        let first = rest.chars().next().unwrap_or_default();
+        match first {
+            _ if self.grammar.quotes.contains(first) => self.quoted(rest, first),
+            '\'' if self.grammar.letters => letter(rest),
+            '$' if self.grammar.dollars => (Ink::Name, 1 + word(&rest[1..])),
+            '0'..='9' if !before.is_some_and(is_of_word) => (Ink::Number, number(rest)),
+            _ if is_of_word(first) => self.word(rest),
+            _ => (Ink::Plain, first.len_utf8().max(1)),
+        }
+    }
+
+    fn quoted(&self, rest: &str, quote: char) -> (Ink, usize) {
+        let mut escaped = false;
+        let mut length = rest.len();
+        for (at, c) in rest.char_indices().skip(1) {
+            match c {
+                _ if escaped => escaped = false,
+                '\\' => escaped = true,
+                c if c == quote => {
+                    length = at + c.len_utf8();
+                    break;
+                }
+                _ => {}
+            }
+        }
+        let ink = if self.is_key(&rest[length..]) { Ink::Name } else { Ink::Text };
+        (ink, length)
+    }
+
+    fn word(&self, rest: &str) -> (Ink, usize) {
+        let length = word(rest);
+        let (text, after) = rest.split_at(length);
+        let ink = match text {
+            _ if self.grammar.keywords.split(' ').any(|known| known == text) => Ink::Keyword,
+            _ if self.is_key(after) => Ink::Name,
+            _ if text.starts_with(char::is_uppercase) => Ink::Type,
+            _ if after.starts_with('(') || after.starts_with("!(") => Ink::Name,
+            _ => Ink::Plain,
+        };
+        (ink, length)
+    }
+
+    fn is_key(&self, after: &str) -> bool {
+        self.grammar.sets.is_some_and(|mark| after.trim_start().starts_with(mark))
+    }
+}
+
+fn is_of_word(c: char) -> bool {
+    c.is_alphanumeric() || c == '_'
+}
+
+fn word(rest: &str) -> usize {
+    rest.find(|c| !is_of_word(c)).unwrap_or(rest.len())
+}
+
+/// A dot belongs to a number if a digit comes after it: `1..2` are two.
+fn number(rest: &str) -> usize {
+    let whole = word(rest);
+    let tail = &rest[whole..];
+    match tail.strip_prefix('.') {
+        Some(digits) if digits.starts_with(|c: char| c.is_ascii_digit()) => {
+            whole + 1 + word(digits)
+        }
+        _ => whole,
+    }
+}
+
+/// A letter in quotes, or a quote that is something else, such as the mark of a lifetime.
+fn letter(rest: &str) -> (Ink, usize) {
+    let inner = &rest[1..];
+    let skip = if inner.starts_with('\\') { 2 } else { 1 };
+    let end = inner.char_indices().skip(skip).take(8).find(|(_, c)| *c == '\'');
+    match end {
+        Some((at, _)) if skip == 2 || inner[..at].chars().count() == 1 => (Ink::Text, at + 2),
+        _ => (Ink::Plain, 1),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,48 @@
+//! What colours code has.
+
+use expect_test::{Expect, expect};
+
+use super::*;
+
+/// Marks what is not plain with the first letters of what it is.
+fn check(language: &str, text: &str, expect: Expect) {
+    let mark = |(ink, text): &(Ink, String)| match ink {
+        Ink::Plain => text.clone(),
+        ink => format!("{ink:?}[{text}]"),
+    };
+    let rows = paint(language, text);
+    let rows: Vec<String> = rows.iter().map(|row| row.iter().map(mark).collect()).collect();
+    expect.assert_eq(&rows.join("\n"));
+    let back: Vec<String> = paint(language, text)
+        .iter()
+        .map(|row| row.iter().map(|(_, text)| text.as_str()).collect())
+        .collect();
+    assert_eq!(back.join("\n"), text.replace('\t', "    "), "nothing is lost");
+}
+
+#[test]
+fn languages_have_their_colours() {
+    check(
+        "rust",
+        "fn main() {\n    let c: &'a str = \"x\\\"y\"; // why\n    println!(\"{}\", 'c'); /* a\nb */ 1..2.5\n}",
+        expect![[""]],
+    );
+    check(
+        "python",
+        "def f(x):\n    \"\"\"Doc\n    more\"\"\"\n    return x + 0x1F  # no",
+        expect![[""]],
+    );
+    check("bash", "for f in *.rs; do echo \"$f\" $HOME; done # all", expect![[""]]);
+    check("json", "{\"key\": [1, true, \"text\"]}", expect![[""]]);
+    check("toml", "# head\n[a]\nkey = \"value\"", expect![[""]]);
+    check("diff", "--- a\n+++ b\n@@ -1 +1 @@\n-old\n+new\n same", expect![[""]]);
+}
+
+#[test]
+fn what_is_unknown_or_broken_is_plain_and_whole() {
+    check("klingon", "a\tb 'c", expect![[""]]);
+    check("rust", "\"open", expect![[""]]);
+    check("rust", "'", expect![[""]]);
+    check("js", "`日本\n語` /*", expect![[""]]);
+    check("", "", expect![[""]]);
+}

@@ -1,0 +1,186 @@
+//! What the screen looks like.
+
+use std::fmt::Write;
+
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use expect_test::{Expect, expect};
+use ratatui::Terminal;
+use ratatui::backend::TestBackend;
+use ratatui::style::Color;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::heard::Notice;
+use crate::model::{Message, update};
+use crate::wire::{Request, Size};
+
+fn model(cols: u16, rows: u16) -> Model {
+    let mut model = Model::new(Size { cols, rows }, None, None);
+    let models = json!([{ "name": "demo/small", "loaded": true }]);
+    update(&mut model, Message::Back(json!({ "models": models })));
+    model
+}
+
+fn tell(model: &mut Model, method: &str, params: Value) {
+    let message = json!({ "method": method, "params": params });
+    update(model, Message::Notice(Notice::read(&message).unwrap()));
+}
+
+fn press(model: &mut Model, code: KeyCode) -> Vec<Request> {
+    update(model, Message::Key(code.into()))
+}
+
+/// A conversation with something of everything.
+fn talked(cols: u16, rows: u16) -> Model {
+    let mut model = model(cols, rows);
+    update(&mut model, Message::Paste("How do I read a file\nline by line?".into()));
+    press(&mut model, KeyCode::Enter);
+    let block = |kind: &str, content: &str| {
+        let meta = json!({ "file": "src/main.rs", "lines": "3-7" });
+        let block =
+            json!({ "type": kind, "language": "rust", "content": content, "metadata": meta });
+        json!({ "query_id": "q-1", "block": block })
+    };
+    let done = json!({ "execution_id": "e", "tool_name": "read_file", "status": "success", "result": { "duration_ms": 3 } });
+    tell(&mut model, "tool.complete", done);
+    tell(&mut model, "stream.block", block("tool_output", "fn main() {}\n"));
+    let text = "## Reading\nUse a **buffered** reader, as `BufRead` gives you one line after the other without reading it all at once:\n- it is short\n- it is fast";
+    tell(&mut model, "stream.token", json!({ "query_id": "q-1", "token": text }));
+    tell(
+        &mut model,
+        "stream.block",
+        block("code", "for line in reader.lines() {\n\tprintln!(\"{}\", line?); // one\n}"),
+    );
+    tell(&mut model, "stream.block", block("diff", "@@ -1 +1 @@\n-old\n+new"));
+    tell(
+        &mut model,
+        "agent.thinking",
+        json!({ "query_id": "q-1", "phase": "generating", "message": "Writing the answer" }),
+    );
+    update(&mut model, Message::Paste("and then".into()));
+    model
+}
+
+fn asked(cols: u16, rows: u16) -> Model {
+    let mut model = talked(cols, rows);
+    let diff: String = (0..40).fold("--- a/x\n+++ b/x\n@@ -1 +1 @@\n".into(), |mut diff, n| {
+        let _ = writeln!(diff, "+line {n}");
+        diff
+    });
+    tell(
+        &mut model,
+        "tool.request_approval",
+        json!({
+            "execution_id": "exec-1", "query_id": "q-1", "timeout": 30,
+            "tool": { "name": "write_file", "description": "write_file x" },
+            "preview": { "type": "diff", "content": diff },
+            "risk_assessment": {
+                "level": "high", "reasons": ["Replaces a file", "Outside of version control"],
+                "reversible": false,
+            },
+        }),
+    );
+    model
+}
+
+fn listed(cols: u16, rows: u16) -> Model {
+    let mut model = model(cols, rows);
+    update(&mut model, Message::Key(KeyEvent::new(KeyCode::Char('l'), KeyModifiers::CONTROL)));
+    let sessions = json!([
+        { "session_id": "s-1", "title": "Fix the build", "updated_at": "2026-11-16T04:00:00+00:00", "message_count": 12, "workspace": "/home/me/project", "running": true },
+        { "session_id": "s-2", "title": "Write a poem", "updated_at": "2026-11-15T22:10:00+00:00", "message_count": 2, "workspace": "/home/me" },
+    ]);
+    update(&mut model, Message::Answer(Request::List, Ok(json!({ "sessions": sessions }))));
+    model
+}
+
+fn screen(model: &mut Model, colours: Colours) -> TestBackend {
+    let mut terminal = Terminal::new(TestBackend::new(model.size.cols, model.size.rows)).unwrap();
+    let mut view = View::new(colours);
+    terminal.draw(|frame| view.draw(frame, model)).unwrap();
+    terminal.backend().clone()
+}
+
+fn check(mut model: Model, expect: Expect) {
+    let screen = screen(&mut model, Colours::On).to_string();
+    let lines: Vec<&str> = screen.lines().map(|line| line.trim_matches('"').trim_end()).collect();
+    expect.assert_eq(&lines.join("\n"));
+}
+
+#[test]
+fn a_conversation_at_80_by_24() {
+    check(talked(80, 24), expect![[""]]);
+}
+
+#[test]
+fn a_conversation_on_a_wide_screen() {
+    check(talked(120, 30), expect![[""]]);
+}
+
+#[test]
+fn a_question_about_a_tool() {
+    check(asked(80, 24), expect![[""]]);
+    let mut scrolled = asked(80, 24);
+    press(&mut scrolled, KeyCode::PageDown);
+    check(scrolled, expect![[""]]);
+}
+
+#[test]
+fn the_list_of_sessions() {
+    check(listed(80, 10), expect![[""]]);
+    let mut deleting = listed(80, 10);
+    press(&mut deleting, KeyCode::Delete);
+    check(deleting, expect![[""]]);
+}
+
+#[test]
+fn the_help_fits() {
+    let mut model = model(80, 24);
+    update(&mut model, Message::Paste("/help".into()));
+    press(&mut model, KeyCode::Enter);
+    check(model, expect![[""]]);
+}
+
+#[test]
+fn a_search_goes_to_its_place() {
+    let mut model = talked(80, 12);
+    update(&mut model, Message::Key(KeyEvent::new(KeyCode::Char('f'), KeyModifiers::CONTROL)));
+    update(&mut model, Message::Paste("LINE BY".into()));
+    check(model, expect![[""]]);
+}
+
+#[test]
+fn scrolling_stops_at_the_top() {
+    let mut model = talked(80, 12);
+    for _ in 0..50 {
+        press(&mut model, KeyCode::PageUp);
+    }
+    let top = screen(&mut model, Colours::On).to_string();
+    assert!(top.contains("> How do I read a file"), "{top}");
+    press(&mut model, KeyCode::Esc);
+    assert!(screen(&mut model, Colours::On).to_string().contains("+new"));
+}
+
+#[test]
+fn no_size_is_too_small() {
+    for cols in [1, 2, 3, 5, 20, 80] {
+        for rows in [1, 2, 3, 4, 5, 24] {
+            for make in [talked, asked, listed] {
+                screen(&mut make(cols, rows), Colours::On);
+            }
+            let mut help = model(cols, rows);
+            help.pane = Pane::Help;
+            screen(&mut help, Colours::On);
+        }
+    }
+}
+
+#[test]
+fn without_colours_there_are_none() {
+    let coloured = |colours| {
+        let screen = screen(&mut asked(80, 24), colours);
+        screen.buffer().content().iter().any(|cell| cell.fg != Color::Reset)
+    };
+    assert!(coloured(Colours::On));
+    assert!(!coloured(Colours::Off));
+}

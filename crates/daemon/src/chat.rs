@@ -1,0 +1,89 @@
+//! `quintet chat`: what the command line and the environment say about a conversation.
+
+use std::io::{IsTerminal, Read, stderr, stdin, stdout};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, bail};
+use quintet_chat::print::{Consent, Ending, Form, Paper, Question, print};
+use quintet_chat::{Colours, Settings, talk};
+
+use crate::cli::Chat;
+use crate::options;
+
+/// The most that is read from standard input; a message may have 10 MB.
+const LONGEST: u64 = 8 * 1024 * 1024;
+/// What shells say of a program that was interrupted.
+const INTERRUPTED: u8 = 130;
+
+pub(crate) fn main(asked: Chat) -> Result<ExitCode> {
+    let settings = settings(&asked)?;
+    let threads = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    match asked.question {
+        Some(text) => {
+            let question = question(text, asked.json, asked.yes)?;
+            let (mut answer, mut remarks) = (stdout(), stderr());
+            let paper = Paper { answer: &mut answer, remarks: &mut remarks };
+            Ok(code(threads.block_on(print(&settings, &question, paper))?))
+        }
+        None if !stdin().is_terminal() || !stdout().is_terminal() => {
+            bail!("a conversation needs a terminal; `quintet chat -p QUESTION` does not")
+        }
+        None => threads.block_on(talk(&settings)).map(|()| ExitCode::SUCCESS).map_err(Into::into),
+    }
+}
+
+fn code(ending: Ending) -> ExitCode {
+    match ending {
+        Ending::Answered => ExitCode::SUCCESS,
+        Ending::Failed => ExitCode::FAILURE,
+        Ending::Cancelled => INTERRUPTED.into(),
+    }
+}
+
+fn question(text: String, json: bool, yes: bool) -> Result<Question> {
+    let form = match (json, stdout().is_terminal()) {
+        (true, _) => Form::Json,
+        (false, true) => Form::Plain,
+        (false, false) => Form::Text,
+    };
+    let consent = if yes { Consent::Give } else { Consent::Refuse };
+    let added = if stdin().is_terminal() { String::new() } else { piped()? };
+    let text = [text.trim(), added.trim_end()].into_iter().filter(|part| !part.is_empty());
+    let text = text.collect::<Vec<_>>().join("\n\n");
+    if text.is_empty() {
+        bail!("there is nothing to ask");
+    }
+    Ok(Question { text, form, consent })
+}
+
+fn piped() -> Result<String> {
+    let mut text = String::new();
+    let read = stdin().lock().take(LONGEST + 1).read_to_string(&mut text);
+    if read.context("standard input is not text")? as u64 > LONGEST {
+        bail!("standard input is longer than {LONGEST} bytes");
+    }
+    Ok(text)
+}
+
+fn settings(asked: &Chat) -> Result<Settings> {
+    let environment = options::environment();
+    // An empty variable says as little as none.
+    let path = |name: &str| {
+        let set = environment.iter().find(|(known, value)| known == name && !value.is_empty());
+        set.map(|(_, value)| PathBuf::from(value))
+    };
+    let state = path("XDG_STATE_HOME").or_else(|| Some(path("HOME")?.join(".local/state")));
+    let history = state.filter(|_| !asked.no_history).map(|at| at.join("quintet/chat-history"));
+    let colours = if path("NO_COLOR").is_some() { Colours::Off } else { Colours::On };
+    Ok(Settings {
+        socket: asked.socket.clone(),
+        runtime: path("XDG_RUNTIME_DIR").unwrap_or_else(|| "/tmp".into()),
+        cwd: std::env::current_dir().context("the current directory is gone")?,
+        shell: path("SHELL").map(|shell| shell.to_string_lossy().into_owned()),
+        session: asked.session.clone(),
+        model: asked.model.clone(),
+        history,
+        colours,
+    })
+}
