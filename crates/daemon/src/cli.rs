@@ -82,6 +82,12 @@ pub(crate) enum Verb {
         #[arg(last = true)]
         argv: Vec<OsString>,
     },
+    /// Draw a diagram, whose source may be in several pieces.
+    #[command(hide = true)]
+    Draw {
+        #[arg(last = true)]
+        source: Vec<OsString>,
+    },
 }
 
 /// One call of a tool.
