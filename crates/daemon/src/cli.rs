@@ -84,6 +84,12 @@ pub(crate) enum Verb {
         #[arg(last = true)]
         argv: Vec<OsString>,
     },
+    /// Draw a diagram, whose source may be in several pieces.
+    #[command(hide = true)]
+    Draw {
+        #[arg(last = true)]
+        source: Vec<OsString>,
+    },
 }
 
 /// A conversation.

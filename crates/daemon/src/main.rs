@@ -19,7 +19,7 @@ use std::iter::once;
 use std::process::ExitCode;
 
 use clap::Parser;
-use quintet_tools::{sandbox, supervisor};
+use quintet_tools::{diagram, sandbox, supervisor};
 
 use crate::cli::{Cli, Verb};
 
@@ -30,6 +30,7 @@ fn main() -> ExitCode {
         Verb::Supervise { scratch, argv } => return supervisor::main(scratch, argv),
         Verb::Confine { policy, argv } => return sandbox::main(once(policy).chain(argv)),
         Verb::Chat(asked) => chat::main(asked),
+        Verb::Draw { source } => return diagram::main(source),
         Verb::Serve { flags, dev } => serve::main(&flags, dev).map(well),
         Verb::Config(flags) => options::print(&flags).map(well),
         Verb::Export { flags, to } => export::main(&flags, &to).map(well),

@@ -1,12 +1,21 @@
 //! Sources of diagrams, drawn as SVG that is safe to show.
 //!
-//! Mermaid is drawn here (`mermaid.rs`), Graphviz by its own program in the sandbox
-//! (`graphviz.rs`): no library of today draws more than a few of its graphs. Whoever drew it, a
-//! picture is only kept once it has been looked through (`svg.rs`).
+//! Mermaid is drawn by this executable in a process of its own (`mermaid.rs`, `draw.rs`), Graphviz by
+//! its program in the sandbox (`graphviz.rs`): no library of today draws more than a few of its
+//! graphs. Whoever drew it, a picture is only kept once it has been looked through (`svg.rs`).
 
+use std::sync::Arc;
+
+use quintet_kernel::port::{Desk, Progress};
+
+use crate::blocking;
+
+mod draw;
 pub(crate) mod graphviz;
 pub(crate) mod mermaid;
-pub(crate) mod svg;
+mod svg;
+
+pub use draw::main;
 
 /// The languages of diagrams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,6 +46,31 @@ fn is_graphviz(source: &str) -> bool {
         "graph" => start.contains('{') || start == "graph",
         _ => false,
     }
+}
+
+/// The source, if a command line can hold it.
+fn text(source: &str) -> Result<&str, String> {
+    if source.contains('\0') {
+        return Err("invalid input: /source has a character that no text has (U+0000)".to_owned());
+    }
+    Ok(source)
+}
+
+/// The picture, if there is one, once it was looked through.
+async fn checked(picture: Option<String>) -> Result<Option<String>, String> {
+    let Some(picture) = picture else { return Ok(None) };
+    blocking::change(move || svg::check(&picture).map(str::to_owned)).await.map(Some)
+}
+
+/// A desk at which a picture is no progress, because nobody could read it.
+fn quiet(desk: &Desk) -> Desk {
+    Desk { progress: Arc::new(Quiet), cancel: desk.cancel.clone() }
+}
+
+struct Quiet;
+
+impl Progress for Quiet {
+    fn say(&self, _: &str) {}
 }
 
 #[cfg(test)]

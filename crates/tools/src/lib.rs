@@ -4,14 +4,14 @@
 //! never the session or the model, and its arguments only once they fit its schema (`checked.rs`).
 //! Files are opened beneath the workspace by the kernel (`beneath.rs`); commands run under the
 //! [`supervisor`], so that nothing outlives its call, and in the [`sandbox`], so that they touch
-//! only what is theirs.
+//! only what is theirs. A [`diagram`] is drawn in a process that may touch nothing.
 
 mod agents;
 mod beneath;
 mod blocking;
 mod change;
 mod checked;
-mod diagram;
+pub mod diagram;
 mod fetch;
 mod folders;
 mod git;

@@ -1,5 +1,6 @@
 //! Runs shell commands under the supervisor: streamed, bounded, with a time limit, cancellable.
 
+use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
@@ -96,27 +97,20 @@ impl Runner {
 
     /// Runs a command; when it returns, or is dropped and a moment passed, the tree is gone.
     pub(crate) async fn run(&self, job: Job<'_>, desk: &Desk) -> Result<Finished, Error> {
-        let began = Instant::now();
-        let mut child = self.spawn(&job)?;
-        let leash = child.stdin.take();
-        let (out, err) = (child.stdout.take(), child.stderr.take());
-        let (mut stdout, mut stderr) = (Capture::default(), Capture::default());
-        let gone = Notify::new();
-        let read = async {
-            let progress = &*desk.progress;
-            let pumps = async {
-                tokio::join!(pump(out, &mut stdout, progress), pump(err, &mut stderr, progress))
-            };
-            tokio::select! { _ = pumps => (), () = given_up(&gone) => () }
-        };
-        let wait = async {
-            let end = watch(&mut child, leash, stop(desk, job.timeout)).await;
-            gone.notify_one();
-            end
-        };
-        let (end, ()) = tokio::join!(wait, read);
-        let (end, took) = (end.map_err(Error::Wait)?, began.elapsed());
-        Ok(Finished { command: job.command.to_owned(), end, stdout, stderr, took })
+        let child = self.spawn(&job)?;
+        follow(child, job.command, job.timeout, desk).await
+    }
+
+    /// Runs the executable itself, whose subcommand has to shut itself in.
+    pub(crate) async fn run_own(
+        &self,
+        args: Vec<OsString>,
+        timeout: Duration,
+        desk: &Desk,
+    ) -> Result<Finished, Error> {
+        let mut command = self.supervised(None);
+        command.arg(&self.supervisor).args(args).current_dir("/");
+        follow(start(command)?, "", timeout, desk).await
     }
 
     fn spawn(&self, job: &Job<'_>) -> Result<Child, Error> {
@@ -125,16 +119,8 @@ impl Runner {
         }
         let room = self.rooms.give(job.workspace)?;
         let mut command = self.supervised(room.as_ref());
-        command
-            .args(self.shell)
-            .arg(job.command)
-            .current_dir(job.workspace)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            // A Ctrl-C at the daemon's terminal must not end the supervisor before its work.
-            .process_group(0);
-        let child = command.spawn().map_err(Error::Start)?;
+        command.args(self.shell).arg(job.command).current_dir(job.workspace);
+        let child = start(command)?;
         // Even if the daemon dies the supervisor will be there to clear the room.
         room.map(Room::hand_over);
         Ok(child)
@@ -154,6 +140,46 @@ impl Runner {
         command.arg(&self.supervisor).args([sandbox::SUBCOMMAND, &room.policy, "--"]);
         command
     }
+}
+
+/// Waits for a command to end, and takes down what it says meanwhile.
+async fn follow(
+    mut child: Child,
+    command: &str,
+    timeout: Duration,
+    desk: &Desk,
+) -> Result<Finished, Error> {
+    let began = Instant::now();
+    let leash = child.stdin.take();
+    let (out, err) = (child.stdout.take(), child.stderr.take());
+    let (mut stdout, mut stderr) = (Capture::default(), Capture::default());
+    let gone = Notify::new();
+    let read = async {
+        let progress = &*desk.progress;
+        let pumps = async {
+            tokio::join!(pump(out, &mut stdout, progress), pump(err, &mut stderr, progress))
+        };
+        tokio::select! { _ = pumps => (), () = given_up(&gone) => () }
+    };
+    let wait = async {
+        let end = watch(&mut child, leash, stop(desk, timeout)).await;
+        gone.notify_one();
+        end
+    };
+    let (end, ()) = tokio::join!(wait, read);
+    let (end, took) = (end.map_err(Error::Wait)?, began.elapsed());
+    Ok(Finished { command: command.to_owned(), end, stdout, stderr, took })
+}
+
+/// Starts the supervisor with its pipes.
+fn start(mut command: Command) -> Result<Child, Error> {
+    command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        // A Ctrl-C at the daemon's terminal must not end the supervisor before its work.
+        .process_group(0);
+    command.spawn().map_err(Error::Start)
 }
 
 /// Waits for the supervisor; lets go of its leash when the command should stop.

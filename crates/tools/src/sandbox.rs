@@ -21,6 +21,7 @@ mod room;
 mod toolchains;
 
 pub use confine::main;
+pub(crate) use confine::withdraw;
 pub use limits::Limits;
 pub(crate) use policy::Policy;
 pub use probe::{Report, opens_beneath, probe};

@@ -2,19 +2,20 @@
 //!
 //! It stands in for `quintet` in this crate's tests, and gives commands a home that is not there:
 //! a login shell must not run the profile of whoever runs the tests, which may be slow, say
-//! things, or leave locks behind when it is killed. Called with `bare` it changes nothing, and with
-//! `confine` it is the sandbox.
+//! things, or leave locks behind when it is killed. Called with `bare` it changes nothing, with
+//! `confine` it is the sandbox, and with `draw` it draws.
 
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use quintet_tools::{sandbox, supervisor};
+use quintet_tools::{diagram, sandbox, supervisor};
 
 fn main() -> ExitCode {
     let mut args = std::env::args_os().skip(1).peekable();
     match args.next().as_ref().and_then(|mode| mode.to_str()) {
         Some("bare") => return supervisor::main(None, args),
         Some("confine") => return sandbox::main(args),
+        Some("draw") => return diagram::main(args.skip(1)),
         _ => (),
     }
     let scratch = args.next_if(|arg| arg == "--scratch").and_then(|_| args.next());

@@ -1,13 +1,11 @@
 //! Graphviz, drawn by its program in the sandbox.
 
 use std::path::Path;
-use std::sync::Arc;
 use std::time::Duration;
 
-use quintet_kernel::port::{Desk, Progress};
+use quintet_kernel::port::Desk;
 
-use super::svg;
-use crate::blocking;
+use super::{checked, quiet, text};
 use crate::run::{End, Finished, Job, Runner};
 
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -23,16 +21,8 @@ pub(crate) async fn draw(
 ) -> Result<Option<String>, String> {
     let command = command(source)?;
     let job = Job { command: &command, workspace, timeout: TIMEOUT };
-    // The picture is no progress that anybody reads.
-    let quiet = Desk { progress: Arc::new(Quiet), cancel: desk.cancel.clone() };
-    let finished = runner.run(job, &quiet).await.map_err(|error| error.to_string())?;
-    match picture(&finished)? {
-        None => Ok(None),
-        Some(picture) => {
-            let check = move || svg::check(&picture).map(str::to_owned);
-            blocking::change(check).await.map(Some)
-        }
-    }
+    let finished = runner.run(job, &quiet(desk)).await.map_err(|error| error.to_string())?;
+    checked(picture(&finished)?).await
 }
 
 fn picture(finished: &Finished) -> Result<Option<String>, String> {
@@ -51,20 +41,12 @@ fn picture(finished: &Finished) -> Result<Option<String>, String> {
 
 /// The command line, with the source in it as it is.
 fn command(source: &str) -> Result<String, String> {
-    if source.contains('\0') {
-        return Err("invalid input: /source has a character that no text has (U+0000)".to_owned());
-    }
+    let source = text(source)?;
     let mut end = "END".to_owned();
     while source.lines().any(|line| line == end) {
         end.push('_');
     }
     Ok(format!("dot -Tsvg <<'{end}'\n{source}\n{end}\n"))
-}
-
-struct Quiet;
-
-impl Progress for Quiet {
-    fn say(&self, _: &str) {}
 }
 
 #[cfg(test)]

@@ -52,16 +52,22 @@ const WAYS_OUT: [&str; 10] = [
 ];
 
 /// The picture without what stands before it; an error says what is wrong with it.
-pub(crate) fn check(text: &str) -> Result<&str, String> {
+pub(super) fn check(text: &str) -> Result<&str, String> {
     // What `dot` writes before it names a file of the standard, which nobody need look for.
     let text = &text[text.find("<svg").ok_or("nothing was drawn")?..];
-    if text.len() > MOST_BYTES {
-        return Err(format!("the picture is too large: {} bytes", text.len()));
-    }
+    check_size(text)?;
     let document = Document::parse(text);
     let document = document.map_err(|error| format!("the picture is damaged: {error}"))?;
     document.root().descendants().try_for_each(check_node)?;
     Ok(text)
+}
+
+/// Whether anybody could use a picture of this size.
+pub(super) fn check_size(text: &str) -> Result<(), String> {
+    if text.len() > MOST_BYTES {
+        return Err(format!("the picture is too large: {} bytes", text.len()));
+    }
+    Ok(())
 }
 
 fn check_node(node: Node<'_, '_>) -> Result<(), String> {

@@ -6,7 +6,7 @@ use std::process::{Command, ExitCode};
 
 use landlock::LandlockStatus;
 
-use super::{Mode, Policy, calls, files, privileges};
+use super::{Limits, Mode, Policy, calls, files, privileges};
 use crate::supervisor::code_of;
 
 /// The first file that is not a standard stream.
@@ -46,9 +46,19 @@ fn confine(policy: &str) -> Result<(), String> {
     let policy: Policy = serde_json::from_str(policy).map_err(|error| error.to_string())?;
     // Whoever started the daemon may have left it files that are open; no rule would hold for them.
     close_fds::set_fds_cloexec(FIRST, &[]);
+    restrict(&policy)
+}
+
+/// Leaves this process nothing but its memory, its time and the files that are open.
+pub(crate) fn withdraw(limits: Limits) -> Result<(), String> {
+    let (read, write) = (Vec::new(), Vec::new());
+    restrict(&Policy { mode: Mode::Prefer, network: false, read, write, limits })
+}
+
+fn restrict(policy: &Policy) -> Result<(), String> {
     policy.limits.apply().map_err(|error| format!("limits: {error}"))?;
     privileges::give_up().map_err(|error| format!("privileges: {error}"))?;
-    let landlock = files::restrict(&policy).map_err(|error| format!("Landlock: {error}"))?;
+    let landlock = files::restrict(policy).map_err(|error| format!("Landlock: {error}"))?;
     let is_required = policy.mode == Mode::Require;
     if is_required && !matches!(landlock, LandlockStatus::Available { .. }) {
         return Err("the sandbox is required, and this kernel has no Landlock".to_owned());

@@ -7,9 +7,7 @@ use quintet_kernel::tool::{Assessment, Ending, Kind, Outcome, Risk, Spec, Subjec
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::diagram::Language;
-use crate::diagram::graphviz;
-use crate::diagram::mermaid::Studio;
+use crate::diagram::{Language, graphviz, mermaid};
 use crate::run::{Job, Runner, TIMEOUT, output};
 use crate::{blocking, input, makefile, risk, show};
 
@@ -24,7 +22,6 @@ const NONE: &str = "nothing to draw: no source was given, and the workspace has 
 pub(crate) struct Diagram {
     spec: Arc<Spec>,
     runner: Arc<Runner>,
-    studio: Studio,
 }
 
 #[derive(Debug, Deserialize)]
@@ -64,7 +61,7 @@ impl Work {
 impl Diagram {
     pub(crate) fn new(runner: Arc<Runner>) -> Self {
         let description = "Draw a diagram as SVG and keep it as an artifact, from Mermaid \
-                           (flowchart, sequence, class, state, ER and others) or Graphviz. Without \
+                           (flowchart, sequence, class, state, ER, gantt and others) or Graphviz. Without \
                            a source, run `make diagrams` in the workspace."
             .to_owned();
         let properties = json!({
@@ -85,7 +82,7 @@ impl Diagram {
             },
         });
         let spec = super::spec(Kind::Exec, "diagram", description, properties, &[]);
-        Self { spec, runner, studio: Studio::new() }
+        Self { spec, runner }
     }
 
     async fn start(&self, call: &Invocation, desk: &Desk) -> Result<Output, String> {
@@ -97,10 +94,7 @@ impl Diagram {
                     Language::Graphviz => {
                         graphviz::draw(&self.runner, &call.workspace, desk, &source).await?
                     }
-                    Language::Mermaid => tokio::select! {
-                        drawn = self.studio.draw(source) => Some(drawn?),
-                        () = desk.cancel.cancelled() => None,
-                    },
+                    Language::Mermaid => mermaid::draw(&self.runner, desk, &source).await?,
                 };
                 Ok(kept(drawn, file))
             }

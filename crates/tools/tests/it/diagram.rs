@@ -35,6 +35,25 @@ async fn mermaid_becomes_a_picture() {
         (ER, &["CUSTOMER", "ORDER", "places", "id"]),
         ("pie title Pets\n  \"Dogs\" : 3\n  \"Cats\" : 1\n", &["Pets", "Dogs"]),
         ("mindmap\n  root\n    one\n    two\n", &["root", "two"]),
+        (
+            "gantt\n  title Plan\n  dateFormat YYYY-MM-DD\n  section Build\n  Walls :a1, \
+             2025-01-01, 5d\n  Roof :after a1, 3d\n",
+            &["Plan", "Build", "Walls", "Roof"],
+        ),
+        ("packet-beta\n0-15: \"Source\"\n16-31: \"Target\"\n", &["Source", "Target"]),
+        ("block-beta\n  columns 2\n  a[\"One\"] b[\"Two\"]\n", &["One", "Two"]),
+        (
+            "xychart-beta\n  title \"Sales\"\n  x-axis [jan, feb]\n  y-axis \"Money\" 0 --> 10\n  \
+             bar [3, 7]\n",
+            &["Sales", "jan", "Money"],
+        ),
+        (
+            "radar-beta\n  title Skills\n  axis a[\"Speed\"], b[\"Care\"], c[\"Wit\"]\n  curve x{1, 2, \
+             3}\n",
+            &["Skills", "Speed"],
+        ),
+        ("treemap-beta\n\"Disk\"\n    \"Music\": 10\n    \"Code\": 20\n", &["Music", "Code"]),
+        ("zenuml\n  Ann -> Bob.greet()\n", &["Ann", "greet"]),
         ("gitGraph\n  commit id: \"x1\"\n  branch side\n  commit\n", &["x1", "side"]),
     ] {
         let output = bench.run("diagram", json!({ "source": source })).await;
@@ -76,12 +95,10 @@ async fn a_bad_source_is_an_error_with_its_line() {
     for (source, why) in [
         ("flowchart TD\n  a[b\n", "line 2"),
         ("sequenceDiagram\n  A->>B: x\n  what is this\n", "line 3"),
-        ("nonsense\n", "unknown diagram type"),
+        ("nonsense\n", "unknown diagram type: nonsense; there are flowchart, "),
+        ("venn-beta\n", ", packet-beta, block-beta and zenuml"),
+        ("pie\n\u{0}\n", "U+0000"),
         ("  \n", "empty input"),
-        ("gantt\n  section x\n  a :a1, 0001-01-01, 999999999d\n", "this kind of chart"),
-        ("packet-beta\n0-4294967295: \"x\"\n", ""),
-        ("block-beta\ncolumns 4294967295\na:4294967295 b\n", "this kind of chart"),
-        ("xychart-beta\ny-axis 0 --> 1e308\nbar [1e308]\n", "this kind of chart"),
     ] {
         let got = bench.tell("diagram", json!({ "source": source })).await;
         assert!(got.starts_with("! ") && got.contains(why), "{source}: {got}");
@@ -128,6 +145,11 @@ async fn ugly_sources_do_no_harm() {
         "%%{init: {\"theme\": \"x\", \"themeVariables\": {\"lineColor\": \"a'><script>\"}}}%%\npie\n".to_owned(),
         "pie\n\"a\" : 1e308\n\"b\" : 1e308\n".to_owned(),
         "---\ntitle: x\nconfig:\n".to_owned(),
+        "gantt\n  section x\n  a :a1, 0001-01-01, 999999999d\n".to_owned(),
+        "packet-beta\n0-4294967295: \"x\"\n".to_owned(),
+        "block-beta\ncolumns 4294967295\na:4294967295 b\n".to_owned(),
+        "xychart-beta\ny-axis 0 --> 1e308\nbar [1e308]\n".to_owned(),
+        format!("treemap-beta\n{}", (0..240).map(|n| format!("{}\"n\"\n", " ".repeat(n))).collect::<String>()),
     ] {
         let output = bench.run("diagram", json!({ "source": source })).await;
         let drawn = output.files.iter().map(|file| String::from_utf8_lossy(&file.content));
@@ -135,6 +157,60 @@ async fn ugly_sources_do_no_harm() {
     }
     // It still draws.
     picture(&bench.run("diagram", json!({ "source": FLOW })).await);
+}
+
+/// A few digits in these mean more than any machine has.
+#[tokio::test]
+async fn a_picture_without_end_takes_little_memory() {
+    let bench = Bench::new();
+    let many_days = "gantt\n  tickInterval 1day\n  excludes weekends\n  section x\n";
+    for source in [
+        format!("{many_days}  a :a1, 2025-01-01, 1000000d\n").as_str(),
+        &format!("{many_days}  a :a1, 2025-01-01, 100000000d\n"),
+        "packet-beta\n4294967290: \"x\"\n",
+        "radar-beta\n  axis a, b, c\n  curve x{1, 2, 3}\n  ticks 4294967295\n",
+    ] {
+        let got = bench.tell("diagram", json!({ "source": source })).await;
+        let is_told = got.starts_with("! the picture is too large: ")
+            || got.starts_with("! the diagram cannot be drawn: it takes more than ");
+        assert!(is_told, "{source}: {got}");
+    }
+}
+
+const ENDLESS: &str = "gantt\n  excludes monday, tuesday, wednesday, thursday, friday, saturday, \
+                       sunday\n  section x\n  a :a1, 2025-01-01, 5d\n";
+
+#[tokio::test]
+async fn a_drawing_without_end_is_ended() {
+    let bench = Bench::new();
+    let packet = "packet-beta\n0-4294967290: \"x\"\n";
+    let [days, bits] = [ENDLESS, packet].map(|source| json!({ "source": source }));
+    let (days, bits) = tokio::join!(bench.tell("diagram", days), bench.tell("diagram", bits));
+    for got in [days, bits] {
+        // A busy machine runs out of time before the process does.
+        let is_told = got
+            == "! the diagram cannot be drawn: it takes more than 10s of processor time"
+            || got == "! drawing took longer than 20s";
+        assert!(is_told, "{got}");
+    }
+}
+
+#[tokio::test]
+async fn a_drawing_can_be_cancelled() {
+    let bench = Bench::new();
+    bench.cancel();
+    let output = bench.run("diagram", json!({ "source": ENDLESS })).await;
+    assert_eq!((output.outcome.ending, output.files.len()), (Ending::Cancelled, 0));
+}
+
+/// It is longer than any one argument of a program may be.
+#[tokio::test]
+async fn the_longest_source_is_drawn() {
+    let bench = Bench::new();
+    let source = format!("flowchart TD\n%% {}\na[Start]\n", "\u{1f600}".repeat(32_700));
+    let drawn = picture(&bench.run("diagram", json!({ "source": source })).await);
+    assert!(drawn.contains("Start"));
+    assert!(!bench.heard().contains("<svg"));
 }
 
 #[tokio::test]
