@@ -85,7 +85,8 @@ impl<'a> Connection<'a> {
         match step {
             Step::Answer(method, result) => {
                 let id = self.hear(method).await["id"].clone();
-                self.say(&json!({ "jsonrpc": "2.0", "id": id, "result": result }).to_string()).await;
+                self.say(&json!({ "jsonrpc": "2.0", "id": id, "result": result }).to_string())
+                    .await;
             }
             Step::Refuse(method, message) => {
                 let id = self.hear(method).await["id"].clone();

@@ -47,7 +47,10 @@ fn the_specifications_shapes_are_read() {
         "preview": "$ ls",
     });
     let Some(Notice::Asked(asked)) = read("tool.request_approval", flat) else { panic!() };
-    assert_eq!((asked.tool.as_str(), asked.risk.as_str(), asked.preview.as_str()), ("shell", "high", "$ ls"));
+    assert_eq!(
+        (asked.tool.as_str(), asked.risk.as_str(), asked.preview.as_str()),
+        ("shell", "high", "$ ls")
+    );
 }
 
 #[test]
@@ -62,7 +65,9 @@ fn nonsense_is_nothing() {
     ] {
         assert_eq!(Notice::read(&message), None, "{message}");
     }
-    for method in ["stream.token", "stream.block", "stream.complete", "tool.progress", "tool.complete"] {
+    for method in
+        ["stream.token", "stream.block", "stream.complete", "tool.progress", "tool.complete"]
+    {
         assert!(read(method, json!({ "query_id": 7, "metadata": [], "block": "x" })).is_some());
     }
 }

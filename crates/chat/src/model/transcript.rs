@@ -103,9 +103,7 @@ impl Transcript {
 
     /// Whether there is nothing new: what a call printed comes again after a connection broke.
     fn has_output_of(&self, block: &Block) -> bool {
-        let same = |entry: &Entry| {
-            matches!(&entry.piece, Piece::Block(known) if known.execution == block.execution)
-        };
+        let same = |entry: &Entry| matches!(&entry.piece, Piece::Block(known) if known.execution == block.execution);
         let again = block.execution.is_some() && self.entries.iter().any(same);
         again || block.content.trim().is_empty()
     }

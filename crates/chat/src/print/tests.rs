@@ -22,7 +22,8 @@ async fn ask(settings: &Settings, form: Form, consent: Consent) -> Printed {
 
 #[tokio::test]
 async fn the_answer_is_printed_as_it_comes() {
-    let block = json!({ "query_id": "q-1", "block": { "type": "text", "content": "Hello, world" } });
+    let block =
+        json!({ "query_id": "q-1", "block": { "type": "text", "content": "Hello, world" } });
     let server = Server::play(vec![vec![
         accept(),
         Step::Tell("agent.thinking", json!({ "query_id": "q-1", "phase": "analyzing" })),
@@ -63,7 +64,8 @@ async fn blocks_without_tokens_are_printed_too() {
 
 #[tokio::test]
 async fn tools_that_ask_are_refused_unless_told_otherwise() {
-    for (consent, approved, said) in [(Consent::Refuse, false, "--yes"), (Consent::Give, true, "approved")]
+    for (consent, approved, said) in
+        [(Consent::Refuse, false, "--yes"), (Consent::Give, true, "approved")]
     {
         let server = Server::play(vec![vec![
             accept(),
@@ -96,7 +98,10 @@ async fn programs_get_every_event_as_a_line() {
     let lines: Vec<Value> =
         printed.answer.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(lines.len(), 2);
-    assert_eq!((&lines[0]["method"], &lines[0]["params"]["token"]), (&json!("stream.token"), &json!("Hi")));
+    assert_eq!(
+        (&lines[0]["method"], &lines[0]["params"]["token"]),
+        (&json!("stream.token"), &json!("Hi"))
+    );
     assert_eq!(lines[1]["params"]["status"], "success");
 }
 
@@ -133,7 +138,8 @@ async fn a_broken_connection_is_taken_up_where_it_was() {
 
 #[tokio::test]
 async fn a_session_is_gone_on_with() {
-    let server = Server::play(vec![vec![load(false), accept(), token("More", 0), complete("success")]]);
+    let server =
+        Server::play(vec![vec![load(false), accept(), token("More", 0), complete("success")]]);
     let settings = Settings { session: Some("session-1".into()), ..server.settings.clone() };
     let printed = ask(&settings, Form::Plain, Consent::Refuse).await;
     assert_eq!(printed.answer, "More\n");
@@ -141,8 +147,11 @@ async fn a_session_is_gone_on_with() {
 
 #[tokio::test]
 async fn a_terminal_gets_nothing_that_controls_it() {
-    let server =
-        Server::play(vec![vec![accept(), token("a\u{1b}]0;title\u{7}b\tc\n", 0), complete("success")]]);
+    let server = Server::play(vec![vec![
+        accept(),
+        token("a\u{1b}]0;title\u{7}b\tc\n", 0),
+        complete("success"),
+    ]]);
     let printed = ask(&server.settings, Form::Plain, Consent::Refuse).await;
     assert_eq!(printed.answer, "a]0;titleb\tc\n");
 }

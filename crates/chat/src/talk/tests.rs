@@ -106,7 +106,11 @@ async fn the_loop_ends_when_the_person_leaves() {
     let mut conversation = Conversation::new(&server.settings, SIZE, line);
     let mut terminal = Terminal::new(TestBackend::new(80, 24)).unwrap();
     let key = KeyEvent::new(KeyCode::Char('d'), KeyModifiers::CONTROL);
-    let keys = stream::iter([Ok(Event::Key(KeyCode::Char('a').into())), Ok(Event::Key(KeyCode::Backspace.into())), Ok(Event::Key(key))]);
+    let keys = stream::iter([
+        Ok(Event::Key(KeyCode::Char('a').into())),
+        Ok(Event::Key(KeyCode::Backspace.into())),
+        Ok(Event::Key(key)),
+    ]);
     conversation.run(&mut terminal, keys, hello).await.unwrap();
     assert!(conversation.model.leaving);
 }
