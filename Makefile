@@ -58,7 +58,9 @@ bench-decode: setup
 
 # A C compiler builds the bundled SQLite and the grammars; a C++ compiler, cmake and clang's library
 # and headers the bundled llama.cpp; git and make are used by tests; ca-certificates by TLS; graphviz
-# by `diagram`, which can do without.
+# by `diagram`, which can do without. The tests of the keyring need a real one and its bus; whoever
+# only builds or runs the daemon does not.
+build bench bench-decode: KEYRING = no
 setup:
 	@command -v $(CARGO) >/dev/null || { echo "Rust is not installed: see rustup.rs"; exit 1; }
 	@missing=""; \
@@ -71,3 +73,6 @@ setup:
 	@command -v dot >/dev/null || { echo "installing graphviz"; \
 	  { $(SUDO) apt-get update -qq && $(SUDO) apt-get install -y -qq --no-install-recommends graphviz; } >/dev/null 2>&1 \
 	  || echo "graphviz could not be installed: the tool \`diagram\` will draw Mermaid only"; }
+	@[ "$(KEYRING)" = no ] || { command -v dbus-daemon && command -v gnome-keyring-daemon; } >/dev/null || { \
+	  echo "installing dbus-daemon gnome-keyring"; \
+	  $(SUDO) apt-get update -qq && $(SUDO) apt-get install -y -qq --no-install-recommends dbus-daemon gnome-keyring; }

@@ -20,12 +20,15 @@ pub(crate) struct Ask {
     pub(crate) gap_us: u64,
     /// Begin to answer and never go on.
     pub(crate) hang: bool,
+    /// Ask for a command to be run, and write nothing else.
+    pub(crate) call: bool,
 }
 
 impl fmt::Display for Ask {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { id, deltas, gap_us, hang } = self;
-        write!(f, "bench:id={id},deltas={deltas},gap_us={gap_us},hang={};", u8::from(*hang))
+        let Self { id, deltas, gap_us, hang, call } = self;
+        let (hang, call) = (u8::from(*hang), u8::from(*call));
+        write!(f, "bench:id={id},deltas={deltas},gap_us={gap_us},hang={hang},call={call};")
     }
 }
 
@@ -43,6 +46,7 @@ impl Ask {
                 "deltas" => ask.deltas = usize::try_from(value).ok()?,
                 "gap_us" => ask.gap_us = value,
                 "hang" => ask.hang = value == 1,
+                "call" => ask.call = value == 1,
                 _ => return None,
             }
         }

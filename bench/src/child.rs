@@ -92,8 +92,8 @@ impl Child {
 
 fn address(line: &str) -> Option<SocketAddr> {
     let line: Value = serde_json::from_str(line).ok()?;
-    let url = line["listeners"].as_object()?.values().next()?.as_str()?;
-    url.strip_prefix("http://")?.parse().ok()
+    let mut urls = line["listeners"].as_object()?.values().filter_map(Value::as_str);
+    urls.find_map(|url| url.strip_prefix("http://"))?.parse().ok()
 }
 
 /// For the model and the proxy: says where they listen, the way the daemon does.

@@ -10,6 +10,7 @@ mod memory;
 mod recovery;
 mod replay;
 mod start;
+mod terminal;
 mod throughput;
 mod tools;
 
@@ -22,7 +23,7 @@ use crate::rig::Rig;
 use crate::table::{self, Row};
 
 /// In the order of the table.
-pub(crate) const ALL: [&str; 12] = [
+pub(crate) const ALL: [&str; 13] = [
     "asked",
     "cpu",
     "latency",
@@ -34,6 +35,7 @@ pub(crate) const ALL: [&str; 12] = [
     "replay",
     "followers",
     "recovery",
+    "terminal",
     "tools",
 ];
 
@@ -91,6 +93,7 @@ async fn one(name: &str, rig: &Rig, plan: &Plan) -> Result<Vec<Row>> {
         "crowd" => crowd::run(rig, plan).await,
         "replay" => replay::run(rig, plan).await,
         "followers" => followers::run(rig, plan).await,
+        "terminal" => terminal::run(rig, plan).await,
         "tools" => tools::run(rig, plan).await,
         "recovery" => recovery::run(rig, plan).await,
         _ => anyhow::bail!("there is no measurement {name:?}"),

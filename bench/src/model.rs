@@ -92,6 +92,11 @@ async fn answer(stream: &mut TcpStream, request: &Request, log: &Log) -> Result<
         let _ = stream.read(&mut [0]).await;
         anyhow::bail!("the client gave up");
     }
+    if ask.call {
+        render::call(&mut out, ask.id);
+        note(log, Call { id: ask.id, arrived: request.arrived, writes: vec![clock::now()] });
+        return Ok(stream.write_all(&out).await?);
+    }
     match ask.gap_us {
         0 => burst(stream, ask, &mut out).await?,
         _ => {

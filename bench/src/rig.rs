@@ -49,7 +49,7 @@ impl Rig {
     /// An order with a number of its own.
     pub(crate) fn ask(&self, deltas: usize, gap_us: u64) -> Ask {
         self.ids.set(self.ids.get() + 1);
-        Ask { id: self.ids.get(), deltas, gap_us, hang: false }
+        Ask { id: self.ids.get(), deltas, gap_us, hang: false, call: false }
     }
 
     /// Where the sessions work.
@@ -90,6 +90,11 @@ impl Rig {
         Client::session(daemon.address, &self.workspace()).await
     }
 
+    /// Where a daemon's terminals connect.
+    pub(crate) fn socket(&self, data: &str) -> PathBuf {
+        self.dir.path().join(format!("{data}.sock"))
+    }
+
     /// What the model was asked since the last time.
     pub(crate) async fn log(&self) -> Result<Vec<Call>> {
         let mut conn = Conn::open(self.model.address).await?;
@@ -109,6 +114,10 @@ impl Rig {
 default_model = "fake/fake"
 [listen]
 harness = "127.0.0.1:0"
+jarvis = "off"
+agent = "off"
+agent_health = "off"
+terminal = "{}"
 [providers.fake]
 api = "openai-chat"
 base_url = "http://{}/v1"
@@ -119,6 +128,7 @@ kinds = []
 auto = false
 "#,
             self.dir.path().join(data).display(),
+            self.socket(data).display(),
             self.model.address
         );
         std::fs::write(&path, text)?;

@@ -62,6 +62,17 @@ pub(super) fn end(out: &mut Vec<u8>, deltas: usize) {
     out.extend_from_slice(b"0\r\n\r\n");
 }
 
+/// A call of a command, and the end.
+pub(super) fn call(out: &mut Vec<u8>, id: u64) {
+    let asked = format!(
+        r#"{{"tool_calls":[{{"index":0,"id":"call_{id}","type":"function","function":{{"name":"shell","arguments":"{{\"command\":\"true\"}}"}}}}]}},"finish_reason":null}}]}}"#
+    );
+    chunk(out, &format!("{EVENT}{asked}\n\n"));
+    chunk(out, &format!("{EVENT}{{}},\"finish_reason\":\"tool_calls\"}}]}}\n\n"));
+    chunk(out, "data: [DONE]\n\n");
+    close(out);
+}
+
 /// A whole answer of JSON.
 pub(super) fn json(body: &[u8]) -> Vec<u8> {
     let mut out = format!(

@@ -7,14 +7,17 @@ use std::sync::Arc;
 use anyhow::Result;
 use quintet_dialects::harness::Tree;
 use quintet_kernel::policy::Rules;
-use quintet_kernel::port::{Blobs, Hints, Models, Tool};
+use quintet_kernel::port::{Blobs, Directory, Hints, Memory, Models, Tool};
+use quintet_kernel::tool::Spec;
 use quintet_local::Local;
-use quintet_providers::Providers;
-use quintet_runtime::{Pace, Parts, Runtime, SystemStamps};
+use quintet_memory::Notebook;
+use quintet_providers::{Providers, Secret};
+use quintet_runtime::{Pace, Parts, Runtime, SystemStamps, subagents};
 use quintet_stores::DataDir;
-use quintet_tools::{Settings, Toolbox};
+use quintet_tools::{Recall, Settings, Toolbox};
 
-use crate::options::Options;
+use crate::audit::Audit;
+use crate::options::{self, Options};
 
 /// Everything that runs.
 pub(crate) struct Assembly {
@@ -23,6 +26,10 @@ pub(crate) struct Assembly {
     pub(crate) models: Arc<dyn Models>,
     pub(crate) local: Option<Local>,
     pub(crate) tree: Option<Tree>,
+    pub(crate) directory: Arc<dyn Directory>,
+    /// What is remembered, unless that is off.
+    pub(crate) memory: Option<Arc<dyn Memory>>,
+    pub(crate) audit: Option<Audit>,
 }
 
 /// Opens the data directory and builds everything on it.
@@ -32,7 +39,10 @@ pub(crate) fn assemble(options: &Options) -> Result<Assembly> {
     let blobs: Arc<dyn Blobs> = Arc::new(dir.blobs()?);
     let tree =
         options.session_tree.then(|| Tree::new(dir.path().join("sessions"), Arc::clone(&blobs)));
+    let audit = options.audit.then(|| Audit::new(dir.path(), secrets(options)));
+    let directory: Arc<dyn Directory> = store.clone();
     let toolbox = toolbox(options);
+    let memory = toolbox.memory();
     let (providers, local) = models(options);
     let models: Arc<dyn Models> = Arc::new(providers.clone());
     let runtime = Runtime::new(Parts {
@@ -44,12 +54,26 @@ pub(crate) fn assemble(options: &Options) -> Result<Assembly> {
         models: Arc::clone(&models),
         tools: tools(&toolbox),
         workspaces: toolbox.workspaces(),
+        memory: memory.clone(),
         stamps: Arc::new(SystemStamps),
         rules: Arc::new(rules(options, &toolbox, providers)),
-        hints: tree.iter().map(|tree| Arc::new(tree.clone()) as Arc<dyn Hints>).collect(),
+        hints: hints(tree.as_ref(), audit.as_ref()),
         pace: Pace::default(),
     });
-    Ok(Assembly { runtime, blobs, models, local, tree })
+    Ok(Assembly { runtime, blobs, models, local, tree, directory, memory, audit })
+}
+
+fn hints(tree: Option<&Tree>, audit: Option<&Audit>) -> Vec<Arc<dyn Hints>> {
+    let tree = tree.map(|tree| Arc::new(tree.clone()) as Arc<dyn Hints>);
+    let audit = audit.map(|audit| Arc::new(audit.clone()) as Arc<dyn Hints>);
+    tree.into_iter().chain(audit).collect()
+}
+
+/// What must never be written down.
+fn secrets(options: &Options) -> Vec<Secret> {
+    let keys = options.providers.iter().filter_map(|provider| provider.api_key.clone());
+    let tokens = [&options.harness_token, &options.agent.token].into_iter().flatten();
+    keys.chain(tokens.cloned().map(Secret::new)).collect()
 }
 
 /// The models, as these options set them up, and those among them that run in here.
@@ -66,7 +90,14 @@ pub(crate) fn toolbox(options: &Options) -> Toolbox {
     let supervisor = PathBuf::from("/proc/self/exe");
     let (verify, sandbox) = (options.verify_commands.clone(), options.sandbox.clone());
     let (fetch, cache) = (options.fetch.clone(), options.data_dir.join("cache"));
-    Toolbox::new(Settings { supervisor, verify, sandbox, fetch, cache })
+    let recall = options.memory.as_ref().map(recall);
+    Toolbox::new(Settings { supervisor, verify, sandbox, fetch, cache, recall })
+}
+
+/// Memory, as these options set it up.
+fn recall(options::Memory { settings, tokens, .. }: &options::Memory) -> Recall {
+    let memory = Arc::new(Notebook::new(settings.clone(), Arc::new(SystemStamps)));
+    Recall { memory, tokens: *tokens }
 }
 
 fn tools(toolbox: &Toolbox) -> HashMap<String, Arc<dyn Tool>> {
@@ -74,16 +105,27 @@ fn tools(toolbox: &Toolbox) -> HashMap<String, Arc<dyn Tool>> {
     toolbox.specs().iter().filter_map(|spec| tool(spec.name.clone())).collect()
 }
 
+/// What models may be offered: the toolbox and, unless they are off, subagents.
+fn offered(options: &Options, toolbox: &Toolbox) -> Vec<Arc<Spec>> {
+    let mut tools = toolbox.specs();
+    if options.subagents {
+        tools.push(Arc::new(subagents::spec()));
+    }
+    tools
+}
+
 /// The rules that sessions live under.
 pub(crate) fn rules(options: &Options, toolbox: &Toolbox, providers: Providers) -> Rules {
+    let memory = options.memory.as_ref();
     Rules {
         approval: options.approval.clone(),
         review: options.review,
-        context_tokens: options.context_tokens,
+        context_tokens: options.context_tokens.saturating_add(memory.map_or(0, |it| it.tokens)),
+        save_memory: memory.is_some_and(|memory| memory.save),
         verify: options.verify.clone(),
         limits: options.limits.clone(),
         recovery: options.recovery,
-        tools: toolbox.specs(),
+        tools: offered(options, toolbox),
         default_model: options.default_model.clone(),
         models: Arc::new(providers),
     }

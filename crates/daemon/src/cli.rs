@@ -16,7 +16,13 @@ pub(crate) struct Cli {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Verb {
     /// Run the daemon.
-    Serve(Flags),
+    Serve {
+        #[command(flatten)]
+        flags: Flags,
+        /// Let protocols that have addresses for development listen there.
+        #[arg(long)]
+        dev: bool,
+    },
     /// Talk to a running daemon in this terminal, or ask it one question from a script.
     Chat(Chat),
     /// Print the effective configuration, secrets left out, and where each value comes from.
@@ -39,6 +45,11 @@ pub(crate) enum Verb {
         /// List those too that have no key, do not answer or were not fetched.
         #[arg(long)]
         all: bool,
+    },
+    /// Keep the keys of providers in the keyring of the desktop.
+    Keys {
+        #[command(subcommand)]
+        verb: Keys,
     },
     /// Make one call of a tool by hand, as a session would, and print what came of it as JSON.
     Try {
@@ -128,6 +139,27 @@ pub(crate) enum Models {
         flags: Flags,
         /// Which; without a name the one that sessions would use.
         name: Option<String>,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Keys {
+    /// Put a key there. It is asked for, or read from a pipe; it is never an argument.
+    Set {
+        #[command(flatten)]
+        flags: Flags,
+        /// A provider, as `quintet models --all` or the configuration names it.
+        name: String,
+        /// Whatever else is given, so that the complaint about it need not repeat it.
+        #[arg(hide = true)]
+        more: Vec<OsString>,
+    },
+    /// Name the keys that are there.
+    List,
+    /// Remove a key.
+    Forget {
+        /// The provider.
+        name: String,
     },
 }
 

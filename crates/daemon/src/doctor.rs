@@ -1,6 +1,9 @@
 //! `quintet doctor`: what is well, what is not, and how to mend it.
 
+mod keyring;
+mod listeners;
 mod machine;
+mod memory;
 mod setup;
 mod weights;
 
@@ -64,6 +67,8 @@ pub(crate) fn main(flags: &Flags) -> Result<ExitCode> {
             let environment = options::environment();
             let mut findings = machine::look(&options, &environment);
             findings.extend(setup::look(&options, flags));
+            findings.extend(memory::look(&options));
+            findings.extend(keyring::look(&options));
             findings
         }
         Err(error) => {

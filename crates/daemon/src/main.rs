@@ -1,10 +1,13 @@
 //! The `quintet` program: reads its options, builds the parts, joins them, runs and shuts down.
 
 mod assemble;
+mod audit;
 mod chat;
 mod cli;
 mod doctor;
 mod export;
+mod keyring;
+mod keys;
 mod models;
 mod options;
 mod serve;
@@ -27,11 +30,12 @@ fn main() -> ExitCode {
         Verb::Supervise { scratch, argv } => return supervisor::main(scratch, argv),
         Verb::Confine { policy, argv } => return sandbox::main(once(policy).chain(argv)),
         Verb::Chat(asked) => chat::main(asked),
-        Verb::Serve(flags) => serve::main(&flags).map(well),
+        Verb::Serve { flags, dev } => serve::main(&flags, dev).map(well),
         Verb::Config(flags) => options::print(&flags).map(well),
         Verb::Export { flags, to } => export::main(&flags, &to).map(well),
         Verb::Try { flags, trial } => trial::main(&flags, &trial).map(well),
         Verb::Models { verb, flags, all } => models::main(verb, &flags, all).map(well),
+        Verb::Keys { verb } => keys::main(verb).map(well),
         Verb::Tools { flags, schema } => tools::list(&flags, schema).map(well),
     };
     match done {

@@ -5,6 +5,7 @@
 
 mod keys;
 mod layers;
+mod listeners;
 mod understood;
 
 #[cfg(test)]
@@ -15,20 +16,39 @@ use std::io::Write as _;
 use anyhow::Result;
 
 use crate::cli::Flags;
+use crate::keyring::{self, Names};
+use layers::Layers;
 
-pub(crate) use understood::{Options, Provider};
+pub(crate) use listeners::{Listener, Place};
+pub(crate) use understood::{Agent, Jarvis, Memory, Options, Port, Provider, Terminal};
 
 /// Reads everything that says something.
 pub(crate) fn read(flags: &Flags) -> Result<Options> {
-    let layers = layers::gather(flags, &environment())?;
-    Options::understand(&layers)
+    Options::understand(&gather(flags)?)
+}
+
+/// Reads everything but the keyring.
+pub(crate) fn read_closed(flags: &Flags) -> Result<Options> {
+    Options::understand(&layers::gather(flags, &environment())?)
+}
+
+fn gather(flags: &Flags) -> Result<Layers> {
+    let mut layers = layers::gather(flags, &environment())?;
+    // A home that cannot be read has no names for us, which is no reason not to start.
+    let names = Names::of(|name| layers.environment.get(name)).read().unwrap_or_default();
+    layers.keyring = keyring::look_up(&understood::wanted_keys(&layers, &names));
+    Ok(layers)
 }
 
 /// `quintet config`.
 pub(crate) fn print(flags: &Flags) -> Result<()> {
-    let layers = layers::gather(flags, &environment())?;
-    Options::understand(&layers)?;
-    std::io::stdout().write_all(layers.show().as_bytes())?;
+    let layers = gather(flags)?;
+    let options = Options::understand(&layers)?;
+    let mut stdout = std::io::stdout().lock();
+    stdout.write_all(layers.show(&options.keys.sources).as_bytes())?;
+    for (what, mend) in &options.keys.complaints {
+        writeln!(stdout, "# {what}; {mend}")?;
+    }
     Ok(())
 }
 

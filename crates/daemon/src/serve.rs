@@ -1,14 +1,21 @@
 //! Runs the daemon: binds, says so, serves, and shuts down in order.
 
+mod agent;
+mod terminal;
+
 use std::io::Write as _;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
 use axum::serve::ListenerExt as _;
 use quintet_dialects::harness::{self, Ports, Settings};
+use quintet_dialects::jarvis;
 use quintet_dialects::transport::guard::{Guard, Token};
+use quintet_dialects::transport::uds::Socket;
 use quintet_kernel::port::Sessions;
+use quintet_runtime::SystemStamps;
 use quintet_tools::sandbox::{self, Mode};
 use serde_json::Value;
 use tokio::net::TcpListener;
@@ -18,17 +25,21 @@ use tokio_util::sync::CancellationToken;
 
 use crate::assemble::{Assembly, assemble};
 use crate::cli::Flags;
-use crate::options::{self, Options};
+use crate::options::{self, Jarvis, Options};
 use crate::telemetry;
 
 /// How long connections may take to end after the signal; sessions are parked by then.
 const FAREWELL: Duration = Duration::from_secs(2);
 
 /// `quintet serve`.
-pub(crate) fn main(flags: &Flags) -> Result<()> {
+pub(crate) fn main(flags: &Flags, dev: bool) -> Result<()> {
     let filter = options::environment().into_iter().find(|(name, _)| name == "QUINTET_LOG");
     telemetry::start(flags.log_format, filter.as_ref().map(|(_, value)| value.as_str()));
-    let options = options::read(flags)?;
+    let mut options = options::read(flags)?;
+    if dev {
+        options.agent.socket = options.agent.socket.dev();
+        options.agent.health = options.agent.health.dev();
+    }
     let threads = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     threads.block_on(run(&options))
 }
@@ -38,22 +49,18 @@ async fn run(options: &Options) -> Result<()> {
     for advice in &options.advice {
         tracing::warn!("{advice}");
     }
+    for (what, mend) in &options.keys.complaints {
+        tracing::warn!("{what}; {mend}");
+    }
     warn_of_gaps(options.sandbox.mode);
     let assembly = assemble(options)?;
-    let listener = match options.harness {
-        Some(address) => Some(
-            TcpListener::bind(address)
-                .await
-                .with_context(|| format!("listen.harness = {address}"))?,
-        ),
-        None => None,
-    };
+    let bound = Bound::new(options).await?;
     let woken = assembly.runtime.recover().await?;
     if woken > 0 {
         tracing::info!(sessions = woken, "going on with what was left open");
     }
-    announce(listener.as_ref())?;
-    let daemon = Daemon::start(options, assembly, listener);
+    announce(&bound)?;
+    let daemon = Daemon::start(options, assembly, bound);
     signals.wait().await;
     daemon.stop().await;
     Ok(())
@@ -69,11 +76,56 @@ fn warn_of_gaps(mode: Mode) {
     }
 }
 
+/// Where protocols are listened for.
+struct Bound {
+    harness: Option<TcpListener>,
+    jarvis: Option<TcpListener>,
+    agent: Option<TcpListener>,
+    agent_health: Option<TcpListener>,
+    terminal: Option<Socket>,
+}
+
+impl Bound {
+    async fn new(options: &Options) -> Result<Self> {
+        let jarvis = &options.jarvis;
+        Ok(Self {
+            harness: bind("harness", options.harness).await?,
+            jarvis: match bind("jarvis", jarvis.address).await {
+                Err(error) if !jarvis.wanted => {
+                    tracing::warn!("{error:#}; desktops are not served");
+                    None
+                }
+                bound => bound?,
+            },
+            agent: agent::bind("agent", options.agent.socket).await?,
+            agent_health: agent::bind("agent_health", options.agent.health).await?,
+            terminal: options.terminal.as_ref().map(terminal::bind).transpose()?,
+        })
+    }
+}
+
+async fn bind(protocol: &str, address: Option<SocketAddr>) -> Result<Option<TcpListener>> {
+    let Some(address) = address else { return Ok(None) };
+    let bound = TcpListener::bind(address).await;
+    bound.map(Some).with_context(|| format!("listen.{protocol} = {address}"))
+}
+
 /// The one line on standard output, once every listener is bound.
-fn announce(harness: Option<&TcpListener>) -> Result<()> {
+fn announce(bound: &Bound) -> Result<()> {
     let mut listeners = serde_json::Map::new();
-    if let Some(listener) = harness {
-        listeners.insert("harness".into(), format!("http://{}", listener.local_addr()?).into());
+    for (protocol, scheme, listener) in [
+        ("harness", "http", &bound.harness),
+        ("jarvis", "http", &bound.jarvis),
+        ("agent", "ws", &bound.agent),
+        ("agent_health", "http", &bound.agent_health),
+    ] {
+        if let Some(listener) = listener {
+            let address = format!("{scheme}://{}", listener.local_addr()?);
+            listeners.insert(protocol.into(), address.into());
+        }
+    }
+    if let Some(socket) = &bound.terminal {
+        listeners.insert("terminal".into(), socket.path().to_string_lossy().into());
     }
     let mut stdout = std::io::stdout().lock();
     writeln!(stdout, "{{\"ready\":true,\"listeners\":{}}}", Value::Object(listeners))?;
@@ -91,14 +143,31 @@ struct Daemon {
 }
 
 impl Daemon {
-    fn start(options: &Options, assembly: Assembly, listener: Option<TcpListener>) -> Self {
+    fn start(options: &Options, assembly: Assembly, bound: Bound) -> Self {
         let (closing, resting) = (CancellationToken::new(), CancellationToken::new());
         let (mut listeners, mut followers) = (JoinSet::new(), JoinSet::new());
         let sessions: Arc<dyn Sessions> = Arc::new(assembly.runtime.clone());
         if let Some(tree) = &assembly.tree {
             followers.spawn(tree.clone().run(Arc::clone(&sessions), resting.clone()));
         }
-        if let Some(listener) = listener {
+        if let Some(audit) = &assembly.audit {
+            followers.spawn(audit.clone().run(Arc::clone(&sessions), resting.clone()));
+        }
+        if let Some(listener) = bound.jarvis {
+            let router = desktop(options, &assembly, Arc::clone(&sessions));
+            listeners.spawn(serve_http(listener, router, closing.clone()));
+        }
+        let (speaks, tells) = agent::routers(options, &assembly, &closing);
+        if let Some(listener) = bound.agent {
+            listeners.spawn(serve_http(listener, speaks, closing.clone()));
+        }
+        if let Some(listener) = bound.agent_health {
+            listeners.spawn(serve_http(listener, tells, closing.clone()));
+        }
+        if let (Some(socket), Some(settings)) = (bound.terminal, &options.terminal) {
+            listeners.spawn(terminal::run(socket, options, settings, &assembly, &closing));
+        }
+        if let Some(listener) = bound.harness {
             let ports = Ports {
                 sessions,
                 changes: Arc::new(assembly.runtime.clone()),
@@ -131,6 +200,19 @@ impl Daemon {
             tracing::warn!("some connections did not end and are dropped");
         }
     }
+}
+
+/// The desktop-assistant protocol.
+fn desktop(options: &Options, assembly: &Assembly, sessions: Arc<dyn Sessions>) -> axum::Router {
+    let Jarvis { hosts, workspace, session_expiry, toolset, .. } = options.jarvis.clone();
+    let ports = jarvis::Ports {
+        sessions,
+        directory: Arc::clone(&assembly.directory),
+        memory: assembly.memory.clone(),
+        stamps: Arc::new(SystemStamps),
+    };
+    let guard = Guard { hosts, token: None };
+    jarvis::router(ports, jarvis::Settings { guard, workspace, expiry: session_expiry, toolset })
 }
 
 fn settings(options: &Options) -> Settings {

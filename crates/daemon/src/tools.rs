@@ -23,7 +23,7 @@ pub(crate) fn list(flags: &Flags, schema: bool) -> Result<()> {
             Verdict::Look => "by rule",
         };
         let kind = tool.kind.name();
-        writeln!(stdout, "{:<12} {kind:<8} {verdict:<11} {}", tool.name, tool.description)?;
+        writeln!(stdout, "{:<13} {kind:<8} {verdict:<11} {}", tool.name, tool.description)?;
         if schema {
             writeln!(stdout, "{:#}", tool.schema)?;
         }

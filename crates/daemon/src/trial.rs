@@ -9,7 +9,7 @@ use anyhow::{Context as _, Result, bail};
 use quintet_kernel::message::text_of;
 use quintet_kernel::port::{BoxFuture, Cancel, Desk, Invocation, Output, Progress, Stamps as _};
 use quintet_kernel::tool::Assessment;
-use quintet_kernel::{CallId, TurnId};
+use quintet_kernel::{CallId, SessionId, TurnId};
 use quintet_runtime::SystemStamps;
 use serde_json::{Value, json};
 
@@ -51,7 +51,8 @@ fn invocation(trial: &Trial) -> Result<Invocation> {
         workspace.canonicalize().with_context(|| format!("workspace {}", workspace.display()))?;
     let (call, turn) = (CallId::parse("call_1"), TurnId::parse("turn_1"));
     let call = call.context("a name")?;
-    Ok(Invocation { call, turn: turn.context("a name")?, workspace, input })
+    let session = SessionId::parse("sess_1").context("a name")?;
+    Ok(Invocation { session, call, turn: turn.context("a name")?, workspace, input })
 }
 
 fn assessment(assessment: &Assessment) -> Value {

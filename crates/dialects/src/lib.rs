@@ -3,5 +3,9 @@
 //! A dialect is a folder with `wire` (its types), `decode` (wire to commands), `encode` (events to
 //! wire), both pure, and `serve`, which moves bytes. No dialect decides anything.
 
+pub mod agent;
 pub mod harness;
+pub mod jarvis;
+pub mod jsonrpc;
+pub mod terminal;
 pub mod transport;

@@ -5,7 +5,9 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use crate::event::Seq;
 use crate::id::{SessionId, TurnId};
+use crate::model::ModelRef;
 use crate::time::Time;
 
 /// Where a session stands.
@@ -25,6 +27,15 @@ pub enum Status {
     Cancelled,
 }
 
+/// Where a session branched off.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Fork {
+    /// From which session.
+    pub parent: SessionId,
+    /// After which of its events.
+    pub at: Seq,
+}
+
 /// A session at a glance.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Card {
@@ -32,6 +43,15 @@ pub struct Card {
     pub id: SessionId,
     /// When it began.
     pub created: Time,
+    /// Where it branched off, if it did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub forked: Option<Fork>,
+    /// The model, where a client chose one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<ModelRef>,
+    /// The last event in it; 0 where that was not written down yet.
+    #[serde(default)]
+    pub head: Seq,
     /// When something last happened.
     pub updated: Time,
     /// Where it stands.
@@ -42,6 +62,15 @@ pub struct Card {
     pub system_prompt: Option<String>,
     /// Front ends' own notes.
     pub labels: BTreeMap<String, String>,
+    /// What it is about: the first words of the person.
+    #[serde(default)]
+    pub title: String,
+    /// How much was said by people and models.
+    #[serde(default)]
+    pub messages: u64,
+    /// Tokens of all turns.
+    #[serde(default)]
+    pub tokens: u64,
     /// The newest turn.
     pub last_turn: Option<TurnId>,
     /// Why the last turn failed.

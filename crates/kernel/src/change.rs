@@ -28,6 +28,54 @@ pub struct Version {
     /// Its permissions, where they are known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<u32>,
+    /// What it is; the content of a link is the path that it leads to.
+    #[serde(default, skip_serializing_if = "Shape::is_file")]
+    pub shape: Shape,
+}
+
+/// What there can be at a path.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Shape {
+    /// A regular file.
+    #[default]
+    File,
+    /// A symbolic link.
+    Link,
+}
+
+impl Shape {
+    fn is_file(&self) -> bool {
+        *self == Self::File
+    }
+}
+
+/// Something that happened to files, or may have, and is not recorded: it cannot be undone.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Gap {
+    /// Where, from the workspace on, that and all below; empty for the whole workspace.
+    pub path: String,
+    /// How many paths were seen to have changed; nothing if nobody knows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub paths: Option<u64>,
+    /// Why, for people.
+    pub reason: String,
+}
+
+/// What several gaps come to: one for each place and reason, sorted by place. Calls may have changed
+/// the same paths, so of two numbers the larger counts.
+pub fn gaps<'a>(all: impl IntoIterator<Item = &'a Gap>) -> Vec<Gap> {
+    let mut places: BTreeMap<(&str, &str), Option<u64>> = BTreeMap::new();
+    for gap in all {
+        let paths = places.entry((&gap.path, &gap.reason)).or_default();
+        *paths = gap.paths.max(*paths);
+    }
+    let one = |((path, reason), paths): ((&str, &str), Option<u64>)| Gap {
+        path: path.to_owned(),
+        paths,
+        reason: reason.to_owned(),
+    };
+    places.into_iter().map(one).collect()
 }
 
 /// What several changes come to, file by file, sorted by path. What was put back is left out.
@@ -55,7 +103,7 @@ mod tests {
 
     fn version(name: &str) -> Option<Version> {
         let blob = BlobId::parse(name);
-        blob.map(|blob| Version { blob: Some(blob), size: 1, mode: None })
+        blob.map(|blob| Version { blob: Some(blob), size: 1, mode: None, shape: Shape::File })
     }
 
     #[track_caller]
@@ -79,7 +127,7 @@ mod tests {
 
     #[test]
     fn what_was_not_kept_may_have_changed() {
-        let large = || Some(Version { blob: None, size: 1 << 30, mode: None });
+        let large = || Some(Version { blob: None, size: 1 << 30, mode: None, shape: Shape::File });
         let change = FileChange { path: "large".into(), before: large(), after: large() };
         assert_eq!(net([&change]), [change]);
     }
@@ -87,5 +135,21 @@ mod tests {
     #[test]
     fn what_is_put_back_is_no_change() {
         check(&[("a", "1", "2"), ("a", "2", "1"), ("b", "", "1"), ("b", "1", "")], &[]);
+    }
+
+    #[test]
+    fn gaps_are_told_once() {
+        let gap = |path: &str, paths, reason: &str| Gap {
+            path: path.into(),
+            paths,
+            reason: reason.into(),
+        };
+        let all = [
+            gap("b", Some(2), "x"),
+            gap("b", Some(7), "x"),
+            gap("b", None, "x"),
+            gap("", None, "y"),
+        ];
+        assert_eq!(gaps(&all), [gap("", None, "y"), gap("b", Some(7), "x")]);
     }
 }

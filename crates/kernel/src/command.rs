@@ -1,11 +1,13 @@
 //! What somebody wants. There is one way in, for clients and for the runtime's own news.
 
+use crate::change::FileChange;
 use crate::context::Section;
-use crate::event::{Answer, Answerer, Origin, Remember, TurnOptions};
-use crate::id::{BlobId, CallId, MessageId, StepId, TurnId};
+use crate::event::{Answer, Answerer, Origin, Remember, SubagentNews, TurnOptions};
+use crate::id::{BlobId, CallId, MessageId, SessionId, StepId, TurnId};
 use crate::message::{Part, Role};
 use crate::model::{self, Channel, ModelRef, Usage};
 use crate::tool::{Assessment, Outcome};
+use crate::toolset::Toolset;
 
 /// What somebody wants of a session.
 #[derive(Clone, Debug)]
@@ -16,6 +18,8 @@ pub enum Command {
     Label { key: String, value: Option<String> },
     /// Use another model from the next turn on.
     SwitchModel(ModelRef),
+    /// Offer models these tools from the next step on.
+    Offer(Toolset),
     /// Keep a file; its content is stored already.
     Attach(Upload),
     /// Say something and, perhaps, have it answered.
@@ -24,8 +28,15 @@ pub enum Command {
     Start { turn: TurnId },
     /// Answer a question.
     Approve(Approve),
+    /// A client ran one of its tools, or would not. Unlike [`Command::Finished`] it is told if nobody
+    /// waits for that.
+    Return { call: CallId, outcome: Outcome },
     /// Call the open turn off.
     Cancel { reason: Option<String> },
+    /// Call this turn off, also if it has not begun.
+    Withdraw { turn: TurnId, reason: Option<String> },
+    /// Take over what was said elsewhere, oldest first. Nothing of it is answered.
+    Recall { messages: Vec<Recalled> },
     /// Undo what a turn did to files.
     Revert { turn: TurnId },
     /// Summarize the history now.
@@ -47,6 +58,8 @@ pub enum Command {
     Assessed { call: CallId, assessment: Box<Assessment> },
     /// The model read a change again; nothing is answered if it could not.
     Reviewed { call: CallId, answer: Option<Answer>, comment: String, usage: Usage },
+    /// There is news of a session that works for a call.
+    Subagent { call: CallId, session: SessionId, news: SubagentNews },
     /// A call is over.
     Finished { call: CallId, outcome: Outcome },
     /// A turn's changes were undone, or could not be.
@@ -55,8 +68,10 @@ pub enum Command {
     Summarized { upto: MessageId, summary: String, usage: Usage },
     /// The summary could not be written.
     NotSummarized { reason: String },
+    /// A summary's facts are in a file of memory, or could not be put there.
+    Saved { upto: MessageId, result: Result<String, String> },
     /// The daemon starts, and everything that ran for this session is gone.
-    Recover,
+    Recover { cut_off: Vec<CutOff> },
     /// A point in time that `next` named has come, or the session should look around for work.
     Wake,
 }
@@ -87,11 +102,22 @@ pub struct Say {
     pub options: TurnOptions,
 }
 
+/// A message of another session.
+#[derive(Clone, Debug)]
+pub struct Recalled {
+    /// Who spoke.
+    pub role: Role,
+    /// What was said.
+    pub text: String,
+}
+
 /// Whether to answer a message at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Run {
     /// Yes; refused if the session is busy.
     Now,
+    /// Yes, as soon as the turns before it are over.
+    Next,
     /// No: the turn waits for [`Command::Start`].
     Later,
 }
@@ -111,4 +137,13 @@ pub struct Approve {
     pub by: Answerer,
     /// For which calls it counts.
     pub remember: Remember,
+}
+
+/// What became of files by a call that the end of the daemon cut off.
+#[derive(Clone, Debug)]
+pub struct CutOff {
+    /// The call.
+    pub call: CallId,
+    /// What is other than before it began.
+    pub changes: Vec<FileChange>,
 }

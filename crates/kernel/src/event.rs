@@ -3,6 +3,9 @@
 //! The serialized form of [`Event`] is the journal's format (see [`crate::codec`]): fields may be
 //! added with a default, never renamed or removed. No protocol shows these types.
 
+mod options;
+mod subagent;
+
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -12,9 +15,13 @@ use serde_json::Value;
 use crate::context::Section;
 use crate::id::{CallId, MessageId, SessionId, StepId, TurnId};
 use crate::message::{Attachment, Part, Role};
-use crate::model::{Channel, Finish, ModelRef, Sampling, Sealed, Usage};
+use crate::model::{Channel, Finish, ModelRef, Sealed, Usage};
 use crate::time::Time;
-use crate::tool::{Assessment, Kind, Outcome, Placement};
+use crate::tool::{Assessment, Kind, Outcome, Placement, Risk};
+use crate::toolset::Toolset;
+
+pub use options::{Asking, ToolUse, TurnOptions};
+pub use subagent::SubagentNews;
 
 /// The number of an event in its session; 0 stands for "before the first".
 pub type Seq = u64;
@@ -36,15 +43,19 @@ pub struct Record {
 pub enum Event {
     /// The session began.
     SessionCreated(Origin),
-    /// The session began as a branch of another one's history.
+    /// The session began as a branch of another one's history: all events up to and including `at`
+    /// are shared with it. A turn that was under way there is not under way here.
     Forked { parent: SessionId, at: Seq },
     /// A front end's own note on the session was set or, without a value, removed.
     Labelled { key: String, value: Option<String> },
     /// Later turns use this model.
     ModelSwitched { model: ModelRef },
+    /// A front end chose the tools that models are offered.
+    ToolsChosen(Toolset),
     /// A file was handed over.
     AttachmentAdded(Attachment),
-    /// A client said something; `turn` is the turn that will answer it, as `options` say.
+    /// A client said something; `turn` is the turn that will answer it, as `options` say, and the
+    /// `nth` of the session (0 where that was not written down yet).
     MessageAdded {
         message: MessageId,
         turn: TurnId,
@@ -52,6 +63,8 @@ pub enum Event {
         parts: Vec<Part>,
         #[serde(default, skip_serializing_if = "TurnOptions::is_default")]
         options: TurnOptions,
+        #[serde(default, skip_serializing_if = "is_zero")]
+        nth: u64,
     },
     /// The agent set to work on a turn, for the `attempt`th time.
     TurnStarted { turn: TurnId, attempt: u32, options: TurnOptions },
@@ -122,9 +135,13 @@ pub enum Event {
         input: Value,
         kind: Kind,
         placement: Placement,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        errand: Option<Errand>,
     },
     /// The call is over; `message` is what the model is told.
     CallCompleted { turn: TurnId, call: CallId, tool: String, message: MessageId, outcome: Outcome },
+    /// There is news of a session that works for a call.
+    Subagent { turn: TurnId, call: CallId, session: SessionId, news: SubagentNews },
     /// The turn must end; what runs for it is being stopped.
     StopRequested { turn: TurnId, cause: StopCause },
     /// The turn goes on after a crash; for so long nobody worked on it.
@@ -148,11 +165,47 @@ pub enum Event {
     /// History up to and including `upto` is being summarized.
     CompactionRequested { upto: MessageId, tokens: u64 },
     /// Models read this summary instead of the history up to and including `upto`.
-    Compacted { upto: MessageId, summary: String, messages: u64, tokens_before: u64, usage: Usage },
+    /// `facts` are what the model named as worth keeping in memory.
+    Compacted {
+        upto: MessageId,
+        summary: String,
+        messages: u64,
+        tokens_before: u64,
+        usage: Usage,
+        #[serde(default, skip_serializing_if = "Turns::is_unknown")]
+        turns: Turns,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        facts: Vec<String>,
+    },
     /// The summary could not be made; the history stays as it is.
     CompactionFailed { reason: String },
+    /// The facts of the summary up to `upto` are in this file of memory.
+    MemorySaved { upto: MessageId, path: String },
+    /// They could not be written.
+    MemoryNotSaved { upto: MessageId, reason: String },
     /// The session is done with; another message opens it again.
     SessionClosed { reason: Option<String> },
+}
+
+/// How many turns models read in full before and after a summary was made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Turns {
+    /// Before.
+    pub before: u64,
+    /// After.
+    pub after: u64,
+}
+
+impl Turns {
+    /// Whether it was not written down.
+    fn is_unknown(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "this is how serde asks")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 /// How a session begins.
@@ -171,23 +224,6 @@ pub struct Origin {
     pub labels: BTreeMap<String, String>,
 }
 
-/// What a client asks of one turn.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct TurnOptions {
-    /// A model for this turn alone.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub model: Option<ModelRef>,
-    /// How to answer.
-    #[serde(default)]
-    pub sampling: Sampling,
-}
-
-impl TurnOptions {
-    fn is_default(&self) -> bool {
-        *self == Self::default()
-    }
-}
-
 /// A tool call, named and ready to be judged.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RequestedCall {
@@ -200,6 +236,19 @@ pub struct RequestedCall {
     /// What is wrong with the arguments, if they could not be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub malformed: Option<String>,
+}
+
+/// What a client is told of a call that it should run, beside the call itself.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Errand {
+    /// How bad it can get.
+    pub risk: Risk,
+    /// What the model said of it, if anything.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// When it counts as failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires: Option<Time>,
 }
 
 /// A person's word on a call.

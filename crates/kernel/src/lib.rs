@@ -11,6 +11,7 @@ pub mod context;
 pub mod event;
 pub mod follow;
 pub mod id;
+pub mod memory;
 pub mod message;
 pub mod model;
 pub mod policy;
@@ -20,6 +21,7 @@ pub mod session;
 pub mod stamp;
 pub mod time;
 pub mod tool;
+pub mod toolset;
 
 pub use card::{Card, Status};
 pub use command::Command;

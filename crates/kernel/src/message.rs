@@ -22,12 +22,24 @@ pub enum Role {
     Tool,
 }
 
+impl Role {
+    /// Whether it is one of those who talk with each other.
+    pub fn speaks(self) -> bool {
+        match self {
+            Self::User | Self::Assistant => true,
+            Self::System | Self::Tool => false,
+        }
+    }
+}
+
 /// A piece of a message.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Part {
     /// Plain text.
     Text(String),
+    /// What the front end tells of where the person is, beside what they said.
+    Context(String),
     /// What the model thought aloud.
     Thought(String),
     /// An attachment, by the name it was given in this session; in a tool's result also a file that
@@ -116,7 +128,7 @@ pub fn text_of(parts: &[Part]) -> String {
         .iter()
         .filter_map(|part| match part {
             Part::Text(text) => Some(text.as_str()),
-            Part::Thought(_) | Part::Media { .. } | Part::Call { .. } => None,
+            Part::Context(_) | Part::Thought(_) | Part::Media { .. } | Part::Call { .. } => None,
         })
         .collect()
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::model::{ModelRef, Profile};
 use crate::port::Profiles;
-use crate::tool::{Kind, Spec, Subject};
+use crate::tool::{Kind, Placement, Spec, Subject};
 
 pub use pattern::Pattern;
 use rule::Fit;
@@ -28,6 +28,8 @@ pub struct Rules {
     pub review: Review,
     /// How many tokens a model is told of the workspace; nothing if 0.
     pub context_tokens: u64,
+    /// Whether what a summary names as worth keeping is written to memory.
+    pub save_memory: bool,
     /// What is checked after a change.
     pub verify: Verify,
     /// How much one turn may take.
@@ -63,6 +65,14 @@ impl Rules {
     pub fn context_budget(&self, model: &ModelRef) -> u64 {
         let window = self.profile(model).and_then(|profile| profile.context_window);
         window.map_or(self.context_tokens, |window| self.context_tokens.min(window / CONTEXT_SHARE))
+    }
+
+    /// Whether a person is asked because somebody wrote down that it must be so, not just for the
+    /// call's kind or tool.
+    pub(crate) fn insists(&self, tool: &Spec, subject: Option<&Subject>) -> bool {
+        let asks = |rule: &Rule| rule.action == Action::Ask && rule.fits(tool, subject) == Fit::Yes;
+        let review = self.review == Review::Request && tool.kind == Kind::Write;
+        review || self.approval.rules.iter().any(asks)
     }
 
     /// What a model can do; nothing if its provider is not configured.
@@ -130,11 +140,9 @@ impl Approval {
             Some(rule) => return rule.verdict(),
             None => {}
         }
-        if self.kinds.contains(&tool.kind) || self.tools.contains(&tool.name) {
-            Verdict::Ask
-        } else {
-            Verdict::Allow
-        }
+        // What a client runs it asks its own user about, unless the tool is named here.
+        let kind = self.kinds.contains(&tool.kind) && tool.placement == Placement::Daemon;
+        if kind || self.tools.contains(&tool.name) { Verdict::Ask } else { Verdict::Allow }
     }
 }
 

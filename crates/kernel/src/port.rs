@@ -9,13 +9,14 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::card::Card;
-use crate::change::FileChange;
+use crate::card::{Card, Fork};
+use crate::change::{FileChange, Gap, Shape};
 use crate::command::Command;
 use crate::context::Section;
 use crate::event::{Event, Origin, Record, Seq};
 use crate::follow::{Cursor, Item, Piece};
 use crate::id::{BlobId, CallId, SessionId, TurnId};
+use crate::memory::{self, Entry, Found, Lines, Passage, Query, Written};
 use crate::model::{Chunk, Count, Failure, Listed, ModelRef, Profile, Prompt};
 use crate::session::{Refusal, State};
 use crate::stamp::Stamp;
@@ -47,6 +48,29 @@ pub trait Sessions: Send + Sync {
     fn list(&self, limit: usize) -> BoxFuture<'_, Result<Vec<Card>, Error>>;
 }
 
+/// Inbound: taking sessions away.
+pub trait Removals: Send + Sync {
+    /// Ends what a session is doing and takes it away for good; durable when it resolves.
+    fn remove(&self, session: &SessionId) -> BoxFuture<'_, Result<(), Error>>;
+}
+
+/// Inbound: how sessions belong together.
+pub trait Branches: Send + Sync {
+    /// Begins a session with the history of another one, up to and including an event or, if none
+    /// is named, all of it.
+    fn fork(&self, session: &SessionId, at: Option<Seq>) -> BoxFuture<'_, Result<Receipt, Error>>;
+    /// A session at a glance, without waking it.
+    fn card(&self, session: &SessionId) -> BoxFuture<'_, Result<Card, Error>>;
+    /// The sessions in which something happened last, in all workspaces or in one.
+    fn recent(
+        &self,
+        workspace: Option<&Path>,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<Vec<Card>, Error>>;
+    /// The sessions that branched off a session's own events.
+    fn forks(&self, session: &SessionId) -> BoxFuture<'_, Result<Vec<Card>, Error>>;
+}
+
 /// Inbound: what turns did to files.
 pub trait Changes: Send + Sync {
     /// What came of a turn's changes, all together. To undo them is a command.
@@ -62,7 +86,9 @@ pub trait Changes: Send + Sync {
 pub struct Changeset {
     /// File by file, sorted by path.
     pub files: Vec<FileChange>,
-    /// All of them as one unified diff.
+    /// What may have happened beside that, and is not recorded.
+    pub unrecorded: Vec<Gap>,
+    /// All files as one unified diff.
     pub diff: String,
     /// Whether they were undone.
     pub reverted: bool,
@@ -186,20 +212,67 @@ pub trait Journal: Send + Sync {
     ) -> BoxFuture<'_, Result<Vec<Record>, StorageError>>;
     /// The last number; nothing if there is no such session.
     fn head(&self, session: &SessionId) -> BoxFuture<'_, Result<Option<Seq>, StorageError>>;
+    /// Takes a session away for good, from the list too; durable when it resolves. In order with the
+    /// appends, as they are with each other.
+    fn erase(&self, lease: &Lease) -> BoxFuture<'static, Result<(), StorageError>>;
+    /// Begins a session with the history of another one up to and including an event, in the same
+    /// time however long that is, and appends to it; all or nothing, and durable when it resolves.
+    /// Nothing that becomes of the other session later, not even its end, changes this one.
+    fn fork(
+        &self,
+        lease: &Lease,
+        from: &Fork,
+        batch: Batch,
+    ) -> BoxFuture<'static, Result<Seq, StorageError>>;
+}
+
+/// Sessions at a glance, looked up in other ways than by age.
+pub trait Catalogue: Send + Sync {
+    /// One session.
+    fn card(&self, session: &SessionId) -> BoxFuture<'_, Result<Option<Card>, StorageError>>;
+    /// Those in which something happened last, in all workspaces or in one.
+    fn recent(
+        &self,
+        workspace: Option<&Path>,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<Vec<Card>, StorageError>>;
+    /// Those that share some of this session's own events, oldest first.
+    fn forks(&self, session: &SessionId) -> BoxFuture<'_, Result<Vec<Card>, StorageError>>;
 }
 
 /// The list of sessions.
-pub trait Directory: Send + Sync {
+pub trait Directory: Catalogue {
     /// The newest by creation.
     fn list(&self, limit: usize) -> BoxFuture<'_, Result<Vec<Card>, StorageError>>;
     /// Those that somebody must look after when the daemon starts.
     fn open(&self) -> BoxFuture<'_, Result<Vec<SessionId>, StorageError>>;
+    /// The session that goes by an outside name.
+    fn alias(&self, alias: &Alias) -> BoxFuture<'_, Result<Option<SessionId>, StorageError>>;
+    /// Has a session go by an outside name, unless it has come to mean another one than
+    /// `instead_of`; gives the session that goes by it then. Durable when it resolves.
+    fn set_alias(
+        &self,
+        alias: &Alias,
+        session: &SessionId,
+        instead_of: Option<&SessionId>,
+    ) -> BoxFuture<'_, Result<SessionId, StorageError>>;
+}
+
+/// A name that a front end has for a session.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Alias {
+    /// Whose names these are.
+    pub space: String,
+    /// The name.
+    pub name: String,
 }
 
 /// Who wants to know that a session has something new; told after it is durable.
 pub trait Hints: Send + Sync {
     /// There may be events up to `head`. Must return at once.
     fn published(&self, session: &SessionId, head: Seq);
+    /// The session was taken away. Must return at once.
+    fn erased(&self, session: &SessionId);
 }
 
 /// Text in flight that must survive the death of this process, though not of the machine.
@@ -218,6 +291,8 @@ pub trait Drafts: Send + Sync {
 pub trait Blobs: Send + Sync {
     /// Keeps it; durable when it resolves.
     fn put(&self, content: Vec<u8>) -> BoxFuture<'_, Result<BlobId, StorageError>>;
+    /// Keeps several at once, which costs less than one after the other; their ids in that order.
+    fn put_all(&self, contents: Vec<Vec<u8>>) -> BoxFuture<'_, Result<Vec<BlobId>, StorageError>>;
     /// Reads it.
     fn get(&self, blob: &BlobId) -> BoxFuture<'_, Result<Vec<u8>, StorageError>>;
 }
@@ -267,6 +342,8 @@ pub trait Tool: Send + Sync {
 /// A call to run.
 #[derive(Clone, Debug)]
 pub struct Invocation {
+    /// The session.
+    pub session: SessionId,
     /// The call.
     pub call: CallId,
     /// Its turn.
@@ -359,6 +436,8 @@ pub struct Content {
     pub size: u64,
     /// Its permissions, where they are known.
     pub mode: Option<u32>,
+    /// What it is; the bytes of a link are the path that it leads to.
+    pub shape: Shape,
 }
 
 /// The folders that sessions work in, beside what tools do there.
@@ -375,6 +454,42 @@ pub trait Workspaces: Send + Sync {
         workspace: &'a Path,
         changes: Vec<Changed>,
     ) -> BoxFuture<'a, Result<(), String>>;
+    /// What became of the files that a call named before the end of the daemon cut it off; nothing
+    /// if it named none, so that nobody knows.
+    fn cut_off<'a>(
+        &'a self,
+        workspace: &'a Path,
+        turn: &'a TurnId,
+        call: &'a CallId,
+    ) -> BoxFuture<'a, Option<Vec<Changed>>>;
+    /// A turn is over, and that is durable: none of its calls can be cut off any more.
+    fn over(&self, turn: &TurnId);
+}
+
+/// What is remembered of a workspace beyond any session. `root` is the workspace.
+pub trait Memory: Send + Sync {
+    /// Adds an entry at the end of its file; durable when it resolves, whole or not at all.
+    fn write<'a>(
+        &'a self,
+        root: &'a Path,
+        entry: Entry,
+    ) -> BoxFuture<'a, Result<Written, memory::Error>>;
+    /// The passages that fit best, the best first. What people changed in the files counts.
+    fn search<'a>(
+        &'a self,
+        root: &'a Path,
+        query: Query,
+    ) -> BoxFuture<'a, Result<Vec<Found>, memory::Error>>;
+    /// Some lines of a file of memory, by its path from the workspace on.
+    fn get<'a>(
+        &'a self,
+        root: &'a Path,
+        path: &'a str,
+        lines: Lines,
+    ) -> BoxFuture<'a, Result<Passage, memory::Error>>;
+    /// What a model should know from the start, in at most so many tokens. What cannot be read is
+    /// left out.
+    fn bootstrap<'a>(&'a self, root: &'a Path, tokens: u64) -> BoxFuture<'a, Vec<Section>>;
 }
 
 /// The time and chance of the outside world.

@@ -1,5 +1,6 @@
 //! What a model is asked: the session's transcript as a prompt.
 
+mod facts;
 mod order;
 mod review;
 mod weight;
@@ -11,6 +12,7 @@ use std::sync::Arc;
 
 use crate::change::net;
 use crate::context;
+use crate::event::ToolUse;
 use crate::id::{CallId, TurnId};
 use crate::message::{MediaKind, Message, Part, Role, text_of};
 use crate::model::{
@@ -19,6 +21,7 @@ use crate::model::{
 use crate::session::State;
 use crate::tool::{Ending, Spec};
 
+pub(crate) use facts::summarized;
 pub use review::{review, reviewed};
 pub use weight::{Weight, weigh};
 
@@ -30,7 +33,7 @@ pub fn assemble(state: &State) -> Prompt {
     let model = open.and_then(|open| open.step()).map_or(state.current_model(), |step| &step.model);
     Prompt {
         tools: tools(state, model),
-        may_call: true,
+        may_call: open.is_none_or(|open| open.options.tools == ToolUse::Offered),
         model: model.clone(),
         system: system(state),
         messages: conversation(state, &history(state)),
@@ -44,7 +47,11 @@ pub fn summarize(state: &State) -> Prompt {
     let all = history(state);
     let end = all.iter().position(|message| Some(&message.id) == upto).map_or(all.len(), |n| n + 1);
     let mut messages = conversation(state, &all[..end]);
-    messages.push(said(ASK_FOR_SUMMARY.into()));
+    let question = match state.rules.save_memory {
+        true => format!("{ASK_FOR_SUMMARY} {}", facts::ASK_FOR_FACTS),
+        false => ASK_FOR_SUMMARY.into(),
+    };
+    messages.push(said(question));
     aside(state, messages)
 }
 
@@ -63,7 +70,7 @@ fn aside(state: &State, messages: Vec<PromptMessage>) -> Prompt {
 
 fn tools(state: &State, model: &ModelRef) -> Vec<Arc<Spec>> {
     match state.rules.profile(model) {
-        Some(profile) if profile.tools => state.rules.tools.clone(),
+        Some(profile) if profile.tools => state.tools(),
         _ => Vec::new(),
     }
 }
@@ -170,7 +177,8 @@ fn translate(
         // A result stands right behind its call, see `assistant`.
         Role::Tool if message.call.is_some() => {}
         Role::Tool | Role::User | Role::System => {
-            out.push(PromptMessage::User(user(state, message)))
+            out.extend(beside(message));
+            out.push(PromptMessage::User(user(state, message)));
         }
     }
 }
@@ -202,16 +210,26 @@ fn assistant(
 fn shown(state: &State, result: &Message) -> Vec<PromptPart> {
     let media = |part: &Part| match part {
         Part::Media { kind, name, mime } => media(state, result, (*kind, name, mime.as_deref())),
-        Part::Text(_) | Part::Thought(_) | Part::Call { .. } => None,
+        Part::Text(_) | Part::Context(_) | Part::Thought(_) | Part::Call { .. } => None,
     };
     result.parts.iter().filter_map(media).collect()
+}
+
+/// What the front end tells beside a message, in words of its own before it.
+fn beside(message: &Message) -> Option<PromptMessage> {
+    let told = message.parts.iter().filter_map(|part| match part {
+        Part::Context(text) => Some(text.as_str()),
+        Part::Text(_) | Part::Thought(_) | Part::Media { .. } | Part::Call { .. } => None,
+    });
+    let told = told.collect::<Vec<_>>().join("\n\n");
+    (!told.is_empty()).then(|| said(told))
 }
 
 fn user(state: &State, message: &Message) -> Vec<PromptPart> {
     let part = |part: &Part| match part {
         Part::Text(text) => Some(PromptPart::Text(text.clone())),
         Part::Media { kind, name, mime } => media(state, message, (*kind, name, mime.as_deref())),
-        Part::Thought(_) | Part::Call { .. } => None,
+        Part::Context(_) | Part::Thought(_) | Part::Call { .. } => None,
     };
     message.parts.iter().filter_map(part).collect()
 }

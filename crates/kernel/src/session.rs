@@ -6,6 +6,7 @@
 mod advance;
 mod attach;
 mod decide;
+mod delegate;
 mod evolve;
 mod judge;
 mod next;
@@ -20,11 +21,12 @@ use crate::command::Command;
 use crate::event::{Event, Record};
 use crate::stamp::Stamp;
 
+pub use advance::UNANSWERED;
 pub use decide::decide;
 pub use evolve::evolve;
 pub use next::{Effect, next};
 pub use refusal::Refusal;
-pub use state::{Calls, Compaction, Remembered, State, Summary};
+pub use state::{Calls, Compaction, Remembered, Saving, State, Subagent, Summary};
 pub use turn::{Call, CallPhase, OpenStep, OpenTurn, Phase, Segment, Turn, TurnStatus};
 
 /// Carries out a command in memory. The records must be kept before anybody is told of them; if they

@@ -28,6 +28,16 @@ impl Time {
         Self(self.0.saturating_add(i64::try_from(span.as_micros()).unwrap_or(i64::MAX)))
     }
 
+    /// This long before.
+    pub fn before(self, span: Duration) -> Self {
+        Self(self.0.saturating_sub(i64::try_from(span.as_micros()).unwrap_or(i64::MAX)))
+    }
+
+    /// The day it is on, as `2025-01-01`.
+    pub fn day(self) -> String {
+        self.timestamp().to_zoned(jiff::tz::TimeZone::UTC).date().to_string()
+    }
+
     /// How long since `earlier`; nothing if the clock went back.
     pub fn since(self, earlier: Self) -> Duration {
         Duration::from_micros(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))

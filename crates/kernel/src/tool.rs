@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::change::FileChange;
+use crate::change::{FileChange, Gap};
 use crate::message::{Artifact, Part};
 
 /// What a tool touches.
@@ -18,11 +18,13 @@ pub enum Kind {
     Exec,
     /// Talks to the network.
     Network,
+    /// Adds to what is remembered beyond the session.
+    Memory,
 }
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Self; 4] = [Self::Read, Self::Write, Self::Exec, Self::Network];
+    pub const ALL: [Self; 5] = [Self::Read, Self::Write, Self::Exec, Self::Network, Self::Memory];
 
     /// The word for it in configuration and protocols.
     pub fn name(self) -> &'static str {
@@ -31,6 +33,7 @@ impl Kind {
             Self::Write => "write",
             Self::Exec => "exec",
             Self::Network => "network",
+            Self::Memory => "memory",
         }
     }
 
@@ -38,7 +41,7 @@ impl Kind {
     pub fn repeatable(self) -> bool {
         match self {
             Self::Read => true,
-            Self::Write | Self::Exec | Self::Network => false,
+            Self::Write | Self::Exec | Self::Network | Self::Memory => false,
         }
     }
 
@@ -46,8 +49,13 @@ impl Kind {
     pub fn changes_workspace(self) -> bool {
         match self {
             Self::Write | Self::Exec => true,
-            Self::Read | Self::Network => false,
+            Self::Read | Self::Network | Self::Memory => false,
         }
+    }
+
+    /// Whether the same look may show something else afterwards.
+    pub fn changes_what_is_seen(self) -> bool {
+        self.changes_workspace() || self == Self::Memory
     }
 }
 
@@ -165,6 +173,8 @@ pub enum Ending {
     Cancelled,
     /// The daemon died while it ran; nobody knows how far it got.
     Interrupted,
+    /// No client said what came of it in time.
+    TimedOut,
 }
 
 /// What came of a call.
@@ -183,6 +193,9 @@ pub struct Outcome {
     /// What became of files.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<FileChange>,
+    /// What it may have done to files that is not among these.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unrecorded: Vec<Gap>,
 }
 
 impl Outcome {
@@ -218,7 +231,13 @@ impl Outcome {
     }
 
     fn new(ending: Ending, text: String, error: Option<String>) -> Self {
-        let (artifacts, changes) = (Vec::new(), Vec::new());
-        Self { ending, parts: vec![Part::Text(text)], error, artifacts, changes }
+        Self {
+            ending,
+            parts: vec![Part::Text(text)],
+            error,
+            artifacts: Vec::new(),
+            changes: Vec::new(),
+            unrecorded: Vec::new(),
+        }
     }
 }

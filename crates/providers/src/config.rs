@@ -151,6 +151,9 @@ impl Default for Retries {
 }
 
 const SHORTEST_SECRET: usize = 8;
+/// Fewer letters of a secret give nothing away: many begin with `sk-`.
+const SHORTEST_PART: usize = 4;
+const HIDDEN: &str = "***";
 
 /// A text that is never shown.
 #[derive(Clone)]
@@ -168,16 +171,26 @@ impl Secret {
 
     /// The text without any occurrence of the secret. A word as short as `test` is no secret, and
     /// looking for it would spoil every message that has it.
-    pub(crate) fn redact(&self, text: String) -> String {
-        if self.0.len() < SHORTEST_SECRET || !text.contains(&self.0) {
+    pub fn redact(&self, text: String) -> String {
+        if self.0.len() < SHORTEST_SECRET {
             return text;
         }
-        text.replace(&self.0, "***")
+        let text = if text.contains(&self.0) { text.replace(&self.0, HIDDEN) } else { text };
+        match text.strip_suffix('…').and_then(|cut| self.begins_at_the_end_of(cut)) {
+            Some(whole) => format!("{whole}{HIDDEN}…"),
+            None => text,
+        }
+    }
+
+    /// What comes before the secret in a text that was cut in the middle of it.
+    fn begins_at_the_end_of<'a>(&self, text: &'a str) -> Option<&'a str> {
+        let mut starts = (SHORTEST_PART..self.0.len()).rev().filter_map(|end| self.0.get(..end));
+        starts.find_map(|start| text.strip_suffix(start))
     }
 }
 
 impl fmt::Debug for Secret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("***")
+        f.write_str(HIDDEN)
     }
 }

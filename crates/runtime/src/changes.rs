@@ -1,6 +1,6 @@
 //! What turns did to files, with content.
 
-use quintet_kernel::change::{FileChange, Version, net};
+use quintet_kernel::change::{FileChange, Version, gaps, net};
 use quintet_kernel::port::{
     Blobs, BoxFuture, Changed, Changes, Changeset, Content, Error, Sessions, StorageError,
 };
@@ -22,7 +22,8 @@ impl Changes for Runtime {
             let parts = self.parts();
             let changes = with_content(&*parts.blobs, &files).await?;
             let diff = parts.workspaces.diff(changes).await;
-            Ok(Changeset { files, diff, reverted })
+            let unrecorded = gaps(&turn.unrecorded);
+            Ok(Changeset { files, unrecorded, diff, reverted })
         })
     }
 }
@@ -45,10 +46,10 @@ async fn content(
     blobs: &dyn Blobs,
     version: Option<&Version>,
 ) -> Result<Option<Content>, StorageError> {
-    let Some(Version { blob, size, mode }) = version else { return Ok(None) };
+    let Some(Version { blob, size, mode, shape }) = version else { return Ok(None) };
     let bytes = match blob {
         Some(blob) => Some(blobs.get(blob).await?),
         None => None,
     };
-    Ok(Some(Content { bytes, size: *size, mode: *mode }))
+    Ok(Some(Content { bytes, size: *size, mode: *mode, shape: *shape }))
 }

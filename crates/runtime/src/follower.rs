@@ -61,6 +61,7 @@ impl Follower {
                         return Err(StorageError::Missing(format!("events after {from}")).into());
                     }
                 }
+                Found::Gone => return Err(Error::NotFound(self.session.clone())),
                 Found::Nothing if over => return Ok(None),
                 Found::Nothing => tokio::select! {
                     _ = self.changed.changed() => {}

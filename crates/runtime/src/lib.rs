@@ -5,6 +5,7 @@
 //! back. After a crash the same path is walked from the journal.
 
 mod archive;
+mod branches;
 mod changes;
 mod follower;
 mod load;
@@ -12,6 +13,7 @@ mod parts;
 mod runtime;
 mod session;
 mod stamps;
+pub mod subagents;
 mod tail;
 
 pub use archive::Archive;

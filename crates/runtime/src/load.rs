@@ -2,15 +2,17 @@
 
 use std::sync::Arc;
 
-use quintet_kernel::command::Command;
+use quintet_kernel::command::{Command, CutOff};
 use quintet_kernel::event::Record;
 use quintet_kernel::follow::Piece;
 use quintet_kernel::policy::Rules;
 use quintet_kernel::port::{Error, Journal, Lease, Page, StorageError};
-use quintet_kernel::session::{decide, evolve, handle};
+use quintet_kernel::session::{Call, CallPhase, decide, evolve, handle};
+use quintet_kernel::tool::Placement;
 use quintet_kernel::{SessionId, Stamp, State};
 
 use crate::parts::Parts;
+use crate::session::keep::recorded;
 
 const PAGE: Page = Page { events: 1024, bytes: 4 * 1024 * 1024 };
 
@@ -32,7 +34,7 @@ pub(crate) async fn load(parts: &Parts, id: &SessionId) -> Result<Loaded, Error>
         return Err(Error::NotFound(id.clone()));
     }
     let recovered = match state.open {
-        Some(_) => recover(parts, &mut state)?,
+        Some(_) => recover(parts, &mut state).await?,
         None => Vec::new(),
     };
     Ok(Loaded { state, lease, recovered })
@@ -56,7 +58,7 @@ pub(crate) async fn read(
 
 /// Text that followers saw but the journal did not is in the draft: it becomes durable first, with
 /// the time at which it was shown, so that the time since then counts as nobody's work.
-fn recover(parts: &Parts, state: &mut State) -> Result<Recovered, Error> {
+async fn recover(parts: &Parts, state: &mut State) -> Result<Recovered, Error> {
     let stamp = parts.stamps.stamp();
     let pieces = parts.drafts.load(&state.id)?;
     let shown = pieces.last().map_or(stamp.at, |last| last.at.max(state.updated));
@@ -67,8 +69,24 @@ fn recover(parts: &Parts, state: &mut State) -> Result<Recovered, Error> {
             written.extend(write(state, command, &then));
         }
     }
-    let closed = handle(state, Command::Recover, &stamp)?;
+    let cut_off = cut_off(parts, state).await;
+    let closed = handle(state, Command::Recover { cut_off }, &stamp)?;
     Ok(vec![written, closed])
+}
+
+/// What became of files by the calls that were running.
+async fn cut_off(parts: &Parts, state: &State) -> Vec<CutOff> {
+    let Some(open) = &state.open else { return Vec::new() };
+    let may_change = |call: &&Call| matches!(call.phase, CallPhase::Started(kind, Placement::Daemon) if kind.changes_workspace());
+    let mut known = Vec::new();
+    for call in open.calls().iter().filter(may_change) {
+        let found = parts.workspaces.cut_off(&state.workspace, &open.id, call.id()).await;
+        if let Some(found) = found {
+            let changes = recorded(&*parts.blobs, found).await;
+            known.push(CutOff { call: call.id().clone(), changes });
+        }
+    }
+    known
 }
 
 /// Takes output into a session, which draws no conclusions yet: the step must not end, say for lack of

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use quintet_kernel::policy::Rules;
 use quintet_kernel::port::{
-    Blobs, Directory, Drafts, Hints, Journal, Leases, Models, Stamps, Tool, Workspaces,
+    Blobs, Directory, Drafts, Hints, Journal, Leases, Memory, Models, Stamps, Tool, Workspaces,
 };
 
 /// The adapters and rules that all sessions share.
@@ -29,6 +29,8 @@ pub struct Parts {
     pub tools: HashMap<String, Arc<dyn Tool>>,
     /// Where sessions work.
     pub workspaces: Arc<dyn Workspaces>,
+    /// What is remembered beyond sessions, where it is on.
+    pub memory: Option<Arc<dyn Memory>>,
     /// Time and chance.
     pub stamps: Arc<dyn Stamps>,
     /// What is allowed.

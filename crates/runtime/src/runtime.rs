@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use quintet_kernel::command::Command;
 use quintet_kernel::event::Origin;
-use quintet_kernel::port::{BoxFuture, Error, Follow, Receipt, Sessions, StorageError};
+use quintet_kernel::port::{BoxFuture, Error, Follow, Receipt, Removals, Sessions, StorageError};
 use quintet_kernel::{Card, Cursor, SessionId, State};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
@@ -14,6 +14,7 @@ use tokio_util::task::TaskTracker;
 use crate::follower::Follower;
 use crate::parts::Parts;
 use crate::session::{Begin, Delivery, Mail, Task};
+use crate::subagents;
 use crate::tail::Tail;
 
 /// Letters that may wait at a session's door; who comes later waits outside.
@@ -40,15 +41,19 @@ pub(crate) struct Shared {
 impl Runtime {
     /// A runtime with nothing awake.
     pub fn new(parts: Parts) -> Self {
-        let shared = Shared {
-            parts,
+        let shared = |this: &Weak<Shared>| Shared {
+            parts: subagents::joined(parts, this),
             closing: CancellationToken::new(),
             closed: CancellationToken::new(),
             tasks: TaskTracker::new(),
             live: Mutex::default(),
             tails: Mutex::default(),
         };
-        Self { shared: Arc::new(shared) }
+        Self { shared: Arc::new_cyclic(shared) }
+    }
+
+    pub(crate) fn of(shared: Arc<Shared>) -> Self {
+        Self { shared }
     }
 
     /// Wakes every session that was left with something under way; gives their number.
@@ -58,6 +63,11 @@ impl Runtime {
             self.shared.mailbox(session, Begin::Load)?;
         }
         Ok(open.len())
+    }
+
+    /// Wakes a session, which closes what was left open.
+    pub(crate) fn wake(&self, session: &SessionId) -> Result<(), Error> {
+        self.shared.mailbox(session, Begin::Load).map(drop)
     }
 
     pub(crate) fn parts(&self) -> &Parts {
@@ -153,6 +163,23 @@ impl Sessions for Runtime {
     }
 }
 
+impl Removals for Runtime {
+    fn remove(&self, session: &SessionId) -> BoxFuture<'_, Result<(), Error>> {
+        let session = session.clone();
+        Box::pin(async move {
+            loop {
+                let mailbox = self.shared.awaken(&session).await?;
+                let (reply, answer) = oneshot::channel();
+                if mailbox.send(Mail::Erase(reply)).await.is_ok()
+                    && let Ok(gone) = answer.await
+                {
+                    return gone;
+                }
+            }
+        })
+    }
+}
+
 impl Shared {
     /// The mailbox of a session that exists.
     async fn awaken(self: &Arc<Self>, session: &SessionId) -> Result<mpsc::Sender<Mail>, Error> {
@@ -234,7 +261,7 @@ async fn deliver(mailbox: &mpsc::Sender<Mail>, command: Command) -> Delivery {
     if let Err(mpsc::error::SendError(mail)) = mailbox.send(Mail::Submit(command, reply)).await {
         return match mail {
             Mail::Submit(command, _) => Delivery::Gone(command),
-            Mail::View(_) => unreachable!("a command was sent"),
+            Mail::View(_) | Mail::Erase(_) => unreachable!("a command was sent"),
         };
     }
     // A task that dies with a letter in hand may or may not have kept what it says.

@@ -5,7 +5,7 @@
 
 mod asking;
 mod flight;
-mod keep;
+pub(crate) mod keep;
 mod live;
 mod pending;
 mod work;
@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quintet_kernel::command::Command;
-use quintet_kernel::port::{Error, Receipt, StorageError};
+use quintet_kernel::port::{Error, Lease, Receipt, StorageError};
 use quintet_kernel::{SessionId, State};
 use tokio::sync::{mpsc, oneshot};
 
@@ -28,6 +28,8 @@ pub(crate) enum Mail {
     Submit(Command, oneshot::Sender<Delivery>),
     /// Show yourself.
     View(oneshot::Sender<Result<Arc<State>, Error>>),
+    /// End what you do and be gone for good.
+    Erase(oneshot::Sender<Result<(), Error>>),
 }
 
 /// What became of a letter.
@@ -72,6 +74,7 @@ impl Task {
             match live.run(&mut self.mail).await {
                 End::Idle => return self.retire().await,
                 End::Closing => break,
+                End::Erased(lease, reply) => return self.erase(&lease, reply).await,
                 // Two owners that take a session from each other would never end.
                 End::Broken(error @ StorageError::Fenced) => {
                     return self.give_up(&error.into()).await;
@@ -121,6 +124,21 @@ impl Task {
         }
     }
 
+    /// Takes the session away; whoever writes to it or follows it is told that it is not there.
+    async fn erase(self, lease: &Lease, reply: oneshot::Sender<Result<(), Error>>) {
+        let parts = &self.shared.parts;
+        if let Err(error) = parts.journal.erase(lease).await {
+            let _ = reply.send(Err(error.clone().into()));
+            return self.give_up(&error.into()).await;
+        }
+        parts.drafts.clear(&self.id);
+        self.shared.tail(&self.id).end();
+        parts.hints.iter().for_each(|hint| hint.erased(&self.id));
+        let _ = reply.send(Ok(()));
+        let id = self.id.clone();
+        self.answer_all(|| Error::NotFound(id.clone())).await;
+    }
+
     async fn give_up(self, error: &Error) {
         tracing::error!(session = %self.id, %error, "the session is let go");
         let id = self.id.clone();
@@ -143,6 +161,9 @@ impl Task {
                     let _ = reply.send(Delivery::Answered(Err(error())));
                 }
                 Mail::View(reply) => {
+                    let _ = reply.send(Err(error()));
+                }
+                Mail::Erase(reply) => {
                     let _ = reply.send(Err(error()));
                 }
             }

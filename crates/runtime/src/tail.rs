@@ -31,6 +31,7 @@ struct Inner {
     pieces: VecDeque<Piece>,
     words: VecDeque<Word>,
     spoken: u64,
+    gone: bool,
 }
 
 #[derive(Debug)]
@@ -52,6 +53,8 @@ pub(crate) enum Found {
     Behind,
     /// Nothing yet.
     Nothing,
+    /// Nothing ever: the session was taken away.
+    Gone,
 }
 
 impl Tail {
@@ -69,6 +72,12 @@ impl Tail {
         let mut inner = self.lock();
         *inner = Inner { head, spoken: inner.spoken, ..Inner::default() };
         drop(inner);
+        self.changed.send_replace(());
+    }
+
+    /// The session was taken away.
+    pub(crate) fn end(&self) {
+        self.lock().gone = true;
         self.changed.send_replace(());
     }
 
@@ -110,6 +119,9 @@ impl Tail {
     /// What comes after a position; both positions move along.
     pub(crate) fn find(&self, cursor: &mut Cursor, heard: &mut u64) -> Found {
         let inner = self.lock();
+        if inner.gone {
+            return Found::Gone;
+        }
         let items = match cursor.seq.cmp(&inner.head) {
             Ordering::Less => return inner.events_after(cursor, heard),
             Ordering::Equal => [inner.text_after(cursor), inner.words_at(cursor, heard)].concat(),

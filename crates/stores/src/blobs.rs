@@ -3,6 +3,7 @@
 //! A file appears under its name only when it is whole and on disk, so what can be found can be
 //! trusted; `tmp` holds those that are being written.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Write as _};
@@ -46,12 +47,15 @@ impl FileBlobs {
 
 impl Blobs for FileBlobs {
     fn put(&self, content: Vec<u8>) -> BoxFuture<'_, Result<BlobId, StorageError>> {
+        Box::pin(async move {
+            let mut blobs = self.put_all(vec![content]).await?;
+            blobs.pop().ok_or_else(|| unavailable("no blob was kept"))
+        })
+    }
+
+    fn put_all(&self, contents: Vec<Vec<u8>>) -> BoxFuture<'_, Result<Vec<BlobId>, StorageError>> {
         let root = Arc::clone(&self.root);
-        Box::pin(blocking(move || {
-            let blob = name(&content);
-            write(&root, &blob, &content).map_err(unavailable)?;
-            Ok(blob)
-        }))
+        Box::pin(blocking(move || write_all(&root, contents).map_err(unavailable)))
     }
 
     fn get(&self, blob: &BlobId) -> BoxFuture<'_, Result<Vec<u8>, StorageError>> {
@@ -69,19 +73,32 @@ pub(crate) fn name(content: &[u8]) -> BlobId {
     BlobId::parse(&hex).expect("hex digits make an id")
 }
 
-fn write(root: &Path, blob: &BlobId, content: &[u8]) -> io::Result<()> {
-    let path = path(root, blob).expect("our own names are whole");
-    let shard = path.parent().unwrap_or(root);
-    if !is_kept(&path, content) {
-        let mut file = NamedTempFile::new_in(root.join(TMP))?;
-        file.write_all(content)?;
-        file.as_file().sync_all()?;
-        fs::create_dir_all(shard)?;
-        file.persist(&path)?;
+/// Writes them one by one, and makes their names durable together.
+fn write_all(root: &Path, contents: Vec<Vec<u8>>) -> io::Result<Vec<BlobId>> {
+    let (mut blobs, mut shards) = (Vec::with_capacity(contents.len()), BTreeSet::new());
+    for content in contents {
+        let blob = name(&content);
+        let path = path(root, &blob).expect("our own names are whole");
+        write(root, &path, &content)?;
+        shards.insert(path.parent().unwrap_or(root).to_owned());
+        blobs.push(blob);
     }
-    // Also when the file was there already: whoever put it may not have come this far yet.
-    sync(shard)?;
-    sync(root)
+    // Also where a file was there already: whoever put it may not have come this far yet.
+    shards.iter().try_for_each(|shard| sync(shard))?;
+    sync(root)?;
+    Ok(blobs)
+}
+
+fn write(root: &Path, path: &Path, content: &[u8]) -> io::Result<()> {
+    if is_kept(path, content) {
+        return Ok(());
+    }
+    let mut file = NamedTempFile::new_in(root.join(TMP))?;
+    file.write_all(content)?;
+    file.as_file().sync_all()?;
+    fs::create_dir_all(path.parent().unwrap_or(root))?;
+    file.persist(path)?;
+    Ok(())
 }
 
 fn is_kept(path: &Path, content: &[u8]) -> bool {

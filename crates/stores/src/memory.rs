@@ -5,13 +5,16 @@ use std::future::ready;
 use std::sync::{Arc, Mutex};
 
 use quintet_kernel::card::Card;
+use quintet_kernel::event::Seq;
 use quintet_kernel::follow::Piece;
 use quintet_kernel::id::{BlobId, SessionId};
-use quintet_kernel::port::{Blobs, BoxFuture, Drafts, Lease, Leases, StorageError};
+use quintet_kernel::port::{Alias, Blobs, BoxFuture, Drafts, Lease, Leases, StorageError};
 use quintet_kernel::time::Time;
 
 use crate::{blobs, lock};
 
+mod catalogue;
+mod history;
 mod journal;
 
 /// A store in memory. Clones share what is in it.
@@ -26,6 +29,7 @@ pub struct Store {
 struct Contents {
     epoch: u64,
     sessions: HashMap<SessionId, Session>,
+    aliases: HashMap<Alias, SessionId>,
     drafts: HashMap<SessionId, Vec<Piece>>,
     blobs: HashMap<BlobId, Vec<u8>>,
 }
@@ -35,12 +39,28 @@ struct Contents {
 struct Session {
     /// How many there were before it.
     rank: usize,
-    events: Vec<Kept>,
+    history: Arc<History>,
     card: Card,
 }
 
+/// A session's events: those that it shares with another one, by reference, and its own.
+///
+/// Whoever branched off keeps what it shares alive, also when the other session is taken away.
+#[derive(Debug, Default)]
+struct History {
+    shared: Option<Shared>,
+    own: Mutex<Vec<Kept>>,
+}
+
+/// The beginning of another history.
+#[derive(Clone, Debug)]
+struct Shared {
+    with: Arc<History>,
+    upto: Seq,
+}
+
 /// An event, encoded as on disk, so that sizes are the same and it takes less room.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Kept {
     at: Time,
     body: Vec<u8>,
@@ -86,6 +106,14 @@ impl Blobs for Store {
         let blob = blobs::name(&content);
         lock(&self.contents).blobs.insert(blob.clone(), content);
         Box::pin(ready(Ok(blob)))
+    }
+
+    fn put_all(&self, contents: Vec<Vec<u8>>) -> BoxFuture<'_, Result<Vec<BlobId>, StorageError>> {
+        let named = contents.into_iter().map(|content| (blobs::name(&content), content));
+        let named: Vec<_> = named.collect();
+        let ids = named.iter().map(|(blob, _)| blob.clone()).collect();
+        lock(&self.contents).blobs.extend(named);
+        Box::pin(ready(Ok(ids)))
     }
 
     fn get(&self, blob: &BlobId) -> BoxFuture<'_, Result<Vec<u8>, StorageError>> {

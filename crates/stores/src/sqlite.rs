@@ -18,10 +18,14 @@ use reader::Readers;
 use writer::Writer;
 
 mod append;
+mod catalogue;
 mod directory;
+mod erase;
+mod fork;
 mod header;
 mod journal;
 mod migrate;
+mod naming;
 mod open;
 mod reader;
 mod writer;

@@ -1,6 +1,7 @@
 //! What tests need instead of the outside world. A dev-dependency only.
 
 pub mod model_server;
+pub mod notes;
 pub mod replay;
 pub mod scripted;
 pub mod stamps;

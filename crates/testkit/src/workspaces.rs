@@ -4,14 +4,20 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use quintet_kernel::change::Shape;
 use quintet_kernel::context::Section;
 use quintet_kernel::port::{BoxFuture, Changed, Content, Workspaces};
+use quintet_kernel::{CallId, TurnId};
 
 /// One workspace, whatever its path, whose files are what a test says.
 #[derive(Clone, Debug, Default)]
 pub struct Folder {
     files: Arc<Mutex<BTreeMap<String, String>>>,
+    named: Arc<Mutex<Named>>,
 }
+
+/// What calls named before they began: the turn, the call, and files as they were.
+type Named = Vec<(TurnId, CallId, BTreeMap<String, String>)>;
 
 impl Folder {
     /// Writes a file.
@@ -22,6 +28,23 @@ impl Folder {
     /// What is in a file, if it is there.
     pub fn read(&self, path: &str) -> Option<String> {
         self.files().get(path).cloned()
+    }
+
+    /// Has a call name files, as they are, before it changes them.
+    pub fn name(&self, turn: &TurnId, call: &CallId, paths: &[&str]) {
+        let files = self.files();
+        let as_it_is = |path: &&str| Some(((*path).to_owned(), files.get(*path)?.clone()));
+        let named = paths.iter().filter_map(as_it_is).collect();
+        self.named().push((turn.clone(), call.clone(), named));
+    }
+
+    /// How many calls are remembered that named files.
+    pub fn remembers(&self) -> usize {
+        self.named().len()
+    }
+
+    fn named(&self) -> MutexGuard<'_, Named> {
+        self.named.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn files(&self) -> MutexGuard<'_, BTreeMap<String, String>> {
@@ -70,6 +93,32 @@ impl Workspaces for Folder {
     ) -> BoxFuture<'a, Result<(), String>> {
         Box::pin(std::future::ready(self.put_all_back(&changes)))
     }
+
+    fn cut_off<'a>(
+        &'a self,
+        _: &'a Path,
+        turn: &'a TurnId,
+        call: &'a CallId,
+    ) -> BoxFuture<'a, Option<Vec<Changed>>> {
+        let of = |(of_turn, of_call, _): &&(TurnId, CallId, _)| of_turn == turn && of_call == call;
+        let named = self.named().iter().find(of).map(|(_, _, files)| files.clone());
+        let one = |(path, before): (String, String)| {
+            let (before, after) =
+                (Some(content(&before)), self.read(&path).as_deref().map(content));
+            (before != after).then_some(Changed { path, before, after })
+        };
+        let changes = named.map(|named| named.into_iter().filter_map(one).collect());
+        Box::pin(std::future::ready(changes))
+    }
+
+    fn over(&self, turn: &TurnId) {
+        self.named().retain(|(of, _, _)| of != turn);
+    }
+}
+
+fn content(text: &str) -> Content {
+    let (bytes, size) = (Some(text.as_bytes().to_vec()), text.len() as u64);
+    Content { bytes, size, mode: None, shape: Shape::File }
 }
 
 fn text(content: Option<&Content>) -> Option<String> {

@@ -13,7 +13,7 @@ use rustix::io::Errno;
 
 mod place;
 
-pub(crate) use place::{Content, Existing, Identity, MOST_BYTES, Place, is_temporary, read};
+pub(crate) use place::{Content, Existing, Identity, MOST_BYTES, Place, is_temporary, look, read};
 
 /// How often a path is tried again that was moved while it was being resolved.
 const ATTEMPTS: usize = 8;

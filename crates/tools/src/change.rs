@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use quintet_kernel::change::Shape;
 use similar::TextDiff;
 use tokio::time::Instant;
 
@@ -10,9 +11,11 @@ use crate::beneath::{self, Content, Existing, Place};
 use crate::show;
 
 mod assess;
+mod note;
 mod record;
 
 pub(crate) use assess::{assess, inapplicable};
+pub(crate) use note::{Note, Notes};
 pub(crate) use record::carry_out;
 
 /// How long a diff may be worked at before it becomes a coarse one.
@@ -77,6 +80,14 @@ impl Change {
         [Some(&self.path), self.from.as_ref()].into_iter().flatten().map(PathBuf::as_path)
     }
 
+    /// The files whose content is another afterwards, each as it is before.
+    fn sides(&self) -> Vec<(&Path, Option<&Content>)> {
+        match &self.from {
+            None => vec![(&self.path, self.before.as_ref())],
+            Some(from) => vec![(from, self.before.as_ref()), (&self.path, None)],
+        }
+    }
+
     /// The file as it is called now, if it is there.
     fn there(&self) -> Option<&Path> {
         let path = self.from.as_ref().unwrap_or(&self.path);
@@ -104,15 +115,17 @@ impl Change {
     }
 
     fn make(&self, root: &Path) -> Result<(), beneath::Error> {
-        let Some(after) = &self.after else { return Place::find(root, &self.path)?.remove() };
+        let there = self.before.as_ref().map_or(Shape::File, |before| before.shape);
+        let Some(after) = &self.after else { return Place::find(root, &self.path)?.remove(there) };
         let is_new = self.before.is_none() || self.from.is_some();
-        let existing = if is_new { Existing::Refuse } else { Existing::Replace };
+        let existing = if is_new { Existing::Refuse } else { Existing::Replace(there) };
         Place::make(root, &self.path)?.write(after, existing)?;
         let Some(from) = &self.from else { return Ok(()) };
-        let removed = Place::find(root, from).and_then(|place| place.remove());
+        let removed = Place::find(root, from).and_then(|place| place.remove(there));
         if removed.is_err() {
             // A file that cannot leave its old place is not to be in two.
-            let _still_there = Place::find(root, &self.path).and_then(|place| place.remove());
+            let _still_there =
+                Place::find(root, &self.path).and_then(|place| place.remove(after.shape));
         }
         removed
     }

@@ -1,12 +1,16 @@
 //! Workspaces as they are on this machine.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use quintet_kernel::context::Section;
 use quintet_kernel::port::{BoxFuture, Changed, Workspaces};
+use quintet_kernel::{CallId, TurnId};
 use tokio::task::spawn_blocking;
 
 use crate::blocking;
+use crate::change::Notes;
+use crate::recall::Recall;
 use crate::survey::Survey;
 
 mod diff;
@@ -16,18 +20,42 @@ mod put_back;
 #[derive(Debug)]
 pub(crate) struct Folders {
     survey: Survey,
+    recall: Option<Recall>,
+    notes: Arc<Notes>,
 }
 
 impl Folders {
-    pub(crate) fn new(survey: Survey) -> Self {
-        Self { survey }
+    pub(crate) fn new(survey: Survey, recall: Option<Recall>, notes: Arc<Notes>) -> Self {
+        Self { survey, recall, notes }
+    }
+
+    /// What is remembered, in its part of the budget, and how much is left of that for the rest.
+    async fn remembered(&self, workspace: &Path, tokens: u64) -> (Vec<Section>, u64) {
+        match &self.recall {
+            Some(Recall { memory, tokens: most }) => {
+                let part = tokens.min(*most);
+                (memory.bootstrap(workspace, part).await, tokens - part)
+            }
+            None => (Vec::new(), tokens),
+        }
     }
 }
 
 impl Workspaces for Folders {
     fn survey<'a>(&'a self, workspace: &'a Path, tokens: u64) -> BoxFuture<'a, Vec<Section>> {
-        let tokens = usize::try_from(tokens).unwrap_or(usize::MAX);
-        Box::pin(self.survey.gather(workspace, tokens))
+        Box::pin(async move {
+            let (remembered, left) = self.remembered(workspace, tokens).await;
+            let left = usize::try_from(left).unwrap_or(usize::MAX);
+            let mut sections = match left {
+                0 => Vec::new(),
+                left => self.survey.gather(workspace, left).await,
+            };
+            // Behind the notices for agents, which come first where there are any.
+            let notices =
+                sections.iter().take_while(|section| section.title == "AGENTS.md").count();
+            sections.splice(notices..notices, remembered);
+            sections
+        })
     }
 
     fn diff(&self, changes: Vec<Changed>) -> BoxFuture<'_, String> {
@@ -44,5 +72,21 @@ impl Workspaces for Folders {
     ) -> BoxFuture<'a, Result<(), String>> {
         let root = workspace.to_owned();
         Box::pin(blocking::change(move || put_back::put_back(&root, &changes)))
+    }
+
+    fn cut_off<'a>(
+        &'a self,
+        workspace: &'a Path,
+        turn: &'a TurnId,
+        call: &'a CallId,
+    ) -> BoxFuture<'a, Option<Vec<Changed>>> {
+        let (root, turn, call) = (workspace.to_owned(), turn.clone(), call.clone());
+        let notes = self.notes.clone();
+        let looking = spawn_blocking(move || notes.changes(&root, &turn, &call));
+        Box::pin(async { looking.await.ok().flatten() })
+    }
+
+    fn over(&self, turn: &TurnId) {
+        self.notes.forget(turn);
     }
 }

@@ -25,13 +25,17 @@ pub(crate) enum Kept {
     Nowhere,
 }
 
+/// The status of the workspace alone, by paths from there on, whatever the user likes to see.
+const STATUS: &str = "-c status.relativePaths=true -c status.branch=false -c status.showStash=false \
+                      -c color.status=false -c column.status=never status --short -- .";
+
 /// Asks git how the workspace differs from its last commit.
 pub(crate) async fn status(
     runner: &Runner,
     workspace: &Path,
     desk: &Desk,
 ) -> Result<Finished, Error> {
-    run(runner, workspace, desk, "status --porcelain").await
+    run(runner, workspace, desk, STATUS).await
 }
 
 /// Whether files that are there are under version control: what is true of the worst of them.
@@ -68,12 +72,6 @@ async fn run(
 /// A word as the shell takes it for itself.
 fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
-}
-
-/// Whether the workspace is a part of a repository.
-pub(crate) fn is_repository(workspace: &Path) -> bool {
-    let real = workspace.canonicalize();
-    real.is_ok_and(|real| real.ancestors().any(|folder| folder.join(".git").exists()))
 }
 
 /// A desk at which nobody listens and nobody cancels.

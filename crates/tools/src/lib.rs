@@ -22,6 +22,8 @@ mod lines;
 mod makefile;
 mod map;
 mod patch;
+mod recall;
+mod repository;
 mod risk;
 mod run;
 pub mod sandbox;
@@ -38,4 +40,5 @@ mod utf8;
 mod walk;
 
 pub use fetch::Reach;
+pub use recall::Recall;
 pub use toolbox::{Settings, Toolbox};

@@ -29,7 +29,7 @@ mod skim;
 
 use cache::Cache;
 use choose::{Skimmed, choose};
-use gather::Ground;
+use gather::Field;
 use outline::{Outline, Symbol};
 
 /// Directories of things that were fetched or made.
@@ -87,7 +87,7 @@ impl Mapper {
         let files: Vec<_> = files.iter().filter(|path| languages::knows(path)).cloned().collect();
         let Ok(root) = workspace.canonicalize() else { return String::new() };
         self.cache.begin();
-        let ground = Ground { root: &root, cache: &self.cache, flag };
+        let ground = Field { root: &root, cache: &self.cache, flag };
         let skimmed = Skimmed { files: &files, skims: &ground.skims(&files) };
         let enough = form.max_symbols.min(tokens::bytes(form.max_tokens) / LINE);
         let choice = choose(ground, &skimmed, &form.within, enough);
@@ -95,13 +95,28 @@ impl Mapper {
     }
 }
 
+/// What a walk through a workspace found.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Ground {
+    /// The files that may be of interest.
+    pub(crate) files: Vec<PathBuf>,
+    /// Every folder that was looked into, the workspace itself included.
+    pub(crate) folders: Vec<PathBuf>,
+}
+
 /// The files of a workspace that may be of interest.
 pub(crate) fn files(workspace: &Path, flag: &Flag) -> Result<Vec<PathBuf>, String> {
+    ground(workspace, flag).map(|ground| ground.files)
+}
+
+/// The files of a workspace that may be of interest, and the folders they were looked for in.
+pub(crate) fn ground(workspace: &Path, flag: &Flag) -> Result<Ground, String> {
     let walk = Walk { workspace, within: None, skipped: &SKIPPED, depth: Some(DEPTH) };
-    let mut files = Vec::new();
-    walk.each(flag, |found| {
+    let (mut files, mut folders) = (Vec::new(), Vec::new());
+    let enter = |folder: &Path| folders.push(folder.to_owned());
+    walk.each_and_folders(flag, enter, |found| {
         files.push(found.path);
         Ok(if files.len() < MOST_FILES { Next::Continue } else { Next::Stop })
     })?;
-    Ok(files)
+    Ok(Ground { files, folders })
 }

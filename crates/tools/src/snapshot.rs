@@ -1,7 +1,8 @@
 //! What commands make of a workspace: its files are looked at before and after.
 //!
-//! A snapshot is a list of the files that git would not ignore, each with its [`Signature`], and a
-//! copy of what was in them. Looking again costs one `lstat` a file; only what has another signature
+//! A snapshot is a list of files, each with its [`Signature`], and a copy of what was in them. Of what
+//! git ignores, much is left alone ([`ignored`]), which is said where it seems to have changed
+//! ([`unseen`]). Looking again costs one `lstat` a file; only what has another signature
 //! is read. The copies lie in a [pack](pack): one file without a name in the cache folder, so there is
 //! nothing to clean up, to lock or to trust after a crash; what the daemon forgets, it copies again
 //! before the next command. This is done here and not by a private git repository because that
@@ -10,20 +11,24 @@
 //!
 //! Whatever changes while a command runs is taken for its work, even if somebody else did it.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use quintet_kernel::TurnId;
+use quintet_kernel::change::Gap;
 use quintet_kernel::port::Changed;
 
 use crate::blocking::Flag;
 
 mod compare;
+mod ignored;
 mod index;
 mod pack;
 mod recorded;
 mod scan;
 mod signature;
+mod unseen;
 
 use index::Index;
 pub(crate) use recorded::Recorded;
@@ -48,8 +53,17 @@ struct Shelf {
     workspace: PathBuf,
     /// Held while the workspace is looked at, so that two calls do not do the same work twice.
     newest: Mutex<Option<Arc<Index>>>,
-    /// The turn that was told why nothing is recorded here.
-    told: Mutex<Option<TurnId>>,
+    told: Mutex<Told>,
+}
+
+/// What was said of a workspace in the turn that last worked in it.
+#[derive(Debug, Default)]
+struct Told {
+    turn: Option<TurnId>,
+    /// Why nothing is recorded; then there is no need to try again in that turn.
+    trouble: Option<String>,
+    /// The folders of which it knows that they are not recorded.
+    folders: HashSet<String>,
 }
 
 /// A workspace before something happened to it.
@@ -63,6 +77,9 @@ struct Base {
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Record {
     changes: Vec<Changed>,
+    /// What may have happened beside that.
+    gaps: Vec<Gap>,
+    /// What the model should know.
     note: Option<String>,
 }
 
@@ -126,14 +143,13 @@ impl Snapshots {
 }
 
 impl Shelf {
-    /// Whether a turn has not been told yet.
-    fn tells(&self, turn: &TurnId) -> bool {
-        lock(&self.told).replace(turn.clone()).as_ref() != Some(turn)
-    }
-
-    /// Whether a turn knows already that nothing is recorded; then there is no need to try again.
-    fn is_told(&self, turn: &TurnId) -> bool {
-        lock(&self.told).as_ref() == Some(turn)
+    /// What was said in this turn; nothing if it is another than the last.
+    fn told(&self, turn: &TurnId) -> MutexGuard<'_, Told> {
+        let mut told = lock(&self.told);
+        if told.turn.as_ref() != Some(turn) {
+            *told = Told { turn: Some(turn.clone()), ..Told::default() };
+        }
+        told
     }
 }
 

@@ -14,7 +14,7 @@ use crate::blocking::{Flag, wanted};
 use crate::map::{Form, Mapper};
 use crate::run::{End, Runner};
 use crate::survey::glance::Glance;
-use crate::{agents, git, tokens};
+use crate::{agents, git, repository, tokens};
 
 mod cut;
 mod glance;
@@ -34,6 +34,8 @@ pub(crate) struct Survey {
     runner: Arc<Runner>,
     /// What was gathered last, the last used last.
     known: Arc<Mutex<Vec<Known>>>,
+    /// How workspaces looked last, the last looked at last.
+    glances: Arc<Mutex<Vec<(PathBuf, Glance)>>>,
 }
 
 /// What was gathered of a workspace.
@@ -47,7 +49,7 @@ struct Known {
 
 impl Survey {
     pub(crate) fn new(mapper: Arc<Mapper>, runner: Arc<Runner>) -> Self {
-        Self { mapper, runner, known: Arc::default() }
+        Self { mapper, runner, known: Arc::default(), glances: Arc::default() }
     }
 
     /// Gathers the sections that there is something to say in, within so many tokens.
@@ -55,11 +57,12 @@ impl Survey {
     /// `AGENTS.md` gets up to half of them, the tree up to a quarter, what git says up to a tenth,
     /// and the map what is left. Nothing goes on once nobody waits for it any more.
     pub(crate) async fn gather(&self, workspace: &Path, budget_tokens: usize) -> Vec<Section> {
-        let Glance { files, print } = self.glance(workspace).await;
+        let glance = self.glance(workspace).await;
+        let print = glance.print;
         if let Some(known) = print.and_then(|print| self.recall(workspace, budget_tokens, print)) {
             return known;
         }
-        let (sections, whole) = self.read(workspace, files.into(), budget_tokens).await;
+        let (sections, whole) = self.read(workspace, glance.files().into(), budget_tokens).await;
         if let Some(print) = print.filter(|_| whole) {
             let (workspace, tokens, sections) =
                 (workspace.to_owned(), budget_tokens, sections.clone());
@@ -91,8 +94,24 @@ impl Survey {
     }
 
     async fn glance(&self, workspace: &Path) -> Glance {
-        let workspace = workspace.to_owned();
-        wanted(move |flag| Glance::take(&workspace, flag)).await.unwrap_or_default()
+        let (owned, last) = (workspace.to_owned(), self.last(workspace));
+        let glance = wanted(move |flag| Glance::take(&owned, last.as_ref(), flag)).await;
+        let glance = glance.unwrap_or_default();
+        if glance.print.is_some() {
+            let mut glances = self.glances.lock().unwrap_or_else(PoisonError::into_inner);
+            glances.retain(|(of, _)| of != workspace);
+            if glances.len() >= MOST_KNOWN {
+                glances.remove(0);
+            }
+            glances.push((workspace.to_owned(), glance.clone()));
+        }
+        glance
+    }
+
+    /// The last glance at a workspace.
+    fn last(&self, workspace: &Path) -> Option<Glance> {
+        let glances = self.glances.lock().unwrap_or_else(PoisonError::into_inner);
+        glances.iter().find(|(of, _)| of == workspace).map(|(_, glance)| glance.clone())
     }
 
     /// What was gathered, if the workspace still looks as it did.
@@ -127,13 +146,13 @@ impl Survey {
 
     /// What git says; nothing if it says nothing in time.
     async fn status(&self, workspace: &Path) -> Option<String> {
-        if !git::is_repository(workspace) {
+        if !repository::is_around(workspace) {
             return Some(String::new());
         }
         let desk = git::quiet();
         match timeout(PATIENCE, git::status(&self.runner, workspace, &desk)).await {
             Ok(Ok(finished)) if finished.end == End::Exited(0) => Some(finished.stdout.text()),
-            // It cannot look, as where the repository lies outside the sandbox; nor will it later.
+            // It cannot look, as at a repository of somebody else's; nor will it later.
             Ok(Ok(finished)) if matches!(finished.end, End::Exited(_)) => Some(String::new()),
             _ => None,
         }

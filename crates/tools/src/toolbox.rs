@@ -4,13 +4,15 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use quintet_kernel::port::{Tool, Workspaces};
+use quintet_kernel::port::{Memory, Tool, Workspaces};
 use quintet_kernel::tool::Spec;
 
+use crate::change::Notes;
 use crate::checked::Checked;
 use crate::fetch::Reach;
 use crate::folders::Folders;
 use crate::map::Mapper;
+use crate::recall::Recall;
 use crate::run::Runner;
 use crate::sandbox::Sandbox;
 use crate::snapshot::{Recorded, Snapshots};
@@ -22,6 +24,9 @@ use crate::tool::fetch_url::FetchUrl;
 use crate::tool::find_files::FindFiles;
 use crate::tool::git_status::GitStatus;
 use crate::tool::list_dir::ListDir;
+use crate::tool::memory_get::MemoryGet;
+use crate::tool::memory_search::MemorySearch;
+use crate::tool::memory_write::MemoryWrite;
 use crate::tool::read_file::ReadFile;
 use crate::tool::repo_map::RepoMap;
 use crate::tool::repo_tree::RepoTree;
@@ -44,14 +49,18 @@ pub struct Settings {
     pub sandbox: Sandbox,
     /// Which servers `fetch_url` may ask. It is not offered without.
     pub fetch: Option<Reach>,
-    /// A folder for what may be lost. It need not be there.
+    /// A folder for what may be lost, but for calls that a crash cuts off. It need not be there.
     pub cache: PathBuf,
+    /// What is remembered beyond sessions. Its tools are not offered without.
+    pub recall: Option<Recall>,
 }
 
 /// Every tool of the daemon.
 pub struct Toolbox {
     tools: Vec<Arc<dyn Tool>>,
     survey: Survey,
+    recall: Option<Recall>,
+    notes: Arc<Notes>,
 }
 
 impl Toolbox {
@@ -60,6 +69,7 @@ impl Toolbox {
         let runner = Arc::new(Runner::new(settings.supervisor, settings.sandbox));
         let mapper = Arc::new(Mapper::default());
         let survey = Survey::new(mapper.clone(), runner.clone());
+        let notes = Arc::new(Notes::new(settings.cache.join("notes")));
         let snapshots = Arc::new(Snapshots::new(settings.cache));
         let mut tools: Vec<Arc<dyn Tool>> = vec![
             Arc::new(ReadFile::new()),
@@ -69,9 +79,9 @@ impl Toolbox {
             Arc::new(RepoMap::new(mapper)),
             Arc::new(Search::new()),
             Arc::new(GitStatus::new(runner.clone())),
-            Arc::new(WriteFile::new(runner.clone())),
-            Arc::new(EditFile::new(runner.clone())),
-            Arc::new(ApplyPatch::new(runner.clone())),
+            Arc::new(WriteFile::new(runner.clone(), notes.clone())),
+            Arc::new(EditFile::new(runner.clone(), notes.clone())),
+            Arc::new(ApplyPatch::new(runner.clone(), notes.clone())),
             Arc::new(Recorded::new(Shell::new(runner.clone()), snapshots.clone())),
             Arc::new(Recorded::new(Diagram::new(runner.clone()), snapshots.clone())),
             Arc::new(Recorded::new(Verify::new(runner, settings.verify), snapshots)),
@@ -79,8 +89,14 @@ impl Toolbox {
         if let Some(reach) = settings.fetch {
             tools.push(Arc::new(FetchUrl::new(reach)));
         }
+        if let Some(Recall { memory, .. }) = &settings.recall {
+            tools.push(Arc::new(MemorySearch::new(memory.clone())));
+            tools.push(Arc::new(MemoryGet::new(memory.clone())));
+            tools.push(Arc::new(MemoryWrite::new(memory.clone())));
+        }
         let checked = |tool| Arc::new(Checked::new(tool)) as Arc<dyn Tool>;
-        Self { tools: tools.into_iter().map(checked).collect(), survey }
+        let tools = tools.into_iter().map(checked).collect();
+        Self { tools, survey, recall: settings.recall, notes }
     }
 
     /// What each tool is.
@@ -90,7 +106,13 @@ impl Toolbox {
 
     /// Where sessions work.
     pub fn workspaces(&self) -> Arc<dyn Workspaces> {
-        Arc::new(Folders::new(self.survey.clone()))
+        let (survey, recall) = (self.survey.clone(), self.recall.clone());
+        Arc::new(Folders::new(survey, recall, self.notes.clone()))
+    }
+
+    /// What is remembered beyond sessions, where it is on.
+    pub fn memory(&self) -> Option<Arc<dyn Memory>> {
+        self.recall.as_ref().map(|recall| recall.memory.clone())
     }
 
     /// The tool of that name.

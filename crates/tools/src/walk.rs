@@ -42,6 +42,17 @@ impl Walk<'_> {
     pub(crate) fn each(
         &self,
         flag: &Flag,
+        visit: impl FnMut(Found) -> Result<Next, String>,
+    ) -> Result<(), String> {
+        self.each_and_folders(flag, |_| (), visit)
+    }
+
+    /// Shows what there is, and every directory, by its path from the workspace on, before what is in
+    /// it.
+    pub(crate) fn each_and_folders(
+        &self,
+        flag: &Flag,
+        mut enter: impl FnMut(&Path),
         mut visit: impl FnMut(Found) -> Result<Next, String>,
     ) -> Result<(), String> {
         let within = self.within.unwrap_or(Path::new("."));
@@ -53,8 +64,12 @@ impl Walk<'_> {
             if flag.is_down() {
                 return Ok(());
             }
-            let Some(kind) = entry.file_type().filter(|kind| !kind.is_dir()) else { continue };
+            let Some(kind) = entry.file_type() else { continue };
             let Ok(path) = entry.path().strip_prefix(&root) else { continue };
+            if kind.is_dir() {
+                enter(path);
+                continue;
+            }
             let found = Found { path: path.to_owned(), is_file: kind.is_file() };
             if visit(found)? == Next::Stop {
                 return Ok(());

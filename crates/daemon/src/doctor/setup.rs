@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io;
-use std::net::{SocketAddr, TcpListener, TcpStream, ToSocketAddrs as _};
+use std::net::{TcpStream, ToSocketAddrs as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use std::time::Duration;
 use quintet_stores::DataDir;
 use rustix::fs::statvfs;
 
-use super::{Finding, weights};
+use super::{Finding, listeners, weights};
 use crate::cli::Flags;
 use crate::options::{Options, Provider};
 
@@ -22,7 +22,7 @@ pub(super) fn look(options: &Options, flags: &Flags) -> Vec<Finding> {
     let (data, runs) = data(&options.data_dir);
     let mut findings = data;
     findings.extend(flags.config.as_deref().and_then(|file| config(file, options)));
-    findings.extend(options.harness.map(|address| port("harness", address, runs)));
+    findings.extend(listeners::look(&options.listeners, runs));
     findings.push(model(options));
     findings.extend(weights::look(options));
     findings
@@ -82,26 +82,6 @@ fn config(file: &Path, options: &Options) -> Option<Finding> {
         ),
         false => Finding::well("configuration", shown.to_string()),
     })
-}
-
-fn port(name: &'static str, address: SocketAddr, runs: bool) -> Finding {
-    let exposed = !address.ip().is_loopback();
-    match TcpListener::bind(address) {
-        Ok(_) if exposed => Finding::poor(
-            name,
-            format!("{address} can be reached from other machines"),
-            format!("listen on 127.0.0.1, or set {name}.auth_token"),
-        ),
-        Ok(_) => Finding::well(name, format!("{address} is free")),
-        Err(error) if error.kind() == io::ErrorKind::AddrInUse && runs => {
-            Finding::well(name, format!("{address} is taken, probably by the daemon that runs"))
-        }
-        Err(error) => Finding::ill(
-            name,
-            format!("{address}: {error}"),
-            format!("set listen.{name} to another address, or \"off\""),
-        ),
-    }
 }
 
 fn model(options: &Options) -> Finding {

@@ -8,6 +8,7 @@ use toml::{Table, Value};
 
 use super::keys::{self, KEYS, Shape};
 use crate::cli::Flags;
+use crate::keyring::Found;
 
 /// Every value that is set, by path.
 #[derive(Debug, Default)]
@@ -15,6 +16,8 @@ pub(super) struct Layers {
     values: BTreeMap<String, Set>,
     /// The environment, for keys that name a variable.
     pub(super) environment: BTreeMap<String, String>,
+    /// The keys that the keyring had.
+    pub(super) keyring: Found,
 }
 
 #[derive(Debug)]
@@ -60,7 +63,7 @@ impl Layers {
         let name = file.display().to_string();
         let text =
             std::fs::read_to_string(file).with_context(|| format!("{name} cannot be read"))?;
-        let table: Table = text.parse().with_context(|| format!("{name} is not TOML"))?;
+        let table: Table = text.parse().map_err(|error| not_toml(&name, &text, &error))?;
         self.table("", &table, &name)
     }
 
@@ -80,6 +83,9 @@ impl Layers {
         if name == "HARNESS_AUTH_TOKEN" && !value.is_empty() {
             return self.text("harness.auth_token", value, name);
         }
+        if name == "JARVIS_GENERAL_PORT" && !value.is_empty() {
+            return self.text("listen.jarvis", &format!("127.0.0.1:{value}"), name);
+        }
         let Some(rest) = name.strip_prefix("QUINTET_") else { return Ok(()) };
         match path_of(rest) {
             Some(path) => self.text(&path, value, name),
@@ -96,9 +102,11 @@ impl Layers {
                 let items = text.split(',').map(str::trim).filter(|item| !item.is_empty());
                 Value::Array(items.map(|item| Value::String(item.into())).collect())
             }
-            Shape::Flag | Shape::Number | Shape::List => parse(text).with_context(|| {
-                format!("{path} must be {}, not {text:?} ({source})", shape.name())
-            })?,
+            Shape::Flag | Shape::Number | Shape::List | Shape::Tables => {
+                parse(text).with_context(|| {
+                    format!("{path} must be {}, not {text:?} ({source})", shape.name())
+                })?
+            }
         };
         self.set(path, value, source)
     }
@@ -131,6 +139,13 @@ impl Layers {
         Some(items.iter().filter_map(|item| item.as_str().map(Into::into)).collect())
     }
 
+    /// A list of tables, each as JSON.
+    pub(super) fn tables(&self, path: &str) -> Vec<serde_json::Value> {
+        let items = self.values.get(path).and_then(|set| set.value.as_array());
+        let tables = items.map(Vec::as_slice).unwrap_or_default();
+        tables.iter().filter_map(|table| serde_json::to_value(table).ok()).collect()
+    }
+
     /// The names in the middle of `providers.*.…`.
     pub(super) fn names(&self, section: &str) -> Vec<String> {
         let mut names: Vec<String> = self
@@ -149,15 +164,29 @@ impl Layers {
         self.values.get(path).map_or("default", |set| &set.source)
     }
 
-    /// Everything that is set, as TOML, without the secrets.
-    pub(super) fn show(&self) -> String {
+    /// Everything that is set, as TOML, without the secrets. A provider's key is shown to be there,
+    /// wherever it was found.
+    pub(super) fn show(&self, keys: &BTreeMap<String, String>) -> String {
+        let key = |(name, source): (&String, &String)| {
+            let path = format!("providers.{name}.api_key");
+            (path.clone(), format!("{path} = \"***\"  # {source}\n"))
+        };
         let line = |(path, set): (&String, &Set)| {
             let secret = keys::find(path).is_some_and(|(_, shape, _)| *shape == Shape::Secret);
             let value = if secret { "\"***\"".into() } else { set.value.to_string() };
-            format!("{path} = {value}  # {}\n", set.source)
+            (path.clone(), format!("{path} = {value}  # {}\n", set.source))
         };
-        self.values.iter().map(line).collect()
+        let lines: BTreeMap<_, _> =
+            keys.iter().map(key).chain(self.values.iter().map(line)).collect();
+        lines.into_values().collect()
     }
+}
+
+/// The line is named and not quoted, because a key may stand in it.
+fn not_toml(name: &str, text: &str, error: &toml::de::Error) -> anyhow::Error {
+    let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
+    let line = before.matches('\n').count() + 1;
+    anyhow::anyhow!("{name} is not TOML: line {line}: {}", error.message())
 }
 
 fn parse(text: &str) -> Option<Value> {
@@ -170,6 +199,7 @@ fn fits(value: &Value, shape: Shape) -> bool {
         Shape::Flag => value.is_bool(),
         Shape::Number => value.as_integer().is_some_and(|number| number >= 0),
         Shape::List => value.as_array().is_some_and(|items| items.iter().all(Value::is_str)),
+        Shape::Tables => value.as_array().is_some_and(|items| items.iter().all(Value::is_table)),
     }
 }
 

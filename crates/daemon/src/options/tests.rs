@@ -2,9 +2,11 @@
 
 use std::io::Write as _;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use quintet_kernel::policy::{Action, Review};
 use quintet_kernel::tool::Kind;
+use quintet_kernel::toolset::Toolset;
 use quintet_providers::Api;
 use quintet_tools::sandbox::Mode;
 use tempfile::NamedTempFile;
@@ -209,4 +211,68 @@ fn pages_are_fetched_only_if_somebody_says_so() {
     assert!(read(file, &[], Flags::default()).unwrap().fetch.is_some());
     let wrong = read("[tools]\nfetch_private = [\"wiki\"]", &[], Flags::default()).unwrap_err();
     assert!(wrong.contains("tools.fetch_private: \"wiki\" is not like"), "{wrong}");
+}
+
+#[test]
+fn memory_is_on_and_kept_in_the_data_directory() {
+    let memory = read("", &[], Flags::default()).unwrap().memory.unwrap();
+    let index = "/home/me/.local/share/quintet/cache/memory";
+    assert_eq!(memory.settings.index.to_str(), Some(index));
+    assert_eq!((memory.settings.keep_days, memory.tokens, memory.save), (90, 2000, true));
+    let file = "[memory]\nindex = \"/x\"\nkeep_days = 0\nexpired = \"remove\"\n";
+    let memory = read(file, &[], Flags::default()).unwrap().memory.unwrap();
+    assert_eq!((memory.settings.index.to_str(), memory.settings.keep_days), (Some("/x"), 0));
+    assert_eq!(memory.settings.expired, quintet_memory::Expired::Remove);
+    assert!(read("[memory]\nenabled = false\n", &[], Flags::default()).unwrap().memory.is_none());
+    let wrong = read("[memory]\nexpired = \"burn\"\n", &[], Flags::default()).unwrap_err();
+    assert!(wrong.contains("memory.expired must be one of"), "{wrong}");
+}
+
+#[test]
+fn desktops_have_their_own_settings() {
+    let plain = read("", &[], Flags::default()).unwrap().jarvis;
+    assert_eq!(plain.address.unwrap().to_string(), "127.0.0.1:8100");
+    assert!(!plain.wanted && plain.workspace.ends_with("workspace"));
+    assert_eq!(plain.session_expiry, Some(Duration::from_secs(24 * 60 * 60)));
+    let names =
+        |toolset: &Toolset| toolset.client.iter().map(|t| t.name.clone()).collect::<Vec<_>>();
+    assert_eq!(names(&plain.toolset), ["open_app", "run_whitelisted"]);
+    let variable = [("JARVIS_GENERAL_PORT", "9100")];
+    let file = "[jarvis]\nsession_expiry = 0\ntool_timeout = 0\ndaemon_tools = [\"read_file\"]\n\
+                tools = [{ name = \"lock\", risk = \"safe\" }, { name = \"open_app\", risk = \"forbidden\" }]\n";
+    let set = read(file, &variable, Flags::default()).unwrap().jarvis;
+    assert_eq!((set.address.unwrap().port(), set.wanted, set.session_expiry), (9100, true, None));
+    assert_eq!(names(&set.toolset), ["run_whitelisted", "lock", "open_app"]);
+    assert_eq!(set.toolset.timeout_ms, None);
+    assert!(set.toolset.includes("read_file") && set.toolset.includes("memory_search"));
+    assert!(!set.toolset.includes("shell"));
+}
+
+#[test]
+fn the_terminal_has_a_socket_of_its_own() {
+    let socket = |file: &str, environment: &[(&str, &str)]| {
+        let options = read(file, environment, Flags::default());
+        options.map(|options| options.terminal.map(|terminal| terminal.socket))
+    };
+    let own = format!("openagent-terminal-{}.sock", std::process::id());
+    let home = tempfile::tempdir().unwrap();
+    let runtime = [("XDG_RUNTIME_DIR", home.path().to_str().unwrap())];
+    assert_eq!(socket("", &runtime), Ok(Some(home.path().join(&own))));
+    let gone = [("XDG_RUNTIME_DIR", "/nowhere/7")];
+    for environment in [&gone[..], &[]] {
+        assert_eq!(socket("", environment), Ok(Some(PathBuf::from("/tmp").join(&own))));
+    }
+    assert_eq!(socket("[listen]\nterminal = \"off\"", &runtime), Ok(None));
+    let named = "[listen]\nterminal = \"/x/{pid}.sock\"";
+    let path = PathBuf::from(format!("/x/{}.sock", std::process::id()));
+    assert_eq!(socket(named, &runtime), Ok(Some(path)));
+    let error = socket("[listen]\nterminal = \"x.sock\"", &[]).unwrap_err();
+    assert!(error.contains("listen.terminal must be an absolute path"), "{error}");
+    let file = "data_dir = \"/data\"\n[terminal]\napproval_timeout_seconds = 0\n";
+    let terminal = read(file, &[], Flags::default()).unwrap().terminal.unwrap();
+    assert_eq!(terminal.answer_within_ms, None);
+    assert_eq!(
+        terminal.folders,
+        [PathBuf::from("/home/me/.openagent/sessions"), PathBuf::from("/data/saved")]
+    );
 }

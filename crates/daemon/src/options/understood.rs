@@ -12,11 +12,24 @@ use quintet_tools::Reach;
 use quintet_tools::sandbox::Sandbox;
 
 use super::layers::Layers;
+use super::listeners::{self, Listener};
 
+mod agent;
+mod credentials;
+mod jarvis;
 mod local;
+mod memory;
 mod policy;
 mod providers;
 mod sandbox;
+mod terminal;
+
+pub(crate) use agent::{Agent, Port};
+pub(crate) use credentials::Keys;
+pub(super) use credentials::wanted as wanted_keys;
+pub(crate) use jarvis::Jarvis;
+pub(crate) use memory::Memory;
+pub(crate) use terminal::Terminal;
 
 /// A provider as it is configured.
 pub(crate) type Provider = ProviderConfig;
@@ -26,17 +39,31 @@ pub(crate) type Provider = ProviderConfig;
 pub(crate) struct Options {
     pub(crate) data_dir: PathBuf,
     pub(crate) default_model: ModelRef,
+    /// Every place that is named to listen at.
+    pub(crate) listeners: Vec<Listener>,
     pub(crate) harness: Option<SocketAddr>,
     pub(crate) harness_token: Option<String>,
     pub(crate) harness_hosts: Vec<String>,
     pub(crate) session_tree: bool,
+    pub(crate) jarvis: Jarvis,
+    pub(crate) agent: Agent,
+    /// The terminal protocol, if it is on.
+    pub(crate) terminal: Option<Terminal>,
+    /// Whether models may have sessions of their own work for them.
+    pub(crate) subagents: bool,
+    /// Whether every decision about a tool call is written down.
+    pub(crate) audit: bool,
     pub(crate) providers: Vec<Provider>,
+    /// Where their keys come from.
+    pub(crate) keys: Keys,
     pub(crate) fallback: Vec<ModelRef>,
     /// The models of this machine, unless a provider of the configuration has that name.
     pub(crate) local: Option<quintet_local::Settings>,
     pub(crate) approval: Approval,
     pub(crate) review: Review,
     pub(crate) context_tokens: u64,
+    /// What is remembered beyond sessions, if that is on.
+    pub(crate) memory: Option<Memory>,
     pub(crate) verify: Verify,
     pub(crate) verify_commands: Vec<String>,
     pub(crate) sandbox: Sandbox,
@@ -49,7 +76,7 @@ pub(crate) struct Options {
 }
 
 /// Protocols whose folder is not there yet.
-const TO_COME: [&str; 5] = ["jarvis", "agent", "agent_health", "windie", "terminal"];
+const TO_COME: [&str; 1] = ["windie"];
 
 impl Options {
     pub(super) fn understand(layers: &Layers) -> Result<Self> {
@@ -65,9 +92,17 @@ impl Options {
         let providers = providers::understand(layers)?;
         let local = local::understand(layers, &providers)?;
         let (default_model, advice) = providers::default_model(layers, &providers, local.as_ref())?;
+        let data_dir = data_dir(layers)?;
+        let jarvis = jarvis::understand(layers, &data_dir)?;
+        let memory = memory::understand(layers, &data_dir)?;
         Ok(Self {
-            data_dir: data_dir(layers)?,
+            jarvis,
+            agent: agent::understand(layers)?,
+            subagents: layers.flag("tools.spawn_agent").unwrap_or(true),
+            audit: layers.flag("audit.log").unwrap_or(true),
+            data_dir,
             default_model,
+            listeners: listeners::understand(layers),
             harness: address(layers, "listen.harness")?,
             harness_token: layers
                 .str("harness.auth_token")
@@ -75,12 +110,15 @@ impl Options {
                 .map(Into::into),
             harness_hosts: layers.list("harness.hosts").unwrap_or_default(),
             session_tree: layers.flag("harness.session_tree").unwrap_or(true),
+            terminal: terminal::understand(layers)?,
             fallback: providers::fallback(layers, &providers, local.as_ref())?,
+            keys: credentials::keys(layers)?,
             providers,
             local,
             approval: policy::approval(layers)?,
             review: policy::review(layers)?,
             context_tokens: layers.number("context.tokens").unwrap_or_default(),
+            memory,
             verify: Verify {
                 auto: layers.flag("verify.auto").unwrap_or(true),
                 tool: "verify".into(),

@@ -42,6 +42,11 @@ impl Client {
         self.http.request(method, format!("{}{path}", self.base)).timeout(PATIENCE)
     }
 
+    /// A request that may take as long as it takes.
+    pub(crate) fn unhurried(&self, method: Method, path: &str) -> RequestBuilder {
+        self.http.request(method, format!("{}{path}", self.base))
+    }
+
     pub(crate) async fn get(&self, path: &str) -> (u16, Value) {
         answer(self.request(Method::GET, path).send().await.unwrap()).await
     }

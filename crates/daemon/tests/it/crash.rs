@@ -68,7 +68,7 @@ async fn survive(seed: u64) {
         finish(&client, session).await;
         ends_once(&client, session).await;
     }
-    ran_once(world.workspace());
+    ran_once(&client, known.keys(), world.workspace()).await;
 }
 
 /// One client with one session; tells what it was told before the daemon died.
@@ -102,7 +102,7 @@ async fn use_it(
 /// A long answer; commands with effects; a question that is answered at once.
 fn script(name: &str, kind: u64, chance: u64) -> Value {
     let words = |n: u64| (0..n).map(|n| format!("w{n} ")).collect::<Vec<_>>();
-    let effect = |n: u64| json!({ "name": "shell", "args": { "command": format!("echo ran >> ran-{name}-{n}; sleep 0.0{}", chance % 10) } });
+    let effect = |n: u64| json!({ "name": "shell", "args": { "command": format!("mktemp -d ran-{name}-{n}.XXXXXX; sleep 0.0{}", chance % 10) } });
     match kind {
         0 => json!([{ "thought": "hm ", "deltas": words(60), "gap_ms": chance % 12 }]),
         1 => {
@@ -204,13 +204,29 @@ async fn ends_once(client: &Client, session: &str) {
     }
 }
 
-fn ran_once(workspace: &Path) {
-    for file in workspace.read_dir().unwrap() {
-        let file = file.unwrap();
-        if file.file_name().to_string_lossy().starts_with("ran-") {
-            let lines = std::fs::read_to_string(file.path()).unwrap().lines().count();
-            // The kill may come between the opening of the file and the writing: then it is empty.
-            assert!(lines <= 1, "{:?} ran {lines} times", file.file_name());
+/// Every run of a command makes a folder of its own, at once or not at all: of each command there is
+/// one at most, and of one that is said to have run there is its own.
+async fn ran_once(client: &Client, sessions: impl Iterator<Item = &String>, workspace: &Path) {
+    let mut runs: HashMap<String, Vec<String>> = HashMap::new();
+    for folder in workspace.read_dir().unwrap() {
+        let folder = folder.unwrap().file_name().into_string().unwrap();
+        if let Some((command, _)) = folder.split_once('.').filter(|_| folder.starts_with("ran-")) {
+            runs.entry(command.to_owned()).or_default().push(folder);
+        }
+    }
+    assert!(runs.values().all(|folders| folders.len() == 1), "{runs:?}");
+    for session in sessions {
+        for event in client.history(session).await {
+            let data = &event["data"];
+            if event["type"] == "tool_call_completed"
+                && data["tool"] == "shell"
+                && data["ok"] == true
+            {
+                let report: Value = serde_json::from_str(data["output"].as_str().unwrap()).unwrap();
+                let folder = report["stdout"].as_str().unwrap().trim();
+                let command = folder.split_once('.').unwrap().0;
+                assert_eq!(runs[command], [folder], "{report}");
+            }
         }
     }
 }

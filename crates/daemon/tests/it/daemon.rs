@@ -10,6 +10,8 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::client::Client;
+use crate::desktop::Desktop;
+use crate::socket::Socket;
 
 /// A daemon, its data and its model.
 pub(crate) struct World {
@@ -23,6 +25,9 @@ pub(crate) struct World {
 struct Running {
     child: Child,
     base: String,
+    desktop: String,
+    agent: String,
+    agent_health: String,
 }
 
 impl World {
@@ -33,9 +38,11 @@ impl World {
         let workspace = home.path().join("workspace");
         std::fs::create_dir(&workspace).unwrap();
         let config = format!(
-            "data_dir = {:?}\ndefault_model = \"fake/fake\"\n[listen]\nharness = \"127.0.0.1:0\"\n\
+            "data_dir = {:?}\ndefault_model = \"fake/fake\"\n[listen]\nharness = \"127.0.0.1:0\"\njarvis = \"127.0.0.1:0\"\n\
+             agent = \"127.0.0.1:0\"\nagent_health = \"127.0.0.1:0\"\nterminal = {:?}\n\
              [providers.fake]\napi = \"openai-chat\"\nbase_url = \"{}\"\napi_key = \"sk-never-shown\"\n{}",
             home.path().join("data"),
+            home.path().join("terminal.sock"),
             model.base_url(),
             if extra.is_empty() {
                 "[approval]\nkinds = []\n[verify]\nauto = false\n"
@@ -61,15 +68,43 @@ impl World {
         let ready: Value = serde_json::from_str(&line).expect(&line);
         assert_eq!(ready["ready"], true);
         let base = ready["listeners"]["harness"].as_str().unwrap().to_owned();
-        self.running = Some(Running { child, base });
+        let desktop = ready["listeners"]["jarvis"].as_str().unwrap().to_owned();
+        let address = |name: &str| ready["listeners"][name].as_str().unwrap().to_owned();
+        let (agent, agent_health) = (address("agent"), address("agent_health"));
+        self.running = Some(Running { child, base, desktop, agent, agent_health });
     }
 
     pub(crate) fn client(&self) -> Client {
         Client::new(&self.running.as_ref().unwrap().base)
     }
 
+    /// A client of the desktop-assistant protocol.
+    pub(crate) fn desktop(&self) -> Desktop {
+        Desktop::new(Client::new(&self.running.as_ref().unwrap().desktop))
+    }
+
+    /// A client of the agent-server protocol.
+    pub(crate) async fn socket(&self) -> Socket {
+        Socket::connect(&self.running.as_ref().unwrap().agent).await
+    }
+
+    /// Where the agent-server protocol is spoken.
+    pub(crate) fn agent(&self) -> &str {
+        &self.running.as_ref().unwrap().agent
+    }
+
+    /// A client of what says whether the daemon is well.
+    pub(crate) fn health(&self) -> Client {
+        Client::new(&self.running.as_ref().unwrap().agent_health)
+    }
+
     pub(crate) fn base(&self) -> &str {
         &self.running.as_ref().unwrap().base
+    }
+
+    /// Where the terminal protocol is spoken.
+    pub(crate) fn terminal(&self) -> PathBuf {
+        self.home.path().join("terminal.sock")
     }
 
     pub(crate) fn workspace(&self) -> &Path {
@@ -112,7 +147,9 @@ impl Drop for World {
 pub(crate) fn quintet(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_quintet"));
     let foreign = |name: &str| {
-        let ours = ["QUINTET_", "OPENAI_", "HARNESS_"].iter().any(|start| name.starts_with(start));
+        let ours = ["QUINTET_", "OPENAI_", "HARNESS_", "JARVIS_"]
+            .iter()
+            .any(|start| name.starts_with(start));
         ours || name.ends_with("_API_KEY")
     };
     for (name, _) in std::env::vars().filter(|(name, _)| foreign(name)) {
@@ -120,6 +157,8 @@ pub(crate) fn quintet(arguments: &[&str]) -> Command {
     }
     // A model that the user has fetched would be used where none is configured.
     command.env("QUINTET_LOCAL_MODELS_DIR", "/nonexistent");
+    // So would the keys of the user's own keyring.
+    command.env("XDG_CONFIG_HOME", "/nonexistent").env_remove("DBUS_SESSION_BUS_ADDRESS");
     command.args(arguments);
     command
 }

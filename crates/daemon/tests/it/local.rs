@@ -1,7 +1,7 @@
 //! The small model inside the daemon: fetched, asked, answering.
 
 use std::io::{BufRead as _, BufReader};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -27,12 +27,20 @@ async fn a_local_model_is_fetched_and_answers() {
         "--listen=harness=127.0.0.1:0",
         "--set=default_model=local/smollm2-135m",
         "--set=local.threads=1",
+        // So small a model is easily led astray by anything else it is told.
+        "--set=context.tokens=0",
+        "--set=memory.enabled=false",
+        "--set=listen.jarvis=off",
+        "--set=listen.agent=off",
+        "--set=listen.agent_health=off",
+        "--set=listen.terminal=off",
     ])
     .stdout(Stdio::piped())
     .spawn()
+    .map(Ended)
     .unwrap();
     let mut line = String::new();
-    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    BufReader::new(child.0.stdout.take().unwrap()).read_line(&mut line).unwrap();
     let ready: Value = serde_json::from_str(&line).unwrap();
     let client = Client::new(ready["listeners"]["harness"].as_str().unwrap());
     let (_, models) = client.get("/v1/models").await;
@@ -46,8 +54,16 @@ async fn a_local_model_is_fetched_and_answers() {
     assert!(text(&events).contains("Paris"), "{events:?}");
     let loading = events.iter().find(|event| event.kind() == "model_retrying").unwrap();
     assert_eq!(loading.json["message"], "smollm2-135m is being loaded (98 MB)");
-    child.kill().unwrap();
-    child.wait().unwrap();
+}
+
+/// A process that ends with its test, however that ends.
+struct Ended(Child);
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
 }
 
 #[test]

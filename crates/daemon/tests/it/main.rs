@@ -4,16 +4,25 @@
 #![expect(clippy::disallowed_methods, reason = "tests start the daemon themselves")]
 
 mod acceptance;
+mod agent;
 mod attachments;
 mod bad_input;
 mod client;
 mod coding;
 mod crash;
 mod daemon;
+mod desktop;
 mod doctor;
+mod jarvis;
+mod keyring;
 mod local;
+mod login;
+mod memory;
 mod sandbox;
+mod secrets;
+mod socket;
 mod start;
 mod stream;
+mod terminal;
 mod turns;
 mod workspace;

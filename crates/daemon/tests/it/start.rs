@@ -30,7 +30,13 @@ fn a_mistyped_key_is_an_error_that_names_the_right_one() {
     check("[approval]\nkinds = [\"magic\"]", "there is no kind \"magic\"");
     check("[approval]\nkinds = \"exec\"", "approval.kinds must be a list of strings");
     check("[listen]\nharness = \"nowhere\"", "listen.harness must be an address");
-    check("[listen]\njarvis = \"127.0.0.1:8100\"", "does not speak that protocol yet");
+    check("[listen]\nwindie = \"127.0.0.1:8765\"", "does not speak that protocol yet");
+    check("[listen]\njarvis = \"0.0.0.0:8100\"", "must be a loopback address");
+    check("[[jarvis.tools]]\nname = \"x\"\nrisk = \"deadly\"", "\"deadly\" is none of");
+    check("[[jarvis.tools]]\nname = \"a b\"", "is no name for a tool");
+    check("[[jarvis.tools]]\nname = \"x\"\nrisks = \"safe\"", "unknown field \"risks\"");
+    check("[jarvis]\nworkspace = \"here\"", "jarvis.workspace must be an absolute path");
+    check("[jarvis]\ntools = [\"x\"]", "jarvis.tools must be a list of tables");
     check("default_model = \"x/y\"", "names the provider \"x\"");
     check("[providers.x]\napi = \"telepathy\"", "does not speak \"telepathy\"");
     check("not toml", "is not TOML");
@@ -109,10 +115,8 @@ async fn without_any_model_the_demo_model_answers() {
     )
     .unwrap();
     let ready: serde_json::Value = serde_json::from_str(&line).unwrap();
-    assert!(
-        line.starts_with("{\"ready\":true,\"listeners\":{\"harness\":\"http://127.0.0.1:"),
-        "{line}"
-    );
+    assert!(line.starts_with("{\"ready\":true,\"listeners\":{\""), "{line}");
+    assert!(line.contains("\"harness\":\"http://127.0.0.1:"), "{line}");
     let client = Client::new(ready["listeners"]["harness"].as_str().unwrap());
     let id = client.create(home.path()).await;
     let part = json!({ "type": "text", "text": "count to 5" });

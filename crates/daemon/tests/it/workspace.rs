@@ -182,3 +182,29 @@ async fn a_change_is_reviewed_before_it_is_made() {
     client.approve(&id, question["tool_call_id"].as_str().unwrap(), "approve").await;
     assert_eq!(text(&client.until_over(&id).await), "written");
 }
+
+#[tokio::test]
+async fn a_change_is_reviewed_by_the_model() {
+    let config =
+        "[approval]\nkinds = []\n[verify]\nauto = false\n[patch_review]\nmode = \"auto\"\n";
+    let write = json!({ "path": "a.txt", "content": "hi\n" });
+    for (verdict, approved) in [("REJECT: it is rude", false), ("APPROVE: as asked", true)] {
+        let world = World::start(config).await;
+        let client = world.client();
+        let id = client.create(world.workspace()).await;
+        // The same words answer the review and, after it, end the turn.
+        client.say(&id, json!([call("write_file", write.clone()), { "text": verdict }])).await;
+        let events = client.until_over(&id).await;
+        let shown = of_kind(&events, "patch_review_requested");
+        assert!(shown[0]["preview"].as_str().unwrap().contains("+hi"), "{shown:?}");
+        let reviewed = of_kind(&events, "patch_reviewed");
+        assert_eq!((reviewed.len(), &reviewed[0]["approved"]), (1, &json!(approved)));
+        assert!(of_kind(&events, "approval_requested").is_empty());
+        let done = of_kind(&events, "tool_call_completed");
+        assert_eq!(done[0]["ok"], approved, "{done:?}");
+        assert_eq!(world.workspace().join("a.txt").exists(), approved);
+        let calls = world.model.calls();
+        let asked = calls.iter().filter(|call| call.to_string().contains("APPROVE or REJECT"));
+        assert_eq!(asked.count(), 1);
+    }
+}

@@ -4,31 +4,16 @@ use axum::body::{Body, Bytes};
 use axum::extract::multipart::MultipartError;
 use axum::extract::{DefaultBodyLimit, FromRequest as _, Multipart, Request};
 use axum::http::{HeaderMap, header};
-use http_body_util::BodyExt as _;
 
 use super::decode::{File, LARGEST_BODY, LARGEST_FILE, Reply};
+use crate::transport::body::{self, Unread};
 
-/// How much of a body that is too long is still read.
-const DRAINED: usize = 64 * 1024 * 1024;
-
-/// Reads a body. One that is too long is still read for a while, so that the client gets to see the
-/// answer instead of a broken connection.
-pub(super) async fn whole(mut body: Body, limit: usize) -> Result<Bytes, Reply> {
-    let (mut content, mut length) = (Vec::new(), 0);
-    while let Some(frame) = body.frame().await {
-        let frame = frame.map_err(|_| Reply::new(400, "the request body broke off"))?;
-        let data = frame.into_data().unwrap_or_default();
-        length += data.len();
-        match length {
-            _ if length <= limit => content.extend_from_slice(&data),
-            _ if length <= limit + DRAINED => content = Vec::new(),
-            _ => break,
-        }
-    }
-    match length <= limit {
-        true => Ok(content.into()),
-        false => Err(Reply::new(413, "request body too large")),
-    }
+/// Reads a body.
+pub(super) async fn whole(body: Body, limit: usize) -> Result<Bytes, Reply> {
+    body::whole(body, limit).await.map_err(|unread| match unread {
+        Unread::Broken => Reply::new(400, "the request body broke off"),
+        Unread::TooLarge => Reply::new(413, "request body too large"),
+    })
 }
 
 pub(super) fn is_multipart(headers: &HeaderMap) -> bool {

@@ -182,17 +182,21 @@ pub(super) fn refusal(error: &Error) -> Reply {
         Error::Refused(refusal) => match refusal {
             // The original's code for it, which its clients know.
             Refusal::Busy(_) => 500,
-            Refusal::NotBegun(_) | Refusal::UnknownTurn(_) => 404,
+            Refusal::NotBegun(_) | Refusal::UnknownTurn(_) | Refusal::UnknownCall(_) => 404,
             Refusal::Exists(_)
             | Refusal::Succeeded(_)
             | Refusal::NothingToRevert(_)
-            | Refusal::AlreadyReverted(_) => 409,
+            | Refusal::AlreadyReverted(_)
+            | Refusal::CallOver(_)
+            | Refusal::NotDelegated(_)
+            | Refusal::KeyReused(_) => 409,
             Refusal::NothingPending(_)
             | Refusal::NotPending(_)
             | Refusal::WrongTurn { .. }
             | Refusal::EmptyMessage
             | Refusal::UnknownAttachment(_)
             | Refusal::BadName
+            | Refusal::BadTools(_)
             | Refusal::UnsupportedInput { .. }
             | Refusal::UnknownModel(_)
             | Refusal::NothingToCompact => 400,
@@ -245,7 +249,7 @@ fn message(session: &SessionId, body: wire::AddMessage) -> Result<Step, Reply> {
     let run = if body.auto_run { Run::Now } else { Run::Later };
     let model = body.model.as_deref().filter(|model| !model.is_empty());
     let model = model.map(model_ref).transpose()?;
-    let options = TurnOptions { model, sampling };
+    let options = TurnOptions { model, sampling, ..TurnOptions::default() };
     Ok(Step::Submit(session.clone(), Command::Say(Say { role, parts, run, options })))
 }
 

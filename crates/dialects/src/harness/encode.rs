@@ -1,6 +1,6 @@
 //! Events of the core as events of the harness.
 
-use quintet_kernel::event::{Answer, Answerer, Event, Record, Remember};
+use quintet_kernel::event::{Answer, Answerer, Event, Record, Remember, SubagentNews};
 use quintet_kernel::message::text_of;
 use quintet_kernel::model::Channel;
 use quintet_kernel::tool::{Ending, Outcome};
@@ -171,6 +171,11 @@ fn parts(event: &Event) -> Vec<Part<'_>> {
         Event::CallCompleted { call, tool, message, outcome, .. } => {
             completed(call.as_str(), tool, message.as_str(), outcome)
         }
+        Event::Subagent { call, session, news, .. } => {
+            vec![subagent(call.as_str(), session.as_str(), news)]
+        }
+        // Which tools there are shows when they are called.
+        Event::ToolsChosen(_) => Vec::new(),
         // The end of it is what counts here, and text never comes as an event.
         Event::StopRequested { .. }
         | Event::TextAppended { .. }
@@ -188,6 +193,37 @@ fn parts(event: &Event) -> Vec<Part<'_>> {
         Event::RevertFailed { reason, .. } => {
             vec![Part::new("turn_revert_failed", json!({})).says(reason)]
         }
+        Event::Compacted { .. }
+        | Event::CompactionFailed { .. }
+        | Event::MemorySaved { .. }
+        | Event::MemoryNotSaved { .. } => compaction(event),
+        Event::SessionClosed { reason } => {
+            vec![Part::new("session_completed", json!({ "reason": reason }))]
+        }
+    }
+}
+
+fn subagent<'a>(call: &str, session: &str, news: &'a SubagentNews) -> Part<'a> {
+    let (name, mut data) = match news {
+        SubagentNews::Spawned { task, model } => (
+            "subagent_spawned",
+            json!({ "task": task, "model": model.as_ref().map(ToString::to_string) }),
+        ),
+        SubagentNews::Progressed { steps, status } => {
+            ("subagent_progress", json!({ "steps": steps, "status": status }))
+        }
+        SubagentNews::Completed { result, ok, usage } => (
+            "subagent_completed",
+            json!({ "result": result, "ok": ok, "usage": shape::usage(*usage) }),
+        ),
+    };
+    data["tool_call_id"] = call.into();
+    data["subagent_session_id"] = session.into();
+    Part::new(name, data)
+}
+
+fn compaction(event: &Event) -> Vec<Part<'_>> {
+    match event {
         Event::Compacted { upto, messages, tokens_before, summary, .. } => vec![Part::new(
             "context_compacted",
             json!({
@@ -200,9 +236,13 @@ fn parts(event: &Event) -> Vec<Part<'_>> {
         Event::CompactionFailed { reason } => {
             vec![Part::new("context_compaction_failed", json!({})).says(reason)]
         }
-        Event::SessionClosed { reason } => {
-            vec![Part::new("session_completed", json!({ "reason": reason }))]
+        Event::MemorySaved { path, .. } => {
+            vec![Part::new("memory_saved", json!({ "path": path }))]
         }
+        Event::MemoryNotSaved { reason, .. } => {
+            vec![Part::new("memory_save_failed", json!({})).says(reason)]
+        }
+        _ => Vec::new(),
     }
 }
 
@@ -302,6 +342,10 @@ fn completed<'a>(call: &str, tool: &str, message: &str, outcome: &'a Outcome) ->
         let changes = outcome.changes.iter().map(shape::file_change);
         data["changes"] = changes.collect::<Vec<_>>().into();
     }
+    if !outcome.unrecorded.is_empty() {
+        let gaps = outcome.unrecorded.iter().map(shape::gap);
+        data["unrecorded"] = gaps.collect::<Vec<_>>().into();
+    }
     let mut parts = Vec::new();
     if outcome.ending == Ending::Skipped {
         data["skipped"] = true.into();
@@ -338,6 +382,7 @@ fn turn(event: &Event) -> Option<&TurnId> {
         | Event::ApprovalAnswered { turn, .. }
         | Event::CallStarted { turn, .. }
         | Event::CallCompleted { turn, .. }
+        | Event::Subagent { turn, .. }
         | Event::StopRequested { turn, .. }
         | Event::RevertRequested { turn }
         | Event::Reverted { turn, .. }
@@ -352,10 +397,13 @@ fn turn(event: &Event) -> Option<&TurnId> {
         | Event::Forked { .. }
         | Event::Labelled { .. }
         | Event::ModelSwitched { .. }
+        | Event::ToolsChosen(_)
         | Event::AttachmentAdded(_)
         | Event::CompactionRequested { .. }
         | Event::Compacted { .. }
         | Event::CompactionFailed { .. }
+        | Event::MemorySaved { .. }
+        | Event::MemoryNotSaved { .. }
         | Event::SessionClosed { .. } => None,
     }
 }

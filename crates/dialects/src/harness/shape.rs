@@ -1,6 +1,6 @@
 //! A session as the harness shows it.
 
-use quintet_kernel::change::{FileChange, Version, net};
+use quintet_kernel::change::{FileChange, Gap, Shape, Version, net};
 use quintet_kernel::context::{self, Section, Update};
 use quintet_kernel::message::{MediaKind, Message, Part, Role};
 use quintet_kernel::model::{Listed, Profile, Usage};
@@ -106,6 +106,7 @@ pub(super) fn changes(turn: &TurnId, set: &Changeset) -> Value {
         "turn_id": turn.as_str(),
         "reverted": set.reverted,
         "files": set.files.iter().map(file_change).collect::<Vec<_>>(),
+        "unrecorded": set.unrecorded.iter().map(gap).collect::<Vec<_>>(),
         "diff": set.diff,
     })
 }
@@ -120,13 +121,24 @@ pub(super) fn file_change(change: &FileChange) -> Value {
         (Some(_), None) => "deleted",
         (Some(_), Some(_)) => "changed",
     };
-    json!({
+    let is_link =
+        |version: &Option<Version>| version.as_ref().is_some_and(|it| it.shape == Shape::Link);
+    let mut shown = json!({
         "path": change.path,
         "change": kind,
         "size_before": size(&change.before),
         "size_after": size(&change.after),
         "revertible": kept(&change.before) && kept(&change.after),
-    })
+    });
+    if is_link(&change.before) || is_link(&change.after) {
+        shown["link"] = true.into();
+    }
+    shown
+}
+
+/// What may have happened to files and is not recorded.
+pub(super) fn gap(gap: &Gap) -> Value {
+    json!({ "path": gap.path, "paths": gap.paths, "reason": gap.reason })
 }
 
 pub(super) fn role(role: Role) -> &'static str {
@@ -167,7 +179,7 @@ fn message(message: &Message) -> wire::Message {
 /// Thoughts are streamed but are no part of what was said.
 fn part(part: &Part) -> Option<wire::OutPart> {
     match part {
-        Part::Text(text) => Some(wire::OutPart::Text { text: text.clone() }),
+        Part::Text(text) | Part::Context(text) => Some(wire::OutPart::Text { text: text.clone() }),
         Part::Thought(_) => None,
         Part::Media { kind, name, mime } => {
             let (r#ref, mime_type) = (format!("attachments/{name}"), mime.clone());

@@ -95,8 +95,20 @@ impl Tree {
         let Some(sessions) = self.sessions.get() else { return };
         let lock = self.lock_of(session);
         let _only = lock.lock().await;
-        if let Err(error) = self.project(&**sessions, session).await {
+        let written = match self.project(&**sessions, session).await {
+            Err(Trouble::Session(Error::NotFound(_))) => self.remove(session).await,
+            written => written,
+        };
+        if let Err(error) = written {
             tracing::warn!(%session, %error, "the session's folder is behind");
+        }
+    }
+
+    /// The session is gone, and nothing of it stays behind.
+    async fn remove(&self, session: &SessionId) -> Result<(), Trouble> {
+        match fs::remove_dir_all(self.folder(session)).await {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error.into()),
+            _ => Ok(()),
         }
     }
 
@@ -185,6 +197,11 @@ impl Hints for Tree {
         dirty.insert(session.clone(), head);
         drop(dirty);
         self.dirty.changed.notify_one();
+    }
+
+    /// Its folder goes with it, when the next changes are written.
+    fn erased(&self, session: &SessionId) {
+        self.published(session, Seq::MAX);
     }
 }
 

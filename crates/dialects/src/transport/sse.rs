@@ -13,6 +13,10 @@ pub trait Encode: Send + 'static {
     fn encode(&mut self, items: &[Item], out: &mut Vec<u8>);
     /// Writes something that keeps the connection open.
     fn keep_alive(&mut self, out: &mut Vec<u8>);
+    /// Whether there is nothing more to say; the stream ends then.
+    fn over(&self) -> bool {
+        false
+    }
     /// Says that the session cannot be read on.
     fn broken(&mut self, error: &Error, out: &mut Vec<u8>);
 }
@@ -27,7 +31,8 @@ pub fn body(follow: Box<dyn Follow>, encode: impl Encode, first: Vec<u8>, beat: 
         let (mut follow, mut encode, mut out) = listener?;
         if !out.is_empty() {
             let first = Bytes::from(std::mem::take(&mut out));
-            return Some((Ok::<_, std::convert::Infallible>(first), Some((follow, encode, out))));
+            let rest = (!encode.over()).then_some((follow, encode, out));
+            return Some((Ok::<_, std::convert::Infallible>(first), rest));
         }
         while out.is_empty() {
             match tokio::time::timeout(beat, follow.next()).await {
@@ -40,7 +45,8 @@ pub fn body(follow: Box<dyn Follow>, encode: impl Encode, first: Vec<u8>, beat: 
                 }
             }
         }
-        Some((Ok(Bytes::from(out)), Some((follow, encode, Vec::new()))))
+        let rest = (!encode.over()).then_some((follow, encode, Vec::new()));
+        Some((Ok(Bytes::from(out)), rest))
     }))
 }
 

@@ -15,8 +15,8 @@ pub fn in_order(message: &Message) -> Vec<Said> {
                 let (call, tool, input) = (call.clone(), tool.clone(), input.clone());
                 writer.call(PromptCall { call, tool, input });
             }
-            // Models do not write any yet.
-            Part::Media { .. } => {}
+            // Models do not write any.
+            Part::Media { .. } | Part::Context(_) => {}
         }
     }
     writer.said

@@ -37,6 +37,23 @@ fn a_conversation() {
 }
 
 #[test]
+fn what_a_front_end_tells_stands_before_the_message() {
+    check(expect![[r#"
+        create; say hi beside in /work/src
+            fake/a: The workspace is /work.
+            user: "in /work/src"
+            user: "hi"
+            7 tools
+        create; recall me hi | model hello; say more
+            fake/a: The workspace is /work.
+            user: "hi"
+            assistant: "hello"
+            user: "more"
+            7 tools
+    "#]]);
+}
+
+#[test]
 fn thoughts_are_not_told() {
     check(expect![[r#"
         create; say hi; thought hm; text Hello; thought hm; answer; say more

@@ -9,16 +9,19 @@ use crate::event::{Answer, Answerer, Event, FailureCode, Remember, RequestedCall
 use crate::id::MessageId;
 use crate::policy::OnDeny;
 use crate::prompt::history;
-use crate::session::judge;
 use crate::session::state::State;
-use crate::session::turn::{Call, CallPhase, OpenTurn, Phase};
+use crate::session::turn::{Call, CallPhase, OpenTurn, Phase, Turn, TurnStatus};
+use crate::session::{delegate, judge};
 use crate::stamp::Stamp;
 use crate::tool::{Ending, Outcome, Placement};
+
+/// Why a call is denied whose question expired.
+pub const UNANSWERED: &str = "nobody answered in time";
 
 /// What follows by itself.
 pub(super) fn advance(state: &State, stamp: &Stamp) -> Vec<Event> {
     let Some(open) = &state.open else {
-        return Vec::new();
+        return queued(state);
     };
     if let Some(cause) = &open.stopping {
         return stop(state, open, cause, stamp);
@@ -39,6 +42,16 @@ pub(super) fn advance(state: &State, stamp: &Stamp) -> Vec<Event> {
     }
 }
 
+/// The next turn in the queue begins.
+fn queued(state: &State) -> Vec<Event> {
+    let waits = |turn: &&Turn| turn.options.queued && turn.status == TurnStatus::Pending;
+    let Some(turn) = state.turns.iter().find(waits).filter(|_| !state.busy()) else {
+        return Vec::new();
+    };
+    let (turn, options) = (turn.id.clone(), turn.options.clone());
+    vec![Event::TurnStarted { turn, attempt: 1, options }]
+}
+
 /// The last message that a summary may stand for: everything before the open turn.
 pub(super) fn compactable(state: &State) -> Option<MessageId> {
     let open = state.open.as_ref()?;
@@ -47,15 +60,19 @@ pub(super) fn compactable(state: &State) -> Option<MessageId> {
     (!done).then(|| last.id.clone())
 }
 
-/// The first call that is not over and may be looked at: reads may overtake reads, nothing else may.
-pub(super) fn eligible(calls: &[Call], n: usize, reads: impl Fn(&Call) -> bool) -> bool {
-    let read = reads(&calls[n]);
-    calls[..n].iter().all(|before| before.done() || (read && reads(before)))
-}
-
-/// Whether a call only looks.
-pub(super) fn only_reads(state: &State, call: &Call) -> bool {
-    state.rules.tool(&call.request.tool).is_some_and(|tool| tool.kind.repeatable())
+/// Whether a call may be looked at before those ahead of it are over: reads may overtake reads, and a
+/// client is handed all of its own at once. Nothing else may.
+pub(super) fn eligible(state: &State, calls: &[Call], n: usize) -> bool {
+    let lane = |call: &Call| match state.tool(&call.request.tool) {
+        Some(tool) => (tool.kind.repeatable(), tool.placement == Placement::Client),
+        None => (false, false),
+    };
+    let (reads, delegated) = lane(&calls[n]);
+    let beside = |before: &Call| {
+        let other = lane(before);
+        (reads && other.0) || (delegated && other.1)
+    };
+    calls[..n].iter().all(|before| before.done() || beside(before))
 }
 
 fn another_step(state: &State, open: &OpenTurn, stamp: &Stamp) -> Vec<Event> {
@@ -101,7 +118,7 @@ fn crowded(state: &State) -> bool {
 
 fn answered(state: &State, open: &OpenTurn, stamp: &Stamp) -> Vec<Event> {
     let verify = &state.rules.verify;
-    if open.dirty && verify.auto && state.rules.tool(&verify.tool).is_some() {
+    if open.dirty && verify.auto && state.tool(&verify.tool).is_some() {
         let tool = verify.tool.clone();
         let call = RequestedCall { id: stamp.id(), tool, input: json!({}), malformed: None };
         return vec![Event::VerificationRequested { turn: open.id.clone(), call }];
@@ -111,8 +128,7 @@ fn answered(state: &State, open: &OpenTurn, stamp: &Stamp) -> Vec<Event> {
 
 fn calls(state: &State, open: &OpenTurn, stamp: &Stamp) -> Vec<Event> {
     let calls = open.calls();
-    let ready =
-        |n: &usize| !calls[*n].done() && eligible(calls, *n, |call| only_reads(state, call));
+    let ready = |n: &usize| !calls[*n].done() && eligible(state, calls, *n);
     (0..calls.len())
         .filter(ready)
         .find_map(|n| one_call(state, open, &calls[n], stamp))
@@ -132,10 +148,13 @@ fn one_call(state: &State, open: &OpenTurn, call: &Call, stamp: &Stamp) -> Optio
                 call: call.id().clone(),
                 tool: call.request.tool.clone(),
                 answer: Answer::Deny,
-                reason: Some("nobody answered in time".into()),
+                reason: Some(UNANSWERED.into()),
                 by: Answerer::Clock,
                 remember: Remember::Once,
             }])
+        }
+        CallPhase::Started(..) if call.overdue(stamp.at) => {
+            Some(vec![open.completed(call, delegate::timed_out(), stamp)])
         }
         CallPhase::InReview { .. }
         | CallPhase::Asked { .. }

@@ -1,22 +1,27 @@
 //! Decides what a command leads to. News that comes too late leads to nothing.
 
-use serde_json::Value;
+use std::collections::HashSet;
+use std::sync::Arc;
 
 use crate::change::net;
-use crate::command::{Approve, Command, Run, Say};
+use crate::command::{Approve, Command, Recalled, Run, Say};
 use crate::context::Section;
-use crate::event::{Event, FailureCode, Origin, RequestedCall, StopCause};
-use crate::id::{CallId, StepId, TurnId};
-use crate::message::Part;
-use crate::model::{self, AskedCall, Channel, Failure, FailureKind, ModelRef};
-use crate::prompt::history;
+use crate::event::{
+    Event, FailureCode, Origin, RequestedCall, StopCause, SubagentNews, TurnOptions, Turns,
+};
+use crate::id::{CallId, MessageId, SessionId, StepId, TurnId};
+use crate::message::{Message, Part};
+use crate::model::{self, AskedCall, Channel, Failure, FailureKind, ModelRef, Usage};
+use crate::prompt::{history, summarized};
 use crate::session::attach::attach;
+use crate::session::delegate;
 use crate::session::recover::recover;
 use crate::session::state::State;
-use crate::session::turn::{Call, CallPhase, OpenStep, OpenTurn, TurnStatus};
+use crate::session::turn::{Call, CallPhase, OpenStep, OpenTurn, Turn, TurnStatus};
 use crate::session::{Refusal, advance, judge};
 use crate::stamp::Stamp;
 use crate::tool::{Assessment, Outcome};
+use crate::toolset::depth;
 
 /// Decides what a command leads to.
 pub fn decide(state: &State, command: Command, stamp: &Stamp) -> Result<Vec<Event>, Refusal> {
@@ -30,11 +35,15 @@ pub fn decide(state: &State, command: Command, stamp: &Stamp) -> Result<Vec<Even
         Command::Create(_) => unreachable!("handled above"),
         Command::Label { key, value } => on_label(state, key, value),
         Command::SwitchModel(model) => on_switch(state, model)?,
+        Command::Offer(toolset) => delegate::offer(state, toolset)?,
         Command::Attach(upload) => attach(state, upload, stamp)?,
         Command::Say(say) => on_say(state, say, stamp)?,
         Command::Start { turn } => on_start(state, turn)?,
         Command::Approve(approve) => on_approve(state, approve, stamp)?,
+        Command::Return { call, outcome } => delegate::returned(state, call, outcome, stamp)?,
         Command::Cancel { reason } => on_cancel(state, reason),
+        Command::Withdraw { turn, reason } => on_withdraw(state, turn, reason)?,
+        Command::Recall { messages } => on_recall(state, messages, stamp),
         Command::Revert { turn } => on_revert(state, turn)?,
         Command::PutBack { turn, result } => on_put_back(state, turn, result),
         Command::Compact => on_compact(state)?,
@@ -60,21 +69,15 @@ pub fn decide(state: &State, command: Command, stamp: &Stamp) -> Result<Vec<Even
             }
             _ => Vec::new(),
         },
+        Command::Subagent { call, session, news } => on_subagent(state, call, session, news),
         Command::Finished { call, outcome } => on_finished(state, call, outcome, stamp),
-        Command::Summarized { upto, summary, usage } => match &state.compaction.pending {
-            Some(pending) if *pending == upto => {
-                let messages =
-                    state.messages.iter().position(|m| m.id == upto).map_or(0, |n| n + 1) as u64;
-                let tokens_before = state.compaction.tokens;
-                vec![Event::Compacted { upto, summary, messages, tokens_before, usage }]
-            }
-            _ => Vec::new(),
-        },
+        Command::Summarized { upto, summary, usage } => on_summarized(state, upto, summary, usage),
         Command::NotSummarized { reason } => match state.compaction.pending {
             Some(_) => vec![Event::CompactionFailed { reason }],
             None => Vec::new(),
         },
-        Command::Recover => recover(state, stamp),
+        Command::Saved { upto, result } => on_saved(state, upto, result),
+        Command::Recover { cut_off } => recover(state, cut_off, stamp),
         Command::Wake => Vec::new(),
     })
 }
@@ -108,6 +111,9 @@ fn on_say(state: &State, say: Say, stamp: &Stamp) -> Result<Vec<Event>, Refusal>
     if say.parts.is_empty() {
         return Err(Refusal::EmptyMessage);
     }
+    if let Some(sent) = say.options.key.as_ref().and_then(|key| state.keyed(key)) {
+        return sent_again(state, sent, &say.parts);
+    }
     let model =
         say.options.model.as_ref().or(state.model.as_ref()).unwrap_or(&state.rules.default_model);
     known(state, model)?;
@@ -115,15 +121,28 @@ fn on_say(state: &State, say: Say, stamp: &Stamp) -> Result<Vec<Event>, Refusal>
         takes(state, model, part)?;
     }
     let (message, turn) = (stamp.id(), stamp.id::<TurnId>());
-    let Say { role, parts, run, options } = say;
+    let Say { role, parts, run, mut options } = say;
+    options.queued = run == Run::Next;
     let started = Event::TurnStarted { turn: turn.clone(), attempt: 1, options: options.clone() };
-    let added = Event::MessageAdded { message, turn, role, parts, options };
+    let nth = state.turns.len() as u64 + 1;
+    let added = Event::MessageAdded { message, turn, role, parts, options, nth };
     match run {
         Run::Later => Ok(vec![added]),
+        // It begins by itself, now or later.
+        Run::Next => Ok(vec![added]),
         Run::Now => {
             idle(state)?;
             Ok(vec![added, started])
         }
+    }
+}
+
+/// A message that is there already changes nothing.
+fn sent_again(state: &State, sent: &Turn, parts: &[Part]) -> Result<Vec<Event>, Refusal> {
+    let same = |message: &Arc<Message>| message.id == sent.message && message.parts == parts;
+    match state.messages.iter().any(same) {
+        true => Ok(Vec::new()),
+        false => Err(Refusal::KeyReused(sent.id.clone())),
     }
 }
 
@@ -184,6 +203,31 @@ fn on_cancel(state: &State, reason: Option<String>) -> Vec<Event> {
     }
 }
 
+/// Calling off what is over is no mistake either.
+fn on_withdraw(state: &State, id: TurnId, reason: Option<String>) -> Result<Vec<Event>, Refusal> {
+    let Some(turn) = state.turn(&id) else { return Err(Refusal::UnknownTurn(id)) };
+    Ok(match turn.status {
+        TurnStatus::Pending => {
+            vec![Event::TurnCancelled { turn: id, reason, usage: Usage::default() }]
+        }
+        TurnStatus::Running | TurnStatus::WaitingApproval => on_cancel(state, reason),
+        TurnStatus::Succeeded | TurnStatus::Failed | TurnStatus::Cancelled => Vec::new(),
+    })
+}
+
+fn on_recall(state: &State, messages: Vec<Recalled>, stamp: &Stamp) -> Vec<Event> {
+    let said = messages.into_iter().filter(|message| !message.text.is_empty());
+    let added = |(Recalled { role, text }, nth)| Event::MessageAdded {
+        message: stamp.id(),
+        turn: stamp.id(),
+        role,
+        parts: vec![Part::Text(text)],
+        options: TurnOptions::default(),
+        nth,
+    };
+    said.zip(state.turns.len() as u64 + 1..).map(added).collect()
+}
+
 fn on_compact(state: &State) -> Result<Vec<Event>, Refusal> {
     idle(state)?;
     match history(state).last() {
@@ -231,14 +275,6 @@ fn on_answered(state: &State, step: StepId, answer: model::Answer, stamp: &Stamp
 
 /// The codec reads at most 128 levels, and an event has some of its own around the arguments.
 const DEEPEST: usize = 100;
-
-fn depth(value: &Value) -> usize {
-    match value {
-        Value::Array(inner) => 1 + inner.iter().map(depth).max().unwrap_or(0),
-        Value::Object(inner) => 1 + inner.values().map(depth).max().unwrap_or(0),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => 0,
-    }
-}
 
 /// Keeps the model's own id for a call where it can serve as one.
 fn name_call(
@@ -324,6 +360,39 @@ fn on_put_back(state: &State, id: TurnId, result: Result<(), String>) -> Vec<Eve
     }]
 }
 
+fn on_summarized(state: &State, upto: MessageId, words: String, usage: Usage) -> Vec<Event> {
+    if state.compaction.pending.as_ref() != Some(&upto) {
+        return Vec::new();
+    }
+    let messages = state.messages.iter().position(|m| m.id == upto).map_or(0, |n| n + 1) as u64;
+    let tokens_before = state.compaction.tokens;
+    let (summary, facts) = match state.rules.save_memory {
+        true => summarized(&words),
+        false => (words, Vec::new()),
+    };
+    let turns = turns_read(state, &upto);
+    vec![Event::Compacted { upto, summary, messages, tokens_before, usage, turns, facts }]
+}
+
+fn on_saved(state: &State, upto: MessageId, result: Result<String, String>) -> Vec<Event> {
+    if state.saving.iter().all(|saving| saving.upto != upto) {
+        return Vec::new();
+    }
+    vec![match result {
+        Ok(path) => Event::MemorySaved { upto, path },
+        Err(reason) => Event::MemoryNotSaved { upto, reason },
+    }]
+}
+
+fn on_subagent(state: &State, call: CallId, session: SessionId, news: SubagentNews) -> Vec<Event> {
+    match open_call(state, &call) {
+        Some((open, found)) if matches!(found.phase, CallPhase::Started(..)) => {
+            vec![Event::Subagent { turn: open.id.clone(), call, session, news }]
+        }
+        _ => Vec::new(),
+    }
+}
+
 fn on_finished(state: &State, id: CallId, outcome: Outcome, stamp: &Stamp) -> Vec<Event> {
     match open_call(state, &id) {
         Some((open, call)) if matches!(call.phase, CallPhase::Started(..)) => {
@@ -331,6 +400,20 @@ fn on_finished(state: &State, id: CallId, outcome: Outcome, stamp: &Stamp) -> Ve
         }
         _ => Vec::new(),
     }
+}
+
+/// How many turns models read in full, before and after a summary up to a message.
+fn turns_read(state: &State, upto: &MessageId) -> Turns {
+    let summary = state.compaction.summary.as_ref();
+    let mut history = history(state);
+    if let Some(old) = summary.and_then(|s| history.iter().position(|m| m.id == s.upto)) {
+        history.drain(..=old);
+    }
+    let covered = history.iter().position(|message| message.id == *upto).map_or(0, |n| n + 1);
+    let turns = |messages: &[&Arc<Message>]| {
+        messages.iter().map(|message| &message.turn).collect::<HashSet<_>>().len() as u64
+    };
+    Turns { before: turns(&history), after: turns(&history[covered..]) }
 }
 
 fn idle(state: &State) -> Result<(), Refusal> {

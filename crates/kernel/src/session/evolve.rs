@@ -1,19 +1,22 @@
 //! Remembers what happened. Never fails: an event is a fact, also one that makes no sense here.
 
 mod calls;
+mod compaction;
+mod fork;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::card::Status;
-use crate::event::{Event, Origin, Record, RequestedCall, TurnOptions};
-use crate::id::{MessageId, StepId, TurnId};
+use crate::event::{Event, Origin, Record, RequestedCall, SubagentNews, TurnOptions};
+use crate::id::{CallId, MessageId, SessionId, StepId, TurnId};
 use crate::message::{Message, Part, Role};
 use crate::model::{Channel, ModelRef, Sealed, Usage};
 use crate::session::State;
-use crate::session::state::Summary;
+use crate::session::state::Subagent;
 use crate::session::turn::{OpenStep, OpenTurn, Phase, Segment, Turn, TurnStatus};
 use crate::time::Time;
+use crate::toolset::ClientTool;
 
 use calls::{new_call, part_of_call};
 
@@ -24,11 +27,15 @@ pub fn evolve(state: &mut State, record: &Record) {
     state.updated = at;
     match &record.event {
         Event::SessionCreated(origin) => created(state, origin, at),
-        Event::Forked { .. } => state.created = state.created.or(Some(at)),
+        Event::Forked { parent, at: seq } => fork::forked(state, parent, *seq, at),
         Event::Labelled { key, value } => labelled(state, key, value.as_ref()),
         Event::ModelSwitched { model } => state.model = Some(model.clone()),
+        Event::ToolsChosen(toolset) => {
+            state.toolset = toolset.clone();
+            state.delegated = toolset.client.iter().map(ClientTool::spec).collect();
+        }
         Event::AttachmentAdded(file) => state.attachments.push(file.clone()),
-        Event::MessageAdded { message, turn, role, parts, options } => {
+        Event::MessageAdded { message, turn, role, parts, options, .. } => {
             said(state, Said { message, turn, role: *role, parts, options }, at);
         }
         Event::TurnStarted { turn, attempt, options } => {
@@ -70,11 +77,12 @@ pub fn evolve(state: &mut State, record: &Record) {
         | Event::ApprovalAnswered { .. }
         | Event::CallStarted { .. }
         | Event::CallCompleted { .. } => calls::evolve(state, &record.event, at),
+        Event::Subagent { call, session, news, .. } => subagent(state, (call, session), news),
         Event::StopRequested { cause, .. } => {
             on_open(state, |open| open.stopping = Some(cause.clone()))
         }
         Event::TurnResumed { after_ms, .. } => {
-            on_open(state, |open| open.clock.skip(Duration::from_millis(*after_ms)));
+            resumed(state, Duration::from_millis(*after_ms));
         }
         Event::TurnHeld { .. } => {
             on_open(state, |open| open.held = true);
@@ -104,18 +112,11 @@ pub fn evolve(state: &mut State, record: &Record) {
             }
         }
         Event::RevertFailed { .. } => state.reverting = None,
-        Event::CompactionRequested { upto, .. } => {
-            state.compaction.pending = Some(upto.clone());
-            on_open(state, |open| open.compacted = true);
-        }
-        Event::Compacted { upto, summary, usage, .. } => {
-            spent(state, *usage);
-            state.compaction.pending = None;
-            state.compaction.tokens = 0;
-            state.context.settle();
-            state.compaction.summary = Some(Summary { upto: upto.clone(), text: summary.clone() });
-        }
-        Event::CompactionFailed { .. } => state.compaction.pending = None,
+        Event::CompactionRequested { .. }
+        | Event::Compacted { .. }
+        | Event::CompactionFailed { .. }
+        | Event::MemorySaved { .. }
+        | Event::MemoryNotSaved { .. } => compaction::evolve(state, &record.event, at),
         Event::SessionClosed { .. } => state.status = Status::Completed,
     }
 }
@@ -147,6 +148,7 @@ fn said(state: &mut State, said: Said<'_>, at: Time) {
     state.turns.push(Turn {
         id: said.turn.clone(),
         message: said.message.clone(),
+        begins: state.head,
         status: TurnStatus::Pending,
         options: said.options.clone(),
         attempts: 0,
@@ -155,6 +157,7 @@ fn said(state: &mut State, said: Said<'_>, at: Time) {
         error: None,
         verified: None,
         changes: Vec::new(),
+        unrecorded: Vec::new(),
         reverted: false,
     });
     state.messages.push(Arc::new(Message {
@@ -185,6 +188,36 @@ fn turn_started(state: &mut State, id: &TurnId, attempt: u32, options: &TurnOpti
     state.open = Some(OpenTurn::new(id.clone(), attempt, options.clone(), at));
     state.status = Status::Active;
     state.error = None;
+}
+
+/// Time in which nobody was there to answer counts for nobody.
+fn resumed(state: &mut State, span: Duration) {
+    on_open(state, |open| {
+        open.clock.skip(span);
+        if let Phase::Acting(calls) = &mut open.phase {
+            for call in calls {
+                call.expires = call.expires.map(|expires| expires.after(span));
+            }
+        }
+    });
+}
+
+/// What a subagent costs is its parent's to pay.
+fn subagent(state: &mut State, (call, session): (&CallId, &SessionId), news: &SubagentNews) {
+    let mine = |known: &&mut Subagent| known.call == *call;
+    match news {
+        SubagentNews::Spawned { .. } => {
+            let (call, session) = (call.clone(), session.clone());
+            state.subagents.push(Subagent { call, session, over: false });
+        }
+        SubagentNews::Progressed { .. } => {}
+        SubagentNews::Completed { usage, .. } => {
+            if let Some(known) = state.subagents.iter_mut().find(mine) {
+                known.over = true;
+            }
+            paid(state, *usage);
+        }
+    }
 }
 
 fn answered(
@@ -239,6 +272,10 @@ fn turn_over(state: &mut State, id: &TurnId, status: TurnStatus, error: Option<&
         turn.completed = Some(at);
         turn.error = error.cloned();
     }
+    // A turn that had not begun says nothing of the session.
+    if state.open.as_ref().is_none_or(|open| open.id != *id) {
+        return;
+    }
     state.open = None;
     state.error = error.cloned();
     state.status = match status {
@@ -255,7 +292,7 @@ fn turn_over(state: &mut State, id: &TurnId, status: TurnStatus, error: Option<&
 fn waiting(state: &mut State, at: Time) {
     let Some(open) = &mut state.open else { return };
     let waits = open.waits_for_approval();
-    match waits || open.held {
+    match waits || open.held || open.waits_for_client() {
         true => open.clock.pause(at),
         false => open.clock.resume(at),
     }

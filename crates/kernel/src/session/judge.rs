@@ -1,8 +1,9 @@
 //! Judges calls: what policy, the tool's own look, the model's review and remembered answers make of
 //! one before it may run.
 
-use crate::event::{Answer, Answerer, Event, Remember, RequestedCall};
+use crate::event::{Answer, Answerer, Asking, Event, Remember, RequestedCall, ToolUse};
 use crate::policy::{Review, Verdict};
+use crate::session::delegate::errand;
 use crate::session::state::{Calls, State};
 use crate::session::turn::{Call, OpenTurn};
 use crate::stamp::Stamp;
@@ -16,21 +17,45 @@ pub(super) fn requested(
     stamp: &Stamp,
 ) -> Option<Vec<Event>> {
     let request = &call.request;
-    let Some(tool) = state.rules.tool(&request.tool) else {
+    let Some(tool) = state.tool(&request.tool) else {
         return Some(vec![unknown(open, call, stamp)]);
     };
     if let Some(why) = &request.malformed {
         return Some(vec![open.completed(call, Outcome::failure(why.clone()), stamp)]);
     }
+    if open.options.tools == ToolUse::Withheld && !call.verifies {
+        return Some(vec![denied(open, call, "tools are off for this turn".into(), stamp)]);
+    }
     if !call.verifies && open.ran.repeats(&request.tool, &request.input) {
         let why = "duplicate tool call: no new info";
         return Some(vec![open.completed(call, Outcome::ended(Ending::Skipped, why), stamp)]);
     }
-    match state.rules.verdict(tool, None) {
-        Verdict::Allow => Some(vec![started(open, call, tool)]),
+    match verdict(state, open, tool, None) {
+        Verdict::Allow => Some(vec![started(state, (open, call), tool, stamp)]),
         Verdict::Refuse(why) => Some(vec![denied(open, call, why, stamp)]),
         // `next` has it looked at.
         Verdict::Ask | Verdict::Look => None,
+    }
+}
+
+/// What policy and the turn's own options say of a call, of which an assessment is there once it was
+/// looked at.
+pub(super) fn verdict(
+    state: &State,
+    open: &OpenTurn,
+    tool: &Spec,
+    assessment: Option<&Assessment>,
+) -> Verdict {
+    let subject = assessment.map(|assessment| &assessment.subject);
+    let verdict = state.verdict(tool, subject);
+    match (open.options.asking, &verdict) {
+        (Asking::Strict, Verdict::Allow) if !tool.kind.repeatable() => Verdict::Ask,
+        (Asking::Waived, Verdict::Ask) if !state.rules.insists(tool, subject) => match assessment {
+            None => Verdict::Look,
+            Some(assessment) if assessment.risk < Risk::Critical => Verdict::Allow,
+            Some(_) => Verdict::Ask,
+        },
+        (Asking::Policy | Asking::Strict | Asking::Waived, _) => verdict,
     }
 }
 
@@ -42,14 +67,14 @@ pub(super) fn assessed(
     assessment: Assessment,
     stamp: &Stamp,
 ) -> Vec<Event> {
-    let Some(tool) = state.rules.tool(&call.request.tool) else {
+    let Some(tool) = state.tool(&call.request.tool) else {
         return vec![unknown(open, call, stamp)];
     };
     // Not started: what it was judged by may be another thing by then.
     if let Some(outcome) = assessment.settled {
         return vec![open.completed(call, outcome, stamp)];
     }
-    let verdict = state.rules.verdict(tool, Some(&assessment.subject));
+    let verdict = verdict(state, open, tool, Some(&assessment));
     let reviewed = state.rules.review == Review::Auto && tool.kind == Kind::Write;
     vec![match verdict {
         Verdict::Refuse(why) => denied(open, call, why, stamp),
@@ -59,7 +84,7 @@ pub(super) fn assessed(
             tool: call.request.tool.clone(),
             assessment,
         },
-        Verdict::Allow => started(open, call, tool),
+        Verdict::Allow => started(state, (open, call), tool, stamp),
         Verdict::Ask | Verdict::Look => ask(state, open, call, assessment, stamp),
     }]
 }
@@ -73,14 +98,14 @@ pub(super) fn reviewed(
     stamp: &Stamp,
 ) -> Event {
     let (assessment, answer, comment) = review;
-    let Some(tool) = state.rules.tool(&call.request.tool) else {
+    let Some(tool) = state.tool(&call.request.tool) else {
         return unknown(open, call, stamp);
     };
-    let verdict = state.rules.verdict(tool, Some(&assessment.subject));
+    let verdict = verdict(state, open, tool, Some(assessment));
     match (answer, verdict) {
         (_, Verdict::Refuse(why)) => denied(open, call, why, stamp),
         (Some(Answer::Deny), _) => denied(open, call, format!("review: {comment}"), stamp),
-        (Some(Answer::Allow), Verdict::Allow) => started(open, call, tool),
+        (Some(Answer::Allow), Verdict::Allow) => started(state, (open, call), tool, stamp),
         // With nobody to review it, a person is asked.
         (Some(Answer::Allow), Verdict::Ask | Verdict::Look)
         | (None, Verdict::Allow | Verdict::Ask | Verdict::Look) => {
@@ -93,8 +118,8 @@ pub(super) fn reviewed(
 
 /// Begins a call that may run.
 pub(super) fn start(state: &State, open: &OpenTurn, call: &Call, stamp: &Stamp) -> Event {
-    match state.rules.tool(&call.request.tool) {
-        Some(tool) => started(open, call, tool),
+    match state.tool(&call.request.tool) {
+        Some(tool) => started(state, (open, call), tool, stamp),
         None => unknown(open, call, stamp),
     }
 }
@@ -115,7 +140,8 @@ fn ask(
         let (by, remember) = (Answerer::Memory, Remember::Once);
         return Event::ApprovalAnswered { turn, call, tool, answer, reason, by, remember };
     }
-    let expires = state.rules.approval.expires.map(|span| stamp.at.after(span));
+    let patience = open.options.patience(state.rules.approval.expires);
+    let expires = patience.map(|span| stamp.at.after(span));
     Event::ApprovalRequested { turn, call, tool, input, assessment, expires }
 }
 
@@ -143,7 +169,8 @@ fn denied(open: &OpenTurn, call: &Call, why: String, stamp: &Stamp) -> Event {
     open.completed(call, Outcome::ended(Ending::Denied, why), stamp)
 }
 
-fn started(open: &OpenTurn, call: &Call, tool: &Spec) -> Event {
+fn started(state: &State, of: (&OpenTurn, &Call), tool: &Spec, stamp: &Stamp) -> Event {
+    let (open, call) = of;
     Event::CallStarted {
         turn: open.id.clone(),
         call: call.id().clone(),
@@ -151,5 +178,6 @@ fn started(open: &OpenTurn, call: &Call, tool: &Spec) -> Event {
         input: call.request.input.clone(),
         kind: tool.kind,
         placement: tool.placement,
+        errand: errand(state, call, tool, stamp),
     }
 }

@@ -7,7 +7,8 @@
 
 use crate::id::{CallId, MessageId, StepId, TurnId};
 use crate::policy::Verdict;
-use crate::session::advance::{eligible, only_reads, surveys};
+use crate::session::advance::{eligible, surveys};
+use crate::session::judge;
 use crate::session::state::State;
 use crate::session::turn::{Call, CallPhase, OpenTurn, Phase};
 use crate::time::Time;
@@ -30,6 +31,8 @@ pub enum Effect {
     Revert(TurnId),
     /// Have history summarized.
     Summarize(MessageId),
+    /// Write the facts of a summary to memory.
+    Save(MessageId),
     /// Come back at that time with [`crate::Command::Wake`].
     WakeAt(Time),
 }
@@ -45,7 +48,7 @@ impl Effect {
             | Self::Review(_)
             | Self::Summarize(_)
             | Self::WakeAt(_) => true,
-            Self::Run(_) | Self::Revert(_) => false,
+            Self::Run(_) | Self::Revert(_) | Self::Save(_) => false,
         }
     }
 }
@@ -57,6 +60,7 @@ pub fn next(state: &State) -> Vec<Effect> {
         effects.push(Effect::Summarize(upto.clone()));
     }
     effects.extend(state.reverting.clone().map(Effect::Revert));
+    effects.extend(state.saving.iter().map(|saving| Effect::Save(saving.upto.clone())));
     let open = state.open.as_ref().filter(|open| open.stopping.is_none() && !open.held);
     if let Some(open) = open {
         match &open.phase {
@@ -65,7 +69,7 @@ pub fn next(state: &State) -> Vec<Effect> {
                 let surveys = surveys(state, open) && state.compaction.pending.is_none();
                 effects.extend(surveys.then(|| Effect::Survey(open.id.clone())));
             }
-            Phase::Acting(calls) => effects.extend(of_calls(state, calls)),
+            Phase::Acting(_) => effects.extend(of_calls(state, open)),
             Phase::Answered => {}
         }
         effects.extend(alarm(state, open).map(Effect::WakeAt));
@@ -73,14 +77,16 @@ pub fn next(state: &State) -> Vec<Effect> {
     effects
 }
 
-fn of_calls<'a>(state: &'a State, calls: &'a [Call]) -> impl Iterator<Item = Effect> + 'a {
+fn of_calls<'a>(state: &'a State, open: &'a OpenTurn) -> impl Iterator<Item = Effect> + 'a {
+    let calls = open.calls();
     (0..calls.len()).filter_map(move |n| {
         let call = &calls[n];
         match &call.phase {
             CallPhase::Started(_, Placement::Daemon) => Some(Effect::Run(call.id().clone())),
-            CallPhase::Requested if eligible(calls, n, |call| only_reads(state, call)) => {
-                let tool = state.rules.tool(&call.request.tool)?;
-                let look = matches!(state.rules.verdict(tool, None), Verdict::Ask | Verdict::Look);
+            CallPhase::Requested if eligible(state, calls, n) => {
+                let tool = state.tool(&call.request.tool)?;
+                let look =
+                    matches!(judge::verdict(state, open, tool, None), Verdict::Ask | Verdict::Look);
                 look.then(|| Effect::Assess(call.id().clone()))
             }
             CallPhase::InReview { .. } => Some(Effect::Review(call.id().clone())),
@@ -99,6 +105,7 @@ fn of_calls<'a>(state: &'a State, calls: &'a [Call]) -> impl Iterator<Item = Eff
 fn alarm(state: &State, open: &OpenTurn) -> Option<Time> {
     let expiry = |call: &Call| match call.phase {
         CallPhase::Asked { expires, .. } => expires,
+        _ if call.with_client() => call.expires,
         _ => None,
     };
     let questions = open.calls().iter().filter_map(expiry);

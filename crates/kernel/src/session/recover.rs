@@ -1,26 +1,35 @@
 //! After a crash: what becomes of a turn whose world is gone.
 
+use crate::change::{FileChange, Gap};
+use crate::command::CutOff;
 use crate::event::{Event, FailureCode, StopCause};
+use crate::id::TurnId;
 use crate::policy::Recovery;
 use crate::session::state::State;
-use crate::session::turn::{Call, CallPhase, OpenTurn, Phase};
+use crate::session::turn::{Call, CallPhase, Phase};
 use crate::stamp::Stamp;
 use crate::tool::{Ending, Outcome, Placement};
 
 /// Whatever ran is gone. What cannot be repeated safely is not repeated: the model is told.
-pub(super) fn recover(state: &State, stamp: &Stamp) -> Vec<Event> {
+pub(super) fn recover(state: &State, cut_off: Vec<CutOff>, stamp: &Stamp) -> Vec<Event> {
     let Some(open) = &state.open else {
         return Vec::new();
     };
-    let waits = open.stopping.is_some() || open.waits_for_approval();
+    let asked = open.stopping.is_some() || open.waits_for_approval();
+    // A client may not have noticed anything: it is waited for, whatever policy says of turns.
+    let waits = asked || open.waits_for_client();
     let leave = state.rules.recovery == Recovery::Leave && !waits;
     let over = leave || open.stopping.is_some();
     let lost = |call: &&Call| match call.phase {
         CallPhase::Started(kind, Placement::Daemon) => over || !kind.repeatable(),
         _ => false,
     };
-    let mut events: Vec<Event> =
-        open.calls().iter().filter(lost).map(|call| lost_call(open, call, stamp)).collect();
+    let known = |call: &Call| {
+        let found = cut_off.iter().find(|found| found.call == *call.id());
+        found.map(|found| found.changes.clone())
+    };
+    let end = |call| open.completed(call, interrupted(call, known(call)), stamp);
+    let mut events: Vec<Event> = open.calls().iter().filter(lost).map(end).collect();
     if let Phase::Thinking(step) = &open.phase
         && step.written > 0
     {
@@ -28,11 +37,14 @@ pub(super) fn recover(state: &State, stamp: &Stamp) -> Vec<Event> {
     }
     let turn = open.id.clone();
     let reason = "the daemon stopped while this turn was running";
+    let timed = open.calls().iter().any(|call| call.with_client() && call.expires.is_some());
+    if timed && !asked && !open.held {
+        events.push(resumed(state, turn, stamp));
+        return events;
+    }
     match state.rules.recovery {
         Recovery::Continue if !waits && !open.held => {
-            let after = stamp.at.since(state.updated).as_millis();
-            let after_ms = u64::try_from(after).unwrap_or(u64::MAX);
-            events.push(Event::TurnResumed { turn, after_ms });
+            events.push(resumed(state, turn, stamp));
         }
         Recovery::Ask if !waits && !open.held => {
             events.push(Event::TurnHeld { turn, reason: reason.into() });
@@ -47,7 +59,26 @@ pub(super) fn recover(state: &State, stamp: &Stamp) -> Vec<Event> {
     events
 }
 
-fn lost_call(open: &OpenTurn, call: &Call, stamp: &Stamp) -> Event {
-    let why = "the daemon stopped while this call was running; how far it got is not known";
-    open.completed(call, Outcome::ended(Ending::Interrupted, why), stamp)
+fn resumed(state: &State, turn: TurnId, stamp: &Stamp) -> Event {
+    let after = stamp.at.since(state.updated).as_millis();
+    Event::TurnResumed { turn, after_ms: u64::try_from(after).unwrap_or(u64::MAX) }
+}
+
+/// What came of a call that was cut off, and of files by it, where that is known.
+fn interrupted(call: &Call, changes: Option<Vec<FileChange>>) -> Outcome {
+    let mut why =
+        "the daemon stopped while this call was running; how far it got is not known".to_owned();
+    if let Some(changes) = &changes {
+        let paths: Vec<_> = changes.iter().map(|change| change.path.as_str()).collect();
+        let paths = if paths.is_empty() { "nothing".to_owned() } else { paths.join(", ") };
+        why += &format!("; of the files it named, changed: {paths}");
+    }
+    let may_change = matches!(call.phase, CallPhase::Started(kind, _) if kind.changes_workspace());
+    let unknown = changes.is_none() && may_change;
+    let reason = || format!("the daemon stopped while {} ran", call.request.tool);
+    let gap = unknown.then(|| Gap { path: String::new(), paths: None, reason: reason() });
+    let mut outcome = Outcome::ended(Ending::Interrupted, why);
+    outcome.changes = changes.unwrap_or_default();
+    outcome.unrecorded = gap.into_iter().collect();
+    outcome
 }

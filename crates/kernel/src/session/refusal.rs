@@ -25,6 +25,21 @@ pub enum Refusal {
     /// The call belongs to another turn.
     #[error("tool call {call} does not belong to turn {turn}")]
     WrongTurn { call: CallId, turn: TurnId },
+    /// No such call.
+    #[error("tool call not found: {0}")]
+    UnknownCall(CallId),
+    /// Its result is known already, or nobody waits for it any more.
+    #[error("tool call {0} is over")]
+    CallOver(CallId),
+    /// It is not a client's to run, or not yet.
+    #[error("tool call {0} is not waiting for a client")]
+    NotDelegated(CallId),
+    /// A tool cannot be offered like this.
+    #[error("bad tools: {0}")]
+    BadTools(String),
+    /// Another message has that name.
+    #[error("another message was sent under the name of turn {0}")]
+    KeyReused(TurnId),
     /// No such turn.
     #[error("turn not found: {0}")]
     UnknownTurn(TurnId),

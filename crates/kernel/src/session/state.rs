@@ -6,16 +6,22 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::card::{Card, Status};
+use crate::card::{Card, Fork, Status};
 use crate::context::Context;
 use crate::event::{Answer, Record, Seq};
 use crate::id::{CallId, MessageId, SessionId, TurnId};
-use crate::message::{Attachment, Message};
+use crate::memory::{Entry, Target};
+use crate::message::{Attachment, Message, Role};
 use crate::model::{ModelRef, Usage};
-use crate::policy::Rules;
+use crate::policy::{Rules, Verdict};
 use crate::session::evolve::evolve;
 use crate::session::turn::{OpenTurn, Turn};
 use crate::time::Time;
+use crate::tool::{Risk, Spec, Subject};
+use crate::toolset::{ClientTool, Toolset};
+
+/// How many characters a title has at most.
+const TITLE: usize = 50;
 
 /// A session.
 #[derive(Clone, Debug)]
@@ -26,6 +32,8 @@ pub struct State {
     pub head: Seq,
     /// When it began; nothing if it has not.
     pub created: Option<Time>,
+    /// Where it branched off, if it did.
+    pub forked: Option<Fork>,
     /// When something last happened.
     pub updated: Time,
     /// Where it stands.
@@ -38,6 +46,8 @@ pub struct State {
     pub labels: BTreeMap<String, String>,
     /// The model, where a client chose one.
     pub model: Option<ModelRef>,
+    /// Which tools models are offered.
+    pub toolset: Toolset,
     /// Files that were handed over.
     pub attachments: Vec<Attachment>,
     /// What was said, in order.
@@ -50,6 +60,10 @@ pub struct State {
     pub usage: Usage,
     /// What models read instead of old history.
     pub compaction: Compaction,
+    /// What summaries named as worth keeping and is not in memory yet.
+    pub saving: Vec<Saving>,
+    /// Sessions that work, or worked, for calls of this one.
+    pub subagents: Vec<Subagent>,
     /// What models are told of the workspace.
     pub context: Context,
     /// The turn whose changes are being undone.
@@ -59,6 +73,8 @@ pub struct State {
     /// Why the last turn failed.
     pub error: Option<String>,
     pub(super) calls: HashSet<CallId>,
+    /// The tools that clients run, as models are offered them.
+    pub(super) delegated: Vec<Arc<Spec>>,
     pub(crate) rules: Arc<Rules>,
 }
 
@@ -71,6 +87,26 @@ pub struct Compaction {
     pub pending: Option<MessageId>,
     /// The newest summary.
     pub summary: Option<Summary>,
+}
+
+/// What a summary named as worth keeping.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Saving {
+    /// The last message of the summary.
+    pub upto: MessageId,
+    /// When it was written.
+    pub at: Time,
+    /// What it named.
+    pub facts: Vec<String>,
+}
+
+impl Saving {
+    /// As it is written to memory, to the notes of the day on which it was said. A crash may have it
+    /// asked for again.
+    pub fn entry(&self) -> Entry {
+        let lines: Vec<_> = self.facts.iter().map(|fact| format!("- {fact}")).collect();
+        Entry { once: Some(self.at), ..Entry::new(Target::Daily, lines.join("\n")) }
+    }
 }
 
 /// An answer that counts for more than one call.
@@ -93,6 +129,17 @@ pub enum Calls {
     Similar(String),
 }
 
+/// A session that works, or worked, for a call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Subagent {
+    /// The call.
+    pub call: CallId,
+    /// The session.
+    pub session: SessionId,
+    /// Whether it is done.
+    pub over: bool,
+}
+
 /// What stands for old history.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Summary {
@@ -109,23 +156,28 @@ impl State {
             id,
             head: 0,
             created: None,
+            forked: None,
             updated: Time::default(),
             status: Status::Active,
             workspace: PathBuf::new(),
             system_prompt: None,
             labels: BTreeMap::new(),
             model: None,
+            toolset: Toolset::default(),
             attachments: Vec::new(),
             messages: Vec::new(),
             turns: Vec::new(),
             open: None,
             usage: Usage::default(),
             compaction: Compaction::default(),
+            saving: Vec::new(),
+            subagents: Vec::new(),
             context: Context::default(),
             reverting: None,
             remembered: Vec::new(),
             error: None,
             calls: HashSet::new(),
+            delegated: Vec::new(),
             rules,
         }
     }
@@ -153,6 +205,36 @@ impl State {
         self.turns.iter().find(|turn| turn.id == *id)
     }
 
+    /// The turn whose message has that name.
+    pub fn keyed(&self, key: &str) -> Option<&Turn> {
+        self.turns.iter().rev().find(|turn| turn.options.key.as_deref() == Some(key))
+    }
+
+    /// The tool of that name, if it is offered.
+    pub fn tool(&self, name: &str) -> Option<&Arc<Spec>> {
+        let delegated = self.delegated.iter().find(|tool| tool.name == name);
+        let daemons = || self.rules.tool(name).filter(|_| self.toolset.includes(name));
+        delegated.or_else(daemons)
+    }
+
+    /// All tools that models are offered. A client's goes before one of the daemon with its name.
+    pub fn tools(&self) -> Vec<Arc<Spec>> {
+        let shadowed = |name: &str| self.delegated.iter().any(|tool| tool.name == name);
+        let offered =
+            |tool: &&Arc<Spec>| self.toolset.includes(&tool.name) && !shadowed(&tool.name);
+        self.rules.tools.iter().filter(offered).chain(&self.delegated).cloned().collect()
+    }
+
+    /// What policy says of a call, of which `subject` is known once it was looked at.
+    pub(crate) fn verdict(&self, tool: &Spec, subject: Option<&Subject>) -> Verdict {
+        match self.toolset.client_tool(&tool.name) {
+            Some(ClientTool { name, risk: Risk::Critical, .. }) => {
+                Verdict::Refuse(format!("{name} is forbidden"))
+            }
+            _ => self.rules.verdict(tool, subject),
+        }
+    }
+
     /// The attachment of that name.
     pub fn attachment(&self, name: &str) -> Option<&Attachment> {
         self.attachments.iter().find(|file| file.name == name)
@@ -163,19 +245,33 @@ impl State {
         self.open.is_some() || self.compaction.pending.is_some() || self.reverting.is_some()
     }
 
+    /// The beginning of the first line that a person said.
+    fn title(&self) -> String {
+        let first = self.messages.iter().find(|message| message.role == Role::User);
+        let text = first.map(|message| message.text()).unwrap_or_default();
+        let line = text.trim().lines().next().unwrap_or_default();
+        line.chars().take(TITLE).collect()
+    }
+
     /// The session at a glance.
     pub fn card(&self) -> Card {
         Card {
             id: self.id.clone(),
             created: self.created.unwrap_or(self.updated),
+            forked: self.forked.clone(),
+            model: self.model.clone(),
+            head: self.head,
             updated: self.updated,
             status: self.status,
             workspace: self.workspace.clone(),
             system_prompt: self.system_prompt.clone(),
             labels: self.labels.clone(),
+            title: self.title(),
+            messages: self.messages.iter().filter(|message| message.role.speaks()).count() as u64,
+            tokens: self.usage.total(),
             last_turn: self.turns.last().map(|turn| turn.id.clone()),
             error: self.error.clone(),
-            open: self.busy(),
+            open: self.busy() || !self.saving.is_empty(),
         }
     }
 }
@@ -191,11 +287,15 @@ impl PartialEq for State {
             (identity, setting, trouble)
         };
         of(self) == of(other)
+            && self.toolset == other.toolset
             && self.attachments == other.attachments
             && self.messages == other.messages
             && self.turns == other.turns
+            && self.forked == other.forked
+            && self.subagents == other.subagents
             && self.open == other.open
             && self.compaction == other.compaction
+            && self.saving == other.saving
             && self.context == other.context
             && self.reverting == other.reverting
             && self.remembered == other.remembered

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::change::FileChange;
-use crate::event::{Answer, Event, RequestedCall, StopCause, TurnOptions};
+use crate::change::{FileChange, Gap};
+use crate::event::{Answer, Event, RequestedCall, Seq, StopCause, TurnOptions};
 use crate::id::{CallId, MessageId, StepId, TurnId};
 use crate::model::{Channel, ModelRef, Usage};
 use crate::stamp::Stamp;
@@ -21,6 +21,8 @@ pub struct Turn {
     pub id: TurnId,
     /// The message it answers.
     pub message: MessageId,
+    /// The event that brought it.
+    pub begins: Seq,
     /// How it stands.
     pub status: TurnStatus,
     /// What the client asked of it.
@@ -37,6 +39,8 @@ pub struct Turn {
     pub verified: Option<bool>,
     /// What it made of files, in the order it happened.
     pub changes: Vec<FileChange>,
+    /// What it may have made of files that is not recorded.
+    pub unrecorded: Vec<Gap>,
     /// Whether that was undone.
     pub reverted: bool,
 }
@@ -145,6 +149,8 @@ pub struct Call {
     pub phase: CallPhase,
     /// Whether policy asked for it, not the model.
     pub verifies: bool,
+    /// When a client that runs it is no longer waited for.
+    pub expires: Option<Time>,
 }
 
 /// How far a call is.
@@ -190,6 +196,15 @@ impl Call {
     /// Its id.
     pub fn id(&self) -> &CallId {
         &self.request.id
+    }
+
+    /// Whether a client should run it, and nobody knows yet what came of it.
+    pub fn with_client(&self) -> bool {
+        matches!(self.phase, CallPhase::Started(_, Placement::Client))
+    }
+
+    pub(super) fn overdue(&self, at: Time) -> bool {
+        self.with_client() && self.expires.is_some_and(|expires| at >= expires)
     }
 
     /// Whether it is over.
@@ -269,6 +284,11 @@ impl OpenTurn {
         }
     }
 
+    /// Whether a client runs something for it.
+    pub fn waits_for_client(&self) -> bool {
+        self.calls().iter().any(Call::with_client)
+    }
+
     /// Whether a person's word is needed.
     pub fn waits_for_approval(&self) -> bool {
         self.calls().iter().any(|call| matches!(call.phase, CallPhase::Asked { .. }))
@@ -313,7 +333,7 @@ impl Clock {
 /// Which calls ran in this turn, to notice one that can bring nothing new.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Ran {
-    /// How often the workspace may have changed.
+    /// How often the workspace, or memory, may have changed.
     changes: u32,
     /// For each call, how often it had when that call was over.
     seen: HashMap<u64, u32>,
@@ -321,7 +341,7 @@ pub(super) struct Ran {
 
 impl Ran {
     pub(super) fn note(&mut self, kind: Kind, request: &RequestedCall, ending: Ending) {
-        if kind.changes_workspace() {
+        if kind.changes_what_is_seen() {
             self.changes += 1;
         }
         // What a crash cut off may be worth another try.

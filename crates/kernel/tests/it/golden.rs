@@ -5,11 +5,12 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use quintet_kernel::change::{FileChange, Version};
+use quintet_kernel::change::{FileChange, Gap, Shape, Version};
 use quintet_kernel::codec;
 use quintet_kernel::context::Section;
 use quintet_kernel::event::{
-    Answer, Answerer, Event, FailureCode, Origin, Remember, RequestedCall, StopCause, TurnOptions,
+    Answer, Answerer, Asking, Errand, Event, FailureCode, Origin, Remember, RequestedCall,
+    StopCause, SubagentNews, ToolUse, TurnOptions, Turns,
 };
 use quintet_kernel::id::{BlobId, CallId, Fresh, MessageId, SessionId, StepId, TurnId};
 use quintet_kernel::message::{Artifact, Attachment, MediaKind, Part, Role};
@@ -18,6 +19,7 @@ use quintet_kernel::model::{
 };
 use quintet_kernel::time::Time;
 use quintet_kernel::tool::{Assessment, Ending, Kind, Outcome, Placement, Risk, Subject};
+use quintet_kernel::toolset::{ClientTool, Toolset};
 use serde_json::json;
 
 /// All values of an enum without data; a new variant does not compile until it is named here.
@@ -48,6 +50,7 @@ kinds! {
     ApprovalRequested ApprovalAnswered CallStarted CallCompleted StopRequested TurnResumed TurnHeld TurnReleased
     TurnCompleted TurnFailed TurnCancelled CompactionRequested Compacted CompactionFailed
     SessionClosed ContextGathered ReviewRequested Reviewed RevertRequested Reverted RevertFailed
+    ToolsChosen MemorySaved MemoryNotSaved Subagent
 }
 
 #[test]
@@ -112,6 +115,7 @@ fn samples() -> Vec<Event> {
         of_compaction(),
         of_looks(),
         of_changes(),
+        of_clients(),
     ]
     .concat()
 }
@@ -150,6 +154,7 @@ fn of_messages() -> Vec<Event> {
     };
     let call = Part::Call { call: id(), tool: "look".into(), input: json!({"p": [1, 2.5, null]}) };
     let mut parts = vec![Part::Text("é\n\"".into()), Part::Thought("hm".into()), call, stated];
+    parts.push(Part::Context("The person is in /work.".into()));
     parts.extend(every!(MediaKind: Image Audio File).map(media));
     every!(Role: System User Assistant Tool)
         .map(|role| {
@@ -160,6 +165,7 @@ fn of_messages() -> Vec<Event> {
                 role,
                 parts,
                 options: TurnOptions::default(),
+                nth: 0,
             }
         })
         .into()
@@ -229,6 +235,7 @@ fn of_calls() -> Vec<Event> {
         input: json!({"p": 1}),
         kind,
         placement,
+        errand: None,
     };
     let asked = |risk, expires| Event::ApprovalRequested {
         turn: turn(),
@@ -248,23 +255,26 @@ fn of_calls() -> Vec<Event> {
         asked(Risk::Low, Some(Time::from_micros(1_735_689_600_000_001))),
     ];
     events.extend(every!(Risk: Low Medium High Critical).map(|risk| asked(risk, None)));
-    events
-        .extend(every!(Kind: Read Write Exec Network).map(|kind| started(kind, Placement::Daemon)));
+    events.extend(
+        every!(Kind: Read Write Exec Network Memory).map(|kind| started(kind, Placement::Daemon)),
+    );
     events
         .extend(every!(Placement: Daemon Client).map(|placement| started(Kind::Write, placement)));
     events.extend(
         every!(Answer: Allow Deny).map(|word| answered(word, Answerer::Client, Some("no".into()))),
     );
     events.extend(every!(Answerer: Client Clock Memory).map(|by| answered(Answer::Deny, by, None)));
-    events.extend(every!(Ending: Succeeded Idle Failed Denied Skipped Cancelled Interrupted).map(
-        |ending| Event::CallCompleted {
-            turn: turn(),
-            call: call(),
-            tool: tool(),
-            message: id(),
-            outcome: outcome(ending),
-        },
-    ));
+    events.extend(
+        every!(Ending: Succeeded Idle Failed Denied Skipped Cancelled Interrupted TimedOut).map(
+            |ending| Event::CallCompleted {
+                turn: turn(),
+                call: call(),
+                tool: tool(),
+                message: id(),
+                outcome: outcome(ending),
+            },
+        ),
+    );
     events
 }
 
@@ -272,7 +282,14 @@ fn of_turns() -> Vec<Event> {
     let options = TurnOptions {
         model: Some(model()),
         sampling: Sampling { max_tokens: Some(100), temperature: Some(0.7), effort: None },
+        ..TurnOptions::default()
     };
+    let asking = |asking: Asking| TurnOptions { asking, ..TurnOptions::default() };
+    let tools = |tools: ToolUse| TurnOptions { tools, ..TurnOptions::default() };
+    let asked = every!(Asking: Policy Strict Waived).map(asking);
+    let offered = every!(ToolUse: Offered Withheld).map(tools);
+    let waits =
+        TurnOptions { answer_within_ms: Some(300_000), queued: true, ..TurnOptions::default() };
     let effort = |effort: Effort| TurnOptions {
         sampling: Sampling { effort: Some(effort), ..Sampling::default() },
         ..TurnOptions::default()
@@ -292,6 +309,7 @@ fn of_turns() -> Vec<Event> {
     ];
     let started = |options| Event::TurnStarted { turn: turn(), attempt: 1, options };
     events.extend(efforts.map(started));
+    events.extend(asked.into_iter().chain(offered).chain([waits]).map(started));
     for code in codes() {
         let (turn, message) = (turn(), String::from("no"));
         let cause = StopCause::Failed { code, message: message.clone() };
@@ -324,8 +342,42 @@ fn of_compaction() -> Vec<Event> {
             messages: 4,
             tokens_before: 900,
             usage: usage(),
+            turns: Turns::default(),
+            facts: Vec::new(),
         },
+        Event::Compacted {
+            upto: id(),
+            summary: "in short".into(),
+            messages: 4,
+            tokens_before: 900,
+            usage: usage(),
+            turns: Turns::default(),
+            facts: vec!["likes tabs".into()],
+        },
+        Event::MemorySaved { upto: id(), path: "memory/2025-01-01.md".into() },
+        Event::MemoryNotSaved { upto: id(), reason: "no room".into() },
         Event::CompactionFailed { reason: "no".into() },
+        subagent(SubagentNews::Spawned { task: "count".into(), model: Some(model()) }),
+        subagent(SubagentNews::Spawned { task: "count".into(), model: None }),
+        subagent(SubagentNews::Progressed { steps: 2, status: "running".into() }),
+        subagent(SubagentNews::Completed { result: "three".into(), ok: true, usage: usage() }),
+        Event::Compacted {
+            upto: id(),
+            summary: "in short".into(),
+            messages: 4,
+            tokens_before: 900,
+            usage: usage(),
+            turns: Turns { before: 5, after: 1 },
+            facts: Vec::new(),
+        },
+        Event::MessageAdded {
+            message: id(),
+            turn: turn(),
+            role: Role::User,
+            parts: vec![Part::Text("hi".into())],
+            options: TurnOptions::default(),
+            nth: 3,
+        },
     ]
 }
 
@@ -363,8 +415,8 @@ fn of_looks() -> Vec<Event> {
 }
 
 fn of_changes() -> Vec<Event> {
-    let version = |mode| Version { blob: Some(id()), size: 3, mode };
-    let huge = Version { blob: None, size: 1 << 40, mode: None };
+    let version = |mode| Version { blob: Some(id()), size: 3, mode, shape: Shape::File };
+    let huge = Version { blob: None, size: 1 << 40, mode: None, shape: Shape::File };
     let change = |path: &str, before, after| FileChange { path: path.into(), before, after };
     let mut changed = outcome(Ending::Failed);
     changed.changes = vec![
@@ -372,12 +424,59 @@ fn of_changes() -> Vec<Event> {
         change("new", None, Some(version(None))),
         change("gone", Some(huge), None),
     ];
-    let (turn, call, tool, message) = (turn(), id(), "edit".into(), id());
+    let done = |outcome| {
+        let (turn, call, tool, message) = (turn(), id(), "edit".into(), id());
+        Event::CallCompleted { turn, call, tool, message, outcome }
+    };
+    let gap = |path: &str, paths| Gap { path: path.into(), paths, reason: "too much".into() };
+    let mut linked = outcome(Ending::Failed);
+    linked.changes = every!(Shape: File Link)
+        .map(|shape| change("link", None, Some(Version { shape, ..version(None) })))
+        .into();
+    linked.unrecorded = vec![gap("target", Some(12)), gap("", None)];
+    let turn = turn();
     vec![
-        Event::CallCompleted { turn: turn.clone(), call, tool, message, outcome: changed },
+        done(changed),
+        done(linked),
         Event::RevertRequested { turn: turn.clone() },
         Event::Reverted { turn: turn.clone(), files: vec!["src/a.rs".into(), "new".into()] },
         Event::RevertFailed { turn, reason: "new was changed since".into() },
+    ]
+}
+
+fn of_clients() -> Vec<Event> {
+    let tool = |risk| ClientTool {
+        name: "open_app".into(),
+        description: "opens an app".into(),
+        schema: json!({"type": "object"}),
+        risk,
+    };
+    let chosen =
+        |daemon, client, timeout_ms| Event::ToolsChosen(Toolset { daemon, client, timeout_ms });
+    let errand = |reason, expires| Event::CallStarted {
+        turn: turn(),
+        call: id(),
+        tool: "open_app".into(),
+        input: json!({"app_id": "notion"}),
+        kind: Kind::Network,
+        placement: Placement::Client,
+        errand: Some(Errand { risk: Risk::Medium, reason, expires }),
+    };
+    let key = TurnOptions { key: Some("k1".into()), ..TurnOptions::default() };
+    vec![
+        chosen(None, vec![], None),
+        chosen(Some(vec!["look".into()]), vec![tool(Risk::Low), tool(Risk::Critical)], Some(3)),
+        errand(None, None),
+        errand(Some("to plan".into()), Some(Time::from_micros(1_735_689_600_000_001))),
+        Event::MessageAdded {
+            message: id(),
+            turn: turn(),
+            role: Role::User,
+            parts: vec![Part::Text("hi".into())],
+            options: key.clone(),
+            nth: 0,
+        },
+        Event::TurnStarted { turn: turn(), attempt: 1, options: key },
     ]
 }
 
@@ -401,6 +500,7 @@ fn outcome(ending: Ending) -> Outcome {
         error: (!plain).then(|| "why".into()),
         artifacts: if plain { vec![Artifact { name, mime, blob, size }] } else { Vec::new() },
         changes: Vec::new(),
+        unrecorded: Vec::new(),
     }
 }
 
@@ -422,4 +522,8 @@ fn model() -> ModelRef {
 
 fn usage() -> Usage {
     Usage { input: 10, output: 2, cached: 3, reasoning: 1, ..Usage::default() }
+}
+
+fn subagent(news: SubagentNews) -> Event {
+    Event::Subagent { turn: turn(), call: id(), session: id(), news }
 }

@@ -4,18 +4,20 @@
 use std::time::Duration;
 
 use proptest::prelude::*;
-use quintet_kernel::change::{FileChange, Version};
-use quintet_kernel::command::{Approve, Command, Run, Say, Upload};
+use quintet_kernel::change::{FileChange, Gap, Shape, Version};
+use quintet_kernel::command::{Approve, Command, Recalled, Run, Say, Upload};
 use quintet_kernel::context::Section;
-use quintet_kernel::event::{Answer, Event, Remember, TurnOptions};
-use quintet_kernel::id::{BlobId, CallId, Fresh, MessageId, StepId, TurnId};
+use quintet_kernel::event::{Answer, Asking, Event, Remember, SubagentNews, ToolUse, TurnOptions};
+use quintet_kernel::id::{BlobId, CallId, Fresh, MessageId, SessionId, StepId, TurnId};
 use quintet_kernel::message::{MediaKind, Part, Role};
 use quintet_kernel::model::{self, AskedCall, Channel, Failure, FailureKind, Finish};
 use quintet_kernel::model::{ModelRef, Place, Sealed, Usage};
 use quintet_kernel::policy::{Action, OnDeny, Pattern, Recovery, Review, Rule, Rules};
-use quintet_kernel::session::{Turn, TurnStatus};
-use quintet_kernel::tool::{Kind, Outcome, Subject};
+use quintet_kernel::session::{Turn, TurnStatus, next};
+use quintet_kernel::tool::{Kind, Outcome, Risk, Subject};
+use quintet_kernel::toolset::{ClientTool, Toolset};
 use quintet_kernel::{State, codec};
+use serde_json::json;
 
 use crate::world::{TOOLS, Todo, World, assessment, reviewed, rules, well, word};
 
@@ -39,6 +41,9 @@ enum Op {
 enum Want {
     Create,
     Say { run: bool, model: usize, role: bool, media: bool },
+    Queue { asking: usize, talk: bool },
+    Withdraw(usize),
+    Recall,
     Start(usize),
     Approve { call: usize, allow: bool, turn: Option<usize> },
     Cancel,
@@ -48,6 +53,9 @@ enum Want {
     Switch(usize),
     Attach(usize),
     Revert(usize),
+    Offer { own: bool, within: bool },
+    Return(usize),
+    Keyed(usize),
 }
 
 /// What sessions are for.
@@ -83,6 +91,7 @@ proptest! {
         }
         world.check_journal();
         recover_from_everywhere(&world);
+        fork_from_everywhere(&world);
         world.settle();
         world.check_journal();
     }
@@ -115,9 +124,28 @@ fn recover_from_everywhere(world: &World) {
         state.replay([&**record]);
         if n % stride == 0 {
             let mut crashed = world.crashed(&state, n + 1);
-            crashed.send(Command::Recover);
+            crashed.send(Command::Recover { cut_off: Vec::new() });
             crashed.settle();
             crashed.check_journal();
+        }
+    }
+}
+
+/// Every event is one after which somebody may branch off; long journals are sampled.
+fn fork_from_everywhere(world: &World) {
+    let mut state = State::new(world.state.id.clone(), world.state.rules().clone().into());
+    let stride = world.journal.len() / 40 + 1;
+    for (n, record) in world.journal.iter().enumerate() {
+        state.replay([&**record]);
+        if n % stride == 0 {
+            let mut fork = world.forked(&state, n + 1);
+            assert_eq!(next(&fork.state), vec![], "a fork does its parent's work");
+            fork.send(Command::Recover { cut_off: Vec::new() });
+            assert!(!fork.state.busy(), "a turn of the parent is open: {:?}", fork.state.open);
+            fork.check_journal();
+            happen(&mut fork, Op::Want(PLAIN));
+            fork.settle();
+            fork.check_journal();
         }
     }
 }
@@ -138,7 +166,7 @@ fn happen(world: &mut World, op: Op) {
             world.now = world.now.after(Duration::from_secs(seconds));
             return;
         }
-        Op::Crash => Command::Recover,
+        Op::Crash => Command::Recover { cut_off: Vec::new() },
         Op::Wake => Command::Wake,
     };
     world.send(command);
@@ -174,11 +202,13 @@ fn do_it(world: &mut World, todo: Todo, how: How) {
         Todo::Run(call) | Todo::Report(call) if !how.well => {
             Command::Finished { call, outcome: failure() }
         }
+        Todo::Save(upto) if !how.well => Command::Saved { upto, result: Err("no".into()) },
         Todo::Summarize(_) if !how.well => Command::NotSummarized { reason: "no".into() },
         Todo::Word(_)
         | Todo::Run(_)
         | Todo::Report(_)
         | Todo::Summarize(_)
+        | Todo::Save(_)
         | Todo::Review(_)
         | Todo::PutBack(_)
         | Todo::Release(_) => well(todo),
@@ -198,6 +228,7 @@ fn changing(how: &How) -> Outcome {
         blob: Some(BlobId::named(format!("b{n}"))),
         size: how.tokens,
         mode: None,
+        shape: if how.tokens.is_multiple_of(7) { Shape::Link } else { Shape::File },
     };
     let (before, after) = (how.failure % 3, how.failure % 5);
     let mut outcome = Outcome::success("changed");
@@ -206,6 +237,8 @@ fn changing(how: &How) -> Outcome {
         before: (before > 0).then(|| version(before)),
         after: (after > 0).then(|| version(after)),
     }];
+    let (path, reason) = (how.text.clone().unwrap_or_default(), "too much".to_owned());
+    outcome.unrecorded = vec![Gap { path, paths: Some(how.tokens), reason }];
     outcome
 }
 
@@ -267,6 +300,18 @@ fn wanted(world: &World, want: Want) -> Command {
                 options: TurnOptions { model: (n > 0).then(|| model(n)), ..TurnOptions::default() },
             })
         }
+        Want::Queue { asking, talk } => {
+            let asking = [Asking::Policy, Asking::Strict, Asking::Waived][asking % 3];
+            let tools = if talk { ToolUse::Withheld } else { ToolUse::Offered };
+            let options = TurnOptions { asking, tools, ..TurnOptions::default() };
+            let (role, parts) = (Role::User, vec![Part::Text("next".into())]);
+            Command::Say(Say { role, parts, run: Run::Next, options })
+        }
+        Want::Withdraw(n) => Command::Withdraw { turn: turn(world, n), reason: None },
+        Want::Recall => {
+            let said = |role| Recalled { role, text: "once".into() };
+            Command::Recall { messages: vec![said(Role::User), said(Role::Assistant)] }
+        }
         Want::Start(n) => Command::Start { turn: turn(world, n) },
         Want::Approve { call: n, allow, turn: of } => {
             let answer = if allow { Answer::Allow } else { Answer::Deny };
@@ -278,6 +323,20 @@ fn wanted(world: &World, want: Want) -> Command {
         Want::Close => Command::Close { reason: None },
         Want::Label(n) => Command::Label { key: "k".into(), value: (n > 0).then(|| n.to_string()) },
         Want::Switch(n) => Command::SwitchModel(model(n)),
+        Want::Offer { own, within } => Command::Offer(Toolset {
+            daemon: own.then(|| vec!["look".into(), "edit".into()]),
+            client: own.then(own_tool).into_iter().collect(),
+            timeout_ms: within.then_some(20_000),
+        }),
+        Want::Return(n) => {
+            Command::Return { call: call(world, n), outcome: Outcome::success("there") }
+        }
+        Want::Keyed(n) => Command::Say(Say {
+            role: Role::User,
+            parts: vec![Part::Text("hi".into())],
+            run: Run::Now,
+            options: TurnOptions { key: Some(format!("k{}", n % 3)), ..TurnOptions::default() },
+        }),
         Want::Revert(n) => Command::Revert { turn: turn(world, n * 4) },
         Want::Attach(n) => {
             let (name, mime) = (FILES[n % FILES.len()].into(), "image/png".into());
@@ -286,10 +345,16 @@ fn wanted(world: &World, want: Want) -> Command {
     }
 }
 
+/// A client's tool in place of one that is not there, or of one that is.
+fn own_tool() -> ClientTool {
+    let (name, description, schema) = ("nonsense".into(), String::new(), json!({}));
+    ClientTool { name, description, schema, risk: Risk::Medium }
+}
+
 fn late(world: &World, which: usize, how: &How) -> Command {
-    let (step, n) = (step(world, which / 10), which / 10);
+    let (step, n) = (step(world, which / 12), which / 12);
     let (call, text) = (call(world, n), how.text.clone().unwrap_or_default());
-    match which % 10 {
+    match which % 12 {
         0 => answered(step, how.clone()),
         1 => Command::Output { step, offset: how.tokens, channel: Channel::Text, text },
         2 => Command::Retrying { step, attempt: 2, wait_ms: 1, reason: text },
@@ -302,8 +367,21 @@ fn late(world: &World, which: usize, how: &How) -> Command {
         6 => Command::NotSummarized { reason: text },
         7 => Command::Surveyed { turn: turn(world, n), sections: vec![] },
         8 => Command::PutBack { turn: turn(world, n), result: Ok(()) },
+        9 => Command::Saved { upto: message(world, n), result: Ok(text) },
+        10 => subagent(call, how),
         _ => reviewed(call, None),
     }
+}
+
+/// News of a session that works for a call, or worked for one that is over.
+fn subagent(call: CallId, how: &How) -> Command {
+    let (text, usage) = (how.text.clone().unwrap_or_default(), Usage::default());
+    let news = match (how.well, how.failure % 2) {
+        (true, 0) => SubagentNews::Spawned { task: text, model: None },
+        (true, _) => SubagentNews::Progressed { steps: how.tokens, status: text },
+        (false, _) => SubagentNews::Completed { result: text, ok: true, usage },
+    };
+    Command::Subagent { call, session: SessionId::named("sub".into()), news }
 }
 
 fn pick<T>(all: &[T], n: usize) -> Option<&T> {
@@ -363,6 +441,7 @@ fn some_rules() -> impl Strategy<Value = Rules> {
             rules.recovery = recovery;
             rules.review = review;
             rules.context_tokens = if survey { 100 } else { 0 };
+            rules.save_memory = survey;
             rules.approval.rules = if ruled { by_path() } else { vec![] };
             rules.verify.auto = auto;
             rules.verify.attempts = attempts;
@@ -397,6 +476,9 @@ fn some_want() -> impl Strategy<Value = Want> {
     prop_oneof![
         1 => Just(Want::Create),
         8 => say.prop_map(|(run, model, role, media)| Want::Say { run, model, role, media }),
+        4 => (0..3_usize, prop::bool::weighted(0.2)).prop_map(|(asking, talk)| Want::Queue { asking, talk }),
+        2 => any::<usize>().prop_map(Want::Withdraw),
+        1 => Just(Want::Recall),
         4 => any::<usize>().prop_map(Want::Start),
         3 => approve.prop_map(|(call, allow, turn)| Want::Approve { call, allow, turn }),
         1 => Just(Want::Cancel),
@@ -406,6 +488,9 @@ fn some_want() -> impl Strategy<Value = Want> {
         1 => any::<usize>().prop_map(Want::Switch),
         1 => any::<usize>().prop_map(Want::Attach),
         1 => (0..100_usize).prop_map(Want::Revert),
+        2 => any::<(bool, bool)>().prop_map(|(own, within)| Want::Offer { own, within }),
+        2 => any::<usize>().prop_map(Want::Return),
+        2 => any::<usize>().prop_map(Want::Keyed),
     ]
 }
 

@@ -12,21 +12,21 @@ use quintet_kernel::message::{MediaKind, Role};
 use quintet_kernel::model::{self, Finish, ModelRef, Profile, Prompt, PromptMessage, Usage};
 use quintet_kernel::policy::{Approval, Limits, OnDeny, Recovery, Review, Rules, Verify};
 use quintet_kernel::prompt::{assemble, summarize};
-use quintet_kernel::session::{CallPhase, handle, next};
+use quintet_kernel::session::{CallPhase, evolve, handle, next};
 use quintet_kernel::tool::{Assessment, Ending, Kind, Outcome, Placement, Risk, Spec, Subject};
 use quintet_kernel::{Effect, Stamp, State, Time};
 use serde_json::json;
 
 /// The tools, and one that is not there.
-pub(crate) const TOOLS: [&str; 8] =
-    ["look", "edit", "shell", "fetch", "verify", "desk", "pen", "nonsense"];
+pub(crate) const TOOLS: [&str; 9] =
+    ["look", "edit", "shell", "fetch", "verify", "desk", "pen", "jot", "nonsense"];
 
 /// Rules with all these tools; tests change the rest.
 pub(crate) fn rules() -> Rules {
     use Kind::*;
     use Placement::*;
-    let of = [Read, Write, Exec, Network, Exec, Read, Write].into_iter();
-    let at = [Daemon, Daemon, Daemon, Daemon, Daemon, Client, Client];
+    let of = [Read, Write, Exec, Network, Exec, Read, Write, Memory].into_iter();
+    let at = [Daemon, Daemon, Daemon, Daemon, Daemon, Client, Client, Daemon];
     let tool = |((name, kind), placement): ((&str, Kind), Placement)| {
         let (name, description, schema) = (name.into(), String::new(), json!({}));
         Arc::new(Spec { name, description, schema, kind, placement })
@@ -43,6 +43,7 @@ pub(crate) fn rules() -> Rules {
         approval,
         review: Review::Off,
         context_tokens: 0,
+        save_memory: false,
         verify: Verify { auto: true, tool: "verify".into(), attempts: 2 },
         limits: Limits {
             steps: 5,
@@ -80,6 +81,8 @@ pub(crate) enum Todo {
     Run(CallId),
     /// Report the call that was told to stop.
     Report(CallId),
+    /// Write the facts of a summary down.
+    Save(MessageId),
     /// Write the summary.
     Summarize(MessageId),
     /// Let the turn go on.
@@ -110,6 +113,16 @@ impl World {
         Self { state, journal, now, seed: u64::MAX / 2, lost: BTreeSet::new() }
     }
 
+    /// A session that branches off after so many events.
+    pub(crate) fn forked(&self, state: &State, events: usize) -> Self {
+        let mut fork = self.crashed(state, events);
+        let event = Event::Forked { parent: SessionId::named("parent".into()), at: events as u64 };
+        let record = Record { seq: events as u64 + 1, at: fork.now, event };
+        evolve(&mut fork.state, &record);
+        fork.journal.push(Arc::new(record));
+        fork
+    }
+
     pub(crate) fn create(&mut self) {
         let labels = BTreeMap::new();
         let (system_prompt, model) = (None, None);
@@ -123,7 +136,7 @@ impl World {
 
     /// Sends a command and checks what must always be true.
     pub(crate) fn send(&mut self, command: Command) {
-        if matches!(command, Command::Recover) {
+        if matches!(command, Command::Recover { .. }) {
             self.lost.extend(running(&self.state));
         }
         self.seed += 1;
@@ -149,6 +162,7 @@ impl World {
             Effect::Revert(turn) => Some(Todo::PutBack(turn)),
             Effect::Run(call) => Some(Todo::Run(call)),
             Effect::Summarize(upto) => Some(Todo::Summarize(upto)),
+            Effect::Save(upto) => Some(Todo::Save(upto)),
             Effect::WakeAt(_) => None,
         };
         let mut todo: Vec<Todo> = next(&self.state).into_iter().filter_map(effect).collect();
@@ -188,6 +202,7 @@ impl World {
             }
         }
         assert!(!self.state.busy(), "does not come to rest: {:?}", self.state.open);
+        assert!(self.state.saving.is_empty(), "something is not saved: {:?}", self.state.saving);
     }
 
     /// The journal tells the whole state, can be written and read, and every turn ends once.
@@ -240,8 +255,10 @@ pub(crate) fn well(todo: Todo) -> Command {
             Command::Finished { call, outcome: Outcome::ended(Ending::Cancelled, "killed") }
         }
         Todo::Summarize(upto) => {
-            Command::Summarized { upto, summary: "short".into(), usage: Usage::default() }
+            let summary = "short\nREMEMBER:\n- a fact".into();
+            Command::Summarized { upto, summary, usage: Usage::default() }
         }
+        Todo::Save(upto) => Command::Saved { upto, result: Ok("memory/a.md".into()) },
         Todo::Release(turn) => Command::Start { turn },
     }
 }
@@ -312,6 +329,10 @@ fn check_turns(journal: &[Arc<Record>]) -> Option<TurnId> {
                 assert_eq!(*attempt, before + 1);
                 (open, stopping) = (Some(turn.clone()), false);
             }
+            // It was called off before it began.
+            Event::TurnCancelled { turn, .. } if open.as_ref() != Some(turn) => {
+                assert_eq!(attempts.get(turn), None);
+            }
             Event::TurnCompleted { turn, .. }
             | Event::TurnFailed { turn, .. }
             | Event::TurnCancelled { turn, .. } => {
@@ -346,6 +367,7 @@ fn check_turns(journal: &[Arc<Record>]) -> Option<TurnId> {
             | Event::Forked { .. }
             | Event::Labelled { .. }
             | Event::ModelSwitched { .. }
+            | Event::ToolsChosen(_)
             | Event::AttachmentAdded(_)
             | Event::MessageAdded { .. }
             | Event::TextAppended { .. }
@@ -365,6 +387,9 @@ fn check_turns(journal: &[Arc<Record>]) -> Option<TurnId> {
             | Event::CompactionRequested { .. }
             | Event::Compacted { .. }
             | Event::CompactionFailed { .. }
+            | Event::MemorySaved { .. }
+            | Event::MemoryNotSaved { .. }
+            | Event::Subagent { .. }
             | Event::SessionClosed { .. } => {}
         }
     }

@@ -7,6 +7,7 @@ mod counts;
 mod fallbacks;
 mod families;
 mod lists;
+mod secrets;
 mod troubles;
 
 use std::time::Duration;

@@ -15,29 +15,35 @@ pub(super) async fn keep(blobs: &dyn Blobs, output: Output) -> Outcome {
             Err(error) => outcome.parts.push(lost(&name, &error)),
         }
     }
-    for change in changes {
-        outcome.changes.push(recorded(blobs, change).await);
-    }
+    outcome.changes = recorded(blobs, changes).await;
     outcome
 }
 
-async fn recorded(blobs: &dyn Blobs, change: Changed) -> FileChange {
-    let before = version(blobs, change.before).await;
-    let after = version(blobs, change.after).await;
-    FileChange { path: change.path, before, after }
-}
-
-/// A change that cannot be kept is known all the same; it just cannot be undone.
-async fn version(blobs: &dyn Blobs, content: Option<Content>) -> Option<Version> {
-    let Content { bytes, size, mode } = content?;
-    let kept = match bytes {
-        Some(bytes) => blobs.put(bytes).await.map(Some),
-        None => Ok(None),
-    };
-    if let Err(error) = &kept {
-        tracing::warn!(%error, "a change of a file cannot be undone");
+/// Keeps what became of files, all of it at once: one command may touch thousands. A change that
+/// cannot be kept is known all the same; it just cannot be undone.
+pub(crate) async fn recorded(blobs: &dyn Blobs, mut changes: Vec<Changed>) -> Vec<FileChange> {
+    if changes.is_empty() {
+        return Vec::new();
     }
-    Some(Version { blob: kept.ok().flatten(), size, mode })
+    let sides = changes.iter_mut().flat_map(|it| [&mut it.before, &mut it.after]).flatten();
+    let contents: Vec<_> = sides.map(|side| side.bytes.take()).collect();
+    let known: Vec<_> = contents.iter().map(Option::is_some).collect();
+    let kept = blobs.put_all(contents.into_iter().flatten().collect()).await;
+    let kept = kept.unwrap_or_else(|error| {
+        tracing::warn!(%error, "changes of files cannot be undone");
+        Vec::new()
+    });
+    let mut kept = kept.into_iter();
+    let mut next = known.into_iter().map(|is_known| is_known.then(|| kept.next()).flatten());
+    let mut version = |side: Option<Content>| {
+        let Content { size, mode, shape, .. } = side?;
+        Some(Version { blob: next.next().flatten(), size, mode, shape })
+    };
+    let one = |Changed { path, before, after }| {
+        let (before, after) = (version(before), version(after));
+        FileChange { path, before, after }
+    };
+    changes.into_iter().map(one).collect()
 }
 
 fn lost(name: &str, error: &StorageError) -> Part {

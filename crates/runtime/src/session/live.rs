@@ -8,9 +8,9 @@ use std::sync::Arc;
 use quintet_kernel::command::Command;
 use quintet_kernel::event::{Event, Record, Seq};
 use quintet_kernel::model::{Chunk, Failure};
-use quintet_kernel::port::{Lease, Receipt, StorageError};
+use quintet_kernel::port::{Error, Lease, Receipt, StorageError};
 use quintet_kernel::prompt;
-use quintet_kernel::session::{Call, CallPhase, Effect, handle, next};
+use quintet_kernel::session::{Call, CallPhase, Effect, Turn, TurnStatus, handle, next};
 use quintet_kernel::tool::{Ending, Outcome, Placement};
 use quintet_kernel::{Refusal, State, StepId, TurnId};
 use tokio::sync::{mpsc, oneshot};
@@ -37,9 +37,14 @@ pub(super) enum End {
     Idle,
     /// The daemon shuts down.
     Closing,
+    /// It is to be taken away, and does nothing any more; this one is told.
+    Erased(Lease, Farewell),
     /// What was decided could not be kept; the state in memory is worthless.
     Broken(StorageError),
 }
+
+/// Who is told that a session is gone.
+type Farewell = oneshot::Sender<Result<(), Error>>;
 
 /// Somebody who is answered when a turn is over or undone, not when that is decided.
 struct Waiting {
@@ -62,6 +67,8 @@ pub(super) struct Live {
     work: Work,
     /// Who called a turn off, or had it undone, and waits until that is over.
     waiting: Vec<Waiting>,
+    /// Who had it taken away, which is done as soon as it rests.
+    erasing: Option<Farewell>,
 }
 
 impl Live {
@@ -78,6 +85,7 @@ impl Live {
             flight: None,
             work: Work::default(),
             waiting: Vec::new(),
+            erasing: None,
         }
     }
 
@@ -97,6 +105,12 @@ impl Live {
         let mut last_use = Instant::now();
         loop {
             let idle = self.idle();
+            if idle
+                && !self.state.busy()
+                && let Some(reply) = self.erasing.take()
+            {
+                return End::Erased(self.lease, reply);
+            }
             let room = self.pending.len() < BACKLOG;
             let due = self.flight.as_ref().and_then(Flight::due);
             // The model comes last: however fast it writes, it never keeps a "stop" waiting.
@@ -140,13 +154,33 @@ impl Live {
                 let answer = Answer::View(reply, Arc::new(self.state.clone()));
                 self.commit(Vec::new(), Some(answer));
             }
+            Mail::Submit(_, reply) if self.erasing.is_some() => {
+                let gone = Error::NotFound(self.state.id.clone());
+                let _ = reply.send(Delivery::Answered(Err(gone)));
+            }
             Mail::Submit(command, reply) => self.submit(command, reply),
+            Mail::Erase(reply) => {
+                self.wind_up();
+                self.erasing = Some(reply);
+            }
         }
+    }
+
+    /// Calls everything off: what waits first, so that it does not begin when what runs has ended.
+    fn wind_up(&mut self) {
+        let waits = |turn: &&Turn| turn.status == TurnStatus::Pending;
+        let waiting: Vec<_> =
+            self.state.turns.iter().filter(waits).map(|turn| turn.id.clone()).collect();
+        for turn in waiting {
+            self.news(Command::Withdraw { turn, reason: None });
+        }
+        self.news(Command::Cancel { reason: None });
     }
 
     fn submit(&mut self, command: Command, reply: oneshot::Sender<Delivery>) {
         let waits_for = match (&command, &self.state.open) {
             (Command::Cancel { .. }, Some(open)) => Some(open.id.clone()),
+            (Command::Withdraw { turn, .. }, _) => Some(turn.clone()),
             (Command::Revert { turn }, _) => Some(turn.clone()),
             _ => None,
         };
@@ -302,6 +336,7 @@ impl Live {
             Event::TurnCompleted { turn, .. }
             | Event::TurnFailed { turn, .. }
             | Event::TurnCancelled { turn, .. } => {
+                self.shared.parts.workspaces.over(turn);
                 if self.state.open.is_none() {
                     self.shared.parts.drafts.clear(&self.state.id);
                 }

@@ -64,7 +64,7 @@ enum Append {
     /// To be handed over. `after` says whether a question that is just going out comes first: then
     /// the disk does not get busy in its way.
     Waiting {
-        batch: Option<Batch>,
+        batch: Option<Box<Batch>>,
         after: bool,
     },
     Started(BoxFuture<'static, Result<Seq, StorageError>>),
@@ -78,7 +78,8 @@ impl Pending {
             card,
         };
         let asks = |record: &Arc<Record>| matches!(record.event, Event::StepStarted { .. });
-        let append = Append::Waiting { batch: Some(batch), after: records.iter().any(asks) };
+        let append =
+            Append::Waiting { batch: Some(Box::new(batch)), after: records.iter().any(asks) };
         Self { append, records, answers: answer.into_iter().collect() }
     }
 
@@ -93,7 +94,7 @@ impl Pending {
             && let Some(batch) = batch.take()
         {
             let expected = self.records[0].seq - 1;
-            self.append = Append::Started(journal.append(lease, expected, batch));
+            self.append = Append::Started(journal.append(lease, expected, *batch));
         }
     }
 

@@ -11,7 +11,7 @@ use quintet_kernel::change::net;
 use quintet_kernel::command::Command;
 use quintet_kernel::model::{Channel, Chunk, Failure, Prompt, Usage};
 use quintet_kernel::port::{BoxFuture, Cancel, Desk, Invocation, Progress};
-use quintet_kernel::session::Effect;
+use quintet_kernel::session::{Effect, Saving};
 use quintet_kernel::tool::{Assessment, Ending, Outcome, Risk, Subject};
 use quintet_kernel::{CallId, MessageId, State, Time, TurnId, prompt};
 use tokio::task::{AbortHandle, Id, JoinSet};
@@ -59,6 +59,7 @@ impl Work {
                 | Effect::Review(_)
                 | Effect::Revert(_)
                 | Effect::Summarize(_)
+                | Effect::Save(_)
                 | Effect::WakeAt(_) => {
                     if let Some(running) = self.running.remove(&effect) {
                         running.abort.abort();
@@ -80,6 +81,7 @@ impl Work {
             Effect::Summarize(upto) => {
                 summarize(parts.clone(), prompt::summarize(state), upto.clone())
             }
+            Effect::Save(upto) => save(parts, state, upto),
             Effect::WakeAt(time) => wake(time.since(parts.stamps.now())),
         };
         let abort = self.set.spawn(work);
@@ -119,6 +121,7 @@ fn crashed(effect: Effect) -> Option<Command> {
         Effect::Revert(turn) => Some(Command::PutBack { turn, result: Err(why.into()) }),
         Effect::Assess(call) => Some(Command::Assessed { call, assessment: unknown(why).into() }),
         Effect::Summarize(_) => Some(Command::NotSummarized { reason: why.into() }),
+        Effect::Save(upto) => Some(Command::Saved { upto, result: Err(why.into()) }),
         Effect::CallModel(_) | Effect::WakeAt(_) => None,
     }
 }
@@ -134,6 +137,14 @@ fn unknown(why: &str) -> Assessment {
     }
 }
 
+/// What is known of a call that a client runs.
+fn delegated(state: &State, name: &str, call: &Invocation) -> Option<Assessment> {
+    let tool = state.toolset.client_tool(name)?;
+    let mut assessment = unknown("a client runs it");
+    (assessment.risk, assessment.preview) = (tool.risk, call.input.to_string());
+    Some(assessment)
+}
+
 fn wake(after: Duration) -> BoxFuture<'static, Command> {
     Box::pin(async move {
         tokio::time::sleep(after).await;
@@ -145,8 +156,8 @@ fn invocation(state: &State, id: &CallId) -> Option<(String, Invocation)> {
     let open = state.open.as_ref()?;
     let call = open.call(id)?;
     let (turn, workspace) = (open.id.clone(), state.workspace.clone());
-    let invocation =
-        Invocation { call: id.clone(), turn, workspace, input: call.request.input.clone() };
+    let (session, input) = (state.id.clone(), call.request.input.clone());
+    let invocation = Invocation { session, call: id.clone(), turn, workspace, input };
     Some((call.request.tool.clone(), invocation))
 }
 
@@ -195,11 +206,13 @@ fn unreviewed(call: CallId, comment: String) -> Command {
 fn assess(parts: &Parts, state: &State, id: &CallId) -> BoxFuture<'static, Command> {
     let found = invocation(state, id);
     let tool = found.as_ref().and_then(|(name, _)| parts.tools.get(name).cloned());
+    let delegated = found.as_ref().and_then(|(name, call)| delegated(state, name, call));
     let call = id.clone();
     Box::pin(async move {
-        let assessment = match (tool, found) {
-            (Some(tool), Some((_, invocation))) => tool.assess(&invocation).await,
-            _ => unknown("the tool is not there"),
+        let assessment = match (delegated, tool, found) {
+            (Some(assessment), ..) => assessment,
+            (None, Some(tool), Some((_, invocation))) => tool.assess(&invocation).await,
+            (None, ..) => unknown("the tool is not there"),
         };
         Command::Assessed { call, assessment: assessment.into() }
     })
@@ -251,6 +264,22 @@ fn summarize(parts: Parts, prompt: Prompt, upto: MessageId) -> BoxFuture<'static
             Ok(_) => Command::NotSummarized { reason: "the model wrote nothing".into() },
             Err(failure) => Command::NotSummarized { reason: failure.message },
         }
+    })
+}
+
+/// Writes a summary's facts to memory, once, however often it is asked for.
+fn save(parts: &Parts, state: &State, upto: &MessageId) -> BoxFuture<'static, Command> {
+    let entry = state.saving.iter().find(|saving| saving.upto == *upto).map(Saving::entry);
+    let (memory, workspace, upto) = (parts.memory.clone(), state.workspace.clone(), upto.clone());
+    Box::pin(async move {
+        let result = match (memory, entry) {
+            (Some(memory), Some(entry)) => match memory.write(&workspace, entry).await {
+                Ok(written) => Ok(written.path),
+                Err(error) => Err(error.to_string()),
+            },
+            _ => Err("memory is off".into()),
+        };
+        Command::Saved { upto, result }
     })
 }
 

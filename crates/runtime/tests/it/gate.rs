@@ -4,6 +4,7 @@ use std::future;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use quintet_kernel::SessionId;
+use quintet_kernel::card::Fork;
 use quintet_kernel::event::{Record, Seq};
 use quintet_kernel::port::{Batch, BoxFuture, Journal, Lease, Page, StorageError};
 use quintet_stores::memory::Store;
@@ -125,6 +126,19 @@ impl Journal for GatedJournal {
         page: Page,
     ) -> BoxFuture<'_, Result<Vec<Record>, StorageError>> {
         self.store.read(session, after, page)
+    }
+
+    fn erase(&self, lease: &Lease) -> BoxFuture<'static, Result<(), StorageError>> {
+        self.store.erase(lease)
+    }
+
+    fn fork(
+        &self,
+        lease: &Lease,
+        from: &Fork,
+        batch: Batch,
+    ) -> BoxFuture<'static, Result<Seq, StorageError>> {
+        self.store.fork(lease, from, batch)
     }
 
     fn head(&self, session: &SessionId) -> BoxFuture<'_, Result<Option<Seq>, StorageError>> {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use quintet_kernel::card::Status;
 use quintet_kernel::policy::Recovery;
-use quintet_kernel::port::Sessions;
+use quintet_kernel::port::{Changes, Sessions};
 use quintet_kernel::tool::{Kind, Outcome};
 use quintet_kernel::{Command, Cursor, SessionId};
 
@@ -162,5 +162,64 @@ fn all_that_was_shown_is_kept_even_if_the_turn_is_out_of_time_by_then() {
         watcher.turn_over().await;
         assert!(watcher.story().starts_with("<created><said><turn><step>(hm)partial<"));
         assert!(watcher.story().ends_with("<failed>"), "{}", watcher.story());
+    });
+}
+
+/// A life that ends while a call of this tool runs, which named `a` and `b` and changed `a`.
+fn cut_off_while_changing(world: &World, tool: &str) -> SessionId {
+    world.folder.write("a", "old");
+    world.folder.write("b", "same");
+    life(async {
+        let runtime = world.start();
+        let session = runtime.begin().await;
+        runtime.say(&session, "go").await.unwrap();
+        world.asked().await.call(&[("c1", tool, "{}")]);
+        let puppet = if tool == "edit" { &world.edit } else { &world.shell };
+        let job = within(puppet.started()).await;
+        if tool == "edit" {
+            world.folder.name(&job.call.turn, &job.call.call, &["a", "b"]);
+        }
+        world.folder.write("a", "new");
+        session
+    })
+}
+
+#[test]
+fn a_change_that_was_cut_off_can_be_undone() {
+    let mut world = World::new();
+    let session = cut_off_while_changing(&world, "edit");
+    world.reopen();
+    life(async {
+        let runtime = world.start();
+        assert_eq!(runtime.recover().await.unwrap(), 1);
+        let asked = world.asked().await;
+        assert!(results(&asked)[0].ends_with("; of the files it named, changed: a"));
+        asked.finish();
+        runtime.watch(&session, Cursor::START).await.turn_over().await;
+        assert_eq!(world.folder.remembers(), 0);
+        let turn = runtime.state(&session).await.turns[0].id.clone();
+        let set = within(runtime.of_turn(&session, &turn)).await.unwrap();
+        assert_eq!(set.diff, "a: \"old\" -> \"new\"\n");
+        assert!(set.unrecorded.is_empty());
+        within(runtime.submit(&session, Command::Revert { turn })).await.unwrap();
+        assert_eq!(world.folder.read("a").as_deref(), Some("old"));
+    });
+}
+
+#[test]
+fn what_a_command_did_that_was_cut_off_is_said_to_be_unknown() {
+    let mut world = World::new();
+    let session = cut_off_while_changing(&world, "shell");
+    world.reopen();
+    life(async {
+        let runtime = world.start();
+        assert_eq!(runtime.recover().await.unwrap(), 1);
+        world.asked().await.finish();
+        runtime.watch(&session, Cursor::START).await.turn_over().await;
+        let turn = runtime.state(&session).await.turns[0].id.clone();
+        let set = within(runtime.of_turn(&session, &turn)).await.unwrap();
+        let [gap] = &set.unrecorded[..] else { panic!("{:?}", set.unrecorded) };
+        assert_eq!((gap.path.as_str(), gap.paths), ("", None));
+        assert_eq!(gap.reason, "the daemon stopped while shell ran");
     });
 }

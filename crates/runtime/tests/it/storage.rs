@@ -4,6 +4,7 @@ use std::future::ready;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use quintet_kernel::card::Fork;
 use quintet_kernel::follow::Piece;
 use quintet_kernel::port::{
     Batch, BoxFuture, Drafts, Error, Journal, Lease, Page, Sessions, StorageError,
@@ -210,6 +211,19 @@ impl Journal for Damaged {
         _: Page,
     ) -> BoxFuture<'_, Result<Vec<Record>, StorageError>> {
         Box::pin(ready(Err(StorageError::Damaged("event 1".into()))))
+    }
+
+    fn erase(&self, lease: &Lease) -> BoxFuture<'static, Result<(), StorageError>> {
+        self.0.erase(lease)
+    }
+
+    fn fork(
+        &self,
+        lease: &Lease,
+        from: &Fork,
+        batch: Batch,
+    ) -> BoxFuture<'static, Result<Seq, StorageError>> {
+        self.0.fork(lease, from, batch)
     }
 
     fn head(&self, session: &SessionId) -> BoxFuture<'_, Result<Option<Seq>, StorageError>> {

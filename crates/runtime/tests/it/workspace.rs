@@ -1,5 +1,6 @@
 //! What sessions have to do with their workspace beside running tools: looking, undoing, reviewing.
 
+use quintet_kernel::change::Shape;
 use quintet_kernel::policy::Review;
 use quintet_kernel::port::{Changed, Changes, Content, Output, Sessions};
 use quintet_kernel::tool::Outcome;
@@ -10,7 +11,7 @@ use crate::world::{Client, World, name, within};
 
 fn content(text: &str) -> Option<Content> {
     let bytes = text.as_bytes().to_vec();
-    Some(Content { size: bytes.len() as u64, bytes: Some(bytes), mode: None })
+    Some(Content { size: bytes.len() as u64, bytes: Some(bytes), mode: None, shape: Shape::File })
 }
 
 /// A turn in which `a` becomes "new" and `b` is created.

@@ -12,11 +12,12 @@ use quintet_kernel::event::{Answer, Answerer, Origin, Remember, TurnOptions};
 use quintet_kernel::message::{Part, Role};
 use quintet_kernel::model::{ModelRef, Profile};
 use quintet_kernel::policy::{Approval, Limits, OnDeny, Recovery, Review, Rules, Verify};
-use quintet_kernel::port::{Drafts, Error, Journal, Page, Receipt, Sessions, Tool};
+use quintet_kernel::port::{Drafts, Error, Journal, Memory, Page, Receipt, Sessions, Tool};
 use quintet_kernel::tool::Kind;
 use quintet_kernel::{CallId, Command, Cursor, Event, Record, SessionId, State};
 use quintet_runtime::{Pace, Parts, Runtime};
 use quintet_stores::memory::Store;
+use quintet_testkit::notes::Notes;
 use quintet_testkit::scripted::{Asked, Scripted};
 use quintet_testkit::stamps::FakeStamps;
 use quintet_testkit::tools::Puppet;
@@ -45,6 +46,8 @@ pub(crate) struct World {
     pub(crate) context_tokens: u64,
     /// The workspace.
     pub(crate) folder: Folder,
+    /// What is remembered; nothing where it is off.
+    pub(crate) memory: Option<Arc<Notes>>,
     pub(crate) time: Duration,
 }
 
@@ -66,6 +69,7 @@ impl World {
             review: Review::Off,
             context_tokens: 0,
             folder: Folder::default(),
+            memory: None,
             time: Duration::from_secs(24 * 3600),
         }
     }
@@ -88,6 +92,7 @@ impl World {
             rules: Arc::new(self.rules(&tools)),
             tools: tools.into_iter().map(|tool| (tool.spec().name.clone(), tool)).collect(),
             workspaces: Arc::new(self.folder.clone()),
+            memory: self.memory.clone().map(|memory| memory as Arc<dyn Memory>),
             stamps: self.stamps.clone(),
             hints: Vec::new(),
             pace: self.pace,
@@ -113,6 +118,7 @@ impl World {
             },
             review: self.review,
             context_tokens: self.context_tokens,
+            save_memory: self.memory.is_some(),
             verify: Verify { auto: false, tool: "verify".into(), attempts: 3 },
             limits: Limits {
                 steps: 50,
@@ -246,6 +252,7 @@ pub(crate) fn name(event: &Event) -> &'static str {
         Event::Reviewed { .. } => "reviewed",
         Event::ApprovalRequested { .. } => "ask",
         Event::ApprovalAnswered { .. } => "word",
+        Event::ToolsChosen(_) => "tools",
         Event::CallStarted { .. } => "call",
         Event::CallCompleted { .. } => "result",
         Event::StopRequested { .. } => "stop",
@@ -261,6 +268,9 @@ pub(crate) fn name(event: &Event) -> &'static str {
         Event::CompactionRequested { .. } => "compact",
         Event::Compacted { .. } => "compacted",
         Event::CompactionFailed { .. } => "not compacted",
+        Event::MemorySaved { .. } => "saved",
+        Event::MemoryNotSaved { .. } => "not saved",
+        Event::Subagent { .. } => "subagent",
         Event::SessionClosed { .. } => "closed",
     }
 }

@@ -2,14 +2,16 @@
 
 use std::cmp::Reverse;
 use std::future::ready;
+use std::sync::Arc;
 
-use quintet_kernel::card::Card;
-use quintet_kernel::codec;
+use quintet_kernel::card::{Card, Fork};
 use quintet_kernel::event::{Record, Seq};
 use quintet_kernel::id::SessionId;
-use quintet_kernel::port::{Batch, BoxFuture, Directory, Journal, Lease, Page, StorageError};
+use quintet_kernel::port::{
+    Alias, Batch, BoxFuture, Directory, Journal, Lease, Page, StorageError,
+};
 
-use super::{Contents, Kept, Session, Store};
+use super::{Contents, History, Session, Store};
 use crate::lock;
 
 impl Journal for Store {
@@ -29,12 +31,28 @@ impl Journal for Store {
         page: Page,
     ) -> BoxFuture<'_, Result<Vec<Record>, StorageError>> {
         let contents = lock(&self.contents);
-        let found = contents.sessions.get(session).map(|session| session.read(after, page));
+        let found = contents.sessions.get(session).map(|session| session.history.read(after, page));
         Box::pin(ready(found.unwrap_or(Ok(Vec::new()))))
     }
 
+    fn erase(&self, lease: &Lease) -> BoxFuture<'static, Result<(), StorageError>> {
+        Box::pin(ready(lock(&self.contents).erase(lease)))
+    }
+
+    fn fork(
+        &self,
+        lease: &Lease,
+        from: &Fork,
+        batch: Batch,
+    ) -> BoxFuture<'static, Result<Seq, StorageError>> {
+        Box::pin(ready(lock(&self.contents).fork(lease, from, batch)))
+    }
+
     fn head(&self, session: &SessionId) -> BoxFuture<'_, Result<Option<Seq>, StorageError>> {
-        Box::pin(ready(Ok(lock(&self.contents).sessions.get(session).map(Session::head))))
+        Box::pin(ready(Ok(lock(&self.contents)
+            .sessions
+            .get(session)
+            .map(|found| found.history.head()))))
     }
 }
 
@@ -53,6 +71,27 @@ impl Directory for Store {
         open.sort_by_key(|(_, session)| session.rank);
         Box::pin(ready(Ok(open.into_iter().map(|(id, _)| id.clone()).collect())))
     }
+
+    fn alias(&self, alias: &Alias) -> BoxFuture<'_, Result<Option<SessionId>, StorageError>> {
+        Box::pin(ready(Ok(lock(&self.contents).aliases.get(alias).cloned())))
+    }
+
+    fn set_alias(
+        &self,
+        alias: &Alias,
+        session: &SessionId,
+        instead_of: Option<&SessionId>,
+    ) -> BoxFuture<'_, Result<SessionId, StorageError>> {
+        let aliases = &mut lock(&self.contents).aliases;
+        let holder = match aliases.get(alias) {
+            Some(holder) if Some(holder) != instead_of => holder.clone(),
+            _ => {
+                aliases.insert(alias.clone(), session.clone());
+                session.clone()
+            }
+        };
+        Box::pin(ready(Ok(holder)))
+    }
 }
 
 impl Contents {
@@ -60,48 +99,48 @@ impl Contents {
         if lease.epoch != self.epoch {
             return Err(StorageError::Fenced);
         }
-        let head = self.sessions.get(&lease.session).map_or(0, Session::head);
+        let head = self.sessions.get(&lease.session).map_or(0, |session| session.history.head());
         if head != expected {
             return Err(StorageError::Conflict(head));
         }
-        let rank = self.sessions.len();
+        let rank = self.next_rank();
         let session = self.sessions.entry(lease.session.clone()).or_insert_with(|| Session {
             rank,
-            events: Vec::new(),
+            history: Arc::default(),
             card: batch.card.clone(),
         });
-        let bodies = batch.events.iter().map(codec::encode);
-        session.events.extend(bodies.map(|body| Kept { at: batch.at, body }));
+        session.history.append(&batch);
         session.card = batch.card;
-        Ok(session.head())
-    }
-}
-
-impl Session {
-    fn head(&self) -> Seq {
-        self.events.len() as Seq
+        Ok(session.history.head())
     }
 
-    fn read(&self, after: Seq, page: Page) -> Result<Vec<Record>, StorageError> {
-        let skip = usize::try_from(after).unwrap_or(usize::MAX);
-        let mut records = Vec::new();
-        let mut bytes = 0;
-        let numbers = after.saturating_add(1)..;
-        for (kept, seq) in self.events.iter().skip(skip).take(page.events).zip(numbers) {
-            bytes += kept.body.len();
-            if bytes > page.bytes && !records.is_empty() {
-                break;
-            }
-            records.push(kept.record(seq)?);
+    fn fork(&mut self, lease: &Lease, from: &Fork, batch: Batch) -> Result<Seq, StorageError> {
+        if lease.epoch != self.epoch {
+            return Err(StorageError::Fenced);
         }
-        Ok(records)
+        if let Some(session) = self.sessions.get(&lease.session) {
+            return Err(StorageError::Conflict(session.history.head()));
+        }
+        let missing = || StorageError::Missing(format!("event {} of {}", from.at, from.parent));
+        let parent = self.sessions.get(&from.parent).ok_or_else(missing)?;
+        let history = History::fork(&parent.history, from.at).ok_or_else(missing)?;
+        history.append(&batch);
+        let (rank, head) = (self.next_rank(), history.head());
+        let session = Session { rank, history: Arc::new(history), card: batch.card };
+        self.sessions.insert(lease.session.clone(), session);
+        Ok(head)
     }
-}
 
-impl Kept {
-    fn record(&self, seq: Seq) -> Result<Record, StorageError> {
-        let event = codec::decode(codec::VERSION, &self.body)
-            .map_err(|error| StorageError::Damaged(format!("event {seq}: {error}")))?;
-        Ok(Record { seq, at: self.at, event })
+    fn next_rank(&self) -> usize {
+        self.sessions.values().map(|session| session.rank + 1).max().unwrap_or(0)
+    }
+
+    fn erase(&mut self, lease: &Lease) -> Result<(), StorageError> {
+        if lease.epoch != self.epoch {
+            return Err(StorageError::Fenced);
+        }
+        self.sessions.remove(&lease.session);
+        self.drafts.remove(&lease.session);
+        Ok(())
     }
 }

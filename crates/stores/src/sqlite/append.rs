@@ -14,10 +14,10 @@ pub(super) type Verdict = Result<Seq, StorageError>;
 /// An append, encoded.
 #[derive(Debug)]
 pub(super) struct Append {
-    lease: Lease,
-    expected: Seq,
+    pub(super) lease: Lease,
+    pub(super) expected: Seq,
     at: i64,
-    bodies: Vec<Vec<u8>>,
+    pub(super) bodies: Vec<Vec<u8>>,
     card: Row,
 }
 
@@ -65,10 +65,17 @@ impl Append {
         Ok(Ok(head))
     }
 
-    fn insert(&self, db: &Connection, head: Seq) -> rusqlite::Result<i64> {
+    /// Events may outlive their session, for its forks: their key is not given away again.
+    pub(super) fn insert(&self, db: &Connection, head: Seq) -> rusqlite::Result<i64> {
         db.prepare_cached(
-            "INSERT INTO sessions (id, created, updated, head, open, card)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+            "INSERT INTO sessions (key, id, created, updated, head, open, card)
+             VALUES (
+                 1 + max(
+                     coalesce((SELECT max(key) FROM sessions), 0),
+                     coalesce((SELECT max(session) FROM events), 0)
+                 ),
+                 ?1, ?2, ?3, ?4, ?5, ?6
+             )",
         )?
         .insert(params![
             self.lease.session.as_str(),
@@ -94,7 +101,7 @@ impl Append {
         Ok(key)
     }
 
-    fn write_events(&self, db: &Connection, key: i64) -> rusqlite::Result<()> {
+    pub(super) fn write_events(&self, db: &Connection, key: i64) -> rusqlite::Result<()> {
         let mut insert = db.prepare_cached(
             "INSERT INTO events (session, seq, at, format, body) VALUES (?1, ?2, ?3, ?4, ?5)",
         )?;

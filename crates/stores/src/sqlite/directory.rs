@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use quintet_kernel::card::Card;
 use quintet_kernel::id::SessionId;
-use quintet_kernel::port::{BoxFuture, Directory, StorageError};
+use quintet_kernel::port::{Alias, BoxFuture, Directory, StorageError};
 use rusqlite::{Connection, Params};
 
+use super::naming::{self, Naming};
 use super::{Store, to_sql, trouble};
 
 impl Directory for Store {
@@ -17,11 +18,43 @@ impl Directory for Store {
     fn open(&self) -> BoxFuture<'_, Result<Vec<SessionId>, StorageError>> {
         Box::pin(Arc::clone(&self.readers).run(open))
     }
+
+    fn alias(&self, alias: &Alias) -> BoxFuture<'_, Result<Option<SessionId>, StorageError>> {
+        let alias = alias.clone();
+        Box::pin(Arc::clone(&self.readers).run(move |db| {
+            let found = naming::find(db, &alias).map_err(trouble)?;
+            found.map(|id| SessionId::parse(&id).ok_or_else(|| damaged(&id))).transpose()
+        }))
+    }
+
+    fn set_alias(
+        &self,
+        alias: &Alias,
+        session: &SessionId,
+        instead_of: Option<&SessionId>,
+    ) -> BoxFuture<'_, Result<SessionId, StorageError>> {
+        let naming = Naming {
+            alias: alias.clone(),
+            session: session.clone(),
+            instead_of: instead_of.cloned(),
+            epoch: self.epoch,
+        };
+        self.writer.name(naming)
+    }
 }
 
 fn list(db: &Connection, limit: usize) -> Result<Vec<Card>, StorageError> {
     let query = "SELECT card FROM sessions ORDER BY created DESC, key DESC LIMIT ?1";
-    let cards = texts(db, query, [to_sql(limit as u64)]).map_err(trouble)?;
+    cards(db, query, [to_sql(limit as u64)])
+}
+
+/// Reads cards.
+pub(super) fn cards(
+    db: &Connection,
+    query: &str,
+    by: impl Params,
+) -> Result<Vec<Card>, StorageError> {
+    let cards = texts(db, query, by).map_err(trouble)?;
     let read = |json: &String| serde_json::from_str(json);
     cards.iter().map(read).collect::<Result<_, _>>().map_err(|error| damaged(&error.to_string()))
 }

@@ -3,6 +3,7 @@
 use std::future::ready;
 use std::sync::Arc;
 
+use quintet_kernel::card;
 use quintet_kernel::codec;
 use quintet_kernel::event::{Record, Seq};
 use quintet_kernel::id::SessionId;
@@ -11,6 +12,8 @@ use quintet_kernel::time::Time;
 use rusqlite::{Connection, Row, params};
 
 use super::append::{self, Append};
+use super::erase::Erase;
+use super::fork::{self, Fork};
 use super::{Store, from_sql, to_sql, trouble};
 
 impl Journal for Store {
@@ -34,6 +37,23 @@ impl Journal for Store {
     ) -> BoxFuture<'_, Result<Vec<Record>, StorageError>> {
         let session = session.clone();
         Box::pin(Arc::clone(&self.readers).run(move |db| read(db, &session, after, page)))
+    }
+
+    fn erase(&self, lease: &Lease) -> BoxFuture<'static, Result<(), StorageError>> {
+        let erased = self.writer.submit(Erase::new(lease));
+        Box::pin(async { erased.await.map(|_| ()) })
+    }
+
+    fn fork(
+        &self,
+        lease: &Lease,
+        from: &card::Fork,
+        batch: Batch,
+    ) -> BoxFuture<'static, Result<Seq, StorageError>> {
+        match Fork::new(lease, from, &batch) {
+            Ok(fork) => self.writer.submit(fork),
+            Err(error) => Box::pin(ready(Err(error))),
+        }
     }
 
     fn head(&self, session: &SessionId) -> BoxFuture<'_, Result<Option<Seq>, StorageError>> {
@@ -70,24 +90,57 @@ fn load(
     after: Seq,
     page: Page,
 ) -> rusqlite::Result<Vec<Kept>> {
-    let mut query = db.prepare_cached(
-        "SELECT seq, at, format, body FROM events
-         WHERE session = (SELECT key FROM sessions WHERE id = ?1) AND seq > ?2
-         ORDER BY seq LIMIT ?3",
-    )?;
-    let mut rows =
-        query.query(params![session.as_str(), to_sql(after), to_sql(page.events as u64)])?;
-    let mut events = Vec::new();
-    let mut bytes = 0;
-    while let Some(row) = rows.next()? {
-        let event = Kept::from_row(row)?;
-        bytes += event.body.len();
-        if bytes > page.bytes && !events.is_empty() {
+    let Some((key, _)) = append::find(db, session)? else { return Ok(Vec::new()) };
+    let mut reading = Reading { after, page, bytes: 0, events: Vec::new() };
+    for (owner, upto) in spans(db, key, after)? {
+        if !reading.read(db, owner, upto)? {
             break;
         }
-        events.push(event);
     }
-    Ok(events)
+    Ok(reading.events)
+}
+
+/// Whose events make up a session after a number, and up to which each: its ancestors', oldest
+/// first, and its own.
+fn spans(db: &Connection, key: i64, after: Seq) -> rusqlite::Result<Vec<(i64, Seq)>> {
+    let mut spans = vec![(key, Seq::MAX)];
+    let mut key = key;
+    while let Some((parent, base)) = fork::base(db, key)?.filter(|(_, base)| *base > after) {
+        spans.push((parent, base));
+        key = parent;
+    }
+    spans.reverse();
+    Ok(spans)
+}
+
+/// A page as it fills.
+struct Reading {
+    after: Seq,
+    page: Page,
+    bytes: usize,
+    events: Vec<Kept>,
+}
+
+impl Reading {
+    /// Reads on in the events of one session; whether there is room for more.
+    fn read(&mut self, db: &Connection, owner: i64, upto: Seq) -> rusqlite::Result<bool> {
+        let mut query = db.prepare_cached(
+            "SELECT seq, at, format, body FROM events
+             WHERE session = ?1 AND seq > ?2 AND seq <= ?3 ORDER BY seq LIMIT ?4",
+        )?;
+        let room = to_sql((self.page.events - self.events.len()) as u64);
+        let mut rows = query.query(params![owner, to_sql(self.after), to_sql(upto), room])?;
+        while let Some(row) = rows.next()? {
+            let event = Kept::from_row(row)?;
+            self.bytes += event.body.len();
+            if self.bytes > self.page.bytes && !self.events.is_empty() {
+                return Ok(false);
+            }
+            self.after = event.seq;
+            self.events.push(event);
+        }
+        Ok(self.events.len() < self.page.events)
+    }
 }
 
 impl Kept {

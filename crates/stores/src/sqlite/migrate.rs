@@ -9,8 +9,10 @@ use rusqlite::{Connection, TransactionBehavior};
 use crate::Error;
 
 /// `created` is indexed upwards and read backwards, so that of two sessions with the same time the
-/// later one comes first. `open` holds few rows of many.
-const STEPS: &[&str] = &["
+/// later one comes first. `open` holds few rows of many. A fork's own events come after `base`; those up
+/// to it are its parent's, which stay for as long as somebody shares them, even if the parent is gone.
+const STEPS: &[&str] = &[
+    "
     CREATE TABLE meta (
         id INTEGER PRIMARY KEY CHECK (id = 1),
         epoch INTEGER NOT NULL
@@ -37,7 +39,28 @@ const STEPS: &[&str] = &["
         body BLOB NOT NULL,
         UNIQUE (session, seq)
     ) STRICT;
-"];
+",
+    "
+    CREATE TABLE aliases (
+        space TEXT NOT NULL,
+        name TEXT NOT NULL,
+        session TEXT NOT NULL,
+        PRIMARY KEY (space, name)
+    ) STRICT, WITHOUT ROWID;
+",
+    "
+    CREATE TABLE forks (
+        child INTEGER PRIMARY KEY,
+        parent INTEGER NOT NULL,
+        base INTEGER NOT NULL
+    ) STRICT;
+    CREATE INDEX forks_by_parent ON forks (parent, base);
+    ALTER TABLE sessions ADD COLUMN workspace TEXT
+        GENERATED ALWAYS AS (json_extract(card, '$.workspace')) VIRTUAL;
+    CREATE INDEX sessions_by_use ON sessions (updated);
+    CREATE INDEX sessions_by_workspace ON sessions (workspace, updated);
+",
+];
 
 /// The newest format that is known here.
 pub(super) const NEWEST: u32 = STEPS.len() as u32;

@@ -7,11 +7,15 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{self, JoinHandle};
 use std::{io, iter, slice};
 
+use quintet_kernel::id::SessionId;
 use quintet_kernel::port::{BoxFuture, StorageError};
 use rusqlite::{Connection, ErrorCode, TransactionBehavior};
 use tokio::sync::oneshot;
 
 use super::append::{self, Append, Verdict};
+use super::erase::Erase;
+use super::fork::Fork;
+use super::naming::Naming;
 use super::trouble;
 
 /// Appends in one commit, at most: bounds what the first of them waits for.
@@ -25,9 +29,48 @@ pub(super) struct Writer {
 }
 
 #[derive(Debug)]
-struct Job {
-    append: Append,
-    reply: oneshot::Sender<Verdict>,
+enum Job {
+    Change(Change, oneshot::Sender<Verdict>),
+    Name(Naming, oneshot::Sender<Named>),
+}
+
+/// Who has a name now.
+type Named = Result<SessionId, StorageError>;
+
+/// What is to be written.
+#[derive(Debug)]
+pub(super) enum Change {
+    Append(Append),
+    Erase(Erase),
+    Fork(Fork),
+}
+
+impl From<Append> for Change {
+    fn from(append: Append) -> Self {
+        Self::Append(append)
+    }
+}
+
+impl From<Erase> for Change {
+    fn from(erase: Erase) -> Self {
+        Self::Erase(erase)
+    }
+}
+
+impl From<Fork> for Change {
+    fn from(fork: Fork) -> Self {
+        Self::Fork(fork)
+    }
+}
+
+impl Change {
+    fn apply(&self, db: &Connection, epoch: u64) -> rusqlite::Result<Verdict> {
+        match self {
+            Self::Append(append) => append.apply(db, epoch),
+            Self::Erase(erase) => erase.apply(db, epoch),
+            Self::Fork(fork) => fork.apply(db, epoch),
+        }
+    }
 }
 
 impl Writer {
@@ -38,14 +81,25 @@ impl Writer {
         Ok(Self { queue: Some(queue), thread: Some(thread) })
     }
 
-    /// Queues an append, at once; the future only waits for the verdict.
-    pub(super) fn submit(&self, append: Append) -> BoxFuture<'static, Verdict> {
+    /// Queues a change, at once; the future only waits for the verdict.
+    pub(super) fn submit(&self, change: impl Into<Change>) -> BoxFuture<'static, Verdict> {
         let (reply, verdict) = oneshot::channel();
+        self.send(Job::Change(change.into(), reply));
+        Box::pin(async { verdict.await.unwrap_or_else(|_| Err(gone())) })
+    }
+
+    /// Queues a naming.
+    pub(super) fn name(&self, naming: Naming) -> BoxFuture<'static, Named> {
+        let (reply, named) = oneshot::channel();
+        self.send(Job::Name(naming, reply));
+        Box::pin(async { named.await.unwrap_or_else(|_| Err(gone())) })
+    }
+
+    fn send(&self, job: Job) {
         if let Some(queue) = &self.queue {
             // If the thread is gone, so is the reply, and the verdict says it.
-            let _ = queue.send(Job { append, reply });
+            let _ = queue.send(job);
         }
-        Box::pin(async { verdict.await.unwrap_or_else(|_| Err(gone())) })
     }
 }
 
@@ -62,19 +116,43 @@ impl Drop for Writer {
 fn run(mut db: Connection, queue: &Receiver<Job>) {
     while let Ok(first) = queue.recv() {
         let others = queue.try_iter().take(LARGEST_GROUP - 1);
-        let (group, replies): (Vec<_>, Vec<_>) =
-            iter::once(first).chain(others).map(|job| (job.append, job.reply)).unzip();
+        let (mut group, mut replies, mut names) = (Vec::new(), Vec::new(), Vec::new());
+        for job in iter::once(first).chain(others) {
+            match job {
+                Job::Change(change, reply) => {
+                    group.push(change);
+                    replies.push(reply);
+                }
+                Job::Name(naming, reply) => names.push((naming, reply)),
+            }
+        }
+        // Whoever asked may have left; what is written stays written.
         for (verdict, reply) in commit(&mut db, &group).into_iter().zip(replies) {
-            // Whoever asked may have left; what is written stays written.
             let _ = reply.send(verdict);
         }
+        for (naming, reply) in names {
+            let named = name(&mut db, &naming);
+            let _ = reply.send(named.unwrap_or_else(|error| Err(trouble(error))));
+        }
     }
+}
+
+/// Names are rare, so each has a commit of its own.
+fn name(db: &mut Connection, naming: &Naming) -> rusqlite::Result<Named> {
+    let transaction = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let epoch = append::epoch(&transaction)?;
+    let named = naming.apply(&transaction, epoch)?;
+    transaction.commit()?;
+    Ok(named)
 }
 
 /// Writes a group with one commit. If storage fails, each is tried alone, so that one that cannot
 /// be written (it may be too large for what is left of the disk) takes no other down with it;
 /// but not if the file is locked, because each would wait for that again.
-fn commit(db: &mut Connection, group: &[Append]) -> Vec<Verdict> {
+fn commit(db: &mut Connection, group: &[Change]) -> Vec<Verdict> {
+    if group.is_empty() {
+        return Vec::new();
+    }
     match together(db, group) {
         Ok(verdicts) => verdicts,
         Err(error) if group.len() == 1 || is_locked(&error) => {
@@ -85,11 +163,11 @@ fn commit(db: &mut Connection, group: &[Append]) -> Vec<Verdict> {
     }
 }
 
-fn together(db: &mut Connection, group: &[Append]) -> rusqlite::Result<Vec<Verdict>> {
+fn together(db: &mut Connection, group: &[Change]) -> rusqlite::Result<Vec<Verdict>> {
     let transaction = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let epoch = append::epoch(&transaction)?;
     let verdicts: rusqlite::Result<Vec<_>> =
-        group.iter().map(|append| append.apply(&transaction, epoch)).collect();
+        group.iter().map(|change| change.apply(&transaction, epoch)).collect();
     let verdicts = verdicts?;
     transaction.commit()?;
     Ok(verdicts)

@@ -26,6 +26,13 @@ async fn check_store(blobs: &dyn Blobs) {
         assert_eq!(blobs.put(b"hello".to_vec()).await.expect("kept").as_str(), HELLO);
         check(blobs, HELLO, "hello").await;
     }
+    let several = ["one", "hello", "", "one"].map(|text| text.as_bytes().to_vec());
+    let ids = blobs.put_all(several.to_vec()).await.expect("kept");
+    for (id, content) in ids.iter().zip(&several) {
+        assert_eq!(&blobs.get(id).await.expect("kept"), content);
+    }
+    assert_eq!((ids.len(), ids[1].as_str(), &ids[0]), (4, HELLO, &ids[3]));
+    assert!(blobs.put_all(Vec::new()).await.expect("nothing to keep").is_empty());
     let empty = blobs.put(Vec::new()).await.expect("kept");
     check(blobs, empty.as_str(), "").await;
     let other_case = HELLO.to_uppercase();

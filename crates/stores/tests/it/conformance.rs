@@ -74,6 +74,28 @@ async fn a_lease_ends_with_its_store() {
 }
 
 #[tokio::test]
+async fn what_is_taken_away_is_gone() {
+    check(
+        "
+        append s 0 a b open => 2
+        append t 0 c    => 1
+        erase s         => gone
+        head s          => None
+        read s 0        =>
+        open            => []
+        append s 2 x    => conflict 0
+        erase s         => gone
+        read t 0        => 1c@2
+        restart
+        head s          => None
+        erase t         => fenced
+        head t          => Some(1)
+        ",
+    )
+    .await;
+}
+
+#[tokio::test]
 async fn a_page_is_no_larger_than_asked_for() {
     check(
         "
@@ -166,6 +188,144 @@ async fn open_sessions_are_found_after_a_restart() {
         append b 1 y open => 2
         restart
         open              => [b, c]
+        ",
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn a_fork_reads_its_parents_beginning_and_then_its_own() {
+    check(
+        "
+        append s 0 a b c      => 3
+        fork t s 2 x          => 3
+        read t 0              => 1a@1 2b@1 3x@2
+        read t 1              => 2b@1 3x@2
+        read t 2              => 3x@2
+        read t 3              =>
+        read t 0 2            => 1a@1 2b@1
+        read t 1 2            => 2b@1 3x@2
+        read t 0 9 74         => 1a@1 2b@1
+        read t 0 9 73         => 1a@1
+        head t                => Some(3)
+        append t 3 y          => 4
+        append s 3 d          => 4
+        read t 0              => 1a@1 2b@1 3x@2 4y@3
+        read s 0              => 1a@1 2b@1 3c@1 4d@4
+        forks s               => t
+        forks t               =>
+        restart
+        read t 0              => 1a@1 2b@1 3x@2 4y@3
+        ",
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn a_fork_of_a_fork_reads_through_both() {
+    check(
+        "
+        append s 0 a b        => 2
+        fork t s 1 x          => 2
+        append t 2 y          => 3
+        fork u t 2 z          => 3
+        fork v t 1 w          => 2
+        fork w u 3 q          => 4
+        read u 0              => 1a@1 2x@2 3z@4
+        read v 0              => 1a@1 2w@5
+        read w 0              => 1a@1 2x@2 3z@4 4q@6
+        read w 1 2            => 2x@2 3z@4
+        forks s               => t v
+        forks t               => u
+        forks u               => w
+        ",
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn a_fork_needs_an_event_and_a_name_of_its_own() {
+    check(
+        "
+        append s 0 a b        => 2
+        fork t s 3 x          => Missing(\"event 3 of s\")
+        fork t s 0 x          => Missing(\"event 0 of s\")
+        fork t n 1 x          => Missing(\"event 1 of n\")
+        head t                => None
+        fork s s 1 x          => conflict 2
+        fork t s 2 x          => 3
+        fork t s 2 x          => conflict 3
+        read t 0              => 1a@1 2b@1 3x@6
+        ",
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn a_fork_outlives_its_parent() {
+    check(
+        "
+        append s 0 a b c      => 3
+        fork t s 2 x          => 3
+        fork u t 3 y          => 4
+        erase s               => gone
+        head s                => None
+        read s 0              =>
+        read t 0              => 1a@1 2b@1 3x@2
+        erase t               => gone
+        read u 0              => 1a@1 2b@1 3x@2 4y@3
+        append n 0 z          => 1
+        read n 0              => 1z@4
+        restart
+        read u 0              => 1a@1 2b@1 3x@2 4y@3
+        erase u               => fenced
+        lease u
+        erase u               => gone
+        append s 0 q          => fenced
+        lease s
+        append s 0 q          => 1
+        read s 0              => 1q@6
+        ",
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn the_newest_use_comes_first() {
+    check(
+        "
+        append a 0 x          => 1
+        append b 0 x          => 1
+        recent 9              => b a
+        append a 1 y          => 2
+        recent 9              => a b
+        recent 1              => a
+        fork c b 1 x          => 2
+        recent 9              => c a b
+        recent 9 /tmp/elsewhere =>
+        card b                => b
+        card n                =>
+        ",
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn the_first_to_take_a_name_keeps_it() {
+    check(
+        "
+        alias desk j        => None
+        name desk j a       => a
+        name desk j b       => a
+        name desk j b c     => a
+        alias desk j        => Some(a)
+        alias other j       => None
+        name other j b      => b
+        restart
+        alias desk j        => Some(a)
+        name desk j b a     => b
+        name desk j c a     => b
+        alias desk j        => Some(b)
         ",
     )
     .await;

@@ -7,16 +7,21 @@
 //! settle               waits for all that was sent, in order
 //! read s 0 [n [bytes]] what comes after 0, at most n events or so many bytes
 //! head s | list 10 | open | clock 50 (the time from now on)
+//! fork t s 2 x          t begins with what s has up to 2, and event x
+//! recent 10 [/w] | forks s | card s
 //! restart              drops the store and opens it again; leases stay as they were
+//! alias desk j         who goes by a name
+//! name desk j s [t]    has s go by it, instead of t
 //! lease s              takes the session over (otherwise done once, at its first append)
 //! ```
 
 use std::collections::HashMap;
+use std::path::Path;
 use std::sync::Arc;
 
-use quintet_kernel::card::Card;
+use quintet_kernel::card::{Card, Fork};
 use quintet_kernel::event::{Event, Record, Seq};
-use quintet_kernel::port::{BoxFuture, Lease, Page, StorageError};
+use quintet_kernel::port::{Alias, BoxFuture, Lease, Page, StorageError};
 
 use crate::subject::{Store, Subject, batch, card, session};
 
@@ -83,6 +88,15 @@ impl Teller {
                 let cards = self.store().list(number(limit) as usize).await;
                 word(cards.map(|cards| self.names(&cards)))
             }
+            ["alias", space, name] => word(
+                self.store().alias(&alias(space, name)).await.map(|found| format!("{found:?}")),
+            ),
+            ["name", space, name, s, old @ ..] => {
+                let old = old.first().map(|old| session(old));
+                let (alias, store) = (alias(space, name), self.store());
+                let named = store.set_alias(&alias, &session(s), old.as_ref()).await;
+                word(named.map(|holder| holder.to_string()))
+            }
             ["open"] => word(self.store().open().await.map(|ids| format!("{ids:?}"))),
             ["clock", time] => {
                 self.clock = number(time) as i64;
@@ -92,6 +106,34 @@ impl Teller {
                 self.store = None;
                 self.store = Some(self.subject.start());
                 String::new()
+            }
+            ["fork", name, parent, at, words @ ..] => {
+                let forked = self.fork(name, (parent, number(at)), words).await;
+                word(forked.map(|head| head.to_string()))
+            }
+            ["recent", limit] => {
+                let cards = self.store().recent(None, number(limit) as usize).await;
+                word(cards.map(|cards| self.names(&cards)))
+            }
+            ["recent", limit, workspace] => {
+                let here = Some(Path::new(workspace));
+                let cards = self.store().recent(here, number(limit) as usize).await;
+                word(cards.map(|cards| self.names(&cards)))
+            }
+            ["forks", name] => {
+                let cards = self.store().forks(&session(name)).await;
+                word(cards.map(|cards| self.names(&cards)))
+            }
+            ["card", name] => {
+                let card = self.store().card(&session(name)).await;
+                word(card.map(|card| self.names(card.as_slice())))
+            }
+            ["erase", name] => {
+                let lease = match self.leases.get(*name) {
+                    Some(lease) => lease.clone(),
+                    None => self.lease(name).await,
+                };
+                word(self.store().erase(&lease).await.map(|()| "gone".into()))
             }
             ["lease", name] => {
                 self.lease(name).await;
@@ -124,6 +166,20 @@ impl Teller {
         self.store().append(&lease, expected, batch(card, &words))
     }
 
+    async fn fork(
+        &mut self,
+        name: &str,
+        (parent, at): (&str, Seq),
+        words: &[&str],
+    ) -> Result<Seq, StorageError> {
+        let lease = self.lease(name).await;
+        self.clock += 1;
+        let created = *self.created.entry(name.into()).or_insert(self.clock);
+        let from = Fork { parent: session(parent), at };
+        let batch = batch(card(name, created, self.clock), words);
+        self.store().fork(&lease, &from, batch).await
+    }
+
     async fn settle(&mut self) -> String {
         let mut answers = Vec::new();
         for sent in self.sent.drain(..) {
@@ -141,6 +197,10 @@ impl Teller {
         }
         cards.iter().map(|card| card.id.as_str()).collect::<Vec<_>>().join(" ")
     }
+}
+
+fn alias(space: &str, name: &str) -> Alias {
+    Alias { space: space.into(), name: name.into() }
 }
 
 fn number(text: &str) -> u64 {

@@ -1,18 +1,21 @@
 //! A name in a directory beneath the root, and what may be done with it.
 //!
 //! The directory is held open, so what happens to its path meanwhile does not matter, and the name
-//! is never followed: a link in its place is replaced or refused, not written through.
+//! is never followed: a link in its place is replaced or refused, not written through. A link can be
+//! put there itself, wherever it leads: whoever goes through it is stopped where it leads out.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use quintet_kernel::change::Shape;
 use rustix::fs::{
-    AtFlags, FileType, Mode, OFlags, RenameFlags, fchmod, fstat, mkdirat, openat, renameat,
-    renameat_with, statat, unlinkat,
+    AtFlags, FileType, Mode, OFlags, RenameFlags, fchmod, fstat, mkdirat, openat, readlinkat,
+    renameat, renameat_with, statat, symlinkat, unlinkat,
 };
 use rustix::io::Errno;
 
@@ -33,6 +36,15 @@ pub(crate) struct Content {
     pub(crate) bytes: Vec<u8>,
     /// Its permissions; for a new file nothing, if it gets the usual ones.
     pub(crate) mode: Option<u32>,
+    /// The bytes of a link are the path that it leads to.
+    pub(crate) shape: Shape,
+}
+
+impl Content {
+    /// What a regular file holds.
+    pub(crate) fn file(bytes: Vec<u8>, mode: Option<u32>) -> Self {
+        Self { bytes, mode, shape: Shape::File }
+    }
 }
 
 /// A directory, by its device and number, and a name in it.
@@ -41,7 +53,8 @@ pub(crate) type Identity = (u64, u64, OsString);
 /// What becomes of a file that is there already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Existing {
-    Replace,
+    /// Something of this shape is replaced.
+    Replace(Shape),
     Refuse,
 }
 
@@ -56,6 +69,19 @@ pub(crate) struct Place {
 
 /// Reads a file that may be changed; nothing if there is none, but could be.
 pub(crate) fn read(root: &Path, path: &Path) -> Result<Option<Content>, Error> {
+    found(root, path, Place::read)
+}
+
+/// Reads a file or a link, which is not followed; nothing if there is none, but could be.
+pub(crate) fn look(root: &Path, path: &Path) -> Result<Option<Content>, Error> {
+    found(root, path, Place::look)
+}
+
+fn found(
+    root: &Path,
+    path: &Path,
+    read: impl Fn(&Place) -> Result<Content, Error>,
+) -> Result<Option<Content>, Error> {
     let place = match Place::find(root, path) {
         // Nothing leads back out of a directory that is not there.
         Err(Error::Missing(_)) if !path.components().any(|part| part == Component::ParentDir) => {
@@ -63,7 +89,7 @@ pub(crate) fn read(root: &Path, path: &Path) -> Result<Option<Content>, Error> {
         }
         other => other?,
     };
-    match place.read() {
+    match read(&place) {
         Err(Error::Missing(_)) => Ok(None),
         other => other.map(Some),
     }
@@ -100,7 +126,7 @@ impl Place {
 
     /// What is in the file here.
     pub(crate) fn read(&self) -> Result<Content, Error> {
-        self.check()?;
+        self.check(Shape::File)?;
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let opened = openat(&self.directory, &self.name, flags, Mode::empty());
         let file = File::from(opened.map_err(|errno| self.explain(errno))?);
@@ -112,18 +138,33 @@ impl Place {
         let mut bytes = Vec::new();
         file.take(MOST_BYTES).read_to_end(&mut bytes).map_err(other)?;
         let mode = std::os::unix::fs::MetadataExt::mode(&metadata) & 0o7777;
-        Ok(Content { bytes, mode: Some(mode) })
+        Ok(Content::file(bytes, Some(mode)))
+    }
+
+    /// What is in the file here, or where the link leads.
+    pub(crate) fn look(&self) -> Result<Content, Error> {
+        if self.check(Shape::Link).is_err() {
+            return self.read();
+        }
+        let target = readlinkat(&self.directory, &self.name, Vec::new());
+        let bytes = target.map_err(|errno| self.explain(errno))?.into_bytes();
+        Ok(Content { bytes, mode: None, shape: Shape::Link })
     }
 
     /// Puts a file here, whole or not at all.
     pub(crate) fn write(&self, content: &Content, existing: Existing) -> Result<(), Error> {
-        match (self.check(), existing) {
+        let there = match existing {
+            Existing::Replace(shape) => shape,
+            Existing::Refuse => Shape::File,
+        };
+        match (self.check(there), existing) {
             (Ok(()), Existing::Refuse) => return Err(Error::Exists(self.path.clone())),
             (Ok(()) | Err(Error::Missing(_)), _) => (),
             (Err(error), _) => return Err(error),
         }
-        let (temporary, file) = self.temporary()?;
-        let filled = fill(file, content)
+        let (temporary, file) = self.temporary(content)?;
+        let filled = file
+            .map_or(Ok(()), |file| fill(file, content))
             .map_err(|source| Error::Other { path: self.path.clone(), source })
             .and_then(|()| self.rename(&temporary, existing));
         if filled.is_err() {
@@ -132,34 +173,45 @@ impl Place {
         filled
     }
 
-    /// Takes the file away.
-    pub(crate) fn remove(&self) -> Result<(), Error> {
-        self.check()?;
+    /// Takes what is here away, if it has this shape.
+    pub(crate) fn remove(&self, shape: Shape) -> Result<(), Error> {
+        self.check(shape)?;
         let removed = unlinkat(&self.directory, &self.name, AtFlags::empty());
         removed.map_err(|errno| self.explain(errno))
     }
 
-    /// Whether there is a regular file here.
-    fn check(&self) -> Result<(), Error> {
+    /// Whether there is something of this shape here.
+    fn check(&self, shape: Shape) -> Result<(), Error> {
         let found = statat(&self.directory, &self.name, AtFlags::SYMLINK_NOFOLLOW);
         let found = found.map_err(|errno| self.explain(errno))?;
         match FileType::from_raw_mode(found.st_mode) {
-            FileType::RegularFile => Ok(()),
+            FileType::RegularFile if shape == Shape::File => Ok(()),
+            FileType::Symlink if shape == Shape::Link => Ok(()),
+            FileType::RegularFile => Err(Error::Exists(self.path.clone())),
             FileType::Symlink => Err(Error::Link(self.path.clone())),
             FileType::Directory => Err(Error::Directory(self.path.clone())),
             _ => Err(Error::Special(self.path.clone())),
         }
     }
 
-    fn temporary(&self) -> Result<(OsString, File), Error> {
+    /// A new file to be filled, or a link, beside its place.
+    fn temporary(&self, content: &Content) -> Result<(OsString, Option<File>), Error> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
         loop {
             let number = NEXT.fetch_add(1, Ordering::Relaxed);
             let id = std::process::id();
             let name = OsString::from(format!("{TEMPORARY}{id}-{number}{TEMPORARY_END}"));
-            match openat(&self.directory, &name, flags, Mode::from_raw_mode(0o666)) {
-                Ok(file) => return Ok((name, File::from(file))),
+            let made = match content.shape {
+                Shape::File => openat(&self.directory, &name, flags, Mode::from_raw_mode(0o666))
+                    .map(|file| Some(File::from(file))),
+                Shape::Link => {
+                    let target = OsStr::from_bytes(&content.bytes);
+                    symlinkat(target, &self.directory, &name).map(|()| None)
+                }
+            };
+            match made {
+                Ok(file) => return Ok((name, file)),
                 Err(Errno::EXIST) => (),
                 Err(errno) => return Err(self.explain(errno)),
             }
@@ -169,7 +221,7 @@ impl Place {
     fn rename(&self, from: &OsStr, existing: Existing) -> Result<(), Error> {
         let at = &self.directory;
         let renamed = match existing {
-            Existing::Replace => renameat(at, from, at, &self.name),
+            Existing::Replace(_) => renameat(at, from, at, &self.name),
             Existing::Refuse => {
                 match renameat_with(at, from, at, &self.name, RenameFlags::NOREPLACE) {
                     // Not every file system can; it was looked at a moment ago.

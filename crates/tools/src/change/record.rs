@@ -2,14 +2,18 @@
 
 use std::path::Path;
 
+use quintet_kernel::change::Shape;
 use quintet_kernel::port::{Changed, Content, Output};
 use quintet_kernel::tool::Outcome;
 
-use super::{Change, make};
+use super::{Change, Note, make};
 use crate::beneath::{self, Error, Place};
 
-/// Makes changes; says `done`, or why not, and what became of the files in either case.
-pub(crate) fn carry_out(root: &Path, changes: &[Change], done: Output) -> Output {
+/// Makes changes, which are noted first; says `done`, or why not, and what became of the files in
+/// either case.
+pub(crate) fn carry_out(note: &Note, changes: &[Change], done: Output) -> Output {
+    let root = &note.root;
+    note.write(changes);
     let mut output = match make(root, changes) {
         Ok(()) => done,
         Err(why) => Outcome::failure(why).into(),
@@ -20,22 +24,23 @@ pub(crate) fn carry_out(root: &Path, changes: &[Change], done: Output) -> Output
 
 /// Looks at the files again: a change that broke off may have been made, undone or neither.
 fn recorded(root: &Path, change: &Change) -> Vec<Changed> {
-    let before = change.before.as_ref();
-    match &change.from {
-        None => became(root, &change.path, before).into_iter().collect(),
-        Some(from) => [(from, before), (&change.path, None)]
-            .into_iter()
-            .filter_map(|(path, before)| became(root, path, before))
-            .collect(),
-    }
+    let sides = change.sides().into_iter();
+    sides.filter_map(|(path, before)| became(root, path, before)).collect()
 }
 
-fn became(root: &Path, path: &Path, before: Option<&beneath::Content>) -> Option<Changed> {
-    let after = match beneath::read(root, path) {
+/// What became of a file, if that is anything.
+pub(super) fn became(
+    root: &Path,
+    path: &Path,
+    before: Option<&beneath::Content>,
+) -> Option<Changed> {
+    let after = match beneath::look(root, path) {
         Ok(content) => content.as_ref().map(kept),
-        Err(Error::Large(_, size)) => Some(Content { bytes: None, size, mode: None }),
+        Err(Error::Large(_, size)) => {
+            Some(Content { bytes: None, size, mode: None, shape: Shape::File })
+        }
         // Something else is in its place.
-        Err(Error::Directory(_) | Error::Link(_) | Error::Special(_)) => None,
+        Err(Error::Directory(_) | Error::Special(_)) => None,
         Err(_) => return None,
     };
     let before = before.map(kept);
@@ -47,5 +52,10 @@ fn became(root: &Path, path: &Path, before: Option<&beneath::Content>) -> Option
 
 fn kept(content: &beneath::Content) -> Content {
     let bytes = content.bytes.clone();
-    Content { size: bytes.len() as u64, bytes: Some(bytes), mode: content.mode }
+    Content {
+        size: bytes.len() as u64,
+        bytes: Some(bytes),
+        mode: content.mode,
+        shape: content.shape,
+    }
 }

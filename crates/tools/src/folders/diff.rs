@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::fmt::Write;
 use std::time::Duration;
 
+use quintet_kernel::change::Shape;
 use quintet_kernel::port::{Changed, Content};
 use tokio::time::Instant;
 
@@ -26,7 +27,7 @@ pub(super) fn diff(changes: &[Changed]) -> String {
     let deadline = Instant::now() + PATIENCE;
     let mut files = paired(changes);
     files.sort_unstable_by_key(|file| file.path);
-    files.iter().map(|file| file.diff(deadline)).collect()
+    files.iter().flat_map(File::halves).map(|file| file.diff(deadline)).collect()
 }
 
 /// What was deleted here and created there with the same content has moved.
@@ -53,10 +54,21 @@ fn paired(changes: &[Changed]) -> Vec<File<'_>> {
 
 /// What is in a file by which it can be told from others.
 fn text(content: Option<&Content>) -> Option<&[u8]> {
-    content?.bytes.as_deref().filter(|bytes| !bytes.is_empty())
+    let file = content.filter(|content| content.shape == Shape::File)?;
+    file.bytes.as_deref().filter(|bytes| !bytes.is_empty())
 }
 
 impl File<'_> {
+    /// A file that became a link, or the other way, is one that goes and another that comes.
+    fn halves(&self) -> Vec<Self> {
+        match (self.before, self.after) {
+            (Some(old), Some(new)) if old.shape != new.shape => {
+                vec![Self { after: None, ..*self }, Self { before: None, ..*self }]
+            }
+            _ => vec![*self],
+        }
+    }
+
     fn diff(&self, deadline: Instant) -> String {
         let (a, b) = (quoted("a", self.old_path), quoted("b", self.path));
         let mut shown = format!("diff --git {a} {b}\n{}", self.modes());
@@ -121,9 +133,12 @@ fn is_binary(bytes: &[u8]) -> bool {
     bytes.contains(&0)
 }
 
-/// The mode as git has it: of a regular file.
+/// The mode as git has it.
 fn mode(content: &Content) -> u32 {
-    0o100_000 | content.mode.unwrap_or(0o644)
+    match content.shape {
+        Shape::File => 0o100_000 | content.mode.unwrap_or(0o644),
+        Shape::Link => 0o120_000,
+    }
 }
 
 /// A path as git writes it: in quotes where it would not be one word on one line.

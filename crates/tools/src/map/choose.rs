@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::Ranked;
-use super::gather::Ground;
+use super::gather::Field;
 use super::name::{Name, Plain};
 use super::outline::{Outline, Symbol};
 use super::rank::Weights;
@@ -37,7 +37,7 @@ pub(super) struct Choice {
 /// Parses files, those first that seem to define what weighs most, until there are enough symbols
 /// that weigh as much as anything that could still come.
 pub(super) fn choose(
-    ground: Ground<'_>,
+    ground: Field<'_>,
     skimmed: &Skimmed<'_>,
     within: &Path,
     enough: usize,

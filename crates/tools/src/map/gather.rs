@@ -25,7 +25,7 @@ const FEW: usize = 16;
 
 /// A workspace in which files are read.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Ground<'a> {
+pub(super) struct Field<'a> {
     pub(super) root: &'a Path,
     pub(super) cache: &'a Cache,
     pub(super) flag: &'a Flag,
@@ -37,7 +37,7 @@ struct Hands {
     source: Vec<u8>,
 }
 
-impl Ground<'_> {
+impl Field<'_> {
     /// Skims files, in their order. What cannot be read has nothing in it.
     pub(super) fn skims(&self, files: &[PathBuf]) -> Vec<Arc<Skim>> {
         self.each(files.len(), |at, hands| self.read(&files[at], hands, parse::skim))

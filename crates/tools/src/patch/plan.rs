@@ -59,7 +59,7 @@ impl Plan {
         if section.hunks.iter().any(|hunk| hunk.old_len() > 0) {
             return Err("a new file has no lines to keep or remove".to_owned());
         }
-        let after = Content { bytes: applied.bytes, mode: section.mode };
+        let after = Content::file(applied.bytes, section.mode);
         self.changes.push(Change::of(section.path.clone(), None, Some(after)));
         self.say(&format!("A {}", show::path(&section.path)), &[]);
         Ok(())
@@ -80,7 +80,7 @@ impl Plan {
     fn update(&mut self, section: &Section, before: Content) -> Result<(), String> {
         let Applied { bytes, notes } = apply(&before.bytes, &section.hunks);
         self.say(&format!("M {}", show::path(&section.path)), &notes);
-        let after = Content { bytes, mode: section.mode.or(before.mode) };
+        let after = Content::file(bytes, section.mode.or(before.mode));
         // A file may come up twice; the second time goes on from the first.
         match self.changes.iter_mut().find(|change| change.path == section.path) {
             Some(change) => change.after = Some(after),
@@ -108,7 +108,7 @@ impl Plan {
         let Applied { bytes, notes } = apply(&before.bytes, &section.hunks);
         let (from, shown) = (show::path(&section.path), show::path(to));
         self.say(&format!("R {from} -> {shown}"), &notes);
-        let after = Content { bytes, mode: section.mode.or(before.mode) };
+        let after = Content::file(bytes, section.mode.or(before.mode));
         let change = Change::of(to.to_owned(), Some(before), Some(after));
         self.changes.push(Change { from: Some(section.path.clone()), ..change });
         Ok(())

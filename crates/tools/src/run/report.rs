@@ -86,6 +86,7 @@ pub(crate) fn output(
         error,
         artifacts: Vec::new(),
         changes: Vec::new(),
+        unrecorded: Vec::new(),
     };
     Output::with_files(outcome, files)
 }

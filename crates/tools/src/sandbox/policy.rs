@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::{Limits, Mode, Sandbox, toolchains};
+use crate::repository;
 
 /// Directories of the system, to read and execute. Those that are not there are left out.
 pub(super) const SYSTEM: [&str; 14] = [
@@ -38,7 +39,7 @@ pub(crate) struct User {
 }
 
 impl Policy {
-    /// What a command in this workspace may do. Looks at the file system: a toolchain that was
+    /// What a command may do whose own are this workspace and scratch directory. Looks at the file system: a toolchain that was
     /// installed a moment ago is found.
     pub(super) fn new(sandbox: &Sandbox, user: &User, own: [&Path; 2]) -> Self {
         let home = user.home.as_deref();
@@ -46,6 +47,7 @@ impl Policy {
         read.extend(toolchains::readable(&user.path, home));
         read.extend(home.iter().flat_map(|home| GIT.map(|file| home.join(file))));
         read.extend(sandbox.network.then(|| RESOLVER.into()));
+        read.extend(repository::readable(own[0]));
         read.extend(sandbox.extra_read.iter().cloned());
         let mut write: Vec<PathBuf> = own.map(Path::to_owned).into();
         write.extend(sandbox.extra_write.iter().cloned());

@@ -3,13 +3,14 @@
 use std::cmp::Ordering;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::UNIX_EPOCH;
 
+use quintet_kernel::change::{Gap, Shape};
 use quintet_kernel::port::{Changed, Content};
 
 use super::Record;
 use super::index::{Entry, Index, key};
-use crate::beneath::{Error, Place};
+use super::{Signature, unseen};
+use crate::beneath::{self, Error, Place};
 use crate::show;
 
 /// The most files of which one call records what became of them.
@@ -22,13 +23,25 @@ type Pair<'a> = (Option<&'a Entry>, Option<&'a Entry>);
 
 /// Finds out what happened.
 pub(super) fn compare(root: &Path, old: &Index, new: &Index) -> Record {
-    let pairs = pairs(old, new);
+    let mut pairs = pairs(old, new);
+    pairs.retain(|pair| !is_still_there(root, *pair));
     let most = pairs.len().min(MOST_FILES);
     let room = if most < pairs.len() { 0 } else { MOST_BYTES };
-    let other_rules = new.has_other_rules(old);
-    let mut taker = Taker { root, old, new, other_rules, room, ignored: 0, bare: 0 };
+    let gaps = unseen::gaps(root, &old.unseen, &new.unseen, old.at);
+    let mut taker = Taker { root, old, new, room, bare: 0, gaps };
     let changes = pairs[..most].iter().filter_map(|pair| taker.take(*pair)).collect();
-    Record { changes, note: taker.note(pairs.len()) }
+    if most < pairs.len() {
+        let reason = format!("more than {MOST_FILES} files changed at once");
+        taker.gap("", pairs.len() - most, &reason);
+    }
+    Record { changes, note: taker.note(pairs.len()), gaps: taker.gaps }
+}
+
+/// Whether a file was not found because it is in a folder that is not looked into now.
+fn is_still_there(root: &Path, pair: Pair<'_>) -> bool {
+    let (Some(file), None) = pair else { return false };
+    let now = root.join(&file.path).symlink_metadata();
+    file.settled && now.is_ok_and(|now| Signature::of(&now) == file.signature)
 }
 
 /// The files that may be different. A few may turn out to be the same.
@@ -59,7 +72,8 @@ fn is_same((before, old): (&Entry, &Index), (after, new): (&Entry, &Index)) -> b
         (None, None) => before.signature.seems_same(&after.signature),
         (Some(_), None) | (None, Some(_)) => false,
     };
-    content && before.signature.mode == after.signature.mode
+    let kind = |it: &Entry| (it.signature.mode, it.signature.shape);
+    content && kind(before) == kind(after)
 }
 
 /// Takes down one file after the other.
@@ -67,40 +81,64 @@ struct Taker<'a> {
     root: &'a Path,
     old: &'a Index,
     new: &'a Index,
-    /// Whether what is ignored is not what it was.
-    other_rules: bool,
     /// How much content may still be kept.
     room: u64,
-    /// How many files were ignored before, so that nobody knows what was in them.
-    ignored: usize,
     /// How many files there was no room for.
     bare: usize,
+    gaps: Vec<Gap>,
 }
 
 impl Taker<'_> {
     fn take(&mut self, pair: Pair<'_>) -> Option<Changed> {
         let entry = pair.0.or(pair.1)?;
-        // A name that is no text cannot be written down.
-        let path = entry.path.to_str()?.to_owned();
-        if self.other_rules && pair.0.is_none() && self.was_there(&entry.path) {
-            self.ignored += 1;
+        let Some(path) = entry.path.to_str() else {
+            self.gap(&show::path(&entry.path), 1, "its name is not text");
+            return None;
+        };
+        // What is new in a folder that was not looked into may have been there before.
+        let unseen = self.old.unseen.iter().find(|unseen| entry.path.starts_with(&unseen.path));
+        if let Some(unseen) = unseen.filter(|_| pair.0.is_none()) {
+            self.gap(&show::path(&unseen.path), 1, "git ignored it before");
             return None;
         }
         let before = pair.0.map(|file| content(file, self.old));
         let after = match pair.1 {
             Some(file) => Some(content(file, self.new)),
-            None => still(self.root, &entry.path)?,
+            None => match still(self.root, &entry.path) {
+                Some(now) => now,
+                None => {
+                    self.gap(path, 1, "it cannot be read");
+                    return None;
+                }
+            },
         };
         let same = before == after && before.as_ref().is_some_and(|it| it.bytes.is_some());
-        (!same).then(|| self.fit(Changed { path, before, after }))
+        (!same).then(|| self.fit(Changed { path: path.to_owned(), before, after }))
+    }
+
+    /// Says that something is not recorded.
+    fn gap(&mut self, path: &str, count: usize, reason: &str) {
+        let count = count as u64;
+        match self.gaps.iter_mut().find(|gap| gap.path == path) {
+            Some(gap) if gap.reason == reason => gap.paths = gap.paths.map(|paths| paths + count),
+            // It is known already that something there is not recorded.
+            Some(_) => {}
+            None => self.gaps.push(Gap {
+                path: path.to_owned(),
+                paths: Some(count),
+                reason: reason.to_owned(),
+            }),
+        }
     }
 
     /// Leaves content out that there is no room for.
     fn fit(&mut self, mut change: Changed) -> Changed {
         let sides = || [&change.before, &change.after].into_iter().flatten();
+        let is_kept = sides().all(|side| side.bytes.is_some());
         let length = sides().filter_map(|side| side.bytes.as_ref()).map(|it| it.len() as u64).sum();
         if let Some(room) = self.room.checked_sub(length) {
             self.room = room;
+            self.bare += usize::from(!is_kept);
             return change;
         }
         self.bare += 1;
@@ -110,39 +148,25 @@ impl Taker<'_> {
         change
     }
 
-    /// Whether a file was there when the workspace was looked at first.
-    fn was_there(&self, path: &Path) -> bool {
-        let created = self.root.join(path).symlink_metadata().and_then(|found| found.created());
-        // Where a file system does not say, it might have been.
-        let Ok(created) = created else { return true };
-        let age = created.duration_since(UNIX_EPOCH).unwrap_or_default();
-        (i64::try_from(age.as_secs()).unwrap_or(i64::MAX), i64::from(age.subsec_nanos()))
-            < self.old.at
-    }
-
     fn note(&self, changed: usize) -> Option<String> {
-        let mut notes = Vec::new();
         if changed > MOST_FILES {
-            notes.push(format!(
+            return Some(format!(
                 "{changed} files changed; only {MOST_FILES} of them are recorded, without their \
                  content, so this cannot be undone"
             ));
-        } else if self.bare > 0 {
-            let files = show::count(self.bare, "changed file");
-            notes.push(format!("the content of {files} is too much to be kept for an undo"));
         }
-        if self.ignored > 0 {
-            let files = show::count(self.ignored, "file");
-            notes.push(format!("changes are not recorded of {files} that git ignored before"));
-        }
-        (!notes.is_empty()).then(|| notes.join("; "))
+        let files = show::count(self.bare, "changed file");
+        let note = format!("the content of {files} is too much to be kept for an undo");
+        (self.bare > 0).then_some(note)
     }
 }
 
 fn content(file: &Entry, index: &Index) -> Content {
     let bytes = file.copy.and_then(|copy| index.pack.read(copy).ok());
     let size = file.copy.map_or(file.signature.size, |copy| copy.length);
-    Content { bytes, size, mode: Some(file.signature.mode) }
+    let shape = file.signature.shape;
+    let mode = (shape == Shape::File).then_some(file.signature.mode);
+    Content { bytes, size, mode, shape }
 }
 
 /// What a file is that was not found: gone as a rule, but it may be ignored now. Nothing if nobody
@@ -153,12 +177,14 @@ fn still(root: &Path, path: &Path) -> Option<Option<Content>> {
     if place.real(root).ok().as_deref() != Some(path) {
         return Some(None);
     }
-    match place.read() {
-        Ok(content) => {
-            let (size, mode) = (content.bytes.len() as u64, content.mode);
-            Some(Some(Content { bytes: Some(content.bytes), size, mode }))
+    match place.look() {
+        Ok(beneath::Content { bytes, mode, shape }) => {
+            let size = bytes.len() as u64;
+            Some(Some(Content { bytes: Some(bytes), size, mode, shape }))
         }
-        Err(Error::Large(_, size)) => Some(Some(Content { bytes: None, size, mode: None })),
+        Err(Error::Large(_, size)) => {
+            Some(Some(Content { bytes: None, size, mode: None, shape: Shape::File }))
+        }
         Err(Error::Other { .. }) => None,
         Err(_) => Some(None),
     }

@@ -4,8 +4,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::index::{Entry, Index, Rules, key};
+use super::ignored::{self, Ignored};
+use super::index::{Entry, Index, key};
 use super::pack::{Extent, Pack};
+use super::unseen::Unseen;
 use super::{Signature, Unrecorded};
 use crate::beneath::{self, Place};
 use crate::blocking::Flag;
@@ -15,6 +17,9 @@ use crate::walk::{Next, Walk};
 pub(super) const MOST_FILES: usize = 50_000;
 /// The most that is copied, in bytes.
 pub(super) const MOST_BYTES: u64 = 1024 * 1024 * 1024;
+
+/// A file or link, from the workspace on.
+pub(super) type Found = (PathBuf, Signature);
 
 /// Looks at a workspace; what is as it was the last time is not read again.
 pub(super) fn scan(
@@ -27,8 +32,8 @@ pub(super) fn scan(
         Some(old) => old.pack.clone(),
         None => Arc::new(Pack::new(folder)?),
     };
-    let (at, rules) = (pack.now()?, rules(root));
-    let found = list(root, flag)?;
+    let at = pack.now()?;
+    let (found, unseen) = all(root, flag)?;
     let mut known = Known(old.map_or(&[], |old| &old.files));
     let mut files = Vec::with_capacity(found.len());
     for (path, signature) in found {
@@ -45,23 +50,37 @@ pub(super) fn scan(
             }),
         });
     }
-    Ok(Index { at, files, pack, rules })
+    Ok(Index { at, files, pack, unseen })
 }
 
-/// The files that git would not ignore. Links and the like are left out.
-fn list(root: &Path, flag: &Flag) -> Result<Vec<(PathBuf, Signature)>, Unrecorded> {
+/// All files and links, sorted, but for folders that are not looked into.
+fn all(root: &Path, flag: &Flag) -> Result<(Vec<Found>, Vec<Unseen>), Unrecorded> {
+    let mut found = list(root, flag)?;
+    let Ignored { files, unseen, .. } = ignored::list(root, &found, flag);
+    if flag.is_down() {
+        return Err(Unrecorded::Cancelled);
+    }
+    if !files.is_empty() {
+        found.extend(files);
+        found.sort_unstable_by(|(a, _), (b, _)| key(a).cmp(key(b)));
+    }
+    Ok((found, unseen))
+}
+
+/// The files and links that git would not ignore, sorted.
+fn list(root: &Path, flag: &Flag) -> Result<Vec<Found>, Unrecorded> {
     let (mut found, mut bytes, mut trouble) = (Vec::new(), 0, None);
     let walk = Walk { workspace: root, within: None, skipped: &[], depth: None };
     let walked = walk.each(flag, |file| {
         let name = file.path.file_name().unwrap_or_default();
-        if !file.is_file || beneath::is_temporary(name) {
+        if beneath::is_temporary(name) {
             return Ok(Next::Continue);
         }
         // What is gone by now was not there.
         let Ok(metadata) = root.join(&file.path).symlink_metadata() else {
             return Ok(Next::Continue);
         };
-        if metadata.is_file() {
+        if metadata.is_file() || metadata.is_symlink() {
             bytes += Some(metadata.len()).filter(|size| *size <= beneath::MOST_BYTES).unwrap_or(0);
             found.push((file.path, Signature::of(&metadata)));
         }
@@ -92,7 +111,7 @@ fn copied(
     path: &Path,
     old: Option<&Entry>,
 ) -> io::Result<Option<Option<Extent>>> {
-    let bytes = match Place::find(root, path).and_then(|place| place.read()) {
+    let bytes = match Place::find(root, path).and_then(|place| place.look()) {
         Ok(content) => content.bytes,
         Err(beneath::Error::Large(..) | beneath::Error::Other { .. }) => return Ok(Some(None)),
         Err(_) => return Ok(None),
@@ -102,13 +121,6 @@ fn copied(
         Some(copy) if pack.read(copy)? == bytes => Ok(Some(Some(copy))),
         _ => Ok(Some(Some(pack.add(&bytes)?))),
     }
-}
-
-fn rules(root: &Path) -> Rules {
-    let git = root.join(".git");
-    let exclude = git.join("info/exclude").symlink_metadata();
-    let exclude = exclude.ok().map(|metadata| Signature::of(&metadata));
-    Rules { repository: git.symlink_metadata().is_ok(), exclude }
 }
 
 /// Files that are asked for in their order.

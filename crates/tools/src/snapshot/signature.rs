@@ -3,6 +3,8 @@
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 
+use quintet_kernel::change::Shape;
+
 /// A moment by the clock that stamps files: seconds and nanoseconds.
 pub(super) type Moment = (i64, i64);
 
@@ -20,6 +22,7 @@ pub(super) struct Signature {
     pub(super) size: u64,
     /// The permissions.
     pub(super) mode: u32,
+    pub(super) shape: Shape,
     modified: Moment,
     changed: Moment,
 }
@@ -31,6 +34,7 @@ impl Signature {
             number: metadata.ino(),
             size: metadata.len(),
             mode: metadata.mode() & 0o7777,
+            shape: if metadata.is_symlink() { Shape::Link } else { Shape::File },
             modified: (metadata.mtime(), metadata.mtime_nsec()),
             changed: (metadata.ctime(), metadata.ctime_nsec()),
         }

@@ -8,6 +8,7 @@ use quintet_kernel::tool::{Assessment, Kind, Spec};
 use serde::Deserialize;
 use serde_json::json;
 
+use crate::change::{Note, Notes};
 use crate::run::Runner;
 use crate::{blocking, change, input, patch, show};
 
@@ -15,6 +16,7 @@ use crate::{blocking, change, input, patch, show};
 pub(crate) struct ApplyPatch {
     spec: Arc<Spec>,
     runner: Arc<Runner>,
+    notes: Arc<Notes>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -33,7 +35,7 @@ impl Input {
 }
 
 impl ApplyPatch {
-    pub(crate) fn new(runner: Arc<Runner>) -> Self {
+    pub(crate) fn new(runner: Arc<Runner>, notes: Arc<Notes>) -> Self {
         let description = "Change, create, delete and move files of the workspace by a patch: a \
                            unified diff (git style), or `*** Begin Patch` with `*** Update \
                            File:`, `*** Add File:`, `*** Delete File:` and `*** Move to:` up to \
@@ -43,7 +45,7 @@ impl ApplyPatch {
             "patch": { "type": "string", "description": "The patch" },
         });
         let spec = super::spec(Kind::Write, "apply_patch", description, properties, &["patch"]);
-        Self { spec, runner }
+        Self { spec, runner, notes }
     }
 }
 
@@ -75,8 +77,12 @@ impl Tool for ApplyPatch {
 
     fn run(&self, call: Invocation, _: Desk) -> BoxFuture<'_, Output> {
         Box::pin(async move {
+            let note = self.notes.of(&call);
             let done = match Input::of(&call) {
-                Ok(input) => blocking::change(move || apply(&call.workspace, &input.patch)).await,
+                Ok(input) => {
+                    let root = call.workspace;
+                    blocking::change(move || apply(&root, &input.patch, &note)).await
+                }
                 Err(why) => Err(why),
             };
             blocking::settle(done)
@@ -84,7 +90,7 @@ impl Tool for ApplyPatch {
     }
 }
 
-fn apply(root: &Path, patch: &str) -> Result<Output, String> {
+fn apply(root: &Path, patch: &str, note: &Note) -> Result<Output, String> {
     let plan = patch::plan(root, patch)?;
     if plan.failed > 0 {
         let error = format!(
@@ -93,5 +99,5 @@ fn apply(root: &Path, patch: &str) -> Result<Output, String> {
         );
         return Ok(show::failure(&format!("{error}\n{}", plan.report), &error, "patch.log"));
     }
-    Ok(change::carry_out(root, &plan.changes, show::output(&plan.report, "patch.log")))
+    Ok(change::carry_out(note, &plan.changes, show::output(&plan.report, "patch.log")))
 }

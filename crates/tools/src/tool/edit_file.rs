@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use crate::beneath::{self, Content};
-use crate::change::{self, Change};
+use crate::change::{self, Change, Note, Notes};
 use crate::run::Runner;
 use crate::{blocking, input, show};
 
@@ -21,6 +21,7 @@ const MOST_NAMED: usize = 20;
 pub(crate) struct EditFile {
     spec: Arc<Spec>,
     runner: Arc<Runner>,
+    notes: Arc<Notes>,
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -45,7 +46,7 @@ impl Input {
 }
 
 impl EditFile {
-    pub(crate) fn new(runner: Arc<Runner>) -> Self {
+    pub(crate) fn new(runner: Arc<Runner>, notes: Arc<Notes>) -> Self {
         let description = "Replace a text in a file of the workspace. The text must be there \
                            exactly as given, white space included, and only once unless all \
                            places are to be replaced."
@@ -64,7 +65,7 @@ impl EditFile {
         });
         let required = ["path", "old", "new"];
         let spec = super::spec(Kind::Write, "edit_file", description, properties, &required);
-        Self { spec, runner }
+        Self { spec, runner, notes }
     }
 }
 
@@ -91,8 +92,9 @@ impl Tool for EditFile {
 
     fn run(&self, call: Invocation, _: Desk) -> BoxFuture<'_, Output> {
         Box::pin(async move {
+            let note = self.notes.of(&call);
             let done = match Input::of(&call) {
-                Ok(input) => blocking::change(move || edit(&call.workspace, &input)).await,
+                Ok(input) => blocking::change(move || edit(&call.workspace, &input, &note)).await,
                 Err(why) => Err(why),
             };
             blocking::settle(done)
@@ -100,12 +102,12 @@ impl Tool for EditFile {
     }
 }
 
-fn edit(root: &Path, input: &Input) -> Result<Output, String> {
+fn edit(root: &Path, input: &Input, note: &Note) -> Result<Output, String> {
     let (change, lines) = plan(root, input)?;
     let path = show::path(&change.path);
     let places = show::count(lines.len(), "place");
     let done = Outcome::success(format!("changed {path} in {places}, {}", at(&lines)));
-    Ok(change::carry_out(root, &[change], done.into()))
+    Ok(change::carry_out(note, &[change], done.into()))
 }
 
 /// The change, and the lines where it is.
@@ -133,7 +135,7 @@ fn plan(root: &Path, input: &Input) -> Result<(Change, Vec<usize>), String> {
         }
     }
     let bytes = replaced(&before.bytes, &found, old.len(), input.new.as_bytes());
-    let after = Content { bytes, mode: before.mode };
+    let after = Content::file(bytes, before.mode);
     Ok((Change::of(input.path.clone(), Some(before), Some(after)), lines))
 }
 

@@ -23,7 +23,7 @@ struct Input {}
 impl GitStatus {
     pub(crate) fn new(runner: Arc<Runner>) -> Self {
         let description = "Show which files of the workspace changed since the last commit, as \
-                           `git status --porcelain` does."
+                           `git status --short` does."
             .to_owned();
         let spec = super::spec(Kind::Read, "git_status", description, json!({}), &[]);
         Self { spec, runner }
@@ -58,7 +58,7 @@ impl Tool for GitStatus {
 
     fn assess<'a>(&'a self, call: &'a Invocation) -> BoxFuture<'a, Assessment> {
         let preview = input::parse::<Input>(&call.input);
-        let preview = preview.map(|_| ("git status --porcelain".to_owned(), None));
+        let preview = preview.map(|_| ("git status --short .".to_owned(), None));
         Box::pin(super::only_looks(call, preview))
     }
 

@@ -79,9 +79,11 @@ impl Verify {
         let error = match ending {
             Ending::Succeeded | Ending::Idle => None,
             Ending::Cancelled => Some("cancelled".to_owned()),
-            Ending::Failed | Ending::Denied | Ending::Skipped | Ending::Interrupted => {
-                Some("verification failed".to_owned())
-            }
+            Ending::Failed
+            | Ending::Denied
+            | Ending::Skipped
+            | Ending::Interrupted
+            | Ending::TimedOut => Some("verification failed".to_owned()),
         };
         Ok(output(ending, &reports, error, vec![log.file("verify.log")]))
     }

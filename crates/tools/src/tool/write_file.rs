@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use crate::beneath::{self, Content};
-use crate::change::{self, Change};
+use crate::change::{self, Change, Note, Notes};
 use crate::run::Runner;
 use crate::{blocking, input, show};
 
@@ -17,6 +17,7 @@ use crate::{blocking, input, show};
 pub(crate) struct WriteFile {
     spec: Arc<Spec>,
     runner: Arc<Runner>,
+    notes: Arc<Notes>,
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -26,7 +27,7 @@ struct Input {
 }
 
 impl WriteFile {
-    pub(crate) fn new(runner: Arc<Runner>) -> Self {
+    pub(crate) fn new(runner: Arc<Runner>, notes: Arc<Notes>) -> Self {
         let description = "Write a whole file of the workspace: create it, with the folders it \
                            needs, or overwrite what is there."
             .to_owned();
@@ -39,7 +40,7 @@ impl WriteFile {
         });
         let required = ["path", "content"];
         let spec = super::spec(Kind::Write, "write_file", description, properties, &required);
-        Self { spec, runner }
+        Self { spec, runner, notes }
     }
 }
 
@@ -64,8 +65,9 @@ impl Tool for WriteFile {
 
     fn run(&self, call: Invocation, _: Desk) -> BoxFuture<'_, Output> {
         Box::pin(async move {
+            let note = self.notes.of(&call);
             let done = match input::parse(&call.input) {
-                Ok(input) => blocking::change(move || write(&call.workspace, input)).await,
+                Ok(input) => blocking::change(move || write(&call.workspace, input, &note)).await,
                 Err(why) => Err(why),
             };
             blocking::settle(done)
@@ -76,11 +78,11 @@ impl Tool for WriteFile {
 fn plan(root: &Path, input: Input) -> Result<Change, String> {
     let before = beneath::read(root, &input.path).map_err(|error| error.to_string())?;
     let mode = before.as_ref().and_then(|before| before.mode);
-    let after = Content { bytes: input.content.into_bytes(), mode };
+    let after = Content::file(input.content.into_bytes(), mode);
     Ok(Change { blind: true, ..Change::of(input.path, before, Some(after)) })
 }
 
-fn write(root: &Path, input: Input) -> Result<Output, String> {
+fn write(root: &Path, input: Input, note: &Note) -> Result<Output, String> {
     let size = input.content.len();
     let change = plan(root, input)?;
     let path = show::path(&change.path);
@@ -89,5 +91,5 @@ fn write(root: &Path, input: Input) -> Result<Output, String> {
     }
     let verb = if change.before.is_some() { "overwrote" } else { "created" };
     let done = Outcome::success(format!("{verb} {path} ({})", show::count(size, "byte")));
-    Ok(change::carry_out(root, &[change], done.into()))
+    Ok(change::carry_out(note, &[change], done.into()))
 }

@@ -4,14 +4,17 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use quintet_kernel::change::Shape;
 use quintet_kernel::message::text_of;
 use quintet_kernel::port::{
     BoxFuture, Cancel, Changed, Content, Desk, Invocation, Output, Progress,
 };
 use quintet_kernel::tool::Assessment;
-use quintet_kernel::{CallId, TurnId};
+use quintet_kernel::{CallId, SessionId, TurnId};
+use quintet_memory::Notebook;
+use quintet_testkit::stamps::FakeStamps;
 use quintet_tools::sandbox::Sandbox;
-use quintet_tools::{Reach, Settings, Toolbox};
+use quintet_tools::{Reach, Recall, Settings, Toolbox};
 use serde_json::Value;
 use tempfile::TempDir;
 use tokio::sync::watch;
@@ -58,14 +61,30 @@ impl Bench {
         Self::with(Vec::new(), Sandbox::default(), Some(reach))
     }
 
+    /// Remembers, and tells models of it in so many tokens.
+    pub(crate) fn remembering(tokens: u64) -> Self {
+        Self::built(Vec::new(), Sandbox::default(), None, Some(tokens))
+    }
+
     fn with(verify: Vec<String>, sandbox: Sandbox, fetch: Option<Reach>) -> Self {
+        Self::built(verify, sandbox, fetch, None)
+    }
+
+    fn built(
+        verify: Vec<String>,
+        sandbox: Sandbox,
+        fetch: Option<Reach>,
+        recall: Option<u64>,
+    ) -> Self {
         let cache = TempDir::new().unwrap();
+        let recall = recall.map(|tokens| Recall { memory: memory(cache.path()), tokens });
         let settings = Settings {
             supervisor: PathBuf::from(SUPERVISOR),
             verify,
             sandbox,
             fetch,
             cache: cache.path().join("snapshots"),
+            recall,
         };
         Self {
             dir: TempDir::new().unwrap(),
@@ -164,6 +183,19 @@ impl Bench {
         self.toolbox.workspaces().put_back(self.path(), changes).await
     }
 
+    /// What a new start would find out about the last call, had it been cut off; see [`changed`].
+    pub(crate) async fn cut_off(&self) -> Option<Vec<String>> {
+        let workspaces = self.toolbox.workspaces();
+        let Invocation { turn, call, .. } = call(self.path(), Value::Null);
+        let changes = workspaces.cut_off(self.path(), &turn, &call).await?;
+        Some(changes.iter().map(shown).collect())
+    }
+
+    /// The turn is over.
+    pub(crate) fn over(&self) {
+        self.toolbox.workspaces().over(&call(self.path(), Value::Null).turn);
+    }
+
     pub(crate) fn cancel(&self) {
         self.cancel.send_replace(true);
     }
@@ -183,8 +215,19 @@ impl Bench {
     }
 }
 
+fn memory(cache: &Path) -> Arc<Notebook> {
+    let settings = quintet_memory::Settings {
+        index: cache.join("memory"),
+        keep_days: 0,
+        expired: quintet_memory::Expired::Archive,
+        soft_limit_bytes: 40,
+    };
+    Arc::new(Notebook::new(settings, Arc::new(FakeStamps::new())))
+}
+
 fn call(workspace: &Path, input: Value) -> Invocation {
     Invocation {
+        session: SessionId::parse("sess_1").unwrap(),
         call: CallId::parse("call_1").unwrap(),
         turn: TurnId::parse("turn_1").unwrap(),
         workspace: workspace.to_owned(),
@@ -197,22 +240,27 @@ pub(crate) fn text(output: &Output) -> String {
     text_of(&output.outcome.parts)
 }
 
-/// The text the model reads, as JSON.
+/// The report that the model reads, as JSON, without the notes after it.
 pub(crate) fn json(output: &Output) -> Value {
-    serde_json::from_str(&text(output)).unwrap()
+    serde_json::from_str(text_of(&output.outcome.parts[..1]).as_str()).unwrap()
 }
 
-/// What a call did to files, as `path: before > after`; `-` is no file, `?` what was not kept.
+/// What a call did to files, as `path: before > after`; `-` is no file, `?` what was not kept, and
+/// `@` comes before where a link leads.
 pub(crate) fn changed(output: &Output) -> Vec<String> {
+    output.changes.iter().map(shown).collect()
+}
+
+fn shown(change: &Changed) -> String {
     let text = |content: &Option<Content>| match content {
         None => "-".to_owned(),
         Some(Content { bytes: None, .. }) => "?".to_owned(),
-        Some(Content { bytes: Some(bytes), .. }) => String::from_utf8_lossy(bytes).into_owned(),
+        Some(Content { bytes: Some(bytes), shape, .. }) => {
+            let mark = if *shape == Shape::Link { "@" } else { "" };
+            format!("{mark}{}", String::from_utf8_lossy(bytes))
+        }
     };
-    let one = |change: &Changed| {
-        format!("{}: {} > {}", change.path, text(&change.before), text(&change.after))
-    };
-    output.changes.iter().map(one).collect()
+    format!("{}: {} > {}", change.path, text(&change.before), text(&change.after))
 }
 
 /// Whether there is such a process, a zombie included.

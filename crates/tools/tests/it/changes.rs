@@ -2,6 +2,7 @@
 
 use std::os::unix::fs::{PermissionsExt, symlink};
 
+use quintet_kernel::change::Shape;
 use quintet_kernel::port::{Changed, Content};
 use serde_json::{Value, json};
 
@@ -49,7 +50,7 @@ async fn a_change_has_sizes_and_permissions() {
     let output = bench.run("write_file", json!({ "path": "run", "content": "new!" })).await;
     let content = |text: &str| {
         let (size, bytes) = (text.len() as u64, Some(text.as_bytes().to_vec()));
-        Some(Content { bytes, size, mode: Some(0o751) })
+        Some(Content { bytes, size, mode: Some(0o751), shape: Shape::File })
     };
     let expected = Changed { path: "run".into(), before: content("old"), after: content("new!") };
     assert_eq!(output.changes, [expected]);
@@ -79,4 +80,24 @@ async fn what_stays_changed_when_a_patch_fails_half_way_is_recorded() {
     assert!(error.ends_with("these files stay changed: d"), "{error}");
     assert_eq!(changed(&output), ["d: 2\n > -"]);
     assert_eq!(bench.read("a"), "1\n");
+}
+
+#[tokio::test]
+async fn what_a_call_did_is_known_even_if_it_was_cut_off() {
+    let bench = Bench::new();
+    bench.files(&[("a", "1\n"), ("b", "2\n"), ("c", "3\n")]);
+    assert_eq!(bench.cut_off().await, None);
+    bench.run("edit_file", json!({ "path": "a", "old": "1", "new": "one" })).await;
+    assert_eq!(bench.cut_off().await.unwrap(), ["a: 1\n > one\n"]);
+    let patch = "*** Begin Patch\n*** Update File: a\n*** Move to: d\n@@\n-one\n+two\n\
+                 *** Delete File: b\n*** Add File: e\n+new\n*** End Patch\n";
+    bench.run("apply_patch", json!({ "patch": patch })).await;
+    let expected = ["a: one\n > -", "d: - > two\n", "b: 2\n > -", "e: - > new\n"];
+    assert_eq!(bench.cut_off().await.unwrap(), expected);
+    // As if it had come no further than this.
+    bench.files(&[("b", "2\n"), ("a", "one\n")]);
+    std::fs::remove_file(bench.path().join("e")).unwrap();
+    assert_eq!(bench.cut_off().await.unwrap(), ["d: - > two\n"]);
+    bench.over();
+    assert_eq!(bench.cut_off().await, None);
 }

@@ -164,7 +164,7 @@ async fn looking_is_no_risk() {
         ("repo_map", json!({ "path": "src" }), "map src"),
         ("find_files", json!({ "pattern": "*.rs" }), "find *.rs"),
         ("search", json!({ "query": "a" }), "search a"),
-        ("git_status", json!({}), "git status --porcelain"),
+        ("git_status", json!({}), "git status --short ."),
     ] {
         let got = bench.assess(tool, input).await;
         assert_eq!((got.risk, got.reversible, got.settled), (Risk::Low, true, None), "{tool}");

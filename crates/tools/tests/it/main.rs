@@ -11,6 +11,7 @@ mod escape;
 mod fetch_url;
 mod git_status;
 mod look;
+mod memory;
 mod patch;
 mod read_file;
 mod recorded;

@@ -1,8 +1,9 @@
 //! What commands do to files is recorded with their calls.
 
 use std::fs::{File, Permissions};
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 
+use quintet_kernel::change::Gap;
 use quintet_kernel::port::Output;
 use quintet_kernel::tool::Ending;
 use serde_json::json;
@@ -29,12 +30,18 @@ async fn files_that_a_command_creates_changes_and_deletes_are_recorded() {
     check(&bench, "true", &[]).await;
     check(
         &bench,
-        "echo x >> a; rm b; mkdir -p new/dir target; echo y > new/dir/d; echo z > target/t; : > e.o; \
-         mv src/c src/d",
-        &["a: 1| > 1|x|", "b: 2| > -", "new/dir/d: - > y|", "src/c: 3| > -", "src/d: - > 3|"],
-    ).await;
-    check(&bench, "rm -r new target; echo 1 > a; exit 3", &["a: 1|x| > 1|", "new/dir/d: y| > -"])
-        .await;
+        "echo x >> a; rm b; mkdir -p new/dir; echo y > new/dir/d; : > e.o; mv src/c src/d",
+        &[
+            "a: 1| > 1|x|",
+            "b: 2| > -",
+            "e.o: - > ",
+            "new/dir/d: - > y|",
+            "src/c: 3| > -",
+            "src/d: - > 3|",
+        ],
+    )
+    .await;
+    check(&bench, "rm -r new; echo 1 > a; exit 3", &["a: 1|x| > 1|", "new/dir/d: y| > -"]).await;
     check(&bench, "git init -q && git add -A && cat a", &[]).await;
 }
 
@@ -99,33 +106,106 @@ async fn a_cancelled_or_late_command_is_recorded() {
     assert_eq!((output.outcome.ending, output.changes), (Ending::Cancelled, vec![]));
 }
 
-#[tokio::test]
-async fn other_rules_of_what_is_ignored_neither_delete_nor_create_files() {
-    let bench = Bench::new();
-    bench.files(&[("a", "1\n"), ("b", "2\n"), ("log", "3\n"), (".gitignore", "log\n")]);
-    // What was ignored is known no more, what is ignored is known all the same.
-    let output = shell(&bench, "echo b > .gitignore; echo 4 > log; echo 5 > new").await;
-    assert_eq!(changed(&output), [".gitignore: log\n > b\n", "new: - > 5\n"]);
-    let note = "}\n[changes are not recorded of 1 file that git ignored before]";
-    assert!(text(&output).ends_with(note), "{}", text(&output));
-    check(
-        &bench,
-        "echo 'b|log' | tr '|' '\\n' > .gitignore; echo 6 > log; echo 7 > b",
-        &[".gitignore: b| > b|log|", "log: 4| > 6|"],
-    )
-    .await;
+/// What is not recorded, as `path: how many, why`.
+fn gaps(output: &Output) -> Vec<String> {
+    let one = |gap: &Gap| {
+        let paths = gap.paths.map_or("?".to_owned(), |paths| paths.to_string());
+        format!("{}: {paths}, {}", gap.path, gap.reason)
+    };
+    output.outcome.unrecorded.iter().map(one).collect()
+}
+
+/// Waits until the clock that stamps files has moved on, so that what was written before does not
+/// look new.
+async fn tick(bench: &Bench) {
+    let stamp = || {
+        bench.write("clock", "");
+        let found = std::fs::metadata(bench.path().join("clock")).unwrap();
+        std::fs::remove_file(bench.path().join("clock")).unwrap();
+        (found.ctime(), found.ctime_nsec())
+    };
+    let start = stamp();
+    crate::bench::until("a later moment", || (stamp() > start).then_some(())).await;
 }
 
 #[tokio::test]
-async fn links_are_not_followed() {
+async fn what_is_ignored_is_recorded_too() {
+    let bench = Bench::new();
+    bench.files(&[
+        ("a", "1\n"),
+        ("log", "3\n"),
+        (".gitignore", "log\n/cache\n"),
+        ("cache/x/y", "4\n"),
+    ]);
+    check(
+        &bench,
+        "echo 4 > log; rm cache/x/y; echo 5 > cache/z",
+        &["cache/x/y: 4| > -", "cache/z: - > 5|", "log: 3| > 4|"],
+    )
+    .await;
+    // Whether it is ignored makes no difference.
+    check(&bench, "echo a > .gitignore", &[".gitignore: log|/cache| > a|"]).await;
+    check(&bench, "rm .gitignore; echo 2 > a", &[".gitignore: a| > -", "a: 1| > 2|"]).await;
+}
+
+#[tokio::test]
+async fn what_builds_make_is_not_recorded_and_that_is_said() {
+    let bench = Bench::new();
+    bench.files(&[(".gitignore", "target\nnode_modules\n"), ("target/old", ""), ("a", "1\n")]);
+    tick(&bench).await;
+    check(&bench, "echo 2 > a; cat target/old", &["a: 1| > 2|"]).await;
+    let output =
+        shell(&bench, "echo 1 > target/new; mkdir -p b/node_modules/c; : > b/node_modules/c/d")
+            .await;
+    let why = "git ignores it, and builds make it anew";
+    let expected = [format!("b/node_modules: 2, {why}"), format!("target: 1, {why}")];
+    assert_eq!((changed(&output), gaps(&output)), (vec![], expected.to_vec()));
+    let note = format!(
+        "}}\n[not recorded for an undo: 2 paths at b/node_modules ({why}), 1 path at target ({why})]"
+    );
+    assert!(text(&output).ends_with(&note), "{}", text(&output));
+    // The model has heard of it, whoever looks at the changes has not.
+    let output = shell(&bench, "rm -r target/old b/node_modules").await;
+    assert!(text(&output).ends_with('}'), "{}", text(&output));
+    assert!(gaps(&output).contains(&format!("b/node_modules: ?, {why}")), "{:?}", gaps(&output));
+    assert!(gaps(&output).iter().any(|gap| gap.starts_with("target: ")), "{:?}", gaps(&output));
+}
+
+#[tokio::test]
+async fn much_that_is_ignored_is_left_alone() {
+    let bench = Bench::new();
+    bench.files(&[(".gitignore", "data\n"), ("data/x", "1\n")]);
+    let output = shell(&bench, "seq 2000 | (cd data && xargs touch); echo 2 > data/x").await;
+    assert_eq!(changed(&output), ["data/x: 1\n > 2\n"]);
+    let why = "git ignores it, and it is too much to be kept";
+    assert_eq!(gaps(&output), [format!("data: 2001, {why}")]);
+    // What was not looked at may have been there, even if nothing is ignored any more.
+    let output = shell(&bench, "rm .gitignore; echo 3 > data/x; echo 4 > y").await;
+    assert_eq!(changed(&output), [".gitignore: data\n > -", "y: - > 4\n"]);
+    assert_eq!(gaps(&output).len(), 1, "{:?}", gaps(&output));
+}
+
+#[tokio::test]
+async fn links_are_recorded_and_not_followed() {
     let outside = tempfile::TempDir::new().unwrap();
     std::fs::write(outside.path().join("secret"), "s").unwrap();
     let bench = Bench::new();
     bench.files(&[("a", "1\n"), ("dir/b", "2\n")]);
     symlink(outside.path().join("secret"), bench.path().join("link")).unwrap();
     symlink(outside.path(), bench.path().join("folder")).unwrap();
-    check(&bench, "rm a; ln -s dir/b a; ln -s nowhere c", &["a: 1| > -"]).await;
-    check(&bench, "mv dir real; ln -s real dir", &["dir/b: 2| > -", "real/b: - > 2|"]).await;
+    check(&bench, "rm a; ln -s dir/b a; ln -s nowhere c", &["a: 1| > @dir/b", "c: - > @nowhere"])
+        .await;
+    check(
+        &bench,
+        "mv dir real; ln -s real dir; rm link",
+        &[
+            "dir: - > @real",
+            "dir/b: 2| > -",
+            &format!("link: @{}/secret > -", outside.path().display()),
+            "real/b: - > 2|",
+        ],
+    )
+    .await;
 }
 
 #[tokio::test]
@@ -134,15 +214,20 @@ async fn large_files_are_recorded_without_their_content() {
     let output = shell(&bench, "head -c 17000000 /dev/zero > big").await;
     assert_eq!(changed(&output), ["big: - > ?"]);
     assert_eq!(output.changes[0].after.as_ref().unwrap().size, 17_000_000);
+    let note = "}\n[the content of 1 changed file is too much to be kept for an undo]";
+    assert!(text(&output).ends_with(note), "{}", text(&output));
     check(&bench, "ls", &[]).await;
-    check(&bench, "echo >> big", &["big: ? > ?"]).await;
-    check(&bench, "rm big", &["big: ? > -"]).await;
+    for (command, expected) in [("echo >> big", "big: ? > ?"), ("rm big", "big: ? > -")] {
+        assert_eq!(changed(&shell(&bench, command).await), [expected]);
+    }
 }
 
 #[tokio::test]
-async fn names_that_are_no_text_are_left_out() {
+async fn names_that_are_no_text_are_said_to_be_left_out() {
     let bench = Bench::new();
-    check(&bench, r"echo 1 > $'\xff'; echo 2 > 'é b'", &["é b: - > 2|"]).await;
+    let output = shell(&bench, r"echo 1 > $'\xff'; echo 2 > 'é b'").await;
+    assert_eq!(changed(&output), ["é b: - > 2\n"]);
+    assert_eq!(gaps(&output), ["\u{fffd}: 1, its name is not text"]);
 }
 
 #[tokio::test]
@@ -157,7 +242,11 @@ async fn what_is_too_much_is_said_once_a_turn() {
     let note = "}\n[what commands do to files is not recorded here and cannot be undone: the files of \
                 the workspace are more than 1024 MiB]";
     assert!(text(&output).ends_with(note), "{}", text(&output));
-    assert!(text(&shell(&bench, "echo 1 > a").await).ends_with('}'));
+    let gap = [": ?, the files of the workspace are more than 1024 MiB"];
+    assert_eq!(gaps(&output), gap);
+    let output = shell(&bench, "echo 1 > a").await;
+    assert!(text(&output).ends_with('}'));
+    assert_eq!(gaps(&output), gap);
 }
 
 #[tokio::test]

@@ -170,3 +170,64 @@ async fn without_a_sandbox_nothing_is_in_the_way() {
     let expected = format!("{}\n{}\n", own("NoNewPrivs"), own("Seccomp:"));
     assert_eq!(run(&bench, command).await["stdout"], expected);
 }
+
+/// A folder of a repository as a workspace; gives what the command says there.
+async fn in_a_folder_of(repository: &Bench, command: &str) -> Value {
+    let sub = repository.path().join("sub");
+    report(&repository.run_in(&sub, "shell", json!({ "command": command })).await)
+}
+
+#[tokio::test]
+async fn the_history_of_the_repository_around_can_be_read_but_not_written() {
+    let bench = Bench::new();
+    bench.files(&[("sub/a", "1\n"), ("beside", "hush\n")]);
+    bench.commit().await;
+    let shown =
+        in_a_folder_of(&bench, "git log --format=%s && echo 2 > a && git diff --stat .").await;
+    assert_eq!(shown["exit_code"], 0, "{shown}");
+    assert!(shown["stdout"].as_str().unwrap().starts_with("x\n sub/a | 2 +-\n"), "{shown}");
+    if probe().landlock.is_none() {
+        eprintln!("NOT CHECKED, this kernel cannot keep commands from writing");
+        return;
+    }
+    for command in [
+        "echo x >> ../.git/config",
+        "echo x > ../.git/hooks/pre-commit",
+        "git config core.pager evil",
+        "git -c user.name=x -c user.email=x@y commit -qam y",
+        "cat ../beside",
+        "ls ..",
+    ] {
+        let tried = in_a_folder_of(&bench, command).await;
+        assert_ne!(tried["exit_code"], 0, "{command}: {tried}");
+    }
+}
+
+#[tokio::test]
+async fn what_only_calls_itself_a_repository_opens_nothing() {
+    let outside = TempDir::new().unwrap();
+    let secret = outside.path().join("store");
+    for name in ["objects", "refs", "worktrees/x"] {
+        std::fs::create_dir_all(secret.join(name)).unwrap();
+    }
+    for name in ["HEAD", "secret", "worktrees/x/secret", "worktrees/x/HEAD"] {
+        std::fs::write(secret.join(name), "ref: refs/heads/hush\n").unwrap();
+    }
+    std::fs::write(secret.join("worktrees/x/commondir"), "../..\n").unwrap();
+    std::fs::write(secret.join("worktrees/x/gitdir"), "/somewhere/else/.git\n").unwrap();
+    let at = secret.display();
+    for make in [
+        format!("echo 'gitdir: {at}' > .git"),
+        format!("echo 'gitdir: {at}/worktrees/x' > .git"),
+        format!("ln -s {at} .git"),
+        format!(
+            "mkdir -p fake && echo $PWD/.git > fake/gitdir && echo {at} > fake/commondir && \
+             echo x > fake/HEAD && echo 'gitdir: fake' > .git"
+        ),
+    ] {
+        let bench = Bench::new();
+        assert_eq!(run(&bench, &make).await["exit_code"], 0, "{make}");
+        let read = run(&bench, &format!("cat {at}/secret || cat {at}/worktrees/x/secret")).await;
+        assert_eq!(read["exit_code"] != 0, probe().landlock.is_some(), "{make}: {read}");
+    }
+}

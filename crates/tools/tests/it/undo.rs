@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::fs::Permissions;
 use std::os::unix::fs::{PermissionsExt, symlink};
 
-use quintet_kernel::port::Changed;
+use quintet_kernel::change::Shape;
+use quintet_kernel::port::{Changed, Content};
 use serde_json::json;
 
 use crate::bench::Bench;
@@ -69,7 +70,8 @@ async fn what_a_command_did_is_turned_back() {
 async fn git_understands_the_diff() {
     let (bench, other) = (workspace(), workspace());
     let command = "sed -i 's/line 2.*/x/' text; printf 'no end' > new/end; rm gone; mv moved \
-                   elsewhere; chmod 755 script; : > empty; printf x > 'odd name'; printf y > '\"q\"'";
+                   elsewhere; chmod 755 script; : > empty; printf x > 'odd name'; printf y > '\"q\"'; ln -s text link; \
+                   rm new/old; ln -s text new/old";
     let diff = bench.diff(changes_of(&bench, command).await).await;
     let patch = other.path().parent().unwrap().join(format!("{}.patch", std::process::id()));
     std::fs::write(&patch, &diff).unwrap();
@@ -103,6 +105,8 @@ async fn each_reason_is_given() {
         ("echo x >> text", "echo y >> text", "text was changed since"),
         ("echo x >> text", "chmod 600 text", "text was changed since"),
         ("echo x >> text", "rm text; ln -s gone text", "text was changed since"),
+        ("ln -s text link", "ln -sf gone link", "link was changed since"),
+        ("ln -s text link", "rm link; cp text link", "link was changed since"),
         ("rm text", "mkdir text", "text is there again"),
         ("rm text", "ln -s nowhere text", "text is there again"),
         ("rm text", "echo z > text", "text is there again"),
@@ -139,7 +143,7 @@ async fn nothing_outside_is_touched() {
     symlink(outside.path(), bench.path().join("out")).unwrap();
     let content = |text: &str| {
         let (bytes, size) = (Some(text.as_bytes().to_vec()), text.len() as u64);
-        Some(quintet_kernel::port::Content { bytes, size, mode: None })
+        Some(Content { bytes, size, mode: None, shape: Shape::File })
     };
     let name = outside.path().file_name().unwrap().to_str().unwrap();
     for path in
@@ -150,4 +154,36 @@ async fn nothing_outside_is_touched() {
         assert!(bench.put_back(vec![change]).await.is_err(), "{path}");
     }
     assert_eq!(std::fs::read_to_string(outside.path().join("x")).unwrap(), "new");
+}
+
+/// Every link and where it leads.
+fn links(bench: &Bench) -> BTreeMap<std::path::PathBuf, std::path::PathBuf> {
+    let one = |(path, _): (std::path::PathBuf, _)| {
+        std::fs::read_link(&path).ok().map(|target| (path, target))
+    };
+    bench.snapshot().into_iter().filter_map(one).collect()
+}
+
+#[tokio::test]
+async fn links_are_turned_back_too() {
+    let outside = tempfile::TempDir::new().unwrap();
+    std::fs::write(outside.path().join("x"), "mine").unwrap();
+    for command in [
+        "ln -s text link; ln -s / root; ln -sf gone old; rm nowhere",
+        "rm text; ln -s gone text; rm old; echo file > old",
+        "mv folder real; ln -s real folder; mv old new/old",
+        &format!("rm -r folder; ln -s {} folder; ln -sfn folder nowhere", outside.path().display()),
+    ] {
+        let bench = workspace();
+        symlink("text", bench.path().join("old")).unwrap();
+        symlink("no/where", bench.path().join("nowhere")).unwrap();
+        let before = (files(&bench), links(&bench));
+        let changes = changes_of(&bench, command).await;
+        assert_ne!((files(&bench), links(&bench)), before, "{command}");
+        for _ in 0..2 {
+            assert_eq!(bench.put_back(changes.clone()).await, Ok(()), "{command}");
+            assert_eq!((files(&bench), links(&bench)), before, "{command}");
+        }
+    }
+    assert_eq!(std::fs::read_to_string(outside.path().join("x")).unwrap(), "mine");
 }

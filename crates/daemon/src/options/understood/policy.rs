@@ -58,6 +58,8 @@ fn rule(layers: &Layers, name: &str) -> Result<Rule> {
 fn kind(path: &str, word: &str) -> Result<Kind> {
     let kind = Kind::ALL.into_iter().find(|kind| kind.name() == word);
     kind.with_context(|| {
-        format!("{path}: there is no kind {word:?}; there are read, write, exec and network")
+        format!(
+            "{path}: there is no kind {word:?}; there are read, write, exec, network and memory"
+        )
     })
 }

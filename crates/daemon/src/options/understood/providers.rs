@@ -6,9 +6,9 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use quintet_kernel::message::MediaKind;
 use quintet_kernel::model::{ModelRef, Side};
-use quintet_providers::{Api, EffortStyle, ProviderConfig, Secret, Vendor, vendors};
+use quintet_providers::{Api, EffortStyle, ProviderConfig, Vendor, vendors};
 
-use super::{Provider, local};
+use super::{Provider, credentials, local};
 use crate::options::layers::Layers;
 
 /// The configured providers, then every vendor that is not among them, then the demo.
@@ -21,7 +21,7 @@ pub(super) fn understand(layers: &Layers) -> Result<Vec<Provider>> {
         .collect::<Result<Vec<_>>>()?;
     for vendor in vendors() {
         if !names.contains(&vendor.name) {
-            providers.push(found(layers, vendor));
+            providers.push(found(layers, vendor)?);
         }
     }
     if !names.iter().any(|name| name == "demo") {
@@ -30,50 +30,45 @@ pub(super) fn understand(layers: &Layers) -> Result<Vec<Provider>> {
     Ok(providers)
 }
 
-/// A key in the environment is as good as a section in the file.
-fn found(layers: &Layers, vendor: &Vendor) -> Provider {
+/// A key in the environment or the keyring is as good as a section in the file.
+fn found(layers: &Layers, vendor: &Vendor) -> Result<Provider> {
+    let api_key = credentials::find(layers, &vendor.name, Some(vendor))?;
+    Ok(Provider { api_key: api_key.map(|key| key.secret), ..placed(layers, vendor) })
+}
+
+/// A vendor where the environment says that it is.
+fn placed(layers: &Layers, vendor: &Vendor) -> Provider {
     let moved = vendor.url_variable.as_ref().and_then(|name| variable(layers, name));
-    let provider = match moved {
+    match moved {
         Some(url) => vendor.provider_at(url),
         None => vendor.provider(),
-    };
-    Provider { api_key: vendor_key(layers, vendor), ..provider }
+    }
 }
 
-fn vendor_key(layers: &Layers, vendor: &Vendor) -> Option<Secret> {
-    vendor.key_variables.iter().find_map(|name| variable(layers, name)).map(Secret::new)
-}
-
-fn variable<'a>(layers: &'a Layers, name: &str) -> Option<&'a String> {
+pub(super) fn variable<'a>(layers: &'a Layers, name: &str) -> Option<&'a String> {
     layers.environment.get(name).filter(|value| !value.is_empty())
 }
 
 fn configured(layers: &Layers, name: &str) -> Result<Provider> {
     let path = |field: &str| format!("providers.{name}.{field}");
     let base_url = layers.str(&path("base_url")).map(|url| url.trim_end_matches('/').to_owned());
-    let mut provider = match row(layers, name)? {
-        Some(vendor) => {
-            let row = match &base_url {
-                Some(url) => vendor.provider_at(url),
-                None => found(layers, vendor),
-            };
-            Provider { api_key: vendor_key(layers, vendor), ..row }
-        }
-        None => unknown(layers, name, base_url.as_deref())?,
+    let vendor = row(layers, name)?;
+    let mut provider = match (vendor, &base_url) {
+        (Some(vendor), Some(url)) => vendor.provider_at(url),
+        (Some(vendor), None) => placed(layers, vendor),
+        (None, _) => unknown(layers, name, base_url.as_deref())?,
     };
     provider.name = name.into();
     if let Some(api) = api(layers, &path("api"))? {
         provider.api = api;
     }
-    if let Some(key) = key(layers, name)? {
-        provider.api_key = Some(Secret::new(key));
-    }
+    provider.api_key = credentials::find(layers, name, vendor)?.map(|key| key.secret);
     change(layers, name, &mut provider)?;
     Ok(provider)
 }
 
 /// The vendor that a section is about, by `vendor` or by its own name.
-fn row(layers: &Layers, name: &str) -> Result<Option<&'static Vendor>> {
+pub(super) fn row(layers: &Layers, name: &str) -> Result<Option<&'static Vendor>> {
     let path = format!("providers.{name}.vendor");
     let Some(named) = layers.str(&path) else { return Ok(Vendor::named(name)) };
     let known = || vendors().iter().map(|vendor| vendor.name.as_str()).collect::<Vec<_>>();
@@ -104,16 +99,6 @@ fn api(layers: &Layers, path: &str) -> Result<Option<Api>> {
     }
     let known = Api::ALL.map(Api::name).join(", ");
     bail!("{path}: this version does not speak {word:?}; it speaks {known}")
-}
-
-fn key(layers: &Layers, name: &str) -> Result<Option<String>> {
-    if let Some(key) = layers.str(&format!("providers.{name}.api_key")) {
-        return Ok(Some(key.into()));
-    }
-    let path = format!("providers.{name}.api_key_env");
-    let Some(variable) = layers.str(&path) else { return Ok(None) };
-    let key = layers.environment.get(variable);
-    Ok(Some(key.with_context(|| format!("{path} names {variable}, which is not set"))?.clone()))
 }
 
 /// Everything else that a section may say.

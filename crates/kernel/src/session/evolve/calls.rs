@@ -38,8 +38,13 @@ pub(super) fn evolve(state: &mut State, event: &Event, at: Time) {
             call_phase(state, call, phase);
             waiting(state, at);
         }
-        Event::CallStarted { call, kind, placement, .. } => {
+        Event::CallStarted { call, kind, placement, errand, .. } => {
             call_phase(state, call, CallPhase::Started(*kind, *placement));
+            let expires = errand.as_ref().and_then(|errand| errand.expires);
+            on_open(state, |open| {
+                open.call_mut(call).into_iter().for_each(|c| c.expires = expires)
+            });
+            waiting(state, at);
         }
         Event::CallCompleted { call, message, outcome, .. } => {
             call_done(state, call, message, outcome, at);
@@ -50,7 +55,7 @@ pub(super) fn evolve(state: &mut State, event: &Event, at: Time) {
 }
 
 pub(super) fn new_call(request: &RequestedCall, verifies: bool) -> Call {
-    Call { request: request.clone(), phase: CallPhase::Requested, verifies }
+    Call { request: request.clone(), phase: CallPhase::Requested, verifies, expires: None }
 }
 
 pub(super) fn part_of_call(call: &RequestedCall) -> Part {
@@ -123,6 +128,7 @@ fn call_done(state: &mut State, id: &CallId, message: &MessageId, outcome: &Outc
     let turn = open.id.clone();
     if let Some(turn) = summary(state, &turn) {
         turn.changes.extend_from_slice(&outcome.changes);
+        turn.unrecorded.extend_from_slice(&outcome.unrecorded);
     }
     push(state, message, Role::Tool, outcome.parts.clone(), at);
     on_last(state, |last| {
@@ -143,7 +149,12 @@ fn verified(open: &mut OpenTurn, ending: Ending) {
         // It says nothing about the changes; there will be another check.
         Ending::Interrupted => {}
         // There is nothing the model could do about these.
-        Ending::Succeeded | Ending::Idle | Ending::Denied | Ending::Skipped | Ending::Cancelled => {
+        Ending::Succeeded
+        | Ending::Idle
+        | Ending::Denied
+        | Ending::Skipped
+        | Ending::Cancelled
+        | Ending::TimedOut => {
             open.phase = Phase::Answered;
         }
     }

@@ -116,10 +116,9 @@ fn a_client_runs_its_own_tools() {
         create; say hi > answer a desk + b pen
             s1 answered a=desk{} b=pen{}
             a starts at Client
-            -> wake +600
+            b starts at Client
         create; say hi; answer a desk + b pen > done a; done b
             a Succeeded:
-            b starts at Client
             b Succeeded:
             s2 asks fake/a
             -> model s2, wake +600
@@ -208,5 +207,45 @@ fn news_of_a_call_that_does_not_run_is_dropped() {
             -> run b, wake +600
         create; say hi; answer a edit; done a; answer > done a; assess a
             (nothing)
+    "#]]);
+}
+
+#[test]
+fn memory_is_written_without_a_word_and_seen_anew() {
+    check(expect![[r#"
+        let given = rules jot ask=write ask=exec verify; create; say hi
+        given > answer a look + b jot {"x":1}; done a; done b; answer c look; done c; text ok; answer
+            s1 answered a=look{} b=jot{"x":1}
+            a starts at Daemon
+            a Succeeded:
+            b starts at Daemon
+            b Succeeded:
+            s2 asks fake/a
+            s2 answered c=look{}
+            c starts at Daemon
+            c Succeeded:
+            s3 asks fake/a
+            s3 Text@0 "ok"
+            s3 answered
+            t1 COMPLETED
+        given > answer a look; done a; answer b look
+            s1 answered a=look{}
+            a starts at Daemon
+            a Succeeded:
+            s2 asks fake/a
+            s2 answered b=look{}
+            b Skipped: duplicate tool call: no new info
+            s3 asks fake/a
+            -> model s3, wake +600
+        rules jot ask=memory; create; say hi > answer a jot; assess a
+            s1 answered a=jot{}
+            a asked
+        given > answer a jot; recover
+            s1 answered a=jot{}
+            a starts at Daemon
+            a Interrupted: the daemon stopped while this call was running; how far it got is not known
+            t1 resumed
+            s2 asks fake/a
+            -> model s2, wake +600
     "#]]);
 }

@@ -168,3 +168,59 @@ fn a_summary_ends_at_a_message_that_models_read() {
             refused: there is nothing to compact
     "#]]);
 }
+
+#[test]
+fn what_a_summary_names_is_saved_once() {
+    check(expect![[r#"
+        let talk = rules save_memory; create; say one; text 1; answer; compact
+        talk > summary m2 short/REMEMBER:/- likes tabs/- in Bern
+            compacted 2 up to m2: short +likes tabs +in Bern
+            -> save m2
+        talk > summary m2 short/REMEMBER:/- likes tabs; saved m2 memory/a.md; saved m2 memory/b.md
+            compacted 2 up to m2: short +likes tabs
+            m2 saved to memory/a.md
+        talk > summary m2 short/REMEMBER:/- likes tabs; not_saved m2 no room
+            compacted 2 up to m2: short +likes tabs
+            m2 not saved: no room
+        talk > summary m2 short/REMEMBER:/- likes tabs; recover
+            compacted 2 up to m2: short +likes tabs
+            -> save m2
+        talk > summary m2 short/REMEMBER:/- likes tabs; say two; cancel; compact; summary m3 shorter/REMEMBER:/- likes tea
+            compacted 2 up to m2: short +likes tabs
+            t2 User: "two"
+            t2 starts, attempt 1
+            s2 asks fake/a
+            t2 stops: cancelled
+            s2 cut: canceled
+            t2 CANCELLED
+            compacting up to m3, 0 tokens
+            compacted 3 up to m3: shorter +likes tea
+            -> save m2, save m3
+        talk > summary m2 short/REMEMBER: none; saved m2 memory/a.md
+            compacted 2 up to m2: short
+        create; say one; text 1; answer; compact > summary m2 short/REMEMBER:/- likes tabs
+            compacted 2 up to m2: short/REMEMBER:/- likes tabs
+    "#]]);
+}
+
+#[test]
+fn a_turn_goes_on_while_facts_are_saved() {
+    check(expect![[r#"
+        let talk = rules save_memory; create; say one; text 1; answer; say two
+        talk > fails context_overflow; summary m2 short/REMEMBER:/- likes tabs
+            s2 cut: context_overflow happened
+            compacting up to m2, 11 tokens
+            compacted 2 up to m2: short +likes tabs
+            s3 asks fake/a
+            -> save m2, model s3, wake +600
+        talk > fails context_overflow; summary m2 short/REMEMBER:/- likes tabs; saved m2 memory/a.md; text 2; answer
+            s2 cut: context_overflow happened
+            compacting up to m2, 11 tokens
+            compacted 2 up to m2: short +likes tabs
+            s3 asks fake/a
+            m2 saved to memory/a.md
+            s3 Text@0 "2"
+            s3 answered
+            t2 COMPLETED
+    "#]]);
+}

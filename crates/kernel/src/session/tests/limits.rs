@@ -76,16 +76,14 @@ fn only_so_long() {
             t1 stops: time_limit: the turn took too long
             a Cancelled: killed
             t1 FAILED time_limit: the turn took too long
-        create; say hi; answer a desk > +600; wake
-            t1 stops: time_limit: the turn took too long
-            a Cancelled: the turn was stopped
-            t1 FAILED time_limit: the turn took too long
     "#]]);
 }
 
 #[test]
 fn waiting_for_people_does_not_count() {
     check(expect![[r#"
+        create; say hi; answer a desk > +600; wake
+            (nothing)
         let given = rules ask=exec; create; say hi; +100; answer a shell; assess a
         given > +10000; wake
             (nothing)

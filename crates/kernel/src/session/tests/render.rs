@@ -1,9 +1,10 @@
 //! Events and effects in one line each.
 
-use crate::event::{Event, RequestedCall, StopCause};
+use crate::event::{Errand, Event, RequestedCall, StopCause};
 use crate::message::{Part, text_of};
 use crate::session::{Effect, next};
 use crate::time::Time;
+use crate::tool::Risk;
 
 use super::Session;
 use super::script::MIDNIGHT;
@@ -19,6 +20,7 @@ impl Session {
             Effect::Revert(turn) => format!("revert {}", self.short(&turn)),
             Effect::Run(call) => format!("run {}", self.short(&call)),
             Effect::Summarize(upto) => format!("summarize {}", self.short(&upto)),
+            Effect::Save(upto) => format!("save {}", self.short(&upto)),
             Effect::WakeAt(time) => format!("wake {}", clock(time)),
         };
         effects.into_iter().map(effect).collect()
@@ -31,6 +33,10 @@ impl Session {
             Event::Labelled { key, value: Some(value) } => format!("label {key}={value}"),
             Event::Labelled { key, value: None } => format!("label {key} removed"),
             Event::ModelSwitched { model } => format!("model {model}"),
+            Event::ToolsChosen(toolset) => {
+                let names = toolset.client.iter().map(|tool| tool.name.as_str());
+                format!("tools of the client: {}", names.collect::<Vec<_>>().join(" "))
+            }
             Event::AttachmentAdded(file) => format!("attached {:?} {}", file.name, file.mime),
             Event::SessionClosed { reason } => format!("closed{}", why(reason.as_deref())),
             Event::MessageAdded { message, turn, role, parts, .. } => {
@@ -52,8 +58,17 @@ impl Session {
             Event::CompactionRequested { upto, tokens } => {
                 format!("compacting up to {}, {tokens} tokens", self.short(upto))
             }
-            Event::Compacted { upto, summary, messages, .. } => {
-                format!("compacted {messages} up to {}: {summary}", self.short(upto))
+            Event::Compacted { upto, summary, messages, facts, .. } => {
+                let facts: String = facts.iter().map(|fact| format!(" +{fact}")).collect();
+                let summary = summary.replace('\n', "/");
+                format!("compacted {messages} up to {}: {summary}{facts}", self.short(upto))
+            }
+            Event::Subagent { call, session, news, .. } => {
+                format!("{} has {session}: {news:?}", self.short(call))
+            }
+            Event::MemorySaved { upto, path } => format!("{} saved to {path}", self.short(upto)),
+            Event::MemoryNotSaved { upto, reason } => {
+                format!("{} not saved: {reason}", self.short(upto))
             }
             Event::CompactionFailed { reason } => format!("not compacted: {reason}"),
             Event::StepStarted { .. }
@@ -114,8 +129,13 @@ impl Session {
                 let why = why(reason.as_deref());
                 format!("{} {answer:?} by {by:?}{why}", self.short(call))
             }
-            Event::CallStarted { call, placement, .. } => {
-                format!("{} starts at {placement:?}", self.short(call))
+            Event::CallStarted { call, placement, errand, .. } => {
+                let errand = errand.as_ref().map(errand_words);
+                format!(
+                    "{} starts at {placement:?}{}",
+                    self.short(call),
+                    errand.unwrap_or_default()
+                )
             }
             Event::CallCompleted { call, message, outcome, .. } => {
                 self.short(message);
@@ -179,7 +199,7 @@ fn said(parts: &[Part]) -> String {
     let part = |part: &Part| match part {
         Part::Text(text) => format!("{text:?}"),
         Part::Media { kind, name, .. } => format!("{}:{name}", kind.name()),
-        Part::Thought(_) | Part::Call { .. } => "?".into(),
+        Part::Context(_) | Part::Thought(_) | Part::Call { .. } => "?".into(),
     };
     parts.iter().map(part).collect::<Vec<_>>().join(" ")
 }
@@ -193,4 +213,15 @@ fn clock(time: Time) -> String {
         i64::MAX => "never".into(),
         _ => format!("+{}", time.since(MIDNIGHT).as_secs()),
     }
+}
+
+/// What a client is told of a call, where it is more than usual.
+fn errand_words(errand: &Errand) -> String {
+    let risk = match errand.risk {
+        Risk::Medium => String::new(),
+        other => format!(", {other:?}"),
+    };
+    let reason = errand.reason.as_ref().map(|reason| format!(", {reason:?}"));
+    let until = errand.expires.map(|time| format!(" until {}", clock(time)));
+    format!("{}{risk}{}", until.unwrap_or_default(), reason.unwrap_or_default())
 }

@@ -15,10 +15,6 @@ use crate::tool::{Kind, Placement, Spec};
 
 /// Nothing needs approval, nothing is verified, and `fake/a` takes pictures and 1000 tokens.
 pub(super) fn rules() -> Rules {
-    let tool = |name: &str, kind, placement| {
-        let (name, description, schema) = (name.into(), String::new(), json!({}));
-        Arc::new(Spec { name, description, schema, kind, placement })
-    };
     Rules {
         approval: Approval {
             rules: Vec::new(),
@@ -29,6 +25,7 @@ pub(super) fn rules() -> Rules {
         },
         review: Review::Off,
         context_tokens: 0,
+        save_memory: false,
         verify: Verify { auto: false, tool: "verify".into(), attempts: 2 },
         limits: Limits {
             steps: 8,
@@ -50,6 +47,11 @@ pub(super) fn rules() -> Rules {
         default_model: ModelRef::parse("fake/a").unwrap(),
         models: Arc::new(profiles()),
     }
+}
+
+fn tool(name: &str, kind: Kind, placement: Placement) -> Arc<Spec> {
+    let (name, description, schema) = (name.into(), String::new(), json!({}));
+    Arc::new(Spec { name, description, schema, kind, placement })
 }
 
 /// What the models of each provider can do.
@@ -79,6 +81,8 @@ pub(super) fn change(rules: &mut Rules, word: &str) {
             }
         }
         "context" => rules.context_tokens = number(),
+        "jot" => rules.tools.push(tool("jot", Kind::Memory, Placement::Daemon)),
+        "save_memory" => rules.save_memory = true,
         "verify" => rules.verify.auto = true,
         "attempts" => rules.verify.attempts = number() as u32,
         "steps" => rules.limits.steps = number() as u32,

@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! rules ask=exec verify       create [on MODEL]         label k=v | unlabel k | switch MODEL
-//! say hi [with image:x.png] [on MODEL]   later hi …     attach NAME MIME
+//! say hi [beside context] [with image:x.png] [on MODEL]   later hi …     attach NAME MIME
+//! queue hi (words that are options: strictly, freely, quickly, talk)   withdraw t1   recall me hi | model hello
 //! start t1 | cancel [why] | close | compact | recover | wake      +60 (seconds pass)
 //! [s1] text hi | [s1] thought hm | [s1] text@5 hi | [s1] retry why
 //! [s1] answer [read/written] c1 look {"p":1} + c2 edit             [s1] fails stream_cut | context_overflow | …
@@ -10,18 +11,21 @@
 //! allow c1 [t1] [: why] | deny c1 [t1] [: why] | allow_same c1 | allow_similar c1 | deny_similar c1
 //! done c1 [text] | broke c1 [text] | halted c1 | changed c1 PATH:BEFORE~AFTER …
 //! survey TITLE=text …     revert t1 | put_back t1 | not_put_back t1 why
-//! summary m2 text | unsummarized why
+//! summary m2 text | unsummarized why      saved m2 PATH | not_saved m2 why      (`/` ends a line of text)
+//! tools NAME[:RISK] … [of=LOOK,EDIT] [within=SECONDS]     return c1 [text]     say hi as KEY
 //! ```
 
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::change::{FileChange, Version};
+use serde_json::json;
+
+use crate::change::{FileChange, Shape, Version};
 use crate::codec;
-use crate::command::{Approve, Command, Run, Say, Upload};
+use crate::command::{Approve, Command, Recalled, Run, Say, Upload};
 use crate::context::Section;
-use crate::event::{Answer, Answerer, Origin, Record, Remember, TurnOptions};
+use crate::event::{Answer, Answerer, Asking, Origin, Record, Remember, ToolUse, TurnOptions};
 use crate::id::{BlobId, CallId, Fresh, MessageId, SessionId, StepId};
 use crate::message::{MediaKind, Part, Role};
 use crate::model::{self, AskedCall, Channel, Failure, FailureKind, Finish, ModelRef, Usage};
@@ -30,6 +34,7 @@ use crate::session::{Refusal, State, handle};
 use crate::stamp::Stamp;
 use crate::time::Time;
 use crate::tool::{Assessment, Ending, Outcome, Risk, Subject};
+use crate::toolset::{ClientTool, Toolset};
 
 use super::rules;
 
@@ -142,6 +147,16 @@ impl Session {
             }
             "say" => Command::Say(say(rest, Role::User, Run::Now)),
             "later" => Command::Say(say(rest, Role::User, Run::Later)),
+            "queue" => Command::Say(say(rest, Role::User, Run::Next)),
+            "withdraw" => Command::Withdraw { turn: self.real(rest), reason: None },
+            "recall" => {
+                let said = |(role, text): (&str, &str)| Recalled {
+                    role: if role == "model" { Role::Assistant } else { Role::User },
+                    text: text.into(),
+                };
+                let messages = rest.split(" | ").map(|line| said(split(line))).collect();
+                Command::Recall { messages }
+            }
             "system" => Command::Say(say(rest, Role::System, Run::Later)),
             "start" => Command::Start { turn: self.real(rest) },
             "allow" => Command::Approve(self.approve(rest, Answer::Allow)),
@@ -150,10 +165,15 @@ impl Session {
             "allow_similar" => self.remember(rest, Answer::Allow, Remember::Similar),
             "deny_similar" => self.remember(rest, Answer::Deny, Remember::Similar),
             "revert" => Command::Revert { turn: self.real(rest) },
+            "tools" => Command::Offer(toolset(rest)),
+            "return" => {
+                let (id, text) = split(rest);
+                Command::Return { call: self.real(id), outcome: Outcome::success(text) }
+            }
             "cancel" => Command::Cancel { reason: text() },
             "compact" => Command::Compact,
             "close" => Command::Close { reason: text() },
-            "recover" => Command::Recover,
+            "recover" => Command::Recover { cut_off: Vec::new() },
             "wake" => Command::Wake,
             _ => self.news(line),
         }
@@ -195,8 +215,10 @@ impl Session {
             }
             "summary" => {
                 let (upto, usage) = (self.real::<MessageId>(id), Usage::default());
-                Command::Summarized { upto, summary: text.into(), usage }
+                Command::Summarized { upto, summary: text.replace('/', "\n"), usage }
             }
+            "saved" => Command::Saved { upto: self.real(id), result: Ok(text.into()) },
+            "not_saved" => Command::Saved { upto: self.real(id), result: Err(text.into()) },
             "unsummarized" => Command::NotSummarized { reason: rest.into() },
             _ if word.starts_with('s') && word[1..].parse::<u32>().is_ok() => {
                 self.of_step(self.real(word), rest)
@@ -260,7 +282,34 @@ impl Session {
     }
 }
 
+fn toolset(words: &str) -> Toolset {
+    let mut toolset = Toolset::default();
+    for word in words.split_whitespace() {
+        match word.split_once('=') {
+            Some(("of", names)) => {
+                let names = names.split(',').filter(|name| !name.is_empty());
+                toolset.daemon = Some(names.map(Into::into).collect());
+            }
+            Some((_, seconds)) => toolset.timeout_ms = Some(seconds.parse::<u64>().unwrap() * 1000),
+            None => toolset.client.push(client_tool(word)),
+        }
+    }
+    toolset
+}
+
+fn client_tool(word: &str) -> ClientTool {
+    let (name, risk) = word.split_once(':').unwrap_or((word, "medium"));
+    let risks = [Risk::Low, Risk::Medium, Risk::High, Risk::Critical];
+    let risk = risks.into_iter().find(|known| known.name() == risk).unwrap();
+    let (description, schema) = ("at the client".into(), json!({ "type": "object" }));
+    ClientTool { name: name.into(), description, schema, risk }
+}
+
 fn say(rest: &str, role: Role, run: Run) -> Say {
+    let (rest, key) = match rest.split_once(" as ") {
+        Some((rest, key)) => (rest, Some(key.to_owned())),
+        None => (rest, None),
+    };
     let (rest, model) = match rest.split_once(" on ") {
         Some((rest, model)) => (rest, ModelRef::parse(model)),
         None => (rest, None),
@@ -269,14 +318,31 @@ fn say(rest: &str, role: Role, run: Run) -> Say {
         Some((text, media)) => (text, media.split_once(':')),
         None => (rest, None),
     };
-    let mut parts = vec![Part::Text(text.into())];
+    let (text, beside) = match text.split_once(" beside ") {
+        Some((text, beside)) => (text, Some(Part::Context(beside.into()))),
+        None => (text, None),
+    };
+    let mut parts: Vec<Part> = beside.into_iter().chain([Part::Text(text.into())]).collect();
     parts.extend(media.map(|(kind, name)| {
         let kinds = [MediaKind::Image, MediaKind::Audio, MediaKind::File];
         let kind = kinds.into_iter().find(|known| known.name() == kind).unwrap();
         Part::Media { kind, name: name.into(), mime: None }
     }));
     parts.retain(|part| *part != Part::Text(String::new()));
-    Say { role, parts, run, options: TurnOptions { model, ..TurnOptions::default() } }
+    Say { role, parts, run, options: TurnOptions { key, ..options(rest, model) } }
+}
+
+/// Some words of a message are options too.
+fn options(words: &str, model: Option<ModelRef>) -> TurnOptions {
+    let says = |word: &str| words.split(' ').any(|said| said == word);
+    let asking = match (says("strictly"), says("freely")) {
+        (true, _) => Asking::Strict,
+        (false, true) => Asking::Waived,
+        (false, false) => Asking::Policy,
+    };
+    let tools = if says("talk") { ToolUse::Withheld } else { ToolUse::Offered };
+    let answer_within_ms = says("quickly").then_some(5000);
+    TurnOptions { model, asking, tools, answer_within_ms, ..TurnOptions::default() }
 }
 
 fn answer(rest: &str) -> model::Answer {
@@ -350,7 +416,12 @@ fn sections(words: &str) -> Vec<Section> {
 
 fn changes(words: &str) -> Vec<FileChange> {
     let version = |name: &str| {
-        BlobId::parse(name).map(|blob| Version { blob: Some(blob), size: 1, mode: None })
+        BlobId::parse(name).map(|blob| Version {
+            blob: Some(blob),
+            size: 1,
+            mode: None,
+            shape: Shape::File,
+        })
     };
     let change = |word: &str| {
         let (path, versions) = word.split_once(':').expect("path:before>after");

@@ -32,23 +32,29 @@ fn word(verdict: Verdict) -> String {
     }
 }
 
-fn append(id: &str, expected: Seq, size: usize) -> Append {
+fn append(id: &str, expected: Seq, size: usize) -> Change {
     let session = SessionId::parse(id).unwrap();
     let card = Card {
         id: session.clone(),
         created: Time::default(),
+        forked: None,
+        model: None,
+        head: 0,
         updated: Time::default(),
         status: Status::Active,
         workspace: "/".into(),
         system_prompt: None,
         labels: [].into(),
+        title: "hello".into(),
+        messages: 2,
+        tokens: 30,
         last_turn: None,
         error: None,
         open: false,
     };
     let event = Event::Labelled { key: "k".into(), value: Some("x".repeat(size)) };
     let batch = Batch { at: Time::default(), events: vec![event], card };
-    Append::new(&Lease { session, epoch: 1 }, expected, &batch).unwrap()
+    Append::new(&Lease { session, epoch: 1 }, expected, &batch).unwrap().into()
 }
 
 fn database() -> (TempDir, Connection) {

@@ -2,17 +2,24 @@
 
 use super::*;
 
-/// A change as `(path, before, after)`; `-` is no file, `?` content that was not kept.
+/// A change as `(path, before, after)`; `-` is no file, `?` content that was not kept,
+/// `@` comes before where a link leads.
 type Given<'a> = (&'a str, &'a str, &'a str);
 
 fn content(text: &str) -> Option<Content> {
     match text {
         "-" => None,
-        "?" => Some(Content { bytes: None, size: 20_000_000, mode: Some(0o644) }),
+        "?" => {
+            Some(Content { bytes: None, size: 20_000_000, mode: Some(0o644), shape: Shape::File })
+        }
+        link if link.starts_with('@') => {
+            let (bytes, size) = (Some(link.as_bytes()[1..].to_vec()), link.len() as u64 - 1);
+            Some(Content { bytes, size, mode: None, shape: Shape::Link })
+        }
         text => {
             let (mode, text) = text.strip_prefix('!').map_or((0o644, text), |text| (0o755, text));
             let (bytes, size) = (Some(text.as_bytes().to_vec()), text.len() as u64);
-            Some(Content { bytes, size, mode: Some(mode) })
+            Some(Content { bytes, size, mode: Some(mode), shape: Shape::File })
         }
     }
 }
@@ -73,5 +80,17 @@ fn odd_names_stay_on_their_line() {
         &[("a\n\"b", "1\n", "2\n"), ("é c", "", "1\n")],
         "diff --git \"a/a\\n\\\"b\" \"b/a\\n\\\"b\"\n--- \"a/a\\n\\\"b\"\n+++ \"b/a\\n\\\"b\"\n@@ -1 +1 @@\n\
          -1\n+2\ndiff --git a/é c b/é c\n--- a/é c\t\n+++ b/é c\t\n@@ -0,0 +1 @@\n+1\n",
+    );
+}
+
+#[test]
+fn links_are_shown_by_where_they_lead() {
+    check(
+        &[("a", "-", "@x"), ("b", "y\n", "@y\n"), ("c", "@x", "-")],
+        "diff --git a/a b/a\nnew file mode 120000\n--- /dev/null\n+++ b/a\n@@ -0,0 +1 @@\n+x\n\\ No \
+         newline at end of file\ndiff --git a/b b/b\ndeleted file mode 100644\n--- a/b\n+++ /dev/null\n\
+         @@ -1 +0,0 @@\n-y\ndiff --git a/b b/b\nnew file mode 120000\n--- /dev/null\n+++ b/b\n@@ -0,0 \
+         +1 @@\n+y\ndiff --git a/c b/c\ndeleted file mode 120000\n--- a/c\n+++ /dev/null\n@@ -1 +0,0 @@\n\
+         -x\n\\ No newline at end of file\n",
     );
 }

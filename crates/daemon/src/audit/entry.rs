@@ -1,0 +1,211 @@
+//! What became of a call and why, read off a session's events.
+
+use std::collections::{BTreeMap, HashMap};
+
+use quintet_kernel::event::{Answer, Answerer, Event, Record, Remember, RequestedCall, Seq};
+use quintet_kernel::message::text_of;
+use quintet_kernel::tool::{Ending, Kind, Outcome, Placement, Risk};
+use quintet_kernel::{CallId, SessionId, TurnId};
+use serde_json::{Value, json};
+
+use super::redact::Redactor;
+
+/// For whom a session works, by its notes.
+pub(super) fn agent(labels: &BTreeMap<String, String>) -> &'static str {
+    match labels.contains_key("jarvis_session_id") {
+        true => "general",
+        false => "code",
+    }
+}
+
+/// The calls of a session that are not over.
+#[derive(Debug)]
+pub(super) struct Trail {
+    session: SessionId,
+    agent: Option<&'static str>,
+    calls: HashMap<CallId, Draft>,
+}
+
+/// What is known of a call.
+#[derive(Clone, Debug)]
+struct Draft {
+    asked: Seq,
+    input: Value,
+    risk: Option<Risk>,
+    decision: &'static str,
+    by: &'static str,
+    placement: Option<Placement>,
+}
+
+/// One line.
+#[derive(Debug)]
+pub(super) struct Entry(Value);
+
+impl Entry {
+    /// The line, without secrets.
+    pub(super) fn line(&self, redactor: &Redactor) -> Vec<u8> {
+        let mut entry = self.0.clone();
+        for member in ["parameters", "result", "error"] {
+            entry[member] = redactor.value(&entry[member]);
+        }
+        let mut line = entry.to_string().into_bytes();
+        line.push(b'\n');
+        line
+    }
+}
+
+impl Trail {
+    pub(super) fn new(session: SessionId, agent: Option<&'static str>) -> Self {
+        Self { session, agent, calls: HashMap::new() }
+    }
+
+    /// For whom the session works, if that is known by now.
+    pub(super) fn agent(&self) -> Option<&'static str> {
+        self.agent
+    }
+
+    /// The event that asked for the oldest call that is not over.
+    pub(super) fn oldest(&self) -> Option<Seq> {
+        self.calls.values().map(|draft| draft.asked).min()
+    }
+
+    /// Takes an event; gives a line if it ends a call.
+    pub(super) fn take(&mut self, record: &Record) -> Option<Entry> {
+        match &record.event {
+            Event::SessionCreated(origin) => self.agent = Some(agent(&origin.labels)),
+            Event::ModelCompleted { calls, .. } => {
+                calls.iter().for_each(|call| self.asked(call, record.seq));
+            }
+            Event::VerificationRequested { call, .. } => self.asked(call, record.seq),
+            Event::ReviewRequested { call, assessment, .. }
+            | Event::ApprovalRequested { call, assessment, .. } => {
+                self.on(call, |draft| draft.risk = Some(assessment.risk));
+            }
+            Event::Reviewed { call, answer: Some(Answer::Deny), .. } => {
+                self.on(call, |draft| (draft.decision, draft.by) = ("denied", "review"));
+            }
+            Event::ApprovalAnswered { call, answer, by, remember, .. } => {
+                let word = word(*answer, *by, *remember);
+                self.on(call, |draft| (draft.decision, draft.by) = (word, answerer(*by)));
+            }
+            Event::CallStarted { call, kind, placement, errand, .. } => {
+                let risk = errand.as_ref().map(|errand| errand.risk);
+                self.on(call, |draft| {
+                    draft.risk = draft.risk.or(risk).or(Some(usual(*kind)));
+                    draft.placement = Some(*placement);
+                });
+            }
+            Event::CallCompleted { turn, call, tool, outcome, .. } => {
+                let draft = self.calls.remove(call)?;
+                return Some(self.entry(record, (turn, call, tool), &draft, outcome));
+            }
+            _ => {}
+        }
+        None
+    }
+
+    fn asked(&mut self, call: &RequestedCall, seq: Seq) {
+        let draft = Draft {
+            asked: seq,
+            input: call.input.clone(),
+            risk: None,
+            decision: "auto",
+            by: "policy",
+            placement: None,
+        };
+        self.calls.insert(call.id.clone(), draft);
+    }
+
+    fn on(&mut self, call: &CallId, change: impl FnOnce(&mut Draft)) {
+        if let Some(draft) = self.calls.get_mut(call) {
+            change(draft);
+        }
+    }
+
+    fn entry(
+        &self,
+        record: &Record,
+        of: (&TurnId, &CallId, &String),
+        draft: &Draft,
+        outcome: &Outcome,
+    ) -> Entry {
+        let (turn, call, tool) = of;
+        let (decision, by) = verdict(draft, outcome);
+        let risk = match (draft.risk, decision) {
+            (None, "refused") => "forbidden",
+            (risk, _) => risk_word(risk.unwrap_or(Risk::Medium)),
+        };
+        Entry(json!({
+            "timestamp": record.at.to_string(),
+            "session_id": self.session.as_str(),
+            "seq": record.seq,
+            "turn_id": turn.as_str(),
+            "call_id": call.as_str(),
+            "tool_name": tool,
+            "parameters": draft.input,
+            "agent": self.agent.unwrap_or("code"),
+            "placement": draft.placement.map(place),
+            "risk": risk,
+            "decision": decision,
+            "by": by,
+            "ok": outcome.ok(),
+            "result": outcome.ok().then(|| text_of(&outcome.parts)),
+            "error": outcome.error,
+        }))
+    }
+}
+
+/// What was decided in the end, and by whom.
+fn verdict(draft: &Draft, outcome: &Outcome) -> (&'static str, &'static str) {
+    match (outcome.ending, draft.placement) {
+        // The client is the last to say no.
+        (Ending::Denied, Some(Placement::Client)) => ("denied", "client"),
+        (_, Some(_)) => (draft.decision, draft.by),
+        (Ending::Denied, None) if draft.decision == "auto" => ("refused", "policy"),
+        (Ending::Failed, None) => ("refused", "policy"),
+        (Ending::Skipped, None) => ("skipped", "policy"),
+        (Ending::Cancelled | Ending::Interrupted | Ending::TimedOut, None) => {
+            ("cancelled", draft.by)
+        }
+        (Ending::Denied | Ending::Succeeded | Ending::Idle, None) => (draft.decision, draft.by),
+    }
+}
+
+fn word(answer: Answer, by: Answerer, remember: Remember) -> &'static str {
+    match (answer, by, remember) {
+        (Answer::Deny, ..) => "denied",
+        (Answer::Allow, Answerer::Client, Remember::Once) => "allow_once",
+        (Answer::Allow, ..) => "approved",
+    }
+}
+
+fn answerer(by: Answerer) -> &'static str {
+    match by {
+        Answerer::Client => "client",
+        Answerer::Clock => "timeout",
+        Answerer::Memory => "remembered",
+    }
+}
+
+fn place(placement: Placement) -> &'static str {
+    match placement {
+        Placement::Daemon => "daemon",
+        Placement::Client => "client",
+    }
+}
+
+/// The risk of a call that nobody looked at.
+fn usual(kind: Kind) -> Risk {
+    match kind.repeatable() {
+        true => Risk::Low,
+        false => Risk::Medium,
+    }
+}
+
+fn risk_word(risk: Risk) -> &'static str {
+    match risk {
+        Risk::Low => "safe",
+        Risk::Medium | Risk::High => "risky",
+        Risk::Critical => "forbidden",
+    }
+}

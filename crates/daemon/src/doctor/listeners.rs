@@ -1,0 +1,107 @@
+//! Whether the daemon could listen where it is asked to.
+
+use std::fs;
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::os::unix::fs::FileTypeExt as _;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+
+use rustix::fs::{Access, access};
+
+use super::{Finding, Health};
+use crate::options::{Listener, Place};
+
+/// A line for each; `runs` says whether a daemon has the data already, and so probably the places.
+pub(super) fn look(listeners: &[Listener], runs: bool) -> Vec<Finding> {
+    listeners.iter().map(|listener| place(listener, runs)).collect()
+}
+
+fn place(listener: &Listener, runs: bool) -> Finding {
+    let name = listener.protocol;
+    let mut finding = match &listener.place {
+        Place::Tcp(address) => port(name, *address, runs),
+        Place::Unix(path) => socket(name, path, runs),
+    };
+    // What nobody asked for is left out where it cannot be had; only the first is always wanted.
+    if finding.health == Health::Ill && !listener.chosen && name != "harness" {
+        finding.health = Health::Poor;
+    }
+    finding
+}
+
+fn port(name: &'static str, address: SocketAddr, runs: bool) -> Finding {
+    let exposed = !address.ip().is_loopback();
+    match TcpListener::bind(address) {
+        Ok(_) if exposed => Finding::poor(
+            name,
+            format!("{address} can be reached from other machines"),
+            format!("listen on 127.0.0.1, or set {name}.auth_token"),
+        ),
+        Ok(_) => Finding::well(name, format!("{address} is free")),
+        Err(error) if error.kind() == io::ErrorKind::AddrInUse && runs => taken(name, &address),
+        Err(error) => elsewhere(name, format!("{address}: {error}"), "address"),
+    }
+}
+
+/// A socket that nobody answers at was left behind, and is replaced.
+fn socket(name: &'static str, path: &Path, runs: bool) -> Finding {
+    let (shown, folder) = (path.display(), path.parent().unwrap_or(Path::new("/")));
+    match fs::symlink_metadata(path) {
+        Ok(found) if !found.file_type().is_socket() => {
+            elsewhere(name, format!("{shown} is there and is no socket"), "path")
+        }
+        Ok(_) if UnixStream::connect(path).is_ok() && runs => taken(name, &shown),
+        Ok(_) if UnixStream::connect(path).is_ok() => {
+            elsewhere(name, format!("somebody else answers at {shown}"), "path")
+        }
+        Ok(_) | Err(_) if !folder.exists() => Finding::well(name, format!("{shown} will be made")),
+        Ok(_) | Err(_) if access(folder, Access::WRITE_OK).is_err() => {
+            elsewhere(name, format!("{shown}: nothing can be made in its folder"), "path")
+        }
+        Ok(_) | Err(_) => Finding::well(name, format!("{shown} is free")),
+    }
+}
+
+fn taken(name: &'static str, place: &dyn std::fmt::Display) -> Finding {
+    Finding::well(name, format!("{place} is taken, probably by the daemon that runs"))
+}
+
+fn elsewhere(name: &'static str, what: String, place: &str) -> Finding {
+    Finding::ill(name, what, format!("set listen.{name} to another {place}, or \"off\""))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixListener;
+
+    use super::*;
+
+    #[track_caller]
+    fn check(path: &Path, [chosen, runs]: [bool; 2], health: Health, what: &str) {
+        let place = Place::Unix(path.to_owned());
+        let listener = Listener { protocol: "terminal", place, chosen };
+        let found = look(&[listener], runs);
+        assert!(found.len() == 1 && found[0].about == "terminal");
+        assert_eq!(found[0].health, health, "{found:?}");
+        assert!(found[0].what.contains(what), "{found:?}");
+        assert_eq!(found[0].mend.is_some(), health != Health::Well, "{found:?}");
+    }
+
+    #[test]
+    fn a_socket_is_free_or_taken() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("q.sock");
+        check(&path, [true, false], Health::Well, "is free");
+        check(&dir.path().join("new/q.sock"), [true, false], Health::Well, "will be made");
+        let listener = UnixListener::bind(&path).unwrap();
+        check(&path, [true, true], Health::Well, "is taken, probably by the daemon that runs");
+        check(&path, [true, false], Health::Ill, "somebody else answers");
+        check(&path, [false, false], Health::Poor, "somebody else answers");
+        drop(listener);
+        check(&path, [true, false], Health::Well, "is free");
+        fs::remove_file(&path).unwrap();
+        fs::write(&path, "").unwrap();
+        check(&path, [true, true], Health::Ill, "is no socket");
+    }
+}

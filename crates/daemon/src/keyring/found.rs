@@ -1,0 +1,53 @@
+//! What was found in the keyring, and what was not.
+
+use std::collections::BTreeMap;
+
+use quintet_providers::Secret;
+
+use super::Trouble;
+
+#[derive(Debug, Default)]
+pub(crate) struct Found {
+    keys: BTreeMap<String, Secret>,
+    gaps: Vec<(String, Trouble)>,
+}
+
+impl Found {
+    pub(super) fn nothing(names: &[String], trouble: &Trouble) -> Self {
+        let gaps = names.iter().map(|name| (name.clone(), trouble.clone())).collect();
+        Self { gaps, ..Self::default() }
+    }
+
+    pub(crate) fn add(&mut self, name: &str, key: Result<String, Trouble>) {
+        match key {
+            Ok(key) => {
+                self.keys.insert(name.into(), Secret::new(key));
+            }
+            Err(trouble) => self.gaps.push((name.into(), trouble)),
+        }
+    }
+
+    pub(crate) fn key(&self, name: &str) -> Option<&Secret> {
+        self.keys.get(name)
+    }
+
+    /// The names whose keys are there.
+    pub(crate) fn names(&self) -> Vec<String> {
+        self.keys.keys().cloned().collect()
+    }
+
+    /// What was looked for in vain and why, a line for each reason with what to do about it.
+    pub(crate) fn complaints(&self) -> Vec<(String, &'static str)> {
+        let mut reasons: Vec<(&Trouble, Vec<&str>)> = Vec::new();
+        for (name, trouble) in &self.gaps {
+            match reasons.iter_mut().find(|(known, _)| *known == trouble) {
+                Some((_, names)) => names.push(name),
+                None => reasons.push((trouble, vec![name])),
+            }
+        }
+        let line = |(trouble, names): (&Trouble, Vec<&str>)| {
+            (format!("no key for {}: {trouble}", names.join(", ")), trouble.mend())
+        };
+        reasons.into_iter().map(line).collect()
+    }
+}

@@ -1,0 +1,100 @@
+//! `quintet keys`: puts the keys of providers into the keyring of the desktop, and takes them out.
+
+mod typed;
+
+use std::io::Write as _;
+
+use anyhow::{Context, Result, bail};
+
+use crate::cli::{Flags, Keys};
+use crate::keyring::{self, Names, Trouble};
+use crate::options::{self, Options};
+
+pub(crate) fn main(verb: Keys) -> Result<()> {
+    let environment = options::environment();
+    let variable = |name: &str| environment.iter().find(|(n, _)| n == name).map(|(_, value)| value);
+    let names = Names::of(variable);
+    match verb {
+        Keys::Set { more, .. } if !more.is_empty() => bail!(
+            "a key is never an argument, because other programs and the shell's history would see it; \
+             type it when you are asked, or send it through a pipe"
+        ),
+        Keys::Set { flags, name, .. } => set(&flags, &name, &names),
+        Keys::List => list(&names),
+        Keys::Forget { name } => forget(&name, &names),
+    }
+}
+
+fn set(flags: &Flags, name: &str, names: &Names) -> Result<()> {
+    let options = options::read_closed(flags)?;
+    check(name, &options)?;
+    // Nobody should look for a key only to hear that there is no place for it.
+    keyring::reach().map_err(told)?;
+    let key = typed::read(&format!("key for {name}: "))?;
+    keyring::set(name, &key).map_err(told)?;
+    names.add(name)?;
+    say(&format!(
+        "the key for {name} is in the keyring; a daemon that runs finds it when it is started again"
+    ))?;
+    match options.keys.sources.get(name) {
+        Some(source) => say(&format!("{name} has another key from {source}, which is used first")),
+        None => Ok(()),
+    }
+}
+
+/// A mistyped name would never be looked for.
+fn check(name: &str, options: &Options) -> Result<()> {
+    let known = || options.providers.iter().map(|provider| provider.name.as_str());
+    if known().any(|known| known == name) && !name.contains(char::is_control) {
+        return Ok(());
+    }
+    let nearest = known().min_by_key(|known| strsim::damerau_levenshtein(known, name));
+    bail!(
+        "there is no provider {name:?}; did you mean {:?}? (those of a configuration file need --config)",
+        nearest.unwrap_or_default()
+    )
+}
+
+/// Names only. What is special about one stands behind it.
+fn list(names: &Names) -> Result<()> {
+    let recorded = names.read()?;
+    let kept = keyring::list(&recorded).map_err(told)?;
+    for (name, locked) in &kept {
+        match (locked, recorded.contains(name)) {
+            (true, _) => say(&format!("{name}  (locked)"))?,
+            (false, true) => say(name)?,
+            (false, false) => {
+                say(&format!("{name}  (not looked for: quintet keys set {name})"))?;
+            }
+        }
+    }
+    for name in recorded.iter().filter(|name| !kept.contains_key(*name)) {
+        say(&format!("{name}  (gone from the keyring: quintet keys set {name})"))?;
+    }
+    Ok(())
+}
+
+/// The name goes first, so that the daemon stops looking even where the keyring is out of reach.
+fn forget(name: &str, names: &Names) -> Result<()> {
+    let recorded = names.remove(name)?;
+    match keyring::forget(name) {
+        Ok(true) => say(&format!("the key for {name} is gone from the keyring")),
+        Ok(false) if recorded => say(&format!("the keyring had no key for {name} any more")),
+        Ok(false) => {
+            bail!("there is no key for {name:?}; `quintet keys list` names those there are")
+        }
+        Err(trouble) if recorded => {
+            let left = format!("{name} is not looked for any more, but its key was not removed");
+            Err(told(trouble)).context(left)
+        }
+        Err(trouble) => Err(told(trouble)),
+    }
+}
+
+fn told(trouble: Trouble) -> anyhow::Error {
+    anyhow::anyhow!("{trouble}; {}", trouble.mend())
+}
+
+fn say(line: &str) -> Result<()> {
+    Ok(writeln!(std::io::stdout(), "{line}")?)
+}

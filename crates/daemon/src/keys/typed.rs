@@ -1,0 +1,89 @@
+//! Reads a key from whoever types it, without showing it, or from a pipe.
+
+use std::io::{IsTerminal as _, Read as _, Stdin, Write as _};
+
+use anyhow::{Context, Result, bail};
+use rustix::termios::{
+    LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcsetattr,
+};
+
+/// No key is longer.
+const LONGEST: u64 = 16 << 10;
+
+/// What Ctrl-C, Ctrl-D, Ctrl-H, Ctrl-U and Backspace send.
+const INTERRUPT: u8 = 3;
+const END: u8 = 4;
+const BACKSPACE: u8 = 8;
+const ERASE: u8 = 21;
+const DELETE: u8 = 127;
+
+pub(super) fn read(prompt: &str) -> Result<String> {
+    let stdin = std::io::stdin();
+    let text = if stdin.is_terminal() { typed(&stdin, prompt)? } else { piped(&stdin)? };
+    let key = text.trim();
+    if key.is_empty() {
+        bail!("no key was given");
+    }
+    if !key.chars().all(|letter| letter.is_ascii_graphic()) {
+        bail!("that is no key: it has spaces, line breaks or letters that no key has");
+    }
+    Ok(key.into())
+}
+
+fn piped(stdin: &Stdin) -> Result<String> {
+    let mut text = String::new();
+    stdin.lock().take(LONGEST).read_to_string(&mut text).context("the key cannot be read")?;
+    Ok(text)
+}
+
+/// The prompt comes last: whoever sees it may type.
+fn typed(stdin: &Stdin, prompt: &str) -> Result<String> {
+    let _hidden = Hidden::begin(stdin)?;
+    let mut stderr = std::io::stderr();
+    write!(stderr, "{prompt}")?;
+    let line = line(stdin);
+    writeln!(stderr)?;
+    line
+}
+
+/// Edits by hand what the terminal no longer does.
+fn line(stdin: &Stdin) -> Result<String> {
+    let mut line = Vec::new();
+    for byte in stdin.lock().take(LONGEST).bytes() {
+        match byte.context("the key cannot be read")? {
+            b'\r' | b'\n' | END => break,
+            INTERRUPT => bail!("given up"),
+            BACKSPACE | DELETE => drop(line.pop()),
+            ERASE => line.clear(),
+            letter => line.push(letter),
+        }
+    }
+    String::from_utf8(line).context("that is no key")
+}
+
+/// A terminal that shows nothing of what is typed, until this is dropped.
+struct Hidden<'a> {
+    stdin: &'a Stdin,
+    before: Termios,
+}
+
+impl<'a> Hidden<'a> {
+    /// Signals are off too, because one that ended us would leave the terminal dumb; `line` sees
+    /// the keys that would send them.
+    fn begin(stdin: &'a Stdin) -> Result<Self> {
+        let before = tcgetattr(stdin).context("the terminal cannot be asked")?;
+        let mut modes = before.clone();
+        modes.local_modes -= LocalModes::ECHO | LocalModes::ICANON | LocalModes::ISIG;
+        modes.special_codes[SpecialCodeIndex::VMIN] = 1;
+        modes.special_codes[SpecialCodeIndex::VTIME] = 0;
+        tcsetattr(stdin, OptionalActions::Flush, &modes).context("the terminal cannot be set")?;
+        Ok(Self { stdin, before })
+    }
+}
+
+impl Drop for Hidden<'_> {
+    fn drop(&mut self) {
+        // A terminal that is gone needs nothing restored.
+        let _ = tcsetattr(self.stdin, OptionalActions::Now, &self.before);
+    }
+}

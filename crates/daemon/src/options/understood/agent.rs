@@ -1,0 +1,50 @@
+//! The agent-server protocol.
+
+use std::net::SocketAddr;
+
+use anyhow::Result;
+
+use super::address;
+use crate::options::layers::Layers;
+
+/// How the protocol is set up.
+#[derive(Clone, Debug)]
+pub(crate) struct Agent {
+    /// Where it is spoken.
+    pub(crate) socket: Port,
+    /// Where it is said whether the daemon is well.
+    pub(crate) health: Port,
+    pub(crate) hosts: Vec<String>,
+    pub(crate) token: Option<String>,
+}
+
+/// Where something listens.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Port {
+    pub(crate) address: Option<SocketAddr>,
+    /// Whether somebody asked for that address; if not, it is no harm if another program has it.
+    pub(crate) wanted: bool,
+}
+
+impl Port {
+    fn of(layers: &Layers, path: &str) -> Result<Self> {
+        Ok(Self { address: address(layers, path)?, wanted: layers.source(path) != "default" })
+    }
+
+    /// The same place with the port for development, unless somebody asked for another one.
+    pub(crate) fn dev(mut self) -> Self {
+        if let Some(address) = self.address.as_mut().filter(|_| !self.wanted) {
+            address.set_port(address.port() + 2);
+        }
+        self
+    }
+}
+
+pub(super) fn understand(layers: &Layers) -> Result<Agent> {
+    Ok(Agent {
+        socket: Port::of(layers, "listen.agent")?,
+        health: Port::of(layers, "listen.agent_health")?,
+        hosts: layers.list("agent.hosts").unwrap_or_default(),
+        token: layers.str("agent.auth_token").filter(|token| !token.is_empty()).map(Into::into),
+    })
+}

@@ -1,0 +1,133 @@
+//! Where the key of a provider comes from: its section, the environment, the keyring.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context, Result};
+use quintet_providers::{Secret, Vendor, vendors};
+
+use super::{Layers, local, providers};
+
+/// The keys that providers have, as far as they can be talked about.
+#[derive(Debug, Default)]
+pub(crate) struct Keys {
+    /// Where the key of each provider that has one comes from.
+    pub(crate) sources: BTreeMap<String, String>,
+    /// The names whose keys are in the keyring.
+    pub(crate) in_keyring: Vec<String>,
+    /// What the keyring did not give, and what to do about it.
+    pub(crate) complaints: Vec<(String, &'static str)>,
+}
+
+/// A key and the place it was found in.
+pub(super) struct Credential {
+    pub(super) secret: Secret,
+    source: String,
+}
+
+pub(super) fn keys(layers: &Layers) -> Result<Keys> {
+    let mut sources = BTreeMap::new();
+    for (name, vendor) in everybody(layers) {
+        if let Some(key) = find(layers, &name, vendor)? {
+            sources.insert(name, key.source);
+        }
+    }
+    let (in_keyring, complaints) = (layers.keyring.names(), layers.keyring.complaints());
+    Ok(Keys { sources, in_keyring, complaints })
+}
+
+/// The key of a provider. What its section says comes first and is all there is to it; then the
+/// vendor's variable, then the keyring.
+pub(super) fn find(
+    layers: &Layers,
+    name: &str,
+    vendor: Option<&Vendor>,
+) -> Result<Option<Credential>> {
+    if let Some(key) = stated(layers, name)? {
+        return Ok(Some(key));
+    }
+    let kept = |name: &str| in_keyring(layers, name);
+    Ok(match layers.flag(&keyring_path(name)) {
+        Some(true) => kept(name),
+        Some(false) => in_environment(layers, vendor),
+        None => {
+            in_environment(layers, vendor).or_else(|| kept(name)).or_else(|| kept(&vendor?.name))
+        }
+    })
+}
+
+/// The names to look for in the keyring, given those that were put there: of providers that have no
+/// other key, or whose section says that it is there.
+pub(in crate::options) fn wanted(layers: &Layers, recorded: &[String]) -> Vec<String> {
+    let mut names: Vec<String> = everybody(layers)
+        .filter_map(|(name, vendor)| match layers.flag(&keyring_path(&name)) {
+            // A section that cannot be understood is complained about soon enough.
+            _ if stated(layers, &name).is_ok_and(|key| key.is_some()) => None,
+            Some(true) => Some(name),
+            Some(false) => None,
+            None if in_environment(layers, vendor).is_some() => None,
+            None => {
+                let shared = vendor.map(|vendor| vendor.name.clone());
+                [Some(name), shared].into_iter().flatten().find(|name| recorded.contains(name))
+            }
+        })
+        .collect();
+    names.sort();
+    names.dedup();
+    names
+}
+
+/// All providers that could have a key.
+fn everybody(layers: &Layers) -> impl Iterator<Item = (String, Option<&'static Vendor>)> {
+    let mut names = layers.names("providers");
+    names.retain(|name| !local::is_meant(layers, name));
+    for vendor in vendors() {
+        if !names.contains(&vendor.name) {
+            names.push(vendor.name.clone());
+        }
+    }
+    names.into_iter().map(|name| {
+        let vendor = providers::row(layers, &name).ok().flatten();
+        (name, vendor)
+    })
+}
+
+fn keyring_path(name: &str) -> String {
+    format!("providers.{name}.api_key_keyring")
+}
+
+fn stated(layers: &Layers, name: &str) -> Result<Option<Credential>> {
+    let path = format!("providers.{name}.api_key");
+    if let Some(key) = layers.str(&path) {
+        let source = layers.source(&path).into();
+        return Ok(Some(Credential { secret: Secret::new(key), source }));
+    }
+    let path = format!("providers.{name}.api_key_env");
+    let Some(variable) = layers.str(&path) else { return Ok(None) };
+    let key = layers.environment.get(variable);
+    let key = key.with_context(|| match is_name(variable) {
+        true => format!("{path} names {variable}, which is not set"),
+        false => format!("{path} must be the name of a variable that is set, not a key"),
+    })?;
+    Ok(Some(Credential { secret: Secret::new(key), source: variable.into() }))
+}
+
+/// Whether a text can be shown: keys that somebody took for the name of a variable look different.
+fn is_name(text: &str) -> bool {
+    text.bytes().all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_')
+}
+
+fn in_environment(layers: &Layers, vendor: Option<&Vendor>) -> Option<Credential> {
+    let mut variables = vendor?.key_variables.iter();
+    variables.find_map(|name| {
+        let key = providers::variable(layers, name)?;
+        Some(Credential { secret: Secret::new(key), source: name.clone() })
+    })
+}
+
+fn in_keyring(layers: &Layers, name: &str) -> Option<Credential> {
+    let secret = layers.keyring.key(name)?.clone();
+    Some(Credential { secret, source: format!("keyring ({name})") })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,77 @@
+//! Keys: who wins, and what is looked for in the keyring.
+
+use std::collections::BTreeMap;
+
+use super::{keys, wanted};
+use crate::cli::Flags;
+use crate::keyring::{Found, Trouble};
+use crate::options::layers::{Layers, gather};
+
+const WORK: [&str; 1] = ["providers.work.vendor=openai"];
+
+fn layers(set: &[&str], environment: &[(&str, &str)]) -> Layers {
+    let flags = Flags { set: set.iter().map(|pair| (*pair).into()).collect(), ..Flags::default() };
+    let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+    gather(&flags, &environment.iter().map(owned).collect::<Vec<_>>()).unwrap()
+}
+
+/// What is looked for if all of these were put into the keyring.
+#[track_caller]
+fn check_wanted(set: &[&str], environment: &[(&str, &str)], recorded: &[&str], then: &[&str]) {
+    let recorded: Vec<String> = recorded.iter().map(|name| (*name).into()).collect();
+    assert_eq!(wanted(&layers(set, environment), &recorded), then);
+}
+
+/// Where the keys come from if the keyring has these.
+fn sources(set: &[&str], environment: &[(&str, &str)], kept: &[&str]) -> BTreeMap<String, String> {
+    let mut layers = layers(set, environment);
+    for name in kept {
+        layers.keyring.add(name, Ok("sk-kept".into()));
+    }
+    keys(&layers).unwrap().sources
+}
+
+#[test]
+fn only_what_was_put_there_and_is_needed_is_looked_for() {
+    let variable = [("OPENAI_API_KEY", "sk-x")];
+    check_wanted(&[], &[], &[], &[]);
+    check_wanted(&[], &[], &["openai", "nobody"], &["openai"]);
+    check_wanted(&[], &variable, &["openai", "groq"], &["groq"]);
+    check_wanted(&["providers.openai.api_key=sk-y"], &[], &["openai"], &[]);
+    check_wanted(&["providers.openai.api_key_keyring=true"], &variable, &[], &["openai"]);
+    check_wanted(&["providers.openai.api_key_keyring=false"], &[], &["openai"], &[]);
+    check_wanted(&WORK, &[], &["openai", "work"], &["openai", "work"]);
+    check_wanted(&WORK, &[], &["openai"], &["openai"]);
+}
+
+#[test]
+fn the_section_wins_over_the_environment_over_the_keyring() {
+    let variable = [("OPENAI_API_KEY", "sk-x"), ("MINE", "sk-z")];
+    let openai = |set: &[&str], environment: &[(&str, &str)]| {
+        sources(set, environment, &["openai"]).remove("openai").unwrap()
+    };
+    assert_eq!(openai(&[], &[]), "keyring (openai)");
+    assert_eq!(openai(&[], &variable), "OPENAI_API_KEY");
+    assert_eq!(openai(&["providers.openai.api_key_keyring=true"], &variable), "keyring (openai)");
+    assert_eq!(openai(&["providers.openai.api_key_env=MINE"], &variable), "MINE");
+    assert_eq!(openai(&["providers.openai.api_key=sk-y"], &variable), "--set");
+    let sources = sources(&WORK, &[], &["openai"]);
+    assert_eq!(sources["work"], "keyring (openai)");
+    assert_eq!(sources.len(), 2);
+}
+
+#[test]
+fn what_is_not_there_is_said_once_for_each_reason() {
+    let mut found = Found::default();
+    found.add("a", Err(Trouble::Locked));
+    found.add("b", Err(Trouble::Missing));
+    found.add("c", Err(Trouble::Locked));
+    found.add("d", Ok("sk-kept".into()));
+    let lines: Vec<String> = found.complaints().into_iter().map(|(what, _)| what).collect();
+    assert_eq!(
+        lines,
+        ["no key for a, c: the keyring is locked", "no key for b: the keyring has no such key"]
+    );
+    assert_eq!(found.names(), ["d"]);
+    assert!(!format!("{found:?}").contains("sk-kept"));
+}

@@ -1,0 +1,38 @@
+//! What is remembered beyond sessions.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
+use quintet_memory::{Expired, Settings};
+
+use super::choice;
+use crate::options::layers::Layers;
+
+/// How memory is kept and used.
+#[derive(Clone, Debug)]
+pub(crate) struct Memory {
+    pub(crate) settings: Settings,
+    /// How much of it a model is told from the start.
+    pub(crate) tokens: u64,
+    /// Whether what a summary names as worth keeping is written to it.
+    pub(crate) save: bool,
+}
+
+pub(super) fn understand(layers: &Layers, data_dir: &Path) -> Result<Option<Memory>> {
+    let number = |key: &str| layers.number(key).unwrap_or_default();
+    let index = layers.str("memory.index").filter(|folder| !folder.is_empty());
+    let settings = Settings {
+        index: index.map_or_else(|| data_dir.join("cache/memory"), PathBuf::from),
+        keep_days: number("memory.keep_days"),
+        expired: choice(
+            layers,
+            "memory.expired",
+            &[("archive", Expired::Archive), ("remove", Expired::Remove)],
+        )?,
+        soft_limit_bytes: number("memory.soft_limit_bytes"),
+    };
+    let tokens = number("memory.tokens");
+    let save = layers.flag("memory.save_before_compaction").unwrap_or(true);
+    let enabled = layers.flag("memory.enabled").unwrap_or(true);
+    Ok(enabled.then_some(Memory { settings, tokens, save }))
+}

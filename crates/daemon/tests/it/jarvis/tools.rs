@@ -1,0 +1,211 @@
+//! Tools that the desktop runs.
+
+use serde_json::{Value, json};
+
+use super::{CALM, offered};
+use crate::daemon::World;
+use crate::desktop::{events, open_app, scripted, text};
+
+#[tokio::test]
+async fn a_turn_waits_for_the_desktop() {
+    let world = World::start("").await;
+    let desktop = world.desktop();
+    let id = desktop.session("j_1").await;
+    let script =
+        json!([{ "text": "Opening it.", "tools": [open_app("calendar")] }, { "text": "Done." }]);
+    let mut frames = desktop.chat(&id, script).await;
+    let request = frames.next_of("tool.request").await;
+    let call = request.data["id"].as_str().unwrap();
+    let expected = json!({
+        "id": call, "name": "open_app", "arguments": { "app_id": "calendar" },
+        "risk": "risky", "reason": "Opening it.",
+    });
+    assert_eq!(request.data, expected);
+    desktop.done(&id, &request, "Launched Calendar").await;
+    let rest = frames.rest().await;
+    assert_eq!(events(&rest), ["tool.result", "assistant.delta", "assistant.final"]);
+    let result = json!({ "id": call, "ok": true, "result": "Launched Calendar", "error": null });
+    assert_eq!(rest[0].data, result);
+    assert_eq!(rest[rest.len() - 1].data, json!({ "text": "Done." }));
+    assert!(world.model.calls()[1].to_string().contains("Launched Calendar"));
+    let names = offered(&world);
+    assert!(names.contains(&"open_app".into()) && names.contains(&"run_whitelisted".into()));
+    assert!(!names.contains(&"shell".into()), "{names:?}");
+}
+
+#[tokio::test]
+async fn a_denial_reaches_the_model_and_the_turn_goes_on() {
+    let world = World::start("").await;
+    let desktop = world.desktop();
+    let id = desktop.session("j_1").await;
+    let script = json!([{ "tools": [open_app("bank")] }, { "text": "As you wish." }]);
+    let mut frames = desktop.chat(&id, script).await;
+    let call = frames.next_of("tool.request").await.data["id"].clone();
+    let denied = json!({ "id": call, "ok": false, "error": "denied" });
+    assert_eq!(desktop.result(&id, denied).await.0, 200);
+    let rest = frames.rest().await;
+    let result = json!({ "id": call, "ok": false, "result": null, "error": "denied" });
+    assert_eq!((&rest[0].data, text(&rest)), (&result, "As you wish.".into()));
+    assert!(world.model.calls()[1].to_string().contains("denied"));
+}
+
+#[tokio::test]
+async fn calls_of_a_step_go_out_together_and_come_back_in_any_order() {
+    let world = World::start("").await;
+    let desktop = world.desktop();
+    let id = desktop.session("j_1").await;
+    let tools = json!([open_app("a"), open_app("b"), open_app("c")]);
+    let mut frames = desktop.chat(&id, json!([{ "tools": tools }, { "text": "All." }])).await;
+    let mut requests = Vec::new();
+    for _ in 0..3 {
+        requests.push(frames.next_of("tool.request").await);
+    }
+    for request in requests.iter().rev() {
+        let app = request.data["arguments"]["app_id"].as_str().unwrap();
+        desktop.done(&id, request, &format!("result of {app}")).await;
+    }
+    assert_eq!(text(&frames.rest().await), "All.");
+    let messages = world.model.calls()[1]["messages"].as_array().unwrap().clone();
+    let results = messages.iter().filter(|message| message["role"] == "tool");
+    let results: Vec<&str> = results.map(|message| message["content"].as_str().unwrap()).collect();
+    assert_eq!(results, ["result of a", "result of b", "result of c"]);
+}
+
+#[tokio::test]
+async fn results_that_nobody_waits_for_are_refused() {
+    let world = World::start(CALM).await;
+    let desktop = world.desktop();
+    let (id, other) = (desktop.session("j_1").await, desktop.session("j_2").await);
+    let mut frames = desktop.chat(&id, json!([{ "tools": [open_app("a")] }])).await;
+    let request = frames.next_of("tool.request").await;
+    let call = request.data["id"].clone();
+    let refused = async |session: &str, call: &Value| {
+        let (status, body) = desktop.result(session, json!({ "id": call, "ok": true })).await;
+        (status, body["error"]["code"].as_str().unwrap().to_owned())
+    };
+    let unknown = (404, "TOOL_CALL_NOT_FOUND".to_owned());
+    assert_eq!(refused(&id, &json!("toolcall_x")).await, unknown);
+    assert_eq!(refused(&other, &call).await, unknown);
+    assert_eq!(refused("sess_none", &call).await, (404, "SESSION_NOT_FOUND".into()));
+    desktop.done(&id, &request, "ok").await;
+    assert_eq!(refused(&id, &call).await, (409, "TOOL_CALL_COMPLETED".into()));
+    frames.rest().await;
+    assert_eq!(refused(&id, &call).await, (409, "TOOL_CALL_COMPLETED".into()));
+}
+
+#[tokio::test]
+async fn a_restart_while_the_desktop_works_loses_nothing() {
+    let mut world = World::start("").await;
+    let desktop = world.desktop();
+    let id = desktop.session("j_1").await;
+    let message = scripted(&json!([
+        { "text": "One moment.", "tools": [open_app("a"), open_app("b")] },
+        { "text": "Done." },
+    ]));
+    let mut frames = desktop.say(&id, &message, &[]).await;
+    let (one, two) = (frames.next_of("tool.request").await, frames.next_of("tool.request").await);
+    desktop.done(&id, &one, "first").await;
+    world.kill();
+    world.restart();
+    let desktop = world.desktop();
+    // Who follows is offered what still waits, and nothing else.
+    let mut follower = desktop.follow(&id, None).await;
+    assert_eq!(follower.next().await.unwrap().data, two.data);
+    // Who sends the message again gets the turn so far, without what is answered.
+    let mut again = desktop.say(&id, &message, &[]).await;
+    let mut seen = Vec::new();
+    while seen.last().is_none_or(|frame: &crate::desktop::Frame| frame.event != "tool.request") {
+        seen.push(again.next().await.unwrap());
+    }
+    assert_eq!(events(&seen), ["assistant.delta", "tool.result", "tool.request"]);
+    assert_eq!((&seen[seen.len() - 1].data, text(&seen)), (&two.data, "One moment.".into()));
+    desktop.done(&id, &two, "second").await;
+    let rest = again.rest().await;
+    assert_eq!(rest[rest.len() - 1].data, json!({ "text": "Done." }));
+    assert_eq!(follower.turn().await.last().unwrap().data, json!({ "text": "Done." }));
+    assert_eq!(world.model.calls().len(), 2);
+}
+
+#[tokio::test]
+async fn a_whole_answer_waits_for_tools_too() {
+    let world = World::start("").await;
+    let desktop = world.desktop();
+    let id = desktop.session("j_1").await;
+    let mut follower = desktop.follow(&id, None).await;
+    let message = scripted(&json!([{ "tools": [open_app("a")] }, { "text": "There." }]));
+    let answer = desktop.ask(&id, &message);
+    let run = async {
+        let request = follower.next_of("tool.request").await;
+        desktop.done(&id, &request, "ok").await;
+    };
+    let ((status, body), ()) = tokio::join!(answer, run);
+    assert_eq!((status, &body["assistant"]["parts"][0]["text"]), (200, &json!("There.")));
+}
+
+#[tokio::test]
+async fn a_desktop_that_takes_too_long_is_told_and_so_is_the_model() {
+    let config = format!("{CALM}[jarvis]\ntool_timeout = 1\n");
+    let world = World::start(&config).await;
+    let desktop = world.desktop();
+    let id = desktop.session("j_1").await;
+    let script = json!([{ "tools": [open_app("a")] }, { "text": "It did not answer." }]);
+    let frames = desktop.chat(&id, script).await.rest().await;
+    assert_eq!(
+        events(&frames),
+        ["tool.request", "tool.result", "error", "assistant.delta", "assistant.final"]
+    );
+    let late = json!({ "code": "TOOL_TIMEOUT", "message": "Tool execution timed out." });
+    assert_eq!((&frames[1].data["error"], &frames[2].data), (&late, &late));
+    let (status, _) = desktop.result(&id, json!({ "id": frames[0].data["id"], "ok": true })).await;
+    assert_eq!(status, 409);
+    assert!(world.model.calls()[1].to_string().contains("Tool execution timed out."));
+}
+
+#[tokio::test]
+async fn tools_come_from_the_configuration_and_from_the_desktop() {
+    let config = format!(
+        "{CALM}[[jarvis.tools]]\nname = \"wipe_disk\"\nrisk = \"forbidden\"\n\
+         [[jarvis.tools]]\nname = \"lock\"\ndescription = \"Locks.\"\nrisk = \"safe\"\n\
+         [jarvis.tools.parameters]\ntype = \"object\"\n"
+    );
+    let world = World::start(&config).await;
+    let desktop = world.desktop();
+    let parameters = json!({ "type": "object", "properties": { "to": { "type": "string" } } });
+    let own = json!([{ "name": "notify", "description": "Says.", "parameters": parameters, "risk": "safe" }]);
+    let id = desktop.open(json!({ "jarvis_session_id": "j_1", "tools": own })).await;
+    let call = |name: &str| json!({ "name": name, "args": {} });
+    let tools = json!([call("wipe_disk"), call("lock"), call("notify")]);
+    let mut frames = desktop.chat(&id, json!([{ "tools": tools }, { "text": "Ok." }])).await;
+    // What is forbidden never gets here.
+    let (lock, notify) =
+        (frames.next_of("tool.request").await, frames.next_of("tool.request").await);
+    assert_eq!((&lock.data["name"], &lock.data["risk"]), (&json!("lock"), &json!("safe")));
+    assert_eq!(notify.data["name"], "notify");
+    desktop.done(&id, &lock, "locked").await;
+    desktop.done(&id, &notify, "said").await;
+    assert_eq!(events(&frames.rest().await), ["tool.result", "assistant.delta", "assistant.final"]);
+    assert!(world.model.calls()[1].to_string().contains("wipe_disk is forbidden"));
+    let schemas = world.model.calls()[0]["tools"].to_string();
+    assert!(schemas.contains("notify") && schemas.contains("\"to\""), "{schemas}");
+    let bad = json!({ "jarvis_session_id": "j_2", "tools": [{ "name": "a b" }] });
+    let (status, body) = desktop.client.post("/v1/sessions", bad).await;
+    assert_eq!((status, &body["error"]["code"]), (400, &json!("INVALID_TOOLS")));
+}
+
+#[tokio::test]
+async fn tools_of_the_daemon_are_approved_elsewhere() {
+    let config = "[approval]\nkinds = [\"exec\"]\n[verify]\nauto = false\n\
+                  [jarvis]\ndaemon_tools = [\"shell\"]\n";
+    let world = World::start(config).await;
+    let (client, desktop) = (world.client(), world.desktop());
+    let id = desktop.session("j_1").await;
+    let shell = json!({ "name": "shell", "args": { "command": "echo from-the-shell" } });
+    let frames = desktop.chat(&id, json!([{ "tools": [shell] }, { "text": "Done." }])).await;
+    let asked = client.until(&id, |event| event.kind() == "approval_requested").await;
+    let call = asked[asked.len() - 1].json["data"]["tool_call_id"].as_str().unwrap().to_owned();
+    assert_eq!(client.approve(&id, &call, "approve").await.0, 200);
+    // The desktop has nothing to do with it, and hears nothing of it.
+    assert_eq!(events(&frames.rest().await), ["assistant.delta", "assistant.final"]);
+    assert!(world.model.calls()[1].to_string().contains("from-the-shell"));
+    assert!(offered(&world).contains(&"memory_search".into()));
+}

@@ -1,0 +1,26 @@
+//! The agent server: sessions that fork and compact, over JSON-RPC on a WebSocket.
+//! `docs/protocols/agent.md` is its text.
+//!
+//! A client that leaves `jsonrpc` out is one of the original server's, and is spoken to in that
+//! server's own frames: see [`wire::Manner`].
+
+mod book;
+mod carry;
+mod connection;
+mod decode;
+mod encode;
+mod health;
+mod history;
+mod place;
+mod question;
+mod serve;
+mod shape;
+mod stored;
+mod wire;
+mod wish;
+
+pub use health::health;
+pub use serve::{Ports, Settings, router};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,142 @@
+//! What must be known of a session's past to tell of its present: which turn is which, what the
+//! model wrote so far, since when a call runs.
+//!
+//! A book can be opened in the middle of a session; [`Book::whole`] says whether it was opened early
+//! enough for what is under way.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use quintet_kernel::event::{Event, Record, Seq};
+use quintet_kernel::model::Channel;
+use quintet_kernel::{CallId, Item, SessionId, Time, TurnId};
+
+/// What is known of a session's past.
+#[derive(Clone, Debug)]
+pub(super) struct Book {
+    pub(super) session: SessionId,
+    pub(super) workspace: String,
+    /// The model that was last chosen or asked; at first that of sessions that name none.
+    pub(super) model: String,
+    /// The last event that was told.
+    pub(super) last: Seq,
+    /// What the open step wrote.
+    pub(super) output: Vec<(Channel, String)>,
+    /// How many bytes that is.
+    pub(super) written: u64,
+    turns: HashMap<TurnId, u64>,
+    open: Option<(TurnId, Time)>,
+    calls: HashMap<CallId, Time>,
+    oriented: bool,
+}
+
+impl Book {
+    /// A book that begins after an event, of a session in a workspace and with a model.
+    pub(super) fn new(session: SessionId, setting: (String, String), after: Seq) -> Self {
+        let (workspace, model) = setting;
+        Self {
+            session,
+            workspace,
+            model,
+            last: after,
+            output: Vec::new(),
+            written: 0,
+            turns: HashMap::new(),
+            open: None,
+            calls: HashMap::new(),
+            oriented: after == 0,
+        }
+    }
+
+    /// Whether everything is known that matters to what is under way.
+    pub(super) fn whole(&self) -> bool {
+        let known = |(turn, _): &(TurnId, Time)| self.turns.contains_key(turn);
+        self.oriented && self.open.as_ref().is_none_or(known)
+    }
+
+    /// Which turn of the session this is.
+    pub(super) fn nth(&self, turn: &TurnId) -> Option<u64> {
+        self.turns.get(turn).copied().filter(|nth| *nth > 0)
+    }
+
+    /// How long the open turn has been under way.
+    pub(super) fn turn_took(&self, now: Time) -> Option<u64> {
+        self.open.as_ref().map(|(_, began)| millis(now.since(*began)))
+    }
+
+    /// How long a call took; nothing if it never began.
+    pub(super) fn call_took(&self, call: &CallId, now: Time) -> u64 {
+        self.calls.get(call).map_or(0, |began| millis(now.since(*began)))
+    }
+
+    /// Takes what was told into the book. What an event ends is forgotten by [`Self::close`].
+    pub(super) fn learn(&mut self, item: &Item) {
+        match item {
+            Item::Text { channel, text, .. } => {
+                self.written += text.len() as u64;
+                match self.output.last_mut() {
+                    Some((last, output)) if last == channel => output.push_str(text),
+                    _ => self.output.push((*channel, text.to_string())),
+                }
+            }
+            Item::Event(record) => self.note(record),
+            Item::Progress { .. } => {}
+        }
+    }
+
+    fn note(&mut self, record: &Record) {
+        match &record.event {
+            Event::SessionCreated(origin) => {
+                if let Some(model) = &origin.model {
+                    self.model = model.to_string();
+                }
+            }
+            Event::MessageAdded { turn, nth, .. } => {
+                self.turns.insert(turn.clone(), *nth);
+            }
+            Event::TurnStarted { turn, .. } => {
+                self.open = Some((turn.clone(), record.at));
+                self.oriented = true;
+            }
+            Event::StepStarted { model, .. } => {
+                self.model = model.to_string();
+                self.output.clear();
+                self.written = 0;
+            }
+            Event::CallStarted { call, .. } => {
+                self.calls.insert(call.clone(), record.at);
+            }
+            _ => {}
+        }
+    }
+
+    /// Forgets what an event ended, once it was told.
+    pub(super) fn close(&mut self, record: &Record) {
+        self.last = record.seq;
+        match &record.event {
+            Event::ModelSwitched { model } => self.model = model.to_string(),
+            Event::ModelCompleted { .. } | Event::StepInterrupted { .. } => {
+                self.output.clear();
+                self.written = 0;
+            }
+            Event::CallCompleted { call, .. } => {
+                self.calls.remove(call);
+            }
+            Event::TurnCompleted { turn, .. }
+            | Event::TurnFailed { turn, .. }
+            | Event::TurnCancelled { turn, .. } => {
+                if self.open.as_ref().is_none_or(|(open, _)| open == turn) {
+                    self.open = None;
+                    self.calls.clear();
+                    self.oriented = true;
+                }
+                self.turns.remove(turn);
+            }
+            _ => {}
+        }
+    }
+}
+
+fn millis(span: Duration) -> u64 {
+    u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
+}

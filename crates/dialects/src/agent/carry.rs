@@ -1,0 +1,478 @@
+//! Carries out what clients want.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use quintet_kernel::command::{Approve, Command, Run, Say, Upload};
+use quintet_kernel::event::{Answer, Answerer, Event, Origin, Remember, Seq, TurnOptions};
+use quintet_kernel::message::{Part, Role};
+use quintet_kernel::model::{Effort, ModelRef, Sampling};
+use quintet_kernel::port::{self, Receipt};
+use quintet_kernel::session::{Call, CallPhase};
+use quintet_kernel::tool::{Outcome, Placement};
+use quintet_kernel::{Cursor, Item, Refusal, SessionId, State};
+use serde_json::{Value, json};
+
+use super::history::{Events, History};
+use super::place::event_id;
+use super::serve::Desk;
+use super::stored::event;
+use super::wire::{BUSY, NOTHING_PENDING, SESSION_NOT_FOUND};
+use super::wish::{Begin, File, Message, Read, Response, Wish};
+use super::{question, shape};
+use crate::jsonrpc::{Error, INTERNAL_ERROR, INVALID_PARAMS};
+
+/// What came of a wish.
+#[derive(Debug)]
+pub(super) struct Done {
+    pub(super) result: Value,
+    pub(super) then: Then,
+}
+
+/// What the connection does once the client has its answer.
+#[derive(Debug)]
+pub(super) enum Then {
+    /// Nothing.
+    Nothing,
+    /// It tells of the session from an event on, unless it does already.
+    Watch(SessionId, Seq),
+    /// It goes on telling where the answer ends.
+    GoOn(Box<Events>),
+    /// It tells of the session no more.
+    Leave(SessionId),
+}
+
+impl From<Value> for Done {
+    fn from(result: Value) -> Self {
+        Self { result, then: Then::Nothing }
+    }
+}
+
+impl Desk {
+    /// Carries a wish out.
+    pub(super) async fn carry_out(&self, wish: Wish) -> Result<Done, Error> {
+        match wish {
+            Wish::Create(begin) => self.create(begin).await,
+            Wish::List { workspace, limit } => self.list(workspace.as_deref(), limit).await,
+            Wish::Get(session) => Ok(self.get(&session).await?.into()),
+            Wish::Resume(session) => self.resume(session).await,
+            Wish::Head(session) => self.newest(session).await,
+            Wish::Fork { session, at, name, model } => self.fork(session, at, (name, model)).await,
+            Wish::Delete(session) => self.delete(session).await,
+            Wish::Branches(session) => self.branches(&session).await,
+            Wish::Message(message) => self.message(message).await,
+            Wish::Abort(session) => self.abort(&session).await,
+            Wish::Respond { session, call, response } => {
+                self.respond(session, call.as_deref(), response).await
+            }
+            Wish::Doing(session) => Ok(shape::doing(&*self.view(&session).await?).into()),
+            Wish::Models => Ok(self.models().await.into()),
+            Wish::Switch { session, model } => self.switch(&session, &model).await,
+            Wish::Context { session, whole } => self.context(&session, whole).await,
+            Wish::Compact(session) => self.compact(&session).await,
+            Wish::Events(read) => self.events(&read).await,
+            Wish::Backwards(read) => self.backwards(&read).await,
+            Wish::Sync(read) => self.sync(&read).await,
+            Wish::Unwatch(session) => {
+                Ok(Done { result: json!({ "success": true }), then: Then::Leave(session) })
+            }
+            Wish::Ping => Ok(json!({ "pong": true, "timestamp": self.now().to_string() }).into()),
+            Wish::Info => Ok(self.info().into()),
+        }
+    }
+
+    async fn create(&self, begin: Begin) -> Result<Done, Error> {
+        let Begin { workspace, model, system_prompt, title } = begin;
+        let model = self.model(model.as_deref()).await?;
+        let labels = BTreeMap::from_iter(title.map(|title| ("title".to_owned(), title)));
+        let origin = Origin { workspace: workspace.into(), system_prompt, model, labels };
+        let receipt = self.ports.sessions.create(origin).await.map_err(refused)?;
+        let offer = Command::Offer(question::toolset());
+        self.ports.sessions.submit(&receipt.session, offer).await.map_err(refused)?;
+        let card = self.ports.branches.card(&receipt.session).await.map_err(refused)?;
+        let result = shape::session(&card, &self.settings.default_model);
+        Ok(Done { result, then: watch(&receipt) })
+    }
+
+    async fn list(&self, workspace: Option<&str>, limit: usize) -> Result<Done, Error> {
+        let workspace = workspace.map(Path::new);
+        let cards = self.ports.branches.recent(workspace, limit).await.map_err(refused)?;
+        let show = |card| shape::session(card, &self.settings.default_model);
+        Ok(json!({ "sessions": cards.iter().map(show).collect::<Vec<_>>() }).into())
+    }
+
+    async fn get(&self, session: &SessionId) -> Result<Value, Error> {
+        let state = self.view(session).await?;
+        let shown = shape::whole_session(&state);
+        // The original has its members at the top, the text under `session`.
+        let mut result = shown.clone();
+        result["session"] = shown;
+        Ok(result)
+    }
+
+    async fn resume(&self, session: SessionId) -> Result<Done, Error> {
+        let card = self.ports.branches.card(&session).await.map_err(refused)?;
+        let result = shape::session(&card, &self.settings.default_model);
+        let head = self.head(&session).await?;
+        Ok(Done { result, then: Then::Watch(session, head) })
+    }
+
+    async fn newest(&self, session: SessionId) -> Result<Done, Error> {
+        let history = self.history(&session).await?;
+        let read = Read { session, from: None, limit: Some(1), types: Vec::new() };
+        let (events, _) = history.before(&read).await.map_err(refused)?;
+        let newest = events.into_iter().next().unwrap_or_default();
+        let id = newest["id"].clone();
+        let session = read.session.as_str();
+        Ok(json!({ "sessionId": session, "headEventId": id, "headEvent": newest }).into())
+    }
+
+    async fn fork(
+        &self,
+        session: SessionId,
+        at: Option<Seq>,
+        changes: (Option<String>, Option<String>),
+    ) -> Result<Done, Error> {
+        let (name, model) = changes;
+        let model = self.model(model.as_deref()).await?;
+        let receipt = self.ports.branches.fork(&session, at).await.map_err(refused)?;
+        let root = receipt.records.first().map_or(0, |record| record.seq);
+        let child = &receipt.session;
+        if let Some(title) = name {
+            let label = Command::Label { key: "title".into(), value: Some(title) };
+            self.ports.sessions.submit(child, label).await.map_err(refused)?;
+        }
+        if let Some(model) = model {
+            let switch = Command::SwitchModel(model);
+            self.ports.sessions.submit(child, switch).await.map_err(refused)?;
+        }
+        let result = json!({
+            "newSessionId": child.as_str(),
+            "sessionId": child.as_str(),
+            "rootEventId": event_id(child, root),
+            "rootSequence": root,
+            "forkedFromEventId": event_id(&session, root.saturating_sub(1)),
+            "forkedFromSessionId": session.as_str(),
+        });
+        Ok(Done { result, then: watch(&receipt) })
+    }
+
+    async fn delete(&self, session: SessionId) -> Result<Done, Error> {
+        self.ports.removals.remove(&session).await.map_err(refused)?;
+        let result = json!({ "success": true, "deleted": true });
+        Ok(Done { result, then: Then::Leave(session) })
+    }
+
+    async fn branches(&self, session: &SessionId) -> Result<Done, Error> {
+        let branches = &self.ports.branches;
+        let card = branches.card(session).await.map_err(refused)?;
+        let forks = branches.forks(session).await.map_err(refused)?;
+        let show = |card| shape::session(card, &self.settings.default_model);
+        Ok(json!({
+            "session": show(&card),
+            "branches": forks.iter().map(show).collect::<Vec<_>>(),
+        })
+        .into())
+    }
+
+    async fn message(&self, message: Message) -> Result<Done, Error> {
+        let Message { session, text, files, model, effort, queue } = message;
+        let model = self.model(model.as_deref()).await?;
+        let effort = effort.as_deref().map(self::effort).transpose()?;
+        let mut parts = Vec::new();
+        if !text.is_empty() {
+            parts.push(Part::Text(text));
+        }
+        for file in files {
+            parts.push(self.keep(&session, file).await?);
+        }
+        let sampling = Sampling { effort, ..Sampling::default() };
+        let options = TurnOptions { model, sampling, ..TurnOptions::default() };
+        let run = if queue { Run::Next } else { Run::Now };
+        let say = Command::Say(Say { role: Role::User, parts, run, options });
+        let receipt = self.ports.sessions.submit(&session, say).await.map_err(refused)?;
+        Ok(Done { result: acknowledged(&receipt), then: watch(&receipt) })
+    }
+
+    async fn keep(&self, session: &SessionId, file: File) -> Result<Part, Error> {
+        // Nothing is kept for a session that is not there.
+        self.ports.branches.card(session).await.map_err(refused)?;
+        let File { name, mime, kind, content } = file;
+        let size = content.len() as u64;
+        let blob = self.ports.blobs.put(content).await.map_err(|error| refused(error.into()))?;
+        let upload = Command::Attach(Upload { name, mime: mime.clone(), blob, size });
+        let receipt = self.ports.sessions.submit(session, upload).await.map_err(refused)?;
+        let kept = receipt.records.iter().find_map(|record| match &record.event {
+            Event::AttachmentAdded(file) => Some(file.name.clone()),
+            _ => None,
+        });
+        let name = kept.ok_or_else(|| Error::new(INTERNAL_ERROR, "the file was not kept"))?;
+        Ok(Part::Media { kind, name, mime: Some(mime) })
+    }
+
+    async fn abort(&self, session: &SessionId) -> Result<Done, Error> {
+        let cancel = Command::Cancel { reason: Some("aborted by the client".into()) };
+        let receipt = self.ports.sessions.submit(session, cancel).await.map_err(refused)?;
+        Ok(json!({ "aborted": !receipt.records.is_empty() }).into())
+    }
+
+    async fn respond(
+        &self,
+        session: SessionId,
+        call: Option<&str>,
+        response: Response,
+    ) -> Result<Done, Error> {
+        let state = self.view(&session).await?;
+        let waiting = waiting(&state, call)
+            .ok_or_else(|| Error::new(NOTHING_PENDING, "nothing waits for this answer"))?;
+        let id = waiting.id().clone();
+        let command = match &waiting.phase {
+            CallPhase::Asked { .. } => Command::Approve(word(waiting, response)?),
+            _ => Command::Return { call: id.clone(), outcome: outcome(response) },
+        };
+        let receipt = self.ports.sessions.submit(&session, command).await.map_err(refused)?;
+        let result = json!({
+            "success": true, "acknowledged": true, "toolId": id.as_str(), "toolCallId": id.as_str(),
+        });
+        Ok(Done { result, then: watch(&receipt) })
+    }
+
+    async fn switch(&self, session: &SessionId, model: &str) -> Result<Done, Error> {
+        let before = self.view(session).await?.current_model().to_string();
+        let model = self.model(Some(model)).await?;
+        let Some(model) = model else { return Err(unknown_model("")) };
+        let switched = model.to_string();
+        let command = Command::SwitchModel(model);
+        self.ports.sessions.submit(session, command).await.map_err(refused)?;
+        Ok(json!({ "success": true, "previousModel": before, "newModel": switched }).into())
+    }
+
+    async fn context(&self, session: &SessionId, whole: bool) -> Result<Done, Error> {
+        let state = self.view(session).await?;
+        // Counting tokens may take a table that has to be read first.
+        let shown = tokio::task::spawn_blocking(move || shape::context(&state, whole));
+        let shown = shown.await.map_err(|_| Error::new(INTERNAL_ERROR, "it cannot be weighed"))?;
+        let mut result = shown.clone();
+        result["context"] = shown;
+        Ok(result.into())
+    }
+
+    async fn compact(&self, session: &SessionId) -> Result<Done, Error> {
+        let requested = match self.ports.sessions.submit(session, Command::Compact).await {
+            Ok(receipt) => receipt,
+            Err(port::Error::Refused(Refusal::NothingToCompact)) => {
+                return Ok(json!({ "compacted": false, "success": false }).into());
+            }
+            Err(error) => return Err(refused(error)),
+        };
+        let from = requested.records.first().map_or(0, |record| record.seq);
+        let mut follow =
+            self.ports.sessions.follow(session, Cursor::after(from)).await.map_err(refused)?;
+        let history = self.history(session).await?;
+        let mut book = history.book(from).await.map_err(refused)?;
+        while let Some(items) = follow.next().await.map_err(refused)? {
+            for item in items {
+                let Item::Event(record) = &item else { continue };
+                book.learn(&item);
+                match &record.event {
+                    Event::Compacted { .. } => return Ok(compacted(&event(&book, record)).into()),
+                    Event::CompactionFailed { reason } => {
+                        return Ok(json!({
+                            "compacted": false, "success": false, "reason": reason,
+                        })
+                        .into());
+                    }
+                    _ => book.close(record),
+                }
+            }
+        }
+        Err(refused(port::Error::Closing))
+    }
+
+    async fn events(&self, read: &Read) -> Result<Done, Error> {
+        let history = self.history(&read.session).await?;
+        let found = history.after(read.from.unwrap_or(0), read).await.map_err(refused)?;
+        Ok(page(&found).into())
+    }
+
+    async fn backwards(&self, read: &Read) -> Result<Done, Error> {
+        let history = self.history(&read.session).await?;
+        let (events, more) = history.before(read).await.map_err(refused)?;
+        let oldest = events.last().map(|event| event["id"].clone());
+        Ok(json!({ "events": events, "hasMore": more, "oldestEventId": oldest }).into())
+    }
+
+    async fn sync(&self, read: &Read) -> Result<Done, Error> {
+        let history = self.history(&read.session).await?;
+        let found = history.after(read.from.unwrap_or(0), read).await.map_err(refused)?;
+        Ok(Done { result: page(&found), then: Then::GoOn(Box::new(found)) })
+    }
+
+    async fn models(&self) -> Value {
+        let models = self.ports.models.list().await;
+        json!({ "models": models.iter().map(shape::model).collect::<Vec<_>>() })
+    }
+
+    fn info(&self) -> Value {
+        json!({
+            "name": "quintet",
+            "version": env!("CARGO_PKG_VERSION"),
+            "defaultModel": self.settings.default_model,
+        })
+    }
+
+    /// A model by its whole name, or by its own if that is enough.
+    async fn model(&self, name: Option<&str>) -> Result<Option<ModelRef>, Error> {
+        let Some(name) = name.filter(|name| !name.is_empty()) else { return Ok(None) };
+        let listed = self.ports.models.list().await;
+        let named =
+            listed.iter().find(|one| one.model.to_string() == name || one.model.model == name);
+        match named.map(|one| one.model.clone()).or_else(|| ModelRef::parse(name)) {
+            Some(model) => Ok(Some(model)),
+            None => Err(unknown_model(name)),
+        }
+    }
+
+    async fn view(&self, session: &SessionId) -> Result<std::sync::Arc<State>, Error> {
+        self.ports.sessions.view(session).await.map_err(refused)
+    }
+
+    async fn head(&self, session: &SessionId) -> Result<Seq, Error> {
+        let follow = self.ports.sessions.follow(session, Cursor::START).await.map_err(refused)?;
+        Ok(follow.head())
+    }
+
+    /// The session's events.
+    pub(super) async fn history(&self, session: &SessionId) -> Result<History<'_>, Error> {
+        let card = self.ports.branches.card(session).await.map_err(refused)?;
+        let workspace = card.workspace.to_string_lossy().into_owned();
+        let default = self.settings.default_model.clone();
+        let current = card.model.as_ref().map_or_else(|| default.clone(), ToString::to_string);
+        let (sessions, models) = (&*self.ports.sessions, (default, current));
+        Ok(History { sessions, session: session.clone(), workspace, models })
+    }
+}
+
+/// Tells of a session from what a command led to on.
+fn watch(receipt: &Receipt) -> Then {
+    match receipt.records.first() {
+        Some(first) => Then::Watch(receipt.session.clone(), first.seq - 1),
+        None => Then::Nothing,
+    }
+}
+
+fn acknowledged(receipt: &Receipt) -> Value {
+    let added = receipt.records.iter().find_map(|record| match &record.event {
+        Event::MessageAdded { message, turn, nth, .. } => Some((record.seq, message, turn, *nth)),
+        _ => None,
+    });
+    let Some((seq, message, turn, nth)) = added else { return json!({ "acknowledged": true }) };
+    let starts = |event: &Event| matches!(event, Event::TurnStarted { turn: id, .. } if id == turn);
+    json!({
+        "acknowledged": true,
+        "sessionId": receipt.session.as_str(),
+        "messageId": message.as_str(),
+        "turnId": turn.as_str(),
+        "runId": turn.as_str(),
+        "turn": nth,
+        "sequence": seq,
+        "queued": !receipt.records.iter().any(|record| starts(&record.event)),
+    })
+}
+
+fn page(found: &Events) -> Value {
+    let last = found.events.last();
+    json!({
+        "events": found.events,
+        "hasMore": found.more,
+        "lastSequence": found.upto,
+        "nextCursor": last.map(|event| event["id"].clone()),
+    })
+}
+
+fn compacted(event: &Value) -> Value {
+    let told = &event["payload"];
+    let tokens = |name: &str| told[name].as_u64().unwrap_or(0);
+    let (before, after) = (tokens("tokensBefore"), tokens("tokensAfter"));
+    json!({
+        "compacted": true,
+        "success": true,
+        "tokensBefore": before,
+        "tokensAfter": after,
+        "tokensSaved": told["tokensSaved"],
+        "turnsBefore": told["turnsBefore"],
+        "turnsAfter": told["turnsAfter"],
+        "compressionRatio": after as f64 / before.max(1) as f64,
+    })
+}
+
+/// The call that waits for an answer: the one that is named, else the first.
+fn waiting<'a>(state: &'a State, named: Option<&str>) -> Option<&'a Call> {
+    let waits = |call: &&Call| {
+        matches!(call.phase, CallPhase::Asked { .. } | CallPhase::Started(_, Placement::Client))
+    };
+    let mut calls = state.open.as_ref()?.calls().iter().filter(waits);
+    match named {
+        Some(named) => calls.find(|call| call.id().as_str() == named),
+        None => calls.next(),
+    }
+}
+
+fn word(call: &Call, response: Response) -> Result<Approve, Error> {
+    let (allow, reason) = match response {
+        Response::Word { allow, reason } => (allow, reason),
+        Response::Said { text, .. } => match text.trim().to_lowercase().as_str() {
+            "yes" | "y" | "allow" | "approve" | "ok" | "true" => (true, None),
+            "no" | "n" | "deny" | "reject" | "false" => (false, None),
+            _ => return Err(Error::field("response", "allow or deny")),
+        },
+    };
+    let answer = if allow { Answer::Allow } else { Answer::Deny };
+    let (by, remember) = (Answerer::Client, Remember::Once);
+    Ok(Approve { call: call.id().clone(), turn: None, answer, reason, by, remember })
+}
+
+fn outcome(response: Response) -> Outcome {
+    match response {
+        Response::Said { text, failed: false } => Outcome::success(text),
+        Response::Said { text, failed: true } => Outcome::failure(text),
+        Response::Word { allow, reason } => {
+            let word = if allow { "yes" } else { "no" };
+            Outcome::success(reason.map_or(word.into(), |reason| format!("{word}: {reason}")))
+        }
+    }
+}
+
+fn effort(word: &str) -> Result<Effort, Error> {
+    let quoted = Value::String(word.into());
+    serde_json::from_value(quoted).map_err(|_| Error::field("reasoningLevel", "a known level"))
+}
+
+fn unknown_model(name: &str) -> Error {
+    Error::new(INVALID_PARAMS, format!("Unknown model: {name}"))
+}
+
+/// The core's "no", as this protocol says it.
+pub(super) fn refused(error: port::Error) -> Error {
+    let message = error.to_string();
+    match error {
+        port::Error::NotFound(id) | port::Error::Refused(Refusal::NotBegun(id)) => {
+            Error::new(SESSION_NOT_FOUND, format!("Session does not exist: {id}"))
+                .with(json!({ "sessionId": id.as_str() }))
+        }
+        port::Error::Refused(Refusal::Busy(id)) => {
+            Error::new(BUSY, message).with(json!({ "sessionId": id.as_str(), "retryable": true }))
+        }
+        port::Error::Refused(
+            Refusal::NothingPending(_)
+            | Refusal::NotPending(_)
+            | Refusal::CallOver(_)
+            | Refusal::UnknownCall(_)
+            | Refusal::NotDelegated(_),
+        ) => Error::new(NOTHING_PENDING, message),
+        port::Error::Refused(_) | port::Error::Ahead(..) => Error::new(INVALID_PARAMS, message),
+        port::Error::ReadOnly | port::Error::Closing | port::Error::Storage(_) => {
+            Error::new(INTERNAL_ERROR, message)
+        }
+    }
+}

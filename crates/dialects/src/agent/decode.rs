@@ -1,0 +1,285 @@
+//! Requests: what a client's frame says it wants.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use quintet_kernel::SessionId;
+use quintet_kernel::message::MediaKind;
+use serde_json::Value;
+
+use super::place::sequence;
+use super::wire::Manner;
+use super::wish::{Begin, File, Message, Read, Response, Wish};
+use crate::jsonrpc::{self, Call, Error, Fields, Id, Incoming};
+
+/// Sessions that a list holds, unless the client says; and at most.
+const LISTED: (u64, u64) = (100, 1000);
+/// Events that a page holds, unless the client says; and at most.
+const PAGE: (u64, u64) = (100, 10_000);
+
+/// One request.
+#[derive(Debug)]
+pub(super) struct Request {
+    pub(super) manner: Manner,
+    /// Nothing if no answer is wanted.
+    pub(super) id: Option<Id>,
+    pub(super) wish: Result<Wish, Error>,
+}
+
+/// What a frame asks for.
+#[derive(Debug)]
+pub(super) enum Asked {
+    One(Request),
+    /// Several, to be answered together.
+    Together(Vec<Request>),
+}
+
+/// Reads a frame. `manner` is how the client spoke before.
+pub(super) fn decode(manner: Manner, text: &str) -> Asked {
+    if let Some(request) = native(text) {
+        return Asked::One(request);
+    }
+    match jsonrpc::read(text) {
+        Ok(Incoming::One(one)) => Asked::One(plain(manner, one)),
+        Ok(Incoming::Batch(calls)) => {
+            Asked::Together(calls.into_iter().map(|call| plain(Manner::Plain, call)).collect())
+        }
+        Err(error) => Asked::One(Request { manner, id: Some(Id::Null), wish: Err(error) }),
+    }
+}
+
+fn plain(manner: Manner, received: jsonrpc::Received) -> Request {
+    match received {
+        Ok(Call { id, method, params }) => {
+            Request { manner: Manner::Plain, id, wish: wish(&method, &params) }
+        }
+        Err(fault) => Request { manner, id: Some(fault.id), wish: Err(fault.error) },
+    }
+}
+
+/// A request as the original server's clients write it: without `jsonrpc`.
+fn native(text: &str) -> Option<Request> {
+    let frame: Value = serde_json::from_str(text).ok()?;
+    let members = frame.as_object().filter(|members| !members.contains_key("jsonrpc"))?;
+    let method = members.get("method")?.as_str()?;
+    let manner = Manner::Native;
+    let Some(id) = members.get("id").and_then(Value::as_str) else {
+        let wish = Err(Error::invalid("id must be a string"));
+        return Some(Request { manner, id: None, wish });
+    };
+    let wish = wish(method, members.get("params").unwrap_or(&Value::Null));
+    Some(Request { manner, id: Some(Id::Text(id.into())), wish })
+}
+
+/// What a method wants. Methods of the original that mean the same stand beside those of the text.
+fn wish(method: &str, params: &Value) -> Result<Wish, Error> {
+    let fields = Fields::of(params)?;
+    let session = || session(&fields);
+    Ok(match method {
+        "session.create" => Wish::Create(begin(&fields)?),
+        "session.list" => Wish::List {
+            workspace: fields.text("workspaceId")?.or(fields.text("workingDirectory")?).map(own),
+            limit: limit(&fields, LISTED)?,
+        },
+        "session.get" | "session.getState" => Wish::Get(session()?),
+        "session.resume" | "events.subscribe" => Wish::Resume(session()?),
+        "session.getHead" => Wish::Head(session()?),
+        "session.fork" => Wish::Fork {
+            session: session()?,
+            at: place(&fields, params, &["eventId", "fromEventId"])?,
+            name: fields.text("name")?.map(own),
+            model: fields.text("model")?.map(own),
+        },
+        "session.delete" => Wish::Delete(session()?),
+        "tree.getBranches" | "session.branches" => Wish::Branches(session()?),
+        "agent.message" | "agent.prompt" => Wish::Message(message(&fields, params)?),
+        "agent.abort" => Wish::Abort(session()?),
+        "agent.respond" | "tool.result" => respond(&fields, params)?,
+        "agent.getState" => Wish::Doing(session()?),
+        "model.list" => Wish::Models,
+        "model.switch" => {
+            Wish::Switch { session: session()?, model: need(&fields, "model")?.into() }
+        }
+        "context.get" | "context.getSnapshot" => {
+            Wish::Context { session: session()?, whole: false }
+        }
+        "context.getDetailedSnapshot" => Wish::Context { session: session()?, whole: true },
+        "context.compact" | "context.confirmCompaction" => Wish::Compact(session()?),
+        "events.list" => Wish::Events(read(&fields, params, &["after", "afterEventId"])?),
+        "events.getHistory" => Wish::Backwards(read(&fields, params, &["beforeEventId"])?),
+        "events.sync" => {
+            let mut read = read(&fields, params, &["lastSequence"])?;
+            read.limit = fields.whole("limit")?.map(|_| limit(&fields, PAGE)).transpose()?;
+            Wish::Sync(Read { from: Some(read.from.unwrap_or(0)), ..read })
+        }
+        "events.getSince" => Wish::Sync(read(&fields, params, &["afterEventId", "after"])?),
+        "events.unsubscribe" => Wish::Unwatch(session()?),
+        "system.ping" => Wish::Ping,
+        "system.getInfo" => Wish::Info,
+        _ => return Err(Error::no_method(method)),
+    })
+}
+
+fn begin(fields: &Fields<'_>) -> Result<Begin, Error> {
+    let workspace = need(fields, "workingDirectory")?;
+    if !workspace.starts_with('/') {
+        return Err(fields.wrong("workingDirectory", "an absolute path"));
+    }
+    Ok(Begin {
+        workspace: workspace.into(),
+        model: fields.text("model")?.filter(|model| !model.is_empty()).map(own),
+        system_prompt: fields.text("systemPrompt")?.map(own),
+        title: fields.text("title")?.map(own),
+    })
+}
+
+fn message(fields: &Fields<'_>, params: &Value) -> Result<Message, Error> {
+    let mut message = Message {
+        session: session(fields)?,
+        text: String::new(),
+        files: Vec::new(),
+        model: fields.text("model")?.map(own),
+        effort: fields.text("reasoningLevel")?.map(own),
+        queue: fields.flag("queue")?.unwrap_or(false),
+    };
+    match params.get("content").or(params.get("prompt")) {
+        Some(Value::String(text)) => message.text = text.clone(),
+        Some(Value::Array(blocks)) => {
+            for block in blocks {
+                take_block(&mut message, block)?;
+            }
+        }
+        _ => return Err(fields.wrong("content", "a string or a list of blocks")),
+    }
+    for name in ["attachments", "images"] {
+        for file in fields.objects(name)?.unwrap_or_default() {
+            let n = message.files.len() + 1;
+            message.files.push(attachment(&file, n)?);
+        }
+    }
+    Ok(message)
+}
+
+fn take_block(message: &mut Message, block: &Value) -> Result<(), Error> {
+    let expected = "a list of text and image blocks";
+    let fields = Fields::of(block).map_err(|_| Error::field("content", expected))?;
+    match fields.text("type")? {
+        Some("text") => message.text.push_str(fields.need_text("text")?),
+        Some("image" | "document" | "file") => {
+            let n = message.files.len() + 1;
+            message.files.push(attachment(&fields.object("source")?, n)?);
+        }
+        _ => return Err(Error::field("content", expected)),
+    }
+    Ok(())
+}
+
+fn attachment(file: &Fields<'_>, n: usize) -> Result<File, Error> {
+    let data = file.need_text("data")?;
+    // Browsers hand out `data:` addresses.
+    let (stated, data) = match data.strip_prefix("data:").and_then(|rest| rest.split_once(',')) {
+        Some((head, data)) => (head.strip_suffix(";base64"), data),
+        None => (None, data),
+    };
+    let content = STANDARD.decode(data).map_err(|_| file.wrong("data", "base64"))?;
+    let mime = file.text("mimeType")?.or(file.text("media_type")?).or(stated);
+    let mime = mime.unwrap_or("application/octet-stream");
+    let name = file.text("fileName")?.or(file.text("name")?).map_or_else(
+        || format!("attachment-{n}.{}", mime.rsplit('/').next().unwrap_or("bin")),
+        own,
+    );
+    let kind = match mime.split('/').next() {
+        Some("image") => MediaKind::Image,
+        Some("audio") => MediaKind::Audio,
+        _ => MediaKind::File,
+    };
+    Ok(File { name, mime: mime.into(), kind, content })
+}
+
+fn respond(fields: &Fields<'_>, params: &Value) -> Result<Wish, Error> {
+    let session = session(fields)?;
+    let given = params.get("response").or(params.get("result")).unwrap_or(&Value::Null);
+    let call = |from: &Fields<'_>| -> Result<Option<String>, Error> {
+        let call = from.text("toolId")?.or(from.text("toolCallId")?).or(from.text("callId")?);
+        Ok(call.map(own))
+    };
+    let inner = match given {
+        Value::Object(_) => Fields::of(given)?,
+        _ => Fields::of(&Value::Null)?,
+    };
+    let response = match given {
+        Value::Null => return Err(fields.wrong("response", "an answer")),
+        Value::Bool(allow) => Response::Word { allow: *allow, reason: None },
+        Value::Object(_) => answer(&inner, given)?,
+        Value::String(text) => Response::Said { text: text.clone(), failed: false },
+        Value::Number(_) | Value::Array(_) => {
+            Response::Said { text: given.to_string(), failed: false }
+        }
+    };
+    let call = call(&inner)?.or(call(fields)?);
+    Ok(Wish::Respond { session, call, response })
+}
+
+fn answer(inner: &Fields<'_>, given: &Value) -> Result<Response, Error> {
+    let reason = inner.text("reason")?.map(own);
+    let word = match (inner.flag("approved")?, inner.text("decision")?) {
+        (Some(allow), _) => Some(allow),
+        (None, Some("allow" | "approve" | "approved" | "yes")) => Some(true),
+        (None, Some("deny" | "denied" | "reject" | "no")) => Some(false),
+        (None, Some(_)) => return Err(inner.wrong("decision", "allow or deny")),
+        (None, None) => None,
+    };
+    if let Some(allow) = word {
+        return Ok(Response::Word { allow, reason });
+    }
+    let failed = inner.flag("isError")?.unwrap_or(false);
+    let said = ["answer", "content", "text", "result"].iter().find_map(|name| given.get(name));
+    let text = match said {
+        Some(Value::String(text)) => text.clone(),
+        Some(other) => other.to_string(),
+        None => given.to_string(),
+    };
+    Ok(Response::Said { text, failed })
+}
+
+fn read(fields: &Fields<'_>, params: &Value, from: &[&str]) -> Result<Read, Error> {
+    Ok(Read {
+        session: session(fields)?,
+        from: place(fields, params, from)?,
+        limit: Some(limit(fields, PAGE)?),
+        types: fields.texts("types")?.unwrap_or_default().into_iter().map(own).collect(),
+    })
+}
+
+fn place(fields: &Fields<'_>, params: &Value, names: &[&str]) -> Result<Option<u64>, Error> {
+    let given = names.iter().find_map(|name| Some((name, params.get(name)?)));
+    match given {
+        None | Some((_, Value::Null)) => Ok(None),
+        Some((name, value)) => match sequence(value) {
+            Some(seq) => Ok(Some(seq)),
+            None => Err(fields.wrong(name, "an event or its sequence")),
+        },
+    }
+}
+
+fn limit(fields: &Fields<'_>, (usual, most): (u64, u64)) -> Result<usize, Error> {
+    let limit = fields.whole("limit")?.unwrap_or(usual).min(most);
+    Ok(usize::try_from(limit).unwrap_or(usize::MAX))
+}
+
+fn session(fields: &Fields<'_>) -> Result<SessionId, Error> {
+    let id = need(fields, "sessionId")?;
+    // What cannot be an id is nobody's.
+    SessionId::parse(id)
+        .ok_or_else(|| Error::new(super::wire::SESSION_NOT_FOUND, "Session does not exist"))
+}
+
+fn need<'a>(fields: &Fields<'a>, name: &str) -> Result<&'a str, Error> {
+    match fields.text(name)? {
+        Some(text) if !text.is_empty() => Ok(text),
+        _ => Err(Error::new(jsonrpc::INVALID_PARAMS, format!("{name} is required"))),
+    }
+}
+
+fn own(text: &str) -> String {
+    text.to_owned()
+}

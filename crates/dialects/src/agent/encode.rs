@@ -1,0 +1,188 @@
+//! News: what clients are told of an item, in the order in which they are told it.
+
+use quintet_kernel::event::{Event, FailureCode, Record, SubagentNews};
+use quintet_kernel::model::{Channel, FailureKind, Usage};
+use quintet_kernel::tool::Placement;
+use quintet_kernel::{Item, Time, TurnId};
+use serde_json::{Value, json};
+
+use super::book::Book;
+use super::stored::{event, result_text, usage_of};
+use super::wire::{CONTEXT_OVERFLOW, Manner, News};
+
+/// The frames that tell a client of an item.
+pub(super) fn encode(book: &mut Book, manner: Manner, item: &Item) -> Vec<String> {
+    book.learn(item);
+    let (news, at) = match item {
+        Item::Text { channel, text, at, .. } => {
+            let name = match channel {
+                Channel::Text => "agent.text_delta",
+                Channel::Thought => "agent.thinking_delta",
+            };
+            (vec![News::both(name, json!({ "delta": &**text }))], *at)
+        }
+        Item::Progress { call, text, at, .. } => {
+            let data = json!({
+                "toolId": call.as_str(), "toolCallId": call.as_str(), "output": &**text,
+            });
+            (vec![News::both("agent.tool_progress", data)], *at)
+        }
+        Item::Event(record) => {
+            let mut news = of_event(book, record);
+            // The stored event comes first: it is what the rest is about.
+            news.insert(0, News::both("events.new", json!({ "event": event(book, record) })));
+            (news, record.at)
+        }
+    };
+    if let Item::Event(record) = item {
+        book.close(record);
+    }
+    let session = book.session.as_str();
+    news.into_iter().filter_map(|news| news.frame(manner, Some(session), at)).collect()
+}
+
+fn of_event(book: &Book, record: &Record) -> Vec<News> {
+    let at = record.at;
+    match &record.event {
+        Event::TurnStarted { turn, .. } => vec![
+            status("running"),
+            News::native("agent.turn_start", json!({ "turn": book.nth(turn) })),
+        ],
+        Event::CallStarted { call, tool, input, placement, .. } => {
+            let data = json!({
+                "toolName": tool,
+                "toolId": call.as_str(),
+                "toolCallId": call.as_str(),
+                "arguments": input,
+            });
+            let mut news = vec![News::both("agent.tool_start", data.clone())];
+            if *placement == Placement::Client {
+                news.push(News::both("agent.question", data));
+                news.push(status("waiting"));
+            }
+            news
+        }
+        Event::CallCompleted { call, tool, outcome, .. } => {
+            let text = result_text(outcome);
+            vec![News::both(
+                "agent.tool_end",
+                json!({
+                    "toolId": call.as_str(),
+                    "toolCallId": call.as_str(),
+                    "toolName": tool,
+                    "result": text,
+                    "success": outcome.ok(),
+                    "isError": !outcome.ok(),
+                    "output": outcome.ok().then_some(&text),
+                    "error": outcome.error,
+                    "duration": book.call_took(call, at),
+                }),
+            )]
+        }
+        Event::ApprovalRequested { call, tool, input, assessment, .. } => vec![
+            News::both(
+                "agent.approval",
+                json!({
+                    "toolName": tool,
+                    "toolId": call.as_str(),
+                    "toolCallId": call.as_str(),
+                    "arguments": input,
+                    "risk": assessment.risk.name(),
+                    "preview": assessment.preview,
+                }),
+            ),
+            status("waiting"),
+        ],
+        Event::ApprovalAnswered { .. } | Event::TurnReleased { .. } => vec![status("running")],
+        Event::TurnHeld { .. } => vec![status("waiting")],
+        Event::TurnCompleted { turn, usage, .. } => over(book, (turn, *usage, at), None),
+        Event::TurnFailed { turn, code, message, usage } => {
+            over(book, (turn, *usage, at), Some(error(*code, message)))
+        }
+        Event::TurnCancelled { turn, usage, .. } => {
+            let aborted = json!({ "message": "aborted", "code": "aborted" });
+            over(book, (turn, *usage, at), Some(aborted))
+        }
+        Event::Subagent { session, news, .. } => subagent(book, session.as_str(), news),
+        Event::Compacted { .. } => {
+            let told = event(book, record)["payload"].clone();
+            vec![News::both("context.compaction", told)]
+        }
+        Event::SessionClosed { .. } => {
+            vec![status("ended"), News::native("session.ended", json!({}))]
+        }
+        _ => Vec::new(),
+    }
+}
+
+fn subagent(book: &Book, session: &str, news: &SubagentNews) -> Vec<News> {
+    let (plain, native, mut data) = match news {
+        SubagentNews::Spawned { task, model } => (
+            "subagent.spawn",
+            "agent.subagent_spawned",
+            json!({ "task": task, "model": model.as_ref().map(ToString::to_string) }),
+        ),
+        SubagentNews::Progressed { steps, status } => (
+            "subagent.progress",
+            "agent.subagent_status",
+            json!({ "turn": steps, "status": status }),
+        ),
+        SubagentNews::Completed { result, ok, usage } => (
+            "subagent.complete",
+            if *ok { "agent.subagent_completed" } else { "agent.subagent_failed" },
+            json!({ "result": result, "success": ok, "tokenUsage": usage_of(*usage) }),
+        ),
+    };
+    data["parentSessionId"] = book.session.as_str().into();
+    data["subagentSessionId"] = session.into();
+    vec![News { plain: Some(plain), native: Some(native), data }]
+}
+
+/// A turn is over: well, or for this reason.
+fn over(book: &Book, of: (&TurnId, Usage, Time), error: Option<Value>) -> Vec<News> {
+    let (turn, usage, at) = of;
+    let aborted = error.as_ref().is_some_and(|error| error["code"] == "aborted");
+    let tokens = usage_of(usage);
+    let ended = json!({
+        "turn": book.nth(turn),
+        "duration": book.turn_took(at),
+        "tokenUsage": tokens,
+        "model": book.model,
+    });
+    let mut news = Vec::new();
+    match &error {
+        None => news.push(News::plain(
+            "agent.turn_complete",
+            json!({ "turn": book.nth(turn), "turnId": turn.as_str(), "tokenUsage": tokens, "duration": book.turn_took(at) }),
+        )),
+        Some(error) if !aborted => news.push(News::both("agent.error", error.clone())),
+        Some(_) => {}
+    }
+    news.push(status(match (&error, aborted) {
+        (None, _) => "idle",
+        (Some(_), true) => "aborted",
+        (Some(_), false) => "error",
+    }));
+    news.push(News::native("agent.turn_end", ended));
+    news.push(News::native(
+        "agent.complete",
+        json!({
+            "turns": 1,
+            "tokenUsage": tokens,
+            "success": error.is_none(),
+            "error": error.as_ref().map(|error| error["message"].clone()),
+        }),
+    ));
+    news.push(News::native("agent.ready", json!({})));
+    news
+}
+
+fn error(code: FailureCode, message: &str) -> Value {
+    let number =
+        (code == FailureCode::Model(FailureKind::ContextOverflow)).then_some(CONTEXT_OVERFLOW);
+    json!({ "message": message, "code": code.name(), "rpcCode": number })
+}
+
+fn status(status: &'static str) -> News {
+    News::both("session.status", json!({ "status": status }))
+}

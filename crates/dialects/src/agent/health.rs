@@ -1,0 +1,111 @@
+//! Whether the daemon can work, for whoever watches over it.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use axum::{Json, Router};
+use quintet_kernel::Time;
+use serde_json::{Value, json};
+
+use super::serve::{Desk, Ports, Settings, turned_away};
+
+/// How many of the newest sessions are looked at to count those that work.
+const LOOKED_AT: usize = 100;
+
+#[derive(Clone)]
+struct Watch {
+    desk: Desk,
+    began: Time,
+}
+
+/// The health service: `/health`, `/ready` and `/metrics`.
+pub fn health(ports: Ports, settings: Settings) -> Router {
+    let desk = Desk { ports, settings: Arc::new(settings) };
+    let began = desk.now();
+    let mut router = Router::new().route("/metrics", get(metrics));
+    for path in ["/health", "/healthz", "/ready", "/readyz", "/"] {
+        router = router.route(path, get(show));
+    }
+    router.with_state(Watch { desk, began })
+}
+
+async fn show(State(watch): State<Watch>, headers: HeaderMap) -> Response {
+    if let Err(denied) = watch.desk.settings.guard.admit(&headers) {
+        return turned_away(&denied);
+    }
+    let look = watch.look().await;
+    let (code, status) = match look.active {
+        Ok(_) => (StatusCode::OK, "ok"),
+        Err(_) => (StatusCode::SERVICE_UNAVAILABLE, "unhealthy"),
+    };
+    (code, Json(look.shown(status))).into_response()
+}
+
+async fn metrics(State(watch): State<Watch>, headers: HeaderMap) -> Response {
+    if let Err(denied) = watch.desk.settings.guard.admit(&headers) {
+        return turned_away(&denied);
+    }
+    let look = watch.look().await;
+    let text = format!(
+        "# HELP quintet_up Whether the daemon can work.\n# TYPE quintet_up gauge\nquintet_up {}\n\
+         # HELP quintet_uptime_seconds How long it has been running.\n\
+         # TYPE quintet_uptime_seconds gauge\nquintet_uptime_seconds {}\n\
+         # HELP quintet_agent_connections WebSocket connections.\n\
+         # TYPE quintet_agent_connections gauge\nquintet_agent_connections {}\n\
+         # HELP quintet_active_sessions Sessions at work, of the newest.\n\
+         # TYPE quintet_active_sessions gauge\nquintet_active_sessions {}\n",
+        u8::from(look.active.is_ok()),
+        look.uptime,
+        look.connections,
+        look.active.as_ref().unwrap_or(&0),
+    );
+    ([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], text).into_response()
+}
+
+/// How things stand.
+struct Look {
+    now: Time,
+    uptime: u64,
+    connections: usize,
+    /// Sessions at work, or why storage cannot be read.
+    active: Result<usize, String>,
+}
+
+impl Watch {
+    async fn look(&self) -> Look {
+        let now = self.desk.now();
+        let recent = self.desk.ports.branches.recent(None, LOOKED_AT).await;
+        let open = recent.map(|cards| cards.iter().filter(|card| card.open).count());
+        let closing = self.desk.settings.closing.is_cancelled();
+        let active = match closing {
+            true => Err("shutting down".into()),
+            false => open.map_err(|error| error.to_string()),
+        };
+        let connections = self.desk.settings.connections.load(Ordering::SeqCst);
+        Look { now, uptime: now.since(self.began).as_secs(), connections, active }
+    }
+}
+
+impl Look {
+    fn shown(&self, status: &str) -> Value {
+        let healthy = if self.active.is_ok() { "healthy" } else { "unhealthy" };
+        json!({
+            "status": status,
+            "version": env!("CARGO_PKG_VERSION"),
+            "uptime": self.uptime,
+            "uptime_secs": self.uptime,
+            "timestamp": self.now.to_string(),
+            "connections": self.connections,
+            "active_sessions": self.active.as_ref().ok(),
+            "error": self.active.as_ref().err(),
+            "components": {
+                "orchestrator": { "status": healthy, "activeSessions": self.active.as_ref().ok() },
+                "websocket": { "status": "healthy", "connectedClients": self.connections },
+            },
+        })
+    }
+}

@@ -1,0 +1,140 @@
+//! Reads a session's events, from anywhere, at the price of what is read.
+
+use quintet_kernel::event::Seq;
+use quintet_kernel::port::{Error, Follow, Sessions};
+use quintet_kernel::{Cursor, Item, SessionId};
+use serde_json::Value;
+
+use super::book::Book;
+use super::stored::event;
+use super::wish::Read;
+
+/// How far to look back first for what is under way at some event.
+const LOOK_BACK: Seq = 64;
+/// What one answer holds at most, in bytes.
+const LARGEST: usize = 8 * 1024 * 1024;
+
+/// Some events, in order, and where they end.
+#[derive(Debug)]
+pub(super) struct Events {
+    pub(super) events: Vec<Value>,
+    /// Whether there are more.
+    pub(super) more: bool,
+    /// What is known after the last of them.
+    pub(super) book: Book,
+    /// Everything up to here was read, whether it was asked for or not.
+    pub(super) upto: Seq,
+}
+
+impl Events {
+    /// From where on a follower misses and repeats nothing.
+    pub(super) fn cursor(&self) -> Cursor {
+        Cursor { seq: self.upto, offset: self.book.written }
+    }
+}
+
+/// A session to read in.
+pub(super) struct History<'a> {
+    pub(super) sessions: &'a dyn Sessions,
+    pub(super) session: SessionId,
+    pub(super) workspace: String,
+    /// The model of sessions that name none, and that of this one.
+    pub(super) models: (String, String),
+}
+
+impl History<'_> {
+    /// Events after one, oldest first.
+    pub(super) async fn after(&self, after: Seq, read: &Read) -> Result<Events, Error> {
+        let book = self.book(after).await?;
+        let mut follow = self.follow(after).await?;
+        let mut found = Events { events: Vec::new(), more: false, book, upto: after };
+        let (limit, mut bytes) = (read.limit.unwrap_or(usize::MAX), 0);
+        while follow.position().seq < follow.head() {
+            for item in follow.next().await?.unwrap_or_default() {
+                let seq = place(&item);
+                if found.events.len() >= limit || bytes > LARGEST {
+                    found.more = true;
+                    return Ok(found);
+                }
+                found.book.learn(&item);
+                if let Item::Event(record) = &item {
+                    let event = event(&found.book, record);
+                    found.book.close(record);
+                    if read.wants(&event) {
+                        bytes += event.to_string().len();
+                        found.events.push(event);
+                    }
+                }
+                found.upto = seq;
+            }
+        }
+        found.upto = found.upto.max(follow.head());
+        Ok(found)
+    }
+
+    /// The newest events before one, or of all, newest first.
+    pub(super) async fn before(&self, read: &Read) -> Result<(Vec<Value>, bool), Error> {
+        let head = self.follow(0).await?.head();
+        let (limit, end) = (read.limit.unwrap_or(usize::MAX), read.from.unwrap_or(head + 1));
+        let end = end.min(head + 1);
+        let mut span = LOOK_BACK.max(limit as Seq);
+        loop {
+            let start = end.saturating_sub(span + 1);
+            let window = Read { limit: None, ..read.clone() };
+            let mut events = self.after(start, &window).await?.events;
+            events.retain(|event| event["sequence"].as_u64().is_some_and(|seq| seq < end));
+            if events.len() >= limit || start == 0 {
+                let more = start > 0 || events.len() > limit;
+                events.reverse();
+                events.truncate(limit);
+                return Ok((events, more));
+            }
+            span = span.saturating_mul(4);
+        }
+    }
+
+    /// What must be known to tell of what comes after an event.
+    pub(super) async fn book(&self, after: Seq) -> Result<Book, Error> {
+        let mut span = LOOK_BACK;
+        loop {
+            let start = after.saturating_sub(span);
+            let book = self.read_up(start, after).await?;
+            if start == 0 || book.whole() {
+                return Ok(book);
+            }
+            span = span.saturating_mul(4);
+        }
+    }
+
+    async fn read_up(&self, start: Seq, end: Seq) -> Result<Book, Error> {
+        let (default, current) = &self.models;
+        let model = if start == 0 { default } else { current };
+        let setting = (self.workspace.clone(), model.clone());
+        let mut book = Book::new(self.session.clone(), setting, start);
+        let mut follow = self.follow(start).await?;
+        while follow.position().seq < follow.head().min(end) {
+            for item in follow.next().await?.unwrap_or_default() {
+                if place(&item) > end {
+                    break;
+                }
+                book.learn(&item);
+                if let Item::Event(record) = &item {
+                    book.close(record);
+                }
+            }
+        }
+        Ok(book)
+    }
+
+    async fn follow(&self, after: Seq) -> Result<Box<dyn Follow>, Error> {
+        self.sessions.follow(&self.session, Cursor::after(after)).await
+    }
+}
+
+fn place(item: &Item) -> Seq {
+    match item {
+        Item::Event(record) => record.seq,
+        Item::Text { position, .. } => position.seq,
+        Item::Progress { .. } => 0,
+    }
+}

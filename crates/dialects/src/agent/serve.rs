@@ -1,0 +1,130 @@
+//! The listener: who may connect, and what connections speak to.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use axum::Router;
+use axum::extract::State;
+use axum::extract::ws::WebSocketUpgrade;
+use axum::extract::ws::rejection::WebSocketUpgradeRejection;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use quintet_kernel::Time;
+use quintet_kernel::port::{Blobs, Branches, Models, Removals, Sessions, Stamps};
+use tokio_util::sync::CancellationToken;
+
+use super::connection::Connection;
+use crate::transport::guard::{Denied, Guard};
+
+/// The largest message that is taken.
+const LARGEST: usize = 16 * 1024 * 1024;
+/// Connections at once.
+const CROWD: usize = 256;
+
+/// What the dialect speaks to.
+#[derive(Clone)]
+pub struct Ports {
+    /// The core.
+    pub sessions: Arc<dyn Sessions>,
+    /// How sessions belong together.
+    pub branches: Arc<dyn Branches>,
+    /// Taking sessions away.
+    pub removals: Arc<dyn Removals>,
+    /// Where attachments go.
+    pub blobs: Arc<dyn Blobs>,
+    /// What can be chosen.
+    pub models: Arc<dyn Models>,
+    /// What time it is.
+    pub stamps: Arc<dyn Stamps>,
+}
+
+impl std::fmt::Debug for Ports {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Ports")
+    }
+}
+
+/// How the dialect is set up.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Whom to answer.
+    pub guard: Guard,
+    /// The model of sessions that name none.
+    pub default_model: String,
+    /// Says that the daemon shuts down.
+    pub closing: CancellationToken,
+    /// How many are connected, for whoever wants to know.
+    pub connections: Arc<AtomicUsize>,
+}
+
+/// Where requests are carried out.
+#[derive(Clone)]
+pub(super) struct Desk {
+    pub(super) ports: Ports,
+    pub(super) settings: Arc<Settings>,
+}
+
+impl Desk {
+    pub(super) fn now(&self) -> Time {
+        self.ports.stamps.now()
+    }
+}
+
+/// The dialect as a service.
+pub fn router(ports: Ports, settings: Settings) -> Router {
+    let desk = Desk { ports, settings: Arc::new(settings) };
+    Router::new().route("/", get(connect)).route("/ws", get(connect)).with_state(desk)
+}
+
+async fn connect(
+    State(desk): State<Desk>,
+    headers: HeaderMap,
+    upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
+) -> Response {
+    let guard = &desk.settings.guard;
+    if let Err(denied) = guard.admit(&headers).and_then(|()| guard.authorize(&headers)) {
+        return turned_away(&denied);
+    }
+    let upgrade = match upgrade {
+        Ok(upgrade) => upgrade,
+        Err(rejection) => return rejection.into_response(),
+    };
+    let Some(seat) = Seat::take(&desk.settings.connections) else {
+        return (StatusCode::SERVICE_UNAVAILABLE, "too many connections").into_response();
+    };
+    upgrade.max_message_size(LARGEST).max_frame_size(LARGEST).on_upgrade(move |socket| async move {
+        Connection::new(desk).run(socket).await;
+        drop(seat);
+    })
+}
+
+/// A connection, counted for as long as it lasts.
+struct Seat(Arc<AtomicUsize>);
+
+impl Seat {
+    fn take(taken: &Arc<AtomicUsize>) -> Option<Self> {
+        let one_more = |taken| (taken < CROWD).then_some(taken + 1);
+        taken.fetch_update(Ordering::SeqCst, Ordering::SeqCst, one_more).ok()?;
+        Some(Self(Arc::clone(taken)))
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// How somebody who may not come in is told so.
+pub(super) fn turned_away(denied: &Denied) -> Response {
+    match denied {
+        Denied::Token => StatusCode::UNAUTHORIZED.into_response(),
+        Denied::Host(host) => {
+            (StatusCode::FORBIDDEN, format!("host not allowed: {host}")).into_response()
+        }
+        Denied::Origin(origin) => {
+            (StatusCode::FORBIDDEN, format!("origin not allowed: {origin}")).into_response()
+        }
+    }
+}

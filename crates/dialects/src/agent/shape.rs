@@ -1,0 +1,216 @@
+//! Sessions, models and contexts as clients are shown them.
+
+use quintet_kernel::message::{MediaKind, Message, Role};
+use quintet_kernel::model::Listed;
+use quintet_kernel::prompt::{Weight, system, weigh};
+use quintet_kernel::session::{Call, CallPhase};
+use quintet_kernel::tool::Placement;
+use quintet_kernel::{Card, State, Status};
+use serde_json::{Value, json};
+
+use super::place::event_id;
+use super::stored::{block, usage_of};
+
+/// Shares of the context from which on it counts as filling up.
+const LEVELS: [(f64, &str); 4] =
+    [(0.95, "exceeded"), (0.85, "critical"), (0.70, "alert"), (0.50, "warning")];
+
+/// A session at a glance.
+pub(super) fn session(card: &Card, default_model: &str) -> Value {
+    let model = card.model.as_ref().map_or_else(|| default_model.to_owned(), ToString::to_string);
+    let fork = card.forked.as_ref();
+    json!({
+        "id": card.id.as_str(),
+        "sessionId": card.id.as_str(),
+        "workspaceId": card.workspace.to_string_lossy(),
+        "workingDirectory": card.workspace.to_string_lossy(),
+        "model": model,
+        "title": card.labels.get("title").filter(|title| !title.is_empty()).unwrap_or(&card.title),
+        "status": status(card),
+        "isActive": card.open,
+        "createdAt": card.created.to_string(),
+        "updatedAt": card.updated.to_string(),
+        "lastActivity": card.updated.to_string(),
+        "messageCount": card.messages,
+        "totalTokens": card.tokens,
+        "eventCount": card.head,
+        "lastSequence": card.head,
+        "headEventId": event_id(&card.id, card.head),
+        "lastUserPrompt": card.title,
+        "parentSessionId": fork.map(|fork| fork.parent.as_str()),
+        "forkFromEventId": fork.map(|fork| event_id(&fork.parent, fork.at)),
+        "error": card.error,
+    })
+}
+
+fn status(card: &Card) -> &'static str {
+    match card.status {
+        Status::WaitingApproval => "waiting",
+        Status::Active if card.open => "running",
+        Status::Active => "idle",
+        Status::Completed => "ended",
+        Status::Failed => "error",
+        Status::Cancelled => "aborted",
+    }
+}
+
+/// A session with everything in it.
+pub(super) fn whole_session(state: &State) -> Value {
+    let mut shown = session(&state.card(), &state.current_model().to_string());
+    let messages: Vec<Value> =
+        state.messages.iter().map(|message| self::message(message)).collect();
+    shown["tokenUsage"] = usage_of(state.usage);
+    shown["inputTokens"] = state.usage.input.into();
+    shown["outputTokens"] = state.usage.output.into();
+    shown["turnCount"] = state.turns.len().into();
+    shown["messages"] = messages.into();
+    shown["pending"] = pending(state).into();
+    shown
+}
+
+fn message(message: &Message) -> Value {
+    let blocks: Vec<Value> = message.parts.iter().filter_map(block).collect();
+    json!({
+        "id": message.id.as_str(),
+        "role": role(message.role),
+        "content": blocks,
+        "timestamp": message.at.to_string(),
+        "toolCallId": message.call.as_ref().map(|call| call.as_str()),
+        "isError": message.ending.map(|ending| !matches!(
+            ending,
+            quintet_kernel::tool::Ending::Succeeded | quintet_kernel::tool::Ending::Idle
+        )),
+        "interrupted": message.interrupted,
+    })
+}
+
+fn role(role: Role) -> &'static str {
+    match role {
+        Role::System => "system",
+        Role::User => "user",
+        Role::Assistant => "assistant",
+        Role::Tool => "toolResult",
+    }
+}
+
+/// What waits for an answer.
+fn pending(state: &State) -> Vec<Value> {
+    let asked = |call: &Call| {
+        let kind = match &call.phase {
+            CallPhase::Asked { .. } => "approval",
+            CallPhase::Started(_, Placement::Client) => "question",
+            _ => return None,
+        };
+        let (id, name) = (call.id().as_str(), &call.request.tool);
+        Some(
+            json!({ "toolId": id, "toolName": name, "arguments": call.request.input, "kind": kind }),
+        )
+    };
+    state.open.iter().flat_map(|open| open.calls()).filter_map(asked).collect()
+}
+
+/// What the agent does.
+pub(super) fn doing(state: &State) -> Value {
+    let open = state.open.as_ref();
+    let text: Option<String> = open.and_then(|open| open.step()).map(|step| {
+        let said = |segment: &&quintet_kernel::session::Segment| {
+            segment.channel == quintet_kernel::model::Channel::Text
+        };
+        step.output.iter().filter(said).map(|segment| segment.text.as_str()).collect()
+    });
+    let calls: Vec<Value> = open.iter().flat_map(|open| open.calls()).map(doing_call).collect();
+    json!({
+        "isRunning": state.busy(),
+        "currentTurn": state.turns.len(),
+        "messageCount": state.messages.len(),
+        "tokenUsage": usage_of(state.usage),
+        "model": state.current_model().to_string(),
+        "tools": state.rules().tools.iter().map(|tool| tool.name.as_str()).collect::<Vec<_>>(),
+        "currentTurnText": text,
+        "currentTurnToolCalls": calls,
+        "wasInterrupted": state.messages.last().is_some_and(|message| message.interrupted),
+        "pending": pending(state),
+    })
+}
+
+fn doing_call(call: &Call) -> Value {
+    let status = match &call.phase {
+        CallPhase::Done(_) => "completed",
+        CallPhase::Started(..) => "running",
+        _ => "pending",
+    };
+    json!({
+        "toolCallId": call.id().as_str(),
+        "toolName": call.request.tool,
+        "arguments": call.request.input,
+        "status": status,
+    })
+}
+
+/// How full the context is.
+pub(super) fn context(state: &State, whole: bool) -> Value {
+    let weight = weigh(state);
+    let model = state.current_model();
+    let limit = state.rules().profile(model).and_then(|profile| profile.context_window);
+    let rules = state.context.current();
+    let rules: u64 = rules.iter().map(|section| tokens_of(state, &section.text)).sum();
+    let mut shown = snapshot(weight, limit, rules);
+    shown["sessionId"] = state.id.as_str().into();
+    shown["model"] = model.to_string().into();
+    if whole {
+        shown["systemPromptContent"] = system(state).into();
+        let tools: Vec<&str> = state.rules().tools.iter().map(|tool| &*tool.name).collect();
+        shown["toolsContent"] = tools.into();
+        let messages: Vec<Value> = state.messages.iter().map(|one| message(one)).collect();
+        shown["messages"] = messages.into();
+        shown["addedSkills"] = json!([]);
+    }
+    shown
+}
+
+fn tokens_of(state: &State, text: &str) -> u64 {
+    state.rules().models.count(state.current_model(), text).tokens
+}
+
+fn snapshot(weight: Weight, limit: Option<u64>, rules: u64) -> Value {
+    let total = weight.total().tokens;
+    // Only where the model's window is known can it fill up.
+    let share = limit.map(|limit| total as f64 / limit.max(1) as f64);
+    let level = share.map_or("normal", |share| {
+        LEVELS.iter().find(|(from, _)| share >= *from).map_or("normal", |(_, level)| level)
+    });
+    json!({
+        "currentTokens": total,
+        "contextLimit": limit,
+        "usagePercent": share.unwrap_or(0.0),
+        "thresholdLevel": level,
+        "level": level,
+        "estimated": !weight.total().exact,
+        "breakdown": {
+            "systemPrompt": weight.system.tokens.saturating_sub(rules),
+            "system": weight.system.tokens.saturating_sub(rules),
+            "tools": weight.tools.tokens,
+            "rules": rules.min(weight.system.tokens),
+            "messages": weight.messages.tokens,
+        },
+    })
+}
+
+/// A model that can be chosen.
+pub(super) fn model(listed: &Listed) -> Value {
+    let about = &listed.about;
+    let levels: Vec<String> =
+        about.efforts.iter().map(|effort| format!("{effort:?}").to_lowercase()).collect();
+    json!({
+        "id": listed.model.to_string(),
+        "name": if about.label.is_empty() { listed.model.model.clone() } else { about.label.clone() },
+        "provider": listed.model.provider,
+        "contextWindow": listed.profile.context_window,
+        "supportsTools": listed.profile.tools,
+        "supportsImages": listed.profile.inputs.contains(&MediaKind::Image),
+        "supportsThinking": about.thinking,
+        "supportsReasoning": !levels.is_empty(),
+        "reasoningLevels": levels,
+        "available": listed.usable,
+    })
+}

@@ -1,0 +1,379 @@
+//! Events as clients read them in a session's history.
+
+use quintet_kernel::SessionId;
+use quintet_kernel::event::{Answer, Event, Origin, Record, SubagentNews};
+use quintet_kernel::message::{MediaKind, Part, Role, text_of};
+use quintet_kernel::model::{Channel, Count, Finish, Usage};
+use quintet_kernel::tool::{Assessment, Outcome};
+use quintet_kernel::toolset::ClientTool;
+use serde_json::{Value, json};
+
+use super::book::Book;
+use super::place::event_id;
+
+/// An event with its place. `book` has taken it in, but has not closed it.
+pub(super) fn event(book: &Book, record: &Record) -> Value {
+    let (kind, payload) = content(book, record);
+    let parent = match &record.event {
+        Event::Forked { parent, at } => Some(event_id(parent, *at)),
+        _ => (book.last > 0).then(|| event_id(&book.session, book.last)),
+    };
+    json!({
+        "id": event_id(&book.session, record.seq),
+        "parentId": parent,
+        "sessionId": book.session.as_str(),
+        "workspaceId": book.workspace,
+        "timestamp": record.at.to_string(),
+        "type": kind,
+        "sequence": record.seq,
+        "payload": payload,
+    })
+}
+
+fn content(book: &Book, record: &Record) -> (&'static str, Value) {
+    match &record.event {
+        Event::SessionCreated(origin) => ("session.start", start(book, origin)),
+        Event::Forked { parent, at } => (
+            "session.fork",
+            json!({ "sourceSessionId": parent.as_str(), "sourceEventId": event_id(parent, *at) }),
+        ),
+        Event::SessionClosed { reason } => {
+            ("session.end", json!({ "reason": reason.as_deref().unwrap_or("completed") }))
+        }
+        Event::Labelled { key, value } => ("session.label", json!({ "key": key, "value": value })),
+        Event::ModelSwitched { model } => (
+            "config.model_switch",
+            json!({ "previousModel": book.model, "newModel": model.to_string() }),
+        ),
+        Event::ToolsChosen(toolset) => {
+            let names = |tools: &[ClientTool]| -> Vec<String> {
+                tools.iter().map(|tool| tool.name.clone()).collect()
+            };
+            let data = json!({ "daemon": toolset.daemon, "client": names(&toolset.client) });
+            ("config.tools", data)
+        }
+        Event::MemorySaved { path, .. } => ("memory.saved", json!({ "path": path })),
+        Event::MemoryNotSaved { reason, .. } => ("memory.not_saved", json!({ "reason": reason })),
+        Event::AttachmentAdded(file) => (
+            "file.attached",
+            json!({ "name": file.name, "mimeType": file.mime, "size": file.size }),
+        ),
+        Event::Compacted { summary, tokens_before, turns, .. } => {
+            let after = Count::guess(summary).tokens;
+            (
+                "context.compaction",
+                json!({
+                    "turnsBefore": turns.before,
+                    "turnsAfter": turns.after,
+                    "tokensSaved": tokens_before.saturating_sub(after),
+                    "tokensBefore": tokens_before,
+                    "tokensAfter": after,
+                    "summary": summary,
+                }),
+            )
+        }
+        Event::CompactionRequested { tokens, .. } => {
+            ("context.compaction_started", json!({ "tokensBefore": tokens }))
+        }
+        Event::CompactionFailed { reason } => {
+            ("context.compaction_failed", json!({ "reason": reason }))
+        }
+        Event::RevertRequested { turn } => ("file.revert", json!({ "turnId": turn.as_str() })),
+        Event::Reverted { turn, files } => {
+            ("file.reverted", json!({ "turnId": turn.as_str(), "files": files }))
+        }
+        Event::RevertFailed { turn, reason } => {
+            ("file.revert_failed", json!({ "turnId": turn.as_str(), "reason": reason }))
+        }
+        _ => of_turn(book, record),
+    }
+}
+
+/// What belongs to a turn says which.
+fn of_turn(book: &Book, record: &Record) -> (&'static str, Value) {
+    let (kind, mut payload) = of_messages(book, record);
+    if let Some(turn) = turn_of(&record.event) {
+        if let Some(nth) = book.nth(turn)
+            && payload.get("turn").is_none()
+        {
+            payload["turn"] = nth.into();
+        }
+        payload["turnId"] = turn.as_str().into();
+    }
+    (kind, payload)
+}
+
+fn of_messages(book: &Book, record: &Record) -> (&'static str, Value) {
+    match &record.event {
+        Event::MessageAdded { message, role, parts, options, .. } => said(
+            *role,
+            json!({
+                "messageId": message.as_str(),
+                "content": spoken(*role, parts),
+                "imageCount": images(parts),
+                "queued": options.queued,
+            }),
+        ),
+        Event::ModelCompleted { message, finish, calls, usage, by, .. } => {
+            let model = by.as_ref().map_or_else(|| book.model.clone(), ToString::to_string);
+            let mut content = written(book);
+            content.extend(calls.iter().map(|call| {
+                json!({ "type": "tool_use", "id": call.id.as_str(), "name": call.tool, "input": call.input })
+            }));
+            let thinks = book.output.iter().any(|(channel, _)| *channel == Channel::Thought);
+            (
+                "message.assistant",
+                json!({
+                    "messageId": message.as_ref().map(|message| message.as_str()),
+                    "content": content,
+                    "tokenUsage": usage_of(*usage),
+                    "stopReason": stop_reason(finish),
+                    "model": model,
+                    "hasThinking": thinks,
+                }),
+            )
+        }
+        Event::StepInterrupted { message, reason, .. } => (
+            "notification.interrupted",
+            json!({
+                "messageId": message.as_ref().map(|message| message.as_str()),
+                "reason": reason,
+                "content": written(book),
+            }),
+        ),
+        Event::StepStarted { model, .. } => ("turn.step", json!({ "model": model.to_string() })),
+        Event::ModelRetrying { attempt, wait_ms, reason, .. } => (
+            "error.provider",
+            json!({ "message": reason, "attempt": attempt, "retryAfterMs": wait_ms }),
+        ),
+        Event::ContextGathered { sections, tokens, .. } => {
+            let titles: Vec<&str> = sections.iter().map(|section| &*section.title).collect();
+            ("rules.loaded", json!({ "sections": titles, "tokens": tokens }))
+        }
+        Event::TurnStarted { attempt, .. } => ("turn.start", json!({ "attempt": attempt })),
+        Event::TurnCompleted { usage, verified, .. } => (
+            "turn.end",
+            json!({ "status": "completed", "tokenUsage": usage_of(*usage), "verified": verified }),
+        ),
+        Event::TurnCancelled { reason, usage, .. } => (
+            "turn.end",
+            json!({ "status": "aborted", "reason": reason, "tokenUsage": usage_of(*usage) }),
+        ),
+        Event::TurnFailed { code, message, usage, .. } => (
+            "error.agent",
+            json!({ "error": message, "code": code.name(), "tokenUsage": usage_of(*usage) }),
+        ),
+        Event::StopRequested { .. } => ("turn.stopping", json!({})),
+        Event::TurnResumed { after_ms, .. } => ("turn.resumed", json!({ "afterMs": after_ms })),
+        Event::TurnHeld { reason, .. } => ("turn.held", json!({ "reason": reason })),
+        Event::TurnReleased { .. } => ("turn.released", json!({})),
+        _ => of_calls(book, record),
+    }
+}
+
+fn of_calls(book: &Book, record: &Record) -> (&'static str, Value) {
+    match &record.event {
+        Event::CallStarted { call, tool, input, .. } => (
+            "tool.call",
+            json!({ "toolId": call.as_str(), "toolCallId": call.as_str(), "name": tool, "arguments": input }),
+        ),
+        Event::CallCompleted { call, tool, outcome, .. } => {
+            let duration = book.call_took(call, record.at);
+            let files: Vec<&str> = outcome.changes.iter().map(|change| &*change.path).collect();
+            (
+                "tool.result",
+                json!({
+                    "toolId": call.as_str(),
+                    "toolCallId": call.as_str(),
+                    "name": tool,
+                    "content": result_text(outcome),
+                    "isError": !outcome.ok(),
+                    "error": outcome.error,
+                    "duration": duration,
+                    "affectedFiles": files,
+                }),
+            )
+        }
+        Event::Subagent { call, session, news, .. } => subagent(call.as_str(), session, news),
+        Event::VerificationRequested { call, .. } => (
+            "tool.verification",
+            json!({ "toolId": call.id.as_str(), "toolCallId": call.id.as_str(), "name": call.tool, "arguments": call.input }),
+        ),
+        Event::ReviewRequested { call, tool, assessment, .. } => {
+            let mut payload = assessed(assessment);
+            payload["toolId"] = call.as_str().into();
+            payload["name"] = tool.as_str().into();
+            ("tool.review", payload)
+        }
+        Event::Reviewed { call, tool, answer, comment, .. } => (
+            "tool.reviewed",
+            json!({ "toolId": call.as_str(), "name": tool, "answer": answer.map(word), "comment": comment }),
+        ),
+        Event::ApprovalRequested { call, tool, input, assessment, expires, .. } => {
+            let mut payload = assessed(assessment);
+            payload["toolId"] = call.as_str().into();
+            payload["toolCallId"] = call.as_str().into();
+            payload["name"] = tool.as_str().into();
+            payload["arguments"] = input.clone();
+            payload["expiresAt"] = json!(expires.map(|at| at.to_string()));
+            ("tool.approval_requested", payload)
+        }
+        Event::ApprovalAnswered { call, tool, answer, reason, .. } => (
+            "tool.approval_answered",
+            json!({ "toolId": call.as_str(), "toolCallId": call.as_str(), "name": tool, "answer": word(*answer), "reason": reason }),
+        ),
+        // Everything else is told above; a kind that is new to this dialect is shown by its number.
+        _ => ("event.other", json!({})),
+    }
+}
+
+fn subagent(call: &str, session: &SessionId, news: &SubagentNews) -> (&'static str, Value) {
+    let (kind, mut payload) = match news {
+        SubagentNews::Spawned { task, model } => (
+            "subagent.spawn",
+            json!({ "task": task, "model": model.as_ref().map(ToString::to_string) }),
+        ),
+        SubagentNews::Progressed { steps, status } => {
+            ("subagent.progress", json!({ "turn": steps, "status": status }))
+        }
+        SubagentNews::Completed { result, ok, usage } => (
+            "subagent.complete",
+            json!({ "result": result, "success": ok, "tokenUsage": usage_of(*usage) }),
+        ),
+    };
+    payload["sessionId"] = session.as_str().into();
+    payload["toolId"] = call.into();
+    (kind, payload)
+}
+
+fn start(book: &Book, origin: &Origin) -> Value {
+    // The book knows of it already.
+    let model = book.model.as_str();
+    json!({
+        "workingDirectory": origin.workspace.to_string_lossy(),
+        "model": model,
+        "provider": model.split('/').next(),
+        "systemPrompt": origin.system_prompt,
+        "title": origin.labels.get("title"),
+    })
+}
+
+fn said(role: Role, payload: Value) -> (&'static str, Value) {
+    let kind = match role {
+        Role::User => "message.user",
+        Role::Assistant => "message.assistant",
+        Role::System => "message.system",
+        Role::Tool => "message.tool",
+    };
+    (kind, payload)
+}
+
+/// A person's words are a string where they are nothing else; a model's are blocks.
+fn spoken(role: Role, parts: &[Part]) -> Value {
+    let only_text = parts.iter().all(|part| matches!(part, Part::Text(_) | Part::Context(_)));
+    match role {
+        Role::User | Role::System if only_text => text_of(parts).into(),
+        _ => parts.iter().filter_map(block).collect::<Vec<_>>().into(),
+    }
+}
+
+/// A part as a block of content.
+pub(super) fn block(part: &Part) -> Option<Value> {
+    Some(match part {
+        Part::Text(text) => json!({ "type": "text", "text": text }),
+        Part::Context(_) => return None,
+        Part::Thought(text) => json!({ "type": "thinking", "thinking": text }),
+        Part::Media { kind, name, mime } => json!({
+            "type": match kind { MediaKind::Image => "image", MediaKind::Audio | MediaKind::File => "document" },
+            "name": name,
+            "mimeType": mime,
+        }),
+        Part::Call { call, tool, input } => {
+            json!({ "type": "tool_use", "id": call.as_str(), "name": tool, "input": input })
+        }
+    })
+}
+
+fn images(parts: &[Part]) -> usize {
+    let image = |part: &&Part| matches!(part, Part::Media { kind: MediaKind::Image, .. });
+    parts.iter().filter(image).count()
+}
+
+fn written(book: &Book) -> Vec<Value> {
+    let block = |(channel, text): &(Channel, String)| match channel {
+        Channel::Text => json!({ "type": "text", "text": text }),
+        Channel::Thought => json!({ "type": "thinking", "thinking": text }),
+    };
+    book.output.iter().map(block).collect()
+}
+
+/// What a call came to, in words.
+pub(super) fn result_text(outcome: &Outcome) -> String {
+    text_of(&outcome.parts)
+}
+
+fn assessed(assessment: &Assessment) -> Value {
+    json!({
+        "risk": assessment.risk.name(),
+        "reasons": assessment.reasons,
+        "reversible": assessment.reversible,
+        "preview": assessment.preview,
+    })
+}
+
+fn word(answer: Answer) -> &'static str {
+    match answer {
+        Answer::Allow => "allow",
+        Answer::Deny => "deny",
+    }
+}
+
+/// Tokens, by both servers' names.
+pub(super) fn usage_of(usage: Usage) -> Value {
+    json!({
+        "inputTokens": usage.input,
+        "outputTokens": usage.output,
+        "cacheReadTokens": usage.cached,
+        "cacheCreationTokens": usage.cache_written,
+        "input": usage.input,
+        "output": usage.output,
+    })
+}
+
+fn stop_reason(finish: &Finish) -> &str {
+    match finish {
+        Finish::Stop => "end_turn",
+        Finish::ToolCalls => "tool_use",
+        Finish::Length => "max_tokens",
+        Finish::Refused => "refusal",
+        Finish::Other(word) => word,
+    }
+}
+
+/// The turn that an event belongs to.
+fn turn_of(event: &Event) -> Option<&quintet_kernel::TurnId> {
+    match event {
+        Event::MessageAdded { turn, .. }
+        | Event::TurnStarted { turn, .. }
+        | Event::ContextGathered { turn, .. }
+        | Event::StepStarted { turn, .. }
+        | Event::ModelRetrying { turn, .. }
+        | Event::ModelCompleted { turn, .. }
+        | Event::StepInterrupted { turn, .. }
+        | Event::VerificationRequested { turn, .. }
+        | Event::ReviewRequested { turn, .. }
+        | Event::Reviewed { turn, .. }
+        | Event::ApprovalRequested { turn, .. }
+        | Event::ApprovalAnswered { turn, .. }
+        | Event::CallStarted { turn, .. }
+        | Event::CallCompleted { turn, .. }
+        | Event::StopRequested { turn, .. }
+        | Event::TurnResumed { turn, .. }
+        | Event::TurnHeld { turn, .. }
+        | Event::TurnReleased { turn, .. }
+        | Event::TurnCompleted { turn, .. }
+        | Event::TurnFailed { turn, .. }
+        | Event::TurnCancelled { turn, .. } => Some(turn),
+        _ => None,
+    }
+}

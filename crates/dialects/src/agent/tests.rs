@@ -1,0 +1,134 @@
+//! Golden transcripts: what a client sends and what it is sent, one story a file.
+//!
+//! `>` a frame of the client and `=` what it asks for, or the answer if that is "no"; `!` an event of
+//! the journal (or text in flight as `! text …`) and `<` what a JSON-RPC client is sent; `~` the same
+//! for one of the original server's clients from there on. `UPDATE_GOLDEN=1` rewrites the `=` and `<`
+//! lines.
+
+use std::fmt::Write as _;
+use std::path::Path;
+use std::sync::Arc;
+
+use quintet_kernel::event::Record;
+use quintet_kernel::follow::Piece;
+use quintet_kernel::model::Channel;
+use quintet_kernel::{Cursor, Item, SessionId, StepId, Time, TurnId, codec};
+
+use super::book::Book;
+use super::decode::{Asked, Request, decode};
+use super::encode::encode;
+use super::wire::{Manner, answer};
+
+#[test]
+fn transcripts() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/agent/golden");
+    let update = std::env::var_os("UPDATE_GOLDEN").is_some();
+    let mut files: Vec<_> = folder.read_dir().unwrap().map(|file| file.unwrap().path()).collect();
+    files.sort();
+    assert!(!files.is_empty());
+    for file in files {
+        let expected = std::fs::read_to_string(&file).unwrap();
+        let actual = Story::default().tell(&expected);
+        if update {
+            std::fs::write(&file, &actual).unwrap();
+            continue;
+        }
+        assert_eq!(actual, expected, "{}", file.display());
+    }
+}
+
+#[test]
+fn no_frame_panics() {
+    let params = ["", "null", "[]", "{}", "{\"sessionId\":1}", "{\"sessionId\":\"../x\"}"];
+    for method in ["session.create", "agent.message", "agent.respond", "events.sync", "", "x"] {
+        for params in params {
+            for head in ["", "\"jsonrpc\":\"2.0\",", "\"id\":null,", "\"id\":\"a\","] {
+                let frame = format!("{{{head}\"method\":\"{method}\",\"params\":{params}}}");
+                let _ = decode(Manner::Plain, &frame);
+            }
+        }
+    }
+    for frame in ["", "[", "[]", "[1]", "{}", "null", "\u{0}", "{\"method\":7}"] {
+        let _ = decode(Manner::Native, frame);
+    }
+}
+
+/// One client and what happens around it.
+struct Story {
+    manner: Manner,
+    records: u64,
+    cursor: Cursor,
+    book: Book,
+    written: u64,
+    out: String,
+}
+
+impl Default for Story {
+    fn default() -> Self {
+        let session = SessionId::parse("s1").unwrap();
+        let book = Book::new(session, ("/repo".into(), "fake/fake".into()), 0);
+        let (manner, cursor) = (Manner::Plain, Cursor::START);
+        Self { manner, records: 0, cursor, book, written: 0, out: String::new() }
+    }
+}
+
+impl Story {
+    fn tell(mut self, script: &str) -> String {
+        for line in script.lines() {
+            match line.get(..2) {
+                Some("= " | "< ") => continue,
+                _ => writeln!(self.out, "{line}").unwrap(),
+            }
+            match line.get(..2) {
+                Some("> ") => self.request(&line[2..]),
+                Some("! ") => self.event(&line[2..]),
+                Some("~ ") => self.manner = Manner::Native,
+                _ => {}
+            }
+        }
+        self.out
+    }
+
+    fn request(&mut self, line: &str) {
+        match decode(self.manner, line) {
+            Asked::One(request) => self.asked(request),
+            Asked::Together(requests) => requests.into_iter().for_each(|one| self.asked(one)),
+        }
+    }
+
+    fn asked(&mut self, request: Request) {
+        let Request { manner, id, wish } = request;
+        let line = match wish {
+            Ok(wish) => format!("{wish:?}"),
+            Err(error) => answer(manner, id.as_ref(), &Err(error), at(0)).unwrap_or_default(),
+        };
+        writeln!(self.out, "= {}", line.trim_end()).unwrap();
+    }
+
+    fn event(&mut self, line: &str) {
+        let at = at(self.records);
+        if let Some(text) = line.strip_prefix("text ") {
+            let (turn, step) = (TurnId::parse("t1").unwrap(), StepId::parse("p1").unwrap());
+            let (offset, channel) = (self.written, Channel::Text);
+            let piece = Piece { turn, step, offset, channel, text: text.into(), at };
+            self.written += text.len() as u64;
+            let item = self.cursor.take_text(&piece);
+            return self.show(item);
+        }
+        let event = codec::decode(codec::VERSION, line.as_bytes()).expect(line);
+        self.records += 1;
+        let record = Arc::new(Record { seq: self.records, at, event });
+        let item = self.cursor.take(&record);
+        self.show(item);
+    }
+
+    fn show(&mut self, item: Option<Item>) {
+        for frame in item.iter().flat_map(|item| encode(&mut self.book, self.manner, item)) {
+            writeln!(self.out, "< {frame}").unwrap();
+        }
+    }
+}
+
+fn at(seconds: u64) -> Time {
+    Time::from_micros(1_735_689_600_000_000 + seconds as i64 * 1_000_000)
+}

@@ -1,0 +1,134 @@
+//! Frames: how answers and news are written, in either manner.
+
+use quintet_kernel::Time;
+use serde_json::{Map, Value, json};
+
+use crate::jsonrpc::{self, Error, Id};
+
+/// No such session.
+pub(super) const SESSION_NOT_FOUND: i64 = -32000;
+/// A turn is under way.
+pub(super) const BUSY: i64 = -32001;
+/// The conversation is longer than the model can read.
+pub(super) const CONTEXT_OVERFLOW: i64 = -32002;
+/// No question waits for this answer. Ours, beside those of the protocol.
+pub(super) const NOTHING_PENDING: i64 = -32003;
+
+/// How a client speaks, and is spoken to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Manner {
+    /// JSON-RPC 2.0.
+    #[default]
+    Plain,
+    /// The frames of the original server: answers say `success`, news have a `type` and `data`.
+    Native,
+}
+
+/// The answer to a request; nothing to one that wants none.
+pub(super) fn answer(
+    manner: Manner,
+    id: Option<&Id>,
+    outcome: &Result<Value, Error>,
+    now: Time,
+) -> Option<String> {
+    match manner {
+        Manner::Plain => Some(jsonrpc::response(id?, outcome)),
+        Manner::Native => Some(native_answer(id, outcome, now).to_string()),
+    }
+}
+
+fn native_answer(id: Option<&Id>, outcome: &Result<Value, Error>, now: Time) -> Value {
+    match (id, outcome) {
+        (Some(Id::Text(id)), Ok(result)) => json!({ "id": id, "success": true, "result": result }),
+        (Some(Id::Text(id)), Err(error)) => {
+            let mut shown = json!({ "code": word(error.code), "message": error.message });
+            if let Some(details) = &error.data {
+                shown["details"] = details.clone();
+            }
+            json!({ "id": id, "success": false, "error": shown })
+        }
+        // The original answers only to ids that are text.
+        (_, outcome) => {
+            let (code, message) = match outcome {
+                Err(error) if error.code == jsonrpc::PARSE_ERROR => {
+                    ("PARSE_ERROR", &*error.message)
+                }
+                Err(error) => ("INVALID_FORMAT", &*error.message),
+                Ok(_) => ("INVALID_FORMAT", "id must be a string"),
+            };
+            json!({
+                "type": "system.error",
+                "timestamp": now.to_string(),
+                "data": { "code": code, "message": message },
+            })
+        }
+    }
+}
+
+/// The original server's word for a code.
+fn word(code: i64) -> &'static str {
+    match code {
+        jsonrpc::PARSE_ERROR => "PARSE_ERROR",
+        jsonrpc::INVALID_REQUEST => "INVALID_FORMAT",
+        jsonrpc::METHOD_NOT_FOUND => "METHOD_NOT_FOUND",
+        jsonrpc::INVALID_PARAMS => "INVALID_PARAMS",
+        SESSION_NOT_FOUND => "SESSION_NOT_FOUND",
+        BUSY => "SESSION_BUSY",
+        CONTEXT_OVERFLOW => "CONTEXT_OVERFLOW",
+        NOTHING_PENDING => "NOT_FOUND",
+        _ => "INTERNAL_ERROR",
+    }
+}
+
+/// Something that clients are told without having asked.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct News {
+    /// What it is called in JSON-RPC, if it is told there.
+    pub(super) plain: Option<&'static str>,
+    /// What the original calls it, if it is told there.
+    pub(super) native: Option<&'static str>,
+    /// What it says, besides the session.
+    pub(super) data: Value,
+}
+
+impl News {
+    /// Of both, by the same name.
+    pub(super) fn both(name: &'static str, data: Value) -> Self {
+        Self { plain: Some(name), native: Some(name), data }
+    }
+
+    /// Of JSON-RPC alone.
+    pub(super) fn plain(name: &'static str, data: Value) -> Self {
+        Self { plain: Some(name), native: None, data }
+    }
+
+    /// Of the original's frames alone.
+    pub(super) fn native(name: &'static str, data: Value) -> Self {
+        Self { plain: None, native: Some(name), data }
+    }
+
+    /// As a frame, if this client is told of it.
+    pub(super) fn frame(self, manner: Manner, session: Option<&str>, at: Time) -> Option<String> {
+        match manner {
+            Manner::Plain => {
+                let mut params = match self.data {
+                    Value::Object(members) => members,
+                    _ => Map::new(),
+                };
+                if let Some(session) = session {
+                    params.insert("sessionId".into(), session.into());
+                }
+                Some(jsonrpc::notification(self.plain?, Value::Object(params)))
+            }
+            Manner::Native => {
+                let mut frame = json!({
+                    "type": self.native?, "timestamp": at.to_string(), "data": self.data,
+                });
+                if let Some(session) = session {
+                    frame["sessionId"] = session.into();
+                }
+                Some(frame.to_string())
+            }
+        }
+    }
+}

@@ -1,0 +1,20 @@
+//! The desktop assistant: the desktop talks and acts, the daemon thinks and remembers.
+//! `docs/protocols/jarvis.md` is its text.
+
+mod chat;
+mod decode;
+mod encode;
+mod openapi;
+mod reply;
+mod serve;
+mod sessions;
+mod stream;
+mod strict;
+mod tools;
+mod wire;
+
+pub use serve::{Ports, Settings, router};
+pub use tools::{Risk, default_tools, risk};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,275 @@
+//! Requests as what they ask of the core.
+
+use quintet_kernel::command::{Command, Run, Say};
+use quintet_kernel::event::TurnOptions;
+use quintet_kernel::memory::{Entry, Lines, Query, Target};
+use quintet_kernel::message::{Part, Role};
+use quintet_kernel::tool::{Ending, Outcome};
+use quintet_kernel::toolset::ClientTool;
+use quintet_kernel::{CallId, Cursor, SessionId};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::reply::Reply;
+use super::strict::Object;
+use super::{tools, wire};
+use crate::transport::query::parameter;
+
+/// The largest body.
+pub(super) const LARGEST_BODY: usize = 8 * 1024 * 1024;
+/// The longest name that a desktop or a message may have.
+const LONGEST_NAME: usize = 1024;
+/// How much of a result models are told.
+const LONGEST_RESULT: usize = 64 * 1024;
+/// The most passages that can be asked for.
+const MOST_FOUND: usize = 100;
+
+/// What a request is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Route {
+    Health,
+    OpenApi,
+    CreateSession,
+    Chat,
+    Stream,
+    ToolResult,
+    MemoryWrite,
+    MemorySearch,
+    MemoryGet,
+}
+
+/// What to do about a request.
+#[derive(Debug)]
+pub(super) enum Step {
+    Health,
+    OpenApi,
+    Open(Open),
+    Chat(Chat),
+    Stream(SessionId),
+    Submit(SessionId, Command),
+    Remember(SessionId, Entry),
+    Search(Query),
+    Get(String, Lines),
+}
+
+/// A desktop wants a session.
+#[derive(Debug)]
+pub(super) struct Open {
+    /// Its own name for it.
+    pub(super) name: String,
+    /// The one it would like.
+    pub(super) preferred: Option<String>,
+    /// Tools it brings.
+    pub(super) tools: Vec<ClientTool>,
+}
+
+/// A message to be answered.
+#[derive(Debug)]
+pub(super) struct Chat {
+    pub(super) session: SessionId,
+    pub(super) parts: Vec<Part>,
+    pub(super) stream: bool,
+}
+
+impl Chat {
+    /// The message for the core, under the client's name for it.
+    pub(super) fn command(&self, key: Option<String>) -> Command {
+        let options = TurnOptions { key, ..TurnOptions::default() };
+        Command::Say(Say { role: Role::User, parts: self.parts.clone(), run: Run::Now, options })
+    }
+}
+
+/// Finds out what a request is about.
+pub(super) fn route(method: &str, path: &str) -> Result<Route, Reply> {
+    let (route, known) = match path {
+        "/health" => (Route::Health, "GET"),
+        "/openapi.json" => (Route::OpenApi, "GET"),
+        "/v1/sessions" => (Route::CreateSession, "POST"),
+        "/v1/chat" => (Route::Chat, "POST"),
+        "/v1/stream" => (Route::Stream, "GET"),
+        "/v1/tools/result" => (Route::ToolResult, "POST"),
+        "/v1/memory/write" => (Route::MemoryWrite, "POST"),
+        "/v1/memory/search" => (Route::MemorySearch, "GET"),
+        "/v1/memory/get" => (Route::MemoryGet, "GET"),
+        _ => return Err(Reply::new(404, "NOT_FOUND", format!("unknown endpoint: {path}"))),
+    };
+    match method == known {
+        true => Ok(route),
+        false => Err(Reply::new(405, "METHOD_NOT_ALLOWED", format!("{path} takes {known}"))),
+    }
+}
+
+/// Reads a request.
+pub(super) fn decode(route: Route, query: &str, body: &[u8]) -> Result<Step, Reply> {
+    match route {
+        Route::Health => Ok(Step::Health),
+        Route::OpenApi => Ok(Step::OpenApi),
+        Route::CreateSession => open(json(body)?),
+        Route::Chat => chat(json(body)?),
+        Route::Stream => {
+            let id = parameter(query, "general_session_id").unwrap_or_default();
+            Ok(Step::Stream(session(&id)?))
+        }
+        Route::ToolResult => result(json(body)?),
+        Route::MemoryWrite => remember(json(body)?),
+        Route::MemorySearch => search(query),
+        Route::MemoryGet => get(query),
+    }
+}
+
+/// Where a stream goes on from; nothing if the client names no place.
+pub(super) fn position(header: Option<&str>, query: &str) -> Result<Option<Cursor>, Reply> {
+    let asked = header.map(Into::into).or_else(|| parameter(query, "last_event_id"));
+    let Some(asked) = asked.filter(|asked: &String| !asked.trim().is_empty()) else {
+        return Ok(None);
+    };
+    Cursor::parse(asked.trim()).map(Some).ok_or_else(|| Reply::gone(&asked))
+}
+
+/// The client's name for its message.
+pub(super) fn key(header: Option<&str>) -> Result<Option<String>, Reply> {
+    match header.map(str::trim).filter(|key| !key.is_empty()) {
+        Some(key) if key.len() > LONGEST_NAME => {
+            Err(Reply::invalid("the Idempotency-Key is too long"))
+        }
+        key => Ok(key.map(Into::into)),
+    }
+}
+
+fn json<T: DeserializeOwned>(body: &[u8]) -> Result<T, Reply> {
+    let read = serde_json::from_slice::<Object<T>>(body);
+    let read = read.map(|Object(body)| body);
+    read.map_err(|error| Reply::invalid(format!("invalid JSON body: {error}")))
+}
+
+fn session(id: &str) -> Result<SessionId, Reply> {
+    match id {
+        "" => Err(Reply::invalid("general_session_id is required")),
+        id => SessionId::parse(id).ok_or_else(|| Reply::no_session(id)),
+    }
+}
+
+fn open(body: wire::CreateSession) -> Result<Step, Reply> {
+    let name = body.jarvis_session_id;
+    if name.is_empty() || name.len() > LONGEST_NAME {
+        return Err(Reply::invalid("jarvis_session_id must have 1 to 1024 bytes"));
+    }
+    let preferred = body.preferred_session_id.filter(|id| !id.is_empty());
+    let tools = body.tools.unwrap_or_default().into_iter();
+    let tools = tools.map(|Object(tool)| tools::brought(tool)).collect();
+    Ok(Step::Open(Open { name, preferred, tools }))
+}
+
+fn chat(body: wire::Chat) -> Result<Step, Reply> {
+    let session = session(&body.general_session_id)?;
+    let Object(message) = body.message;
+    let text = |Object(part): Object<wire::Part>| {
+        part.text.filter(|text| !text.is_empty()).map(Part::Text)
+    };
+    let parts: Vec<Part> = message.parts.into_iter().filter_map(text).collect();
+    match parts.is_empty() {
+        true => Err(Reply::invalid("message.parts has no text")),
+        false => Ok(Step::Chat(Chat { session, parts, stream: body.stream })),
+    }
+}
+
+fn result(body: wire::PostResult) -> Result<Step, Reply> {
+    let session = session(&body.general_session_id)?;
+    let Object(result) = body.tool_result;
+    let id = &result.id;
+    let unknown = || Reply::new(404, "TOOL_CALL_NOT_FOUND", format!("tool call not found: {id}"));
+    let call = CallId::parse(id).ok_or_else(unknown)?;
+    let outcome = outcome(result)?;
+    Ok(Step::Submit(session, Command::Return { call, outcome }))
+}
+
+fn outcome(result: wire::ToolResult) -> Result<Outcome, Reply> {
+    let text = match result.result {
+        Value::Null => String::new(),
+        Value::String(text) => text,
+        other => other.to_string(),
+    };
+    let text = cut(text);
+    let (code, error) = error(result.error)?;
+    Ok(match (result.ok, is_denial(&code), text.is_empty()) {
+        (true, ..) => Outcome::success(text),
+        (false, true, _) => Outcome::ended(Ending::Denied, error),
+        (false, false, true) => Outcome::failure(error),
+        (false, false, false) => Outcome::failed_with(format!("{error}\n{text}"), error),
+    })
+}
+
+/// What went wrong: its code, and words for people.
+fn error(error: Value) -> Result<(String, String), Reply> {
+    match (&error, error["code"].as_str(), error["message"].as_str()) {
+        (Value::Null, ..) => Ok((String::new(), "the tool failed".into())),
+        (Value::String(words), ..) => Ok((words.clone(), cut(words.clone()))),
+        (Value::Object(_), Some(code), Some(message)) => {
+            Ok((code.into(), cut(format!("{code}: {message}"))))
+        }
+        _ => {
+            let why =
+                "tool_result.error must be null, a string, or an object with code and message";
+            Err(Reply::invalid(why))
+        }
+    }
+}
+
+/// Whether a desktop says that it, or its user, would not.
+fn is_denial(code: &str) -> bool {
+    let words = ["denied", "deny", "forbidden", "user_denied", "permission_denied", "tool_denied"];
+    words.iter().any(|word| code.trim().eq_ignore_ascii_case(word))
+}
+
+fn cut(mut text: String) -> String {
+    if text.len() > LONGEST_RESULT {
+        text.truncate(text.floor_char_boundary(LONGEST_RESULT));
+        text.push_str("\n[the rest is left out]");
+    }
+    text
+}
+
+fn remember(body: wire::MemoryWrite) -> Result<Step, Reply> {
+    let session = session(&body.general_session_id)?;
+    let target = match body.target {
+        wire::Target::LongTerm => Target::LongTerm,
+        wire::Target::Daily => Target::Daily,
+    };
+    Ok(Step::Remember(session, Entry::new(target, body.content)))
+}
+
+fn search(query: &str) -> Result<Step, Reply> {
+    let text = parameter(query, "q").filter(|text| !text.trim().is_empty());
+    let text = text.ok_or_else(|| Reply::invalid("q is required"))?;
+    let kind = match parameter(query, "kind").filter(|kind| !kind.is_empty()) {
+        None => None,
+        Some(kind) => Some(Target::named(&kind).ok_or_else(|| {
+            Reply::invalid(format!("kind must be long_term or daily, not {kind:?}"))
+        })?),
+    };
+    let limit = number(query, "limit")?;
+    if limit.is_some_and(|limit| !(1..=MOST_FOUND as u64).contains(&limit)) {
+        return Err(Reply::invalid(format!("limit must be from 1 to {MOST_FOUND}")));
+    }
+    let limit = limit.and_then(|limit| usize::try_from(limit).ok());
+    Ok(Step::Search(Query { text, kind, limit }))
+}
+
+fn get(query: &str) -> Result<Step, Reply> {
+    let path = parameter(query, "path").filter(|path| !path.is_empty());
+    let path = path.ok_or_else(|| Reply::invalid("path is required"))?;
+    let first = number(query, "line_start")?.unwrap_or(1);
+    let last = number(query, "line_end")?;
+    if first == 0 || last.is_some_and(|last| last < first) {
+        return Err(Reply::invalid("line_start must be at least 1, and line_end no less than it"));
+    }
+    Ok(Step::Get(path, Lines { first, last }))
+}
+
+fn number(query: &str, name: &str) -> Result<Option<u64>, Reply> {
+    let given = parameter(query, name).filter(|text| !text.is_empty());
+    let read = |text: String| {
+        text.parse().map_err(|_| Reply::invalid(format!("{name} must be a number, not {text:?}")))
+    };
+    given.map(read).transpose()
+}

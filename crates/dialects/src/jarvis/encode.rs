@@ -1,0 +1,316 @@
+//! Events of the core as events of the protocol.
+//!
+//! A stream is read from the beginning of a turn, also if its client has seen part of it: what is
+//! behind the client is taken in silence, so that the final text is whole and it is known which calls
+//! the client still has to run.
+
+use quintet_kernel::event::{Errand, Event, Record, Seq};
+use quintet_kernel::message::text_of;
+use quintet_kernel::model::Channel;
+use quintet_kernel::tool::{Ending, Outcome, Placement, Risk};
+use quintet_kernel::{CallId, Cursor, Item, TurnId};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::tools::risk_word;
+use super::wire;
+
+/// What one stream must remember.
+#[derive(Debug)]
+pub(super) struct Link {
+    /// The turn that it is about, and which attempt at it; all if not given.
+    only: Option<(TurnId, u32)>,
+    /// What the client has.
+    seen: Cursor,
+    /// What was read.
+    read: Seq,
+    /// The last event when the stream began.
+    head: Seq,
+    /// Whether requests of the past are held back until it is known that nobody answered them.
+    careful: bool,
+    /// Whether the past is over.
+    caught_up: bool,
+    /// Calls that the client should run.
+    delegated: Vec<Delegated>,
+    /// What the model said in this step.
+    answer: String,
+    /// Whether a turn is open, and which attempt at it.
+    open: Option<u32>,
+    end: Option<End>,
+}
+
+#[derive(Debug)]
+struct Delegated {
+    call: CallId,
+    request: Vec<u8>,
+    sent: bool,
+}
+
+/// How a turn ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum End {
+    /// With these words.
+    Final(String),
+    /// With an error: its code and message.
+    Error(String, String),
+}
+
+/// One event of the protocol, ready to be sent.
+#[derive(Debug)]
+pub(super) struct Frame {
+    pub(super) position: Cursor,
+    pub(super) event: &'static str,
+    pub(super) data: Vec<u8>,
+}
+
+impl Link {
+    /// A stream of a whole session to a client that has seen it up to a place.
+    pub(super) fn of_session(seen: Cursor, read: Seq, head: Seq) -> Self {
+        Self {
+            only: None,
+            seen,
+            read,
+            head,
+            careful: false,
+            caught_up: false,
+            delegated: Vec::new(),
+            answer: String::new(),
+            open: None,
+            end: None,
+        }
+    }
+
+    /// A stream of one turn, which is over when that attempt at it is.
+    pub(super) fn of_turn(turn: (TurnId, u32), seen: Cursor, read: Seq, head: Seq) -> Self {
+        Self { only: Some(turn), ..Self::of_session(seen, read, head) }
+    }
+
+    /// Has requests that were answered meanwhile left out, for clients that would run them again.
+    pub(super) fn careful(self) -> Self {
+        Self { careful: true, ..self }
+    }
+
+    /// Up to where there is nothing new for the client.
+    pub(super) fn behind(&self) -> Seq {
+        self.seen.seq
+    }
+
+    /// Whether a turn is open, as far as was read.
+    pub(super) fn in_turn(&self) -> bool {
+        self.open.is_some()
+    }
+
+    /// How its turn ended, once it has.
+    pub(super) fn end(&self) -> Option<&End> {
+        self.end.as_ref().filter(|_| self.only.is_some())
+    }
+
+    /// What is sent before anything else is read.
+    pub(super) fn begin(&mut self) -> Vec<Frame> {
+        let mut frames = Vec::new();
+        self.offer_again(&mut frames);
+        frames
+    }
+
+    /// Translates one item.
+    pub(super) fn encode(&mut self, item: &Item) -> Vec<Frame> {
+        let mut frames = Vec::new();
+        match item {
+            Item::Event(record) => self.event(record, &mut frames),
+            Item::Text { position, channel, text, .. } => {
+                self.read = self.read.max(position.seq);
+                let unseen = self.unseen(*position, text);
+                if *channel == Channel::Text {
+                    self.answer.push_str(text);
+                    let text = &text[text.len() - unseen..];
+                    self.tell(&mut frames, unseen > 0, "assistant.delta", &wire::Text { text });
+                }
+            }
+            Item::Progress { .. } => {}
+        }
+        self.offer_again(&mut frames);
+        frames
+    }
+
+    fn event(&mut self, record: &Record, frames: &mut Vec<Frame>) {
+        self.read = record.seq;
+        let fresh = record.seq > self.seen.seq;
+        let before = self.seen;
+        if fresh {
+            self.seen.seq = record.seq;
+        }
+        match &record.event {
+            Event::TurnStarted { attempt, .. } => {
+                self.open = Some(*attempt);
+                self.answer.clear();
+            }
+            Event::StepStarted { .. } => {
+                self.answer.clear();
+                self.seen.offset = if fresh { 0 } else { self.seen.offset };
+            }
+            Event::CallStarted {
+                call, tool, input, placement: Placement::Client, errand, ..
+            } => {
+                let request = request(call, tool, input, errand.as_ref());
+                self.delegate(call, &request, fresh, frames);
+            }
+            Event::CallCompleted { call, outcome, .. } => {
+                let known = self.delegated.iter().position(|delegated| delegated.call == *call);
+                if let Some(n) = known {
+                    self.delegated.remove(n);
+                    self.returned(call, outcome, fresh.then_some(before), frames);
+                }
+            }
+            Event::TurnCompleted { turn, .. } => {
+                let text = std::mem::take(&mut self.answer);
+                self.tell(frames, fresh, "assistant.final", &wire::Text { text: &text });
+                self.ended(turn, End::Final(text));
+            }
+            Event::TurnFailed { turn, code, message, .. } => {
+                let code = code.name().to_uppercase();
+                self.failed(turn, (code, message.clone()), fresh, frames);
+            }
+            Event::TurnCancelled { turn, reason, .. } => {
+                let why = reason.as_ref().filter(|why| !why.is_empty());
+                let why =
+                    why.map_or("the turn was canceled".into(), |why| format!("canceled: {why}"));
+                self.failed(turn, ("CANCELLED".into(), why), fresh, frames);
+            }
+            _ => {}
+        }
+    }
+
+    /// How many bytes at the end of some text the client does not have.
+    fn unseen(&mut self, position: Cursor, text: &str) -> usize {
+        if position <= self.seen {
+            return 0;
+        }
+        let start = position.offset.saturating_sub(text.len() as u64);
+        let seen = self.seen.offset.saturating_sub(start);
+        let seen = usize::try_from(seen).unwrap_or(usize::MAX).min(text.len());
+        self.seen = Cursor { offset: self.seen.offset.max(position.offset), ..position };
+        text.len() - text.floor_char_boundary(seen)
+    }
+
+    fn delegate(
+        &mut self,
+        call: &CallId,
+        request: &wire::ToolRequest<'_>,
+        fresh: bool,
+        frames: &mut Vec<Frame>,
+    ) {
+        let sent = fresh && (self.caught_up || !self.careful);
+        self.tell(frames, sent, "tool.request", request);
+        self.delegated.push(Delegated { call: call.clone(), request: json(request), sent });
+    }
+
+    fn returned(
+        &mut self,
+        call: &CallId,
+        outcome: &Outcome,
+        fresh: Option<Cursor>,
+        frames: &mut Vec<Frame>,
+    ) {
+        let Some(before) = fresh else { return };
+        let late =
+            wire::Error { code: "TOOL_TIMEOUT", message: &text_of(&outcome.parts), details: None };
+        let timed_out = outcome.ending == Ending::TimedOut;
+        let told = result(call, outcome, timed_out.then(|| json!(late)));
+        self.tell(frames, true, "tool.result", &told);
+        if timed_out {
+            // Who breaks off between the two gets both again.
+            frames.iter_mut().last().into_iter().for_each(|frame| frame.position = before);
+            self.tell(frames, true, "error", &late);
+        }
+    }
+
+    fn failed(
+        &mut self,
+        turn: &TurnId,
+        error: (String, String),
+        fresh: bool,
+        frames: &mut Vec<Frame>,
+    ) {
+        let (code, message) = error;
+        let told = wire::Error { code: &code, message: &message, details: None };
+        self.tell(frames, fresh, "error", &told);
+        self.ended(turn, End::Error(code, message));
+    }
+
+    fn ended(&mut self, turn: &TurnId, end: End) {
+        let attempt = self.open.take();
+        let (all, last) = match &self.only {
+            None => (true, true),
+            Some((only, wanted)) => {
+                (only == turn, attempt.is_none_or(|attempt| attempt >= *wanted))
+            }
+        };
+        if all && last {
+            self.end = Some(end);
+        }
+    }
+
+    /// Once the past is over: the calls in it that the client still has to run.
+    fn offer_again(&mut self, frames: &mut Vec<Frame>) {
+        if self.caught_up || self.read < self.head {
+            return;
+        }
+        self.caught_up = true;
+        let position = self.seen;
+        for delegated in self.delegated.iter_mut().filter(|delegated| !delegated.sent) {
+            delegated.sent = true;
+            let data = delegated.request.clone();
+            frames.push(Frame { position, event: "tool.request", data });
+        }
+    }
+
+    fn tell(
+        &self,
+        frames: &mut Vec<Frame>,
+        fresh: bool,
+        event: &'static str,
+        data: &impl Serialize,
+    ) {
+        // Only text is counted in bytes; whatever else is told comes after all of it.
+        let position = match event {
+            "assistant.delta" => self.seen,
+            _ => Cursor::after(self.seen.seq),
+        };
+        if fresh {
+            frames.push(Frame { position, event, data: json(data) });
+        }
+    }
+}
+
+fn request<'a>(
+    call: &'a CallId,
+    tool: &'a str,
+    input: &Value,
+    errand: Option<&Errand>,
+) -> wire::ToolRequest<'a> {
+    let said = errand.and_then(|errand| errand.reason.clone());
+    let arguments = match input {
+        Value::Object(_) => input.clone(),
+        // The protocol knows arguments by name alone.
+        other => json!({ "input": other }),
+    };
+    wire::ToolRequest {
+        id: call.as_str(),
+        name: tool,
+        arguments,
+        risk: risk_word(errand.map_or(Risk::Medium, |errand| errand.risk)),
+        reason: said.unwrap_or_else(|| format!("The assistant asks for {tool}.")),
+    }
+}
+
+fn result<'a>(call: &'a CallId, outcome: &Outcome, late: Option<Value>) -> wire::ToolOutcome<'a> {
+    let (result, error) = match outcome.ok() {
+        true => (Some(text_of(&outcome.parts)), Value::Null),
+        false => (None, late.unwrap_or_else(|| json!(outcome.error))),
+    };
+    wire::ToolOutcome { id: call.as_str(), ok: outcome.ok(), result, error }
+}
+
+fn json(data: &impl Serialize) -> Vec<u8> {
+    serde_json::to_vec(data).expect("our own types have string keys")
+}

@@ -1,0 +1,100 @@
+//! Refusals, in the protocol's error model: a status, a code, a message.
+
+use quintet_kernel::port::Error;
+use quintet_kernel::{Refusal, memory};
+use serde_json::{Map, Value};
+
+use super::wire;
+
+/// An answer that is an error.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Reply {
+    pub(super) status: u16,
+    pub(super) code: String,
+    pub(super) message: String,
+}
+
+impl Reply {
+    pub(super) fn new(status: u16, code: &str, message: impl Into<String>) -> Self {
+        Self { status, code: code.into(), message: message.into() }
+    }
+
+    /// The request is not what the schemas say.
+    pub(super) fn invalid(message: impl Into<String>) -> Self {
+        Self::new(400, "INVALID_REQUEST", message)
+    }
+
+    pub(super) fn no_session(id: &str) -> Self {
+        Self::new(404, "SESSION_NOT_FOUND", format!("session not found: {id}"))
+    }
+
+    pub(super) fn busy() -> Self {
+        let why = "the session is answering another message; follow it with GET /v1/stream";
+        Self::new(409, "TURN_IN_PROGRESS", why)
+    }
+
+    /// The position cannot be gone on from.
+    pub(super) fn gone(asked: &str) -> Self {
+        let why = format!("there is no event {asked:?} in this session; read it anew");
+        Self::new(410, "EVENT_ID_GONE", why)
+    }
+
+    pub(super) fn body(&self) -> Vec<u8> {
+        let details: Option<Map<String, Value>> = Some(Map::new());
+        let error = wire::Error { code: &self.code, message: &self.message, details };
+        serde_json::to_vec(&wire::ErrorBody { error }).expect("our own types serialize")
+    }
+}
+
+/// The protocol's codes for what the core says no to.
+impl From<Error> for Reply {
+    fn from(error: Error) -> Self {
+        let (status, code) = match &error {
+            Error::NotFound(_) => (404, "SESSION_NOT_FOUND"),
+            Error::Refused(refusal) => refused(refusal),
+            Error::Ahead(..) => (410, "EVENT_ID_GONE"),
+            Error::Closing | Error::ReadOnly => (503, "UNAVAILABLE"),
+            Error::Storage(_) => (500, "STORAGE_ERROR"),
+        };
+        Self::new(status, code, error.to_string())
+    }
+}
+
+fn refused(refusal: &Refusal) -> (u16, &'static str) {
+    match refusal {
+        Refusal::Busy(_) => (409, "TURN_IN_PROGRESS"),
+        Refusal::NotBegun(_) => (404, "SESSION_NOT_FOUND"),
+        Refusal::UnknownTurn(_) => (404, "TURN_NOT_FOUND"),
+        Refusal::UnknownCall(_) => (404, "TOOL_CALL_NOT_FOUND"),
+        Refusal::CallOver(_) => (409, "TOOL_CALL_COMPLETED"),
+        Refusal::NotDelegated(_) => (409, "TOOL_CALL_NOT_PENDING"),
+        Refusal::KeyReused(_) => (409, "IDEMPOTENCY_KEY_REUSED"),
+        Refusal::Exists(_)
+        | Refusal::Succeeded(_)
+        | Refusal::NothingToRevert(_)
+        | Refusal::AlreadyReverted(_)
+        | Refusal::NothingPending(_)
+        | Refusal::NotPending(_)
+        | Refusal::WrongTurn { .. }
+        | Refusal::NothingToCompact => (409, "CONFLICT"),
+        Refusal::BadTools(_) => (400, "INVALID_TOOLS"),
+        Refusal::EmptyMessage
+        | Refusal::UnknownAttachment(_)
+        | Refusal::BadName
+        | Refusal::UnsupportedInput { .. }
+        | Refusal::UnknownModel(_) => (400, "INVALID_REQUEST"),
+    }
+}
+
+impl From<memory::Error> for Reply {
+    fn from(error: memory::Error) -> Self {
+        let (status, code) = match &error {
+            memory::Error::NotFound(_) => (404, "MEMORY_NOT_FOUND"),
+            memory::Error::Outside(_) => (400, "INVALID_PATH"),
+            memory::Error::TooLarge { .. } => (413, "PAYLOAD_TOO_LARGE"),
+            memory::Error::BadQuery(_) | memory::Error::BadEntry(_) => (400, "INVALID_REQUEST"),
+            memory::Error::Storage(_) => (500, "STORAGE_ERROR"),
+        };
+        Self::new(status, code, error.to_string())
+    }
+}

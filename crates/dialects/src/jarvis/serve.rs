@@ -1,0 +1,254 @@
+//! Moves bytes: requests to `decode`, what they ask to the core, events through `encode` to the client.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::Response;
+use quintet_kernel::memory::{Entry, Found, Lines, Query};
+use quintet_kernel::port::{Directory, Memory, Sessions, Stamps};
+use quintet_kernel::toolset::Toolset;
+use quintet_kernel::{Cursor, SessionId, Time};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::chat::{self, Envelope};
+use super::decode::{Chat, LARGEST_BODY, Step, decode, key, position, route};
+use super::encode::Link;
+use super::reply::Reply;
+use super::stream::Stream;
+use super::{openapi, sessions, wire};
+use crate::transport::body::{Unread, whole};
+use crate::transport::guard::{Denied, Guard};
+
+/// What the dialect speaks to.
+#[derive(Clone)]
+pub struct Ports {
+    /// The core.
+    pub sessions: Arc<dyn Sessions>,
+    /// Where desktops' own names of sessions are kept.
+    pub directory: Arc<dyn Directory>,
+    /// What is remembered, unless that is off.
+    pub memory: Option<Arc<dyn Memory>>,
+    /// The time.
+    pub stamps: Arc<dyn Stamps>,
+}
+
+impl std::fmt::Debug for Ports {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Ports")
+    }
+}
+
+/// How the dialect is set up.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Whom to answer.
+    pub guard: Guard,
+    /// Where its sessions work and memory is kept; made when it is first needed.
+    pub workspace: PathBuf,
+    /// After how long without use a session is not gone on with by itself; never if not given.
+    pub expiry: Option<Duration>,
+    /// The tools of its sessions.
+    pub toolset: Toolset,
+}
+
+#[derive(Clone)]
+pub(super) struct Desk {
+    pub(super) ports: Ports,
+    pub(super) settings: Arc<Settings>,
+    started: Time,
+}
+
+/// The dialect as a service.
+pub fn router(ports: Ports, settings: Settings) -> Router {
+    let started = ports.stamps.now();
+    let desk = Desk { ports, settings: Arc::new(settings), started };
+    Router::new().fallback(serve).with_state(desk)
+}
+
+async fn serve(State(desk): State<Desk>, request: Request) -> Response {
+    match desk.settings.guard.admit(request.headers()) {
+        Err(denied) => refused(&turned_away(&denied)),
+        Ok(()) => desk.answer(request).await.unwrap_or_else(|reply| refused(&reply)),
+    }
+}
+
+impl Desk {
+    async fn answer(&self, request: Request) -> Result<Response, Reply> {
+        let route = route(request.method().as_str(), request.uri().path())?;
+        let (head, body) = request.into_parts();
+        let query = head.uri.query().unwrap_or_default();
+        if head.method == "POST" {
+            is_json(&head.headers)?;
+        }
+        let body = whole(body, LARGEST_BODY).await.map_err(unread)?;
+        match decode(route, query, &body)? {
+            Step::Health => Ok(ok(&self.health())),
+            Step::OpenApi => Ok(ok(&openapi::document())),
+            Step::Open(asked) => {
+                let session = sessions::open(self, asked).await?;
+                Ok(ok(&json!({ "general_session_id": session.as_str() })))
+            }
+            Step::Chat(chat) => self.chat(&chat, &head.headers, query).await,
+            Step::Stream(session) => {
+                let asked = position(text(&head.headers, "last-event-id"), query)?;
+                self.stream(&session, asked).await
+            }
+            Step::Submit(session, command) => {
+                self.ports.sessions.submit(&session, command).await?;
+                Ok(ok(&json!({ "accepted": true })))
+            }
+            Step::Remember(session, entry) => self.remember(&session, entry).await,
+            Step::Search(query) => self.search(query).await,
+            Step::Get(path, lines) => self.get(&path, lines).await,
+        }
+    }
+
+    fn health(&self) -> wire::Health {
+        let uptime = self.ports.stamps.now().since(self.started).as_millis();
+        wire::Health {
+            healthy: true,
+            version: env!("CARGO_PKG_VERSION"),
+            uptime_ms: u64::try_from(uptime).unwrap_or(u64::MAX),
+        }
+    }
+
+    async fn chat(&self, chat: &Chat, headers: &HeaderMap, query: &str) -> Result<Response, Reply> {
+        let envelope = Envelope {
+            key: key(text(headers, "idempotency-key"))?,
+            position: position(text(headers, "last-event-id"), query)?,
+        };
+        match chat.stream {
+            true => chat::stream(self, chat, &envelope).await,
+            false => Ok(ok(&chat::whole(self, chat, &envelope).await?)),
+        }
+    }
+
+    /// Follows a session, from now on or from a place. It is read from the turn on in which that is.
+    async fn stream(&self, id: &SessionId, asked: Option<Cursor>) -> Result<Response, Reply> {
+        let sessions = &self.ports.sessions;
+        let state = sessions.view(id).await?;
+        if let Some(asked) = asked.filter(|asked| asked.seq > state.head) {
+            return Err(Reply::gone(&asked.to_string()));
+        }
+        let seen = asked.unwrap_or(Cursor::after(state.head));
+        let turn = state.turns.iter().rev().find(|turn| turn.begins <= seen.seq);
+        let read = turn.map_or(seen.seq, |turn| turn.begins - 1);
+        let follow = sessions.follow(id, Cursor::after(read)).await?;
+        let link = Link::of_session(seen, read, follow.head());
+        Stream::new(link).response(follow).await
+    }
+
+    /// Where its sessions work, which is there from now on.
+    pub(super) async fn workspace(&self) -> Result<&Path, Reply> {
+        let workspace = &self.settings.workspace;
+        match tokio::fs::create_dir_all(workspace).await {
+            Ok(()) => Ok(workspace),
+            Err(error) => {
+                let why = format!("the workspace {} cannot be used: {error}", workspace.display());
+                Err(Reply::new(500, "STORAGE_ERROR", why))
+            }
+        }
+    }
+
+    fn memory(&self) -> Result<&dyn Memory, Reply> {
+        let off = || Reply::new(503, "MEMORY_OFF", "memory is off: memory.enabled is false");
+        self.ports.memory.as_deref().ok_or_else(off)
+    }
+
+    async fn remember(&self, session: &SessionId, entry: Entry) -> Result<Response, Reply> {
+        self.ports.sessions.view(session).await?;
+        let written = self.memory()?.write(self.workspace().await?, entry).await?;
+        Ok(ok(&json!({ "path": written.path })))
+    }
+
+    async fn search(&self, query: Query) -> Result<Response, Reply> {
+        let found = self.memory()?.search(self.workspace().await?, query).await?;
+        let results: Vec<Value> = found.iter().map(passage).collect();
+        Ok(ok(&json!({ "results": results })))
+    }
+
+    async fn get(&self, path: &str, lines: Lines) -> Result<Response, Reply> {
+        let passage = self.memory()?.get(self.workspace().await?, path, lines).await?;
+        Ok(ok(&json!({
+            "path": passage.path,
+            "content": passage.text,
+            "line_start": passage.line_start,
+            "line_end": passage.line_end,
+            "total_lines": passage.lines,
+        })))
+    }
+}
+
+fn passage(found: &Found) -> Value {
+    let Found { path, excerpt, line_start, line_end, score } = found;
+    json!(wire::Found {
+        path,
+        excerpt,
+        line_start: *line_start,
+        line_end: *line_end,
+        score: *score,
+    })
+}
+
+/// JSON, and what `curl -d` says of any body unless it is told otherwise.
+const READ_AS_JSON: [&str; 2] = ["application/json", "application/x-www-form-urlencoded"];
+
+/// A body that says it is something else is not guessed at.
+fn is_json(headers: &HeaderMap) -> Result<(), Reply> {
+    let kind = text(headers, header::CONTENT_TYPE.as_str()).unwrap_or("application/json");
+    let kind = kind.split(';').next().unwrap_or_default().trim();
+    match READ_AS_JSON.iter().any(|known| kind.eq_ignore_ascii_case(known)) {
+        true => Ok(()),
+        false => {
+            let why = format!("the body must be application/json, not {kind}");
+            Err(Reply::new(415, "UNSUPPORTED_MEDIA_TYPE", why))
+        }
+    }
+}
+
+fn unread(unread: Unread) -> Reply {
+    match unread {
+        Unread::Broken => Reply::invalid("the request body broke off"),
+        Unread::TooLarge => Reply::new(413, "PAYLOAD_TOO_LARGE", "request body too large"),
+    }
+}
+
+fn turned_away(denied: &Denied) -> Reply {
+    match denied {
+        Denied::Token => Reply::new(401, "UNAUTHORIZED", "a token is needed"),
+        Denied::Host(host) => {
+            Reply::new(403, "HOST_NOT_ALLOWED", format!("host not allowed: {host}"))
+        }
+        Denied::Origin(origin) => {
+            Reply::new(403, "ORIGIN_NOT_ALLOWED", format!("origin not allowed: {origin}"))
+        }
+    }
+}
+
+fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    headers.get(name).and_then(|value| value.to_str().ok())
+}
+
+fn refused(reply: &Reply) -> Response {
+    let status = StatusCode::from_u16(reply.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let mut response = json_bytes(reply.body());
+    *response.status_mut() = status;
+    response
+}
+
+fn ok(body: &impl Serialize) -> Response {
+    json_bytes(serde_json::to_vec(body).expect("our own types serialize"))
+}
+
+fn json_bytes(body: Vec<u8>) -> Response {
+    let mut response = Response::new(Body::from(body));
+    let kind = HeaderValue::from_static("application/json");
+    response.headers_mut().insert(header::CONTENT_TYPE, kind);
+    response
+}

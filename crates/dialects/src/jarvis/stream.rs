@@ -1,0 +1,115 @@
+//! Events to a client, for as long as there is something to tell it.
+
+use std::time::Duration;
+
+use axum::http::{HeaderValue, header};
+use axum::response::Response;
+use quintet_kernel::Item;
+use quintet_kernel::port::{Error, Follow};
+
+use super::encode::{Frame, Link};
+use super::reply::Reply;
+use super::wire;
+use crate::transport::sse::{self, Encode};
+
+/// How often a silent stream shows that it is alive.
+pub(super) const BEAT: Duration = Duration::from_secs(15);
+/// How many beats without anything else before a stream between turns is closed: ten minutes.
+const IDLE_BEATS: u32 = 40;
+
+/// One client that listens.
+pub(super) struct Stream {
+    link: Link,
+    /// Beats since something was told.
+    beats: u32,
+}
+
+impl Stream {
+    pub(super) fn new(link: Link) -> Self {
+        Self { link, beats: 0 }
+    }
+
+    /// The stream as an answer, after everything that its client has was read in silence.
+    pub(super) async fn response(mut self, mut follow: Box<dyn Follow>) -> Result<Response, Reply> {
+        // Something must flow at once, or clients wait for the first event to see the headers.
+        let mut first = b": connected\n\n".to_vec();
+        while follow.position().seq < self.link.behind().min(follow.head()) {
+            let Some(items) = follow.next().await? else { break };
+            self.encode(&items, &mut first);
+        }
+        write(&self.link.begin(), &mut first);
+        let mut response = Response::new(sse::body(follow, self, first, BEAT));
+        let headers = response.headers_mut();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+        Ok(response)
+    }
+}
+
+impl Encode for Stream {
+    fn encode(&mut self, items: &[Item], out: &mut Vec<u8>) {
+        for item in items {
+            // What comes after the end of its turn is another stream's.
+            if self.link.end().is_some() {
+                return;
+            }
+            self.beats = 0;
+            write(&self.link.encode(item), out);
+        }
+    }
+
+    fn keep_alive(&mut self, out: &mut Vec<u8>) {
+        self.beats += 1;
+        out.extend_from_slice(b": heartbeat\n\n");
+    }
+
+    fn over(&self) -> bool {
+        self.link.end().is_some() || (self.beats >= IDLE_BEATS && !self.link.in_turn())
+    }
+
+    fn broken(&mut self, error: &Error, out: &mut Vec<u8>) {
+        let message = error.to_string();
+        let told = wire::Error { code: "STORAGE_ERROR", message: &message, details: None };
+        let data = serde_json::to_vec(&told).expect("our own types serialize");
+        out.extend_from_slice(b"event: error\ndata: ");
+        out.extend_from_slice(&data);
+        out.extend_from_slice(b"\n\n");
+    }
+}
+
+fn write(frames: &[Frame], out: &mut Vec<u8>) {
+    for frame in frames {
+        sse::frame(out, &frame.position.to_string(), frame.event, &frame.data);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use quintet_kernel::event::{Event, Record, TurnOptions};
+    use quintet_kernel::{Cursor, Time, TurnId};
+
+    use super::*;
+
+    fn started() -> Item {
+        let turn = TurnId::parse("t1").unwrap();
+        let event = Event::TurnStarted { turn, attempt: 1, options: TurnOptions::default() };
+        Item::Event(Arc::new(Record { seq: 1, at: Time::default(), event }))
+    }
+
+    #[test]
+    fn a_stream_between_turns_ends_after_ten_minutes_and_one_in_a_turn_never() {
+        let mut idle = Stream::new(Link::of_session(Cursor::START, 0, 0));
+        let mut busy = Stream::new(Link::of_session(Cursor::START, 0, 0));
+        let mut out = Vec::new();
+        busy.encode(&[started()], &mut out);
+        for beat in 1..=100 {
+            idle.keep_alive(&mut out);
+            busy.keep_alive(&mut out);
+            assert_eq!((idle.over(), busy.over()), (beat >= 40, false), "beat {beat}");
+        }
+        assert_eq!(BEAT * IDLE_BEATS, Duration::from_secs(600));
+        assert!(out.starts_with(b": heartbeat\n\n"));
+    }
+}

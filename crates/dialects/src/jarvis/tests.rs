@@ -1,0 +1,177 @@
+//! Golden transcripts: what a desktop sends and what it is sent, one story a file.
+//!
+//! `>` a request and `=` what it asks; `!` an event of the journal (or text in flight as `! text …`)
+//! and `<` what the desktop is sent, with its `id:`; `~` a desktop that comes back: `~ 7.3` from a
+//! position, `~ live` from now on, `~ again` by sending the message again, which the turn of the last
+//! `message_added` answers. `UPDATE_GOLDEN=1` rewrites the `=` and `<` lines.
+
+use std::fmt::Write as _;
+use std::path::Path;
+use std::sync::Arc;
+
+use quintet_kernel::event::{Event, Record};
+use quintet_kernel::follow::Piece;
+use quintet_kernel::model::Channel;
+use quintet_kernel::{Cursor, Item, StepId, Time, TurnId, codec};
+
+use super::decode::{Step, decode, key, position, route};
+use super::encode::Link;
+use super::openapi;
+use super::reply::Reply;
+
+#[test]
+fn transcripts() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/jarvis/golden");
+    let update = std::env::var_os("UPDATE_GOLDEN").is_some();
+    let mut files: Vec<_> = folder.read_dir().unwrap().map(|file| file.unwrap().path()).collect();
+    files.sort();
+    assert!(!files.is_empty());
+    for file in files {
+        let expected = std::fs::read_to_string(&file).unwrap();
+        let actual = Story::default().tell(&expected);
+        if update {
+            std::fs::write(&file, &actual).unwrap();
+            continue;
+        }
+        assert_eq!(actual, expected, "{}", file.display());
+    }
+}
+
+#[test]
+fn the_openapi_document_names_every_route_and_no_other() {
+    let document = openapi::document();
+    let mut named = 0;
+    for (path, methods) in document["paths"].as_object().unwrap() {
+        for method in methods.as_object().unwrap().keys() {
+            let known = route(&method.to_uppercase(), path);
+            assert!(known.is_ok(), "{method} {path} is documented but not served");
+            named += 1;
+        }
+    }
+    assert_eq!(named, 9, "a route is served but not documented");
+}
+
+#[test]
+fn no_request_panics() {
+    let paths = ["/v1/sessions", "/v1/chat", "/v1/tools/result", "/v1/memory/write", "/v1/stream"];
+    let paths = paths.into_iter().chain(["/v1/memory/search", "/v1/memory/get", "", "//", "/%00"]);
+    let bodies = ["", "{", "[]", "null", "{}", "\"x\"", "{\"message\":{\"parts\":[1]}}", "\u{0}"];
+    let queries = ["", "=", "q", "q=%", "limit=-1&q=x", "path=..&line_start=99999999999999999999"];
+    for path in paths {
+        for method in ["GET", "POST", "PUT", ""] {
+            let Ok(route) = route(method, path) else { continue };
+            for (body, query) in bodies.iter().flat_map(|b| queries.iter().map(move |q| (b, q))) {
+                let _ = decode(route, query, body.as_bytes());
+                let _ = position(Some(body), query);
+                let _ = key(Some(body));
+            }
+        }
+    }
+}
+
+/// One desktop and what happens around it.
+#[derive(Debug)]
+struct Story {
+    records: Vec<Arc<Record>>,
+    cursor: Cursor,
+    link: Link,
+    written: u64,
+    out: String,
+}
+
+impl Default for Story {
+    fn default() -> Self {
+        let link = Link::of_session(Cursor::START, 0, 0);
+        Self { records: Vec::new(), cursor: Cursor::START, link, written: 0, out: String::new() }
+    }
+}
+
+impl Story {
+    fn tell(mut self, script: &str) -> String {
+        for line in script.lines() {
+            match line.get(..2) {
+                Some("= " | "< ") => continue,
+                _ => writeln!(self.out, "{line}").unwrap(),
+            }
+            match line.get(..2) {
+                Some("> ") => self.request(&line[2..]),
+                Some("! ") => self.event(&line[2..]),
+                Some("~ ") => self.come_back(&line[2..]),
+                _ => {}
+            }
+        }
+        self.out
+    }
+
+    fn request(&mut self, line: &str) {
+        let mut words = line.splitn(3, ' ');
+        let (method, path) = (words.next().unwrap(), words.next().unwrap());
+        let (path, query) = path.split_once('?').unwrap_or((path, ""));
+        let body = words.next().unwrap_or_default();
+        let step = route(method, path).and_then(|route| decode(route, query, body.as_bytes()));
+        let line = match step {
+            Ok(Step::Submit(session, command)) => format!("{session} {command:?}"),
+            Ok(step) => format!("{step:?}"),
+            Err(reply @ Reply { status, .. }) => {
+                format!("{status} {}", String::from_utf8(reply.body()).unwrap())
+            }
+        };
+        writeln!(self.out, "= {line}").unwrap();
+    }
+
+    fn event(&mut self, line: &str) {
+        let at = Time::from_micros(1_735_689_600_000_000 + self.records.len() as i64 * 1_000_000);
+        if let Some(text) = line.strip_prefix("text ") {
+            let (turn, step) = (TurnId::parse("t1").unwrap(), StepId::parse("p1").unwrap());
+            let (offset, channel, text) = (self.written, Channel::Text, text.into());
+            let piece = Piece { turn, step, offset, channel, text, at };
+            self.written += piece.text.len() as u64;
+            let item = self.cursor.take_text(&piece);
+            return self.show(item);
+        }
+        let event = codec::decode(codec::VERSION, line.as_bytes()).expect(line);
+        let record = Arc::new(Record { seq: self.records.len() as u64 + 1, at, event });
+        self.records.push(Arc::clone(&record));
+        let item = self.cursor.take(&record);
+        self.show(item);
+    }
+
+    fn come_back(&mut self, how: &str) {
+        let head = self.records.len() as u64;
+        let asked = self.records.iter().rev().find_map(|record| match &record.event {
+            Event::MessageAdded { turn, .. } => Some((turn.clone(), record.seq - 1)),
+            _ => None,
+        });
+        let (turn, begins) = asked.unwrap();
+        let attempts = self.records.iter().filter(|record| match &record.event {
+            Event::TurnStarted { turn: started, .. } => *started == turn,
+            _ => false,
+        });
+        let attempt = attempts.count() as u32;
+        self.link = match how {
+            "live" => Link::of_session(Cursor::after(head), begins, head),
+            "again" => {
+                let from = Cursor::after(begins);
+                Link::of_turn((turn, attempt), from, begins, head).careful()
+            }
+            place => Link::of_session(position(Some(place), "").unwrap().unwrap(), begins, head),
+        };
+        self.cursor = Cursor::after(begins);
+        for record in self.records.clone() {
+            let item = self.cursor.take(&record);
+            self.show(item);
+        }
+        self.show(None);
+    }
+
+    fn show(&mut self, item: Option<Item>) {
+        let frames = match &item {
+            Some(item) => self.link.encode(item),
+            None => self.link.begin(),
+        };
+        for frame in frames {
+            let data = String::from_utf8(frame.data).unwrap();
+            writeln!(self.out, "< {} {} {data}", frame.position, frame.event).unwrap();
+        }
+    }
+}

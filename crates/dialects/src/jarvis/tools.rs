@@ -1,0 +1,94 @@
+//! The desktop's tools: which there are, and what the core makes of them.
+
+use quintet_kernel::toolset::{ClientTool, Toolset};
+use quintet_kernel::{State, tool};
+use serde_json::json;
+
+use super::wire;
+
+pub use super::wire::Risk;
+
+/// The two tools that every desktop has.
+pub fn default_tools() -> Vec<ClientTool> {
+    let tool = |name: &str, description: &str, argument: &str, what: &str| {
+        let properties = json!({ argument: { "type": "string", "description": what } });
+        let schema = json!({
+            "type": "object",
+            "properties": properties,
+            "required": [argument],
+            "additionalProperties": false,
+        });
+        let (name, description, risk) = (name.into(), description.into(), tool::Risk::Medium);
+        ClientTool { name, description, schema, risk }
+    };
+    vec![
+        tool(
+            "open_app",
+            "Open an application on the user's desktop.",
+            "app_id",
+            "Which application, such as \"calendar\".",
+        ),
+        tool(
+            "run_whitelisted",
+            "Run one of the commands that the user has allowed on the desktop.",
+            "cmd_id",
+            "The name of the allowed command.",
+        ),
+    ]
+}
+
+/// The core's word for a risk.
+pub fn risk(risk: Risk) -> tool::Risk {
+    match risk {
+        Risk::Safe => tool::Risk::Low,
+        Risk::Risky => tool::Risk::Medium,
+        Risk::Forbidden => tool::Risk::Critical,
+    }
+}
+
+/// The protocol's word for a risk.
+pub(super) fn risk_word(risk: tool::Risk) -> Risk {
+    match risk {
+        tool::Risk::Low => Risk::Safe,
+        tool::Risk::Medium | tool::Risk::High => Risk::Risky,
+        tool::Risk::Critical => Risk::Forbidden,
+    }
+}
+
+/// A tool that a desktop brings.
+pub(super) fn brought(tool: wire::Tool) -> ClientTool {
+    let nothing = || json!({ "type": "object", "properties": {} });
+    ClientTool {
+        name: tool.name,
+        description: tool.description,
+        schema: tool.parameters.unwrap_or_else(nothing),
+        risk: risk(tool.risk),
+    }
+}
+
+/// The tools of a session that a desktop begins.
+pub(super) fn of_new(usual: &Toolset, brought: &[ClientTool]) -> Toolset {
+    Toolset { client: joined(&usual.client, brought), ..usual.clone() }
+}
+
+/// The tools of a session that a desktop comes to: what it has, and what the desktop adds. A usual
+/// tool makes way for one of the daemon's that the session has already.
+pub(super) fn of_resumed(state: &State, usual: &Toolset, brought: &[ClientTool]) -> Toolset {
+    let fits = |tool: &&ClientTool| {
+        let known = state.tool(&tool.name);
+        known.is_none_or(|known| known.placement == tool::Placement::Client)
+    };
+    let usual_here: Vec<_> = usual.client.iter().filter(fits).cloned().collect();
+    let client = joined(&joined(&state.toolset.client, &usual_here), brought);
+    Toolset { client, daemon: state.toolset.daemon.clone(), timeout_ms: usual.timeout_ms }
+}
+
+/// Both, of which the newer counts where they have a name in common.
+fn joined(old: &[ClientTool], new: &[ClientTool]) -> Vec<ClientTool> {
+    let newest = |tool: &ClientTool| {
+        let newer = new.iter().find(|newer| newer.name == tool.name);
+        newer.unwrap_or(tool).clone()
+    };
+    let added = new.iter().filter(|tool| old.iter().all(|older| older.name != tool.name));
+    old.iter().map(newest).chain(added.cloned()).collect()
+}

@@ -1,0 +1,203 @@
+//! JSON-RPC 2.0, for every dialect that speaks it: what comes in, what goes out and what goes wrong.
+//!
+//! Pure: a transport hands in the text of a message and sends the text that comes back.
+
+mod fields;
+
+use serde::{Serialize, Serializer};
+use serde_json::{Number, Value, json};
+
+pub use fields::Fields;
+
+/// The text is no JSON.
+pub const PARSE_ERROR: i64 = -32700;
+/// It is JSON but no request.
+pub const INVALID_REQUEST: i64 = -32600;
+/// There is no such method.
+pub const METHOD_NOT_FOUND: i64 = -32601;
+/// The method does not take these parameters.
+pub const INVALID_PARAMS: i64 = -32602;
+/// The server is at fault.
+pub const INTERNAL_ERROR: i64 = -32603;
+
+/// What a message is.
+#[derive(Debug)]
+pub enum Incoming {
+    /// One request or notification.
+    One(Received),
+    /// Several, to be answered together; never none.
+    Batch(Vec<Received>),
+}
+
+/// One request or notification, or why it is neither.
+pub type Received = Result<Call, Fault>;
+
+/// A request or, without an id, a notification.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Call {
+    /// What the answer is to carry; nothing for a notification, which is never answered.
+    pub id: Option<Id>,
+    /// What is wanted.
+    pub method: String,
+    /// With what; [`Value::Null`] where nothing was given.
+    pub params: Value,
+}
+
+/// What tells an answer from others.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Id {
+    /// A number, given back as it came.
+    Number(Number),
+    /// A string.
+    Text(String),
+    /// None: what came in could not be read so far.
+    Null,
+}
+
+/// Something that is no request, and the id under which to say so.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Fault {
+    /// The id, as far as there is one.
+    pub id: Id,
+    /// What is wrong.
+    pub error: Error,
+}
+
+/// Why there is no result.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Error {
+    /// For programs.
+    pub code: i64,
+    /// For people.
+    pub message: String,
+    /// For programs that want to know more.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub data: Option<Value>,
+}
+
+impl Error {
+    /// An error without details.
+    pub fn new(code: i64, message: impl Into<String>) -> Self {
+        Self { code, message: message.into(), data: None }
+    }
+
+    /// With details.
+    #[must_use]
+    pub fn with(self, data: Value) -> Self {
+        Self { data: Some(data), ..self }
+    }
+
+    /// A parameter is not what it should be.
+    pub fn field(field: &str, expected: &str) -> Self {
+        let message = format!("Invalid params: {field} must be {expected}");
+        Self::new(INVALID_PARAMS, message).with(json!({ "field": field, "expected": expected }))
+    }
+
+    /// There is no such method.
+    pub fn no_method(method: &str) -> Self {
+        Self::new(METHOD_NOT_FOUND, format!("Method not found: {method}"))
+    }
+
+    /// A message that cannot be read.
+    pub fn parse(why: impl std::fmt::Display) -> Self {
+        Self::new(PARSE_ERROR, format!("Parse error: {why}"))
+    }
+
+    /// A message that can be read but is no request.
+    pub fn invalid(why: impl std::fmt::Display) -> Self {
+        Self::new(INVALID_REQUEST, format!("Invalid Request: {why}"))
+    }
+}
+
+impl Serialize for Id {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Number(number) => number.serialize(serializer),
+            Self::Text(text) => text.serialize(serializer),
+            Self::Null => serializer.serialize_none(),
+        }
+    }
+}
+
+impl Id {
+    fn of(value: &Value) -> Option<Self> {
+        match value {
+            Value::Null => Some(Self::Null),
+            Value::Number(number) => Some(Self::Number(number.clone())),
+            Value::String(text) => Some(Self::Text(text.clone())),
+            Value::Bool(_) | Value::Array(_) | Value::Object(_) => None,
+        }
+    }
+}
+
+/// Reads a message.
+pub fn read(text: &str) -> Result<Incoming, Error> {
+    match serde_json::from_str(text) {
+        Err(error) => Err(Error::parse(error)),
+        Ok(Value::Array(calls)) if calls.is_empty() => Err(Error::invalid("the batch is empty")),
+        Ok(Value::Array(calls)) => Ok(Incoming::Batch(calls.into_iter().map(call).collect())),
+        Ok(one) => Ok(Incoming::One(call(one))),
+    }
+}
+
+fn call(value: Value) -> Received {
+    let Value::Object(mut members) = value else {
+        let error = Error::invalid("a request is an object");
+        return Err(Fault { id: Id::Null, error });
+    };
+    let id = members.get("id").map(Id::of);
+    let known = id.clone().flatten().unwrap_or(Id::Null);
+    let fault = |why: &str| Fault { id: known.clone(), error: Error::invalid(why) };
+    if id == Some(None) {
+        return Err(fault("id must be a string, a number or null"));
+    }
+    if members.get("jsonrpc") != Some(&Value::from("2.0")) {
+        return Err(fault("jsonrpc must be \"2.0\""));
+    }
+    let Some(Value::String(method)) = members.remove("method") else {
+        return Err(fault("method must be a string"));
+    };
+    // What kind of value it may be is for the method to say.
+    let params = members.remove("params").unwrap_or(Value::Null);
+    Ok(Call { id: id.flatten(), method, params })
+}
+
+#[derive(Serialize)]
+struct Response<'a> {
+    jsonrpc: &'static str,
+    id: &'a Id,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    result: Option<&'a Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<&'a Error>,
+}
+
+#[derive(Serialize)]
+struct Notification<'a, P> {
+    jsonrpc: &'static str,
+    method: &'a str,
+    params: P,
+}
+
+/// The answer to a request.
+pub fn response(id: &Id, outcome: &Result<Value, Error>) -> String {
+    let (result, error) = (outcome.as_ref().ok(), outcome.as_ref().err());
+    text(&Response { jsonrpc: "2.0", id, result, error })
+}
+
+/// A notification.
+pub fn notification(method: &str, params: impl Serialize) -> String {
+    text(&Notification { jsonrpc: "2.0", method, params })
+}
+
+/// The answers to a batch, of which notifications have none; nothing if there are none at all.
+pub fn together(answers: &[String]) -> Option<String> {
+    (!answers.is_empty()).then(|| format!("[{}]", answers.join(",")))
+}
+
+fn text(message: &impl Serialize) -> String {
+    serde_json::to_string(message).expect("messages have string keys")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,119 @@
+//! Parameters by name. What is not known is passed over; what has the wrong type is named.
+
+use serde_json::{Map, Value};
+
+use super::Error;
+
+/// The members of an object of parameters. `null` stands for "not given".
+#[derive(Clone, Copy, Debug)]
+pub struct Fields<'a> {
+    members: Option<&'a Map<String, Value>>,
+    /// The objects around this one, outermost first.
+    path: [&'a str; 2],
+}
+
+impl<'a> Fields<'a> {
+    /// The members of `params`, which need not be there.
+    pub fn of(params: &'a Value) -> Result<Self, Error> {
+        let path = ["", ""];
+        match params {
+            Value::Null => Ok(Self { members: None, path }),
+            Value::Object(members) => Ok(Self { members: Some(members), path }),
+            _ => Err(Error::field("params", "an object")),
+        }
+    }
+
+    /// A string.
+    pub fn text(&self, name: &str) -> Result<Option<&'a str>, Error> {
+        self.read(name, "a string", Value::as_str)
+    }
+
+    /// A string that must be there.
+    pub fn need_text(&self, name: &str) -> Result<&'a str, Error> {
+        self.text(name)?.ok_or_else(|| self.wrong(name, "a string"))
+    }
+
+    /// True or false.
+    pub fn flag(&self, name: &str) -> Result<Option<bool>, Error> {
+        self.read(name, "true or false", Value::as_bool)
+    }
+
+    /// A whole number from 0 on.
+    pub fn whole(&self, name: &str) -> Result<Option<u64>, Error> {
+        self.read(name, "a whole number", Value::as_u64)
+    }
+
+    /// A whole number, also one below 0.
+    pub fn integer(&self, name: &str) -> Result<Option<i64>, Error> {
+        self.read(name, "a whole number", Value::as_i64)
+    }
+
+    /// A number.
+    pub fn number(&self, name: &str) -> Result<Option<f64>, Error> {
+        self.read(name, "a number", Value::as_f64)
+    }
+
+    /// An object; an empty one if it is not there.
+    pub fn object(&self, name: &'a str) -> Result<Self, Error> {
+        let members = self.read(name, "an object", Value::as_object)?;
+        Ok(Self { members, path: self.object_path(name) })
+    }
+
+    /// The members of an object whose values are strings.
+    pub fn texts_by_name(&self, name: &'a str) -> Result<Option<Vec<(&'a str, &'a str)>>, Error> {
+        let Some(members) = self.read(name, "an object", Value::as_object)? else {
+            return Ok(None);
+        };
+        let inner = self.object(name)?;
+        let pair = |(key, value): (&'a String, &'a Value)| match value.as_str() {
+            Some(text) => Ok((key.as_str(), text)),
+            None => Err(inner.wrong(key, "a string")),
+        };
+        members.iter().map(pair).collect::<Result<_, _>>().map(Some)
+    }
+
+    /// A list of strings.
+    pub fn texts(&self, name: &str) -> Result<Option<Vec<&'a str>>, Error> {
+        let whole = |value: &'a Value| {
+            value.as_array()?.iter().map(Value::as_str).collect::<Option<Vec<_>>>()
+        };
+        self.read(name, "a list of strings", whole)
+    }
+
+    /// A list of objects.
+    pub fn objects(&self, name: &'a str) -> Result<Option<Vec<Self>>, Error> {
+        let path = self.object_path(name);
+        let one = |value: &'a Value| {
+            let members = Some(value.as_object()?);
+            Some(Self { members, path })
+        };
+        let all = |value: &'a Value| value.as_array()?.iter().map(one).collect::<Option<Vec<_>>>();
+        self.read(name, "a list of objects", all)
+    }
+
+    /// Says that a member is not what it should be.
+    pub fn wrong(&self, name: &str, expected: &str) -> Error {
+        let around = self.path.iter().filter(|outer| !outer.is_empty());
+        let path: String = around.flat_map(|outer| [outer, "."]).chain([name]).collect();
+        Error::field(&path, expected)
+    }
+
+    fn object_path(&self, name: &'a str) -> [&'a str; 2] {
+        match self.path {
+            ["", ""] => [name, ""],
+            [outer, _] => [outer, name],
+        }
+    }
+
+    fn read<T>(
+        &self,
+        name: &str,
+        expected: &str,
+        read: impl Fn(&'a Value) -> Option<T>,
+    ) -> Result<Option<T>, Error> {
+        match self.members.and_then(|members| members.get(name)) {
+            None | Some(Value::Null) => Ok(None),
+            Some(value) => read(value).map(Some).ok_or_else(|| self.wrong(name, expected)),
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! What is read as what, and what is answered to it.
+
+use expect_test::{Expect, expect};
+use serde_json::json;
+
+use super::*;
+
+#[track_caller]
+fn check(text: &str, then: Expect) {
+    let one = |received: &Received| match received {
+        Ok(call) => format!("{:?} {} {}", call.id, call.method, call.params),
+        Err(fault) => response(&fault.id, &Err(fault.error.clone())),
+    };
+    let shown = match read(text) {
+        Err(error) => response(&Id::Null, &Err(error)),
+        Ok(Incoming::One(received)) => one(&received),
+        Ok(Incoming::Batch(all)) => all.iter().map(one).collect::<Vec<_>>().join("\n"),
+    };
+    then.assert_eq(&shown);
+}
+
+#[test]
+fn requests_and_notifications() {
+    check(
+        r#"{"jsonrpc":"2.0","id":1,"method":"m","params":{"a":1}}"#,
+        expect![[r#"Some(Number(Number(1))) m {"a":1}"#]],
+    );
+    check(
+        r#"{"jsonrpc":"2.0","id":"x","method":"m","params":[1],"more":true}"#,
+        expect![[r#"Some(Text("x")) m [1]"#]],
+    );
+    check(r#"{"jsonrpc":"2.0","method":"m"}"#, expect!["None m null"]);
+    check(r#"{"jsonrpc":"2.0","id":null,"method":"m"}"#, expect!["Some(Null) m null"]);
+}
+
+#[test]
+fn what_is_no_request_is_answered_under_the_id_it_has() {
+    check(
+        "{",
+        expect![[
+            r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"Parse error: EOF while parsing an object at line 1 column 1"}}"#
+        ]],
+    );
+    check(
+        "[]",
+        expect![[
+            r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"Invalid Request: the batch is empty"}}"#
+        ]],
+    );
+    check(
+        "7",
+        expect![[
+            r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"Invalid Request: a request is an object"}}"#
+        ]],
+    );
+    check(
+        r#"{"jsonrpc":"2.0","id":true,"method":"m"}"#,
+        expect![[
+            r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"Invalid Request: id must be a string, a number or null"}}"#
+        ]],
+    );
+    check(
+        r#"{"id":5,"method":"m"}"#,
+        expect![[
+            r#"{"jsonrpc":"2.0","id":5,"error":{"code":-32600,"message":"Invalid Request: jsonrpc must be \"2.0\""}}"#
+        ]],
+    );
+    check(
+        r#"{"jsonrpc":"1.0","id":5,"method":"m"}"#,
+        expect![[
+            r#"{"jsonrpc":"2.0","id":5,"error":{"code":-32600,"message":"Invalid Request: jsonrpc must be \"2.0\""}}"#
+        ]],
+    );
+    check(
+        r#"{"jsonrpc":"2.0","id":"a","method":1}"#,
+        expect![[
+            r#"{"jsonrpc":"2.0","id":"a","error":{"code":-32600,"message":"Invalid Request: method must be a string"}}"#
+        ]],
+    );
+    check(
+        r#"{"jsonrpc":"2.0","id":7,"result":{}}"#,
+        expect![[
+            r#"{"jsonrpc":"2.0","id":7,"error":{"code":-32600,"message":"Invalid Request: method must be a string"}}"#
+        ]],
+    );
+}
+
+#[test]
+fn a_batch_is_as_good_as_its_parts() {
+    check(
+        r#"[1,{"jsonrpc":"2.0","method":"m"},{"jsonrpc":"2.0","id":2,"method":"n"}]"#,
+        expect![[r#"
+            {"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"Invalid Request: a request is an object"}}
+            None m null
+            Some(Number(Number(2))) n null"#]],
+    );
+}
+
+#[test]
+fn what_goes_out() {
+    let id = Id::Number(3.into());
+    let answers = [response(&id, &Ok(json!({"a": 1}))), notification("m", json!({"b": "\n"}))];
+    expect![[r#"[{"jsonrpc":"2.0","id":3,"result":{"a":1}},{"jsonrpc":"2.0","method":"m","params":{"b":"\n"}}]"#]].assert_eq(&together(&answers).unwrap());
+    assert_eq!(together(&[]), None);
+}
+
+#[test]
+fn fields_are_named_when_they_are_wrong() {
+    let params =
+        json!({"a": 1, "in": {"deep": {"x": "y"}, "list": [1], "all": [{"n": "no"}]}, "no": null});
+    let fields = Fields::of(&params).unwrap();
+    let inner = fields.object("in").unwrap();
+    let names = [
+        fields.text("a").unwrap_err(),
+        fields.need_text("none").unwrap_err(),
+        fields.object("a").unwrap_err(),
+        inner.object("deep").unwrap().whole("x").unwrap_err(),
+        inner.texts("list").unwrap_err(),
+        inner.objects("all").unwrap().unwrap()[0].number("n").unwrap_err(),
+        Fields::of(&json!([])).unwrap_err(),
+        Fields::of(&json!("x")).unwrap_err(),
+    ];
+    let messages: Vec<_> = names.iter().map(|error| error.message.as_str()).collect();
+    expect![[r#"
+        Invalid params: a must be a string
+        Invalid params: none must be a string
+        Invalid params: a must be an object
+        Invalid params: in.deep.x must be a whole number
+        Invalid params: in.list must be a list of strings
+        Invalid params: in.all.n must be a number
+        Invalid params: params must be an object
+        Invalid params: params must be an object"#]]
+    .assert_eq(&messages.join("\n"));
+    assert_eq!(fields.text("no").unwrap(), None);
+    assert_eq!(fields.object("no").unwrap().flag("x").unwrap(), None);
+}

@@ -1,0 +1,141 @@
+//! Calls as a terminal shows them: the question before, how far it is, what came of it.
+
+use quintet_kernel::message::text_of;
+use quintet_kernel::tool::{Assessment, Ending, Kind, Outcome};
+use quintet_kernel::{CallId, Time, TurnId};
+use serde_json::{Value, json};
+
+use super::blocks::is_diff;
+use super::wire;
+
+/// What is known of a tool.
+#[derive(Debug)]
+pub(super) struct Described {
+    pub(super) kind: Kind,
+    pub(super) text: String,
+}
+
+/// How far a call is, in words: a tool does not know how much is still to come.
+pub(super) fn progress(turn: &TurnId, call: &CallId, status: &str, message: &str) -> Value {
+    json!({
+        "execution_id": wire::execution_id(call),
+        "query_id": wire::query_id(turn),
+        "progress": {
+            "percentage": 0,
+            "indeterminate": true,
+            "status": status,
+            "message": message,
+        },
+    })
+}
+
+pub(super) fn completed(
+    of: (&TurnId, &CallId),
+    tool: &str,
+    outcome: &Outcome,
+    took: u128,
+) -> Value {
+    let files: Vec<&str> = outcome.changes.iter().map(|change| change.path.as_str()).collect();
+    let status = match outcome.ending {
+        Ending::Succeeded | Ending::Idle => "success",
+        Ending::Failed | Ending::Skipped | Ending::Interrupted => "error",
+        Ending::TimedOut => "timeout",
+        Ending::Denied => "denied",
+        Ending::Cancelled => "cancelled",
+    };
+    let mut params = json!({
+        "execution_id": wire::execution_id(of.1),
+        "query_id": wire::query_id(of.0),
+        "tool_name": tool,
+        "status": status,
+        "result": {
+            "output": text_of(&outcome.parts),
+            "files_modified": files,
+            "duration_ms": u64::try_from(took).unwrap_or(u64::MAX),
+        },
+    });
+    let code = match outcome.ending {
+        Ending::Succeeded | Ending::Idle => return params,
+        Ending::Failed | Ending::Skipped | Ending::Interrupted => wire::TOOL_ERROR,
+        Ending::TimedOut => wire::TIMEOUT,
+        Ending::Denied => wire::PERMISSION_DENIED,
+        Ending::Cancelled => wire::CANCELLED,
+    };
+    let why = outcome.error.as_deref().unwrap_or("the tool did not work");
+    params["error"] = json!({ "code": code, "message": why });
+    params
+}
+
+/// A question about a call.
+pub(super) struct Asked<'a> {
+    pub(super) turn: &'a TurnId,
+    pub(super) call: &'a CallId,
+    pub(super) tool: &'a str,
+    pub(super) input: &'a Value,
+    pub(super) assessment: &'a Assessment,
+    pub(super) timeout: Option<u64>,
+}
+
+impl Asked<'_> {
+    pub(super) fn request(&self, tool: Option<&Described>) -> Value {
+        let Assessment { risk, reasons, reversible, preview, subject, .. } = self.assessment;
+        let description = self.description(tool);
+        let kind = tool.map(|tool| tool.kind);
+        json!({
+            "execution_id": wire::execution_id(self.call),
+            "query_id": wire::query_id(self.turn),
+            "tool": {
+                "name": self.tool,
+                "description": description,
+                "category": kind.map_or("other", category),
+            },
+            "arguments": self.input,
+            "preview": { "type": preview_type(kind, preview), "content": preview },
+            "risk_assessment": {
+                "level": risk.name(),
+                "reasons": reasons,
+                "reversible": reversible,
+            },
+            "timeout": self.timeout,
+            "similar": subject.similar,
+            "tool_name": self.tool,
+            "description": description,
+            "risk_level": risk.name(),
+        })
+    }
+
+    /// What this very call would do.
+    fn description(&self, tool: Option<&Described>) -> String {
+        let subject = &self.assessment.subject;
+        let about = match subject.commands.is_empty() {
+            true => subject.paths.join(", "),
+            false => subject.commands.join("; "),
+        };
+        match (about.is_empty(), tool) {
+            (false, _) => format!("{} {about}", self.tool),
+            (true, Some(tool)) => tool.text.clone(),
+            (true, None) => self.tool.to_owned(),
+        }
+    }
+}
+
+fn category(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Read | Kind::Write | Kind::Memory => "file_system",
+        Kind::Exec => "shell",
+        Kind::Network => "network",
+    }
+}
+
+fn preview_type(kind: Option<Kind>, preview: &str) -> &'static str {
+    match kind {
+        _ if is_diff(preview) => "diff",
+        Some(Kind::Exec) => "command",
+        Some(Kind::Read | Kind::Write | Kind::Memory | Kind::Network) | None => "text",
+    }
+}
+
+/// Whole seconds until then, the last one counted whole.
+pub(super) fn seconds(from: Time, to: Time) -> u64 {
+    u64::try_from(to.since(from).as_millis().div_ceil(1000)).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,249 @@
+//! One client: reads its requests, answers them, and tells it what happens in its sessions.
+
+mod requests;
+mod sessions;
+
+use std::future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::select_all;
+use quintet_kernel::port::{Error as PortError, Follow};
+use quintet_kernel::{Item, SessionId};
+use serde_json::json;
+use tokio::net::unix::OwnedReadHalf;
+use tokio::time::{Instant, sleep_until};
+use tokio_util::sync::CancellationToken;
+
+use super::decode::{self, decode};
+use super::encode;
+use super::outbox::{Gone, Outbox, Room};
+use super::rate::Rate;
+use super::serve::Desk;
+use super::suggest::History;
+use super::wire;
+use crate::jsonrpc::{self, Error, Id, Incoming, Received};
+use crate::transport::uds::{Line, Lines, Peer};
+
+/// Requests of one connection in a second.
+const REQUESTS: usize = 100;
+/// How long a terminal must be quiet before something is suggested.
+const DEBOUNCE: Duration = Duration::from_millis(300);
+
+/// One client.
+pub(super) struct Connection {
+    desk: Arc<Desk>,
+    peer: Peer,
+    link: decode::Link,
+    rate: Rate,
+    /// The sessions it hears of; the last is the one it talks to.
+    watches: Vec<Watch>,
+    /// What models were last told of its terminal in that session.
+    told: Option<String>,
+    history: History,
+    /// When to suggest something, and what was suggested last.
+    suggest: Option<Instant>,
+    suggested: Option<String>,
+}
+
+/// A session that the client hears of.
+struct Watch {
+    session: SessionId,
+    follow: Box<dyn Follow>,
+    link: encode::Link,
+}
+
+impl Connection {
+    pub(super) fn new(desk: Arc<Desk>, peer: Peer) -> Self {
+        Self {
+            desk,
+            peer,
+            link: decode::Link::default(),
+            rate: Rate::new(REQUESTS),
+            watches: Vec::new(),
+            told: None,
+            history: History::default(),
+            suggest: None,
+            suggested: None,
+        }
+    }
+
+    /// Talks until the client has left and is owed nothing, or the daemon ends.
+    pub(super) async fn talk(
+        &mut self,
+        mut lines: Lines<OwnedReadHalf>,
+        outbox: Outbox,
+        closing: CancellationToken,
+    ) {
+        let mut listening = true;
+        while listening || self.owes(&closing) {
+            let due = self.suggest.unwrap_or_else(Instant::now);
+            let sent = tokio::select! {
+                line = lines.next(), if listening => match line {
+                    Ok(Some(line)) => {
+                        let reply = self.hear(line).await;
+                        outbox.send(reply.as_slice()).await
+                    }
+                    Ok(None) | Err(_) => {
+                        listening = false;
+                        Ok(())
+                    }
+                },
+                () = closing.cancelled(), if listening => {
+                    listening = false;
+                    Ok(())
+                }
+                () = sleep_until(due), if self.suggest.is_some() => {
+                    let suggestion = self.suggestion();
+                    outbox.send(suggestion.as_slice()).await
+                }
+                news = news(&mut self.watches, &outbox) => news.map(|(room, which, items)| {
+                    self.tell(room, which, items);
+                }),
+            };
+            if sent.is_err() {
+                return;
+            }
+            // The writer gets its turn before there is more to write.
+            tokio::task::yield_now().await;
+        }
+    }
+
+    /// Whether there is something to wait for although nothing more is asked: answers to a client that
+    /// said all it wanted, or the last words of a daemon that ends.
+    fn owes(&self, closing: &CancellationToken) -> bool {
+        match closing.is_cancelled() {
+            true => !self.watches.is_empty(),
+            false => self.open_queries() > 0,
+        }
+    }
+
+    fn open_queries(&self) -> usize {
+        self.watches.iter().map(|watch| watch.link.waits_for()).sum()
+    }
+
+    fn tell(&mut self, room: Room<'_>, which: usize, items: Result<Option<Vec<Item>>, PortError>) {
+        let watch = &mut self.watches[which];
+        match items {
+            Ok(Some(items)) => {
+                let messages = watch.link.encode(&items, room.pace);
+                room.fill(&messages);
+                self.let_go();
+            }
+            // The daemon ends, or the session is gone.
+            Ok(None) | Err(PortError::NotFound(_)) => drop(self.watches.remove(which)),
+            Err(error) => {
+                tracing::warn!(session = %watch.session, %error, "a session cannot be followed");
+                self.watches.remove(which);
+            }
+        }
+    }
+
+    /// Forgets sessions that the client left and waits for nothing from.
+    fn let_go(&mut self) {
+        let last = self.watches.last().map(|watch| watch.session.clone());
+        self.watches
+            .retain(|watch| watch.link.waits_for() > 0 || Some(&watch.session) == last.as_ref());
+    }
+
+    /// What is answered to a line, if anything.
+    async fn hear(&mut self, line: Line) -> Option<String> {
+        let fault = |error: Error| Some(jsonrpc::response(&Id::Null, &Err(error)));
+        let bytes = match line {
+            Line::Whole(bytes) => bytes,
+            Line::TooLong => {
+                let why = format!("a message may have at most {} bytes", wire::LONGEST);
+                return fault(Error::invalid(why));
+            }
+        };
+        let Ok(text) = std::str::from_utf8(&bytes) else {
+            return fault(Error::parse("the message is not UTF-8"));
+        };
+        if text.trim().is_empty() {
+            return None;
+        }
+        match jsonrpc::read(text) {
+            Err(error) => fault(error),
+            Ok(Incoming::One(received)) => self.answer(received).await,
+            Ok(Incoming::Batch(all)) => {
+                let mut answers = Vec::new();
+                for received in all {
+                    answers.extend(self.answer(received).await);
+                }
+                jsonrpc::together(&answers)
+            }
+        }
+    }
+
+    /// The answer to one request; nothing to a notification.
+    async fn answer(&mut self, received: Received) -> Option<String> {
+        let permitted = self.rate.take(self.desk.ports.stamps.now());
+        let call = match received {
+            Ok(call) => call,
+            Err(fault) => return Some(jsonrpc::response(&fault.id, &Err(fault.error))),
+        };
+        let outcome = match permitted {
+            Err(wait) => Err(too_many(wait)),
+            Ok(()) => match decode(&mut self.link, &call) {
+                Ok(step) => self.carry_out(step).await,
+                Err(error) => Err(error),
+            },
+        };
+        if let (None, Err(error)) = (&call.id, &outcome) {
+            tracing::debug!(
+                method = call.method,
+                error = error.message,
+                "a notification was dropped"
+            );
+        }
+        Some(jsonrpc::response(call.id.as_ref()?, &outcome))
+    }
+
+    /// The terminal's context changed.
+    fn noticed(&mut self) {
+        self.history.learn(&self.link.context.commands);
+        let wanted = self.link.client.as_ref().is_some_and(decode::Client::takes_suggestions);
+        self.suggest = wanted.then(|| Instant::now() + DEBOUNCE);
+    }
+
+    /// What to suggest now that the terminal is quiet; the same is not suggested twice.
+    fn suggestion(&mut self) -> Option<String> {
+        self.suggest = None;
+        let found = self.history.suggestion()?;
+        if self.suggested.replace(found.command.clone()).as_ref() == Some(&found.command) {
+            return None;
+        }
+        let params = json!({
+            "suggestion": found.command,
+            "confidence": found.confidence,
+            "source": "command_history",
+            "context": found.context,
+        });
+        Some(jsonrpc::notification("suggestion.inline", params))
+    }
+}
+
+fn too_many(wait: Duration) -> Error {
+    let message = format!("Permission denied: more than {REQUESTS} requests in a second");
+    let wait = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
+    let data = json!({ "reason": "rate_limited", "limit": REQUESTS, "retry_after_ms": wait });
+    Error::new(wire::PERMISSION_DENIED, message).with(data)
+}
+
+type News = Result<Option<Vec<Item>>, PortError>;
+
+/// What happens next in any of these sessions, once there is room to tell it: nothing is taken out of a
+/// session that could not be passed on. Safe to drop and call again.
+async fn news<'a>(
+    watches: &mut [Watch],
+    outbox: &'a Outbox,
+) -> Result<(Room<'a>, usize, News), Gone> {
+    let room = outbox.room().await?;
+    if watches.is_empty() {
+        drop(room);
+        return future::pending().await;
+    }
+    let next = watches.iter_mut().map(|watch| watch.follow.next());
+    let (items, which, _) = select_all(next).await;
+    Ok((room, which, items))
+}

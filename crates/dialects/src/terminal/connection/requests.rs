@@ -1,0 +1,195 @@
+//! What requests come to.
+
+use quintet_kernel::command::{Approve, Command, Run, Say};
+use quintet_kernel::event::{Answer, Event, TurnOptions};
+use quintet_kernel::message::{Part, Role};
+use quintet_kernel::port;
+use quintet_kernel::session::UNANSWERED;
+use quintet_kernel::tool::Ending;
+use quintet_kernel::{CallId, Refusal, SessionId, State, TurnId};
+use serde_json::{Value, json};
+
+use super::super::decode::{Step, refusal, unknown_execution, unknown_query};
+use super::super::{shape, wire};
+use super::Connection;
+use crate::jsonrpc::Error;
+
+/// Queries of one connection at the same time.
+const QUERIES: usize = 3;
+/// What is offered to clients.
+const CAPABILITIES: [&str; 9] = [
+    "streaming",
+    "token_batching",
+    "blocks",
+    "tool_execution",
+    "tool_approval",
+    "context_aware",
+    "session_persistence",
+    "session_resume",
+    "suggestions",
+];
+
+/// What a request is answered with.
+type Outcome = Result<Value, Error>;
+
+impl Connection {
+    pub(super) async fn carry_out(&mut self, step: Step) -> Outcome {
+        match step {
+            Step::Initialize => Ok(self.introduce().await),
+            Step::Query { message, options, stream } => {
+                self.noticed();
+                self.query(message, options, stream).await
+            }
+            Step::Cancel(turn) => self.cancel(turn).await,
+            Step::Resume(turn) => self.resume(turn).await,
+            Step::Approve(approve) => self.approve(approve).await,
+            Step::Update => {
+                self.noticed();
+                Ok(json!({ "updated": true }))
+            }
+            Step::Save { path, history, blocks } => self.save(path, history, blocks).await,
+            Step::LoadFile(path) => self.load_file(path).await,
+            Step::LoadSession { session, had } => self.load(session, had).await,
+            Step::List(limit) => self.list(limit).await,
+            Step::Export { session, format } => self.export(session, format).await,
+            Step::Delete(session) => self.delete(session).await,
+        }
+    }
+
+    async fn introduce(&mut self) -> Value {
+        let default = &self.desk.settings.default_model;
+        let models = self.desk.models().await;
+        let mut models: Vec<Value> =
+            models.iter().map(|listed| shape::model(listed, default)).collect();
+        if !models.iter().any(|model| model["default"] == true) {
+            let name = default.to_string();
+            models.insert(
+                0,
+                json!({ "name": name, "type": "chat", "loaded": true, "default": true }),
+            );
+        }
+        json!({
+            "status": "ready",
+            "protocol_version": wire::VERSION,
+            "server_info": { "name": "quintet", "version": env!("CARGO_PKG_VERSION") },
+            "capabilities": CAPABILITIES,
+            "models": models,
+        })
+    }
+
+    async fn query(&mut self, message: String, options: TurnOptions, stream: bool) -> Outcome {
+        if self.open_queries() >= QUERIES {
+            let message =
+                format!("Permission denied: {QUERIES} queries are being answered already");
+            let data = json!({ "reason": "too_many_queries", "limit": QUERIES });
+            return Err(Error::new(wire::PERMISSION_DENIED, message).with(data));
+        }
+        let session = self.conversation().await?;
+        let told = self.link.context.told(self.desk.settings.context_tokens);
+        let news = told.clone().filter(|told| self.told.as_ref() != Some(told));
+        let parts = news.map(Part::Context).into_iter().chain([Part::Text(message)]).collect();
+        let answer_within_ms = self.desk.settings.answer_within_ms;
+        let options = TurnOptions { answer_within_ms, ..options };
+        let say = Say { role: Role::User, parts, run: Run::Next, options };
+        let receipt = self.submit(&session, Command::Say(say)).await.map_err(|e| refusal(&e))?;
+        self.told = told.or(self.told.take());
+        let turn = receipt.records.iter().find_map(|record| match &record.event {
+            Event::MessageAdded { turn, .. } => Some(turn.clone()),
+            _ => None,
+        });
+        let turn = turn.ok_or_else(|| Error::new(wire::AGENT_ERROR, "the query was lost"))?;
+        let begun = receipt.records.iter().any(|record| matches!(&record.event, Event::TurnStarted { turn: begun, .. } if *begun == turn));
+        if let Some(watch) = self.watches.last_mut() {
+            watch.link.ask(&turn, stream);
+        }
+        Ok(json!({
+            "query_id": wire::query_id(&turn),
+            "status": "processing",
+            "queued": !begun,
+            "session_id": session.as_str(),
+        }))
+    }
+
+    async fn cancel(&mut self, turn: TurnId) -> Outcome {
+        let query = wire::query_id(&turn);
+        let session = self.session_of(&turn).ok_or_else(|| unknown_query(&query))?;
+        let command = Command::Withdraw { turn, reason: None };
+        let receipt = self.of_query(&session, command, &query).await?;
+        Ok(json!({ "cancelled": !receipt.records.is_empty(), "query_id": query }))
+    }
+
+    /// Lets a turn go on that waits for a word after a crash, or tries one again.
+    async fn resume(&mut self, turn: TurnId) -> Outcome {
+        let query = wire::query_id(&turn);
+        let session = self.session_of(&turn).ok_or_else(|| unknown_query(&query))?;
+        self.of_query(&session, Command::Start { turn }, &query).await?;
+        Ok(json!({ "query_id": query, "status": "processing" }))
+    }
+
+    async fn of_query(
+        &mut self,
+        session: &SessionId,
+        command: Command,
+        query: &str,
+    ) -> Result<port::Receipt, Error> {
+        self.submit(session, command).await.map_err(|error| match error {
+            port::Error::Refused(Refusal::UnknownTurn(_)) => unknown_query(query),
+            error => refusal(&error),
+        })
+    }
+
+    async fn approve(&mut self, approve: Approve) -> Outcome {
+        let (call, answer) = (approve.call.clone(), approve.answer);
+        let execution = wire::execution_id(&call);
+        let asks = self.watches.iter().rev().find(|watch| watch.link.asks_about(&call));
+        let watch = asks.or(self.watches.last());
+        let session = watch.map(|watch| watch.session.clone());
+        let session = session.ok_or_else(|| unknown_execution(&execution))?;
+        match self.submit(&session, Command::Approve(approve)).await {
+            Ok(_) => {
+                let status = match answer {
+                    Answer::Allow => "approved",
+                    Answer::Deny => "rejected",
+                };
+                Ok(json!({ "status": status, "execution_id": execution }))
+            }
+            Err(port::Error::Refused(Refusal::NothingPending(_) | Refusal::NotPending(_))) => {
+                let state = self.view(&session).await?;
+                Err(not_pending(&state, &call))
+            }
+            Err(error) => Err(refusal(&error)),
+        }
+    }
+
+    /// The session that a turn belongs to, as far as this client knows.
+    fn session_of(&self, turn: &TurnId) -> Option<SessionId> {
+        let known = self.watches.iter().find(|watch| watch.link.knows(turn));
+        known.or(self.watches.last()).map(|watch| watch.session.clone())
+    }
+
+    pub(super) async fn submit(
+        &mut self,
+        session: &SessionId,
+        command: Command,
+    ) -> Result<port::Receipt, port::Error> {
+        self.desk.ports.sessions.submit(session, command).await
+    }
+}
+
+/// Why there is no word to give on a call.
+fn not_pending(state: &State, call: &CallId) -> Error {
+    let execution = wire::execution_id(call);
+    let result = state.messages.iter().find(|message| message.call.as_ref() == Some(call));
+    let Some(result) = result else { return unknown_execution(&execution) };
+    let (code, why) = match result.ending {
+        Some(Ending::Cancelled | Ending::Interrupted) => {
+            (wire::CANCELLED, "its query was cancelled".to_owned())
+        }
+        Some(Ending::Denied) if result.text().ends_with(UNANSWERED) => {
+            (wire::TIMEOUT, UNANSWERED.to_owned())
+        }
+        Some(Ending::Denied) => (wire::PERMISSION_DENIED, "it was refused already".to_owned()),
+        _ => (wire::TOOL_ERROR, "it is over already".to_owned()),
+    };
+    Error::new(code, format!("{execution}: {why}")).with(json!({ "execution_id": execution }))
+}

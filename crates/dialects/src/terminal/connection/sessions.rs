@@ -1,0 +1,179 @@
+//! The sessions of a client: the one it talks to, others it opens, saves, lists and deletes.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use quintet_kernel::command::Command;
+use quintet_kernel::event::Origin;
+use quintet_kernel::port;
+use quintet_kernel::{Cursor, SessionId, State};
+use serde_json::{Value, json};
+
+use super::super::decode::{Format, refusal};
+use super::super::{encode, saved, shape, wire};
+use super::{Connection, Watch};
+use crate::jsonrpc::{Error, INTERNAL_ERROR, INVALID_PARAMS};
+
+/// How many sessions are looked at to find the newest by their last change.
+const LOOKED_AT: usize = 1000;
+/// The longest text that is exported in one message.
+const LONGEST: usize = 8 * 1024 * 1024;
+
+impl Connection {
+    /// The session that the client talks to, which begins with its first query.
+    pub(super) async fn conversation(&mut self) -> Result<SessionId, Error> {
+        if let Some(watch) = self.watches.last() {
+            return Ok(watch.session.clone());
+        }
+        let cwd = self.link.context.cwd.clone().or_else(|| self.peer.directory());
+        let workspace = cwd.ok_or_else(|| Error::field("context.cwd", "an absolute path"))?;
+        let name = self.link.client.as_ref().map(|client| client.name.clone());
+        let name = name.filter(|name| !name.is_empty());
+        let labels = name.map(|name| ("client".to_owned(), name)).into_iter().collect();
+        self.begin(workspace, labels).await
+    }
+
+    async fn begin(
+        &mut self,
+        workspace: PathBuf,
+        labels: BTreeMap<String, String>,
+    ) -> Result<SessionId, Error> {
+        let origin = Origin { workspace, system_prompt: None, model: None, labels };
+        let created = self.desk.ports.sessions.create(origin).await;
+        let session = created.map_err(|error| refusal(&error))?.session;
+        self.attach(&session, 0).await?;
+        Ok(session)
+    }
+
+    /// From now on the client talks to this session and hears what happens there.
+    async fn attach(&mut self, session: &SessionId, had: u64) -> Result<Arc<State>, Error> {
+        let state = self.view(session).await?;
+        if let Some(place) = self.watches.iter().position(|watch| watch.session == *session) {
+            // It is here already: what it heard it keeps, and what it waits for goes on.
+            let watch = self.watches.remove(place);
+            self.watches.push(watch);
+            return Ok(state);
+        }
+        let follow = self.desk.ports.sessions.follow(session, Cursor::START).await;
+        let follow = follow.map_err(|error| refusal(&error))?;
+        let link = encode::Link::new(&state, had);
+        self.watches.push(Watch { session: session.clone(), follow, link });
+        self.told = None;
+        self.let_go();
+        Ok(state)
+    }
+
+    pub(super) async fn load(&mut self, session: SessionId, had: u64) -> Result<Value, Error> {
+        let state = self.attach(&session, had).await?;
+        Ok(shape::loaded(&state))
+    }
+
+    pub(super) async fn list(&mut self, limit: usize) -> Result<Value, Error> {
+        let cards = self.desk.ports.sessions.list(LOOKED_AT).await;
+        let mut cards = cards.map_err(|error| refusal(&error))?;
+        cards.sort_by_key(|card| Reverse(card.updated));
+        let sessions: Vec<Value> = cards.iter().take(limit).map(shape::card).collect();
+        Ok(json!({ "status": "success", "sessions": sessions }))
+    }
+
+    pub(super) async fn export(
+        &mut self,
+        session: Option<SessionId>,
+        format: Format,
+    ) -> Result<Value, Error> {
+        let state = self.named_or_current(session).await?;
+        let content = match format {
+            Format::Markdown => shape::markdown(&state),
+            Format::Json => String::from_utf8_lossy(&saved::write(&state, true, true)).into_owned(),
+        };
+        if content.len() > LONGEST {
+            let why = "the session is too long for one message; session.save writes it to a file";
+            return Err(Error::new(wire::AGENT_ERROR, why));
+        }
+        let (session_id, format) = (state.id.as_str(), format.name());
+        Ok(
+            json!({ "status": "success", "session_id": session_id, "format": format, "content": content }),
+        )
+    }
+
+    pub(super) async fn delete(&mut self, session: SessionId) -> Result<Value, Error> {
+        let removed = self.desk.ports.removals.remove(&session).await;
+        removed.map_err(|error| refusal(&error))?;
+        self.watches.retain(|watch| watch.session != session);
+        Ok(json!({ "status": "success", "deleted": true, "session_id": session.as_str() }))
+    }
+
+    pub(super) async fn save(
+        &mut self,
+        path: PathBuf,
+        history: bool,
+        blocks: bool,
+    ) -> Result<Value, Error> {
+        let state = self.named_or_current(None).await?;
+        let folders = self.desk.settings.folders.clone();
+        let target = path.clone();
+        let size =
+            off_thread(move || folders.write(&target, &saved::write(&state, history, blocks)));
+        let size = size.await.map_err(|error| trouble(&error))?;
+        Ok(json!({ "saved": true, "path": path, "size": size }))
+    }
+
+    /// Opens a file. A session that is here is gone on with; another one becomes a session here.
+    pub(super) async fn load_file(&mut self, path: PathBuf) -> Result<Value, Error> {
+        let folders = self.desk.settings.folders.clone();
+        let content = off_thread(move || folders.read(&path)).await;
+        let content = content.map_err(|error| trouble(&error))?;
+        let saved = saved::read(&content).map_err(|why| {
+            Error::new(INVALID_PARAMS, format!("Invalid params: path is no saved session: {why}"))
+                .with(json!({ "field": "path" }))
+        })?;
+        match self.desk.ports.sessions.view(&saved.session).await {
+            Ok(_) => return self.load(saved.session, 0).await,
+            Err(port::Error::NotFound(_)) => {}
+            Err(error) => return Err(refusal(&error)),
+        }
+        let labels = BTreeMap::from([("saved_as".to_owned(), saved.session.to_string())]);
+        let session = self.begin(saved.workspace, labels).await?;
+        let command = Command::Recall { messages: saved.messages };
+        self.submit(&session, command).await.map_err(|error| refusal(&error))?;
+        self.load(session, 0).await
+    }
+
+    pub(super) async fn view(&mut self, session: &SessionId) -> Result<Arc<State>, Error> {
+        self.desk.ports.sessions.view(session).await.map_err(|error| refusal(&error))
+    }
+
+    async fn named_or_current(&mut self, named: Option<SessionId>) -> Result<Arc<State>, Error> {
+        let current = self.watches.last().map(|watch| watch.session.clone());
+        match named.or(current) {
+            Some(session) => self.view(&session).await,
+            None => {
+                Err(Error::new(wire::AGENT_ERROR, "there is no session yet: ask something first"))
+            }
+        }
+    }
+}
+
+async fn off_thread<T: Send + 'static>(
+    work: impl FnOnce() -> io::Result<T> + Send + 'static,
+) -> io::Result<T> {
+    tokio::task::spawn_blocking(work).await.map_err(io::Error::other)?
+}
+
+fn trouble(error: &io::Error) -> Error {
+    let code = match error.kind() {
+        io::ErrorKind::PermissionDenied => wire::PERMISSION_DENIED,
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory | io::ErrorKind::IsADirectory => {
+            INVALID_PARAMS
+        }
+        // A link on the way.
+        _ if error.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error()) => {
+            wire::PERMISSION_DENIED
+        }
+        _ => INTERNAL_ERROR,
+    };
+    Error::new(code, format!("path: {error}")).with(json!({ "field": "path" }))
+}

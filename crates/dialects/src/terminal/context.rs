@@ -1,0 +1,150 @@
+//! What a terminal knows of where its person is, and what a model is told of it.
+
+use std::path::PathBuf;
+
+use quintet_kernel::Time;
+
+use super::redact;
+use crate::jsonrpc::{Error, Fields};
+
+/// How much is remembered of each kind.
+const COMMANDS: usize = 50;
+const FILES: usize = 20;
+const VARIABLES: usize = 500;
+const OUTPUT: usize = 64 * 1024;
+/// Bytes that stand for a token, by a rule of thumb.
+const BYTES: u64 = 4;
+
+/// A command that was typed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Typed {
+    pub(super) command: String,
+    pub(super) exit_code: Option<i64>,
+    /// When, in seconds since 1970.
+    pub(super) timestamp: Option<i64>,
+}
+
+/// Everything that a terminal said of itself so far.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Context {
+    pub(super) cwd: Option<PathBuf>,
+    pub(super) shell: Option<String>,
+    env: Vec<(String, String)>,
+    pub(super) commands: Vec<Typed>,
+    output: Option<String>,
+    files: Vec<String>,
+}
+
+impl Context {
+    /// Takes what a client says; what it does not mention stays as it was.
+    pub(super) fn update(&mut self, fields: &Fields<'_>) -> Result<(), Error> {
+        let mut next = self.clone();
+        if let Some(cwd) = fields.text("cwd")? {
+            let cwd = PathBuf::from(cwd);
+            if !cwd.is_absolute() || cwd.to_string_lossy().contains('\0') {
+                return Err(fields.wrong("cwd", "an absolute path"));
+            }
+            next.cwd = Some(cwd);
+        }
+        if let Some(shell) = fields.text("shell")? {
+            next.shell = Some(shell.to_owned());
+        }
+        for (name, value) in fields.texts_by_name("env")?.unwrap_or_default() {
+            next.env.retain(|(known, _)| known != name);
+            next.env.push((name.to_owned(), value.to_owned()));
+        }
+        next.env.drain(..next.env.len().saturating_sub(VARIABLES));
+        if let Some(commands) = fields.objects("recent_commands")? {
+            next.commands = commands.iter().map(typed).collect::<Result<_, _>>()?;
+            next.commands.drain(..next.commands.len().saturating_sub(COMMANDS));
+        }
+        if let Some(output) = fields.text("recent_output")? {
+            let from = output.floor_char_boundary(output.len().saturating_sub(OUTPUT));
+            next.output = Some(output[from..].to_owned());
+        }
+        if let Some(files) = fields.texts("open_files")? {
+            next.files = files.into_iter().take(FILES).map(Into::into).collect();
+        }
+        *self = next;
+        Ok(())
+    }
+
+    /// What a model is told, in at most so many tokens; nothing if there is nothing to tell. What is
+    /// short and says most comes first, and the output takes what is left.
+    pub(super) fn told(&self, tokens: u64) -> Option<String> {
+        let room = usize::try_from(tokens.saturating_mul(BYTES)).unwrap_or(usize::MAX);
+        let secrets = redact::secrets(self.variables());
+        let mut told = String::new();
+        for line in self.lines(&secrets) {
+            let line = format!("\n{line}");
+            if told.len() + line.len() > room.saturating_sub(HEAD.len()) {
+                break;
+            }
+            told.push_str(&line);
+        }
+        let left = room.saturating_sub(HEAD.len() + told.len());
+        told.extend(self.output(left, &secrets));
+        (!told.is_empty()).then(|| format!("{HEAD}{told}"))
+    }
+
+    fn lines(&self, secrets: &[String]) -> Vec<String> {
+        let mut lines = Vec::new();
+        lines.extend(self.cwd.as_ref().map(|cwd| format!("Current directory: {}", cwd.display())));
+        lines.extend(self.shell.as_ref().map(|shell| format!("Shell: {shell}")));
+        if !self.files.is_empty() {
+            lines.push(format!("Open files: {}", self.files.join(", ")));
+        }
+        if !self.commands.is_empty() {
+            lines.push("Recent commands, the newest first:".into());
+            lines.extend(self.commands.iter().rev().map(|typed| typed.line(secrets)));
+        }
+        let telling = self.variables().filter(|(name, _)| redact::is_telling(name));
+        let one = |(name, value): (&str, &str)| format!("{name}={}", redact::value(name, value));
+        let env: Vec<_> = telling.map(one).collect();
+        if !env.is_empty() {
+            lines.push(format!("Environment: {}", env.join(" ")));
+        }
+        lines
+    }
+
+    /// The end of the output, which is where it says how it went.
+    fn output(&self, room: usize, secrets: &[String]) -> Option<String> {
+        const LABEL: &str = "\nRecent output:\n";
+        let output = redact::text(self.output.as_deref()?.trim_end(), secrets);
+        let room = room.checked_sub(LABEL.len()).filter(|room| *room > 0)?;
+        let from = match output.len().checked_sub(room) {
+            None | Some(0) => 0,
+            Some(cut) => output.ceil_char_boundary(cut),
+        };
+        (!output.is_empty()).then(|| format!("{LABEL}{}", &output[from..]))
+    }
+
+    fn variables(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.env.iter().map(|(name, value)| (name.as_str(), value.as_str()))
+    }
+}
+
+const HEAD: &str = "The person's terminal at this moment:";
+
+impl Typed {
+    fn line(&self, secrets: &[String]) -> String {
+        let command = redact::text(&self.command, secrets);
+        let when = self.timestamp.map(|at| Time::from_micros(at.saturating_mul(1_000_000)));
+        let when = when.map(|at| format!(", {at}")).unwrap_or_default();
+        match self.exit_code {
+            Some(code) => format!("$ {command} (exit code {code}{when})"),
+            None => format!("$ {command}"),
+        }
+    }
+}
+
+fn typed(fields: &Fields<'_>) -> Result<Typed, Error> {
+    Ok(Typed {
+        command: fields.need_text("command")?.to_owned(),
+        exit_code: fields.integer("exit_code")?,
+        timestamp: fields.number("timestamp")?.map(|at| at as i64),
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,334 @@
+//! Requests of the terminal protocol, understood.
+
+use std::path::PathBuf;
+
+use quintet_kernel::command::Approve;
+use quintet_kernel::event::{Answer, Answerer, Asking, Remember, ToolUse, TurnOptions};
+use quintet_kernel::model::{ModelRef, Sampling};
+use quintet_kernel::port;
+use quintet_kernel::{Refusal, SessionId, TurnId};
+use serde_json::json;
+
+use super::context::Context;
+use super::wire;
+use crate::jsonrpc::{Call, Error, Fields, INTERNAL_ERROR, INVALID_PARAMS};
+
+/// How many sessions a list holds, unless the client says.
+const LISTED: u64 = 10;
+/// And at most.
+const MOST_LISTED: u64 = 1000;
+
+/// What a connection must remember of its client.
+#[derive(Debug, Default)]
+pub(super) struct Link {
+    /// What the client can do, once it has said so.
+    pub(super) client: Option<Client>,
+    /// What it said of its terminal.
+    pub(super) context: Context,
+}
+
+/// A client.
+#[derive(Debug)]
+pub(super) struct Client {
+    pub(super) name: String,
+    pub(super) capabilities: Vec<String>,
+}
+
+impl Client {
+    /// Whether it wants to be told what could be typed next.
+    pub(super) fn takes_suggestions(&self) -> bool {
+        let wants = |known: &String| {
+            matches!(known.as_str(), "suggestions" | "inline_suggestions" | "suggestion.inline")
+        };
+        self.capabilities.iter().any(wants)
+    }
+}
+
+/// What to do about a request.
+#[derive(Debug)]
+pub(super) enum Step {
+    Initialize,
+    Query {
+        message: String,
+        options: TurnOptions,
+        stream: bool,
+    },
+    Cancel(TurnId),
+    Resume(TurnId),
+    Approve(Approve),
+    /// The context is taken already.
+    Update,
+    Save {
+        path: PathBuf,
+        history: bool,
+        blocks: bool,
+    },
+    LoadFile(PathBuf),
+    LoadSession {
+        session: SessionId,
+        had: u64,
+    },
+    List(usize),
+    Export {
+        session: Option<SessionId>,
+        format: Format,
+    },
+    Delete(SessionId),
+}
+
+/// How a session is exported.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Format {
+    Markdown,
+    Json,
+}
+
+impl Format {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Markdown => "markdown",
+            Self::Json => "json",
+        }
+    }
+}
+
+/// Understands a request. Nothing but `initialize` is understood before it.
+pub(super) fn decode(link: &mut Link, call: &Call) -> Result<Step, Error> {
+    let method = call.method.as_str();
+    if !METHODS.contains(&method) {
+        return Err(Error::no_method(method));
+    }
+    if link.client.is_none() && method != "initialize" {
+        return Err(Error::invalid("initialize must be called first"));
+    }
+    let fields = Fields::of(&call.params)?;
+    match method {
+        "initialize" => initialize(link, &fields),
+        "agent.query" => query(link, &fields),
+        "agent.cancel" => Ok(Step::Cancel(turn(&fields)?)),
+        "agent.resume" => Ok(Step::Resume(turn(&fields)?)),
+        "tool.approve" => approve(&fields),
+        "context.update" => update(link, &fields),
+        "session.save" => save(&fields),
+        "session.load" => load(&fields),
+        "session.list" => list(&fields),
+        "session.export" => export(&fields),
+        "session.delete" => Ok(Step::Delete(session(&fields, fields.need_text("session_id")?)?)),
+        other => Err(Error::no_method(other)),
+    }
+}
+
+const METHODS: [&str; 11] = [
+    "initialize",
+    "agent.query",
+    "agent.cancel",
+    "agent.resume",
+    "tool.approve",
+    "context.update",
+    "session.save",
+    "session.load",
+    "session.list",
+    "session.export",
+    "session.delete",
+];
+
+fn initialize(link: &mut Link, fields: &Fields<'_>) -> Result<Step, Error> {
+    if link.client.is_some() {
+        return Err(Error::invalid("the connection is initialized already"));
+    }
+    spoken(fields.need_text("protocol_version")?)?;
+    let info = fields.object("client_info")?;
+    let name = info.text("name")?.unwrap_or_default().to_owned();
+    info.text("version")?;
+    size(fields)?;
+    fields.object("config")?;
+    let capabilities = fields.texts("capabilities")?.unwrap_or_default();
+    let capabilities = capabilities.into_iter().map(Into::into).collect();
+    link.client = Some(Client { name, capabilities });
+    Ok(Step::Initialize)
+}
+
+/// Whether a version of the protocol is spoken here: any of the same major number, since those only
+/// add to each other.
+fn spoken(version: &str) -> Result<(), Error> {
+    let core = version.split(['-', '+']).next().unwrap_or_default();
+    let numbers: Vec<Option<u64>> = core.split('.').map(|part| part.parse().ok()).collect();
+    match numbers.as_slice() {
+        [Some(1), Some(_), Some(_)] => Ok(()),
+        [Some(_), Some(_), Some(_)] => {
+            let message = format!("Invalid params: protocol_version {version} is not spoken here");
+            let data = json!({
+                "field": "protocol_version",
+                "requested": version,
+                "supported": [wire::VERSION],
+            });
+            Err(Error::new(INVALID_PARAMS, message).with(data))
+        }
+        _ => Err(Error::field("protocol_version", "a version like 1.0.0")),
+    }
+}
+
+fn size(fields: &Fields<'_>) -> Result<(), Error> {
+    let size = fields.object("terminal_size")?;
+    for name in ["cols", "rows", "pixel_width", "pixel_height"] {
+        size.whole(name)?;
+    }
+    Ok(())
+}
+
+fn query(link: &mut Link, fields: &Fields<'_>) -> Result<Step, Error> {
+    let message = fields.need_text("message")?;
+    if message.trim().is_empty() {
+        return Err(fields.wrong("message", "something to answer"));
+    }
+    let given = fields.object("options")?;
+    let stream = given.flag("stream")?.unwrap_or(true);
+    let options = options(&given)?;
+    link.context.update(&fields.object("context")?)?;
+    Ok(Step::Query { message: message.to_owned(), options, stream })
+}
+
+fn options(fields: &Fields<'_>) -> Result<TurnOptions, Error> {
+    let max_tokens = fields.whole("max_tokens")?;
+    if max_tokens == Some(0) {
+        return Err(fields.wrong("max_tokens", "at least 1"));
+    }
+    let temperature = fields.number("temperature")?;
+    if temperature.is_some_and(|heat| !(0.0..=2.0).contains(&heat)) {
+        return Err(fields.wrong("temperature", "a number from 0 to 2"));
+    }
+    let tools = match fields.flag("tools_enabled")? {
+        Some(false) => ToolUse::Withheld,
+        Some(true) | None => ToolUse::Offered,
+    };
+    let asking = match fields.flag("require_approval")? {
+        Some(true) => Asking::Strict,
+        Some(false) => Asking::Waived,
+        None => Asking::Policy,
+    };
+    let model = match fields.text("model")? {
+        None => None,
+        Some(name) => {
+            Some(ModelRef::parse(name).ok_or_else(|| fields.wrong("model", "a provider/model"))?)
+        }
+    };
+    let sampling = Sampling { max_tokens, temperature, ..Sampling::default() };
+    Ok(TurnOptions { model, sampling, tools, asking, ..TurnOptions::default() })
+}
+
+fn turn(fields: &Fields<'_>) -> Result<TurnId, Error> {
+    let query = fields.need_text("query_id")?;
+    wire::turn_of(query).ok_or_else(|| unknown_query(query))
+}
+
+/// No query has this name.
+pub(super) fn unknown_query(query: &str) -> Error {
+    Error::new(INVALID_PARAMS, format!("Invalid params: there is no query {query}"))
+        .with(json!({ "field": "query_id" }))
+}
+
+/// No call that waits for a word has this name.
+pub(super) fn unknown_execution(execution: &str) -> Error {
+    Error::new(INVALID_PARAMS, format!("Execution not found: {execution}"))
+        .with(json!({ "field": "execution_id" }))
+}
+
+fn approve(fields: &Fields<'_>) -> Result<Step, Error> {
+    let execution = fields.need_text("execution_id")?;
+    let approved = fields.flag("approved")?;
+    let approved = approved.ok_or_else(|| fields.wrong("approved", "true or false"))?;
+    let options = fields.object("options")?;
+    let remember = match (options.flag("apply_to_similar")?, options.flag("remember_choice")?) {
+        (Some(true), _) => Remember::Similar,
+        (_, Some(true)) => Remember::Same,
+        _ => Remember::Once,
+    };
+    let reason = fields.text("reason")?.map(Into::into);
+    let call = wire::call_of(execution).ok_or_else(|| unknown_execution(execution))?;
+    let answer = if approved { Answer::Allow } else { Answer::Deny };
+    let (turn, by) = (None, Answerer::Client);
+    Ok(Step::Approve(Approve { call, turn, answer, reason, by, remember }))
+}
+
+fn update(link: &mut Link, fields: &Fields<'_>) -> Result<Step, Error> {
+    size(fields)?;
+    link.context.update(fields)?;
+    Ok(Step::Update)
+}
+
+fn save(fields: &Fields<'_>) -> Result<Step, Error> {
+    let path = path(fields, fields.need_text("path")?)?;
+    let history = fields.flag("include_history")?.unwrap_or(true);
+    let blocks = fields.flag("include_blocks")?.unwrap_or(true);
+    Ok(Step::Save { path, history, blocks })
+}
+
+fn load(fields: &Fields<'_>) -> Result<Step, Error> {
+    match (fields.text("session_id")?, fields.text("path")?) {
+        (Some(id), _) => {
+            let had = fields.whole("offset")?.unwrap_or(0);
+            Ok(Step::LoadSession { session: session(fields, id)?, had })
+        }
+        (None, Some(name)) => Ok(Step::LoadFile(path(fields, name)?)),
+        (None, None) => Err(fields.wrong("path", "a string, unless session_id is given")),
+    }
+}
+
+fn path(fields: &Fields<'_>, path: &str) -> Result<PathBuf, Error> {
+    let plain = path.starts_with('/') && !path.contains('\0');
+    plain.then(|| path.into()).ok_or_else(|| fields.wrong("path", "an absolute path"))
+}
+
+fn list(fields: &Fields<'_>) -> Result<Step, Error> {
+    let limit = fields.whole("limit")?.unwrap_or(LISTED).min(MOST_LISTED);
+    Ok(Step::List(usize::try_from(limit).unwrap_or(usize::MAX)))
+}
+
+fn export(fields: &Fields<'_>) -> Result<Step, Error> {
+    let session = fields.text("session_id")?.map(|id| session(fields, id)).transpose()?;
+    let format = match fields.text("format")? {
+        None | Some("markdown" | "md") => Format::Markdown,
+        Some("json") => Format::Json,
+        Some(_) => return Err(fields.wrong("format", "markdown or json")),
+    };
+    Ok(Step::Export { session, format })
+}
+
+fn session(fields: &Fields<'_>, id: &str) -> Result<SessionId, Error> {
+    SessionId::parse(id).ok_or_else(|| fields.wrong("session_id", "the id of a session"))
+}
+
+/// The protocol's own codes for what the core says no to.
+pub(super) fn refusal(error: &port::Error) -> Error {
+    let code = match error {
+        port::Error::NotFound(_) => {
+            return Error::new(INVALID_PARAMS, format!("Invalid params: {error}"))
+                .with(json!({ "field": "session_id" }));
+        }
+        port::Error::Refused(refusal) => match refusal {
+            Refusal::UnknownModel(_) | Refusal::UnsupportedInput { .. } => wire::MODEL_ERROR,
+            Refusal::NothingPending(_) | Refusal::NotPending(_) | Refusal::WrongTurn { .. } => {
+                INVALID_PARAMS
+            }
+            Refusal::UnknownTurn(_)
+            | Refusal::UnknownCall(_)
+            | Refusal::BadTools(_)
+            | Refusal::EmptyMessage
+            | Refusal::UnknownAttachment(_) => INVALID_PARAMS,
+            Refusal::Busy(_)
+            | Refusal::Exists(_)
+            | Refusal::NotBegun(_)
+            | Refusal::CallOver(_)
+            | Refusal::NotDelegated(_)
+            | Refusal::KeyReused(_)
+            | Refusal::Succeeded(_)
+            | Refusal::BadName
+            | Refusal::NothingToRevert(_)
+            | Refusal::AlreadyReverted(_)
+            | Refusal::NothingToCompact => wire::AGENT_ERROR,
+        },
+        port::Error::Closing => wire::CANCELLED,
+        port::Error::Ahead(..) | port::Error::ReadOnly | port::Error::Storage(_) => INTERNAL_ERROR,
+    };
+    Error::new(code, error.to_string())
+}

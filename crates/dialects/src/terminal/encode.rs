@@ -1,0 +1,450 @@
+//! Events of the core as notifications of the terminal protocol.
+
+use std::collections::{HashMap, HashSet};
+
+use quintet_kernel::event::{Answer, Answerer, Event, FailureCode, Record, SubagentNews};
+use quintet_kernel::message::text_of;
+use quintet_kernel::model::{Channel, FailureKind, Usage};
+use quintet_kernel::session::Turn;
+use quintet_kernel::{CallId, Item, Seq, State, Time, TurnId};
+use serde_json::{Value, json};
+
+use super::blocks::{Block, Kind, Meta, is_diff};
+use super::calls::{Asked, Described, completed, progress, seconds};
+use super::query::{Part, Query};
+use super::wire::{self, ManyTokens, OneToken, Token};
+use crate::jsonrpc::notification;
+
+/// The most of a tool's output that a block shows.
+const OUTPUT: usize = 64 * 1024;
+
+/// Whether the client keeps up with the model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Pace {
+    Keeping,
+    Behind,
+}
+
+/// What one connection must remember of one session.
+#[derive(Debug, Default)]
+pub(super) struct Link {
+    /// The last event when the client came, and the turns that were over by then.
+    head: Seq,
+    past: HashSet<TurnId>,
+    /// The attempt at the open turn that was under way then; earlier ones are past.
+    attempt: Option<(TurnId, u32)>,
+    queries: HashMap<TurnId, Query>,
+    /// Turns that this client asked for and that are not over.
+    own: HashSet<TurnId>,
+    tools: HashMap<String, Described>,
+    /// Calls that wait for a word.
+    asked: HashSet<CallId>,
+}
+
+impl Link {
+    /// A client that comes to a session as it is, and has so many bytes of the open turn's answer.
+    pub(super) fn new(state: &State, had: u64) -> Self {
+        let mut link = Self { head: state.head, ..Self::default() };
+        let over = |turn: &&Turn| turn.completed.is_some();
+        link.past = state.turns.iter().filter(over).map(|turn| turn.id.clone()).collect();
+        for tool in &state.rules().tools {
+            let (kind, text) = (tool.kind, first_sentence(&tool.description));
+            link.tools.insert(tool.name.clone(), Described { kind, text });
+        }
+        if let Some(open) = &state.open {
+            link.past.insert(open.id.clone());
+            link.attempt = Some((open.id.clone(), open.attempt));
+            link.queries.insert(open.id.clone(), Query::new(&open.id, true, had));
+        }
+        link
+    }
+
+    /// This client asked for a turn.
+    pub(super) fn ask(&mut self, turn: &TurnId, streams: bool) {
+        self.own.insert(turn.clone());
+        self.queries.insert(turn.clone(), Query::new(turn, streams, 0));
+    }
+
+    /// How many turns this client waits for.
+    pub(super) fn waits_for(&self) -> usize {
+        self.own.len()
+    }
+
+    /// Whether a turn, or a call that waits for a word, is one of those here.
+    pub(super) fn knows(&self, turn: &TurnId) -> bool {
+        self.queries.contains_key(turn)
+    }
+
+    pub(super) fn asks_about(&self, call: &CallId) -> bool {
+        self.asked.contains(call)
+    }
+
+    /// Translates some items.
+    pub(super) fn encode(&mut self, items: &[Item], pace: Pace) -> Vec<String> {
+        let mut out = Out { messages: Vec::new(), tokens: None, pace };
+        for item in items {
+            self.item(item, &mut out);
+        }
+        out.flush();
+        out.messages
+    }
+
+    fn item(&mut self, item: &Item, out: &mut Out) {
+        match item {
+            Item::Event(record) => {
+                let Some(turn) = turn(&record.event) else { return };
+                if let Event::TurnStarted { attempt, .. } = &record.event {
+                    self.attempted(turn, *attempt);
+                }
+                if !self.is_past(turn, record.seq) {
+                    self.event(&turn.clone(), record, out);
+                }
+            }
+            Item::Text { position, turn, channel, text, .. } => {
+                if !self.is_past(turn, position.seq) {
+                    self.text(turn, *channel, text, out);
+                }
+            }
+            // Words are only heard by who is there.
+            Item::Progress { turn, call, text, .. } => {
+                out.send("tool.progress", progress(turn, call, "running", text));
+            }
+        }
+    }
+
+    /// The attempt that was under way when the client came is what it gets back.
+    fn attempted(&mut self, turn: &TurnId, attempt: u32) {
+        if self.attempt.as_ref().is_some_and(|open| (&open.0, open.1) == (turn, attempt)) {
+            self.attempt = None;
+            self.past.remove(turn);
+        }
+    }
+
+    fn is_past(&self, turn: &TurnId, seq: Seq) -> bool {
+        seq <= self.head && self.past.contains(turn)
+    }
+
+    fn query(&mut self, turn: &TurnId) -> &mut Query {
+        self.queries.entry(turn.clone()).or_insert_with(|| Query::new(turn, true, 0))
+    }
+
+    fn text(&mut self, turn: &TurnId, channel: Channel, text: &str, out: &mut Out) {
+        let query = self.query(turn);
+        match channel {
+            Channel::Thought => out.send("agent.thinking", thinking(turn, "generating", text)),
+            Channel::Text => {
+                if query.silent {
+                    out.send("agent.thinking", thinking(turn, "generating", "Writing the answer"));
+                }
+                let parts = query.write(text);
+                out.parts(query, parts);
+            }
+        }
+    }
+
+    fn event(&mut self, turn: &TurnId, record: &Record, out: &mut Out) {
+        let think = |phase, message: &str| thinking(turn, phase, message);
+        match &record.event {
+            Event::TurnStarted { .. } => {
+                self.query(turn).begin(record.at);
+                out.send("agent.thinking", think("analyzing", "Reading your request"));
+            }
+            Event::StepStarted { step, model, .. } => {
+                self.query(turn).step(step, model.to_string());
+            }
+            Event::ModelRetrying { reason, .. } => {
+                out.send("agent.thinking", think("analyzing", reason));
+            }
+            Event::ModelCompleted { calls, by, .. } => {
+                let query = self.query(turn);
+                let parts = query.end_step();
+                out.parts(query, parts);
+                if let Some(by) = by {
+                    query.answered_by(by.to_string());
+                }
+                if !calls.is_empty() {
+                    let names: Vec<&str> = calls.iter().map(|call| call.tool.as_str()).collect();
+                    let message = format!("Planning to use {}", names.join(", "));
+                    out.send("agent.thinking", think("planning", &message));
+                }
+            }
+            Event::StepInterrupted { .. } => {
+                let query = self.query(turn);
+                let parts = query.end_step();
+                out.parts(query, parts);
+            }
+            Event::VerificationRequested { .. } => {
+                out.send("agent.thinking", think("executing", "Checking the changes"));
+            }
+            Event::ReviewRequested { .. } => {
+                out.send("agent.thinking", think("planning", "Reading the change again"));
+            }
+            Event::Subagent { news, .. } => {
+                if let Some(message) = at_work(news) {
+                    out.send("agent.thinking", think("executing", &message));
+                }
+            }
+            Event::TurnHeld { reason, .. } => {
+                let block = plain(Kind::Interactive, reason.clone());
+                out.block(turn, &format!("block-{turn}-held"), &block, json!({}));
+            }
+            Event::ApprovalRequested { .. }
+            | Event::ApprovalAnswered { .. }
+            | Event::CallStarted { .. }
+            | Event::CallCompleted { .. } => self.call(turn, record, out),
+            Event::TurnCompleted { usage, .. } => {
+                self.over(turn, "success", (*usage, record.at), out)
+            }
+            Event::TurnCancelled { usage, .. } => {
+                self.over(turn, "cancelled", (*usage, record.at), out);
+            }
+            Event::TurnFailed { code, message, usage, .. } => {
+                let block = plain(Kind::Error, message.clone());
+                out.block(turn, &format!("block-{turn}-error"), &block, json!({}));
+                out.send("stream.error", failed(turn, *code, message));
+                self.over(turn, status(*code), (*usage, record.at), out);
+            }
+            // The end of it is what counts here; the rest is nothing to a terminal.
+            Event::SessionCreated(_)
+            | Event::Forked { .. }
+            | Event::Labelled { .. }
+            | Event::ModelSwitched { .. }
+            | Event::ToolsChosen(_)
+            | Event::MemorySaved { .. }
+            | Event::MemoryNotSaved { .. }
+            | Event::AttachmentAdded(_)
+            | Event::MessageAdded { .. }
+            | Event::ContextGathered { .. }
+            | Event::TextAppended { .. }
+            | Event::Reviewed { .. }
+            | Event::StopRequested { .. }
+            | Event::TurnResumed { .. }
+            | Event::TurnReleased { .. }
+            | Event::RevertRequested { .. }
+            | Event::Reverted { .. }
+            | Event::RevertFailed { .. }
+            | Event::CompactionRequested { .. }
+            | Event::Compacted { .. }
+            | Event::CompactionFailed { .. }
+            | Event::SessionClosed { .. } => {}
+        }
+    }
+
+    fn call(&mut self, turn: &TurnId, record: &Record, out: &mut Out) {
+        match &record.event {
+            Event::ApprovalRequested { call, tool, input, assessment, expires, .. } => {
+                self.asked.insert(call.clone());
+                let timeout = expires.map(|expires| seconds(record.at, expires));
+                let asked = Asked { turn, call, tool, input, assessment, timeout };
+                let block = plain(Kind::Interactive, assessment.preview.clone());
+                let about = json!({ "execution_id": wire::execution_id(call) });
+                out.block(turn, &format!("block-{call}-approval"), &block, about);
+                let request = asked.request(self.tools.get(tool));
+                out.send("tool.request_approval", request);
+            }
+            Event::ApprovalAnswered { call, answer, by, .. } => {
+                self.asked.remove(call);
+                let status = match answer {
+                    Answer::Allow => "approved",
+                    Answer::Deny => "denied",
+                };
+                let who = match by {
+                    Answerer::Client => "answered by a person",
+                    Answerer::Clock => "nobody answered in time",
+                    Answerer::Memory => "answered before, for all calls like this",
+                };
+                out.send("tool.progress", progress(turn, call, status, who));
+            }
+            Event::CallStarted { call, tool, .. } => {
+                self.query(turn).call_started(call, tool, record.at);
+                let message = format!("Running {tool}");
+                out.send("agent.thinking", thinking(turn, "executing", &message));
+                out.send("tool.progress", progress(turn, call, "started", &message));
+            }
+            Event::CallCompleted { call, tool, outcome, .. } => {
+                self.asked.remove(call);
+                let took = self.query(turn).call_took(call, record.at);
+                out.send("tool.complete", completed((turn, call), tool, outcome, took));
+                let text = text_of(&outcome.parts);
+                let kind = if outcome.ok() { Kind::ToolOutput } else { Kind::Error };
+                let block = plain(kind, text[..text.floor_char_boundary(OUTPUT)].to_owned());
+                let about = json!({
+                    "execution_id": wire::execution_id(call),
+                    "tool": tool,
+                    "truncated": text.len() > OUTPUT,
+                });
+                out.block(turn, &format!("block-{call}"), &block, about);
+            }
+            _ => {}
+        }
+    }
+
+    fn over(&mut self, turn: &TurnId, status: &str, took: (Usage, Time), out: &mut Out) {
+        let (usage, at) = took;
+        let figures = self.query(turn).figures(usage, at);
+        let query_id = wire::query_id(turn);
+        let complete = json!({ "query_id": query_id, "status": status, "metadata": figures });
+        out.send("stream.complete", complete);
+        self.queries.remove(turn);
+        self.own.remove(turn);
+    }
+}
+
+/// Messages to send, in order. Tokens are gathered while the client is behind.
+struct Out {
+    messages: Vec<String>,
+    tokens: Option<(String, Vec<Token>)>,
+    pace: Pace,
+}
+
+impl Out {
+    fn send(&mut self, method: &str, params: Value) {
+        self.flush();
+        self.messages.push(notification(method, params));
+    }
+
+    fn parts(&mut self, query: &Query, parts: Vec<Part>) {
+        for part in parts {
+            match part {
+                Part::Token(token) => self.token(&query.id, token),
+                Part::Block(id, block) => {
+                    // Prose was printed already, unless nothing is printed before it is whole.
+                    let printed = block.kind == Kind::Text && query.streams();
+                    self.flush();
+                    self.messages.push(stream_block(&query.id, &id, &block, printed, json!({})));
+                }
+            }
+        }
+    }
+
+    fn block(&mut self, turn: &TurnId, id: &str, block: &Block, about: Value) {
+        self.flush();
+        self.messages.push(stream_block(&wire::query_id(turn), id, block, false, about));
+    }
+
+    fn token(&mut self, query_id: &str, token: Token) {
+        if self.pace == Pace::Keeping {
+            let one = OneToken { query_id, token: &token };
+            return self.messages.push(notification("stream.token", one));
+        }
+        if self.tokens.as_ref().is_some_and(|(id, _)| id != query_id) {
+            self.flush();
+        }
+        let (_, tokens) = self.tokens.get_or_insert_with(|| (query_id.to_owned(), Vec::new()));
+        tokens.push(token);
+    }
+
+    fn flush(&mut self) {
+        if let Some((query_id, tokens)) = self.tokens.take() {
+            let many = ManyTokens { query_id: &query_id, tokens: &tokens };
+            self.messages.push(notification("stream.tokens", many));
+        }
+    }
+}
+
+fn stream_block(query: &str, id: &str, block: &Block, printed: bool, about: Value) -> String {
+    let mut shown = wire::block(block);
+    if let (Value::Object(more), Some(metadata)) = (about, shown["metadata"].as_object_mut()) {
+        metadata.extend(more);
+    }
+    let content = if printed { "" } else { block.content.as_str() };
+    let params = json!({
+        "query_id": query,
+        "block_id": id,
+        "block": shown,
+        "type": block.kind.name(),
+        "content": content,
+        "language": block.language.as_deref().unwrap_or("text"),
+    });
+    notification("stream.block", params)
+}
+
+fn plain(kind: Kind, content: String) -> Block {
+    let language = (kind == Kind::Interactive && is_diff(&content)).then(|| "diff".to_owned());
+    Block { kind, language, content, meta: Meta::default() }
+}
+
+fn thinking(turn: &TurnId, phase: &str, message: &str) -> Value {
+    json!({ "query_id": wire::query_id(turn), "phase": phase, "message": message })
+}
+
+fn first_sentence(text: &str) -> String {
+    text.split_inclusive(". ").next().unwrap_or_default().trim().to_owned()
+}
+
+fn failed(turn: &TurnId, code: FailureCode, message: &str) -> Value {
+    let (number, title) = match code {
+        FailureCode::Model(FailureKind::Stalled) | FailureCode::TimeLimit => {
+            (wire::TIMEOUT, "Operation timed out")
+        }
+        FailureCode::Model(_) => (wire::MODEL_ERROR, "LLM inference failed"),
+        FailureCode::Denied => (wire::PERMISSION_DENIED, "Operation not permitted"),
+        FailureCode::Loop | FailureCode::Unverified => (wire::TOOL_ERROR, "Tool execution failed"),
+        FailureCode::StepLimit | FailureCode::TokenLimit | FailureCode::Interrupted => {
+            (wire::AGENT_ERROR, "Agent processing failed")
+        }
+    };
+    json!({
+        "query_id": wire::query_id(turn),
+        "error": { "code": number, "message": title, "details": message, "reason": code.name() },
+    })
+}
+
+fn status(code: FailureCode) -> &'static str {
+    match code {
+        FailureCode::Model(FailureKind::Stalled) | FailureCode::TimeLimit => "timeout",
+        _ => "error",
+    }
+}
+
+/// What a session that works for this one is at; its end shows as the end of a call.
+fn at_work(news: &SubagentNews) -> Option<String> {
+    match news {
+        SubagentNews::Spawned { task, .. } => Some(format!("Having a subagent work: {task}")),
+        SubagentNews::Progressed { status, .. } => Some(format!("A subagent: {status}")),
+        SubagentNews::Completed { .. } => None,
+    }
+}
+
+fn turn(event: &Event) -> Option<&TurnId> {
+    match event {
+        Event::MessageAdded { turn, .. }
+        | Event::TurnStarted { turn, .. }
+        | Event::ContextGathered { turn, .. }
+        | Event::StepStarted { turn, .. }
+        | Event::TextAppended { turn, .. }
+        | Event::ModelRetrying { turn, .. }
+        | Event::ModelCompleted { turn, .. }
+        | Event::StepInterrupted { turn, .. }
+        | Event::VerificationRequested { turn, .. }
+        | Event::ReviewRequested { turn, .. }
+        | Event::Reviewed { turn, .. }
+        | Event::ApprovalRequested { turn, .. }
+        | Event::ApprovalAnswered { turn, .. }
+        | Event::CallStarted { turn, .. }
+        | Event::CallCompleted { turn, .. }
+        | Event::Subagent { turn, .. }
+        | Event::StopRequested { turn, .. }
+        | Event::RevertRequested { turn }
+        | Event::Reverted { turn, .. }
+        | Event::RevertFailed { turn, .. }
+        | Event::TurnResumed { turn, .. }
+        | Event::TurnHeld { turn, .. }
+        | Event::TurnReleased { turn }
+        | Event::TurnCompleted { turn, .. }
+        | Event::TurnFailed { turn, .. }
+        | Event::TurnCancelled { turn, .. } => Some(turn),
+        Event::SessionCreated(_)
+        | Event::Forked { .. }
+        | Event::Labelled { .. }
+        | Event::ModelSwitched { .. }
+        | Event::ToolsChosen(_)
+        | Event::MemorySaved { .. }
+        | Event::MemoryNotSaved { .. }
+        | Event::AttachmentAdded(_)
+        | Event::CompactionRequested { .. }
+        | Event::Compacted { .. }
+        | Event::CompactionFailed { .. }
+        | Event::SessionClosed { .. } => None,
+    }
+}

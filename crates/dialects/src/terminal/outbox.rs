@@ -1,0 +1,100 @@
+//! What goes out of a connection: in order, one writer, and never more than a little of it waiting.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use tokio::net::unix::OwnedWriteHalf;
+use tokio::sync::mpsc::{Permit, Receiver, Sender};
+
+use super::encode::Pace;
+
+/// Where messages wait for their turn.
+#[derive(Debug)]
+pub(super) struct Outbox {
+    queue: Sender<Vec<u8>>,
+    stuck: Arc<AtomicBool>,
+}
+
+/// The client is gone.
+#[derive(Debug)]
+pub(super) struct Gone;
+
+impl Outbox {
+    /// An outbox, and what its writer sets while the client takes nothing.
+    pub(super) fn new(queue: Sender<Vec<u8>>) -> (Self, Arc<AtomicBool>) {
+        let stuck = Arc::new(AtomicBool::new(false));
+        (Self { queue, stuck: Arc::clone(&stuck) }, stuck)
+    }
+
+    /// Sends some messages, a line each.
+    pub(super) async fn send(&self, messages: &[String]) -> Result<(), Gone> {
+        match messages.is_empty() {
+            true => Ok(()),
+            false => self.queue.send(lines(messages)).await.map_err(|_| Gone),
+        }
+    }
+
+    /// Waits until there is room for more.
+    pub(super) async fn room(&self) -> Result<Room<'_>, Gone> {
+        let stuck = self.stuck.load(Ordering::Relaxed);
+        let pace = if stuck { Pace::Behind } else { Pace::Keeping };
+        let permit = self.queue.reserve().await.map_err(|_| Gone)?;
+        Ok(Room { permit, pace })
+    }
+}
+
+/// Room for more messages.
+#[derive(Debug)]
+pub(super) struct Room<'a> {
+    permit: Permit<'a, Vec<u8>>,
+    /// Whether it had to be waited for.
+    pub(super) pace: Pace,
+}
+
+impl Room<'_> {
+    pub(super) fn fill(self, messages: &[String]) {
+        if !messages.is_empty() {
+            self.permit.send(lines(messages));
+        }
+    }
+}
+
+fn lines(messages: &[String]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(messages.iter().map(|message| message.len() + 1).sum());
+    for message in messages {
+        bytes.extend_from_slice(message.as_bytes());
+        bytes.push(b'\n');
+    }
+    bytes
+}
+
+/// Writes what comes, until there is no more or nobody takes it.
+pub(super) async fn write(
+    mut queue: Receiver<Vec<u8>>,
+    writer: OwnedWriteHalf,
+    stuck: Arc<AtomicBool>,
+) {
+    while let Some(bytes) = queue.recv().await {
+        if write_all(&writer, &bytes, &stuck).await.is_err() {
+            return;
+        }
+    }
+}
+
+async fn write_all(writer: &OwnedWriteHalf, bytes: &[u8], stuck: &AtomicBool) -> io::Result<()> {
+    let mut rest = bytes;
+    while !rest.is_empty() {
+        match writer.try_write(rest) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(written) => rest = &rest[written..],
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                stuck.store(true, Ordering::Relaxed);
+                writer.writable().await?;
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    stuck.store(false, Ordering::Relaxed);
+    Ok(())
+}

@@ -1,0 +1,55 @@
+//! How many requests a connection may make in a second.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use quintet_kernel::Time;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// Counts the requests of the last second.
+#[derive(Debug)]
+pub(super) struct Rate {
+    most: usize,
+    taken: VecDeque<Time>,
+}
+
+impl Rate {
+    /// So many a second, and never more in any second.
+    pub(super) fn new(most: usize) -> Self {
+        Self { most, taken: VecDeque::new() }
+    }
+
+    /// Takes a request, or says how long to wait with it. What is refused does not count.
+    pub(super) fn take(&mut self, now: Time) -> Result<(), Duration> {
+        while self.taken.front().is_some_and(|first| now.since(*first) >= SECOND) {
+            self.taken.pop_front();
+        }
+        match self.taken.front() {
+            Some(first) if self.taken.len() >= self.most => Err(SECOND - now.since(*first)),
+            _ => {
+                self.taken.push_back(now);
+                Ok(())
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_second_has_room_for_so_many() {
+        let mut rate = Rate::new(2);
+        let at = |ms: i64| Time::from_micros(ms * 1000);
+        assert_eq!(rate.take(at(0)), Ok(()));
+        assert_eq!(rate.take(at(600)), Ok(()));
+        assert_eq!(rate.take(at(700)), Err(Duration::from_millis(300)));
+        assert_eq!(rate.take(at(1000)), Ok(()));
+        assert_eq!(rate.take(at(1100)), Err(Duration::from_millis(500)));
+        // A clock that goes back does not let more through.
+        assert_eq!(rate.take(at(500)), Err(SECOND));
+        assert_eq!(rate.take(at(1600)), Ok(()));
+    }
+}

@@ -1,0 +1,122 @@
+//! A session as a file of its own, to be kept, moved and opened elsewhere.
+
+use std::path::PathBuf;
+
+use quintet_kernel::command::Recalled;
+use quintet_kernel::message::Role;
+use quintet_kernel::{SessionId, State};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::shape;
+
+const FORMAT: &str = "quintet-session";
+const VERSION: u64 = 1;
+
+/// What a file says.
+#[derive(Debug)]
+pub(super) struct Saved {
+    pub(super) session: SessionId,
+    pub(super) workspace: PathBuf,
+    pub(super) messages: Vec<Recalled>,
+}
+
+#[derive(Deserialize, Serialize)]
+struct File {
+    format: String,
+    version: u64,
+    session: Head,
+    #[serde(default)]
+    messages: Vec<Said>,
+    #[serde(default)]
+    blocks: Vec<Value>,
+}
+
+#[derive(Deserialize, Serialize)]
+struct Head {
+    id: String,
+    #[serde(default)]
+    title: String,
+    created: i64,
+    updated: i64,
+    workspace: PathBuf,
+    #[serde(default)]
+    model: Option<String>,
+}
+
+#[derive(Deserialize, Serialize)]
+struct Said {
+    role: String,
+    content: String,
+    #[serde(default)]
+    timestamp: Option<String>,
+}
+
+/// A session as a file.
+pub(super) fn write(state: &State, history: bool, blocks: bool) -> Vec<u8> {
+    let file = json!({
+        "format": FORMAT,
+        "version": VERSION,
+        "session": {
+            "id": state.id.as_str(),
+            "title": state.card().title,
+            "created": state.created.unwrap_or(state.updated).micros() / 1_000_000,
+            "updated": state.updated.micros() / 1_000_000,
+            "workspace": state.workspace,
+            "model": state.model.as_ref().map(ToString::to_string),
+        },
+        "messages": if history { shape::said(state) } else { Vec::new() },
+        "blocks": if blocks { shape::of_blocks(state) } else { Vec::new() },
+    });
+    let mut bytes = serde_json::to_vec_pretty(&file).expect("values serialize");
+    bytes.push(b'\n');
+    bytes
+}
+
+/// What a file says, or why it says nothing.
+pub(super) fn read(bytes: &[u8]) -> Result<Saved, String> {
+    let file: File = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
+    if file.format != FORMAT || file.version != VERSION {
+        return Err(format!("it is {} {}, not {FORMAT} {VERSION}", file.format, file.version));
+    }
+    let session = SessionId::parse(&file.session.id).ok_or("the session has no good id")?;
+    if !file.session.workspace.is_absolute() {
+        return Err("the workspace is not an absolute path".into());
+    }
+    let messages = file.messages.into_iter().map(recalled).collect::<Result<_, _>>()?;
+    Ok(Saved { session, workspace: file.session.workspace, messages })
+}
+
+fn recalled(said: Said) -> Result<Recalled, String> {
+    let role = match said.role.as_str() {
+        "user" => Role::User,
+        "assistant" => Role::Assistant,
+        "system" => Role::System,
+        other => return Err(format!("nobody is {other:?}")),
+    };
+    Ok(Recalled { role, text: said.content })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_makes_no_sense_is_said() {
+        let head = r#""session":{"id":"s1","created":0,"updated":0,"workspace":"/w"}"#;
+        let file = |rest: &str| format!(r#"{{"format":"quintet-session","version":1,{rest}}}"#);
+        for (text, why) in [
+            ("", "EOF"),
+            ("[]", "invalid length"),
+            (&*format!(r#"{{"format":"x","version":1,{head}}}"#), "it is x 1"),
+            (&*file(&head.replace("s1", "../x")), "no good id"),
+            (&*file(&head.replace("/w", "w")), "not an absolute path"),
+            (&*file(&format!(r#"{head},"messages":[{{"role":"tool","content":""}}]"#)), "nobody"),
+        ] {
+            let said = read(text.as_bytes()).unwrap_err();
+            assert!(said.contains(why), "{text}: {said}");
+        }
+        let good = file(&format!(r#"{head},"messages":[{{"role":"user","content":"hi"}}]"#));
+        assert_eq!(read(good.as_bytes()).unwrap().messages[0].text, "hi");
+    }
+}

@@ -1,0 +1,131 @@
+//! Moves bytes: lets clients in, and gives each a conversation of its own.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use quintet_kernel::model::{Listed, ModelRef};
+use quintet_kernel::port::{Models, Removals, Sessions, Stamps};
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use super::connection::Connection;
+use super::files::Folders;
+use super::outbox::{self, Outbox};
+use super::wire;
+use crate::transport::uds::{Lines, Socket};
+
+/// Messages that may wait for a client; who does not read them waits with the rest.
+const QUEUE: usize = 4;
+/// A handshake does not wait longer for what providers list.
+const LISTING: Duration = Duration::from_millis(40);
+/// How long to leave the socket alone after it failed.
+const BREATH: Duration = Duration::from_millis(100);
+
+/// What the dialect speaks to.
+#[derive(Clone)]
+pub struct Ports {
+    /// The core.
+    pub sessions: Arc<dyn Sessions>,
+    /// Takes sessions away.
+    pub removals: Arc<dyn Removals>,
+    /// What can be chosen.
+    pub models: Arc<dyn Models>,
+    /// What time it is.
+    pub stamps: Arc<dyn Stamps>,
+}
+
+impl std::fmt::Debug for Ports {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Ports")
+    }
+}
+
+/// How the dialect is set up.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The model of sessions that name none.
+    pub default_model: ModelRef,
+    /// Where sessions may be saved.
+    pub folders: Folders,
+    /// How many tokens of its terminal a client may tell a model with each query.
+    pub context_tokens: u64,
+    /// How long a question stands, in milliseconds; for ever if not given.
+    pub answer_within_ms: Option<u64>,
+}
+
+/// What all connections share.
+pub(super) struct Desk {
+    pub(super) ports: Ports,
+    pub(super) settings: Settings,
+    /// The models as they were last listed.
+    models: Mutex<Vec<Listed>>,
+}
+
+impl Desk {
+    /// The models that can be asked, as far as they are known by now.
+    pub(super) async fn models(&self) -> Vec<Listed> {
+        match tokio::time::timeout(LISTING, self.list_models()).await {
+            Ok(models) => models,
+            Err(_) => self.models.lock().unwrap_or_else(PoisonError::into_inner).clone(),
+        }
+    }
+
+    async fn list_models(&self) -> Vec<Listed> {
+        let mut models = self.ports.models.list().await;
+        models.retain(|listed| listed.usable);
+        self.models.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&models);
+        models
+    }
+}
+
+/// Serves clients of a socket until told to stop; what is under way is still told.
+pub async fn run(socket: Socket, ports: Ports, settings: Settings, closing: CancellationToken) {
+    let desk = Arc::new(Desk { ports, settings, models: Mutex::default() });
+    let mut tasks = JoinSet::new();
+    let known = Arc::clone(&desk);
+    tasks.spawn(async move { drop(known.list_models().await) });
+    loop {
+        tokio::select! {
+            () = closing.cancelled() => break,
+            Some(_) = tasks.join_next() => {}
+            accepted = socket.accept() => match accepted {
+                Ok((stream, peer)) => {
+                    let connection = Connection::new(Arc::clone(&desk), peer);
+                    tasks.spawn(converse(stream, connection, closing.clone()));
+                }
+                Err(error) => {
+                    tracing::error!(%error, "the terminal's socket does not accept");
+                    tokio::time::sleep(BREATH).await;
+                }
+            },
+        }
+    }
+    // Nobody new finds it from here on.
+    drop(socket);
+    while tasks.join_next().await.is_some() {}
+}
+
+/// One connection, from its first line to its last.
+async fn converse(
+    stream: tokio::net::UnixStream,
+    mut connection: Connection,
+    closing: CancellationToken,
+) {
+    let (reader, writer) = stream.into_split();
+    let (sender, queue) = mpsc::channel(QUEUE);
+    let (outbox, stuck) = Outbox::new(sender);
+    let lines = Lines::new(reader, wire::LONGEST);
+    let talking = async move {
+        connection.talk(lines, outbox, closing).await;
+        // Dropped here, which lets the writer come to its end.
+        drop(connection);
+    };
+    let writing = outbox::write(queue, writer, stuck);
+    let mut writing = std::pin::pin!(writing);
+    tokio::select! {
+        () = talking => writing.as_mut().await,
+        // The client is gone.
+        () = &mut writing => {}
+    }
+}

@@ -1,0 +1,176 @@
+//! Sessions as a terminal shows them: in a list, opened, and as a text.
+
+use quintet_kernel::message::{Message, Role};
+use quintet_kernel::model::{Listed, ModelRef};
+use quintet_kernel::session::TurnStatus;
+use quintet_kernel::{Card, State, Time};
+use serde_json::{Value, json};
+
+use super::blocks::blocks;
+use super::wire;
+
+/// The most that the messages of one answer may come to; a message has room for this and more.
+const ROOM: usize = 8 * 1024 * 1024;
+
+/// A session in a list.
+pub(super) fn card(card: &Card) -> Value {
+    json!({
+        "session_id": card.id.as_str(),
+        "title": title(&card.title),
+        "created_at": with_offset(card.created),
+        "updated_at": with_offset(card.updated),
+        "message_count": card.messages,
+        "total_tokens": card.tokens,
+        "workspace": card.workspace.to_string_lossy(),
+        "running": card.open,
+    })
+}
+
+/// A session that is opened. Of a very long one the newest messages are given.
+pub(super) fn loaded(state: &State) -> Value {
+    let said = said(state);
+    let count = said.len();
+    let mut room = ROOM;
+    let fits = |message: &&Value| {
+        let length = message.to_string().len();
+        let fits = length <= room;
+        room = room.saturating_sub(length);
+        fits
+    };
+    let mut messages: Vec<&Value> = said.iter().rev().take_while(fits).collect();
+    messages.reverse();
+    json!({
+        "loaded": true,
+        "status": "success",
+        "session_id": state.id.as_str(),
+        "message_count": count,
+        "truncated": messages.len() < count,
+        "messages": messages,
+        "session": {
+            "id": state.id.as_str(),
+            "title": title(&state.card().title),
+            "created": seconds(state.created.unwrap_or(state.updated)),
+            "updated": seconds(state.updated),
+            "blocks_count": of_blocks(state).len(),
+            "messages_count": count,
+            "workspace": state.workspace.to_string_lossy(),
+            "total_tokens": state.usage.total(),
+        },
+        "running_queries": running(state),
+    })
+}
+
+/// The queries that are not over.
+fn running(state: &State) -> Vec<Value> {
+    let open = |status| match status {
+        TurnStatus::Running | TurnStatus::WaitingApproval => Some("processing"),
+        TurnStatus::Pending => Some("queued"),
+        TurnStatus::Succeeded | TurnStatus::Failed | TurnStatus::Cancelled => None,
+    };
+    let queued = |turn: &&quintet_kernel::session::Turn| {
+        turn.status != TurnStatus::Pending || turn.options.queued
+    };
+    let one = |turn: &quintet_kernel::session::Turn| {
+        Some(json!({ "query_id": wire::query_id(&turn.id), "status": open(turn.status)? }))
+    };
+    state.turns.iter().filter(queued).filter_map(one).collect()
+}
+
+/// What people and models said, without the work in between.
+pub(super) fn said(state: &State) -> Vec<Value> {
+    messages(state)
+        .map(|message| {
+            json!({
+                "role": role(message.role),
+                "content": message.text(),
+                "timestamp": message.at.to_string(),
+            })
+        })
+        .collect()
+}
+
+/// The blocks of all answers, each with the place of its message among [`said`].
+pub(super) fn of_blocks(state: &State) -> Vec<Value> {
+    let answers = messages(state).enumerate().filter(|(_, said)| said.role == Role::Assistant);
+    let of_message = |(place, message): (usize, &Message)| {
+        let blocks = blocks(&message.text()).into_iter().enumerate();
+        let id = message.id.clone();
+        blocks.map(move |(n, block)| {
+            let block_id = format!("block-{id}-{}", n + 1);
+            json!({ "block_id": block_id, "message": place, "block": wire::block(&block) })
+        })
+    };
+    answers.flat_map(of_message).collect()
+}
+
+/// A session as Markdown.
+pub(super) fn markdown(state: &State) -> String {
+    let mut text = format!("# {}\n\n", title(&state.card().title));
+    text.push_str(&format!("Session {}, in {}.\n", state.id, state.workspace.display()));
+    for message in messages(state) {
+        let who = match message.role {
+            Role::User => "User",
+            Role::Assistant => "Assistant",
+            Role::System | Role::Tool => "System",
+        };
+        text.push_str(&format!("\n## {who}, {}\n\n{}\n", message.at, escaped(&message.text())));
+    }
+    text
+}
+
+/// A model that can be asked.
+pub(super) fn model(listed: &Listed, default: &ModelRef) -> Value {
+    let name = listed.model.to_string();
+    let kind = if listed.model.model.to_lowercase().contains("code") { "code" } else { "chat" };
+    json!({
+        "name": name,
+        "type": kind,
+        "loaded": listed.usable,
+        "default": listed.model == *default,
+        "context_window": listed.profile.context_window,
+    })
+}
+
+fn messages(state: &State) -> impl Iterator<Item = &Message> {
+    let said = |message: &&Message| message.role != Role::Tool && !message.text().is_empty();
+    state.messages.iter().map(|message| &**message).filter(said)
+}
+
+fn role(role: Role) -> &'static str {
+    match role {
+        Role::User => "user",
+        Role::Assistant => "assistant",
+        Role::System | Role::Tool => "system",
+    }
+}
+
+fn title(title: &str) -> &str {
+    if title.is_empty() { "Untitled" } else { title }
+}
+
+/// What a person wrote must not look like a heading of ours; code is left as it is.
+fn escaped(text: &str) -> String {
+    let mut fenced = false;
+    let line = |line: &str| {
+        let fence = line.trim_start().starts_with("```");
+        fenced ^= fence;
+        match line.starts_with('#') && !fenced {
+            true => format!("\\{line}"),
+            false => line.to_owned(),
+        }
+    };
+    text.lines().map(line).collect::<Vec<_>>().join("\n")
+}
+
+fn seconds(at: Time) -> i64 {
+    at.micros().div_euclid(1_000_000)
+}
+
+/// The original client wants to see where in the world it is.
+fn with_offset(at: Time) -> String {
+    let text = at.to_string();
+    match text.strip_suffix('Z') {
+        Some(text) => format!("{text}+00:00"),
+        None => text,
+    }
+}

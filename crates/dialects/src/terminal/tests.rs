@@ -1,0 +1,209 @@
+//! Golden transcripts: what a client sends and what it is sent, one story a file.
+//!
+//! `>` a message and `=` what it decodes to or is refused with; `&` a turn that this client asked for
+//! (`& t1 whole` if it does not want to be streamed to); `!` an event of the journal, text in flight as
+//! `! text …` or a word of a call as `! says c1 …`, and `<` what the client is sent; `!behind` a client
+//! that does not keep up; `~` one that comes back with so many bytes. `UPDATE_GOLDEN=1` rewrites the
+//! `=` and `<` lines.
+
+use std::collections::HashMap;
+use std::fmt::Write as _;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use quintet_kernel::event::Record;
+use quintet_kernel::follow::Piece;
+use quintet_kernel::model::{Channel, ModelRef};
+use quintet_kernel::policy::{Approval, Limits, OnDeny, Recovery, Review, Rules, Verify};
+use quintet_kernel::tool::{Kind, Placement, Spec};
+use quintet_kernel::{CallId, Cursor, Item, SessionId, State, StepId, Time, TurnId, codec};
+use serde_json::json;
+
+use super::decode::{self, decode};
+use super::encode::{Link, Pace};
+use crate::jsonrpc::{self, Id, Incoming, Received};
+
+#[test]
+fn transcripts() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/terminal/golden");
+    let update = std::env::var_os("UPDATE_GOLDEN").is_some();
+    let mut files: Vec<_> = folder.read_dir().unwrap().map(|file| file.unwrap().path()).collect();
+    files.sort();
+    assert!(!files.is_empty());
+    for file in files {
+        let expected = std::fs::read_to_string(&file).unwrap();
+        let actual = Story::new().tell(&expected);
+        if update {
+            std::fs::write(&file, &actual).unwrap();
+            continue;
+        }
+        assert_eq!(actual, expected, "{}", file.display());
+    }
+}
+
+#[test]
+fn no_request_panics() {
+    let mut link = decode::Link::default();
+    for ready in [false, true] {
+        for method in
+            ["initialize", "agent.query", "tool.approve", "session.load", "context.update", "x"]
+        {
+            for params in [
+                "null",
+                "[]",
+                "{}",
+                "\"x\"",
+                "{\"message\":{},\"path\":\"\u{e9}\"}",
+                "{\"query_id\":\"q-\"}",
+            ] {
+                let text =
+                    format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{params}}}"#);
+                if let Ok(Incoming::One(Ok(call))) = jsonrpc::read(&text) {
+                    let _ = decode(&mut link, &call);
+                }
+            }
+        }
+        if !ready {
+            let start = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocol_version":"1.9.0"}}"#;
+            let Ok(Incoming::One(Ok(call))) = jsonrpc::read(start) else { panic!("a request") };
+            decode(&mut link, &call).unwrap();
+        }
+    }
+}
+
+fn rules() -> Rules {
+    let tool = |name: &str, kind| {
+        let (name, description, schema) = (name.into(), "Does things. Well.".into(), json!({}));
+        Arc::new(Spec { name, description, schema, kind, placement: Placement::Daemon })
+    };
+    let (rules, kinds, tools) = (Vec::new(), Vec::new(), Vec::new());
+    Rules {
+        approval: Approval { rules, kinds, tools, on_deny: OnDeny::Continue, expires: None },
+        review: Review::Off,
+        context_tokens: 0,
+        save_memory: false,
+        verify: Verify { auto: false, tool: "verify".into(), attempts: 1 },
+        limits: Limits {
+            steps: 1,
+            tokens: 1,
+            time: Duration::from_secs(1),
+            repeats: 1,
+            compact_at_percent: 80,
+        },
+        recovery: Recovery::Continue,
+        tools: vec![tool("write_file", Kind::Write), tool("shell", Kind::Exec)],
+        default_model: ModelRef::parse("fake/fake").unwrap(),
+        models: Arc::new(HashMap::new()),
+    }
+}
+
+/// One client and what happens around it.
+struct Story {
+    client: decode::Link,
+    link: Link,
+    records: Vec<Arc<Record>>,
+    cursor: Cursor,
+    pace: Pace,
+    written: u64,
+    out: String,
+}
+
+impl Story {
+    fn new() -> Self {
+        Self {
+            client: decode::Link::default(),
+            link: Link::new(&state(&[]), 0),
+            records: Vec::new(),
+            cursor: Cursor::START,
+            pace: Pace::Keeping,
+            written: 0,
+            out: String::new(),
+        }
+    }
+
+    fn tell(mut self, script: &str) -> String {
+        for line in script.lines() {
+            if matches!(line.get(..2), Some("= " | "< ")) {
+                continue;
+            }
+            writeln!(self.out, "{line}").unwrap();
+            match (line.get(..2), line.get(2..)) {
+                (Some("> "), Some(rest)) => self.hear(rest),
+                (Some("& "), Some(rest)) => {
+                    let turn = TurnId::parse(rest.trim_end_matches(" whole")).unwrap();
+                    self.link.ask(&turn, !rest.ends_with("whole"));
+                }
+                (Some("! "), Some(rest)) => self.happen(rest),
+                (Some("~ "), Some(rest)) => self.come_back(rest.parse().unwrap()),
+                (Some("!b"), _) => self.pace = Pace::Behind,
+                _ => {}
+            }
+        }
+        self.out
+    }
+
+    fn hear(&mut self, text: &str) {
+        let lines: Vec<String> = match jsonrpc::read(text) {
+            Err(error) => vec![jsonrpc::response(&Id::Null, &Err(error))],
+            Ok(Incoming::One(received)) => vec![self.understand(received)],
+            Ok(Incoming::Batch(all)) => all.into_iter().map(|one| self.understand(one)).collect(),
+        };
+        for line in lines {
+            writeln!(self.out, "= {line}").unwrap();
+        }
+    }
+
+    fn understand(&mut self, received: Received) -> String {
+        match received {
+            Err(fault) => jsonrpc::response(&fault.id, &Err(fault.error)),
+            Ok(call) => match decode(&mut self.client, &call) {
+                Ok(step) => format!("{step:?}"),
+                Err(error) => jsonrpc::response(&call.id.unwrap_or(Id::Null), &Err(error)),
+            },
+        }
+    }
+
+    fn happen(&mut self, line: &str) {
+        let at = Time::from_micros(1_735_689_600_000_000 + self.records.len() as i64 * 1_000_000);
+        let (turn, step) = (TurnId::parse("t1").unwrap(), StepId::parse("p1").unwrap());
+        if let Some(text) = line.strip_prefix("text ") {
+            let text = text.replace("\\n", "\n");
+            let (offset, channel) = (self.written, Channel::Text);
+            self.written += text.len() as u64;
+            let piece = Piece { turn, step, offset, channel, text: text.into(), at };
+            let item = self.cursor.take_text(&piece);
+            return self.show(item.as_slice());
+        }
+        if let Some((call, text)) = line.strip_prefix("says ").and_then(|rest| rest.split_once(' '))
+        {
+            let call = CallId::parse(call).unwrap();
+            return self.show(&[Item::Progress { turn, call, text: text.into(), at }]);
+        }
+        let event = codec::decode(codec::VERSION, line.as_bytes()).expect(line);
+        let record = Arc::new(Record { seq: self.records.len() as u64 + 1, at, event });
+        self.records.push(Arc::clone(&record));
+        let item = self.cursor.take(&record);
+        self.show(item.as_slice());
+    }
+
+    fn come_back(&mut self, had: u64) {
+        self.link = Link::new(&state(&self.records), had);
+        self.cursor = Cursor::START;
+        let items: Vec<Item> =
+            self.records.iter().filter_map(|record| self.cursor.take(record)).collect();
+        self.show(&items);
+    }
+
+    fn show(&mut self, items: &[Item]) {
+        for message in self.link.encode(items, self.pace) {
+            writeln!(self.out, "< {message}").unwrap();
+        }
+    }
+}
+
+fn state(records: &[Arc<Record>]) -> State {
+    let mut state = State::new(SessionId::parse("s1").unwrap(), Arc::new(rules()));
+    state.replay(records.iter().map(|record| &**record));
+    state
+}

@@ -1,0 +1,36 @@
+//! The bodies of requests.
+
+use axum::body::{Body, Bytes};
+use http_body_util::BodyExt as _;
+
+/// How much of a body that is too long is still read.
+const DRAINED: usize = 64 * 1024 * 1024;
+
+/// Why a body was not read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unread {
+    /// The connection ended in the middle of it.
+    Broken,
+    /// It is longer than is taken.
+    TooLarge,
+}
+
+/// Reads a body. One that is too long is still read for a while, so that the client gets to see the
+/// answer instead of a broken connection.
+pub async fn whole(mut body: Body, limit: usize) -> Result<Bytes, Unread> {
+    let (mut content, mut length) = (Vec::new(), 0);
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|_| Unread::Broken)?;
+        let data = frame.into_data().unwrap_or_default();
+        length += data.len();
+        match length {
+            _ if length <= limit => content.extend_from_slice(&data),
+            _ if length <= limit + DRAINED => content = Vec::new(),
+            _ => break,
+        }
+    }
+    match length <= limit {
+        true => Ok(content.into()),
+        false => Err(Unread::TooLarge),
+    }
+}

@@ -1,0 +1,82 @@
+//! Unix sockets: who may connect, and messages a line each.
+
+mod lines;
+mod place;
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use rustix::process::{Pid, Uid, getuid};
+use tokio::net::unix::UCred;
+use tokio::net::{UnixListener, UnixStream};
+
+pub use lines::{Line, Lines};
+
+/// A socket that only this user can connect to; its file goes away with it.
+#[derive(Debug)]
+pub struct Socket {
+    listener: UnixListener,
+    path: PathBuf,
+    /// Which file it is, so that another's is never taken away.
+    file: (u64, u64),
+}
+
+/// Who is at the other end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Peer {
+    /// Its process, where that is known.
+    pub pid: Option<i32>,
+}
+
+impl Socket {
+    /// Listens at a path, which may be left over from a daemon that is gone, but not in use.
+    pub fn bind(path: &Path) -> io::Result<Self> {
+        let listener = place::bind(path)?;
+        listener.set_nonblocking(true)?;
+        let file = place::identity(path)?;
+        Ok(Self { listener: UnixListener::from_std(listener)?, path: path.into(), file })
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The next connection of this user; anybody else's is dropped.
+    pub async fn accept(&self) -> io::Result<(UnixStream, Peer)> {
+        loop {
+            let (stream, _) = self.listener.accept().await?;
+            match stream.peer_cred() {
+                Ok(peer) if ours(&peer) => return Ok((stream, Peer { pid: peer.pid() })),
+                Ok(peer) => {
+                    tracing::warn!(uid = peer.uid(), "a connection of another user was refused");
+                }
+                Err(error) => tracing::warn!(%error, "a connection of nobody was refused"),
+            }
+        }
+    }
+}
+
+impl Drop for Socket {
+    fn drop(&mut self) {
+        if place::identity(&self.path).is_ok_and(|file| file == self.file) {
+            let _ = std::fs::remove_file(&self.path);
+        }
+    }
+}
+
+impl Peer {
+    /// The directory that the process at the other end is in.
+    pub fn directory(self) -> Option<PathBuf> {
+        let pid = Pid::from_raw(self.pid?)?;
+        std::fs::read_link(format!("/proc/{}/cwd", pid.as_raw_nonzero())).ok()
+    }
+}
+
+/// File permissions say the same; this holds also where a file system does not keep them.
+fn ours(peer: &UCred) -> bool {
+    Uid::from_raw(peer.uid()) == getuid()
+}
+
+#[cfg(test)]
+mod tests;

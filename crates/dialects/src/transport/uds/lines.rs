@@ -1,0 +1,89 @@
+//! Messages a line each, none longer than a limit.
+
+use std::io;
+
+use tokio::io::{AsyncRead, AsyncReadExt as _};
+
+/// How much is asked of the system at once.
+const READ: usize = 16 * 1024;
+
+/// What came in.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Line {
+    /// A whole line, without its end.
+    Whole(Vec<u8>),
+    /// A line that was too long; nothing of it was kept.
+    TooLong,
+}
+
+/// The lines of a connection.
+#[derive(Debug)]
+pub struct Lines<R> {
+    reader: R,
+    longest: usize,
+    buffer: Vec<u8>,
+    /// How much of the buffer has no line end in it.
+    searched: usize,
+    /// Whether the line that is coming in was too long already.
+    skipping: bool,
+}
+
+impl<R: AsyncRead + Unpin> Lines<R> {
+    /// Lines of at most so many bytes.
+    pub fn new(reader: R, longest: usize) -> Self {
+        Self { reader, longest, buffer: Vec::new(), searched: 0, skipping: false }
+    }
+
+    /// The next line; nothing at the end. What comes after the last line end is not a line. Safe to
+    /// drop and call again.
+    pub async fn next(&mut self) -> io::Result<Option<Line>> {
+        loop {
+            if let Some(line) = self.buffered() {
+                return Ok(Some(line));
+            }
+            self.buffer.reserve(READ);
+            if self.reader.read_buf(&mut self.buffer).await? == 0 {
+                return Ok(None);
+            }
+        }
+    }
+
+    fn buffered(&mut self) -> Option<Line> {
+        loop {
+            let Some(found) = memchr::memchr(b'\n', &self.buffer[self.searched..]) else {
+                self.searched = self.buffer.len();
+                return self.overflow();
+            };
+            let line = self.take(self.searched + found);
+            // The rest of a line that was refused already is nothing of its own.
+            if !std::mem::take(&mut self.skipping) {
+                return Some(line);
+            }
+        }
+    }
+
+    /// A line that cannot become a good one any more is refused at once and dropped as it comes in.
+    fn overflow(&mut self) -> Option<Line> {
+        // A carriage return may stand before the line end.
+        let refused = !self.skipping && self.searched > self.longest + 1;
+        self.skipping |= refused;
+        if self.skipping {
+            (self.buffer, self.searched) = (Vec::new(), 0);
+        }
+        refused.then_some(Line::TooLong)
+    }
+
+    fn take(&mut self, end: usize) -> Line {
+        let rest = self.buffer.split_off(end + 1);
+        let mut line = std::mem::replace(&mut self.buffer, rest);
+        line.pop();
+        self.searched = 0;
+        if line.last() == Some(&b'\r') {
+            line.pop();
+        }
+        match line.len() > self.longest {
+            true => Line::TooLong,
+            false => Line::Whole(line),
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! What a client asks of one turn.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::model::{ModelRef, Sampling};
+
+/// What a client asks of one turn.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct TurnOptions {
+    /// A model for this turn alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<ModelRef>,
+    /// How to answer.
+    #[serde(default)]
+    pub sampling: Sampling,
+    /// Whether the model may call tools.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub tools: ToolUse,
+    /// What needs a person's word.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub asking: Asking,
+    /// How long a question stands before it counts as "no", in milliseconds; policy may be stricter.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answer_within_ms: Option<u64>,
+    /// Whether it begins by itself once the turns before it are over.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub queued: bool,
+    /// The client's own name for the message; one that it sends again under the same name is
+    /// answered once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
+}
+
+/// Whether the model may call tools.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ToolUse {
+    /// It may.
+    #[default]
+    Offered,
+    /// It answers in words alone.
+    Withheld,
+}
+
+/// What needs a person's word, beside what policy says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Asking {
+    /// What policy says.
+    #[default]
+    Policy,
+    /// Everything that does more than look.
+    Strict,
+    /// Nothing that policy asks about only for its kind or tool. What a rule asks about is asked
+    /// about all the same, and so is what should not be done at all.
+    Waived,
+}
+
+impl TurnOptions {
+    pub(super) fn is_default(&self) -> bool {
+        is_default(self)
+    }
+
+    /// How long a question stands, given how long policy lets it.
+    pub(crate) fn patience(&self, policy: Option<Duration>) -> Option<Duration> {
+        let own = self.answer_within_ms.map(Duration::from_millis);
+        [own, policy].into_iter().flatten().min()
+    }
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}

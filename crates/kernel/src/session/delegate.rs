@@ -1,0 +1,76 @@
+//! Tools that clients run: which ones there are, what a client is told and what it answers.
+
+use crate::event::{Errand, Event};
+use crate::id::CallId;
+use crate::message::Part;
+use crate::session::Refusal;
+use crate::session::state::State;
+use crate::session::turn::{Call, CallPhase};
+use crate::stamp::Stamp;
+use crate::tool::{Ending, Outcome, Placement, Risk, Spec};
+use crate::toolset::Toolset;
+
+/// How much of what the model said goes with a call.
+const LONGEST_REASON: usize = 500;
+
+/// Chooses the tools of a session.
+pub(super) fn offer(state: &State, toolset: Toolset) -> Result<Vec<Event>, Refusal> {
+    let taken = |name: &str| state.rules.tool(name).is_some() && toolset.includes(name);
+    let clash = toolset.client.iter().find(|tool| taken(&tool.name));
+    let clash = clash.map(|tool| format!("the daemon has a tool {} itself", tool.name));
+    match toolset.fault().or(clash) {
+        Some(fault) => Err(Refusal::BadTools(fault)),
+        None if toolset == state.toolset => Ok(Vec::new()),
+        None => Ok(vec![Event::ToolsChosen(toolset)]),
+    }
+}
+
+/// What came of a call that a client ran.
+pub(super) fn returned(
+    state: &State,
+    id: CallId,
+    outcome: Outcome,
+    stamp: &Stamp,
+) -> Result<Vec<Event>, Refusal> {
+    let open = state.open.as_ref();
+    let Some((open, call)) = open.and_then(|open| Some((open, open.call(&id)?))) else {
+        return Err(match state.calls.contains(&id) {
+            true => Refusal::CallOver(id),
+            false => Refusal::UnknownCall(id),
+        });
+    };
+    match call.phase {
+        CallPhase::Done(_) => Err(Refusal::CallOver(id)),
+        // Too late is too late, also if nobody has looked at the clock yet.
+        CallPhase::Started(_, Placement::Client) if call.overdue(stamp.at) => {
+            Err(Refusal::CallOver(id))
+        }
+        CallPhase::Started(_, Placement::Client) => Ok(vec![open.completed(call, outcome, stamp)]),
+        _ => Err(Refusal::NotDelegated(id)),
+    }
+}
+
+/// What a client is told of a call; nothing if the daemon runs it.
+pub(super) fn errand(state: &State, call: &Call, tool: &Spec, stamp: &Stamp) -> Option<Errand> {
+    if tool.placement == Placement::Daemon {
+        return None;
+    }
+    let risk = state.toolset.client_tool(&tool.name).map_or(Risk::Medium, |tool| tool.risk);
+    let expires = state.toolset.timeout().map(|span| stamp.at.after(span));
+    Some(Errand { risk, reason: said_with(state, call), expires })
+}
+
+/// A call that no client answered in time.
+pub(super) fn timed_out() -> Outcome {
+    Outcome::ended(Ending::TimedOut, "Tool execution timed out.")
+}
+
+/// What the model said when it asked for a call.
+fn said_with(state: &State, call: &Call) -> Option<String> {
+    let asks = |part: &Part| matches!(part, Part::Call { call: id, .. } if id == call.id());
+    let message = state.messages.iter().rev().find(|message| message.parts.iter().any(asks))?;
+    let text = message.text();
+    let text = text.trim();
+    let cut = &text[..text.floor_char_boundary(LONGEST_REASON)];
+    (!cut.is_empty()).then(|| cut.into())
+}

@@ -1,0 +1,35 @@
+//! Remembers that a session branched off: what was under way there is not under way here.
+
+use crate::card::{Fork, Status};
+use crate::event::{FailureCode, Seq, StopCause};
+use crate::id::SessionId;
+use crate::session::State;
+use crate::session::turn::TurnStatus;
+use crate::time::Time;
+
+/// Takes a fork into the state, which has all that is shared already.
+///
+/// A turn that is open at this point ends as interrupted: nothing runs for it here, and what runs
+/// there reports there. What waits in the queue is not begun twice either.
+pub(super) fn forked(state: &mut State, parent: &SessionId, seq: Seq, at: Time) {
+    state.created = Some(at);
+    state.forked = Some(Fork { parent: parent.clone(), at: seq });
+    state.status = Status::Active;
+    state.error = None;
+    state.reverting = None;
+    state.saving.clear();
+    // An answer counted for the session in which it was given.
+    state.remembered.clear();
+    for turn in state.turns.iter_mut().filter(|turn| turn.options.queued) {
+        if turn.status == TurnStatus::Pending {
+            turn.status = TurnStatus::Cancelled;
+            turn.completed = Some(at);
+        }
+    }
+    state.compaction.pending = None;
+    if let Some(open) = &mut state.open {
+        let message = "the session was forked while this turn was running".into();
+        open.held = true;
+        open.stopping = Some(StopCause::Failed { code: FailureCode::Interrupted, message });
+    }
+}

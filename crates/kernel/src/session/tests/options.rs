@@ -1,0 +1,105 @@
+//! What a client asks of one turn: to wait in line, to be asked more or less, to do without tools.
+
+use expect_test::expect;
+
+use super::check;
+
+#[test]
+fn turns_wait_in_line() {
+    check(expect![[r#"
+        create > queue one
+            t1 User: "one"
+            t1 starts, attempt 1
+            s1 asks fake/a
+            -> model s1, wake +600
+        create; say one > queue two; queue three; answer; answer
+            t2 User: "two"
+            t3 User: "three"
+            s1 answered
+            t1 COMPLETED
+            t2 starts, attempt 1
+            s2 asks fake/a
+            s2 answered
+            t2 COMPLETED
+            t3 starts, attempt 1
+            s3 asks fake/a
+            -> model s3, wake +600
+        create; say one; queue two > withdraw t2; answer
+            t2 CANCELLED
+            s1 answered
+            t1 COMPLETED
+        create; say one; queue two > withdraw t1
+            t1 stops: cancelled
+            s1 cut: canceled
+            t1 CANCELLED
+            t2 starts, attempt 1
+            s2 asks fake/a
+            -> model s2, wake +600
+        create; say one; answer > withdraw t1; withdraw t9
+            refused: turn not found: t9
+        create; say one; queue two > cancel
+            t1 stops: cancelled
+            s1 cut: canceled
+            t1 CANCELLED
+            t2 starts, attempt 1
+            s2 asks fake/a
+            -> model s2, wake +600
+        create; say one; queue two > recover
+            t1 resumed
+            -> model s1, wake +600
+    "#]]);
+}
+
+#[test]
+fn a_turn_can_be_asked_more() {
+    check(expect![[r#"
+        create; say strictly > answer c1 shell {} + c2 look {}
+            s1 answered c1=shell{} c2=look{}
+            -> assess c1, wake +600
+        create; say strictly; answer c1 shell {} > assess c1
+            c1 asked
+        rules ask=exec; create; say quickly; answer c1 shell {} > assess c1; +5; wake
+            c1 asked until +5
+            c1 Deny by Clock: nobody answered in time
+            c1 Denied: approval denied: nobody answered in time
+            s2 asks fake/a
+            -> model s2, wake +605
+    "#]]);
+}
+
+#[test]
+fn a_turn_can_be_asked_less_but_not_about_everything() {
+    check(expect![[r#"
+        rules ask=exec; create; say freely; answer c1 shell {} > assess c1
+            c1 starts at Daemon
+            -> run c1, wake +600
+        rules ask=exec; create; say freely; answer c1 shell {} > assess c1 critical
+            c1 asked
+        rules review=request; create; say freely; answer c1 edit {} > assess c1
+            c1 asked
+    "#]]);
+}
+
+#[test]
+fn a_turn_can_do_without_tools() {
+    check(expect![[r#"
+        create; say talk > answer c1 look {}
+            s1 answered c1=look{}
+            c1 Denied: tools are off for this turn
+            s2 asks fake/a
+            -> model s2, wake +600
+    "#]]);
+}
+
+#[test]
+fn what_was_said_elsewhere_is_read_by_models() {
+    check(expect![[r#"
+        create > recall me hi | model hello; say again
+            t1 User: "hi"
+            t2 Assistant: "hello"
+            t3 User: "again"
+            t3 starts, attempt 1
+            s1 asks fake/a
+            -> model s1, wake +600
+    "#]]);
+}

@@ -1,0 +1,117 @@
+//! Which tools a session's model is offered, where a front end chooses.
+//!
+//! Part of the journal's format, like the events that hold it.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::tool::{Kind, Placement, Risk, Spec};
+
+/// How many tools a client may bring.
+const MOST: usize = 128;
+/// How long a tool's name may be; models take no longer ones.
+const LONGEST_NAME: usize = 64;
+/// How deep a schema may be, see the codec.
+const DEEPEST: usize = 64;
+
+/// Which tools a session's model is offered.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Toolset {
+    /// Of the daemon's tools only these; all of them if not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub daemon: Option<Vec<String>>,
+    /// Tools that clients of the session run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub client: Vec<ClientTool>,
+    /// How long a client has for one call, in milliseconds; for ever if not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_ms: Option<u64>,
+}
+
+/// A tool that clients run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClientTool {
+    /// Its name.
+    pub name: String,
+    /// What it does, for the model.
+    pub description: String,
+    /// JSON Schema of its arguments.
+    pub schema: Value,
+    /// How bad it can get. What should not be done is refused before a client hears of it.
+    pub risk: Risk,
+}
+
+impl Toolset {
+    /// The client's tool of that name.
+    pub fn client_tool(&self, name: &str) -> Option<&ClientTool> {
+        self.client.iter().find(|tool| tool.name == name)
+    }
+
+    /// Whether a tool of the daemon is offered.
+    pub fn includes(&self, name: &str) -> bool {
+        self.daemon.as_ref().is_none_or(|names| names.iter().any(|known| known == name))
+    }
+
+    /// How long a client has for one call.
+    pub fn timeout(&self) -> Option<Duration> {
+        self.timeout_ms.map(Duration::from_millis)
+    }
+
+    /// What is wrong with the client's tools, if anything is.
+    pub fn fault(&self) -> Option<String> {
+        if self.client.len() > MOST {
+            return Some(format!(
+                "there are {} tools, and at most {MOST} are taken",
+                self.client.len()
+            ));
+        }
+        let mut seen = HashSet::new();
+        let twice = self.client.iter().find(|tool| !seen.insert(tool.name.as_str()));
+        match twice {
+            Some(tool) => Some(format!("tool {} is there twice", tool.name)),
+            None => self.client.iter().find_map(ClientTool::fault),
+        }
+    }
+}
+
+impl ClientTool {
+    /// The tool as a model is offered it. It is neither safe to repeat nor about the workspace.
+    pub(crate) fn spec(&self) -> Arc<Spec> {
+        Arc::new(Spec {
+            name: self.name.clone(),
+            description: self.description.clone(),
+            schema: self.schema.clone(),
+            kind: Kind::Network,
+            placement: Placement::Client,
+        })
+    }
+
+    fn fault(&self) -> Option<String> {
+        let plain = |b: u8| b.is_ascii_alphanumeric() || b == b'_' || b == b'-';
+        let named = (1..=LONGEST_NAME).contains(&self.name.len()) && self.name.bytes().all(plain);
+        if !named {
+            return Some(format!(
+                "{:?} is no name for a tool: 1 to {LONGEST_NAME} letters, digits, \"_\" or \"-\"",
+                self.name
+            ));
+        }
+        if !self.schema.is_object() {
+            return Some(format!("the parameters of tool {} are not a JSON Schema", self.name));
+        }
+        let deep = depth(&self.schema) > DEEPEST;
+        deep.then(|| format!("the parameters of tool {} are nested too deeply", self.name))
+    }
+}
+
+/// How many levels a value has.
+pub(crate) fn depth(value: &Value) -> usize {
+    match value {
+        Value::Array(inner) => 1 + inner.iter().map(depth).max().unwrap_or(0),
+        Value::Object(inner) => 1 + inner.values().map(depth).max().unwrap_or(0),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => 0,
+    }
+}

@@ -1,0 +1,114 @@
+//! Adds an entry at the end of a file, whole or not at all.
+
+use std::fs::File;
+use std::io::{self, Write};
+
+use quintet_kernel::memory::Error;
+
+use crate::beneath::{Root, content, explain, storage};
+use crate::name::FOLDER;
+use crate::pending::{Addition, Pending};
+
+/// The largest entry.
+pub(crate) const MOST_ENTRY: usize = 64 * 1024;
+
+/// Where an entry stands.
+#[derive(Debug)]
+pub(crate) struct Appended {
+    pub(crate) line_start: u64,
+    pub(crate) line_end: u64,
+    /// How long the file is now.
+    pub(crate) bytes: u64,
+}
+
+/// Whether an entry is written that is there already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Again {
+    Write,
+    Leave,
+}
+
+/// Adds an entry; durable on return.
+pub(crate) fn append(
+    root: &Root,
+    pending: &Pending,
+    path: &str,
+    entry: &str,
+    again: Again,
+) -> Result<Appended, Error> {
+    let folder = root.locked(FOLDER)?;
+    pending.heal_locked(root)?;
+    let file = root.appendable(path)?;
+    let before = content(&file, path)?;
+    if let Some(at) = find(&before, entry).filter(|_| again == Again::Leave) {
+        return Ok(standing(&before, at, entry, before.len()));
+    }
+    let gap = gap(&before);
+    let addition = Addition {
+        path: path.to_owned(),
+        offset: before.len() as u64,
+        text: format!("{gap}{entry}\n"),
+    };
+    pending.note(&addition)?;
+    let added = add(&file, &addition);
+    pending.clear();
+    added.map_err(|error| storage(path, &error))?;
+    rustix::fs::fsync(&folder.0).map_err(|errno| explain(errno, FOLDER))?;
+    let mut whole = before;
+    whole.extend_from_slice(addition.text.as_bytes());
+    let at = whole.len() - entry.len() - 1;
+    Ok(standing(&whole, at, entry, whole.len()))
+}
+
+/// An entry as it is written: nothing but its lines.
+pub(crate) fn entry(content: &str) -> Result<String, Error> {
+    let entry = content.replace("\r\n", "\n").replace('\r', "\n");
+    let entry = entry.trim_matches('\n').trim_end();
+    if entry.trim().is_empty() {
+        return Err(Error::BadEntry("it is empty"));
+    }
+    if entry.contains('\0') {
+        return Err(Error::BadEntry("it has a NUL in it"));
+    }
+    if entry.len() > MOST_ENTRY {
+        let (what, bytes, most) = ("the entry".into(), entry.len() as u64, MOST_ENTRY as u64);
+        return Err(Error::TooLarge { what, bytes, most });
+    }
+    Ok(entry.to_owned())
+}
+
+fn add(mut file: &File, addition: &Addition) -> io::Result<()> {
+    let added = file.write_all(addition.text.as_bytes()).and_then(|()| file.sync_all());
+    if added.is_err() {
+        // The disk may be full; half an entry would be worse than none.
+        let _worse = file.set_len(addition.offset);
+    }
+    added
+}
+
+/// What stands between two entries: an empty line.
+fn gap(before: &[u8]) -> &'static str {
+    match before {
+        [] => "",
+        [.., b'\n', b'\n'] | [b'\n'] => "",
+        [.., b'\n'] => "\n",
+        _ => "\n\n",
+    }
+}
+
+/// Where an entry stands as lines of its own.
+fn find(text: &[u8], entry: &str) -> Option<usize> {
+    let text = std::str::from_utf8(text).ok()?;
+    let alone = |at: &usize| {
+        let (before, after) = (&text[..*at], &text[*at + entry.len()..]);
+        (before.is_empty() || before.ends_with('\n'))
+            && (after.is_empty() || after.starts_with('\n'))
+    };
+    text.match_indices(entry).map(|(at, _)| at).find(alone)
+}
+
+fn standing(text: &[u8], at: usize, entry: &str, bytes: usize) -> Appended {
+    let line_start = text[..at].iter().filter(|byte| **byte == b'\n').count() as u64 + 1;
+    let line_end = line_start + entry.matches('\n').count() as u64;
+    Appended { line_start, line_end, bytes: bytes as u64 }
+}

@@ -1,0 +1,71 @@
+//! What a model should know from the start: who it works for, with what, and what was written down.
+
+use std::time::Duration;
+
+use quintet_kernel::Time;
+use quintet_kernel::context::Section;
+
+use crate::beneath::Root;
+use crate::cut::{Keep, cut};
+use crate::name::{AT_TOP, LONG_TERM, of_day};
+
+/// A token is about so many bytes.
+const BYTES: usize = 4;
+
+/// The files, in the order they are shown. `AGENTS.md` is not among them: it is part of what is told
+/// of every workspace.
+fn files(now: Time) -> [(String, Keep); 6] {
+    let yesterday = now.before(Duration::from_secs(24 * 60 * 60));
+    [
+        ("USER.md".into(), Keep::Beginning),
+        ("TOOLS.md".into(), Keep::Beginning),
+        (AT_TOP.into(), Keep::Beginning),
+        (LONG_TERM.into(), Keep::Ends),
+        (of_day(&yesterday.day()), Keep::End),
+        (of_day(&now.day()), Keep::End),
+    ]
+}
+
+/// The sections, each a file, within so many tokens together.
+pub(crate) fn sections(root: &Root, tokens: u64, now: Time) -> Vec<Section> {
+    let read = |(path, keep): (String, Keep)| {
+        let content = root.read(&path).ok().flatten()?;
+        let text = String::from_utf8_lossy(&content).trim().to_owned();
+        (!text.is_empty()).then(|| (path, keep, text + "\n"))
+    };
+    let found: Vec<_> = files(now).into_iter().filter_map(read).collect();
+    let sizes: Vec<usize> = found.iter().map(|(_, _, text)| text.len()).collect();
+    let room = usize::try_from(tokens).unwrap_or(usize::MAX).saturating_mul(BYTES);
+    let shares = shares(&sizes, room);
+    let section = |((title, keep, text), share): ((String, Keep, String), usize)| Section {
+        title,
+        text: cut(&text, share, keep),
+    };
+    let sections = found.into_iter().zip(shares).map(section);
+    sections.filter(|section| !section.text.is_empty()).collect()
+}
+
+/// How much room each gets: what it needs where that is little, the rest shared out equally.
+fn shares(sizes: &[usize], room: usize) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..sizes.len()).collect();
+    order.sort_by_key(|at| sizes[*at]);
+    let (mut shares, mut left) = (vec![0; sizes.len()], room);
+    for (done, at) in order.iter().enumerate() {
+        shares[*at] = sizes[*at].min(left / (sizes.len() - done));
+        left -= shares[*at];
+    }
+    shares
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_small_get_what_they_need_and_the_large_share_the_rest() {
+        assert_eq!(shares(&[10, 1000, 500], 410), [10, 200, 200]);
+        assert_eq!(shares(&[10, 20], 100), [10, 20]);
+        assert_eq!(shares(&[10, 20], 0), [0, 0]);
+        assert!(shares(&[], 5).is_empty());
+    }
+}

@@ -1,0 +1,32 @@
+//! Some lines of a file.
+
+use quintet_kernel::memory::{Error, Lines, Passage};
+
+use crate::beneath::Root;
+use crate::name;
+
+/// The most bytes that are given at once.
+const MOST: usize = 256 * 1024;
+
+/// Reads lines of a file of memory.
+pub(crate) fn read(root: &Root, path: &str, lines: Lines) -> Result<Passage, Error> {
+    let path = name::checked(path)?;
+    let content = root.read(&path)?.ok_or_else(|| Error::NotFound(path.clone()))?;
+    let text = String::from_utf8_lossy(&content);
+    let all: Vec<&str> = text.lines().collect();
+    let count = all.len() as u64;
+    let first = lines.first.max(1);
+    let last = lines.last.unwrap_or(count).min(count);
+    let wanted = all.get(index(first)..index(last + 1)).unwrap_or_default();
+    let text = wanted.join("\n");
+    if text.len() > MOST {
+        let what = format!("{path}, lines {first} to {last},");
+        return Err(Error::TooLarge { what, bytes: text.len() as u64, most: MOST as u64 });
+    }
+    let line_end = (first + wanted.len() as u64).saturating_sub(1);
+    Ok(Passage { path, text, line_start: first, line_end, lines: count })
+}
+
+fn index(line: u64) -> usize {
+    usize::try_from(line - 1).unwrap_or(usize::MAX)
+}

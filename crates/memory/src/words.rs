@@ -1,0 +1,107 @@
+//! Text as the index sees it, and what is looked for in it.
+//!
+//! The index splits text at blanks and marks. Scripts that are written without blanks are split
+//! here, character by character, and looked for by pairs of characters.
+
+use std::collections::HashSet;
+
+/// The most words of a query that count.
+const MOST_WORDS: usize = 48;
+
+/// The longest word that counts, in characters.
+const LONGEST: usize = 64;
+
+/// A text with blanks around the characters of scripts that have none.
+pub(crate) fn spaced(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '\0' => out.push(' '),
+            c if is_blankless(c) => out.extend([' ', c, ' ']),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// The words of a query, each once.
+pub(crate) fn wanted(query: &str) -> Vec<String> {
+    let mut seen = HashSet::new();
+    let words = query.split(|c: char| !is_part(c)).flat_map(pieces);
+    let counts = |word: &String| word.chars().any(char::is_alphanumeric);
+    words.filter(counts).filter(|word| seen.insert(word.clone())).take(MOST_WORDS).collect()
+}
+
+/// A word as a phrase of the index's query language. Inside quotes nothing has a meaning.
+pub(crate) fn phrase(word: &str) -> String {
+    format!("\"{}\"", spaced(word).replace('"', " "))
+}
+
+/// Whether a character can be inside a word. Of what is beyond ASCII the index decides.
+fn is_part(c: char) -> bool {
+    c.is_ascii_alphanumeric() || !(c.is_ascii() || c.is_whitespace() || c.is_control())
+}
+
+/// The words of a run without blanks.
+fn pieces(run: &str) -> Vec<String> {
+    let mut pieces = Vec::new();
+    let chars: Vec<char> = run.chars().collect();
+    for piece in chars.chunk_by(|a, b| is_blankless(*a) == is_blankless(*b)) {
+        match piece {
+            [first, _, ..] if is_blankless(*first) => {
+                pieces.extend(piece.windows(2).map(|pair| pair.iter().collect()));
+            }
+            [_, ..] => {
+                let lower = piece.iter().take(LONGEST).flat_map(|c| c.to_lowercase());
+                pieces.push(lower.collect());
+            }
+            [] => {}
+        }
+    }
+    pieces
+}
+
+/// Whether a character belongs to a script that is written without blanks, or to Hangul, whose words
+/// carry their endings with them.
+fn is_blankless(c: char) -> bool {
+    matches!(u32::from(c),
+        0x0E00..=0x0EFF          // Thai, Lao
+        | 0x1000..=0x109F        // Myanmar
+        | 0x1780..=0x17FF        // Khmer
+        | 0x3040..=0x30FF        // Hiragana, Katakana
+        | 0x31F0..=0x31FF
+        | 0x3400..=0x4DBF        // Han
+        | 0x4E00..=0x9FFF
+        | 0xAC00..=0xD7AF        // Hangul
+        | 0xF900..=0xFAFF
+        | 0x20000..=0x3FFFF)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(query: &str, words: &[&str]) {
+        assert_eq!(wanted(query), words, "{query:?}");
+    }
+
+    #[test]
+    fn a_query_is_its_words_whatever_else_is_in_it() {
+        check("Deploy the API, deploy!", &["deploy", "the", "api"]);
+        check(
+            "foo_bar \"x\" AND (NEAR/2) col:y*",
+            &["foo", "bar", "x", "and", "near", "2", "col", "y"],
+        );
+        check("nai\u{308}ve Größe", &["nai\u{308}ve", "größe"]);
+        check("  🎉 \u{0} -- ''", &[]);
+    }
+
+    #[test]
+    fn scripts_without_blanks_are_looked_for_by_pairs() {
+        check("昨日会議 v2", &["昨日", "日会", "会議", "v2"]);
+        check("木", &["木"]);
+        assert_eq!(phrase("昨日"), "\" 昨  日 \"");
+        assert_eq!(spaced("a木b\0"), "a 木 b ");
+    }
+}

@@ -1,0 +1,108 @@
+//! A workspace, its memory and a clock that tests turn.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use quintet_kernel::memory::{Entry, Error, Found, Lines, Passage, Query, Target, Written};
+use quintet_kernel::port::{Memory, Stamps};
+use quintet_kernel::{Stamp, Time};
+use quintet_memory::{Expired, Notebook, Settings};
+use quintet_testkit::stamps::DAWN;
+use tempfile::TempDir;
+
+/// A workspace and its memory.
+pub(crate) struct World {
+    pub(crate) folder: TempDir,
+    pub(crate) index: TempDir,
+    pub(crate) clock: Arc<Clock>,
+    pub(crate) memory: Notebook,
+}
+
+/// It is what somebody says it is.
+pub(crate) struct Clock(AtomicI64);
+
+impl Clock {
+    pub(crate) fn set(&self, time: Time) {
+        self.0.store(time.micros(), Ordering::Relaxed);
+    }
+}
+
+impl Stamps for Clock {
+    fn stamp(&self) -> Stamp {
+        Stamp::new(self.now(), [0, 0])
+    }
+
+    fn now(&self) -> Time {
+        Time::from_micros(self.0.load(Ordering::Relaxed))
+    }
+}
+
+/// What tests begin with.
+pub(crate) fn settings(index: &Path) -> Settings {
+    Settings {
+        index: index.join("memory"),
+        keep_days: 90,
+        expired: Expired::Archive,
+        soft_limit_bytes: 1000,
+    }
+}
+
+impl World {
+    pub(crate) fn new() -> Self {
+        Self::with(|_| {})
+    }
+
+    pub(crate) fn with(change: impl FnOnce(&mut Settings)) -> Self {
+        let (folder, index) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+        let mut settings = settings(index.path());
+        change(&mut settings);
+        let clock = Arc::new(Clock(AtomicI64::new(DAWN.micros())));
+        let memory = Notebook::new(settings, clock.clone());
+        Self { folder, index, clock, memory }
+    }
+
+    pub(crate) fn path(&self, path: &str) -> PathBuf {
+        self.folder.path().join(path)
+    }
+
+    pub(crate) fn put(&self, path: &str, text: impl AsRef<[u8]>) {
+        std::fs::create_dir_all(self.path(path).parent().unwrap()).unwrap();
+        std::fs::write(self.path(path), text).unwrap();
+    }
+
+    pub(crate) fn text(&self, path: &str) -> String {
+        std::fs::read_to_string(self.path(path)).unwrap()
+    }
+
+    pub(crate) async fn write(&self, target: Target, text: &str) -> Result<Written, Error> {
+        self.memory.write(self.folder.path(), Entry::new(target, text)).await
+    }
+
+    pub(crate) async fn note(&self, text: &str) -> Written {
+        self.write(Target::LongTerm, text).await.unwrap()
+    }
+
+    pub(crate) async fn look(&self, text: &str, kind: Option<Target>) -> Result<Vec<Found>, Error> {
+        let query = Query { text: text.into(), kind, limit: None };
+        self.memory.search(self.folder.path(), query).await
+    }
+
+    /// Where something is found, as `path:first-last`.
+    pub(crate) async fn places(&self, text: &str) -> Vec<String> {
+        let found = self.look(text, None).await.unwrap();
+        found.iter().map(|f| format!("{}:{}-{}", f.path, f.line_start, f.line_end)).collect()
+    }
+
+    pub(crate) async fn get(&self, path: &str, first: u64, last: u64) -> Result<Passage, Error> {
+        let lines = Lines { first, last: Some(last) };
+        self.memory.get(self.folder.path(), path, lines).await
+    }
+
+    /// The one file of the index.
+    pub(crate) fn index_file(&self) -> PathBuf {
+        let files = self.index.path().join("memory").read_dir().unwrap();
+        let is_index = |path: &PathBuf| path.extension().is_some_and(|end| end == "sqlite");
+        files.map(|entry| entry.unwrap().path()).find(is_index).unwrap()
+    }
+}

@@ -1,0 +1,74 @@
+//! A provider that repeats the key in whatever it says: nobody gets to see it.
+
+use quintet_kernel::port::Models as _;
+use quintet_providers::{Api, ProviderConfig, Providers};
+use quintet_testkit::replay::{Replay, Reply};
+
+use crate::{Heard, KEY, config, listen, scripted};
+
+const FAMILIES: [Api; 4] = [Api::OpenAiChat, Api::OpenAiResponses, Api::Anthropic, Api::Gemini];
+
+async fn ask(api: Api, reply: Reply) -> Heard {
+    let server = Replay::start(reply).await.unwrap();
+    let config = ProviderConfig { api, ..config(format!("{}/v1", server.url())) };
+    listen(Providers::new(vec![config]).stream(scripted("{}"))).await
+}
+
+/// What came of every family that was answered so; none of it is the key.
+async fn check(what: &str, reply: Reply) {
+    for api in FAMILIES {
+        let heard = ask(api, reply.clone()).await;
+        let shown = format!("{heard:?}");
+        assert!(!shown.contains(KEY), "{what}, {api:?}: {shown}");
+        assert!(matches!(heard.end, Some(Err(_))), "{what}, {api:?}: {shown}");
+    }
+}
+
+#[tokio::test]
+async fn refusals_do_not_repeat_the_key() {
+    let bodies = [
+        format!(r#"{{"error":{{"message":"bad key {KEY}","type":"{KEY}","code":"{KEY}"}}}}"#),
+        format!(r#"{{"error":"{KEY}"}}"#),
+        format!(r#"{{"error":{{"headers":{{"authorization":"Bearer {KEY}"}}}}}}"#),
+        format!(r#"[{{"error":{{"message":"{KEY}","details":[{{"reason":"{KEY}"}}]}}}}]"#),
+        format!("plain {KEY}{KEY} text"),
+    ];
+    for status in [301, 400, 401, 403, 404, 413, 422, 429, 500, 503, 529] {
+        for body in &bodies {
+            check(&format!("{status} {body}"), Reply::json(status, body)).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn streams_do_not_break_off_with_the_key() {
+    for body in [
+        format!("data: {{\"error\":{{\"message\":\"{KEY}\",\"code\":500}}}}\n\n"),
+        format!(
+            "event: error\ndata: {{\"type\":\"error\",\"error\":{{\"type\":\"overloaded_error\",\"message\":\"{KEY}\"}}}}\n\n"
+        ),
+        format!("data: {{\"type\":\"error\",\"code\":\"x\",\"message\":\"{KEY}\"}}\n\n"),
+        format!(
+            "data: {{\"type\":\"response.failed\",\"response\":{{\"error\":{{\"code\":\"server_error\",\"message\":\"{KEY}\"}}}}}}\n\n"
+        ),
+        format!("data: {{nonsense {KEY}\n\n"),
+        format!(
+            "data: {{\"choices\":\"{KEY}\",\"candidates\":\"{KEY}\",\"type\":{{\"a\":\"{KEY}\"}}}}\n\n"
+        ),
+    ] {
+        check(&body, Reply::stream(body.clone())).await;
+        check(&body, Reply { mime: "text/html", ..Reply::stream(body.clone()) }).await;
+        check(&body, Reply::json(200, &body)).await;
+    }
+}
+
+/// Long messages are cut, and the cut may go through the key.
+#[tokio::test]
+async fn no_half_of_the_key_is_left_by_a_cut() {
+    for before in 2048 - KEY.len()..=2048 {
+        let said = format!("{}{KEY}", "x".repeat(before));
+        let heard = ask(Api::OpenAiChat, Reply::json(400, &format!("{said} and more"))).await;
+        let message = heard.failure().message;
+        assert!(message.contains('…') && !message.contains(&KEY[..4]), "{before}: {message}");
+    }
+}

@@ -1,0 +1,100 @@
+//! How sessions belong together: branching off, and looking sessions up without waking them.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use quintet_kernel::card::{Fork, Status};
+use quintet_kernel::event::{Event, Record, Seq};
+use quintet_kernel::port::{Batch, BoxFuture, Branches, Error, Page, Receipt, StorageError};
+use quintet_kernel::{Card, SessionId};
+
+use crate::runtime::Runtime;
+
+const ONE: Page = Page { events: 1, bytes: 1 };
+
+impl Branches for Runtime {
+    fn fork(&self, session: &SessionId, at: Option<Seq>) -> BoxFuture<'_, Result<Receipt, Error>> {
+        let parent = session.clone();
+        Box::pin(async move { self.branch(parent, at).await })
+    }
+
+    fn card(&self, session: &SessionId) -> BoxFuture<'_, Result<Card, Error>> {
+        let session = session.clone();
+        Box::pin(async move {
+            let card = self.parts().directory.card(&session).await?;
+            card.ok_or(Error::NotFound(session))
+        })
+    }
+
+    fn recent(
+        &self,
+        workspace: Option<&Path>,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<Vec<Card>, Error>> {
+        let workspace = workspace.map(Path::to_path_buf);
+        Box::pin(
+            async move { Ok(self.parts().directory.recent(workspace.as_deref(), limit).await?) },
+        )
+    }
+
+    fn forks(&self, session: &SessionId) -> BoxFuture<'_, Result<Vec<Card>, Error>> {
+        let session = session.clone();
+        Box::pin(async move { Ok(self.parts().directory.forks(&session).await?) })
+    }
+}
+
+impl Runtime {
+    /// Nothing here depends on how long the history is: it is not read.
+    async fn branch(&self, parent: SessionId, at: Option<Seq>) -> Result<Receipt, Error> {
+        let parts = self.parts();
+        let card = Branches::card(self, &parent).await?;
+        let head = parts.journal.head(&parent).await?;
+        let head = head.ok_or_else(|| Error::NotFound(parent.clone()))?;
+        let at = at.unwrap_or(head);
+        if at == 0 || at > head {
+            return Err(Error::Ahead(at, head));
+        }
+        let stamp = parts.stamps.stamp();
+        let child: SessionId = stamp.id();
+        let open = !self.rests(&parent, at).await?;
+        let event = Event::Forked { parent: parent.clone(), at };
+        let record = Arc::new(Record { seq: at + 1, at: stamp.at, event: event.clone() });
+        let from = Fork { parent, at };
+        let card = Card {
+            id: child.clone(),
+            created: stamp.at,
+            updated: stamp.at,
+            forked: Some(from.clone()),
+            head: at + 1,
+            status: Status::Active,
+            error: None,
+            open,
+            ..card
+        };
+        let lease = parts.leases.acquire(&child).await?;
+        let batch = Batch { at: stamp.at, events: vec![event], card };
+        parts.journal.fork(&lease, &from, batch).await?;
+        parts.hints.iter().for_each(|hint| hint.published(&child, at + 1));
+        if open {
+            // A turn that is open there ends here; nobody has to wait for that.
+            self.wake(&child)?;
+        }
+        Ok(Receipt { session: child, records: vec![record] })
+    }
+
+    /// Whether nothing was under way in a session when this had happened.
+    async fn rests(&self, session: &SessionId, seq: Seq) -> Result<bool, StorageError> {
+        let records = self.parts().journal.read(session, seq - 1, ONE).await?;
+        let is_end = |record: &Record| {
+            matches!(
+                record.event,
+                Event::TurnCompleted { .. }
+                    | Event::TurnFailed { .. }
+                    | Event::TurnCancelled { .. }
+                    | Event::SessionCreated(_)
+                    | Event::SessionClosed { .. }
+            )
+        };
+        Ok(records.first().is_some_and(is_end))
+    }
+}
