@@ -30,7 +30,7 @@ pub(crate) struct Line {
 }
 
 enum State {
-    Up(Link),
+    Up(Box<Link>),
     Down(Search),
 }
 
@@ -50,7 +50,7 @@ impl Line {
         patience: Patience,
     ) -> Result<(Self, Value), Error> {
         let (link, server) = Link::open(settings, size).await?;
-        Ok((Self { settings: settings.clone(), patience, state: State::Up(link) }, server))
+        Ok((Self { settings: settings.clone(), patience, state: State::Up(Box::new(link)) }, server))
     }
 
     /// Sends a request; while there is no connection it is dropped, and who asked hears of the loss.
@@ -73,7 +73,7 @@ impl Line {
             },
             State::Down(search) => {
                 let (link, server) = search.await?;
-                self.state = State::Up(link);
+                self.state = State::Up(Box::new(link));
                 Ok(Came::Back(server))
             }
         }

@@ -46,10 +46,14 @@ impl View {
         let foot = foot::height(model, area);
         let body = Rect { height: area.height - foot, ..area };
         let foot = Rect { y: area.y + body.height, height: foot, ..area };
-        foot::draw(frame, model, foot, self.palette);
-        if body.is_empty() {
-            return;
+        if !body.is_empty() {
+            self.body(frame, model, body);
         }
+        // Last, because it tells what was found in the rest.
+        foot::draw(frame, model, foot, self.palette);
+    }
+
+    fn body(&mut self, frame: &mut Frame<'_>, model: &mut Model, body: Rect) {
         self.lay_out(&model.transcript, body.width);
         self.transcript(frame, model, body);
         match &mut model.pane {

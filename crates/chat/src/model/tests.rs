@@ -223,7 +223,7 @@ fn a_broken_connection_is_taken_up_where_it_was() {
     assert_eq!(model.editor.text(), "later", "what cannot be asked is not lost");
 
     let load = Request::Load { session: "session-1".into(), had: Some(4) };
-    assert_eq!(update(&mut model, Message::Back(json!({}))), [load.clone()]);
+    assert_eq!(update(&mut model, Message::Back(json!({}))), vec![load.clone()]);
     let open = json!([{ "query_id": "q-1" }]);
     let result = json!({ "session_id": "session-1", "messages": [], "running_queries": open });
     assert_eq!(update(&mut model, Message::Answer(load, Ok(result))), []);
@@ -301,7 +301,7 @@ fn a_session_is_deleted_only_by_who_is_sure() {
     press(&mut model, KeyCode::Down);
     press(&mut model, KeyCode::Delete);
     let delete = Request::Delete { session: "session-2".into() };
-    assert_eq!(press(&mut model, KeyCode::Char('y')), [delete.clone()]);
+    assert_eq!(press(&mut model, KeyCode::Char('y')), vec![delete.clone()]);
     update(&mut model, Message::Answer(delete, Ok(json!({}))));
     let Pane::Sessions(sessions) = &model.pane else { panic!() };
     assert_eq!(sessions.shown().len(), 1);

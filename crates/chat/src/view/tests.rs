@@ -109,28 +109,150 @@ fn check(mut model: Model, expect: Expect) {
 
 #[test]
 fn a_conversation_at_80_by_24() {
-    check(talked(80, 24), expect![[""]]);
+    check(talked(80, 24), expect![[r#"
+        > How do I read a file
+          line by line?
+
+        ✓ read_file 3 ms
+        │ fn main() {}
+
+        Reading
+        Use a buffered reader, as BufRead gives you one line after the other without
+        reading it all at once:
+        • it is short
+        • it is fast
+
+        ┌ rust src/main.rs:3-7
+        │ for line in reader.lines() {
+        │     println!("{}", line?); // one
+        │ }
+
+        ┌ diff src/main.rs:3-7
+        │ @@ -1 +1 @@
+        │ -old
+        │ +new
+
+         | Writing the answer                                     demo/small | 0 tokens
+        > and then"#]]);
 }
 
 #[test]
 fn a_conversation_on_a_wide_screen() {
-    check(talked(120, 30), expect![[""]]);
+    check(talked(120, 30), expect![[r#"
+        > How do I read a file
+          line by line?
+
+        ✓ read_file 3 ms
+        │ fn main() {}
+
+        Reading
+        Use a buffered reader, as BufRead gives you one line after the other without reading it all at once:
+        • it is short
+        • it is fast
+
+        ┌ rust src/main.rs:3-7
+        │ for line in reader.lines() {
+        │     println!("{}", line?); // one
+        │ }
+
+        ┌ diff src/main.rs:3-7
+        │ @@ -1 +1 @@
+        │ -old
+        │ +new
+
+
+
+
+
+
+
+
+         | Writing the answer                                                                             demo/small | 0 tokens
+        > and then"#]]);
 }
 
 #[test]
 fn a_question_about_a_tool() {
-    check(asked(80, 24), expect![[""]]);
+    check(asked(80, 24), expect![[r#"
+         write_file asks for your word: risk high
+        write_file x
+        - Replaces a file
+        - Outside of version control
+        it cannot be undone; refused in 30 s
+        --- a/x
+        +++ b/x
+        @@ -1 +1 @@
+        +line 0
+        +line 1
+        +line 2
+        +line 3
+        +line 4
+        +line 5
+        +line 6
+        +line 7
+        +line 8
+        +line 9
+        +line 10
+        +line 11
+        +line 12
+         y yes  n/Esc no  a always this  s always such  ↑↓ scroll
+         | write_file waits for your word                         demo/small | 0 tokens
+        > and then"#]]);
     let mut scrolled = asked(80, 24);
     press(&mut scrolled, KeyCode::PageDown);
-    check(scrolled, expect![[""]]);
+    check(scrolled, expect![[r#"
+         write_file asks for your word: risk high
+        write_file x
+        - Replaces a file
+        - Outside of version control
+        it cannot be undone; refused in 30 s
+        +line 9
+        +line 10
+        +line 11
+        +line 12
+        +line 13
+        +line 14
+        +line 15
+        +line 16
+        +line 17
+        +line 18
+        +line 19
+        +line 20
+        +line 21
+        +line 22
+        +line 23
+        +line 24
+         y yes  n/Esc no  a always this  s always such  ↑↓ scroll
+         | write_file waits for your word                         demo/small | 0 tokens
+        > and then"#]]);
 }
 
 #[test]
 fn the_list_of_sessions() {
-    check(listed(80, 10), expect![[""]]);
+    check(listed(80, 10), expect![[r#"
+        Sessions find: _
+        *2026-11-16 04:00   12  Fix the build  /home/me/project
+         2026-11-15 22:10    2  Write a poem  /home/me
+
+
+
+
+         Enter opens  Del deletes  Esc closes  type to find
+         ready, /help                                             demo/small | 0 tokens
+        >"#]]);
     let mut deleting = listed(80, 10);
     press(&mut deleting, KeyCode::Delete);
-    check(deleting, expect![[""]]);
+    check(deleting, expect![[r#"
+        Sessions find: _
+        *2026-11-16 04:00   12  Fix the build  /home/me/project
+         2026-11-15 22:10    2  Write a poem  /home/me
+
+
+
+
+         delete "Fix the build" for good? y / n
+         ready, /help                                             demo/small | 0 tokens
+        >"#]]);
 }
 
 #[test]
@@ -138,7 +260,31 @@ fn the_help_fits() {
     let mut model = model(80, 24);
     update(&mut model, Message::Paste("/help".into()));
     press(&mut model, KeyCode::Enter);
-    check(model, expect![[""]]);
+    check(model, expect![[r#"
+        Keys and commands
+
+         Enter              ask
+         Alt-Enter, Ctrl-J  a new line
+         Up, Down           what was typed before
+         PgUp, PgDn, Esc    scroll, back to the end
+         Ctrl-F             search what was said
+         Ctrl-L, /sessions  sessions: open, search, delete
+         Ctrl-C             stop the answer; twice: quit
+         Ctrl-D             quit
+         Ctrl-A E W U K     line begin, end; delete word, to begin, to end
+         y n a s            yes, no, always this, always such (when a tool asks)
+         /new               begin another session
+         /model [NAME]      list models, or choose one
+         /resume            go on with an answer that was held after a crash
+         /clear             empty the screen
+         /quit              leave
+         /help              this
+
+         a leading space    keeps a line out of the history
+
+
+         ready, /help                                             demo/small | 0 tokens
+        >"#]]);
 }
 
 #[test]
@@ -146,7 +292,19 @@ fn a_search_goes_to_its_place() {
     let mut model = talked(80, 12);
     update(&mut model, Message::Key(KeyEvent::new(KeyCode::Char('f'), KeyModifiers::CONTROL)));
     update(&mut model, Message::Paste("LINE BY".into()));
-    check(model, expect![[""]]);
+    check(model, expect![[r#"
+        > How do I read a file
+          line by line?
+
+        ✓ read_file 3 ms
+        │ fn main() {}
+
+        Reading
+        Use a buffered reader, as BufRead gives you one line after the other without
+        reading it all at once:
+        • it is short
+         | Writing the answer                                     demo/small | 0 tokens
+        search: LINE BY   (1 of 1)"#]]);
 }
 
 #[test]
