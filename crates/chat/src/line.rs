@@ -50,7 +50,10 @@ impl Line {
         patience: Patience,
     ) -> Result<(Self, Value), Error> {
         let (link, server) = Link::open(settings, size).await?;
-        Ok((Self { settings: settings.clone(), patience, state: State::Up(Box::new(link)) }, server))
+        Ok((
+            Self { settings: settings.clone(), patience, state: State::Up(Box::new(link)) },
+            server,
+        ))
     }
 
     /// Sends a request; while there is no connection it is dropped, and who asked hears of the loss.

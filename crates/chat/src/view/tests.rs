@@ -109,7 +109,9 @@ fn check(mut model: Model, expect: Expect) {
 
 #[test]
 fn a_conversation_at_80_by_24() {
-    check(talked(80, 24), expect![[r#"
+    check(
+        talked(80, 24),
+        expect![[r#"
         > How do I read a file
           line by line?
 
@@ -133,12 +135,15 @@ fn a_conversation_at_80_by_24() {
         │ +new
 
          | Writing the answer                                     demo/small | 0 tokens
-        > and then"#]]);
+        > and then"#]],
+    );
 }
 
 #[test]
 fn a_conversation_on_a_wide_screen() {
-    check(talked(120, 30), expect![[r#"
+    check(
+        talked(120, 30),
+        expect![[r#"
         > How do I read a file
           line by line?
 
@@ -168,12 +173,15 @@ fn a_conversation_on_a_wide_screen() {
 
 
          | Writing the answer                                                                             demo/small | 0 tokens
-        > and then"#]]);
+        > and then"#]],
+    );
 }
 
 #[test]
 fn a_question_about_a_tool() {
-    check(asked(80, 24), expect![[r#"
+    check(
+        asked(80, 24),
+        expect![[r#"
          write_file asks for your word: risk high
         write_file x
         - Replaces a file
@@ -197,10 +205,13 @@ fn a_question_about_a_tool() {
         +line 12
          y yes  n/Esc no  a always this  s always such  ↑↓ scroll
          | write_file waits for your word                         demo/small | 0 tokens
-        > and then"#]]);
+        > and then"#]],
+    );
     let mut scrolled = asked(80, 24);
     press(&mut scrolled, KeyCode::PageDown);
-    check(scrolled, expect![[r#"
+    check(
+        scrolled,
+        expect![[r#"
          write_file asks for your word: risk high
         write_file x
         - Replaces a file
@@ -224,12 +235,15 @@ fn a_question_about_a_tool() {
         +line 24
          y yes  n/Esc no  a always this  s always such  ↑↓ scroll
          | write_file waits for your word                         demo/small | 0 tokens
-        > and then"#]]);
+        > and then"#]],
+    );
 }
 
 #[test]
 fn the_list_of_sessions() {
-    check(listed(80, 10), expect![[r#"
+    check(
+        listed(80, 10),
+        expect![[r#"
         Sessions find: _
         *2026-11-16 04:00   12  Fix the build  /home/me/project
          2026-11-15 22:10    2  Write a poem  /home/me
@@ -239,10 +253,13 @@ fn the_list_of_sessions() {
 
          Enter opens  Del deletes  Esc closes  type to find
          ready, /help                                             demo/small | 0 tokens
-        >"#]]);
+        >"#]],
+    );
     let mut deleting = listed(80, 10);
     press(&mut deleting, KeyCode::Delete);
-    check(deleting, expect![[r#"
+    check(
+        deleting,
+        expect![[r#"
         Sessions find: _
         *2026-11-16 04:00   12  Fix the build  /home/me/project
          2026-11-15 22:10    2  Write a poem  /home/me
@@ -252,7 +269,8 @@ fn the_list_of_sessions() {
 
          delete "Fix the build" for good? y / n
          ready, /help                                             demo/small | 0 tokens
-        >"#]]);
+        >"#]],
+    );
 }
 
 #[test]
@@ -260,7 +278,9 @@ fn the_help_fits() {
     let mut model = model(80, 24);
     update(&mut model, Message::Paste("/help".into()));
     press(&mut model, KeyCode::Enter);
-    check(model, expect![[r#"
+    check(
+        model,
+        expect![[r#"
         Keys and commands
 
          Enter              ask
@@ -284,7 +304,8 @@ fn the_help_fits() {
 
 
          ready, /help                                             demo/small | 0 tokens
-        >"#]]);
+        >"#]],
+    );
 }
 
 #[test]
@@ -292,7 +313,9 @@ fn a_search_goes_to_its_place() {
     let mut model = talked(80, 12);
     update(&mut model, Message::Key(KeyEvent::new(KeyCode::Char('f'), KeyModifiers::CONTROL)));
     update(&mut model, Message::Paste("LINE BY".into()));
-    check(model, expect![[r#"
+    check(
+        model,
+        expect![[r#"
         > How do I read a file
           line by line?
 
@@ -304,7 +327,8 @@ fn a_search_goes_to_its_place() {
         reading it all at once:
         • it is short
          | Writing the answer                                     demo/small | 0 tokens
-        search: LINE BY   (1 of 1)"#]]);
+        search: LINE BY   (1 of 1)"#]],
+    );
 }
 
 #[test]

@@ -41,19 +41,37 @@ fn languages_have_their_colours() {
             Text[    more"""]
                 Keyword[return] x + Number[0x1F]  Comment[# no]"#]],
     );
-    check("bash", "for f in *.rs; do echo \"$f\" $HOME; done # all", expect![[r#"Keyword[for] f Keyword[in] *.rs; Keyword[do] Keyword[echo] Text["$f"] Name[$HOME]; Keyword[done] Comment[# all]"#]]);
-    check("json", "{\"key\": [1, true, \"text\"]}", expect![[r#"{Name["key"]: [Number[1], Keyword[true], Text["text"]]}"#]]);
-    check("toml", "# head\n[a]\nkey = \"value\"", expect![[r#"
+    check(
+        "bash",
+        "for f in *.rs; do echo \"$f\" $HOME; done # all",
+        expect![[
+            r#"Keyword[for] f Keyword[in] *.rs; Keyword[do] Keyword[echo] Text["$f"] Name[$HOME]; Keyword[done] Comment[# all]"#
+        ]],
+    );
+    check(
+        "json",
+        "{\"key\": [1, true, \"text\"]}",
+        expect![[r#"{Name["key"]: [Number[1], Keyword[true], Text["text"]]}"#]],
+    );
+    check(
+        "toml",
+        "# head\n[a]\nkey = \"value\"",
+        expect![[r#"
         Comment[# head]
         [a]
-        Name[key] = Text["value"]"#]]);
-    check("diff", "--- a\n+++ b\n@@ -1 +1 @@\n-old\n+new\n same", expect![[r#"
+        Name[key] = Text["value"]"#]],
+    );
+    check(
+        "diff",
+        "--- a\n+++ b\n@@ -1 +1 @@\n-old\n+new\n same",
+        expect![[r#"
         Strong[--- a]
         Strong[+++ b]
         Hunk[@@ -1 +1 @@]
         Removed[-old]
         Added[+new]
-         same"#]]);
+         same"#]],
+    );
 }
 
 #[test]
@@ -61,8 +79,12 @@ fn what_is_unknown_or_broken_is_plain_and_whole() {
     check("klingon", "a\tb 'c", expect!["a    b 'c"]);
     check("rust", "\"open", expect![[r#"Text["open]"#]]);
     check("rust", "'", expect!["'"]);
-    check("js", "`日本\n語` /*", expect![[r#"
+    check(
+        "js",
+        "`日本\n語` /*",
+        expect![[r#"
         Text[`日本]
-        Text[語`] Comment[/*]"#]]);
+        Text[語`] Comment[/*]"#]],
+    );
     check("", "", expect![[""]]);
 }
