@@ -316,18 +316,18 @@ fn a_search_goes_to_its_place() {
     check(
         model,
         expect![[r#"
-        > How do I read a file
-          line by line?
+            > How do I read a file
+              line by line?
 
-        ✓ read_file 3 ms
-        │ fn main() {}
+            ✓ read_file 3 ms
+            │ fn main() {}
 
-        Reading
-        Use a buffered reader, as BufRead gives you one line after the other without
-        reading it all at once:
-        • it is short
-         | Writing the answer                                     demo/small | 0 tokens
-        search: LINE BY   (1 of 1)"#]],
+            Reading
+            Use a buffered reader, as BufRead gives you one line after the other without
+            reading it all at once:
+            • it is short
+             | Writing the answer                          11 below | demo/small | 0 tokens
+            search: LINE BY   (1 of 1)"#]],
     );
 }
 

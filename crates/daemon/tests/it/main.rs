@@ -7,6 +7,7 @@ mod acceptance;
 mod agent;
 mod attachments;
 mod bad_input;
+mod chat;
 mod client;
 mod coding;
 mod crash;
