@@ -13,7 +13,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use quintet_kernel::event::Seq;
+use quintet_kernel::event::{Event, Seq};
 use quintet_kernel::port::{Hints, Sessions};
 use quintet_kernel::{Card, Cursor, Item, SessionId};
 use quintet_providers::Secret;
@@ -128,6 +128,11 @@ impl Clerk {
             let Some(items) = follow.next().await? else { break };
             for item in &items {
                 let Item::Event(record) = item else { continue };
+                if matches!(record.event, Event::Forked { .. }) {
+                    // What came before was decided in another session, and is written down there.
+                    lines.clear();
+                    newest = record.seq;
+                }
                 let entry = trail.take(record).filter(|_| record.seq > written);
                 if let Some(entry) = entry {
                     lines.extend(entry.line(&self.redactor));

@@ -8,6 +8,7 @@ mod attach;
 mod decide;
 mod delegate;
 mod evolve;
+mod fold;
 mod judge;
 mod next;
 mod recover;

@@ -6,12 +6,10 @@
 use serde_json::json;
 
 use crate::event::{Answer, Answerer, Event, FailureCode, Remember, RequestedCall, StopCause};
-use crate::id::MessageId;
 use crate::policy::OnDeny;
-use crate::prompt::history;
 use crate::session::state::State;
 use crate::session::turn::{Call, CallPhase, OpenTurn, Phase, Turn, TurnStatus};
-use crate::session::{delegate, judge};
+use crate::session::{delegate, fold, judge};
 use crate::stamp::Stamp;
 use crate::tool::{Ending, Outcome, Placement};
 
@@ -52,14 +50,6 @@ fn queued(state: &State) -> Vec<Event> {
     vec![Event::TurnStarted { turn, attempt: 1, options }]
 }
 
-/// The last message that a summary may stand for: everything before the open turn.
-pub(super) fn compactable(state: &State) -> Option<MessageId> {
-    let open = state.open.as_ref()?;
-    let last = history(state).into_iter().rfind(|message| message.turn != open.id)?;
-    let done = state.compaction.summary.as_ref().is_some_and(|summary| summary.upto == last.id);
-    (!done).then(|| last.id.clone())
-}
-
 /// Whether a call may be looked at before those ahead of it are over: reads may overtake reads, and a
 /// client is handed all of its own at once. Nothing else may.
 pub(super) fn eligible(state: &State, calls: &[Call], n: usize) -> bool {
@@ -92,7 +82,7 @@ fn another_step(state: &State, open: &OpenTurn, stamp: &Stamp) -> Vec<Event> {
     if open.usage.total() >= limits.tokens {
         return fail(open, FailureCode::TokenLimit, "max turn tokens reached");
     }
-    if let Some(upto) = compactable(state).filter(|_| crowded(state) && !open.compacted) {
+    if let Some(upto) = fold::aged(state).filter(|_| crowded(state) && !open.compacted) {
         return vec![Event::CompactionRequested { upto, tokens: state.compaction.tokens }];
     }
     if surveys(state, open) {

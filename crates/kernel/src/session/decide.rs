@@ -18,7 +18,7 @@ use crate::session::delegate;
 use crate::session::recover::recover;
 use crate::session::state::State;
 use crate::session::turn::{Call, CallPhase, OpenStep, OpenTurn, Turn, TurnStatus};
-use crate::session::{Refusal, advance, judge};
+use crate::session::{Refusal, advance, fold, judge};
 use crate::stamp::Stamp;
 use crate::tool::{Assessment, Outcome};
 use crate::toolset::depth;
@@ -230,12 +230,11 @@ fn on_recall(state: &State, messages: Vec<Recalled>, stamp: &Stamp) -> Vec<Event
 
 fn on_compact(state: &State) -> Result<Vec<Event>, Refusal> {
     idle(state)?;
-    match history(state).last() {
-        Some(last) if state.compaction.summary.as_ref().is_none_or(|s| s.upto != last.id) => {
-            let (upto, tokens) = (last.id.clone(), state.compaction.tokens);
-            Ok(vec![Event::CompactionRequested { upto, tokens }])
+    match fold::aged(state) {
+        Some(upto) => {
+            Ok(vec![Event::CompactionRequested { upto, tokens: state.compaction.tokens }])
         }
-        _ => Err(Refusal::NothingToCompact),
+        None => Err(Refusal::NothingToCompact),
     }
 }
 
@@ -310,7 +309,7 @@ fn on_model_failed(state: &State, step: StepId, failure: Failure, stamp: &Stamp)
     let Some((open, step)) = open_step(state, &step) else { return Vec::new() };
     let interrupted = open.interrupted(step, failure.message.clone(), stamp);
     let overflow = failure.kind == FailureKind::ContextOverflow && !open.compacted;
-    if let Some(upto) = advance::compactable(state).filter(|_| overflow) {
+    if let Some(upto) = fold::all(state).filter(|_| overflow) {
         let tokens = state.compaction.tokens;
         return vec![interrupted, Event::CompactionRequested { upto, tokens }];
     }

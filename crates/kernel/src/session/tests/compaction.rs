@@ -224,3 +224,44 @@ fn a_turn_goes_on_while_facts_are_saved() {
             t2 COMPLETED
     "#]]);
 }
+
+#[test]
+fn the_last_turns_of_many_stay_as_they_were_said() {
+    check(expect![[r#"
+        let five = create; say a; text 1; answer; say b; text 2; answer; say c; text 3; answer; say d; text 4; answer; say e; text 5; answer
+        five > compact
+            compacting up to m10, 11 tokens
+            -> summarize m10
+        five > say f; text 6; answer; compact
+            t6 User: "f"
+            t6 starts, attempt 1
+            s6 asks fake/a
+            s6 Text@0 "6"
+            s6 answered
+            t6 COMPLETED
+            compacting up to m6, 11 tokens
+            -> summarize m6
+        five > say f; text 6; answer; compact; summary m6 short; compact
+            t6 User: "f"
+            t6 starts, attempt 1
+            s6 asks fake/a
+            s6 Text@0 "6"
+            s6 answered
+            t6 COMPLETED
+            compacting up to m6, 11 tokens
+            compacted 6 up to m6: short
+            compacting up to m12, 0 tokens
+            -> summarize m12
+        five > say f; text 6; answer [790/10]; say g
+            t6 User: "f"
+            t6 starts, attempt 1
+            s6 asks fake/a
+            s6 Text@0 "6"
+            s6 answered
+            t6 COMPLETED
+            t7 User: "g"
+            t7 starts, attempt 1
+            compacting up to m6, 800 tokens
+            -> summarize m6, wake +600
+    "#]]);
+}
