@@ -2,6 +2,7 @@
 
 mod lines;
 mod place;
+mod sweep;
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -29,10 +30,12 @@ pub struct Peer {
 }
 
 impl Socket {
-    /// Listens at a path, which may be left over from a daemon that is gone, but not in use.
+    /// Listens at a path, which may be left over from a daemon that is gone, but not in use. What
+    /// others left that are named after their process goes, too.
     pub fn bind(path: &Path) -> io::Result<Self> {
         let listener = place::bind(path)?;
         listener.set_nonblocking(true)?;
+        sweep::sweep(path);
         let file = place::identity(path)?;
         Ok(Self { listener: UnixListener::from_std(listener)?, path: path.into(), file })
     }

@@ -62,7 +62,7 @@ fn settle(draft: &Path, path: &Path) -> io::Result<()> {
 }
 
 /// Whether what is there is a socket on which nobody answers.
-fn stale(path: &Path) -> io::Result<()> {
+pub(super) fn stale(path: &Path) -> io::Result<()> {
     if !fs::symlink_metadata(path)?.file_type().is_socket() {
         return Err(io::Error::new(
             io::ErrorKind::AlreadyExists,

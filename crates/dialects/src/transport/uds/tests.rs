@@ -86,3 +86,19 @@ async fn a_place_is_taken_only_if_nobody_is_there() {
     assert!(Socket::bind(Path::new("s.sock")).is_err());
     assert!(Socket::bind(&folder.path().join("none/s.sock")).is_err());
 }
+
+#[tokio::test]
+async fn what_killed_daemons_left_is_swept() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = |process: u32| folder.path().join(format!("d-{process}.sock"));
+    // No process has such a number; its socket is closed and its file is still there.
+    let (own, gone, alive) = (std::process::id(), 4_194_999, 1);
+    drop(std::os::unix::net::UnixListener::bind(place(gone)).unwrap());
+    drop(std::os::unix::net::UnixListener::bind(place(alive)).unwrap());
+    std::fs::write(folder.path().join("d-4194998.sock"), "no socket").unwrap();
+    std::fs::write(folder.path().join("d-x.sock"), "").unwrap();
+    let socket = Socket::bind(&place(own)).unwrap();
+    assert!(!place(gone).exists());
+    assert!(place(alive).exists() && socket.path().exists());
+    assert_eq!(folder.path().read_dir().unwrap().count(), 4);
+}
