@@ -90,14 +90,14 @@ pub(crate) fn toolbox(options: &Options) -> Toolbox {
     let supervisor = PathBuf::from("/proc/self/exe");
     let (verify, sandbox) = (options.verify_commands.clone(), options.sandbox.clone());
     let (fetch, cache) = (options.fetch.clone(), options.data_dir.join("cache"));
-    let recall = options.memory.as_ref().map(recall);
+    let recall = options.memory.as_ref().map(|memory| recall(memory, options.context_tokens));
     Toolbox::new(Settings { supervisor, verify, sandbox, fetch, cache, recall })
 }
 
 /// Memory, as these options set it up.
-fn recall(options::Memory { settings, tokens, .. }: &options::Memory) -> Recall {
+fn recall(options::Memory { settings, tokens, .. }: &options::Memory, others: u64) -> Recall {
     let memory = Arc::new(Notebook::new(settings.clone(), Arc::new(SystemStamps)));
-    Recall { memory, tokens: *tokens }
+    Recall { memory, tokens: *tokens, of: tokens.saturating_add(others) }
 }
 
 fn tools(toolbox: &Toolbox) -> HashMap<String, Arc<dyn Tool>> {

@@ -32,9 +32,9 @@ impl Folders {
     /// What is remembered, in its part of the budget, and how much is left of that for the rest.
     async fn remembered(&self, workspace: &Path, tokens: u64) -> (Vec<Section>, u64) {
         match &self.recall {
-            Some(Recall { memory, tokens: most }) => {
-                let part = tokens.min(*most);
-                (memory.bootstrap(workspace, part).await, tokens - part)
+            Some(recall) => {
+                let part = recall.part(tokens);
+                (recall.memory.bootstrap(workspace, part).await, tokens - part)
             }
             None => (Vec::new(), tokens),
         }

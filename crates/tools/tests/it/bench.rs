@@ -61,7 +61,7 @@ impl Bench {
         Self::with(Vec::new(), Sandbox::default(), Some(reach))
     }
 
-    /// Remembers, and tells models of it in so many tokens.
+    /// Remembers, and tells models of it in so many tokens, of a thousand more.
     pub(crate) fn remembering(tokens: u64) -> Self {
         Self::built(Vec::new(), Sandbox::default(), None, Some(tokens))
     }
@@ -77,7 +77,10 @@ impl Bench {
         recall: Option<u64>,
     ) -> Self {
         let cache = TempDir::new().unwrap();
-        let recall = recall.map(|tokens| Recall { memory: memory(cache.path()), tokens });
+        let recall = recall.map(|tokens| {
+            let memory = memory(cache.path());
+            Recall { memory, tokens, of: tokens + 1000 }
+        });
         let settings = Settings {
             supervisor: PathBuf::from(SUPERVISOR),
             verify,

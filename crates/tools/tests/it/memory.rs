@@ -80,8 +80,9 @@ async fn memory_is_part_of_the_context_within_its_budget() {
     let start = "AGENTS.md:\nBe kind.\nUSER.md:\nAda\nmemory/MEMORY.md:\nlikes tea\n\
                  memory/2024-12-31.md:\nwas tired\nREPO TREE:\n";
     assert!(told.starts_with(start), "{told}");
-    let only = "USER.md:\nAda\nmemory/MEMORY.md:\nlikes tea\nmemory/2024-12-31.md:\nwas tired\n";
-    assert_eq!(bench.survey(bench.path(), 100).await, only);
+    let little = bench.survey(bench.path(), 220).await;
+    assert!(little.starts_with("AGENTS.md:\nBe kind.\nUSER.md:\nAda\n"), "{little}");
+    assert!(little.contains("REPO TREE:"), "what there is to say is said in small, too: {little}");
     bench.write("memory/MEMORY.md", "likes coffee\n");
     assert!(bench.survey(bench.path(), 1100).await.contains("likes coffee"));
 }
