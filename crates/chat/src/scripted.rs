@@ -47,7 +47,7 @@ impl Server {
         });
         let settings = Settings {
             runtime: folder.path().to_owned(),
-            cwd: "/work/place".into(),
+            cwd: "/some/place".into(),
             shell: Some("/bin/sh".into()),
             ..Settings::default()
         };

@@ -42,7 +42,7 @@ async fn the_answer_is_printed_as_it_comes() {
     assert_eq!(heard[0]["params"]["protocol_version"], "1.0.0");
     let query = &heard[1]["params"];
     assert_eq!(query["message"], "say it");
-    assert_eq!(query["context"], json!({ "cwd": "/work/place", "shell": "/bin/sh" }));
+    assert_eq!(query["context"], json!({ "cwd": "/some/place", "shell": "/bin/sh" }));
 }
 
 #[tokio::test]

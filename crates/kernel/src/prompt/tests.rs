@@ -39,9 +39,9 @@ fn a_conversation() {
 #[test]
 fn what_a_front_end_tells_stands_before_the_message() {
     check(expect![[r#"
-        create; say hi beside in /work/src
+        create; say hi beside in /some/src
             fake/a: The workspace is /work.
-            user: "in /work/src"
+            user: "in /some/src"
             user: "hi"
             7 tools
         create; recall me hi | model hello; say more
