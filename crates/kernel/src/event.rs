@@ -5,6 +5,7 @@
 
 mod options;
 mod subagent;
+mod turn;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

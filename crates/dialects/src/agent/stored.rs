@@ -92,7 +92,7 @@ fn content(book: &Book, record: &Record) -> (&'static str, Value) {
 /// What belongs to a turn says which.
 fn of_turn(book: &Book, record: &Record) -> (&'static str, Value) {
     let (kind, mut payload) = of_messages(book, record);
-    if let Some(turn) = turn_of(&record.event) {
+    if let Some(turn) = record.event.turn() {
         if let Some(nth) = book.nth(turn)
             && payload.get("turn").is_none()
         {
@@ -347,33 +347,5 @@ fn stop_reason(finish: &Finish) -> &str {
         Finish::Length => "max_tokens",
         Finish::Refused => "refusal",
         Finish::Other(word) => word,
-    }
-}
-
-/// The turn that an event belongs to.
-fn turn_of(event: &Event) -> Option<&quintet_kernel::TurnId> {
-    match event {
-        Event::MessageAdded { turn, .. }
-        | Event::TurnStarted { turn, .. }
-        | Event::ContextGathered { turn, .. }
-        | Event::StepStarted { turn, .. }
-        | Event::ModelRetrying { turn, .. }
-        | Event::ModelCompleted { turn, .. }
-        | Event::StepInterrupted { turn, .. }
-        | Event::VerificationRequested { turn, .. }
-        | Event::ReviewRequested { turn, .. }
-        | Event::Reviewed { turn, .. }
-        | Event::ApprovalRequested { turn, .. }
-        | Event::ApprovalAnswered { turn, .. }
-        | Event::CallStarted { turn, .. }
-        | Event::CallCompleted { turn, .. }
-        | Event::StopRequested { turn, .. }
-        | Event::TurnResumed { turn, .. }
-        | Event::TurnHeld { turn, .. }
-        | Event::TurnReleased { turn, .. }
-        | Event::TurnCompleted { turn, .. }
-        | Event::TurnFailed { turn, .. }
-        | Event::TurnCancelled { turn, .. } => Some(turn),
-        _ => None,
     }
 }

@@ -59,7 +59,7 @@ impl Link {
     fn event(&mut self, record: &Record) -> Vec<Frame> {
         let parts = parts(&record.event);
         let (count, skip) = (parts.len(), self.from.skips(record.seq));
-        let turn = turn(&record.event);
+        let turn = record.event.turn();
         let mut frames = Vec::with_capacity(count);
         for (n, part) in parts.into_iter().enumerate().skip(skip) {
             self.last = match n + 1 == count {
@@ -363,47 +363,4 @@ fn message_added(message: &str, role: &str, call: Option<&str>) -> Part<'static>
         data["tool_call_id"] = call.into();
     }
     Part::new("message_added", data)
-}
-
-fn turn(event: &Event) -> Option<&TurnId> {
-    match event {
-        Event::MessageAdded { turn, .. }
-        | Event::TurnStarted { turn, .. }
-        | Event::ContextGathered { turn, .. }
-        | Event::StepStarted { turn, .. }
-        | Event::TextAppended { turn, .. }
-        | Event::ModelRetrying { turn, .. }
-        | Event::ModelCompleted { turn, .. }
-        | Event::StepInterrupted { turn, .. }
-        | Event::VerificationRequested { turn, .. }
-        | Event::ReviewRequested { turn, .. }
-        | Event::Reviewed { turn, .. }
-        | Event::ApprovalRequested { turn, .. }
-        | Event::ApprovalAnswered { turn, .. }
-        | Event::CallStarted { turn, .. }
-        | Event::CallCompleted { turn, .. }
-        | Event::Subagent { turn, .. }
-        | Event::StopRequested { turn, .. }
-        | Event::RevertRequested { turn }
-        | Event::Reverted { turn, .. }
-        | Event::RevertFailed { turn, .. }
-        | Event::TurnResumed { turn, .. }
-        | Event::TurnHeld { turn, .. }
-        | Event::TurnReleased { turn }
-        | Event::TurnCompleted { turn, .. }
-        | Event::TurnFailed { turn, .. }
-        | Event::TurnCancelled { turn, .. } => Some(turn),
-        Event::SessionCreated(_)
-        | Event::Forked { .. }
-        | Event::Labelled { .. }
-        | Event::ModelSwitched { .. }
-        | Event::ToolsChosen(_)
-        | Event::AttachmentAdded(_)
-        | Event::CompactionRequested { .. }
-        | Event::Compacted { .. }
-        | Event::CompactionFailed { .. }
-        | Event::MemorySaved { .. }
-        | Event::MemoryNotSaved { .. }
-        | Event::SessionClosed { .. } => None,
-    }
 }
