@@ -4,6 +4,8 @@
 //! wire), both pure, and `serve`, which moves bytes. No dialect decides anything.
 
 pub mod agent;
+#[cfg(test)]
+mod golden;
 pub mod harness;
 pub mod jarvis;
 pub mod jsonrpc;

@@ -5,7 +5,6 @@
 //! position and gets what it missed. `UPDATE_GOLDEN=1` rewrites the `=` and `<` lines.
 
 use std::fmt::Write as _;
-use std::path::Path;
 use std::sync::Arc;
 
 use quintet_kernel::event::Record;
@@ -20,20 +19,7 @@ use super::position::Position;
 
 #[test]
 fn transcripts() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/harness/golden");
-    let update = std::env::var_os("UPDATE_GOLDEN").is_some();
-    let mut files: Vec<_> = folder.read_dir().unwrap().map(|file| file.unwrap().path()).collect();
-    files.sort();
-    assert!(!files.is_empty());
-    for file in files {
-        let expected = std::fs::read_to_string(&file).unwrap();
-        let actual = Story::default().tell(&expected);
-        if update {
-            std::fs::write(&file, &actual).unwrap();
-            continue;
-        }
-        assert_eq!(actual, expected, "{}", file.display());
-    }
+    crate::golden::check("src/harness/golden", |script| Story::default().tell(script));
 }
 
 #[test]

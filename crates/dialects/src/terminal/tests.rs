@@ -8,7 +8,6 @@
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -26,20 +25,7 @@ use crate::jsonrpc::{self, Id, Incoming, Received};
 
 #[test]
 fn transcripts() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/terminal/golden");
-    let update = std::env::var_os("UPDATE_GOLDEN").is_some();
-    let mut files: Vec<_> = folder.read_dir().unwrap().map(|file| file.unwrap().path()).collect();
-    files.sort();
-    assert!(!files.is_empty());
-    for file in files {
-        let expected = std::fs::read_to_string(&file).unwrap();
-        let actual = Story::new().tell(&expected);
-        if update {
-            std::fs::write(&file, &actual).unwrap();
-            continue;
-        }
-        assert_eq!(actual, expected, "{}", file.display());
-    }
+    crate::golden::check("src/terminal/golden", |script| Story::new().tell(script));
 }
 
 #[test]

@@ -1,0 +1,21 @@
+//! Golden transcripts, whatever they are told in: a folder of stories, each told again and compared.
+
+use std::path::Path;
+
+/// Tells every story of a folder again; `UPDATE_GOLDEN=1` keeps what it became.
+pub(crate) fn check(folder: &str, tell: impl Fn(&str) -> String) {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
+    let update = std::env::var_os("UPDATE_GOLDEN").is_some();
+    let mut files: Vec<_> = folder.read_dir().unwrap().map(|file| file.unwrap().path()).collect();
+    files.sort();
+    assert!(!files.is_empty());
+    for file in files {
+        let expected = std::fs::read_to_string(&file).unwrap();
+        let actual = tell(&expected);
+        if update {
+            std::fs::write(&file, &actual).unwrap();
+            continue;
+        }
+        assert_eq!(actual, expected, "{}", file.display());
+    }
+}
