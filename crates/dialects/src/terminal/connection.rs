@@ -126,7 +126,9 @@ impl Connection {
         let watch = &mut self.watches[which];
         match items {
             Ok(Some(items)) => {
-                let messages = watch.link.encode(&items, room.pace);
+                let batches = self.link.client.as_ref().is_none_or(decode::Client::takes_batches);
+                let pace = if batches { room.pace } else { encode::Pace::Keeping };
+                let messages = watch.link.encode(&items, pace);
                 room.fill(&messages);
                 self.let_go();
             }

@@ -34,7 +34,16 @@ pub(super) struct Client {
     pub(super) capabilities: Vec<String>,
 }
 
+/// The original client passes over messages that it does not know, and would miss what is in them.
+const READS_NO_BATCHES: &str = "openagent-terminal";
+
 impl Client {
+    /// Whether it reads several words in one message.
+    pub(super) fn takes_batches(&self) -> bool {
+        let says_so = self.capabilities.iter().any(|known| known == "token_batching");
+        says_so || self.name != READS_NO_BATCHES
+    }
+
     /// Whether it wants to be told what could be typed next.
     pub(super) fn takes_suggestions(&self) -> bool {
         let wants = |known: &String| {

@@ -92,7 +92,7 @@ impl Link {
     fn item(&mut self, item: &Item, out: &mut Out) {
         match item {
             Item::Event(record) => {
-                let Some(turn) = turn(&record.event) else { return };
+                let Some(turn) = record.event.turn() else { return };
                 if let Event::TurnStarted { attempt, .. } = &record.event {
                     self.attempted(turn, *attempt);
                 }
@@ -403,48 +403,5 @@ fn at_work(news: &SubagentNews) -> Option<String> {
         SubagentNews::Spawned { task, .. } => Some(format!("Having a subagent work: {task}")),
         SubagentNews::Progressed { status, .. } => Some(format!("A subagent: {status}")),
         SubagentNews::Completed { .. } => None,
-    }
-}
-
-fn turn(event: &Event) -> Option<&TurnId> {
-    match event {
-        Event::MessageAdded { turn, .. }
-        | Event::TurnStarted { turn, .. }
-        | Event::ContextGathered { turn, .. }
-        | Event::StepStarted { turn, .. }
-        | Event::TextAppended { turn, .. }
-        | Event::ModelRetrying { turn, .. }
-        | Event::ModelCompleted { turn, .. }
-        | Event::StepInterrupted { turn, .. }
-        | Event::VerificationRequested { turn, .. }
-        | Event::ReviewRequested { turn, .. }
-        | Event::Reviewed { turn, .. }
-        | Event::ApprovalRequested { turn, .. }
-        | Event::ApprovalAnswered { turn, .. }
-        | Event::CallStarted { turn, .. }
-        | Event::CallCompleted { turn, .. }
-        | Event::Subagent { turn, .. }
-        | Event::StopRequested { turn, .. }
-        | Event::RevertRequested { turn }
-        | Event::Reverted { turn, .. }
-        | Event::RevertFailed { turn, .. }
-        | Event::TurnResumed { turn, .. }
-        | Event::TurnHeld { turn, .. }
-        | Event::TurnReleased { turn }
-        | Event::TurnCompleted { turn, .. }
-        | Event::TurnFailed { turn, .. }
-        | Event::TurnCancelled { turn, .. } => Some(turn),
-        Event::SessionCreated(_)
-        | Event::Forked { .. }
-        | Event::Labelled { .. }
-        | Event::ModelSwitched { .. }
-        | Event::ToolsChosen(_)
-        | Event::MemorySaved { .. }
-        | Event::MemoryNotSaved { .. }
-        | Event::AttachmentAdded(_)
-        | Event::CompactionRequested { .. }
-        | Event::Compacted { .. }
-        | Event::CompactionFailed { .. }
-        | Event::SessionClosed { .. } => None,
     }
 }

@@ -152,3 +152,19 @@ async fn a_slow_reader_stalls_nobody_and_gets_everything() {
     let many = batched.iter().flat_map(|batch| batch["tokens"].as_array().unwrap());
     assert!(many.count() >= batched.len());
 }
+
+#[tokio::test]
+async fn the_original_client_misses_nothing_though_it_reads_no_batches() {
+    let world = World::start("").await;
+    let mut slow = Terminal::connect(&world.terminal()).await;
+    let client = json!({ "name": "openagent-terminal", "version": "0.1.0" });
+    let hello = json!({ "protocol_version": "1.0.0", "client_info": client });
+    slow.request("initialize", hello).await.unwrap();
+    let word = "words and words and words and words ".repeat(40);
+    let script = json!([{ "deltas": [word], "repeat": 2000 }]);
+    let asked = slow.query_with(world.workspace(), script, json!({})).await.unwrap();
+    world.client().until_over(asked["session_id"].as_str().unwrap()).await;
+    let notes = slow.until("stream.complete").await;
+    assert!(of(&notes, "stream.tokens").is_empty());
+    assert_eq!(text(&notes).len(), word.len() * 2000);
+}
