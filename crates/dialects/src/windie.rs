@@ -1,0 +1,13 @@
+//! Computer use: an agent that thinks here and acts on the client's machine, over a WebSocket.
+//! `docs/protocols/windie.md` is its text.
+#![expect(dead_code, reason = "the connection is not there yet")]
+
+mod catalogue;
+mod definition;
+mod fields;
+mod instructions;
+mod manifest;
+mod offer;
+mod patience;
+mod schema;
+mod settings;
