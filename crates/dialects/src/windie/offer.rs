@@ -10,9 +10,6 @@ use super::manifest::Manifest;
 use super::patience;
 use super::settings::{Interaction, Settings};
 
-/// Models take no longer names.
-const LONGEST_NAME: usize = 64;
-
 /// What the daemon itself can do for an agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Abilities {
@@ -41,7 +38,7 @@ pub(crate) struct Offer<'a> {
 }
 
 impl Offer<'_> {
-    /// The tools of the agent. Those with names that no model takes are left out.
+    /// The tools of the agent.
     pub(crate) fn toolset(&self) -> Toolset {
         let built_in = catalogue::tools().iter();
         let overridden = |name: &str| self.brought() && self.manifest.tool(name).is_some();
@@ -56,11 +53,11 @@ impl Offer<'_> {
                 self.tool(&tool.name, &tool.description, &tool.parameters, tool.grounded)
             }),
         );
-        client.retain(|tool| self.allows(&tool.name) && tool.name.len() <= LONGEST_NAME);
+        client.retain(|tool| self.allows(&tool.name));
         let searches = self.wants_search() && self.abilities.web_search.is_ok();
         let daemon = Some(searches.then(|| WEB_SEARCH.into()).into_iter().collect());
         let timeout_ms = u64::try_from(patience::USUAL.as_millis()).ok();
-        Toolset { daemon, client, timeout_ms }
+        Toolset { daemon, client, timeout_ms, spans: patience::spans() }
     }
 
     /// What the client is told of the tools that the daemon runs.

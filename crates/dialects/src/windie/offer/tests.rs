@@ -58,6 +58,7 @@ fn usually_there_is_the_catalogue_and_what_the_client_brings() {
     let case = of(json!({}));
     assert_eq!(case.toolset().client_tool("read_file").unwrap().description, "mine");
     assert_eq!(case.toolset().timeout_ms, Some(120_000));
+    assert_eq!(case.toolset().spans[0].tool, "run_shell_command");
 }
 
 #[test]
@@ -125,14 +126,6 @@ fn who_only_chats_has_a_list_of_tools() {
     case.settings.browser_automation_enabled = true;
     let brought = ALL.replace("read_file ", "");
     assert_eq!(case.names(), format!("{brought} read_file | web_search"));
-}
-
-#[test]
-fn names_that_no_model_takes_are_left_out() {
-    let mut case = of(json!({ "mode": "client_only" }));
-    case.manifest =
-        vec!["short", "a_name_that_is_taken_from_clients_but_by_no_model_in_this_whole_wide_world"];
-    assert_eq!(case.names(), "short | ");
 }
 
 #[test]
