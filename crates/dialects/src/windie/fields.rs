@@ -6,6 +6,7 @@ use std::cell::RefCell;
 use std::collections::HashSet;
 use std::fmt;
 use std::ops::RangeInclusive;
+use std::sync::LazyLock;
 
 use serde_json::{Map, Value};
 
@@ -50,6 +51,8 @@ impl Faults {
         }
     }
 }
+
+static EMPTY: LazyLock<Map<String, Value>> = LazyLock::new(Map::new);
 
 /// An object, and where it stands.
 #[derive(Clone, Debug)]
@@ -179,6 +182,14 @@ impl<'a> Object<'a> {
     /// An object.
     pub(crate) fn object(&self, name: &str) -> Option<Object<'a>> {
         Object::at(self.place(name), self.member(name)?, self.faults)
+    }
+
+    /// An object that may be left out, and is empty then.
+    pub(crate) fn object_or_empty(&self, name: &str) -> Option<Object<'a>> {
+        match self.member(name) {
+            Some(value) => Object::at(self.place(name), value, self.faults),
+            None => Some(Self { members: &EMPTY, place: self.place(name), faults: self.faults }),
+        }
     }
 
     /// A list of objects; none if it is not given.
