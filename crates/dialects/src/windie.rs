@@ -1,13 +1,18 @@
-//! Computer use: an agent that thinks here and acts on the client's machine, over a WebSocket.
+//! The computer-use protocol: a person's machine acts, the daemon thinks.
 //! `docs/protocols/windie.md` is its text.
 #![expect(dead_code, reason = "the connection is not there yet")]
 
 mod catalogue;
 mod definition;
 mod fields;
+mod http;
+mod identity;
 mod instructions;
 mod manifest;
 mod offer;
 mod patience;
 mod schema;
+mod serve;
 mod settings;
+
+pub use serve::{Ports, Registration, Settings, router};
