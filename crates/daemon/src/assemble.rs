@@ -7,7 +7,9 @@ use std::sync::Arc;
 use anyhow::Result;
 use quintet_dialects::harness::Tree;
 use quintet_kernel::policy::Rules;
-use quintet_kernel::port::{Blobs, Directory, Hints, Memory, Models, Tool};
+use quintet_kernel::port::{
+    Artifacts, Blobs, Directory, Hints, Installs, Memory, Models, Preferences, Tool, Uploads,
+};
 use quintet_kernel::tool::Spec;
 use quintet_local::Local;
 use quintet_memory::Notebook;
@@ -30,6 +32,15 @@ pub(crate) struct Assembly {
     /// What is remembered, unless that is off.
     pub(crate) memory: Option<Arc<dyn Memory>>,
     pub(crate) audit: Option<Audit>,
+    pub(crate) front_ends: FrontEnds,
+}
+
+/// What is kept for front ends besides sessions.
+pub(crate) struct FrontEnds {
+    pub(crate) installs: Arc<dyn Installs>,
+    pub(crate) preferences: Arc<dyn Preferences>,
+    pub(crate) artifacts: Arc<dyn Artifacts>,
+    pub(crate) uploads: Arc<dyn Uploads>,
 }
 
 /// Opens the data directory and builds everything on it.
@@ -41,6 +52,12 @@ pub(crate) fn assemble(options: &Options) -> Result<Assembly> {
         options.session_tree.then(|| Tree::new(dir.path().join("sessions"), Arc::clone(&blobs)));
     let audit = options.audit.then(|| Audit::new(dir.path(), secrets(options)));
     let directory: Arc<dyn Directory> = store.clone();
+    let front_ends = FrontEnds {
+        installs: store.clone(),
+        preferences: store.clone(),
+        artifacts: store.clone(),
+        uploads: Arc::new(dir.uploads()?),
+    };
     let toolbox = toolbox(options);
     let memory = toolbox.memory();
     let (providers, local) = models(options);
@@ -60,7 +77,7 @@ pub(crate) fn assemble(options: &Options) -> Result<Assembly> {
         hints: hints(tree.as_ref(), audit.as_ref()),
         pace: Pace::default(),
     });
-    Ok(Assembly { runtime, blobs, models, local, tree, directory, memory, audit })
+    Ok(Assembly { runtime, blobs, models, local, tree, directory, memory, audit, front_ends })
 }
 
 fn hints(tree: Option<&Tree>, audit: Option<&Audit>) -> Vec<Arc<dyn Hints>> {
@@ -73,6 +90,7 @@ fn hints(tree: Option<&Tree>, audit: Option<&Audit>) -> Vec<Arc<dyn Hints>> {
 fn secrets(options: &Options) -> Vec<Secret> {
     let keys = options.providers.iter().filter_map(|provider| provider.api_key.clone());
     let tokens = [&options.harness_token, &options.agent.token].into_iter().flatten();
+    let tokens = tokens.chain(&options.windie.secrets);
     keys.chain(tokens.cloned().map(Secret::new)).collect()
 }
 

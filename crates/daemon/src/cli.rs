@@ -51,6 +51,14 @@ pub(crate) enum Verb {
         #[command(subcommand)]
         verb: Keys,
     },
+    /// List the computer-use clients that registered, or take one's token away.
+    #[command(args_conflicts_with_subcommands = true)]
+    Installs {
+        #[command(subcommand)]
+        verb: Option<Installs>,
+        #[command(flatten)]
+        flags: Flags,
+    },
     /// Make one call of a tool by hand, as a session would, and print what came of it as JSON.
     Try {
         #[command(flatten)]
@@ -166,6 +174,19 @@ pub(crate) enum Keys {
     Forget {
         /// The provider.
         name: String,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Installs {
+    /// Name them: whose they are, since when, and when they were last seen.
+    List(Flags),
+    /// Take a token away; whoever has it is a stranger from then on.
+    Revoke {
+        #[command(flatten)]
+        flags: Flags,
+        /// Which, as the list names it.
+        id: String,
     },
 }
 

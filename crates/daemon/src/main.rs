@@ -6,6 +6,7 @@ mod chat;
 mod cli;
 mod doctor;
 mod export;
+mod installs;
 mod keyring;
 mod keys;
 mod models;
@@ -36,6 +37,7 @@ fn main() -> ExitCode {
         Verb::Export { flags, to } => export::main(&flags, &to).map(well),
         Verb::Try { flags, trial } => trial::main(&flags, &trial).map(well),
         Verb::Models { verb, flags, all } => models::main(verb, &flags, all).map(well),
+        Verb::Installs { verb, flags } => installs::main(verb, &flags).map(well),
         Verb::Keys { verb } => keys::main(verb).map(well),
         Verb::Tools { flags, schema } => tools::list(&flags, schema).map(well),
     };

@@ -20,7 +20,7 @@ use crate::keyring::{self, Names};
 use layers::Layers;
 
 pub(crate) use listeners::{Listener, Place};
-pub(crate) use understood::{Agent, Jarvis, Memory, Options, Port, Provider, Terminal};
+pub(crate) use understood::{Agent, Jarvis, Memory, Options, Port, Provider, Terminal, Windie};
 
 /// Reads everything that says something.
 pub(crate) fn read(flags: &Flags) -> Result<Options> {

@@ -1,4 +1,4 @@
-//! Computer use: an agent that thinks here and acts on the client's machine, over a WebSocket.
+//! The computer-use protocol: a person's machine acts, the daemon thinks.
 //! `docs/protocols/windie.md` is its text.
 #![expect(dead_code, reason = "the connection is not there yet")]
 
@@ -6,6 +6,8 @@ mod catalogue;
 mod decode;
 mod definition;
 mod fields;
+mod http;
+mod identity;
 mod instructions;
 mod manifest;
 mod offer;
@@ -14,5 +16,8 @@ mod query;
 mod rehydrate;
 mod results;
 mod schema;
+mod serve;
 mod settings;
 mod wire;
+
+pub use serve::{Ports, Registration, Settings, router};

@@ -1,5 +1,7 @@
 //! The outside world, as the core sees it. Adapters implement these; nobody else is told how.
 
+mod front_ends;
+
 use std::collections::HashMap;
 use std::fmt;
 use std::future::Future;
@@ -22,6 +24,8 @@ use crate::session::{Refusal, State};
 use crate::stamp::Stamp;
 use crate::time::Time;
 use crate::tool::{Assessment, Outcome, Spec};
+
+pub use front_ends::{Artifact, Artifacts, Install, Installs, Preferences, Upload, Uploads};
 
 /// A future behind a port.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;

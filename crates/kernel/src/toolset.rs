@@ -55,12 +55,12 @@ impl Span {
     /// How long a call takes, if it says so.
     fn of(&self, input: &Value) -> Option<Duration> {
         let detached = self.unless.as_ref().is_some_and(|name| input[name] == Value::Bool(true));
-        let given = |(name, usual): (&String, &u64)| match input[name].as_f64() {
-            Some(seconds) => Duration::try_from_secs_f64(seconds).unwrap_or_default(),
-            None => Duration::from_secs(*usual),
+        let given = |(name, usual): (&String, &u64)| {
+            let said = input[name].as_f64().map(Duration::try_from_secs_f64);
+            said.and_then(Result::ok).unwrap_or(Duration::from_secs(*usual))
         };
-        let sum = |sum: Duration, next| sum.saturating_add(next);
-        let said = self.seconds.iter().map(given).fold(Duration::from_secs(self.spare), sum);
+        let spare = Duration::from_secs(self.spare);
+        let said = self.seconds.iter().map(given).fold(spare, Duration::saturating_add);
         (!detached).then_some(said)
     }
 }
@@ -89,19 +89,29 @@ impl Toolset {
         self.daemon.as_ref().is_none_or(|names| names.iter().any(|known| known == name))
     }
 
-    /// How long a client has for calls that it is handed together, and does one after the other.
+    /// How long a client has for calls that it is handed together, and does one after the other: as
+    /// long as they say, but several never less than one has that does not say.
     pub fn timeout<'a>(
         &self,
         calls: impl Iterator<Item = (&'a str, &'a Value)>,
     ) -> Option<Duration> {
         let usual = Duration::from_millis(self.timeout_ms?);
-        let (mut said, mut at_most) = (Duration::ZERO, usual);
+        let (mut said, mut silent, mut at_most) = (Vec::new(), 0, usual);
         for (tool, input) in calls {
-            let Some(span) = self.spans.iter().find(|span| span.tool == tool) else { continue };
-            at_most = at_most.max(Duration::from_secs(span.at_most));
-            said = said.saturating_add(span.of(input).unwrap_or_default());
+            let span = self.spans.iter().find(|span| span.tool == tool);
+            at_most = at_most.max(Duration::from_secs(span.map_or(0, |span| span.at_most)));
+            match span.and_then(|span| span.of(input)) {
+                Some(takes) => said.push(takes),
+                None => silent += 1,
+            }
         }
-        Some(said.clamp(usual, at_most))
+        Some(match said[..] {
+            [alone] if silent == 0 => alone.min(at_most),
+            _ => {
+                let sum = said.into_iter().fold(Duration::ZERO, Duration::saturating_add);
+                sum.clamp(usual, at_most)
+            }
+        })
     }
 
     /// What is wrong with the client's tools, if anything is.

@@ -19,7 +19,7 @@ use tokio::task::spawn_blocking;
 use crate::Error;
 use crate::data_dir::create_private;
 
-const TMP: &str = "tmp";
+pub(crate) const TMP: &str = "tmp";
 const HEX_DIGITS: usize = 64;
 
 /// Blobs in a directory.
@@ -105,7 +105,7 @@ fn is_kept(path: &Path, content: &[u8]) -> bool {
     fs::read(path).is_ok_and(|found| found == content)
 }
 
-fn sync(dir: &Path) -> io::Result<()> {
+pub(crate) fn sync(dir: &Path) -> io::Result<()> {
     File::open(dir)?.sync_all()
 }
 
@@ -130,12 +130,12 @@ fn path(root: &Path, blob: &BlobId) -> Option<PathBuf> {
     whole.then(|| root.join(&hex[..2]).join(&hex[2..]))
 }
 
-async fn blocking<T: Send + 'static>(
+pub(crate) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, StorageError> + Send + 'static,
 ) -> Result<T, StorageError> {
     spawn_blocking(work).await.unwrap_or_else(|error| Err(unavailable(error)))
 }
 
-fn unavailable(error: impl ToString) -> StorageError {
+pub(crate) fn unavailable(error: impl ToString) -> StorageError {
     StorageError::Unavailable(error.to_string())
 }

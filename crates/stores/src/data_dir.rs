@@ -8,12 +8,13 @@ use std::sync::Arc;
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 
-use crate::{Error, FileBlobs, FileDrafts, sqlite};
+use crate::{Error, FileBlobs, FileDrafts, FileUploads, sqlite};
 
 const LOCK: &str = "quintet.lock";
 const DATABASE: &str = "quintet.db";
 const BLOBS: &str = "blobs";
 const DRAFTS: &str = "drafts";
+const UPLOADS: &str = "artifacts";
 
 /// A data directory, locked against other daemons.
 ///
@@ -32,6 +33,7 @@ impl DataDir {
         let lock = Arc::new(lock(path)?);
         // Whatever was being written here when the last daemon died will never be finished.
         FileBlobs::sweep(&path.join(BLOBS))?;
+        FileBlobs::sweep(&path.join(UPLOADS))?;
         Ok(Self { path: path.into(), lock })
     }
 
@@ -49,6 +51,16 @@ impl DataDir {
     /// Opens the blobs.
     pub fn blobs(&self) -> Result<FileBlobs, Error> {
         FileBlobs::open(&self.path.join(BLOBS))
+    }
+
+    /// Opens the files that front ends hand in.
+    pub fn uploads(&self) -> Result<FileUploads, Error> {
+        FileUploads::open(&self.path.join(UPLOADS))
+    }
+
+    /// The list of installs of the daemon that keeps its data here, which may be running.
+    pub fn roll(path: &Path) -> Option<sqlite::Roll> {
+        sqlite::Roll::of(&path.join(DATABASE))
     }
 
     /// Opens the drafts.

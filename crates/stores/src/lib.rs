@@ -1,4 +1,5 @@
-//! Where sessions are kept: journals, the list of them, drafts and blobs.
+//! Where sessions are kept: journals, the list of them, drafts and blobs; and what front
+//! ends have kept besides.
 //!
 //! [`DataDir`] is the way in for a daemon: it locks a directory and opens what lies in it.
 //! [`memory`] keeps the same things for as long as the process lives. Nothing here decides anything
@@ -10,6 +11,7 @@ mod drafts;
 mod error;
 pub mod memory;
 pub mod sqlite;
+mod uploads;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -17,6 +19,7 @@ pub use blobs::FileBlobs;
 pub use data_dir::DataDir;
 pub use drafts::FileDrafts;
 pub use error::Error;
+pub use uploads::FileUploads;
 
 /// Locks, whether or not another thread panicked meanwhile: every change under our locks is made
 /// in one step, so there is no half-made state to fear.

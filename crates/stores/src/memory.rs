@@ -14,6 +14,7 @@ use quintet_kernel::time::Time;
 use crate::{blobs, lock};
 
 mod catalogue;
+mod front_ends;
 mod history;
 mod journal;
 
@@ -32,6 +33,7 @@ struct Contents {
     aliases: HashMap<Alias, SessionId>,
     drafts: HashMap<SessionId, Vec<Piece>>,
     blobs: HashMap<BlobId, Vec<u8>>,
+    front_ends: front_ends::FrontEnds,
 }
 
 /// One session.

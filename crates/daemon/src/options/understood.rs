@@ -23,6 +23,7 @@ mod policy;
 mod providers;
 mod sandbox;
 mod terminal;
+mod windie;
 
 pub(crate) use agent::{Agent, Port};
 pub(crate) use credentials::Keys;
@@ -30,6 +31,7 @@ pub(super) use credentials::wanted as wanted_keys;
 pub(crate) use jarvis::Jarvis;
 pub(crate) use memory::Memory;
 pub(crate) use terminal::Terminal;
+pub(crate) use windie::Windie;
 
 /// A provider as it is configured.
 pub(crate) type Provider = ProviderConfig;
@@ -47,6 +49,7 @@ pub(crate) struct Options {
     pub(crate) session_tree: bool,
     pub(crate) jarvis: Jarvis,
     pub(crate) agent: Agent,
+    pub(crate) windie: Windie,
     /// The terminal protocol, if it is on.
     pub(crate) terminal: Option<Terminal>,
     /// Whether models may have sessions of their own work for them.
@@ -75,20 +78,8 @@ pub(crate) struct Options {
     pub(crate) advice: Vec<String>,
 }
 
-/// Protocols whose folder is not there yet.
-const TO_COME: [&str; 1] = ["windie"];
-
 impl Options {
     pub(super) fn understand(layers: &Layers) -> Result<Self> {
-        for protocol in TO_COME {
-            let path = format!("listen.{protocol}");
-            if layers.str(&path).is_some_and(|address| address != "off") {
-                bail!(
-                    "{path}: this version does not speak that protocol yet; set it to \"off\" ({})",
-                    layers.source(&path)
-                );
-            }
-        }
         let providers = providers::understand(layers)?;
         let local = local::understand(layers, &providers)?;
         let (default_model, advice) = providers::default_model(layers, &providers, local.as_ref())?;
@@ -98,6 +89,7 @@ impl Options {
         Ok(Self {
             jarvis,
             agent: agent::understand(layers)?,
+            windie: windie::understand(layers)?,
             subagents: layers.flag("tools.spawn_agent").unwrap_or(true),
             audit: layers.flag("audit.log").unwrap_or(true),
             data_dir,

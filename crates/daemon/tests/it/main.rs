@@ -26,4 +26,5 @@ mod start;
 mod stream;
 mod terminal;
 mod turns;
+mod windie;
 mod workspace;

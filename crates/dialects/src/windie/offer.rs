@@ -57,7 +57,7 @@ impl Offer<'_> {
         let searches = self.wants_search() && self.abilities.web_search.is_ok();
         let daemon = Some(searches.then(|| WEB_SEARCH.into()).into_iter().collect());
         let timeout_ms = u64::try_from(patience::USUAL.as_millis()).ok();
-        Toolset { daemon, client, timeout_ms, spans: patience::spans() }
+        Toolset { daemon, client, timeout_ms, spans: vec![patience::of_commands()] }
     }
 
     /// What the client is told of the tools that the daemon runs.

@@ -1,6 +1,5 @@
 //! How long a client has for what it is asked to run.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use quintet_kernel::toolset::Span;
@@ -14,16 +13,16 @@ const COMMAND: u64 = 120;
 /// How long the client may take beside the command, in seconds.
 const BESIDE: u64 = 15;
 
-/// The calls that say themselves how long they take: commands that are waited for.
-pub(crate) fn spans() -> Vec<Span> {
-    let seconds = [("terminate_after_seconds".into(), COMMAND), ("wait".into(), 0)];
-    vec![Span {
+/// Commands say themselves how long they take, unless they run on behind everybody's back.
+pub(crate) fn of_commands() -> Span {
+    let seconds = [("terminate_after_seconds".to_owned(), COMMAND), ("wait".to_owned(), 0)];
+    Span {
         tool: "run_shell_command".into(),
-        seconds: BTreeMap::from(seconds),
+        seconds: seconds.into(),
         spare: BESIDE,
         unless: Some("run_in_background".into()),
         at_most: LONGEST,
-    }]
+    }
 }
 
 #[cfg(test)]
@@ -34,36 +33,35 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(calls: &[(&str, &Value)], seconds: f64) {
+    fn check(calls: &[(&str, Value)], seconds: f64) {
         let timeout_ms = u64::try_from(USUAL.as_millis()).ok();
-        let toolset = Toolset { timeout_ms, spans: spans(), ..Toolset::default() };
-        let span = toolset.timeout(calls.iter().copied());
-        assert_eq!(span, Some(Duration::from_secs_f64(seconds)), "{calls:?}");
+        let tools = Toolset { timeout_ms, spans: vec![of_commands()], ..Toolset::default() };
+        let has = tools.timeout(calls.iter().map(|(tool, input)| (*tool, input)));
+        assert_eq!(has, Some(Duration::from_secs_f64(seconds)), "{calls:?}");
     }
 
     #[test]
     fn a_call_has_two_minutes() {
-        check(&[("mouse_control", &json!({ "terminate_after_seconds": 500 }))], 120.0);
-        check(&[("run_shell_command", &json!({ "run_in_background": true }))], 120.0);
+        check(&[("mouse_control", json!({ "terminate_after_seconds": 500 }))], 120.0);
+        check(&[("run_shell_command", json!({ "run_in_background": true }))], 120.0);
     }
 
     #[test]
     fn a_command_that_is_waited_for_has_as_long_as_it_says() {
-        let run = |input: Value, seconds| check(&[("run_shell_command", &input)], seconds);
-        run(json!({ "run_in_background": false }), 135.0);
-        run(json!({ "terminate_after_seconds": 300, "wait": 2.5 }), 317.5);
-        run(json!({ "terminate_after_seconds": 1000 }), 900.0);
-        run(json!("no object"), 135.0);
+        let run = |input| [("run_shell_command", input)];
+        check(&run(json!({ "run_in_background": false })), 135.0);
+        check(&run(json!({ "terminate_after_seconds": 10, "wait": 2.5 })), 27.5);
+        check(&run(json!({ "terminate_after_seconds": 1e6 })), 900.0);
+        check(&run(json!("no object")), 135.0);
     }
 
     #[test]
     fn a_bundle_has_the_sum_of_its_commands_within_bounds() {
-        let (long, short) = (json!({ "terminate_after_seconds": 300 }), json!({}));
-        let click = ("mouse_control", &short);
-        let run = ("run_shell_command", &long);
-        check(&[click, click], 120.0);
-        check(&[click, run, click], 315.0);
-        check(&[run, run], 630.0);
-        check(&[run, run, run], 900.0);
+        let click = ("mouse_control", json!({}));
+        let run = ("run_shell_command", json!({ "terminate_after_seconds": 300 }));
+        check(&[click.clone(), click.clone()], 120.0);
+        check(&[click.clone(), run.clone(), click], 315.0);
+        check(&[run.clone(), run.clone()], 630.0);
+        check(&[run.clone(), run.clone(), run], 900.0);
     }
 }

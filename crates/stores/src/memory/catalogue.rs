@@ -37,7 +37,7 @@ impl Catalogue for Store {
 }
 
 impl Contents {
-    fn forks(&self, session: &SessionId) -> Vec<Card> {
+    pub(super) fn forks(&self, session: &SessionId) -> Vec<Card> {
         let Some(parent) = self.sessions.get(session) else { return Vec::new() };
         let branched = |other: &&Session| {
             let shared = other.history.shared.as_ref();

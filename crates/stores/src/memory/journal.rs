@@ -139,6 +139,9 @@ impl Contents {
         if lease.epoch != self.epoch {
             return Err(StorageError::Fenced);
         }
+        if self.forks(&lease.session).is_empty() {
+            self.front_ends.forget(&lease.session);
+        }
         self.sessions.remove(&lease.session);
         self.drafts.remove(&lease.session);
         Ok(())

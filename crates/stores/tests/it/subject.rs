@@ -7,14 +7,17 @@ use std::sync::Arc;
 use quintet_kernel::card::{Card, Status};
 use quintet_kernel::event::Event;
 use quintet_kernel::id::SessionId;
-use quintet_kernel::port::{Batch, Directory, Journal, Leases};
+use quintet_kernel::port::{Artifacts, Batch, Directory, Installs, Journal, Leases, Preferences};
 use quintet_kernel::time::Time;
 use quintet_stores::{DataDir, memory};
 use tempfile::TempDir;
 
 /// Everything a store of sessions is.
-pub(crate) trait Store: Journal + Leases + Directory {}
-impl<T: Journal + Leases + Directory> Store for T {}
+pub(crate) trait Store:
+    Journal + Leases + Directory + Installs + Preferences + Artifacts
+{
+}
+impl<T: Journal + Leases + Directory + Installs + Preferences + Artifacts> Store for T {}
 
 /// Something that can be started and started again.
 pub(crate) enum Subject {

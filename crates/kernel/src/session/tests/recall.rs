@@ -49,8 +49,8 @@ fn a_call_that_says_how_long_it_takes_is_waited_for() {
         let given = create; tools open run within=120 longer=run; say hi
         given > answer a run
             s1 answered a=run{}
-            a starts at Client until +120
-            -> wake +120
+            a starts at Client until +75
+            -> wake +75
         given > answer a run {"for":300,"wait":5}
             s1 answered a=run{"for":300,"wait":5}
             a starts at Client until +320
@@ -67,12 +67,12 @@ fn a_call_that_says_how_long_it_takes_is_waited_for() {
             -> wake +530
         given > answer a run {"for":1e300}
             s1 answered a=run{"for":1e+300}
-            a starts at Client until +120
-            -> wake +120
+            a starts at Client until +75
+            -> wake +75
         given > answer a run {"for":-1}
             s1 answered a=run{"for":-1}
-            a starts at Client until +120
-            -> wake +120
+            a starts at Client until +75
+            -> wake +75
         given > answer a run {"for":100000}
             s1 answered a=run{"for":100000}
             a starts at Client until +900

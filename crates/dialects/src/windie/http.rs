@@ -1,0 +1,56 @@
+//! Requests: who sent them, what they are about, and their answers.
+
+pub(super) mod fields;
+mod install;
+pub(super) mod reply;
+mod route;
+
+use axum::extract::Request;
+use axum::http::HeaderMap;
+use axum::response::Response;
+
+use self::fields::Fields;
+use self::reply::{Reply, ok};
+use self::route::{Route, route};
+use super::identity::User;
+use super::serve::Desk;
+use crate::transport::body::{Unread, whole};
+
+/// The largest body that is JSON: an image of the largest size may stand in it.
+const LARGEST_BODY: usize = 40 * 1024 * 1024;
+
+/// Answers a request that may come in.
+pub(super) async fn answer(desk: &Desk, request: Request) -> Result<Response, Reply> {
+    let path = request.uri().path().to_owned();
+    let user = caller(desk, &path, request.headers()).await?;
+    match route(request.method().as_str(), &path)? {
+        Route::Health => Ok(ok(&serde_json::json!({
+            "status": "healthy",
+            "version": env!("CARGO_PKG_VERSION"),
+        }))),
+        Route::Register => install::register(desk, request).await,
+        Route::Me => install::me(desk, user, request.headers()).await,
+    }
+}
+
+/// Everything below `/api` but the way to get a token is for those who have one.
+async fn caller(desk: &Desk, path: &str, headers: &HeaderMap) -> Result<Option<User>, Reply> {
+    let is_open = |path: &str| path.trim_end_matches('/') == "/api/install/register";
+    match path == "/api" || path.starts_with("/api/") {
+        true if !is_open(path) => Ok(desk.identify(headers).await?),
+        true | false => Ok(None),
+    }
+}
+
+/// The members of a body.
+async fn body(request: Request) -> Result<Fields, Reply> {
+    let body = whole(request.into_body(), LARGEST_BODY).await.map_err(|unread| match unread {
+        Unread::Broken => Reply::new(400, "There was an error parsing the body"),
+        Unread::TooLarge => Reply::new(413, "Request body too large"),
+    })?;
+    Fields::of_body(&body)
+}
+
+fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    headers.get(name).and_then(|value| value.to_str().ok())
+}

@@ -1,0 +1,117 @@
+//! The listener: what the dialect speaks to, how it is set up, and who may come in.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::{DefaultBodyLimit, Request, State};
+use axum::response::Response;
+use quintet_kernel::Time;
+use quintet_kernel::model::ModelRef;
+use quintet_kernel::port::{
+    Artifacts, Blobs, Directory, Installs, Models, Preferences, Sessions, Stamps, Uploads,
+};
+use tokio_util::sync::CancellationToken;
+
+use super::http;
+use super::http::reply::Reply;
+use crate::transport::guard::{Denied, Guard, Token};
+
+/// What the dialect speaks to.
+#[derive(Clone)]
+pub struct Ports {
+    /// The core.
+    pub sessions: Arc<dyn Sessions>,
+    /// Where front ends' own names of conversations are kept.
+    pub directory: Arc<dyn Directory>,
+    /// Where what models are shown is kept.
+    pub blobs: Arc<dyn Blobs>,
+    /// Every model.
+    pub models: Arc<dyn Models>,
+    /// The time.
+    pub stamps: Arc<dyn Stamps>,
+    /// Who registered.
+    pub installs: Arc<dyn Installs>,
+    /// The users' settings.
+    pub preferences: Arc<dyn Preferences>,
+    /// What was handed in.
+    pub artifacts: Arc<dyn Artifacts>,
+    /// The content of that.
+    pub uploads: Arc<dyn Uploads>,
+}
+
+impl std::fmt::Debug for Ports {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Ports")
+    }
+}
+
+/// How the dialect is set up.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Whom to answer.
+    pub guard: Guard,
+    /// The model of those who name none.
+    pub default_model: ModelRef,
+    /// Whether requests must say who they are; if not, everybody is whom he claims to be.
+    pub install_auth: bool,
+    /// Who may register.
+    pub registration: Registration,
+    /// What the control plane of runs is opened with; it is shut without one.
+    pub runs_key: Option<Token>,
+    /// What the internal embedding service is opened with; it is shut without one.
+    pub embedding_key: Option<Token>,
+    /// The most bytes that an artifact may have.
+    pub largest_artifact: u64,
+    /// For how long an artifact stays that no session refers to; for ever if not given.
+    pub keep_artifacts: Option<Duration>,
+    /// Says that the daemon shuts down.
+    pub closing: CancellationToken,
+}
+
+/// Who may register.
+#[derive(Clone, Debug)]
+pub enum Registration {
+    /// Everybody who can reach the listener.
+    Open,
+    /// Whoever knows a secret.
+    Secret(Token),
+    /// Nobody.
+    Off,
+}
+
+/// Where requests are carried out.
+#[derive(Clone)]
+pub(super) struct Desk {
+    pub(super) ports: Ports,
+    pub(super) settings: Arc<Settings>,
+}
+
+impl Desk {
+    pub(super) fn now(&self) -> Time {
+        self.ports.stamps.now()
+    }
+}
+
+/// The dialect as a service.
+pub fn router(ports: Ports, settings: Settings) -> Router {
+    let desk = Desk { ports, settings: Arc::new(settings) };
+    // Every family of requests has its own limit.
+    Router::new().fallback(serve).layer(DefaultBodyLimit::disable()).with_state(desk)
+}
+
+async fn serve(State(desk): State<Desk>, request: Request) -> Response {
+    match desk.settings.guard.admit(request.headers()) {
+        Err(denied) => turned_away(&denied).into(),
+        Ok(()) => http::answer(&desk, request).await.unwrap_or_else(Response::from),
+    }
+}
+
+/// How somebody who may not come in is told so.
+pub(super) fn turned_away(denied: &Denied) -> Reply {
+    match denied {
+        Denied::Token => Reply::new(401, "a token is needed"),
+        Denied::Host(host) => Reply::new(403, format!("host not allowed: {host}")),
+        Denied::Origin(origin) => Reply::new(403, format!("origin not allowed: {origin}")),
+    }
+}
