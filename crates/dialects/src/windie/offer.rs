@@ -12,19 +12,22 @@ use super::settings::{Interaction, Settings};
 
 /// What the daemon itself can do for an agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Abilities {
+pub struct Abilities {
     /// Whether it can search the web, or why not.
-    pub(crate) web_search: Result<(), String>,
+    pub web_search: Result<(), String>,
     /// Whether it finds text on pictures.
-    pub(crate) ocr: bool,
+    pub ocr: bool,
     /// Whether it finds things on pictures.
-    pub(crate) vision: bool,
+    pub vision: bool,
+    /// Its own tools for folders of this machine that nobody has to be asked about: this protocol has
+    /// no way to ask.
+    pub tools: Vec<String>,
 }
 
 impl Default for Abilities {
     fn default() -> Self {
         let web_search = Err("web search is not configured".into());
-        Self { web_search, ocr: false, vision: false }
+        Self { web_search, ocr: false, vision: false, tools: Vec::new() }
     }
 }
 
@@ -38,8 +41,9 @@ pub(crate) struct Offer<'a> {
 }
 
 impl Offer<'_> {
-    /// The tools of the agent.
-    pub(crate) fn toolset(&self) -> Toolset {
+    /// The tools of the agent. The daemon's own are for agents that work in a folder of this machine,
+    /// and make way for the client's.
+    pub(crate) fn toolset(&self, at_home: bool) -> Toolset {
         let built_in = catalogue::tools().iter();
         let overridden = |name: &str| self.brought() && self.manifest.tool(name).is_some();
         let mut client: Vec<ClientTool> = built_in
@@ -55,7 +59,9 @@ impl Offer<'_> {
         );
         client.retain(|tool| self.allows(&tool.name));
         let searches = self.wants_search() && self.abilities.web_search.is_ok();
-        let daemon = Some(searches.then(|| WEB_SEARCH.into()).into_iter().collect());
+        let own = self.abilities.tools.iter().filter(|name| at_home && self.wants_own(name));
+        let own = own.filter(|name| client.iter().all(|tool| tool.name != **name)).cloned();
+        let daemon = Some(searches.then(|| WEB_SEARCH.into()).into_iter().chain(own).collect());
         let timeout_ms = u64::try_from(patience::USUAL.as_millis()).ok();
         Toolset { daemon, client, timeout_ms, spans: vec![patience::of_commands()] }
     }
@@ -111,6 +117,18 @@ impl Offer<'_> {
             ToolsMode::Explicit => named.unwrap_or(false) || enabled.unwrap_or(false),
         };
         listed && self.allows(WEB_SEARCH)
+    }
+
+    /// Whether a tool of the daemon is wanted.
+    fn wants_own(&self, name: &str) -> bool {
+        let tools = &self.definition.tools;
+        let enabled = contains(tools.enabled_remote_tools.as_deref(), name).unwrap_or(false);
+        let listed = match tools.mode {
+            ToolsMode::Default | ToolsMode::DefaultPlusClient => self.names(name).unwrap_or(true),
+            ToolsMode::ClientOnly => false,
+            ToolsMode::Explicit => self.names(name).unwrap_or(false),
+        };
+        (listed || enabled) && self.allows(name)
     }
 
     /// Whether the client says that it has a tool; nothing if it does not say which it has.

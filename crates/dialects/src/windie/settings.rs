@@ -16,9 +16,6 @@ const LONGEST_MODEL: usize = 256;
 const LONGEST_PROVIDER: usize = 128;
 /// The longest key.
 const LONGEST_KEY: usize = 4096;
-/// What is shown of the model to a user who chose none.
-const USUAL_PROVIDER: &str = "openai";
-const USUAL_MODEL: &str = "gpt-5.4@@gpt-5-4-none-thinking";
 /// Providers whose keys are kept; those of others are passed over.
 const PROVIDERS: [&str; 6] =
     ["openai", "anthropic", "google", "openrouter", "mistral", "kimi_coding"];
@@ -147,12 +144,12 @@ impl Settings {
     }
 
     /// What the user is shown: all of it, but no key.
-    pub(crate) fn shown(&self) -> Value {
+    pub(crate) fn shown(&self, usual: &ModelRef) -> Value {
         let shown = |(provider, key): (&String, &Key)| {
             (provider.clone(), json!({ "enabled": key.enabled, "api_key": "" }))
         };
         let keys: Map<String, Value> = self.provider_api_keys.iter().map(shown).collect();
-        let mut config = self.snapshot();
+        let mut config = self.snapshot(usual);
         config["speech_mode_enabled"] = self.speech_mode_enabled.into();
         config["wakeword_enabled"] = self.wakeword_enabled.into();
         config["wakeword_stt_enabled"] = self.wakeword_stt_enabled.into();
@@ -162,21 +159,21 @@ impl Settings {
         config
     }
 
-    /// What of it decides how a query is answered.
-    pub(crate) fn snapshot(&self) -> Value {
+    /// What of it decides how a query is answered; the usual model is that of users who chose none.
+    pub(crate) fn snapshot(&self, usual: &ModelRef) -> Value {
+        let provider = self.model_provider.as_deref().unwrap_or(&usual.provider);
         json!({
             "model_mode": self.model_mode.name(),
-            "model_provider": self.model_provider.as_deref().unwrap_or(USUAL_PROVIDER),
-            "selected_model_id": self.selected_model_id.as_deref().unwrap_or(USUAL_MODEL),
+            "model_provider": provider,
+            "selected_model_id": self.selected_model_id.as_deref().unwrap_or(&usual.model),
             "interaction_mode": self.interaction_mode.name(),
         })
     }
 
-    /// The model that the user chose; nothing if they did not, so that the daemon's usual one counts.
-    pub(crate) fn choice(&self) -> Option<Choice> {
+    /// The model that the user chose; nothing if they did not, so that the usual one counts.
+    pub(crate) fn choice(&self, usual: &ModelRef) -> Option<Choice> {
         let id = self.selected_model_id.as_deref()?;
-        let provider = self.model_provider.as_deref().unwrap_or(USUAL_PROVIDER);
-        Some(choice(provider, id))
+        Some(choice(self.model_provider.as_deref().unwrap_or(&usual.provider), id))
     }
 
     /// Sets what a patch says.

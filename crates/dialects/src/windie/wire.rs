@@ -1,6 +1,7 @@
 //! The envelope of everything that clients are sent, and the small payloads.
 
 use quintet_kernel::Time;
+use quintet_kernel::model::ModelRef;
 use serde_json::{Map, Value, json};
 
 use super::settings::Settings;
@@ -105,8 +106,8 @@ pub(crate) fn envelope(kind: &str, payload: &Value, at: Time) -> Map<String, Val
 }
 
 /// What a user's settings are.
-pub(crate) fn settings_loaded(id: &str, settings: &Settings) -> Answer {
-    Answer::to(id, "settings-loaded", json!({ "config": settings.shown() }))
+pub(crate) fn settings_loaded(id: &str, settings: &Settings, usual: &ModelRef) -> Answer {
+    Answer::to(id, "settings-loaded", json!({ "config": settings.shown(usual) }))
 }
 
 /// That they are others now.

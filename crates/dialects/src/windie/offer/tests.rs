@@ -36,7 +36,7 @@ impl Case {
     }
 
     fn toolset(&self) -> Toolset {
-        self.offered(|offer| offer.toolset())
+        self.offered(|offer| offer.toolset(false))
     }
 
     /// The names of the tools: the client's, then the daemon's behind a bar.

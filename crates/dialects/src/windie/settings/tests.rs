@@ -18,6 +18,10 @@ fn refused(payload: &Value, wrong: &str) {
     assert_eq!(read(payload).unwrap_err(), wrong);
 }
 
+fn usual() -> ModelRef {
+    ModelRef::parse("openai/gpt-5.4").unwrap()
+}
+
 #[track_caller]
 fn set(settings: &mut Settings, payload: &Value) -> Vec<String> {
     let patch = read(payload).unwrap();
@@ -31,7 +35,7 @@ fn a_user_who_set_nothing_is_shown_the_usual() {
     let expected = json!({
         "model_mode": "online",
         "model_provider": "openai",
-        "selected_model_id": "gpt-5.4@@gpt-5-4-none-thinking",
+        "selected_model_id": "gpt-5.4",
         "interaction_mode": "agent",
         "speech_mode_enabled": false,
         "wakeword_enabled": true,
@@ -40,8 +44,8 @@ fn a_user_who_set_nothing_is_shown_the_usual() {
         "include_query_screenshot": true,
         "provider_api_keys": {},
     });
-    assert_eq!(Settings::default().shown(), expected);
-    assert_eq!(Settings::default().choice(), None);
+    assert_eq!(Settings::default().shown(&usual()), expected);
+    assert_eq!(Settings::default().choice(&usual()), None);
 }
 
 #[test]
@@ -59,7 +63,7 @@ fn everything_can_be_set() {
     });
     let mut settings = Settings::default();
     let keys = set(&mut settings, &payload);
-    let mut shown = settings.shown();
+    let mut shown = settings.shown(&usual());
     shown.as_object_mut().unwrap().remove("provider_api_keys");
     assert_eq!(shown, payload);
     assert_eq!(keys, payload.as_object().unwrap().keys().cloned().collect::<Vec<_>>());
@@ -75,7 +79,7 @@ fn what_is_not_named_stays() {
     let keys = set(&mut settings, &json!({ "wakeword_enabled": false }));
     assert_eq!(keys, ["wakeword_enabled"]);
     let model = ModelRef { provider: "a".into(), model: "b".into() };
-    assert_eq!(settings.choice(), Some(Choice { model, effort: None }));
+    assert_eq!(settings.choice(&usual()), Some(Choice { model, effort: None }));
 }
 
 #[test]
@@ -87,13 +91,13 @@ fn keys_are_kept_and_never_shown() {
     } });
     set(&mut settings, &given);
     let shown = json!({ "openai": { "enabled": true, "api_key": "" } });
-    assert_eq!(settings.shown()["provider_api_keys"], shown);
+    assert_eq!(settings.shown(&usual())["provider_api_keys"], shown);
     assert!(!format!("{settings:?} {:?}", read(&given)).contains("secret"));
     // A client that sends back what it was shown changes nothing.
     set(&mut settings, &json!({ "provider_api_keys": shown }));
     assert_eq!(settings.provider_api_keys["openai"].api_key, "sk-secret");
     set(&mut settings, &json!({ "provider_api_keys": { "openai": { "enabled": false } } }));
-    assert_eq!(settings.shown()["provider_api_keys"]["openai"]["enabled"], false);
+    assert_eq!(settings.shown(&usual())["provider_api_keys"]["openai"]["enabled"], false);
     set(&mut settings, &json!({ "provider_api_keys": { "openai": { "api_key": null } } }));
     assert_eq!(settings.provider_api_keys["openai"].api_key, "");
 }
