@@ -170,6 +170,7 @@ impl Daemon {
         }
         if let Some(listener) = bound.windie {
             let (ports, settings) = windie::parts(options, &assembly, &closing);
+            followers.spawn(quintet_dialects::windie::sweep(ports.clone(), settings.clone()));
             let router = quintet_dialects::windie::router(ports, settings);
             listeners.spawn(serve_http(listener, router, closing.clone()));
         }

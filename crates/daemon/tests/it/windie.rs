@@ -1,6 +1,9 @@
 //! The computer-use protocol as its clients meet it.
 
+mod artifacts;
 mod identity;
+mod semantic;
+mod unavailable;
 
 use reqwest::{Method, Response};
 use serde_json::{Value, json};
@@ -52,6 +55,23 @@ impl Guest {
             Some(token) => request.header("authorization", format!("Bearer {token}")),
             None => request,
         }
+    }
+
+    /// Hands a file in, said to be of some type.
+    pub(crate) async fn hand_in(&self, kind: Option<&str>, content: &[u8]) -> (u16, Value) {
+        answer(self.upload("file", kind, content).await).await
+    }
+
+    /// Sends a form with one file in it.
+    pub(crate) async fn upload(&self, field: &str, kind: Option<&str>, content: &[u8]) -> Response {
+        let kind = kind.map(|kind| format!("content-type: {kind}\r\n")).unwrap_or_default();
+        let head = format!(
+            "--edge\r\ncontent-disposition: form-data; name=\"{field}\"; filename=\"a.bin\"\r\n{kind}\r\n"
+        );
+        let body = [head.as_bytes(), content, b"\r\n--edge--\r\n"].concat();
+        let request = self.request(Method::POST, "/api/artifacts/");
+        let request = request.header("content-type", "multipart/form-data; boundary=edge");
+        request.body(body).send().await.unwrap()
     }
 
     pub(crate) async fn get(&self, path: &str) -> (u16, Value) {

@@ -1,18 +1,25 @@
 //! Requests: who sent them, what they are about, and their answers.
 
+mod artifacts;
 pub(super) mod fields;
 mod install;
+mod range;
 pub(super) mod reply;
 mod route;
+mod semantic;
+mod unavailable;
+mod written;
 
 use axum::extract::Request;
 use axum::http::HeaderMap;
 use axum::response::Response;
+use serde_json::json;
 
 use self::fields::Fields;
 use self::reply::{Reply, ok};
 use self::route::{Route, route};
 use super::identity::User;
+use super::openapi;
 use super::serve::Desk;
 use crate::transport::body::{Unread, whole};
 
@@ -24,13 +31,27 @@ pub(super) async fn answer(desk: &Desk, request: Request) -> Result<Response, Re
     let path = request.uri().path().to_owned();
     let user = caller(desk, &path, request.headers()).await?;
     match route(request.method().as_str(), &path)? {
-        Route::Health => Ok(ok(&serde_json::json!({
-            "status": "healthy",
-            "version": env!("CARGO_PKG_VERSION"),
-        }))),
+        Route::Health => Ok(health()),
+        Route::OpenApi => Ok(ok(&openapi::document())),
         Route::Register => install::register(desk, request).await,
         Route::Me => install::me(desk, user, request.headers()).await,
+        Route::Upload => artifacts::upload(desk, user.as_ref(), request).await,
+        Route::Artifact(id) => {
+            artifacts::fetch(desk, user.as_ref(), &id, &request.into_parts().0).await
+        }
+        Route::Summarize => semantic::summarize(desk, request).await,
+        Route::Title => semantic::name(desk, request).await,
+        Route::SemanticHealth => Ok(semantic::health()),
+        Route::Sight(sight) => Err(unavailable::look(sight, request).await),
+        Route::Embeddings => Err(unavailable::embeddings(request).await),
+        Route::EmbeddingsHealth => Err(unavailable::embeddings_health()),
+        Route::Embed => Err(unavailable::embed(desk, request).await),
+        Route::Runs => Err(unavailable::runs(desk, request.headers())),
     }
+}
+
+fn health() -> Response {
+    ok(&json!({ "status": "healthy", "version": env!("CARGO_PKG_VERSION") }))
 }
 
 /// Everything below `/api` but the way to get a token is for those who have one.

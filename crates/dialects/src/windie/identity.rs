@@ -92,8 +92,16 @@ pub(super) fn fresh(at: Time, system: Option<String>) -> (Install, String) {
     (install, token)
 }
 
+/// A random UUID, in hex.
+pub(super) fn uuid() -> String {
+    let mut bytes = random::<16>();
+    bytes[6] = (bytes[6] & 0x0f) | 0x40;
+    bytes[8] = (bytes[8] & 0x3f) | 0x80;
+    hex(&bytes)
+}
+
 /// Bytes as hex digits.
-fn hex(bytes: &[u8]) -> String {
+pub(super) fn hex(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len() * 2);
     for byte in bytes {
         write!(text, "{byte:02x}").expect("a string takes any text");
@@ -157,5 +165,7 @@ mod tests {
         assert_eq!(one.token, hashed(&token));
         assert_eq!(one.token.len(), 64);
         assert!(!format!("{one:?}").contains(&token));
+        let id = uuid();
+        assert!(is_hex(&id) && id.as_bytes()[12] == b'4' && b"89ab".contains(&id.as_bytes()[16]));
     }
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, Request, State};
 use axum::response::Response;
+use axum::routing::get;
 use quintet_kernel::Time;
 use quintet_kernel::model::ModelRef;
 use quintet_kernel::port::{
@@ -13,8 +14,9 @@ use quintet_kernel::port::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::http;
+use super::artifacts::Shelf;
 use super::http::reply::Reply;
+use super::{http, transcription};
 use crate::transport::guard::{Denied, Guard, Token};
 
 /// What the dialect speaks to.
@@ -85,6 +87,7 @@ pub enum Registration {
 pub(super) struct Desk {
     pub(super) ports: Ports,
     pub(super) settings: Arc<Settings>,
+    pub(super) shelf: Shelf,
 }
 
 impl Desk {
@@ -95,9 +98,14 @@ impl Desk {
 
 /// The dialect as a service.
 pub fn router(ports: Ports, settings: Settings) -> Router {
-    let desk = Desk { ports, settings: Arc::new(settings) };
-    // Every family of requests has its own limit.
-    Router::new().fallback(serve).layer(DefaultBodyLimit::disable()).with_state(desk)
+    let shelf = Shelf::new(&ports);
+    let desk = Desk { ports, settings: Arc::new(settings), shelf };
+    Router::new()
+        .route("/ws/transcription", get(transcription::connect))
+        .fallback(serve)
+        // Every family of requests has its own limit.
+        .layer(DefaultBodyLimit::disable())
+        .with_state(desk)
 }
 
 async fn serve(State(desk): State<Desk>, request: Request) -> Response {

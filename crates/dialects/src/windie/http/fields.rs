@@ -36,6 +36,15 @@ impl Fields {
         if fields.faults.is_empty() { Ok(fields) } else { Err(Reply::unprocessable(fields.faults)) }
     }
 
+    /// Takes a text that must be there; empty if it is not.
+    pub(in super::super) fn text(&mut self, name: &str, length: RangeInclusive<usize>) -> String {
+        match self.members.remove(name) {
+            None => self.missing(name),
+            Some(value) => return self.is_text(&[json!(name)], value, length).unwrap_or_default(),
+        }
+        String::new()
+    }
+
     /// Takes a text that may be left out or null.
     pub(in super::super) fn maybe_text(
         &mut self,
@@ -44,6 +53,152 @@ impl Fields {
     ) -> Option<String> {
         let value = self.given(name)?;
         self.is_text(&[json!(name)], value, length)
+    }
+
+    /// Takes a list of texts that must be there.
+    pub(in super::super) fn texts(
+        &mut self,
+        name: &str,
+        count: RangeInclusive<usize>,
+        length: &RangeInclusive<usize>,
+    ) -> Vec<String> {
+        let items = self.list(name, count);
+        let items = items.into_iter().enumerate();
+        items
+            .filter_map(|(index, item)| {
+                self.is_text(&[json!(name), json!(index)], item, length.clone())
+            })
+            .collect()
+    }
+
+    /// Takes a list that must be there.
+    pub(in super::super) fn list(
+        &mut self,
+        name: &str,
+        count: RangeInclusive<usize>,
+    ) -> Vec<Value> {
+        let items = match self.members.remove(name) {
+            None => {
+                self.missing(name);
+                return Vec::new();
+            }
+            Some(Value::Array(items)) => items,
+            Some(_) => {
+                self.wrong(&[json!(name)], "list_type", "Input should be a valid list");
+                return Vec::new();
+            }
+        };
+        let (has, least, most) = (items.len(), *count.start(), *count.end());
+        if has < least {
+            let why = format!(
+                "List should have at least {} after validation, not {has}",
+                items_of(least)
+            );
+            self.wrong(&[json!(name)], "too_short", &why);
+        } else if has > most {
+            let why =
+                format!("List should have at most {} after validation, not {has}", items_of(most));
+            self.wrong(&[json!(name)], "too_long", &why);
+        } else {
+            return items;
+        }
+        Vec::new()
+    }
+
+    /// Looks at a whole number that must be there.
+    pub(in super::super) fn integer(&mut self, name: &str, within: RangeInclusive<i64>) {
+        match self.members.remove(name) {
+            None => self.missing(name),
+            Some(value) => self.is_integer(name, &value, within),
+        }
+    }
+
+    /// Looks at a whole number that may be left out.
+    pub(in super::super) fn maybe_integer(&mut self, name: &str, within: RangeInclusive<i64>) {
+        if let Some(value) = self.members.remove(name) {
+            self.is_integer(name, &value, within);
+        }
+    }
+
+    /// Looks at a number that may be left out.
+    pub(in super::super) fn maybe_number(&mut self, name: &str, within: RangeInclusive<f64>) {
+        let Some(value) = self.members.remove(name) else { return };
+        match value.as_f64() {
+            None => self.wrong(&[json!(name)], "float_type", "Input should be a valid number"),
+            Some(number) => {
+                self.is_within(name, number, (*within.start(), *within.end()));
+            }
+        }
+    }
+
+    /// Looks at a yes or no that may be left out.
+    pub(in super::super) fn maybe_flag(&mut self, name: &str) {
+        let given = self.members.remove(name);
+        if given.is_some_and(|value| !value.is_boolean()) {
+            self.wrong(&[json!(name)], "bool_type", "Input should be a valid boolean");
+        }
+    }
+
+    /// Looks into an object that must be there.
+    pub(in super::super) fn object(&mut self, name: &str, look: impl Fn(&mut Self)) {
+        match self.members.remove(name) {
+            None => self.missing(name),
+            Some(value) => self.inside(&[json!(name)], value, look),
+        }
+    }
+
+    /// Looks into an object that may be left out or null.
+    pub(in super::super) fn maybe_object(&mut self, name: &str, look: impl Fn(&mut Self)) {
+        if let Some(value) = self.given(name) {
+            self.inside(&[json!(name)], value, look);
+        }
+    }
+
+    /// Looks into every object of a list that may be left out or null.
+    pub(in super::super) fn maybe_objects(&mut self, name: &str, look: impl Fn(&mut Self)) {
+        match self.given(name) {
+            None => {}
+            Some(Value::Array(items)) => {
+                for (index, item) in items.into_iter().enumerate() {
+                    self.inside(&[json!(name), json!(index)], item, &look);
+                }
+            }
+            Some(_) => self.wrong(&[json!(name)], "list_type", "Input should be a valid list"),
+        }
+    }
+
+    fn inside(&mut self, at: &[Value], value: Value, look: impl Fn(&mut Self)) {
+        let Value::Object(members) = value else {
+            return self.wrong(at, "model_attributes_type", NOT_AN_OBJECT);
+        };
+        let place = self.place.iter().chain(at).cloned().collect();
+        let mut inner = Self { place, members, faults: Vec::new() };
+        look(&mut inner);
+        self.faults.append(&mut inner.faults);
+    }
+
+    fn is_integer(&mut self, name: &str, value: &Value, within: RangeInclusive<i64>) {
+        match value.as_f64() {
+            None => self.wrong(&[json!(name)], "int_type", "Input should be a valid integer"),
+            Some(number) if number.fract() != 0.0 => {
+                let why = "Input should be a valid integer, got a number with a fractional part";
+                self.wrong(&[json!(name)], "int_from_float", why);
+            }
+            #[expect(clippy::cast_precision_loss, reason = "limits are small, or none at all")]
+            Some(number) => {
+                self.is_within(name, number, (*within.start() as f64, *within.end() as f64));
+            }
+        }
+    }
+
+    fn is_within(&mut self, name: &str, number: f64, (least, most): (f64, f64)) {
+        if number < least {
+            let why = format!("Input should be greater than or equal to {least}");
+            self.wrong(&[json!(name)], "greater_than_equal", &why);
+        } else if number > most {
+            let why = format!("Input should be less than or equal to {most}");
+            self.wrong(&[json!(name)], "less_than_equal", &why);
+        }
     }
 
     /// Says what is wrong besides, at a member or at the whole.
@@ -69,6 +224,10 @@ impl Fields {
     /// What a member is, unless it is left out or null.
     fn given(&mut self, name: &str) -> Option<Value> {
         self.members.remove(name).filter(|value| !value.is_null())
+    }
+
+    fn missing(&mut self, name: &str) {
+        self.wrong(&[json!(name)], "missing", "Field required");
     }
 
     fn is_text(
@@ -101,6 +260,13 @@ fn fault(place: &[Value], kind: &str, message: &str) -> Value {
     json!({ "type": kind, "loc": place, "msg": message })
 }
 
+fn items_of(count: usize) -> String {
+    format!("{count} item{}", if count == 1 { "" } else { "s" })
+}
+
 fn characters(count: usize) -> String {
     format!("{count} character{}", if count == 1 { "" } else { "s" })
 }
+
+#[cfg(test)]
+mod tests;
