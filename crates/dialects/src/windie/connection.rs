@@ -214,7 +214,7 @@ impl Connection {
         let mut out = Out::default();
         match read {
             Ok(message) => self.carry_out(message, streams.slow.len(), &mut out).await,
-            Err(answer) => out.answers.push(answer),
+            Err(answer) => out.answers.push(*answer),
         }
         self.give(socket, streams, out).await
     }

@@ -64,11 +64,7 @@ impl Desk {
     }
 
     /// The session, if it is there and the user may see it.
-    async fn seen_by(
-        &self,
-        guest: &Guest,
-        session: SessionId,
-    ) -> Result<Option<SessionId>, Error> {
+    async fn seen_by(&self, guest: &Guest, session: SessionId) -> Result<Option<SessionId>, Error> {
         match self.ports.sessions.view(&session).await {
             Ok(state) => Ok(may_see(self, guest, &state).then_some(session)),
             Err(Error::NotFound(_)) => Ok(None),
@@ -104,15 +100,18 @@ impl Desk {
     /// The conversations that somebody may be waiting for: those whose end nobody has heard, and
     /// those that a restart of the daemon cut him off from.
     pub(super) async fn waiting(&self, guest: &Guest) -> Result<Vec<(Name, Arc<Room>)>, Error> {
+        let mut rooms = self.rooms.of_user(&guest.id);
+        rooms.retain(|(_, room)| room.unheard());
         for session in self.ports.directory.open().await? {
             let state = self.ports.sessions.view(&session).await?;
             let mine = state.labels.get(OWNER).is_some_and(|owner| *owner == guest.id);
-            if let Some(name) = state.labels.get(NAME).filter(|_| mine && state.open.is_some()) {
-                self.rooms.enter(&(guest.id.clone(), name.clone()), &session).await?;
+            let named = state.labels.get(NAME).filter(|_| mine && state.open.is_some());
+            let Some(name) = named.map(|name| (guest.id.clone(), name.clone())) else { continue };
+            if self.rooms.of(&name).is_none() {
+                let room = self.rooms.enter(&name, &session).await?;
+                rooms.push((name, room));
             }
         }
-        let mut rooms = self.rooms.of_user(&guest.id);
-        rooms.retain(|(_, room)| room.unheard());
         Ok(rooms)
     }
 

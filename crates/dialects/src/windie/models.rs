@@ -110,7 +110,11 @@ mod tests {
     fn listed(name: &str, side: Side, efforts: Vec<Effort>) -> Listed {
         Listed {
             model: ModelRef::parse(name).unwrap(),
-            profile: Profile { inputs: vec![MediaKind::Image], tools: true, context_window: Some(9) },
+            profile: Profile {
+                inputs: vec![MediaKind::Image],
+                tools: true,
+                context_window: Some(9),
+            },
             about: About {
                 side,
                 default_effort: efforts.last().copied(),

@@ -66,7 +66,12 @@ impl Plan {
             abilities: &desk.settings.abilities,
         };
         let toolset = offer.toolset(here.is_some());
-        Self { system_prompt, toolset, choice: settings.choice(&desk.settings.default_model), workspace: here }
+        Self {
+            system_prompt,
+            toolset,
+            choice: settings.choice(&desk.settings.default_model),
+            workspace: here,
+        }
     }
 
     /// How the turn of a query is to be answered.

@@ -135,9 +135,12 @@ impl Rooms {
                 items = teller.follow.next() => items,
                 () = shut.cancelled() => return None,
             };
-            let wanted = items.iter().flatten().flatten().any(|item| teller.link.wants_prompt(item));
+            let wanted =
+                items.iter().flatten().flatten().any(|item| teller.link.wants_prompt(item));
             let prompt = match wanted {
-                true => sessions.view(&teller.room.session).await.ok().map(|it| prompt::assemble(&it)),
+                true => {
+                    sessions.view(&teller.room.session).await.ok().map(|it| prompt::assemble(&it))
+                }
                 false => None,
             };
             Some((teller, items, prompt))

@@ -39,7 +39,8 @@ impl Stops {
     /// Whether a query was stopped before it came; such a stop counts once.
     pub(super) fn meant(&self, user: &str, conversation: &str, turn: &str, now: Time) -> bool {
         let mut stops = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let fits = |named: &Option<String>, name: &str| named.as_deref().is_none_or(|it| it == name);
+        let fits =
+            |named: &Option<String>, name: &str| named.as_deref().is_none_or(|it| it == name);
         let meant = |stop: &Stop| {
             let young = now.since(stop.at) < REMEMBERED;
             let named = fits(&stop.turn, turn) && fits(&stop.conversation, conversation);

@@ -70,7 +70,7 @@ async fn a_query_is_accepted_shown_answered_and_over_once() {
     assert_eq!((&tokens["prompt_tokens"], &tokens["total_tokens"]), (&json!(11), &json!(18)));
     assert_eq!(tokens["usage_source"], "provider");
     // What was shown is what was sent.
-    let asked = &world.model.calls()[0]["body"];
+    let asked = &world.model.calls()[0];
     let system = asked["messages"][0]["content"].as_str().unwrap();
     assert_eq!(first(&told, "system-prompt")["payload"]["content"], system);
     assert!(system.starts_with("You take notes."));
@@ -106,7 +106,10 @@ async fn the_client_runs_its_tools() {
     computer.query("c1", json!([{ "tools": [note("milk")] }, { "text": "noted" }])).await;
     let told = computer.until("tool-call").await;
     let call = &first(&told, "tool-call")["payload"];
-    assert_eq!((&call["tool_name"], &call["parameters"]["text"]), (&json!("save_note"), &json!("milk")));
+    assert_eq!(
+        (&call["tool_name"], &call["parameters"]["text"]),
+        (&json!("save_note"), &json!("milk"))
+    );
     assert!(call["metadata"]["tool_call_id"].is_string());
     assert!(call["metadata"].get("skip_local_execution").is_none());
     // Somebody else's word, or one on another call, is not waited for.
@@ -152,7 +155,7 @@ async fn several_calls_of_a_step_are_one_bundle() {
     let came = |frame: &&Value| frame["payload"]["success"].as_bool().unwrap();
     assert_eq!(outputs.iter().map(came).collect::<Vec<_>>(), [true, false, false]);
     let asked = world.model.calls();
-    let results = asked[1]["body"]["messages"].as_array().unwrap();
+    let results = asked[1]["messages"].as_array().unwrap();
     let results: Vec<&str> = results
         .iter()
         .filter(|message| message["role"] == "tool")
@@ -166,7 +169,9 @@ async fn a_client_that_was_away_goes_on_in_the_middle_of_a_call() {
     let world = World::start("").await;
     let mut computer = Computer::reach(world.windie(), None, &handshake("u")).await;
     computer.until("remote-tool-catalog").await;
-    computer.query("c1", json!([{ "text": "so: ", "tools": [note("milk")] }, { "text": "noted" }])).await;
+    computer
+        .query("c1", json!([{ "text": "so: ", "tools": [note("milk")] }, { "text": "noted" }]))
+        .await;
     let told = computer.until("tool-call").await;
     let request = first(&told, "tool-call")["payload"]["request_id"].clone();
     // The client has seen the call, so it is not told of it again, and answers on another connection.
@@ -304,9 +309,14 @@ async fn bad_messages_are_answered_and_the_connection_stays() {
         ("[]", "Invalid message format: root must be an object, got list"),
         (&large, &too_large),
         (r#"{"id":"a b","type":"load-settings","payload":{}}"#, "Invalid message format: id: "),
-        (r#"{"id":"a","type":"load-settings","payload":{},"more":1}"#, "Invalid message format: more: "),
-        (r#"{"id":"a","type":"query","payload":{"text":" ","conversation_ref":"c"}}"#,
-         "Invalid query: Query text cannot be empty"),
+        (
+            r#"{"id":"a","type":"load-settings","payload":{},"more":1}"#,
+            "Invalid message format: more: ",
+        ),
+        (
+            r#"{"id":"a","type":"query","payload":{"text":" ","conversation_ref":"c"}}"#,
+            "Invalid query: Query text cannot be empty",
+        ),
         (r#"{"id":"a","type":"nothing","payload":{}}"#, "Invalid message format: type: "),
     ] {
         computer.say(bad).await;
@@ -332,7 +342,8 @@ async fn a_token_says_who_one_is_whatever_one_claims() {
     assert_eq!(told[0]["user_id"], ann.user.as_str());
     let session = told[0]["session_id"].as_str().unwrap().to_owned();
     // The same name is another conversation to somebody else, and hers cannot be named.
-    let mut his = Computer::reach(world.windie(), bob.token.as_deref(), &handshake(&ann.user)).await;
+    let mut his =
+        Computer::reach(world.windie(), bob.token.as_deref(), &handshake(&ann.user)).await;
     his.until("remote-tool-catalog").await;
     let told = his.turn("c", json!([{ "text": "for Bob" }])).await;
     assert_ne!(told[0]["session_id"], session.as_str());
@@ -342,8 +353,12 @@ async fn a_token_says_who_one_is_whatever_one_claims() {
     let told = his.turn(&begun, json!([{ "text": "for Bob" }])).await;
     assert_ne!(told[0]["session_id"], begun.as_str());
     // Neither are settings.
-    hers.send("update-settings", json!({ "interaction_mode": "chat",
-        "provider_api_keys": { "openai": { "enabled": true, "api_key": "sk-anns" } } })).await;
+    hers.send(
+        "update-settings",
+        json!({ "interaction_mode": "chat",
+        "provider_api_keys": { "openai": { "enabled": true, "api_key": "sk-anns" } } }),
+    )
+    .await;
     hers.until("settings-updated").await;
     his.send("load-settings", json!({})).await;
     let config = his.until("settings-loaded").await.pop().unwrap();
@@ -371,7 +386,7 @@ async fn a_conversation_that_the_client_kept_takes_the_place_of_what_there_was()
     computer.send("rehydrate-conversation", payload).await;
     computer.turn("c", json!([{ "text": "two" }])).await;
     let calls = world.model.calls();
-    let said: Vec<String> = calls.last().unwrap()["body"]["messages"]
+    let said: Vec<String> = calls.last().unwrap()["messages"]
         .as_array()
         .unwrap()
         .iter()

@@ -2,17 +2,21 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use quintet_kernel::SessionId;
 use quintet_kernel::command::{Command, Upload};
 use quintet_kernel::event::Event;
 use quintet_kernel::message::{self, MediaKind, Part};
 use quintet_kernel::tool::Outcome;
+use quintet_kernel::{SessionId, State};
 
 use super::super::artifacts::mime;
 use super::super::conversation::Guest;
 use super::super::results::Picture;
 use super::super::serve::Desk;
 use super::Trouble;
+
+/// What a model that cannot see is told instead.
+const UNSEEN: &str =
+    "\n[a picture of the screen came with this, but this model cannot see pictures]";
 
 impl Desk {
     /// Hands artifacts to a session, as attachments; their names there. One that is gone, or somebody
@@ -41,20 +45,20 @@ impl Desk {
         Ok(names)
     }
 
-    /// Adds a picture to what came of a call.
+    /// Adds a picture to what came of a call, for a model that sees or does not.
     pub(super) async fn illustrate(
         &self,
         guest: &Guest,
-        session: &SessionId,
+        state: &State,
         outcome: &mut Outcome,
         picture: Picture,
-        sees: bool,
     ) -> Result<(), Trouble> {
-        let Some(artifact) = self.picture(guest, session, picture).await? else { return Ok(()) };
+        let picture = self.picture(guest, &state.id, picture).await?;
+        let (Some(artifact), sees) = (picture, sees(state)) else { return Ok(()) };
         let (kind, name, mime) = (MediaKind::Image, artifact.name.clone(), None);
         outcome.parts.push(match sees {
             true => Part::Media { kind, name, mime },
-            false => Part::Text("\n[a picture of the screen came with this, but this model cannot see pictures]".into()),
+            false => Part::Text(UNSEEN.into()),
         });
         outcome.artifacts.push(artifact);
         Ok(())
@@ -80,11 +84,18 @@ impl Desk {
                 let Some((bytes, mime)) = inline(&text) else { return Ok(None) };
                 let size = bytes.len() as u64;
                 let blob = self.ports.blobs.put(bytes).await?;
-                let name = format!("screenshot.{}", if mime == "image/png" { "png" } else { "jpg" });
+                let name =
+                    format!("screenshot.{}", if mime == "image/png" { "png" } else { "jpg" });
                 Ok(Some(message::Artifact { name, mime: mime.into(), blob, size }))
             }
         }
     }
+}
+
+/// Whether the model sees pictures.
+fn sees(state: &State) -> bool {
+    let profile = state.rules().profile(state.current_model());
+    profile.is_some_and(|profile| profile.inputs.contains(&MediaKind::Image))
 }
 
 /// A picture that was written out in base64, perhaps as a data URL.

@@ -93,14 +93,17 @@ impl Connection {
         let mut parts = query.parts(pictures);
         loop {
             let (parts_now, options_now) = (parts.clone(), options.clone());
-            let say = Say { role: Role::User, parts: parts_now, run: Run::Next, options: options_now };
+            let say =
+                Say { role: Role::User, parts: parts_now, run: Run::Next, options: options_now };
             match self.desk.ports.sessions.submit(session, Command::Say(say)).await {
                 Ok(receipt) => return Ok(receipt),
                 Err(Error::Refused(Refusal::UnknownModel(model))) if options.model.is_some() => {
                     tracing::warn!(%model, "a model that a user chose is not configured");
                     options.model = None;
                 }
-                Err(Error::Refused(Refusal::UnsupportedInput { kind: MediaKind::Image, .. })) => {
+                Err(Error::Refused(Refusal::UnsupportedInput {
+                    kind: MediaKind::Image, ..
+                })) => {
                     parts.retain(|part| !matches!(part, Part::Media { .. }));
                     parts.insert(0, Part::Context(UNSEEN.into()));
                 }

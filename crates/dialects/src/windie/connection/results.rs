@@ -4,7 +4,6 @@
 use std::sync::Arc;
 
 use quintet_kernel::command::Command;
-use quintet_kernel::message::MediaKind;
 use quintet_kernel::port::Error;
 use quintet_kernel::session::{Call, CallPhase};
 use quintet_kernel::tool::{Outcome, Placement};
@@ -20,8 +19,7 @@ impl Connection {
         let ToolResult { call, mut outcome, picture } = result;
         let Some((request, state)) = self.awaited(&call).await? else { return Ok(()) };
         if let Some(picture) = picture {
-            let (session, sees) = (&request.session, sees(&state));
-            self.desk.illustrate(&self.guest, session, &mut outcome, picture, sees).await?;
+            self.desk.illustrate(&self.guest, &state, &mut outcome, picture).await?;
         }
         self.hand_back(&request.session, request.call, outcome).await
     }
@@ -32,8 +30,7 @@ impl Connection {
         for came in result.outcomes(&calls) {
             let mut outcome = came.outcome;
             if let Some(picture) = result.picture.clone().filter(|_| came.pictured) {
-                let (session, sees) = (&request.session, sees(&state));
-                self.desk.illustrate(&self.guest, session, &mut outcome, picture, sees).await?;
+                self.desk.illustrate(&self.guest, &state, &mut outcome, picture).await?;
             }
             self.hand_back(&request.session, came.call, outcome).await?;
         }
@@ -64,12 +61,6 @@ impl Connection {
             Err(error) => Err(error.into()),
         }
     }
-}
-
-/// Whether the model sees pictures.
-fn sees(state: &State) -> bool {
-    let profile = state.rules().profile(state.current_model());
-    profile.is_some_and(|profile| profile.inputs.contains(&MediaKind::Image))
 }
 
 /// The calls that were handed over together with one, from it on.

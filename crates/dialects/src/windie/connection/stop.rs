@@ -61,7 +61,8 @@ impl Desk {
             }
         }
         // It may have overtaken what it stops; but not if it came too late for something.
-        if !stopped && !(lately && turn.is_none()) && (conversation.is_some() || turn.is_some()) {
+        let late = lately && turn.is_none();
+        if !stopped && !late && (conversation.is_some() || turn.is_some()) {
             self.stops.remember(Stop {
                 user: guest.id.clone(),
                 conversation: conversation.map(Into::into),
@@ -86,10 +87,10 @@ fn meant(state: &State, named: Option<&str>) -> Vec<TurnId> {
         TurnStatus::Succeeded | TurnStatus::Failed | TurnStatus::Cancelled => false,
     };
     let fits = |turn: &&quintet_kernel::session::Turn| match named {
-        Some(named) => {
-            turn.options.key.as_deref() == Some(named) || turn.id.as_str() == named
+        Some(named) => turn.options.key.as_deref() == Some(named) || turn.id.as_str() == named,
+        None => {
+            turn.options.key.is_some() || state.open.as_ref().is_some_and(|it| it.id == turn.id)
         }
-        None => turn.options.key.is_some() || state.open.as_ref().is_some_and(|it| it.id == turn.id),
     };
     let turns = state.turns.iter().filter(|turn| waits(turn.status)).filter(fits);
     turns.map(|turn| turn.id.clone()).collect()

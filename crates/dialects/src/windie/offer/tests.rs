@@ -12,7 +12,7 @@ struct Case {
 }
 
 fn of(tools: Value) -> Case {
-    let abilities = Abilities { web_search: Ok(()), ocr: false, vision: false };
+    let abilities = Abilities { web_search: Ok(()), ..Abilities::default() };
     Case {
         definition: json!({ "tools": tools }),
         manifest: vec!["save_note", "read_file"],
