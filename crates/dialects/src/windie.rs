@@ -5,11 +5,16 @@
 mod catalogue;
 mod decode;
 mod definition;
+mod encode;
 mod fields;
+mod handover;
+mod history;
 mod http;
 mod identity;
 mod instructions;
+mod line;
 mod manifest;
+mod models;
 mod offer;
 mod patience;
 mod query;
@@ -18,6 +23,12 @@ mod results;
 mod schema;
 mod serve;
 mod settings;
+mod tokens;
+mod transparency;
+mod trouble;
 mod wire;
 
 pub use serve::{Ports, Registration, Settings, router};
+
+#[cfg(test)]
+mod tests;
