@@ -40,3 +40,6 @@ mod wire;
 pub use artifacts::sweep;
 pub use offer::Abilities;
 pub use serve::{Ports, Registration, Settings, service};
+
+#[cfg(test)]
+mod tests;

@@ -236,7 +236,7 @@ impl Connection {
             Asks::ListModels => {
                 let models = Arc::clone(&self.desk.ports.models);
                 out.slow.push(Box::pin(async move {
-                    let listed = models::catalogue(&models.list().await);
+                    let listed = models::payload(&models.list().await);
                     vec![Answer::to(&id, "models-listed", listed)]
                 }));
                 return;

@@ -95,13 +95,18 @@ impl BundleResult {
         Some(Self { bundle: bundle?, steps, error, state, picture })
     }
 
-    /// What came of each call of the bundle, in order: steps are taken as they come, and a call that
-    /// none of them is about was not run.
+    /// What came of each call of the bundle, in order: the next step of its tool is about it, and a
+    /// call without one was not run.
     pub(crate) fn outcomes(&self, calls: &[(CallId, String)]) -> Vec<Came> {
-        let mut steps = self.steps.iter().peekable();
-        let fits = |step: &&Step, tool: &String| step.tool.as_ref().is_none_or(|of| of == tool);
-        let matched: Vec<Option<&Step>> =
-            calls.iter().map(|(_, tool)| steps.next_if(|step| fits(step, tool))).collect();
+        let mut steps = self.steps.as_slice();
+        let mut next = |tool: &String| {
+            let fits = |step: &Step| step.tool.as_ref().is_none_or(|of| of == tool);
+            let n = steps.iter().position(fits)?;
+            let step = &steps[n];
+            steps = &steps[n + 1..];
+            Some(step)
+        };
+        let matched: Vec<Option<&Step>> = calls.iter().map(|(_, tool)| next(tool)).collect();
         let last = matched.iter().rposition(Option::is_some);
         let each = calls.iter().zip(matched).enumerate();
         each.map(|(n, ((call, tool), step))| {
