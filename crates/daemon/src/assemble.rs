@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use quintet_dialects::harness::Tree;
-use quintet_kernel::policy::Rules;
+use quintet_kernel::policy::{Rules, Verdict};
 use quintet_kernel::port::{
     Artifacts, Blobs, Directory, Hints, Installs, Memory, Models, Preferences, Tool, Uploads,
 };
@@ -33,6 +33,8 @@ pub(crate) struct Assembly {
     pub(crate) memory: Option<Arc<dyn Memory>>,
     pub(crate) audit: Option<Audit>,
     pub(crate) front_ends: FrontEnds,
+    /// Tools that run without anybody being asked.
+    pub(crate) unasked: Vec<String>,
 }
 
 /// What is kept for front ends besides sessions.
@@ -62,6 +64,8 @@ pub(crate) fn assemble(options: &Options) -> Result<Assembly> {
     let memory = toolbox.memory();
     let (providers, local) = models(options);
     let models: Arc<dyn Models> = Arc::new(providers.clone());
+    let rules = Arc::new(rules(options, &toolbox, providers));
+    let unasked = unasked(&rules);
     let runtime = Runtime::new(Parts {
         journal: store.clone(),
         leases: store.clone(),
@@ -73,11 +77,22 @@ pub(crate) fn assemble(options: &Options) -> Result<Assembly> {
         workspaces: toolbox.workspaces(),
         memory: memory.clone(),
         stamps: Arc::new(SystemStamps),
-        rules: Arc::new(rules(options, &toolbox, providers)),
+        rules,
         hints: hints(tree.as_ref(), audit.as_ref()),
         pace: Pace::default(),
     });
-    Ok(Assembly { runtime, blobs, models, local, tree, directory, memory, audit, front_ends })
+    Ok(Assembly {
+        runtime,
+        blobs,
+        models,
+        local,
+        tree,
+        directory,
+        memory,
+        audit,
+        front_ends,
+        unasked,
+    })
 }
 
 fn hints(tree: Option<&Tree>, audit: Option<&Audit>) -> Vec<Arc<dyn Hints>> {
@@ -130,6 +145,12 @@ fn offered(options: &Options, toolbox: &Toolbox) -> Vec<Arc<Spec>> {
         tools.push(Arc::new(subagents::spec()));
     }
     tools
+}
+
+/// The tools that run without anybody being asked, whatever they are called with.
+fn unasked(rules: &Rules) -> Vec<String> {
+    let tools = rules.tools.iter().filter(|tool| rules.verdict(tool, None) == Verdict::Allow);
+    tools.map(|tool| tool.name.clone()).collect()
 }
 
 /// The rules that sessions live under.

@@ -171,7 +171,8 @@ impl Daemon {
         if let Some(listener) = bound.windie {
             let (ports, settings) = windie::parts(options, &assembly, &closing);
             followers.spawn(quintet_dialects::windie::sweep(ports.clone(), settings.clone()));
-            let router = quintet_dialects::windie::router(ports, settings);
+            let (router, telling) = quintet_dialects::windie::service(ports, settings);
+            listeners.spawn(telling);
             listeners.spawn(serve_http(listener, router, closing.clone()));
         }
         if let (Some(socket), Some(settings)) = (bound.terminal, &options.terminal) {

@@ -75,6 +75,17 @@ pub trait Branches: Send + Sync {
     fn forks(&self, session: &SessionId) -> BoxFuture<'_, Result<Vec<Card>, Error>>;
 }
 
+/// Inbound: what would become of commands.
+pub trait Rehearsals: Send + Sync {
+    /// A session, or a new one, as it would be after these commands, up to where a model is asked.
+    /// Nothing of it happens, and nothing is kept.
+    fn rehearse(
+        &self,
+        session: Option<&SessionId>,
+        commands: Vec<Command>,
+    ) -> BoxFuture<'_, Result<State, Error>>;
+}
+
 /// Inbound: what turns did to files.
 pub trait Changes: Send + Sync {
     /// What came of a turn's changes, all together. To undo them is a command.

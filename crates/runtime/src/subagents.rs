@@ -274,7 +274,7 @@ fn toolset(parent: &State, task: &Task, depth: u32) -> Result<Toolset, String> {
             None => wanted.clone(),
         },
     };
-    Ok(Toolset { daemon: Some(daemon), client: Vec::new(), timeout_ms: None })
+    Ok(Toolset { daemon: Some(daemon), ..Toolset::default() })
 }
 
 fn last_words(state: &State) -> String {

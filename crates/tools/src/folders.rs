@@ -29,14 +29,23 @@ impl Folders {
         Self { survey, recall, notes }
     }
 
-    /// What is remembered, in its part of the budget, and how much is left of that for the rest.
-    async fn remembered(&self, workspace: &Path, tokens: u64) -> (Vec<Section>, u64) {
+    /// How the budget is parted: for what is remembered, and for the rest.
+    fn parts(&self, tokens: u64) -> (u64, usize) {
+        let part = self.recall.as_ref().map_or(0, |recall| recall.part(tokens));
+        (part, usize::try_from(tokens - part).unwrap_or(usize::MAX))
+    }
+
+    async fn remembered(&self, workspace: &Path, tokens: u64) -> Vec<Section> {
         match &self.recall {
-            Some(recall) => {
-                let part = recall.part(tokens);
-                (recall.memory.bootstrap(workspace, part).await, tokens - part)
-            }
-            None => (Vec::new(), tokens),
+            Some(recall) => recall.memory.bootstrap(workspace, tokens).await,
+            None => Vec::new(),
+        }
+    }
+
+    async fn gathered(&self, workspace: &Path, tokens: usize) -> Vec<Section> {
+        match tokens {
+            0 => Vec::new(),
+            tokens => self.survey.gather(workspace, tokens).await,
         }
     }
 }
@@ -44,12 +53,10 @@ impl Folders {
 impl Workspaces for Folders {
     fn survey<'a>(&'a self, workspace: &'a Path, tokens: u64) -> BoxFuture<'a, Vec<Section>> {
         Box::pin(async move {
-            let (remembered, left) = self.remembered(workspace, tokens).await;
-            let left = usize::try_from(left).unwrap_or(usize::MAX);
-            let mut sections = match left {
-                0 => Vec::new(),
-                left => self.survey.gather(workspace, left).await,
-            };
+            let (part, left) = self.parts(tokens);
+            // Both wait for the disk, so they wait together.
+            let (remembered, mut sections) =
+                tokio::join!(self.remembered(workspace, part), self.gathered(workspace, left));
             // Behind the notices for agents, which come first where there are any.
             let notices =
                 sections.iter().take_while(|section| section.title == "AGENTS.md").count();

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use quintet_dialects::transport::guard::{Guard, Token};
-use quintet_dialects::windie::{Ports, Settings};
+use quintet_dialects::windie::{Abilities, Ports, Settings};
 use quintet_runtime::SystemStamps;
 use tokio_util::sync::CancellationToken;
 
@@ -27,10 +27,10 @@ pub(super) fn parts(
         artifacts: Arc::clone(&assembly.front_ends.artifacts),
         uploads: Arc::clone(&assembly.front_ends.uploads),
     };
-    (ports, settings(options, closing))
+    (ports, settings(options, assembly, closing))
 }
 
-fn settings(options: &Options, closing: &CancellationToken) -> Settings {
+fn settings(options: &Options, assembly: &Assembly, closing: &CancellationToken) -> Settings {
     let Windie { hosts, registration, runs_key, embedding_key, .. } = options.windie.clone();
     Settings {
         guard: Guard { hosts, token: None },
@@ -41,6 +41,8 @@ fn settings(options: &Options, closing: &CancellationToken) -> Settings {
         embedding_key: embedding_key.map(Token::new),
         largest_artifact: options.windie.largest_artifact,
         keep_artifacts: options.windie.keep_artifacts,
+        workspace: options.data_dir.join("windie"),
+        abilities: Abilities { tools: assembly.unasked.clone(), ..Abilities::default() },
         closing: closing.clone(),
     }
 }

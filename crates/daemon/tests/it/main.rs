@@ -10,6 +10,7 @@ mod bad_input;
 mod chat;
 mod client;
 mod coding;
+mod computer;
 mod crash;
 mod daemon;
 mod desktop;

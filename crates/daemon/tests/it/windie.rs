@@ -3,6 +3,7 @@
 mod artifacts;
 mod identity;
 mod semantic;
+mod socket;
 mod unavailable;
 
 use reqwest::{Method, Response};

@@ -30,6 +30,11 @@ const KINDS: [Kind; 2] = [
     Kind { begins: b"\xff\xd8\xff", mime: "image/jpeg", ending: "jpg" },
 ];
 
+/// What kind of picture something is, if it is one.
+pub(super) fn mime(bytes: &[u8]) -> Option<&'static str> {
+    KINDS.iter().find(|kind| bytes.starts_with(kind.begins)).map(|kind| kind.mime)
+}
+
 /// As many bytes as tell what something is.
 pub(super) const TELLING: usize = 8;
 
@@ -100,7 +105,6 @@ impl Shelf {
 
     /// Has a session refer to an artifact, so that it stays, and puts its content where models are shown
     /// it from; nothing if somebody may not see it, or it is gone.
-    #[cfg_attr(not(test), expect(dead_code, reason = "queries with pictures bring it to life"))]
     pub(super) async fn adopt(
         &self,
         user: Option<&User>,

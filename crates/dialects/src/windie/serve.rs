@@ -1,23 +1,35 @@
 //! The listener: what the dialect speaks to, how it is set up, and who may come in.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use axum::extract::ws::WebSocketUpgrade;
+use axum::extract::ws::rejection::WebSocketUpgradeRejection;
 use axum::extract::{DefaultBodyLimit, Request, State};
-use axum::response::Response;
+use axum::http::HeaderMap;
+use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
 use quintet_kernel::Time;
 use quintet_kernel::model::ModelRef;
 use quintet_kernel::port::{
     Artifacts, Blobs, Directory, Installs, Models, Preferences, Sessions, Stamps, Uploads,
 };
+use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 
 use super::artifacts::Shelf;
 use super::http::reply::Reply;
-use super::{http, transcription};
+use super::offer::Abilities;
+use super::rooms::Rooms;
+use super::stops::Stops;
+use super::{connection, http, transcription};
 use crate::transport::guard::{Denied, Guard, Token};
+
+/// The largest message that is read at all. One that is larger than it may be is still read, so that
+/// the client can be told.
+const LARGEST: usize = 64 * 1024 * 1024;
 
 /// What the dialect speaks to.
 #[derive(Clone)]
@@ -67,6 +79,10 @@ pub struct Settings {
     pub largest_artifact: u64,
     /// For how long an artifact stays that no session refers to; for ever if not given.
     pub keep_artifacts: Option<Duration>,
+    /// Where conversations work that are about no folder of this machine; a folder for each user.
+    pub workspace: PathBuf,
+    /// What the daemon itself can do for agents.
+    pub abilities: Abilities,
     /// Says that the daemon shuts down.
     pub closing: CancellationToken,
 }
@@ -88,6 +104,12 @@ pub(super) struct Desk {
     pub(super) ports: Ports,
     pub(super) settings: Arc<Settings>,
     pub(super) shelf: Shelf,
+    /// The conversations that are told.
+    pub(super) rooms: Arc<Rooms>,
+    /// Stops that came before what they stop.
+    pub(super) stops: Arc<Stops>,
+    /// Whoever changes a user's settings does so alone.
+    pub(super) setting: Arc<Mutex<()>>,
 }
 
 impl Desk {
@@ -96,16 +118,45 @@ impl Desk {
     }
 }
 
-/// The dialect as a service.
-pub fn router(ports: Ports, settings: Settings) -> Router {
+/// The dialect as a service, and what tells its conversations for as long as it is served.
+pub fn service(ports: Ports, settings: Settings) -> (Router, impl Future<Output = ()> + Send) {
     let shelf = Shelf::new(&ports);
-    let desk = Desk { ports, settings: Arc::new(settings), shelf };
-    Router::new()
+    let closing = settings.closing.clone();
+    let (sessions, stamps) = (Arc::clone(&ports.sessions), Arc::clone(&ports.stamps));
+    let (rooms, telling) = Rooms::new(sessions, stamps);
+    let (stops, setting) = Default::default();
+    let desk = Desk { ports, settings: Arc::new(settings), shelf, rooms, stops, setting };
+    let router = Router::new()
+        .route("/ws", get(connect))
         .route("/ws/transcription", get(transcription::connect))
         .fallback(serve)
         // Every family of requests has its own limit.
         .layer(DefaultBodyLimit::disable())
-        .with_state(desk)
+        .with_state(desk);
+    let telling = async move {
+        tokio::select! {
+            () = telling => {}
+            () = closing.cancelled() => {}
+        }
+    };
+    (router, telling)
+}
+
+async fn connect(
+    State(desk): State<Desk>,
+    headers: HeaderMap,
+    upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
+) -> Response {
+    if let Err(denied) = desk.settings.guard.admit(&headers) {
+        return turned_away(&denied).into();
+    }
+    let upgrade = match upgrade {
+        Ok(upgrade) => upgrade,
+        Err(rejection) => return rejection.into_response(),
+    };
+    let identity = desk.identify(&headers).await;
+    let upgrade = upgrade.max_message_size(LARGEST).max_frame_size(LARGEST);
+    upgrade.on_upgrade(|socket| connection::run(desk, identity, socket))
 }
 
 async fn serve(State(desk): State<Desk>, request: Request) -> Response {

@@ -31,6 +31,13 @@ pub struct TurnOptions {
     /// answered once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
+    /// How the front end words the message for models, where that is other than what the person
+    /// said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wording: Option<String>,
+    /// Whether it was said elsewhere, and nothing is to be answered.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub recalled: bool,
 }
 
 /// Whether the model may call tools.

@@ -30,6 +30,9 @@ pub fn evolve(state: &mut State, record: &Record) {
         Event::Forked { parent, at: seq } => fork::forked(state, parent, *seq, at),
         Event::Labelled { key, value } => labelled(state, key, value.as_ref()),
         Event::ModelSwitched { model } => state.model = Some(model.clone()),
+        Event::Instructed { system_prompt } => state.system_prompt.clone_from(system_prompt),
+        Event::Moved { workspace } => state.workspace.clone_from(workspace),
+        Event::Forgotten { upto } => compaction::forgotten(state, upto),
         Event::ToolsChosen(toolset) => {
             state.toolset = toolset.clone();
             state.delegated = toolset.client.iter().map(ClientTool::spec).collect();
@@ -149,7 +152,11 @@ fn said(state: &mut State, said: Said<'_>, at: Time) {
         id: said.turn.clone(),
         message: said.message.clone(),
         begins: state.head,
-        status: TurnStatus::Pending,
+        status: match said.options.recalled {
+            true => TurnStatus::Succeeded,
+            false => TurnStatus::Pending,
+        },
+        workspace: state.workspace.clone(),
         options: said.options.clone(),
         attempts: 0,
         started: None,
@@ -164,6 +171,7 @@ fn said(state: &mut State, said: Said<'_>, at: Time) {
         id: said.message.clone(),
         role: said.role,
         parts: said.parts.to_vec(),
+        wording: said.options.wording.clone(),
         at,
         turn: said.turn.clone(),
         attempt: 0,
@@ -177,7 +185,9 @@ fn said(state: &mut State, said: Said<'_>, at: Time) {
 }
 
 fn turn_started(state: &mut State, id: &TurnId, attempt: u32, options: &TurnOptions, at: Time) {
+    let workspace = state.workspace.clone();
     if let Some(turn) = summary(state, id) {
+        turn.workspace = workspace;
         turn.status = TurnStatus::Running;
         turn.options = options.clone();
         turn.attempts = attempt;
@@ -325,6 +335,7 @@ fn push(state: &mut State, id: &MessageId, role: Role, parts: Vec<Part>, at: Tim
         id: id.clone(),
         role,
         parts,
+        wording: None,
         at,
         turn,
         attempt,

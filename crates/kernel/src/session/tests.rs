@@ -13,6 +13,7 @@ mod delegate;
 mod judging;
 mod limits;
 mod options;
+mod recall;
 mod recovery;
 mod render;
 mod rules;

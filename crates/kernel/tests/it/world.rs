@@ -367,6 +367,9 @@ fn check_turns(journal: &[Arc<Record>]) -> Option<TurnId> {
             | Event::Forked { .. }
             | Event::Labelled { .. }
             | Event::ModelSwitched { .. }
+            | Event::Instructed { .. }
+            | Event::Moved { .. }
+            | Event::Forgotten { .. }
             | Event::ToolsChosen(_)
             | Event::AttachmentAdded(_)
             | Event::MessageAdded { .. }

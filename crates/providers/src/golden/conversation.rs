@@ -115,6 +115,7 @@ fn message(parts: Vec<Part>, sealed: Vec<Sealed>) -> Message {
         id: MessageId::parse("m1").unwrap(),
         role: Role::Assistant,
         parts,
+        wording: None,
         at: Time::default(),
         turn: TurnId::parse("t1").unwrap(),
         attempt: 1,
