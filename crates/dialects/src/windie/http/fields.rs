@@ -186,7 +186,9 @@ impl Fields {
             }
             #[expect(clippy::cast_precision_loss, reason = "limits are small, or none at all")]
             Some(number) => {
-                self.is_within(name, number, (*within.start() as f64, *within.end() as f64));
+                let most = Some(*within.end()).filter(|most| *most < i64::MAX);
+                let most = most.map_or(f64::INFINITY, |most| most as f64);
+                self.is_within(name, number, (*within.start() as f64, most));
             }
         }
     }
