@@ -165,7 +165,8 @@ impl Secret {
         Self(text.into())
     }
 
-    pub(crate) fn reveal(&self) -> &str {
+    /// The text, for whoever sends it to where it belongs.
+    pub fn reveal(&self) -> &str {
         &self.0
     }
 
