@@ -1,11 +1,13 @@
 //! Reads an answer event by event.
 
 use quintet_kernel::model::{Answer, Channel, Chunk, Finish, Place, Sealed, Usage};
+use quintet_kernel::search::WEB_SEARCH;
 use serde_json::{Value, json};
 
+use super::search::Searching;
 use super::wire;
 use crate::calls::Calls;
-use crate::draft::{Draft, Pen, Stage, malformed};
+use crate::draft::{Draft, Pen, Stage, malformed, search_note};
 use crate::fault;
 use crate::retry::Trouble;
 use crate::template::Template;
@@ -19,6 +21,7 @@ pub(super) struct Reply {
     sealed: Vec<Sealed>,
     /// The signature of the thought that is being read.
     signature: String,
+    searching: Searching,
     usage: wire::Usage,
     finish: Option<Finish>,
     done: bool,
@@ -70,7 +73,12 @@ impl Reply {
             }
             "content_block_start" => return self.begin(event, out),
             "content_block_delta" => return self.go_on(event, out),
-            "content_block_stop" => self.seal_thought(),
+            "content_block_stop" => {
+                self.seal_thought();
+                if let Some(query) = self.searching.asked(event.index) {
+                    self.pen.say(Channel::Thought, &search_note(&query), out);
+                }
+            }
             "message_delta" => {
                 self.count(event.usage);
                 let word = event.delta.as_ref().and_then(|delta| delta.stop_reason.as_ref());
@@ -93,6 +101,13 @@ impl Reply {
                 begun.map_err(malformed)?;
             }
             "redacted_thinking" => self.seal(json!({ "data": block.data.0 })),
+            "server_tool_use" if block.name.0 == WEB_SEARCH => {
+                self.searching.begin(event.index, &block.id.0);
+            }
+            "web_search_tool_result" => {
+                let blocks = self.searching.answered(&block.tool_use_id.0, block.content);
+                blocks.into_iter().flatten().for_each(|block| self.seal(json!({ "block": block })));
+            }
             _ => {}
         }
         Ok(())
@@ -105,8 +120,10 @@ impl Reply {
         self.signature.push_str(&delta.signature.0);
         match self.calls.find(event.index) {
             Some(at) => self.calls.append(at, &delta.partial_json.0).map_err(malformed),
-            // A search of the provider's own has arguments too; they are its own business.
-            None => Ok(()),
+            None => {
+                self.searching.append(event.index, &delta.partial_json.0);
+                Ok(())
+            }
         }
     }
 

@@ -47,6 +47,12 @@ pub(super) struct Block<'a> {
     pub(super) id: Text<'a>,
     #[serde(borrow)]
     pub(super) name: Text<'a>,
+    /// Of what a search found: which search.
+    #[serde(borrow)]
+    pub(super) tool_use_id: Text<'a>,
+    /// Of what a search found: that.
+    #[serde(borrow)]
+    pub(super) content: Option<&'a RawValue>,
 }
 
 /// What is new of a block, or of the whole answer.

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::wire;
 use crate::calls::Calls;
-use crate::draft::{Draft, Pen, Stage, malformed};
+use crate::draft::{Draft, Pen, Stage, malformed, search_note};
 use crate::fault;
 use crate::retry::Trouble;
 
@@ -17,6 +17,8 @@ pub(super) struct Reply {
     sealed: Vec<Sealed>,
     usage: wire::Usage,
     finish: Option<Finish>,
+    /// What was searched for; events repeat it.
+    searched: Vec<String>,
 }
 
 impl Draft for Reply {
@@ -34,6 +36,8 @@ impl Draft for Reply {
             for part in &candidate.content.parts {
                 self.take_part(part, out)?;
             }
+            let grounding = candidate.grounding_metadata.as_ref();
+            self.show_searches(grounding.map_or(&[], |it| &it.web_search_queries), out);
             self.end(candidate.finish_reason.as_deref())?;
         }
         Ok(())
@@ -76,6 +80,15 @@ impl Reply {
         }
         self.seal(signature, Place::Output(self.pen.written), "text");
         Ok(())
+    }
+
+    fn show_searches(&mut self, queries: &[String], out: &mut Vec<Chunk>) {
+        for query in queries {
+            if !self.searched.contains(query) {
+                self.pen.say(Channel::Thought, &search_note(query), out);
+                self.searched.push(query.clone());
+            }
+        }
     }
 
     fn seal(&mut self, signature: &str, place: Place, of: &str) {

@@ -22,7 +22,7 @@ pub(super) struct Event<'a> {
     pub(super) response: Option<Response<'a>>,
 }
 
-/// A part of the answer: a message, a call or a thought.
+/// A part of the answer: a message, a call, a thought or a search.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Item<'a> {
@@ -39,6 +39,11 @@ pub(super) struct Item<'a> {
     pub(super) summary: Option<Vec<Summary>>,
     #[serde(borrow)]
     pub(super) encrypted_content: Option<Text<'a>>,
+    #[serde(borrow)]
+    pub(super) status: Option<Text<'a>>,
+    /// Of a search: what is looked for or read.
+    #[serde(borrow)]
+    pub(super) action: Option<&'a RawValue>,
 }
 
 /// A piece of what may be told of a thought.
