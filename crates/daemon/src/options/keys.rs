@@ -94,6 +94,7 @@ pub(super) const KEYS: &[Key] = &[
     ("search.api_key", Shape::Secret, None),
     ("search.api_key_env", Shape::Text, None),
     ("search.api_key_keyring", Shape::Flag, None),
+    ("search.native", Shape::Flag, Some("false")),
     ("patch_review.mode", Shape::Text, Some("\"off\"")),
     ("recovery.policy", Shape::Text, Some("\"continue\"")),
     ("limits.steps", Shape::Number, Some("50")),

@@ -20,6 +20,7 @@ mod local;
 mod login;
 mod memory;
 mod sandbox;
+mod search;
 mod secrets;
 mod socket;
 mod start;
