@@ -16,6 +16,10 @@ use crate::toolset::Toolset;
 /// The tool's name, by which a front end also asks for a search by the provider.
 pub const WEB_SEARCH: &str = "web_search";
 
+/// What it does, for models and people.
+pub const DESCRIPTION: &str = "Search the web. Gives titles, URLs and short excerpts of the pages \
+that fit best, not the pages themselves.";
+
 /// Whether a model can search the web.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Availability {

@@ -5,9 +5,6 @@ use quintet_kernel::model::{Answer, Channel, Chunk, FailureKind};
 use crate::fault;
 use crate::retry::Trouble;
 
-/// How much of what is searched for is shown.
-const LONGEST_NOTE: usize = 300;
-
 /// Reads one answer of one family, event by event. Pure; this is the hot path of a turn.
 pub(crate) trait Draft: Send {
     /// Takes the data of one event. What was understood before an error is in `out` all the same.
@@ -54,14 +51,6 @@ impl Pen {
             _ => out.push(Chunk::Output(to, text.to_owned())),
         }
     }
-}
-
-/// A search that the provider makes by itself, as whoever watches reads it among the thoughts.
-pub(crate) fn search_note(what: &str) -> String {
-    let line = what.split_whitespace().collect::<Vec<_>>().join(" ");
-    let end = line.floor_char_boundary(LONGEST_NOTE);
-    let more = if end < line.len() { "…" } else { "" };
-    format!("[searching the web: {}{more}]\n", &line[..end])
 }
 
 pub(crate) fn malformed(error: impl std::fmt::Display) -> Trouble {

@@ -86,14 +86,14 @@ async fn a_provider_searches_if_it_may_and_is_told_again_what_it_found() {
     let world = World::start(&config).await;
     let client = world.client();
     let id = ask(&world, &client).await;
-    assert_eq!(text(&say(&client, &id).await), "I'll check.It is sunny.");
+    assert_eq!(text(&say(&client, &id).await), "I'll check.It is sunny. Go out.");
     say(&client, &id).await;
     let asked = questions(&server);
     assert!(asked.len() == 2 && asked.iter().all(has_search));
     let before = asked[1]["messages"][1]["content"].as_array().unwrap();
     let kinds: Vec<_> = before.iter().map(|block| block["type"].as_str().unwrap()).collect();
     let search = ["server_tool_use", "web_search_tool_result"];
-    assert_eq!(kinds, ["text", search[0], search[1], search[0], search[1], "text"]);
+    assert_eq!(kinds, ["text", search[0], search[1], search[0], search[1], "text", "text"]);
 }
 
 #[tokio::test]

@@ -7,9 +7,10 @@ use serde_json::{Value, json};
 use super::search::Searching;
 use super::wire;
 use crate::calls::Calls;
-use crate::draft::{Draft, Pen, Stage, malformed, search_note};
+use crate::draft::{Draft, Pen, Stage, malformed};
 use crate::fault;
 use crate::retry::Trouble;
+use crate::sources::{self, Sources};
 use crate::template::Template;
 
 /// What will be the [`Answer`].
@@ -22,6 +23,7 @@ pub(super) struct Reply {
     /// The signature of the thought that is being read.
     signature: String,
     searching: Searching,
+    sources: Sources,
     usage: wire::Usage,
     finish: Option<Finish>,
     done: bool,
@@ -56,7 +58,8 @@ impl Draft for Reply {
 
     fn answer(&mut self) -> Answer {
         let finish = self.finish.take().unwrap_or(Finish::Stop);
-        let sealed = std::mem::take(&mut self.sealed);
+        let mut sealed = std::mem::take(&mut self.sealed);
+        sealed.extend(self.searching.partings());
         Answer { sealed, ..Answer::new(finish, self.calls.finish(), counted(self.usage)) }
     }
 }
@@ -76,13 +79,15 @@ impl Reply {
             "content_block_stop" => {
                 self.seal_thought();
                 if let Some(query) = self.searching.asked(event.index) {
-                    self.pen.say(Channel::Thought, &search_note(&query), out);
+                    sources::searching(&query, &mut self.pen, out);
+                    self.searching.told(event.index, self.pen.written);
                 }
             }
             "message_delta" => {
                 self.count(event.usage);
                 let word = event.delta.as_ref().and_then(|delta| delta.stop_reason.as_ref());
                 self.finish = word.map(|word| finish(&word.0)).or(self.finish.take());
+                self.sources.tell(&mut self.pen, out);
             }
             // `ping`, and whatever will be invented.
             _ => {}
@@ -118,6 +123,9 @@ impl Reply {
         self.pen.say(Channel::Text, &delta.text.0, out);
         self.pen.say(Channel::Thought, &delta.thinking.0, out);
         self.signature.push_str(&delta.signature.0);
+        if let Some(wire::Citation { url: Some(url), title }) = &delta.citation {
+            self.sources.cite(url, title.as_deref().unwrap_or_default());
+        }
         match self.calls.find(event.index) {
             Some(at) => self.calls.append(at, &delta.partial_json.0).map_err(malformed),
             None => {

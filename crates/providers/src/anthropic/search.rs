@@ -3,6 +3,7 @@
 //! What was searched for and what was found are blocks of the answer. The finds are encrypted, and the
 //! model wants both back, in this order and whole, to know in later turns what it read.
 
+use quintet_kernel::model::{Place, Sealed};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
@@ -20,11 +21,13 @@ struct Asked {
     index: u64,
     id: String,
     arguments: String,
+    /// How much was written when people had been told of it.
+    told: Option<u64>,
 }
 
 impl Searching {
     pub(super) fn begin(&mut self, index: u64, id: &str) {
-        self.open.push(Asked { index, id: id.to_owned(), arguments: String::new() });
+        self.open.push(Asked { index, id: id.to_owned(), arguments: String::new(), told: None });
     }
 
     /// More of the arguments of a block, if it is a search.
@@ -38,6 +41,20 @@ impl Searching {
     /// What is searched for, once its block is over.
     pub(super) fn asked(&mut self, index: u64) -> Option<String> {
         Some(self.at(index)?.input()["query"].as_str()?.to_owned())
+    }
+
+    /// People were told of it, and so much is written by now.
+    pub(super) fn told(&mut self, index: u64, written: u64) {
+        if let Some(asked) = self.at(index) {
+            asked.told = Some(written);
+        }
+    }
+
+    /// What parts the words that people were told from a thought after them, where no answer came: a
+    /// thought is only taken back as it was signed.
+    pub(super) fn partings(&mut self) -> impl Iterator<Item = Sealed> {
+        let ends = self.open.drain(..).filter_map(|asked| asked.told);
+        ends.map(|end| Sealed { place: Place::Output(end), content: json!({ "block": null }) })
     }
 
     /// The blocks that go back: of a search that was asked for, and of what it found.

@@ -5,9 +5,10 @@ use serde_json::json;
 
 use super::wire;
 use crate::calls::Calls;
-use crate::draft::{Draft, Pen, Stage, malformed, search_note};
+use crate::draft::{Draft, Pen, Stage, malformed};
 use crate::fault;
 use crate::retry::Trouble;
+use crate::sources::{self, Sources};
 
 /// What will be the [`Answer`].
 #[derive(Debug, Default)]
@@ -19,6 +20,7 @@ pub(super) struct Reply {
     finish: Option<Finish>,
     /// What was searched for; events repeat it.
     searched: Vec<String>,
+    sources: Sources,
 }
 
 impl Draft for Reply {
@@ -36,9 +38,13 @@ impl Draft for Reply {
             for part in &candidate.content.parts {
                 self.take_part(part, out)?;
             }
-            let grounding = candidate.grounding_metadata.as_ref();
-            self.show_searches(grounding.map_or(&[], |it| &it.web_search_queries), out);
+            if let Some(grounding) = &candidate.grounding_metadata {
+                self.show_searches(grounding, out);
+            }
             self.end(candidate.finish_reason.as_deref())?;
+            if self.finish.is_some() {
+                self.sources.tell(&mut self.pen, out);
+            }
         }
         Ok(())
     }
@@ -82,13 +88,15 @@ impl Reply {
         Ok(())
     }
 
-    fn show_searches(&mut self, queries: &[String], out: &mut Vec<Chunk>) {
-        for query in queries {
+    fn show_searches(&mut self, grounding: &wire::Grounding, out: &mut Vec<Chunk>) {
+        for query in &grounding.web_search_queries {
             if !self.searched.contains(query) {
-                self.pen.say(Channel::Thought, &search_note(query), out);
+                sources::searching(query, &mut self.pen, out);
                 self.searched.push(query.clone());
             }
         }
+        let pages = grounding.grounding_chunks.iter().filter_map(|source| source.web.as_ref());
+        pages.for_each(|page| self.sources.cite(&page.uri, &page.title));
     }
 
     fn seal(&mut self, signature: &str, place: Place, of: &str) {

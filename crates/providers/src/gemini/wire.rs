@@ -33,6 +33,21 @@ pub(super) struct Candidate<'a> {
 #[serde(default, rename_all = "camelCase")]
 pub(super) struct Grounding {
     pub(super) web_search_queries: Vec<String>,
+    pub(super) grounding_chunks: Vec<Source>,
+}
+
+/// What an answer goes back to.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Source {
+    pub(super) web: Option<Page>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Page {
+    pub(super) uri: String,
+    pub(super) title: String,
 }
 
 #[derive(Debug, Default, Deserialize)]

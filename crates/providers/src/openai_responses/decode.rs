@@ -5,9 +5,10 @@ use serde_json::{Value, json};
 
 use super::wire::{self, text};
 use crate::calls::Calls;
-use crate::draft::{Draft, Pen, Stage, malformed, search_note};
+use crate::draft::{Draft, Pen, Stage, malformed};
 use crate::fault;
 use crate::retry::Trouble;
+use crate::sources::{self, Sources};
 
 /// What will be the [`Answer`].
 #[derive(Debug, Default)]
@@ -20,6 +21,7 @@ pub(super) struct Reply {
     refused: bool,
     /// Where the last summary of a thought ended, so that the next is set apart.
     summarized: Option<u64>,
+    sources: Sources,
 }
 
 impl Draft for Reply {
@@ -82,7 +84,13 @@ impl Reply {
                 return self.complete(event.output_index, text(&event.arguments));
             }
             "response.output_item.done" => return self.end_item(event, out),
+            "response.output_text.annotation.added" => {
+                if let Some(wire::Annotation { url: Some(url), title }) = &event.annotation {
+                    self.sources.cite(url, title.as_deref().unwrap_or_default());
+                }
+            }
             "response.completed" | "response.incomplete" | "response.failed" => {
+                self.sources.tell(&mut self.pen, out);
                 return self.end(event);
             }
             // What is only for showing, and whatever will be invented.
@@ -153,7 +161,7 @@ impl Reply {
         if let Some(what) =
             fields.filter_map(|field| action[field].as_str()).find(|it| !it.is_empty())
         {
-            self.pen.say(Channel::Thought, &search_note(what), out);
+            sources::searching(what, &mut self.pen, out);
         }
         self.seal(json!({ "item": {
             "type": "web_search_call",

@@ -18,8 +18,17 @@ pub(super) struct Event<'a> {
     pub(super) arguments: Option<Text<'a>>,
     #[serde(borrow)]
     pub(super) item: Option<Item<'a>>,
+    pub(super) annotation: Option<Annotation>,
     #[serde(borrow)]
     pub(super) response: Option<Response<'a>>,
+}
+
+/// A note on a piece of text, such as the page that it goes back to.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Annotation {
+    pub(super) url: Option<String>,
+    pub(super) title: Option<String>,
 }
 
 /// A part of the answer: a message, a call, a thought or a search.

@@ -37,7 +37,7 @@ const CASES: [Case; 3] = [
         folder: "anthropic",
         search: Searches::Beside,
         tool: || json!({ "type": "web_search_20250305", "name": "web_search", "max_uses": 8 }),
-        text: "I'll check.It is sunny.",
+        text: "I'll check.It is sunny. Go out.",
     },
     Case {
         api: Api::Gemini,

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quintet_kernel::port::{BoxFuture, Desk, Invocation, Output, Tool};
+use quintet_kernel::search::{DESCRIPTION, WEB_SEARCH};
 use quintet_kernel::tool::{Assessment, Ending, Kind, Outcome, Risk, Spec, Subject};
 use serde::Deserialize;
 use serde_json::json;
@@ -33,10 +34,7 @@ struct Input {
 
 impl WebSearch {
     pub(crate) fn new(engine: Engine) -> Self {
-        let description =
-            "Search the web. Gives titles, URLs and short excerpts of the pages that \
-                           fit best, not the pages themselves."
-                .to_owned();
+        let description = DESCRIPTION.to_owned();
         let properties = json!({
             "query": {
                 "type": "string",
@@ -55,7 +53,7 @@ impl WebSearch {
                 "description": "Why this is searched for, for the person who watches",
             },
         });
-        let spec = super::spec(Kind::Network, "web_search", description, properties, &["query"]);
+        let spec = super::spec(Kind::Network, WEB_SEARCH, description, properties, &["query"]);
         Self { spec, engine }
     }
 
