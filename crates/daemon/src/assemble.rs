@@ -106,7 +106,8 @@ fn secrets(options: &Options) -> Vec<Secret> {
     let keys = options.providers.iter().filter_map(|provider| provider.api_key.clone());
     let tokens = [&options.harness_token, &options.agent.token].into_iter().flatten();
     let tokens = tokens.chain(&options.windie.secrets);
-    keys.chain(tokens.cloned().map(Secret::new)).collect()
+    let search = options.search.key.clone();
+    keys.chain(search).chain(tokens.cloned().map(Secret::new)).collect()
 }
 
 /// The models, as these options set them up, and those among them that run in here.
@@ -122,9 +123,10 @@ pub(crate) fn toolbox(options: &Options) -> Toolbox {
     // The file may be replaced while the daemon runs; this name always means what is running.
     let supervisor = PathBuf::from("/proc/self/exe");
     let (verify, sandbox) = (options.verify_commands.clone(), options.sandbox.clone());
-    let (fetch, cache) = (options.fetch.clone(), options.data_dir.join("cache"));
+    let (fetch, search) = (options.fetch.clone(), options.search.engine.clone());
+    let cache = options.data_dir.join("cache");
     let recall = options.memory.as_ref().map(|memory| recall(memory, options.context_tokens));
-    Toolbox::new(Settings { supervisor, verify, sandbox, fetch, cache, recall })
+    Toolbox::new(Settings { supervisor, verify, sandbox, fetch, search, cache, recall })
 }
 
 /// Memory, as these options set it up.

@@ -46,7 +46,7 @@ pub(crate) enum Verb {
         #[arg(long)]
         all: bool,
     },
-    /// Keep the keys of providers in the keyring of the desktop.
+    /// Keep the keys of providers and of the search engine in the keyring of the desktop.
     Keys {
         #[command(subcommand)]
         verb: Keys,
@@ -162,7 +162,7 @@ pub(crate) enum Keys {
     Set {
         #[command(flatten)]
         flags: Flags,
-        /// A provider, as `quintet models --all` or the configuration names it.
+        /// A provider, as `quintet models --all` or the configuration names it, or `search`.
         name: String,
         /// Whatever else is given, so that the complaint about it need not repeat it.
         #[arg(hide = true)]

@@ -12,6 +12,7 @@ mod blocking;
 mod change;
 mod checked;
 pub mod diagram;
+mod engine;
 mod fetch;
 mod folders;
 mod git;
@@ -39,6 +40,7 @@ mod toolbox;
 mod utf8;
 mod walk;
 
+pub use engine::{Api as SearchApi, Engine};
 pub use fetch::Reach;
 pub use recall::Recall;
 pub use toolbox::{Settings, Toolbox};

@@ -9,6 +9,7 @@ use quintet_kernel::tool::Spec;
 
 use crate::change::Notes;
 use crate::checked::Checked;
+use crate::engine::Engine;
 use crate::fetch::Reach;
 use crate::folders::Folders;
 use crate::map::Mapper;
@@ -33,6 +34,7 @@ use crate::tool::repo_tree::RepoTree;
 use crate::tool::search::Search;
 use crate::tool::shell::Shell;
 use crate::tool::verify::Verify;
+use crate::tool::web_search::WebSearch;
 use crate::tool::write_file::WriteFile;
 
 /// What the tools need to know.
@@ -49,6 +51,8 @@ pub struct Settings {
     pub sandbox: Sandbox,
     /// Which servers `fetch_url` may ask. It is not offered without.
     pub fetch: Option<Reach>,
+    /// Who `web_search` asks. It is not offered without.
+    pub search: Option<Engine>,
     /// A folder for what may be lost, but for calls that a crash cuts off. It need not be there.
     pub cache: PathBuf,
     /// What is remembered beyond sessions. Its tools are not offered without.
@@ -88,6 +92,9 @@ impl Toolbox {
         ];
         if let Some(reach) = settings.fetch {
             tools.push(Arc::new(FetchUrl::new(reach)));
+        }
+        if let Some(engine) = settings.search {
+            tools.push(Arc::new(WebSearch::new(engine)));
         }
         if let Some(Recall { memory, .. }) = &settings.recall {
             tools.push(Arc::new(MemorySearch::new(memory.clone())));

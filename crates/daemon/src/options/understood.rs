@@ -1,5 +1,6 @@
 //! The options with their words understood.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -22,6 +23,7 @@ mod memory;
 mod policy;
 mod providers;
 mod sandbox;
+mod search;
 mod terminal;
 mod windie;
 
@@ -30,6 +32,7 @@ pub(crate) use credentials::Keys;
 pub(super) use credentials::wanted as wanted_keys;
 pub(crate) use jarvis::Jarvis;
 pub(crate) use memory::Memory;
+pub(crate) use search::{SEARCH, Search};
 pub(crate) use terminal::Terminal;
 pub(crate) use windie::Windie;
 
@@ -72,6 +75,7 @@ pub(crate) struct Options {
     pub(crate) sandbox: Sandbox,
     /// Which servers `fetch_url` may ask, if it is on.
     pub(crate) fetch: Option<Reach>,
+    pub(crate) search: Search,
     pub(crate) limits: Limits,
     pub(crate) recovery: Recovery,
     /// What the user should be told at start.
@@ -120,6 +124,7 @@ impl Options {
             verify_commands: layers.list("verify.commands").unwrap_or_default(),
             sandbox: sandbox::understand(layers)?,
             fetch: fetch(layers)?,
+            search: search::understand(layers)?,
             limits: limits(layers),
             recovery: choice(
                 layers,
@@ -132,6 +137,19 @@ impl Options {
             )?,
             advice,
         })
+    }
+
+    /// Where the keys come from, by the section that they are of.
+    pub(super) fn key_sources(&self) -> BTreeMap<String, String> {
+        let providers = self.keys.sources.iter();
+        let sources = providers.map(|(name, source)| (format!("providers.{name}"), source.clone()));
+        let search = self.search.source.clone().map(|source| ("search".into(), source));
+        sources.chain(search).collect()
+    }
+
+    /// What is set up in part, and what to do about it.
+    pub(crate) fn complaints(&self) -> impl Iterator<Item = &(String, &'static str)> {
+        self.keys.complaints.iter().chain(&self.search.complaint)
     }
 
     /// Whether nobody said which model to use.

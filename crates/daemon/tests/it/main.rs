@@ -21,6 +21,7 @@ mod local;
 mod login;
 mod memory;
 mod sandbox;
+mod search;
 mod secrets;
 mod socket;
 mod start;

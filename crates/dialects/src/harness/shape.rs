@@ -233,7 +233,7 @@ fn pending(open: &OpenTurn) -> Vec<Value> {
 
 /// A model that can be chosen.
 pub(super) fn model(listed: &Listed) -> Value {
-    let Profile { inputs, tools, context_window } = &listed.profile;
+    let Profile { inputs, tools, context_window, search: _ } = &listed.profile;
     json!({
         "id": listed.model.to_string(),
         "provider": listed.model.provider,

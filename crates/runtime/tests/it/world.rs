@@ -10,7 +10,7 @@ use std::time::Duration;
 use quintet_kernel::command::{Approve, Run, Say};
 use quintet_kernel::event::{Answer, Answerer, Origin, Remember, TurnOptions};
 use quintet_kernel::message::{Part, Role};
-use quintet_kernel::model::{ModelRef, Profile};
+use quintet_kernel::model::{ModelRef, Profile, Searches};
 use quintet_kernel::policy::{Approval, Limits, OnDeny, Recovery, Review, Rules, Verify};
 use quintet_kernel::port::{Drafts, Error, Journal, Memory, Page, Receipt, Sessions, Tool};
 use quintet_kernel::tool::Kind;
@@ -107,7 +107,8 @@ impl World {
     }
 
     fn rules(&self, tools: &[Arc<dyn Tool>]) -> Rules {
-        let profile = Profile { inputs: Vec::new(), tools: true, context_window: None };
+        let search = Searches::default();
+        let profile = Profile { inputs: Vec::new(), tools: true, context_window: None, search };
         Rules {
             approval: Approval {
                 rules: Vec::new(),

@@ -14,7 +14,7 @@ use quintet_kernel::{CallId, SessionId, TurnId};
 use quintet_memory::Notebook;
 use quintet_testkit::stamps::FakeStamps;
 use quintet_tools::sandbox::Sandbox;
-use quintet_tools::{Reach, Recall, Settings, Toolbox};
+use quintet_tools::{Engine, Reach, Recall, Settings, Toolbox};
 use serde_json::Value;
 use tempfile::TempDir;
 use tokio::sync::watch;
@@ -61,6 +61,14 @@ impl Bench {
         Self::with(Vec::new(), Sandbox::default(), Some(reach))
     }
 
+    /// Searches with this.
+    pub(crate) fn searching(engine: Engine) -> Self {
+        let mut bench = Self::new();
+        let settings = Settings { search: Some(engine), ..settings(bench.cache.path()) };
+        bench.toolbox = Toolbox::new(settings);
+        bench
+    }
+
     /// Remembers, and tells models of it in so many tokens, of a thousand more.
     pub(crate) fn remembering(tokens: u64) -> Self {
         Self::built(Vec::new(), Sandbox::default(), None, Some(tokens))
@@ -81,14 +89,7 @@ impl Bench {
             let memory = memory(cache.path());
             Recall { memory, tokens, of: tokens + 1000 }
         });
-        let settings = Settings {
-            supervisor: PathBuf::from(SUPERVISOR),
-            verify,
-            sandbox,
-            fetch,
-            cache: cache.path().join("snapshots"),
-            recall,
-        };
+        let settings = Settings { verify, sandbox, fetch, recall, ..settings(cache.path()) };
         Self {
             dir: TempDir::new().unwrap(),
             cache,
@@ -215,6 +216,19 @@ impl Bench {
             whole.lines().find_map(|line| line.strip_prefix(start).map(str::to_owned))
         };
         until(start, heard).await
+    }
+}
+
+/// Tools of which none is special.
+fn settings(cache: &Path) -> Settings {
+    Settings {
+        supervisor: PathBuf::from(SUPERVISOR),
+        verify: Vec::new(),
+        sandbox: Sandbox::default(),
+        fetch: None,
+        search: None,
+        cache: cache.join("snapshots"),
+        recall: None,
     }
 }
 

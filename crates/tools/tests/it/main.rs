@@ -25,4 +25,5 @@ mod supervisor;
 mod survey;
 mod undo;
 mod verify;
+mod web_search;
 mod write_file;
