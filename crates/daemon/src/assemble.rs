@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::Result;
+use quintet_dialects::agent::Lookout;
 use quintet_dialects::harness::Tree;
 use quintet_kernel::policy::Rules;
 use quintet_kernel::port::{Blobs, Directory, Hints, Memory, Models, Tool};
@@ -30,6 +31,7 @@ pub(crate) struct Assembly {
     /// What is remembered, unless that is off.
     pub(crate) memory: Option<Arc<dyn Memory>>,
     pub(crate) audit: Option<Audit>,
+    pub(crate) lookout: Lookout,
 }
 
 /// Opens the data directory and builds everything on it.
@@ -40,6 +42,7 @@ pub(crate) fn assemble(options: &Options) -> Result<Assembly> {
     let tree =
         options.session_tree.then(|| Tree::new(dir.path().join("sessions"), Arc::clone(&blobs)));
     let audit = options.audit.then(|| Audit::new(dir.path(), secrets(options)));
+    let lookout = Lookout::default();
     let directory: Arc<dyn Directory> = store.clone();
     let toolbox = toolbox(options);
     let memory = toolbox.memory();
@@ -57,16 +60,17 @@ pub(crate) fn assemble(options: &Options) -> Result<Assembly> {
         memory: memory.clone(),
         stamps: Arc::new(SystemStamps),
         rules: Arc::new(rules(options, &toolbox, providers)),
-        hints: hints(tree.as_ref(), audit.as_ref()),
+        hints: hints(tree.as_ref(), audit.as_ref(), &lookout),
         pace: Pace::default(),
     });
-    Ok(Assembly { runtime, blobs, models, local, tree, directory, memory, audit })
+    Ok(Assembly { runtime, blobs, models, local, tree, directory, memory, audit, lookout })
 }
 
-fn hints(tree: Option<&Tree>, audit: Option<&Audit>) -> Vec<Arc<dyn Hints>> {
+fn hints(tree: Option<&Tree>, audit: Option<&Audit>, lookout: &Lookout) -> Vec<Arc<dyn Hints>> {
     let tree = tree.map(|tree| Arc::new(tree.clone()) as Arc<dyn Hints>);
     let audit = audit.map(|audit| Arc::new(audit.clone()) as Arc<dyn Hints>);
-    tree.into_iter().chain(audit).collect()
+    let lookout = Arc::new(lookout.clone()) as Arc<dyn Hints>;
+    tree.into_iter().chain(audit).chain([lookout]).collect()
 }
 
 /// What must never be written down.

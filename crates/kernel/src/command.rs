@@ -4,7 +4,7 @@ use crate::change::FileChange;
 use crate::context::Section;
 use crate::event::{Answer, Answerer, Origin, Remember, SubagentNews, TurnOptions};
 use crate::id::{BlobId, CallId, MessageId, SessionId, StepId, TurnId};
-use crate::message::{Part, Role};
+use crate::message::{MediaKind, Part, Role};
 use crate::model::{self, Channel, ModelRef, Usage};
 use crate::tool::{Assessment, Outcome};
 use crate::toolset::Toolset;
@@ -24,6 +24,9 @@ pub enum Command {
     Attach(Upload),
     /// Say something and, perhaps, have it answered.
     Say(Say),
+    /// The same, with files that are kept if it is said, and only then; their content is stored
+    /// already.
+    SayWith { say: Say, files: Vec<(MediaKind, Upload)> },
     /// Set to work on a turn that waits, failed or was cancelled.
     Start { turn: TurnId },
     /// Answer a question.

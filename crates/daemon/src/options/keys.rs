@@ -107,6 +107,8 @@ pub(super) const KEYS: &[Key] = &[
     ("jarvis.hosts", Shape::List, Some("[]")),
     ("agent.auth_token", Shape::Secret, None),
     ("agent.hosts", Shape::List, Some("[]")),
+    ("agent.ping_seconds", Shape::Number, Some("30")),
+    ("agent.silence_seconds", Shape::Number, Some("75")),
     ("audit.log", Shape::Flag, Some("true")),
     ("terminal.sessions_dir", Shape::Text, None),
     ("terminal.context_tokens", Shape::Number, Some("2000")),

@@ -1,5 +1,9 @@
 //! The agent-server protocol, over real sockets.
 
+mod limits;
+mod native;
+mod service;
+
 use reqwest::Method;
 use serde_json::{Value, json};
 

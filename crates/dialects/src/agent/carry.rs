@@ -5,7 +5,7 @@ use std::path::Path;
 
 use quintet_kernel::command::{Approve, Command, Run, Say, Upload};
 use quintet_kernel::event::{Answer, Answerer, Event, Origin, Remember, Seq, TurnOptions};
-use quintet_kernel::message::{Part, Role};
+use quintet_kernel::message::{MediaKind, Part, Role};
 use quintet_kernel::model::{Effort, ModelRef, Sampling};
 use quintet_kernel::port::{self, Receipt};
 use quintet_kernel::session::{Call, CallPhase};
@@ -36,6 +36,8 @@ pub(super) enum Then {
     Nothing,
     /// It tells of the session from an event on, unless it does already.
     Watch(SessionId, Seq),
+    /// The same, and a client of the original server is told of no other session.
+    Bind(SessionId, Seq),
     /// It goes on telling where the answer ends.
     GoOn(Box<Events>),
     /// It tells of the session no more.
@@ -55,7 +57,8 @@ impl Desk {
             Wish::Create(begin) => self.create(begin).await,
             Wish::List { workspace, limit } => self.list(workspace.as_deref(), limit).await,
             Wish::Get(session) => Ok(self.get(&session).await?.into()),
-            Wish::Resume(session) => self.resume(session).await,
+            Wish::Resume(session) => self.resume(session, true).await,
+            Wish::Watch(session) => self.resume(session, false).await,
             Wish::Head(session) => self.newest(session).await,
             Wish::Fork { session, at, name, model } => self.fork(session, at, (name, model)).await,
             Wish::Delete(session) => self.delete(session).await,
@@ -69,6 +72,10 @@ impl Desk {
             Wish::Models => Ok(self.models().await.into()),
             Wish::Switch { session, model } => self.switch(&session, &model).await,
             Wish::Context { session, whole } => self.context(&session, whole).await,
+            Wish::Room { session, expected } => {
+                let room = self.weighed(&session, move |state| shape::room(state, expected));
+                Ok(room.await?.into())
+            }
             Wish::Compact(session) => self.compact(&session).await,
             Wish::Events(read) => self.events(&read).await,
             Wish::Backwards(read) => self.backwards(&read).await,
@@ -91,7 +98,8 @@ impl Desk {
         self.ports.sessions.submit(&receipt.session, offer).await.map_err(refused)?;
         let card = self.ports.branches.card(&receipt.session).await.map_err(refused)?;
         let result = shape::session(&card, &self.settings.default_model);
-        Ok(Done { result, then: watch(&receipt) })
+        let from = receipt.records.first().map_or(0, |first| first.seq - 1);
+        Ok(Done { result, then: Then::Bind(receipt.session, from) })
     }
 
     async fn list(&self, workspace: Option<&str>, limit: usize) -> Result<Done, Error> {
@@ -110,11 +118,15 @@ impl Desk {
         Ok(result)
     }
 
-    async fn resume(&self, session: SessionId) -> Result<Done, Error> {
+    async fn resume(&self, session: SessionId, binds: bool) -> Result<Done, Error> {
         let card = self.ports.branches.card(&session).await.map_err(refused)?;
         let result = shape::session(&card, &self.settings.default_model);
         let head = self.head(&session).await?;
-        Ok(Done { result, then: Then::Watch(session, head) })
+        let then = match binds {
+            true => Then::Bind(session, head),
+            false => Then::Watch(session, head),
+        };
+        Ok(Done { result, then })
     }
 
     async fn newest(&self, session: SessionId) -> Result<Done, Error> {
@@ -176,38 +188,42 @@ impl Desk {
     }
 
     async fn message(&self, message: Message) -> Result<Done, Error> {
-        let Message { session, text, files, model, effort, queue } = message;
+        let Message { session, text, files, model, effort, queue, key } = message;
         let model = self.model(model.as_deref()).await?;
         let effort = effort.as_deref().map(self::effort).transpose()?;
-        let mut parts = Vec::new();
-        if !text.is_empty() {
-            parts.push(Part::Text(text));
-        }
-        for file in files {
-            parts.push(self.keep(&session, file).await?);
-        }
+        let parts = (!text.is_empty()).then_some(Part::Text(text)).into_iter().collect();
         let sampling = Sampling { effort, ..Sampling::default() };
-        let options = TurnOptions { model, sampling, ..TurnOptions::default() };
+        let options = TurnOptions { model, sampling, key, ..TurnOptions::default() };
         let run = if queue { Run::Next } else { Run::Now };
-        let say = Command::Say(Say { role: Role::User, parts, run, options });
-        let receipt = self.ports.sessions.submit(&session, say).await.map_err(refused)?;
+        let say = Say { role: Role::User, parts, run, options };
+        let command = match files.is_empty() {
+            true => Command::Say(say),
+            false => Command::SayWith { say, files: self.keep(&session, files, queue).await? },
+        };
+        let receipt = self.ports.sessions.submit(&session, command).await.map_err(refused)?;
         Ok(Done { result: acknowledged(&receipt), then: watch(&receipt) })
     }
 
-    async fn keep(&self, session: &SessionId, file: File) -> Result<Part, Error> {
-        // Nothing is kept for a session that is not there.
-        self.ports.branches.card(session).await.map_err(refused)?;
-        let File { name, mime, kind, content } = file;
-        let size = content.len() as u64;
-        let blob = self.ports.blobs.put(content).await.map_err(|error| refused(error.into()))?;
-        let upload = Command::Attach(Upload { name, mime: mime.clone(), blob, size });
-        let receipt = self.ports.sessions.submit(session, upload).await.map_err(refused)?;
-        let kept = receipt.records.iter().find_map(|record| match &record.event {
-            Event::AttachmentAdded(file) => Some(file.name.clone()),
-            _ => None,
-        });
-        let name = kept.ok_or_else(|| Error::new(INTERNAL_ERROR, "the file was not kept"))?;
-        Ok(Part::Media { kind, name, mime: Some(mime) })
+    /// Stores the files of a message, unless it is plain already that it will not be taken.
+    async fn keep(
+        &self,
+        session: &SessionId,
+        files: Vec<File>,
+        queue: bool,
+    ) -> Result<Vec<(MediaKind, Upload)>, Error> {
+        let card = self.ports.branches.card(session).await.map_err(refused)?;
+        if card.open && !queue && self.view(session).await?.busy() {
+            return Err(refused(port::Error::Refused(Refusal::Busy(session.clone()))));
+        }
+        let (mut contents, mut uploads) = (Vec::new(), Vec::new());
+        for File { name, mime, kind, content } in files {
+            uploads.push((name, mime, kind, content.len() as u64));
+            contents.push(content);
+        }
+        let kept = self.ports.blobs.put_all(contents).await;
+        let kept = kept.map_err(|error| refused(error.into()))?;
+        let upload = |((name, mime, kind, size), blob)| (kind, Upload { name, mime, blob, size });
+        Ok(uploads.into_iter().zip(kept).map(upload).collect())
     }
 
     async fn abort(&self, session: &SessionId) -> Result<Done, Error> {
@@ -238,7 +254,9 @@ impl Desk {
     }
 
     async fn switch(&self, session: &SessionId, model: &str) -> Result<Done, Error> {
-        let before = self.view(session).await?.current_model().to_string();
+        let card = self.ports.branches.card(session).await.map_err(refused)?;
+        let before = card.model.map(|model| model.to_string());
+        let before = before.unwrap_or_else(|| self.settings.default_model.clone());
         let model = self.model(Some(model)).await?;
         let Some(model) = model else { return Err(unknown_model("")) };
         let switched = model.to_string();
@@ -248,13 +266,21 @@ impl Desk {
     }
 
     async fn context(&self, session: &SessionId, whole: bool) -> Result<Done, Error> {
-        let state = self.view(session).await?;
-        // Counting tokens may take a table that has to be read first.
-        let shown = tokio::task::spawn_blocking(move || shape::context(&state, whole));
-        let shown = shown.await.map_err(|_| Error::new(INTERNAL_ERROR, "it cannot be weighed"))?;
+        let shown = self.weighed(session, move |state| shape::context(state, whole)).await?;
         let mut result = shown.clone();
         result["context"] = shown;
         Ok(result.into())
+    }
+
+    /// Counting tokens may take a table that has to be read first.
+    async fn weighed(
+        &self,
+        session: &SessionId,
+        weigh: impl FnOnce(&State) -> Value + Send + 'static,
+    ) -> Result<Value, Error> {
+        let state = self.view(session).await?;
+        let shown = tokio::task::spawn_blocking(move || weigh(&state));
+        shown.await.map_err(|_| Error::new(INTERNAL_ERROR, "it cannot be weighed"))
     }
 
     async fn compact(&self, session: &SessionId) -> Result<Done, Error> {

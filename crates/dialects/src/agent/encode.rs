@@ -7,6 +7,7 @@ use quintet_kernel::{Item, Time, TurnId};
 use serde_json::{Value, json};
 
 use super::book::Book;
+use super::place::event_id;
 use super::stored::{event, result_text, usage_of};
 use super::wire::{CONTEXT_OVERFLOW, Manner, News};
 
@@ -44,6 +45,22 @@ pub(super) fn encode(book: &mut Book, manner: Manner, item: &Item) -> Vec<String
 fn of_event(book: &Book, record: &Record) -> Vec<News> {
     let at = record.at;
     match &record.event {
+        Event::SessionCreated(origin) => vec![News::native(
+            "session.created",
+            json!({
+                "sessionId": book.session.as_str(),
+                "workingDirectory": origin.workspace.to_string_lossy(),
+                "model": book.model,
+            }),
+        )],
+        Event::Forked { parent, at } => vec![News::native(
+            "session.forked",
+            json!({
+                "sourceSessionId": parent.as_str(),
+                "sourceEventId": event_id(parent, *at),
+                "newSessionId": book.session.as_str(),
+            }),
+        )],
         Event::TurnStarted { turn, .. } => vec![
             status("running"),
             News::native("agent.turn_start", json!({ "turn": book.nth(turn) })),

@@ -2,7 +2,7 @@
 
 use quintet_kernel::event::Seq;
 use quintet_kernel::port::{Error, Follow, Sessions};
-use quintet_kernel::{Cursor, Item, SessionId};
+use quintet_kernel::{Cursor, Item, SessionId, Time};
 use serde_json::Value;
 
 use super::book::Book;
@@ -91,6 +91,36 @@ impl History<'_> {
             }
             span = span.saturating_mul(4);
         }
+    }
+
+    /// The last event before a moment, looked for from an event backwards.
+    pub(super) async fn before_moment(&self, head: Seq, moment: Time) -> Result<Seq, Error> {
+        let mut span = LOOK_BACK;
+        loop {
+            let start = head.saturating_sub(span);
+            let first = self.first_from(start, moment).await?;
+            if start == 0 || first.is_none_or(|first| first > start + 1) {
+                return Ok(first.map_or(head, |first| first - 1));
+            }
+            span = span.saturating_mul(4);
+        }
+    }
+
+    /// The first event after a number that happened at or after a moment.
+    async fn first_from(&self, start: Seq, moment: Time) -> Result<Option<Seq>, Error> {
+        let mut follow = self.follow(start).await?;
+        while follow.position().seq < follow.head() {
+            for item in follow.next().await?.unwrap_or_default() {
+                let at = match &item {
+                    Item::Event(record) => record.at,
+                    Item::Text { at, .. } | Item::Progress { at, .. } => *at,
+                };
+                if at >= moment && place(&item) > 0 {
+                    return Ok(Some(place(&item)));
+                }
+            }
+        }
+        Ok(None)
     }
 
     /// What must be known to tell of what comes after an event.

@@ -10,10 +10,10 @@ use crate::event::{
     Event, FailureCode, Origin, RequestedCall, StopCause, SubagentNews, TurnOptions, Turns,
 };
 use crate::id::{CallId, MessageId, SessionId, StepId, TurnId};
-use crate::message::{Message, Part};
+use crate::message::{Attachment, Message, Part};
 use crate::model::{self, AskedCall, Channel, Failure, FailureKind, ModelRef, Usage};
 use crate::prompt::{history, summarized};
-use crate::session::attach::attach;
+use crate::session::attach::{attach, say_with};
 use crate::session::delegate;
 use crate::session::recover::recover;
 use crate::session::state::State;
@@ -37,7 +37,8 @@ pub fn decide(state: &State, command: Command, stamp: &Stamp) -> Result<Vec<Even
         Command::SwitchModel(model) => on_switch(state, model)?,
         Command::Offer(toolset) => delegate::offer(state, toolset)?,
         Command::Attach(upload) => attach(state, upload, stamp)?,
-        Command::Say(say) => on_say(state, say, stamp)?,
+        Command::Say(say) => on_say(state, say, &[], stamp)?,
+        Command::SayWith { say, files } => say_with(state, say, files, stamp)?,
         Command::Start { turn } => on_start(state, turn)?,
         Command::Approve(approve) => on_approve(state, approve, stamp)?,
         Command::Return { call, outcome } => delegate::returned(state, call, outcome, stamp)?,
@@ -107,7 +108,13 @@ fn on_switch(state: &State, model: ModelRef) -> Result<Vec<Event>, Refusal> {
     }
 }
 
-fn on_say(state: &State, say: Say, stamp: &Stamp) -> Result<Vec<Event>, Refusal> {
+/// Decides on a message; `files` come with it.
+pub(super) fn on_say(
+    state: &State,
+    say: Say,
+    files: &[Attachment],
+    stamp: &Stamp,
+) -> Result<Vec<Event>, Refusal> {
     if say.parts.is_empty() {
         return Err(Refusal::EmptyMessage);
     }
@@ -118,7 +125,7 @@ fn on_say(state: &State, say: Say, stamp: &Stamp) -> Result<Vec<Event>, Refusal>
         say.options.model.as_ref().or(state.model.as_ref()).unwrap_or(&state.rules.default_model);
     known(state, model)?;
     for part in &say.parts {
-        takes(state, model, part)?;
+        takes(state, files, model, part)?;
     }
     let (message, turn) = (stamp.id(), stamp.id::<TurnId>());
     let Say { role, parts, run, mut options } = say;
@@ -429,11 +436,17 @@ fn known(state: &State, model: &ModelRef) -> Result<(), Refusal> {
     }
 }
 
-fn takes(state: &State, model: &ModelRef, part: &Part) -> Result<(), Refusal> {
+fn takes(
+    state: &State,
+    files: &[Attachment],
+    model: &ModelRef,
+    part: &Part,
+) -> Result<(), Refusal> {
     let Part::Media { kind, name, mime } = part else {
         return Ok(());
     };
-    let Some(file) = state.attachment(name) else {
+    let brought = files.iter().find(|file| file.name == *name);
+    let Some(file) = brought.or_else(|| state.attachment(name)) else {
         return Err(Refusal::UnknownAttachment(name.clone()));
     };
     let text = is_text(mime.as_deref().unwrap_or(&file.mime));

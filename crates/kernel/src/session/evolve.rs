@@ -160,6 +160,7 @@ fn said(state: &mut State, said: Said<'_>, at: Time) {
         unrecorded: Vec::new(),
         reverted: false,
     });
+    state.spoken += u64::from(said.role.speaks());
     state.messages.push(Arc::new(Message {
         id: said.message.clone(),
         role: said.role,
@@ -321,6 +322,7 @@ fn paid(state: &mut State, usage: Usage) {
 fn push(state: &mut State, id: &MessageId, role: Role, parts: Vec<Part>, at: Time) {
     let Some(open) = &state.open else { return };
     let (turn, attempt) = (open.id.clone(), open.attempt);
+    state.spoken += u64::from(role.speaks());
     state.messages.push(Arc::new(Message {
         id: id.clone(),
         role,

@@ -72,6 +72,8 @@ pub struct State {
     pub remembered: Vec<Remembered>,
     /// Why the last turn failed.
     pub error: Option<String>,
+    /// How many of the messages are of people and models.
+    pub(super) spoken: u64,
     pub(super) calls: HashSet<CallId>,
     /// The tools that clients run, as models are offered them.
     pub(super) delegated: Vec<Arc<Spec>>,
@@ -176,6 +178,7 @@ impl State {
             reverting: None,
             remembered: Vec::new(),
             error: None,
+            spoken: 0,
             calls: HashSet::new(),
             delegated: Vec::new(),
             rules,
@@ -202,7 +205,7 @@ impl State {
 
     /// The turn of that id.
     pub fn turn(&self, id: &TurnId) -> Option<&Turn> {
-        self.turns.iter().find(|turn| turn.id == *id)
+        self.turns.iter().rev().find(|turn| turn.id == *id)
     }
 
     /// The turn whose message has that name.
@@ -267,8 +270,10 @@ impl State {
             system_prompt: self.system_prompt.clone(),
             labels: self.labels.clone(),
             title: self.title(),
-            messages: self.messages.iter().filter(|message| message.role.speaks()).count() as u64,
+            messages: self.spoken,
             tokens: self.usage.total(),
+            usage: self.usage,
+            context: self.compaction.tokens,
             last_turn: self.turns.last().map(|turn| turn.id.clone()),
             error: self.error.clone(),
             open: self.busy() || !self.saving.is_empty(),

@@ -56,7 +56,8 @@ struct Waiting {
 /// A session in memory.
 pub(super) struct Live {
     shared: Arc<Shared>,
-    state: State,
+    /// Shared with whoever looks at it, so that a look costs nothing; copied if it changes meanwhile.
+    state: Arc<State>,
     lease: Lease,
     tail: Arc<Tail>,
     /// The last event that was published.
@@ -78,7 +79,7 @@ impl Live {
             published: state.head,
             tail,
             shared,
-            state,
+            state: Arc::new(state),
             lease,
             pending: VecDeque::new(),
             asking: None,
@@ -151,7 +152,7 @@ impl Live {
     fn read(&mut self, letter: Mail) {
         match letter {
             Mail::View(reply) => {
-                let answer = Answer::View(reply, Arc::new(self.state.clone()));
+                let answer = Answer::View(reply, Arc::clone(&self.state));
                 self.commit(Vec::new(), Some(answer));
             }
             Mail::Submit(_, reply) if self.erasing.is_some() => {
@@ -262,12 +263,13 @@ impl Live {
     fn execute(&mut self, command: Command) -> Result<Vec<Arc<Record>>, Refusal> {
         let stamp = self.shared.parts.stamps.stamp();
         let mut records = Vec::new();
+        let state = Arc::make_mut(&mut self.state);
         if let Some(flight) = &mut self.flight {
             for output in flight.drain() {
-                records.extend(write(&mut self.state, output, &stamp));
+                records.extend(write(state, output, &stamp));
             }
         }
-        match handle(&mut self.state, command, &stamp) {
+        match handle(state, command, &stamp) {
             Ok(more) => {
                 records.extend(more);
                 Ok(records)

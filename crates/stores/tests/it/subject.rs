@@ -7,6 +7,7 @@ use std::sync::Arc;
 use quintet_kernel::card::{Card, Status};
 use quintet_kernel::event::Event;
 use quintet_kernel::id::SessionId;
+use quintet_kernel::model::Usage;
 use quintet_kernel::port::{Batch, Directory, Journal, Leases};
 use quintet_kernel::time::Time;
 use quintet_stores::{DataDir, memory};
@@ -72,6 +73,8 @@ pub(crate) fn card(name: &str, created: i64, updated: i64) -> Card {
         title: "hello".into(),
         messages: 2,
         tokens: 30,
+        usage: Usage::default(),
+        context: 0,
         last_turn: None,
         error: Some("none".into()),
         open: false,
