@@ -62,6 +62,7 @@ pub(crate) fn assemble(options: &Options) -> Result<Assembly> {
         rules: Arc::new(rules(options, &toolbox, providers)),
         hints: hints(tree.as_ref(), audit.as_ref(), &lookout),
         pace: Pace::default(),
+        subagents: options.subagents.unwrap_or_default(),
     });
     Ok(Assembly { runtime, blobs, models, local, tree, directory, memory, audit, lookout })
 }
@@ -112,7 +113,7 @@ fn tools(toolbox: &Toolbox) -> HashMap<String, Arc<dyn Tool>> {
 /// What models may be offered: the toolbox and, unless they are off, subagents.
 fn offered(options: &Options, toolbox: &Toolbox) -> Vec<Arc<Spec>> {
     let mut tools = toolbox.specs();
-    if options.subagents {
+    if options.subagents.is_some() {
         tools.push(Arc::new(subagents::spec()));
     }
     tools

@@ -18,6 +18,7 @@ mod question;
 mod serve;
 mod shape;
 mod stored;
+mod subagent;
 mod wire;
 mod wish;
 

@@ -61,6 +61,8 @@ pub enum Command {
     Assessed { call: CallId, assessment: Box<Assessment> },
     /// The model read a change again; nothing is answered if it could not.
     Reviewed { call: CallId, answer: Option<Answer>, comment: String, usage: Usage },
+    /// A session is to work for a call; nothing happens if `most` do already.
+    Spawn { call: CallId, session: SessionId, task: String, model: ModelRef, most: usize },
     /// There is news of a session that works for a call.
     Subagent { call: CallId, session: SessionId, news: SubagentNews },
     /// A call is over.

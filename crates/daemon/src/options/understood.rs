@@ -22,6 +22,7 @@ mod memory;
 mod policy;
 mod providers;
 mod sandbox;
+mod subagents;
 mod terminal;
 
 pub(crate) use agent::{Agent, Port};
@@ -49,8 +50,8 @@ pub(crate) struct Options {
     pub(crate) agent: Agent,
     /// The terminal protocol, if it is on.
     pub(crate) terminal: Option<Terminal>,
-    /// Whether models may have sessions of their own work for them.
-    pub(crate) subagents: bool,
+    /// How many sessions of their own models may have work for them; nothing if none.
+    pub(crate) subagents: Option<subagents::Limits>,
     /// Whether every decision about a tool call is written down.
     pub(crate) audit: bool,
     pub(crate) providers: Vec<Provider>,
@@ -98,7 +99,7 @@ impl Options {
         Ok(Self {
             jarvis,
             agent: agent::understand(layers)?,
-            subagents: layers.flag("tools.spawn_agent").unwrap_or(true),
+            subagents: subagents::understand(layers),
             audit: layers.flag("audit.log").unwrap_or(true),
             data_dir,
             default_model,

@@ -3,6 +3,7 @@
 mod limits;
 mod native;
 mod service;
+mod subagents;
 
 use reqwest::Method;
 use serde_json::{Value, json};

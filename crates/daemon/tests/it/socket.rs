@@ -114,6 +114,8 @@ impl Socket {
 
     /// Sends a message whose script is the model's answer.
     pub(crate) async fn say(&mut self, session: &str, script: Value) -> Result<Value, Value> {
+        // A script within a script is that of a subagent.
+        let script = script.to_string().replace("{{script:", "\\u007b{script:");
         let content = format!("go {{{{script: {script}}}}}");
         self.ask("agent.message", json!({ "sessionId": session, "content": content })).await
     }

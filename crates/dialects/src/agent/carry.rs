@@ -10,7 +10,7 @@ use quintet_kernel::model::{Effort, ModelRef, Sampling};
 use quintet_kernel::port::{self, Receipt};
 use quintet_kernel::session::{Call, CallPhase};
 use quintet_kernel::tool::{Outcome, Placement};
-use quintet_kernel::{Cursor, Item, Refusal, SessionId, State};
+use quintet_kernel::{CallId, Cursor, Item, Refusal, SessionId, State};
 use serde_json::{Value, json};
 
 use super::history::{Events, History};
@@ -239,18 +239,14 @@ impl Desk {
         response: Response,
     ) -> Result<Done, Error> {
         let state = self.view(&session).await?;
-        let waiting = waiting(&state, call)
-            .ok_or_else(|| Error::new(NOTHING_PENDING, "nothing waits for this answer"))?;
-        let id = waiting.id().clone();
-        let command = match &waiting.phase {
-            CallPhase::Asked { .. } => Command::Approve(word(waiting, response)?),
-            _ => Command::Return { call: id.clone(), outcome: outcome(response) },
-        };
+        let (id, command) = answering(&state, call, response)?;
         let receipt = self.ports.sessions.submit(&session, command).await.map_err(refused)?;
         let result = json!({
             "success": true, "acknowledged": true, "toolId": id.as_str(), "toolCallId": id.as_str(),
         });
-        Ok(Done { result, then: watch(&receipt) })
+        // An answer to a subagent is no wish to hear of it.
+        let then = if receipt.session == session { watch(&receipt) } else { Then::Nothing };
+        Ok(Done { result, then })
     }
 
     async fn switch(&self, session: &SessionId, model: &str) -> Result<Done, Error> {
@@ -432,19 +428,36 @@ fn compacted(event: &Value) -> Value {
     })
 }
 
-/// The call that waits for an answer: the one that is named, else the first.
-fn waiting<'a>(state: &'a State, named: Option<&str>) -> Option<&'a Call> {
+/// What an answer is to whom: to the call that is named, else to the first that waits, of this
+/// session or of one that works for it.
+fn answering(
+    state: &State,
+    named: Option<&str>,
+    response: Response,
+) -> Result<(CallId, Command), Error> {
+    let is_meant = |id: &CallId| named.is_none_or(|named| id.as_str() == named);
     let waits = |call: &&Call| {
-        matches!(call.phase, CallPhase::Asked { .. } | CallPhase::Started(_, Placement::Client))
+        let waits = matches!(
+            call.phase,
+            CallPhase::Asked { .. } | CallPhase::Started(_, Placement::Client)
+        );
+        waits && is_meant(call.id())
     };
-    let mut calls = state.open.as_ref()?.calls().iter().filter(waits);
-    match named {
-        Some(named) => calls.find(|call| call.id().as_str() == named),
-        None => calls.next(),
+    if let Some(call) = state.open.iter().flat_map(|open| open.calls()).find(waits) {
+        let id = call.id().clone();
+        let command = match &call.phase {
+            CallPhase::Asked { .. } => Command::Approve(word(&id, response)?),
+            _ => Command::Return { call: id.clone(), outcome: outcome(response) },
+        };
+        return Ok((id, command));
+    }
+    match state.asked.iter().find(|asked| is_meant(&asked.call)) {
+        Some(asked) => Ok((asked.call.clone(), Command::Approve(word(&asked.call, response)?))),
+        None => Err(Error::new(NOTHING_PENDING, "nothing waits for this answer")),
     }
 }
 
-fn word(call: &Call, response: Response) -> Result<Approve, Error> {
+fn word(call: &CallId, response: Response) -> Result<Approve, Error> {
     let (allow, reason) = match response {
         Response::Word { allow, reason } => (allow, reason),
         Response::Said { text, .. } => match text.trim().to_lowercase().as_str() {
@@ -455,7 +468,7 @@ fn word(call: &Call, response: Response) -> Result<Approve, Error> {
     };
     let answer = if allow { Answer::Allow } else { Answer::Deny };
     let (by, remember) = (Answerer::Client, Remember::Once);
-    Ok(Approve { call: call.id().clone(), turn: None, answer, reason, by, remember })
+    Ok(Approve { call: call.clone(), turn: None, answer, reason, by, remember })
 }
 
 fn outcome(response: Response) -> Outcome {

@@ -111,7 +111,17 @@ fn pending(state: &State) -> Vec<Value> {
             json!({ "toolId": id, "toolName": name, "arguments": call.request.input, "kind": kind }),
         )
     };
-    state.open.iter().flat_map(|open| open.calls()).filter_map(asked).collect()
+    let own = state.open.iter().flat_map(|open| open.calls()).filter_map(asked);
+    let theirs = state.asked.iter().map(|asked| {
+        json!({
+            "toolId": asked.call.as_str(),
+            "toolName": asked.tool,
+            "arguments": asked.input,
+            "kind": "approval",
+            "subagentSessionId": asked.session.as_str(),
+        })
+    });
+    own.chain(theirs).collect()
 }
 
 /// What the agent does.

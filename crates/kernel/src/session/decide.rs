@@ -9,7 +9,7 @@ use crate::context::Section;
 use crate::event::{
     Event, FailureCode, Origin, RequestedCall, StopCause, SubagentNews, TurnOptions, Turns,
 };
-use crate::id::{CallId, MessageId, SessionId, StepId, TurnId};
+use crate::id::{CallId, MessageId, StepId, TurnId};
 use crate::message::{Attachment, Message, Part};
 use crate::model::{self, AskedCall, Channel, Failure, FailureKind, ModelRef, Usage};
 use crate::prompt::{history, summarized};
@@ -18,7 +18,7 @@ use crate::session::delegate;
 use crate::session::recover::recover;
 use crate::session::state::State;
 use crate::session::turn::{Call, CallPhase, OpenStep, OpenTurn, Turn, TurnStatus};
-use crate::session::{Refusal, advance, fold, judge};
+use crate::session::{Refusal, advance, fold, judge, subagents};
 use crate::stamp::Stamp;
 use crate::tool::{Assessment, Outcome};
 use crate::toolset::depth;
@@ -70,7 +70,11 @@ pub fn decide(state: &State, command: Command, stamp: &Stamp) -> Result<Vec<Even
             }
             _ => Vec::new(),
         },
-        Command::Subagent { call, session, news } => on_subagent(state, call, session, news),
+        Command::Spawn { call, session, task, model, most } => {
+            let spawned = SubagentNews::Spawned { task, model: Some(model) };
+            subagents::spawn(state, (call, session), spawned, most)
+        }
+        Command::Subagent { call, session, news } => subagents::heard(state, call, session, news),
         Command::Finished { call, outcome } => on_finished(state, call, outcome, stamp),
         Command::Summarized { upto, summary, usage } => on_summarized(state, upto, summary, usage),
         Command::NotSummarized { reason } => match state.compaction.pending {
@@ -388,15 +392,6 @@ fn on_saved(state: &State, upto: MessageId, result: Result<String, String>) -> V
         Ok(path) => Event::MemorySaved { upto, path },
         Err(reason) => Event::MemoryNotSaved { upto, reason },
     }]
-}
-
-fn on_subagent(state: &State, call: CallId, session: SessionId, news: SubagentNews) -> Vec<Event> {
-    match open_call(state, &call) {
-        Some((open, found)) if matches!(found.phase, CallPhase::Started(..)) => {
-            vec![Event::Subagent { turn: open.id.clone(), call, session, news }]
-        }
-        _ => Vec::new(),
-    }
 }
 
 fn on_finished(state: &State, id: CallId, outcome: Outcome, stamp: &Stamp) -> Vec<Event> {

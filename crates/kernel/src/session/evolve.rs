@@ -8,13 +8,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::card::Status;
-use crate::event::{Event, Origin, Record, RequestedCall, SubagentNews, TurnOptions};
-use crate::id::{CallId, MessageId, SessionId, StepId, TurnId};
+use crate::event::{Event, Origin, Record, RequestedCall, TurnOptions};
+use crate::id::{MessageId, StepId, TurnId};
 use crate::message::{Message, Part, Role};
 use crate::model::{Channel, ModelRef, Sealed, Usage};
-use crate::session::State;
-use crate::session::state::Subagent;
 use crate::session::turn::{OpenStep, OpenTurn, Phase, Segment, Turn, TurnStatus};
+use crate::session::{State, subagents};
 use crate::time::Time;
 use crate::toolset::ClientTool;
 
@@ -77,7 +76,12 @@ pub fn evolve(state: &mut State, record: &Record) {
         | Event::ApprovalAnswered { .. }
         | Event::CallStarted { .. }
         | Event::CallCompleted { .. } => calls::evolve(state, &record.event, at),
-        Event::Subagent { call, session, news, .. } => subagent(state, (call, session), news),
+        Event::Subagent { call, session, news, .. } => {
+            if let Some(usage) = subagents::note(state, (call, session), news) {
+                paid(state, usage);
+            }
+            waiting(state, at);
+        }
         Event::StopRequested { cause, .. } => {
             on_open(state, |open| open.stopping = Some(cause.clone()))
         }
@@ -203,24 +207,6 @@ fn resumed(state: &mut State, span: Duration) {
     });
 }
 
-/// What a subagent costs is its parent's to pay.
-fn subagent(state: &mut State, (call, session): (&CallId, &SessionId), news: &SubagentNews) {
-    let mine = |known: &&mut Subagent| known.call == *call;
-    match news {
-        SubagentNews::Spawned { .. } => {
-            let (call, session) = (call.clone(), session.clone());
-            state.subagents.push(Subagent { call, session, over: false });
-        }
-        SubagentNews::Progressed { .. } => {}
-        SubagentNews::Completed { usage, .. } => {
-            if let Some(known) = state.subagents.iter_mut().find(mine) {
-                known.over = true;
-            }
-            paid(state, *usage);
-        }
-    }
-}
-
 fn answered(
     state: &mut State,
     step: &StepId,
@@ -278,6 +264,7 @@ fn turn_over(state: &mut State, id: &TurnId, status: TurnStatus, error: Option<&
         return;
     }
     state.open = None;
+    state.asked.clear();
     state.error = error.cloned();
     state.status = match status {
         TurnStatus::Failed => Status::Failed,
@@ -293,7 +280,7 @@ fn turn_over(state: &mut State, id: &TurnId, status: TurnStatus, error: Option<&
 fn waiting(state: &mut State, at: Time) {
     let Some(open) = &mut state.open else { return };
     let waits = open.waits_for_approval();
-    match waits || open.held || open.waits_for_client() {
+    match waits || open.held || open.waits_for_client() || !state.asked.is_empty() {
         true => open.clock.pause(at),
         false => open.clock.resume(at),
     }

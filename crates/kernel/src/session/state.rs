@@ -17,7 +17,7 @@ use crate::policy::{Rules, Verdict};
 use crate::session::evolve::evolve;
 use crate::session::turn::{OpenTurn, Turn};
 use crate::time::Time;
-use crate::tool::{Risk, Spec, Subject};
+use crate::tool::{Assessment, Risk, Spec, Subject};
 use crate::toolset::{ClientTool, Toolset};
 
 /// How many characters a title has at most.
@@ -64,6 +64,8 @@ pub struct State {
     pub saving: Vec<Saving>,
     /// Sessions that work, or worked, for calls of this one.
     pub subagents: Vec<Subagent>,
+    /// Calls of those sessions, and of theirs, that wait for a person's word.
+    pub asked: Vec<Asked>,
     /// What models are told of the workspace.
     pub context: Context,
     /// The turn whose changes are being undone.
@@ -142,6 +144,25 @@ pub struct Subagent {
     pub over: bool,
 }
 
+/// A call of another session that waits for a person's word.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Asked {
+    /// The call of this session for which the other one works, perhaps at several removes.
+    pub via: CallId,
+    /// The session that asks.
+    pub session: SessionId,
+    /// Its call.
+    pub call: CallId,
+    /// The tool.
+    pub tool: String,
+    /// The arguments.
+    pub input: Value,
+    /// What a person is shown.
+    pub assessment: Box<Assessment>,
+    /// When it counts as "no".
+    pub expires: Option<Time>,
+}
+
 /// What stands for old history.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Summary {
@@ -174,6 +195,7 @@ impl State {
             compaction: Compaction::default(),
             saving: Vec::new(),
             subagents: Vec::new(),
+            asked: Vec::new(),
             context: Context::default(),
             reverting: None,
             remembered: Vec::new(),
@@ -298,6 +320,7 @@ impl PartialEq for State {
             && self.turns == other.turns
             && self.forked == other.forked
             && self.subagents == other.subagents
+            && self.asked == other.asked
             && self.open == other.open
             && self.compaction == other.compaction
             && self.saving == other.saving

@@ -256,7 +256,8 @@ fn of_calls() -> Vec<Event> {
     ];
     events.extend(every!(Risk: Low Medium High Critical).map(|risk| asked(risk, None)));
     events.extend(
-        every!(Kind: Read Write Exec Network Memory).map(|kind| started(kind, Placement::Daemon)),
+        every!(Kind: Read Write Exec Network Memory Delegate)
+            .map(|kind| started(kind, Placement::Daemon)),
     );
     events
         .extend(every!(Placement: Daemon Client).map(|placement| started(Kind::Write, placement)));
@@ -360,6 +361,14 @@ fn of_compaction() -> Vec<Event> {
         subagent(SubagentNews::Spawned { task: "count".into(), model: Some(model()) }),
         subagent(SubagentNews::Spawned { task: "count".into(), model: None }),
         subagent(SubagentNews::Progressed { steps: 2, status: "running".into() }),
+        subagent(SubagentNews::Asked {
+            call: id(),
+            tool: "shell".into(),
+            input: json!({ "command": "ls" }),
+            assessment: Box::new(assessment(Risk::High)),
+            expires: None,
+        }),
+        subagent(SubagentNews::Settled { call: id(), answer: Some(Answer::Deny) }),
         subagent(SubagentNews::Completed { result: "three".into(), ok: true, usage: usage() }),
         Event::Compacted {
             upto: id(),
