@@ -185,7 +185,12 @@ pub enum Event {
     /// They could not be written.
     MemoryNotSaved { upto: MessageId, reason: String },
     /// The session is done with; another message opens it again.
-    SessionClosed { reason: Option<String> },
+    /// `summary` says in short how it ended.
+    SessionClosed {
+        reason: Option<String>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        summary: Option<String>,
+    },
 }
 
 /// How many turns models read in full before and after a summary was made.

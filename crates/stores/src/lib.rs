@@ -9,6 +9,7 @@ mod data_dir;
 mod drafts;
 mod error;
 pub mod memory;
+mod names;
 pub mod sqlite;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};

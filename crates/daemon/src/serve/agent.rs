@@ -44,6 +44,7 @@ pub(super) fn routers(
     let settings = agent::Settings {
         guard: Guard { hosts, token: token.map(Token::new) },
         default_model: options.default_model.to_string(),
+        providers: options.providers.iter().map(|provider| provider.name.clone()).collect(),
         closing: closing.clone(),
         connections: Arc::default(),
         ping,

@@ -6,7 +6,7 @@ use std::path::Path;
 use quintet_kernel::command::{Approve, Command, Run, Say, Upload};
 use quintet_kernel::event::{Answer, Answerer, Event, Origin, Remember, Seq, TurnOptions};
 use quintet_kernel::message::{MediaKind, Part, Role};
-use quintet_kernel::model::{Effort, ModelRef, Sampling};
+use quintet_kernel::model::{Count, Effort, ModelRef, Sampling};
 use quintet_kernel::port::{self, Receipt};
 use quintet_kernel::session::{Call, CallPhase};
 use quintet_kernel::tool::{Outcome, Placement};
@@ -17,10 +17,13 @@ use super::history::{Events, History};
 use super::place::event_id;
 use super::serve::Desk;
 use super::stored::event;
-use super::wire::{BUSY, NOTHING_PENDING, SESSION_NOT_FOUND};
+use super::wire::{BUSY, CONTEXT_OVERFLOW, NOTHING_PENDING, SESSION_NOT_FOUND};
 use super::wish::{Begin, File, Message, Read, Response, Wish};
 use super::{question, shape};
 use crate::jsonrpc::{Error, INTERNAL_ERROR, INVALID_PARAMS};
+
+/// A message of no more bytes fits every model.
+const SURELY_FITS: usize = 4096;
 
 /// What came of a wish.
 #[derive(Debug)]
@@ -191,6 +194,9 @@ impl Desk {
         let Message { session, text, files, model, effort, queue, key } = message;
         let model = self.model(model.as_deref()).await?;
         let effort = effort.as_deref().map(self::effort).transpose()?;
+        if text.len() > SURELY_FITS {
+            self.fits(&session, model.as_ref(), &text).await?;
+        }
         let parts = (!text.is_empty()).then_some(Part::Text(text)).into_iter().collect();
         let sampling = Sampling { effort, ..Sampling::default() };
         let options = TurnOptions { model, sampling, key, ..TurnOptions::default() };
@@ -204,6 +210,27 @@ impl Desk {
         Ok(Done { result: acknowledged(&receipt), then: watch(&receipt) })
     }
 
+    /// Whether a model can read a message at all, however much of the rest is summarized.
+    async fn fits(
+        &self,
+        session: &SessionId,
+        model: Option<&ModelRef>,
+        text: &str,
+    ) -> Result<(), Error> {
+        let state = self.view(session).await?;
+        let profile = state.rules().profile(model.unwrap_or(state.current_model()));
+        let (tokens, window) =
+            (Count::guess(text).tokens, profile.and_then(|profile| profile.context_window));
+        match window.filter(|window| tokens > *window) {
+            None => Ok(()),
+            Some(window) => {
+                let why = format!("the message is about {tokens} tokens, the model reads {window}");
+                let data = json!({ "sessionId": session.as_str(), "contextLimit": window });
+                Err(Error::new(CONTEXT_OVERFLOW, why).with(data))
+            }
+        }
+    }
+
     /// Stores the files of a message, unless it is plain already that it will not be taken.
     async fn keep(
         &self,
@@ -215,15 +242,14 @@ impl Desk {
         if card.open && !queue && self.view(session).await?.busy() {
             return Err(refused(port::Error::Refused(Refusal::Busy(session.clone()))));
         }
-        let (mut contents, mut uploads) = (Vec::new(), Vec::new());
+        let mut uploads = Vec::new();
         for File { name, mime, kind, content } in files {
-            uploads.push((name, mime, kind, content.len() as u64));
-            contents.push(content);
+            let size = content.len() as u64;
+            let blob =
+                self.ports.blobs.put(content).await.map_err(|error| refused(error.into()))?;
+            uploads.push((kind, Upload { name, mime, blob, size }));
         }
-        let kept = self.ports.blobs.put_all(contents).await;
-        let kept = kept.map_err(|error| refused(error.into()))?;
-        let upload = |((name, mime, kind, size), blob)| (kind, Upload { name, mime, blob, size });
-        Ok(uploads.into_iter().zip(kept).map(upload).collect())
+        Ok(uploads)
     }
 
     async fn abort(&self, session: &SessionId) -> Result<Done, Error> {
@@ -346,10 +372,15 @@ impl Desk {
     /// A model by its whole name, or by its own if that is enough.
     async fn model(&self, name: Option<&str>) -> Result<Option<ModelRef>, Error> {
         let Some(name) = name.filter(|name| !name.is_empty()) else { return Ok(None) };
+        let whole = ModelRef::parse(name);
+        // Providers may have to be asked for their lists, which a whole name does not need.
+        if whole.as_ref().is_some_and(|whole| self.settings.providers.contains(&whole.provider)) {
+            return Ok(whole);
+        }
         let listed = self.ports.models.list().await;
         let named =
             listed.iter().find(|one| one.model.to_string() == name || one.model.model == name);
-        match named.map(|one| one.model.clone()).or_else(|| ModelRef::parse(name)) {
+        match named.map(|one| one.model.clone()).or(whole) {
             Some(model) => Ok(Some(model)),
             None => Err(unknown_model(name)),
         }
@@ -371,7 +402,8 @@ impl Desk {
         let default = self.settings.default_model.clone();
         let current = card.model.as_ref().map_or_else(|| default.clone(), ToString::to_string);
         let (sessions, models) = (&*self.ports.sessions, (default, current));
-        Ok(History { sessions, session: session.clone(), workspace, models })
+        let (session, turns) = (session.clone(), card.last_turn.is_some());
+        Ok(History { sessions, session, workspace, models, turns })
     }
 }
 

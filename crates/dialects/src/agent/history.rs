@@ -40,6 +40,8 @@ pub(super) struct History<'a> {
     pub(super) workspace: String,
     /// The model of sessions that name none, and that of this one.
     pub(super) models: (String, String),
+    /// Whether there is any turn in it; if not, none has to be looked for.
+    pub(super) turns: bool,
 }
 
 impl History<'_> {
@@ -141,6 +143,9 @@ impl History<'_> {
         let model = if start == 0 { default } else { current };
         let setting = (self.workspace.clone(), model.clone());
         let mut book = Book::new(self.session.clone(), setting, start);
+        if !self.turns {
+            book.orient();
+        }
         let mut follow = self.follow(start).await?;
         while follow.position().seq < follow.head().min(end) {
             for item in follow.next().await?.unwrap_or_default() {

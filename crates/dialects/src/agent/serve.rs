@@ -59,6 +59,8 @@ pub struct Settings {
     pub guard: Guard,
     /// The model of sessions that name none.
     pub default_model: String,
+    /// The names of all providers.
+    pub providers: Vec<String>,
     /// Says that the daemon shuts down.
     pub closing: CancellationToken,
     /// How many are connected, for whoever wants to know.

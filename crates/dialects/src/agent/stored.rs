@@ -37,8 +37,9 @@ fn content(book: &Book, record: &Record) -> (&'static str, Value) {
             "session.fork",
             json!({ "sourceSessionId": parent.as_str(), "sourceEventId": event_id(parent, *at) }),
         ),
-        Event::SessionClosed { reason } => {
-            ("session.end", json!({ "reason": reason.as_deref().unwrap_or("completed") }))
+        Event::SessionClosed { reason, summary } => {
+            let reason = reason.as_deref().unwrap_or("completed");
+            ("session.end", json!({ "reason": reason, "summary": summary }))
         }
         Event::Labelled { key, value } => ("session.label", json!({ "key": key, "value": value })),
         Event::ModelSwitched { model } => (

@@ -197,7 +197,7 @@ fn parts(event: &Event) -> Vec<Part<'_>> {
         | Event::CompactionFailed { .. }
         | Event::MemorySaved { .. }
         | Event::MemoryNotSaved { .. } => compaction(event),
-        Event::SessionClosed { reason } => {
+        Event::SessionClosed { reason, .. } => {
             vec![Part::new("session_completed", json!({ "reason": reason }))]
         }
     }

@@ -10,7 +10,7 @@ use crate::event::{
     Event, FailureCode, Origin, RequestedCall, StopCause, SubagentNews, TurnOptions, Turns,
 };
 use crate::id::{CallId, MessageId, StepId, TurnId};
-use crate::message::{Attachment, Message, Part};
+use crate::message::{Attachment, Message, Part, Role};
 use crate::model::{self, AskedCall, Channel, Failure, FailureKind, ModelRef, Usage};
 use crate::prompt::{history, summarized};
 use crate::session::attach::{attach, say_with};
@@ -22,6 +22,9 @@ use crate::session::{Refusal, advance, fold, judge, subagents};
 use crate::stamp::Stamp;
 use crate::tool::{Assessment, Outcome};
 use crate::toolset::depth;
+
+/// How much of the last answer says how a session ended, in characters.
+const LONGEST_SUMMARY: usize = 500;
 
 /// Decides what a command leads to.
 pub fn decide(state: &State, command: Command, stamp: &Stamp) -> Result<Vec<Event>, Refusal> {
@@ -253,8 +256,16 @@ fn on_close(state: &State, reason: Option<String>) -> Result<Vec<Event>, Refusal
     idle(state)?;
     match state.status {
         crate::Status::Completed => Ok(Vec::new()),
-        _ => Ok(vec![Event::SessionClosed { reason }]),
+        _ => Ok(vec![Event::SessionClosed { reason, summary: in_short(state) }]),
     }
+}
+
+/// The beginning of the last thing that the model said.
+fn in_short(state: &State) -> Option<String> {
+    let spoken = |message: &&Arc<Message>| message.role == Role::Assistant && !message.interrupted;
+    let last = state.messages.iter().rev().find(spoken)?.text();
+    let short: String = last.trim().chars().take(LONGEST_SUMMARY).collect();
+    (!short.is_empty()).then_some(short)
 }
 
 fn on_output(state: &State, step: StepId, offset: u64, output: (Channel, String)) -> Vec<Event> {

@@ -140,8 +140,9 @@ fn of_sessions() -> Vec<Event> {
         Event::Labelled { key: "title".into(), value: None },
         Event::ModelSwitched { model: model() },
         Event::AttachmentAdded(Attachment { name, mime, blob, size }),
-        Event::SessionClosed { reason: Some("done".into()) },
-        Event::SessionClosed { reason: None },
+        Event::SessionClosed { reason: Some("done".into()), summary: None },
+        Event::SessionClosed { reason: None, summary: None },
+        Event::SessionClosed { reason: None, summary: Some("all is well".into()) },
     ]
 }
 

@@ -139,7 +139,9 @@ impl Contents {
         if lease.epoch != self.epoch {
             return Err(StorageError::Fenced);
         }
-        self.sessions.remove(&lease.session);
+        if let Some(session) = self.sessions.remove(&lease.session) {
+            self.loose.extend(session.history.names());
+        }
         self.drafts.remove(&lease.session);
         Ok(())
     }

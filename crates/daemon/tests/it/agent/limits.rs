@@ -106,3 +106,24 @@ async fn files_come_with_a_message_or_not_at_all() {
     let attached = kinds(&events).into_iter().filter(|kind| *kind == "file.attached").count();
     assert_eq!(attached, 2, "what was refused left nothing behind");
 }
+
+#[tokio::test]
+async fn a_message_that_no_summary_makes_fit_is_an_overflow() {
+    let small = "[approval]\nkinds = []\n[verify]\nauto = false\n\
+                 [providers.small]\napi = \"demo\"\ncontext_window = 5000\n";
+    let world = World::start(small).await;
+    let mut socket = world.socket().await;
+    let params = json!({ "workingDirectory": world.workspace(), "model": "small/demo" });
+    let created = socket.ask("session.create", params).await.unwrap();
+    let id = created["sessionId"].as_str().unwrap();
+    let content = "word ".repeat(20_000);
+    let too_long = json!({ "sessionId": id, "content": content });
+    let refused = socket.ask("agent.message", too_long).await.unwrap_err();
+    assert_eq!(
+        (&refused["code"], &refused["data"]["contextLimit"]),
+        (&json!(-32002), &json!(5000))
+    );
+    let fits = json!({ "sessionId": id, "content": "hello" });
+    assert_eq!(socket.ask("agent.message", fits).await.unwrap()["acknowledged"], true);
+    socket.until_told("agent.turn_complete").await;
+}
