@@ -26,7 +26,7 @@ pub enum Command {
     Say(Say),
     /// The same, with files that are kept if it is said, and only then; their content is stored
     /// already.
-    SayWith { say: Say, files: Vec<(MediaKind, Upload)> },
+    SayWith { say: Box<Say>, files: Vec<(MediaKind, Upload)> },
     /// Set to work on a turn that waits, failed or was cancelled.
     Start { turn: TurnId },
     /// Answer a question.

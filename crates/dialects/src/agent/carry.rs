@@ -204,7 +204,10 @@ impl Desk {
         let say = Say { role: Role::User, parts, run, options };
         let command = match files.is_empty() {
             true => Command::Say(say),
-            false => Command::SayWith { say, files: self.keep(&session, files, queue).await? },
+            false => {
+                let files = self.keep(&session, files, queue).await?;
+                Command::SayWith { say: Box::new(say), files }
+            }
         };
         let receipt = self.ports.sessions.submit(&session, command).await.map_err(refused)?;
         Ok(Done { result: acknowledged(&receipt), then: watch(&receipt) })

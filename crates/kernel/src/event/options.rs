@@ -34,8 +34,8 @@ pub struct TurnOptions {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
     /// How much it may take, where that is less than policy allows.
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub budget: Budget,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget: Option<Box<Budget>>,
 }
 
 /// How much a turn may take at most, where that is less than policy allows.
@@ -111,7 +111,7 @@ impl fmt::Debug for TurnOptions {
         shown.field("model", model).field("sampling", sampling).field("tools", tools);
         shown.field("asking", asking).field("answer_within_ms", answer_within_ms);
         shown.field("queued", queued).field("key", key);
-        if !is_default(budget) {
+        if let Some(budget) = budget {
             shown.field("budget", budget);
         }
         shown.finish()

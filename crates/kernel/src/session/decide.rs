@@ -41,7 +41,7 @@ pub fn decide(state: &State, command: Command, stamp: &Stamp) -> Result<Vec<Even
         Command::Offer(toolset) => delegate::offer(state, toolset)?,
         Command::Attach(upload) => attach(state, upload, stamp)?,
         Command::Say(say) => on_say(state, say, &[], stamp)?,
-        Command::SayWith { say, files } => say_with(state, say, files, stamp)?,
+        Command::SayWith { say, files } => say_with(state, *say, files, stamp)?,
         Command::Start { turn } => on_start(state, turn)?,
         Command::Approve(approve) => on_approve(state, approve, stamp)?,
         Command::Return { call, outcome } => delegate::returned(state, call, outcome, stamp)?,

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::card::Status;
-use crate::event::{Event, Origin, Record, RequestedCall, TurnOptions};
-use crate::id::{MessageId, StepId, TurnId};
+use crate::event::{Event, Origin, Record, RequestedCall, SubagentNews, TurnOptions};
+use crate::id::{CallId, MessageId, SessionId, StepId, TurnId};
 use crate::message::{Message, Part, Role};
 use crate::model::{Channel, ModelRef, Sealed, Usage};
 use crate::session::turn::{OpenStep, OpenTurn, Phase, Segment, Turn, TurnStatus};
@@ -77,10 +77,7 @@ pub fn evolve(state: &mut State, record: &Record) {
         | Event::CallStarted { .. }
         | Event::CallCompleted { .. } => calls::evolve(state, &record.event, at),
         Event::Subagent { call, session, news, .. } => {
-            if let Some(usage) = subagents::note(state, (call, session), news) {
-                paid(state, usage);
-            }
-            waiting(state, at);
+            subagent(state, (call, session), news, at);
         }
         Event::StopRequested { cause, .. } => {
             on_open(state, |open| open.stopping = Some(cause.clone()))
@@ -205,6 +202,13 @@ fn resumed(state: &mut State, span: Duration) {
             }
         }
     });
+}
+
+fn subagent(state: &mut State, of: (&CallId, &SessionId), news: &SubagentNews, at: Time) {
+    if let Some(usage) = subagents::note(state, of, news) {
+        paid(state, usage);
+    }
+    waiting(state, at);
 }
 
 fn answered(

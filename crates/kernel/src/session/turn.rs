@@ -217,7 +217,8 @@ impl Call {
 impl OpenTurn {
     /// How much it may take.
     pub fn limits(&self, rules: &Rules) -> Limits {
-        self.options.budget.limits(&rules.limits)
+        let budget = self.options.budget.as_deref().copied().unwrap_or_default();
+        budget.limits(&rules.limits)
     }
 
     pub(super) fn new(id: TurnId, attempt: u32, options: TurnOptions, at: Time) -> Self {

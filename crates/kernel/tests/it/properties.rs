@@ -386,7 +386,7 @@ fn subagent(call: CallId, how: &How) -> Command {
     let news = match (how.well, how.failure % 2) {
         (true, 0) => SubagentNews::Spawned { task: text, model: None },
         (true, _) => SubagentNews::Progressed { steps: how.tokens, status: text },
-        (false, 0) if how.tokens % 2 == 0 => asked(text),
+        (false, 0) if how.tokens.is_multiple_of(2) => asked(text),
         (false, 0) => SubagentNews::Settled { call: CallId::named("asks".into()), answer: None },
         (false, _) => SubagentNews::Completed { result: text, ok: true, usage },
     };

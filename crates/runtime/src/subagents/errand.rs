@@ -236,7 +236,8 @@ impl Errand {
             let tokens = open.limits(parent.rules()).tokens;
             left.tokens = Some(tokens.saturating_sub(open.usage.total()));
         }
-        options.budget = self.task.budget.within(self.limits().budget).within(left);
+        let budget = self.task.budget.within(self.limits().budget).within(left);
+        options.budget = Some(Box::new(budget));
         Command::Say(Say { role, parts, run: Run::Now, options })
     }
 }
