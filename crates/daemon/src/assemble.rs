@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::Result;
+use quintet_dialects::agent::Lookout;
 use quintet_dialects::harness::Tree;
 use quintet_kernel::policy::{Rules, Verdict};
 use quintet_kernel::port::{
@@ -32,6 +33,7 @@ pub(crate) struct Assembly {
     /// What is remembered, unless that is off.
     pub(crate) memory: Option<Arc<dyn Memory>>,
     pub(crate) audit: Option<Audit>,
+    pub(crate) lookout: Lookout,
     pub(crate) front_ends: FrontEnds,
     /// Tools that run without anybody being asked.
     pub(crate) unasked: Vec<String>,
@@ -53,6 +55,7 @@ pub(crate) fn assemble(options: &Options) -> Result<Assembly> {
     let tree =
         options.session_tree.then(|| Tree::new(dir.path().join("sessions"), Arc::clone(&blobs)));
     let audit = options.audit.then(|| Audit::new(dir.path(), secrets(options)));
+    let lookout = Lookout::default();
     let directory: Arc<dyn Directory> = store.clone();
     let front_ends = FrontEnds {
         installs: store.clone(),
@@ -78,8 +81,9 @@ pub(crate) fn assemble(options: &Options) -> Result<Assembly> {
         memory: memory.clone(),
         stamps: Arc::new(SystemStamps),
         rules,
-        hints: hints(tree.as_ref(), audit.as_ref()),
+        hints: hints(tree.as_ref(), audit.as_ref(), &lookout),
         pace: Pace::default(),
+        subagents: options.subagents.unwrap_or_default(),
     });
     Ok(Assembly {
         runtime,
@@ -90,15 +94,17 @@ pub(crate) fn assemble(options: &Options) -> Result<Assembly> {
         directory,
         memory,
         audit,
+        lookout,
         front_ends,
         unasked,
     })
 }
 
-fn hints(tree: Option<&Tree>, audit: Option<&Audit>) -> Vec<Arc<dyn Hints>> {
+fn hints(tree: Option<&Tree>, audit: Option<&Audit>, lookout: &Lookout) -> Vec<Arc<dyn Hints>> {
     let tree = tree.map(|tree| Arc::new(tree.clone()) as Arc<dyn Hints>);
     let audit = audit.map(|audit| Arc::new(audit.clone()) as Arc<dyn Hints>);
-    tree.into_iter().chain(audit).collect()
+    let lookout = Arc::new(lookout.clone()) as Arc<dyn Hints>;
+    tree.into_iter().chain(audit).chain([lookout]).collect()
 }
 
 /// What must never be written down.
@@ -143,7 +149,7 @@ fn tools(toolbox: &Toolbox) -> HashMap<String, Arc<dyn Tool>> {
 /// What models may be offered: the toolbox and, unless they are off, subagents.
 fn offered(options: &Options, toolbox: &Toolbox) -> Vec<Arc<Spec>> {
     let mut tools = toolbox.specs();
-    if options.subagents {
+    if options.subagents.is_some() {
         tools.push(Arc::new(subagents::spec()));
     }
     tools

@@ -10,6 +10,8 @@ use quintet_kernel::port::{
     Blobs, Directory, Drafts, Hints, Journal, Leases, Memory, Models, Stamps, Tool, Workspaces,
 };
 
+use crate::subagents::Limits;
+
 /// The adapters and rules that all sessions share.
 #[derive(Clone)]
 pub struct Parts {
@@ -39,6 +41,8 @@ pub struct Parts {
     pub hints: Vec<Arc<dyn Hints>>,
     /// How patient to be.
     pub pace: Pace,
+    /// How many sessions may work for one another.
+    pub subagents: Limits,
 }
 
 impl fmt::Debug for Parts {

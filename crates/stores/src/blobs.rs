@@ -35,6 +35,15 @@ impl FileBlobs {
         Ok(Self { root: root.into() })
     }
 
+    /// Deletes one, by its name, if it is there; only for whoever has the directory to himself.
+    pub(crate) fn delete(root: &Path, name: &str) -> io::Result<()> {
+        let path = BlobId::parse(name).and_then(|blob| path(root, &blob));
+        match path.map(fs::remove_file) {
+            Some(Err(error)) if error.kind() != ErrorKind::NotFound => Err(error),
+            Some(Ok(()) | Err(_)) | None => Ok(()),
+        }
+    }
+
     /// Removes what was never finished; only for whoever has the directory to himself.
     pub(crate) fn sweep(root: &Path) -> Result<(), Error> {
         let tmp = root.join(TMP);

@@ -44,7 +44,9 @@ impl DataDir {
 
     /// Opens the database.
     pub fn sqlite(&self) -> Result<sqlite::Store, Error> {
-        let store = sqlite::Store::open(&self.path.join(DATABASE))?;
+        let blobs = self.path.join(BLOBS);
+        let delete = |name: &str| FileBlobs::delete(&blobs, name);
+        let store = sqlite::Store::open_and_clear(&self.path.join(DATABASE), delete)?;
         Ok(store.holding(Arc::clone(&self.lock)))
     }
 

@@ -1,6 +1,6 @@
 //! Everything in memory, for as long as the process lives.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::future::ready;
 use std::sync::{Arc, Mutex};
 
@@ -34,6 +34,8 @@ struct Contents {
     drafts: HashMap<SessionId, Vec<Piece>>,
     blobs: HashMap<BlobId, Vec<u8>>,
     front_ends: front_ends::FrontEnds,
+    /// Names of blobs that a session referred to that is gone.
+    loose: HashSet<String>,
 }
 
 /// One session.
@@ -78,6 +80,7 @@ impl Store {
     pub fn reopen(&self) -> Self {
         let mut contents = lock(&self.contents);
         contents.epoch += 1;
+        contents.clear_away();
         Self { contents: Arc::clone(&self.contents), epoch: contents.epoch }
     }
 }

@@ -24,6 +24,7 @@ mod policy;
 mod providers;
 mod sandbox;
 mod search;
+mod subagents;
 mod terminal;
 mod windie;
 
@@ -55,8 +56,8 @@ pub(crate) struct Options {
     pub(crate) windie: Windie,
     /// The terminal protocol, if it is on.
     pub(crate) terminal: Option<Terminal>,
-    /// Whether models may have sessions of their own work for them.
-    pub(crate) subagents: bool,
+    /// How many sessions of their own models may have work for them; nothing if none.
+    pub(crate) subagents: Option<subagents::Limits>,
     /// Whether every decision about a tool call is written down.
     pub(crate) audit: bool,
     pub(crate) providers: Vec<Provider>,
@@ -94,7 +95,7 @@ impl Options {
             jarvis,
             agent: agent::understand(layers)?,
             windie: windie::understand(layers)?,
-            subagents: layers.flag("tools.spawn_agent").unwrap_or(true),
+            subagents: subagents::understand(layers),
             audit: layers.flag("audit.log").unwrap_or(true),
             data_dir,
             default_model,

@@ -15,7 +15,7 @@ use quintet_kernel::policy::{Approval, Limits, OnDeny, Recovery, Review, Rules, 
 use quintet_kernel::port::{Drafts, Error, Journal, Memory, Page, Receipt, Sessions, Tool};
 use quintet_kernel::tool::Kind;
 use quintet_kernel::{CallId, Command, Cursor, Event, Record, SessionId, State};
-use quintet_runtime::{Pace, Parts, Runtime};
+use quintet_runtime::{Pace, Parts, Runtime, subagents};
 use quintet_stores::memory::Store;
 use quintet_testkit::notes::Notes;
 use quintet_testkit::scripted::{Asked, Scripted};
@@ -96,6 +96,7 @@ impl World {
             stamps: self.stamps.clone(),
             hints: Vec::new(),
             pace: self.pace,
+            subagents: subagents::Limits::default(),
         }
     }
 
