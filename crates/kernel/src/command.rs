@@ -1,6 +1,6 @@
 //! What somebody wants. There is one way in, for clients and for the runtime's own news.
 
-use crate::change::FileChange;
+use crate::change::{FileChange, Gap};
 use crate::context::Section;
 use crate::event::{Answer, Answerer, Origin, Remember, SubagentNews, TurnOptions};
 use crate::id::{BlobId, CallId, MessageId, SessionId, StepId, TurnId};
@@ -146,4 +146,6 @@ pub struct CutOff {
     pub call: CallId,
     /// What is other than before it began.
     pub changes: Vec<FileChange>,
+    /// What may have happened beside that, and is not recorded.
+    pub unrecorded: Vec<Gap>,
 }
