@@ -91,7 +91,8 @@ pub(crate) fn toolbox(options: &Options) -> Toolbox {
     let (verify, sandbox) = (options.verify_commands.clone(), options.sandbox.clone());
     let (fetch, cache) = (options.fetch.clone(), options.data_dir.join("cache"));
     let recall = options.memory.as_ref().map(|memory| recall(memory, options.context_tokens));
-    Toolbox::new(Settings { supervisor, verify, sandbox, fetch, cache, recall })
+    let undo = options.undo;
+    Toolbox::new(Settings { supervisor, verify, sandbox, fetch, cache, undo, recall })
 }
 
 /// Memory, as these options set it up.

@@ -23,6 +23,7 @@ mod makefile;
 mod map;
 mod patch;
 mod recall;
+mod recorded;
 mod repository;
 mod risk;
 mod run;
@@ -38,6 +39,7 @@ mod tool;
 mod toolbox;
 mod utf8;
 mod walk;
+mod watch;
 
 pub use fetch::Reach;
 pub use recall::Recall;
