@@ -26,4 +26,5 @@ mod start;
 mod stream;
 mod terminal;
 mod turns;
+mod undo;
 mod workspace;
