@@ -132,7 +132,8 @@ pub(crate) fn toolbox(options: &Options) -> Toolbox {
     let (fetch, search) = (options.fetch.clone(), options.search.engine.clone());
     let cache = options.data_dir.join("cache");
     let recall = options.memory.as_ref().map(|memory| recall(memory, options.context_tokens));
-    Toolbox::new(Settings { supervisor, verify, sandbox, fetch, search, cache, recall })
+    let undo = options.undo;
+    Toolbox::new(Settings { supervisor, verify, sandbox, fetch, search, cache, undo, recall })
 }
 
 /// Memory, as these options set it up.

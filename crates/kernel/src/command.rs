@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::change::FileChange;
+use crate::change::{FileChange, Gap};
 use crate::context::Section;
 use crate::event::{Answer, Answerer, Origin, Remember, SubagentNews, TurnOptions};
 use crate::id::{BlobId, CallId, MessageId, SessionId, StepId, TurnId};
@@ -172,4 +172,6 @@ pub struct CutOff {
     pub call: CallId,
     /// What is other than before it began.
     pub changes: Vec<FileChange>,
+    /// What may have happened beside that, and is not recorded.
+    pub unrecorded: Vec<Gap>,
 }

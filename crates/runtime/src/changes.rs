@@ -47,9 +47,9 @@ async fn content(
     version: Option<&Version>,
 ) -> Result<Option<Content>, StorageError> {
     let Some(Version { blob, size, mode, shape }) = version else { return Ok(None) };
-    let bytes = match blob {
-        Some(blob) => Some(blobs.get(blob).await?),
+    let body = match blob {
+        Some(blob) => Some(blobs.body(blob).await?),
         None => None,
     };
-    Ok(Some(Content { bytes, size: *size, mode: *mode, shape: *shape }))
+    Ok(Some(Content { body, size: *size, mode: *mode, shape: *shape }))
 }

@@ -6,12 +6,12 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::fs::{self, File};
-use std::io::{self, ErrorKind, Write as _};
+use std::io::{self, ErrorKind, Read as _, Seek as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use quintet_kernel::id::BlobId;
-use quintet_kernel::port::{Blobs, BoxFuture, StorageError};
+use quintet_kernel::port::{Blobs, Body, BoxFuture, StorageError};
 use sha2::{Digest, Sha256};
 use tempfile::NamedTempFile;
 use tokio::task::spawn_blocking;
@@ -21,6 +21,10 @@ use crate::data_dir::create_private;
 
 pub(crate) const TMP: &str = "tmp";
 const HEX_DIGITS: usize = 64;
+/// What is longer is not held, but left in its file.
+const SHORT: u64 = 1024 * 1024;
+/// How much of a file is read at once.
+const PIECE: usize = 64 * 1024;
 
 /// Blobs in a directory.
 #[derive(Clone, Debug)]
@@ -57,12 +61,12 @@ impl FileBlobs {
 impl Blobs for FileBlobs {
     fn put(&self, content: Vec<u8>) -> BoxFuture<'_, Result<BlobId, StorageError>> {
         Box::pin(async move {
-            let mut blobs = self.put_all(vec![content]).await?;
+            let mut blobs = self.put_all(vec![Body::Bytes(content)]).await?;
             blobs.pop().ok_or_else(|| unavailable("no blob was kept"))
         })
     }
 
-    fn put_all(&self, contents: Vec<Vec<u8>>) -> BoxFuture<'_, Result<Vec<BlobId>, StorageError>> {
+    fn put_all(&self, contents: Vec<Body>) -> BoxFuture<'_, Result<Vec<BlobId>, StorageError>> {
         let root = Arc::clone(&self.root);
         Box::pin(blocking(move || write_all(&root, contents).map_err(unavailable)))
     }
@@ -71,24 +75,53 @@ impl Blobs for FileBlobs {
         let (root, blob) = (Arc::clone(&self.root), blob.clone());
         Box::pin(blocking(move || read(&root, &blob)))
     }
+
+    fn body(&self, blob: &BlobId) -> BoxFuture<'_, Result<Body, StorageError>> {
+        let (root, blob) = (Arc::clone(&self.root), blob.clone());
+        Box::pin(blocking(move || look(&root, &blob)))
+    }
 }
 
 /// The id of some content.
 pub(crate) fn name(content: &[u8]) -> BlobId {
+    named(Sha256::digest(content))
+}
+
+/// The id of what is in a file, however long it is.
+fn name_of(file: &mut File) -> io::Result<BlobId> {
+    let (mut hash, mut piece) = (Sha256::new(), vec![0; PIECE]);
+    loop {
+        match file.read(&mut piece)? {
+            0 => return Ok(named(hash.finalize())),
+            read => hash.update(&piece[..read]),
+        }
+    }
+}
+
+fn named(hash: impl IntoIterator<Item = u8>) -> BlobId {
     let mut hex = String::with_capacity(HEX_DIGITS);
-    for byte in Sha256::digest(content) {
+    for byte in hash {
         write!(hex, "{byte:02x}").expect("a string takes any text");
     }
     BlobId::parse(&hex).expect("hex digits make an id")
 }
 
+/// All of it, read if need be.
+pub(crate) fn held(content: Body) -> Result<Vec<u8>, StorageError> {
+    match content {
+        Body::Bytes(bytes) => Ok(bytes),
+        Body::File(path) => fs::read(path).map_err(unavailable),
+    }
+}
+
 /// Writes them one by one, and makes their names durable together.
-fn write_all(root: &Path, contents: Vec<Vec<u8>>) -> io::Result<Vec<BlobId>> {
+fn write_all(root: &Path, contents: Vec<Body>) -> io::Result<Vec<BlobId>> {
     let (mut blobs, mut shards) = (Vec::with_capacity(contents.len()), BTreeSet::new());
     for content in contents {
-        let blob = name(&content);
-        let path = path(root, &blob).expect("our own names are whole");
-        write(root, &path, &content)?;
+        let (blob, path) = match content {
+            Body::Bytes(content) => write(root, &content)?,
+            Body::File(file) => take(root, &file)?,
+        };
         shards.insert(path.parent().unwrap_or(root).to_owned());
         blobs.push(blob);
     }
@@ -98,12 +131,42 @@ fn write_all(root: &Path, contents: Vec<Vec<u8>>) -> io::Result<Vec<BlobId>> {
     Ok(blobs)
 }
 
-fn write(root: &Path, path: &Path, content: &[u8]) -> io::Result<()> {
-    if is_kept(path, content) {
-        return Ok(());
+/// Writes content; gives its id and where it lies.
+fn write(root: &Path, content: &[u8]) -> io::Result<(BlobId, PathBuf)> {
+    let blob = name(content);
+    let path = path(root, &blob).expect("our own names are whole");
+    if !is_kept(&path, content) {
+        let mut file = NamedTempFile::new_in(root.join(TMP))?;
+        file.write_all(content)?;
+        persist(root, file, &path)?;
     }
-    let mut file = NamedTempFile::new_in(root.join(TMP))?;
-    file.write_all(content)?;
+    Ok((blob, path))
+}
+
+/// Takes over a file that nobody changes any more: by another name, where that is possible, so that
+/// it is not copied.
+fn take(root: &Path, from: &Path) -> io::Result<(BlobId, PathBuf)> {
+    let tmp = root.join(TMP);
+    let mut file = tempfile::Builder::new().make_in(&tmp, |name| {
+        fs::hard_link(from, name).and_then(|()| File::open(name)).or_else(|_| copy(from, name))
+    })?;
+    file.as_file_mut().rewind()?;
+    let blob = name_of(file.as_file_mut())?;
+    let path = path(root, &blob).expect("our own names are whole");
+    let is_kept = File::open(&path).and_then(|mut kept| name_of(&mut kept));
+    if !is_kept.is_ok_and(|kept| kept == blob) {
+        persist(root, file, &path)?;
+    }
+    Ok((blob, path))
+}
+
+fn copy(from: &Path, to: &Path) -> io::Result<File> {
+    let mut copy = File::options().read(true).write(true).create_new(true).open(to)?;
+    io::copy(&mut File::open(from)?, &mut copy)?;
+    Ok(copy)
+}
+
+fn persist(root: &Path, file: NamedTempFile, path: &Path) -> io::Result<()> {
     file.as_file().sync_all()?;
     fs::create_dir_all(path.parent().unwrap_or(root))?;
     file.persist(path)?;
@@ -129,6 +192,17 @@ fn read(root: &Path, blob: &BlobId) -> Result<Vec<u8>, StorageError> {
         return Err(StorageError::Damaged(format!("blob {blob}")));
     }
     Ok(content)
+}
+
+/// Reads a blob that is short; a longer one is checked and left in its file.
+fn look(root: &Path, blob: &BlobId) -> Result<Body, StorageError> {
+    let long = path(root, blob).filter(|path| path.metadata().is_ok_and(|it| it.len() > SHORT));
+    let Some(path) = long else { return read(root, blob).map(Body::Bytes) };
+    let found = File::open(&path).and_then(|mut file| name_of(&mut file)).map_err(unavailable)?;
+    match found == *blob {
+        true => Ok(Body::File(path)),
+        false => Err(StorageError::Damaged(format!("blob {blob}"))),
+    }
 }
 
 /// Where a blob lies; nothing if the id cannot be that of a blob.

@@ -8,7 +8,7 @@ use quintet_kernel::card::Card;
 use quintet_kernel::event::Seq;
 use quintet_kernel::follow::Piece;
 use quintet_kernel::id::{BlobId, SessionId};
-use quintet_kernel::port::{Alias, Blobs, BoxFuture, Drafts, Lease, Leases, StorageError};
+use quintet_kernel::port::{Alias, Blobs, Body, BoxFuture, Drafts, Lease, Leases, StorageError};
 use quintet_kernel::time::Time;
 
 use crate::{blobs, lock};
@@ -113,16 +113,26 @@ impl Blobs for Store {
         Box::pin(ready(Ok(blob)))
     }
 
-    fn put_all(&self, contents: Vec<Vec<u8>>) -> BoxFuture<'_, Result<Vec<BlobId>, StorageError>> {
-        let named = contents.into_iter().map(|content| (blobs::name(&content), content));
-        let named: Vec<_> = named.collect();
-        let ids = named.iter().map(|(blob, _)| blob.clone()).collect();
-        lock(&self.contents).blobs.extend(named);
-        Box::pin(ready(Ok(ids)))
+    fn put_all(&self, contents: Vec<Body>) -> BoxFuture<'_, Result<Vec<BlobId>, StorageError>> {
+        let named = |content| {
+            let content = blobs::held(content)?;
+            Ok((blobs::name(&content), content))
+        };
+        let kept = contents.into_iter().map(named).collect::<Result<Vec<_>, StorageError>>();
+        Box::pin(ready(kept.map(|named| {
+            let ids = named.iter().map(|(blob, _)| blob.clone()).collect();
+            lock(&self.contents).blobs.extend(named);
+            ids
+        })))
     }
 
     fn get(&self, blob: &BlobId) -> BoxFuture<'_, Result<Vec<u8>, StorageError>> {
         let found = lock(&self.contents).blobs.get(blob).cloned();
         Box::pin(ready(found.ok_or_else(|| StorageError::Missing(format!("blob {blob}")))))
+    }
+
+    fn body(&self, blob: &BlobId) -> BoxFuture<'_, Result<Body, StorageError>> {
+        let blob = blob.clone();
+        Box::pin(async move { self.get(&blob).await.map(Body::Bytes) })
     }
 }

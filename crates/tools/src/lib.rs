@@ -24,6 +24,7 @@ mod makefile;
 mod map;
 mod patch;
 mod recall;
+mod recorded;
 mod repository;
 mod risk;
 mod run;
@@ -39,6 +40,7 @@ mod tool;
 mod toolbox;
 mod utf8;
 mod walk;
+mod watch;
 
 pub use engine::{Api as SearchApi, Engine};
 pub use fetch::Reach;

@@ -74,6 +74,8 @@ pub(crate) struct Options {
     pub(crate) verify: Verify,
     pub(crate) verify_commands: Vec<String>,
     pub(crate) sandbox: Sandbox,
+    /// The most that is kept of files for one call, in bytes.
+    pub(crate) undo: u64,
     /// Which servers `fetch_url` may ask, if it is on.
     pub(crate) fetch: Option<Reach>,
     pub(crate) search: Search,
@@ -124,6 +126,7 @@ impl Options {
             },
             verify_commands: layers.list("verify.commands").unwrap_or_default(),
             sandbox: sandbox::understand(layers)?,
+            undo: layers.number("undo.limit_bytes").unwrap_or_default(),
             fetch: fetch(layers)?,
             search: search::understand(layers)?,
             limits: limits(layers),

@@ -28,5 +28,6 @@ mod start;
 mod stream;
 mod terminal;
 mod turns;
+mod undo;
 mod windie;
 mod workspace;

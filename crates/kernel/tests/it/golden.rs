@@ -440,8 +440,12 @@ fn of_changes() -> Vec<Event> {
     };
     let gap = |path: &str, paths| Gap { path: path.into(), paths, reason: "too much".into() };
     let mut linked = outcome(Ending::Failed);
-    linked.changes = every!(Shape: File Link)
+    linked.changes = [Shape::File, Shape::Link]
         .map(|shape| change("link", None, Some(Version { shape, ..version(None) })))
+        .into();
+    let mut shaped = outcome(Ending::Succeeded);
+    shaped.changes = every!(Shape: File Link Folder Pipe Socket Other)
+        .map(|shape| change("shape", None, Some(Version { shape, ..version(None) })))
         .into();
     linked.unrecorded = vec![gap("target", Some(12)), gap("", None)];
     let turn = turn();
@@ -451,6 +455,7 @@ fn of_changes() -> Vec<Event> {
         Event::RevertRequested { turn: turn.clone() },
         Event::Reverted { turn: turn.clone(), files: vec!["src/a.rs".into(), "new".into()] },
         Event::RevertFailed { turn, reason: "new was changed since".into() },
+        done(shaped),
     ]
 }
 

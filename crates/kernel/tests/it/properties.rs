@@ -230,7 +230,11 @@ fn changing(how: &How) -> Outcome {
         blob: Some(BlobId::named(format!("b{n}"))),
         size: how.tokens,
         mode: None,
-        shape: if how.tokens.is_multiple_of(7) { Shape::Link } else { Shape::File },
+        shape: match how.tokens % 7 {
+            0 => Shape::Link,
+            1 => Shape::Folder,
+            _ => Shape::File,
+        },
     };
     let (before, after) = (how.failure % 3, how.failure % 5);
     let mut outcome = Outcome::success("changed");

@@ -26,7 +26,7 @@ pub(crate) async fn recorded(blobs: &dyn Blobs, mut changes: Vec<Changed>) -> Ve
         return Vec::new();
     }
     let sides = changes.iter_mut().flat_map(|it| [&mut it.before, &mut it.after]).flatten();
-    let contents: Vec<_> = sides.map(|side| side.bytes.take()).collect();
+    let contents: Vec<_> = sides.map(|side| side.body.take()).collect();
     let known: Vec<_> = contents.iter().map(Option::is_some).collect();
     let kept = blobs.put_all(contents.into_iter().flatten().collect()).await;
     let kept = kept.unwrap_or_else(|error| {

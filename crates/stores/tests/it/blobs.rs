@@ -3,7 +3,7 @@
 use std::fs;
 
 use quintet_kernel::id::BlobId;
-use quintet_kernel::port::{Blobs, StorageError};
+use quintet_kernel::port::{Blobs, Body, StorageError};
 use quintet_stores::{FileBlobs, memory};
 
 /// SHA-256 of "hello".
@@ -27,7 +27,7 @@ async fn check_store(blobs: &dyn Blobs) {
         check(blobs, HELLO, "hello").await;
     }
     let several = ["one", "hello", "", "one"].map(|text| text.as_bytes().to_vec());
-    let ids = blobs.put_all(several.to_vec()).await.expect("kept");
+    let ids = blobs.put_all(several.clone().map(Body::Bytes).into()).await.expect("kept");
     for (id, content) in ids.iter().zip(&several) {
         assert_eq!(&blobs.get(id).await.expect("kept"), content);
     }
@@ -47,6 +47,33 @@ async fn every_store_gives_back_what_was_put() {
     check_store(&memory::Store::new()).await;
     check_store(&FileBlobs::open(dir.path()).unwrap()).await;
     check(&FileBlobs::open(dir.path()).unwrap(), HELLO, "hello").await;
+}
+
+#[tokio::test]
+async fn a_file_is_taken_over_however_long_it_is() {
+    let dir = tempfile::tempdir().unwrap();
+    let (given, kept) = (dir.path().join("given"), dir.path().join("kept"));
+    let blobs = FileBlobs::open(&kept).unwrap();
+    for length in [0, 5, 3 << 20] {
+        let content = vec![b'x'; length];
+        for _ in 0..2 {
+            fs::write(&given, &content).unwrap();
+            let ids = blobs.put_all(vec![Body::File(given.clone())]).await.unwrap();
+            assert_eq!(blobs.put(content.clone()).await.unwrap(), ids[0]);
+            fs::remove_file(&given).unwrap();
+            match blobs.body(&ids[0]).await.unwrap() {
+                Body::Bytes(bytes) => assert_eq!(bytes, content),
+                Body::File(path) => {
+                    assert_eq!((fs::read(path).unwrap(), length), (content.clone(), 3 << 20))
+                }
+            }
+        }
+    }
+    assert_eq!(fs::read_dir(kept.join("tmp")).unwrap().count(), 0);
+    let long = blobs.put(vec![b'x'; 3 << 20]).await.unwrap();
+    fs::write(kept.join(&long.as_str()[..2]).join(&long.as_str()[2..]), vec![b'y'; 3 << 20])
+        .unwrap();
+    assert!(matches!(blobs.body(&long).await, Err(StorageError::Damaged(_))));
 }
 
 #[tokio::test]

@@ -23,6 +23,7 @@ mod shell;
 mod subject;
 mod supervisor;
 mod survey;
+mod surveyed;
 mod undo;
 mod verify;
 mod web_search;
