@@ -11,7 +11,9 @@ use quintet_kernel::policy::{Rules, Verdict};
 use quintet_kernel::port::{
     Artifacts, Blobs, Directory, Hints, Installs, Memory, Models, Preferences, Tool, Uploads,
 };
+use quintet_kernel::search::{WEB_SEARCH, availability};
 use quintet_kernel::tool::Spec;
+use quintet_kernel::toolset::Toolset;
 use quintet_local::Local;
 use quintet_memory::Notebook;
 use quintet_providers::{Providers, Secret};
@@ -37,6 +39,8 @@ pub(crate) struct Assembly {
     pub(crate) front_ends: FrontEnds,
     /// Tools that run without anybody being asked.
     pub(crate) unasked: Vec<String>,
+    /// Whether the usual model can search the web, or why not.
+    pub(crate) searches: Result<(), String>,
 }
 
 /// What is kept for front ends besides sessions.
@@ -68,7 +72,7 @@ pub(crate) fn assemble(options: &Options) -> Result<Assembly> {
     let (providers, local) = models(options);
     let models: Arc<dyn Models> = Arc::new(providers.clone());
     let rules = Arc::new(rules(options, &toolbox, providers));
-    let unasked = unasked(&rules);
+    let (unasked, searches) = (unasked(&rules), searches(&rules));
     let runtime = Runtime::new(Parts {
         journal: store.clone(),
         leases: store.clone(),
@@ -97,6 +101,7 @@ pub(crate) fn assemble(options: &Options) -> Result<Assembly> {
         lookout,
         front_ends,
         unasked,
+        searches,
     })
 }
 
@@ -160,6 +165,12 @@ fn offered(options: &Options, toolbox: &Toolbox) -> Vec<Arc<Spec>> {
 fn unasked(rules: &Rules) -> Vec<String> {
     let tools = rules.tools.iter().filter(|tool| rules.verdict(tool, None) == Verdict::Allow);
     tools.map(|tool| tool.name.clone()).collect()
+}
+
+/// Whether the usual model can search the web, where a front end asks for that.
+fn searches(rules: &Rules) -> Result<(), String> {
+    let wanted = Toolset { daemon: Some(vec![WEB_SEARCH.into()]), ..Toolset::default() };
+    availability(rules, &wanted, &rules.default_model).by.map(|_| ())
 }
 
 /// The rules that sessions live under.

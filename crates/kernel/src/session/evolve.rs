@@ -15,7 +15,7 @@ use crate::model::{Channel, ModelRef, Sealed, Usage};
 use crate::session::turn::{OpenStep, OpenTurn, Phase, Segment, Turn, TurnStatus};
 use crate::session::{State, subagents};
 use crate::time::Time;
-use crate::toolset::ClientTool;
+use crate::toolset::{ClientTool, Toolset};
 
 use calls::{new_call, part_of_call};
 
@@ -32,10 +32,7 @@ pub fn evolve(state: &mut State, record: &Record) {
         Event::Instructed { system_prompt } => state.system_prompt.clone_from(system_prompt),
         Event::Moved { workspace } => state.workspace.clone_from(workspace),
         Event::Forgotten { upto } => compaction::forgotten(state, upto),
-        Event::ToolsChosen(toolset) => {
-            state.toolset = toolset.clone();
-            state.delegated = toolset.client.iter().map(ClientTool::spec).collect();
-        }
+        Event::ToolsChosen(toolset) => offered(state, toolset),
         Event::AttachmentAdded(file) => state.attachments.push(file.clone()),
         Event::MessageAdded { message, turn, role, parts, options, .. } => {
             said(state, Said { message, turn, role: *role, parts, options }, at);
@@ -138,6 +135,11 @@ fn labelled(state: &mut State, key: &str, value: Option<&String>) {
         Some(value) => state.labels.insert(key.into(), value.clone()),
         None => state.labels.remove(key),
     };
+}
+
+fn offered(state: &mut State, toolset: &Toolset) {
+    state.toolset = toolset.clone();
+    state.delegated = toolset.client.iter().map(ClientTool::spec).collect();
 }
 
 struct Said<'a> {

@@ -6,6 +6,7 @@ use axum::extract::Request;
 use axum::response::Response;
 use quintet_kernel::model::{
     Channel, Chunk, Failure, FailureKind, ModelRef, Prompt, PromptMessage, PromptPart, Sampling,
+    Search,
 };
 use serde_json::{Value, json};
 
@@ -100,6 +101,7 @@ async fn ask(desk: &Desk, model: ModelRef, system: &str, text: String) -> Result
         messages: vec![PromptMessage::User(vec![PromptPart::Text(text)])],
         tools: Vec::new(),
         may_call: false,
+        search: Search::Off,
         sampling: Sampling::default(),
     };
     match tokio::time::timeout(PATIENCE, whole(desk, prompt)).await {
