@@ -40,8 +40,6 @@ pub(super) struct Errand {
 /// Calls that the client was handed together.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Handed {
-    /// The client's name for the first of them when they were.
-    bundle: String,
     errands: Vec<Errand>,
     done: Vec<CallId>,
 }
@@ -107,8 +105,10 @@ impl Handover {
         let n = self.held.iter().position(|run| has(run) && ready(run))?;
         let errands: Vec<Errand> =
             self.held.remove(n).into_iter().filter_map(|held| held.stage.errand()).collect();
-        let bundle = errands.first()?.request.clone();
-        let handed = Handed { bundle, errands, done: Vec::new() };
+        if errands.is_empty() {
+            return None;
+        }
+        let handed = Handed { errands, done: Vec::new() };
         self.handed.push(handed.clone());
         Some(handed)
     }
@@ -131,7 +131,8 @@ impl Handed {
             [errand] => ("tool-call", errand.payload(false)),
             errands => {
                 let tools: Vec<Value> = errands.iter().map(|errand| errand.step()).collect();
-                ("tool-bundle", json!({ "bundle_id": self.bundle, "tools": tools }))
+                let bundle = errands.first().map(|errand| errand.request.as_str());
+                ("tool-bundle", json!({ "bundle_id": bundle, "tools": tools }))
             }
         }
     }

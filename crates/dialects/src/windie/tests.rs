@@ -117,10 +117,6 @@ impl Story {
                 let frames = self.link.offer_again(at(self.records));
                 self.show(frames);
             }
-            ("bundle", name) => {
-                let calls = self.link.bundle(name);
-                writeln!(self.out, "= {calls:?}").unwrap();
-            }
             other => panic!("{other:?}"),
         }
     }
