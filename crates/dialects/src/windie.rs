@@ -22,6 +22,7 @@ mod openapi;
 mod patience;
 mod plan;
 mod query;
+mod rehearsal;
 mod rehydrate;
 mod requests;
 mod results;

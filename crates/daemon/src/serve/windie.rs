@@ -18,6 +18,7 @@ pub(super) fn parts(
 ) -> (Ports, Settings) {
     let ports = Ports {
         sessions: Arc::new(assembly.runtime.clone()),
+        rehearsals: Arc::new(assembly.runtime.clone()),
         directory: Arc::clone(&assembly.directory),
         blobs: Arc::clone(&assembly.blobs),
         models: Arc::clone(&assembly.models),

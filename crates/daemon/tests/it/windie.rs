@@ -2,6 +2,7 @@
 
 mod artifacts;
 mod identity;
+mod introspection;
 mod semantic;
 mod socket;
 mod unavailable;

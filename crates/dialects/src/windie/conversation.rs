@@ -116,7 +116,7 @@ impl Desk {
     }
 
     /// A folder of a user's own, for conversations that are about none.
-    async fn scratch(&self, user: &str) -> Result<PathBuf, Error> {
+    pub(super) async fn scratch(&self, user: &str) -> Result<PathBuf, Error> {
         let plain = |c: char| if c.is_ascii_alphanumeric() || "_-".contains(c) { c } else { '_' };
         let name: String = user.chars().map(plain).take(64).collect();
         let folder = self.settings.workspace.join(name);

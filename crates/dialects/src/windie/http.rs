@@ -1,8 +1,10 @@
 //! Requests: who sent them, what they are about, and their answers.
 
 mod artifacts;
+mod asked;
 pub(super) mod fields;
 mod install;
+mod introspection;
 mod range;
 pub(super) mod reply;
 mod route;
@@ -17,7 +19,7 @@ use serde_json::json;
 
 use self::fields::Fields;
 use self::reply::{Reply, ok};
-use self::route::{Route, route};
+use self::route::{About, Route, route};
 use super::identity::User;
 use super::openapi;
 use super::serve::Desk;
@@ -42,11 +44,29 @@ pub(super) async fn answer(desk: &Desk, request: Request) -> Result<Response, Re
         Route::Summarize => semantic::summarize(desk, request).await,
         Route::Title => semantic::name(desk, request).await,
         Route::SemanticHealth => Ok(semantic::health()),
+        Route::Sdk(about) => introspect(desk, user.as_ref(), about, request).await,
         Route::Sight(sight) => Err(unavailable::look(sight, request).await),
         Route::Embeddings => Err(unavailable::embeddings(request).await),
         Route::EmbeddingsHealth => Err(unavailable::embeddings_health()),
         Route::Embed => Err(unavailable::embed(desk, request).await),
         Route::Runs => Err(unavailable::runs(desk, request.headers())),
+    }
+}
+
+async fn introspect(
+    desk: &Desk,
+    user: Option<&User>,
+    about: About,
+    request: Request,
+) -> Result<Response, Reply> {
+    let query = request.uri().query().unwrap_or_default().to_owned();
+    match about {
+        About::Models => introspection::models(desk, user, &query).await,
+        About::Tools => introspection::tool_schemas(desk, user, &query).await,
+        About::Tool(name) => introspection::tool(desk, user, (&name, &query)).await,
+        About::SystemPrompt => introspection::system_prompt(desk, user, &query).await,
+        About::Preview => introspection::preview(desk, user, request).await,
+        About::QueryPlan => introspection::query_plan(desk, user, request).await,
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use quintet_kernel::command::Command;
 use quintet_kernel::event::TurnOptions;
 use quintet_kernel::model::Sampling;
 use quintet_kernel::toolset::Toolset;
@@ -72,6 +73,12 @@ impl Plan {
             choice: settings.choice(&desk.settings.default_model),
             workspace: here,
         }
+    }
+
+    /// What makes a session ready for a query.
+    pub(super) fn commands(&self) -> Vec<Command> {
+        let system_prompt = Some(self.system_prompt.clone());
+        vec![Command::Instruct { system_prompt }, Command::Offer(self.toolset.clone())]
     }
 
     /// How the turn of a query is to be answered.

@@ -14,7 +14,8 @@ use axum::routing::get;
 use quintet_kernel::Time;
 use quintet_kernel::model::ModelRef;
 use quintet_kernel::port::{
-    Artifacts, Blobs, Directory, Installs, Models, Preferences, Sessions, Stamps, Uploads,
+    Artifacts, Blobs, Directory, Installs, Models, Preferences, Rehearsals, Sessions, Stamps,
+    Uploads,
 };
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
@@ -36,6 +37,8 @@ const LARGEST: usize = 64 * 1024 * 1024;
 pub struct Ports {
     /// The core.
     pub sessions: Arc<dyn Sessions>,
+    /// What would become of commands.
+    pub rehearsals: Arc<dyn Rehearsals>,
     /// Where front ends' own names of conversations are kept.
     pub directory: Arc<dyn Directory>,
     /// Where what models are shown is kept.

@@ -66,9 +66,7 @@ impl Connection {
         if !is_ours(&state) {
             return Ok(());
         }
-        let system_prompt = Some(plan.system_prompt.clone());
-        let mut commands =
-            vec![Command::Instruct { system_prompt }, Command::Offer(plan.toolset.clone())];
+        let mut commands = plan.commands();
         // It works where it works until it is done.
         let workspace = plan.workspace.clone().filter(|_| !state.busy());
         commands.extend(workspace.map(|workspace| Command::Move { workspace }));

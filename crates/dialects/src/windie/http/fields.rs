@@ -7,7 +7,9 @@ use std::ops::RangeInclusive;
 
 use serde_json::{Map, Value, json};
 
+use super::super::fields::one_of;
 use super::reply::Reply;
+use crate::transport::query::parameter;
 
 /// An object that is being read.
 #[derive(Debug)]
@@ -34,6 +36,43 @@ impl Fields {
             _ => fields.wrong(&[], "model_attributes_type", NOT_AN_OBJECT),
         }
         if fields.faults.is_empty() { Ok(fields) } else { Err(Reply::unprocessable(fields.faults)) }
+    }
+
+    /// The parameters of a query that have these names.
+    pub(in super::super) fn of_query(query: &str, names: &[&str]) -> Self {
+        let given = |name: &&str| Some(((*name).to_owned(), parameter(query, name)?.into()));
+        let members = names.iter().filter_map(given).collect();
+        Self { place: vec![json!("query")], members, faults: Vec::new() }
+    }
+
+    /// Takes something as it is, unless it is left out or null.
+    pub(in super::super) fn take(&mut self, name: &str) -> Option<Value> {
+        self.given(name)
+    }
+
+    /// Takes one of some words, which must be there.
+    pub(in super::super) fn word(
+        &mut self,
+        name: &str,
+        words: &[&'static str],
+    ) -> Option<&'static str> {
+        match self.members.remove(name) {
+            None => {
+                self.missing(name);
+                None
+            }
+            Some(value) => self.is_word(name, &value, words),
+        }
+    }
+
+    /// Takes one of some words, which may be left out or null.
+    pub(in super::super) fn maybe_word(
+        &mut self,
+        name: &str,
+        words: &[&'static str],
+    ) -> Option<&'static str> {
+        let value = self.given(name)?;
+        self.is_word(name, &value, words)
     }
 
     /// Takes a text that must be there; empty if it is not.
@@ -131,12 +170,13 @@ impl Fields {
         }
     }
 
-    /// Looks at a yes or no that may be left out.
-    pub(in super::super) fn maybe_flag(&mut self, name: &str) {
-        let given = self.members.remove(name);
-        if given.is_some_and(|value| !value.is_boolean()) {
+    /// Takes a yes or no that may be left out.
+    pub(in super::super) fn maybe_flag(&mut self, name: &str) -> Option<bool> {
+        let value = self.members.remove(name)?;
+        if !value.is_boolean() {
             self.wrong(&[json!(name)], "bool_type", "Input should be a valid boolean");
         }
+        value.as_bool()
     }
 
     /// Looks into an object that must be there.
@@ -154,20 +194,37 @@ impl Fields {
         }
     }
 
-    /// Looks into every object of a list that may be left out or null.
-    pub(in super::super) fn maybe_objects(&mut self, name: &str, look: impl Fn(&mut Self)) {
-        match self.given(name) {
-            None => {}
-            Some(Value::Array(items)) => {
-                for (index, item) in items.into_iter().enumerate() {
-                    self.inside(&[json!(name), json!(index)], item, &look);
-                }
-            }
-            Some(_) => self.wrong(&[json!(name)], "list_type", "Input should be a valid list"),
+    /// Looks into every object of a list that may be left out or null, and has at most so many.
+    pub(in super::super) fn maybe_objects(
+        &mut self,
+        name: &str,
+        most: usize,
+        mut look: impl FnMut(&mut Self),
+    ) {
+        if self.members.get(name).is_none_or(Value::is_null) {
+            self.members.remove(name);
+            return;
+        }
+        for (index, item) in self.list(name, 0..=most).into_iter().enumerate() {
+            self.inside(&[json!(name), json!(index)], item, &mut look);
         }
     }
 
-    fn inside(&mut self, at: &[Value], value: Value, look: impl Fn(&mut Self)) {
+    fn is_word(
+        &mut self,
+        name: &str,
+        value: &Value,
+        words: &[&'static str],
+    ) -> Option<&'static str> {
+        let word = words.iter().find(|word| value.as_str() == Some(word)).copied();
+        if word.is_none() {
+            let why = format!("Input should be {}", one_of(words));
+            self.wrong(&[json!(name)], "literal_error", &why);
+        }
+        word
+    }
+
+    fn inside(&mut self, at: &[Value], value: Value, mut look: impl FnMut(&mut Self)) {
         let Value::Object(members) = value else {
             return self.wrong(at, "model_attributes_type", NOT_AN_OBJECT);
         };

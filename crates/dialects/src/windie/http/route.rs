@@ -17,11 +17,23 @@ pub(super) enum Route {
     Summarize,
     Title,
     SemanticHealth,
+    Sdk(About),
     Sight(Sight),
     Embeddings,
     EmbeddingsHealth,
     Embed,
     Runs,
+}
+
+/// What somebody wants to know of what the daemon would do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum About {
+    Models,
+    Tools,
+    Tool(String),
+    SystemPrompt,
+    Preview,
+    QueryPlan,
 }
 
 /// What a request is about. A slash at the end of a path changes nothing.
@@ -57,6 +69,12 @@ fn offered(path: &str) -> Vec<(&'static str, Route)> {
         ["api", "semantic", "health"] => get(Route::SemanticHealth),
         ["api", "embeddings"] => post(Route::Embeddings),
         ["api", "embeddings", "health"] => get(Route::EmbeddingsHealth),
+        ["api", "sdk", "models"] => get(Route::Sdk(About::Models)),
+        ["api", "sdk", "tool-schemas"] => get(Route::Sdk(About::Tools)),
+        ["api", "sdk", "tool-capabilities", name] => get(Route::Sdk(About::Tool((*name).into()))),
+        ["api", "sdk", "system-prompt"] => get(Route::Sdk(About::SystemPrompt)),
+        ["api", "sdk", "prompt-preview"] => post(Route::Sdk(About::Preview)),
+        ["api", "sdk", "query-plan"] => post(Route::Sdk(About::QueryPlan)),
         ["api", "sdk", service, name] => {
             Sight::of(service, name).map(|sight| post(Route::Sight(sight))).unwrap_or_default()
         }
@@ -84,7 +102,7 @@ mod tests {
     use super::*;
 
     /// How many pairs of a method and a path there are.
-    const SERVED: usize = 32;
+    const SERVED: usize = 38;
 
     #[test]
     fn the_openapi_document_names_every_route_and_no_other() {

@@ -14,6 +14,8 @@ const LONGEST_TEXT: usize = 2000;
 const LONGEST_CANDIDATE: usize = 128;
 const LONGEST_LABEL: usize = 200;
 const LONGEST_COLOR: usize = 32;
+/// The most points, or regions, on one picture.
+const MOST_MARKS: usize = 1000;
 /// An inline image of the largest size, in base 64 and with what may stand before it.
 const LONGEST_IMAGE: usize = 36 * 1024 * 1024;
 
@@ -104,8 +106,10 @@ fn check(sight: Sight, mut fields: Fields) -> Result<(), Reply> {
         }
         Sight::Describe => fields.maybe_object("region", area),
         Sight::VisionOverlay => {
-            fields.maybe_objects("points", |point| spot(point, &["x", "y"]));
-            fields.maybe_objects("regions", |region| spot(region, &["x", "y", "width", "height"]));
+            fields.maybe_objects("points", MOST_MARKS, |point| spot(point, &["x", "y"]));
+            fields.maybe_objects("regions", MOST_MARKS, |region| {
+                spot(region, &["x", "y", "width", "height"])
+            });
         }
     }
     fields.rest()
