@@ -40,8 +40,6 @@ pub(super) struct Errand {
 /// Calls that the client was handed together.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Handed {
-    /// The client's name for the first of them when they were.
-    bundle: String,
     errands: Vec<Errand>,
     done: Vec<CallId>,
 }
@@ -107,8 +105,10 @@ impl Handover {
         let n = self.held.iter().position(|run| has(run) && ready(run))?;
         let errands: Vec<Errand> =
             self.held.remove(n).into_iter().filter_map(|held| held.stage.errand()).collect();
-        let bundle = errands.first()?.request.clone();
-        let handed = Handed { bundle, errands, done: Vec::new() };
+        if errands.is_empty() {
+            return None;
+        }
+        let handed = Handed { errands, done: Vec::new() };
         self.handed.push(handed.clone());
         Some(handed)
     }
@@ -129,9 +129,11 @@ impl Handed {
         let open = self.errands.iter().filter(|errand| !self.done.contains(&errand.call));
         match open.collect::<Vec<_>>().as_slice() {
             [errand] => ("tool-call", errand.payload(false)),
+            // The name is that of the first, which somebody still waits for.
             errands => {
+                let bundle = errands.first().map(|errand| &errand.request);
                 let tools: Vec<Value> = errands.iter().map(|errand| errand.step()).collect();
-                ("tool-bundle", json!({ "bundle_id": self.bundle, "tools": tools }))
+                ("tool-bundle", json!({ "bundle_id": bundle, "tools": tools }))
             }
         }
     }
