@@ -57,6 +57,12 @@ pub fn availability(rules: &Rules, toolset: &Toolset, model: &ModelRef) -> Avail
     Availability { enabled, by: searcher(rules, toolset, model) }
 }
 
+/// The same where the front end has no way to ask a person: what needs one's word is not to be had.
+pub fn without_asking(rules: &Rules, toolset: &Toolset, model: &ModelRef) -> Availability {
+    let Availability { enabled, by } = availability(rules, toolset, model);
+    Availability { enabled, by: by.and_then(|by| unasked(rules).map(|()| by)) }
+}
+
 /// What a prompt of a session says of it. Never both: where there is the tool, the provider does not.
 pub(crate) fn by_provider(state: &State, model: &ModelRef) -> Search {
     let found = availability(&state.rules, &state.toolset, model);
@@ -84,7 +90,7 @@ fn searcher(rules: &Rules, toolset: &Toolset, model: &ModelRef) -> Result<Search
         search if !search.beside(tools) => {
             Err(format!("{model} searches only where it is offered no tools"))
         }
-        Searches::Alone | Searches::Beside => unasked(rules),
+        Searches::Alone | Searches::Beside => unasked(rules).map(|()| Searcher::Provider),
     }
 }
 
@@ -95,7 +101,7 @@ fn offered(rules: &Rules, toolset: &Toolset) -> usize {
 }
 
 /// Whether searches may be made that nobody is asked about.
-fn unasked(rules: &Rules) -> Result<Searcher, String> {
+fn unasked(rules: &Rules) -> Result<(), String> {
     let tool = Spec {
         name: WEB_SEARCH.into(),
         description: String::new(),
@@ -104,10 +110,10 @@ fn unasked(rules: &Rules) -> Result<Searcher, String> {
         placement: Placement::Daemon,
     };
     match rules.verdict(&tool, None) {
-        Verdict::Allow => Ok(Searcher::Provider),
+        Verdict::Allow => Ok(()),
         Verdict::Refuse(why) => Err(why),
         Verdict::Ask | Verdict::Look => {
-            Err("each search needs a person's word, and a provider does not wait for it".into())
+            Err("each search needs a person's word, which nobody would be asked for".into())
         }
     }
 }

@@ -68,11 +68,18 @@ fn a_provider_that_does_not_search_says_why() {
 fn nothing_is_searched_that_a_person_should_be_asked_about() {
     let mut rules = rules(Searches::Beside);
     rules.approval.kinds.push(Kind::Network);
-    let asks = "each search needs a person's word, and a provider does not wait for it";
+    let asks = "each search needs a person's word, which nobody would be asked for";
     check(&rules, &Toolset::default(), "fake/a", Err(asks));
     rules.approval.kinds.clear();
     rules.approval.tools.push(WEB_SEARCH.into());
     check(&rules, &Toolset::default(), "fake/a", Err(asks));
+    // With a tool somebody is asked, unless the front end cannot.
+    rules.tools.push(own_tool());
+    check(&rules, &Toolset::default(), "fake/a", Ok(Searcher::Tool));
+    let found = |rules: &Rules| without_asking(rules, &Toolset::default(), &model("fake/a"));
+    assert_eq!(found(&rules).reason(), Some(asks));
+    rules.approval.tools.clear();
+    assert_eq!(found(&rules).by, Ok(Searcher::Tool));
 }
 
 /// What the first prompt of a session says, with these tools of the daemon.
