@@ -51,6 +51,7 @@ pub(crate) fn assemble(options: &Options) -> Result<Assembly> {
         directory: store,
         drafts: Arc::new(dir.drafts()?),
         blobs: Arc::clone(&blobs),
+        undo: Arc::new(dir.undo(options.undo)?),
         models: Arc::clone(&models),
         tools: tools(&toolbox),
         workspaces: toolbox.workspaces(),

@@ -35,7 +35,11 @@ pub(crate) async fn load(parts: &Parts, id: &SessionId) -> Result<Loaded, Error>
     }
     let recovered = match state.open {
         Some(_) => recover(parts, &mut state).await?,
-        None => Vec::new(),
+        None => {
+            // The daemon may have died between the end of a turn and this.
+            state.turns.iter().last().inspect(|turn| parts.workspaces.over(&turn.id));
+            Vec::new()
+        }
     };
     Ok(Loaded { state, lease, recovered })
 }
@@ -82,7 +86,7 @@ async fn cut_off(parts: &Parts, state: &State) -> Vec<CutOff> {
     for call in open.calls().iter().filter(may_change) {
         let found = parts.workspaces.cut_off(&state.workspace, &open.id, call.id()).await;
         if let Some(Traces { changes, unrecorded }) = found {
-            let changes = recorded(&*parts.blobs, changes).await;
+            let changes = recorded(&*parts.undo, changes).await;
             known.push(CutOff { call: call.id().clone(), changes, unrecorded });
         }
     }

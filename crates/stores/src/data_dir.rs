@@ -13,6 +13,7 @@ use crate::{Error, FileBlobs, FileDrafts, sqlite};
 const LOCK: &str = "quintet.lock";
 const DATABASE: &str = "quintet.db";
 const BLOBS: &str = "blobs";
+const UNDO: &str = "undo";
 const DRAFTS: &str = "drafts";
 
 /// A data directory, locked against other daemons.
@@ -32,6 +33,7 @@ impl DataDir {
         let lock = Arc::new(lock(path)?);
         // Whatever was being written here when the last daemon died will never be finished.
         FileBlobs::sweep(&path.join(BLOBS))?;
+        FileBlobs::sweep(&path.join(UNDO))?;
         Ok(Self { path: path.into(), lock })
     }
 
@@ -49,6 +51,11 @@ impl DataDir {
     /// Opens the blobs.
     pub fn blobs(&self) -> Result<FileBlobs, Error> {
         FileBlobs::open(&self.path.join(BLOBS))
+    }
+
+    /// Opens what is kept of files for undo, which takes at most so many bytes.
+    pub fn undo(&self, bytes: u64) -> Result<FileBlobs, Error> {
+        Ok(FileBlobs::open(&self.path.join(UNDO))?.with_at_most(bytes))
     }
 
     /// Opens the drafts.

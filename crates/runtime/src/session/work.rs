@@ -175,7 +175,7 @@ fn revert(parts: &Parts, state: &State, turn: &TurnId) -> BoxFuture<'static, Com
     let changes = state.turn(turn).map(|turn| net(&turn.changes)).unwrap_or_default();
     let (parts, workspace, turn) = (parts.clone(), state.workspace.clone(), turn.clone());
     Box::pin(async move {
-        let result = match with_content(&*parts.blobs, &changes).await {
+        let result = match with_content(&parts, &changes).await {
             Ok(changes) => parts.workspaces.put_back(&workspace, changes).await,
             Err(error) => Err(error.to_string()),
         };
@@ -242,7 +242,7 @@ fn run(
                         Outcome::ended(Ending::Cancelled, "the tool did not stop and was given up").into()
                     }
                 };
-                keep(&*parts.blobs, output).await
+                keep(&parts, output).await
             }
             _ => Outcome::failure("the tool is not there"),
         };

@@ -4,7 +4,9 @@ use std::fs;
 use std::io::{self, PipeReader, PipeWriter};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::thread::{self, JoinHandle};
+use std::sync::mpsc::{Receiver, channel};
+use std::thread;
+use std::time::Duration;
 
 use quintet_seccomp::{Listener, Notice};
 use rustix::event::{PollFd, PollFlags, poll};
@@ -15,12 +17,16 @@ use super::named::{At, Deed, deed};
 use super::real::real;
 use super::{Order, take_over};
 
+/// How long the last note may take once nobody waits for it any more: a disk may hang.
+const PATIENCE: Duration = Duration::from_secs(30);
+
 /// A command's record in the making.
 #[derive(Debug)]
 pub(crate) struct Served {
-    thread: JoinHandle<()>,
+    /// Closed when all is noted.
+    noted: Receiver<()>,
     /// Closed when the command is over.
-    _running: PipeWriter,
+    running: PipeWriter,
 }
 
 impl Served {
@@ -31,16 +37,20 @@ impl Served {
         let keeper = Keeper::open(&order).ok()?;
         let (ours, theirs) = UnixStream::pair().ok()?;
         let (over, running) = io::pipe().ok()?;
-        let body = move || serve(keeper, &ours, &over);
-        let thread = thread::Builder::new().name("record".to_owned()).spawn(body).ok()?;
-        Some((Self { thread, _running: running }, theirs))
+        let (noting, noted) = channel::<()>();
+        let body = move || {
+            serve(keeper, &ours, &over);
+            drop(noting);
+        };
+        thread::Builder::new().name("record".to_owned()).spawn(body).ok()?;
+        Some((Self { noted, running }, theirs))
     }
 
     /// The command is over, and so is all that it started.
     pub(crate) fn end(self) {
-        drop(self._running);
+        drop(self.running);
         // Whatever went wrong there, the end of the log is missing then.
-        let _ended = self.thread.join();
+        let _ended = self.noted.recv_timeout(PATIENCE);
     }
 }
 
