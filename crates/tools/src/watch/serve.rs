@@ -54,8 +54,8 @@ impl Served {
     }
 }
 
-/// Any trouble with the log ends the record, and with it the calls of the command: the listener is
-/// closed, so they fail. What is not noted is not to happen unseen.
+/// Any trouble with the log ends the record, whose end is missing then, so that it is known to be
+/// incomplete. The command goes on.
 fn serve(mut keeper: Keeper, socket: &UnixStream, over: &PipeReader) {
     let listened = take_over(socket).and_then(|listener| match listener {
         Some(listener) => listen(&mut keeper, &listener, over),
@@ -67,6 +67,7 @@ fn serve(mut keeper: Keeper, socket: &UnixStream, over: &PipeReader) {
 }
 
 fn listen(keeper: &mut Keeper, listener: &Listener, over: &PipeReader) -> io::Result<()> {
+    let mut trouble = None;
     loop {
         let mut files =
             [PollFd::new(listener, PollFlags::IN), PollFd::new(over, PollFlags::empty())];
@@ -77,15 +78,18 @@ fn listen(keeper: &mut Keeper, listener: &Listener, over: &PipeReader) -> io::Re
         let (asked, ended) = (files[0].revents(), files[1].revents());
         if asked.contains(PollFlags::IN) {
             if let Some(notice) = listener.receive()? {
-                answer(keeper, listener, &notice)?;
+                if trouble.is_none() {
+                    trouble = note(keeper, listener, &notice).err();
+                }
+                listener.go_on(&notice)?;
             }
         } else if !ended.is_empty() || asked.intersects(PollFlags::HUP | PollFlags::ERR) {
-            return Ok(());
+            return trouble.map_or(Ok(()), Err);
         }
     }
 }
 
-fn answer(keeper: &mut Keeper, listener: &Listener, notice: &Notice) -> io::Result<()> {
+fn note(keeper: &mut Keeper, listener: &Listener, notice: &Notice) -> io::Result<()> {
     match deed(notice).and_then(|deed| resolved(notice, deed)) {
         // By the time it was read, the thread may have been another one.
         Ok(Some(deed)) if listener.waits(notice) => keep(keeper, deed)?,
@@ -96,7 +100,7 @@ fn answer(keeper: &mut Keeper, listener: &Listener, notice: &Notice) -> io::Resu
         }
         Err(_) => {}
     }
-    listener.go_on(notice)
+    Ok(())
 }
 
 /// A deed to real paths.
