@@ -11,7 +11,7 @@ use quintet_kernel::policy::{Rules, Verdict};
 use quintet_kernel::port::{
     Artifacts, Blobs, Directory, Hints, Installs, Memory, Models, Preferences, Tool, Uploads,
 };
-use quintet_kernel::search::{WEB_SEARCH, availability};
+use quintet_kernel::search::{WEB_SEARCH, without_asking};
 use quintet_kernel::tool::Spec;
 use quintet_kernel::toolset::Toolset;
 use quintet_local::Local;
@@ -79,6 +79,7 @@ pub(crate) fn assemble(options: &Options) -> Result<Assembly> {
         directory: store,
         drafts: Arc::new(dir.drafts()?),
         blobs: Arc::clone(&blobs),
+        undo: Arc::new(dir.undo(options.undo)?),
         models: Arc::clone(&models),
         tools: tools(&toolbox),
         workspaces: toolbox.workspaces(),
@@ -164,13 +165,13 @@ fn offered(options: &Options, toolbox: &Toolbox) -> Vec<Arc<Spec>> {
 /// The tools that run without anybody being asked, whatever they are called with.
 fn unasked(rules: &Rules) -> Vec<String> {
     let tools = rules.tools.iter().filter(|tool| rules.verdict(tool, None) == Verdict::Allow);
-    tools.map(|tool| tool.name.clone()).collect()
+    tools.map(|tool| tool.name.clone()).filter(|name| name != WEB_SEARCH).collect()
 }
 
 /// Whether the usual model can search the web, where a front end asks for that.
 fn searches(rules: &Rules) -> Result<(), String> {
     let wanted = Toolset { daemon: Some(vec![WEB_SEARCH.into()]), ..Toolset::default() };
-    availability(rules, &wanted, &rules.default_model).by.map(|_| ())
+    without_asking(rules, &wanted, &rules.default_model).by.map(|_| ())
 }
 
 /// The rules that sessions live under.

@@ -321,6 +321,8 @@ pub enum Body {
     Bytes(Vec<u8>),
     /// The same as in this file, which nobody changes any more: it may be too long to be held.
     File(PathBuf),
+    /// What has this hash; it is not kept, but can be told from anything else.
+    Hash(BlobId),
 }
 
 /// Every model that is configured.

@@ -37,6 +37,8 @@ pub(crate) async fn load(parts: &Parts, id: &SessionId) -> Result<Loaded, Error>
         Some(_) => recover(parts, &mut state).await?,
         None => {
             refresh(parts, &state, &lease).await?;
+            // The daemon may have died between the end of a turn and this.
+            state.turns.iter().last().inspect(|turn| parts.workspaces.over(&turn.id));
             Vec::new()
         }
     };
@@ -96,7 +98,7 @@ async fn cut_off(parts: &Parts, state: &State) -> Vec<CutOff> {
     for call in open.calls().iter().filter(may_change) {
         let found = parts.workspaces.cut_off(&state.workspace, &open.id, call.id()).await;
         if let Some(Traces { changes, unrecorded }) = found {
-            let changes = recorded(&*parts.blobs, changes).await;
+            let changes = recorded(&*parts.undo, changes).await;
             known.push(CutOff { call: call.id().clone(), changes, unrecorded });
         }
     }

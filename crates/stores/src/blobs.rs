@@ -3,7 +3,7 @@
 //! A file appears under its name only when it is whole and on disk, so what can be found can be
 //! trusted; `tmp` holds those that are being written.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read as _, Seek as _, Write as _};
@@ -19,6 +19,10 @@ use tokio::task::spawn_blocking;
 use crate::Error;
 use crate::data_dir::create_private;
 
+mod bound;
+
+use bound::Bound;
+
 pub(crate) const TMP: &str = "tmp";
 const HEX_DIGITS: usize = 64;
 /// What is longer is not held, but left in its file.
@@ -30,13 +34,19 @@ const PIECE: usize = 64 * 1024;
 #[derive(Clone, Debug)]
 pub struct FileBlobs {
     root: Arc<Path>,
+    bound: Option<Arc<Bound>>,
 }
 
 impl FileBlobs {
     /// Opens a directory of blobs; creates it if it is not there.
     pub fn open(root: &Path) -> Result<Self, Error> {
         create_private(&root.join(TMP))?;
-        Ok(Self { root: root.into() })
+        Ok(Self { root: root.into(), bound: None })
+    }
+
+    /// The same, but of at most so many bytes: the oldest go to make room for new ones.
+    pub fn with_at_most(self, bytes: u64) -> Self {
+        Self { bound: Some(Arc::new(Bound::new(bytes))), ..self }
     }
 
     /// Deletes one, by its name, if it is there; only for whoever has the directory to himself.
@@ -67,8 +77,10 @@ impl Blobs for FileBlobs {
     }
 
     fn put_all(&self, contents: Vec<Body>) -> BoxFuture<'_, Result<Vec<BlobId>, StorageError>> {
-        let root = Arc::clone(&self.root);
-        Box::pin(blocking(move || write_all(&root, contents).map_err(unavailable)))
+        let (root, bound) = (Arc::clone(&self.root), self.bound.clone());
+        Box::pin(blocking(move || {
+            write_all(&root, bound.as_deref(), contents).map_err(unavailable)
+        }))
     }
 
     fn get(&self, blob: &BlobId) -> BoxFuture<'_, Result<Vec<u8>, StorageError>> {
@@ -106,28 +118,38 @@ fn named(hash: impl IntoIterator<Item = u8>) -> BlobId {
     BlobId::parse(&hex).expect("hex digits make an id")
 }
 
-/// All of it, read if need be.
-pub(crate) fn held(content: Body) -> Result<Vec<u8>, StorageError> {
+/// All of it, read if need be; nothing if there is nothing to be kept.
+pub(crate) fn held(content: Body) -> Result<Option<Vec<u8>>, StorageError> {
     match content {
-        Body::Bytes(bytes) => Ok(bytes),
-        Body::File(path) => fs::read(path).map_err(unavailable),
+        Body::Bytes(bytes) => Ok(Some(bytes)),
+        Body::File(path) => fs::read(path).map(Some).map_err(unavailable),
+        Body::Hash(_) => Ok(None),
     }
 }
 
 /// Writes them one by one, and makes their names durable together.
-fn write_all(root: &Path, contents: Vec<Body>) -> io::Result<Vec<BlobId>> {
-    let (mut blobs, mut shards) = (Vec::with_capacity(contents.len()), BTreeSet::new());
+fn write_all(root: &Path, bound: Option<&Bound>, contents: Vec<Body>) -> io::Result<Vec<BlobId>> {
+    let mut blobs = Vec::with_capacity(contents.len());
+    let (mut shards, mut put) = (BTreeSet::new(), HashSet::new());
     for content in contents {
         let (blob, path) = match content {
             Body::Bytes(content) => write(root, &content)?,
             Body::File(file) => take(root, &file)?,
+            Body::Hash(blob) => {
+                blobs.push(blob);
+                continue;
+            }
         };
         shards.insert(path.parent().unwrap_or(root).to_owned());
+        put.insert(path);
         blobs.push(blob);
     }
     // Also where a file was there already: whoever put it may not have come this far yet.
     shards.iter().try_for_each(|shard| sync(shard))?;
     sync(root)?;
+    if let Some(bound) = bound {
+        bound.put(root, &put);
+    }
     Ok(blobs)
 }
 

@@ -114,16 +114,16 @@ impl Blobs for Store {
     }
 
     fn put_all(&self, contents: Vec<Body>) -> BoxFuture<'_, Result<Vec<BlobId>, StorageError>> {
-        let named = |content| {
-            let content = blobs::held(content)?;
-            Ok((blobs::name(&content), content))
+        let one = |content| {
+            if let Body::Hash(blob) = content {
+                return Ok(blob);
+            }
+            let content = blobs::held(content)?.unwrap_or_default();
+            let blob = blobs::name(&content);
+            lock(&self.contents).blobs.insert(blob.clone(), content);
+            Ok(blob)
         };
-        let kept = contents.into_iter().map(named).collect::<Result<Vec<_>, StorageError>>();
-        Box::pin(ready(kept.map(|named| {
-            let ids = named.iter().map(|(blob, _)| blob.clone()).collect();
-            lock(&self.contents).blobs.extend(named);
-            ids
-        })))
+        Box::pin(ready(contents.into_iter().map(one).collect()))
     }
 
     fn get(&self, blob: &BlobId) -> BoxFuture<'_, Result<Vec<u8>, StorageError>> {

@@ -127,6 +127,6 @@ fn content(text: &str) -> Content {
 fn text(content: Option<&Content>) -> Option<String> {
     content.map(|content| match &content.body {
         Some(Body::Bytes(bytes)) => String::from_utf8_lossy(bytes).into_owned(),
-        Some(Body::File(_)) | None => String::new(),
+        Some(Body::File(_) | Body::Hash(_)) | None => String::new(),
     })
 }

@@ -18,7 +18,8 @@ mod diff;
 mod now;
 mod put_back;
 
-pub(crate) use now::same;
+pub(crate) use now::{digest, same};
+pub(crate) use put_back::builds;
 
 /// Workspaces as they are on this machine.
 #[derive(Debug)]

@@ -56,7 +56,8 @@ pub struct Settings {
     pub search: Option<Engine>,
     /// A folder for what may be lost, but for calls that a crash cuts off. It need not be there.
     pub cache: PathBuf,
-    /// The most that is kept of files for one call, in bytes, before and after it each.
+    /// The most that is kept on disk of what files were, in bytes; one call may take a quarter of it
+    /// for what was before and a quarter for what is after.
     pub undo: u64,
     /// What is remembered beyond sessions. Its tools are not offered without.
     pub recall: Option<Recall>,
@@ -74,7 +75,7 @@ pub struct Toolbox {
 impl Toolbox {
     /// The tools, in the order they are offered. The environment that commands get is taken now.
     pub fn new(settings: Settings) -> Self {
-        let watches = Watches::new(settings.cache.join("notes"), settings.undo);
+        let watches = Watches::new(settings.cache.join("notes"), settings.undo / 4);
         let runner = Runner::new(settings.supervisor, settings.sandbox, watches.clone());
         let runner = Arc::new(runner);
         let mapper = Arc::new(Mapper::default());

@@ -32,6 +32,9 @@ pub(crate) use filter::listen;
 pub(crate) use hand::{hand_over, take_over};
 pub(crate) use serve::Served;
 
+/// How the names of records end.
+const ENDING: &str = "kept";
+
 /// Where a command's files are kept, as the daemon tells the supervisor.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Order {
@@ -64,6 +67,9 @@ impl Watches {
             Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
             Ok(()) | Err(_) => {}
         }
+        if let Some(turn) = folder.parent() {
+            forget_done(turn);
+        }
         DirBuilder::new().recursive(true).mode(0o700).create(folder)
     }
 
@@ -86,6 +92,18 @@ impl Watches {
     /// Ids that were read from a file are not checked by their type, and these become a path.
     fn of(&self, turn: &TurnId, call: &CallId) -> Option<PathBuf> {
         let (turn, call) = (TurnId::parse(turn.as_str())?, CallId::parse(call.as_str())?);
-        Some(self.folder.join(turn.as_str()).join(format!("{call}.kept")))
+        Some(self.folder.join(turn.as_str()).join(format!("{call}.{ENDING}")))
+    }
+}
+
+/// Forgets the records of a turn's earlier calls: a call begins when what came of those before it is
+/// kept, so nobody will ask for them again.
+fn forget_done(turn: &Path) {
+    let folders = fs::read_dir(turn).into_iter().flatten().flatten().map(|entry| entry.path());
+    let records = folders.filter(|path| path.extension().is_some_and(|end| end == ENDING));
+    for record in records.filter(|record| log::is_done(record)) {
+        if let Err(error) = fs::remove_dir_all(&record) {
+            tracing::warn!(%error, "the record of a call could not be removed");
+        }
     }
 }

@@ -86,7 +86,7 @@ pub(super) const KEYS: &[Key] = &[
     ("sandbox.network", Shape::Flag, Some("false")),
     ("sandbox.read", Shape::List, Some("[]")),
     ("sandbox.write", Shape::List, Some("[]")),
-    ("undo.limit_bytes", Shape::Number, Some("4294967296")),
+    ("undo.limit_bytes", Shape::Number, Some("8589934592")),
     ("tools.spawn_agent", Shape::Flag, Some("true")),
     ("subagents.depth", Shape::Number, Some("2")),
     ("subagents.at_once", Shape::Number, Some("8")),

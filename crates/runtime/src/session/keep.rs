@@ -5,17 +5,19 @@ use quintet_kernel::message::{Artifact, Part};
 use quintet_kernel::port::{Blobs, Changed, Content, File, Output, StorageError};
 use quintet_kernel::tool::Outcome;
 
+use crate::parts::Parts;
+
 /// Keeps it; what cannot be kept is said in the outcome.
-pub(super) async fn keep(blobs: &dyn Blobs, output: Output) -> Outcome {
+pub(super) async fn keep(parts: &Parts, output: Output) -> Outcome {
     let Output { mut outcome, files, changes } = output;
     for File { name, mime, content } in files {
         let size = content.len() as u64;
-        match blobs.put(content).await {
+        match parts.blobs.put(content).await {
             Ok(blob) => outcome.artifacts.push(Artifact { name, mime, blob, size }),
             Err(error) => outcome.parts.push(lost(&name, &error)),
         }
     }
-    outcome.changes = recorded(blobs, changes).await;
+    outcome.changes = recorded(&*parts.undo, changes).await;
     outcome
 }
 

@@ -88,6 +88,7 @@ impl World {
             directory: Arc::new(self.store.clone()),
             drafts: Arc::clone(&self.drafts),
             blobs: Arc::new(self.store.clone()),
+            undo: Arc::new(self.store.clone()),
             models: Arc::new(self.model.clone()),
             rules: Arc::new(self.rules(&tools)),
             tools: tools.into_iter().map(|tool| (tool.spec().name.clone(), tool)).collect(),

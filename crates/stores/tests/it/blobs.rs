@@ -1,6 +1,7 @@
 //! Blobs, in files and in memory.
 
 use std::fs;
+use std::time::{Duration, SystemTime};
 
 use quintet_kernel::id::BlobId;
 use quintet_kernel::port::{Blobs, Body, StorageError};
@@ -63,6 +64,7 @@ async fn a_file_is_taken_over_however_long_it_is() {
             fs::remove_file(&given).unwrap();
             match blobs.body(&ids[0]).await.unwrap() {
                 Body::Bytes(bytes) => assert_eq!(bytes, content),
+                Body::Hash(_) => panic!("it is kept"),
                 Body::File(path) => {
                     assert_eq!((fs::read(path).unwrap(), length), (content.clone(), 3 << 20))
                 }
@@ -74,6 +76,38 @@ async fn a_file_is_taken_over_however_long_it_is() {
     fs::write(kept.join(&long.as_str()[..2]).join(&long.as_str()[2..]), vec![b'y'; 3 << 20])
         .unwrap();
     assert!(matches!(blobs.body(&long).await, Err(StorageError::Damaged(_))));
+}
+
+#[tokio::test]
+async fn the_oldest_make_room() {
+    let dir = tempfile::tempdir().unwrap();
+    let blobs = FileBlobs::open(dir.path()).unwrap().with_at_most(1000);
+    let content = |n: u8| vec![n; 300];
+    let mut ids = Vec::new();
+    for n in 0..3 {
+        ids.push(blobs.put(content(n)).await.unwrap());
+    }
+    // The clock that stamps files may stand still in between.
+    for (age, id) in ids.iter().enumerate() {
+        let path = dir.path().join(&id.as_str()[..2]).join(&id.as_str()[2..]);
+        let then = SystemTime::UNIX_EPOCH + Duration::from_secs(age as u64);
+        fs::File::options().append(true).open(path).unwrap().set_modified(then).unwrap();
+    }
+    let known = ids[1].clone();
+    let hashed = blobs.put_all(vec![Body::Hash(known.clone())]).await.unwrap();
+    assert_eq!(hashed, [known]);
+    // What is put once more is not old.
+    blobs.put(content(0)).await.unwrap();
+    ids.push(blobs.put(content(3)).await.unwrap());
+    let mut kept = Vec::new();
+    for id in &ids {
+        kept.push(blobs.get(id).await.is_ok());
+    }
+    assert_eq!(kept, [true, false, true, true]);
+    // One that is too much for all of it is still kept for now.
+    let large = blobs.put(vec![9; 2000]).await.unwrap();
+    assert!(blobs.get(&large).await.is_ok());
+    assert!(blobs.get(&ids[3]).await.is_err());
 }
 
 #[tokio::test]

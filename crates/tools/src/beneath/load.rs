@@ -70,7 +70,7 @@ impl Place {
         let filling = match &content.body {
             Some(Body::Bytes(bytes)) => Filling::Bytes(bytes),
             Some(Body::File(path)) => Filling::File(path),
-            None => return Err(Error::Special(self.given().to_owned())),
+            Some(Body::Hash(_)) | None => return Err(Error::Special(self.given().to_owned())),
         };
         Ok(Load { filling, mode: content.mode, shape: content.shape })
     }

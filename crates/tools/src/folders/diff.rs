@@ -159,7 +159,8 @@ impl<'a> File<'a> {
     }
 
     fn is_kept(&self) -> bool {
-        [self.before, self.after].into_iter().flatten().all(|side| side.body.is_some())
+        let is_kept = |side: &Content| !matches!(side.body, None | Some(Body::Hash(_)));
+        [self.before, self.after].into_iter().flatten().all(is_kept)
     }
 
     /// Whether there is more to it than a diff can hold.
@@ -199,7 +200,7 @@ fn bytes(content: Option<&Content>) -> Option<&[u8]> {
     match content.map(|content| content.body.as_ref()) {
         None => Some(&[]),
         Some(Some(Body::Bytes(bytes))) => Some(bytes),
-        Some(Some(Body::File(_)) | None) => None,
+        Some(Some(Body::File(_) | Body::Hash(_)) | None) => None,
     }
 }
 

@@ -1,11 +1,14 @@
 //! What is at a path now, and whether that is what was recorded.
 
+use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use quintet_kernel::change::Shape;
+use quintet_kernel::id::BlobId;
 use quintet_kernel::port::{Body, Content};
+use sha2::{Digest, Sha256};
 
 use crate::beneath::{Error, Place, shape_of};
 use crate::show;
@@ -78,7 +81,10 @@ impl Now {
             (Some(body), Shape::File) => there.holds(body),
             (Some(body), Shape::Link) => {
                 let target = there.place.target().map_err(|error| error.to_string())?;
-                Ok(*body == Body::Bytes(target))
+                match body {
+                    Body::Hash(hash) => Ok(digest(&*target).is_ok_and(|mine| mine == *hash)),
+                    body => Ok(*body == Body::Bytes(target)),
+                }
             }
             (None, Shape::File | Shape::Link) => Ok(false),
             (_, Shape::Folder | Shape::Pipe | Shape::Socket | Shape::Other) => Ok(true),
@@ -92,11 +98,28 @@ impl There {
         let same = match body {
             Body::Bytes(bytes) if bytes.len() as u64 != self.size => Ok(false),
             Body::Bytes(bytes) => same(mine, &**bytes),
+            Body::Hash(hash) => digest(mine).map(|mine| mine == *hash),
             Body::File(path) => File::open(path)
                 .and_then(|kept| Ok(kept.metadata()?.len() == self.size && same(mine, kept)?)),
         };
         same.map_err(|error| format!("{}: {error}", show::path(&self.path)))
     }
+}
+
+/// What content goes by, however long it is.
+pub(crate) fn digest(mut from: impl Read) -> io::Result<BlobId> {
+    let (mut hash, mut piece) = (Sha256::new(), vec![0; PIECE]);
+    loop {
+        match full(&mut from, &mut piece)? {
+            0 => break,
+            read => hash.update(&piece[..read]),
+        }
+    }
+    let mut hex = String::new();
+    for byte in hash.finalize() {
+        let _infallible = write!(hex, "{byte:02x}");
+    }
+    BlobId::parse(&hex).ok_or_else(|| io::ErrorKind::InvalidData.into())
 }
 
 /// Whether two things hold the same.

@@ -7,13 +7,13 @@ use std::collections::HashSet;
 use std::path::Path;
 
 use quintet_kernel::change::Shape;
-use quintet_kernel::port::{Changed, Content};
+use quintet_kernel::port::{Body, Changed, Content};
 
 use super::now::{Now, now};
 use crate::beneath::{self, Existing, Place};
 use crate::show;
 
-mod builds;
+pub(crate) mod builds;
 
 /// Turns every file back, or none and says why not.
 pub(super) fn put_back(root: &Path, changes: &[Changed]) -> Result<(), String> {
@@ -139,7 +139,8 @@ fn back(root: &Path, changed: &Changed, links: &HashSet<&Path>) -> Result<Option
         return Ok(None);
     }
     let unkept = |side: &Content| side.body.is_none() && side.shape.has_content();
-    if [before, after].into_iter().flatten().any(unkept) {
+    let gone = |side: &Content| matches!(side.body, Some(Body::Hash(_)));
+    if [before, after].into_iter().flatten().any(unkept) || before.as_ref().is_some_and(gone) {
         return Err(format!("what was in {path} was not kept"));
     }
     if has(before.as_ref(), Shape::Socket) || has(before.as_ref(), Shape::Other) {

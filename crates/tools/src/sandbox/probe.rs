@@ -36,7 +36,19 @@ pub fn probe() -> Report {
 fn asks() -> bool {
     let is_alone = fs::read_to_string(TRACING).is_ok_and(|scope| matches!(scope.trim(), "2" | "3"));
     // Somebody may be asked about this process already, and two cannot be.
-    set_no_new_privs(true).is_ok() && crate::watch::listen().is_ok() && !is_alone
+    if is_alone || set_no_new_privs(true).is_err() {
+        return false;
+    }
+    let Ok(listener) = crate::watch::listen() else { return false };
+    // The first kernels that ask take no answer that lets a call go on. Once the listener is gone,
+    // whatever came of it, no call waits.
+    let answering = thread::Builder::new().spawn(move || {
+        let notice = listener.receive().ok().flatten();
+        notice.is_some_and(|notice| listener.go_on(&notice).is_ok())
+    });
+    let Ok(answering) = answering else { return false };
+    let _there_is_no_such_file = fs::File::options().write(true).open("/proc/self/no such file");
+    answering.join().unwrap_or(false)
 }
 
 /// Whether files can be opened beneath a folder, as every file tool does.

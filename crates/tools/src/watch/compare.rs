@@ -1,5 +1,6 @@
 //! What became of what was noted.
 
+use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -10,11 +11,13 @@ use rustix::fs::Stat;
 
 use super::log::{Identity, Kept, Noted, Was, copy, read};
 use crate::beneath::{Error, Place, shape_of};
-use crate::folders::same;
+use crate::folders::{builds, digest, same};
 use crate::show;
 
 /// What is longer is not held, but copied.
 const SHORT: u64 = 256 * 1024;
+/// The most paths of which one call records what became of them: a record has to be read, too.
+const MOST_PATHS: usize = 200_000;
 /// The most that is held of one call's files, in bytes.
 const HELD: u64 = 64 * 1024 * 1024;
 
@@ -29,7 +32,14 @@ pub(super) fn compare(root: &Path, folder: &Path, most: u64) -> Traces {
     };
     let Noted { mut paths, moves, gaps, done } = noted;
     paths.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
-    let mut taker = Taker { root, folder, moves, gaps, held: HELD, left: most, next: 0 };
+    let more = paths.len().saturating_sub(MOST_PATHS);
+    paths.truncate(MOST_PATHS);
+    let (held, left, next, built) = (HELD, most, 0, HashMap::new());
+    let mut taker = Taker { root, folder, moves, gaps, held, left, next, built };
+    if more > 0 {
+        let reason = format!("more than {MOST_PATHS} paths were touched at once");
+        taker.gaps.push(Gap { paths: Some(more as u64), ..gap("", &reason) });
+    }
     if !done {
         taker.gaps.push(gap("", "the record of a command broke off"));
     }
@@ -53,6 +63,8 @@ struct Taker<'a> {
     left: u64,
     /// The number of the next copy.
     next: u64,
+    /// Folders, and whether builds fill them.
+    built: HashMap<PathBuf, bool>,
 }
 
 impl Taker<'_> {
@@ -136,6 +148,10 @@ impl Taker<'_> {
 
     fn after(&mut self, path: &Path, now: &Found) -> Content {
         let body = match now.shape {
+            Shape::File if self.is_built(path) => now.place.open().ok().and_then(|file| {
+                // It need not be put back, only be known again.
+                digest(file).ok().map(Body::Hash)
+            }),
             Shape::File => self.body(now),
             Shape::Link => now.place.target().ok().map(Body::Bytes),
             Shape::Folder | Shape::Pipe | Shape::Socket | Shape::Other => None,
@@ -147,6 +163,17 @@ impl Taker<'_> {
         }
         let mode = (now.shape != Shape::Link).then(|| now.mode());
         Content { body, size: now.size(), mode, shape: now.shape }
+    }
+
+    /// Whether a path is in a folder that builds fill.
+    fn is_built(&mut self, path: &Path) -> bool {
+        let Some(folder) = path.parent() else { return false };
+        if let Some(known) = self.built.get(folder) {
+            return *known;
+        }
+        let built = builds::folder(self.root, folder).is_some();
+        self.built.insert(folder.to_owned(), built);
+        built
     }
 
     /// What is in a file: held if it is short, or else copied, so that nobody can change it.

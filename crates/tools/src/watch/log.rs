@@ -136,6 +136,13 @@ pub(super) fn read(folder: &Path) -> io::Result<Noted> {
     Ok(parse(&fs::read(folder.join(NAME))?))
 }
 
+/// Whether nobody writes to a log any more, and it is whole.
+pub(super) fn is_done(folder: &Path) -> bool {
+    let Ok(file) = File::open(folder.join(NAME)) else { return false };
+    let free = flock(&file, FlockOperation::NonBlockingLockShared).is_ok();
+    free && fs::read(folder.join(NAME)).is_ok_and(|text| parse(&text).done)
+}
+
 /// Half a line at the end is about a call that never went on.
 fn parse(text: &[u8]) -> Noted {
     let (mut noted, mut at) = (Noted::default(), HashMap::new());

@@ -23,7 +23,7 @@ mod old {
     pub(super) const RENAMEAT: i64 = libc::SYS_renameat;
 }
 
-/// Newer machines have none of these; no call has such a number.
+/// Newer machines have but the last of these; no call has the other numbers.
 #[cfg(not(target_arch = "x86_64"))]
 mod old {
     pub(super) const OPEN: i64 = -1;
@@ -36,7 +36,7 @@ mod old {
     pub(super) const LINK: i64 = -8;
     pub(super) const RENAME: i64 = -9;
     pub(super) const CHMOD: i64 = -10;
-    pub(super) const RENAMEAT: i64 = -11;
+    pub(super) const RENAMEAT: i64 = 38;
 }
 
 const FCHMODAT2: i64 = 452;

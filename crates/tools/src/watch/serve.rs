@@ -4,7 +4,9 @@ use std::fs;
 use std::io::{self, PipeReader, PipeWriter};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::thread::{self, JoinHandle};
+use std::sync::mpsc::{Receiver, channel};
+use std::thread;
+use std::time::Duration;
 
 use quintet_seccomp::{Listener, Notice};
 use rustix::event::{PollFd, PollFlags, poll};
@@ -15,12 +17,16 @@ use super::named::{At, Deed, deed};
 use super::real::real;
 use super::{Order, take_over};
 
+/// How long the last note may take once nobody waits for it any more: a disk may hang.
+const PATIENCE: Duration = Duration::from_secs(30);
+
 /// A command's record in the making.
 #[derive(Debug)]
 pub(crate) struct Served {
-    thread: JoinHandle<()>,
+    /// Closed when all is noted.
+    noted: Receiver<()>,
     /// Closed when the command is over.
-    _running: PipeWriter,
+    running: PipeWriter,
 }
 
 impl Served {
@@ -31,21 +37,25 @@ impl Served {
         let keeper = Keeper::open(&order).ok()?;
         let (ours, theirs) = UnixStream::pair().ok()?;
         let (over, running) = io::pipe().ok()?;
-        let body = move || serve(keeper, &ours, &over);
-        let thread = thread::Builder::new().name("record".to_owned()).spawn(body).ok()?;
-        Some((Self { thread, _running: running }, theirs))
+        let (noting, noted) = channel::<()>();
+        let body = move || {
+            serve(keeper, &ours, &over);
+            drop(noting);
+        };
+        thread::Builder::new().name("record".to_owned()).spawn(body).ok()?;
+        Some((Self { noted, running }, theirs))
     }
 
     /// The command is over, and so is all that it started.
     pub(crate) fn end(self) {
-        drop(self._running);
+        drop(self.running);
         // Whatever went wrong there, the end of the log is missing then.
-        let _ended = self.thread.join();
+        let _ended = self.noted.recv_timeout(PATIENCE);
     }
 }
 
-/// Any trouble with the log ends the record, and with it the calls of the command: the listener is
-/// closed, so they fail. What is not noted is not to happen unseen.
+/// Any trouble with the log ends the record, whose end is missing then, so that it is known to be
+/// incomplete. The command goes on.
 fn serve(mut keeper: Keeper, socket: &UnixStream, over: &PipeReader) {
     let listened = take_over(socket).and_then(|listener| match listener {
         Some(listener) => listen(&mut keeper, &listener, over),
@@ -57,6 +67,7 @@ fn serve(mut keeper: Keeper, socket: &UnixStream, over: &PipeReader) {
 }
 
 fn listen(keeper: &mut Keeper, listener: &Listener, over: &PipeReader) -> io::Result<()> {
+    let mut trouble = None;
     loop {
         let mut files =
             [PollFd::new(listener, PollFlags::IN), PollFd::new(over, PollFlags::empty())];
@@ -67,15 +78,18 @@ fn listen(keeper: &mut Keeper, listener: &Listener, over: &PipeReader) -> io::Re
         let (asked, ended) = (files[0].revents(), files[1].revents());
         if asked.contains(PollFlags::IN) {
             if let Some(notice) = listener.receive()? {
-                answer(keeper, listener, &notice)?;
+                if trouble.is_none() {
+                    trouble = note(keeper, listener, &notice).err();
+                }
+                listener.go_on(&notice)?;
             }
         } else if !ended.is_empty() || asked.intersects(PollFlags::HUP | PollFlags::ERR) {
-            return Ok(());
+            return trouble.map_or(Ok(()), Err);
         }
     }
 }
 
-fn answer(keeper: &mut Keeper, listener: &Listener, notice: &Notice) -> io::Result<()> {
+fn note(keeper: &mut Keeper, listener: &Listener, notice: &Notice) -> io::Result<()> {
     match deed(notice).and_then(|deed| resolved(notice, deed)) {
         // By the time it was read, the thread may have been another one.
         Ok(Some(deed)) if listener.waits(notice) => keep(keeper, deed)?,
@@ -86,7 +100,7 @@ fn answer(keeper: &mut Keeper, listener: &Listener, notice: &Notice) -> io::Resu
         }
         Err(_) => {}
     }
-    listener.go_on(notice)
+    Ok(())
 }
 
 /// A deed to real paths.

@@ -24,8 +24,8 @@ use tokio::time::{Instant, sleep};
 /// How long a condition may take to come true before a test fails.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// The most that is kept for one call.
-pub(crate) const UNDO: u64 = 64 * 1024 * 1024;
+/// The most that is kept of files.
+pub(crate) const UNDO: u64 = 256 * 1024 * 1024;
 
 /// The stand-in for the daemon's executable.
 pub(crate) const SUPERVISOR: &str = env!("CARGO_BIN_EXE_quintet-supervise");
@@ -306,6 +306,7 @@ pub(crate) fn bytes(content: &Content) -> Option<Vec<u8>> {
     match content.body.clone()? {
         Body::Bytes(bytes) => Some(bytes),
         Body::File(path) => Some(std::fs::read(path).unwrap()),
+        Body::Hash(_) => None,
     }
 }
 

@@ -25,7 +25,7 @@ impl Plan<'_> {
 }
 
 /// The outermost folder around a path, or itself, that builds fill and git ignores.
-fn folder(root: &Path, path: &Path) -> Option<PathBuf> {
+pub(crate) fn folder(root: &Path, path: &Path) -> Option<PathBuf> {
     let mut around: Vec<_> = path.ancestors().filter(|it| !it.as_os_str().is_empty()).collect();
     around.reverse();
     around.into_iter().find(|it| is_made(it) && is_ignored(root, it)).map(Path::to_owned)
