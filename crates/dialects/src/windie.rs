@@ -1,6 +1,5 @@
 //! The computer-use protocol: a person's machine acts, the daemon thinks.
 //! `docs/protocols/windie.md` is its text.
-#![expect(dead_code, reason = "nothing shows tools and prompts over HTTP yet")]
 
 mod artifacts;
 mod catalogue;
