@@ -12,7 +12,7 @@ mod results;
 mod settings;
 mod stop;
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -50,8 +50,8 @@ pub(super) struct Connection {
     desk: Desk,
     guest: Guest,
     agent: Agent,
-    /// The conversations that it listens to.
-    listens: HashSet<String>,
+    /// The conversations that it listens to, and where they are told.
+    listens: HashMap<String, Arc<Room>>,
     /// The one that it spoke of last.
     last: Option<String>,
 }
@@ -194,7 +194,8 @@ impl Connection {
 
     /// Listens to a conversation, unless it does already.
     fn listen(&mut self, name: &Name, room: &Arc<Room>, out: &mut Out) {
-        if self.listens.insert(name.1.clone()) {
+        let before = self.listens.insert(name.1.clone(), Arc::clone(room));
+        if before.is_none_or(|before| !Arc::ptr_eq(&before, room)) {
             out.seats.push((name.1.clone(), room.sit()));
         }
     }
@@ -300,7 +301,7 @@ impl Connection {
     ) -> Result<(), Gone> {
         let (conversation, seat, frames) = heard;
         let Some(frames) = frames else {
-            self.listens.remove(&conversation);
+            self.listens.retain(|_, room| !Arc::ptr_eq(room, &seat.room));
             return Ok(());
         };
         for frame in frames {

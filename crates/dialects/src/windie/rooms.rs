@@ -117,8 +117,8 @@ impl Rooms {
                     Some(teller) => listening.push(self.listen(teller)),
                     None => return,
                 },
-                Some(Some(heard)) = listening.next() => {
-                    if let Some(teller) = self.pass_on(heard) {
+                Some(heard) = listening.next() => {
+                    if let Some(teller) = heard.and_then(|heard| self.pass_on(heard)) {
                         listening.push(self.listen(teller));
                     }
                 }
@@ -135,9 +135,7 @@ impl Rooms {
                 items = teller.follow.next() => items,
                 () = shut.cancelled() => return None,
             };
-            let wanted =
-                items.iter().flatten().flatten().any(|item| teller.link.wants_prompt(item));
-            let prompt = match wanted {
+            let prompt = match items.iter().flatten().flatten().any(shows_prompt) {
                 true => {
                     sessions.view(&teller.room.session).await.ok().map(|it| prompt::assemble(&it))
                 }
@@ -194,6 +192,7 @@ impl Teller {
             self.link.skip(item);
             return Vec::new();
         }
+        let prompt = prompt.filter(|_| self.link.wants_prompt(item));
         self.link.encode(item, prompt).into_iter().map(|frame| frame.text).collect()
     }
 
@@ -225,6 +224,12 @@ impl Teller {
             _ => Vec::new(),
         }
     }
+}
+
+/// Whether it may be told along with an item what the model is asked.
+fn shows_prompt(item: &Item) -> bool {
+    let Item::Event(record) = item else { return false };
+    matches!(record.event, Event::StepStarted { .. } | Event::Compacted { .. })
 }
 
 /// A conversation, told from where its open turn begins on, or else from now on.

@@ -441,3 +441,135 @@ async fn a_session_of_another_protocol_goes_on_here_and_the_other_way_round() {
     let shown = client.session(session).await;
     assert!(shown.to_string().contains("begun here"), "{shown}");
 }
+
+/// A picture, as far as anybody looks.
+const PNG: &[u8] = b"\x89PNG\r\n\x1a\nnot much of a picture";
+
+#[tokio::test]
+async fn pictures_of_the_screen_reach_the_model() {
+    let world = World::start(AUTH).await;
+    let (ann, bob) = (Guest::register(&world).await, Guest::register(&world).await);
+    let (_, kept) = ann.hand_in(Some("image/png"), PNG).await;
+    let (_, foreign) = bob.hand_in(Some("image/png"), PNG).await;
+    let token = ann.token.as_deref();
+    let mut computer = Computer::reach(world.windie(), token, &handshake("ann")).await;
+    computer.until("remote-tool-catalog").await;
+    // One of somebody else's, and one that is not there, are passed over.
+    let pictures = json!([kept["artifact_id"], foreign["artifact_id"], "nothing.png"]);
+    let script = json!([{ "tools": [note("x")] }, { "text": "seen" }]);
+    let text = format!("look {{{{script: {script}}}}}");
+    let payload = json!({ "text": text, "conversation_ref": "c", "screenshot_refs": pictures });
+    computer.send("query", payload).await;
+    let told = computer.until("tool-call").await;
+    assert_eq!(first(&told, "user-message-full")["payload"]["metadata"]["has_screenshot"], true);
+    let request = &first(&told, "tool-call")["payload"]["request_id"];
+    let (_, after) = ann.hand_in(Some("image/png"), &[PNG, b"!"].concat()).await;
+    let mut result = done(request, "saved");
+    result["data"]["screenshot_ref"] = after["artifact_id"].clone();
+    result["data"]["system_state"] =
+        json!({ "active_window": "Notes", "mouse_position": "(1, 2)" });
+    computer.send("tool-result", result).await;
+    let told = computer.until("streaming-complete").await;
+    let output = &first(&told, "tool-output")["payload"];
+    assert_eq!(output["screenshot_ref"], after["artifact_id"]);
+    assert_eq!(output["metadata"]["active_window"], "Notes");
+    let calls = world.model.calls();
+    let pictures =
+        |body: &Value| body["messages"].to_string().matches("data:image/png;base64,").count();
+    assert_eq!((pictures(&calls[0]), pictures(&calls[1])), (1, 2));
+}
+
+#[tokio::test]
+async fn what_a_user_sets_outlives_the_daemon() {
+    let mut world = World::start("").await;
+    let mut computer = Computer::connect(world.windie(), "u", Value::Null).await;
+    let set = json!({ "speech_mode_enabled": true, "selected_model_id": "other", "model_provider": "fake" });
+    computer.send("update-settings", set).await;
+    computer.until("settings-updated").await;
+    world.kill();
+    world.restart();
+    let mut computer = Computer::connect(world.windie(), "u", Value::Null).await;
+    computer.send("load-settings", json!({})).await;
+    let config = computer.until("settings-loaded").await.pop().unwrap();
+    assert_eq!(config["payload"]["config"]["speech_mode_enabled"], true);
+    computer.turn("c", json!([{ "text": "hi" }])).await;
+    assert_eq!(world.model.calls()[0]["model"], "other");
+    // A model of somebody who is not configured makes way for the usual one.
+    computer.send("update-settings", json!({ "model_provider": "nobody" })).await;
+    computer.until("settings-updated").await;
+    assert_eq!(text(&computer.turn("c", json!([{ "text": "still" }])).await), "still");
+    computer.send("update-settings", json!({ "interaction_mode": "dance" })).await;
+    let error = computer.until("error").await.pop().unwrap();
+    let message = error["payload"]["message"].as_str().unwrap();
+    assert!(message.starts_with("Invalid settings: Invalid "), "{message}");
+}
+
+#[tokio::test]
+async fn a_conversation_is_summarized_when_the_client_says_so() {
+    let world = World::start("").await;
+    let mut computer = Computer::connect(world.windie(), "u", Value::Null).await;
+    computer.send("compact-history", json!({ "force": true, "conversation_ref": "c" })).await;
+    let error = computer.until("error").await.pop().unwrap();
+    assert_eq!(error["payload"]["message"], "Conversation not found");
+    for n in 0..6 {
+        computer.turn("c", json!([{ "text": format!("answer {n}") }])).await;
+    }
+    let id = computer.send("compact-history", json!({ "force": true })).await;
+    let told = computer.until("context-compaction-completed").await;
+    assert_eq!(kinds(&told), ["context-compaction-started", "context-compaction-completed"]);
+    assert!(told.iter().all(|frame| frame["turn_ref"] == id.as_str()), "{told:?}");
+    let entries = told[1]["payload"]["replacement_history_entries"].as_array().unwrap();
+    assert!(!entries.is_empty());
+    // Of another one there is too little.
+    computer.turn("d", json!([{ "text": "short" }])).await;
+    computer.send("compact-history", json!({ "conversation_ref": "d" })).await;
+    let told = computer.until("context-compaction-completed").await;
+    assert_eq!(told[0]["payload"]["skipped_reason"], "nothing_to_compact");
+    computer.query("c", json!([{ "text": "so", "hang": true }])).await;
+    computer.until("streaming-response").await;
+    computer.send("compact-history", json!({ "conversation_ref": "c" })).await;
+    let error = computer.until("error").await.pop().unwrap();
+    let busy = "Cannot compact history while a query is active. Stop the current query and retry.";
+    assert_eq!(error["payload"]["message"], busy);
+}
+
+#[tokio::test]
+async fn the_daemons_own_tools_are_for_folders_of_this_machine() {
+    let world = World::start("").await;
+    std::fs::write(world.workspace().join("note.txt"), "milk").unwrap();
+    let definition = json!({ "version": 1, "runtime": { "workspace_path": world.workspace() } });
+    let mut computer = Computer::connect(world.windie(), "u", definition).await;
+    let script = json!([
+        { "tools": [{ "name": "shell", "args": { "command": "cat note.txt" } }] },
+        { "text": "read" },
+    ]);
+    let told = computer.turn("c", script.clone()).await;
+    assert_eq!(first(&told, "tool-call")["payload"]["metadata"]["skip_local_execution"], true);
+    assert!(first(&told, "tool-output")["payload"]["output"].as_str().unwrap().contains("milk"));
+    let mut elsewhere = Computer::connect(world.windie(), "v", Value::Null).await;
+    let told = elsewhere.turn("c", script).await;
+    assert_eq!(first(&told, "tool-output")["payload"]["success"], false);
+}
+
+#[tokio::test]
+async fn what_is_sent_is_shown_also_where_the_workspace_is_not_looked_at() {
+    let quiet = "[approval]\nkinds = []\n[verify]\nauto = false\n[context]\ntokens = 0\n[memory]\nenabled = false\n";
+    let world = World::start(quiet).await;
+    let mut computer = Computer::connect(world.windie(), "u", Value::Null).await;
+    let told = computer.turn("c", json!([{ "text": "hi" }])).await;
+    let shown = ["query-accepted", "system-prompt", "user-message-full", "tool-schemas"];
+    assert_eq!(kinds(&told)[..4], shown);
+}
+
+#[tokio::test]
+async fn a_conversation_that_was_deleted_begins_anew() {
+    let world = World::start("").await;
+    let mut computer = Computer::connect(world.windie(), "u", Value::Null).await;
+    let told = computer.turn("c", json!([{ "text": "one" }])).await;
+    let session = told[0]["session_id"].as_str().unwrap().to_owned();
+    let mut socket = world.socket().await;
+    socket.ask("session.delete", json!({ "sessionId": session })).await.unwrap();
+    let told = computer.turn("c", json!([{ "text": "two" }])).await;
+    assert_eq!(text(&told), "two");
+    assert_ne!(told[0]["session_id"], session.as_str());
+}
