@@ -26,6 +26,8 @@ pub(crate) struct Child {
     pid: u32,
     _stdout: BufReader<ChildStdout>,
     pub(crate) address: SocketAddr,
+    /// Where the agent-server protocol is spoken, if it is.
+    pub(crate) agent: Option<String>,
     /// When it was started, by the clock that all share.
     pub(crate) started: u64,
     /// How long it took to say that it is ready.
@@ -56,7 +58,8 @@ impl Child {
         }
         let pid = process.id().context("it is gone")?;
         let address = address(&line).with_context(|| format!("no listener in {line}"))?;
-        Ok(Self { process, pid, _stdout: stdout, address, started, ready })
+        let agent = agent(&line);
+        Ok(Self { process, pid, _stdout: stdout, address, agent, started, ready })
     }
 
     /// Asks it to end, and waits until it has.
@@ -94,6 +97,11 @@ fn address(line: &str) -> Option<SocketAddr> {
     let line: Value = serde_json::from_str(line).ok()?;
     let mut urls = line["listeners"].as_object()?.values().filter_map(Value::as_str);
     urls.find_map(|url| url.strip_prefix("http://"))?.parse().ok()
+}
+
+fn agent(line: &str) -> Option<String> {
+    let line: Value = serde_json::from_str(line).ok()?;
+    line["listeners"]["agent"].as_str().map(str::to_owned)
 }
 
 /// For the model and the proxy: says where they listen, the way the daemon does.

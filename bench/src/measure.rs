@@ -1,5 +1,6 @@
 //! The measurements: one file each, and one line in [`ALL`] and in `one`.
 
+mod agent;
 mod asked;
 mod cpu;
 mod crowd;
@@ -23,7 +24,7 @@ use crate::rig::Rig;
 use crate::table::{self, Row};
 
 /// In the order of the table.
-pub(crate) const ALL: [&str; 13] = [
+pub(crate) const ALL: [&str; 14] = [
     "asked",
     "cpu",
     "latency",
@@ -37,6 +38,7 @@ pub(crate) const ALL: [&str; 13] = [
     "recovery",
     "terminal",
     "tools",
+    "agent",
 ];
 
 /// No measurement may take longer.
@@ -95,6 +97,7 @@ async fn one(name: &str, rig: &Rig, plan: &Plan) -> Result<Vec<Row>> {
         "followers" => followers::run(rig, plan).await,
         "terminal" => terminal::run(rig, plan).await,
         "tools" => tools::run(rig, plan).await,
+        "agent" => agent::run(rig, plan).await,
         "recovery" => recovery::run(rig, plan).await,
         _ => anyhow::bail!("there is no measurement {name:?}"),
     }

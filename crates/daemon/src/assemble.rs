@@ -5,12 +5,15 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::Result;
+use quintet_dialects::agent::Lookout;
 use quintet_dialects::harness::Tree;
 use quintet_kernel::policy::{Rules, Verdict};
 use quintet_kernel::port::{
     Artifacts, Blobs, Directory, Hints, Installs, Memory, Models, Preferences, Tool, Uploads,
 };
+use quintet_kernel::search::{WEB_SEARCH, without_asking};
 use quintet_kernel::tool::Spec;
+use quintet_kernel::toolset::Toolset;
 use quintet_local::Local;
 use quintet_memory::Notebook;
 use quintet_providers::{Providers, Secret};
@@ -32,9 +35,12 @@ pub(crate) struct Assembly {
     /// What is remembered, unless that is off.
     pub(crate) memory: Option<Arc<dyn Memory>>,
     pub(crate) audit: Option<Audit>,
+    pub(crate) lookout: Lookout,
     pub(crate) front_ends: FrontEnds,
     /// Tools that run without anybody being asked.
     pub(crate) unasked: Vec<String>,
+    /// Whether the usual model can search the web, or why not.
+    pub(crate) searches: Result<(), String>,
 }
 
 /// What is kept for front ends besides sessions.
@@ -53,6 +59,7 @@ pub(crate) fn assemble(options: &Options) -> Result<Assembly> {
     let tree =
         options.session_tree.then(|| Tree::new(dir.path().join("sessions"), Arc::clone(&blobs)));
     let audit = options.audit.then(|| Audit::new(dir.path(), secrets(options)));
+    let lookout = Lookout::default();
     let directory: Arc<dyn Directory> = store.clone();
     let front_ends = FrontEnds {
         installs: store.clone(),
@@ -65,21 +72,23 @@ pub(crate) fn assemble(options: &Options) -> Result<Assembly> {
     let (providers, local) = models(options);
     let models: Arc<dyn Models> = Arc::new(providers.clone());
     let rules = Arc::new(rules(options, &toolbox, providers));
-    let unasked = unasked(&rules);
+    let (unasked, searches) = (unasked(&rules), searches(&rules));
     let runtime = Runtime::new(Parts {
         journal: store.clone(),
         leases: store.clone(),
         directory: store,
         drafts: Arc::new(dir.drafts()?),
         blobs: Arc::clone(&blobs),
+        undo: Arc::new(dir.undo(options.undo)?),
         models: Arc::clone(&models),
         tools: tools(&toolbox),
         workspaces: toolbox.workspaces(),
         memory: memory.clone(),
         stamps: Arc::new(SystemStamps),
         rules,
-        hints: hints(tree.as_ref(), audit.as_ref()),
+        hints: hints(tree.as_ref(), audit.as_ref(), &lookout),
         pace: Pace::default(),
+        subagents: options.subagents.unwrap_or_default(),
     });
     Ok(Assembly {
         runtime,
@@ -90,15 +99,18 @@ pub(crate) fn assemble(options: &Options) -> Result<Assembly> {
         directory,
         memory,
         audit,
+        lookout,
         front_ends,
         unasked,
+        searches,
     })
 }
 
-fn hints(tree: Option<&Tree>, audit: Option<&Audit>) -> Vec<Arc<dyn Hints>> {
+fn hints(tree: Option<&Tree>, audit: Option<&Audit>, lookout: &Lookout) -> Vec<Arc<dyn Hints>> {
     let tree = tree.map(|tree| Arc::new(tree.clone()) as Arc<dyn Hints>);
     let audit = audit.map(|audit| Arc::new(audit.clone()) as Arc<dyn Hints>);
-    tree.into_iter().chain(audit).collect()
+    let lookout = Arc::new(lookout.clone()) as Arc<dyn Hints>;
+    tree.into_iter().chain(audit).chain([lookout]).collect()
 }
 
 /// What must never be written down.
@@ -106,7 +118,8 @@ fn secrets(options: &Options) -> Vec<Secret> {
     let keys = options.providers.iter().filter_map(|provider| provider.api_key.clone());
     let tokens = [&options.harness_token, &options.agent.token].into_iter().flatten();
     let tokens = tokens.chain(&options.windie.secrets);
-    keys.chain(tokens.cloned().map(Secret::new)).collect()
+    let search = options.search.key.clone();
+    keys.chain(search).chain(tokens.cloned().map(Secret::new)).collect()
 }
 
 /// The models, as these options set them up, and those among them that run in here.
@@ -122,9 +135,11 @@ pub(crate) fn toolbox(options: &Options) -> Toolbox {
     // The file may be replaced while the daemon runs; this name always means what is running.
     let supervisor = PathBuf::from("/proc/self/exe");
     let (verify, sandbox) = (options.verify_commands.clone(), options.sandbox.clone());
-    let (fetch, cache) = (options.fetch.clone(), options.data_dir.join("cache"));
+    let (fetch, search) = (options.fetch.clone(), options.search.engine.clone());
+    let cache = options.data_dir.join("cache");
     let recall = options.memory.as_ref().map(|memory| recall(memory, options.context_tokens));
-    Toolbox::new(Settings { supervisor, verify, sandbox, fetch, cache, recall })
+    let undo = options.undo;
+    Toolbox::new(Settings { supervisor, verify, sandbox, fetch, search, cache, undo, recall })
 }
 
 /// Memory, as these options set it up.
@@ -141,7 +156,7 @@ fn tools(toolbox: &Toolbox) -> HashMap<String, Arc<dyn Tool>> {
 /// What models may be offered: the toolbox and, unless they are off, subagents.
 fn offered(options: &Options, toolbox: &Toolbox) -> Vec<Arc<Spec>> {
     let mut tools = toolbox.specs();
-    if options.subagents {
+    if options.subagents.is_some() {
         tools.push(Arc::new(subagents::spec()));
     }
     tools
@@ -150,7 +165,13 @@ fn offered(options: &Options, toolbox: &Toolbox) -> Vec<Arc<Spec>> {
 /// The tools that run without anybody being asked, whatever they are called with.
 fn unasked(rules: &Rules) -> Vec<String> {
     let tools = rules.tools.iter().filter(|tool| rules.verdict(tool, None) == Verdict::Allow);
-    tools.map(|tool| tool.name.clone()).collect()
+    tools.map(|tool| tool.name.clone()).filter(|name| name != WEB_SEARCH).collect()
+}
+
+/// Whether the usual model can search the web, where a front end asks for that.
+fn searches(rules: &Rules) -> Result<(), String> {
+    let wanted = Toolset { daemon: Some(vec![WEB_SEARCH.into()]), ..Toolset::default() };
+    without_asking(rules, &wanted, &rules.default_model).by.map(|_| ())
 }
 
 /// The rules that sessions live under.

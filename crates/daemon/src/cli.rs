@@ -46,7 +46,7 @@ pub(crate) enum Verb {
         #[arg(long)]
         all: bool,
     },
-    /// Keep the keys of providers in the keyring of the desktop.
+    /// Keep the keys of providers and of the search engine in the keyring of the desktop.
     Keys {
         #[command(subcommand)]
         verb: Keys,
@@ -82,6 +82,9 @@ pub(crate) enum Verb {
         /// A directory to remove after the command.
         #[arg(long, value_name = "DIR")]
         scratch: Option<PathBuf>,
+        /// How to record what the command does to files.
+        #[arg(long, value_name = "ORDER")]
+        record: Option<OsString>,
         #[arg(last = true)]
         argv: Vec<OsString>,
     },
@@ -162,7 +165,7 @@ pub(crate) enum Keys {
     Set {
         #[command(flatten)]
         flags: Flags,
-        /// A provider, as `quintet models --all` or the configuration names it.
+        /// A provider, as `quintet models --all` or the configuration names it, or `search`.
         name: String,
         /// Whatever else is given, so that the complaint about it need not repeat it.
         #[arg(hide = true)]

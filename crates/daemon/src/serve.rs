@@ -50,7 +50,7 @@ async fn run(options: &Options) -> Result<()> {
     for advice in &options.advice {
         tracing::warn!("{advice}");
     }
-    for (what, mend) in &options.keys.complaints {
+    for (what, mend) in options.complaints() {
         tracing::warn!("{what}; {mend}");
     }
     warn_of_gaps(options.sandbox.mode);

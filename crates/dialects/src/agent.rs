@@ -4,6 +4,7 @@
 //! A client that leaves `jsonrpc` out is one of the original server's, and is spoken to in that
 //! server's own frames: see [`wire::Manner`].
 
+mod audience;
 mod book;
 mod carry;
 mod connection;
@@ -11,15 +12,18 @@ mod decode;
 mod encode;
 mod health;
 mod history;
+mod lookout;
 mod place;
 mod question;
 mod serve;
 mod shape;
 mod stored;
+mod subagent;
 mod wire;
 mod wish;
 
 pub use health::health;
+pub use lookout::Lookout;
 pub use serve::{Ports, Settings, router};
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::event::Seq;
 use crate::id::{SessionId, TurnId};
-use crate::model::ModelRef;
+use crate::model::{ModelRef, Usage};
 use crate::time::Time;
 
 /// Where a session stands.
@@ -71,6 +71,12 @@ pub struct Card {
     /// Tokens of all turns.
     #[serde(default)]
     pub tokens: u64,
+    /// The same, by what they were.
+    #[serde(default)]
+    pub usage: Usage,
+    /// Tokens that the last model call read.
+    #[serde(default)]
+    pub context: u64,
     /// The newest turn.
     pub last_turn: Option<TurnId>,
     /// Why the last turn failed.

@@ -2,11 +2,11 @@
 
 use std::path::PathBuf;
 
-use crate::change::FileChange;
+use crate::change::{FileChange, Gap};
 use crate::context::Section;
 use crate::event::{Answer, Answerer, Origin, Remember, SubagentNews, TurnOptions};
 use crate::id::{BlobId, CallId, MessageId, SessionId, StepId, TurnId};
-use crate::message::{Part, Role};
+use crate::message::{MediaKind, Part, Role};
 use crate::model::{self, Channel, ModelRef, Usage};
 use crate::tool::{Assessment, Outcome};
 use crate::toolset::Toolset;
@@ -31,6 +31,9 @@ pub enum Command {
     Attach(Upload),
     /// Say something and, perhaps, have it answered.
     Say(Say),
+    /// The same, with files that are kept if it is said, and only then; their content is stored
+    /// already.
+    SayWith { say: Box<Say>, files: Vec<(MediaKind, Upload)> },
     /// Set to work on a turn that waits, failed or was cancelled.
     Start { turn: TurnId },
     /// Answer a question.
@@ -66,6 +69,8 @@ pub enum Command {
     Assessed { call: CallId, assessment: Box<Assessment> },
     /// The model read a change again; nothing is answered if it could not.
     Reviewed { call: CallId, answer: Option<Answer>, comment: String, usage: Usage },
+    /// A session is to work for a call; nothing happens if `most` do already.
+    Spawn { call: CallId, session: SessionId, task: String, model: ModelRef, most: usize },
     /// There is news of a session that works for a call.
     Subagent { call: CallId, session: SessionId, news: SubagentNews },
     /// A call is over.
@@ -167,4 +172,6 @@ pub struct CutOff {
     pub call: CallId,
     /// What is other than before it began.
     pub changes: Vec<FileChange>,
+    /// What may have happened beside that, and is not recorded.
+    pub unrecorded: Vec<Gap>,
 }

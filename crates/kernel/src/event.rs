@@ -21,7 +21,7 @@ use crate::time::Time;
 use crate::tool::{Assessment, Kind, Outcome, Placement, Risk};
 use crate::toolset::Toolset;
 
-pub use options::{Asking, ToolUse, TurnOptions};
+pub use options::{Asking, Budget, ToolUse, TurnOptions};
 pub use subagent::SubagentNews;
 
 /// The number of an event in its session; 0 stands for "before the first".
@@ -194,7 +194,12 @@ pub enum Event {
     /// They could not be written.
     MemoryNotSaved { upto: MessageId, reason: String },
     /// The session is done with; another message opens it again.
-    SessionClosed { reason: Option<String> },
+    /// `summary` says in short how it ended.
+    SessionClosed {
+        reason: Option<String>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        summary: Option<String>,
+    },
 }
 
 /// How many turns models read in full before and after a summary was made.

@@ -18,6 +18,7 @@ use crate::message::{MediaKind, Message, Part, Role, text_of};
 use crate::model::{
     ModelRef, Prompt, PromptCall, PromptMessage, PromptPart, Sampling, calls_said, text_said,
 };
+use crate::search;
 use crate::session::State;
 use crate::tool::{Ending, Spec};
 
@@ -34,6 +35,7 @@ pub fn assemble(state: &State) -> Prompt {
     Prompt {
         tools: tools(state, model),
         may_call: open.is_none_or(|open| open.options.tools == ToolUse::Offered),
+        search: search::by_provider(state, model),
         model: model.clone(),
         system: system(state),
         messages: conversation(state, &history(state)),
@@ -61,6 +63,7 @@ fn aside(state: &State, messages: Vec<PromptMessage>) -> Prompt {
     Prompt {
         tools: tools(state, &model),
         may_call: false,
+        search: search::by_provider(state, &model),
         model,
         system: system(state),
         messages,

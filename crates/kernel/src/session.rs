@@ -15,6 +15,7 @@ mod recall;
 mod recover;
 mod refusal;
 mod state;
+mod subagents;
 mod turn;
 
 use std::sync::Arc;
@@ -28,7 +29,7 @@ pub use decide::decide;
 pub use evolve::evolve;
 pub use next::{Effect, next};
 pub use refusal::Refusal;
-pub use state::{Calls, Compaction, Remembered, Saving, State, Subagent, Summary};
+pub use state::{Asked, Calls, Compaction, Remembered, Saving, State, Subagent, Summary};
 pub use turn::{Call, CallPhase, OpenStep, OpenTurn, Phase, Segment, Turn, TurnStatus};
 
 /// Carries out a command in memory. The records must be kept before anybody is told of them; if they

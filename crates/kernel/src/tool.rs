@@ -20,11 +20,15 @@ pub enum Kind {
     Network,
     /// Adds to what is remembered beyond the session.
     Memory,
+    /// Has another agent work, whose own calls are judged one by one. It is found again if it is
+    /// asked for twice, and several may work side by side.
+    Delegate,
 }
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Self; 5] = [Self::Read, Self::Write, Self::Exec, Self::Network, Self::Memory];
+    pub const ALL: [Self; 6] =
+        [Self::Read, Self::Write, Self::Exec, Self::Network, Self::Memory, Self::Delegate];
 
     /// The word for it in configuration and protocols.
     pub fn name(self) -> &'static str {
@@ -34,13 +38,14 @@ impl Kind {
             Self::Exec => "exec",
             Self::Network => "network",
             Self::Memory => "memory",
+            Self::Delegate => "delegate",
         }
     }
 
     /// Whether running it twice is the same as running it once.
     pub fn repeatable(self) -> bool {
         match self {
-            Self::Read => true,
+            Self::Read | Self::Delegate => true,
             Self::Write | Self::Exec | Self::Network | Self::Memory => false,
         }
     }
@@ -49,13 +54,13 @@ impl Kind {
     pub fn changes_workspace(self) -> bool {
         match self {
             Self::Write | Self::Exec => true,
-            Self::Read | Self::Network | Self::Memory => false,
+            Self::Read | Self::Network | Self::Memory | Self::Delegate => false,
         }
     }
 
     /// Whether the same look may show something else afterwards.
     pub fn changes_what_is_seen(self) -> bool {
-        self.changes_workspace() || self == Self::Memory
+        self.changes_workspace() || matches!(self, Self::Memory | Self::Delegate)
     }
 }
 

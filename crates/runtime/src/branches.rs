@@ -56,7 +56,8 @@ impl Runtime {
         }
         let stamp = parts.stamps.stamp();
         let child: SessionId = stamp.id();
-        let open = !self.rests(&parent, at).await?;
+        // What is counted on the card is counted anew if less is shared than all, in the background.
+        let open = at < head || !self.rests(&parent, at).await?;
         let event = Event::Forked { parent: parent.clone(), at };
         let record = Arc::new(Record { seq: at + 1, at: stamp.at, event: event.clone() });
         let from = Fork { parent, at };
@@ -76,7 +77,7 @@ impl Runtime {
         parts.journal.fork(&lease, &from, batch).await?;
         parts.hints.iter().for_each(|hint| hint.published(&child, at + 1));
         if open {
-            // A turn that is open there ends here; nobody has to wait for that.
+            // A turn that is open there ends here; nobody has to wait for either.
             self.wake(&child)?;
         }
         Ok(Receipt { session: child, records: vec![record] })

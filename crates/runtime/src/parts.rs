@@ -10,6 +10,8 @@ use quintet_kernel::port::{
     Blobs, Directory, Drafts, Hints, Journal, Leases, Memory, Models, Stamps, Tool, Workspaces,
 };
 
+use crate::subagents::Limits;
+
 /// The adapters and rules that all sessions share.
 #[derive(Clone)]
 pub struct Parts {
@@ -23,6 +25,8 @@ pub struct Parts {
     pub drafts: Arc<dyn Drafts>,
     /// Where files are kept.
     pub blobs: Arc<dyn Blobs>,
+    /// Where what files were is kept, for as long as there is room.
+    pub undo: Arc<dyn Blobs>,
     /// Who answers.
     pub models: Arc<dyn Models>,
     /// What can be run here, by name.
@@ -39,6 +43,8 @@ pub struct Parts {
     pub hints: Vec<Arc<dyn Hints>>,
     /// How patient to be.
     pub pace: Pace,
+    /// How many sessions may work for one another.
+    pub subagents: Limits,
 }
 
 impl fmt::Debug for Parts {

@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use quintet_kernel::command::Command;
+use quintet_kernel::command::{Approve, Command};
 use quintet_kernel::event::Origin;
 use quintet_kernel::port::{BoxFuture, Error, Follow, Receipt, Removals, Sessions, StorageError};
-use quintet_kernel::{Card, Cursor, SessionId, State};
+use quintet_kernel::{CallId, Card, Cursor, Refusal, SessionId, State};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -74,6 +74,53 @@ impl Runtime {
         &self.shared.parts
     }
 
+    /// Begins a session with this id, unless it is there.
+    pub(crate) async fn ensure(&self, id: &SessionId, origin: Origin) -> Result<(), Error> {
+        if self.shared.parts.journal.head(id).await?.is_some() {
+            return Ok(());
+        }
+        let mailbox = self.shared.mailbox(id, Begin::New)?;
+        match deliver(&mailbox, Command::Create(origin)).await {
+            Delivery::Answered(answer) => answer.map(drop),
+            Delivery::Gone(_) => Err(Error::Closing),
+        }
+    }
+
+    /// The session that asks for a person's word on a call: this one, or one that works for it.
+    async fn asker(&self, session: &SessionId, call: &CallId) -> Option<SessionId> {
+        let view = self.view(session).await.ok()?;
+        view.asked.iter().find(|asked| asked.call == *call).map(|asked| asked.session.clone())
+    }
+
+    async fn carry_out(&self, session: &SessionId, command: Command) -> Result<Receipt, Error> {
+        let mut command = command;
+        loop {
+            let mailbox = self.shared.awaken(session).await?;
+            match deliver(&mailbox, command).await {
+                Delivery::Answered(answer) => return answer,
+                // It fell asleep before it read the letter.
+                Delivery::Gone(unread) => command = unread,
+            }
+        }
+    }
+
+    /// A word on a call goes to whoever waits for it: a question is put to everybody above, too.
+    async fn approve(&self, session: &SessionId, approve: Approve) -> Result<Receipt, Error> {
+        let answer = self.carry_out(session, Command::Approve(approve.clone())).await;
+        match answer {
+            Err(Error::Refused(Refusal::NotPending(_) | Refusal::NothingPending(_))) => {
+                match self.asker(session, &approve.call).await {
+                    Some(asker) => {
+                        let approve = Approve { turn: None, ..approve };
+                        self.carry_out(&asker, Command::Approve(approve)).await
+                    }
+                    None => answer,
+                }
+            }
+            _ => answer,
+        }
+    }
+
     /// How many sessions are awake.
     pub fn awake(&self) -> usize {
         lock(&self.shared.live).len()
@@ -107,14 +154,9 @@ impl Sessions for Runtime {
     ) -> BoxFuture<'_, Result<Receipt, Error>> {
         let session = session.clone();
         Box::pin(async move {
-            let mut command = command;
-            loop {
-                let mailbox = self.shared.awaken(&session).await?;
-                match deliver(&mailbox, command).await {
-                    Delivery::Answered(answer) => return answer,
-                    // It fell asleep before it read the letter.
-                    Delivery::Gone(unread) => command = unread,
-                }
+            match command {
+                Command::Approve(approve) => self.approve(&session, approve).await,
+                command => self.carry_out(&session, command).await,
             }
         })
     }

@@ -14,13 +14,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quintet_kernel::command::Command;
-use quintet_kernel::port::{Error, Lease, Receipt, StorageError};
+use quintet_kernel::port::{Error, Receipt, Removals as _, StorageError};
 use quintet_kernel::{SessionId, State};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::load::load;
-use crate::runtime::Shared;
-use crate::session::live::{End, Live};
+use crate::runtime::{Runtime, Shared};
+use crate::session::live::{End, Erased, Live};
 
 /// A letter to a session.
 pub(crate) enum Mail {
@@ -74,7 +74,7 @@ impl Task {
             match live.run(&mut self.mail).await {
                 End::Idle => return self.retire().await,
                 End::Closing => break,
-                End::Erased(lease, reply) => return self.erase(&lease, reply).await,
+                End::Erased(gone) => return self.erase(*gone).await,
                 // Two owners that take a session from each other would never end.
                 End::Broken(error @ StorageError::Fenced) => {
                     return self.give_up(&error.into()).await;
@@ -125,11 +125,25 @@ impl Task {
     }
 
     /// Takes the session away; whoever writes to it or follows it is told that it is not there.
-    async fn erase(self, lease: &Lease, reply: oneshot::Sender<Result<(), Error>>) {
+    ///
+    /// Those that worked for it go first: if the daemon dies in between, it is there to be taken away
+    /// again.
+    async fn erase(self, Erased { lease, subagents, reply }: Erased) {
         let parts = &self.shared.parts;
-        if let Err(error) = parts.journal.erase(lease).await {
-            let _ = reply.send(Err(error.clone().into()));
-            return self.give_up(&error.into()).await;
+        let erased = async {
+            let runtime = Runtime::of(Arc::clone(&self.shared));
+            for subagent in subagents {
+                match runtime.remove(&subagent).await {
+                    Ok(()) | Err(Error::NotFound(_)) => {}
+                    Err(error) => return Err(error),
+                }
+            }
+            Ok(parts.journal.erase(&lease).await?)
+        };
+        if let Err(error) = erased.await {
+            let why = error.to_string();
+            let _ = reply.send(Err(error));
+            return self.give_up(&StorageError::Unavailable(why).into()).await;
         }
         parts.drafts.clear(&self.id);
         self.shared.tail(&self.id).end();

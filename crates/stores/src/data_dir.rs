@@ -13,6 +13,7 @@ use crate::{Error, FileBlobs, FileDrafts, FileUploads, sqlite};
 const LOCK: &str = "quintet.lock";
 const DATABASE: &str = "quintet.db";
 const BLOBS: &str = "blobs";
+const UNDO: &str = "undo";
 const DRAFTS: &str = "drafts";
 const UPLOADS: &str = "artifacts";
 
@@ -34,6 +35,7 @@ impl DataDir {
         // Whatever was being written here when the last daemon died will never be finished.
         FileBlobs::sweep(&path.join(BLOBS))?;
         FileBlobs::sweep(&path.join(UPLOADS))?;
+        FileBlobs::sweep(&path.join(UNDO))?;
         Ok(Self { path: path.into(), lock })
     }
 
@@ -44,7 +46,9 @@ impl DataDir {
 
     /// Opens the database.
     pub fn sqlite(&self) -> Result<sqlite::Store, Error> {
-        let store = sqlite::Store::open(&self.path.join(DATABASE))?;
+        let blobs = self.path.join(BLOBS);
+        let delete = |name: &str| FileBlobs::delete(&blobs, name);
+        let store = sqlite::Store::open_and_clear(&self.path.join(DATABASE), delete)?;
         Ok(store.holding(Arc::clone(&self.lock)))
     }
 
@@ -61,6 +65,11 @@ impl DataDir {
     /// The list of installs of the daemon that keeps its data here, which may be running.
     pub fn roll(path: &Path) -> Option<sqlite::Roll> {
         sqlite::Roll::of(&path.join(DATABASE))
+    }
+
+    /// Opens what is kept of files for undo, which takes at most so many bytes.
+    pub fn undo(&self, bytes: u64) -> Result<FileBlobs, Error> {
+        Ok(FileBlobs::open(&self.path.join(UNDO))?.with_at_most(bytes))
     }
 
     /// Opens the drafts.

@@ -10,6 +10,7 @@ mod data_dir;
 mod drafts;
 mod error;
 pub mod memory;
+mod names;
 pub mod sqlite;
 mod uploads;
 

@@ -6,6 +6,7 @@
 use std::fmt;
 use std::fs::File;
 use std::future::ready;
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -31,6 +32,7 @@ mod naming;
 mod open;
 mod preferences;
 mod reader;
+mod references;
 mod writer;
 
 pub use installs::Roll;
@@ -49,7 +51,19 @@ impl Store {
     ///
     /// A file that cannot be used is left as it is. Leases of earlier stores on it are void.
     pub fn open(path: &Path) -> Result<Self, Error> {
+        Self::open_and_clear(path, |_| Ok(()))
+    }
+
+    /// The same; has the content deleted, by name, that nobody refers to any more.
+    pub(crate) fn open_and_clear(
+        path: &Path,
+        delete: impl Fn(&str) -> io::Result<()>,
+    ) -> Result<Self, Error> {
         let (db, epoch) = open::open(path)?;
+        // What is left lying about does no harm; that sessions cannot be read would.
+        if let Err(error) = references::clear_away(&db, delete) {
+            tracing::warn!(%error, "content that nobody needs cannot be looked for");
+        }
         let writer = Writer::start(db).map_err(Error::unusable(path))?;
         Ok(Self { readers: Arc::new(Readers::new(path)), writer, epoch, _lock: None })
     }

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use quintet_kernel::context::Section;
-use quintet_kernel::port::{BoxFuture, Changed, Workspaces};
+use quintet_kernel::port::{BoxFuture, Changed, Traces, Workspaces};
 use quintet_kernel::{CallId, TurnId};
 use tokio::task::spawn_blocking;
 
@@ -12,9 +12,14 @@ use crate::blocking;
 use crate::change::Notes;
 use crate::recall::Recall;
 use crate::survey::Survey;
+use crate::watch::Watches;
 
 mod diff;
+mod now;
 mod put_back;
+
+pub(crate) use now::{digest, same};
+pub(crate) use put_back::builds;
 
 /// Workspaces as they are on this machine.
 #[derive(Debug)]
@@ -22,11 +27,17 @@ pub(crate) struct Folders {
     survey: Survey,
     recall: Option<Recall>,
     notes: Arc<Notes>,
+    watches: Watches,
 }
 
 impl Folders {
-    pub(crate) fn new(survey: Survey, recall: Option<Recall>, notes: Arc<Notes>) -> Self {
-        Self { survey, recall, notes }
+    pub(crate) fn new(
+        survey: Survey,
+        recall: Option<Recall>,
+        notes: Arc<Notes>,
+        watches: Watches,
+    ) -> Self {
+        Self { survey, recall, notes, watches }
     }
 
     /// How the budget is parted: for what is remembered, and for the rest.
@@ -86,10 +97,13 @@ impl Workspaces for Folders {
         workspace: &'a Path,
         turn: &'a TurnId,
         call: &'a CallId,
-    ) -> BoxFuture<'a, Option<Vec<Changed>>> {
+    ) -> BoxFuture<'a, Option<Traces>> {
         let (root, turn, call) = (workspace.to_owned(), turn.clone(), call.clone());
-        let notes = self.notes.clone();
-        let looking = spawn_blocking(move || notes.changes(&root, &turn, &call));
+        let (notes, watches) = (self.notes.clone(), self.watches.clone());
+        let looking = spawn_blocking(move || match notes.changes(&root, &turn, &call) {
+            Some(changes) => Some(Traces { changes, unrecorded: Vec::new() }),
+            None => watches.traces(&root, &turn, &call),
+        });
         Box::pin(async { looking.await.ok().flatten() })
     }
 

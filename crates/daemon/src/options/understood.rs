@@ -1,5 +1,6 @@
 //! The options with their words understood.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -22,6 +23,8 @@ mod memory;
 mod policy;
 mod providers;
 mod sandbox;
+mod search;
+mod subagents;
 mod terminal;
 mod windie;
 
@@ -30,6 +33,7 @@ pub(crate) use credentials::Keys;
 pub(super) use credentials::wanted as wanted_keys;
 pub(crate) use jarvis::Jarvis;
 pub(crate) use memory::Memory;
+pub(crate) use search::{SEARCH, Search};
 pub(crate) use terminal::Terminal;
 pub(crate) use windie::Windie;
 
@@ -52,8 +56,8 @@ pub(crate) struct Options {
     pub(crate) windie: Windie,
     /// The terminal protocol, if it is on.
     pub(crate) terminal: Option<Terminal>,
-    /// Whether models may have sessions of their own work for them.
-    pub(crate) subagents: bool,
+    /// How many sessions of their own models may have work for them; nothing if none.
+    pub(crate) subagents: Option<subagents::Limits>,
     /// Whether every decision about a tool call is written down.
     pub(crate) audit: bool,
     pub(crate) providers: Vec<Provider>,
@@ -70,8 +74,11 @@ pub(crate) struct Options {
     pub(crate) verify: Verify,
     pub(crate) verify_commands: Vec<String>,
     pub(crate) sandbox: Sandbox,
+    /// The most that is kept of files for one call, in bytes.
+    pub(crate) undo: u64,
     /// Which servers `fetch_url` may ask, if it is on.
     pub(crate) fetch: Option<Reach>,
+    pub(crate) search: Search,
     pub(crate) limits: Limits,
     pub(crate) recovery: Recovery,
     /// What the user should be told at start.
@@ -90,7 +97,7 @@ impl Options {
             jarvis,
             agent: agent::understand(layers)?,
             windie: windie::understand(layers)?,
-            subagents: layers.flag("tools.spawn_agent").unwrap_or(true),
+            subagents: subagents::understand(layers),
             audit: layers.flag("audit.log").unwrap_or(true),
             data_dir,
             default_model,
@@ -119,7 +126,9 @@ impl Options {
             },
             verify_commands: layers.list("verify.commands").unwrap_or_default(),
             sandbox: sandbox::understand(layers)?,
+            undo: layers.number("undo.limit_bytes").unwrap_or_default(),
             fetch: fetch(layers)?,
+            search: search::understand(layers)?,
             limits: limits(layers),
             recovery: choice(
                 layers,
@@ -132,6 +141,19 @@ impl Options {
             )?,
             advice,
         })
+    }
+
+    /// Where the keys come from, by the section that they are of.
+    pub(super) fn key_sources(&self) -> BTreeMap<String, String> {
+        let providers = self.keys.sources.iter();
+        let sources = providers.map(|(name, source)| (format!("providers.{name}"), source.clone()));
+        let search = self.search.source.clone().map(|source| ("search".into(), source));
+        sources.chain(search).collect()
+    }
+
+    /// What is set up in part, and what to do about it.
+    pub(crate) fn complaints(&self) -> impl Iterator<Item = &(String, &'static str)> {
+        self.keys.complaints.iter().chain(&self.search.complaint)
     }
 
     /// Whether nobody said which model to use.

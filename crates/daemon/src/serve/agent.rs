@@ -38,13 +38,17 @@ pub(super) fn routers(
         blobs: Arc::clone(&assembly.blobs),
         models: Arc::clone(&assembly.models),
         stamps: Arc::new(SystemStamps),
+        lookout: assembly.lookout.clone(),
     };
-    let Agent { hosts, token, .. } = options.agent.clone();
+    let Agent { hosts, token, ping, silence, .. } = options.agent.clone();
     let settings = agent::Settings {
         guard: Guard { hosts, token: token.map(Token::new) },
         default_model: options.default_model.to_string(),
+        providers: options.providers.iter().map(|provider| provider.name.clone()).collect(),
         closing: closing.clone(),
         connections: Arc::default(),
+        ping,
+        silence,
     };
     (agent::router(ports.clone(), settings.clone()), agent::health(ports, settings))
 }

@@ -43,7 +43,11 @@ fn settings(options: &Options, assembly: &Assembly, closing: &CancellationToken)
         largest_artifact: options.windie.largest_artifact,
         keep_artifacts: options.windie.keep_artifacts,
         workspace: options.data_dir.join("windie"),
-        abilities: Abilities { tools: assembly.unasked.clone(), ..Abilities::default() },
+        abilities: Abilities {
+            web_search: assembly.searches.clone(),
+            tools: assembly.unasked.clone(),
+            ..Abilities::default()
+        },
         closing: closing.clone(),
     }
 }

@@ -1,5 +1,10 @@
 //! The agent-server protocol, over real sockets.
 
+mod limits;
+mod native;
+mod service;
+mod subagents;
+
 use reqwest::Method;
 use serde_json::{Value, json};
 

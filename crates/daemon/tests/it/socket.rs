@@ -30,16 +30,61 @@ impl Socket {
         self.stream.send(Message::text(text)).await.unwrap();
     }
 
-    /// The next frame; nothing once the other side has closed.
-    pub(crate) async fn frame(&mut self) -> Option<Value> {
+    /// Why the other side closed; what comes before is passed over.
+    pub(crate) async fn close_code(&mut self) -> Option<u16> {
         loop {
             let next = tokio::time::timeout(PATIENCE, self.stream.next()).await;
             match next.expect("nothing happened for too long")? {
-                Ok(Message::Text(text)) => return Some(serde_json::from_str(&text).unwrap()),
-                Ok(Message::Close(_)) | Err(_) => return None,
+                Ok(Message::Close(frame)) => return frame.map(|frame| frame.code.into()),
                 Ok(_) => {}
+                Err(_) => return None,
             }
         }
+    }
+
+    /// Reads until the other side has asked so many times whether somebody is there; answers.
+    pub(crate) async fn pinged(&mut self, times: usize) {
+        let mut seen = 0;
+        while seen < times {
+            let next = tokio::time::timeout(PATIENCE, self.stream.next()).await;
+            let next = next.expect("nothing happened for too long").expect("it is open").unwrap();
+            seen += usize::from(matches!(next, Message::Ping(_)));
+        }
+    }
+
+    /// Asks as a client of the original server does, and waits for the answer.
+    pub(crate) async fn ask_natively(
+        &mut self,
+        method: &str,
+        params: Value,
+    ) -> Result<Value, Value> {
+        self.asked += 1;
+        let id = format!("req_{}", self.asked);
+        self.send(&json!({ "id": id, "method": method, "params": params }).to_string()).await;
+        loop {
+            let frame = self.frame().await.expect("the connection is open");
+            if frame["id"] == id.as_str() {
+                return match frame["success"].as_bool() {
+                    Some(true) => Ok(frame["result"].clone()),
+                    _ => Err(frame["error"].clone()),
+                };
+            }
+            self.news.push_back(frame);
+        }
+    }
+
+    /// The next frame; nothing once the other side has closed.
+    pub(crate) async fn frame(&mut self) -> Option<Value> {
+        let next = async {
+            loop {
+                match self.stream.next().await? {
+                    Ok(Message::Text(text)) => return Some(serde_json::from_str(&text).unwrap()),
+                    Ok(Message::Close(_)) | Err(_) => return None,
+                    Ok(_) => {}
+                }
+            }
+        };
+        tokio::time::timeout(PATIENCE, next).await.expect("nothing happened for too long")
     }
 
     /// Asks and waits for the answer.
@@ -69,6 +114,8 @@ impl Socket {
 
     /// Sends a message whose script is the model's answer.
     pub(crate) async fn say(&mut self, session: &str, script: Value) -> Result<Value, Value> {
+        // A script within a script is that of a subagent.
+        let script = script.to_string().replace("{{script:", "\\u007b{script:");
         let content = format!("go {{{{script: {script}}}}}");
         self.ask("agent.message", json!({ "sessionId": session, "content": content })).await
     }

@@ -48,6 +48,11 @@ impl Book {
         }
     }
 
+    /// No turn is under way where the book begins.
+    pub(super) fn orient(&mut self) {
+        self.oriented = true;
+    }
+
     /// Whether everything is known that matters to what is under way.
     pub(super) fn whole(&self) -> bool {
         let known = |(turn, _): &(TurnId, Time)| self.turns.contains_key(turn);

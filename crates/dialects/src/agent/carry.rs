@@ -5,22 +5,25 @@ use std::path::Path;
 
 use quintet_kernel::command::{Approve, Command, Run, Say, Upload};
 use quintet_kernel::event::{Answer, Answerer, Event, Origin, Remember, Seq, TurnOptions};
-use quintet_kernel::message::{Part, Role};
-use quintet_kernel::model::{Effort, ModelRef, Sampling};
+use quintet_kernel::message::{MediaKind, Part, Role};
+use quintet_kernel::model::{Count, Effort, ModelRef, Sampling};
 use quintet_kernel::port::{self, Receipt};
 use quintet_kernel::session::{Call, CallPhase};
 use quintet_kernel::tool::{Outcome, Placement};
-use quintet_kernel::{Cursor, Item, Refusal, SessionId, State};
+use quintet_kernel::{CallId, Cursor, Item, Refusal, SessionId, State};
 use serde_json::{Value, json};
 
 use super::history::{Events, History};
 use super::place::event_id;
 use super::serve::Desk;
 use super::stored::event;
-use super::wire::{BUSY, NOTHING_PENDING, SESSION_NOT_FOUND};
+use super::wire::{BUSY, CONTEXT_OVERFLOW, NOTHING_PENDING, SESSION_NOT_FOUND};
 use super::wish::{Begin, File, Message, Read, Response, Wish};
 use super::{question, shape};
 use crate::jsonrpc::{Error, INTERNAL_ERROR, INVALID_PARAMS};
+
+/// A message of no more bytes fits every model.
+const SURELY_FITS: usize = 4096;
 
 /// What came of a wish.
 #[derive(Debug)]
@@ -36,6 +39,8 @@ pub(super) enum Then {
     Nothing,
     /// It tells of the session from an event on, unless it does already.
     Watch(SessionId, Seq),
+    /// The same, and a client of the original server is told of no other session.
+    Bind(SessionId, Seq),
     /// It goes on telling where the answer ends.
     GoOn(Box<Events>),
     /// It tells of the session no more.
@@ -55,7 +60,8 @@ impl Desk {
             Wish::Create(begin) => self.create(begin).await,
             Wish::List { workspace, limit } => self.list(workspace.as_deref(), limit).await,
             Wish::Get(session) => Ok(self.get(&session).await?.into()),
-            Wish::Resume(session) => self.resume(session).await,
+            Wish::Resume(session) => self.resume(session, true).await,
+            Wish::Watch(session) => self.resume(session, false).await,
             Wish::Head(session) => self.newest(session).await,
             Wish::Fork { session, at, name, model } => self.fork(session, at, (name, model)).await,
             Wish::Delete(session) => self.delete(session).await,
@@ -69,6 +75,10 @@ impl Desk {
             Wish::Models => Ok(self.models().await.into()),
             Wish::Switch { session, model } => self.switch(&session, &model).await,
             Wish::Context { session, whole } => self.context(&session, whole).await,
+            Wish::Room { session, expected } => {
+                let room = self.weighed(&session, move |state| shape::room(state, expected));
+                Ok(room.await?.into())
+            }
             Wish::Compact(session) => self.compact(&session).await,
             Wish::Events(read) => self.events(&read).await,
             Wish::Backwards(read) => self.backwards(&read).await,
@@ -91,7 +101,8 @@ impl Desk {
         self.ports.sessions.submit(&receipt.session, offer).await.map_err(refused)?;
         let card = self.ports.branches.card(&receipt.session).await.map_err(refused)?;
         let result = shape::session(&card, &self.settings.default_model);
-        Ok(Done { result, then: watch(&receipt) })
+        let from = receipt.records.first().map_or(0, |first| first.seq - 1);
+        Ok(Done { result, then: Then::Bind(receipt.session, from) })
     }
 
     async fn list(&self, workspace: Option<&str>, limit: usize) -> Result<Done, Error> {
@@ -110,11 +121,15 @@ impl Desk {
         Ok(result)
     }
 
-    async fn resume(&self, session: SessionId) -> Result<Done, Error> {
+    async fn resume(&self, session: SessionId, binds: bool) -> Result<Done, Error> {
         let card = self.ports.branches.card(&session).await.map_err(refused)?;
         let result = shape::session(&card, &self.settings.default_model);
         let head = self.head(&session).await?;
-        Ok(Done { result, then: Then::Watch(session, head) })
+        let then = match binds {
+            true => Then::Bind(session, head),
+            false => Then::Watch(session, head),
+        };
+        Ok(Done { result, then })
     }
 
     async fn newest(&self, session: SessionId) -> Result<Done, Error> {
@@ -176,38 +191,68 @@ impl Desk {
     }
 
     async fn message(&self, message: Message) -> Result<Done, Error> {
-        let Message { session, text, files, model, effort, queue } = message;
+        let Message { session, text, files, model, effort, queue, key } = message;
         let model = self.model(model.as_deref()).await?;
         let effort = effort.as_deref().map(self::effort).transpose()?;
-        let mut parts = Vec::new();
-        if !text.is_empty() {
-            parts.push(Part::Text(text));
+        if text.len() > SURELY_FITS {
+            self.fits(&session, model.as_ref(), &text).await?;
         }
-        for file in files {
-            parts.push(self.keep(&session, file).await?);
-        }
+        let parts = (!text.is_empty()).then_some(Part::Text(text)).into_iter().collect();
         let sampling = Sampling { effort, ..Sampling::default() };
-        let options = TurnOptions { model, sampling, ..TurnOptions::default() };
+        let options = TurnOptions { model, sampling, key, ..TurnOptions::default() };
         let run = if queue { Run::Next } else { Run::Now };
-        let say = Command::Say(Say { role: Role::User, parts, run, options });
-        let receipt = self.ports.sessions.submit(&session, say).await.map_err(refused)?;
+        let say = Say { role: Role::User, parts, run, options };
+        let command = match files.is_empty() {
+            true => Command::Say(say),
+            false => {
+                let files = self.keep(&session, files, queue).await?;
+                Command::SayWith { say: Box::new(say), files }
+            }
+        };
+        let receipt = self.ports.sessions.submit(&session, command).await.map_err(refused)?;
         Ok(Done { result: acknowledged(&receipt), then: watch(&receipt) })
     }
 
-    async fn keep(&self, session: &SessionId, file: File) -> Result<Part, Error> {
-        // Nothing is kept for a session that is not there.
-        self.ports.branches.card(session).await.map_err(refused)?;
-        let File { name, mime, kind, content } = file;
-        let size = content.len() as u64;
-        let blob = self.ports.blobs.put(content).await.map_err(|error| refused(error.into()))?;
-        let upload = Command::Attach(Upload { name, mime: mime.clone(), blob, size });
-        let receipt = self.ports.sessions.submit(session, upload).await.map_err(refused)?;
-        let kept = receipt.records.iter().find_map(|record| match &record.event {
-            Event::AttachmentAdded(file) => Some(file.name.clone()),
-            _ => None,
-        });
-        let name = kept.ok_or_else(|| Error::new(INTERNAL_ERROR, "the file was not kept"))?;
-        Ok(Part::Media { kind, name, mime: Some(mime) })
+    /// Whether a model can read a message at all, however much of the rest is summarized.
+    async fn fits(
+        &self,
+        session: &SessionId,
+        model: Option<&ModelRef>,
+        text: &str,
+    ) -> Result<(), Error> {
+        let state = self.view(session).await?;
+        let profile = state.rules().profile(model.unwrap_or(state.current_model()));
+        let (tokens, window) =
+            (Count::guess(text).tokens, profile.and_then(|profile| profile.context_window));
+        match window.filter(|window| tokens > *window) {
+            None => Ok(()),
+            Some(window) => {
+                let why = format!("the message is about {tokens} tokens, the model reads {window}");
+                let data = json!({ "sessionId": session.as_str(), "contextLimit": window });
+                Err(Error::new(CONTEXT_OVERFLOW, why).with(data))
+            }
+        }
+    }
+
+    /// Stores the files of a message, unless it is plain already that it will not be taken.
+    async fn keep(
+        &self,
+        session: &SessionId,
+        files: Vec<File>,
+        queue: bool,
+    ) -> Result<Vec<(MediaKind, Upload)>, Error> {
+        let card = self.ports.branches.card(session).await.map_err(refused)?;
+        if card.open && !queue && self.view(session).await?.busy() {
+            return Err(refused(port::Error::Refused(Refusal::Busy(session.clone()))));
+        }
+        let mut uploads = Vec::new();
+        for File { name, mime, kind, content } in files {
+            let size = content.len() as u64;
+            let blob =
+                self.ports.blobs.put(content).await.map_err(|error| refused(error.into()))?;
+            uploads.push((kind, Upload { name, mime, blob, size }));
+        }
+        Ok(uploads)
     }
 
     async fn abort(&self, session: &SessionId) -> Result<Done, Error> {
@@ -223,22 +268,20 @@ impl Desk {
         response: Response,
     ) -> Result<Done, Error> {
         let state = self.view(&session).await?;
-        let waiting = waiting(&state, call)
-            .ok_or_else(|| Error::new(NOTHING_PENDING, "nothing waits for this answer"))?;
-        let id = waiting.id().clone();
-        let command = match &waiting.phase {
-            CallPhase::Asked { .. } => Command::Approve(word(waiting, response)?),
-            _ => Command::Return { call: id.clone(), outcome: outcome(response) },
-        };
+        let (id, command) = answering(&state, call, response)?;
         let receipt = self.ports.sessions.submit(&session, command).await.map_err(refused)?;
         let result = json!({
             "success": true, "acknowledged": true, "toolId": id.as_str(), "toolCallId": id.as_str(),
         });
-        Ok(Done { result, then: watch(&receipt) })
+        // An answer to a subagent is no wish to hear of it.
+        let then = if receipt.session == session { watch(&receipt) } else { Then::Nothing };
+        Ok(Done { result, then })
     }
 
     async fn switch(&self, session: &SessionId, model: &str) -> Result<Done, Error> {
-        let before = self.view(session).await?.current_model().to_string();
+        let card = self.ports.branches.card(session).await.map_err(refused)?;
+        let before = card.model.map(|model| model.to_string());
+        let before = before.unwrap_or_else(|| self.settings.default_model.clone());
         let model = self.model(Some(model)).await?;
         let Some(model) = model else { return Err(unknown_model("")) };
         let switched = model.to_string();
@@ -248,13 +291,21 @@ impl Desk {
     }
 
     async fn context(&self, session: &SessionId, whole: bool) -> Result<Done, Error> {
-        let state = self.view(session).await?;
-        // Counting tokens may take a table that has to be read first.
-        let shown = tokio::task::spawn_blocking(move || shape::context(&state, whole));
-        let shown = shown.await.map_err(|_| Error::new(INTERNAL_ERROR, "it cannot be weighed"))?;
+        let shown = self.weighed(session, move |state| shape::context(state, whole)).await?;
         let mut result = shown.clone();
         result["context"] = shown;
         Ok(result.into())
+    }
+
+    /// Counting tokens may take a table that has to be read first.
+    async fn weighed(
+        &self,
+        session: &SessionId,
+        weigh: impl FnOnce(&State) -> Value + Send + 'static,
+    ) -> Result<Value, Error> {
+        let state = self.view(session).await?;
+        let shown = tokio::task::spawn_blocking(move || weigh(&state));
+        shown.await.map_err(|_| Error::new(INTERNAL_ERROR, "it cannot be weighed"))
     }
 
     async fn compact(&self, session: &SessionId) -> Result<Done, Error> {
@@ -324,10 +375,15 @@ impl Desk {
     /// A model by its whole name, or by its own if that is enough.
     async fn model(&self, name: Option<&str>) -> Result<Option<ModelRef>, Error> {
         let Some(name) = name.filter(|name| !name.is_empty()) else { return Ok(None) };
+        let whole = ModelRef::parse(name);
+        // Providers may have to be asked for their lists, which a whole name does not need.
+        if whole.as_ref().is_some_and(|whole| self.settings.providers.contains(&whole.provider)) {
+            return Ok(whole);
+        }
         let listed = self.ports.models.list().await;
         let named =
             listed.iter().find(|one| one.model.to_string() == name || one.model.model == name);
-        match named.map(|one| one.model.clone()).or_else(|| ModelRef::parse(name)) {
+        match named.map(|one| one.model.clone()).or(whole) {
             Some(model) => Ok(Some(model)),
             None => Err(unknown_model(name)),
         }
@@ -349,7 +405,8 @@ impl Desk {
         let default = self.settings.default_model.clone();
         let current = card.model.as_ref().map_or_else(|| default.clone(), ToString::to_string);
         let (sessions, models) = (&*self.ports.sessions, (default, current));
-        Ok(History { sessions, session: session.clone(), workspace, models })
+        let (session, turns) = (session.clone(), card.last_turn.is_some());
+        Ok(History { sessions, session, workspace, models, turns })
     }
 }
 
@@ -406,19 +463,36 @@ fn compacted(event: &Value) -> Value {
     })
 }
 
-/// The call that waits for an answer: the one that is named, else the first.
-fn waiting<'a>(state: &'a State, named: Option<&str>) -> Option<&'a Call> {
+/// What an answer is to whom: to the call that is named, else to the first that waits, of this
+/// session or of one that works for it.
+fn answering(
+    state: &State,
+    named: Option<&str>,
+    response: Response,
+) -> Result<(CallId, Command), Error> {
+    let is_meant = |id: &CallId| named.is_none_or(|named| id.as_str() == named);
     let waits = |call: &&Call| {
-        matches!(call.phase, CallPhase::Asked { .. } | CallPhase::Started(_, Placement::Client))
+        let waits = matches!(
+            call.phase,
+            CallPhase::Asked { .. } | CallPhase::Started(_, Placement::Client)
+        );
+        waits && is_meant(call.id())
     };
-    let mut calls = state.open.as_ref()?.calls().iter().filter(waits);
-    match named {
-        Some(named) => calls.find(|call| call.id().as_str() == named),
-        None => calls.next(),
+    if let Some(call) = state.open.iter().flat_map(|open| open.calls()).find(waits) {
+        let id = call.id().clone();
+        let command = match &call.phase {
+            CallPhase::Asked { .. } => Command::Approve(word(&id, response)?),
+            _ => Command::Return { call: id.clone(), outcome: outcome(response) },
+        };
+        return Ok((id, command));
+    }
+    match state.asked.iter().find(|asked| is_meant(&asked.call)) {
+        Some(asked) => Ok((asked.call.clone(), Command::Approve(word(&asked.call, response)?))),
+        None => Err(Error::new(NOTHING_PENDING, "nothing waits for this answer")),
     }
 }
 
-fn word(call: &Call, response: Response) -> Result<Approve, Error> {
+fn word(call: &CallId, response: Response) -> Result<Approve, Error> {
     let (allow, reason) = match response {
         Response::Word { allow, reason } => (allow, reason),
         Response::Said { text, .. } => match text.trim().to_lowercase().as_str() {
@@ -429,7 +503,7 @@ fn word(call: &Call, response: Response) -> Result<Approve, Error> {
     };
     let answer = if allow { Answer::Allow } else { Answer::Deny };
     let (by, remember) = (Answerer::Client, Remember::Once);
-    Ok(Approve { call: call.id().clone(), turn: None, answer, reason, by, remember })
+    Ok(Approve { call: call.clone(), turn: None, answer, reason, by, remember })
 }
 
 fn outcome(response: Response) -> Outcome {

@@ -81,7 +81,8 @@ fn wish(method: &str, params: &Value) -> Result<Wish, Error> {
             limit: limit(&fields, LISTED)?,
         },
         "session.get" | "session.getState" => Wish::Get(session()?),
-        "session.resume" | "events.subscribe" => Wish::Resume(session()?),
+        "session.resume" => Wish::Resume(session()?),
+        "events.subscribe" => Wish::Watch(session()?),
         "session.getHead" => Wish::Head(session()?),
         "session.fork" => Wish::Fork {
             session: session()?,
@@ -103,6 +104,10 @@ fn wish(method: &str, params: &Value) -> Result<Wish, Error> {
             Wish::Context { session: session()?, whole: false }
         }
         "context.getDetailedSnapshot" => Wish::Context { session: session()?, whole: true },
+        "context.shouldCompact" | "context.canAcceptTurn" => {
+            let expected = fields.whole("estimatedResponseTokens")?.unwrap_or(0);
+            Wish::Room { session: session()?, expected }
+        }
         "context.compact" | "context.confirmCompaction" => Wish::Compact(session()?),
         "events.list" => Wish::Events(read(&fields, params, &["after", "afterEventId"])?),
         "events.getHistory" => Wish::Backwards(read(&fields, params, &["beforeEventId"])?),
@@ -111,7 +116,7 @@ fn wish(method: &str, params: &Value) -> Result<Wish, Error> {
             read.limit = fields.whole("limit")?.map(|_| limit(&fields, PAGE)).transpose()?;
             Wish::Sync(Read { from: Some(read.from.unwrap_or(0)), ..read })
         }
-        "events.getSince" => Wish::Sync(read(&fields, params, &["afterEventId", "after"])?),
+        "events.getSince" => Wish::Events(read(&fields, params, &["afterEventId", "after"])?),
         "events.unsubscribe" => Wish::Unwatch(session()?),
         "system.ping" => Wish::Ping,
         "system.getInfo" => Wish::Info,
@@ -140,6 +145,7 @@ fn message(fields: &Fields<'_>, params: &Value) -> Result<Message, Error> {
         model: fields.text("model")?.map(own),
         effort: fields.text("reasoningLevel")?.map(own),
         queue: fields.flag("queue")?.unwrap_or(false),
+        key: fields.text("idempotencyKey")?.map(own),
     };
     match params.get("content").or(params.get("prompt")) {
         Some(Value::String(text)) => message.text = text.clone(),

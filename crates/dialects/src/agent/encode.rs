@@ -1,13 +1,15 @@
 //! News: what clients are told of an item, in the order in which they are told it.
 
-use quintet_kernel::event::{Event, FailureCode, Record, SubagentNews};
+use quintet_kernel::event::{Event, FailureCode, Record};
 use quintet_kernel::model::{Channel, FailureKind, Usage};
 use quintet_kernel::tool::Placement;
 use quintet_kernel::{Item, Time, TurnId};
 use serde_json::{Value, json};
 
 use super::book::Book;
+use super::place::event_id;
 use super::stored::{event, result_text, usage_of};
+use super::subagent;
 use super::wire::{CONTEXT_OVERFLOW, Manner, News};
 
 /// The frames that tell a client of an item.
@@ -44,6 +46,22 @@ pub(super) fn encode(book: &mut Book, manner: Manner, item: &Item) -> Vec<String
 fn of_event(book: &Book, record: &Record) -> Vec<News> {
     let at = record.at;
     match &record.event {
+        Event::SessionCreated(origin) => vec![News::native(
+            "session.created",
+            json!({
+                "sessionId": book.session.as_str(),
+                "workingDirectory": origin.workspace.to_string_lossy(),
+                "model": book.model,
+            }),
+        )],
+        Event::Forked { parent, at } => vec![News::native(
+            "session.forked",
+            json!({
+                "sourceSessionId": parent.as_str(),
+                "sourceEventId": event_id(parent, *at),
+                "newSessionId": book.session.as_str(),
+            }),
+        )],
         Event::TurnStarted { turn, .. } => vec![
             status("running"),
             News::native("agent.turn_start", json!({ "turn": book.nth(turn) })),
@@ -103,7 +121,7 @@ fn of_event(book: &Book, record: &Record) -> Vec<News> {
             let aborted = json!({ "message": "aborted", "code": "aborted" });
             over(book, (turn, *usage, at), Some(aborted))
         }
-        Event::Subagent { session, news, .. } => subagent(book, session.as_str(), news),
+        Event::Subagent { session, news, .. } => subagent::news(book, session.as_str(), news),
         Event::Compacted { .. } => {
             let told = event(book, record)["payload"].clone();
             vec![News::both("context.compaction", told)]
@@ -113,29 +131,6 @@ fn of_event(book: &Book, record: &Record) -> Vec<News> {
         }
         _ => Vec::new(),
     }
-}
-
-fn subagent(book: &Book, session: &str, news: &SubagentNews) -> Vec<News> {
-    let (plain, native, mut data) = match news {
-        SubagentNews::Spawned { task, model } => (
-            "subagent.spawn",
-            "agent.subagent_spawned",
-            json!({ "task": task, "model": model.as_ref().map(ToString::to_string) }),
-        ),
-        SubagentNews::Progressed { steps, status } => (
-            "subagent.progress",
-            "agent.subagent_status",
-            json!({ "turn": steps, "status": status }),
-        ),
-        SubagentNews::Completed { result, ok, usage } => (
-            "subagent.complete",
-            if *ok { "agent.subagent_completed" } else { "agent.subagent_failed" },
-            json!({ "result": result, "success": ok, "tokenUsage": usage_of(*usage) }),
-        ),
-    };
-    data["parentSessionId"] = book.session.as_str().into();
-    data["subagentSessionId"] = session.into();
-    vec![News { plain: Some(plain), native: Some(native), data }]
 }
 
 /// A turn is over: well, or for this reason.
@@ -183,6 +178,6 @@ fn error(code: FailureCode, message: &str) -> Value {
     json!({ "message": message, "code": code.name(), "rpcCode": number })
 }
 
-fn status(status: &'static str) -> News {
+pub(super) fn status(status: &'static str) -> News {
     News::both("session.status", json!({ "status": status }))
 }

@@ -2,7 +2,7 @@
 
 use quintet_kernel::event::Seq;
 use quintet_kernel::port::{Error, Follow, Sessions};
-use quintet_kernel::{Cursor, Item, SessionId};
+use quintet_kernel::{Cursor, Item, SessionId, Time};
 use serde_json::Value;
 
 use super::book::Book;
@@ -40,6 +40,8 @@ pub(super) struct History<'a> {
     pub(super) workspace: String,
     /// The model of sessions that name none, and that of this one.
     pub(super) models: (String, String),
+    /// Whether there is any turn in it; if not, none has to be looked for.
+    pub(super) turns: bool,
 }
 
 impl History<'_> {
@@ -93,6 +95,36 @@ impl History<'_> {
         }
     }
 
+    /// The last event before a moment, looked for from an event backwards.
+    pub(super) async fn before_moment(&self, head: Seq, moment: Time) -> Result<Seq, Error> {
+        let mut span = LOOK_BACK;
+        loop {
+            let start = head.saturating_sub(span);
+            let first = self.first_from(start, moment).await?;
+            if start == 0 || first.is_none_or(|first| first > start + 1) {
+                return Ok(first.map_or(head, |first| first - 1));
+            }
+            span = span.saturating_mul(4);
+        }
+    }
+
+    /// The first event after a number that happened at or after a moment.
+    async fn first_from(&self, start: Seq, moment: Time) -> Result<Option<Seq>, Error> {
+        let mut follow = self.follow(start).await?;
+        while follow.position().seq < follow.head() {
+            for item in follow.next().await?.unwrap_or_default() {
+                let at = match &item {
+                    Item::Event(record) => record.at,
+                    Item::Text { at, .. } | Item::Progress { at, .. } => *at,
+                };
+                if at >= moment && place(&item) > 0 {
+                    return Ok(Some(place(&item)));
+                }
+            }
+        }
+        Ok(None)
+    }
+
     /// What must be known to tell of what comes after an event.
     pub(super) async fn book(&self, after: Seq) -> Result<Book, Error> {
         let mut span = LOOK_BACK;
@@ -111,6 +143,9 @@ impl History<'_> {
         let model = if start == 0 { default } else { current };
         let setting = (self.workspace.clone(), model.clone());
         let mut book = Book::new(self.session.clone(), setting, start);
+        if !self.turns {
+            book.orient();
+        }
         let mut follow = self.follow(start).await?;
         while follow.position().seq < follow.head().min(end) {
             for item in follow.next().await?.unwrap_or_default() {

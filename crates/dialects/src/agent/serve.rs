@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use axum::Router;
 use axum::extract::State;
 use axum::extract::ws::WebSocketUpgrade;
 use axum::extract::ws::rejection::WebSocketUpgradeRejection;
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use quintet_kernel::Time;
@@ -15,10 +16,14 @@ use quintet_kernel::port::{Blobs, Branches, Models, Removals, Sessions, Stamps};
 use tokio_util::sync::CancellationToken;
 
 use super::connection::Connection;
+use super::lookout::Lookout;
 use crate::transport::guard::{Denied, Guard};
 
 /// The largest message that is taken.
-const LARGEST: usize = 16 * 1024 * 1024;
+pub(super) const LARGEST: usize = 16 * 1024 * 1024;
+/// What is read at most. More than is taken, so that who sends too much can be told so: what is left
+/// unread on a connection takes the farewell with it.
+const READ: usize = 2 * LARGEST;
 /// Connections at once.
 const CROWD: usize = 256;
 
@@ -37,6 +42,8 @@ pub struct Ports {
     pub models: Arc<dyn Models>,
     /// What time it is.
     pub stamps: Arc<dyn Stamps>,
+    /// Which sessions have something new.
+    pub lookout: Lookout,
 }
 
 impl std::fmt::Debug for Ports {
@@ -52,10 +59,16 @@ pub struct Settings {
     pub guard: Guard,
     /// The model of sessions that name none.
     pub default_model: String,
+    /// The names of all providers.
+    pub providers: Vec<String>,
     /// Says that the daemon shuts down.
     pub closing: CancellationToken,
     /// How many are connected, for whoever wants to know.
     pub connections: Arc<AtomicUsize>,
+    /// How often a client is asked whether it is there.
+    pub ping: Duration,
+    /// How long it may be silent.
+    pub silence: Duration,
 }
 
 /// Where requests are carried out.
@@ -79,6 +92,7 @@ pub fn router(ports: Ports, settings: Settings) -> Router {
 
 async fn connect(
     State(desk): State<Desk>,
+    path: Uri,
     headers: HeaderMap,
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Response {
@@ -93,8 +107,10 @@ async fn connect(
     let Some(seat) = Seat::take(&desk.settings.connections) else {
         return (StatusCode::SERVICE_UNAVAILABLE, "too many connections").into_response();
     };
-    upgrade.max_message_size(LARGEST).max_frame_size(LARGEST).on_upgrade(move |socket| async move {
-        Connection::new(desk).run(socket).await;
+    // Clients of the original server come this way.
+    let greets = path.path() == "/ws";
+    upgrade.max_message_size(READ).max_frame_size(READ).on_upgrade(move |socket| async move {
+        Connection::new(desk, greets).run(socket).await;
         drop(seat);
     })
 }

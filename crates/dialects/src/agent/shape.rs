@@ -33,6 +33,13 @@ pub(super) fn session(card: &Card, default_model: &str) -> Value {
         "lastActivity": card.updated.to_string(),
         "messageCount": card.messages,
         "totalTokens": card.tokens,
+        "inputTokens": card.usage.input,
+        "outputTokens": card.usage.output,
+        "cacheReadTokens": card.usage.cached,
+        "cacheCreationTokens": card.usage.cache_written,
+        "lastTurnInputTokens": card.context,
+        // Nobody keeps accounts here; the original's clients expect a number.
+        "cost": 0,
         "eventCount": card.head,
         "lastSequence": card.head,
         "headEventId": event_id(&card.id, card.head),
@@ -60,8 +67,6 @@ pub(super) fn whole_session(state: &State) -> Value {
     let messages: Vec<Value> =
         state.messages.iter().map(|message| self::message(message)).collect();
     shown["tokenUsage"] = usage_of(state.usage);
-    shown["inputTokens"] = state.usage.input.into();
-    shown["outputTokens"] = state.usage.output.into();
     shown["turnCount"] = state.turns.len().into();
     shown["messages"] = messages.into();
     shown["pending"] = pending(state).into();
@@ -106,7 +111,17 @@ fn pending(state: &State) -> Vec<Value> {
             json!({ "toolId": id, "toolName": name, "arguments": call.request.input, "kind": kind }),
         )
     };
-    state.open.iter().flat_map(|open| open.calls()).filter_map(asked).collect()
+    let own = state.open.iter().flat_map(|open| open.calls()).filter_map(asked);
+    let theirs = state.asked.iter().map(|asked| {
+        json!({
+            "toolId": asked.call.as_str(),
+            "toolName": asked.tool,
+            "arguments": asked.input,
+            "kind": "approval",
+            "subagentSessionId": asked.session.as_str(),
+        })
+    });
+    own.chain(theirs).collect()
 }
 
 /// What the agent does.
@@ -166,6 +181,25 @@ pub(super) fn context(state: &State, whole: bool) -> Value {
         shown["addedSkills"] = json!([]);
     }
     shown
+}
+
+/// Whether history would be summarized before the next model call, and whether a turn fits.
+pub(super) fn room(state: &State, expected: u64) -> Value {
+    let (now, model) = (weigh(state).total().tokens, state.current_model());
+    let limit = state.rules().profile(model).and_then(|profile| profile.context_window);
+    let after = now.saturating_add(expected);
+    let percent = state.rules().limits.compact_at_percent;
+    let full = limit.is_some_and(|limit| after > limit);
+    let crowded = limit.is_some_and(|limit| now * 100 >= limit.saturating_mul(percent));
+    json!({
+        "shouldCompact": crowded,
+        "needsCompaction": crowded || full,
+        "wouldExceedLimit": full,
+        "canProceed": !full,
+        "currentTokens": now,
+        "estimatedAfterTurn": after,
+        "contextLimit": limit,
+    })
 }
 
 fn tokens_of(state: &State, text: &str) -> u64 {

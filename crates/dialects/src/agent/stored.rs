@@ -1,7 +1,6 @@
 //! Events as clients read them in a session's history.
 
-use quintet_kernel::SessionId;
-use quintet_kernel::event::{Answer, Event, Origin, Record, SubagentNews};
+use quintet_kernel::event::{Answer, Event, Origin, Record};
 use quintet_kernel::message::{MediaKind, Part, Role, text_of};
 use quintet_kernel::model::{Channel, Count, Finish, Usage};
 use quintet_kernel::tool::{Assessment, Outcome};
@@ -10,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::book::Book;
 use super::place::event_id;
+use super::subagent;
 
 /// An event with its place. `book` has taken it in, but has not closed it.
 pub(super) fn event(book: &Book, record: &Record) -> Value {
@@ -37,8 +37,9 @@ fn content(book: &Book, record: &Record) -> (&'static str, Value) {
             "session.fork",
             json!({ "sourceSessionId": parent.as_str(), "sourceEventId": event_id(parent, *at) }),
         ),
-        Event::SessionClosed { reason } => {
-            ("session.end", json!({ "reason": reason.as_deref().unwrap_or("completed") }))
+        Event::SessionClosed { reason, summary } => {
+            let reason = reason.as_deref().unwrap_or("completed");
+            ("session.end", json!({ "reason": reason, "summary": summary }))
         }
         Event::Labelled { key, value } => ("session.label", json!({ "key": key, "value": value })),
         Event::ModelSwitched { model } => (
@@ -203,7 +204,9 @@ fn of_calls(book: &Book, record: &Record) -> (&'static str, Value) {
                 }),
             )
         }
-        Event::Subagent { call, session, news, .. } => subagent(call.as_str(), session, news),
+        Event::Subagent { call, session, news, .. } => {
+            subagent::stored(call.as_str(), session, news)
+        }
         Event::VerificationRequested { call, .. } => (
             "tool.verification",
             json!({ "toolId": call.id.as_str(), "toolCallId": call.id.as_str(), "name": call.tool, "arguments": call.input }),
@@ -234,25 +237,6 @@ fn of_calls(book: &Book, record: &Record) -> (&'static str, Value) {
         // Everything else is told above; a kind that is new to this dialect is shown by its number.
         _ => ("event.other", json!({})),
     }
-}
-
-fn subagent(call: &str, session: &SessionId, news: &SubagentNews) -> (&'static str, Value) {
-    let (kind, mut payload) = match news {
-        SubagentNews::Spawned { task, model } => (
-            "subagent.spawn",
-            json!({ "task": task, "model": model.as_ref().map(ToString::to_string) }),
-        ),
-        SubagentNews::Progressed { steps, status } => {
-            ("subagent.progress", json!({ "turn": steps, "status": status }))
-        }
-        SubagentNews::Completed { result, ok, usage } => (
-            "subagent.complete",
-            json!({ "result": result, "success": ok, "tokenUsage": usage_of(*usage) }),
-        ),
-    };
-    payload["sessionId"] = session.as_str().into();
-    payload["toolId"] = call.into();
-    (kind, payload)
 }
 
 fn start(book: &Book, origin: &Origin) -> Value {
@@ -321,7 +305,7 @@ pub(super) fn result_text(outcome: &Outcome) -> String {
     text_of(&outcome.parts)
 }
 
-fn assessed(assessment: &Assessment) -> Value {
+pub(super) fn assessed(assessment: &Assessment) -> Value {
     json!({
         "risk": assessment.risk.name(),
         "reasons": assessment.reasons,
@@ -330,7 +314,7 @@ fn assessed(assessment: &Assessment) -> Value {
     })
 }
 
-fn word(answer: Answer) -> &'static str {
+pub(super) fn word(answer: Answer) -> &'static str {
     match answer {
         Answer::Allow => "allow",
         Answer::Deny => "deny",

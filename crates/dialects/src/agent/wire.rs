@@ -38,16 +38,17 @@ pub(super) fn answer(
 }
 
 fn native_answer(id: Option<&Id>, outcome: &Result<Value, Error>, now: Time) -> Value {
+    let asked = |code| ![jsonrpc::PARSE_ERROR, jsonrpc::INVALID_REQUEST].contains(&code);
     match (id, outcome) {
         (Some(Id::Text(id)), Ok(result)) => json!({ "id": id, "success": true, "result": result }),
-        (Some(Id::Text(id)), Err(error)) => {
+        (Some(Id::Text(id)), Err(error)) if asked(error.code) => {
             let mut shown = json!({ "code": word(error.code), "message": error.message });
             if let Some(details) = &error.data {
                 shown["details"] = details.clone();
             }
             json!({ "id": id, "success": false, "error": shown })
         }
-        // The original answers only to ids that are text.
+        // The original answers only what is a request, and has a text for an id.
         (_, outcome) => {
             let (code, message) = match outcome {
                 Err(error) if error.code == jsonrpc::PARSE_ERROR => {
@@ -78,6 +79,20 @@ fn word(code: i64) -> &'static str {
         NOTHING_PENDING => "NOT_FOUND",
         _ => "INTERNAL_ERROR",
     }
+}
+
+/// The first frame of the original server; where it is not known how a client speaks, in both
+/// manners at once.
+pub(super) fn hello(manner: Option<Manner>, now: Time) -> Value {
+    let name = "system.connected";
+    let data = json!({ "clientId": format!("client_{:012x}", now.micros() & 0xffff_ffff_ffff) });
+    let mut frame = json!({ "type": name, "timestamp": now.to_string(), "data": data });
+    if manner != Some(Manner::Native) {
+        frame["jsonrpc"] = "2.0".into();
+        frame["method"] = name.into();
+        frame["params"] = data;
+    }
+    frame
 }
 
 /// Something that clients are told without having asked.

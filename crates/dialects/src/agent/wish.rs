@@ -14,8 +14,10 @@ pub(super) enum Wish {
     List { workspace: Option<String>, limit: usize },
     /// See one.
     Get(SessionId),
-    /// See one and be told of it from now on.
+    /// See one and go on with it.
     Resume(SessionId),
+    /// See one and be told of it from now on.
+    Watch(SessionId),
     /// See the newest event of one.
     Head(SessionId),
     /// Branch off.
@@ -38,6 +40,8 @@ pub(super) enum Wish {
     Switch { session: SessionId, model: String },
     /// See how full the context is, perhaps with everything in it.
     Context { session: SessionId, whole: bool },
+    /// See whether a turn that reads so many tokens more fits.
+    Room { session: SessionId, expected: u64 },
     /// Have old history summarized.
     Compact(SessionId),
     /// Read events, oldest first.
@@ -72,13 +76,19 @@ pub(super) struct Message {
     pub(super) model: Option<String>,
     pub(super) effort: Option<String>,
     pub(super) queue: bool,
+    /// The client's own name for it; sent again, it is answered once.
+    pub(super) key: Option<String>,
 }
 
 impl std::fmt::Debug for Message {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { session, text, files, model, effort, queue } = self;
+        let Self { session, text, files, model, effort, queue, key } = self;
         write!(f, "Message {{ {session} {text:?} files: {files:?}")?;
-        write!(f, " model: {model:?} effort: {effort:?} queue: {queue} }}")
+        write!(f, " model: {model:?} effort: {effort:?} queue: {queue}")?;
+        match key {
+            Some(key) => write!(f, " key: {key:?} }}"),
+            None => f.write_str(" }"),
+        }
     }
 }
 

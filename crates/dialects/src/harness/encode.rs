@@ -201,7 +201,7 @@ fn parts(event: &Event) -> Vec<Part<'_>> {
         | Event::CompactionFailed { .. }
         | Event::MemorySaved { .. }
         | Event::MemoryNotSaved { .. } => compaction(event),
-        Event::SessionClosed { reason } => {
+        Event::SessionClosed { reason, .. } => {
             vec![Part::new("session_completed", json!({ "reason": reason }))]
         }
     }
@@ -216,6 +216,24 @@ fn subagent<'a>(call: &str, session: &str, news: &'a SubagentNews) -> Part<'a> {
         SubagentNews::Progressed { steps, status } => {
             ("subagent_progress", json!({ "steps": steps, "status": status }))
         }
+        SubagentNews::Asked { call, tool, input, assessment, expires } => (
+            "subagent_approval_requested",
+            json!({
+                "subagent_tool_call_id": call.as_str(),
+                "tool": tool,
+                "args": input,
+                "risk": assessment.risk.name(),
+                "preview": assessment.preview,
+                "expires_at": expires.map(|at| at.to_string()),
+            }),
+        ),
+        SubagentNews::Settled { call, answer } => (
+            "subagent_approval_settled",
+            json!({
+                "subagent_tool_call_id": call.as_str(),
+                "allowed": answer.map(|answer| answer == Answer::Allow),
+            }),
+        ),
         SubagentNews::Completed { result, ok, usage } => (
             "subagent_completed",
             json!({ "result": result, "ok": ok, "usage": shape::usage(*usage) }),

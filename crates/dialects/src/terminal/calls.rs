@@ -121,7 +121,7 @@ impl Asked<'_> {
 
 fn category(kind: Kind) -> &'static str {
     match kind {
-        Kind::Read | Kind::Write | Kind::Memory => "file_system",
+        Kind::Read | Kind::Write | Kind::Memory | Kind::Delegate => "file_system",
         Kind::Exec => "shell",
         Kind::Network => "network",
     }
@@ -131,7 +131,9 @@ fn preview_type(kind: Option<Kind>, preview: &str) -> &'static str {
     match kind {
         _ if is_diff(preview) => "diff",
         Some(Kind::Exec) => "command",
-        Some(Kind::Read | Kind::Write | Kind::Memory | Kind::Network) | None => "text",
+        Some(Kind::Read | Kind::Write | Kind::Memory | Kind::Network | Kind::Delegate) | None => {
+            "text"
+        }
     }
 }
 

@@ -405,6 +405,7 @@ fn at_work(news: &SubagentNews) -> Option<String> {
     match news {
         SubagentNews::Spawned { task, .. } => Some(format!("Having a subagent work: {task}")),
         SubagentNews::Progressed { status, .. } => Some(format!("A subagent: {status}")),
-        SubagentNews::Completed { .. } => None,
+        SubagentNews::Asked { tool, .. } => Some(format!("A subagent asks whether it may: {tool}")),
+        SubagentNews::Settled { .. } | SubagentNews::Completed { .. } => None,
     }
 }

@@ -129,9 +129,10 @@ impl Handed {
         let open = self.errands.iter().filter(|errand| !self.done.contains(&errand.call));
         match open.collect::<Vec<_>>().as_slice() {
             [errand] => ("tool-call", errand.payload(false)),
+            // The name is that of the first, which somebody still waits for.
             errands => {
+                let bundle = errands.first().map(|errand| &errand.request);
                 let tools: Vec<Value> = errands.iter().map(|errand| errand.step()).collect();
-                let bundle = errands.first().map(|errand| errand.request.as_str());
                 ("tool-bundle", json!({ "bundle_id": bundle, "tools": tools }))
             }
         }

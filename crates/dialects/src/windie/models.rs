@@ -93,7 +93,12 @@ mod tests {
     use super::*;
 
     fn listed(model: &str, about: About, inputs: Vec<MediaKind>) -> Listed {
-        let profile = Profile { inputs, tools: true, context_window: Some(400_000) };
+        let profile = Profile {
+            inputs,
+            tools: true,
+            context_window: Some(400_000),
+            search: Default::default(),
+        };
         Listed { model: ModelRef::parse(model).unwrap(), profile, about, usable: true }
     }
 

@@ -12,7 +12,7 @@ use quintet_kernel::event::{Event, Record};
 use quintet_kernel::follow::Piece;
 use quintet_kernel::message::text_of;
 use quintet_kernel::model::{
-    Channel, ModelRef, Prompt, PromptMessage, PromptPart, Sampling, Usage,
+    Channel, ModelRef, Prompt, PromptMessage, PromptPart, Sampling, Search, Usage,
 };
 use quintet_kernel::tool::{Kind, Placement, Spec};
 use quintet_kernel::toolset::Toolset;
@@ -62,6 +62,7 @@ impl Story {
             messages: Vec::new(),
             tools: Vec::new(),
             may_call: true,
+            search: Search::Off,
             sampling: Sampling::default(),
         };
         Self {

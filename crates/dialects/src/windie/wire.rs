@@ -145,3 +145,6 @@ pub(crate) fn awake(id: &str, settings: &Settings) -> [Answer; 2] {
         Answer::to(id, "wakeword-greeting", json!({ "text": greeting })),
     ]
 }
+
+#[cfg(test)]
+mod tests;

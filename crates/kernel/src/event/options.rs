@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::model::{ModelRef, Sampling};
+use crate::policy::Limits;
 
 /// What a client asks of one turn.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -38,6 +39,49 @@ pub struct TurnOptions {
     /// Whether it was said elsewhere, and nothing is to be answered.
     #[serde(default, skip_serializing_if = "is_default")]
     pub recalled: bool,
+    /// How much it may take, where that is less than policy allows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget: Option<Box<Budget>>,
+}
+
+/// How much a turn may take at most, where that is less than policy allows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Budget {
+    /// Model calls.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub steps: Option<u32>,
+    /// Tokens, read and written.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<u64>,
+    /// Time, not counting what it waits for people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time_ms: Option<u64>,
+}
+
+impl Budget {
+    /// The smaller of two, by each measure.
+    #[must_use]
+    pub fn within(self, other: Self) -> Self {
+        fn least<T: Ord>(one: Option<T>, other: Option<T>) -> Option<T> {
+            one.into_iter().chain(other).min()
+        }
+        Self {
+            steps: least(self.steps, other.steps),
+            tokens: least(self.tokens, other.tokens),
+            time_ms: least(self.time_ms, other.time_ms),
+        }
+    }
+
+    /// What policy allows, or less.
+    pub(crate) fn limits(self, policy: &Limits) -> Limits {
+        let time = self.time_ms.map_or(policy.time, Duration::from_millis);
+        Limits {
+            steps: self.steps.map_or(policy.steps, |steps| steps.min(policy.steps)),
+            tokens: self.tokens.map_or(policy.tokens, |tokens| tokens.min(policy.tokens)),
+            time: time.min(policy.time),
+            ..policy.clone()
+        }
+    }
 }
 
 /// Whether the model may call tools.

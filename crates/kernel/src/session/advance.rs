@@ -27,7 +27,7 @@ pub(super) fn advance(state: &State, stamp: &Stamp) -> Vec<Event> {
     if open.held {
         return Vec::new();
     }
-    if let Some(deadline) = open.clock.deadline(state.rules.limits.time)
+    if let Some(deadline) = open.clock.deadline(open.limits(&state.rules).time)
         && stamp.at >= deadline
     {
         return fail(open, FailureCode::TimeLimit, "the turn took too long");
@@ -66,7 +66,7 @@ pub(super) fn eligible(state: &State, calls: &[Call], n: usize) -> bool {
 }
 
 fn another_step(state: &State, open: &OpenTurn, stamp: &Stamp) -> Vec<Event> {
-    let limits = &state.rules.limits;
+    let limits = open.limits(&state.rules);
     if state.compaction.pending.is_some() {
         return Vec::new();
     }

@@ -8,20 +8,23 @@ use crate::change::net;
 use crate::command::{Approve, Command, Run, Say};
 use crate::context::Section;
 use crate::event::{Event, FailureCode, Origin, RequestedCall, StopCause, SubagentNews, Turns};
-use crate::id::{CallId, MessageId, SessionId, StepId, TurnId};
-use crate::message::{Message, Part};
+use crate::id::{CallId, MessageId, StepId, TurnId};
+use crate::message::{Attachment, Message, Part, Role};
 use crate::model::{self, AskedCall, Channel, Failure, FailureKind, ModelRef, Usage};
 use crate::prompt::{history, summarized};
-use crate::session::attach::attach;
+use crate::session::attach::{attach, say_with};
 use crate::session::delegate;
 use crate::session::recall::recall;
 use crate::session::recover::recover;
 use crate::session::state::State;
 use crate::session::turn::{Call, CallPhase, OpenStep, OpenTurn, Turn, TurnStatus};
-use crate::session::{Refusal, advance, fold, judge};
+use crate::session::{Refusal, advance, fold, judge, subagents};
 use crate::stamp::Stamp;
 use crate::tool::{Assessment, Outcome};
 use crate::toolset::depth;
+
+/// How much of the last answer says how a session ended, in characters.
+const LONGEST_SUMMARY: usize = 500;
 
 /// Decides what a command leads to.
 pub fn decide(state: &State, command: Command, stamp: &Stamp) -> Result<Vec<Event>, Refusal> {
@@ -39,7 +42,8 @@ pub fn decide(state: &State, command: Command, stamp: &Stamp) -> Result<Vec<Even
         Command::Move { workspace } => on_move(state, workspace)?,
         Command::Offer(toolset) => delegate::offer(state, toolset)?,
         Command::Attach(upload) => attach(state, upload, stamp)?,
-        Command::Say(say) => on_say(state, say, stamp)?,
+        Command::Say(say) => on_say(state, say, &[], stamp)?,
+        Command::SayWith { say, files } => say_with(state, *say, files, stamp)?,
         Command::Start { turn } => on_start(state, turn)?,
         Command::Approve(approve) => on_approve(state, approve, stamp)?,
         Command::Return { call, outcome } => delegate::returned(state, call, outcome, stamp)?,
@@ -71,7 +75,11 @@ pub fn decide(state: &State, command: Command, stamp: &Stamp) -> Result<Vec<Even
             }
             _ => Vec::new(),
         },
-        Command::Subagent { call, session, news } => on_subagent(state, call, session, news),
+        Command::Spawn { call, session, task, model, most } => {
+            let spawned = SubagentNews::Spawned { task, model: Some(model) };
+            subagents::spawn(state, (call, session), spawned, most)
+        }
+        Command::Subagent { call, session, news } => subagents::heard(state, call, session, news),
         Command::Finished { call, outcome } => on_finished(state, call, outcome, stamp),
         Command::Summarized { upto, summary, usage } => on_summarized(state, upto, summary, usage),
         Command::NotSummarized { reason } => match state.compaction.pending {
@@ -124,7 +132,13 @@ fn on_move(state: &State, workspace: PathBuf) -> Result<Vec<Event>, Refusal> {
     Ok(vec![Event::Moved { workspace }])
 }
 
-fn on_say(state: &State, say: Say, stamp: &Stamp) -> Result<Vec<Event>, Refusal> {
+/// Decides on a message; `files` come with it.
+pub(super) fn on_say(
+    state: &State,
+    say: Say,
+    files: &[Attachment],
+    stamp: &Stamp,
+) -> Result<Vec<Event>, Refusal> {
     if say.parts.is_empty() {
         return Err(Refusal::EmptyMessage);
     }
@@ -135,7 +149,7 @@ fn on_say(state: &State, say: Say, stamp: &Stamp) -> Result<Vec<Event>, Refusal>
         say.options.model.as_ref().or(state.model.as_ref()).unwrap_or(&state.rules.default_model);
     known(state, model)?;
     for part in &say.parts {
-        takes(state, model, part)?;
+        takes(state, files, model, part)?;
     }
     let (message, turn) = (stamp.id(), stamp.id::<TurnId>());
     let Say { role, parts, run, mut options } = say;
@@ -246,8 +260,16 @@ fn on_close(state: &State, reason: Option<String>) -> Result<Vec<Event>, Refusal
     idle(state)?;
     match state.status {
         crate::Status::Completed => Ok(Vec::new()),
-        _ => Ok(vec![Event::SessionClosed { reason }]),
+        _ => Ok(vec![Event::SessionClosed { reason, summary: in_short(state) }]),
     }
+}
+
+/// The beginning of the last thing that the model said.
+fn in_short(state: &State) -> Option<String> {
+    let spoken = |message: &&Arc<Message>| message.role == Role::Assistant && !message.interrupted;
+    let last = state.messages.iter().rev().find(spoken)?.text();
+    let short: String = last.trim().chars().take(LONGEST_SUMMARY).collect();
+    (!short.is_empty()).then_some(short)
 }
 
 fn on_output(state: &State, step: StepId, offset: u64, output: (Channel, String)) -> Vec<Event> {
@@ -387,15 +409,6 @@ fn on_saved(state: &State, upto: MessageId, result: Result<String, String>) -> V
     }]
 }
 
-fn on_subagent(state: &State, call: CallId, session: SessionId, news: SubagentNews) -> Vec<Event> {
-    match open_call(state, &call) {
-        Some((open, found)) if matches!(found.phase, CallPhase::Started(..)) => {
-            vec![Event::Subagent { turn: open.id.clone(), call, session, news }]
-        }
-        _ => Vec::new(),
-    }
-}
-
 fn on_finished(state: &State, id: CallId, outcome: Outcome, stamp: &Stamp) -> Vec<Event> {
     match open_call(state, &id) {
         Some((open, call)) if matches!(call.phase, CallPhase::Started(..)) => {
@@ -433,11 +446,17 @@ fn known(state: &State, model: &ModelRef) -> Result<(), Refusal> {
     }
 }
 
-pub(super) fn takes(state: &State, model: &ModelRef, part: &Part) -> Result<(), Refusal> {
+pub(super) fn takes(
+    state: &State,
+    files: &[Attachment],
+    model: &ModelRef,
+    part: &Part,
+) -> Result<(), Refusal> {
     let Part::Media { kind, name, mime } = part else {
         return Ok(());
     };
-    let Some(file) = state.attachment(name) else {
+    let brought = files.iter().find(|file| file.name == *name);
+    let Some(file) = brought.or_else(|| state.attachment(name)) else {
         return Err(Refusal::UnknownAttachment(name.clone()));
     };
     let text = is_text(mime.as_deref().unwrap_or(&file.mime));

@@ -12,11 +12,10 @@ use crate::event::{Event, Origin, Record, RequestedCall, SubagentNews, TurnOptio
 use crate::id::{CallId, MessageId, SessionId, StepId, TurnId};
 use crate::message::{Message, Part, Role};
 use crate::model::{Channel, ModelRef, Sealed, Usage};
-use crate::session::State;
-use crate::session::state::Subagent;
 use crate::session::turn::{OpenStep, OpenTurn, Phase, Segment, Turn, TurnStatus};
+use crate::session::{State, subagents};
 use crate::time::Time;
-use crate::toolset::ClientTool;
+use crate::toolset::{ClientTool, Toolset};
 
 use calls::{new_call, part_of_call};
 
@@ -33,10 +32,7 @@ pub fn evolve(state: &mut State, record: &Record) {
         Event::Instructed { system_prompt } => state.system_prompt.clone_from(system_prompt),
         Event::Moved { workspace } => state.workspace.clone_from(workspace),
         Event::Forgotten { upto } => compaction::forgotten(state, upto),
-        Event::ToolsChosen(toolset) => {
-            state.toolset = toolset.clone();
-            state.delegated = toolset.client.iter().map(ClientTool::spec).collect();
-        }
+        Event::ToolsChosen(toolset) => offered(state, toolset),
         Event::AttachmentAdded(file) => state.attachments.push(file.clone()),
         Event::MessageAdded { message, turn, role, parts, options, .. } => {
             said(state, Said { message, turn, role: *role, parts, options }, at);
@@ -80,7 +76,9 @@ pub fn evolve(state: &mut State, record: &Record) {
         | Event::ApprovalAnswered { .. }
         | Event::CallStarted { .. }
         | Event::CallCompleted { .. } => calls::evolve(state, &record.event, at),
-        Event::Subagent { call, session, news, .. } => subagent(state, (call, session), news),
+        Event::Subagent { call, session, news, .. } => {
+            subagent(state, (call, session), news, at);
+        }
         Event::StopRequested { cause, .. } => {
             on_open(state, |open| open.stopping = Some(cause.clone()))
         }
@@ -139,6 +137,11 @@ fn labelled(state: &mut State, key: &str, value: Option<&String>) {
     };
 }
 
+fn offered(state: &mut State, toolset: &Toolset) {
+    state.toolset = toolset.clone();
+    state.delegated = toolset.client.iter().map(ClientTool::spec).collect();
+}
+
 struct Said<'a> {
     message: &'a MessageId,
     turn: &'a TurnId,
@@ -167,6 +170,7 @@ fn said(state: &mut State, said: Said<'_>, at: Time) {
         unrecorded: Vec::new(),
         reverted: false,
     });
+    state.spoken += u64::from(said.role.speaks());
     state.messages.push(Arc::new(Message {
         id: said.message.clone(),
         role: said.role,
@@ -212,22 +216,11 @@ fn resumed(state: &mut State, span: Duration) {
     });
 }
 
-/// What a subagent costs is its parent's to pay.
-fn subagent(state: &mut State, (call, session): (&CallId, &SessionId), news: &SubagentNews) {
-    let mine = |known: &&mut Subagent| known.call == *call;
-    match news {
-        SubagentNews::Spawned { .. } => {
-            let (call, session) = (call.clone(), session.clone());
-            state.subagents.push(Subagent { call, session, over: false });
-        }
-        SubagentNews::Progressed { .. } => {}
-        SubagentNews::Completed { usage, .. } => {
-            if let Some(known) = state.subagents.iter_mut().find(mine) {
-                known.over = true;
-            }
-            paid(state, *usage);
-        }
+fn subagent(state: &mut State, of: (&CallId, &SessionId), news: &SubagentNews, at: Time) {
+    if let Some(usage) = subagents::note(state, of, news) {
+        paid(state, usage);
     }
+    waiting(state, at);
 }
 
 fn answered(
@@ -287,6 +280,7 @@ fn turn_over(state: &mut State, id: &TurnId, status: TurnStatus, error: Option<&
         return;
     }
     state.open = None;
+    state.asked.clear();
     state.error = error.cloned();
     state.status = match status {
         TurnStatus::Failed => Status::Failed,
@@ -302,7 +296,7 @@ fn turn_over(state: &mut State, id: &TurnId, status: TurnStatus, error: Option<&
 fn waiting(state: &mut State, at: Time) {
     let Some(open) = &mut state.open else { return };
     let waits = open.waits_for_approval();
-    match waits || open.held || open.waits_for_client() {
+    match waits || open.held || open.waits_for_client() || !state.asked.is_empty() {
         true => open.clock.pause(at),
         false => open.clock.resume(at),
     }
@@ -331,6 +325,7 @@ fn paid(state: &mut State, usage: Usage) {
 fn push(state: &mut State, id: &MessageId, role: Role, parts: Vec<Part>, at: Time) {
     let Some(open) = &state.open else { return };
     let (turn, attempt) = (open.id.clone(), open.attempt);
+    state.spoken += u64::from(role.speaks());
     state.messages.push(Arc::new(Message {
         id: id.clone(),
         role,

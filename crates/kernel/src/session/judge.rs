@@ -49,7 +49,7 @@ pub(super) fn verdict(
     let subject = assessment.map(|assessment| &assessment.subject);
     let verdict = state.verdict(tool, subject);
     match (open.options.asking, &verdict) {
-        (Asking::Strict, Verdict::Allow) if !tool.kind.repeatable() => Verdict::Ask,
+        (Asking::Strict, Verdict::Allow) if tool.kind != Kind::Read => Verdict::Ask,
         (Asking::Waived, Verdict::Ask) if !state.rules.insists(tool, subject) => match assessment {
             None => Verdict::Look,
             Some(assessment) if assessment.risk < Risk::Critical => Verdict::Allow,

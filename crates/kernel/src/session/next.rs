@@ -109,5 +109,5 @@ fn alarm(state: &State, open: &OpenTurn) -> Option<Time> {
         _ => None,
     };
     let questions = open.calls().iter().filter_map(expiry);
-    questions.chain(open.clock.deadline(state.rules.limits.time)).min()
+    questions.chain(open.clock.deadline(open.limits(&state.rules).time)).min()
 }

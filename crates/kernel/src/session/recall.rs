@@ -18,7 +18,7 @@ pub(super) fn recall(
         idle(state)?;
     }
     for part in messages.iter().flat_map(|message| &message.parts) {
-        takes(state, state.current_model(), part)?;
+        takes(state, &[], state.current_model(), part)?;
     }
     let last = state.messages.last().filter(|_| state.forgotten < state.messages.len());
     let forgotten = last.filter(|_| instead).map(|last| Event::Forgotten { upto: last.id.clone() });

@@ -17,7 +17,7 @@ use crate::policy::{Rules, Verdict};
 use crate::session::evolve::evolve;
 use crate::session::turn::{OpenTurn, Turn};
 use crate::time::Time;
-use crate::tool::{Risk, Spec, Subject};
+use crate::tool::{Assessment, Risk, Spec, Subject};
 use crate::toolset::{ClientTool, Toolset};
 
 /// How many characters a title has at most.
@@ -66,6 +66,8 @@ pub struct State {
     pub saving: Vec<Saving>,
     /// Sessions that work, or worked, for calls of this one.
     pub subagents: Vec<Subagent>,
+    /// Calls of those sessions, and of theirs, that wait for a person's word.
+    pub asked: Vec<Asked>,
     /// What models are told of the workspace.
     pub context: Context,
     /// The turn whose changes are being undone.
@@ -74,6 +76,8 @@ pub struct State {
     pub remembered: Vec<Remembered>,
     /// Why the last turn failed.
     pub error: Option<String>,
+    /// How many of the messages are of people and models.
+    pub(super) spoken: u64,
     pub(super) calls: HashSet<CallId>,
     /// The tools that clients run, as models are offered them.
     pub(super) delegated: Vec<Arc<Spec>>,
@@ -142,6 +146,25 @@ pub struct Subagent {
     pub over: bool,
 }
 
+/// A call of another session that waits for a person's word.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Asked {
+    /// The call of this session for which the other one works, perhaps at several removes.
+    pub via: CallId,
+    /// The session that asks.
+    pub session: SessionId,
+    /// Its call.
+    pub call: CallId,
+    /// The tool.
+    pub tool: String,
+    /// The arguments.
+    pub input: Value,
+    /// What a person is shown.
+    pub assessment: Box<Assessment>,
+    /// When it counts as "no".
+    pub expires: Option<Time>,
+}
+
 /// What stands for old history.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Summary {
@@ -175,10 +198,12 @@ impl State {
             compaction: Compaction::default(),
             saving: Vec::new(),
             subagents: Vec::new(),
+            asked: Vec::new(),
             context: Context::default(),
             reverting: None,
             remembered: Vec::new(),
             error: None,
+            spoken: 0,
             calls: HashSet::new(),
             delegated: Vec::new(),
             rules,
@@ -205,7 +230,7 @@ impl State {
 
     /// The turn of that id.
     pub fn turn(&self, id: &TurnId) -> Option<&Turn> {
-        self.turns.iter().find(|turn| turn.id == *id)
+        self.turns.iter().rev().find(|turn| turn.id == *id)
     }
 
     /// The turn whose message has that name.
@@ -270,8 +295,10 @@ impl State {
             system_prompt: self.system_prompt.clone(),
             labels: self.labels.clone(),
             title: self.title(),
-            messages: self.messages.iter().filter(|message| message.role.speaks()).count() as u64,
+            messages: self.spoken,
             tokens: self.usage.total(),
+            usage: self.usage,
+            context: self.compaction.tokens,
             last_turn: self.turns.last().map(|turn| turn.id.clone()),
             error: self.error.clone(),
             open: self.busy() || !self.saving.is_empty(),
@@ -296,6 +323,7 @@ impl PartialEq for State {
             && self.turns == other.turns
             && self.forked == other.forked
             && self.subagents == other.subagents
+            && self.asked == other.asked
             && self.open == other.open
             && self.compaction == other.compaction
             && self.saving == other.saving

@@ -11,6 +11,7 @@ use crate::change::{FileChange, Gap};
 use crate::event::{Answer, Event, RequestedCall, Seq, StopCause, TurnOptions};
 use crate::id::{CallId, MessageId, StepId, TurnId};
 use crate::model::{Channel, ModelRef, Usage};
+use crate::policy::{Limits, Rules};
 use crate::stamp::Stamp;
 use crate::time::Time;
 use crate::tool::{Assessment, Ending, Kind, Outcome, Placement};
@@ -217,6 +218,12 @@ impl Call {
 }
 
 impl OpenTurn {
+    /// How much it may take.
+    pub fn limits(&self, rules: &Rules) -> Limits {
+        let budget = self.options.budget.as_deref().copied().unwrap_or_default();
+        budget.limits(&rules.limits)
+    }
+
     pub(super) fn new(id: TurnId, attempt: u32, options: TurnOptions, at: Time) -> Self {
         Self {
             id,

@@ -140,8 +140,9 @@ fn of_sessions() -> Vec<Event> {
         Event::Labelled { key: "title".into(), value: None },
         Event::ModelSwitched { model: model() },
         Event::AttachmentAdded(Attachment { name, mime, blob, size }),
-        Event::SessionClosed { reason: Some("done".into()) },
-        Event::SessionClosed { reason: None },
+        Event::SessionClosed { reason: Some("done".into()), summary: None },
+        Event::SessionClosed { reason: None, summary: None },
+        Event::SessionClosed { reason: None, summary: Some("all is well".into()) },
     ]
 }
 
@@ -256,7 +257,8 @@ fn of_calls() -> Vec<Event> {
     ];
     events.extend(every!(Risk: Low Medium High Critical).map(|risk| asked(risk, None)));
     events.extend(
-        every!(Kind: Read Write Exec Network Memory).map(|kind| started(kind, Placement::Daemon)),
+        every!(Kind: Read Write Exec Network Memory Delegate)
+            .map(|kind| started(kind, Placement::Daemon)),
     );
     events
         .extend(every!(Placement: Daemon Client).map(|placement| started(Kind::Write, placement)));
@@ -360,6 +362,14 @@ fn of_compaction() -> Vec<Event> {
         subagent(SubagentNews::Spawned { task: "count".into(), model: Some(model()) }),
         subagent(SubagentNews::Spawned { task: "count".into(), model: None }),
         subagent(SubagentNews::Progressed { steps: 2, status: "running".into() }),
+        subagent(SubagentNews::Asked {
+            call: id(),
+            tool: "shell".into(),
+            input: json!({ "command": "ls" }),
+            assessment: Box::new(assessment(Risk::High)),
+            expires: None,
+        }),
+        subagent(SubagentNews::Settled { call: id(), answer: Some(Answer::Deny) }),
         subagent(SubagentNews::Completed { result: "three".into(), ok: true, usage: usage() }),
         Event::Compacted {
             upto: id(),
@@ -430,8 +440,12 @@ fn of_changes() -> Vec<Event> {
     };
     let gap = |path: &str, paths| Gap { path: path.into(), paths, reason: "too much".into() };
     let mut linked = outcome(Ending::Failed);
-    linked.changes = every!(Shape: File Link)
+    linked.changes = [Shape::File, Shape::Link]
         .map(|shape| change("link", None, Some(Version { shape, ..version(None) })))
+        .into();
+    let mut shaped = outcome(Ending::Succeeded);
+    shaped.changes = every!(Shape: File Link Folder Pipe Socket Other)
+        .map(|shape| change("shape", None, Some(Version { shape, ..version(None) })))
         .into();
     linked.unrecorded = vec![gap("target", Some(12)), gap("", None)];
     let turn = turn();
@@ -441,6 +455,7 @@ fn of_changes() -> Vec<Event> {
         Event::RevertRequested { turn: turn.clone() },
         Event::Reverted { turn: turn.clone(), files: vec!["src/a.rs".into(), "new".into()] },
         Event::RevertFailed { turn, reason: "new was changed since".into() },
+        done(shaped),
     ]
 }
 

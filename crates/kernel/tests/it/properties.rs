@@ -14,7 +14,7 @@ use quintet_kernel::model::{self, AskedCall, Channel, Failure, FailureKind, Fini
 use quintet_kernel::model::{ModelRef, Place, Sealed, Usage};
 use quintet_kernel::policy::{Action, OnDeny, Pattern, Recovery, Review, Rule, Rules};
 use quintet_kernel::session::{Turn, TurnStatus, next};
-use quintet_kernel::tool::{Kind, Outcome, Risk, Subject};
+use quintet_kernel::tool::{Assessment, Kind, Outcome, Risk, Subject};
 use quintet_kernel::toolset::{ClientTool, Toolset};
 use quintet_kernel::{State, codec};
 use serde_json::json;
@@ -230,7 +230,11 @@ fn changing(how: &How) -> Outcome {
         blob: Some(BlobId::named(format!("b{n}"))),
         size: how.tokens,
         mode: None,
-        shape: if how.tokens.is_multiple_of(7) { Shape::Link } else { Shape::File },
+        shape: match how.tokens % 7 {
+            0 => Shape::Link,
+            1 => Shape::Folder,
+            _ => Shape::File,
+        },
     };
     let (before, after) = (how.failure % 3, how.failure % 5);
     let mut outcome = Outcome::success("changed");
@@ -375,6 +379,13 @@ fn late(world: &World, which: usize, how: &How) -> Command {
         7 => Command::Surveyed { turn: turn(world, n), sections: vec![] },
         8 => Command::PutBack { turn: turn(world, n), result: Ok(()) },
         9 => Command::Saved { upto: message(world, n), result: Ok(text) },
+        10 if how.tokens % 5 == 4 => Command::Spawn {
+            call,
+            session: SessionId::named("sub".into()),
+            task: text,
+            model: ModelRef::parse("fake/a").expect("a model"),
+            most: n % 3,
+        },
         10 => subagent(call, how),
         _ => reviewed(call, None),
     }
@@ -386,9 +397,29 @@ fn subagent(call: CallId, how: &How) -> Command {
     let news = match (how.well, how.failure % 2) {
         (true, 0) => SubagentNews::Spawned { task: text, model: None },
         (true, _) => SubagentNews::Progressed { steps: how.tokens, status: text },
+        (false, 0) if how.tokens.is_multiple_of(2) => asked(text),
+        (false, 0) => SubagentNews::Settled { call: CallId::named("asks".into()), answer: None },
         (false, _) => SubagentNews::Completed { result: text, ok: true, usage },
     };
     Command::Subagent { call, session: SessionId::named("sub".into()), news }
+}
+
+fn asked(tool: String) -> SubagentNews {
+    let assessment = Assessment {
+        risk: Risk::Low,
+        reasons: Vec::new(),
+        reversible: true,
+        preview: String::new(),
+        subject: Subject::default(),
+        settled: None,
+    };
+    SubagentNews::Asked {
+        call: CallId::named("asks".into()),
+        tool,
+        input: json!({}),
+        assessment: Box::new(assessment),
+        expires: None,
+    }
 }
 
 fn pick<T>(all: &[T], n: usize) -> Option<&T> {

@@ -12,7 +12,7 @@ use quintet_kernel::port::{Error, Lease, Receipt, StorageError};
 use quintet_kernel::prompt;
 use quintet_kernel::session::{Call, CallPhase, Effect, Turn, TurnStatus, handle, next};
 use quintet_kernel::tool::{Ending, Outcome, Placement};
-use quintet_kernel::{Refusal, State, StepId, TurnId};
+use quintet_kernel::{Refusal, SessionId, State, StepId, TurnId};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::coop::consume_budget;
 use tokio::time::{Instant, sleep_until};
@@ -37,10 +37,19 @@ pub(super) enum End {
     Idle,
     /// The daemon shuts down.
     Closing,
-    /// It is to be taken away, and does nothing any more; this one is told.
-    Erased(Lease, Farewell),
+    /// It is to be taken away, and does nothing any more.
+    Erased(Box<Erased>),
     /// What was decided could not be kept; the state in memory is worthless.
     Broken(StorageError),
+}
+
+/// A session that is to be taken away.
+pub(super) struct Erased {
+    pub(super) lease: Lease,
+    /// Sessions that worked for it, and go with it.
+    pub(super) subagents: Vec<SessionId>,
+    /// Who is told when it is gone.
+    pub(super) reply: Farewell,
 }
 
 /// Who is told that a session is gone.
@@ -56,7 +65,8 @@ struct Waiting {
 /// A session in memory.
 pub(super) struct Live {
     shared: Arc<Shared>,
-    state: State,
+    /// Shared with whoever looks at it, so that a look costs nothing; copied if it changes meanwhile.
+    state: Arc<State>,
     lease: Lease,
     tail: Arc<Tail>,
     /// The last event that was published.
@@ -78,7 +88,7 @@ impl Live {
             published: state.head,
             tail,
             shared,
-            state,
+            state: Arc::new(state),
             lease,
             pending: VecDeque::new(),
             asking: None,
@@ -109,7 +119,9 @@ impl Live {
                 && !self.state.busy()
                 && let Some(reply) = self.erasing.take()
             {
-                return End::Erased(self.lease, reply);
+                let sessions = self.state.subagents.iter().map(|known| known.session.clone());
+                let subagents = sessions.collect();
+                return End::Erased(Box::new(Erased { lease: self.lease, subagents, reply }));
             }
             let room = self.pending.len() < BACKLOG;
             let due = self.flight.as_ref().and_then(Flight::due);
@@ -151,7 +163,7 @@ impl Live {
     fn read(&mut self, letter: Mail) {
         match letter {
             Mail::View(reply) => {
-                let answer = Answer::View(reply, Arc::new(self.state.clone()));
+                let answer = Answer::View(reply, Arc::clone(&self.state));
                 self.commit(Vec::new(), Some(answer));
             }
             Mail::Submit(_, reply) if self.erasing.is_some() => {
@@ -262,12 +274,13 @@ impl Live {
     fn execute(&mut self, command: Command) -> Result<Vec<Arc<Record>>, Refusal> {
         let stamp = self.shared.parts.stamps.stamp();
         let mut records = Vec::new();
+        let state = Arc::make_mut(&mut self.state);
         if let Some(flight) = &mut self.flight {
             for output in flight.drain() {
-                records.extend(write(&mut self.state, output, &stamp));
+                records.extend(write(state, output, &stamp));
             }
         }
-        match handle(&mut self.state, command, &stamp) {
+        match handle(state, command, &stamp) {
             Ok(more) => {
                 records.extend(more);
                 Ok(records)

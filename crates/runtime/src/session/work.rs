@@ -176,7 +176,7 @@ fn revert(parts: &Parts, state: &State, turn: &TurnId) -> BoxFuture<'static, Com
     let (changes, workspace) = state.turn(turn).map(of_turn).unwrap_or_default();
     let (parts, turn) = (parts.clone(), turn.clone());
     Box::pin(async move {
-        let result = match with_content(&*parts.blobs, &changes).await {
+        let result = match with_content(&parts, &changes).await {
             Ok(changes) => parts.workspaces.put_back(&workspace, changes).await,
             Err(error) => Err(error.to_string()),
         };
@@ -243,7 +243,7 @@ fn run(
                         Outcome::ended(Ending::Cancelled, "the tool did not stop and was given up").into()
                     }
                 };
-                keep(&*parts.blobs, output).await
+                keep(&parts, output).await
             }
             _ => Outcome::failure("the tool is not there"),
         };

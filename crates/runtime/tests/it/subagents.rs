@@ -2,18 +2,26 @@
 
 use std::sync::Arc;
 
-use quintet_kernel::port::Sessions;
+use quintet_kernel::command::{Approve, Command};
+use quintet_kernel::event::{Answer, Answerer, Budget, Remember};
+use quintet_kernel::port::{Branches as _, Error, Removals as _, Sessions};
 use quintet_kernel::session::TurnStatus;
-use quintet_kernel::{Cursor, SessionId};
+use quintet_kernel::tool::{Kind, Outcome};
+use quintet_kernel::{CallId, Cursor, SessionId};
+use quintet_runtime::subagents::Limits;
 use quintet_runtime::{Parts, Runtime, subagents};
 
 use crate::world::{Client, World, settle, within};
 
 fn start(world: &World) -> Runtime {
+    start_with(world, Limits::default())
+}
+
+fn start_with(world: &World, limits: Limits) -> Runtime {
     let parts = world.parts();
     let mut rules = (*parts.rules).clone();
     rules.tools.push(Arc::new(subagents::spec()));
-    Runtime::new(Parts { rules: Arc::new(rules), ..parts })
+    Runtime::new(Parts { rules: Arc::new(rules), subagents: limits, ..parts })
 }
 
 async fn children(runtime: &Runtime, parent: &SessionId) -> Vec<SessionId> {
@@ -104,4 +112,166 @@ async fn a_subagent_gets_no_more_than_its_parent_has() {
     let view = runtime.state(&parent).await;
     assert!(view.messages.iter().any(|message| message.text() == "there is no tool fly to give"));
     assert_eq!(view.subagents.len(), 1);
+}
+
+fn approve(call: &str, answer: Answer) -> Command {
+    let (by, remember) = (Answerer::Client, Remember::Once);
+    let call = CallId::parse(call).unwrap();
+    Command::Approve(Approve { call, turn: None, answer, reason: None, by, remember })
+}
+
+/// What the model of a session was told of its calls.
+async fn results(runtime: &Runtime, session: &SessionId) -> Vec<String> {
+    let view = runtime.state(session).await;
+    view.messages.iter().filter(|message| message.call.is_some()).map(|m| m.text()).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_question_of_a_subagent_of_a_subagent_is_answered_at_the_root_and_once() {
+    let mut world = World::new();
+    world.ask_for = vec![Kind::Exec];
+    let runtime = start(&world);
+    let root = runtime.begin().await;
+    runtime.say(&root, "go").await.unwrap();
+    world.asked().await.call(&[("c1", subagents::NAME, r#"{"task":"a"}"#)]);
+    world.asked().await.call(&[("c1", subagents::NAME, r#"{"task":"b"}"#)]);
+    world.asked().await.call(&[("c9", "shell", "{}")]);
+    settle().await;
+    let child = children(&runtime, &root).await.remove(0);
+    let grandchild = children(&runtime, &child).await.remove(0);
+    for session in [&root, &child] {
+        let view = runtime.state(session).await;
+        assert_eq!(view.asked.len(), 1);
+        assert_eq!((&view.asked[0].session, &*view.asked[0].tool), (&grandchild, "shell"));
+    }
+    let call = runtime.state(&root).await.asked[0].call.to_string();
+    let receipt = within(runtime.submit(&root, approve(&call, Answer::Allow))).await.unwrap();
+    assert_eq!(receipt.session, grandchild);
+    let job = within(world.shell.started()).await;
+    // The first answer counts, wherever the next one is given.
+    for session in [&root, &child, &grandchild] {
+        let late = within(runtime.submit(session, approve(&call, Answer::Deny))).await;
+        assert!(matches!(late, Err(Error::Refused(_))), "{late:?}");
+    }
+    settle().await;
+    assert!(runtime.state(&root).await.asked.is_empty());
+    job.finish(Outcome::success("ran"));
+    for word in ["deep", "middle", "top"] {
+        let asked = world.asked().await;
+        asked.say(word);
+        asked.finish();
+    }
+    runtime.watch(&root, Cursor::START).await.until("top<answered><done>").await;
+    assert_eq!(results(&runtime, &root).await, ["middle"]);
+    assert_eq!(results(&runtime, &child).await, ["deep"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_question_is_known_above_after_a_restart_too() {
+    let mut world = World::new();
+    world.ask_for = vec![Kind::Exec];
+    let runtime = start(&world);
+    let parent = runtime.begin().await;
+    runtime.say(&parent, "go").await.unwrap();
+    world.asked().await.call(&[("c1", subagents::NAME, r#"{"task":"a"}"#)]);
+    world.asked().await.call(&[("c9", "shell", "{}")]);
+    settle().await;
+    within(runtime.close()).await;
+    drop(runtime);
+    world.reopen();
+    let runtime = start(&world);
+    within(runtime.recover()).await.unwrap();
+    settle().await;
+    let asked = runtime.state(&parent).await.asked.clone();
+    assert_eq!(asked.len(), 1, "known, and known once");
+    let deny = approve(asked[0].call.as_str(), Answer::Deny);
+    within(runtime.submit(&parent, deny)).await.unwrap();
+    settle().await;
+    assert!(runtime.state(&parent).await.asked.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_subagent_that_uses_up_its_budget_is_stopped_and_says_so() {
+    let world = World::new();
+    let budget = Budget { steps: Some(2), ..Budget::default() };
+    let runtime = start_with(&world, Limits { budget, ..Limits::default() });
+    let parent = runtime.begin().await;
+    runtime.say(&parent, "go").await.unwrap();
+    let one = r#"{"task":"a","max_steps":1}"#;
+    let many = r#"{"task":"b","max_steps":9}"#;
+    world.asked().await.call(&[("c1", subagents::NAME, one), ("c2", subagents::NAME, many)]);
+    let mut children_asked = 0;
+    while runtime.state(&parent).await.subagents.iter().any(|known| !known.over)
+        || children_asked == 0
+    {
+        children_asked += 1;
+        let asked = world.asked().await;
+        asked.say("looking");
+        asked.call(&[(
+            &format!("l{children_asked}"),
+            "look",
+            &format!("{{\"n\":{children_asked}}}"),
+        )]);
+        within(world.look.started()).await.finish(Outcome::success("seen"));
+        settle().await;
+    }
+    assert_eq!(children_asked, 3, "one step for the first and two for the second");
+    for result in results(&runtime, &parent).await {
+        assert!(result.contains("max turn iterations reached"), "{result}");
+        assert!(result.contains("the last it said: looking"), "{result}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn depth_and_number_are_limited() {
+    let world = World::new();
+    let runtime = start_with(&world, Limits { depth: 1, at_once: 1, ..Limits::default() });
+    let parent = runtime.begin().await;
+    runtime.say(&parent, "go").await.unwrap();
+    let calls =
+        [("c1", subagents::NAME, r#"{"task":"a"}"#), ("c2", subagents::NAME, r#"{"task":"b"}"#)];
+    world.asked().await.call(&calls);
+    let asked = world.asked().await;
+    settle().await;
+    let child = children(&runtime, &parent).await;
+    assert_eq!(child.len(), 1);
+    let tools = runtime.state(&child[0]).await.toolset.daemon.clone().unwrap();
+    assert!(!tools.contains(&subagents::NAME.to_owned()), "{tools:?}");
+    asked.finish();
+    world.asked().await.finish();
+    settle().await;
+    let full = "1 subagents work already; wait for one of them";
+    assert!(results(&runtime, &parent).await.iter().any(|result| result == full));
+}
+
+#[tokio::test(start_paused = true)]
+async fn policy_has_a_say_in_subagents() {
+    let mut world = World::new();
+    world.ask_for = vec![Kind::Delegate];
+    let runtime = start(&world);
+    let parent = runtime.begin().await;
+    runtime.say(&parent, "go").await.unwrap();
+    world.asked().await.call(&[("c1", subagents::NAME, r#"{"task":"a"}"#)]);
+    settle().await;
+    let view = runtime.state(&parent).await;
+    assert!(view.subagents.is_empty() && view.open.as_ref().unwrap().waits_for_approval());
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_works_for_a_session_goes_with_it_but_not_with_its_fork() {
+    let world = World::new();
+    let runtime = start(&world);
+    let parent = runtime.begin().await;
+    runtime.say(&parent, "go").await.unwrap();
+    world.asked().await.call(&[("c1", subagents::NAME, r#"{"task":"a"}"#)]);
+    let _asked = world.asked().await;
+    settle().await;
+    let child = children(&runtime, &parent).await.remove(0);
+    let fork = within(runtime.fork(&parent, None)).await.unwrap().session;
+    within(runtime.remove(&fork)).await.unwrap();
+    assert!(runtime.state(&child).await.busy(), "it works for the other session");
+    within(runtime.remove(&parent)).await.unwrap();
+    for session in [&parent, &child] {
+        assert!(matches!(within(runtime.view(session)).await, Err(Error::NotFound(_))));
+    }
 }

@@ -10,12 +10,12 @@ use std::time::Duration;
 use quintet_kernel::command::{Approve, Run, Say};
 use quintet_kernel::event::{Answer, Answerer, Origin, Remember, TurnOptions};
 use quintet_kernel::message::{Part, Role};
-use quintet_kernel::model::{ModelRef, Profile};
+use quintet_kernel::model::{ModelRef, Profile, Searches};
 use quintet_kernel::policy::{Approval, Limits, OnDeny, Recovery, Review, Rules, Verify};
 use quintet_kernel::port::{Drafts, Error, Journal, Memory, Page, Receipt, Sessions, Tool};
 use quintet_kernel::tool::Kind;
 use quintet_kernel::{CallId, Command, Cursor, Event, Record, SessionId, State};
-use quintet_runtime::{Pace, Parts, Runtime};
+use quintet_runtime::{Pace, Parts, Runtime, subagents};
 use quintet_stores::memory::Store;
 use quintet_testkit::notes::Notes;
 use quintet_testkit::scripted::{Asked, Scripted};
@@ -88,6 +88,7 @@ impl World {
             directory: Arc::new(self.store.clone()),
             drafts: Arc::clone(&self.drafts),
             blobs: Arc::new(self.store.clone()),
+            undo: Arc::new(self.store.clone()),
             models: Arc::new(self.model.clone()),
             rules: Arc::new(self.rules(&tools)),
             tools: tools.into_iter().map(|tool| (tool.spec().name.clone(), tool)).collect(),
@@ -96,6 +97,7 @@ impl World {
             stamps: self.stamps.clone(),
             hints: Vec::new(),
             pace: self.pace,
+            subagents: subagents::Limits::default(),
         }
     }
 
@@ -107,7 +109,8 @@ impl World {
     }
 
     fn rules(&self, tools: &[Arc<dyn Tool>]) -> Rules {
-        let profile = Profile { inputs: Vec::new(), tools: true, context_window: None };
+        let search = Searches::default();
+        let profile = Profile { inputs: Vec::new(), tools: true, context_window: None, search };
         Rules {
             approval: Approval {
                 rules: Vec::new(),

@@ -1,6 +1,7 @@
 //! Sessions at a glance.
 
 use std::cmp::Reverse;
+use std::collections::HashSet;
 use std::future::ready;
 use std::path::Path;
 use std::sync::Arc;
@@ -37,6 +38,15 @@ impl Catalogue for Store {
 }
 
 impl Contents {
+    /// Deletes the blobs that nobody refers to any more. Nobody may be about to.
+    pub(super) fn clear_away(&mut self) {
+        let needed: HashSet<String> =
+            self.sessions.values().flat_map(|session| session.history.names()).collect();
+        let loose = std::mem::take(&mut self.loose);
+        self.blobs
+            .retain(|blob, _| !loose.contains(blob.as_str()) || needed.contains(blob.as_str()));
+    }
+
     pub(super) fn forks(&self, session: &SessionId) -> Vec<Card> {
         let Some(parent) = self.sessions.get(session) else { return Vec::new() };
         let branched = |other: &&Session| {

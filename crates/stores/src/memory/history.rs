@@ -1,5 +1,6 @@
 //! A session's events, some of them shared with others.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use quintet_kernel::codec;
@@ -8,6 +9,7 @@ use quintet_kernel::port::{Batch, Page, StorageError};
 
 use super::{History, Kept, Shared};
 use crate::lock;
+use crate::names::names_in;
 
 impl History {
     /// The beginning of a history, up to and including an event; nothing if it has no such event.
@@ -47,6 +49,24 @@ impl History {
             records.push(kept.record(seq)?);
         }
         Ok(records)
+    }
+
+    /// The names of all blobs that it refers to, also in what it shares.
+    pub(super) fn names(&self) -> HashSet<String> {
+        let shared = self.shared.iter().flat_map(|shared| shared.with.names_upto(shared.upto));
+        shared.chain(self.own_names(usize::MAX)).collect()
+    }
+
+    fn names_upto(&self, upto: Seq) -> HashSet<String> {
+        let own = usize::try_from(upto.saturating_sub(self.base())).unwrap_or(usize::MAX);
+        let shared = self.shared.iter();
+        let shared = shared.flat_map(|shared| shared.with.names_upto(shared.upto.min(upto)));
+        shared.chain(self.own_names(own)).collect()
+    }
+
+    fn own_names(&self, most: usize) -> HashSet<String> {
+        let own = lock(&self.own);
+        own.iter().take(most).flat_map(|kept| names_in(&kept.body)).map(str::to_owned).collect()
     }
 
     fn base(&self) -> Seq {

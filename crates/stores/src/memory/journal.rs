@@ -142,7 +142,9 @@ impl Contents {
         if self.forks(&lease.session).is_empty() {
             self.front_ends.forget(&lease.session);
         }
-        self.sessions.remove(&lease.session);
+        if let Some(session) = self.sessions.remove(&lease.session) {
+            self.loose.extend(session.history.names());
+        }
         self.drafts.remove(&lease.session);
         Ok(())
     }

@@ -6,7 +6,7 @@ use quintet_kernel::id::SessionId;
 use quintet_kernel::port::{Batch, Lease, StorageError};
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::{from_sql, to_sql};
+use super::{from_sql, references, to_sql};
 
 /// What became of an append.
 pub(super) type Verdict = Result<Seq, StorageError>;
@@ -107,6 +107,7 @@ impl Append {
         )?;
         for (body, seq) in self.bodies.iter().zip(self.expected + 1..) {
             insert.execute(params![key, to_sql(seq), self.at, codec::VERSION, body])?;
+            references::note(db, key, seq, body)?;
         }
         Ok(())
     }

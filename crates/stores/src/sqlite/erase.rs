@@ -5,7 +5,7 @@ use quintet_kernel::port::{Lease, StorageError};
 use rusqlite::{Connection, params};
 
 use super::append::{self, Verdict};
-use super::fork;
+use super::{fork, references};
 
 /// A session to be taken away.
 #[derive(Debug)]
@@ -50,6 +50,7 @@ fn release(db: &Connection, key: i64) -> rusqlite::Result<()> {
             .query_row([key], |row| row.get(0))?;
         db.prepare_cached("DELETE FROM events WHERE session = ?1 AND seq > ?2")?
             .execute(params![key, shared.unwrap_or(0)])?;
+        references::drop_after(db, key, shared.unwrap_or(0))?;
         let parent = fork::base(db, key)?.filter(|_| shared.is_none());
         let Some((parent, _)) = parent else { return Ok(()) };
         db.prepare_cached("DELETE FROM forks WHERE child = ?1")?.execute([key])?;

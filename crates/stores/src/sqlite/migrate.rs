@@ -6,6 +6,7 @@ use std::path::Path;
 
 use rusqlite::{Connection, TransactionBehavior};
 
+use super::references;
 use crate::Error;
 
 /// `created` is indexed upwards and read backwards, so that of two sessions with the same time the
@@ -91,7 +92,20 @@ const STEPS: &[&str] = &[
     ) STRICT, WITHOUT ROWID;
     CREATE INDEX claims_by_session ON claims (session);
 ",
+    "
+    CREATE TABLE refs (
+        blob TEXT NOT NULL,
+        session INTEGER NOT NULL,
+        seq INTEGER NOT NULL,
+        PRIMARY KEY (blob, session, seq)
+    ) STRICT, WITHOUT ROWID;
+    CREATE INDEX refs_by_event ON refs (session, seq);
+    CREATE TABLE loose (blob TEXT PRIMARY KEY) STRICT, WITHOUT ROWID;
+",
 ];
+
+/// The step that brought references, which those before it must be searched for.
+const REFERENCES: u32 = 5;
 
 /// The newest format that is known here.
 pub(super) const NEWEST: u32 = STEPS.len() as u32;
@@ -125,6 +139,9 @@ pub(super) fn migrate(db: &mut Connection) -> rusqlite::Result<()> {
 fn take(db: &mut Connection, step: &str, number: u32) -> rusqlite::Result<()> {
     let step_taken = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
     step_taken.execute_batch(step)?;
+    if number == REFERENCES {
+        references::backfill(&step_taken)?;
+    }
     step_taken.pragma_update(None, "user_version", number)?;
     step_taken.commit()
 }

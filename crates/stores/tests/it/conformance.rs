@@ -330,3 +330,65 @@ async fn the_first_to_take_a_name_keeps_it() {
     )
     .await;
 }
+
+#[tokio::test]
+async fn content_goes_with_the_last_session_that_refers_to_it() {
+    check(
+        "
+        put a
+        put b
+        put c
+        append s 0 #a #b      => 2
+        append t 0 #b         => 1
+        append u 0 x          => 1
+        erase s               => gone
+        blob a                => a
+        restart
+        blob a                => gone
+        blob b                => b
+        blob c                => c
+        lease t
+        erase t               => gone
+        lease u
+        append u 1 #b         => 2
+        restart
+        blob b                => b
+        lease u
+        erase u               => gone
+        put b
+        restart
+        blob b                => gone
+        ",
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn content_that_a_fork_shares_stays_for_as_long_as_it_does() {
+    check(
+        "
+        put a
+        put b
+        put c
+        append s 0 #a #b #c   => 3
+        fork t s 2 x          => 3
+        fork u t 1 y          => 2
+        erase s               => gone
+        restart
+        blob a                => a
+        blob b                => b
+        blob c                => gone
+        lease t
+        erase t               => gone
+        restart
+        blob a                => a
+        blob b                => gone
+        read u 1              => 2y@3
+        lease u
+        erase u               => gone
+        restart
+        blob a                => gone
+        ",
+    )
+    .await;
+}

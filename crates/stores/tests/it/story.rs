@@ -12,6 +12,7 @@
 //! restart              drops the store and opens it again; leases stay as they were
 //! alias desk j         who goes by a name
 //! name desk j s [t]    has s go by it, instead of t
+//! put a | blob a       keeps content; reads it. `#a` as a word is an event that refers to it
 //! lease s              takes the session over (otherwise done once, at its first append)
 //! ```
 
@@ -23,7 +24,7 @@ use quintet_kernel::card::{Card, Fork};
 use quintet_kernel::event::{Event, Record, Seq};
 use quintet_kernel::port::{Alias, BoxFuture, Lease, Page, StorageError};
 
-use crate::subject::{Store, Subject, batch, card, session};
+use crate::subject::{Store, Subject, batch, blob, card, session};
 
 /// Checks a story against every store.
 pub(crate) async fn check(story: &str) {
@@ -135,6 +136,16 @@ impl Teller {
                 };
                 word(self.store().erase(&lease).await.map(|()| "gone".into()))
             }
+            ["put", word] => {
+                let put = self.subject.blobs().put(word.as_bytes().to_vec()).await;
+                assert_eq!(put.expect("kept"), blob(word));
+                String::new()
+            }
+            ["blob", word] => match self.subject.blobs().get(&blob(word)).await {
+                Ok(content) => String::from_utf8(content).expect("text"),
+                Err(StorageError::Missing(_)) => "gone".into(),
+                Err(other) => format!("{other:?}"),
+            },
             ["lease", name] => {
                 self.lease(name).await;
                 String::new()

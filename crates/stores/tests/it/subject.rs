@@ -6,10 +6,15 @@ use std::sync::Arc;
 
 use quintet_kernel::card::{Card, Status};
 use quintet_kernel::event::Event;
-use quintet_kernel::id::SessionId;
-use quintet_kernel::port::{Artifacts, Batch, Directory, Installs, Journal, Leases, Preferences};
+use quintet_kernel::id::{BlobId, SessionId};
+use quintet_kernel::message::Attachment;
+use quintet_kernel::model::Usage;
+use quintet_kernel::port::{
+    Artifacts, Batch, Blobs, Directory, Installs, Journal, Leases, Preferences,
+};
 use quintet_kernel::time::Time;
-use quintet_stores::{DataDir, memory};
+use quintet_stores::{DataDir, FileBlobs, memory};
+use sha2::{Digest as _, Sha256};
 use tempfile::TempDir;
 
 /// Everything a store of sessions is.
@@ -34,6 +39,16 @@ impl Subject {
         ]
     }
 
+    /// Its blobs.
+    pub(crate) fn blobs(&self) -> Arc<dyn Blobs> {
+        match self {
+            Self::Memory(store) => Arc::new(store.clone()),
+            Self::Sqlite(dir) => {
+                Arc::new(FileBlobs::open(&dir.path().join("blobs")).expect("a directory"))
+            }
+        }
+    }
+
     /// Starts it. The last start must have been dropped.
     pub(crate) fn start(&self) -> Arc<dyn Store> {
         match self {
@@ -55,9 +70,23 @@ pub(crate) fn event(word: &str) -> Event {
     Event::Labelled { key: word.into(), value: None }
 }
 
+/// The name of the content that a letter stands for: the same everywhere.
+pub(crate) fn blob(word: &str) -> BlobId {
+    let digest = Sha256::digest(word.as_bytes());
+    let hex: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+    BlobId::parse(&hex).expect("hex digits make an id")
+}
+
+/// An event that says `word` or, for `#word`, hands over that content.
+fn told(word: &str) -> Event {
+    let Some(name) = word.strip_prefix('#') else { return event(word) };
+    let (mime, blob, size) = ("text/plain".into(), blob(name), 1);
+    Event::AttachmentAdded(Attachment { name: name.into(), mime, blob, size })
+}
+
 /// A batch at a time.
 pub(crate) fn batch(card: Card, words: &[&str]) -> Batch {
-    Batch { at: card.updated, events: words.iter().map(|word| event(word)).collect(), card }
+    Batch { at: card.updated, events: words.iter().map(|word| told(word)).collect(), card }
 }
 
 pub(crate) fn card(name: &str, created: i64, updated: i64) -> Card {
@@ -75,6 +104,8 @@ pub(crate) fn card(name: &str, created: i64, updated: i64) -> Card {
         title: "hello".into(),
         messages: 2,
         tokens: 30,
+        usage: Usage::default(),
+        context: 0,
         last_turn: None,
         error: Some("none".into()),
         open: false,

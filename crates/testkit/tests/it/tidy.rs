@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 /// Which of our crates a crate may use. Whoever needs a new arrow discusses it first.
-const ARROWS: [(&str, &[&str]); 12] = [
+const ARROWS: [(&str, &[&str]); 13] = [
     ("kernel", &[]),
     ("runtime", &["kernel"]),
     ("dialects", &["kernel"]),
@@ -14,7 +14,8 @@ const ARROWS: [(&str, &[&str]); 12] = [
     ("local", &["kernel"]),
     ("stores", &["kernel"]),
     ("chat", &[]),
-    ("tools", &["kernel"]),
+    ("seccomp", &[]),
+    ("tools", &["kernel", "seccomp"]),
     ("memory", &["kernel"]),
     ("testkit", &["kernel"]),
     (

@@ -1,6 +1,7 @@
 //! The agent-server protocol.
 
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use anyhow::Result;
 
@@ -16,6 +17,10 @@ pub(crate) struct Agent {
     pub(crate) health: Port,
     pub(crate) hosts: Vec<String>,
     pub(crate) token: Option<String>,
+    /// How often a client is asked whether it is there.
+    pub(crate) ping: Duration,
+    /// How long it may be silent.
+    pub(crate) silence: Duration,
 }
 
 /// Where something listens.
@@ -41,10 +46,13 @@ impl Port {
 }
 
 pub(super) fn understand(layers: &Layers) -> Result<Agent> {
+    let seconds = |path: &str| Duration::from_secs(layers.number(path).unwrap_or(1).max(1));
     Ok(Agent {
         socket: Port::of(layers, "listen.agent")?,
         health: Port::of(layers, "listen.agent_health")?,
         hosts: layers.list("agent.hosts").unwrap_or_default(),
         token: layers.str("agent.auth_token").filter(|token| !token.is_empty()).map(Into::into),
+        ping: seconds("agent.ping_seconds"),
+        silence: seconds("agent.silence_seconds"),
     })
 }

@@ -6,6 +6,7 @@ use axum::extract::Request;
 use axum::response::Response;
 use quintet_kernel::model::{
     Channel, Chunk, Failure, FailureKind, ModelRef, Prompt, PromptMessage, PromptPart, Sampling,
+    Search,
 };
 use serde_json::{Value, json};
 
@@ -101,6 +102,7 @@ async fn ask(desk: &Desk, choice: Choice, system: &str, text: String) -> Result<
         messages: vec![PromptMessage::User(vec![PromptPart::Text(text)])],
         tools: Vec::new(),
         may_call: false,
+        search: Search::Off,
         sampling: Sampling { effort: choice.effort, ..Sampling::default() },
     };
     let slow = || Reply::new(504, "The model took too long");

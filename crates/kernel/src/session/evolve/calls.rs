@@ -48,6 +48,7 @@ pub(super) fn evolve(state: &mut State, event: &Event, at: Time) {
         }
         Event::CallCompleted { call, message, outcome, .. } => {
             call_done(state, call, message, outcome, at);
+            state.asked.retain(|asked| asked.via != *call);
             waiting(state, at);
         }
         _ => {}

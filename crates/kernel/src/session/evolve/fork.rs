@@ -18,6 +18,9 @@ pub(super) fn forked(state: &mut State, parent: &SessionId, seq: Seq, at: Time) 
     state.error = None;
     state.reverting = None;
     state.saving.clear();
+    // Those work for the other session.
+    state.subagents.clear();
+    state.asked.clear();
     // An answer counted for the session in which it was given.
     state.remembered.clear();
     for turn in state.turns.iter_mut().filter(|turn| turn.options.queued) {

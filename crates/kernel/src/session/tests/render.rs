@@ -41,7 +41,7 @@ impl Session {
                 format!("tools of the client: {}", names.collect::<Vec<_>>().join(" "))
             }
             Event::AttachmentAdded(file) => format!("attached {:?} {}", file.name, file.mime),
-            Event::SessionClosed { reason } => format!("closed{}", why(reason.as_deref())),
+            Event::SessionClosed { reason, .. } => format!("closed{}", why(reason.as_deref())),
             Event::MessageAdded { message, turn, role, parts, .. } => {
                 self.short(message);
                 format!("{} {role:?}: {}", self.short(turn), said(parts))

@@ -5,6 +5,7 @@ use std::path::Path;
 use quintet_kernel::card::{Card, Status};
 use quintet_kernel::event::{Event, Seq};
 use quintet_kernel::id::SessionId;
+use quintet_kernel::model::Usage;
 use quintet_kernel::port::{Batch, Lease};
 use quintet_kernel::time::Time;
 use tempfile::TempDir;
@@ -48,6 +49,8 @@ fn append(id: &str, expected: Seq, size: usize) -> Change {
         title: "hello".into(),
         messages: 2,
         tokens: 30,
+        usage: Usage::default(),
+        context: 0,
         last_turn: None,
         error: None,
         open: false,

@@ -1,0 +1,178 @@
+//! The agent-server protocol: what forking, syncing and listing cost, against how much there is.
+
+use std::time::Instant;
+
+use anyhow::{Context, Result, ensure};
+use futures_util::future::try_join_all;
+use futures_util::{SinkExt as _, StreamExt as _};
+use serde_json::{Value, json};
+use tokio::net::TcpStream;
+use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
+
+use super::Plan;
+use crate::child::Child;
+use crate::clock::median;
+use crate::rig::Rig;
+use crate::table::Row;
+
+/// How many connections fill the store at once.
+const HANDS: usize = 32;
+/// How many events a client that was away for a moment has missed.
+const MISSED: u64 = 100;
+const SET: [&str; 3] =
+    ["listen.agent=127.0.0.1:0", "harness.session_tree=false", "audit.log=false"];
+
+pub(super) async fn run(rig: &Rig, plan: &Plan) -> Result<Vec<Row>> {
+    let daemon = rig.daemon_with("agent", &SET).await?;
+    let lengths = if plan.quick { [200, 1000, 3000] } else { [1000, 10_000, 100_000] };
+    let mut rows = Vec::new();
+    for length in lengths {
+        rows.extend(of_length(rig, plan, &daemon, length).await?);
+    }
+    let sessions = if plan.quick { 1000 } else { 100_000 };
+    rows.extend(lists(rig, plan, &daemon, sessions).await?);
+    daemon.stop().await?;
+    Ok(rows)
+}
+
+/// Forks and syncs of a session with so many events.
+async fn of_length(rig: &Rig, plan: &Plan, daemon: &Child, length: u64) -> Result<Vec<Row>> {
+    let mut line = Line::open(daemon).await?;
+    let id = line.create(rig).await?;
+    lengthen(daemon, &id, length).await?;
+    let rounds = plan.rounds(15, 5);
+    let fork = line.time(rounds, "session.fork", json!({ "sessionId": id })).await?;
+    let past = json!({ "sessionId": id, "eventId": length / 2 });
+    let past = line.time(rounds, "session.fork", past).await?;
+    let missed = json!({ "sessionId": id, "after": length - MISSED, "limit": MISSED });
+    let missed = line.time(rounds, "events.list", missed).await?;
+    let whole = json!({ "sessionId": id, "after": 0, "limit": 10_000 });
+    let (whole, events) = line.read_all(plan.rounds(3, 2), whole).await?;
+    ensure!(events as u64 >= length, "only {events} events are there");
+    Ok(vec![
+        Row::new(format!("fork of a session with {length} events, ms")).quintet(fork).aim("flat"),
+        Row::new(format!("fork in the middle of {length} events, ms")).quintet(past).aim("flat"),
+        Row::new(format!("the last {MISSED} of {length} events, ms")).quintet(missed).aim("flat"),
+        Row::new(format!("all of {length} events, µs each"))
+            .quintet(whole * 1000.0 / events as f64)
+            .aim("flat")
+            .note(format!("{whole:.0} ms, in pages of 10,000")),
+    ])
+}
+
+/// The list of so many sessions.
+async fn lists(rig: &Rig, plan: &Plan, daemon: &Child, sessions: usize) -> Result<Vec<Row>> {
+    let mut line = Line::open(daemon).await?;
+    let id = line.create(rig).await?;
+    let hands = (0..HANDS).map(|hand| multiply(rig, daemon, &id, share(sessions, hand)));
+    try_join_all(hands).await?;
+    let rounds = plan.rounds(15, 5);
+    let all = line.time(rounds, "session.list", json!({ "limit": 100 })).await?;
+    let here = json!({ "limit": 100, "workspaceId": rig.workspace() });
+    let here = line.time(rounds, "session.list", here).await?;
+    let none = json!({ "limit": 100, "workspaceId": "/nowhere" });
+    let none = line.time(rounds, "session.list", none).await?;
+    Ok(vec![
+        Row::new(format!("list the newest 100 of {sessions} sessions, ms")).quintet(all),
+        Row::new(format!("the same of one workspace of {sessions}, ms")).quintet(here),
+        Row::new(format!("the same of a workspace with none, beside {sessions}, ms")).quintet(none),
+    ])
+}
+
+fn share(of: usize, hand: usize) -> usize {
+    of / HANDS + usize::from(hand < of % HANDS)
+}
+
+/// Adds events to a session until it has so many.
+async fn lengthen(daemon: &Child, id: &str, length: u64) -> Result<()> {
+    let wanted = usize::try_from(length)?;
+    let hands = (0..HANDS).map(|hand| async move {
+        let mut line = Line::open(daemon).await?;
+        for n in 0..share(wanted, hand) {
+            // Never the model that is in use, so that each is an event.
+            let model = format!("fake/m{hand}-{n}");
+            line.ask("model.switch", &json!({ "sessionId": id, "model": model })).await?;
+        }
+        anyhow::Ok(())
+    });
+    try_join_all(hands).await?;
+    Ok(())
+}
+
+/// Forks are sessions as any other in a list, and nobody has to stay awake for them.
+async fn multiply(rig: &Rig, daemon: &Child, id: &str, times: usize) -> Result<()> {
+    let mut line = Line::open(daemon).await?;
+    line.create(rig).await?;
+    for _ in 0..times {
+        line.ask("session.fork", &json!({ "sessionId": id })).await?;
+    }
+    Ok(())
+}
+
+/// A connection that is told of no session but its own: it leaves `jsonrpc` out.
+struct Line {
+    socket: WebSocketStream<MaybeTlsStream<TcpStream>>,
+    asked: u64,
+}
+
+impl Line {
+    async fn open(daemon: &Child) -> Result<Self> {
+        let url = daemon.agent.as_deref().context("the protocol is off")?;
+        let (socket, _) = connect_async(url).await?;
+        Ok(Self { socket, asked: 0 })
+    }
+
+    async fn create(&mut self, rig: &Rig) -> Result<String> {
+        let params = json!({ "workingDirectory": rig.workspace() });
+        let created = self.ask("session.create", &params).await?;
+        Ok(created["sessionId"].as_str().context("no sessionId")?.to_owned())
+    }
+
+    async fn ask(&mut self, method: &str, params: &Value) -> Result<Value> {
+        self.asked += 1;
+        let id = self.asked.to_string();
+        let frame = json!({ "id": id, "method": method, "params": params }).to_string();
+        self.socket.send(Message::text(frame)).await?;
+        loop {
+            let frame = self.socket.next().await.context("it is closed")??;
+            let Message::Text(text) = frame else { continue };
+            // The answer has the number in the front of its members; news have none.
+            let mut answer: Value = serde_json::from_str(&text)?;
+            if answer["id"] == id.as_str() {
+                ensure!(answer["success"] == true, "{method}: {}", answer["error"]);
+                return Ok(answer["result"].take());
+            }
+        }
+    }
+
+    /// How long an answer takes, in milliseconds.
+    async fn time(&mut self, rounds: usize, method: &str, params: Value) -> Result<f64> {
+        let mut samples = Vec::new();
+        for _ in 0..rounds {
+            let began = Instant::now();
+            self.ask(method, &params).await?;
+            samples.push(began.elapsed().as_secs_f64() * 1000.0);
+        }
+        Ok(median(&samples))
+    }
+
+    /// How long all pages take, in milliseconds, and how many events there are.
+    async fn read_all(&mut self, rounds: usize, mut params: Value) -> Result<(f64, usize)> {
+        let (mut samples, mut count) = (Vec::new(), 0);
+        for _ in 0..rounds {
+            let began = Instant::now();
+            (params["after"], count) = (0.into(), 0);
+            loop {
+                let page = self.ask("events.list", &params).await?;
+                count += page["events"].as_array().map_or(0, Vec::len);
+                params["after"] = page["lastSequence"].clone();
+                if page["hasMore"] != true {
+                    break;
+                }
+            }
+            samples.push(began.elapsed().as_secs_f64() * 1000.0);
+        }
+        Ok((median(&samples), count))
+    }
+}

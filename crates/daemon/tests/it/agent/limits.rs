@@ -1,0 +1,129 @@
+//! What is too much, too slow or too quiet, and what comes along with a message.
+
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+
+use super::{code, of};
+use crate::daemon::World;
+use crate::socket::{kinds, stored, text};
+
+const LARGEST: usize = 16 * 1024 * 1024;
+const PINGING: &str = "[approval]\nkinds = []\n[verify]\nauto = false\n\
+                       [agent]\nping_seconds = 1\nsilence_seconds = 2\n";
+
+#[tokio::test]
+async fn a_message_that_is_too_large_ends_its_connection_and_nothing_else() {
+    let world = World::start("").await;
+    let (mut other, mut socket) = (world.socket().await, world.socket().await);
+    let id = other.create(world.workspace()).await;
+    let mut ping = r#"{"jsonrpc":"2.0","id":"a","method":"system.ping"}"#.to_owned();
+    ping.push_str(&" ".repeat(LARGEST - ping.len()));
+    socket.send(&ping).await;
+    assert_eq!(socket.frame().await.unwrap()["result"]["pong"], true, "this is just not too large");
+    ping.push(' ');
+    socket.send(&ping).await;
+    assert_eq!(socket.close_code().await, Some(1009));
+    assert_eq!(text(&other.turn(&id, json!([{ "text": "hi" }])).await), "hi");
+    world.socket().await.ask("session.list", json!({})).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_client_that_reads_late_is_served_from_the_journal() {
+    let world = World::start("").await;
+    let (mut quick, mut slow) = (world.socket().await, world.socket().await);
+    let id = quick.create(world.workspace()).await;
+    slow.ask("events.sync", json!({ "sessionId": id, "lastSequence": 0 })).await.unwrap();
+    // More than the buffers between two sockets hold: from somewhere on nothing more is sent.
+    let line = "word after word ".repeat(1000);
+    let told = quick.turn(&id, json!([{ "deltas": [line], "repeat": 700 }])).await;
+    let late = slow.until_told("agent.turn_complete").await;
+    assert!(text(&told).len() == 16 * 1000 * 700);
+    assert!(text(&late) == text(&told), "not the same text");
+    let ids = |told: &[Value]| -> Vec<Value> {
+        stored(told).iter().map(|event| event["id"].clone()).collect()
+    };
+    let (late, told) = (ids(&late), ids(&told));
+    assert_eq!(late, told[told.len() - late.len()..], "what came before was synced");
+    quick.ask("model.switch", json!({ "sessionId": id, "model": "fake/other" })).await.unwrap();
+    let switched = |news: &Value| news["params"]["event"]["type"] == "config.model_switch";
+    assert_eq!(slow.until(switched).await.pop(), quick.until(switched).await.pop());
+}
+
+#[tokio::test]
+async fn who_answers_pings_stays_and_who_does_not_is_let_go() {
+    let world = World::start(PINGING).await;
+    let mut socket = world.socket().await;
+    let address = world.agent().trim_start_matches("ws://").to_owned();
+    let mut silent = TcpStream::connect(&address).await.unwrap();
+    let hello = format!(
+        "GET / HTTP/1.1\r\nHost: {address}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
+         Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n"
+    );
+    silent.write_all(hello.as_bytes()).await.unwrap();
+    let mut received = Vec::new();
+    let (ended, ()) = tokio::join!(silent.read_to_end(&mut received), socket.pinged(4));
+    // The end may be a reset: what was sent to it is of no interest any more.
+    drop(ended);
+    let head = received.windows(4).position(|four| four == b"\r\n\r\n").unwrap();
+    assert_eq!(received[head + 4..][..2], [0x89, 0x00], "it was asked");
+    socket.ask("session.list", json!({})).await.unwrap();
+}
+
+#[tokio::test]
+async fn files_come_with_a_message_or_not_at_all() {
+    let world = World::start("").await;
+    let mut socket = world.socket().await;
+    let id = socket.create(world.workspace()).await;
+    let files = json!([
+        { "data": "aGVsbG8=", "mimeType": "image/png", "fileName": "a.png" },
+        { "data": "data:text/plain;base64,bm90ZQ==", "fileName": "a.png" },
+    ]);
+    let mut message = json!({ "sessionId": id, "content": "look", "attachments": files });
+    message["idempotencyKey"] = "m1".into();
+    let first = socket.ask("agent.message", message.clone()).await.unwrap();
+    assert_eq!(first["acknowledged"], true);
+    let told = stored(&socket.until_told("agent.turn_complete").await);
+    let sent_again = socket.ask("agent.message", message).await.unwrap();
+    assert_eq!(sent_again["acknowledged"], true, "it is answered, but not worked on again");
+    let said = told.iter().find(|event| event["type"] == "message.user").unwrap();
+    assert_eq!(said["payload"]["imageCount"], 1, "{said}");
+    assert_eq!(kinds(&told).iter().filter(|kind| **kind == "file.attached").count(), 2);
+    let asked = world.model.calls();
+    assert_eq!(asked.len(), 1);
+    let asked = asked[0].to_string();
+    assert!(asked.contains("data:image/png;base64,aGVsbG8=") && asked.contains("note"), "{asked}");
+    let bad = json!([{ "data": "no base64!", "mimeType": "image/png" }]);
+    let bad = json!({ "sessionId": id, "content": "look", "attachments": bad });
+    assert_eq!(code(socket.ask("agent.message", bad).await), -32602);
+    socket.say(&id, json!([{ "text": "half", "hang": true }])).await.unwrap();
+    world.model.streaming(1).await;
+    let file = json!([{ "data": "bmV3", "mimeType": "image/png", "fileName": "b.png" }]);
+    let busy = json!({ "sessionId": id, "content": "look", "attachments": file });
+    assert_eq!(code(socket.ask("agent.message", busy).await), -32001);
+    socket.ask("agent.abort", of(&id)).await.unwrap();
+    let events = socket.events(&id, 0).await;
+    let attached = kinds(&events).into_iter().filter(|kind| *kind == "file.attached").count();
+    assert_eq!(attached, 2, "what was refused left nothing behind");
+}
+
+#[tokio::test]
+async fn a_message_that_no_summary_makes_fit_is_an_overflow() {
+    let small = "[approval]\nkinds = []\n[verify]\nauto = false\n\
+                 [providers.small]\napi = \"demo\"\ncontext_window = 5000\n";
+    let world = World::start(small).await;
+    let mut socket = world.socket().await;
+    let params = json!({ "workingDirectory": world.workspace(), "model": "small/demo" });
+    let created = socket.ask("session.create", params).await.unwrap();
+    let id = created["sessionId"].as_str().unwrap();
+    let content = "word ".repeat(20_000);
+    let too_long = json!({ "sessionId": id, "content": content });
+    let refused = socket.ask("agent.message", too_long).await.unwrap_err();
+    assert_eq!(
+        (&refused["code"], &refused["data"]["contextLimit"]),
+        (&json!(-32002), &json!(5000))
+    );
+    let fits = json!({ "sessionId": id, "content": "hello" });
+    assert_eq!(socket.ask("agent.message", fits).await.unwrap()["acknowledged"], true);
+    socket.until_told("agent.turn_complete").await;
+}

@@ -1,0 +1,56 @@
+//! Where the protocol is served, and how the daemon says that it cannot work.
+
+use std::fs;
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::net::TcpListener;
+use std::process::Stdio;
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::daemon::{World, quintet};
+
+#[tokio::test]
+async fn a_daemon_that_cannot_read_its_storage_says_so() {
+    let world = World::start("").await;
+    let id = world.socket().await.create(world.workspace()).await;
+    let data = world.home.path().join("data");
+    for name in ["quintet.db", "quintet.db-wal"] {
+        let file = data.join(name);
+        let length = fs::metadata(&file).unwrap().len();
+        fs::write(&file, vec![0xAA; usize::try_from(length).unwrap()]).unwrap();
+    }
+    let (status, body) = world.health().get("/health").await;
+    assert_eq!((status, &body["status"]), (503, &json!("unhealthy")), "{body}");
+    assert!(body["error"].is_string(), "{body}");
+    let (_, metrics) = world.health().get("/metrics").await;
+    assert!(metrics.as_str().unwrap().contains("quintet_up 0"), "{metrics}");
+    let answer = world.socket().await.ask("session.get", json!({ "sessionId": id })).await;
+    // What is awake goes on to be shown; what must be read cannot be.
+    assert!(answer.is_ok() || answer.unwrap_err()["code"] == -32603);
+}
+
+#[test]
+fn a_daemon_for_development_has_ports_of_its_own() {
+    // Taken by us, or by somebody else already: either way the daemon must say that it wants them.
+    let _taken: Vec<_> = [8082, 8083].map(|port| TcpListener::bind(("127.0.0.1", port))).into();
+    let home = TempDir::new().unwrap();
+    let mut child = quintet(&["serve", "--dev", "--data-dir", home.path().to_str().unwrap()])
+        .args(["--listen", "harness=127.0.0.1:0", "--set", "listen.jarvis=off"])
+        .args(["--set", "listen.terminal=off"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let ready: Value = serde_json::from_str(&line).expect(&line);
+    assert_eq!(ready["listeners"].as_object().unwrap().keys().collect::<Vec<_>>(), ["harness"]);
+    let mut said = String::new();
+    child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+    for place in ["listen.agent = 127.0.0.1:8082", "listen.agent_health = 127.0.0.1:8083"] {
+        assert!(said.contains(place), "{place} is not in {said}");
+    }
+}

@@ -1,0 +1,73 @@
+//! Which events refer to which blobs, and which blobs nobody refers to any more.
+//!
+//! A reference is written and taken away in the same commit as its event. What the last one is taken
+//! from is loose: noted in that commit, and deleted when the daemon next starts, if it is loose still.
+//! Only then is it certain that nobody has just put the same content and is about to refer to it.
+
+use std::collections::BTreeSet;
+
+use quintet_kernel::event::Seq;
+use rusqlite::{Connection, params};
+
+use super::to_sql;
+use crate::names::names_in;
+
+/// Notes what an event refers to.
+pub(super) fn note(db: &Connection, session: i64, seq: Seq, body: &[u8]) -> rusqlite::Result<()> {
+    for blob in names_in(body).collect::<BTreeSet<_>>() {
+        db.prepare_cached("INSERT OR IGNORE INTO refs (blob, session, seq) VALUES (?1, ?2, ?3)")?
+            .execute(params![blob, session, to_sql(seq)])?;
+    }
+    Ok(())
+}
+
+/// Takes away what the events of a session after a number refer to.
+pub(super) fn drop_after(db: &Connection, session: i64, after: i64) -> rusqlite::Result<()> {
+    let of_these = "SELECT DISTINCT blob FROM refs WHERE session = ?1 AND seq > ?2";
+    let blobs: Vec<String> = db
+        .prepare_cached(of_these)?
+        .query_map([session, after], |row| row.get(0))?
+        .collect::<rusqlite::Result<_>>()?;
+    db.prepare_cached("DELETE FROM refs WHERE session = ?1 AND seq > ?2")?
+        .execute([session, after])?;
+    for blob in blobs {
+        db.prepare_cached(
+            "INSERT OR IGNORE INTO loose (blob)
+             SELECT ?1 WHERE NOT EXISTS (SELECT 1 FROM refs WHERE blob = ?1)",
+        )?
+        .execute([blob])?;
+    }
+    Ok(())
+}
+
+/// Notes what the events refer to that were there before references were.
+pub(super) fn backfill(db: &Connection) -> rusqlite::Result<()> {
+    let mut events = db.prepare("SELECT session, seq, body FROM events")?;
+    let mut rows = events.query([])?;
+    while let Some(row) = rows.next()? {
+        let (session, seq): (i64, i64) = (row.get(0)?, row.get(1)?);
+        let body: Vec<u8> = row.get(2)?;
+        note(db, session, super::from_sql(seq), &body)?;
+    }
+    Ok(())
+}
+
+/// Has what is loose deleted, and forgets of it what is gone then. Nobody else may be at work.
+pub(super) fn clear_away(
+    db: &Connection,
+    delete: impl Fn(&str) -> std::io::Result<()>,
+) -> rusqlite::Result<()> {
+    let query = "SELECT blob, EXISTS (SELECT 1 FROM refs WHERE refs.blob = loose.blob) FROM loose";
+    let loose: Vec<(String, bool)> = db
+        .prepare(query)?
+        .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?
+        .collect::<rusqlite::Result<_>>()?;
+    for (blob, needed) in loose {
+        if !needed && let Err(error) = delete(&blob) {
+            tracing::warn!(%blob, %error, "content that nobody needs cannot be deleted");
+            continue;
+        }
+        db.execute("DELETE FROM loose WHERE blob = ?1", [blob])?;
+    }
+    Ok(())
+}
