@@ -11,6 +11,7 @@ use quintet_kernel::model::{
 use serde_json::{Value, json};
 
 use super::super::serve::Desk;
+use super::super::settings::{Choice, choice};
 use super::body;
 use super::fields::Fields;
 use super::reply::{Reply, ok};
@@ -42,7 +43,7 @@ pub(super) async fn summarize(desk: &Desk, request: Request) -> Result<Response,
     let shown = conversations.iter().zip(1..);
     let shown: Vec<String> =
         shown.map(|(text, number)| format!("Conversation {number}:\n{text}")).collect();
-    let model = desk.settings.default_model.clone();
+    let model = named(&desk.settings.default_model, None, None);
     let written = ask(desk, model, SUMMARIZE, shown.join("\n\n")).await?;
     let (summary, facts) = summary(&written);
     Ok(ok(&json!({ "summary": summary, "facts": facts, "success": true })))
@@ -80,33 +81,40 @@ fn user(fields: &mut Fields) {
     }
 }
 
-/// The model that a client names, or ours. What follows `@@` is a variant that only clients tell apart.
-fn named(ours: &ModelRef, id: Option<&str>, provider: Option<&str>) -> ModelRef {
-    let given =
-        |text: Option<&str>| text.map(str::trim).filter(|text| !text.is_empty()).map(String::from);
-    let id = id.map(|id| id.split("@@").next().unwrap_or(id));
-    let Some(model) = given(id) else { return ours.clone() };
-    if let Some(provider) = given(provider) {
-        return ModelRef { provider, model };
+/// The model that a client names, or ours.
+fn named(ours: &ModelRef, id: Option<&str>, provider: Option<&str>) -> Choice {
+    let given = |text: Option<&'_ str>| {
+        text.map(str::trim).filter(|text| !text.is_empty()).map(String::from)
+    };
+    let provider = given(provider).unwrap_or_else(|| ours.provider.clone());
+    match given(id) {
+        Some(id) => choice(&provider, &id),
+        None => Choice { model: ours.clone(), effort: None },
     }
-    let own = model.strip_prefix(&format!("{}/", ours.provider)).map(String::from);
-    ModelRef { provider: ours.provider.clone(), model: own.unwrap_or(model) }
 }
 
-/// Asks a model once, with no tools and no memory of it.
-async fn ask(desk: &Desk, model: ModelRef, system: &str, text: String) -> Result<String, Reply> {
-    let prompt = Prompt {
-        model,
+/// Asks a model once, with no tools and no memory of it. One that is not to be had makes way for ours.
+async fn ask(desk: &Desk, choice: Choice, system: &str, text: String) -> Result<String, Reply> {
+    let ours = &desk.settings.default_model;
+    let mut prompt = Prompt {
+        model: choice.model,
         system: system.into(),
         messages: vec![PromptMessage::User(vec![PromptPart::Text(text)])],
         tools: Vec::new(),
         may_call: false,
         search: Search::Off,
-        sampling: Sampling::default(),
+        sampling: Sampling { effort: choice.effort, ..Sampling::default() },
     };
-    match tokio::time::timeout(PATIENCE, whole(desk, prompt)).await {
-        Ok(answer) => answer.map_err(failed),
-        Err(_) => Err(Reply::new(504, "The model took too long")),
+    let slow = || Reply::new(504, "The model took too long");
+    loop {
+        let asked = tokio::time::timeout(PATIENCE, whole(desk, prompt.clone()));
+        match asked.await.map_err(|_| slow())? {
+            Err(failure) if missing(&failure) && prompt.model != *ours => {
+                tracing::warn!(model = %prompt.model, "a model that a client named is not here");
+                (prompt.model, prompt.sampling.effort) = (ours.clone(), None);
+            }
+            answer => return answer.map_err(failed),
+        }
     }
 }
 
@@ -123,13 +131,14 @@ async fn whole(desk: &Desk, prompt: Prompt) -> Result<String, Failure> {
     }
 }
 
+fn missing(failure: &Failure) -> bool {
+    failure.kind == FailureKind::UnknownModel
+}
+
 /// What providers say is for the log: there may be more in it than is good for a client.
 fn failed(failure: Failure) -> Reply {
     tracing::warn!(kind = failure.kind.name(), "a model could not be asked: {}", failure.message);
-    match failure.kind {
-        FailureKind::UnknownModel => Reply::new(404, "Model not found"),
-        kind => Reply::new(502, format!("The model could not be asked: {}", kind.name())),
-    }
+    Reply::new(502, format!("The model could not be asked: {}", failure.kind.name()))
 }
 
 #[cfg(test)]
@@ -140,13 +149,12 @@ mod tests {
     fn a_model_is_named_by_its_id_and_perhaps_its_provider() {
         let ours = ModelRef::parse("mine/best").unwrap();
         let check = |id: Option<&str>, provider: Option<&str>, then: &str| {
-            assert_eq!(named(&ours, id, provider).to_string(), then);
+            assert_eq!(named(&ours, id, provider).model.to_string(), then);
         };
         check(None, None, "mine/best");
         check(Some(" "), Some("openai"), "mine/best");
         check(Some("other"), None, "mine/other");
-        check(Some("mine/other"), None, "mine/other");
-        check(Some("a/b"), None, "mine/a/b");
+        check(Some("other"), Some(" "), "mine/other");
         check(Some("gpt-5.4@@gpt-5-4-none-thinking"), Some("openai"), "openai/gpt-5.4");
     }
 }
