@@ -8,12 +8,18 @@ ARGS ?=
 MODEL ?=
 SUDO := $(shell [ "$$(id -u)" = 0 ] || command -v sudo)
 
-.PHONY: run test lint fmt bench bench-decode build setup help
+# Tests an HTTP API against its OpenAPI document; kept in the user's cache, not in every clone.
+SCHEMATHESIS_VERSION = 4.32.5
+SCHEMATHESIS_HOME = $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/quintet/schemathesis-$(SCHEMATHESIS_VERSION)
+SCHEMATHESIS = $(SCHEMATHESIS_HOME)/bin/schemathesis
+
+.PHONY: run test api lint fmt bench bench-decode build setup help
 
 help:
 	@echo "make run    build and start the daemon (CONFIG=file, DATA_DIR=dir, ARGS='--listen …')"
 	@echo "            with a model that runs here; MODEL=small for a smaller one, MODEL=demo for none"
 	@echo "make test   format, lints, tidy rules and all tests"
+	@echo "make api    the HTTP API of the computer-use protocol against its OpenAPI document"
 	@echo "make lint   format and lints alone"
 	@echo "make bench  measure against a bare proxy in the same run; make bench-decode: reading answers alone"
 
@@ -37,6 +43,16 @@ build: setup
 test: lint
 	$(CARGO) run -q -p quintet-daemon -- models pull small
 	$(CARGO) test --workspace --no-fail-fast
+	@$(MAKE) --no-print-directory api
+
+# The HTTP API of the computer-use protocol against its own OpenAPI document: what that allows must be
+# answered as it says, and what it does not allow must be refused.
+api: KEYRING = no
+api: setup
+	@if [ -x "$(SCHEMATHESIS)" ]; then \
+	  $(CARGO) build -q -p quintet-daemon && \
+	  python3 crates/daemon/tests/api/run.py target/debug/quintet "$(SCHEMATHESIS)"; \
+	else echo "schemathesis is not installed: the HTTP API was not tested against its document"; fi
 
 lint: setup
 	$(CARGO) fmt --all --check
@@ -61,6 +77,7 @@ bench-decode: setup
 # by `diagram`, which can do without. The tests of the keyring need a real one and its bus; whoever
 # only builds or runs the daemon does not.
 build bench bench-decode: KEYRING = no
+build bench bench-decode: SCHEMATHESIS = /bin/true
 setup:
 	@command -v $(CARGO) >/dev/null || { echo "Rust is not installed: see rustup.rs"; exit 1; }
 	@missing=""; \
@@ -76,3 +93,7 @@ setup:
 	@[ "$(KEYRING)" = no ] || { command -v dbus-daemon && command -v gnome-keyring-daemon; } >/dev/null || { \
 	  echo "installing dbus-daemon gnome-keyring"; \
 	  $(SUDO) apt-get update -qq && $(SUDO) apt-get install -y -qq --no-install-recommends dbus-daemon gnome-keyring; }
+	@[ -x "$(SCHEMATHESIS)" ] || { echo "installing schemathesis $(SCHEMATHESIS_VERSION)"; \
+	  { python3 -m venv "$(SCHEMATHESIS_HOME)" && \
+	    "$(SCHEMATHESIS_HOME)/bin/pip" install -q schemathesis==$(SCHEMATHESIS_VERSION); } >/dev/null 2>&1 \
+	  || { rm -rf "$(SCHEMATHESIS_HOME)"; echo "schemathesis could not be installed"; }; }

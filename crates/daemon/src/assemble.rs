@@ -7,9 +7,13 @@ use std::sync::Arc;
 use anyhow::Result;
 use quintet_dialects::agent::Lookout;
 use quintet_dialects::harness::Tree;
-use quintet_kernel::policy::Rules;
-use quintet_kernel::port::{Blobs, Directory, Hints, Memory, Models, Tool};
+use quintet_kernel::policy::{Rules, Verdict};
+use quintet_kernel::port::{
+    Artifacts, Blobs, Directory, Hints, Installs, Memory, Models, Preferences, Tool, Uploads,
+};
+use quintet_kernel::search::{WEB_SEARCH, without_asking};
 use quintet_kernel::tool::Spec;
+use quintet_kernel::toolset::Toolset;
 use quintet_local::Local;
 use quintet_memory::Notebook;
 use quintet_providers::{Providers, Secret};
@@ -32,6 +36,19 @@ pub(crate) struct Assembly {
     pub(crate) memory: Option<Arc<dyn Memory>>,
     pub(crate) audit: Option<Audit>,
     pub(crate) lookout: Lookout,
+    pub(crate) front_ends: FrontEnds,
+    /// Tools that run without anybody being asked.
+    pub(crate) unasked: Vec<String>,
+    /// Whether the usual model can search the web, or why not.
+    pub(crate) searches: Result<(), String>,
+}
+
+/// What is kept for front ends besides sessions.
+pub(crate) struct FrontEnds {
+    pub(crate) installs: Arc<dyn Installs>,
+    pub(crate) preferences: Arc<dyn Preferences>,
+    pub(crate) artifacts: Arc<dyn Artifacts>,
+    pub(crate) uploads: Arc<dyn Uploads>,
 }
 
 /// Opens the data directory and builds everything on it.
@@ -44,27 +61,49 @@ pub(crate) fn assemble(options: &Options) -> Result<Assembly> {
     let audit = options.audit.then(|| Audit::new(dir.path(), secrets(options)));
     let lookout = Lookout::default();
     let directory: Arc<dyn Directory> = store.clone();
+    let front_ends = FrontEnds {
+        installs: store.clone(),
+        preferences: store.clone(),
+        artifacts: store.clone(),
+        uploads: Arc::new(dir.uploads()?),
+    };
     let toolbox = toolbox(options);
     let memory = toolbox.memory();
     let (providers, local) = models(options);
     let models: Arc<dyn Models> = Arc::new(providers.clone());
+    let rules = Arc::new(rules(options, &toolbox, providers));
+    let (unasked, searches) = (unasked(&rules), searches(&rules));
     let runtime = Runtime::new(Parts {
         journal: store.clone(),
         leases: store.clone(),
         directory: store,
         drafts: Arc::new(dir.drafts()?),
         blobs: Arc::clone(&blobs),
+        undo: Arc::new(dir.undo(options.undo)?),
         models: Arc::clone(&models),
         tools: tools(&toolbox),
         workspaces: toolbox.workspaces(),
         memory: memory.clone(),
         stamps: Arc::new(SystemStamps),
-        rules: Arc::new(rules(options, &toolbox, providers)),
+        rules,
         hints: hints(tree.as_ref(), audit.as_ref(), &lookout),
         pace: Pace::default(),
         subagents: options.subagents.unwrap_or_default(),
     });
-    Ok(Assembly { runtime, blobs, models, local, tree, directory, memory, audit, lookout })
+    Ok(Assembly {
+        runtime,
+        blobs,
+        models,
+        local,
+        tree,
+        directory,
+        memory,
+        audit,
+        lookout,
+        front_ends,
+        unasked,
+        searches,
+    })
 }
 
 fn hints(tree: Option<&Tree>, audit: Option<&Audit>, lookout: &Lookout) -> Vec<Arc<dyn Hints>> {
@@ -78,7 +117,9 @@ fn hints(tree: Option<&Tree>, audit: Option<&Audit>, lookout: &Lookout) -> Vec<A
 fn secrets(options: &Options) -> Vec<Secret> {
     let keys = options.providers.iter().filter_map(|provider| provider.api_key.clone());
     let tokens = [&options.harness_token, &options.agent.token].into_iter().flatten();
-    keys.chain(tokens.cloned().map(Secret::new)).collect()
+    let tokens = tokens.chain(&options.windie.secrets);
+    let search = options.search.key.clone();
+    keys.chain(search).chain(tokens.cloned().map(Secret::new)).collect()
 }
 
 /// The models, as these options set them up, and those among them that run in here.
@@ -94,9 +135,11 @@ pub(crate) fn toolbox(options: &Options) -> Toolbox {
     // The file may be replaced while the daemon runs; this name always means what is running.
     let supervisor = PathBuf::from("/proc/self/exe");
     let (verify, sandbox) = (options.verify_commands.clone(), options.sandbox.clone());
-    let (fetch, cache) = (options.fetch.clone(), options.data_dir.join("cache"));
+    let (fetch, search) = (options.fetch.clone(), options.search.engine.clone());
+    let cache = options.data_dir.join("cache");
     let recall = options.memory.as_ref().map(|memory| recall(memory, options.context_tokens));
-    Toolbox::new(Settings { supervisor, verify, sandbox, fetch, cache, recall })
+    let undo = options.undo;
+    Toolbox::new(Settings { supervisor, verify, sandbox, fetch, search, cache, undo, recall })
 }
 
 /// Memory, as these options set it up.
@@ -117,6 +160,18 @@ fn offered(options: &Options, toolbox: &Toolbox) -> Vec<Arc<Spec>> {
         tools.push(Arc::new(subagents::spec()));
     }
     tools
+}
+
+/// The tools that run without anybody being asked, whatever they are called with.
+fn unasked(rules: &Rules) -> Vec<String> {
+    let tools = rules.tools.iter().filter(|tool| rules.verdict(tool, None) == Verdict::Allow);
+    tools.map(|tool| tool.name.clone()).filter(|name| name != WEB_SEARCH).collect()
+}
+
+/// Whether the usual model can search the web, where a front end asks for that.
+fn searches(rules: &Rules) -> Result<(), String> {
+    let wanted = Toolset { daemon: Some(vec![WEB_SEARCH.into()]), ..Toolset::default() };
+    without_asking(rules, &wanted, &rules.default_model).by.map(|_| ())
 }
 
 /// The rules that sessions live under.

@@ -46,10 +46,18 @@ pub(crate) enum Verb {
         #[arg(long)]
         all: bool,
     },
-    /// Keep the keys of providers in the keyring of the desktop.
+    /// Keep the keys of providers and of the search engine in the keyring of the desktop.
     Keys {
         #[command(subcommand)]
         verb: Keys,
+    },
+    /// List the computer-use clients that registered, or take one's token away.
+    #[command(args_conflicts_with_subcommands = true)]
+    Installs {
+        #[command(subcommand)]
+        verb: Option<Installs>,
+        #[command(flatten)]
+        flags: Flags,
     },
     /// Make one call of a tool by hand, as a session would, and print what came of it as JSON.
     Try {
@@ -74,6 +82,9 @@ pub(crate) enum Verb {
         /// A directory to remove after the command.
         #[arg(long, value_name = "DIR")]
         scratch: Option<PathBuf>,
+        /// How to record what the command does to files.
+        #[arg(long, value_name = "ORDER")]
+        record: Option<OsString>,
         #[arg(last = true)]
         argv: Vec<OsString>,
     },
@@ -154,7 +165,7 @@ pub(crate) enum Keys {
     Set {
         #[command(flatten)]
         flags: Flags,
-        /// A provider, as `quintet models --all` or the configuration names it.
+        /// A provider, as `quintet models --all` or the configuration names it, or `search`.
         name: String,
         /// Whatever else is given, so that the complaint about it need not repeat it.
         #[arg(hide = true)]
@@ -166,6 +177,19 @@ pub(crate) enum Keys {
     Forget {
         /// The provider.
         name: String,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Installs {
+    /// Name them: whose they are, since when, and when they were last seen.
+    List(Flags),
+    /// Take a token away; whoever has it is a stranger from then on.
+    Revoke {
+        #[command(flatten)]
+        flags: Flags,
+        /// Which, as the list names it.
+        id: String,
     },
 }
 

@@ -1,4 +1,4 @@
-//! `quintet keys`: puts the keys of providers into the keyring of the desktop, and takes them out.
+//! `quintet keys`: puts the keys of providers and of the search engine into the keyring of the desktop, and takes them out.
 
 mod typed;
 
@@ -8,7 +8,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::cli::{Flags, Keys};
 use crate::keyring::{self, Names, Trouble};
-use crate::options::{self, Options};
+use crate::options::{self, Options, SEARCH};
 
 pub(crate) fn main(verb: Keys) -> Result<()> {
     let environment = options::environment();
@@ -36,7 +36,8 @@ fn set(flags: &Flags, name: &str, names: &Names) -> Result<()> {
     say(&format!(
         "the key for {name} is in the keyring; a daemon that runs finds it when it is started again"
     ))?;
-    match options.keys.sources.get(name) {
+    let search = options.search.source.as_ref().filter(|_| name == SEARCH);
+    match options.keys.sources.get(name).or(search) {
         Some(source) => say(&format!("{name} has another key from {source}, which is used first")),
         None => Ok(()),
     }
@@ -44,7 +45,8 @@ fn set(flags: &Flags, name: &str, names: &Names) -> Result<()> {
 
 /// A mistyped name would never be looked for.
 fn check(name: &str, options: &Options) -> Result<()> {
-    let known = || options.providers.iter().map(|provider| provider.name.as_str());
+    let providers = || options.providers.iter().map(|provider| provider.name.as_str());
+    let known = || providers().chain([SEARCH]);
     if known().any(|known| known == name) && !name.contains(char::is_control) {
         return Ok(());
     }

@@ -6,6 +6,7 @@ mod chat;
 mod cli;
 mod doctor;
 mod export;
+mod installs;
 mod keyring;
 mod keys;
 mod models;
@@ -27,7 +28,9 @@ fn main() -> ExitCode {
     let cli = Cli::parse();
     let done = match cli.verb {
         Verb::Doctor(flags) => doctor::main(&flags),
-        Verb::Supervise { scratch, argv } => return supervisor::main(scratch, argv),
+        Verb::Supervise { scratch, record, argv } => {
+            return supervisor::main(scratch, record, argv);
+        }
         Verb::Confine { policy, argv } => return sandbox::main(once(policy).chain(argv)),
         Verb::Chat(asked) => chat::main(asked),
         Verb::Draw { source } => return diagram::main(source),
@@ -36,6 +39,7 @@ fn main() -> ExitCode {
         Verb::Export { flags, to } => export::main(&flags, &to).map(well),
         Verb::Try { flags, trial } => trial::main(&flags, &trial).map(well),
         Verb::Models { verb, flags, all } => models::main(verb, &flags, all).map(well),
+        Verb::Installs { verb, flags } => installs::main(verb, &flags).map(well),
         Verb::Keys { verb } => keys::main(verb).map(well),
         Verb::Tools { flags, schema } => tools::list(&flags, schema).map(well),
     };

@@ -20,7 +20,9 @@ use crate::keyring::{self, Names};
 use layers::Layers;
 
 pub(crate) use listeners::{Listener, Place};
-pub(crate) use understood::{Agent, Jarvis, Memory, Options, Port, Provider, Terminal};
+pub(crate) use understood::{
+    Agent, Jarvis, Memory, Options, Port, Provider, SEARCH, Terminal, Windie,
+};
 
 /// Reads everything that says something.
 pub(crate) fn read(flags: &Flags) -> Result<Options> {
@@ -45,8 +47,8 @@ pub(crate) fn print(flags: &Flags) -> Result<()> {
     let layers = gather(flags)?;
     let options = Options::understand(&layers)?;
     let mut stdout = std::io::stdout().lock();
-    stdout.write_all(layers.show(&options.keys.sources).as_bytes())?;
-    for (what, mend) in &options.keys.complaints {
+    stdout.write_all(layers.show(&options.key_sources()).as_bytes())?;
+    for (what, mend) in options.complaints() {
         writeln!(stdout, "# {what}; {mend}")?;
     }
     Ok(())

@@ -2,6 +2,7 @@
 
 mod agent;
 mod terminal;
+mod windie;
 
 use std::io::Write as _;
 use std::net::SocketAddr;
@@ -49,7 +50,7 @@ async fn run(options: &Options) -> Result<()> {
     for advice in &options.advice {
         tracing::warn!("{advice}");
     }
-    for (what, mend) in &options.keys.complaints {
+    for (what, mend) in options.complaints() {
         tracing::warn!("{what}; {mend}");
     }
     warn_of_gaps(options.sandbox.mode);
@@ -82,6 +83,7 @@ struct Bound {
     jarvis: Option<TcpListener>,
     agent: Option<TcpListener>,
     agent_health: Option<TcpListener>,
+    windie: Option<TcpListener>,
     terminal: Option<Socket>,
 }
 
@@ -99,6 +101,7 @@ impl Bound {
             },
             agent: agent::bind("agent", options.agent.socket).await?,
             agent_health: agent::bind("agent_health", options.agent.health).await?,
+            windie: agent::bind("windie", options.windie.socket).await?,
             terminal: options.terminal.as_ref().map(terminal::bind).transpose()?,
         })
     }
@@ -118,6 +121,7 @@ fn announce(bound: &Bound) -> Result<()> {
         ("jarvis", "http", &bound.jarvis),
         ("agent", "ws", &bound.agent),
         ("agent_health", "http", &bound.agent_health),
+        ("windie", "http", &bound.windie),
     ] {
         if let Some(listener) = listener {
             let address = format!("{scheme}://{}", listener.local_addr()?);
@@ -163,6 +167,13 @@ impl Daemon {
         }
         if let Some(listener) = bound.agent_health {
             listeners.spawn(serve_http(listener, tells, closing.clone()));
+        }
+        if let Some(listener) = bound.windie {
+            let (ports, settings) = windie::parts(options, &assembly, &closing);
+            followers.spawn(quintet_dialects::windie::sweep(ports.clone(), settings.clone()));
+            let (router, telling) = quintet_dialects::windie::service(ports, settings);
+            listeners.spawn(telling);
+            listeners.spawn(serve_http(listener, router, closing.clone()));
         }
         if let (Some(socket), Some(settings)) = (bound.terminal, &options.terminal) {
             listeners.spawn(terminal::run(socket, options, settings, &assembly, &closing));

@@ -36,6 +36,7 @@ pub(crate) fn main(flags: &Flags, trial: &Trial) -> Result<()> {
             let output = tool.run(call.clone(), desk).await;
             print(&outcome(&output, SystemStamps.now().since(began)))?;
         }
+        toolbox.workspaces().over(&call.turn);
         Ok(())
     })
 }
@@ -49,7 +50,9 @@ fn invocation(trial: &Trial) -> Result<Invocation> {
     };
     let workspace =
         workspace.canonicalize().with_context(|| format!("workspace {}", workspace.display()))?;
-    let (call, turn) = (CallId::parse("call_1"), TurnId::parse("turn_1"));
+    // Others may try something at the same time, with the same data.
+    let turn = TurnId::parse(&format!("turn_{}", std::process::id()));
+    let call = CallId::parse("call_1");
     let call = call.context("a name")?;
     let session = SessionId::parse("sess_1").context("a name")?;
     Ok(Invocation { session, call, turn: turn.context("a name")?, workspace, input })

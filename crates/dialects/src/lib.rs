@@ -11,3 +11,4 @@ pub mod jarvis;
 pub mod jsonrpc;
 pub mod terminal;
 pub mod transport;
+pub mod windie;

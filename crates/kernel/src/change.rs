@@ -21,7 +21,7 @@ pub struct FileChange {
 /// A file at one moment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Version {
-    /// Its content; nothing if it was too large to keep.
+    /// Its content; nothing if it was not kept, or if there is nothing in its like.
     pub blob: Option<BlobId>,
     /// Its length in bytes.
     pub size: u64,
@@ -42,9 +42,22 @@ pub enum Shape {
     File,
     /// A symbolic link.
     Link,
+    /// A folder, without what is in it.
+    Folder,
+    /// A named pipe.
+    Pipe,
+    /// A socket.
+    Socket,
+    /// Something else that is neither read nor written like a file, such as a device.
+    Other,
 }
 
 impl Shape {
+    /// Whether there is something in it that can be kept.
+    pub fn has_content(self) -> bool {
+        matches!(self, Self::File | Self::Link)
+    }
+
     fn is_file(&self) -> bool {
         *self == Self::File
     }
@@ -93,7 +106,8 @@ pub fn net<'a>(changes: impl IntoIterator<Item = &'a FileChange>) -> Vec<FileCha
 impl FileChange {
     /// Whether nobody can say if it is the same, because what was in it is not kept.
     fn is_unknown(&self) -> bool {
-        self.before.as_ref().is_some_and(|version| version.blob.is_none())
+        let unknown = |version: &Version| version.blob.is_none() && version.shape.has_content();
+        self.before.as_ref().is_some_and(unknown)
     }
 }
 

@@ -1,6 +1,8 @@
 //! What somebody wants. There is one way in, for clients and for the runtime's own news.
 
-use crate::change::FileChange;
+use std::path::PathBuf;
+
+use crate::change::{FileChange, Gap};
 use crate::context::Section;
 use crate::event::{Answer, Answerer, Origin, Remember, SubagentNews, TurnOptions};
 use crate::id::{BlobId, CallId, MessageId, SessionId, StepId, TurnId};
@@ -18,6 +20,11 @@ pub enum Command {
     Label { key: String, value: Option<String> },
     /// Use another model from the next turn on.
     SwitchModel(ModelRef),
+    /// Follow these standing instructions of the client from the next step on, instead of those
+    /// before; none if not given.
+    Instruct { system_prompt: Option<String> },
+    /// Work in another folder; only between turns.
+    Move { workspace: PathBuf },
     /// Offer models these tools from the next step on.
     Offer(Toolset),
     /// Keep a file; its content is stored already.
@@ -38,8 +45,9 @@ pub enum Command {
     Cancel { reason: Option<String> },
     /// Call this turn off, also if it has not begun.
     Withdraw { turn: TurnId, reason: Option<String> },
-    /// Take over what was said elsewhere, oldest first. Nothing of it is answered.
-    Recall { messages: Vec<Recalled> },
+    /// Take over what was said elsewhere, oldest first, after what was said here or instead of it.
+    /// Nothing of it is answered.
+    Recall { messages: Vec<Recalled>, instead: bool },
     /// Undo what a turn did to files.
     Revert { turn: TurnId },
     /// Summarize the history now.
@@ -113,7 +121,20 @@ pub struct Recalled {
     /// Who spoke.
     pub role: Role,
     /// What was said.
-    pub text: String,
+    pub parts: Vec<Part>,
+    /// How models are told of it, where that is other than its text.
+    pub wording: Option<String>,
+}
+
+impl Recalled {
+    /// Words alone.
+    pub fn text(role: Role, text: String) -> Self {
+        let parts = match text.is_empty() {
+            true => Vec::new(),
+            false => vec![Part::Text(text)],
+        };
+        Self { role, parts, wording: None }
+    }
 }
 
 /// Whether to answer a message at once.
@@ -151,4 +172,6 @@ pub struct CutOff {
     pub call: CallId,
     /// What is other than before it began.
     pub changes: Vec<FileChange>,
+    /// What may have happened beside that, and is not recorded.
+    pub unrecorded: Vec<Gap>,
 }

@@ -51,6 +51,15 @@ pub enum Event {
     Labelled { key: String, value: Option<String> },
     /// Later turns use this model.
     ModelSwitched { model: ModelRef },
+    /// The client's standing instructions are these from the next step on; none if not given.
+    Instructed {
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        system_prompt: Option<String>,
+    },
+    /// Tools work here from now on.
+    Moved { workspace: PathBuf },
+    /// Models read nothing any more of what was said up to and including this message.
+    Forgotten { upto: MessageId },
     /// A front end chose the tools that models are offered.
     ToolsChosen(Toolset),
     /// A file was handed over.

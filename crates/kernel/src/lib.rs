@@ -17,6 +17,7 @@ pub mod model;
 pub mod policy;
 pub mod port;
 pub mod prompt;
+pub mod search;
 pub mod session;
 pub mod stamp;
 pub mod time;

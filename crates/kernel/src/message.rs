@@ -95,6 +95,8 @@ pub struct Message {
     pub role: Role,
     /// What is said.
     pub parts: Vec<Part>,
+    /// How models are told of it, where that is other than its text.
+    pub wording: Option<String>,
     /// When.
     pub at: Time,
     /// The turn it belongs to.

@@ -11,12 +11,13 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 pub use asked::{
-    Effort, Prompt, PromptCall, PromptMessage, PromptPart, Said, Sampling, calls_said, text_said,
+    Effort, Prompt, PromptCall, PromptMessage, PromptPart, Said, Sampling, Search, calls_said,
+    text_said,
 };
 pub use count::Count;
 pub use failure::{Failure, FailureKind};
 pub use heard::{Answer, AskedCall, Channel, Chunk, Finish, Place, Sealed, Usage};
-pub use listed::{About, Latency, Listed, Price, Profile, Side};
+pub use listed::{About, Latency, Listed, Price, Profile, Searches, Side};
 
 /// A model by provider and name, written `provider/model`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]

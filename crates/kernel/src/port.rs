@@ -1,5 +1,7 @@
 //! The outside world, as the core sees it. Adapters implement these; nobody else is told how.
 
+mod front_ends;
+
 use std::collections::HashMap;
 use std::fmt;
 use std::future::Future;
@@ -22,6 +24,8 @@ use crate::session::{Refusal, State};
 use crate::stamp::Stamp;
 use crate::time::Time;
 use crate::tool::{Assessment, Outcome, Spec};
+
+pub use front_ends::{Artifact, Artifacts, Install, Installs, Preferences, Upload, Uploads};
 
 /// A future behind a port.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -69,6 +73,17 @@ pub trait Branches: Send + Sync {
     ) -> BoxFuture<'_, Result<Vec<Card>, Error>>;
     /// The sessions that branched off a session's own events.
     fn forks(&self, session: &SessionId) -> BoxFuture<'_, Result<Vec<Card>, Error>>;
+}
+
+/// Inbound: what would become of commands.
+pub trait Rehearsals: Send + Sync {
+    /// A session, or a new one, as it would be after these commands, up to where a model is asked.
+    /// Nothing of it happens, and nothing is kept.
+    fn rehearse(
+        &self,
+        session: Option<&SessionId>,
+        commands: Vec<Command>,
+    ) -> BoxFuture<'_, Result<State, Error>>;
 }
 
 /// Inbound: what turns did to files.
@@ -292,9 +307,22 @@ pub trait Blobs: Send + Sync {
     /// Keeps it; durable when it resolves.
     fn put(&self, content: Vec<u8>) -> BoxFuture<'_, Result<BlobId, StorageError>>;
     /// Keeps several at once, which costs less than one after the other; their ids in that order.
-    fn put_all(&self, contents: Vec<Vec<u8>>) -> BoxFuture<'_, Result<Vec<BlobId>, StorageError>>;
+    fn put_all(&self, contents: Vec<Body>) -> BoxFuture<'_, Result<Vec<BlobId>, StorageError>>;
     /// Reads it.
     fn get(&self, blob: &BlobId) -> BoxFuture<'_, Result<Vec<u8>, StorageError>>;
+    /// Reads it if it is short, or else says which file it is in, checked.
+    fn body(&self, blob: &BlobId) -> BoxFuture<'_, Result<Body, StorageError>>;
+}
+
+/// What is in a file. Two that are alike hold the same; two that are not may do so, too.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Body {
+    /// All of it.
+    Bytes(Vec<u8>),
+    /// The same as in this file, which nobody changes any more: it may be too long to be held.
+    File(PathBuf),
+    /// What has this hash; it is not kept, but can be told from anything else.
+    Hash(BlobId),
 }
 
 /// Every model that is configured.
@@ -430,14 +458,23 @@ pub struct Changed {
 /// A file at one moment, with its content.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Content {
-    /// Its bytes; nothing if there are too many to keep.
-    pub bytes: Option<Vec<u8>>,
+    /// What is in it; nothing if that is not kept, or if there is nothing in its like.
+    pub body: Option<Body>,
     /// How many there are.
     pub size: u64,
     /// Its permissions, where they are known.
     pub mode: Option<u32>,
-    /// What it is; the bytes of a link are the path that it leads to.
+    /// What it is; the body of a link is the path that it leads to.
     pub shape: Shape,
+}
+
+/// What a call that was cut off made of files.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Traces {
+    /// What is other than before it began.
+    pub changes: Vec<Changed>,
+    /// What may have happened beside that, and is not recorded.
+    pub unrecorded: Vec<Gap>,
 }
 
 /// The folders that sessions work in, beside what tools do there.
@@ -461,7 +498,7 @@ pub trait Workspaces: Send + Sync {
         workspace: &'a Path,
         turn: &'a TurnId,
         call: &'a CallId,
-    ) -> BoxFuture<'a, Option<Vec<Changed>>>;
+    ) -> BoxFuture<'a, Option<Traces>>;
     /// A turn is over, and that is durable: none of its calls can be cut off any more.
     fn over(&self, turn: &TurnId);
 }

@@ -18,6 +18,7 @@ use crate::message::{MediaKind, Message, Part, Role, text_of};
 use crate::model::{
     ModelRef, Prompt, PromptCall, PromptMessage, PromptPart, Sampling, calls_said, text_said,
 };
+use crate::search;
 use crate::session::State;
 use crate::tool::{Ending, Spec};
 
@@ -34,6 +35,7 @@ pub fn assemble(state: &State) -> Prompt {
     Prompt {
         tools: tools(state, model),
         may_call: open.is_none_or(|open| open.options.tools == ToolUse::Offered),
+        search: search::by_provider(state, model),
         model: model.clone(),
         system: system(state),
         messages: conversation(state, &history(state)),
@@ -61,6 +63,7 @@ fn aside(state: &State, messages: Vec<PromptMessage>) -> Prompt {
     Prompt {
         tools: tools(state, &model),
         may_call: false,
+        search: search::by_provider(state, &model),
         model,
         system: system(state),
         messages,
@@ -113,7 +116,11 @@ pub(crate) fn history(state: &State) -> Vec<&Arc<Message>> {
         let current = message.attempt == 0 || message.attempt == state.turns[n].attempts;
         current && n <= last && !message.interrupted && message.role != Role::System
     };
-    let mut messages: Vec<_> = state.messages.iter().filter(counts).collect();
+    let asked =
+        |message: &Arc<Message>| state.open.as_ref().is_some_and(|open| open.id == message.turn);
+    let known = state.messages.iter().enumerate();
+    let known = known.filter(|(n, message)| *n >= state.forgotten || asked(message));
+    let mut messages: Vec<_> = known.map(|(_, message)| message).filter(counts).collect();
     messages.sort_by_key(|message| turn_index.get(&message.turn));
     messages
 }
@@ -227,11 +234,13 @@ fn beside(message: &Message) -> Option<PromptMessage> {
 
 fn user(state: &State, message: &Message) -> Vec<PromptPart> {
     let part = |part: &Part| match part {
+        Part::Text(_) if message.wording.is_some() => None,
         Part::Text(text) => Some(PromptPart::Text(text.clone())),
         Part::Media { kind, name, mime } => media(state, message, (*kind, name, mime.as_deref())),
         Part::Context(_) | Part::Thought(_) | Part::Call { .. } => None,
     };
-    message.parts.iter().filter_map(part).collect()
+    let worded = message.wording.iter().cloned().map(PromptPart::Text);
+    worded.chain(message.parts.iter().filter_map(part)).collect()
 }
 
 /// A file that a message names, its content still to be read.

@@ -11,6 +11,7 @@ mod evolve;
 mod fold;
 mod judge;
 mod next;
+mod recall;
 mod recover;
 mod refusal;
 mod state;

@@ -2,7 +2,7 @@
 //!
 //! Part of the journal's format, like the events that hold it.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,8 +13,8 @@ use crate::tool::{Kind, Placement, Risk, Spec};
 
 /// How many tools a client may bring.
 const MOST: usize = 128;
-/// How long a tool's name may be; models take no longer ones.
-const LONGEST_NAME: usize = 64;
+/// How long a tool's name may be. Some models take no more than 64, and say so.
+const LONGEST_NAME: usize = 96;
 /// How deep a schema may be, see the codec.
 const DEEPEST: usize = 64;
 
@@ -30,6 +30,39 @@ pub struct Toolset {
     /// How long a client has for one call, in milliseconds; for ever if not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
+    /// Which calls say themselves how long they take.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub spans: Vec<Span>,
+}
+
+/// A tool whose calls say how long they take.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Span {
+    /// The tool.
+    pub tool: String,
+    /// The arguments that say it, in seconds, and what counts where one is not given.
+    pub seconds: BTreeMap<String, u64>,
+    /// What is allowed beyond that, in seconds.
+    pub spare: u64,
+    /// An argument that says, where it is true, that a call does not wait for what it begins.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unless: Option<String>,
+    /// The longest that a client has for calls that it is handed together, in seconds.
+    pub at_most: u64,
+}
+
+impl Span {
+    /// How long a call takes, if it says so.
+    fn of(&self, input: &Value) -> Option<Duration> {
+        let detached = self.unless.as_ref().is_some_and(|name| input[name] == Value::Bool(true));
+        let given = |(name, usual): (&String, &u64)| {
+            let said = input[name].as_f64().map(Duration::try_from_secs_f64);
+            said.and_then(Result::ok).unwrap_or(Duration::from_secs(*usual))
+        };
+        let spare = Duration::from_secs(self.spare);
+        let said = self.seconds.iter().map(given).fold(spare, Duration::saturating_add);
+        (!detached).then_some(said)
+    }
 }
 
 /// A tool that clients run.
@@ -56,9 +89,29 @@ impl Toolset {
         self.daemon.as_ref().is_none_or(|names| names.iter().any(|known| known == name))
     }
 
-    /// How long a client has for one call.
-    pub fn timeout(&self) -> Option<Duration> {
-        self.timeout_ms.map(Duration::from_millis)
+    /// How long a client has for calls that it is handed together, and does one after the other: as
+    /// long as they say, but several never less than one has that does not say.
+    pub fn timeout<'a>(
+        &self,
+        calls: impl Iterator<Item = (&'a str, &'a Value)>,
+    ) -> Option<Duration> {
+        let usual = Duration::from_millis(self.timeout_ms?);
+        let (mut said, mut silent, mut at_most) = (Vec::new(), 0, usual);
+        for (tool, input) in calls {
+            let span = self.spans.iter().find(|span| span.tool == tool);
+            at_most = at_most.max(Duration::from_secs(span.map_or(0, |span| span.at_most)));
+            match span.and_then(|span| span.of(input)) {
+                Some(takes) => said.push(takes),
+                None => silent += 1,
+            }
+        }
+        Some(match said[..] {
+            [alone] if silent == 0 => alone.min(at_most),
+            _ => {
+                let sum = said.into_iter().fold(Duration::ZERO, Duration::saturating_add);
+                sum.clamp(usual, at_most)
+            }
+        })
     }
 
     /// What is wrong with the client's tools, if anything is.

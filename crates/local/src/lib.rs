@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use quintet_kernel::model::{
     About, Count, Failure, FailureKind, Latency, Listed, ModelRef, Price, Profile, Prompt,
-    PromptMessage, PromptPart, Side,
+    PromptMessage, PromptPart, Searches, Side,
 };
 use quintet_kernel::port::{BoxFuture, ModelStream, Models, Profiles};
 use tokio::sync::mpsc::unbounded_channel;
@@ -69,7 +69,12 @@ impl Local {
     /// What a model can do here.
     fn profile_of(&self, weights: &Weights) -> Profile {
         let window = self.engine.settings().window.min(weights.context);
-        Profile { inputs: Vec::new(), tools: weights.tools, context_window: Some(window.into()) }
+        Profile {
+            inputs: Vec::new(),
+            tools: weights.tools,
+            context_window: Some(window.into()),
+            search: Searches::Never,
+        }
     }
 
     fn has(&self, weights: &Weights) -> bool {

@@ -3,11 +3,13 @@
 mod blocks;
 mod decode;
 mod request;
+mod search;
 mod wire;
 
 use std::sync::Arc;
 
 use quintet_kernel::message::MediaKind;
+use quintet_kernel::model::Searches;
 use quintet_kernel::tool::Spec;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -42,8 +44,12 @@ impl Family for Messages {
         }
     }
 
-    fn tools(&self, tools: &[Arc<Spec>]) -> serde_json::Result<Box<RawValue>> {
-        request::tools(tools)
+    fn searches(&self) -> Searches {
+        Searches::Beside
+    }
+
+    fn tools(&self, tools: &[Arc<Spec>], search: bool) -> serde_json::Result<Box<RawValue>> {
+        request::tools(tools, search)
     }
 
     fn body(&self, ask: &Ask<'_>) -> serde_json::Result<Vec<u8>> {

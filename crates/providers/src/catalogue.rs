@@ -30,7 +30,7 @@ pub(crate) struct Entry {
     efforts: Vec<String>,
     effort: Option<String>,
     #[serde(default)]
-    web_search: bool,
+    pub(crate) web_search: bool,
     tokenizer: Option<String>,
     price: Option<Vec<f64>>,
     latency: Option<String>,

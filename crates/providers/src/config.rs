@@ -37,6 +37,8 @@ pub struct ProviderConfig {
     pub timeouts: Timeouts,
     /// How often to ask again.
     pub retries: Retries,
+    /// Whether it may search the web for its models, where it can.
+    pub native_search: bool,
     /// How it differs from its family.
     pub quirks: Quirks,
 }
@@ -59,6 +61,7 @@ impl ProviderConfig {
             stated: Stated::default(),
             timeouts: Timeouts::default(),
             retries: Retries::default(),
+            native_search: false,
             quirks: Quirks::default(),
         }
     }
@@ -165,7 +168,8 @@ impl Secret {
         Self(text.into())
     }
 
-    pub(crate) fn reveal(&self) -> &str {
+    /// The text, for whoever sends it to where it belongs.
+    pub fn reveal(&self) -> &str {
         &self.0
     }
 

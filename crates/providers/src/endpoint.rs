@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use quintet_kernel::model::{Failure, FailureKind, Prompt};
+use quintet_kernel::model::{Failure, FailureKind, Prompt, Search};
 use reqwest::header::{HeaderName, HeaderValue};
 use reqwest::{Client, RequestBuilder};
 
@@ -41,9 +41,11 @@ impl Endpoint {
         inputs::fit(&mut prompt, &facts.profile, |kind, mime| self.family.takes(kind, mime))?;
         // A model that cannot call tools may refuse a request that offers some.
         let tools = if facts.profile.tools { prompt.tools.as_slice() } else { &[] };
-        let tools = self.offer.written(tools, self.family).map_err(unwritable)?;
+        let wanted = prompt.search == Search::Native;
+        let search = wanted && facts.profile.search.beside(tools.len());
+        let tools = self.offer.written(tools, search, self.family).map_err(unwritable)?;
         let quirks = &self.config.quirks;
-        let ask = Ask { prompt: &prompt, facts, quirks, tools: tools.as_deref() };
+        let ask = Ask { prompt: &prompt, facts, quirks, tools: tools.as_deref(), search };
         self.family.body(&ask).map_err(unwritable)
     }
 

@@ -98,11 +98,18 @@ pub(crate) fn all_media() -> Vec<MediaKind> {
 
 #[cfg(test)]
 mod tests {
+    use quintet_kernel::model::Searches;
+
     use super::*;
 
     #[test]
     fn the_nearest_effort_is_taken() {
-        let profile = Profile { inputs: all_media(), tools: true, context_window: None };
+        let profile = Profile {
+            inputs: all_media(),
+            tools: true,
+            context_window: None,
+            search: Searches::Never,
+        };
         let mut facts = Facts::unknown(profile);
         assert_eq!(facts.effort(Some(Effort::XHigh)), Some(Effort::XHigh));
         facts.efforts = vec![Effort::Low, Effort::Medium, Effort::High];

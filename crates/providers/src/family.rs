@@ -9,7 +9,7 @@
 use std::sync::Arc;
 
 use quintet_kernel::message::MediaKind;
-use quintet_kernel::model::Prompt;
+use quintet_kernel::model::{Prompt, Searches};
 use quintet_kernel::tool::Spec;
 use serde_json::value::RawValue;
 
@@ -32,8 +32,12 @@ pub(crate) trait Family: Send + Sync {
     }
     /// Whether a file of this kind and type can be put into a request.
     fn takes(&self, kind: MediaKind, mime: &str) -> bool;
-    /// The tools as they are offered.
-    fn tools(&self, tools: &[Arc<Spec>]) -> serde_json::Result<Box<RawValue>>;
+    /// How a provider of this family searches the web for its models, where it can.
+    fn searches(&self) -> Searches {
+        Searches::Never
+    }
+    /// The tools as they are offered, and with them the provider's own search.
+    fn tools(&self, tools: &[Arc<Spec>], search: bool) -> serde_json::Result<Box<RawValue>>;
     /// The body of a request.
     fn body(&self, ask: &Ask<'_>) -> serde_json::Result<Vec<u8>>;
     /// For reading an answer.
@@ -51,6 +55,8 @@ pub(crate) struct Ask<'a> {
     pub(crate) quirks: &'a Quirks,
     /// The tools, written by [`Family::tools`]; nothing if there are none.
     pub(crate) tools: Option<&'a RawValue>,
+    /// Whether the provider's own search is among them.
+    pub(crate) search: bool,
 }
 
 impl Ask<'_> {

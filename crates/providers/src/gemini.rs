@@ -9,6 +9,7 @@ mod wire;
 use std::sync::Arc;
 
 use quintet_kernel::message::MediaKind;
+use quintet_kernel::model::Searches;
 use quintet_kernel::tool::Spec;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -40,8 +41,13 @@ impl Family for Generation {
         }
     }
 
-    fn tools(&self, tools: &[Arc<Spec>]) -> serde_json::Result<Box<RawValue>> {
-        request::tools(tools)
+    /// Beside functions most models refuse it.
+    fn searches(&self) -> Searches {
+        Searches::Alone
+    }
+
+    fn tools(&self, tools: &[Arc<Spec>], search: bool) -> serde_json::Result<Box<RawValue>> {
+        request::tools(tools, search)
     }
 
     fn body(&self, ask: &Ask<'_>) -> serde_json::Result<Vec<u8>> {

@@ -32,6 +32,7 @@ mod provider;
 mod quirks;
 mod reading;
 mod retry;
+mod sources;
 mod sse;
 mod template;
 mod tokenizer;

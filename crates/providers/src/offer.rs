@@ -19,25 +19,30 @@ pub(crate) struct Offer {
 #[derive(Debug)]
 struct Written {
     tools: Vec<Arc<Spec>>,
+    search: bool,
     json: Arc<RawValue>,
 }
 
 impl Offer {
-    /// These tools as the family writes them; nothing if there are none.
+    /// These tools, and the provider's own search, as the family writes them; nothing if there is
+    /// neither.
     pub(crate) fn written(
         &self,
         tools: &[Arc<Spec>],
+        search: bool,
         family: &dyn Family,
     ) -> serde_json::Result<Option<Arc<RawValue>>> {
-        if tools.is_empty() {
+        if tools.is_empty() && !search {
             return Ok(None);
         }
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(last) = last.as_ref().filter(|last| same(&last.tools, tools)) {
+        if let Some(last) =
+            last.as_ref().filter(|last| last.search == search && same(&last.tools, tools))
+        {
             return Ok(Some(Arc::clone(&last.json)));
         }
-        let json: Arc<RawValue> = family.tools(tools)?.into();
-        *last = Some(Written { tools: tools.to_vec(), json: Arc::clone(&json) });
+        let json: Arc<RawValue> = family.tools(tools, search)?.into();
+        *last = Some(Written { tools: tools.to_vec(), search, json: Arc::clone(&json) });
         Ok(Some(json))
     }
 }
@@ -54,6 +59,7 @@ mod tests {
 
     use super::*;
     use crate::openai_chat::Chat;
+    use crate::openai_responses::Responses;
 
     #[test]
     fn tools_are_written_anew_only_when_they_change() {
@@ -68,10 +74,13 @@ mod tests {
             })
         };
         let (one, two) = (vec![spec("one")], vec![spec("two")]);
-        let first = offer.written(&one, &Chat).unwrap().unwrap();
-        assert!(Arc::ptr_eq(&first, &offer.written(&one, &Chat).unwrap().unwrap()));
-        assert!(offer.written(&two, &Chat).unwrap().unwrap().get().contains("two"));
-        assert_eq!(offer.written(&one, &Chat).unwrap().unwrap().get(), first.get());
-        assert!(offer.written(&[], &Chat).unwrap().is_none());
+        let first = offer.written(&one, false, &Chat).unwrap().unwrap();
+        assert!(Arc::ptr_eq(&first, &offer.written(&one, false, &Chat).unwrap().unwrap()));
+        assert!(offer.written(&two, false, &Chat).unwrap().unwrap().get().contains("two"));
+        assert_eq!(offer.written(&one, false, &Chat).unwrap().unwrap().get(), first.get());
+        assert!(offer.written(&[], false, &Chat).unwrap().is_none());
+        let plain = offer.written(&one, false, &Responses).unwrap().unwrap();
+        let search = offer.written(&one, true, &Responses).unwrap().unwrap();
+        assert!(search.get().contains("web_search") && !plain.get().contains("web_search"));
     }
 }

@@ -40,7 +40,7 @@ impl Family for Chat {
         }
     }
 
-    fn tools(&self, tools: &[Arc<Spec>]) -> serde_json::Result<Box<RawValue>> {
+    fn tools(&self, tools: &[Arc<Spec>], _search: bool) -> serde_json::Result<Box<RawValue>> {
         request::tools(tools)
     }
 

@@ -9,6 +9,7 @@ mod wire;
 use std::sync::Arc;
 
 use quintet_kernel::message::MediaKind;
+use quintet_kernel::model::Searches;
 use quintet_kernel::tool::Spec;
 use serde_json::value::RawValue;
 
@@ -39,8 +40,12 @@ impl Family for Responses {
         }
     }
 
-    fn tools(&self, tools: &[Arc<Spec>]) -> serde_json::Result<Box<RawValue>> {
-        request::tools(tools)
+    fn searches(&self) -> Searches {
+        Searches::Beside
+    }
+
+    fn tools(&self, tools: &[Arc<Spec>], search: bool) -> serde_json::Result<Box<RawValue>> {
+        request::tools(tools, search)
     }
 
     fn body(&self, ask: &Ask<'_>) -> serde_json::Result<Vec<u8>> {

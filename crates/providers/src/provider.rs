@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quintet_kernel::model::{
-    About, Count, Failure, FailureKind, Listed, ModelRef, Profile, Prompt, Side,
+    About, Count, Failure, FailureKind, Listed, ModelRef, Profile, Prompt, Searches, Side,
 };
 use quintet_kernel::port::ModelStream;
 
@@ -84,6 +84,7 @@ impl Provider {
                 .context_window
                 .or(entry.map(|entry| entry.context_window))
                 .or(listed),
+            search: self.searches(entry),
         };
         let written = entry.and_then(|entry| entry.max_output);
         Facts {
@@ -91,6 +92,18 @@ impl Provider {
             thinking: entry.map(catalogue::Entry::thinking).unwrap_or_default(),
             efforts: entry.map(catalogue::Entry::efforts).unwrap_or_default(),
             ..Facts::unknown(profile)
+        }
+    }
+
+    /// Whether it searches the web for a model. The catalogue says so, else it does not: a model that
+    /// cannot might refuse everything, and searches cost.
+    fn searches(&self, entry: Option<&catalogue::Entry>) -> Searches {
+        let can = entry.is_some_and(|entry| entry.web_search);
+        let family = family::of(self.config.api).filter(|_| can);
+        match family.map_or(Searches::Never, |family| family.searches()) {
+            Searches::Never => Searches::Never,
+            _ if !self.config.native_search => Searches::Off,
+            able => able,
         }
     }
 

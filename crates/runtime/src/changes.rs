@@ -1,11 +1,13 @@
 //! What turns did to files, with content.
 
 use quintet_kernel::change::{FileChange, Version, gaps, net};
+use quintet_kernel::id::BlobId;
 use quintet_kernel::port::{
-    Blobs, BoxFuture, Changed, Changes, Changeset, Content, Error, Sessions, StorageError,
+    Body, BoxFuture, Changed, Changes, Changeset, Content, Error, Sessions, StorageError,
 };
 use quintet_kernel::{Refusal, SessionId, TurnId};
 
+use crate::parts::Parts;
 use crate::runtime::Runtime;
 
 impl Changes for Runtime {
@@ -20,7 +22,7 @@ impl Changes for Runtime {
             let turn = state.turn(&id).ok_or_else(|| Refusal::UnknownTurn(id.clone()))?;
             let (files, reverted) = (net(&turn.changes), turn.reverted);
             let parts = self.parts();
-            let changes = with_content(&*parts.blobs, &files).await?;
+            let changes = with_content(parts, &files).await?;
             let diff = parts.workspaces.diff(changes).await;
             let unrecorded = gaps(&turn.unrecorded);
             Ok(Changeset { files, unrecorded, diff, reverted })
@@ -30,26 +32,37 @@ impl Changes for Runtime {
 
 /// Reads what was kept of changes.
 pub(crate) async fn with_content(
-    blobs: &dyn Blobs,
+    parts: &Parts,
     changes: &[FileChange],
 ) -> Result<Vec<Changed>, StorageError> {
     let mut read = Vec::with_capacity(changes.len());
     for FileChange { path, before, after } in changes {
         let (before, after) =
-            (content(blobs, before.as_ref()).await?, content(blobs, after.as_ref()).await?);
+            (content(parts, before.as_ref()).await?, content(parts, after.as_ref()).await?);
         read.push(Changed { path: path.clone(), before, after });
     }
     Ok(read)
 }
 
 async fn content(
-    blobs: &dyn Blobs,
+    parts: &Parts,
     version: Option<&Version>,
 ) -> Result<Option<Content>, StorageError> {
     let Some(Version { blob, size, mode, shape }) = version else { return Ok(None) };
-    let bytes = match blob {
-        Some(blob) => Some(blobs.get(blob).await?),
+    let body = match blob {
+        Some(blob) => Some(body(parts, blob).await?),
         None => None,
     };
-    Ok(Some(Content { bytes, size: *size, mode: *mode, shape: *shape }))
+    Ok(Some(Content { body, size: *size, mode: *mode, shape: *shape }))
+}
+
+/// What has not been kept, or had to make room by now, can still be told from anything else.
+async fn body(parts: &Parts, blob: &BlobId) -> Result<Body, StorageError> {
+    for blobs in [&parts.undo, &parts.blobs] {
+        match blobs.body(blob).await {
+            Err(StorageError::Missing(_)) => {}
+            found => return found,
+        }
+    }
+    Ok(Body::Hash(blob.clone()))
 }

@@ -10,6 +10,7 @@ mod changes;
 mod follower;
 mod load;
 mod parts;
+mod rehearsals;
 mod runtime;
 mod session;
 mod stamps;

@@ -6,7 +6,7 @@ use quintet_kernel::command::{Command, CutOff};
 use quintet_kernel::event::Record;
 use quintet_kernel::follow::Piece;
 use quintet_kernel::policy::Rules;
-use quintet_kernel::port::{Batch, Error, Journal, Lease, Page, StorageError};
+use quintet_kernel::port::{Batch, Error, Journal, Lease, Page, StorageError, Traces};
 use quintet_kernel::session::{Call, CallPhase, decide, evolve, handle};
 use quintet_kernel::tool::Placement;
 use quintet_kernel::{SessionId, Stamp, State};
@@ -37,6 +37,8 @@ pub(crate) async fn load(parts: &Parts, id: &SessionId) -> Result<Loaded, Error>
         Some(_) => recover(parts, &mut state).await?,
         None => {
             refresh(parts, &state, &lease).await?;
+            // The daemon may have died between the end of a turn and this.
+            state.turns.iter().last().inspect(|turn| parts.workspaces.over(&turn.id));
             Vec::new()
         }
     };
@@ -95,9 +97,9 @@ async fn cut_off(parts: &Parts, state: &State) -> Vec<CutOff> {
     let mut known = Vec::new();
     for call in open.calls().iter().filter(may_change) {
         let found = parts.workspaces.cut_off(&state.workspace, &open.id, call.id()).await;
-        if let Some(found) = found {
-            let changes = recorded(&*parts.blobs, found).await;
-            known.push(CutOff { call: call.id().clone(), changes });
+        if let Some(Traces { changes, unrecorded }) = found {
+            let changes = recorded(&*parts.undo, changes).await;
+            known.push(CutOff { call: call.id().clone(), changes, unrecorded });
         }
     }
     known

@@ -25,6 +25,8 @@ pub struct Parts {
     pub drafts: Arc<dyn Drafts>,
     /// Where files are kept.
     pub blobs: Arc<dyn Blobs>,
+    /// Where what files were is kept, for as long as there is room.
+    pub undo: Arc<dyn Blobs>,
     /// Who answers.
     pub models: Arc<dyn Models>,
     /// What can be run here, by name.

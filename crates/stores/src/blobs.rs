@@ -3,15 +3,15 @@
 //! A file appears under its name only when it is whole and on disk, so what can be found can be
 //! trusted; `tmp` holds those that are being written.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::fmt::Write as _;
 use std::fs::{self, File};
-use std::io::{self, ErrorKind, Write as _};
+use std::io::{self, ErrorKind, Read as _, Seek as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use quintet_kernel::id::BlobId;
-use quintet_kernel::port::{Blobs, BoxFuture, StorageError};
+use quintet_kernel::port::{Blobs, Body, BoxFuture, StorageError};
 use sha2::{Digest, Sha256};
 use tempfile::NamedTempFile;
 use tokio::task::spawn_blocking;
@@ -19,20 +19,34 @@ use tokio::task::spawn_blocking;
 use crate::Error;
 use crate::data_dir::create_private;
 
-const TMP: &str = "tmp";
+mod bound;
+
+use bound::Bound;
+
+pub(crate) const TMP: &str = "tmp";
 const HEX_DIGITS: usize = 64;
+/// What is longer is not held, but left in its file.
+const SHORT: u64 = 1024 * 1024;
+/// How much of a file is read at once.
+const PIECE: usize = 64 * 1024;
 
 /// Blobs in a directory.
 #[derive(Clone, Debug)]
 pub struct FileBlobs {
     root: Arc<Path>,
+    bound: Option<Arc<Bound>>,
 }
 
 impl FileBlobs {
     /// Opens a directory of blobs; creates it if it is not there.
     pub fn open(root: &Path) -> Result<Self, Error> {
         create_private(&root.join(TMP))?;
-        Ok(Self { root: root.into() })
+        Ok(Self { root: root.into(), bound: None })
+    }
+
+    /// The same, but of at most so many bytes: the oldest go to make room for new ones.
+    pub fn with_at_most(self, bytes: u64) -> Self {
+        Self { bound: Some(Arc::new(Bound::new(bytes))), ..self }
     }
 
     /// Deletes one, by its name, if it is there; only for whoever has the directory to himself.
@@ -57,53 +71,124 @@ impl FileBlobs {
 impl Blobs for FileBlobs {
     fn put(&self, content: Vec<u8>) -> BoxFuture<'_, Result<BlobId, StorageError>> {
         Box::pin(async move {
-            let mut blobs = self.put_all(vec![content]).await?;
+            let mut blobs = self.put_all(vec![Body::Bytes(content)]).await?;
             blobs.pop().ok_or_else(|| unavailable("no blob was kept"))
         })
     }
 
-    fn put_all(&self, contents: Vec<Vec<u8>>) -> BoxFuture<'_, Result<Vec<BlobId>, StorageError>> {
-        let root = Arc::clone(&self.root);
-        Box::pin(blocking(move || write_all(&root, contents).map_err(unavailable)))
+    fn put_all(&self, contents: Vec<Body>) -> BoxFuture<'_, Result<Vec<BlobId>, StorageError>> {
+        let (root, bound) = (Arc::clone(&self.root), self.bound.clone());
+        Box::pin(blocking(move || {
+            write_all(&root, bound.as_deref(), contents).map_err(unavailable)
+        }))
     }
 
     fn get(&self, blob: &BlobId) -> BoxFuture<'_, Result<Vec<u8>, StorageError>> {
         let (root, blob) = (Arc::clone(&self.root), blob.clone());
         Box::pin(blocking(move || read(&root, &blob)))
     }
+
+    fn body(&self, blob: &BlobId) -> BoxFuture<'_, Result<Body, StorageError>> {
+        let (root, blob) = (Arc::clone(&self.root), blob.clone());
+        Box::pin(blocking(move || look(&root, &blob)))
+    }
 }
 
 /// The id of some content.
 pub(crate) fn name(content: &[u8]) -> BlobId {
+    named(Sha256::digest(content))
+}
+
+/// The id of what is in a file, however long it is.
+fn name_of(file: &mut File) -> io::Result<BlobId> {
+    let (mut hash, mut piece) = (Sha256::new(), vec![0; PIECE]);
+    loop {
+        match file.read(&mut piece)? {
+            0 => return Ok(named(hash.finalize())),
+            read => hash.update(&piece[..read]),
+        }
+    }
+}
+
+fn named(hash: impl IntoIterator<Item = u8>) -> BlobId {
     let mut hex = String::with_capacity(HEX_DIGITS);
-    for byte in Sha256::digest(content) {
+    for byte in hash {
         write!(hex, "{byte:02x}").expect("a string takes any text");
     }
     BlobId::parse(&hex).expect("hex digits make an id")
 }
 
+/// All of it, read if need be; nothing if there is nothing to be kept.
+pub(crate) fn held(content: Body) -> Result<Option<Vec<u8>>, StorageError> {
+    match content {
+        Body::Bytes(bytes) => Ok(Some(bytes)),
+        Body::File(path) => fs::read(path).map(Some).map_err(unavailable),
+        Body::Hash(_) => Ok(None),
+    }
+}
+
 /// Writes them one by one, and makes their names durable together.
-fn write_all(root: &Path, contents: Vec<Vec<u8>>) -> io::Result<Vec<BlobId>> {
-    let (mut blobs, mut shards) = (Vec::with_capacity(contents.len()), BTreeSet::new());
+fn write_all(root: &Path, bound: Option<&Bound>, contents: Vec<Body>) -> io::Result<Vec<BlobId>> {
+    let mut blobs = Vec::with_capacity(contents.len());
+    let (mut shards, mut put) = (BTreeSet::new(), HashSet::new());
     for content in contents {
-        let blob = name(&content);
-        let path = path(root, &blob).expect("our own names are whole");
-        write(root, &path, &content)?;
+        let (blob, path) = match content {
+            Body::Bytes(content) => write(root, &content)?,
+            Body::File(file) => take(root, &file)?,
+            Body::Hash(blob) => {
+                blobs.push(blob);
+                continue;
+            }
+        };
         shards.insert(path.parent().unwrap_or(root).to_owned());
+        put.insert(path);
         blobs.push(blob);
     }
     // Also where a file was there already: whoever put it may not have come this far yet.
     shards.iter().try_for_each(|shard| sync(shard))?;
     sync(root)?;
+    if let Some(bound) = bound {
+        bound.put(root, &put);
+    }
     Ok(blobs)
 }
 
-fn write(root: &Path, path: &Path, content: &[u8]) -> io::Result<()> {
-    if is_kept(path, content) {
-        return Ok(());
+/// Writes content; gives its id and where it lies.
+fn write(root: &Path, content: &[u8]) -> io::Result<(BlobId, PathBuf)> {
+    let blob = name(content);
+    let path = path(root, &blob).expect("our own names are whole");
+    if !is_kept(&path, content) {
+        let mut file = NamedTempFile::new_in(root.join(TMP))?;
+        file.write_all(content)?;
+        persist(root, file, &path)?;
     }
-    let mut file = NamedTempFile::new_in(root.join(TMP))?;
-    file.write_all(content)?;
+    Ok((blob, path))
+}
+
+/// Takes over a file that nobody changes any more: by another name, where that is possible, so that
+/// it is not copied.
+fn take(root: &Path, from: &Path) -> io::Result<(BlobId, PathBuf)> {
+    let tmp = root.join(TMP);
+    let mut file = tempfile::Builder::new().make_in(&tmp, |name| {
+        fs::hard_link(from, name).and_then(|()| File::open(name)).or_else(|_| copy(from, name))
+    })?;
+    file.as_file_mut().rewind()?;
+    let blob = name_of(file.as_file_mut())?;
+    let path = path(root, &blob).expect("our own names are whole");
+    let is_kept = File::open(&path).and_then(|mut kept| name_of(&mut kept));
+    if !is_kept.is_ok_and(|kept| kept == blob) {
+        persist(root, file, &path)?;
+    }
+    Ok((blob, path))
+}
+
+fn copy(from: &Path, to: &Path) -> io::Result<File> {
+    let mut copy = File::options().read(true).write(true).create_new(true).open(to)?;
+    io::copy(&mut File::open(from)?, &mut copy)?;
+    Ok(copy)
+}
+
+fn persist(root: &Path, file: NamedTempFile, path: &Path) -> io::Result<()> {
     file.as_file().sync_all()?;
     fs::create_dir_all(path.parent().unwrap_or(root))?;
     file.persist(path)?;
@@ -114,7 +199,7 @@ fn is_kept(path: &Path, content: &[u8]) -> bool {
     fs::read(path).is_ok_and(|found| found == content)
 }
 
-fn sync(dir: &Path) -> io::Result<()> {
+pub(crate) fn sync(dir: &Path) -> io::Result<()> {
     File::open(dir)?.sync_all()
 }
 
@@ -131,6 +216,17 @@ fn read(root: &Path, blob: &BlobId) -> Result<Vec<u8>, StorageError> {
     Ok(content)
 }
 
+/// Reads a blob that is short; a longer one is checked and left in its file.
+fn look(root: &Path, blob: &BlobId) -> Result<Body, StorageError> {
+    let long = path(root, blob).filter(|path| path.metadata().is_ok_and(|it| it.len() > SHORT));
+    let Some(path) = long else { return read(root, blob).map(Body::Bytes) };
+    let found = File::open(&path).and_then(|mut file| name_of(&mut file)).map_err(unavailable)?;
+    match found == *blob {
+        true => Ok(Body::File(path)),
+        false => Err(StorageError::Damaged(format!("blob {blob}"))),
+    }
+}
+
 /// Where a blob lies; nothing if the id cannot be that of a blob.
 fn path(root: &Path, blob: &BlobId) -> Option<PathBuf> {
     let hex = blob.as_str();
@@ -139,12 +235,12 @@ fn path(root: &Path, blob: &BlobId) -> Option<PathBuf> {
     whole.then(|| root.join(&hex[..2]).join(&hex[2..]))
 }
 
-async fn blocking<T: Send + 'static>(
+pub(crate) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, StorageError> + Send + 'static,
 ) -> Result<T, StorageError> {
     spawn_blocking(work).await.unwrap_or_else(|error| Err(unavailable(error)))
 }
 
-fn unavailable(error: impl ToString) -> StorageError {
+pub(crate) fn unavailable(error: impl ToString) -> StorageError {
     StorageError::Unavailable(error.to_string())
 }

@@ -8,12 +8,14 @@ use std::sync::Arc;
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 
-use crate::{Error, FileBlobs, FileDrafts, sqlite};
+use crate::{Error, FileBlobs, FileDrafts, FileUploads, sqlite};
 
 const LOCK: &str = "quintet.lock";
 const DATABASE: &str = "quintet.db";
 const BLOBS: &str = "blobs";
+const UNDO: &str = "undo";
 const DRAFTS: &str = "drafts";
+const UPLOADS: &str = "artifacts";
 
 /// A data directory, locked against other daemons.
 ///
@@ -32,6 +34,8 @@ impl DataDir {
         let lock = Arc::new(lock(path)?);
         // Whatever was being written here when the last daemon died will never be finished.
         FileBlobs::sweep(&path.join(BLOBS))?;
+        FileBlobs::sweep(&path.join(UPLOADS))?;
+        FileBlobs::sweep(&path.join(UNDO))?;
         Ok(Self { path: path.into(), lock })
     }
 
@@ -51,6 +55,21 @@ impl DataDir {
     /// Opens the blobs.
     pub fn blobs(&self) -> Result<FileBlobs, Error> {
         FileBlobs::open(&self.path.join(BLOBS))
+    }
+
+    /// Opens the files that front ends hand in.
+    pub fn uploads(&self) -> Result<FileUploads, Error> {
+        FileUploads::open(&self.path.join(UPLOADS))
+    }
+
+    /// The list of installs of the daemon that keeps its data here, which may be running.
+    pub fn roll(path: &Path) -> Option<sqlite::Roll> {
+        sqlite::Roll::of(&path.join(DATABASE))
+    }
+
+    /// Opens what is kept of files for undo, which takes at most so many bytes.
+    pub fn undo(&self, bytes: u64) -> Result<FileBlobs, Error> {
+        Ok(FileBlobs::open(&self.path.join(UNDO))?.with_at_most(bytes))
     }
 
     /// Opens the drafts.

@@ -1,4 +1,5 @@
-//! Where sessions are kept: journals, the list of them, drafts and blobs.
+//! Where sessions are kept: journals, the list of them, drafts and blobs; and what front
+//! ends have kept besides.
 //!
 //! [`DataDir`] is the way in for a daemon: it locks a directory and opens what lies in it.
 //! [`memory`] keeps the same things for as long as the process lives. Nothing here decides anything
@@ -11,6 +12,7 @@ mod error;
 pub mod memory;
 mod names;
 pub mod sqlite;
+mod uploads;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -18,6 +20,7 @@ pub use blobs::FileBlobs;
 pub use data_dir::DataDir;
 pub use drafts::FileDrafts;
 pub use error::Error;
+pub use uploads::FileUploads;
 
 /// Locks, whether or not another thread panicked meanwhile: every change under our locks is made
 /// in one step, so there is no half-made state to fear.

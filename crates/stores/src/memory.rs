@@ -8,12 +8,13 @@ use quintet_kernel::card::Card;
 use quintet_kernel::event::Seq;
 use quintet_kernel::follow::Piece;
 use quintet_kernel::id::{BlobId, SessionId};
-use quintet_kernel::port::{Alias, Blobs, BoxFuture, Drafts, Lease, Leases, StorageError};
+use quintet_kernel::port::{Alias, Blobs, Body, BoxFuture, Drafts, Lease, Leases, StorageError};
 use quintet_kernel::time::Time;
 
 use crate::{blobs, lock};
 
 mod catalogue;
+mod front_ends;
 mod history;
 mod journal;
 
@@ -32,6 +33,7 @@ struct Contents {
     aliases: HashMap<Alias, SessionId>,
     drafts: HashMap<SessionId, Vec<Piece>>,
     blobs: HashMap<BlobId, Vec<u8>>,
+    front_ends: front_ends::FrontEnds,
     /// Names of blobs that a session referred to that is gone.
     loose: HashSet<String>,
 }
@@ -111,16 +113,26 @@ impl Blobs for Store {
         Box::pin(ready(Ok(blob)))
     }
 
-    fn put_all(&self, contents: Vec<Vec<u8>>) -> BoxFuture<'_, Result<Vec<BlobId>, StorageError>> {
-        let named = contents.into_iter().map(|content| (blobs::name(&content), content));
-        let named: Vec<_> = named.collect();
-        let ids = named.iter().map(|(blob, _)| blob.clone()).collect();
-        lock(&self.contents).blobs.extend(named);
-        Box::pin(ready(Ok(ids)))
+    fn put_all(&self, contents: Vec<Body>) -> BoxFuture<'_, Result<Vec<BlobId>, StorageError>> {
+        let one = |content| {
+            if let Body::Hash(blob) = content {
+                return Ok(blob);
+            }
+            let content = blobs::held(content)?.unwrap_or_default();
+            let blob = blobs::name(&content);
+            lock(&self.contents).blobs.insert(blob.clone(), content);
+            Ok(blob)
+        };
+        Box::pin(ready(contents.into_iter().map(one).collect()))
     }
 
     fn get(&self, blob: &BlobId) -> BoxFuture<'_, Result<Vec<u8>, StorageError>> {
         let found = lock(&self.contents).blobs.get(blob).cloned();
         Box::pin(ready(found.ok_or_else(|| StorageError::Missing(format!("blob {blob}")))))
+    }
+
+    fn body(&self, blob: &BlobId) -> BoxFuture<'_, Result<Body, StorageError>> {
+        let blob = blob.clone();
+        Box::pin(async move { self.get(&blob).await.map(Body::Bytes) })
     }
 }

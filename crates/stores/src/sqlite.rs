@@ -19,18 +19,23 @@ use reader::Readers;
 use writer::Writer;
 
 mod append;
+mod artifacts;
 mod catalogue;
 mod directory;
 mod erase;
 mod fork;
 mod header;
+mod installs;
 mod journal;
 mod migrate;
 mod naming;
 mod open;
+mod preferences;
 mod reader;
 mod references;
 mod writer;
+
+pub use installs::Roll;
 
 /// A store in a SQLite file. Dropping it finishes what is queued.
 pub struct Store {

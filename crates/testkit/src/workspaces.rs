@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use quintet_kernel::change::Shape;
 use quintet_kernel::context::Section;
-use quintet_kernel::port::{BoxFuture, Changed, Content, Workspaces};
+use quintet_kernel::port::{Body, BoxFuture, Changed, Content, Traces, Workspaces};
 use quintet_kernel::{CallId, TurnId};
 
 /// One workspace, whatever its path, whose files are what a test says.
@@ -99,7 +99,7 @@ impl Workspaces for Folder {
         _: &'a Path,
         turn: &'a TurnId,
         call: &'a CallId,
-    ) -> BoxFuture<'a, Option<Vec<Changed>>> {
+    ) -> BoxFuture<'a, Option<Traces>> {
         let of = |(of_turn, of_call, _): &&(TurnId, CallId, _)| of_turn == turn && of_call == call;
         let named = self.named().iter().find(of).map(|(_, _, files)| files.clone());
         let one = |(path, before): (String, String)| {
@@ -107,8 +107,11 @@ impl Workspaces for Folder {
                 (Some(content(&before)), self.read(&path).as_deref().map(content));
             (before != after).then_some(Changed { path, before, after })
         };
-        let changes = named.map(|named| named.into_iter().filter_map(one).collect());
-        Box::pin(std::future::ready(changes))
+        let traces = |named: BTreeMap<_, _>| Traces {
+            changes: named.into_iter().filter_map(one).collect(),
+            unrecorded: Vec::new(),
+        };
+        Box::pin(std::future::ready(named.map(traces)))
     }
 
     fn over(&self, turn: &TurnId) {
@@ -117,12 +120,13 @@ impl Workspaces for Folder {
 }
 
 fn content(text: &str) -> Content {
-    let (bytes, size) = (Some(text.as_bytes().to_vec()), text.len() as u64);
-    Content { bytes, size, mode: None, shape: Shape::File }
+    let (body, size) = (Some(Body::Bytes(text.as_bytes().to_vec())), text.len() as u64);
+    Content { body, size, mode: None, shape: Shape::File }
 }
 
 fn text(content: Option<&Content>) -> Option<String> {
-    content.map(|content| {
-        String::from_utf8_lossy(content.bytes.as_deref().unwrap_or_default()).into_owned()
+    content.map(|content| match &content.body {
+        Some(Body::Bytes(bytes)) => String::from_utf8_lossy(bytes).into_owned(),
+        Some(Body::File(_) | Body::Hash(_)) | None => String::new(),
     })
 }

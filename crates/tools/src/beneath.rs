@@ -11,9 +11,12 @@ use std::path::{Component, Path, PathBuf};
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat, openat2};
 use rustix::io::Errno;
 
+mod load;
 mod place;
 
-pub(crate) use place::{Content, Existing, Identity, MOST_BYTES, Place, is_temporary, look, read};
+pub(crate) use place::{
+    Content, Existing, Identity, MOST_BYTES, Place, is_temporary, look, read, shape_of,
+};
 
 /// How often a path is tried again that was moved while it was being resolved.
 const ATTEMPTS: usize = 8;

@@ -5,7 +5,7 @@
 //! to exactly these addresses (`connect.rs`), because a name may lead elsewhere a moment later.
 
 use quintet_kernel::port::Progress;
-use reqwest::header::LOCATION;
+use reqwest::header::{HeaderMap, LOCATION};
 use reqwest::{Method, Response, Url};
 
 mod address;
@@ -17,6 +17,8 @@ mod reach;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use connect::cause;
+pub(crate) use html::plain;
 pub(crate) use page::Page;
 pub use reach::Reach;
 
@@ -54,7 +56,8 @@ pub(crate) async fn fetch(
         reach.check(&request.url)?;
         progress.say(&format!("{}\n", request.line()));
         let addresses = reach.resolve(&request.url).await?;
-        let response = connect::ask(request.method(), &request.url, addresses).await?;
+        let response =
+            connect::ask(request.method(), &request.url, addresses, HeaderMap::new()).await?;
         match location(&response) {
             Some(location) => request.url = moved(&request.url, &location)?,
             None => return Page::read(request, response).await,
@@ -63,8 +66,15 @@ pub(crate) async fn fetch(
     Err(format!("more than {MOST_REDIRECTS} redirects, the last to {}", request.url))
 }
 
+/// Asks a server that `reach` names for one thing, and goes nowhere else for it.
+pub(crate) async fn ask(reach: &Reach, url: &Url, headers: HeaderMap) -> Result<Response, String> {
+    reach.check(url)?;
+    let addresses = reach.resolve(url).await?;
+    connect::ask(Method::GET, url, addresses, headers).await
+}
+
 /// Where the server says that the page is instead.
-fn location(response: &Response) -> Option<String> {
+pub(crate) fn location(response: &Response) -> Option<String> {
     let moved = matches!(response.status().as_u16(), 301 | 302 | 303 | 307 | 308);
     let location = response.headers().get(LOCATION).filter(|_| moved)?;
     Some(String::from_utf8_lossy(location.as_bytes()).into_owned())

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use quintet_kernel::context::Section;
-use quintet_kernel::port::{BoxFuture, Changed, Workspaces};
+use quintet_kernel::port::{BoxFuture, Changed, Traces, Workspaces};
 use quintet_kernel::{CallId, TurnId};
 use tokio::task::spawn_blocking;
 
@@ -12,9 +12,14 @@ use crate::blocking;
 use crate::change::Notes;
 use crate::recall::Recall;
 use crate::survey::Survey;
+use crate::watch::Watches;
 
 mod diff;
+mod now;
 mod put_back;
+
+pub(crate) use now::{digest, same};
+pub(crate) use put_back::builds;
 
 /// Workspaces as they are on this machine.
 #[derive(Debug)]
@@ -22,21 +27,36 @@ pub(crate) struct Folders {
     survey: Survey,
     recall: Option<Recall>,
     notes: Arc<Notes>,
+    watches: Watches,
 }
 
 impl Folders {
-    pub(crate) fn new(survey: Survey, recall: Option<Recall>, notes: Arc<Notes>) -> Self {
-        Self { survey, recall, notes }
+    pub(crate) fn new(
+        survey: Survey,
+        recall: Option<Recall>,
+        notes: Arc<Notes>,
+        watches: Watches,
+    ) -> Self {
+        Self { survey, recall, notes, watches }
     }
 
-    /// What is remembered, in its part of the budget, and how much is left of that for the rest.
-    async fn remembered(&self, workspace: &Path, tokens: u64) -> (Vec<Section>, u64) {
+    /// How the budget is parted: for what is remembered, and for the rest.
+    fn parts(&self, tokens: u64) -> (u64, usize) {
+        let part = self.recall.as_ref().map_or(0, |recall| recall.part(tokens));
+        (part, usize::try_from(tokens - part).unwrap_or(usize::MAX))
+    }
+
+    async fn remembered(&self, workspace: &Path, tokens: u64) -> Vec<Section> {
         match &self.recall {
-            Some(recall) => {
-                let part = recall.part(tokens);
-                (recall.memory.bootstrap(workspace, part).await, tokens - part)
-            }
-            None => (Vec::new(), tokens),
+            Some(recall) => recall.memory.bootstrap(workspace, tokens).await,
+            None => Vec::new(),
+        }
+    }
+
+    async fn gathered(&self, workspace: &Path, tokens: usize) -> Vec<Section> {
+        match tokens {
+            0 => Vec::new(),
+            tokens => self.survey.gather(workspace, tokens).await,
         }
     }
 }
@@ -44,12 +64,10 @@ impl Folders {
 impl Workspaces for Folders {
     fn survey<'a>(&'a self, workspace: &'a Path, tokens: u64) -> BoxFuture<'a, Vec<Section>> {
         Box::pin(async move {
-            let (remembered, left) = self.remembered(workspace, tokens).await;
-            let left = usize::try_from(left).unwrap_or(usize::MAX);
-            let mut sections = match left {
-                0 => Vec::new(),
-                left => self.survey.gather(workspace, left).await,
-            };
+            let (part, left) = self.parts(tokens);
+            // Both wait for the disk, so they wait together.
+            let (remembered, mut sections) =
+                tokio::join!(self.remembered(workspace, part), self.gathered(workspace, left));
             // Behind the notices for agents, which come first where there are any.
             let notices =
                 sections.iter().take_while(|section| section.title == "AGENTS.md").count();
@@ -79,10 +97,13 @@ impl Workspaces for Folders {
         workspace: &'a Path,
         turn: &'a TurnId,
         call: &'a CallId,
-    ) -> BoxFuture<'a, Option<Vec<Changed>>> {
+    ) -> BoxFuture<'a, Option<Traces>> {
         let (root, turn, call) = (workspace.to_owned(), turn.clone(), call.clone());
-        let notes = self.notes.clone();
-        let looking = spawn_blocking(move || notes.changes(&root, &turn, &call));
+        let (notes, watches) = (self.notes.clone(), self.watches.clone());
+        let looking = spawn_blocking(move || match notes.changes(&root, &turn, &call) {
+            Some(changes) => Some(Traces { changes, unrecorded: Vec::new() }),
+            None => watches.traces(&root, &turn, &call),
+        });
         Box::pin(async { looking.await.ok().flatten() })
     }
 

@@ -66,7 +66,7 @@ async fn run(
     asked: &str,
 ) -> Result<Finished, Error> {
     let command = format!("{GIT} {asked}");
-    runner.run(Job { command: &command, workspace, timeout: TIMEOUT }, desk).await
+    runner.run(Job { command: &command, workspace, timeout: TIMEOUT, call: None }, desk).await
 }
 
 /// A word as the shell takes it for itself.

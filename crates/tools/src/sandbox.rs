@@ -20,6 +20,8 @@ mod probe;
 mod room;
 mod toolchains;
 
+pub(crate) use calls::with_other_numbers;
+
 pub use confine::main;
 pub(crate) use confine::withdraw;
 pub use limits::Limits;

@@ -25,13 +25,12 @@ mod compare;
 mod ignored;
 mod index;
 mod pack;
-mod recorded;
 mod scan;
 mod signature;
 mod unseen;
 
+pub(crate) use ignored::is_made;
 use index::Index;
-pub(crate) use recorded::Recorded;
 use signature::Signature;
 
 /// How many workspaces are remembered; the others are copied anew when they are worked in again.
@@ -48,7 +47,7 @@ pub(crate) struct Snapshots {
 
 /// What is remembered of one workspace.
 #[derive(Debug)]
-struct Shelf {
+pub(crate) struct Shelf {
     /// The real path.
     workspace: PathBuf,
     /// Held while the workspace is looked at, so that two calls do not do the same work twice.
@@ -58,34 +57,34 @@ struct Shelf {
 
 /// What was said of a workspace in the turn that last worked in it.
 #[derive(Debug, Default)]
-struct Told {
+pub(crate) struct Told {
     turn: Option<TurnId>,
     /// Why nothing is recorded; then there is no need to try again in that turn.
-    trouble: Option<String>,
+    pub(crate) trouble: Option<String>,
     /// The folders of which it knows that they are not recorded.
-    folders: HashSet<String>,
+    pub(crate) folders: HashSet<String>,
 }
 
 /// A workspace before something happened to it.
 #[derive(Debug)]
-struct Base {
+pub(crate) struct Base {
     shelf: Arc<Shelf>,
     index: Arc<Index>,
 }
 
 /// What became of files, and what is to be said about that.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Record {
-    changes: Vec<Changed>,
+pub(crate) struct Record {
+    pub(crate) changes: Vec<Changed>,
     /// What may have happened beside that.
-    gaps: Vec<Gap>,
+    pub(crate) gaps: Vec<Gap>,
     /// What the model should know.
-    note: Option<String>,
+    pub(crate) note: Option<String>,
 }
 
 /// Why changes are not recorded.
 #[derive(Debug, thiserror::Error)]
-enum Unrecorded {
+pub(crate) enum Unrecorded {
     #[error("the workspace has more than {} files", scan::MOST_FILES)]
     Many,
     #[error("the files of the workspace are more than {} MiB", scan::MOST_BYTES >> 20)]
@@ -105,7 +104,7 @@ impl Snapshots {
     }
 
     /// What is remembered of a workspace.
-    fn shelf(&self, workspace: &Path) -> Result<Arc<Shelf>, Unrecorded> {
+    pub(crate) fn shelf(&self, workspace: &Path) -> Result<Arc<Shelf>, Unrecorded> {
         let real = workspace.canonicalize();
         let workspace = real.map_err(|error| Unrecorded::Workspace(error.to_string()))?;
         let mut shelves = lock(&self.shelves);
@@ -122,13 +121,13 @@ impl Snapshots {
     }
 
     /// Looks at a workspace before something happens to it.
-    fn before(&self, shelf: Arc<Shelf>, flag: &Flag) -> Result<Base, Unrecorded> {
+    pub(crate) fn before(&self, shelf: Arc<Shelf>, flag: &Flag) -> Result<Base, Unrecorded> {
         let index = self.look(&shelf, flag)?;
         Ok(Base { shelf, index })
     }
 
     /// Finds out what happened to a workspace.
-    fn since(&self, base: &Base) -> Result<Record, Unrecorded> {
+    pub(crate) fn since(&self, base: &Base) -> Result<Record, Unrecorded> {
         let now = self.look(&base.shelf, &Flag::default())?;
         Ok(compare::compare(&base.shelf.workspace, &base.index, &now))
     }
@@ -144,7 +143,7 @@ impl Snapshots {
 
 impl Shelf {
     /// What was said in this turn; nothing if it is another than the last.
-    fn told(&self, turn: &TurnId) -> MutexGuard<'_, Told> {
+    pub(crate) fn told(&self, turn: &TurnId) -> MutexGuard<'_, Told> {
         let mut told = lock(&self.told);
         if told.turn.as_ref() != Some(turn) {
             *told = Told { turn: Some(turn.clone()), ..Told::default() };

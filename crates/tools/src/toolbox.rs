@@ -9,13 +9,14 @@ use quintet_kernel::tool::Spec;
 
 use crate::change::Notes;
 use crate::checked::Checked;
+use crate::engine::Engine;
 use crate::fetch::Reach;
 use crate::folders::Folders;
 use crate::map::Mapper;
 use crate::recall::Recall;
+use crate::recorded::{Recorded, Recorder};
 use crate::run::Runner;
 use crate::sandbox::Sandbox;
-use crate::snapshot::{Recorded, Snapshots};
 use crate::survey::Survey;
 use crate::tool::apply_patch::ApplyPatch;
 use crate::tool::diagram::Diagram;
@@ -33,7 +34,9 @@ use crate::tool::repo_tree::RepoTree;
 use crate::tool::search::Search;
 use crate::tool::shell::Shell;
 use crate::tool::verify::Verify;
+use crate::tool::web_search::WebSearch;
 use crate::tool::write_file::WriteFile;
+use crate::watch::Watches;
 
 /// What the tools need to know.
 #[derive(Clone, Debug)]
@@ -49,8 +52,13 @@ pub struct Settings {
     pub sandbox: Sandbox,
     /// Which servers `fetch_url` may ask. It is not offered without.
     pub fetch: Option<Reach>,
+    /// Who `web_search` asks. It is not offered without.
+    pub search: Option<Engine>,
     /// A folder for what may be lost, but for calls that a crash cuts off. It need not be there.
     pub cache: PathBuf,
+    /// The most that is kept on disk of what files were, in bytes; one call may take a quarter of it
+    /// for what was before and a quarter for what is after.
+    pub undo: u64,
     /// What is remembered beyond sessions. Its tools are not offered without.
     pub recall: Option<Recall>,
 }
@@ -61,16 +69,19 @@ pub struct Toolbox {
     survey: Survey,
     recall: Option<Recall>,
     notes: Arc<Notes>,
+    watches: Watches,
 }
 
 impl Toolbox {
     /// The tools, in the order they are offered. The environment that commands get is taken now.
     pub fn new(settings: Settings) -> Self {
-        let runner = Arc::new(Runner::new(settings.supervisor, settings.sandbox));
+        let watches = Watches::new(settings.cache.join("notes"), settings.undo / 4);
+        let runner = Runner::new(settings.supervisor, settings.sandbox, watches.clone());
+        let runner = Arc::new(runner);
         let mapper = Arc::new(Mapper::default());
         let survey = Survey::new(mapper.clone(), runner.clone());
         let notes = Arc::new(Notes::new(settings.cache.join("notes")));
-        let snapshots = Arc::new(Snapshots::new(settings.cache));
+        let recorder = Recorder::new(runner.clone(), watches.clone(), settings.cache);
         let mut tools: Vec<Arc<dyn Tool>> = vec![
             Arc::new(ReadFile::new()),
             Arc::new(ListDir::new()),
@@ -82,12 +93,15 @@ impl Toolbox {
             Arc::new(WriteFile::new(runner.clone(), notes.clone())),
             Arc::new(EditFile::new(runner.clone(), notes.clone())),
             Arc::new(ApplyPatch::new(runner.clone(), notes.clone())),
-            Arc::new(Recorded::new(Shell::new(runner.clone()), snapshots.clone())),
-            Arc::new(Recorded::new(Diagram::new(runner.clone()), snapshots.clone())),
-            Arc::new(Recorded::new(Verify::new(runner, settings.verify), snapshots)),
+            Arc::new(Recorded::new(Shell::new(runner.clone()), recorder.clone())),
+            Arc::new(Recorded::new(Diagram::new(runner.clone()), recorder.clone())),
+            Arc::new(Recorded::new(Verify::new(runner, settings.verify), recorder)),
         ];
         if let Some(reach) = settings.fetch {
             tools.push(Arc::new(FetchUrl::new(reach)));
+        }
+        if let Some(engine) = settings.search {
+            tools.push(Arc::new(WebSearch::new(engine)));
         }
         if let Some(Recall { memory, .. }) = &settings.recall {
             tools.push(Arc::new(MemorySearch::new(memory.clone())));
@@ -96,7 +110,7 @@ impl Toolbox {
         }
         let checked = |tool| Arc::new(Checked::new(tool)) as Arc<dyn Tool>;
         let tools = tools.into_iter().map(checked).collect();
-        Self { tools, survey, recall: settings.recall, notes }
+        Self { tools, survey, recall: settings.recall, notes, watches }
     }
 
     /// What each tool is.
@@ -107,7 +121,8 @@ impl Toolbox {
     /// Where sessions work.
     pub fn workspaces(&self) -> Arc<dyn Workspaces> {
         let (survey, recall) = (self.survey.clone(), self.recall.clone());
-        Arc::new(Folders::new(survey, recall, self.notes.clone()))
+        let (notes, watches) = (self.notes.clone(), self.watches.clone());
+        Arc::new(Folders::new(survey, recall, notes, watches))
     }
 
     /// What is remembered beyond sessions, where it is on.

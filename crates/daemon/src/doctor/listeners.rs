@@ -36,7 +36,12 @@ fn port(name: &'static str, address: SocketAddr, runs: bool) -> Finding {
         Ok(_) if exposed => Finding::poor(
             name,
             format!("{address} can be reached from other machines"),
-            format!("listen on 127.0.0.1, or set {name}.auth_token"),
+            match name {
+                "windie" => {
+                    "give tokens to those you know alone: windie.registration_secret".into()
+                }
+                name => format!("listen on 127.0.0.1, or set {name}.auth_token"),
+            },
         ),
         Ok(_) => Finding::well(name, format!("{address} is free")),
         Err(error) if error.kind() == io::ErrorKind::AddrInUse && runs => taken(name, &address),

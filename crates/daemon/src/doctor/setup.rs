@@ -25,6 +25,7 @@ pub(super) fn look(options: &Options, flags: &Flags) -> Vec<Finding> {
     findings.extend(listeners::look(&options.listeners, runs));
     findings.push(model(options));
     findings.extend(weights::look(options));
+    findings.extend(search(options));
     findings
 }
 
@@ -71,7 +72,8 @@ fn room(dir: &Path) -> Finding {
 
 /// A file with keys in it is nobody else's business.
 fn config(file: &Path, options: &Options) -> Option<Finding> {
-    let keys = options.providers.iter().any(|provider| provider.api_key.is_some());
+    let keys = options.providers.iter().any(|provider| provider.api_key.is_some())
+        || options.search.key.is_some();
     let shown = file.display();
     let open = mode(file).is_some_and(|mode| mode & 0o077 != 0);
     Some(match keys && open {
@@ -96,6 +98,16 @@ fn model(options: &Options) -> Finding {
         ),
         _ => Finding::well("model", model.to_string()),
     }
+}
+
+/// Nothing to say if nobody wants to search.
+fn search(options: &Options) -> Option<Finding> {
+    let search = &options.search;
+    if let Some((what, mend)) = &search.complaint {
+        return Some(Finding::poor("search", what, *mend));
+    }
+    let engine = search.engine.as_ref()?;
+    Some(Finding::well("search", format!("web_search asks {}", engine.host())))
 }
 
 /// Whether somebody answers at the provider's address. No key is sent.

@@ -164,11 +164,11 @@ impl Layers {
         self.values.get(path).map_or("default", |set| &set.source)
     }
 
-    /// Everything that is set, as TOML, without the secrets. A provider's key is shown to be there,
-    /// wherever it was found.
+    /// Everything that is set, as TOML, without the secrets. The key of a section is shown to be
+    /// there, wherever it was found.
     pub(super) fn show(&self, keys: &BTreeMap<String, String>) -> String {
-        let key = |(name, source): (&String, &String)| {
-            let path = format!("providers.{name}.api_key");
+        let key = |(section, source): (&String, &String)| {
+            let path = format!("{section}.api_key");
             (path.clone(), format!("{path} = \"***\"  # {source}\n"))
         };
         let line = |(path, set): (&String, &Set)| {

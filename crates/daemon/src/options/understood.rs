@@ -1,5 +1,6 @@
 //! The options with their words understood.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -22,15 +23,19 @@ mod memory;
 mod policy;
 mod providers;
 mod sandbox;
+mod search;
 mod subagents;
 mod terminal;
+mod windie;
 
 pub(crate) use agent::{Agent, Port};
 pub(crate) use credentials::Keys;
 pub(super) use credentials::wanted as wanted_keys;
 pub(crate) use jarvis::Jarvis;
 pub(crate) use memory::Memory;
+pub(crate) use search::{SEARCH, Search};
 pub(crate) use terminal::Terminal;
+pub(crate) use windie::Windie;
 
 /// A provider as it is configured.
 pub(crate) type Provider = ProviderConfig;
@@ -48,6 +53,7 @@ pub(crate) struct Options {
     pub(crate) session_tree: bool,
     pub(crate) jarvis: Jarvis,
     pub(crate) agent: Agent,
+    pub(crate) windie: Windie,
     /// The terminal protocol, if it is on.
     pub(crate) terminal: Option<Terminal>,
     /// How many sessions of their own models may have work for them; nothing if none.
@@ -68,28 +74,19 @@ pub(crate) struct Options {
     pub(crate) verify: Verify,
     pub(crate) verify_commands: Vec<String>,
     pub(crate) sandbox: Sandbox,
+    /// The most that is kept of files for one call, in bytes.
+    pub(crate) undo: u64,
     /// Which servers `fetch_url` may ask, if it is on.
     pub(crate) fetch: Option<Reach>,
+    pub(crate) search: Search,
     pub(crate) limits: Limits,
     pub(crate) recovery: Recovery,
     /// What the user should be told at start.
     pub(crate) advice: Vec<String>,
 }
 
-/// Protocols whose folder is not there yet.
-const TO_COME: [&str; 1] = ["windie"];
-
 impl Options {
     pub(super) fn understand(layers: &Layers) -> Result<Self> {
-        for protocol in TO_COME {
-            let path = format!("listen.{protocol}");
-            if layers.str(&path).is_some_and(|address| address != "off") {
-                bail!(
-                    "{path}: this version does not speak that protocol yet; set it to \"off\" ({})",
-                    layers.source(&path)
-                );
-            }
-        }
         let providers = providers::understand(layers)?;
         let local = local::understand(layers, &providers)?;
         let (default_model, advice) = providers::default_model(layers, &providers, local.as_ref())?;
@@ -99,6 +96,7 @@ impl Options {
         Ok(Self {
             jarvis,
             agent: agent::understand(layers)?,
+            windie: windie::understand(layers)?,
             subagents: subagents::understand(layers),
             audit: layers.flag("audit.log").unwrap_or(true),
             data_dir,
@@ -128,7 +126,9 @@ impl Options {
             },
             verify_commands: layers.list("verify.commands").unwrap_or_default(),
             sandbox: sandbox::understand(layers)?,
+            undo: layers.number("undo.limit_bytes").unwrap_or_default(),
             fetch: fetch(layers)?,
+            search: search::understand(layers)?,
             limits: limits(layers),
             recovery: choice(
                 layers,
@@ -141,6 +141,19 @@ impl Options {
             )?,
             advice,
         })
+    }
+
+    /// Where the keys come from, by the section that they are of.
+    pub(super) fn key_sources(&self) -> BTreeMap<String, String> {
+        let providers = self.keys.sources.iter();
+        let sources = providers.map(|(name, source)| (format!("providers.{name}"), source.clone()));
+        let search = self.search.source.clone().map(|source| ("search".into(), source));
+        sources.chain(search).collect()
+    }
+
+    /// What is set up in part, and what to do about it.
+    pub(crate) fn complaints(&self) -> impl Iterator<Item = &(String, &'static str)> {
+        self.keys.complaints.iter().chain(&self.search.complaint)
     }
 
     /// Whether nobody said which model to use.

@@ -28,6 +28,7 @@ struct Running {
     desktop: String,
     agent: String,
     agent_health: String,
+    windie: String,
 }
 
 impl World {
@@ -39,7 +40,7 @@ impl World {
         std::fs::create_dir(&workspace).unwrap();
         let config = format!(
             "data_dir = {:?}\ndefault_model = \"fake/fake\"\n[listen]\nharness = \"127.0.0.1:0\"\njarvis = \"127.0.0.1:0\"\n\
-             agent = \"127.0.0.1:0\"\nagent_health = \"127.0.0.1:0\"\nterminal = {:?}\n\
+             agent = \"127.0.0.1:0\"\nagent_health = \"127.0.0.1:0\"\nwindie = \"127.0.0.1:0\"\nterminal = {:?}\n\
              [providers.fake]\napi = \"openai-chat\"\nbase_url = \"{}\"\napi_key = \"sk-never-shown\"\n{}",
             home.path().join("data"),
             home.path().join("terminal.sock"),
@@ -71,7 +72,8 @@ impl World {
         let desktop = ready["listeners"]["jarvis"].as_str().unwrap().to_owned();
         let address = |name: &str| ready["listeners"][name].as_str().unwrap().to_owned();
         let (agent, agent_health) = (address("agent"), address("agent_health"));
-        self.running = Some(Running { child, base, desktop, agent, agent_health });
+        let windie = address("windie");
+        self.running = Some(Running { child, base, desktop, agent, agent_health, windie });
     }
 
     pub(crate) fn client(&self) -> Client {
@@ -96,6 +98,11 @@ impl World {
     /// A client of what says whether the daemon is well.
     pub(crate) fn health(&self) -> Client {
         Client::new(&self.running.as_ref().unwrap().agent_health)
+    }
+
+    /// Where the computer-use protocol is spoken.
+    pub(crate) fn windie(&self) -> &str {
+        &self.running.as_ref().unwrap().windie
     }
 
     pub(crate) fn base(&self) -> &str {

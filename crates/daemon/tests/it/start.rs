@@ -30,7 +30,7 @@ fn a_mistyped_key_is_an_error_that_names_the_right_one() {
     check("[approval]\nkinds = [\"magic\"]", "there is no kind \"magic\"");
     check("[approval]\nkinds = \"exec\"", "approval.kinds must be a list of strings");
     check("[listen]\nharness = \"nowhere\"", "listen.harness must be an address");
-    check("[listen]\nwindie = \"127.0.0.1:8765\"", "does not speak that protocol yet");
+    check("[listen]\nwindie = \"0.0.0.0:8765\"", "windie.install_auth must be true");
     check("[listen]\njarvis = \"0.0.0.0:8100\"", "must be a loopback address");
     check("[[jarvis.tools]]\nname = \"x\"\nrisk = \"deadly\"", "\"deadly\" is none of");
     check("[[jarvis.tools]]\nname = \"a b\"", "is no name for a tool");

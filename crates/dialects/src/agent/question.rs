@@ -26,5 +26,5 @@ pub(super) fn toolset() -> Toolset {
         }),
         risk: Risk::Low,
     };
-    Toolset { daemon: None, client: vec![question], timeout_ms: None }
+    Toolset { client: vec![question], ..Toolset::default() }
 }

@@ -53,6 +53,15 @@ fn content(book: &Book, record: &Record) -> (&'static str, Value) {
             let data = json!({ "daemon": toolset.daemon, "client": names(&toolset.client) });
             ("config.tools", data)
         }
+        Event::Instructed { system_prompt } => {
+            ("config.prompt_update", json!({ "systemPrompt": system_prompt }))
+        }
+        Event::Moved { workspace } => {
+            ("config.workspace", json!({ "workingDirectory": workspace }))
+        }
+        Event::Forgotten { upto } => {
+            ("context.cleared", json!({ "uptoMessageId": upto.as_str(), "reason": "replaced" }))
+        }
         Event::MemorySaved { path, .. } => ("memory.saved", json!({ "path": path })),
         Event::MemoryNotSaved { reason, .. } => ("memory.not_saved", json!({ "reason": reason })),
         Event::AttachmentAdded(file) => (

@@ -1,10 +1,12 @@
 //! Events of the core as events of the harness.
 
+use std::path::Path;
+
 use quintet_kernel::event::{Answer, Answerer, Event, Record, Remember, SubagentNews};
 use quintet_kernel::message::text_of;
 use quintet_kernel::model::Channel;
 use quintet_kernel::tool::{Ending, Outcome};
-use quintet_kernel::{Cursor, Item, SessionId, Time, TurnId};
+use quintet_kernel::{Cursor, Item, MessageId, SessionId, Time, TurnId};
 use serde_json::{Value, json};
 
 use super::position::Position;
@@ -174,8 +176,10 @@ fn parts(event: &Event) -> Vec<Part<'_>> {
         Event::Subagent { call, session, news, .. } => {
             vec![subagent(call.as_str(), session.as_str(), news)]
         }
-        // Which tools there are shows when they are called.
-        Event::ToolsChosen(_) => Vec::new(),
+        // Which tools there are shows when they are called, and what models read when they answer.
+        Event::ToolsChosen(_) | Event::Instructed { .. } => Vec::new(),
+        Event::Moved { workspace } => vec![moved(workspace)],
+        Event::Forgotten { upto } => vec![forgotten(upto)],
         // The end of it is what counts here, and text never comes as an event.
         Event::StopRequested { .. }
         | Event::TextAppended { .. }
@@ -296,6 +300,14 @@ fn labelled<'a>(key: &str, value: Option<&'a str>) -> Vec<Part<'a>> {
         "spec_path" => vec![Part::new("spec_path_set", json!({ "spec_path": value }))],
         _ => Vec::new(),
     }
+}
+
+fn moved(workspace: &Path) -> Part<'static> {
+    Part::new("workspace_changed", json!({ "workspace_path": workspace }))
+}
+
+fn forgotten(upto: &MessageId) -> Part<'static> {
+    Part::new("history_replaced", json!({ "upto_message_id": upto.as_str() }))
 }
 
 fn approval(event: &Event) -> Vec<Part<'_>> {

@@ -114,15 +114,19 @@ pub(super) fn changes(turn: &TurnId, set: &Changeset) -> Value {
 pub(super) fn file_change(change: &FileChange) -> Value {
     let (size, kept) = (
         |version: &Option<Version>| version.as_ref().map(|version| version.size),
-        |version: &Option<Version>| version.as_ref().is_none_or(|version| version.blob.is_some()),
+        |version: &Option<Version>| {
+            let is_kept = |it: &Version| it.blob.is_some() || !it.shape.has_content();
+            version.as_ref().is_none_or(is_kept)
+        },
     );
     let kind = match (&change.before, &change.after) {
         (None, _) => "created",
         (Some(_), None) => "deleted",
         (Some(_), Some(_)) => "changed",
     };
-    let is_link =
-        |version: &Option<Version>| version.as_ref().is_some_and(|it| it.shape == Shape::Link);
+    let is = |shape: Shape| {
+        [&change.before, &change.after].into_iter().flatten().any(|it| it.shape == shape)
+    };
     let mut shown = json!({
         "path": change.path,
         "change": kind,
@@ -130,8 +134,10 @@ pub(super) fn file_change(change: &FileChange) -> Value {
         "size_after": size(&change.after),
         "revertible": kept(&change.before) && kept(&change.after),
     });
-    if is_link(&change.before) || is_link(&change.after) {
-        shown["link"] = true.into();
+    for (shape, name) in [(Shape::Link, "link"), (Shape::Folder, "folder")] {
+        if is(shape) {
+            shown[name] = true.into();
+        }
     }
     shown
 }
@@ -233,7 +239,7 @@ fn pending(open: &OpenTurn) -> Vec<Value> {
 
 /// A model that can be chosen.
 pub(super) fn model(listed: &Listed) -> Value {
-    let Profile { inputs, tools, context_window } = &listed.profile;
+    let Profile { inputs, tools, context_window, search: _ } = &listed.profile;
     json!({
         "id": listed.model.to_string(),
         "provider": listed.model.provider,

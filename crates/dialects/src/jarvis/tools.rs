@@ -80,7 +80,7 @@ pub(super) fn of_resumed(state: &State, usual: &Toolset, brought: &[ClientTool])
     };
     let usual_here: Vec<_> = usual.client.iter().filter(fits).cloned().collect();
     let client = joined(&joined(&state.toolset.client, &usual_here), brought);
-    Toolset { client, daemon: state.toolset.daemon.clone(), timeout_ms: usual.timeout_ms }
+    Toolset { client, daemon: state.toolset.daemon.clone(), ..usual.clone() }
 }
 
 /// Both, of which the newer counts where they have a name in common.

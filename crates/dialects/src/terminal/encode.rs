@@ -210,6 +210,9 @@ impl Link {
             | Event::Labelled { .. }
             | Event::ModelSwitched { .. }
             | Event::ToolsChosen(_)
+            | Event::Instructed { .. }
+            | Event::Moved { .. }
+            | Event::Forgotten { .. }
             | Event::MemorySaved { .. }
             | Event::MemoryNotSaved { .. }
             | Event::AttachmentAdded(_)

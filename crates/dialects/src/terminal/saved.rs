@@ -94,11 +94,13 @@ fn recalled(said: Said) -> Result<Recalled, String> {
         "system" => Role::System,
         other => return Err(format!("nobody is {other:?}")),
     };
-    Ok(Recalled { role, text: said.content })
+    Ok(Recalled::text(role, said.content))
 }
 
 #[cfg(test)]
 mod tests {
+    use quintet_kernel::message::Part;
+
     use super::*;
 
     #[test]
@@ -117,6 +119,7 @@ mod tests {
             assert!(said.contains(why), "{text}: {said}");
         }
         let good = file(&format!(r#"{head},"messages":[{{"role":"user","content":"hi"}}]"#));
-        assert_eq!(read(good.as_bytes()).unwrap().messages[0].text, "hi");
+        let said = &read(good.as_bytes()).unwrap().messages[0];
+        assert_eq!(said.parts, [Part::Text("hi".into())]);
     }
 }

@@ -1,6 +1,5 @@
 //! What a client asks of one turn.
 
-use std::fmt;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -9,7 +8,7 @@ use crate::model::{ModelRef, Sampling};
 use crate::policy::Limits;
 
 /// What a client asks of one turn.
-#[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TurnOptions {
     /// A model for this turn alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -33,6 +32,13 @@ pub struct TurnOptions {
     /// answered once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
+    /// How the front end words the message for models, where that is other than what the person
+    /// said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wording: Option<String>,
+    /// Whether it was said elsewhere, and nothing is to be answered.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub recalled: bool,
     /// How much it may take, where that is less than policy allows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget: Option<Box<Budget>>,
@@ -101,21 +107,6 @@ pub enum Asking {
     /// Nothing that policy asks about only for its kind or tool. What a rule asks about is asked
     /// about all the same, and so is what should not be done at all.
     Waived,
-}
-
-/// A budget is shown where there is one: most turns have none.
-impl fmt::Debug for TurnOptions {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { model, sampling, tools, asking, answer_within_ms, queued, key, budget } = self;
-        let mut shown = f.debug_struct("TurnOptions");
-        shown.field("model", model).field("sampling", sampling).field("tools", tools);
-        shown.field("asking", asking).field("answer_within_ms", answer_within_ms);
-        shown.field("queued", queued).field("key", key);
-        if let Some(budget) = budget {
-            shown.field("budget", budget);
-        }
-        shown.finish()
-    }
 }
 
 impl TurnOptions {

@@ -37,6 +37,9 @@ impl Event {
             | Event::Forked { .. }
             | Event::Labelled { .. }
             | Event::ModelSwitched { .. }
+            | Event::Instructed { .. }
+            | Event::Moved { .. }
+            | Event::Forgotten { .. }
             | Event::ToolsChosen(_)
             | Event::AttachmentAdded(_)
             | Event::CompactionRequested { .. }

@@ -24,8 +24,20 @@ pub struct Prompt {
     /// Whether it may call them now. It is told of them even if not: there may be calls of them in the
     /// conversation, and a provider's cache of a prompt begins with its tools.
     pub may_call: bool,
+    /// Whether its provider may search the web for it.
+    pub search: Search,
     /// How to answer.
     pub sampling: Sampling,
+}
+
+/// Whether the web is searched on the way to an answer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Search {
+    /// No, or by a tool like any other.
+    #[default]
+    Off,
+    /// By the model's provider, where it can.
+    Native,
 }
 
 /// How to answer.

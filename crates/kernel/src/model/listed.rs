@@ -12,6 +12,33 @@ pub struct Profile {
     pub tools: bool,
     /// Tokens it can read at once, where known.
     pub context_window: Option<u64>,
+    /// Whether its provider searches the web for it.
+    pub search: Searches,
+}
+
+/// Whether a model's provider searches the web for it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Searches {
+    /// It cannot, as far as is known.
+    #[default]
+    Never,
+    /// It could, but nobody said that it may: searches are paid for.
+    Off,
+    /// Only where the model is offered no tools.
+    Alone,
+    /// Also beside tools.
+    Beside,
+}
+
+impl Searches {
+    /// Whether it does for a model that is offered this many tools.
+    pub fn beside(self, tools: usize) -> bool {
+        match self {
+            Self::Never | Self::Off => false,
+            Self::Alone => tools == 0,
+            Self::Beside => true,
+        }
+    }
 }
 
 /// A model that can be chosen.

@@ -91,6 +91,7 @@ mod tests {
             id: MessageId::parse("m1").unwrap(),
             role: Role::Assistant,
             parts,
+            wording: None,
             at: Time::default(),
             turn: TurnId::parse("t1").unwrap(),
             attempt: 1,

@@ -54,6 +54,32 @@ fn what_a_front_end_tells_stands_before_the_message() {
 }
 
 #[test]
+fn what_makes_way_is_not_told() {
+    check(expect![[r#"
+        create; say hi; text Hello; answer; replace me once | model upon; say more
+            fake/a: The workspace is /work.
+            user: "once"
+            assistant: "upon"
+            user: "more"
+            7 tools
+        create; say hi; text Hello; answer; later wait; replace me once; start t2
+            fake/a: The workspace is /work.
+            user: "wait"
+            7 tools
+        create; say hi; text Hello; answer; instruct be brief; move /else; say more
+            fake/a: be brief | The workspace is /else.
+            user: "hi"
+            assistant: "Hello"
+            user: "more"
+            7 tools
+        create; say hi worded <q>hi</q>
+            fake/a: The workspace is /work.
+            user: "<q>hi</q>"
+            7 tools
+    "#]]);
+}
+
+#[test]
 fn thoughts_are_not_told() {
     check(expect![[r#"
         create; say hi; thought hm; text Hello; thought hm; answer; say more

@@ -1,20 +1,20 @@
 //! Decides what a command leads to. News that comes too late leads to nothing.
 
 use std::collections::HashSet;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::change::net;
-use crate::command::{Approve, Command, Recalled, Run, Say};
+use crate::command::{Approve, Command, Run, Say};
 use crate::context::Section;
-use crate::event::{
-    Event, FailureCode, Origin, RequestedCall, StopCause, SubagentNews, TurnOptions, Turns,
-};
+use crate::event::{Event, FailureCode, Origin, RequestedCall, StopCause, SubagentNews, Turns};
 use crate::id::{CallId, MessageId, StepId, TurnId};
 use crate::message::{Attachment, Message, Part, Role};
 use crate::model::{self, AskedCall, Channel, Failure, FailureKind, ModelRef, Usage};
 use crate::prompt::{history, summarized};
 use crate::session::attach::{attach, say_with};
 use crate::session::delegate;
+use crate::session::recall::recall;
 use crate::session::recover::recover;
 use crate::session::state::State;
 use crate::session::turn::{Call, CallPhase, OpenStep, OpenTurn, Turn, TurnStatus};
@@ -38,6 +38,8 @@ pub fn decide(state: &State, command: Command, stamp: &Stamp) -> Result<Vec<Even
         Command::Create(_) => unreachable!("handled above"),
         Command::Label { key, value } => on_label(state, key, value),
         Command::SwitchModel(model) => on_switch(state, model)?,
+        Command::Instruct { system_prompt } => on_instruct(state, system_prompt),
+        Command::Move { workspace } => on_move(state, workspace)?,
         Command::Offer(toolset) => delegate::offer(state, toolset)?,
         Command::Attach(upload) => attach(state, upload, stamp)?,
         Command::Say(say) => on_say(state, say, &[], stamp)?,
@@ -47,7 +49,7 @@ pub fn decide(state: &State, command: Command, stamp: &Stamp) -> Result<Vec<Even
         Command::Return { call, outcome } => delegate::returned(state, call, outcome, stamp)?,
         Command::Cancel { reason } => on_cancel(state, reason),
         Command::Withdraw { turn, reason } => on_withdraw(state, turn, reason)?,
-        Command::Recall { messages } => on_recall(state, messages, stamp),
+        Command::Recall { messages, instead } => recall(state, messages, instead, stamp)?,
         Command::Revert { turn } => on_revert(state, turn)?,
         Command::PutBack { turn, result } => on_put_back(state, turn, result),
         Command::Compact => on_compact(state)?,
@@ -113,6 +115,21 @@ fn on_switch(state: &State, model: ModelRef) -> Result<Vec<Event>, Refusal> {
         true => Ok(Vec::new()),
         false => Ok(vec![Event::ModelSwitched { model }]),
     }
+}
+
+fn on_instruct(state: &State, system_prompt: Option<String>) -> Vec<Event> {
+    match state.system_prompt == system_prompt {
+        true => Vec::new(),
+        false => vec![Event::Instructed { system_prompt }],
+    }
+}
+
+fn on_move(state: &State, workspace: PathBuf) -> Result<Vec<Event>, Refusal> {
+    if state.workspace == workspace {
+        return Ok(Vec::new());
+    }
+    idle(state)?;
+    Ok(vec![Event::Moved { workspace }])
 }
 
 /// Decides on a message; `files` come with it.
@@ -227,19 +244,6 @@ fn on_withdraw(state: &State, id: TurnId, reason: Option<String>) -> Result<Vec<
         TurnStatus::Running | TurnStatus::WaitingApproval => on_cancel(state, reason),
         TurnStatus::Succeeded | TurnStatus::Failed | TurnStatus::Cancelled => Vec::new(),
     })
-}
-
-fn on_recall(state: &State, messages: Vec<Recalled>, stamp: &Stamp) -> Vec<Event> {
-    let said = messages.into_iter().filter(|message| !message.text.is_empty());
-    let added = |(Recalled { role, text }, nth)| Event::MessageAdded {
-        message: stamp.id(),
-        turn: stamp.id(),
-        role,
-        parts: vec![Part::Text(text)],
-        options: TurnOptions::default(),
-        nth,
-    };
-    said.zip(state.turns.len() as u64 + 1..).map(added).collect()
 }
 
 fn on_compact(state: &State) -> Result<Vec<Event>, Refusal> {
@@ -428,7 +432,7 @@ fn turns_read(state: &State, upto: &MessageId) -> Turns {
     Turns { before: turns(&history), after: turns(&history[covered..]) }
 }
 
-fn idle(state: &State) -> Result<(), Refusal> {
+pub(super) fn idle(state: &State) -> Result<(), Refusal> {
     match state.busy() {
         true => Err(Refusal::Busy(state.id.clone())),
         false => Ok(()),
@@ -442,7 +446,7 @@ fn known(state: &State, model: &ModelRef) -> Result<(), Refusal> {
     }
 }
 
-fn takes(
+pub(super) fn takes(
     state: &State,
     files: &[Attachment],
     model: &ModelRef,

@@ -5,7 +5,7 @@ use crate::id::CallId;
 use crate::message::Part;
 use crate::session::Refusal;
 use crate::session::state::State;
-use crate::session::turn::{Call, CallPhase};
+use crate::session::turn::{Call, CallPhase, OpenTurn};
 use crate::stamp::Stamp;
 use crate::tool::{Ending, Outcome, Placement, Risk, Spec};
 use crate::toolset::Toolset;
@@ -51,12 +51,19 @@ pub(super) fn returned(
 }
 
 /// What a client is told of a call; nothing if the daemon runs it.
-pub(super) fn errand(state: &State, call: &Call, tool: &Spec, stamp: &Stamp) -> Option<Errand> {
+pub(super) fn errand(
+    state: &State,
+    (open, call): (&OpenTurn, &Call),
+    tool: &Spec,
+    stamp: &Stamp,
+) -> Option<Errand> {
     if tool.placement == Placement::Daemon {
         return None;
     }
     let risk = state.toolset.client_tool(&tool.name).map_or(Risk::Medium, |tool| tool.risk);
-    let expires = state.toolset.timeout().map(|span| stamp.at.after(span));
+    let handed = open.calls().iter().filter(|other| !other.done());
+    let handed = handed.map(|call| (call.request.tool.as_str(), &call.request.input));
+    let expires = state.toolset.timeout(handed).map(|span| stamp.at.after(span));
     Some(Errand { risk, reason: said_with(state, call), expires })
 }
 

@@ -15,7 +15,7 @@ use crate::model::{Channel, ModelRef, Sealed, Usage};
 use crate::session::turn::{OpenStep, OpenTurn, Phase, Segment, Turn, TurnStatus};
 use crate::session::{State, subagents};
 use crate::time::Time;
-use crate::toolset::ClientTool;
+use crate::toolset::{ClientTool, Toolset};
 
 use calls::{new_call, part_of_call};
 
@@ -29,10 +29,10 @@ pub fn evolve(state: &mut State, record: &Record) {
         Event::Forked { parent, at: seq } => fork::forked(state, parent, *seq, at),
         Event::Labelled { key, value } => labelled(state, key, value.as_ref()),
         Event::ModelSwitched { model } => state.model = Some(model.clone()),
-        Event::ToolsChosen(toolset) => {
-            state.toolset = toolset.clone();
-            state.delegated = toolset.client.iter().map(ClientTool::spec).collect();
-        }
+        Event::Instructed { system_prompt } => state.system_prompt.clone_from(system_prompt),
+        Event::Moved { workspace } => state.workspace.clone_from(workspace),
+        Event::Forgotten { upto } => compaction::forgotten(state, upto),
+        Event::ToolsChosen(toolset) => offered(state, toolset),
         Event::AttachmentAdded(file) => state.attachments.push(file.clone()),
         Event::MessageAdded { message, turn, role, parts, options, .. } => {
             said(state, Said { message, turn, role: *role, parts, options }, at);
@@ -137,6 +137,11 @@ fn labelled(state: &mut State, key: &str, value: Option<&String>) {
     };
 }
 
+fn offered(state: &mut State, toolset: &Toolset) {
+    state.toolset = toolset.clone();
+    state.delegated = toolset.client.iter().map(ClientTool::spec).collect();
+}
+
 struct Said<'a> {
     message: &'a MessageId,
     turn: &'a TurnId,
@@ -150,7 +155,11 @@ fn said(state: &mut State, said: Said<'_>, at: Time) {
         id: said.turn.clone(),
         message: said.message.clone(),
         begins: state.head,
-        status: TurnStatus::Pending,
+        status: match said.options.recalled {
+            true => TurnStatus::Succeeded,
+            false => TurnStatus::Pending,
+        },
+        workspace: state.workspace.clone(),
         options: said.options.clone(),
         attempts: 0,
         started: None,
@@ -166,6 +175,7 @@ fn said(state: &mut State, said: Said<'_>, at: Time) {
         id: said.message.clone(),
         role: said.role,
         parts: said.parts.to_vec(),
+        wording: said.options.wording.clone(),
         at,
         turn: said.turn.clone(),
         attempt: 0,
@@ -179,7 +189,9 @@ fn said(state: &mut State, said: Said<'_>, at: Time) {
 }
 
 fn turn_started(state: &mut State, id: &TurnId, attempt: u32, options: &TurnOptions, at: Time) {
+    let workspace = state.workspace.clone();
     if let Some(turn) = summary(state, id) {
+        turn.workspace = workspace;
         turn.status = TurnStatus::Running;
         turn.options = options.clone();
         turn.attempts = attempt;
@@ -318,6 +330,7 @@ fn push(state: &mut State, id: &MessageId, role: Role, parts: Vec<Part>, at: Tim
         id: id.clone(),
         role,
         parts,
+        wording: None,
         at,
         turn,
         attempt,

@@ -178,6 +178,6 @@ fn started(state: &State, of: (&OpenTurn, &Call), tool: &Spec, stamp: &Stamp) ->
         input: call.request.input.clone(),
         kind: tool.kind,
         placement: tool.placement,
-        errand: errand(state, call, tool, stamp),
+        errand: errand(state, of, tool, stamp),
     }
 }

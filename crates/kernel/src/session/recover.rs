@@ -1,6 +1,6 @@
 //! After a crash: what becomes of a turn whose world is gone.
 
-use crate::change::{FileChange, Gap};
+use crate::change::Gap;
 use crate::command::CutOff;
 use crate::event::{Event, FailureCode, StopCause};
 use crate::id::TurnId;
@@ -26,7 +26,7 @@ pub(super) fn recover(state: &State, cut_off: Vec<CutOff>, stamp: &Stamp) -> Vec
     };
     let known = |call: &Call| {
         let found = cut_off.iter().find(|found| found.call == *call.id());
-        found.map(|found| found.changes.clone())
+        found.cloned()
     };
     let end = |call| open.completed(call, interrupted(call, known(call)), stamp);
     let mut events: Vec<Event> = open.calls().iter().filter(lost).map(end).collect();
@@ -65,20 +65,23 @@ fn resumed(state: &State, turn: TurnId, stamp: &Stamp) -> Event {
 }
 
 /// What came of a call that was cut off, and of files by it, where that is known.
-fn interrupted(call: &Call, changes: Option<Vec<FileChange>>) -> Outcome {
+fn interrupted(call: &Call, found: Option<CutOff>) -> Outcome {
     let mut why =
         "the daemon stopped while this call was running; how far it got is not known".to_owned();
-    if let Some(changes) = &changes {
+    if let Some(CutOff { changes, .. }) = &found {
         let paths: Vec<_> = changes.iter().map(|change| change.path.as_str()).collect();
         let paths = if paths.is_empty() { "nothing".to_owned() } else { paths.join(", ") };
         why += &format!("; of the files it named, changed: {paths}");
     }
     let may_change = matches!(call.phase, CallPhase::Started(kind, _) if kind.changes_workspace());
-    let unknown = changes.is_none() && may_change;
+    let unknown = found.is_none() && may_change;
     let reason = || format!("the daemon stopped while {} ran", call.request.tool);
     let gap = unknown.then(|| Gap { path: String::new(), paths: None, reason: reason() });
     let mut outcome = Outcome::ended(Ending::Interrupted, why);
-    outcome.changes = changes.unwrap_or_default();
     outcome.unrecorded = gap.into_iter().collect();
+    if let Some(CutOff { changes, unrecorded, .. }) = found {
+        outcome.changes = changes;
+        outcome.unrecorded.extend(unrecorded);
+    }
     outcome
 }

@@ -52,6 +52,8 @@ pub struct State {
     pub attachments: Vec<Attachment>,
     /// What was said, in order.
     pub messages: Vec<Arc<Message>>,
+    /// How many of these, from the first on, models do not read any more.
+    pub forgotten: usize,
     /// Its turns, oldest first.
     pub turns: Vec<Turn>,
     /// The turn under way.
@@ -189,6 +191,7 @@ impl State {
             toolset: Toolset::default(),
             attachments: Vec::new(),
             messages: Vec::new(),
+            forgotten: 0,
             turns: Vec::new(),
             open: None,
             usage: Usage::default(),

@@ -13,6 +13,7 @@ mod delegate;
 mod judging;
 mod limits;
 mod options;
+mod recall;
 mod recovery;
 mod render;
 mod rules;
@@ -24,6 +25,7 @@ mod verify;
 
 use expect_test::Expect;
 
+pub(crate) use rules::rules as plain_rules;
 pub(crate) use script::Session;
 
 /// Plays `given > when`; tells what `when` leads to and, behind an arrow, what is to be done then.

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -26,6 +27,8 @@ pub struct Turn {
     pub begins: Seq,
     /// How it stands.
     pub status: TurnStatus,
+    /// Where its tools work.
+    pub workspace: PathBuf,
     /// What the client asked of it.
     pub options: TurnOptions,
     /// How often it was begun.

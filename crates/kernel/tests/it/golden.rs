@@ -19,7 +19,7 @@ use quintet_kernel::model::{
 };
 use quintet_kernel::time::Time;
 use quintet_kernel::tool::{Assessment, Ending, Kind, Outcome, Placement, Risk, Subject};
-use quintet_kernel::toolset::{ClientTool, Toolset};
+use quintet_kernel::toolset::{ClientTool, Span, Toolset};
 use serde_json::json;
 
 /// All values of an enum without data; a new variant does not compile until it is named here.
@@ -50,7 +50,7 @@ kinds! {
     ApprovalRequested ApprovalAnswered CallStarted CallCompleted StopRequested TurnResumed TurnHeld TurnReleased
     TurnCompleted TurnFailed TurnCancelled CompactionRequested Compacted CompactionFailed
     SessionClosed ContextGathered ReviewRequested Reviewed RevertRequested Reverted RevertFailed
-    ToolsChosen MemorySaved MemoryNotSaved Subagent
+    ToolsChosen MemorySaved MemoryNotSaved Subagent Instructed Moved Forgotten
 }
 
 #[test]
@@ -440,8 +440,12 @@ fn of_changes() -> Vec<Event> {
     };
     let gap = |path: &str, paths| Gap { path: path.into(), paths, reason: "too much".into() };
     let mut linked = outcome(Ending::Failed);
-    linked.changes = every!(Shape: File Link)
+    linked.changes = [Shape::File, Shape::Link]
         .map(|shape| change("link", None, Some(Version { shape, ..version(None) })))
+        .into();
+    let mut shaped = outcome(Ending::Succeeded);
+    shaped.changes = every!(Shape: File Link Folder Pipe Socket Other)
+        .map(|shape| change("shape", None, Some(Version { shape, ..version(None) })))
         .into();
     linked.unrecorded = vec![gap("target", Some(12)), gap("", None)];
     let turn = turn();
@@ -451,6 +455,7 @@ fn of_changes() -> Vec<Event> {
         Event::RevertRequested { turn: turn.clone() },
         Event::Reverted { turn: turn.clone(), files: vec!["src/a.rs".into(), "new".into()] },
         Event::RevertFailed { turn, reason: "new was changed since".into() },
+        done(shaped),
     ]
 }
 
@@ -461,8 +466,26 @@ fn of_clients() -> Vec<Event> {
         schema: json!({"type": "object"}),
         risk,
     };
-    let chosen =
-        |daemon, client, timeout_ms| Event::ToolsChosen(Toolset { daemon, client, timeout_ms });
+    let chosen = |daemon, client, timeout_ms| {
+        Event::ToolsChosen(Toolset { daemon, client, timeout_ms, spans: vec![] })
+    };
+    let span = Span {
+        tool: "run".into(),
+        seconds: [("for".to_owned(), 60)].into(),
+        spare: 15,
+        unless: Some("detached".into()),
+        at_most: 900,
+    };
+    let worded = TurnOptions { wording: Some("<q>hi</q>".into()), ..TurnOptions::default() };
+    let recalled = TurnOptions { recalled: true, ..TurnOptions::default() };
+    let said = |options| Event::MessageAdded {
+        message: id(),
+        turn: turn(),
+        role: Role::User,
+        parts: vec![Part::Text("hi".into())],
+        options,
+        nth: 2,
+    };
     let errand = |reason, expires| Event::CallStarted {
         turn: turn(),
         call: id(),
@@ -475,6 +498,13 @@ fn of_clients() -> Vec<Event> {
     let key = TurnOptions { key: Some("k1".into()), ..TurnOptions::default() };
     vec![
         chosen(None, vec![], None),
+        Event::ToolsChosen(Toolset { spans: vec![span], ..Toolset::default() }),
+        said(worded),
+        said(recalled),
+        Event::Instructed { system_prompt: None },
+        Event::Instructed { system_prompt: Some("be brief".into()) },
+        Event::Moved { workspace: "/repo".into() },
+        Event::Forgotten { upto: id() },
         chosen(Some(vec!["look".into()]), vec![tool(Risk::Low), tool(Risk::Critical)], Some(3)),
         errand(None, None),
         errand(Some("to plan".into()), Some(Time::from_micros(1_735_689_600_000_001))),

@@ -10,7 +10,7 @@ use quintet_kernel::id::BlobId;
 use quintet_kernel::message::{Artifact, MediaKind, Part, Role};
 use quintet_kernel::model::{
     Answer, AskedCall, Channel, Finish, ModelRef, Place, Profile, PromptMessage, PromptPart, Said,
-    Sealed, Usage,
+    Sealed, Searches, Usage,
 };
 use quintet_kernel::policy::Rules;
 use quintet_kernel::session::{Phase, handle};
@@ -21,7 +21,8 @@ use serde_json::json;
 use crate::world;
 
 fn session() -> State {
-    let profile = Profile { inputs: vec![MediaKind::Image], tools: true, context_window: None };
+    let (inputs, search) = (vec![MediaKind::Image], Searches::default());
+    let profile = Profile { inputs, tools: true, context_window: None, search };
     let models = Arc::new(HashMap::from([("fake".to_owned(), profile)]));
     let default_model = ModelRef::parse("fake/a").unwrap();
     let rules = Rules { models, default_model, ..world::rules() };

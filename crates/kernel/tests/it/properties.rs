@@ -43,7 +43,9 @@ enum Want {
     Say { run: bool, model: usize, role: bool, media: bool },
     Queue { asking: usize, talk: bool },
     Withdraw(usize),
-    Recall,
+    Recall { instead: bool },
+    Instruct(u8),
+    Move(u8),
     Start(usize),
     Approve { call: usize, allow: bool, turn: Option<usize> },
     Cancel,
@@ -228,7 +230,11 @@ fn changing(how: &How) -> Outcome {
         blob: Some(BlobId::named(format!("b{n}"))),
         size: how.tokens,
         mode: None,
-        shape: if how.tokens.is_multiple_of(7) { Shape::Link } else { Shape::File },
+        shape: match how.tokens % 7 {
+            0 => Shape::Link,
+            1 => Shape::Folder,
+            _ => Shape::File,
+        },
     };
     let (before, after) = (how.failure % 3, how.failure % 5);
     let mut outcome = Outcome::success("changed");
@@ -308,10 +314,14 @@ fn wanted(world: &World, want: Want) -> Command {
             Command::Say(Say { role, parts, run: Run::Next, options })
         }
         Want::Withdraw(n) => Command::Withdraw { turn: turn(world, n), reason: None },
-        Want::Recall => {
-            let said = |role| Recalled { role, text: "once".into() };
-            Command::Recall { messages: vec![said(Role::User), said(Role::Assistant)] }
+        Want::Recall { instead } => {
+            let said = |role| Recalled::text(role, "once".into());
+            Command::Recall { messages: vec![said(Role::User), said(Role::Assistant)], instead }
         }
+        Want::Instruct(n) => {
+            Command::Instruct { system_prompt: (n > 0).then(|| format!("be {n}")) }
+        }
+        Want::Move(n) => Command::Move { workspace: format!("/work/{n}").into() },
         Want::Start(n) => Command::Start { turn: turn(world, n) },
         Want::Approve { call: n, allow, turn: of } => {
             let answer = if allow { Answer::Allow } else { Answer::Deny };
@@ -327,6 +337,7 @@ fn wanted(world: &World, want: Want) -> Command {
             daemon: own.then(|| vec!["look".into(), "edit".into()]),
             client: own.then(own_tool).into_iter().collect(),
             timeout_ms: within.then_some(20_000),
+            spans: Vec::new(),
         }),
         Want::Return(n) => {
             Command::Return { call: call(world, n), outcome: Outcome::success("there") }
@@ -517,7 +528,9 @@ fn some_want() -> impl Strategy<Value = Want> {
         8 => say.prop_map(|(run, model, role, media)| Want::Say { run, model, role, media }),
         4 => (0..3_usize, prop::bool::weighted(0.2)).prop_map(|(asking, talk)| Want::Queue { asking, talk }),
         2 => any::<usize>().prop_map(Want::Withdraw),
-        1 => Just(Want::Recall),
+        1 => any::<bool>().prop_map(|instead| Want::Recall { instead }),
+        1 => (0..3_u8).prop_map(Want::Instruct),
+        1 => (0..3_u8).prop_map(Want::Move),
         4 => any::<usize>().prop_map(Want::Start),
         3 => approve.prop_map(|(call, allow, turn)| Want::Approve { call, allow, turn }),
         1 => Just(Want::Cancel),

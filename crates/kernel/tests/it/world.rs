@@ -9,7 +9,9 @@ use quintet_kernel::command::{Approve, Command};
 use quintet_kernel::event::{Answer, Answerer, Event, Origin, Record, Remember};
 use quintet_kernel::id::{CallId, Fresh, MessageId, SessionId, StepId, TurnId};
 use quintet_kernel::message::{MediaKind, Role};
-use quintet_kernel::model::{self, Finish, ModelRef, Profile, Prompt, PromptMessage, Usage};
+use quintet_kernel::model::{
+    self, Finish, ModelRef, Profile, Prompt, PromptMessage, Searches, Usage,
+};
 use quintet_kernel::policy::{Approval, Limits, OnDeny, Recovery, Review, Rules, Verify};
 use quintet_kernel::prompt::{assemble, summarize};
 use quintet_kernel::session::{CallPhase, evolve, handle, next};
@@ -31,7 +33,8 @@ pub(crate) fn rules() -> Rules {
         let (name, description, schema) = (name.into(), String::new(), json!({}));
         Arc::new(Spec { name, description, schema, kind, placement })
     };
-    let profile = |context_window| Profile { inputs: vec![], tools: true, context_window };
+    let search = Searches::default();
+    let profile = |context_window| Profile { inputs: vec![], tools: true, context_window, search };
     let approval = Approval {
         rules: vec![],
         kinds: vec![],
@@ -367,6 +370,9 @@ fn check_turns(journal: &[Arc<Record>]) -> Option<TurnId> {
             | Event::Forked { .. }
             | Event::Labelled { .. }
             | Event::ModelSwitched { .. }
+            | Event::Instructed { .. }
+            | Event::Moved { .. }
+            | Event::Forgotten { .. }
             | Event::ToolsChosen(_)
             | Event::AttachmentAdded(_)
             | Event::MessageAdded { .. }

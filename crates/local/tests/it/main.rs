@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use quintet_kernel::model::{
     Answer, Channel, Chunk, Failure, ModelRef, Prompt, PromptMessage, PromptPart, Said, Sampling,
+    Search,
 };
 use quintet_kernel::port::{ModelStream, Models as _};
 use quintet_local::pull::{Places, Watch, pull};
@@ -68,6 +69,7 @@ fn prompt(messages: Vec<PromptMessage>, max_tokens: u64) -> Prompt {
         messages,
         tools: Vec::new(),
         may_call: true,
+        search: Search::Off,
         sampling: Sampling { max_tokens: Some(max_tokens), temperature: Some(0.0), effort: None },
     }
 }

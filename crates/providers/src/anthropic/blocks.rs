@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use quintet_kernel::message::MediaKind;
-use quintet_kernel::model::{ModelRef, PromptMessage, PromptPart, Said};
+use quintet_kernel::model::{PromptMessage, PromptPart, Said};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -39,13 +39,35 @@ pub(super) const REMEMBER: CacheControl = CacheControl { kind: "ephemeral" };
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 enum Block<'a> {
-    Text { text: Written<'a> },
-    Image { source: Source<'a> },
-    Document { source: Source<'a> },
-    Thinking { thinking: &'a str, signature: &'a str },
-    RedactedThinking { data: &'a str },
-    ToolUse { id: Cow<'a, str>, name: &'a str, input: Cow<'a, Value> },
-    ToolResult { tool_use_id: Cow<'a, str>, content: Vec<Block<'a>>, is_error: bool },
+    Text {
+        text: Written<'a>,
+    },
+    Image {
+        source: Source<'a>,
+    },
+    Document {
+        source: Source<'a>,
+    },
+    Thinking {
+        thinking: &'a str,
+        signature: &'a str,
+    },
+    RedactedThinking {
+        data: &'a str,
+    },
+    ToolUse {
+        id: Cow<'a, str>,
+        name: &'a str,
+        input: Cow<'a, Value>,
+    },
+    ToolResult {
+        tool_use_id: Cow<'a, str>,
+        content: Vec<Block<'a>>,
+        is_error: bool,
+    },
+    /// A block as it came.
+    #[serde(untagged)]
+    Kept(&'a Value),
 }
 
 #[derive(Serialize)]
@@ -63,7 +85,8 @@ pub(super) fn messages<'a>(ask: &Ask<'a>, thinks: bool) -> Vec<Message<'a>> {
         let (role, blocks) = match message {
             PromptMessage::User(parts) => ("user", parts.iter().filter_map(shown).collect()),
             PromptMessage::Assistant { by, parts } => {
-                ("assistant", said(&ask.prompt.model, by.as_ref(), parts, thinks))
+                let own = visible(&ask.prompt.model, by.as_ref(), parts);
+                ("assistant", said(own, thinks, ask.search))
             }
             PromptMessage::Result { call, tool: _, text, media, ok } => {
                 let text = (!is_blank(text)).then(|| Block::Text { text: Written::Plain(text) });
@@ -105,25 +128,21 @@ fn mark(messages: &mut [Message<'_>]) {
     }
 }
 
-/// What a model said. A thought goes back with its signature or not at all.
-fn said<'a>(
-    model: &'a ModelRef,
-    by: Option<&'a ModelRef>,
-    parts: &'a [Said],
-    thinks: bool,
-) -> Vec<Block<'a>> {
+/// What a model said. A thought goes back with its signature or not at all, a search only to where
+/// there is one.
+fn said<'a>(parts: impl Iterator<Item = &'a Said>, thinks: bool, searches: bool) -> Vec<Block<'a>> {
     let mut blocks = Vec::new();
     let mut thought = "";
-    for part in visible(model, by, parts) {
+    for part in parts {
         match part {
             Said::Text(text) if is_blank(text) => {}
             Said::Text(text) => blocks.push(Block::Text { text: Written::Plain(text) }),
             Said::Thought(text) => thought = text,
-            Said::Sealed(content) if thinks => {
+            Said::Sealed(content) => {
                 let thinking = std::mem::take(&mut thought);
-                blocks.extend(sealed(content, thinking));
+                let wanted = if is_thought(content) { thinks } else { searches };
+                blocks.extend(wanted.then(|| sealed(content, thinking)).flatten());
             }
-            Said::Sealed(_) => {}
             Said::Call(call) => blocks.push(Block::ToolUse {
                 id: ids::plain(&call.call),
                 name: &call.tool,
@@ -134,7 +153,15 @@ fn said<'a>(
     blocks
 }
 
+/// Whether what was sealed is a thought, or a search.
+pub(super) fn is_thought(content: &Value) -> bool {
+    content.get("block").is_none()
+}
+
 fn sealed<'a>(content: &'a Value, thinking: &'a str) -> Option<Block<'a>> {
+    if let Some(block) = content.get("block").filter(|block| block.is_object()) {
+        return Some(Block::Kept(block));
+    }
     if let Some(signature) = content["signature"].as_str() {
         return Some(Block::Thinking { thinking, signature });
     }

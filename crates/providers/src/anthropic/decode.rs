@@ -1,13 +1,16 @@
 //! Reads an answer event by event.
 
 use quintet_kernel::model::{Answer, Channel, Chunk, Finish, Place, Sealed, Usage};
+use quintet_kernel::search::WEB_SEARCH;
 use serde_json::{Value, json};
 
+use super::search::Searching;
 use super::wire;
 use crate::calls::Calls;
 use crate::draft::{Draft, Pen, Stage, malformed};
 use crate::fault;
 use crate::retry::Trouble;
+use crate::sources::{self, Sources};
 use crate::template::Template;
 
 /// What will be the [`Answer`].
@@ -19,6 +22,8 @@ pub(super) struct Reply {
     sealed: Vec<Sealed>,
     /// The signature of the thought that is being read.
     signature: String,
+    searching: Searching,
+    sources: Sources,
     usage: wire::Usage,
     finish: Option<Finish>,
     done: bool,
@@ -53,7 +58,8 @@ impl Draft for Reply {
 
     fn answer(&mut self) -> Answer {
         let finish = self.finish.take().unwrap_or(Finish::Stop);
-        let sealed = std::mem::take(&mut self.sealed);
+        let mut sealed = std::mem::take(&mut self.sealed);
+        sealed.extend(self.searching.partings());
         Answer { sealed, ..Answer::new(finish, self.calls.finish(), counted(self.usage)) }
     }
 }
@@ -70,11 +76,18 @@ impl Reply {
             }
             "content_block_start" => return self.begin(event, out),
             "content_block_delta" => return self.go_on(event, out),
-            "content_block_stop" => self.seal_thought(),
+            "content_block_stop" => {
+                self.seal_thought();
+                if let Some(query) = self.searching.asked(event.index) {
+                    sources::searching(&query, &mut self.pen, out);
+                    self.searching.told(event.index, self.pen.written);
+                }
+            }
             "message_delta" => {
                 self.count(event.usage);
                 let word = event.delta.as_ref().and_then(|delta| delta.stop_reason.as_ref());
                 self.finish = word.map(|word| finish(&word.0)).or(self.finish.take());
+                self.sources.tell(&mut self.pen, out);
             }
             // `ping`, and whatever will be invented.
             _ => {}
@@ -93,6 +106,13 @@ impl Reply {
                 begun.map_err(malformed)?;
             }
             "redacted_thinking" => self.seal(json!({ "data": block.data.0 })),
+            "server_tool_use" if block.name.0 == WEB_SEARCH => {
+                self.searching.begin(event.index, &block.id.0);
+            }
+            "web_search_tool_result" => {
+                let blocks = self.searching.answered(&block.tool_use_id.0, block.content);
+                blocks.into_iter().flatten().for_each(|block| self.seal(json!({ "block": block })));
+            }
             _ => {}
         }
         Ok(())
@@ -103,10 +123,15 @@ impl Reply {
         self.pen.say(Channel::Text, &delta.text.0, out);
         self.pen.say(Channel::Thought, &delta.thinking.0, out);
         self.signature.push_str(&delta.signature.0);
+        if let Some(wire::Citation { url: Some(url), title }) = &delta.citation {
+            self.sources.cite(url, title.as_deref().unwrap_or_default());
+        }
         match self.calls.find(event.index) {
             Some(at) => self.calls.append(at, &delta.partial_json.0).map_err(malformed),
-            // A search of the provider's own has arguments too; they are its own business.
-            None => Ok(()),
+            None => {
+                self.searching.append(event.index, &delta.partial_json.0);
+                Ok(())
+            }
         }
     }
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use quintet_kernel::model::{Effort, PromptMessage, Said};
+use quintet_kernel::search::WEB_SEARCH;
 use quintet_kernel::tool::Spec;
 use serde::Serialize;
 use serde_json::Value;
@@ -45,8 +46,9 @@ pub(super) fn body(ask: &Ask<'_>) -> serde_json::Result<Vec<u8>> {
     })
 }
 
-/// The tools as they are offered; the last one has everything up to it cached.
-pub(super) fn tools(tools: &[Arc<Spec>]) -> serde_json::Result<Box<RawValue>> {
+/// The tools as they are offered, the provider's own search first; the last one has everything up to
+/// it cached.
+pub(super) fn tools(tools: &[Arc<Spec>], search: bool) -> serde_json::Result<Box<RawValue>> {
     let last = tools.len().saturating_sub(1);
     let tool = |(n, spec): (usize, &'_ Arc<Spec>)| {
         to_raw_value(&Tool {
@@ -56,7 +58,9 @@ pub(super) fn tools(tools: &[Arc<Spec>]) -> serde_json::Result<Box<RawValue>> {
             cache_control: (n == last).then_some(REMEMBER),
         })
     };
-    to_raw_value(&tools.iter().enumerate().map(tool).collect::<Result<Vec<_>, _>>()?)
+    let own = search.then(|| to_raw_value(&SEARCH));
+    let all = own.into_iter().chain(tools.iter().enumerate().map(tool));
+    to_raw_value(&all.collect::<Result<Vec<_>, _>>()?)
 }
 
 #[derive(Serialize)]
@@ -101,6 +105,19 @@ struct Tool<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     cache_control: Option<CacheControl>,
 }
+
+/// The provider's own search.
+#[derive(Serialize)]
+struct ServerTool {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    name: &'static str,
+    /// How many searches one answer may cost.
+    max_uses: u32,
+}
+
+const SEARCH: ServerTool =
+    ServerTool { kind: "web_search_20250305", name: WEB_SEARCH, max_uses: 8 };
 
 #[derive(Serialize)]
 struct Think {
@@ -162,7 +179,7 @@ fn may_think(ask: &Ask<'_>) -> bool {
         PromptMessage::Assistant { by, parts } => Some((by, parts)),
         PromptMessage::User(_) | PromptMessage::Result { .. } => None,
     });
-    let sealed = |part: &Said| matches!(part, Said::Sealed(_));
+    let sealed = |part: &Said| matches!(part, Said::Sealed(it) if blocks::is_thought(it));
     last.is_some_and(|(by, parts)| {
         by.as_ref() == Some(&ask.prompt.model) && parts.iter().any(sealed)
     })

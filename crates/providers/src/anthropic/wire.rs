@@ -47,6 +47,12 @@ pub(super) struct Block<'a> {
     pub(super) id: Text<'a>,
     #[serde(borrow)]
     pub(super) name: Text<'a>,
+    /// Of what a search found: which search.
+    #[serde(borrow)]
+    pub(super) tool_use_id: Text<'a>,
+    /// Of what a search found: that.
+    #[serde(borrow)]
+    pub(super) content: Option<&'a RawValue>,
 }
 
 /// What is new of a block, or of the whole answer.
@@ -63,8 +69,17 @@ pub(super) struct Delta<'a> {
     pub(super) signature: Text<'a>,
     #[serde(borrow)]
     pub(super) partial_json: Text<'a>,
+    pub(super) citation: Option<Citation>,
     #[serde(borrow)]
     pub(super) stop_reason: Option<Text<'a>>,
+}
+
+/// A page that a piece of text goes back to.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Citation {
+    pub(super) url: Option<String>,
+    pub(super) title: Option<String>,
 }
 
 /// A string that borrows where it can.

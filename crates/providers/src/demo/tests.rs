@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use quintet_kernel::CallId;
-use quintet_kernel::model::{ModelRef, Sampling};
+use quintet_kernel::model::{ModelRef, Sampling, Search};
 use quintet_kernel::tool::{Kind, Placement, Spec};
 use serde_json::json;
 
@@ -26,6 +26,7 @@ fn prompt(messages: Vec<PromptMessage>) -> Prompt {
         messages,
         tools: vec![spec("shell"), spec("read_file")],
         may_call: true,
+        search: Search::Off,
         sampling: Sampling::default(),
     }
 }

@@ -8,6 +8,7 @@ use crate::calls::Calls;
 use crate::draft::{Draft, Pen, Stage, malformed};
 use crate::fault;
 use crate::retry::Trouble;
+use crate::sources::{self, Sources};
 
 /// What will be the [`Answer`].
 #[derive(Debug, Default)]
@@ -17,6 +18,9 @@ pub(super) struct Reply {
     sealed: Vec<Sealed>,
     usage: wire::Usage,
     finish: Option<Finish>,
+    /// What was searched for; events repeat it.
+    searched: Vec<String>,
+    sources: Sources,
 }
 
 impl Draft for Reply {
@@ -34,7 +38,13 @@ impl Draft for Reply {
             for part in &candidate.content.parts {
                 self.take_part(part, out)?;
             }
+            if let Some(grounding) = &candidate.grounding_metadata {
+                self.show_searches(grounding, out);
+            }
             self.end(candidate.finish_reason.as_deref())?;
+            if self.finish.is_some() {
+                self.sources.tell(&mut self.pen, out);
+            }
         }
         Ok(())
     }
@@ -76,6 +86,17 @@ impl Reply {
         }
         self.seal(signature, Place::Output(self.pen.written), "text");
         Ok(())
+    }
+
+    fn show_searches(&mut self, grounding: &wire::Grounding, out: &mut Vec<Chunk>) {
+        for query in &grounding.web_search_queries {
+            if !self.searched.contains(query) {
+                sources::searching(query, &mut self.pen, out);
+                self.searched.push(query.clone());
+            }
+        }
+        let pages = grounding.grounding_chunks.iter().filter_map(|source| source.web.as_ref());
+        pages.for_each(|page| self.sources.cite(&page.uri, &page.title));
     }
 
     fn seal(&mut self, signature: &str, place: Place, of: &str) {

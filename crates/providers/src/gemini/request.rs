@@ -25,14 +25,18 @@ pub(super) fn body(ask: &Ask<'_>) -> serde_json::Result<Vec<u8>> {
     serde_json::to_vec(&Request {
         system_instruction: system.map(|text| System { parts: [Text { text }] }),
         contents: contents::contents(ask),
-        tools: ask.tools,
-        tool_config: ask.keeps_from_calling().then_some(ToolConfig::NONE),
+        // Nothing else keeps it from searching.
+        tools: ask.tools.filter(|_| prompt.may_call || !ask.search),
+        tool_config: (ask.keeps_from_calling() && !ask.search).then_some(ToolConfig::NONE),
         generation_config: config,
     })
 }
 
-/// The tools as they are offered.
-pub(super) fn tools(tools: &[Arc<Spec>]) -> serde_json::Result<Box<RawValue>> {
+/// The tools as they are offered; where the provider searches, that is the only one.
+pub(super) fn tools(tools: &[Arc<Spec>], search: bool) -> serde_json::Result<Box<RawValue>> {
+    if search {
+        return to_raw_value(&[Search { google_search: Empty {} }]);
+    }
     let declare = |spec: &Arc<Spec>| Declaration {
         name: spec.name.clone(),
         description: spec.description.clone(),
@@ -85,6 +89,14 @@ struct Text<'a> {
 struct Tools {
     function_declarations: Vec<Declaration>,
 }
+
+#[derive(Serialize)]
+struct Search {
+    google_search: Empty,
+}
+
+#[derive(Serialize)]
+struct Empty {}
 
 #[derive(Serialize)]
 struct Declaration {

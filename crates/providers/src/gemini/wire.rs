@@ -25,6 +25,29 @@ pub(super) struct Candidate<'a> {
     #[serde(borrow)]
     pub(super) content: Content<'a>,
     pub(super) finish_reason: Option<String>,
+    pub(super) grounding_metadata: Option<Grounding>,
+}
+
+/// What an answer was looked up with.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct Grounding {
+    pub(super) web_search_queries: Vec<String>,
+    pub(super) grounding_chunks: Vec<Source>,
+}
+
+/// What an answer goes back to.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Source {
+    pub(super) web: Option<Page>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Page {
+    pub(super) uri: String,
+    pub(super) title: String,
 }
 
 #[derive(Debug, Default, Deserialize)]

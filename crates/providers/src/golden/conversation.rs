@@ -7,7 +7,7 @@ use std::sync::Arc;
 use quintet_kernel::message::{MediaKind, Message, Part, Role};
 use quintet_kernel::model::{
     AskedCall, Channel, Chunk, Effort, ModelRef, Prompt, PromptCall, PromptMessage, PromptPart,
-    Said, Sampling, Sealed, calls_said,
+    Said, Sampling, Sealed, Search, calls_said,
 };
 use quintet_kernel::prompt::in_order;
 use quintet_kernel::tool::{Kind, Placement, Spec};
@@ -60,6 +60,7 @@ pub(super) fn with(family: &dyn Family, stream: &Path, by: ModelRef) -> Prompt {
         messages,
         tools: vec![tool()],
         may_call: true,
+        search: Search::Off,
         sampling: Sampling { max_tokens: None, temperature: None, effort: Some(Effort::Medium) },
     }
 }
@@ -115,6 +116,7 @@ fn message(parts: Vec<Part>, sealed: Vec<Sealed>) -> Message {
         id: MessageId::parse("m1").unwrap(),
         role: Role::Assistant,
         parts,
+        wording: None,
         at: Time::default(),
         turn: TurnId::parse("t1").unwrap(),
         attempt: 1,

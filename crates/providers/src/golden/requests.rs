@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::path::PathBuf;
 
-use quintet_kernel::model::{Effort, ModelRef, Profile, Prompt};
+use quintet_kernel::model::{Effort, ModelRef, Profile, Prompt, Search, Searches};
 use serde_json::Value;
 
 use super::{check, conversation, families, path, streams};
@@ -12,16 +12,18 @@ use crate::family::{Ask, Family};
 use crate::quirks::Quirks;
 
 fn facts(thinking: Thinking) -> Facts {
-    let profile = Profile { inputs: all_media(), tools: true, context_window: None };
+    let profile =
+        Profile { inputs: all_media(), tools: true, context_window: None, search: Searches::Never };
     let efforts = vec![Effort::Low, Effort::Medium, Effort::High];
     Facts { profile, thinking, max_output: Some(64_000), efforts }
 }
 
 fn sent(family: &dyn Family, prompt: &Prompt, thinking: Thinking) -> Value {
-    let tools = family.tools(&prompt.tools).unwrap();
+    let search = prompt.search == Search::Native;
+    let tools = family.tools(&prompt.tools, search).unwrap();
     let quirks = Quirks { thoughts_back: true, ..Quirks::default() };
     let facts = facts(thinking);
-    let ask = Ask { prompt, facts: &facts, quirks: &quirks, tools: Some(&tools) };
+    let ask = Ask { prompt, facts: &facts, quirks: &quirks, tools: Some(&tools), search };
     serde_json::from_slice(&family.body(&ask).unwrap()).unwrap()
 }
 
@@ -83,6 +85,44 @@ fn what_any_family_wrote_is_a_valid_request_of_every_other() {
     }
 }
 
+/// The families whose providers search, each with the stream in which one did.
+fn searching() -> impl Iterator<Item = (&'static str, &'static dyn Family, PathBuf)> {
+    let able = families().into_iter().filter(|(_, family)| family.searches() != Searches::Never);
+    able.map(|(name, family)| (name, family, path(name).join("web_search.sse")))
+}
+
+#[test]
+fn a_search_is_asked_for_and_goes_back() {
+    assert_eq!(searching().count(), 3);
+    for (name, family, stream) in searching() {
+        let mut prompt = conversation::with(family, &stream, conversation::asked());
+        prompt.search = Search::Native;
+        if family.searches() == Searches::Alone {
+            prompt.tools.clear();
+        }
+        let body = sent(family, &prompt, Thinking::Effort);
+        valid(name, &body, name);
+        check(&path(name).join("request_with_search.json"), &format!("{body:#}\n"));
+        let foreign = conversation::with(family, &stream, other());
+        let body = sent(family, &Prompt { search: Search::Native, ..foreign }, Thinking::Effort);
+        valid(name, &body, name);
+        // What one model searched is not told to another, in whose history it would make no sense.
+        let blocks = body["messages"].to_string() + &body["input"].to_string();
+        assert!(!blocks.contains("web_search"), "{name}: {blocks}");
+    }
+}
+
+#[test]
+fn a_question_aside_is_answered_without_a_search() {
+    for (name, family, stream) in searching() {
+        let prompt = conversation::with(family, &stream, conversation::asked());
+        let prompt = Prompt { search: Search::Native, may_call: false, ..prompt };
+        let body = sent(family, &prompt, Thinking::Effort);
+        let choice = body["tool_choice"]["type"].as_str().or(body["tool_choice"].as_str());
+        assert!(choice == Some("none") || body["tools"].is_null(), "{name}: {body:#}");
+    }
+}
+
 fn valid(family: &str, body: &Value, what: &str) {
     match family {
         "openai_chat" => valid_chat(body, what),
@@ -129,10 +169,12 @@ fn valid_responses(body: &Value, what: &str) {
             }
             Some("reasoning") => {
                 let next = items.get(n + 1).map(|next| &next["type"]);
-                let follows = next.is_some_and(|kind| kind == "message" || kind == "function_call");
+                let led = ["message", "function_call", "web_search_call"];
+                let follows = next.is_some_and(|kind| led.iter().any(|known| kind == known));
                 assert!(follows, "{what}: a thought that leads to nothing");
                 assert!(item["encrypted_content"].is_string() && item["summary"].is_array());
             }
+            Some("web_search_call") => assert!(item["action"].is_object(), "{what}"),
             Some("message") => assert!(!list(&item["content"], what).is_empty()),
             other => panic!("{what}: {other:?}"),
         }
@@ -174,6 +216,8 @@ fn valid_block(block: &Value, what: &str) {
         Some("thinking") => assert!(!block["signature"].as_str().unwrap().is_empty(), "{what}"),
         Some("tool_use") => assert!(block["input"].is_object(), "{what}"),
         Some("redacted_thinking" | "tool_result" | "image") => {}
+        Some("server_tool_use") => assert!(block["input"].is_object(), "{what}"),
+        Some("web_search_tool_result") => assert!(block["tool_use_id"].is_string(), "{what}"),
         other => panic!("{what}: {other:?}"),
     }
 }

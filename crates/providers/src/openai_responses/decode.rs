@@ -1,13 +1,14 @@
 //! Reads an answer event by event.
 
 use quintet_kernel::model::{Answer, Channel, Chunk, Finish, Place, Sealed, Usage};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::wire::{self, text};
 use crate::calls::Calls;
 use crate::draft::{Draft, Pen, Stage, malformed};
 use crate::fault;
 use crate::retry::Trouble;
+use crate::sources::{self, Sources};
 
 /// What will be the [`Answer`].
 #[derive(Debug, Default)]
@@ -20,6 +21,7 @@ pub(super) struct Reply {
     refused: bool,
     /// Where the last summary of a thought ended, so that the next is set apart.
     summarized: Option<u64>,
+    sources: Sources,
 }
 
 impl Draft for Reply {
@@ -81,8 +83,14 @@ impl Reply {
             "response.function_call_arguments.done" => {
                 return self.complete(event.output_index, text(&event.arguments));
             }
-            "response.output_item.done" => return self.end_item(event),
+            "response.output_item.done" => return self.end_item(event, out),
+            "response.output_text.annotation.added" => {
+                if let Some(wire::Annotation { url: Some(url), title }) = &event.annotation {
+                    self.sources.cite(url, title.as_deref().unwrap_or_default());
+                }
+            }
             "response.completed" | "response.incomplete" | "response.failed" => {
+                self.sources.tell(&mut self.pen, out);
                 return self.end(event);
             }
             // What is only for showing, and whatever will be invented.
@@ -114,12 +122,16 @@ impl Reply {
         }
     }
 
-    fn end_item(&mut self, event: &wire::Event<'_>) -> Result<(), Trouble> {
+    fn end_item(&mut self, event: &wire::Event<'_>, out: &mut Vec<Chunk>) -> Result<(), Trouble> {
         let Some(item) = &event.item else { return Ok(()) };
         match &*item.kind.0 {
             "function_call" => self.complete(event.output_index, text(&item.arguments)),
             "reasoning" => {
-                self.seal(item);
+                self.seal_thought(item);
+                Ok(())
+            }
+            "web_search_call" => {
+                self.searched(item, out);
                 Ok(())
             }
             _ => Ok(()),
@@ -127,21 +139,43 @@ impl Reply {
     }
 
     /// Keeps a thought that can be sent back. It belongs before what follows it.
-    fn seal(&mut self, item: &wire::Item<'_>) {
+    fn seal_thought(&mut self, item: &wire::Item<'_>) {
         let encrypted = text(&item.encrypted_content);
         if encrypted.is_empty() {
             return;
         }
-        let place = match self.calls.len() {
-            0 => Place::Output(self.pen.written),
-            calls => Place::Call(calls),
-        };
         let summary = item.summary.as_deref().unwrap_or_default();
         let content = json!({
             "id": text(&item.id),
             "summary": summary,
             "encrypted_content": encrypted,
         });
+        self.seal(content);
+    }
+
+    /// Shows a search and keeps it: the thought before it is not taken back without.
+    fn searched(&mut self, item: &wire::Item<'_>, out: &mut Vec<Chunk>) {
+        let action = item.action.map_or("{}", |action| action.get());
+        let action: Value = serde_json::from_str(action).unwrap_or_default();
+        let fields = ["query", "url", "pattern"].into_iter();
+        if let Some(what) =
+            fields.filter_map(|field| action[field].as_str()).find(|it| !it.is_empty())
+        {
+            sources::searching(what, &mut self.pen, out);
+        }
+        self.seal(json!({ "item": {
+            "type": "web_search_call",
+            "id": text(&item.id),
+            "status": text(&item.status),
+            "action": action,
+        }}));
+    }
+
+    fn seal(&mut self, content: Value) {
+        let place = match self.calls.len() {
+            0 => Place::Output(self.pen.written),
+            calls => Place::Call(calls),
+        };
         self.sealed.push(Sealed { place, content });
     }
 

@@ -16,10 +16,27 @@ use crate::media::Written;
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum Item<'a> {
-    Message { role: &'static str, content: Vec<Content<'a>> },
-    FunctionCall { call_id: Cow<'a, str>, name: &'a str, arguments: String },
-    FunctionCallOutput { call_id: Cow<'a, str>, output: Output<'a> },
-    Reasoning { id: &'a Value, summary: &'a Value, encrypted_content: &'a Value },
+    Message {
+        role: &'static str,
+        content: Vec<Content<'a>>,
+    },
+    FunctionCall {
+        call_id: Cow<'a, str>,
+        name: &'a str,
+        arguments: String,
+    },
+    FunctionCallOutput {
+        call_id: Cow<'a, str>,
+        output: Output<'a>,
+    },
+    Reasoning {
+        id: &'a Value,
+        summary: &'a Value,
+        encrypted_content: &'a Value,
+    },
+    /// An item as it came.
+    #[serde(untagged)]
+    Kept(&'a Value),
 }
 
 #[derive(Serialize)]
@@ -60,7 +77,7 @@ pub(super) fn items<'a>(ask: &Ask<'a>) -> Vec<Item<'a>> {
     out
 }
 
-/// What a model said. A sealed thought that nothing follows is not taken.
+/// What a model said. A sealed thought, or search, that nothing follows is not taken.
 fn said<'a>(parts: &[&'a Said], out: &mut Vec<Item<'a>>) {
     for (n, part) in parts.iter().enumerate() {
         let followed = || {
@@ -74,14 +91,17 @@ fn said<'a>(parts: &[&'a Said], out: &mut Vec<Item<'a>>) {
             }
             // The summary is in what was sealed.
             Said::Thought(_) => {}
-            Said::Sealed(content) if followed() => out.extend(reasoning(content)),
+            Said::Sealed(content) if followed() => out.extend(sealed(content)),
             Said::Sealed(_) => {}
             Said::Call(call) => out.push(called(call)),
         }
     }
 }
 
-fn reasoning(content: &Value) -> Option<Item<'_>> {
+fn sealed(content: &Value) -> Option<Item<'_>> {
+    if let Some(item) = content.get("item").filter(|item| item.is_object()) {
+        return Some(Item::Kept(item));
+    }
     Some(Item::Reasoning {
         id: content.get("id")?,
         summary: content.get("summary")?,

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use quintet_kernel::model::Effort;
 use quintet_kernel::tool::Spec;
 use serde::Serialize;
 use serde_json::Value;
@@ -20,7 +21,12 @@ pub(super) fn body(ask: &Ask<'_>) -> serde_json::Result<Vec<u8>> {
         Thinking::Unknown => sampling.effort.is_some(),
         Thinking::Effort | Thinking::Budget | Thinking::Adaptive => true,
     };
-    let effort = ask.facts.effort(sampling.effort).map(|effort| effort.name());
+    let effort = ask.facts.effort(sampling.effort).map(|effort| match effort {
+        // A model that thinks as little as that is not let search.
+        Effort::Minimal if ask.search => Effort::Low,
+        effort => effort,
+    });
+    let effort = effort.map(Effort::name);
     serde_json::to_vec(&Request {
         model: &prompt.model.model,
         instructions: Some(prompt.system.as_str()).filter(|text| !text.is_empty()),
@@ -36,8 +42,8 @@ pub(super) fn body(ask: &Ask<'_>) -> serde_json::Result<Vec<u8>> {
     })
 }
 
-/// The tools as they are offered.
-pub(super) fn tools(tools: &[Arc<Spec>]) -> serde_json::Result<Box<RawValue>> {
+/// The tools as they are offered, the provider's own search first.
+pub(super) fn tools(tools: &[Arc<Spec>], search: bool) -> serde_json::Result<Box<RawValue>> {
     let tool = |spec: &'_ Arc<Spec>| {
         to_raw_value(&Tool {
             kind: "function",
@@ -47,7 +53,9 @@ pub(super) fn tools(tools: &[Arc<Spec>]) -> serde_json::Result<Box<RawValue>> {
             strict: false,
         })
     };
-    to_raw_value(&tools.iter().map(tool).collect::<Result<Vec<_>, _>>()?)
+    let own = search.then(|| to_raw_value(&Hosted { kind: "web_search" }));
+    let all = own.into_iter().chain(tools.iter().map(tool));
+    to_raw_value(&all.collect::<Result<Vec<_>, _>>()?)
 }
 
 #[derive(Serialize)]
@@ -77,6 +85,13 @@ struct Reasoning {
     #[serde(skip_serializing_if = "Option::is_none")]
     effort: Option<&'static str>,
     summary: &'static str,
+}
+
+/// A tool that the provider runs.
+#[derive(Serialize)]
+struct Hosted {
+    #[serde(rename = "type")]
+    kind: &'static str,
 }
 
 #[derive(Serialize)]

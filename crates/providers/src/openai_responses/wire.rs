@@ -18,11 +18,20 @@ pub(super) struct Event<'a> {
     pub(super) arguments: Option<Text<'a>>,
     #[serde(borrow)]
     pub(super) item: Option<Item<'a>>,
+    pub(super) annotation: Option<Annotation>,
     #[serde(borrow)]
     pub(super) response: Option<Response<'a>>,
 }
 
-/// A part of the answer: a message, a call or a thought.
+/// A note on a piece of text, such as the page that it goes back to.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Annotation {
+    pub(super) url: Option<String>,
+    pub(super) title: Option<String>,
+}
+
+/// A part of the answer: a message, a call, a thought or a search.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Item<'a> {
@@ -39,6 +48,11 @@ pub(super) struct Item<'a> {
     pub(super) summary: Option<Vec<Summary>>,
     #[serde(borrow)]
     pub(super) encrypted_content: Option<Text<'a>>,
+    #[serde(borrow)]
+    pub(super) status: Option<Text<'a>>,
+    /// Of a search: what is looked for or read.
+    #[serde(borrow)]
+    pub(super) action: Option<&'a RawValue>,
 }
 
 /// A piece of what may be told of a thought.

@@ -7,6 +7,7 @@ mod counts;
 mod fallbacks;
 mod families;
 mod lists;
+mod search;
 mod secrets;
 mod troubles;
 
@@ -14,7 +15,7 @@ use std::time::Duration;
 
 use quintet_kernel::message::MediaKind;
 use quintet_kernel::model::{
-    Answer, Channel, Chunk, Failure, ModelRef, Prompt, PromptMessage, PromptPart, Sampling,
+    Answer, Channel, Chunk, Failure, ModelRef, Prompt, PromptMessage, PromptPart, Sampling, Search,
 };
 use quintet_kernel::port::{ModelStream, Models};
 use quintet_providers::{Api, ProviderConfig, Providers, Retries, Secret, Stated};
@@ -44,6 +45,7 @@ fn prompt(parts: Vec<PromptPart>) -> Prompt {
         messages: vec![PromptMessage::User(parts)],
         tools: Vec::new(),
         may_call: true,
+        search: Search::Off,
         sampling: Sampling::default(),
     }
 }

@@ -5,17 +5,19 @@ use quintet_kernel::message::{Artifact, Part};
 use quintet_kernel::port::{Blobs, Changed, Content, File, Output, StorageError};
 use quintet_kernel::tool::Outcome;
 
+use crate::parts::Parts;
+
 /// Keeps it; what cannot be kept is said in the outcome.
-pub(super) async fn keep(blobs: &dyn Blobs, output: Output) -> Outcome {
+pub(super) async fn keep(parts: &Parts, output: Output) -> Outcome {
     let Output { mut outcome, files, changes } = output;
     for File { name, mime, content } in files {
         let size = content.len() as u64;
-        match blobs.put(content).await {
+        match parts.blobs.put(content).await {
             Ok(blob) => outcome.artifacts.push(Artifact { name, mime, blob, size }),
             Err(error) => outcome.parts.push(lost(&name, &error)),
         }
     }
-    outcome.changes = recorded(blobs, changes).await;
+    outcome.changes = recorded(&*parts.undo, changes).await;
     outcome
 }
 
@@ -26,7 +28,7 @@ pub(crate) async fn recorded(blobs: &dyn Blobs, mut changes: Vec<Changed>) -> Ve
         return Vec::new();
     }
     let sides = changes.iter_mut().flat_map(|it| [&mut it.before, &mut it.after]).flatten();
-    let contents: Vec<_> = sides.map(|side| side.bytes.take()).collect();
+    let contents: Vec<_> = sides.map(|side| side.body.take()).collect();
     let known: Vec<_> = contents.iter().map(Option::is_some).collect();
     let kept = blobs.put_all(contents.into_iter().flatten().collect()).await;
     let kept = kept.unwrap_or_else(|error| {

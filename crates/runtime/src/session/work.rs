@@ -11,7 +11,7 @@ use quintet_kernel::change::net;
 use quintet_kernel::command::Command;
 use quintet_kernel::model::{Channel, Chunk, Failure, Prompt, Usage};
 use quintet_kernel::port::{BoxFuture, Cancel, Desk, Invocation, Progress};
-use quintet_kernel::session::{Effect, Saving};
+use quintet_kernel::session::{Effect, Saving, Turn};
 use quintet_kernel::tool::{Assessment, Ending, Outcome, Risk, Subject};
 use quintet_kernel::{CallId, MessageId, State, Time, TurnId, prompt};
 use tokio::task::{AbortHandle, Id, JoinSet};
@@ -172,10 +172,11 @@ fn survey(parts: &Parts, state: &State, turn: &TurnId) -> BoxFuture<'static, Com
 }
 
 fn revert(parts: &Parts, state: &State, turn: &TurnId) -> BoxFuture<'static, Command> {
-    let changes = state.turn(turn).map(|turn| net(&turn.changes)).unwrap_or_default();
-    let (parts, workspace, turn) = (parts.clone(), state.workspace.clone(), turn.clone());
+    let of_turn = |turn: &Turn| (net(&turn.changes), turn.workspace.clone());
+    let (changes, workspace) = state.turn(turn).map(of_turn).unwrap_or_default();
+    let (parts, turn) = (parts.clone(), turn.clone());
     Box::pin(async move {
-        let result = match with_content(&*parts.blobs, &changes).await {
+        let result = match with_content(&parts, &changes).await {
             Ok(changes) => parts.workspaces.put_back(&workspace, changes).await,
             Err(error) => Err(error.to_string()),
         };
@@ -242,7 +243,7 @@ fn run(
                         Outcome::ended(Ending::Cancelled, "the tool did not stop and was given up").into()
                     }
                 };
-                keep(&*parts.blobs, output).await
+                keep(&parts, output).await
             }
             _ => Outcome::failure("the tool is not there"),
         };

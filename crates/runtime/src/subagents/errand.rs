@@ -98,7 +98,7 @@ impl Errand {
                 None => wanted.clone(),
             },
         };
-        Ok(Toolset { daemon: Some(daemon), client: Vec::new(), timeout_ms: None })
+        Ok(Toolset { daemon: Some(daemon), ..Toolset::default() })
     }
 
     /// Has the task worked on, and waits until it is.

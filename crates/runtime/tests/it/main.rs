@@ -16,6 +16,7 @@ mod hibernate;
 mod panics;
 mod positions;
 mod recovery;
+mod rehearsing;
 mod saving;
 mod storage;
 mod subagents;

@@ -2,7 +2,7 @@
 
 use quintet_kernel::change::Shape;
 use quintet_kernel::policy::Review;
-use quintet_kernel::port::{Changed, Changes, Content, Output, Sessions};
+use quintet_kernel::port::{Body, Changed, Changes, Content, Output, Sessions};
 use quintet_kernel::tool::Outcome;
 use quintet_kernel::{Command, Cursor, Event, SessionId, TurnId};
 use quintet_runtime::Runtime;
@@ -11,7 +11,8 @@ use crate::world::{Client, World, name, within};
 
 fn content(text: &str) -> Option<Content> {
     let bytes = text.as_bytes().to_vec();
-    Some(Content { size: bytes.len() as u64, bytes: Some(bytes), mode: None, shape: Shape::File })
+    let (size, body) = (bytes.len() as u64, Some(Body::Bytes(bytes)));
+    Some(Content { size, body, mode: None, shape: Shape::File })
 }
 
 /// A turn in which `a` becomes "new" and `b` is created.

@@ -10,7 +10,7 @@ use std::time::Duration;
 use quintet_kernel::command::{Approve, Run, Say};
 use quintet_kernel::event::{Answer, Answerer, Origin, Remember, TurnOptions};
 use quintet_kernel::message::{Part, Role};
-use quintet_kernel::model::{ModelRef, Profile};
+use quintet_kernel::model::{ModelRef, Profile, Searches};
 use quintet_kernel::policy::{Approval, Limits, OnDeny, Recovery, Review, Rules, Verify};
 use quintet_kernel::port::{Drafts, Error, Journal, Memory, Page, Receipt, Sessions, Tool};
 use quintet_kernel::tool::Kind;
@@ -88,6 +88,7 @@ impl World {
             directory: Arc::new(self.store.clone()),
             drafts: Arc::clone(&self.drafts),
             blobs: Arc::new(self.store.clone()),
+            undo: Arc::new(self.store.clone()),
             models: Arc::new(self.model.clone()),
             rules: Arc::new(self.rules(&tools)),
             tools: tools.into_iter().map(|tool| (tool.spec().name.clone(), tool)).collect(),
@@ -108,7 +109,8 @@ impl World {
     }
 
     fn rules(&self, tools: &[Arc<dyn Tool>]) -> Rules {
-        let profile = Profile { inputs: Vec::new(), tools: true, context_window: None };
+        let search = Searches::default();
+        let profile = Profile { inputs: Vec::new(), tools: true, context_window: None, search };
         Rules {
             approval: Approval {
                 rules: Vec::new(),
@@ -254,6 +256,9 @@ pub(crate) fn name(event: &Event) -> &'static str {
         Event::ApprovalRequested { .. } => "ask",
         Event::ApprovalAnswered { .. } => "word",
         Event::ToolsChosen(_) => "tools",
+        Event::Instructed { .. } => "instructed",
+        Event::Moved { .. } => "moved",
+        Event::Forgotten { .. } => "forgotten",
         Event::CallStarted { .. } => "call",
         Event::CallCompleted { .. } => "result",
         Event::StopRequested { .. } => "stop",

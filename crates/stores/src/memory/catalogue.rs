@@ -47,7 +47,7 @@ impl Contents {
             .retain(|blob, _| !loose.contains(blob.as_str()) || needed.contains(blob.as_str()));
     }
 
-    fn forks(&self, session: &SessionId) -> Vec<Card> {
+    pub(super) fn forks(&self, session: &SessionId) -> Vec<Card> {
         let Some(parent) = self.sessions.get(session) else { return Vec::new() };
         let branched = |other: &&Session| {
             let shared = other.history.shared.as_ref();

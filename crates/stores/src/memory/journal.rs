@@ -139,6 +139,9 @@ impl Contents {
         if lease.epoch != self.epoch {
             return Err(StorageError::Fenced);
         }
+        if self.forks(&lease.session).is_empty() {
+            self.front_ends.forget(&lease.session);
+        }
         if let Some(session) = self.sessions.remove(&lease.session) {
             self.loose.extend(session.history.names());
         }

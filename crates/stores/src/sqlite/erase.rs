@@ -1,5 +1,6 @@
 //! A session taken away: every trace of it in the database that no fork of it needs.
 
+use quintet_kernel::id::SessionId;
 use quintet_kernel::port::{Lease, StorageError};
 use rusqlite::{Connection, params};
 
@@ -25,9 +26,18 @@ impl Erase {
         if let Some((key, _)) = append::find(db, &self.lease.session)? {
             db.prepare_cached("DELETE FROM sessions WHERE key = ?1")?.execute(params![key])?;
             release(db, key)?;
+            forget_claims(db, key, &self.lease.session)?;
         }
         Ok(Ok(0))
     }
+}
+
+/// Whatever it referred to its forks may refer to as well.
+fn forget_claims(db: &Connection, key: i64, session: &SessionId) -> rusqlite::Result<()> {
+    if !db.prepare_cached("SELECT 1 FROM forks WHERE parent = ?1")?.exists([key])? {
+        db.prepare_cached("DELETE FROM claims WHERE session = ?1")?.execute([session.as_str()])?;
+    }
+    Ok(())
 }
 
 /// Deletes the events of a session that is gone, as far as nobody shares them; then what it shared

@@ -62,6 +62,37 @@ const STEPS: &[&str] = &[
     CREATE INDEX sessions_by_workspace ON sessions (workspace, updated);
 ",
     "
+    CREATE TABLE installs (
+        install_id TEXT PRIMARY KEY,
+        user_id TEXT NOT NULL,
+        token_hash TEXT NOT NULL UNIQUE,
+        created_at INTEGER NOT NULL,
+        last_seen_at INTEGER NOT NULL,
+        operating_system TEXT
+    ) STRICT;
+    CREATE TABLE preferences (
+        space TEXT NOT NULL,
+        name TEXT NOT NULL,
+        value TEXT NOT NULL,
+        PRIMARY KEY (space, name)
+    ) STRICT, WITHOUT ROWID;
+    CREATE TABLE artifacts (
+        id TEXT PRIMARY KEY,
+        owner TEXT,
+        mime TEXT NOT NULL,
+        size INTEGER NOT NULL,
+        sha256 TEXT NOT NULL,
+        created INTEGER NOT NULL
+    ) STRICT;
+    CREATE INDEX artifacts_by_age ON artifacts (created);
+    CREATE TABLE claims (
+        artifact TEXT NOT NULL,
+        session TEXT NOT NULL,
+        PRIMARY KEY (artifact, session)
+    ) STRICT, WITHOUT ROWID;
+    CREATE INDEX claims_by_session ON claims (session);
+",
+    "
     CREATE TABLE refs (
         blob TEXT NOT NULL,
         session INTEGER NOT NULL,
@@ -74,7 +105,7 @@ const STEPS: &[&str] = &[
 ];
 
 /// The step that brought references, which those before it must be searched for.
-const REFERENCES: u32 = 4;
+const REFERENCES: u32 = 5;
 
 /// The newest format that is known here.
 pub(super) const NEWEST: u32 = STEPS.len() as u32;

@@ -28,11 +28,14 @@ pub(super) struct Writer {
     thread: Option<JoinHandle<()>>,
 }
 
-#[derive(Debug)]
 enum Job {
     Change(Change, oneshot::Sender<Verdict>),
     Name(Naming, oneshot::Sender<Named>),
+    Errand(Errand),
 }
+
+/// Something else to be written, which brings its own way of telling what became of it.
+type Errand = Box<dyn FnOnce(&mut Connection) + Send>;
 
 /// Who has a name now.
 type Named = Result<SessionId, StorageError>;
@@ -95,6 +98,19 @@ impl Writer {
         Box::pin(async { named.await.unwrap_or_else(|_| Err(gone())) })
     }
 
+    /// Queues any other change, made in a transaction of its own by whoever has this epoch.
+    pub(super) fn change<T: Send + 'static>(
+        &self,
+        epoch: u64,
+        work: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
+    ) -> BoxFuture<'static, Result<T, StorageError>> {
+        let (reply, done) = oneshot::channel();
+        self.send(Job::Errand(Box::new(move |db| {
+            let _ = reply.send(alone(db, epoch, work).unwrap_or_else(|error| Err(trouble(error))));
+        })));
+        Box::pin(async { done.await.unwrap_or_else(|_| Err(gone())) })
+    }
+
     fn send(&self, job: Job) {
         if let Some(queue) = &self.queue {
             // If the thread is gone, so is the reply, and the verdict says it.
@@ -116,7 +132,8 @@ impl Drop for Writer {
 fn run(mut db: Connection, queue: &Receiver<Job>) {
     while let Ok(first) = queue.recv() {
         let others = queue.try_iter().take(LARGEST_GROUP - 1);
-        let (mut group, mut replies, mut names) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut group, mut replies) = (Vec::new(), Vec::new());
+        let (mut names, mut errands) = (Vec::new(), Vec::new());
         for job in iter::once(first).chain(others) {
             match job {
                 Job::Change(change, reply) => {
@@ -124,6 +141,7 @@ fn run(mut db: Connection, queue: &Receiver<Job>) {
                     replies.push(reply);
                 }
                 Job::Name(naming, reply) => names.push((naming, reply)),
+                Job::Errand(errand) => errands.push(errand),
             }
         }
         // Whoever asked may have left; what is written stays written.
@@ -134,7 +152,25 @@ fn run(mut db: Connection, queue: &Receiver<Job>) {
             let named = name(&mut db, &naming);
             let _ = reply.send(named.unwrap_or_else(|error| Err(trouble(error))));
         }
+        for errand in errands {
+            errand(&mut db);
+        }
     }
+}
+
+/// Makes a change with a commit of its own.
+fn alone<T>(
+    db: &mut Connection,
+    epoch: u64,
+    work: impl FnOnce(&Connection) -> rusqlite::Result<T>,
+) -> rusqlite::Result<Result<T, StorageError>> {
+    let transaction = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    if append::epoch(&transaction)? != epoch {
+        return Ok(Err(StorageError::Fenced));
+    }
+    let done = work(&transaction)?;
+    transaction.commit()?;
+    Ok(Ok(done))
 }
 
 /// Names are rare, so each has a commit of its own.

@@ -7,6 +7,7 @@ mod conformance;
 mod crowd;
 mod data_dir;
 mod drafts;
+mod front_ends;
 mod refusals;
 mod story;
 mod subject;

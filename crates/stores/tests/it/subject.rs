@@ -9,15 +9,20 @@ use quintet_kernel::event::Event;
 use quintet_kernel::id::{BlobId, SessionId};
 use quintet_kernel::message::Attachment;
 use quintet_kernel::model::Usage;
-use quintet_kernel::port::{Batch, Blobs, Directory, Journal, Leases};
+use quintet_kernel::port::{
+    Artifacts, Batch, Blobs, Directory, Installs, Journal, Leases, Preferences,
+};
 use quintet_kernel::time::Time;
 use quintet_stores::{DataDir, FileBlobs, memory};
 use sha2::{Digest as _, Sha256};
 use tempfile::TempDir;
 
 /// Everything a store of sessions is.
-pub(crate) trait Store: Journal + Leases + Directory {}
-impl<T: Journal + Leases + Directory> Store for T {}
+pub(crate) trait Store:
+    Journal + Leases + Directory + Installs + Preferences + Artifacts
+{
+}
+impl<T: Journal + Leases + Directory + Installs + Preferences + Artifacts> Store for T {}
 
 /// Something that can be started and started again.
 pub(crate) enum Subject {

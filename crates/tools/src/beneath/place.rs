@@ -6,7 +6,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
-use std::io::{Read, Write};
+use std::io::Read;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
@@ -14,11 +14,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use quintet_kernel::change::Shape;
 use rustix::fs::{
-    AtFlags, FileType, Mode, OFlags, RenameFlags, fchmod, fstat, mkdirat, openat, readlinkat,
+    AtFlags, FileType, Mode, OFlags, RenameFlags, Stat, fstat, mkdirat, openat, readlinkat,
     renameat, renameat_with, statat, symlinkat, unlinkat,
 };
 use rustix::io::Errno;
 
+use super::load::{Filling, Load};
 use super::{Error, explain, open_root, real_of, relative, resolve_from};
 
 /// The largest file that is changed.
@@ -126,10 +127,7 @@ impl Place {
 
     /// What is in the file here.
     pub(crate) fn read(&self) -> Result<Content, Error> {
-        self.check(Shape::File)?;
-        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let opened = openat(&self.directory, &self.name, flags, Mode::empty());
-        let file = File::from(opened.map_err(|errno| self.explain(errno))?);
+        let file = self.open()?;
         let other = |source| Error::Other { path: self.path.clone(), source };
         let metadata = file.metadata().map_err(other)?;
         if metadata.len() > MOST_BYTES {
@@ -141,18 +139,42 @@ impl Place {
         Ok(Content::file(bytes, Some(mode)))
     }
 
+    /// Opens the file here.
+    pub(crate) fn open(&self) -> Result<File, Error> {
+        self.check(Shape::File)?;
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let opened = openat(&self.directory, &self.name, flags, Mode::empty());
+        Ok(File::from(opened.map_err(|errno| self.explain(errno))?))
+    }
+
+    /// Where the link here leads.
+    pub(crate) fn target(&self) -> Result<Vec<u8>, Error> {
+        let target = readlinkat(&self.directory, &self.name, Vec::new());
+        Ok(target.map_err(|errno| self.explain(errno))?.into_bytes())
+    }
+
+    /// What is here.
+    pub(crate) fn stat(&self) -> Result<Stat, Error> {
+        let found = statat(&self.directory, &self.name, AtFlags::SYMLINK_NOFOLLOW);
+        found.map_err(|errno| self.explain(errno))
+    }
+
     /// What is in the file here, or where the link leads.
     pub(crate) fn look(&self) -> Result<Content, Error> {
         if self.check(Shape::Link).is_err() {
             return self.read();
         }
-        let target = readlinkat(&self.directory, &self.name, Vec::new());
-        let bytes = target.map_err(|errno| self.explain(errno))?.into_bytes();
-        Ok(Content { bytes, mode: None, shape: Shape::Link })
+        Ok(Content { bytes: self.target()?, mode: None, shape: Shape::Link })
     }
 
     /// Puts a file here, whole or not at all.
     pub(crate) fn write(&self, content: &Content, existing: Existing) -> Result<(), Error> {
+        let Content { bytes, mode, shape } = content;
+        self.put(&Load { filling: Filling::Bytes(bytes), mode: *mode, shape: *shape }, existing)
+    }
+
+    /// Puts a file or a link here, whole or not at all.
+    pub(super) fn put(&self, load: &Load<'_>, existing: Existing) -> Result<(), Error> {
         let there = match existing {
             Existing::Replace(shape) => shape,
             Existing::Refuse => Shape::File,
@@ -162,9 +184,9 @@ impl Place {
             (Ok(()) | Err(Error::Missing(_)), _) => (),
             (Err(error), _) => return Err(error),
         }
-        let (temporary, file) = self.temporary(content)?;
+        let (temporary, file) = self.temporary(load)?;
         let filled = file
-            .map_or(Ok(()), |file| fill(file, content))
+            .map_or(Ok(()), |file| load.fill(file))
             .map_err(|source| Error::Other { path: self.path.clone(), source })
             .and_then(|()| self.rename(&temporary, existing));
         if filled.is_err() {
@@ -176,39 +198,46 @@ impl Place {
     /// Takes what is here away, if it has this shape.
     pub(crate) fn remove(&self, shape: Shape) -> Result<(), Error> {
         self.check(shape)?;
-        let removed = unlinkat(&self.directory, &self.name, AtFlags::empty());
+        let flags = if shape == Shape::Folder { AtFlags::REMOVEDIR } else { AtFlags::empty() };
+        let removed = unlinkat(&self.directory, &self.name, flags);
         removed.map_err(|errno| self.explain(errno))
     }
 
     /// Whether there is something of this shape here.
     fn check(&self, shape: Shape) -> Result<(), Error> {
-        let found = statat(&self.directory, &self.name, AtFlags::SYMLINK_NOFOLLOW);
-        let found = found.map_err(|errno| self.explain(errno))?;
-        match FileType::from_raw_mode(found.st_mode) {
-            FileType::RegularFile if shape == Shape::File => Ok(()),
-            FileType::Symlink if shape == Shape::Link => Ok(()),
-            FileType::RegularFile => Err(Error::Exists(self.path.clone())),
-            FileType::Symlink => Err(Error::Link(self.path.clone())),
-            FileType::Directory => Err(Error::Directory(self.path.clone())),
-            _ => Err(Error::Special(self.path.clone())),
+        match shape_of(&self.stat()?) {
+            found if found == shape => Ok(()),
+            Shape::File => Err(Error::Exists(self.path.clone())),
+            Shape::Link => Err(Error::Link(self.path.clone())),
+            Shape::Folder => Err(Error::Directory(self.path.clone())),
+            Shape::Pipe | Shape::Socket | Shape::Other => Err(Error::Special(self.path.clone())),
         }
     }
 
+    /// The path as it was given.
+    pub(super) fn given(&self) -> &Path {
+        &self.path
+    }
+
+    /// The directory, and the name in it.
+    pub(super) fn parts(&self) -> (&OwnedFd, &OsStr) {
+        (&self.directory, &self.name)
+    }
+
     /// A new file to be filled, or a link, beside its place.
-    fn temporary(&self, content: &Content) -> Result<(OsString, Option<File>), Error> {
+    fn temporary(&self, load: &Load<'_>) -> Result<(OsString, Option<File>), Error> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
         loop {
             let number = NEXT.fetch_add(1, Ordering::Relaxed);
             let id = std::process::id();
             let name = OsString::from(format!("{TEMPORARY}{id}-{number}{TEMPORARY_END}"));
-            let made = match content.shape {
-                Shape::File => openat(&self.directory, &name, flags, Mode::from_raw_mode(0o666))
-                    .map(|file| Some(File::from(file))),
-                Shape::Link => {
-                    let target = OsStr::from_bytes(&content.bytes);
-                    symlinkat(target, &self.directory, &name).map(|()| None)
+            let made = match (load.shape, load.filling) {
+                (Shape::Link, Filling::Bytes(target)) => {
+                    symlinkat(OsStr::from_bytes(target), &self.directory, &name).map(|()| None)
                 }
+                _ => openat(&self.directory, &name, flags, Mode::from_raw_mode(0o666))
+                    .map(|file| Some(File::from(file))),
             };
             match made {
                 Ok(file) => return Ok((name, file)),
@@ -233,7 +262,7 @@ impl Place {
         renamed.map_err(|errno| self.explain(errno))
     }
 
-    fn explain(&self, errno: Errno) -> Error {
+    pub(super) fn explain(&self, errno: Errno) -> Error {
         match errno {
             Errno::EXIST => Error::Exists(self.path.clone()),
             Errno::LOOP => Error::Link(self.path.clone()),
@@ -248,13 +277,16 @@ pub(crate) fn is_temporary(name: &OsStr) -> bool {
     name.starts_with(TEMPORARY.as_bytes()) && name.ends_with(TEMPORARY_END.as_bytes())
 }
 
-fn fill(mut file: File, content: &Content) -> std::io::Result<()> {
-    file.write_all(&content.bytes)?;
-    if let Some(mode) = content.mode {
-        fchmod(&file, Mode::from_raw_mode(mode))?;
+/// What there is, by what the kernel says of it.
+pub(crate) fn shape_of(stat: &Stat) -> Shape {
+    match FileType::from_raw_mode(stat.st_mode) {
+        FileType::RegularFile => Shape::File,
+        FileType::Symlink => Shape::Link,
+        FileType::Directory => Shape::Folder,
+        FileType::Fifo => Shape::Pipe,
+        FileType::Socket => Shape::Socket,
+        FileType::CharacterDevice | FileType::BlockDevice | FileType::Unknown => Shape::Other,
     }
-    // Without this a crash of the machine could leave the new name with nothing in it.
-    file.sync_data()
 }
 
 /// The directory and the name in it.

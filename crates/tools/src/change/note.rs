@@ -96,16 +96,17 @@ impl Notes {
 impl Note {
     /// Writes down what the files are that are about to change. Without it the change can be made all
     /// the same: only if it is cut off, nobody will know.
-    pub(super) fn write(&self, changes: &[Change]) {
+    pub(super) fn write(&self, changes: &[Change], folders: &[PathBuf]) {
         let Some(file) = &self.file else { return };
-        if let Err(error) = write(file, changes) {
+        if let Err(error) = write(file, changes, folders) {
             tracing::warn!(%error, "what files were before a call could not be noted");
         }
     }
 }
 
-fn write(file: &Path, changes: &[Change]) -> io::Result<()> {
-    let sides: Vec<_> = changes.iter().flat_map(Change::sides).collect();
+fn write(file: &Path, changes: &[Change], folders: &[PathBuf]) -> io::Result<()> {
+    let folders = folders.iter().map(|folder| (folder.as_path(), None));
+    let sides: Vec<_> = folders.chain(changes.iter().flat_map(Change::sides)).collect();
     let noted = |(path, before): &(&Path, Option<&Content>)| Noted {
         path: (*path).to_owned(),
         before: before.map(|it| Before { size: it.bytes.len(), mode: it.mode, shape: it.shape }),
@@ -153,7 +154,7 @@ mod tests {
         let before = Some(Content::file(b"old\n\xff".to_vec(), Some(0o600)));
         let changes =
             [Change::of("a".into(), before.clone(), None), Change::of("b".into(), None, None)];
-        write(&file, &changes).unwrap();
+        write(&file, &changes, &[]).unwrap();
         let note = fs::read(&file).unwrap();
         assert_eq!(read(&note), Some(vec![("a".into(), before), ("b".into(), None)]));
         for end in 0..note.len() {

@@ -1,9 +1,11 @@
 //! What really became of files, for whoever wants to see it or undo it later.
 
-use std::path::Path;
+use std::collections::BTreeSet;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
 
 use quintet_kernel::change::Shape;
-use quintet_kernel::port::{Changed, Content, Output};
+use quintet_kernel::port::{Body, Changed, Content, Output};
 use quintet_kernel::tool::Outcome;
 
 use super::{Change, Note, make};
@@ -13,13 +15,27 @@ use crate::beneath::{self, Error, Place};
 /// either case.
 pub(crate) fn carry_out(note: &Note, changes: &[Change], done: Output) -> Output {
     let root = &note.root;
-    note.write(changes);
+    let folders = missing(root, changes);
+    note.write(changes, &folders);
     let mut output = match make(root, changes) {
         Ok(()) => done,
         Err(why) => Outcome::failure(why).into(),
     };
-    output.changes = changes.iter().flat_map(|change| recorded(root, change)).collect();
+    let made = folders.iter().filter_map(|folder| became(root, folder, None));
+    output.changes = made.chain(changes.iter().flat_map(|it| recorded(root, it))).collect();
     output
+}
+
+/// The folders that will be made for new files.
+fn missing(root: &Path, changes: &[Change]) -> Vec<PathBuf> {
+    let new = changes.iter().filter(|change| change.after.is_some());
+    let around = new.flat_map(|change| change.path.ancestors().skip(1));
+    let named = around.filter(|folder| folder.file_name().is_some());
+    let missing = named.filter(|folder| {
+        let found = root.join(folder).symlink_metadata();
+        found.is_err_and(|error| error.kind() == ErrorKind::NotFound)
+    });
+    missing.map(Path::to_owned).collect::<BTreeSet<_>>().into_iter().collect()
 }
 
 /// Looks at the files again: a change that broke off may have been made, undone or neither.
@@ -37,10 +53,11 @@ pub(super) fn became(
     let after = match beneath::look(root, path) {
         Ok(content) => content.as_ref().map(kept),
         Err(Error::Large(_, size)) => {
-            Some(Content { bytes: None, size, mode: None, shape: Shape::File })
+            Some(Content { body: None, size, mode: None, shape: Shape::File })
         }
+        Err(Error::Directory(_)) => Some(folder(root, path)),
         // Something else is in its place.
-        Err(Error::Directory(_) | Error::Special(_)) => None,
+        Err(Error::Special(_)) => None,
         Err(_) => return None,
     };
     let before = before.map(kept);
@@ -50,11 +67,18 @@ pub(super) fn became(
     (before != after).then_some(Changed { path, before, after })
 }
 
+/// A folder, which may have taken the place of a file or was made for one.
+fn folder(root: &Path, path: &Path) -> Content {
+    let stat = Place::find(root, path).and_then(|place| place.stat());
+    let mode = stat.ok().map(|stat| stat.st_mode & 0o7777);
+    Content { body: None, size: 0, mode, shape: Shape::Folder }
+}
+
 fn kept(content: &beneath::Content) -> Content {
     let bytes = content.bytes.clone();
     Content {
         size: bytes.len() as u64,
-        bytes: Some(bytes),
+        body: Some(Body::Bytes(bytes)),
         mode: content.mode,
         shape: content.shape,
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
-use reqwest::header::{ACCEPT, ACCEPT_ENCODING};
+use reqwest::header::{ACCEPT, ACCEPT_ENCODING, HeaderMap};
 use reqwest::{Client, ClientBuilder, Error, Method, Response, Url, redirect};
 use rustls::crypto::ring;
 use tokio::task::spawn_blocking;
@@ -27,11 +27,12 @@ impl Resolve for Pinned {
     }
 }
 
-/// Asks; whatever the server says is an answer.
+/// Asks, with these headers in place of the usual ones; whatever the server says is an answer.
 pub(super) async fn ask(
     method: Method,
     url: &Url,
     addresses: Vec<SocketAddr>,
+    headers: HeaderMap,
 ) -> Result<Response, String> {
     let secure = url.scheme() == "https";
     // Reading the platform's certificates takes a while.
@@ -39,7 +40,7 @@ pub(super) async fn ask(
     let client = client.map_err(|error| error.to_string())??;
     // Nothing is unpacked here, so nothing small can become large.
     let request = client.request(method, url.clone()).header(ACCEPT_ENCODING, "identity");
-    let answer = request.header(ACCEPT, WANTED).send().await;
+    let answer = request.header(ACCEPT, WANTED).headers(headers).send().await;
     answer.map_err(|error| format!("{}: {}", url.host_str().unwrap_or_default(), cause(error)))
 }
 
@@ -74,7 +75,7 @@ fn trusting_nobody() -> Result<ClientBuilder, String> {
 }
 
 /// What is behind an error; the URL is known.
-pub(super) fn cause(error: Error) -> String {
+pub(crate) fn cause(error: Error) -> String {
     let error = error.without_url();
     let mut text = error.to_string();
     let mut source = error.source();

@@ -52,6 +52,11 @@ pub(super) fn readable(html: &str, base: &Url, flag: &Flag) -> Readable {
     Readable { title: reader.title.finish(), text: reader.flow.finish() }
 }
 
+/// The text of a piece of HTML.
+pub(crate) fn plain(html: &str, base: &Url) -> String {
+    readable(html, base, &Flag::default()).text
+}
+
 struct Sink(RefCell<Reader>);
 
 impl TokenSink for Sink {

@@ -26,6 +26,12 @@ impl Reach {
         Ok(Self { named: named.iter().map(pair).collect::<Result<_, _>>()? })
     }
 
+    /// Adds the server of this URL to the public ones.
+    pub(crate) fn to(url: &Url) -> Result<Self, String> {
+        let (host, port) = host_and_port(url)?;
+        Ok(Self { named: vec![(host.to_owned(), port)] })
+    }
+
     /// Whether a URL may be asked, as far as one sees without asking for its name.
     pub(crate) fn check(&self, url: &Url) -> Result<(), String> {
         let (host, port) = host_and_port(url)?;

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use std::time::Duration;
 
 use quintet_kernel::change::Shape;
-use quintet_kernel::port::{Changed, Content};
+use quintet_kernel::port::{Body, Changed, Content};
 use tokio::time::Instant;
 
 use crate::{change, show};
@@ -25,23 +25,41 @@ struct File<'a> {
 /// All changes as one diff, sorted by path.
 pub(super) fn diff(changes: &[Changed]) -> String {
     let deadline = Instant::now() + PATIENCE;
-    let mut files = paired(changes);
+    let (shown, parents) = (|it: &&Changed| !is_folder(it), parents(changes));
+    let mut files = paired(&changes.iter().filter(shown).collect::<Vec<_>>());
+    // A folder is seen by what is in it; git knows no others.
+    let bare = changes.iter().filter(|it| is_folder(it) && !parents.contains(&*it.path));
+    files.extend(bare.map(File::of));
     files.sort_unstable_by_key(|file| file.path);
     files.iter().flat_map(File::halves).map(|file| file.diff(deadline)).collect()
 }
 
+/// Whether nothing but a folder was or is there.
+fn is_folder(changed: &Changed) -> bool {
+    let mut sides = [&changed.before, &changed.after].into_iter().flatten();
+    sides.all(|side| side.shape == Shape::Folder)
+}
+
+/// The folders around everything that changed.
+fn parents(changes: &[Changed]) -> HashSet<&str> {
+    let paths = changes.iter().map(|change| change.path.as_str());
+    let above =
+        |path: &'_ str| -> Vec<usize> { path.match_indices('/').map(|(at, _)| at).collect() };
+    paths.flat_map(|path| above(path).into_iter().map(move |end| &path[..end])).collect()
+}
+
 /// What was deleted here and created there with the same content has moved.
-fn paired(changes: &[Changed]) -> Vec<File<'_>> {
-    let mut gone: HashMap<&[u8], Vec<&Changed>> = HashMap::new();
+fn paired<'a>(changes: &[&'a Changed]) -> Vec<File<'a>> {
+    let mut gone: HashMap<&Body, Vec<&Changed>> = HashMap::new();
     for change in changes.iter().rev().filter(|change| change.after.is_none()) {
-        if let Some(bytes) = text(change.before.as_ref()) {
-            gone.entry(bytes).or_default().push(change);
+        if let Some(body) = text(change.before.as_ref()) {
+            gone.entry(body).or_default().push(change);
         }
     }
     let (mut files, mut moved) = (Vec::new(), HashSet::new());
     for change in changes {
         let new = text(change.after.as_ref()).filter(|_| change.before.is_none());
-        let from = new.and_then(|bytes| gone.get_mut(bytes)?.pop());
+        let from = new.and_then(|body| gone.get_mut(body)?.pop());
         let (old_path, before) =
             from.map_or((&change.path, &change.before), |from| (&from.path, &from.before));
         moved.extend(from.map(|from| from.path.as_str()));
@@ -53,12 +71,17 @@ fn paired(changes: &[Changed]) -> Vec<File<'_>> {
 }
 
 /// What is in a file by which it can be told from others.
-fn text(content: Option<&Content>) -> Option<&[u8]> {
-    let file = content.filter(|content| content.shape == Shape::File)?;
-    file.bytes.as_deref().filter(|bytes| !bytes.is_empty())
+fn text(content: Option<&Content>) -> Option<&Body> {
+    let file = content.filter(|content| content.shape == Shape::File && content.size > 0)?;
+    file.body.as_ref()
 }
 
-impl File<'_> {
+impl<'a> File<'a> {
+    fn of(changed: &'a Changed) -> Self {
+        let (before, after) = (changed.before.as_ref(), changed.after.as_ref());
+        Self { old_path: &changed.path, path: &changed.path, before, after }
+    }
+
     /// A file that became a link, or the other way, is one that goes and another that comes.
     fn halves(&self) -> Vec<Self> {
         match (self.before, self.after) {
@@ -71,6 +94,9 @@ impl File<'_> {
 
     fn diff(&self, deadline: Instant) -> String {
         let (a, b) = (quoted("a", self.old_path), quoted("b", self.path));
+        if let Some(shape) = self.special() {
+            return self.unlike(shape);
+        }
         let mut shown = format!("diff --git {a} {b}\n{}", self.modes());
         if self.old_path != self.path {
             let (from, to) = (quoted("", self.old_path), quoted("", self.path));
@@ -79,6 +105,14 @@ impl File<'_> {
             return shown;
         }
         let (a, b) = (named(self.before, a), named(self.after, b));
+        if self.before.and_then(|it| it.body.as_ref()) == self.after.and_then(|it| it.body.as_ref())
+            && self.is_kept()
+        {
+            return shown;
+        }
+        if self.is_kept() && self.is_long() {
+            return shown + &format!("Large files {a} and {b} differ ({})\n", self.sizes());
+        }
         match (bytes(self.before), bytes(self.after)) {
             (Some(old), Some(new)) if old == new => shown,
             (Some(old), Some(new)) if is_binary(old) || is_binary(new) => {
@@ -102,16 +136,53 @@ impl File<'_> {
         }
     }
 
+    /// What it is, if nothing of it can be shown.
+    fn special(&self) -> Option<Shape> {
+        let mut sides = [self.before, self.after].into_iter().flatten();
+        sides.find(|side| !side.shape.has_content()).map(|side| side.shape)
+    }
+
+    fn unlike(&self, shape: Shape) -> String {
+        let what = match shape {
+            Shape::File | Shape::Link => return String::new(),
+            Shape::Folder => "The folder",
+            Shape::Pipe => "The pipe",
+            Shape::Socket => "The socket",
+            Shape::Other => "The device",
+        };
+        let became = match (self.before, self.after) {
+            (None, _) => "is new",
+            (Some(_), None) => "is gone",
+            (Some(_), Some(_)) => "has other permissions",
+        };
+        format!("{what} {} {became}\n", quoted("", self.path))
+    }
+
+    fn is_kept(&self) -> bool {
+        let is_kept = |side: &Content| !matches!(side.body, None | Some(Body::Hash(_)));
+        [self.before, self.after].into_iter().flatten().all(is_kept)
+    }
+
+    /// Whether there is more to it than a diff can hold.
+    fn is_long(&self) -> bool {
+        let mut sides = [self.before, self.after].into_iter().flatten();
+        sides.any(|side| matches!(side.body, Some(Body::File(_))))
+    }
+
     fn unkept(&self) -> String {
+        let sizes = self.sizes();
+        format!("The content of {} was not kept ({sizes})\n", quoted("", self.path))
+    }
+
+    fn sizes(&self) -> String {
         let size = |content: &Content| {
             show::count(usize::try_from(content.size).unwrap_or(usize::MAX), "byte")
         };
-        let sizes = match (self.before.map(size), self.after.map(size)) {
+        match (self.before.map(size), self.after.map(size)) {
             (Some(old), Some(new)) => format!("{old} before, {new} after"),
             (Some(size), None) | (None, Some(size)) => size,
             (None, None) => String::new(),
-        };
-        format!("The content of {} was not kept ({sizes})\n", quoted("", self.path))
+        }
     }
 }
 
@@ -126,7 +197,11 @@ fn whole(name: String) -> String {
 
 /// What is in a file, if it was kept; nothing is in one that is not there.
 fn bytes(content: Option<&Content>) -> Option<&[u8]> {
-    content.map_or(Some(&[]), |content| content.bytes.as_deref())
+    match content.map(|content| content.body.as_ref()) {
+        None => Some(&[]),
+        Some(Some(Body::Bytes(bytes))) => Some(bytes),
+        Some(Some(Body::File(_) | Body::Hash(_)) | None) => None,
+    }
 }
 
 fn is_binary(bytes: &[u8]) -> bool {
@@ -138,6 +213,10 @@ fn mode(content: &Content) -> u32 {
     match content.shape {
         Shape::File => 0o100_000 | content.mode.unwrap_or(0o644),
         Shape::Link => 0o120_000,
+        Shape::Folder => 0o040_000 | content.mode.unwrap_or(0o755),
+        Shape::Pipe => 0o010_000 | content.mode.unwrap_or(0o644),
+        Shape::Socket => 0o140_000 | content.mode.unwrap_or(0o644),
+        Shape::Other => content.mode.unwrap_or_default(),
     }
 }
 

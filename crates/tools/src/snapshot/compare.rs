@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use quintet_kernel::change::{Gap, Shape};
-use quintet_kernel::port::{Changed, Content};
+use quintet_kernel::port::{Body, Changed, Content};
 
 use super::Record;
 use super::index::{Entry, Index, key};
@@ -112,7 +112,7 @@ impl Taker<'_> {
                 }
             },
         };
-        let same = before == after && before.as_ref().is_some_and(|it| it.bytes.is_some());
+        let same = before == after && before.as_ref().is_some_and(|it| it.body.is_some());
         (!same).then(|| self.fit(Changed { path: path.to_owned(), before, after }))
     }
 
@@ -134,8 +134,8 @@ impl Taker<'_> {
     /// Leaves content out that there is no room for.
     fn fit(&mut self, mut change: Changed) -> Changed {
         let sides = || [&change.before, &change.after].into_iter().flatten();
-        let is_kept = sides().all(|side| side.bytes.is_some());
-        let length = sides().filter_map(|side| side.bytes.as_ref()).map(|it| it.len() as u64).sum();
+        let is_kept = sides().all(|side| side.body.is_some());
+        let length = sides().filter(|side| side.body.is_some()).map(|it| it.size).sum();
         if let Some(room) = self.room.checked_sub(length) {
             self.room = room;
             self.bare += usize::from(!is_kept);
@@ -143,7 +143,7 @@ impl Taker<'_> {
         }
         self.bare += 1;
         for side in [&mut change.before, &mut change.after].into_iter().flatten() {
-            side.bytes = None;
+            side.body = None;
         }
         change
     }
@@ -162,11 +162,11 @@ impl Taker<'_> {
 }
 
 fn content(file: &Entry, index: &Index) -> Content {
-    let bytes = file.copy.and_then(|copy| index.pack.read(copy).ok());
+    let body = file.copy.and_then(|copy| index.pack.read(copy).ok()).map(Body::Bytes);
     let size = file.copy.map_or(file.signature.size, |copy| copy.length);
     let shape = file.signature.shape;
     let mode = (shape == Shape::File).then_some(file.signature.mode);
-    Content { bytes, size, mode, shape }
+    Content { body, size, mode, shape }
 }
 
 /// What a file is that was not found: gone as a rule, but it may be ignored now. Nothing if nobody
@@ -180,10 +180,14 @@ fn still(root: &Path, path: &Path) -> Option<Option<Content>> {
     match place.look() {
         Ok(beneath::Content { bytes, mode, shape }) => {
             let size = bytes.len() as u64;
-            Some(Some(Content { bytes: Some(bytes), size, mode, shape }))
+            Some(Some(Content { body: Some(Body::Bytes(bytes)), size, mode, shape }))
         }
         Err(Error::Large(_, size)) => {
-            Some(Some(Content { bytes: None, size, mode: None, shape: Shape::File }))
+            Some(Some(Content { body: None, size, mode: None, shape: Shape::File }))
+        }
+        Err(Error::Directory(_)) => {
+            let mode = place.stat().ok().map(|stat| stat.st_mode & 0o7777);
+            Some(Some(Content { body: None, size: 0, mode, shape: Shape::Folder }))
         }
         Err(Error::Other { .. }) => None,
         Err(_) => Some(None),

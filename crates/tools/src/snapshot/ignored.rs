@@ -149,6 +149,7 @@ fn copied((_, signature): &Found) -> u64 {
     if signature.size <= beneath::MOST_BYTES { signature.size } else { 0 }
 }
 
-fn is_made(folder: &Path) -> bool {
+/// Whether a folder is one that programs fill, by its name.
+pub(crate) fn is_made(folder: &Path) -> bool {
     folder.file_name().is_some_and(|name| MADE.iter().any(|made| name == *made))
 }

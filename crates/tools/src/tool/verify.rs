@@ -60,14 +60,15 @@ impl Verify {
     async fn run_all(
         &self,
         commands: &[String],
-        workspace: &Path,
+        call: &Invocation,
         desk: &Desk,
     ) -> Result<Output, Error> {
         let (mut reports, mut log) = (Vec::new(), Log::default());
         let mut ending = Ending::Succeeded;
         for command in commands {
             desk.progress.say(&format!("$ {command}\n"));
-            let job = Job { command, workspace, timeout: TIMEOUT };
+            let (workspace, call) = (&*call.workspace, Some(call));
+            let job = Job { command, workspace, timeout: TIMEOUT, call };
             let finished = self.runner.run(job, desk).await?;
             reports.push(finished.report());
             log.add(&finished);
@@ -153,7 +154,7 @@ impl Tool for Verify {
                     Outcome::failure(CHANGED).into()
                 }
                 Ok(commands) => self
-                    .run_all(&commands, &call.workspace, &desk)
+                    .run_all(&commands, &call, &desk)
                     .await
                     .unwrap_or_else(|error| Outcome::failure(error.to_string()).into()),
                 Err(why) => Outcome::idle(why).into(),

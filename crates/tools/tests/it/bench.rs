@@ -1,20 +1,21 @@
 //! A workspace, a toolbox and a desk to run calls with.
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use quintet_kernel::change::Shape;
 use quintet_kernel::message::text_of;
 use quintet_kernel::port::{
-    BoxFuture, Cancel, Changed, Content, Desk, Invocation, Output, Progress,
+    Body, BoxFuture, Cancel, Changed, Content, Desk, Invocation, Output, Progress, Traces,
 };
 use quintet_kernel::tool::Assessment;
 use quintet_kernel::{CallId, SessionId, TurnId};
 use quintet_memory::Notebook;
 use quintet_testkit::stamps::FakeStamps;
-use quintet_tools::sandbox::Sandbox;
-use quintet_tools::{Reach, Recall, Settings, Toolbox};
+use quintet_tools::sandbox::{Mode, Sandbox};
+use quintet_tools::{Engine, Reach, Recall, Settings, Toolbox};
 use serde_json::Value;
 use tempfile::TempDir;
 use tokio::sync::watch;
@@ -22,6 +23,9 @@ use tokio::time::{Instant, sleep};
 
 /// How long a condition may take to come true before a test fails.
 const PATIENCE: Duration = Duration::from_secs(20);
+
+/// The most that is kept of files.
+pub(crate) const UNDO: u64 = 256 * 1024 * 1024;
 
 /// The stand-in for the daemon's executable.
 pub(crate) const SUPERVISOR: &str = env!("CARGO_BIN_EXE_quintet-supervise");
@@ -32,6 +36,7 @@ pub(crate) struct Bench {
     toolbox: Toolbox,
     heard: Arc<Heard>,
     cancel: watch::Sender<bool>,
+    calls: AtomicUsize,
 }
 
 impl Bench {
@@ -42,6 +47,11 @@ impl Bench {
     pub(crate) fn verifying(verify: &[&str]) -> Self {
         let verify = verify.iter().map(ToString::to_string).collect();
         Self::with(verify, Sandbox::default(), None)
+    }
+
+    /// Without a sandbox, so that nobody says what commands write.
+    pub(crate) fn surveying() -> Self {
+        Self::in_sandbox(Sandbox { mode: Mode::Off, ..Sandbox::default() })
     }
 
     /// With something in the way of its cache.
@@ -59,6 +69,14 @@ impl Bench {
     pub(crate) fn fetching(private: &[String]) -> Self {
         let reach = Reach::new(private).unwrap();
         Self::with(Vec::new(), Sandbox::default(), Some(reach))
+    }
+
+    /// Searches with this.
+    pub(crate) fn searching(engine: Engine) -> Self {
+        let mut bench = Self::new();
+        let settings = Settings { search: Some(engine), ..settings(bench.cache.path()) };
+        bench.toolbox = Toolbox::new(settings);
+        bench
     }
 
     /// Remembers, and tells models of it in so many tokens, of a thousand more.
@@ -81,20 +99,14 @@ impl Bench {
             let memory = memory(cache.path());
             Recall { memory, tokens, of: tokens + 1000 }
         });
-        let settings = Settings {
-            supervisor: PathBuf::from(SUPERVISOR),
-            verify,
-            sandbox,
-            fetch,
-            cache: cache.path().join("snapshots"),
-            recall,
-        };
+        let settings = Settings { verify, sandbox, fetch, recall, ..settings(cache.path()) };
         Self {
             dir: TempDir::new().unwrap(),
             cache,
             toolbox: Toolbox::new(settings),
             heard: Arc::default(),
             cancel: watch::Sender::new(false),
+            calls: AtomicUsize::new(0),
         }
     }
 
@@ -164,11 +176,13 @@ impl Bench {
             progress: self.heard.clone(),
             cancel: Arc::new(Switch(self.cancel.subscribe())),
         };
-        self.toolbox.get(tool).unwrap().run(call(workspace, input), desk).await
+        let number = self.calls.fetch_add(1, Ordering::Relaxed) + 1;
+        self.toolbox.get(tool).unwrap().run(call(number, workspace, input), desk).await
     }
 
     pub(crate) async fn assess(&self, tool: &str, input: Value) -> Assessment {
-        self.toolbox.get(tool).unwrap().assess(&call(self.path(), input)).await
+        let next = self.calls.load(Ordering::Relaxed) + 1;
+        self.toolbox.get(tool).unwrap().assess(&call(next, self.path(), input)).await
     }
 
     /// The context of the workspace, each section under its title.
@@ -188,15 +202,20 @@ impl Bench {
 
     /// What a new start would find out about the last call, had it been cut off; see [`changed`].
     pub(crate) async fn cut_off(&self) -> Option<Vec<String>> {
-        let workspaces = self.toolbox.workspaces();
-        let Invocation { turn, call, .. } = call(self.path(), Value::Null);
-        let changes = workspaces.cut_off(self.path(), &turn, &call).await?;
-        Some(changes.iter().map(shown).collect())
+        let traces = self.traces().await?;
+        Some(traces.changes.iter().map(shown).collect())
+    }
+
+    /// What is known of the last call.
+    pub(crate) async fn traces(&self) -> Option<Traces> {
+        let last = self.calls.load(Ordering::Relaxed);
+        let Invocation { turn, call, .. } = call(last, self.path(), Value::Null);
+        self.toolbox.workspaces().cut_off(self.path(), &turn, &call).await
     }
 
     /// The turn is over.
     pub(crate) fn over(&self) {
-        self.toolbox.workspaces().over(&call(self.path(), Value::Null).turn);
+        self.toolbox.workspaces().over(&call(0, self.path(), Value::Null).turn);
     }
 
     pub(crate) fn cancel(&self) {
@@ -218,6 +237,20 @@ impl Bench {
     }
 }
 
+/// Tools of which none is special.
+fn settings(cache: &Path) -> Settings {
+    Settings {
+        supervisor: PathBuf::from(SUPERVISOR),
+        verify: Vec::new(),
+        sandbox: Sandbox::default(),
+        fetch: None,
+        search: None,
+        cache: cache.join("snapshots"),
+        undo: UNDO,
+        recall: None,
+    }
+}
+
 fn memory(cache: &Path) -> Arc<Notebook> {
     let settings = quintet_memory::Settings {
         index: cache.join("memory"),
@@ -228,10 +261,10 @@ fn memory(cache: &Path) -> Arc<Notebook> {
     Arc::new(Notebook::new(settings, Arc::new(FakeStamps::new())))
 }
 
-fn call(workspace: &Path, input: Value) -> Invocation {
+fn call(number: usize, workspace: &Path, input: Value) -> Invocation {
     Invocation {
         session: SessionId::parse("sess_1").unwrap(),
-        call: CallId::parse("call_1").unwrap(),
+        call: CallId::parse(&format!("call_{number}")).unwrap(),
         turn: TurnId::parse("turn_1").unwrap(),
         workspace: workspace.to_owned(),
         input,
@@ -248,8 +281,8 @@ pub(crate) fn json(output: &Output) -> Value {
     serde_json::from_str(text_of(&output.outcome.parts[..1]).as_str()).unwrap()
 }
 
-/// What a call did to files, as `path: before > after`; `-` is no file, `?` what was not kept, and
-/// `@` comes before where a link leads.
+/// What a call did to files, as `path: before > after`; `-` is no file, `/` a folder, `|` a pipe,
+/// `?` what was not kept, and `@` comes before where a link leads.
 pub(crate) fn changed(output: &Output) -> Vec<String> {
     output.changes.iter().map(shown).collect()
 }
@@ -257,13 +290,24 @@ pub(crate) fn changed(output: &Output) -> Vec<String> {
 fn shown(change: &Changed) -> String {
     let text = |content: &Option<Content>| match content {
         None => "-".to_owned(),
-        Some(Content { bytes: None, .. }) => "?".to_owned(),
-        Some(Content { bytes: Some(bytes), shape, .. }) => {
+        Some(Content { shape: Shape::Folder, .. }) => "/".to_owned(),
+        Some(Content { shape: Shape::Pipe, .. }) => "|".to_owned(),
+        Some(content @ Content { shape, .. }) => {
             let mark = if *shape == Shape::Link { "@" } else { "" };
-            format!("{mark}{}", String::from_utf8_lossy(bytes))
+            let text = bytes(content).map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+            format!("{mark}{}", text.unwrap_or_else(|| "?".to_owned()))
         }
     };
     format!("{}: {} > {}", change.path, text(&change.before), text(&change.after))
+}
+
+/// What is in a file, wherever that is kept; nothing if it is not.
+pub(crate) fn bytes(content: &Content) -> Option<Vec<u8>> {
+    match content.body.clone()? {
+        Body::Bytes(bytes) => Some(bytes),
+        Body::File(path) => Some(std::fs::read(path).unwrap()),
+        Body::Hash(_) => None,
+    }
 }
 
 /// Whether there is such a process, a zombie included.

@@ -3,7 +3,7 @@
 use std::os::unix::fs::{PermissionsExt, symlink};
 
 use quintet_kernel::change::Shape;
-use quintet_kernel::port::{Changed, Content};
+use quintet_kernel::port::{Body, Changed, Content};
 use serde_json::{Value, json};
 
 use crate::bench::{Bench, changed};
@@ -27,7 +27,7 @@ async fn every_file_tool_records_what_it_changed() {
             "apply_patch",
             json!({ "patch": "*** Begin Patch\n*** Delete File: gone\n*** Update File: from\n\
                               *** Move to: to/x\n@@\n-y\n+z\n*** End Patch" }),
-            "from: y\n > -; gone: x\n > -; to/x: - > z\n",
+            "from: y\n > -; gone: x\n > -; to/x: - > z\n; to: - > /",
         ),
     ];
     std::fs::create_dir(bench.path().join("src")).unwrap();
@@ -49,8 +49,8 @@ async fn a_change_has_sizes_and_permissions() {
     std::fs::set_permissions(bench.path().join("run"), mode(0o751)).unwrap();
     let output = bench.run("write_file", json!({ "path": "run", "content": "new!" })).await;
     let content = |text: &str| {
-        let (size, bytes) = (text.len() as u64, Some(text.as_bytes().to_vec()));
-        Some(Content { bytes, size, mode: Some(0o751), shape: Shape::File })
+        let (size, body) = (text.len() as u64, Some(Body::Bytes(text.as_bytes().to_vec())));
+        Some(Content { body, size, mode: Some(0o751), shape: Shape::File })
     };
     let expected = Changed { path: "run".into(), before: content("old"), after: content("new!") };
     assert_eq!(output.changes, [expected]);
@@ -78,7 +78,7 @@ async fn what_stays_changed_when_a_patch_fails_half_way_is_recorded() {
     let output = bench.run("apply_patch", json!({ "patch": patch })).await;
     let error = output.outcome.error.clone().unwrap();
     assert!(error.ends_with("these files stay changed: d"), "{error}");
-    assert_eq!(changed(&output), ["d: 2\n > -"]);
+    assert_eq!(changed(&output), ["d: 2\n > /"]);
     assert_eq!(bench.read("a"), "1\n");
 }
 

@@ -23,6 +23,8 @@ mod shell;
 mod subject;
 mod supervisor;
 mod survey;
+mod surveyed;
 mod undo;
 mod verify;
+mod web_search;
 mod write_file;

@@ -32,7 +32,7 @@ pub(crate) struct Port {
 }
 
 impl Port {
-    fn of(layers: &Layers, path: &str) -> Result<Self> {
+    pub(super) fn of(layers: &Layers, path: &str) -> Result<Self> {
         Ok(Self { address: address(layers, path)?, wanted: layers.source(path) != "default" })
     }
 

@@ -1,11 +1,12 @@
-//! Where the key of a provider comes from: its section, the environment, the keyring.
+//! Where the key of a provider or of a search engine comes from: its section, the environment, the
+//! keyring.
 
 use std::collections::BTreeMap;
 
 use anyhow::{Context, Result};
 use quintet_providers::{Secret, Vendor, vendors};
 
-use super::{Layers, local, providers};
+use super::{Layers, local, providers, search};
 
 /// The keys that providers have, as far as they can be talked about.
 #[derive(Debug, Default)]
@@ -21,7 +22,7 @@ pub(crate) struct Keys {
 /// A key and the place it was found in.
 pub(super) struct Credential {
     pub(super) secret: Secret,
-    source: String,
+    pub(super) source: String,
 }
 
 pub(super) fn keys(layers: &Layers) -> Result<Keys> {
@@ -42,11 +43,11 @@ pub(super) fn find(
     name: &str,
     vendor: Option<&Vendor>,
 ) -> Result<Option<Credential>> {
-    if let Some(key) = stated(layers, name)? {
+    if let Some(key) = stated(layers, &section(name))? {
         return Ok(Some(key));
     }
     let kept = |name: &str| in_keyring(layers, name);
-    Ok(match layers.flag(&keyring_path(name)) {
+    Ok(match layers.flag(&keyring_path(&section(name))) {
         Some(true) => kept(name),
         Some(false) => in_environment(layers, vendor),
         None => {
@@ -59,9 +60,9 @@ pub(super) fn find(
 /// other key, or whose section says that it is there.
 pub(in crate::options) fn wanted(layers: &Layers, recorded: &[String]) -> Vec<String> {
     let mut names: Vec<String> = everybody(layers)
-        .filter_map(|(name, vendor)| match layers.flag(&keyring_path(&name)) {
+        .filter_map(|(name, vendor)| match layers.flag(&keyring_path(&section(&name))) {
             // A section that cannot be understood is complained about soon enough.
-            _ if stated(layers, &name).is_ok_and(|key| key.is_some()) => None,
+            _ if stated(layers, &section(&name)).is_ok_and(|key| key.is_some()) => None,
             Some(true) => Some(name),
             Some(false) => None,
             None if in_environment(layers, vendor).is_some() => None,
@@ -70,6 +71,7 @@ pub(in crate::options) fn wanted(layers: &Layers, recorded: &[String]) -> Vec<St
                 [Some(name), shared].into_iter().flatten().find(|name| recorded.contains(name))
             }
         })
+        .chain(search::wanted(layers, recorded))
         .collect();
     names.sort();
     names.dedup();
@@ -91,17 +93,22 @@ fn everybody(layers: &Layers) -> impl Iterator<Item = (String, Option<&'static V
     })
 }
 
-fn keyring_path(name: &str) -> String {
-    format!("providers.{name}.api_key_keyring")
+fn section(name: &str) -> String {
+    format!("providers.{name}")
 }
 
-fn stated(layers: &Layers, name: &str) -> Result<Option<Credential>> {
-    let path = format!("providers.{name}.api_key");
+pub(super) fn keyring_path(section: &str) -> String {
+    format!("{section}.api_key_keyring")
+}
+
+/// The key that a section names.
+pub(super) fn stated(layers: &Layers, section: &str) -> Result<Option<Credential>> {
+    let path = format!("{section}.api_key");
     if let Some(key) = layers.str(&path) {
         let source = layers.source(&path).into();
         return Ok(Some(Credential { secret: Secret::new(key), source }));
     }
-    let path = format!("providers.{name}.api_key_env");
+    let path = format!("{section}.api_key_env");
     let Some(variable) = layers.str(&path) else { return Ok(None) };
     let key = layers.environment.get(variable);
     let key = key.with_context(|| match is_name(variable) {
@@ -117,14 +124,15 @@ fn is_name(text: &str) -> bool {
 }
 
 fn in_environment(layers: &Layers, vendor: Option<&Vendor>) -> Option<Credential> {
-    let mut variables = vendor?.key_variables.iter();
-    variables.find_map(|name| {
-        let key = providers::variable(layers, name)?;
-        Some(Credential { secret: Secret::new(key), source: name.clone() })
-    })
+    vendor?.key_variables.iter().find_map(|name| in_variable(layers, name))
 }
 
-fn in_keyring(layers: &Layers, name: &str) -> Option<Credential> {
+pub(super) fn in_variable(layers: &Layers, name: &str) -> Option<Credential> {
+    let key = providers::variable(layers, name)?;
+    Some(Credential { secret: Secret::new(key), source: name.into() })
+}
+
+pub(super) fn in_keyring(layers: &Layers, name: &str) -> Option<Credential> {
     let secret = layers.keyring.key(name)?.clone();
     Some(Credential { secret, source: format!("keyring ({name})") })
 }

@@ -77,7 +77,7 @@ fn toolset(layers: &Layers) -> Result<Toolset> {
     daemon.extend(layers.list("jarvis.daemon_tools").unwrap_or_default());
     let timeout = seconds(layers, "jarvis.tool_timeout");
     let timeout_ms = timeout.map(|timeout| u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX));
-    let toolset = Toolset { daemon: Some(daemon), client, timeout_ms };
+    let toolset = Toolset { daemon: Some(daemon), client, timeout_ms, ..Toolset::default() };
     match toolset.fault() {
         Some(fault) => bail!("jarvis.tools: {fault} ({})", layers.source("jarvis.tools")),
         None => Ok(toolset),

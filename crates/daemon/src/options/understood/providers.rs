@@ -27,6 +27,8 @@ pub(super) fn understand(layers: &Layers) -> Result<Vec<Provider>> {
     if !names.iter().any(|name| name == "demo") {
         providers.push(ProviderConfig::new("demo", Api::Demo));
     }
+    let search = layers.flag("search.native").unwrap_or(false);
+    providers.iter_mut().for_each(|provider| provider.native_search = search);
     Ok(providers)
 }
 

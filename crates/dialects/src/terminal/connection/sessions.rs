@@ -137,7 +137,7 @@ impl Connection {
         }
         let labels = BTreeMap::from([("saved_as".to_owned(), saved.session.to_string())]);
         let session = self.begin(saved.workspace, labels).await?;
-        let command = Command::Recall { messages: saved.messages };
+        let command = Command::Recall { messages: saved.messages, instead: false };
         self.submit(&session, command).await.map_err(|error| refusal(&error))?;
         self.load(session, 0).await
     }

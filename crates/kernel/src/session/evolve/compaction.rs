@@ -1,11 +1,20 @@
 //! Remembers what became of summaries and of what they named as worth keeping.
 
 use crate::event::Event;
+use crate::id::MessageId;
 use crate::session::State;
 use crate::session::state::{Saving, Summary};
 use crate::time::Time;
 
 use super::{on_open, spent};
+
+/// What models do not read any more needs no summary.
+pub(super) fn forgotten(state: &mut State, upto: &MessageId) {
+    let last = state.messages.iter().position(|message| message.id == *upto);
+    state.forgotten = last.map_or(state.forgotten, |last| last + 1);
+    state.compaction.summary = None;
+    state.compaction.tokens = 0;
+}
 
 /// Takes an event about a summary into the state; any other is none of its business.
 pub(super) fn evolve(state: &mut State, event: &Event, at: Time) {

@@ -16,7 +16,7 @@ fn a_client_brings_its_own_tools() {
         create > tools a a
             refused: bad tools: tool a is there twice
         create > tools a/b
-            refused: bad tools: "a/b" is no name for a tool: 1 to 64 letters, digits, "_" or "-"
+            refused: bad tools: "a/b" is no name for a tool: 1 to 96 letters, digits, "_" or "-"
         let given = create; tools open:low run of=look within=60; say hi
         given > text I look.; answer a open {"app":1} + b run + c edit
             s1 Text@0 "I look."

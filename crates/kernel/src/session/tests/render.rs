@@ -33,6 +33,9 @@ impl Session {
             Event::Labelled { key, value: Some(value) } => format!("label {key}={value}"),
             Event::Labelled { key, value: None } => format!("label {key} removed"),
             Event::ModelSwitched { model } => format!("model {model}"),
+            Event::Instructed { system_prompt } => format!("instructed: {system_prompt:?}"),
+            Event::Moved { workspace } => format!("moved to {}", workspace.display()),
+            Event::Forgotten { upto } => format!("forgotten up to {}", self.short(upto)),
             Event::ToolsChosen(toolset) => {
                 let names = toolset.client.iter().map(|tool| tool.name.as_str());
                 format!("tools of the client: {}", names.collect::<Vec<_>>().join(" "))

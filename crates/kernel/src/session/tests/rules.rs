@@ -7,14 +7,14 @@ use std::time::Duration;
 use serde_json::json;
 
 use crate::message::MediaKind;
-use crate::model::{ModelRef, Profile};
+use crate::model::{ModelRef, Profile, Searches};
 use crate::policy::{
     Action, Approval, Limits, OnDeny, Pattern, Recovery, Review, Rule, Rules, Verify,
 };
 use crate::tool::{Kind, Placement, Spec};
 
 /// Nothing needs approval, nothing is verified, and `fake/a` takes pictures and 1000 tokens.
-pub(super) fn rules() -> Rules {
+pub(crate) fn rules() -> Rules {
     Rules {
         approval: Approval {
             rules: Vec::new(),
@@ -56,8 +56,10 @@ fn tool(name: &str, kind: Kind, placement: Placement) -> Arc<Spec> {
 
 /// What the models of each provider can do.
 pub(super) fn profiles() -> HashMap<String, Profile> {
-    let fake = Profile { inputs: vec![MediaKind::Image], tools: true, context_window: Some(1000) };
-    let plain = Profile { inputs: Vec::new(), tools: false, context_window: None };
+    let search = Searches::Never;
+    let (inputs, window) = (vec![MediaKind::Image], Some(1000));
+    let fake = Profile { inputs, tools: true, context_window: window, search };
+    let plain = Profile { inputs: Vec::new(), tools: false, context_window: None, search };
     HashMap::from([("fake".into(), fake), ("plain".into(), plain)])
 }
 

@@ -3,7 +3,8 @@
 //! ```text
 //! rules ask=exec verify       create [on MODEL]         label k=v | unlabel k | switch MODEL
 //! say hi [beside context] [with image:x.png] [on MODEL]   later hi …     attach NAME MIME
-//! queue hi (words that are options: strictly, freely, quickly, talk)   withdraw t1   recall me hi | model hello
+//! queue hi (words that are options: strictly, freely, quickly, talk)   withdraw t1
+//! recall me hi | model hello     replace me hi | model hello     instruct [be brief]     move /else
 //! start t1 | cancel [why] | close | compact | recover | wake      +60 (seconds pass)
 //! [s1] text hi | [s1] thought hm | [s1] text@5 hi | [s1] retry why
 //! [s1] answer [read/written] c1 look {"p":1} + c2 edit             [s1] fails stream_cut | context_overflow | …
@@ -12,7 +13,7 @@
 //! done c1 [text] | broke c1 [text] | halted c1 | changed c1 PATH:BEFORE~AFTER …
 //! survey TITLE=text …     revert t1 | put_back t1 | not_put_back t1 why
 //! summary m2 text | unsummarized why      saved m2 PATH | not_saved m2 why      (`/` ends a line of text)
-//! tools NAME[:RISK] … [of=LOOK,EDIT] [within=SECONDS]     return c1 [text]     say hi as KEY
+//! tools NAME[:RISK] … [of=LOOK,EDIT] [within=SECONDS] [longer=TOOL]     return c1 [text]     say hi [worded <q>hi</q>] as KEY
 //! ```
 
 use std::collections::HashMap;
@@ -34,7 +35,7 @@ use crate::session::{Refusal, State, handle};
 use crate::stamp::Stamp;
 use crate::time::Time;
 use crate::tool::{Assessment, Ending, Outcome, Risk, Subject};
-use crate::toolset::{ClientTool, Toolset};
+use crate::toolset::{ClientTool, Span, Toolset};
 
 use super::rules;
 
@@ -149,14 +150,12 @@ impl Session {
             "later" => Command::Say(say(rest, Role::User, Run::Later)),
             "queue" => Command::Say(say(rest, Role::User, Run::Next)),
             "withdraw" => Command::Withdraw { turn: self.real(rest), reason: None },
-            "recall" => {
-                let said = |(role, text): (&str, &str)| Recalled {
-                    role: if role == "model" { Role::Assistant } else { Role::User },
-                    text: text.into(),
-                };
-                let messages = rest.split(" | ").map(|line| said(split(line))).collect();
-                Command::Recall { messages }
+            "recall" => Command::Recall { messages: recalled(rest), instead: false },
+            "replace" => Command::Recall { messages: recalled(rest), instead: true },
+            "instruct" => {
+                Command::Instruct { system_prompt: (!rest.is_empty()).then(|| rest.into()) }
             }
+            "move" => Command::Move { workspace: rest.into() },
             "system" => Command::Say(say(rest, Role::System, Run::Later)),
             "start" => Command::Start { turn: self.real(rest) },
             "allow" => Command::Approve(self.approve(rest, Answer::Allow)),
@@ -282,6 +281,14 @@ impl Session {
     }
 }
 
+fn recalled(lines: &str) -> Vec<Recalled> {
+    let said = |(role, text): (&str, &str)| {
+        let role = if role == "model" { Role::Assistant } else { Role::User };
+        Recalled::text(role, text.into())
+    };
+    lines.split(" | ").map(|line| said(split(line))).collect()
+}
+
 fn toolset(words: &str) -> Toolset {
     let mut toolset = Toolset::default();
     for word in words.split_whitespace() {
@@ -290,6 +297,13 @@ fn toolset(words: &str) -> Toolset {
                 let names = names.split(',').filter(|name| !name.is_empty());
                 toolset.daemon = Some(names.map(Into::into).collect());
             }
+            Some(("longer", tool)) => toolset.spans.push(Span {
+                tool: tool.into(),
+                seconds: [("for".to_owned(), 60), ("wait".to_owned(), 0)].into(),
+                spare: 15,
+                unless: Some("detached".into()),
+                at_most: 900,
+            }),
             Some((_, seconds)) => toolset.timeout_ms = Some(seconds.parse::<u64>().unwrap() * 1000),
             None => toolset.client.push(client_tool(word)),
         }
@@ -308,6 +322,10 @@ fn client_tool(word: &str) -> ClientTool {
 fn say(rest: &str, role: Role, run: Run) -> Say {
     let (rest, key) = match rest.split_once(" as ") {
         Some((rest, key)) => (rest, Some(key.to_owned())),
+        None => (rest, None),
+    };
+    let (rest, wording) = match rest.split_once(" worded ") {
+        Some((rest, wording)) => (rest, Some(wording.to_owned())),
         None => (rest, None),
     };
     let (rest, model) = match rest.split_once(" on ") {
@@ -329,7 +347,7 @@ fn say(rest: &str, role: Role, run: Run) -> Say {
         Part::Media { kind, name: name.into(), mime: None }
     }));
     parts.retain(|part| *part != Part::Text(String::new()));
-    Say { role, parts, run, options: TurnOptions { key, ..options(rest, model) } }
+    Say { role, parts, run, options: TurnOptions { key, wording, ..options(rest, model) } }
 }
 
 /// Some words of a message are options too.

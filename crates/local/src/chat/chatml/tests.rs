@@ -5,7 +5,7 @@ use std::sync::Arc;
 use expect_test::{Expect, expect};
 use quintet_kernel::CallId;
 use quintet_kernel::model::{
-    ModelRef, Prompt, PromptCall, PromptMessage, PromptPart, Said, Sampling,
+    ModelRef, Prompt, PromptCall, PromptMessage, PromptPart, Said, Sampling, Search,
 };
 use quintet_kernel::tool::{Kind, Placement, Spec};
 use serde_json::json;
@@ -28,6 +28,7 @@ fn check(model: &str, messages: Vec<PromptMessage>, expected: Expect) {
         messages,
         tools: vec![Arc::new(spec)],
         may_call: true,
+        search: Search::Off,
         sampling: Sampling::default(),
     };
     let text = |piece: Piece| match piece {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use quintet_kernel::message::MediaKind;
-use quintet_kernel::model::{Effort, ModelRef, Profile, Prompt, Said, Sampling};
+use quintet_kernel::model::{Effort, ModelRef, Profile, Prompt, Said, Sampling, Search, Searches};
 use quintet_kernel::{BlobId, CallId};
 use serde_json::json;
 
@@ -19,6 +19,7 @@ fn prompt(messages: Vec<PromptMessage>) -> Prompt {
         messages,
         tools: Vec::new(),
         may_call: true,
+        search: Search::Off,
         sampling: Sampling::default(),
     }
 }
@@ -28,10 +29,11 @@ fn sent(prompt: &Prompt) -> Value {
 }
 
 fn sent_to(prompt: &Prompt, quirks: &Quirks) -> Value {
-    let profile = Profile { inputs: Vec::new(), tools: true, context_window: None };
+    let profile =
+        Profile { inputs: Vec::new(), tools: true, context_window: None, search: Searches::Never };
     let facts = Facts::unknown(profile);
     let offered = (!prompt.tools.is_empty()).then(|| tools(&prompt.tools).unwrap());
-    let ask = Ask { prompt, facts: &facts, quirks, tools: offered.as_deref() };
+    let ask = Ask { prompt, facts: &facts, quirks, tools: offered.as_deref(), search: false };
     serde_json::from_slice(&body(&ask).unwrap()).unwrap()
 }
 

@@ -6,20 +6,24 @@ use super::*;
 /// `@` comes before where a link leads.
 type Given<'a> = (&'a str, &'a str, &'a str);
 
+fn held(text: &str) -> Body {
+    Body::Bytes(text.as_bytes().to_vec())
+}
+
 fn content(text: &str) -> Option<Content> {
     match text {
         "-" => None,
         "?" => {
-            Some(Content { bytes: None, size: 20_000_000, mode: Some(0o644), shape: Shape::File })
+            Some(Content { body: None, size: 20_000_000, mode: Some(0o644), shape: Shape::File })
         }
         link if link.starts_with('@') => {
-            let (bytes, size) = (Some(link.as_bytes()[1..].to_vec()), link.len() as u64 - 1);
-            Some(Content { bytes, size, mode: None, shape: Shape::Link })
+            let (body, size) = (Some(held(&link[1..])), link.len() as u64 - 1);
+            Some(Content { body, size, mode: None, shape: Shape::Link })
         }
         text => {
             let (mode, text) = text.strip_prefix('!').map_or((0o644, text), |text| (0o755, text));
-            let (bytes, size) = (Some(text.as_bytes().to_vec()), text.len() as u64);
-            Some(Content { bytes, size, mode: Some(mode), shape: Shape::File })
+            let (body, size) = (Some(held(text)), text.len() as u64);
+            Some(Content { body, size, mode: Some(mode), shape: Shape::File })
         }
     }
 }

@@ -1,0 +1,52 @@
+//! `quintet installs`: who has a token of the computer-use protocol, and taking it away.
+
+use std::io::Write as _;
+
+use anyhow::{Result, bail};
+use quintet_kernel::port::Install;
+use quintet_stores::DataDir;
+use quintet_stores::sqlite::Roll;
+
+use crate::cli::{Flags, Installs};
+use crate::options;
+
+/// Works beside a daemon that runs, which minds it from the next request on.
+pub(crate) fn main(verb: Option<Installs>, flags: &Flags) -> Result<()> {
+    match verb {
+        None => list(flags),
+        Some(Installs::List(flags)) => list(&flags),
+        Some(Installs::Revoke { flags, id }) => revoke(&flags, &id),
+    }
+}
+
+fn list(flags: &Flags) -> Result<()> {
+    let installs = roll(flags)?.map(|roll| roll.all()).transpose()?.unwrap_or_default();
+    let mut stdout = std::io::stdout().lock();
+    for install in installs {
+        writeln!(stdout, "{}", line(&install))?;
+    }
+    Ok(())
+}
+
+fn line(install: &Install) -> String {
+    let Install { id, user, created, seen, system, .. } = install;
+    // What a client said of itself must not reach into the terminal.
+    let system: String = system.iter().flat_map(|text| text.chars()).map(plain).collect();
+    format!("{id}  {user}  registered {created}  last seen {seen}  {system}").trim_end().to_owned()
+}
+
+fn plain(character: char) -> char {
+    if character.is_control() { '?' } else { character }
+}
+
+fn revoke(flags: &Flags, id: &str) -> Result<()> {
+    let revoked = roll(flags)?.map(|roll| roll.revoke(id)).transpose()?.unwrap_or(false);
+    match revoked {
+        true => Ok(writeln!(std::io::stdout(), "{id} is not known any more")?),
+        false => bail!("there is no install {id:?}; `quintet installs` names those there are"),
+    }
+}
+
+fn roll(flags: &Flags) -> Result<Option<Roll>> {
+    Ok(DataDir::roll(&options::read_closed(flags)?.data_dir))
+}

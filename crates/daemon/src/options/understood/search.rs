@@ -1,0 +1,104 @@
+//! Who searches the web for models.
+
+use anyhow::{Result, bail};
+use quintet_providers::Secret;
+use quintet_tools::{Engine, SearchApi};
+
+use super::credentials::{self, Credential};
+use crate::options::layers::Layers;
+
+/// The section, and the name of its key in the keyring.
+pub(crate) const SEARCH: &str = "search";
+/// The variable that Brave's own examples use.
+const BRAVE_VARIABLE: &str = "BRAVE_API_KEY";
+
+/// Who searches the web for models.
+#[derive(Debug, Default)]
+pub(crate) struct Search {
+    /// Who is asked by `web_search`, if anybody.
+    pub(crate) engine: Option<Engine>,
+    /// Its key.
+    pub(crate) key: Option<Secret>,
+    /// Where the key comes from.
+    pub(crate) source: Option<String>,
+    /// What is missing, and what to do about it.
+    pub(crate) complaint: Option<(String, &'static str)>,
+}
+
+pub(super) fn understand(layers: &Layers) -> Result<Search> {
+    let Some(api) = api(layers)? else { return Ok(Search::default()) };
+    let (key, source) = match key(layers, api)? {
+        Some(Credential { secret, source }) => (Some(secret), Some(source)),
+        None => (None, None),
+    };
+    // The key may be in a keyring that is locked, so the daemon starts without.
+    if api.needs_key() && key.is_none() {
+        let what = format!("web_search is off: there is no key for {}", name(api));
+        let mend = "set search.api_key or search.api_key_env, or `quintet keys set search`";
+        return Ok(Search { complaint: Some((what, mend)), ..Search::default() });
+    }
+    let engine = Some(engine(layers, api, key.as_ref())?);
+    Ok(Search { engine, key, source, complaint: None })
+}
+
+fn engine(layers: &Layers, api: SearchApi, key: Option<&Secret>) -> Result<Engine> {
+    let path = "search.base_url";
+    let stated = layers.str(path).filter(|url| !url.is_empty());
+    let Some(url) = stated.or(api.usual_url()) else {
+        bail!("{path} is not set, and {} has no usual one", name(api));
+    };
+    let engine = Engine::new(api, url, key.map(Secret::reveal));
+    engine.map_err(|why| anyhow::anyhow!("{path}: {why} ({})", layers.source(path)))
+}
+
+fn api(layers: &Layers) -> Result<Option<SearchApi>> {
+    let path = "search.api";
+    let Some(word) = layers.str(path).filter(|word| !word.is_empty()) else { return Ok(None) };
+    match SearchApi::ALL.into_iter().find(|(name, _)| *name == word) {
+        Some((_, api)) => Ok(Some(api)),
+        None => {
+            let known = SearchApi::ALL.map(|(name, _)| name);
+            bail!("{path} must be one of {known:?}, not {word:?} ({})", layers.source(path))
+        }
+    }
+}
+
+fn name(api: SearchApi) -> &'static str {
+    SearchApi::ALL.into_iter().find(|(_, known)| *known == api).map_or("", |(name, _)| name)
+}
+
+/// As with providers: the section, else the variable, else the keyring.
+fn key(layers: &Layers, api: SearchApi) -> Result<Option<Credential>> {
+    if let Some(key) = credentials::stated(layers, SEARCH)? {
+        return Ok(Some(key));
+    }
+    let kept = || credentials::in_keyring(layers, SEARCH).filter(|_| !taken(layers));
+    Ok(match layers.flag(&credentials::keyring_path(SEARCH)) {
+        Some(true) => kept(),
+        Some(false) => variable(layers, api),
+        None => variable(layers, api).or_else(kept),
+    })
+}
+
+fn variable(layers: &Layers, api: SearchApi) -> Option<Credential> {
+    (api == SearchApi::Brave).then(|| credentials::in_variable(layers, BRAVE_VARIABLE)).flatten()
+}
+
+/// A provider of that name has its own key there, which is nobody else's.
+fn taken(layers: &Layers) -> bool {
+    layers.names("providers").iter().any(|name| name == SEARCH)
+}
+
+/// The name to look for in the keyring, if the key may be there.
+pub(super) fn wanted(layers: &Layers, recorded: &[String]) -> Option<String> {
+    let api = api(layers).ok().flatten().filter(|_| !taken(layers))?;
+    let stated = credentials::stated(layers, SEARCH).is_ok_and(|key| key.is_some());
+    let looked = match layers.flag(&credentials::keyring_path(SEARCH)) {
+        Some(flag) => flag,
+        None => variable(layers, api).is_none() && recorded.iter().any(|name| name == SEARCH),
+    };
+    (looked && !stated).then(|| SEARCH.into())
+}
+
+#[cfg(test)]
+mod tests;

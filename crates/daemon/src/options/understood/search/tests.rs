@@ -1,0 +1,79 @@
+//! Who is asked, with whose key.
+
+use super::*;
+use crate::cli::Flags;
+use crate::options::layers::gather;
+
+fn layers(set: &[&str], environment: &[(&str, &str)]) -> Layers {
+    let flags = Flags { set: set.iter().map(|pair| (*pair).into()).collect(), ..Flags::default() };
+    let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+    gather(&flags, &environment.iter().map(owned).collect::<Vec<_>>()).unwrap()
+}
+
+/// Where the key comes from, `-` if there is none, or why nobody is asked.
+fn source(set: &[&str], environment: &[(&str, &str)], kept: bool) -> String {
+    let mut layers = layers(set, environment);
+    if kept {
+        layers.keyring.add(SEARCH, Ok("BSA-kept".into()));
+    }
+    match understand(&layers) {
+        Err(error) => error.to_string(),
+        Ok(Search { complaint: Some((what, _)), engine: None, .. }) => what,
+        Ok(Search { engine: None, .. }) => "off".into(),
+        Ok(search) => {
+            assert!(!format!("{search:?}").contains("BSA-"), "{search:?}");
+            search.source.unwrap_or("-".into())
+        }
+    }
+}
+
+const BRAVE: &str = "search.api=brave";
+
+#[test]
+fn nobody_is_asked_unless_somebody_says_whom() {
+    assert_eq!(source(&[], &[("BRAVE_API_KEY", "BSA-x")], true), "off");
+    let searxng = ["search.api=searxng", "search.base_url=http://127.0.0.1:8888"];
+    assert_eq!(source(&searxng, &[], false), "-");
+    assert_eq!(
+        source(&searxng[..1], &[], false),
+        "search.base_url is not set, and searxng has no usual one"
+    );
+    assert_eq!(
+        source(&["search.api=altavista"], &[], false),
+        "search.api must be one of [\"brave\", \"searxng\"], not \"altavista\" (--set)"
+    );
+    let nowhere = ["search.api=searxng", "search.base_url=nowhere"];
+    assert!(source(&nowhere, &[], false).starts_with("search.base_url: \"nowhere\" is no URL"));
+}
+
+#[test]
+fn the_section_wins_over_the_variable_over_the_keyring() {
+    let variables = [("BRAVE_API_KEY", "BSA-x"), ("MINE", "BSA-y")];
+    let none = "web_search is off: there is no key for brave";
+    assert_eq!(source(&[BRAVE], &[], false), none);
+    assert_eq!(source(&[BRAVE], &[], true), "keyring (search)");
+    assert_eq!(source(&[BRAVE], &variables, true), "BRAVE_API_KEY");
+    assert_eq!(source(&[BRAVE, "search.api_key_env=MINE"], &variables, true), "MINE");
+    assert_eq!(source(&[BRAVE, "search.api_key=BSA-z"], &variables, true), "--set");
+    let keyring = [BRAVE, "search.api_key_keyring=true"];
+    assert_eq!(source(&keyring, &variables, true), "keyring (search)");
+    assert_eq!(source(&[BRAVE, "search.api_key_keyring=false"], &[], true), none);
+    // The key of somebody else by that name goes nowhere.
+    assert_eq!(source(&[BRAVE, "providers.search.vendor=openai"], &[], true), none);
+    let unset = source(&[BRAVE, "search.api_key_env=NOPE"], &[], true);
+    assert_eq!(unset, "search.api_key_env names NOPE, which is not set");
+}
+
+#[test]
+fn the_keyring_is_asked_only_for_what_may_be_there() {
+    let wanted = |set: &[&str], environment: &[(&str, &str)], recorded: bool| {
+        let recorded: Vec<String> = recorded.then(|| SEARCH.into()).into_iter().collect();
+        wanted(&layers(set, environment), &recorded).is_some()
+    };
+    assert!(!wanted(&[], &[], true) && !wanted(&[BRAVE], &[], false));
+    assert!(wanted(&[BRAVE], &[], true));
+    assert!(wanted(&[BRAVE, "search.api_key_keyring=true"], &[], false));
+    assert!(!wanted(&[BRAVE], &[("BRAVE_API_KEY", "BSA-x")], true));
+    assert!(!wanted(&[BRAVE, "search.api_key=BSA-z"], &[], true));
+    assert!(!wanted(&[BRAVE, "providers.search.vendor=openai"], &[], true));
+}

@@ -1,0 +1,89 @@
+//! What a command did is known and can be undone, even if the daemon was killed meanwhile.
+
+use std::path::Path;
+use std::time::Duration;
+
+use serde_json::json;
+
+use crate::daemon::World;
+
+/// How long a file may take to be there before a test fails.
+const PATIENCE: u32 = 2000;
+
+const CALM: &str =
+    "[approval]\nkinds = []\n[verify]\nauto = false\n[recovery]\npolicy = \"leave\"\n";
+
+async fn appears(path: &Path) {
+    for _ in 0..PATIENCE {
+        if path.exists() {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("{} did not appear", path.display());
+}
+
+#[tokio::test]
+async fn a_command_that_a_kill_cut_off_is_undone() {
+    let mut world = World::start(CALM).await;
+    let client = world.client();
+    let file = |name: &str| world.workspace().join(name);
+    let large = vec![b'x'; 18 << 20];
+    std::fs::write(file("a.txt"), "one\n").unwrap();
+    std::fs::write(file("large"), &large).unwrap();
+    std::fs::create_dir(file("folder")).unwrap();
+    std::fs::write(file("folder/b.txt"), "two\n").unwrap();
+    let id = client.create(world.workspace()).await;
+    let command = "echo more >> a.txt; echo y > large; rm -r folder; echo file > folder; mkdir -p target/x; \
+                   echo o > target/x/y; : > ready; sleep 600";
+    let tool = json!({ "name": "shell", "args": { "command": command } });
+    let turn = client.say(&id, json!([{ "tools": [tool] }, { "text": "done" }])).await;
+    appears(&file("ready")).await;
+    world.kill();
+    world.restart();
+    let client = world.client();
+    client.until_over(&id).await;
+    let path = format!("/v1/sessions/{id}/turns/{turn}");
+    let (_, changes) = client.get(&format!("{path}/changes")).await;
+    assert_eq!(changes["unrecorded"], json!([]), "{changes}");
+    let names = changes["files"].as_array().unwrap().iter();
+    let names: Vec<_> = names.map(|file| file["path"].as_str().unwrap()).collect();
+    let expected =
+        ["a.txt", "folder", "folder/b.txt", "large", "ready", "target", "target/x", "target/x/y"];
+    assert_eq!(names, expected);
+    let diff = changes["diff"].as_str().unwrap();
+    assert!(diff.contains("Large files a/large and b/large differ"), "{diff}");
+    let (status, done) = client.post(&format!("{path}/revert"), json!({})).await;
+    assert_eq!(status, 200, "{done}");
+    let file = |name: &str| world.workspace().join(name);
+    assert_eq!(std::fs::read_to_string(file("a.txt")).unwrap(), "one\n");
+    assert_eq!(std::fs::read_to_string(file("folder/b.txt")).unwrap(), "two\n");
+    assert!(std::fs::read(file("large")).unwrap() == large);
+    assert!(!file("target").exists() && !file("ready").exists());
+}
+
+#[tokio::test]
+async fn two_commands_of_a_turn_are_undone_as_one() {
+    let world = World::start("").await;
+    let client = world.client();
+    let file = |name: &str| world.workspace().join(name);
+    std::fs::write(file("a"), "one\n").unwrap();
+    let id = client.create(world.workspace()).await;
+    let shell =
+        |command: &str| json!({ "tools": [{ "name": "shell", "args": { "command": command } }] });
+    let script = json!([
+        shell("echo two > a; mkdir new"), shell("echo three > a; mv a new/a; mkdir a"), { "text": "done" },
+    ]);
+    let turn = client.say(&id, script).await;
+    client.until_over(&id).await;
+    let path = format!("/v1/sessions/{id}/turns/{turn}");
+    std::fs::write(file("new/a"), "mine\n").unwrap();
+    let (status, refused) = client.post(&format!("{path}/revert"), json!({})).await;
+    assert_eq!(status, 409);
+    assert!(refused["error"].as_str().unwrap().contains("new/a was changed since"), "{refused}");
+    std::fs::write(file("new/a"), "three\n").unwrap();
+    let (status, done) = client.post(&format!("{path}/revert"), json!({})).await;
+    assert_eq!(status, 200, "{done}");
+    assert_eq!(std::fs::read_to_string(file("a")).unwrap(), "one\n");
+    assert!(!file("new").exists());
+}

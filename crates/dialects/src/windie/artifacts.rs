@@ -1,0 +1,170 @@
+//! Artifacts: pictures that clients hand in, whose they are, and for how long they stay.
+//!
+//! An artifact is on the list before its file has its name, and off it before the file is gone. So a
+//! file that is not on the list is nobody's, whenever one looks.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use quintet_kernel::id::{BlobId, SessionId};
+use quintet_kernel::port::{Artifact, Artifacts, Blobs, Stamps, StorageError, Upload, Uploads};
+
+use super::identity::{User, uuid};
+use super::serve::{Ports, Settings};
+
+/// How much of an artifact is read at once.
+pub(super) const PIECE: usize = 256 * 1024;
+/// How often it is looked for what can go, at least and at most.
+const OFTEN: Duration = Duration::from_secs(1);
+const SELDOM: Duration = Duration::from_secs(3600);
+
+/// A kind of picture, by its first bytes.
+struct Kind {
+    begins: &'static [u8],
+    mime: &'static str,
+    ending: &'static str,
+}
+
+const KINDS: [Kind; 2] = [
+    Kind { begins: b"\x89PNG\r\n\x1a\n", mime: "image/png", ending: "png" },
+    Kind { begins: b"\xff\xd8\xff", mime: "image/jpeg", ending: "jpg" },
+];
+
+/// What kind of picture something is, if it is one.
+pub(super) fn mime(bytes: &[u8]) -> Option<&'static str> {
+    KINDS.iter().find(|kind| bytes.starts_with(kind.begins)).map(|kind| kind.mime)
+}
+
+/// As many bytes as tell what something is.
+pub(super) const TELLING: usize = 8;
+
+/// What was handed in, as far as it is known before it has a name.
+#[derive(Debug)]
+pub(super) struct Taken {
+    pub(super) head: Vec<u8>,
+    pub(super) size: u64,
+    pub(super) sha256: String,
+}
+
+/// Where artifacts are.
+#[derive(Clone)]
+pub(super) struct Shelf {
+    artifacts: Arc<dyn Artifacts>,
+    pub(super) uploads: Arc<dyn Uploads>,
+    blobs: Arc<dyn Blobs>,
+    stamps: Arc<dyn Stamps>,
+}
+
+impl Shelf {
+    pub(super) fn new(ports: &Ports) -> Self {
+        Self {
+            artifacts: Arc::clone(&ports.artifacts),
+            uploads: Arc::clone(&ports.uploads),
+            blobs: Arc::clone(&ports.blobs),
+            stamps: Arc::clone(&ports.stamps),
+        }
+    }
+
+    /// Keeps what was handed in, durably; nothing if it is no picture, whatever it was said to be.
+    pub(super) async fn keep(
+        &self,
+        user: Option<&User>,
+        taken: Taken,
+        content: Box<dyn Upload>,
+    ) -> Result<Option<Artifact>, StorageError> {
+        let found = KINDS.iter().find(|kind| taken.head.starts_with(kind.begins));
+        let Some(kind) = found else { return Ok(None) };
+        let artifact = Artifact {
+            id: format!("{}.{}", uuid(), kind.ending),
+            owner: user.map(|user| user.id.clone()),
+            mime: kind.mime.into(),
+            size: taken.size,
+            sha256: taken.sha256,
+            created: self.stamps.now(),
+        };
+        self.artifacts.add(artifact.clone()).await?;
+        if let Err(error) = content.keep(&artifact.id).await {
+            self.artifacts.discard(&artifact.id).await?;
+            return Err(error);
+        }
+        Ok(Some(artifact))
+    }
+
+    /// An artifact, if there is such a one and somebody may see it: his own, or any where nobody has to
+    /// say who he is.
+    pub(super) async fn find(
+        &self,
+        user: Option<&User>,
+        id: &str,
+    ) -> Result<Option<Artifact>, StorageError> {
+        let found = self.artifacts.artifact(id).await?;
+        let his =
+            |artifact: &Artifact| user.is_none_or(|user| artifact.owner.as_ref() == Some(&user.id));
+        Ok(found.filter(his))
+    }
+
+    /// Has a session refer to an artifact, so that it stays, and puts its content where models are shown
+    /// it from; nothing if somebody may not see it, or it is gone.
+    pub(super) async fn adopt(
+        &self,
+        user: Option<&User>,
+        id: &str,
+        session: &SessionId,
+    ) -> Result<Option<(Artifact, BlobId)>, StorageError> {
+        let Some(artifact) = self.find(user, id).await? else { return Ok(None) };
+        if !self.artifacts.claim(id, session).await? {
+            return Ok(None);
+        }
+        let length = usize::try_from(artifact.size).unwrap_or(usize::MAX);
+        let content = match self.uploads.part(id, 0, length).await {
+            Err(StorageError::Missing(_)) => return Ok(None),
+            read => read?,
+        };
+        let blob = self.blobs.put(content).await?;
+        // Blobs are named by their SHA-256, so this is the same as was handed in, or it is not.
+        if blob.as_str() != artifact.sha256 {
+            return Err(StorageError::Damaged(format!("artifact {id}")));
+        }
+        Ok(Some((artifact, blob)))
+    }
+
+    /// Takes away what is old and no session refers to, and files that are nobody's.
+    async fn tidy(&self, keep: Option<Duration>) -> Result<usize, StorageError> {
+        let mut removed = 0;
+        if let Some(keep) = keep {
+            for artifact in self.artifacts.unclaimed(self.stamps.now().before(keep)).await? {
+                if self.artifacts.discard(&artifact.id).await? {
+                    self.uploads.remove(&artifact.id).await?;
+                    removed += 1;
+                }
+            }
+        }
+        for name in self.uploads.names().await? {
+            if self.artifacts.artifact(&name).await?.is_none() {
+                self.uploads.remove(&name).await?;
+            }
+        }
+        Ok(removed)
+    }
+}
+
+/// Takes away artifacts that nobody needs any more, now and then, until the daemon shuts down.
+pub async fn sweep(ports: Ports, settings: Settings) {
+    let (keep, closing) = (settings.keep_artifacts, settings.closing);
+    let pause = keep.map_or(SELDOM, |keep| keep.clamp(OFTEN, SELDOM));
+    let shelf = Shelf::new(&ports);
+    loop {
+        match shelf.tidy(keep).await {
+            Ok(0) => {}
+            Ok(artifacts) => tracing::info!(artifacts, "took away what no session refers to"),
+            Err(error) => tracing::warn!(%error, "artifacts could not be looked through"),
+        }
+        tokio::select! {
+            () = closing.cancelled() => return,
+            () = tokio::time::sleep(pause) => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,373 @@
+//! One connection: a handshake, then messages in, and answers and news out.
+//!
+//! Messages are carried out one after the other, and none of them waits for a model: so what a client
+//! says of its tools and settings is never behind a query. What may take longer than a moment goes on
+//! beside.
+
+mod adopt;
+mod compact;
+mod query;
+mod recall;
+mod results;
+mod settings;
+mod stop;
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::extract::ws::{CloseFrame, Message as Frame, WebSocket, close_code};
+use futures_util::StreamExt as _;
+use futures_util::stream::FuturesUnordered;
+use quintet_kernel::port::{BoxFuture, Error, StorageError};
+use tokio::time::{Instant, interval, sleep_until, timeout};
+
+use super::conversation::Guest;
+use super::decode::{Asks, Message, decode, handshake};
+use super::identity::{Refused, User};
+use super::manifest::Manifest;
+use super::models;
+use super::offer::Offer;
+use super::plan::Agent;
+use super::room::{Room, Seat};
+use super::rooms::Name;
+use super::serve::Desk;
+use super::wire::{self, Answer, Context, SILENT, TOO_MANY};
+
+/// How long a client may be silent.
+const RECEIVE: Duration = Duration::from_secs(3600);
+/// How long it may take to say who it is.
+const HELLO: Duration = Duration::from_secs(60);
+/// How often it is asked whether it is there.
+const PING: Duration = Duration::from_secs(30);
+/// How long it may take to read one frame.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// What may be under way at once, beside what takes but a moment.
+const MOST: usize = 50;
+
+/// One connection.
+pub(super) struct Connection {
+    desk: Desk,
+    guest: Guest,
+    agent: Agent,
+    /// The conversations that it listens to.
+    listens: HashSet<String>,
+    /// The one that it spoke of last.
+    last: Option<String>,
+}
+
+/// What came of messages, and is still to be sent or waited for.
+#[derive(Default)]
+struct Out {
+    answers: Vec<Answer>,
+    frames: Vec<String>,
+    seats: Vec<(String, Seat)>,
+    slow: Vec<BoxFuture<'static, Vec<Answer>>>,
+}
+
+/// What a listener was given.
+type Heard = (String, Seat, Option<Vec<Arc<str>>>);
+
+#[derive(Default)]
+struct Streams {
+    heard: FuturesUnordered<BoxFuture<'static, Heard>>,
+    slow: FuturesUnordered<BoxFuture<'static, Vec<Answer>>>,
+}
+
+/// The client is gone, or is to go.
+struct Gone;
+
+/// Serves a client that may come in, if it says who it is.
+pub(super) async fn run(
+    desk: Desk,
+    identity: Result<Option<User>, Refused>,
+    mut socket: WebSocket,
+) {
+    let user = match identity {
+        Ok(user) => user,
+        Err(refused) => {
+            tracing::debug!("a connection is refused: {}", refused.message());
+            return hang_up(&mut socket, close_code::POLICY, "").await;
+        }
+    };
+    let Some(first) = first(&mut socket).await else { return };
+    match handshake(&first) {
+        Ok(hello) => {
+            let guest = Guest::new(user, hello.user);
+            let agent = Agent::new(hello.definition.unwrap_or_default());
+            let (listens, last) = Default::default();
+            Connection { desk, guest, agent, listens, last }.serve(socket).await;
+        }
+        Err(why) => {
+            tracing::debug!("a handshake is refused: {why}");
+            hang_up(&mut socket, close_code::POLICY, "").await;
+        }
+    }
+}
+
+async fn first(socket: &mut WebSocket) -> Option<String> {
+    loop {
+        match timeout(HELLO, socket.recv()).await {
+            Ok(Some(Ok(Frame::Text(text)))) => return Some(text.to_string()),
+            Ok(Some(Ok(Frame::Binary(_)))) | Err(_) => {
+                hang_up(socket, close_code::POLICY, "").await;
+                return None;
+            }
+            Ok(Some(Ok(Frame::Ping(_) | Frame::Pong(_)))) => {}
+            Ok(Some(Ok(Frame::Close(_)) | Err(_)) | None) => return None,
+        }
+    }
+}
+
+impl Connection {
+    async fn serve(mut self, mut socket: WebSocket) {
+        let closing = self.desk.settings.closing.clone();
+        let mut streams = Streams::default();
+        let out = self.welcome().await;
+        if self.give(&mut socket, &mut streams, out).await.is_err() {
+            return;
+        }
+        let (mut ping, mut last) = (interval(PING), Instant::now());
+        loop {
+            let step = tokio::select! {
+                () = closing.cancelled() => {
+                    return hang_up(&mut socket, close_code::AWAY, "shutting down").await;
+                }
+                () = sleep_until(last + RECEIVE) => {
+                    return hang_up(&mut socket, close_code::POLICY, SILENT).await;
+                }
+                frame = socket.recv() => {
+                    last = Instant::now();
+                    match frame {
+                        Some(Ok(frame)) => self.receive(&mut socket, &mut streams, frame).await,
+                        Some(Err(_)) | None => return,
+                    }
+                }
+                Some(answers) = streams.slow.next() => {
+                    let out = Out { answers, ..Out::default() };
+                    self.give(&mut socket, &mut streams, out).await
+                }
+                Some(heard) = streams.heard.next() => {
+                    self.tell(&mut socket, &mut streams, heard).await
+                }
+                _ = ping.tick() => send(&mut socket, Frame::Ping(Default::default())).await,
+            };
+            if step.is_err() {
+                return;
+            }
+        }
+    }
+
+    /// What a client hears first: what became of its tools, which tools the daemon has, and how far
+    /// the turns are that it may have been away from.
+    async fn welcome(&mut self) -> Out {
+        let mut out = Out::default();
+        out.answers.extend(self.brought());
+        out.answers.push(self.remote().await);
+        let waiting = self.desk.waiting(&self.guest).await.unwrap_or_else(|error| {
+            tracing::warn!(%error, "what a user may be waiting for is not known");
+            Vec::new()
+        });
+        for (name, room) in waiting {
+            self.listen(&name, &room, &mut out);
+        }
+        out
+    }
+
+    /// What became of the tools that the client brings, if it brings any.
+    fn brought(&self) -> Option<Answer> {
+        let payload = self.agent.manifest.as_ref().map(Manifest::payload)?;
+        Some(Answer::unasked("client-tool-manifest", payload))
+    }
+
+    async fn remote(&self) -> Answer {
+        let settings = self.desk.settings_of(&self.guest.id).await.unwrap_or_default();
+        let nothing = Manifest::default();
+        let offer = Offer {
+            definition: &self.agent.definition,
+            manifest: self.agent.manifest.as_ref().unwrap_or(&nothing),
+            settings: &settings,
+            abilities: &self.desk.settings.abilities,
+        };
+        Answer::unasked("remote-tool-catalog", offer.remote_tools())
+    }
+
+    /// Listens to a conversation, unless it does already.
+    fn listen(&mut self, name: &Name, room: &Arc<Room>, out: &mut Out) {
+        if self.listens.insert(name.1.clone()) {
+            out.seats.push((name.1.clone(), room.sit()));
+        }
+    }
+
+    async fn receive(
+        &mut self,
+        socket: &mut WebSocket,
+        streams: &mut Streams,
+        frame: Frame,
+    ) -> Result<(), Gone> {
+        let read = match &frame {
+            Frame::Text(text) => decode(text),
+            Frame::Binary(bytes) => decode(std::str::from_utf8(bytes).unwrap_or_default()),
+            Frame::Ping(_) | Frame::Pong(_) => return Ok(()),
+            Frame::Close(_) => return Err(Gone),
+        };
+        let mut out = Out::default();
+        match read {
+            Ok(message) => self.carry_out(message, streams.slow.len(), &mut out).await,
+            Err(answer) => out.answers.push(*answer),
+        }
+        self.give(socket, streams, out).await
+    }
+
+    async fn carry_out(&mut self, message: Message, under_way: usize, out: &mut Out) {
+        let Message { id, asks } = message;
+        let about = self.about(&id, &asks);
+        let heavy = matches!(asks, Asks::ListModels | Asks::Compact { .. });
+        let done = match asks {
+            _ if heavy && under_way >= MOST => Err(Trouble::from(TOO_MANY)),
+            Asks::Query(query) => self.query(&id, *query, out).await,
+            Asks::Stop { conversation, turn } => {
+                self.stop(&id, (conversation, turn), out);
+                Ok(())
+            }
+            Asks::Rehydrate(kept) => self.recall(kept).await,
+            Asks::LoadSettings => self.load_settings(&id, out).await,
+            Asks::UpdateSettings(patch) => self.update_settings(&id, *patch, out).await,
+            Asks::ListModels => {
+                let models = Arc::clone(&self.desk.ports.models);
+                out.slow.push(Box::pin(async move {
+                    let listed = models::payload(&models.list().await);
+                    vec![Answer::to(&id, "models-listed", listed)]
+                }));
+                return;
+            }
+            Asks::ToolResult(result) => self.result(result).await,
+            Asks::BundleResult(result) => self.bundle_result(result).await,
+            Asks::Wakeword => match self.desk.settings_of(&self.guest.id).await {
+                Ok(settings) => {
+                    out.answers.extend(wire::awake(&id, &settings));
+                    Ok(())
+                }
+                Err(error) => Err(error.into()),
+            },
+            Asks::Compact { conversation, .. } => self.compact(&id, conversation, out).await,
+        };
+        if let Err(trouble) = done {
+            out.answers.push(Answer::error(Some(&id), &trouble.message()).about(about));
+        }
+    }
+
+    /// What an error about a message is about.
+    fn about(&self, id: &str, asks: &Asks) -> Context {
+        let conversation_ref = match asks {
+            Asks::Query(query) => Some(query.conversation.clone()),
+            Asks::Rehydrate(kept) => Some(kept.conversation.clone()),
+            Asks::Stop { conversation, .. } | Asks::Compact { conversation, .. } => {
+                conversation.clone()
+            }
+            _ => None,
+        };
+        let turn_ref = matches!(asks, Asks::Query(_)).then(|| id.to_owned());
+        let user_id = Some(self.guest.id.clone());
+        Context { session_id: None, user_id, conversation_ref, turn_ref }
+    }
+
+    async fn give(
+        &mut self,
+        socket: &mut WebSocket,
+        streams: &mut Streams,
+        out: Out,
+    ) -> Result<(), Gone> {
+        let now = self.desk.now();
+        for answer in out.answers {
+            send(socket, Frame::Text(answer.frame(now).into())).await?;
+        }
+        for frame in out.frames {
+            send(socket, Frame::Text(frame.into())).await?;
+        }
+        streams.slow.extend(out.slow);
+        for (conversation, seat) in out.seats {
+            streams.heard.push(hear(conversation, seat));
+        }
+        Ok(())
+    }
+
+    async fn tell(
+        &mut self,
+        socket: &mut WebSocket,
+        streams: &mut Streams,
+        heard: Heard,
+    ) -> Result<(), Gone> {
+        let (conversation, seat, frames) = heard;
+        let Some(frames) = frames else {
+            self.listens.remove(&conversation);
+            return Ok(());
+        };
+        for frame in frames {
+            send(socket, Frame::Text((*frame).into())).await?;
+        }
+        seat.heard();
+        streams.heard.push(hear(conversation, seat));
+        Ok(())
+    }
+}
+
+fn hear(conversation: String, mut seat: Seat) -> BoxFuture<'static, Heard> {
+    Box::pin(async move {
+        let frames = seat.next().await;
+        (conversation, seat, frames)
+    })
+}
+
+async fn send(socket: &mut WebSocket, frame: Frame) -> Result<(), Gone> {
+    match timeout(PATIENCE, socket.send(frame)).await {
+        Ok(Ok(())) => Ok(()),
+        Ok(Err(_)) | Err(_) => Err(Gone),
+    }
+}
+
+async fn hang_up(socket: &mut WebSocket, code: u16, reason: &'static str) {
+    let frame = CloseFrame { code, reason: reason.into() };
+    let _ = timeout(PATIENCE, socket.send(Frame::Close(Some(frame)))).await;
+}
+
+/// Why a message was not carried out.
+#[derive(Debug)]
+enum Trouble {
+    /// In words for the client.
+    Said(String),
+    /// The core's words, of which a client is told no more than it needs.
+    Core(Error),
+}
+
+impl Trouble {
+    fn message(&self) -> String {
+        match self {
+            Self::Said(words) => words.clone(),
+            Self::Core(Error::Refused(refusal)) => format!("Invalid request: {refusal}"),
+            Self::Core(Error::NotFound(_)) => "Conversation not found".into(),
+            Self::Core(error) => {
+                tracing::warn!(%error, "a message could not be carried out");
+                "An internal error occurred. Please try again.".into()
+            }
+        }
+    }
+}
+
+impl From<&str> for Trouble {
+    fn from(words: &str) -> Self {
+        Self::Said(words.into())
+    }
+}
+
+impl From<Error> for Trouble {
+    fn from(error: Error) -> Self {
+        Self::Core(error)
+    }
+}
+
+impl From<StorageError> for Trouble {
+    fn from(error: StorageError) -> Self {
+        Self::Core(error.into())
+    }
+}

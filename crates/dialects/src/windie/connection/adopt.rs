@@ -1,0 +1,112 @@
+//! Pictures: from what a client handed in to what a session has and models are shown.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use quintet_kernel::command::{Command, Upload};
+use quintet_kernel::event::Event;
+use quintet_kernel::message::{self, MediaKind, Part};
+use quintet_kernel::tool::Outcome;
+use quintet_kernel::{SessionId, State};
+
+use super::super::artifacts::mime;
+use super::super::conversation::Guest;
+use super::super::results::Picture;
+use super::super::serve::Desk;
+use super::Trouble;
+
+/// What a model that cannot see is told instead.
+const UNSEEN: &str =
+    "\n[a picture of the screen came with this, but this model cannot see pictures]";
+
+impl Desk {
+    /// Hands artifacts to a session, as attachments; their names there. One that is gone, or somebody
+    /// else's, is passed over.
+    pub(super) async fn attach(
+        &self,
+        guest: &Guest,
+        session: &SessionId,
+        pictures: &[String],
+    ) -> Result<Vec<String>, Trouble> {
+        let mut names = Vec::with_capacity(pictures.len());
+        for id in pictures {
+            let Some((artifact, blob)) = self.shelf.adopt(guest.user.as_ref(), id, session).await?
+            else {
+                tracing::warn!(artifact = id, "a picture is not there, and is left out");
+                continue;
+            };
+            let (name, mime, size) = (artifact.id, artifact.mime, artifact.size);
+            let upload = Command::Attach(Upload { name, mime, blob, size });
+            let receipt = self.ports.sessions.submit(session, upload).await?;
+            names.extend(receipt.records.iter().find_map(|record| match &record.event {
+                Event::AttachmentAdded(file) => Some(file.name.clone()),
+                _ => None,
+            }));
+        }
+        Ok(names)
+    }
+
+    /// Adds a picture to what came of a call, for a model that sees or does not.
+    pub(super) async fn illustrate(
+        &self,
+        guest: &Guest,
+        state: &State,
+        outcome: &mut Outcome,
+        picture: Picture,
+    ) -> Result<(), Trouble> {
+        let picture = self.picture(guest, &state.id, picture).await?;
+        let (Some(artifact), sees) = (picture, sees(state)) else { return Ok(()) };
+        let (kind, name, mime) = (MediaKind::Image, artifact.name.clone(), None);
+        outcome.parts.push(match sees {
+            true => Part::Media { kind, name, mime },
+            false => Part::Text(UNSEEN.into()),
+        });
+        outcome.artifacts.push(artifact);
+        Ok(())
+    }
+
+    async fn picture(
+        &self,
+        guest: &Guest,
+        session: &SessionId,
+        picture: Picture,
+    ) -> Result<Option<message::Artifact>, Trouble> {
+        match picture {
+            Picture::Artifact(id) => {
+                let adopted = self.shelf.adopt(guest.user.as_ref(), &id, session).await?;
+                Ok(adopted.map(|(artifact, blob)| message::Artifact {
+                    name: artifact.id,
+                    mime: artifact.mime,
+                    blob,
+                    size: artifact.size,
+                }))
+            }
+            Picture::Inline(text) => {
+                let Some((bytes, mime)) = inline(&text) else { return Ok(None) };
+                let size = bytes.len() as u64;
+                let blob = self.ports.blobs.put(bytes).await?;
+                let name =
+                    format!("screenshot.{}", if mime == "image/png" { "png" } else { "jpg" });
+                Ok(Some(message::Artifact { name, mime: mime.into(), blob, size }))
+            }
+        }
+    }
+}
+
+/// Whether the model sees pictures.
+fn sees(state: &State) -> bool {
+    let profile = state.rules().profile(state.current_model());
+    profile.is_some_and(|profile| profile.inputs.contains(&MediaKind::Image))
+}
+
+/// A picture that was written out in base64, perhaps as a data URL.
+fn inline(text: &str) -> Option<(Vec<u8>, &'static str)> {
+    let text = text.trim();
+    let data = match text.strip_prefix("data:") {
+        Some(url) => url.split_once(',')?.1,
+        None => text,
+    };
+    let data: String = data.chars().filter(|c| !c.is_whitespace()).collect();
+    let bytes = STANDARD.decode(data).ok()?;
+    let mime = mime(&bytes)?;
+    Some((bytes, mime))
+}

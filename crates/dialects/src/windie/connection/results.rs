@@ -1,0 +1,78 @@
+//! What came of tools that the client ran. What nobody waits for any more is passed over, and so is
+//! what is about somebody else's calls.
+
+use std::sync::Arc;
+
+use quintet_kernel::command::Command;
+use quintet_kernel::port::Error;
+use quintet_kernel::session::{Call, CallPhase};
+use quintet_kernel::tool::{Outcome, Placement};
+use quintet_kernel::{CallId, SessionId, State};
+
+use super::super::conversation::may_see;
+use super::super::requests::Request;
+use super::super::results::{BundleResult, ToolResult};
+use super::{Connection, Trouble};
+
+impl Connection {
+    pub(super) async fn result(&self, result: ToolResult) -> Result<(), Trouble> {
+        let ToolResult { call, mut outcome, picture } = result;
+        let Some((request, state)) = self.awaited(&call).await? else { return Ok(()) };
+        if let Some(picture) = picture {
+            self.desk.illustrate(&self.guest, &state, &mut outcome, picture).await?;
+        }
+        self.hand_back(&request.session, request.call, outcome).await
+    }
+
+    pub(super) async fn bundle_result(&self, result: BundleResult) -> Result<(), Trouble> {
+        let Some((request, state)) = self.awaited(&result.bundle).await? else { return Ok(()) };
+        let calls = together(&state, &request.call);
+        for came in result.outcomes(&calls) {
+            let mut outcome = came.outcome;
+            if let Some(picture) = result.picture.clone().filter(|_| came.pictured) {
+                self.desk.illustrate(&self.guest, &state, &mut outcome, picture).await?;
+            }
+            self.hand_back(&request.session, came.call, outcome).await?;
+        }
+        Ok(())
+    }
+
+    /// The call that a result is about, and its session as it is; nothing if nobody waits for it.
+    async fn awaited(&self, request: &str) -> Result<Option<(Request, Arc<State>)>, Trouble> {
+        let Some(request) = Request::parse(request) else { return Ok(None) };
+        let state = match self.desk.ports.sessions.view(&request.session).await {
+            Ok(state) => state,
+            Err(Error::NotFound(_)) => return Ok(None),
+            Err(error) => return Err(error.into()),
+        };
+        let call = state.open.as_ref().and_then(|open| open.call(&request.call));
+        let waits = call.is_some_and(Call::with_client) && may_see(&self.desk, &self.guest, &state);
+        Ok(waits.then_some((request, state)))
+    }
+
+    async fn hand_back(
+        &self,
+        session: &SessionId,
+        call: CallId,
+        outcome: Outcome,
+    ) -> Result<(), Trouble> {
+        match self.desk.ports.sessions.submit(session, Command::Return { call, outcome }).await {
+            Ok(_) | Err(Error::Refused(_) | Error::NotFound(_)) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+/// The calls that were handed over together with one, from it on.
+fn together(state: &State, first: &CallId) -> Vec<(CallId, String)> {
+    let calls = state.open.iter().flat_map(|open| open.calls());
+    let rest = calls.skip_while(|call| call.id() != first);
+    let run = rest.take_while(|call| delegated(state, call));
+    let open = run.filter(|call| matches!(call.phase, CallPhase::Started(_, Placement::Client)));
+    open.map(|call| (call.id().clone(), call.request.tool.clone())).collect()
+}
+
+fn delegated(state: &State, call: &Call) -> bool {
+    let tool = state.tool(&call.request.tool);
+    tool.is_some_and(|tool| tool.placement == Placement::Client)
+}

@@ -1,0 +1,61 @@
+//! A user's settings: loaded, changed and kept.
+
+use quintet_kernel::port::StorageError;
+
+use super::super::plan::Agent;
+use super::super::serve::Desk;
+use super::super::settings::{Patch, Settings};
+use super::super::wire;
+use super::{Connection, Out, Trouble};
+
+/// Whose settings these are, among all front ends'.
+const SPACE: &str = "windie";
+
+impl Connection {
+    pub(super) async fn load_settings(&self, id: &str, out: &mut Out) -> Result<(), Trouble> {
+        let settings = self.desk.settings_of(&self.guest.id).await?;
+        let usual = &self.desk.settings.default_model;
+        out.answers.push(wire::settings_loaded(id, &settings, usual));
+        Ok(())
+    }
+
+    /// What concerns agents is this connection's, all else the user's.
+    pub(super) async fn update_settings(
+        &mut self,
+        id: &str,
+        patch: Patch,
+        out: &mut Out,
+    ) -> Result<(), Trouble> {
+        let updated = patch.updated_keys.clone();
+        let mut definition = patch.definition.clone();
+        if let Some(tools) = &patch.tools {
+            let changed = definition.get_or_insert_with(|| self.agent.definition.clone());
+            changed.tools.mode = tools.mode.unwrap_or(changed.tools.mode);
+            if tools.client_manifest.is_some() {
+                changed.tools.client_manifest.clone_from(&tools.client_manifest);
+            }
+        }
+        self.desk.set(&self.guest.id, patch).await?;
+        if let Some(definition) = definition {
+            self.agent = Agent::new(definition);
+            out.answers.extend(self.brought());
+        }
+        out.answers.push(wire::settings_updated(id, &updated));
+        Ok(())
+    }
+}
+
+impl Desk {
+    /// What a user set.
+    pub(in super::super) async fn settings_of(&self, user: &str) -> Result<Settings, StorageError> {
+        let kept = self.ports.preferences.preference(SPACE, user).await?;
+        Ok(kept.map(Settings::kept).unwrap_or_default())
+    }
+
+    async fn set(&self, user: &str, patch: Patch) -> Result<(), StorageError> {
+        let _alone = self.setting.lock().await;
+        let mut settings = self.settings_of(user).await?;
+        settings.apply(patch);
+        self.ports.preferences.prefer(SPACE, user, settings.keep()).await
+    }
+}

@@ -1,0 +1,102 @@
+//! Calling queries off.
+
+use quintet_kernel::command::Command;
+use quintet_kernel::port::Error;
+use quintet_kernel::session::TurnStatus;
+use quintet_kernel::{SessionId, State, TurnId};
+
+use super::super::conversation::Guest;
+use super::super::serve::Desk;
+use super::super::stops::{REMEMBERED, Stop};
+use super::super::wire::{self, Context};
+use super::{Connection, Out};
+
+impl Connection {
+    /// Calls a query off, or all of a conversation, or all that are under way. What is stopped may take
+    /// a moment to end.
+    pub(super) fn stop(
+        &self,
+        id: &str,
+        (conversation, turn): (Option<String>, Option<String>),
+        out: &mut Out,
+    ) {
+        let (desk, guest, id) = (self.desk.clone(), self.guest.clone(), id.to_owned());
+        out.slow.push(Box::pin(async move {
+            let stopped = desk.stop(&guest, conversation.as_deref(), turn.as_deref()).await;
+            let stopped = stopped.unwrap_or_else(|error| {
+                tracing::warn!(%error, "a query could not be stopped");
+                false
+            });
+            let about = Context {
+                session_id: None,
+                user_id: Some(guest.id),
+                conversation_ref: conversation,
+                turn_ref: turn,
+            };
+            vec![wire::stop_ack(&id, stopped, about)]
+        }));
+    }
+}
+
+impl Desk {
+    async fn stop(
+        &self,
+        guest: &Guest,
+        conversation: Option<&str>,
+        turn: Option<&str>,
+    ) -> Result<bool, Error> {
+        let sessions = match conversation {
+            Some(name) => self.known(guest, name).await?.into_iter().collect(),
+            None => self.told(guest),
+        };
+        let (mut stopped, mut lately) = (false, false);
+        for session in sessions {
+            let state = self.ports.sessions.view(&session).await?;
+            lately |= ended_lately(self, &state);
+            for turn in meant(&state, turn) {
+                let reason = Some("stopped by the user".into());
+                let withdraw = Command::Withdraw { turn, reason };
+                self.ports.sessions.submit(&session, withdraw).await?;
+                stopped = true;
+            }
+        }
+        // It may have overtaken what it stops; but not if it came too late for something.
+        let late = lately && turn.is_none();
+        if !stopped && !late && (conversation.is_some() || turn.is_some()) {
+            self.stops.remember(Stop {
+                user: guest.id.clone(),
+                conversation: conversation.map(Into::into),
+                turn: turn.map(Into::into),
+                at: self.now(),
+            });
+        }
+        Ok(stopped)
+    }
+
+    /// The sessions of a user that are told.
+    fn told(&self, guest: &Guest) -> Vec<SessionId> {
+        let rooms = self.rooms.of_user(&guest.id);
+        rooms.into_iter().map(|(_, room)| room.session.clone()).collect()
+    }
+}
+
+/// The turns that a stop is meant for: the one it names, or all that are not over.
+fn meant(state: &State, named: Option<&str>) -> Vec<TurnId> {
+    let waits = |status: TurnStatus| match status {
+        TurnStatus::Pending | TurnStatus::Running | TurnStatus::WaitingApproval => true,
+        TurnStatus::Succeeded | TurnStatus::Failed | TurnStatus::Cancelled => false,
+    };
+    let fits = |turn: &&quintet_kernel::session::Turn| match named {
+        Some(named) => turn.options.key.as_deref() == Some(named) || turn.id.as_str() == named,
+        None => {
+            turn.options.key.is_some() || state.open.as_ref().is_some_and(|it| it.id == turn.id)
+        }
+    };
+    let turns = state.turns.iter().filter(|turn| waits(turn.status)).filter(fits);
+    turns.map(|turn| turn.id.clone()).collect()
+}
+
+fn ended_lately(desk: &Desk, state: &State) -> bool {
+    let last = state.turns.iter().filter_map(|turn| turn.completed).max();
+    last.is_some_and(|last| desk.now().since(last) < REMEMBERED)
+}

@@ -1,0 +1,133 @@
+//! Conversations as sessions: which session a user's name for one means, and whose a session is.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use quintet_kernel::event::Origin;
+use quintet_kernel::port::{Alias, Error, StorageError};
+use quintet_kernel::{SessionId, State};
+
+use super::identity::User;
+use super::room::Room;
+use super::rooms::Name;
+use super::serve::Desk;
+
+/// The label that says whose a session is.
+pub(super) const OWNER: &str = "windie_user";
+/// The label that says what its user calls it.
+const NAME: &str = "windie_conversation";
+
+/// Who is at the other end.
+#[derive(Clone, Debug)]
+pub(super) struct Guest {
+    /// Whose everything is.
+    pub(super) id: String,
+    /// Who that is known to be, where one has to say.
+    pub(super) user: Option<User>,
+}
+
+impl Guest {
+    /// Who somebody is: whom his token says, whatever he claims.
+    pub(super) fn new(user: Option<User>, claimed: String) -> Self {
+        let id = user.as_ref().map_or(claimed, |user| user.id.clone());
+        Self { id, user }
+    }
+}
+
+/// Whether a session was begun by this protocol.
+pub(super) fn is_ours(state: &State) -> bool {
+    state.labels.contains_key(OWNER)
+}
+
+/// Whether somebody may see a session. Where nobody has to say who he is, everybody may see those that
+/// other protocols began.
+pub(super) fn may_see(desk: &Desk, guest: &Guest, state: &State) -> bool {
+    match state.labels.get(OWNER) {
+        Some(owner) => *owner == guest.id,
+        None => !desk.settings.install_auth,
+    }
+}
+
+impl Desk {
+    /// The session that a user's conversation is, if there is one.
+    pub(super) async fn known(
+        &self,
+        guest: &Guest,
+        conversation: &str,
+    ) -> Result<Option<SessionId>, Error> {
+        let named = self.ports.directory.alias(&alias(&guest.id, conversation)).await?;
+        match named.or_else(|| SessionId::parse(conversation)) {
+            Some(session) => self.seen_by(guest, session).await,
+            None => Ok(None),
+        }
+    }
+
+    /// The session, if it is there and the user may see it.
+    async fn seen_by(&self, guest: &Guest, session: SessionId) -> Result<Option<SessionId>, Error> {
+        match self.ports.sessions.view(&session).await {
+            Ok(state) => Ok(may_see(self, guest, &state).then_some(session)),
+            Err(Error::NotFound(_)) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The session of a user's conversation, which begins if there is none.
+    pub(super) async fn open(
+        &self,
+        guest: &Guest,
+        conversation: &str,
+        workspace: Option<PathBuf>,
+    ) -> Result<SessionId, Error> {
+        if let Some(session) = self.known(guest, conversation).await? {
+            return Ok(session);
+        }
+        let user = guest.id.as_str();
+        let workspace = match workspace {
+            Some(workspace) => workspace,
+            None => self.scratch(user).await?,
+        };
+        let labels = [(OWNER.to_owned(), user.to_owned()), (NAME.to_owned(), conversation.into())];
+        let labels = BTreeMap::from(labels);
+        let origin = Origin { workspace, system_prompt: None, model: None, labels };
+        let session = self.ports.sessions.create(origin).await?.session;
+        let alias = alias(user, conversation);
+        // What the name meant until now, if anything, is gone.
+        let gone = self.ports.directory.alias(&alias).await?;
+        Ok(self.ports.directory.set_alias(&alias, &session, gone.as_ref()).await?)
+    }
+
+    /// The conversations that somebody may be waiting for: those whose end nobody has heard, and
+    /// those that a restart of the daemon cut him off from.
+    pub(super) async fn waiting(&self, guest: &Guest) -> Result<Vec<(Name, Arc<Room>)>, Error> {
+        let mut rooms = self.rooms.of_user(&guest.id);
+        rooms.retain(|(_, room)| room.unheard());
+        for session in self.ports.directory.open().await? {
+            let state = self.ports.sessions.view(&session).await?;
+            let mine = state.labels.get(OWNER).is_some_and(|owner| *owner == guest.id);
+            let named = state.labels.get(NAME).filter(|_| mine && state.open.is_some());
+            let Some(name) = named.map(|name| (guest.id.clone(), name.clone())) else { continue };
+            if self.rooms.of(&name).is_none() {
+                let room = self.rooms.enter(&name, &session).await?;
+                rooms.push((name, room));
+            }
+        }
+        Ok(rooms)
+    }
+
+    /// A folder of a user's own, for conversations that are about none.
+    pub(super) async fn scratch(&self, user: &str) -> Result<PathBuf, Error> {
+        let plain = |c: char| if c.is_ascii_alphanumeric() || "_-".contains(c) { c } else { '_' };
+        let name: String = user.chars().map(plain).take(64).collect();
+        let folder = self.settings.workspace.join(name);
+        let unavailable = |error: std::io::Error| {
+            StorageError::Unavailable(format!("{}: {error}", folder.display()))
+        };
+        tokio::fs::create_dir_all(&folder).await.map_err(unavailable)?;
+        Ok(folder)
+    }
+}
+
+fn alias(user: &str, conversation: &str) -> Alias {
+    Alias { space: format!("windie/{user}"), name: conversation.into() }
+}

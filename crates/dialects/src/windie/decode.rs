@@ -1,0 +1,204 @@
+//! What clients say, read: the handshake, and then one message after the other.
+
+use serde_json::Value;
+
+use super::definition::{Definition, LONGEST_PATH};
+use super::fields::{Faults, Object};
+use super::query::Query;
+use super::rehydrate::Rehydrate;
+use super::results::{BundleResult, ToolResult};
+use super::settings::Patch;
+use super::wire::{Answer, Context, LARGEST_MESSAGE};
+
+/// The longest id of a message.
+const LONGEST_ID: usize = 128;
+/// The longest name that a client may have for a conversation or a turn.
+pub(crate) const LONGEST_REF: usize = 1024;
+/// The longest version of a client.
+const LONGEST_VERSION: usize = 128;
+/// The user that nobody is.
+const NOBODY: &str = "default_user";
+
+/// What an envelope may have in it.
+const MEMBERS: [&str; 10] = [
+    "id",
+    "type",
+    "payload",
+    "user_id",
+    "session_id",
+    "conversation_ref",
+    "turn_ref",
+    "event_id",
+    "sequence",
+    "timestamp",
+];
+
+const TYPES: [&str; 10] = [
+    "query",
+    "stop-query",
+    "rehydrate-conversation",
+    "load-settings",
+    "update-settings",
+    "list-models",
+    "tool-result",
+    "tool-bundle-result",
+    "wakeword-detected",
+    "compact-history",
+];
+
+/// What a client says first.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Handshake {
+    /// Who it claims to be.
+    pub(crate) user: String,
+    pub(crate) definition: Option<Definition>,
+}
+
+/// A message of a client.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Message {
+    pub(crate) id: String,
+    pub(crate) asks: Asks,
+}
+
+/// What a message asks for.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Asks {
+    Query(Box<Query>),
+    Stop { conversation: Option<String>, turn: Option<String> },
+    Rehydrate(Rehydrate),
+    LoadSettings,
+    UpdateSettings(Box<Patch>),
+    ListModels,
+    ToolResult(ToolResult),
+    BundleResult(BundleResult),
+    Wakeword,
+    Compact { force: bool, conversation: Option<String> },
+}
+
+/// Reads the first message; whoever sends another one is hung up on, and the reason is for the log.
+pub(crate) fn handshake(frame: &str) -> Result<Handshake, String> {
+    let value = json(frame)?;
+    let faults = Faults::default();
+    let Some(object) = Object::at("handshake", &value, &faults) else {
+        return Err("the handshake is not an object".into());
+    };
+    object.only(&["type", "user_id", "agent_definition"]);
+    object.needed("type");
+    object.word("type", &["handshake"]);
+    let user = object.solid_text("user_id", LONGEST_REF).unwrap_or_default();
+    if user == NOBODY {
+        object.wrong("user_id", "default_user is nobody");
+    }
+    let definition = object.object("agent_definition").map(|object| Definition::of(&object));
+    faults.unless(Handshake { user, definition }).map_err(|wrong| wrong.to_string())
+}
+
+/// Reads a message, or says what is wrong with it.
+pub(crate) fn decode(frame: &str) -> Result<Message, Box<Answer>> {
+    let value = json(frame).map_err(|wrong| Box::new(Answer::error(None, &wrong)))?;
+    if !value.is_object() {
+        let kind = python_name(&value);
+        let wrong = format!("Invalid message format: root must be an object, got {kind}");
+        return Err(Box::new(Answer::error(None, &wrong)));
+    }
+    let faults = Faults::default();
+    let read = Object::at("", &value, &faults).and_then(|envelope| message(&envelope));
+    let wrong = match faults.unless(read) {
+        Ok(Some(read)) => return read,
+        Ok(None) => "type: Field required".into(),
+        Err(wrong) => wrong.to_string(),
+    };
+    Err(Box::new(Answer::error(None, &format!("Invalid message format: {wrong}"))))
+}
+
+fn json(frame: &str) -> Result<Value, String> {
+    if frame.len() > LARGEST_MESSAGE {
+        let length = frame.len();
+        return Err(format!("Message too large: {length} bytes (max: {LARGEST_MESSAGE} bytes)"));
+    }
+    serde_json::from_str(frame).map_err(|_| "Malformed JSON".into())
+}
+
+/// What clients of this protocol call a value that is no object.
+fn python_name(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "NoneType",
+        Value::Bool(_) => "bool",
+        Value::Number(number) if number.is_f64() => "float",
+        Value::Number(_) => "int",
+        Value::String(_) => "str",
+        Value::Array(_) => "list",
+        Value::Object(_) => "dict",
+    }
+}
+
+/// Reads an envelope. A fault of what is inside, and not of its shape, comes back as the answer.
+fn message(envelope: &Object<'_>) -> Option<Result<Message, Box<Answer>>> {
+    envelope.only(&MEMBERS);
+    let id = envelope.name("id", LONGEST_ID, "_-");
+    for name in ["user_id", "session_id", "conversation_ref", "turn_ref", "event_id"] {
+        envelope.text(name, 0..=usize::MAX);
+    }
+    envelope.whole("sequence", i64::MIN..=i64::MAX);
+    envelope.needed("type")?;
+    let kind = envelope.word("type", &TYPES)?;
+    let payload = envelope.object_or_empty("payload")?;
+    let asks = asks(kind, &payload)?;
+    let id = id?;
+    Some(match asks {
+        Ok(asks) => Ok(Message { id, asks }),
+        Err(wrong) => {
+            let answer = Answer::error(Some(&id), &wrong);
+            let conversation_ref = payload.member("conversation_ref").and_then(Value::as_str);
+            let context = Context {
+                conversation_ref: conversation_ref.map(|name| name.trim().to_owned()),
+                turn_ref: (kind == "query").then_some(id),
+                ..Context::default()
+            };
+            Err(Box::new(answer.about(context)))
+        }
+    })
+}
+
+fn asks(kind: &str, payload: &Object<'_>) -> Option<Result<Asks, String>> {
+    Some(match kind {
+        "query" => Query::of(payload)?.map(|query| Asks::Query(Box::new(query))),
+        "stop-query" => Ok(Asks::Stop {
+            conversation: reference(payload, "conversation_ref"),
+            turn: reference(payload, "turn_ref"),
+        }),
+        "rehydrate-conversation" => Ok(Asks::Rehydrate(Rehydrate::of(payload)?)),
+        "load-settings" => {
+            payload.text("client_version", 1..=LONGEST_VERSION);
+            Ok(Asks::LoadSettings)
+        }
+        "update-settings" => match Patch::of(payload) {
+            Ok(patch) => Ok(Asks::UpdateSettings(Box::new(patch))),
+            Err(wrong) => Err(format!("Invalid settings: Invalid settings patch: {wrong}")),
+        },
+        "list-models" => Ok(Asks::ListModels),
+        "tool-result" => Ok(Asks::ToolResult(ToolResult::of(payload)?)),
+        "tool-bundle-result" => Ok(Asks::BundleResult(BundleResult::of(payload)?)),
+        "wakeword-detected" => Ok(Asks::Wakeword),
+        _ => Ok(Asks::Compact {
+            force: payload.flag("force").unwrap_or(true),
+            conversation: reference(payload, "conversation_ref"),
+        }),
+    })
+}
+
+/// A client's name for something, where it gives one.
+fn reference(payload: &Object<'_>, name: &str) -> Option<String> {
+    let text = payload.text(name, 0..=LONGEST_REF)?;
+    let text = text.trim();
+    (!text.is_empty()).then(|| text.into())
+}
+
+/// The folder that a message is about.
+pub(crate) fn workspace(payload: &Object<'_>) -> Option<String> {
+    payload.text("workspace_path", 0..=LONGEST_PATH).filter(|path| !path.trim().is_empty())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,367 @@
+//! Events of the core as messages to the clients of one conversation.
+//!
+//! A turn is numbered from its first message on, so what follows a conversation begins before its
+//! open turn: what a client was told of it earlier is passed over by [`Link::skip`].
+
+use std::collections::HashSet;
+
+use quintet_kernel::event::{Event, Record};
+use quintet_kernel::message::{Role, text_of};
+use quintet_kernel::model::{Channel, Prompt, Usage};
+use quintet_kernel::tool::{Outcome, Placement};
+use quintet_kernel::toolset::Toolset;
+use quintet_kernel::{CallId, Item, Time, TurnId};
+use serde_json::{Value, json};
+
+use super::catalogue::WEB_SEARCH;
+use super::handover::Errand;
+use super::line::{Frame, Line};
+use super::results::active_window;
+use super::wire::Context;
+use super::{history, requests, tokens, transparency, trouble};
+
+/// How much of a summary is shown, in characters.
+const LONGEST_PREVIEW: usize = 180;
+/// How many messages show what a model is asked.
+const SHOWN: u64 = 3;
+/// More messages than there ever are about a call that the journal does not tell of: that it was
+/// handed over again, or how far it was.
+const AROUND_CALL: u64 = 100;
+
+/// What must be remembered of one conversation.
+#[derive(Debug)]
+pub(crate) struct Link {
+    /// Who it is with.
+    context: Context,
+    /// The tools that the client runs.
+    client: HashSet<String>,
+    /// Tokens of all answers so far.
+    spent: u64,
+    /// Turns that are not over.
+    lines: Vec<Line>,
+    /// The turn that is worked on.
+    open: Option<TurnId>,
+    /// How many tokens there were when the summary was begun.
+    before: u64,
+}
+
+impl Link {
+    /// The conversation of a client with a session that has these tools and has cost so much, counted
+    /// where following begins.
+    pub(crate) fn new(context: Context, tools: &Toolset, spent: Usage) -> Self {
+        let mut link = Self {
+            context,
+            client: HashSet::new(),
+            spent: spent.total(),
+            lines: Vec::new(),
+            open: None,
+            before: 0,
+        };
+        link.choose(tools);
+        link
+    }
+
+    /// Whether what the model would be asked now has to be given along with an item.
+    pub(crate) fn wants_prompt(&self, item: &Item) -> bool {
+        let Item::Event(record) = item else {
+            return false;
+        };
+        match &record.event {
+            Event::StepStarted { turn, .. } => self.line(turn).is_some_and(|line| line.steps == 0),
+            Event::Compacted { .. } => true,
+            _ => false,
+        }
+    }
+
+    /// The client asked for a summary, under this name; what comes of it is told under that name.
+    pub(crate) fn compacting(&mut self, request: &str) {
+        let line = self.new_line(None, request);
+        self.lines.retain(|line| line.turn.is_some());
+        self.lines.push(line);
+    }
+
+    /// The summary that the client asked for is not made, and why.
+    pub(crate) fn not_compacted(&mut self, reason: &str, at: Time) -> Vec<Frame> {
+        let payload = json!({
+            "reason": "manual",
+            "strategy": "auto",
+            "removed_messages": 0,
+            "skipped_reason": reason,
+        });
+        self.compaction("context-compaction-completed", &payload, at)
+    }
+
+    /// What the client still has to run, for one that comes back.
+    pub(crate) fn offer_again(&mut self, at: Time) -> Vec<Frame> {
+        let mut frames = Vec::new();
+        for line in &mut self.lines {
+            for (kind, payload) in line.handover.again() {
+                frames.push(line.frame(kind, &payload, at));
+            }
+        }
+        frames
+    }
+
+    /// Takes an item that clients were told of earlier. Nobody knows in how many messages, so the
+    /// next one has a number that is higher than any of them can have had.
+    pub(crate) fn skip(&mut self, item: &Item) {
+        let most = match item {
+            Item::Event(_) if self.wants_prompt(item) => SHOWN,
+            Item::Event(record) if matches!(record.event, Event::CallStarted { .. }) => AROUND_CALL,
+            Item::Text { text, .. } => (text.len() as u64).saturating_sub(1),
+            Item::Event(_) | Item::Progress { .. } => 0,
+        };
+        self.encode(item, None);
+        let turn = match item {
+            Item::Event(record) => record.event.turn(),
+            Item::Text { turn, .. } | Item::Progress { turn, .. } => Some(turn),
+        };
+        if let Some(line) = turn.and_then(|turn| self.line_mut(turn)) {
+            line.skip(most);
+        }
+    }
+
+    /// Translates an item. `prompt` is what the model would be asked now, see [`Link::wants_prompt`].
+    pub(crate) fn encode(&mut self, item: &Item, prompt: Option<&Prompt>) -> Vec<Frame> {
+        match item {
+            Item::Event(record) => self.event(record, prompt),
+            Item::Text { turn, channel, text, at, .. } => {
+                let Some(line) = self.line_mut(turn) else {
+                    return Vec::new();
+                };
+                vec![match channel {
+                    Channel::Text => line.say(text, *at),
+                    Channel::Thought => {
+                        line.frame("llm-thought", &json!({ "status": &**text }), *at)
+                    }
+                }]
+            }
+            Item::Progress { turn, call, text, at } => self.progress(turn, call, text, *at),
+        }
+    }
+
+    fn event(&mut self, record: &Record, prompt: Option<&Prompt>) -> Vec<Frame> {
+        let at = record.at;
+        match &record.event {
+            Event::ToolsChosen(tools) => self.choose(tools),
+            Event::MessageAdded { turn, role: Role::User, parts, options, .. }
+                if !options.recalled =>
+            {
+                let name = options.key.as_deref().unwrap_or(turn.as_str());
+                let mut line = self.new_line(Some(turn.clone()), name);
+                line.original = text_of(parts);
+                let frame = line.frame("query-accepted", &json!({ "status": "accepted" }), at);
+                self.lines.push(line);
+                return vec![frame];
+            }
+            Event::TurnStarted { turn, .. } => self.open = Some(turn.clone()),
+            Event::StepStarted { turn, .. } => return self.step(turn, prompt, at),
+            Event::ModelCompleted { turn, calls, usage, .. } => {
+                self.spent = self.spent.saturating_add(usage.total());
+                let (spent, client) = (self.spent, self.client.clone());
+                let Some(line) = self.line_mut(turn) else {
+                    return Vec::new();
+                };
+                line.handover.asked(calls, |tool| client.contains(tool));
+                let mut frames: Vec<Frame> = line.complete(at).into_iter().collect();
+                frames.push(line.frame("token-count", &tokens::payload(*usage, spent), at));
+                return frames;
+            }
+            Event::CallStarted { turn, call, tool, input, placement, .. } => {
+                let request = self.request(call);
+                let (call, tool, input) = (call.clone(), tool.clone(), input.clone());
+                return self.begun(turn, Errand { call, request, tool, input }, *placement, at);
+            }
+            Event::CallCompleted { turn, call, tool, outcome, .. } => {
+                return self.over(turn, (call, tool), outcome, at);
+            }
+            Event::CompactionRequested { tokens, .. } => return self.summarizing(*tokens, at),
+            Event::Compacted { summary, messages, tokens_before, .. } => {
+                self.before = *tokens_before;
+                return self.summarized(summary, *messages, prompt, at);
+            }
+            Event::CompactionFailed { reason } => {
+                let payload = json!({
+                    "reason": self.why(),
+                    "strategy": "auto",
+                    "error": trouble::sanitized(reason),
+                });
+                return self.compaction("context-compaction-failed", &payload, at);
+            }
+            Event::TurnCompleted { turn, .. } => return self.end(turn, |line| line.finish(at)),
+            Event::TurnCancelled { turn, .. } => {
+                return self.end(turn, |line| vec![line.end(&json!({}), at)]);
+            }
+            Event::TurnFailed { turn, code, message, .. } => {
+                let payload = trouble::payload(*code, message);
+                return self.end(turn, |line| vec![line.plain("error", &payload, at)]);
+            }
+            _ => {}
+        }
+        Vec::new()
+    }
+
+    fn choose(&mut self, tools: &Toolset) {
+        self.client = tools.client.iter().map(|tool| tool.name.clone()).collect();
+    }
+
+    fn step(&mut self, turn: &TurnId, prompt: Option<&Prompt>, at: Time) -> Vec<Frame> {
+        let Some(line) = self.line_mut(turn) else {
+            return Vec::new();
+        };
+        line.step();
+        let Some(prompt) = prompt.filter(|_| line.steps == 1) else {
+            return Vec::new();
+        };
+        let shown = transparency::of_turn(prompt, &line.original);
+        shown.iter().map(|(kind, payload)| line.frame(kind, payload, at)).collect()
+    }
+
+    fn begun(&mut self, turn: &TurnId, errand: Errand, by: Placement, at: Time) -> Vec<Frame> {
+        let Some(line) = self.line_mut(turn) else {
+            return Vec::new();
+        };
+        line.running.insert(errand.call.clone(), (errand.tool.clone(), at));
+        let (kind, payload) = match by {
+            Placement::Daemon => ("tool-call", errand.payload(true)),
+            Placement::Client => match line.handover.begun(errand) {
+                Some(handed) => handed.message(),
+                None => return Vec::new(),
+            },
+        };
+        vec![line.frame(kind, &payload, at)]
+    }
+
+    fn over(
+        &mut self,
+        turn: &TurnId,
+        (call, tool): (&CallId, &str),
+        outcome: &Outcome,
+        at: Time,
+    ) -> Vec<Frame> {
+        let request = self.request(call);
+        let Some(line) = self.line_mut(turn) else {
+            return Vec::new();
+        };
+        let began = line.running.remove(call).map_or(at, |(_, began)| began);
+        let took = at.since(began).as_secs_f64();
+        let handed = line.handover.over(call).map(|handed| handed.message());
+        let mut frames: Vec<Frame> =
+            handed.iter().map(|(kind, payload)| line.frame(kind, payload, at)).collect();
+        frames.push(line.frame("tool-output", &output((call, &request), tool, outcome, took), at));
+        frames
+    }
+
+    fn progress(&mut self, turn: &TurnId, call: &CallId, text: &str, at: Time) -> Vec<Frame> {
+        let request = self.request(call);
+        let searches =
+            |line: &&mut Line| line.running.get(call).is_some_and(|(tool, _)| tool == WEB_SEARCH);
+        let Some(line) = self.line_mut(turn).filter(searches) else {
+            return Vec::new();
+        };
+        let payload = json!({ "text": text, "request_id": request });
+        vec![line.frame("web-search-progress", &payload, at)]
+    }
+
+    fn summarizing(&mut self, tokens: u64, at: Time) -> Vec<Frame> {
+        self.before = tokens;
+        let payload = json!({
+            "reason": self.why(),
+            "strategy": "auto",
+            "before_tokens": tokens,
+            "projected_tokens": tokens,
+        });
+        self.compaction("context-compaction-started", &payload, at)
+    }
+
+    fn summarized(
+        &mut self,
+        summary: &str,
+        messages: u64,
+        prompt: Option<&Prompt>,
+        at: Time,
+    ) -> Vec<Frame> {
+        let preview: String = summary.chars().take(LONGEST_PREVIEW).collect();
+        let mut payload = json!({
+            "reason": self.why(),
+            "strategy": "auto",
+            "before_tokens": self.before,
+            "after_tokens": prompt.map(history::weight),
+            "removed_messages": messages,
+            "summary_preview": preview,
+            "skipped_reason": null,
+        });
+        if let Some(prompt) = prompt {
+            payload["replacement_history_entries"] = history::entries(prompt).into();
+        }
+        self.compaction("context-compaction-completed", &payload, at)
+    }
+
+    /// Tells of a summary under the name of the turn it is made in, or else of whoever asked for it.
+    fn compaction(&mut self, kind: &'static str, payload: &Value, at: Time) -> Vec<Frame> {
+        let open = self.open.clone();
+        let over = kind != "context-compaction-started";
+        let line = self.lines.iter_mut().find(|line| line.turn == open);
+        let frames: Vec<Frame> = line
+            .map(|line| Frame { last: over && open.is_none(), ..line.frame(kind, payload, at) })
+            .into_iter()
+            .collect();
+        if over {
+            self.lines.retain(|line| line.turn.is_some());
+        }
+        frames
+    }
+
+    /// Why there is a summary.
+    fn why(&self) -> &'static str {
+        if self.open.is_some() { "context_limit" } else { "manual" }
+    }
+
+    fn end(&mut self, turn: &TurnId, last: impl Fn(&mut Line) -> Vec<Frame>) -> Vec<Frame> {
+        self.open = self.open.take().filter(|open| open != turn);
+        let frames = self.line_mut(turn).map(last).unwrap_or_default();
+        self.lines.retain(|line| line.turn.as_ref() != Some(turn));
+        frames
+    }
+
+    /// The client's name for a call.
+    fn request(&self, call: &CallId) -> String {
+        requests::name(self.context.session_id.as_deref().unwrap_or_default(), call)
+    }
+
+    fn new_line(&self, turn: Option<TurnId>, name: &str) -> Line {
+        Line::new(turn, Context { turn_ref: Some(name.into()), ..self.context.clone() })
+    }
+
+    fn line(&self, turn: &TurnId) -> Option<&Line> {
+        self.lines.iter().find(|line| line.turn.as_ref() == Some(turn))
+    }
+
+    fn line_mut(&mut self, turn: &TurnId) -> Option<&mut Line> {
+        self.lines.iter_mut().find(|line| line.turn.as_ref() == Some(turn))
+    }
+}
+
+/// What came of a call, as the client is told.
+fn output((call, request): (&CallId, &str), tool: &str, outcome: &Outcome, took: f64) -> Value {
+    let text = text_of(&outcome.parts);
+    let picture = outcome.artifacts.iter().find(|file| file.mime.starts_with("image/"));
+    let mut payload = json!({
+        "tool_name": tool,
+        "success": outcome.ok(),
+        "execution_time": took,
+        "output": text,
+        "error": outcome.error,
+        "request_id": request,
+        "metadata": {
+            "active_window": active_window(&text),
+            "execution_time": took,
+            "success": outcome.ok(),
+            "tool_call_id": call.as_str(),
+        },
+    });
+    if let Some(picture) = picture {
+        payload["screenshot_ref"] = json!(picture.name);
+    }
+    payload
+}

@@ -1,0 +1,97 @@
+//! Requests: who sent them, what they are about, and their answers.
+
+mod artifacts;
+mod asked;
+pub(super) mod fields;
+mod install;
+mod introspection;
+mod range;
+pub(super) mod reply;
+mod route;
+mod semantic;
+mod unavailable;
+mod written;
+
+use axum::extract::Request;
+use axum::http::HeaderMap;
+use axum::response::Response;
+use serde_json::json;
+
+use self::fields::Fields;
+use self::reply::{Reply, ok};
+use self::route::{About, Route, route};
+use super::identity::User;
+use super::openapi;
+use super::serve::Desk;
+use crate::transport::body::{Unread, whole};
+
+/// The largest body that is JSON: an image of the largest size may stand in it.
+const LARGEST_BODY: usize = 40 * 1024 * 1024;
+
+/// Answers a request that may come in.
+pub(super) async fn answer(desk: &Desk, request: Request) -> Result<Response, Reply> {
+    let path = request.uri().path().to_owned();
+    let user = caller(desk, &path, request.headers()).await?;
+    match route(request.method().as_str(), &path)? {
+        Route::Health => Ok(health()),
+        Route::OpenApi => Ok(ok(&openapi::document())),
+        Route::Register => install::register(desk, request).await,
+        Route::Me => install::me(desk, user, request.headers()).await,
+        Route::Upload => artifacts::upload(desk, user.as_ref(), request).await,
+        Route::Artifact(id) => {
+            artifacts::fetch(desk, user.as_ref(), &id, &request.into_parts().0).await
+        }
+        Route::Summarize => semantic::summarize(desk, request).await,
+        Route::Title => semantic::name(desk, request).await,
+        Route::SemanticHealth => Ok(semantic::health()),
+        Route::Sdk(about) => introspect(desk, user.as_ref(), about, request).await,
+        Route::Sight(sight) => Err(unavailable::look(sight, request).await),
+        Route::Embeddings => Err(unavailable::embeddings(request).await),
+        Route::EmbeddingsHealth => Err(unavailable::embeddings_health()),
+        Route::Embed => Err(unavailable::embed(desk, request).await),
+        Route::Runs => Err(unavailable::runs(desk, request.headers())),
+    }
+}
+
+async fn introspect(
+    desk: &Desk,
+    user: Option<&User>,
+    about: About,
+    request: Request,
+) -> Result<Response, Reply> {
+    let query = request.uri().query().unwrap_or_default().to_owned();
+    match about {
+        About::Models => introspection::models(desk, user, &query).await,
+        About::Tools => introspection::tool_schemas(desk, user, &query).await,
+        About::Tool(name) => introspection::tool(desk, user, (&name, &query)).await,
+        About::SystemPrompt => introspection::system_prompt(desk, user, &query).await,
+        About::Preview => introspection::preview(desk, user, request).await,
+        About::QueryPlan => introspection::query_plan(desk, user, request).await,
+    }
+}
+
+fn health() -> Response {
+    ok(&json!({ "status": "healthy", "version": env!("CARGO_PKG_VERSION") }))
+}
+
+/// Everything below `/api` but the way to get a token is for those who have one.
+async fn caller(desk: &Desk, path: &str, headers: &HeaderMap) -> Result<Option<User>, Reply> {
+    let is_open = |path: &str| path.trim_end_matches('/') == "/api/install/register";
+    match path == "/api" || path.starts_with("/api/") {
+        true if !is_open(path) => Ok(desk.identify(headers).await?),
+        true | false => Ok(None),
+    }
+}
+
+/// The members of a body.
+async fn body(request: Request) -> Result<Fields, Reply> {
+    let body = whole(request.into_body(), LARGEST_BODY).await.map_err(|unread| match unread {
+        Unread::Broken => Reply::new(400, "There was an error parsing the body"),
+        Unread::TooLarge => Reply::new(413, "Request body too large"),
+    })?;
+    Fields::of_body(&body)
+}
+
+fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    headers.get(name).and_then(|value| value.to_str().ok())
+}

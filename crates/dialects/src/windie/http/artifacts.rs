@@ -1,0 +1,218 @@
+//! Artifacts over HTTP: taken in as they come, given out whole or in parts.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::multipart::{Field, MultipartError};
+use axum::extract::{FromRequest as _, Multipart, Request};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use axum::response::Response;
+use futures_util::stream::try_unfold;
+use quintet_kernel::port::{Artifact, StorageError, Upload, Uploads};
+use serde_json::json;
+use sha2::{Digest as _, Sha256};
+
+use super::super::artifacts::{PIECE, TELLING, Taken};
+use super::super::identity::{User, hex};
+use super::super::serve::Desk;
+use super::range::{Wanted, names, wanted};
+use super::reply::{Reply, ok};
+use super::text;
+
+/// What clients may say a picture is. What it really is its bytes tell.
+const TAKEN: [&str; 3] = ["image/png", "image/jpeg", "image/jpg"];
+/// How much of what is not taken is still read, so that the client gets to see why.
+const DRAINED: u64 = 64 * 1024 * 1024;
+
+/// `POST /api/artifacts/`: a form with a `file`.
+pub(super) async fn upload(
+    desk: &Desk,
+    user: Option<&User>,
+    request: Request,
+) -> Result<Response, Reply> {
+    let host = text(request.headers(), "host").unwrap_or_default().to_owned();
+    let mut form = Multipart::from_request(request, &()).await.map_err(|_| no_file())?;
+    while let Some(field) = form.next_field().await.map_err(broken)? {
+        if field.name() == Some("file") {
+            let artifact = take(desk, user, field).await?;
+            return Ok(ok(&shown(&artifact, &host)));
+        }
+    }
+    Err(no_file())
+}
+
+fn shown(artifact: &Artifact, host: &str) -> serde_json::Value {
+    json!({
+        "artifact_id": artifact.id,
+        "content_type": artifact.mime,
+        "size_bytes": artifact.size,
+        "sha256": artifact.sha256,
+        "url": format!("http://{host}/api/artifacts/{}", artifact.id),
+    })
+}
+
+async fn take(desk: &Desk, user: Option<&User>, mut field: Field<'_>) -> Result<Artifact, Reply> {
+    if let Err(refused) = claimed(&field) {
+        drain(&mut field, 0).await?;
+        return Err(refused);
+    }
+    let content = desk.shelf.uploads.begin().await?;
+    let (taken, content) = read(&mut field, content, desk.settings.largest_artifact).await?;
+    let kept = desk.shelf.keep(user, taken, content).await?;
+    kept.ok_or_else(|| Reply::new(415, "Unsupported content type"))
+}
+
+/// What the client says it is.
+fn claimed(field: &Field<'_>) -> Result<(), Reply> {
+    let Some(kind) = field.content_type().filter(|kind| !kind.is_empty()) else {
+        return Err(Reply::new(400, "Missing content type"));
+    };
+    let kind = kind.split(';').next().unwrap_or_default().trim();
+    match TAKEN.iter().any(|known| kind.eq_ignore_ascii_case(known)) {
+        true => Ok(()),
+        false => Err(Reply::new(415, "Unsupported content type")),
+    }
+}
+
+/// Takes in what comes, unless there is too much of it.
+async fn read(
+    field: &mut Field<'_>,
+    mut content: Box<dyn Upload>,
+    largest: u64,
+) -> Result<(Taken, Box<dyn Upload>), Reply> {
+    let (mut head, mut pending, mut size) = (Vec::new(), Vec::new(), 0);
+    let mut hash = Sha256::new();
+    while let Some(bytes) = field.chunk().await.map_err(broken)? {
+        size += bytes.len() as u64;
+        if size > largest {
+            drain(field, size).await?;
+            return Err(Reply::new(413, "Artifact too large"));
+        }
+        hash.update(&bytes);
+        let missing = TELLING.saturating_sub(head.len()).min(bytes.len());
+        head.extend_from_slice(&bytes[..missing]);
+        pending.extend_from_slice(&bytes);
+        if pending.len() >= PIECE {
+            content.write(std::mem::take(&mut pending)).await?;
+        }
+    }
+    content.write(pending).await?;
+    Ok((Taken { head, size, sha256: hex(&hash.finalize()) }, content))
+}
+
+async fn drain(field: &mut Field<'_>, mut read: u64) -> Result<(), Reply> {
+    while let Some(bytes) = field.chunk().await.map_err(broken)? {
+        read += bytes.len() as u64;
+        if read > DRAINED {
+            break;
+        }
+    }
+    Ok(())
+}
+
+fn no_file() -> Reply {
+    let fault = json!({ "type": "missing", "loc": ["body", "file"], "msg": "Field required" });
+    Reply::unprocessable(vec![fault])
+}
+
+fn broken(_: MultipartError) -> Reply {
+    Reply::new(400, "There was an error parsing the body")
+}
+
+/// `GET /api/artifacts/{id}`, and `HEAD`.
+pub(super) async fn fetch(
+    desk: &Desk,
+    user: Option<&User>,
+    id: &str,
+    request: &Parts,
+) -> Result<Response, Reply> {
+    if !is_id(id) {
+        return Err(Reply::new(400, "Invalid artifact id"));
+    }
+    let gone = || Reply::new(404, "Artifact not found");
+    let artifact = desk.shelf.find(user, id).await?.ok_or_else(gone)?;
+    // The file may be gone, where the daemon ended in the middle of taking it in or away.
+    match desk.shelf.uploads.part(id, 0, 1).await {
+        Err(StorageError::Missing(_)) => return Err(gone()),
+        read => read?,
+    };
+    given(desk, &artifact, request)
+}
+
+fn given(desk: &Desk, artifact: &Artifact, request: &Parts) -> Result<Response, Reply> {
+    let (headers, size) = (&request.headers, artifact.size);
+    let tag = format!("\"{}\"", artifact.sha256);
+    if names(text(headers, "if-none-match"), &tag) {
+        return Ok(labelled(StatusCode::NOT_MODIFIED, artifact, &tag, Body::empty()));
+    }
+    let (status, range) = match wanted(asked(headers, &tag), size) {
+        Wanted::All => (StatusCode::OK, 0..size),
+        Wanted::Part(range) => (StatusCode::PARTIAL_CONTENT, range),
+        Wanted::Nothing => {
+            let reply = Reply::new(416, "Requested range not satisfiable");
+            return Err(reply.with(header::CONTENT_RANGE, format!("bytes */{size}")));
+        }
+    };
+    let body = match request.method {
+        Method::HEAD => Body::empty(),
+        _ => content(Arc::clone(&desk.shelf.uploads), artifact.id.clone(), range.clone()),
+    };
+    let mut response = labelled(status, artifact, &tag, body);
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_LENGTH, (range.end - range.start).into());
+    if status == StatusCode::PARTIAL_CONTENT {
+        let shown = format!("bytes {}-{}/{size}", range.start, range.end - 1);
+        headers.insert(header::CONTENT_RANGE, value(&shown));
+    }
+    Ok(response)
+}
+
+/// The range that is asked for, if what the client has of it is still the same.
+fn asked<'a>(headers: &'a HeaderMap, tag: &str) -> Option<&'a str> {
+    let same = text(headers, "if-range").is_none_or(|given| given == tag);
+    text(headers, "range").filter(|_| same)
+}
+
+/// An artifact never changes, and is for its owner alone.
+fn labelled(status: StatusCode, artifact: &Artifact, tag: &str, body: Body) -> Response {
+    let mut response = Response::new(body);
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, value(&artifact.mime));
+    headers.insert(header::ETAG, value(tag));
+    headers.insert(header::ACCEPT_RANGES, HeaderValue::from_static("bytes"));
+    let ours = HeaderValue::from_static("private, max-age=31536000, immutable");
+    headers.insert(header::CACHE_CONTROL, ours);
+    let plain = HeaderValue::from_static("nosniff");
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, plain);
+    response
+}
+
+fn value(text: &str) -> HeaderValue {
+    HeaderValue::from_str(text).unwrap_or_else(|_| HeaderValue::from_static(""))
+}
+
+/// Some bytes, read as they are sent.
+fn content(uploads: Arc<dyn Uploads>, id: String, range: Range<u64>) -> Body {
+    Body::from_stream(try_unfold((uploads, id, range), |(uploads, id, range)| async move {
+        if range.is_empty() {
+            return Ok(None);
+        }
+        let length = usize::try_from(range.end - range.start).unwrap_or(PIECE).min(PIECE);
+        let bytes = uploads.part(&id, range.start, length).await?;
+        if bytes.is_empty() {
+            return Err(StorageError::Damaged(format!("artifact {id} is shorter than it was")));
+        }
+        let rest = range.start + bytes.len() as u64..range.end;
+        Ok(Some((bytes, (uploads, id, rest))))
+    }))
+}
+
+/// Names of artifacts are those of files, and nothing that leads elsewhere.
+fn is_id(id: &str) -> bool {
+    let Some((name, ending)) = id.rsplit_once('.') else { return false };
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
+    matches!(ending, "png" | "jpg" | "jpeg") && !name.is_empty() && name.bytes().all(plain)
+}

@@ -1,0 +1,230 @@
+//! What the daemon would do, for those who build agents: its models, its tools, and exactly what a
+//! model would be sent.
+
+use axum::extract::Request;
+use axum::response::Response;
+use quintet_kernel::State;
+use quintet_kernel::model::{Prompt, PromptMessage, PromptPart, calls_said, text_said};
+use quintet_kernel::port::Error;
+use quintet_kernel::prompt;
+use serde_json::{Value, json};
+
+use super::super::identity::User;
+use super::super::plan::Agent;
+use super::super::rehearsal::Scene;
+use super::super::serve::Desk;
+use super::super::{catalogue, models, transparency};
+use super::asked::{Asked, Overrides};
+use super::body;
+use super::reply::{Reply, ok};
+
+/// What is asked where only the surroundings of a question are wanted.
+const ANYTHING: &str = "hello";
+
+/// `GET /api/sdk/models`.
+pub(super) async fn models(
+    desk: &Desk,
+    user: Option<&User>,
+    query: &str,
+) -> Result<Response, Reply> {
+    let overrides = Overrides::of_query(query)?;
+    let settings = overrides.settings(desk, user).await?;
+    let known = desk.ports.models.list().await;
+    Ok(ok(&json!({
+        "config": settings.snapshot(&desk.settings.default_model),
+        "models": models::payload(&known),
+    })))
+}
+
+/// `GET /api/sdk/tool-schemas`.
+pub(super) async fn tool_schemas(
+    desk: &Desk,
+    user: Option<&User>,
+    query: &str,
+) -> Result<Response, Reply> {
+    let asked = Asked::alone(Overrides::of_query(query)?);
+    let shown = Shown::new(desk, user, &asked).await?;
+    Ok(ok(&json!({
+        "config": shown.config,
+        "canonical_tool_schemas": canonical(&asked.agent),
+        "provider_tool_schemas": shown.tools(),
+    })))
+}
+
+/// `GET /api/sdk/tool-capabilities/{tool_name}`.
+pub(super) async fn tool(
+    desk: &Desk,
+    user: Option<&User>,
+    (name, query): (&str, &str),
+) -> Result<Response, Reply> {
+    let asked = Asked::alone(Overrides::of_query(query)?);
+    let capabilities =
+        catalogue::capabilities(name).ok_or_else(|| Reply::new(404, "Tool not found"))?;
+    let shown = Shown::new(desk, user, &asked).await?;
+    Ok(ok(&json!({
+        "config": shown.config,
+        "tool_name": name,
+        "capabilities": capabilities,
+        "canonical_tool_schema": catalogue::tool(name).map(catalogue::BuiltIn::canonical),
+        "provider_tool_schema": shown.tools().iter().find(|tool| tool["name"] == name),
+    })))
+}
+
+/// `GET /api/sdk/system-prompt`.
+pub(super) async fn system_prompt(
+    desk: &Desk,
+    user: Option<&User>,
+    query: &str,
+) -> Result<Response, Reply> {
+    let asked = Asked::alone(Overrides::of_query(query)?);
+    let shown = Shown::new(desk, user, &asked).await?;
+    Ok(ok(&json!({ "config": shown.config, "system_prompt": shown.prompt.system })))
+}
+
+/// `POST /api/sdk/prompt-preview`.
+pub(super) async fn preview(
+    desk: &Desk,
+    user: Option<&User>,
+    request: Request,
+) -> Result<Response, Reply> {
+    let asked = Asked::read(body(request).await?)?;
+    let shown = Shown::new(desk, user, &asked).await?;
+    Ok(ok(&shown.preview(&asked)))
+}
+
+/// `POST /api/sdk/query-plan`.
+pub(super) async fn query_plan(
+    desk: &Desk,
+    user: Option<&User>,
+    request: Request,
+) -> Result<Response, Reply> {
+    let asked = Asked::read(body(request).await?)?;
+    let shown = Shown::new(desk, user, &asked).await?;
+    let mut plan = shown.preview(&asked);
+    plan["query_message"] = asked.message();
+    plan["transparency_events"] = shown.events(&asked).into();
+    Ok(ok(&plan))
+}
+
+/// What a model would be sent.
+struct Shown {
+    config: Value,
+    state: State,
+    prompt: Prompt,
+}
+
+impl Shown {
+    async fn new(desk: &Desk, user: Option<&User>, asked: &Asked) -> Result<Self, Reply> {
+        let settings = asked.overrides.settings(desk, user).await?;
+        let whose = asked.overrides.whose(user)?.unwrap_or_else(|| "preview".into());
+        let before = asked.before.clone();
+        let scene = Scene { user: &whose, agent: &asked.agent, settings: &settings, before };
+        let mut query = asked.query.clone();
+        if query.text.is_empty() {
+            query.text = ANYTHING.into();
+        }
+        let state = desk.rehearse(scene, &query).await.map_err(refused)?;
+        let mut prompt = prompt::assemble(&state);
+        if asked.query.text.is_empty() {
+            prompt.messages.pop();
+        }
+        Ok(Self { config: settings.snapshot(&desk.settings.default_model), state, prompt })
+    }
+
+    /// The tools as the model is offered them.
+    fn tools(&self) -> Vec<Value> {
+        self.prompt.tools.iter().map(|tool| catalogue::flat(tool)).collect()
+    }
+
+    fn preview(&self, asked: &Asked) -> Value {
+        let (canonical, projected) = match asked.include_tools {
+            true => (canonical(&asked.agent), self.tools()),
+            false => Default::default(),
+        };
+        let messages: Vec<Value> = self.prompt.messages.iter().flat_map(message).collect();
+        json!({
+            "config": self.config,
+            "system_prompt": self.prompt.system,
+            "prompt_messages": messages,
+            "canonical_tool_schemas": canonical,
+            "provider_tool_schemas": projected,
+            "user_message_full": self.user_message(asked),
+            "prompt_token_count": prompt::weigh(&self.state).total().tokens,
+            "token_count_error": null,
+        })
+    }
+
+    /// The question with everything around it, where there is something around it.
+    fn user_message(&self, asked: &Asked) -> Option<Value> {
+        transparency::between(asked.query.content.as_deref()?, "user_query")?;
+        let [_, (_, full), _] = transparency::of_turn(&self.prompt, &asked.query.text);
+        Some(full)
+    }
+
+    /// What a client is told before the model answers.
+    fn events(&self, asked: &Asked) -> Vec<Value> {
+        let events = transparency::of_turn(&self.prompt, &asked.query.text).into_iter();
+        let wanted = events.filter(|(kind, _)| match *kind {
+            "user-message-full" => !asked.query.text.is_empty(),
+            "tool-schemas" => asked.include_tools,
+            _ => true,
+        });
+        wanted.map(|(kind, payload)| json!({ "type": kind, "payload": payload })).collect()
+    }
+}
+
+/// The tools that there are, before anybody chose among them.
+fn canonical(agent: &Agent) -> Vec<Value> {
+    let built_in = catalogue::tools().iter().map(catalogue::BuiltIn::canonical);
+    let brought = agent.manifest.iter().flat_map(|manifest| &manifest.accepted);
+    let brought = brought.map(|tool| {
+        json!({
+            "type": "function",
+            "name": tool.name,
+            "description": tool.description,
+            "parameters": tool.parameters,
+        })
+    });
+    built_in.chain(brought).collect()
+}
+
+/// A message as models are sent it.
+fn message(message: &PromptMessage) -> Option<Value> {
+    match message {
+        PromptMessage::User(parts) => Some(json!({ "role": "user", "content": text(parts) })),
+        PromptMessage::Assistant { parts, .. } => {
+            let calls = calls_said(parts).map(|call| {
+                json!({ "id": call.call.as_str(), "name": call.tool, "arguments": call.input })
+            });
+            let calls: Vec<Value> = calls.collect();
+            let mut shown = json!({ "role": "assistant", "content": text_said(parts) });
+            if !calls.is_empty() {
+                shown["tool_calls"] = calls.into();
+            }
+            Some(shown)
+        }
+        PromptMessage::Result { call, tool, text, .. } => Some(json!({
+            "role": "tool",
+            "tool_call_id": call.as_str(),
+            "name": tool,
+            "content": text,
+        })),
+    }
+}
+
+fn text(parts: &[PromptPart]) -> String {
+    let texts = parts.iter().filter_map(|part| match part {
+        PromptPart::Text(text) => Some(text.as_str()),
+        PromptPart::Media { .. } => None,
+    });
+    texts.collect()
+}
+
+fn refused(error: Error) -> Reply {
+    match error {
+        Error::Refused(refusal) => Reply::new(400, refusal.to_string()),
+        Error::Closing | Error::ReadOnly => Reply::new(503, "The daemon is shutting down"),
+        Error::NotFound(_) | Error::Ahead(..) => Reply::new(500, "Internal server error"),
+        Error::Storage(error) => error.into(),
+    }
+}

@@ -1,0 +1,80 @@
+//! Which bytes of something a request wants, and whether it has them already.
+
+use std::ops::Range;
+
+/// What to send.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Wanted {
+    /// All of it.
+    All,
+    /// Some bytes.
+    Part(Range<u64>),
+    /// Bytes that it does not have.
+    Nothing,
+}
+
+/// Reads `Range`. What is no range of bytes, or several, is answered with everything, as it may be.
+pub(super) fn wanted(header: Option<&str>, size: u64) -> Wanted {
+    let Some((first, last)) = header.and_then(single) else { return Wanted::All };
+    let range = match (first.parse::<u64>().ok(), last.parse::<u64>().ok()) {
+        (Some(first), None) if last.is_empty() => first..size,
+        (Some(first), Some(last)) if first <= last => first..last.saturating_add(1).min(size),
+        (None, Some(length)) if first.is_empty() => size.saturating_sub(length)..size,
+        _ => return Wanted::All,
+    };
+    if range.is_empty() { Wanted::Nothing } else { Wanted::Part(range) }
+}
+
+fn single(header: &str) -> Option<(&str, &str)> {
+    let (unit, ranges) = header.split_once('=')?;
+    let (first, last) = ranges.trim().split_once('-')?;
+    let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    let plain = unit.trim().eq_ignore_ascii_case("bytes") && digits(first) && digits(last);
+    plain.then_some((first, last))
+}
+
+/// Whether a list of tags, as in `If-None-Match`, names this one.
+pub(super) fn names(header: Option<&str>, tag: &str) -> bool {
+    let same = |given: &str| given == "*" || given.strip_prefix("W/").unwrap_or(given) == tag;
+    header.is_some_and(|tags| tags.split(',').map(str::trim).any(same))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_range_is_read_or_left_alone() {
+        let check = |header: &str, then: Wanted| {
+            assert_eq!(wanted(Some(header), 10), then, "{header}");
+        };
+        check("bytes=0-4", Wanted::Part(0..5));
+        check("BYTES=5-", Wanted::Part(5..10));
+        check("bytes=-3", Wanted::Part(7..10));
+        check("bytes=-30", Wanted::Part(0..10));
+        check("bytes=9-99", Wanted::Part(9..10));
+        check("bytes=0-18446744073709551615", Wanted::Part(0..10));
+        check("bytes=10-", Wanted::Nothing);
+        check("bytes=10-12", Wanted::Nothing);
+        check("bytes=-0", Wanted::Nothing);
+        check("bytes=5-4", Wanted::All);
+        check("bytes=0-1,3-4", Wanted::All);
+        check("bytes=-", Wanted::All);
+        check("bytes=+1-2", Wanted::All);
+        check("bytes=99999999999999999999-", Wanted::All);
+        check("lines=1-2", Wanted::All);
+        check("x", Wanted::All);
+        assert_eq!(wanted(None, 10), Wanted::All);
+        assert_eq!(wanted(Some("bytes=0-"), 0), Wanted::Nothing);
+    }
+
+    #[test]
+    fn a_tag_is_one_of_several() {
+        assert!(names(Some("\"a\""), "\"a\""));
+        assert!(names(Some("\"b\", W/\"a\""), "\"a\""));
+        assert!(names(Some("*"), "\"a\""));
+        assert!(!names(Some("\"b\""), "\"a\""));
+        assert!(!names(Some("a"), "\"a\""));
+        assert!(!names(None, "\"a\""));
+    }
+}

@@ -1,0 +1,152 @@
+//! Summaries and titles, written by the configured model.
+
+use std::time::Duration;
+
+use axum::extract::Request;
+use axum::response::Response;
+use quintet_kernel::model::{
+    Channel, Chunk, Failure, FailureKind, ModelRef, Prompt, PromptMessage, PromptPart, Sampling,
+    Search,
+};
+use serde_json::{Value, json};
+
+use super::super::serve::Desk;
+use super::body;
+use super::fields::Fields;
+use super::reply::{Reply, ok};
+use super::written::{summary, title};
+
+/// The most of one conversation or message, in characters.
+const LONGEST: usize = 32_768;
+/// The most conversations at once.
+const MOST: usize = 100;
+const LONGEST_MODEL: usize = 256;
+const LONGEST_PROVIDER: usize = 128;
+const LONGEST_USER: usize = 256;
+/// How long a model may take.
+const PATIENCE: Duration = Duration::from_secs(300);
+
+const SUMMARIZE: &str = "You turn conversations into long-term memory. Read them and answer in \
+    exactly this form and nothing else:\n\nSUMMARY:\n<one short paragraph of what matters \
+    beyond today>\n\nFACTS:\n- <one lasting fact about the user or the work>\n- <another>\n\n\
+    Leave out what is only of the moment. If there is no fact, leave the list empty.";
+const NAME: &str = "You name conversations. Answer with a title of two to six words that says what \
+    this one is about: no quotation marks, no full stop, nothing before or after it.";
+
+/// `POST /api/semantic/summarize`.
+pub(super) async fn summarize(desk: &Desk, request: Request) -> Result<Response, Reply> {
+    let mut fields = body(request).await?;
+    let conversations = fields.texts("conversations", 1..=MOST, &(0..=LONGEST));
+    user(&mut fields);
+    fields.rest()?;
+    let shown = conversations.iter().zip(1..);
+    let shown: Vec<String> =
+        shown.map(|(text, number)| format!("Conversation {number}:\n{text}")).collect();
+    let model = desk.settings.default_model.clone();
+    let written = ask(desk, model, SUMMARIZE, shown.join("\n\n")).await?;
+    let (summary, facts) = summary(&written);
+    Ok(ok(&json!({ "summary": summary, "facts": facts, "success": true })))
+}
+
+/// `POST /api/semantic/title`.
+pub(super) async fn name(desk: &Desk, request: Request) -> Result<Response, Reply> {
+    let mut fields = body(request).await?;
+    user(&mut fields);
+    let asked = fields.text("user_message", 0..=LONGEST);
+    let answered = fields.text("assistant_message", 0..=LONGEST);
+    let id = fields.maybe_text("model_id", 0..=LONGEST_MODEL);
+    let provider = fields.maybe_text("model_provider", 0..=LONGEST_PROVIDER);
+    fields.rest()?;
+    let model = named(&desk.settings.default_model, id.as_deref(), provider.as_deref());
+    let shown = format!("User:\n{asked}\n\nAssistant:\n{answered}");
+    let written = ask(desk, model, NAME, shown).await?;
+    Ok(ok(&json!({ "title": title(&written), "success": true })))
+}
+
+/// `GET /api/semantic/health`.
+pub(super) fn health() -> Response {
+    ok(&json!({ "status": "healthy", "message": "Semantic summarization service ready" }))
+}
+
+/// Whoever brings a token is known by it; the name that he gives must still be one.
+fn user(fields: &mut Fields) {
+    let name = fields.text("user_id", 1..=LONGEST_USER);
+    if name == "default_user" {
+        let why = "Value error, user_id cannot be default_user";
+        fields.wrong(&[Value::from("user_id")], "value_error", why);
+    } else if !name.is_empty() && name.trim().is_empty() {
+        let why = "Value error, user_id cannot be blank";
+        fields.wrong(&[Value::from("user_id")], "value_error", why);
+    }
+}
+
+/// The model that a client names, or ours. What follows `@@` is a variant that only clients tell apart.
+fn named(ours: &ModelRef, id: Option<&str>, provider: Option<&str>) -> ModelRef {
+    let given =
+        |text: Option<&str>| text.map(str::trim).filter(|text| !text.is_empty()).map(String::from);
+    let id = id.map(|id| id.split("@@").next().unwrap_or(id));
+    let Some(model) = given(id) else { return ours.clone() };
+    if let Some(provider) = given(provider) {
+        return ModelRef { provider, model };
+    }
+    let own = model.strip_prefix(&format!("{}/", ours.provider)).map(String::from);
+    ModelRef { provider: ours.provider.clone(), model: own.unwrap_or(model) }
+}
+
+/// Asks a model once, with no tools and no memory of it.
+async fn ask(desk: &Desk, model: ModelRef, system: &str, text: String) -> Result<String, Reply> {
+    let prompt = Prompt {
+        model,
+        system: system.into(),
+        messages: vec![PromptMessage::User(vec![PromptPart::Text(text)])],
+        tools: Vec::new(),
+        may_call: false,
+        search: Search::Off,
+        sampling: Sampling::default(),
+    };
+    match tokio::time::timeout(PATIENCE, whole(desk, prompt)).await {
+        Ok(answer) => answer.map_err(failed),
+        Err(_) => Err(Reply::new(504, "The model took too long")),
+    }
+}
+
+async fn whole(desk: &Desk, prompt: Prompt) -> Result<String, Failure> {
+    let (mut stream, mut text) = (desk.ports.models.stream(prompt), String::new());
+    loop {
+        for chunk in stream.next().await? {
+            match chunk {
+                Chunk::Output(Channel::Text, piece) => text.push_str(&piece),
+                Chunk::Finished(_) => return Ok(text),
+                Chunk::Output(Channel::Thought, _) | Chunk::Retrying { .. } => {}
+            }
+        }
+    }
+}
+
+/// What providers say is for the log: there may be more in it than is good for a client.
+fn failed(failure: Failure) -> Reply {
+    tracing::warn!(kind = failure.kind.name(), "a model could not be asked: {}", failure.message);
+    match failure.kind {
+        FailureKind::UnknownModel => Reply::new(404, "Model not found"),
+        kind => Reply::new(502, format!("The model could not be asked: {}", kind.name())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_model_is_named_by_its_id_and_perhaps_its_provider() {
+        let ours = ModelRef::parse("mine/best").unwrap();
+        let check = |id: Option<&str>, provider: Option<&str>, then: &str| {
+            assert_eq!(named(&ours, id, provider).to_string(), then);
+        };
+        check(None, None, "mine/best");
+        check(Some(" "), Some("openai"), "mine/best");
+        check(Some("other"), None, "mine/other");
+        check(Some("mine/other"), None, "mine/other");
+        check(Some("a/b"), None, "mine/a/b");
+        check(Some("gpt-5.4@@gpt-5-4-none-thinking"), Some("openai"), "openai/gpt-5.4");
+    }
+}

@@ -1,0 +1,171 @@
+//! Who is asking: tokens that installs are given, and how they are known again.
+//!
+//! A token is shown once, to whom it is given, and only its hash is kept. It is looked up by that hash,
+//! which tells nothing of the token, and compared in constant time.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use axum::http::{HeaderMap, header};
+use quintet_kernel::Time;
+use quintet_kernel::port::{Install, StorageError};
+use sha2::{Digest as _, Sha256};
+use subtle::ConstantTimeEq as _;
+
+use super::serve::Desk;
+
+/// How exactly it is known when an install was last seen; each note of it is a write.
+const EXACTNESS: Duration = Duration::from_secs(60);
+
+/// Somebody who registered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct User {
+    /// Whose everything is that he makes.
+    pub(super) id: String,
+    /// By which install he came.
+    pub(super) install: String,
+}
+
+/// Why somebody is not known.
+#[derive(Debug)]
+pub(super) enum Refused {
+    /// He brings no token.
+    Missing,
+    /// It is no token of ours, or not any more.
+    Invalid,
+    /// It cannot be looked up.
+    Unavailable(StorageError),
+}
+
+impl Refused {
+    /// What he is told.
+    pub(super) fn message(&self) -> &'static str {
+        match self {
+            Self::Missing => "Missing install bearer token",
+            Self::Invalid => "Invalid install bearer token",
+            Self::Unavailable(_) => "Install auth service not available",
+        }
+    }
+}
+
+impl Desk {
+    /// Who sent a request; nobody in particular where nobody has to say.
+    pub(super) async fn identify(&self, headers: &HeaderMap) -> Result<Option<User>, Refused> {
+        match self.settings.install_auth {
+            true => self.authenticate(headers).await.map(Some),
+            false => Ok(None),
+        }
+    }
+
+    /// Who sent a request, by its token.
+    pub(super) async fn authenticate(&self, headers: &HeaderMap) -> Result<User, Refused> {
+        let hash = hashed(bearer(headers).ok_or(Refused::Missing)?);
+        let found = self.ports.installs.with_token(&hash).await.map_err(Refused::Unavailable)?;
+        let same = |install: &Install| install.token.as_bytes().ct_eq(hash.as_bytes()).into();
+        let install = found.filter(same).ok_or(Refused::Invalid)?;
+        self.seen(&install).await;
+        Ok(User { id: install.user, install: install.id })
+    }
+
+    async fn seen(&self, install: &Install) {
+        let now = self.now();
+        if now.since(install.seen) < EXACTNESS {
+            return;
+        }
+        if let Err(error) = self.ports.installs.touch(&install.id, now).await {
+            tracing::warn!(%error, install = install.id, "when it was seen could not be noted");
+        }
+    }
+}
+
+/// A new install of a new user, and the token that it is known by.
+pub(super) fn fresh(at: Time, system: Option<String>) -> (Install, String) {
+    let token = format!("wnd_install_{}", url_safe(&random::<32>()));
+    let install = Install {
+        id: format!("install_{}", hex(&random::<16>())),
+        user: format!("user_{}", hex(&random::<16>())),
+        token: hashed(&token),
+        created: at,
+        seen: at,
+        system,
+    };
+    (install, token)
+}
+
+/// A random UUID, in hex.
+pub(super) fn uuid() -> String {
+    let mut bytes = random::<16>();
+    bytes[6] = (bytes[6] & 0x0f) | 0x40;
+    bytes[8] = (bytes[8] & 0x3f) | 0x80;
+    hex(&bytes)
+}
+
+/// Bytes as hex digits.
+pub(super) fn hex(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len() * 2);
+    for byte in bytes {
+        write!(text, "{byte:02x}").expect("a string takes any text");
+    }
+    text
+}
+
+fn hashed(token: &str) -> String {
+    hex(&Sha256::digest(token))
+}
+
+fn url_safe(bytes: &[u8]) -> String {
+    use base64::Engine as _;
+    base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(bytes)
+}
+
+fn random<const N: usize>() -> [u8; N] {
+    let mut bytes = [0; N];
+    getrandom::fill(&mut bytes).expect("the system has a source of randomness");
+    bytes
+}
+
+/// The token of a request, whatever case the word before it has.
+fn bearer(headers: &HeaderMap) -> Option<&str> {
+    let value = headers.get(header::AUTHORIZATION)?.to_str().ok()?;
+    let (scheme, token) = value.trim().split_once(' ')?;
+    let token = token.trim();
+    (scheme.eq_ignore_ascii_case("bearer") && !token.is_empty()).then_some(token)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_follows_its_word_in_any_case() {
+        let check = |value: &str, token: Option<&str>| {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::AUTHORIZATION, value.parse().unwrap());
+            assert_eq!(bearer(&headers), token, "{value:?}");
+        };
+        check("Bearer abc", Some("abc"));
+        check("bearer abc", Some("abc"));
+        check("BEARER   abc ", Some("abc"));
+        check("Bearer ", None);
+        check("Bearer", None);
+        check("Basic abc", None);
+        check("abc", None);
+        assert_eq!(bearer(&HeaderMap::new()), None);
+    }
+
+    #[test]
+    fn names_and_tokens_look_as_clients_expect_and_are_never_the_same() {
+        let (one, token) = fresh(Time::default(), None);
+        let (two, other) = fresh(Time::default(), None);
+        let is_hex = |text: &str| text.len() == 32 && text.bytes().all(|b| b.is_ascii_hexdigit());
+        assert!(one.id.strip_prefix("install_").is_some_and(is_hex), "{one:?}");
+        assert!(one.user.strip_prefix("user_").is_some_and(is_hex), "{one:?}");
+        assert_eq!(token.strip_prefix("wnd_install_").map(str::len), Some(43));
+        assert!(one.id != two.id && one.user != two.user && token != other);
+        assert_eq!(one.token, hashed(&token));
+        assert_eq!(one.token.len(), 64);
+        assert!(!format!("{one:?}").contains(&token));
+        let id = uuid();
+        assert!(is_hex(&id) && id.as_bytes()[12] == b'4' && b"89ab".contains(&id.as_bytes()[16]));
+    }
+}

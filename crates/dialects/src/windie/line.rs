@@ -1,0 +1,136 @@
+//! What a client is told of one turn: numbered, once, and nothing after the end.
+
+use std::collections::HashMap;
+
+use quintet_kernel::{CallId, Time, TurnId};
+use serde_json::{Value, json};
+
+use super::handover::Handover;
+use super::wire::{Context, envelope};
+
+/// What is said for a model that did something and said nothing.
+const EMPTY: &str =
+    "I completed the requested action(s), but the model returned an empty final response.";
+
+/// A message to a client, ready to be sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Frame {
+    /// The turn, by the client's name for it.
+    pub(crate) turn: String,
+    /// Whether it is the last of the turn.
+    pub(crate) last: bool,
+    pub(crate) text: String,
+}
+
+/// One turn.
+#[derive(Debug)]
+pub(super) struct Line {
+    /// Its id; nothing if it is no turn, but a summary that was asked for.
+    pub(super) turn: Option<TurnId>,
+    /// What the user said.
+    pub(super) original: String,
+    /// How often the model was asked.
+    pub(super) steps: u64,
+    pub(super) handover: Handover,
+    /// Calls that run, since when, with their tools.
+    pub(super) running: HashMap<CallId, (String, Time)>,
+    /// Who it is about, and the client's name for the turn.
+    context: Context,
+    /// How many messages there were.
+    count: u64,
+    /// What the model said in this step.
+    step: String,
+    /// What it said in all of them, as far as the client was sent it.
+    said: String,
+    /// The last message that was whole.
+    whole: String,
+}
+
+impl Line {
+    pub(super) fn new(turn: Option<TurnId>, context: Context) -> Self {
+        Self {
+            turn,
+            context,
+            original: String::new(),
+            steps: 0,
+            handover: Handover::default(),
+            running: HashMap::new(),
+            count: 0,
+            step: String::new(),
+            said: String::new(),
+            whole: String::new(),
+        }
+    }
+
+    /// The next message, with its number.
+    pub(super) fn frame(&mut self, kind: &str, payload: &Value, at: Time) -> Frame {
+        self.count += 1;
+        let name = self.name();
+        let mut frame = envelope(kind, payload, at);
+        frame.insert("event_id".into(), format!("{name}-evt-{:06}-{kind}", self.count).into());
+        frame.insert("sequence".into(), self.count.into());
+        self.close(frame, false)
+    }
+
+    /// A message that has no number.
+    pub(super) fn plain(&self, kind: &str, payload: &Value, at: Time) -> Frame {
+        self.close(envelope(kind, payload, at), true)
+    }
+
+    /// Counts messages that the client may have been sent, but nobody knows how many.
+    pub(super) fn skip(&mut self, most: u64) {
+        self.count += most;
+    }
+
+    /// The model is asked.
+    pub(super) fn step(&mut self) {
+        self.steps += 1;
+        self.step.clear();
+    }
+
+    /// The model says something.
+    pub(super) fn say(&mut self, text: &str, at: Time) -> Frame {
+        self.step.push_str(text);
+        self.said.push_str(text);
+        self.frame("streaming-response", &json!({ "text": text }), at)
+    }
+
+    /// What it said in this step, if anything; it is whole now.
+    pub(super) fn complete(&mut self, at: Time) -> Option<Frame> {
+        if self.step.is_empty() {
+            return None;
+        }
+        self.whole.clone_from(&self.step);
+        let payload = json!({ "content": self.step });
+        Some(self.frame("assistant-message-full", &payload, at))
+    }
+
+    /// The turn ended well. A client that was sent no text is sent some.
+    pub(super) fn finish(&mut self, at: Time) -> Vec<Frame> {
+        let candidates = [&self.step, &self.said, &self.whole];
+        let answer = candidates.into_iter().find(|text| !text.trim().is_empty());
+        let answer = answer.map_or(EMPTY, String::as_str).to_owned();
+        let mut frames = Vec::new();
+        if self.said.trim().is_empty() {
+            frames.push(self.frame("streaming-response", &json!({ "text": answer }), at));
+        }
+        frames.push(self.end(&json!({ "final_response": answer }), at));
+        frames
+    }
+
+    /// The turn ended.
+    pub(super) fn end(&mut self, payload: &Value, at: Time) -> Frame {
+        Frame { last: true, ..self.frame("streaming-complete", payload, at) }
+    }
+
+    /// The client's name for the turn.
+    fn name(&self) -> &str {
+        self.context.turn_ref.as_deref().unwrap_or_default()
+    }
+
+    fn close(&self, mut frame: serde_json::Map<String, Value>, last: bool) -> Frame {
+        frame.insert("id".into(), self.name().into());
+        self.context.put_into(&mut frame);
+        Frame { turn: self.name().into(), last, text: Value::Object(frame).to_string() }
+    }
+}

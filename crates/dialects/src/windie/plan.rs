@@ -1,0 +1,101 @@
+//! What a query is answered with: instructions, tools and a model, from all who have a say in them.
+
+use std::path::{Path, PathBuf};
+
+use quintet_kernel::command::Command;
+use quintet_kernel::event::TurnOptions;
+use quintet_kernel::model::Sampling;
+use quintet_kernel::toolset::Toolset;
+
+use super::definition::{Definition, Layer};
+use super::instructions;
+use super::manifest::Manifest;
+use super::offer::Offer;
+use super::serve::Desk;
+use super::settings::{Choice, Settings};
+
+/// What a client makes of its agent, looked at.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Agent {
+    pub(super) definition: Definition,
+    /// The tools that it brings, if it says so.
+    pub(super) manifest: Option<Manifest>,
+}
+
+impl Agent {
+    pub(super) fn new(definition: Definition) -> Self {
+        let manifest = definition.tools.client_manifest.as_ref().map(Manifest::validate);
+        Self { definition, manifest }
+    }
+}
+
+/// What a query is answered with.
+#[derive(Clone, Debug)]
+pub(super) struct Plan {
+    pub(super) system_prompt: String,
+    pub(super) toolset: Toolset,
+    pub(super) choice: Option<Choice>,
+    /// The folder on this machine that it is about, if it is about one that is here.
+    pub(super) workspace: Option<PathBuf>,
+}
+
+impl Plan {
+    /// Plans for an agent, with what came along with a query.
+    pub(super) async fn new(
+        desk: &Desk,
+        agent: &Agent,
+        settings: &Settings,
+        (workspace, layers): (Option<&str>, &[Layer]),
+    ) -> Self {
+        let definition = &agent.definition;
+        let named = workspace.or(definition.runtime.workspace_path.as_deref());
+        let here = match named.filter(|_| !desk.settings.install_auth) {
+            Some(path) => here(Path::new(path)).await,
+            None => None,
+        };
+        let mut system_prompt = instructions::system_prompt(definition, layers);
+        if let (Some(path), None) = (named, &here) {
+            system_prompt.push_str("\n\nOn the user's computer, the folder to work in is ");
+            system_prompt.push_str(path.trim());
+            system_prompt.push('.');
+        }
+        let nothing = Manifest::default();
+        let offer = Offer {
+            definition,
+            manifest: agent.manifest.as_ref().unwrap_or(&nothing),
+            settings,
+            abilities: &desk.settings.abilities,
+        };
+        let toolset = offer.toolset(here.is_some());
+        Self {
+            system_prompt,
+            toolset,
+            choice: settings.choice(&desk.settings.default_model),
+            workspace: here,
+        }
+    }
+
+    /// What makes a session ready for a query.
+    pub(super) fn commands(&self) -> Vec<Command> {
+        let system_prompt = Some(self.system_prompt.clone());
+        vec![Command::Instruct { system_prompt }, Command::Offer(self.toolset.clone())]
+    }
+
+    /// How the turn of a query is to be answered.
+    pub(super) fn options(&self, key: &str, wording: Option<String>) -> TurnOptions {
+        let effort = self.choice.as_ref().and_then(|choice| choice.effort);
+        TurnOptions {
+            model: self.choice.as_ref().map(|choice| choice.model.clone()),
+            sampling: Sampling { effort, ..Sampling::default() },
+            key: Some(key.into()),
+            wording,
+            ..TurnOptions::default()
+        }
+    }
+}
+
+/// The folder, if it is on this machine.
+async fn here(path: &Path) -> Option<PathBuf> {
+    let folder = path.is_absolute() && tokio::fs::metadata(path).await.ok()?.is_dir();
+    folder.then(|| path.to_owned())
+}

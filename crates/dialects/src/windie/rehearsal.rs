@@ -1,0 +1,69 @@
+//! What a model would be asked: found out by the very decisions that would have it asked, on a session
+//! that nobody keeps.
+
+use std::collections::BTreeMap;
+
+use quintet_kernel::State;
+use quintet_kernel::command::{Command, Recalled, Run, Say};
+use quintet_kernel::event::Origin;
+use quintet_kernel::message::Role;
+use quintet_kernel::port::Error;
+use quintet_kernel::session::Refusal;
+
+use super::plan::{Agent, Plan};
+use super::query::Query;
+use super::serve::Desk;
+use super::settings::Settings;
+
+/// Who would ask, and how.
+#[derive(Debug)]
+pub(super) struct Scene<'a> {
+    /// Whose conversation it would be.
+    pub(super) user: &'a str,
+    pub(super) agent: &'a Agent,
+    pub(super) settings: &'a Settings,
+    /// What was said before.
+    pub(super) before: Vec<Recalled>,
+}
+
+impl Desk {
+    /// A new conversation, as it would be when a model is asked a question.
+    pub(super) async fn rehearse(&self, scene: Scene<'_>, query: &Query) -> Result<State, Error> {
+        let beside = (query.workspace.as_deref(), &query.layers[..]);
+        let plan = Plan::new(self, scene.agent, scene.settings, beside).await;
+        let workspace = match plan.workspace.clone() {
+            Some(workspace) => workspace,
+            None => self.scratch(scene.user).await?,
+        };
+        let origin =
+            Origin { workspace, system_prompt: None, model: None, labels: BTreeMap::new() };
+        let mut commands = vec![Command::Create(origin)];
+        commands.extend(plan.commands());
+        if !scene.before.is_empty() {
+            commands.push(Command::Recall { messages: scene.before, instead: true });
+        }
+        self.try_out(commands, &plan, query).await
+    }
+
+    /// Asks. A model that is not to be had makes way for the usual one, as it would.
+    async fn try_out(
+        &self,
+        commands: Vec<Command>,
+        plan: &Plan,
+        query: &Query,
+    ) -> Result<State, Error> {
+        let mut options = plan.options("rehearsal", query.content.clone());
+        loop {
+            let (parts, options_now) = (query.parts(&[]), options.clone());
+            let say = Say { role: Role::User, parts, run: Run::Next, options: options_now };
+            let mut all = commands.clone();
+            all.push(Command::Say(say));
+            match self.ports.rehearsals.rehearse(None, all).await {
+                Err(Error::Refused(Refusal::UnknownModel(_))) if options.model.is_some() => {
+                    options.model = None;
+                }
+                state => return state,
+            }
+        }
+    }
+}

@@ -1,0 +1,37 @@
+//! The names by which clients say what came of calls. A call's own name is only its session's.
+
+use quintet_kernel::{CallId, SessionId};
+
+/// A call of a session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Request {
+    pub(super) session: SessionId,
+    pub(super) call: CallId,
+}
+
+impl Request {
+    /// Reads a name; nothing if it is none of ours.
+    pub(super) fn parse(name: &str) -> Option<Self> {
+        let (session, call) = name.split_once(':')?;
+        Some(Self { session: SessionId::parse(session)?, call: CallId::parse(call)? })
+    }
+}
+
+/// The client's name for a call of a session.
+pub(super) fn name(session: &str, call: &CallId) -> String {
+    format!("{session}:{call}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_read_as_it_was_written() {
+        let request = Request::parse("sess_1:call_2").unwrap();
+        assert_eq!(name(request.session.as_str(), &request.call), "sess_1:call_2");
+        for name in ["", "call_2", ":call_2", "sess_1:", "../x:call"] {
+            assert_eq!(Request::parse(name), None, "{name}");
+        }
+    }
+}

@@ -1,0 +1,293 @@
+//! One telling of a conversation for all who listen to it: its frames are numbered once and kept for
+//! as long as the turn lasts, and each listener reads them at his own pace. So nothing is queued for a
+//! client, and one that was away goes on where it was.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use quintet_kernel::{SessionId, Time, TurnId};
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+/// How much of a telling is kept for those who have not read it.
+const MOST_BYTES: usize = 64 * 1024 * 1024;
+/// How much a listener is given at once.
+const AT_ONCE: usize = 64;
+/// How long the end of a turn is kept for a client that was away.
+const KEPT: Duration = Duration::from_secs(15 * 60);
+
+/// A conversation that is told.
+#[derive(Debug)]
+pub(super) struct Room {
+    /// The session behind it.
+    pub(super) session: SessionId,
+    /// Says that nobody needs it any more.
+    pub(super) shut: CancellationToken,
+    log: Mutex<Log>,
+    bell: watch::Sender<()>,
+}
+
+/// What was told.
+#[derive(Debug, Default)]
+struct Log {
+    /// How many frames are not kept any more.
+    dropped: u64,
+    frames: VecDeque<Arc<str>>,
+    bytes: usize,
+    /// The first frame of the turn that was told last.
+    turn: u64,
+    /// Turns that were asked for and are not over.
+    open: HashSet<TurnId>,
+    /// How far the fastest listener has read.
+    read: u64,
+    /// How far each listener has read.
+    seats: HashMap<u64, u64>,
+    /// The seats that there ever were.
+    taken: u64,
+    /// When it was last told of.
+    told: Time,
+    /// Who asked for a summary that is yet to be told of.
+    expected: Option<String>,
+}
+
+/// What is told of a turn itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// It was asked for.
+    Asked,
+    /// It is over.
+    Over,
+}
+
+/// A listener.
+#[derive(Debug)]
+pub(super) struct Seat {
+    pub(super) room: Arc<Room>,
+    id: u64,
+    bell: watch::Receiver<()>,
+}
+
+impl Room {
+    pub(super) fn new(session: SessionId) -> Self {
+        let (shut, log, bell) = Default::default();
+        Self { session, shut, log, bell }
+    }
+
+    fn log(&self) -> MutexGuard<'_, Log> {
+        self.log.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes how a turn stands.
+    pub(super) fn note(&self, turn: &TurnId, stage: Stage) {
+        let mut log = self.log();
+        match stage {
+            Stage::Asked => {
+                if log.open.is_empty() {
+                    log.turn = log.end();
+                }
+                log.open.insert(turn.clone());
+            }
+            Stage::Over => {
+                log.open.remove(turn);
+            }
+        }
+    }
+
+    /// Tells everybody.
+    pub(super) fn tell(&self, frames: Vec<String>, at: Time) {
+        if frames.is_empty() {
+            return;
+        }
+        let mut log = self.log();
+        log.told = at;
+        for frame in frames {
+            log.bytes += frame.len();
+            log.frames.push_back(frame.into());
+        }
+        log.trim();
+        drop(log);
+        self.bell.send_replace(());
+    }
+
+    /// Somebody asks for a summary: it is told under the name of his message.
+    pub(super) fn expect(&self, request: &str) {
+        self.log().expected = Some(request.into());
+    }
+
+    /// Who asked for a summary; nobody, once that was told.
+    pub(super) fn expected(&self) -> Option<String> {
+        self.log().expected.take()
+    }
+
+    /// How many turns were asked for and are not over.
+    pub(super) fn busy(&self) -> usize {
+        self.log().open.len()
+    }
+
+    /// Whether somebody may be waiting for more of it.
+    pub(super) fn unheard(&self) -> bool {
+        let log = self.log();
+        !log.open.is_empty() || log.read < log.end()
+    }
+
+    /// Whether nobody will ask for it any more.
+    pub(super) fn idle(&self, now: Time) -> bool {
+        let log = self.log();
+        let kept = log.read < log.end() && now.since(log.told) < KEPT;
+        log.seats.is_empty() && log.open.is_empty() && !kept
+    }
+
+    /// Listens, from the beginning of the turn under way on, or of one whose end nobody has heard.
+    pub(super) fn sit(self: &Arc<Self>) -> Seat {
+        let bell = self.bell.subscribe();
+        let mut log = self.log();
+        let waits = !log.open.is_empty() || log.read < log.end();
+        let from = if waits { log.turn } else { log.end() };
+        log.taken += 1;
+        let id = log.taken;
+        log.seats.insert(id, from);
+        Seat { room: Arc::clone(self), id, bell }
+    }
+}
+
+impl Log {
+    fn end(&self) -> u64 {
+        self.dropped + self.frames.len() as u64
+    }
+
+    /// Lets go of what everybody has read and no client that was away would want, and of the oldest
+    /// where it is too much.
+    fn trim(&mut self) {
+        let wanted = self.seats.values().copied().fold(self.turn, u64::min);
+        while self.dropped < wanted || self.bytes > MOST_BYTES {
+            let Some(frame) = self.frames.pop_front() else { return };
+            self.bytes -= frame.len();
+            self.dropped += 1;
+        }
+    }
+
+    fn read(&mut self, seat: u64) -> Vec<Arc<str>> {
+        let Some(next) = self.seats.get(&seat).copied() else { return Vec::new() };
+        let next = next.max(self.dropped);
+        let skipped = usize::try_from(next - self.dropped).unwrap_or(usize::MAX);
+        let frames: Vec<_> = self.frames.iter().skip(skipped).take(AT_ONCE).cloned().collect();
+        let now = next + frames.len() as u64;
+        self.seats.insert(seat, now);
+        frames
+    }
+}
+
+impl Seat {
+    /// What comes next, as much of it as is there; nothing once the room is shut.
+    pub(super) async fn next(&mut self) -> Option<Vec<Arc<str>>> {
+        loop {
+            self.bell.mark_unchanged();
+            let frames = self.room.log().read(self.id);
+            if !frames.is_empty() {
+                return Some(frames);
+            }
+            tokio::select! {
+                changed = self.bell.changed() => changed.ok()?,
+                () = self.room.shut.cancelled() => return None,
+            }
+        }
+    }
+
+    /// Notes that what it was given has reached the client.
+    pub(super) fn heard(&self) {
+        let mut log = self.room.log();
+        if let Some(&next) = log.seats.get(&self.id) {
+            log.read = log.read.max(next);
+        }
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        self.room.log().seats.remove(&self.id);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use quintet_kernel::id::Fresh as _;
+
+    use super::*;
+
+    fn told(room: &Room, words: &[&str]) {
+        room.tell(words.iter().map(|word| (*word).to_owned()).collect(), Time::default());
+    }
+
+    fn turn(name: &str) -> TurnId {
+        TurnId::named(name.into())
+    }
+
+    async fn heard(seat: &mut Seat) -> Vec<String> {
+        let frames = seat.next().await.unwrap();
+        seat.heard();
+        frames.iter().map(ToString::to_string).collect()
+    }
+
+    fn room() -> Arc<Room> {
+        Arc::new(Room::new(SessionId::named("s".into())))
+    }
+
+    #[tokio::test]
+    async fn each_reads_at_his_own_pace() {
+        let room = room();
+        room.note(&turn("t1"), Stage::Asked);
+        let (mut fast, mut slow) = (room.sit(), room.sit());
+        told(&room, &["a"]);
+        assert_eq!(heard(&mut fast).await, ["a"]);
+        told(&room, &["b", "c"]);
+        assert_eq!(heard(&mut fast).await, ["b", "c"]);
+        assert_eq!(heard(&mut slow).await, ["a", "b", "c"]);
+    }
+
+    #[tokio::test]
+    async fn who_was_away_hears_the_turn_again_until_somebody_heard_its_end() {
+        let room = room();
+        room.note(&turn("t1"), Stage::Asked);
+        let mut first = room.sit();
+        told(&room, &["a"]);
+        assert_eq!(heard(&mut first).await, ["a"]);
+        drop(first);
+        told(&room, &["b"]);
+        room.note(&turn("t1"), Stage::Over);
+        let mut second = room.sit();
+        assert_eq!(heard(&mut second).await, ["a", "b"]);
+        let third = room.sit();
+        drop(second);
+        room.note(&turn("t2"), Stage::Asked);
+        told(&room, &["c"]);
+        let mut third = third;
+        assert_eq!(heard(&mut third).await, ["c"]);
+    }
+
+    #[tokio::test]
+    async fn a_room_is_kept_while_somebody_may_come_back() {
+        let room = room();
+        let later = Time::default().after(Duration::from_secs(60));
+        assert!(room.idle(later));
+        room.note(&turn("t1"), Stage::Asked);
+        assert!(!room.idle(later) && room.unheard());
+        told(&room, &["a"]);
+        room.note(&turn("t1"), Stage::Over);
+        assert!(!room.idle(later) && room.unheard());
+        assert!(room.idle(later.after(KEPT)));
+        let mut seat = room.sit();
+        heard(&mut seat).await;
+        assert!(!room.idle(later));
+        drop(seat);
+        assert!(room.idle(later) && !room.unheard());
+    }
+
+    #[tokio::test]
+    async fn a_shut_room_tells_nothing_more() {
+        let room = room();
+        let mut seat = room.sit();
+        room.shut.cancel();
+        assert!(seat.next().await.is_none());
+    }
+}

@@ -1,0 +1,242 @@
+//! Every conversation that is told, and who tells it: one task follows them all.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use futures_util::StreamExt as _;
+use futures_util::stream::FuturesUnordered;
+use quintet_kernel::event::{Event, Seq};
+use quintet_kernel::message::Role;
+use quintet_kernel::model::{Prompt, Usage};
+use quintet_kernel::port::{BoxFuture, Error, Follow, Sessions, Stamps};
+use quintet_kernel::{Cursor, Item, SessionId, State, Time, prompt};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::time::interval;
+use tokio_util::sync::CancellationToken;
+
+use super::encode::Link;
+use super::room::{Room, Stage};
+use super::wire::Context;
+
+/// How often rooms that nobody needs are looked for.
+const TIDY: Duration = Duration::from_secs(60);
+
+/// A conversation, as its user calls it.
+pub(super) type Name = (String, String);
+
+/// Every conversation that is told.
+pub(super) struct Rooms {
+    sessions: Arc<dyn Sessions>,
+    stamps: Arc<dyn Stamps>,
+    open: Mutex<HashMap<Name, Arc<Room>>>,
+    opened: UnboundedSender<Teller>,
+}
+
+/// Who tells a conversation.
+struct Teller {
+    room: Arc<Room>,
+    link: Link,
+    follow: Box<dyn Follow>,
+    /// Up to here it was told before, by somebody who is gone; nothing once that is passed.
+    told: Option<Seq>,
+}
+
+/// What a teller heard, and what the model is asked now, where that is to be told.
+type Heard = (Teller, Result<Option<Vec<Item>>, Error>, Option<Prompt>);
+
+impl Rooms {
+    /// All of them, and those that are yet to be told.
+    pub(super) fn new(
+        sessions: Arc<dyn Sessions>,
+        stamps: Arc<dyn Stamps>,
+    ) -> (Arc<Self>, impl Future<Output = ()> + Send + use<>) {
+        let (opened, coming) = unbounded_channel();
+        let rooms = Arc::new(Self { sessions, stamps, open: Mutex::default(), opened });
+        let telling = Arc::clone(&rooms).tell(coming);
+        (rooms, telling)
+    }
+
+    fn open_rooms(&self) -> MutexGuard<'_, HashMap<Name, Arc<Room>>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The room of a conversation, if it is told.
+    pub(super) fn of(&self, name: &Name) -> Option<Arc<Room>> {
+        self.open_rooms().get(name).cloned()
+    }
+
+    /// The rooms of a user.
+    pub(super) fn of_user(&self, user: &str) -> Vec<(Name, Arc<Room>)> {
+        let open = self.open_rooms();
+        let mine = open.iter().filter(|((owner, _), _)| owner == user);
+        mine.map(|(name, room)| (name.clone(), Arc::clone(room))).collect()
+    }
+
+    /// How many turns are under way, of a user and of all.
+    pub(super) fn busy(&self, user: &str) -> (usize, usize) {
+        let open = self.open_rooms();
+        let count = |mine: bool| {
+            let rooms = open.iter().filter(|((owner, _), _)| !mine || owner == user);
+            rooms.map(|(_, room)| room.busy()).sum()
+        };
+        (count(true), count(false))
+    }
+
+    /// The room of a conversation; from now on it is told. A turn that is under way is told of from
+    /// its beginning, but what was told before a restart is not told again.
+    pub(super) async fn enter(&self, name: &Name, session: &SessionId) -> Result<Arc<Room>, Error> {
+        if let Some(room) = self.of(name).filter(|room| room.session == *session) {
+            return Ok(room);
+        }
+        let state = self.sessions.view(session).await?;
+        let asked = state.open.as_ref().and_then(|open| state.turn(&open.id));
+        let from = asked.map_or(state.head, |turn| turn.begins.saturating_sub(1));
+        let follow = self.sessions.follow(session, Cursor::after(from)).await?;
+        let mut open = self.open_rooms();
+        if let Some(room) = open.get(name).filter(|room| room.session == *session) {
+            return Ok(Arc::clone(room));
+        }
+        let room = Arc::new(Room::new(session.clone()));
+        if let Some(before) = open.insert(name.clone(), Arc::clone(&room)) {
+            before.shut.cancel();
+        }
+        let told = asked.map(|_| state.head);
+        let teller = Teller { room: Arc::clone(&room), link: link(name, &state), follow, told };
+        // If nobody tells any more, the daemon shuts down.
+        let _ = self.opened.send(teller);
+        Ok(room)
+    }
+
+    async fn tell(self: Arc<Self>, mut coming: UnboundedReceiver<Teller>) {
+        let mut listening = FuturesUnordered::new();
+        let mut tidy = interval(TIDY);
+        loop {
+            tokio::select! {
+                teller = coming.recv() => match teller {
+                    Some(teller) => listening.push(self.listen(teller)),
+                    None => return,
+                },
+                Some(Some(heard)) = listening.next() => {
+                    if let Some(teller) = self.pass_on(heard) {
+                        listening.push(self.listen(teller));
+                    }
+                }
+                _ = tidy.tick() => self.tidy(),
+            }
+        }
+    }
+
+    fn listen(&self, mut teller: Teller) -> BoxFuture<'static, Option<Heard>> {
+        let sessions = Arc::clone(&self.sessions);
+        Box::pin(async move {
+            let shut: CancellationToken = teller.room.shut.clone();
+            let items = tokio::select! {
+                items = teller.follow.next() => items,
+                () = shut.cancelled() => return None,
+            };
+            let wanted =
+                items.iter().flatten().flatten().any(|item| teller.link.wants_prompt(item));
+            let prompt = match wanted {
+                true => {
+                    sessions.view(&teller.room.session).await.ok().map(|it| prompt::assemble(&it))
+                }
+                false => None,
+            };
+            Some((teller, items, prompt))
+        })
+    }
+
+    /// Tells what was heard; gives the teller back if there can be more.
+    fn pass_on(&self, heard: Heard) -> Option<Teller> {
+        let (mut teller, items, prompt) = heard;
+        let Ok(Some(items)) = items else {
+            self.leave(&teller.room);
+            return None;
+        };
+        let now = self.stamps.now();
+        let frames = items.iter().flat_map(|item| teller.tell(item, prompt.as_ref()));
+        let mut frames: Vec<String> = frames.collect();
+        frames.extend(teller.caught_up(now));
+        teller.room.tell(frames, now);
+        Some(teller)
+    }
+
+    fn leave(&self, room: &Arc<Room>) {
+        self.open_rooms().retain(|_, known| !Arc::ptr_eq(known, room));
+        room.shut.cancel();
+    }
+
+    fn tidy(&self) {
+        let now = self.stamps.now();
+        self.open_rooms().retain(|_, room| {
+            let stays = !room.idle(now);
+            if !stays {
+                room.shut.cancel();
+            }
+            stays
+        });
+    }
+}
+
+impl Teller {
+    /// What is told of an item.
+    fn tell(&mut self, item: &Item, prompt: Option<&Prompt>) -> Vec<String> {
+        if let Item::Event(record) = item {
+            self.note(&record.event);
+        }
+        let seq = match item {
+            Item::Event(record) => record.seq,
+            Item::Text { position, .. } => position.seq,
+            Item::Progress { .. } => Seq::MAX,
+        };
+        if self.told.is_some_and(|told| seq <= told) {
+            self.link.skip(item);
+            return Vec::new();
+        }
+        self.link.encode(item, prompt).into_iter().map(|frame| frame.text).collect()
+    }
+
+    fn note(&mut self, event: &Event) {
+        match event {
+            Event::MessageAdded { turn, role: Role::User, options, .. } if !options.recalled => {
+                self.room.note(turn, Stage::Asked);
+            }
+            Event::TurnCompleted { turn, .. }
+            | Event::TurnFailed { turn, .. }
+            | Event::TurnCancelled { turn, .. } => self.room.note(turn, Stage::Over),
+            Event::CompactionRequested { .. } => {
+                if let Some(request) = self.room.expected() {
+                    self.link.compacting(&request);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Where all that was told before is passed, the client is asked again for what it still has to
+    /// run: nobody knows whether it heard of that.
+    fn caught_up(&mut self, now: Time) -> Vec<String> {
+        match self.told {
+            Some(told) if self.follow.position().seq >= told => {
+                self.told = None;
+                self.link.offer_again(now).into_iter().map(|frame| frame.text).collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+}
+
+/// A conversation, told from where its open turn begins on, or else from now on.
+fn link(name: &Name, state: &State) -> Link {
+    let (user, conversation) = name.clone();
+    let context = Context {
+        session_id: Some(state.id.to_string()),
+        user_id: Some(user),
+        conversation_ref: Some(conversation),
+        turn_ref: None,
+    };
+    let open = state.open.as_ref().map_or(0, |open| open.usage.total());
+    let spent = Usage { input: state.usage.total().saturating_sub(open), ..Usage::default() };
+    Link::new(context, &state.toolset, spent)
+}

@@ -1,0 +1,179 @@
+//! The listener: what the dialect speaks to, how it is set up, and who may come in.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::ws::WebSocketUpgrade;
+use axum::extract::ws::rejection::WebSocketUpgradeRejection;
+use axum::extract::{DefaultBodyLimit, Request, State};
+use axum::http::HeaderMap;
+use axum::response::{IntoResponse as _, Response};
+use axum::routing::get;
+use quintet_kernel::Time;
+use quintet_kernel::model::ModelRef;
+use quintet_kernel::port::{
+    Artifacts, Blobs, Directory, Installs, Models, Preferences, Rehearsals, Sessions, Stamps,
+    Uploads,
+};
+use tokio::sync::Mutex;
+use tokio_util::sync::CancellationToken;
+
+use super::artifacts::Shelf;
+use super::http::reply::Reply;
+use super::offer::Abilities;
+use super::rooms::Rooms;
+use super::stops::Stops;
+use super::{connection, http, transcription};
+use crate::transport::guard::{Denied, Guard, Token};
+
+/// The largest message that is read at all. One that is larger than it may be is still read, so that
+/// the client can be told.
+const LARGEST: usize = 64 * 1024 * 1024;
+
+/// What the dialect speaks to.
+#[derive(Clone)]
+pub struct Ports {
+    /// The core.
+    pub sessions: Arc<dyn Sessions>,
+    /// What would become of commands.
+    pub rehearsals: Arc<dyn Rehearsals>,
+    /// Where front ends' own names of conversations are kept.
+    pub directory: Arc<dyn Directory>,
+    /// Where what models are shown is kept.
+    pub blobs: Arc<dyn Blobs>,
+    /// Every model.
+    pub models: Arc<dyn Models>,
+    /// The time.
+    pub stamps: Arc<dyn Stamps>,
+    /// Who registered.
+    pub installs: Arc<dyn Installs>,
+    /// The users' settings.
+    pub preferences: Arc<dyn Preferences>,
+    /// What was handed in.
+    pub artifacts: Arc<dyn Artifacts>,
+    /// The content of that.
+    pub uploads: Arc<dyn Uploads>,
+}
+
+impl std::fmt::Debug for Ports {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Ports")
+    }
+}
+
+/// How the dialect is set up.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Whom to answer.
+    pub guard: Guard,
+    /// The model of those who name none.
+    pub default_model: ModelRef,
+    /// Whether requests must say who they are; if not, everybody is whom he claims to be.
+    pub install_auth: bool,
+    /// Who may register.
+    pub registration: Registration,
+    /// What the control plane of runs is opened with; it is shut without one.
+    pub runs_key: Option<Token>,
+    /// What the internal embedding service is opened with; it is shut without one.
+    pub embedding_key: Option<Token>,
+    /// The most bytes that an artifact may have.
+    pub largest_artifact: u64,
+    /// For how long an artifact stays that no session refers to; for ever if not given.
+    pub keep_artifacts: Option<Duration>,
+    /// Where conversations work that are about no folder of this machine; a folder for each user.
+    pub workspace: PathBuf,
+    /// What the daemon itself can do for agents.
+    pub abilities: Abilities,
+    /// Says that the daemon shuts down.
+    pub closing: CancellationToken,
+}
+
+/// Who may register.
+#[derive(Clone, Debug)]
+pub enum Registration {
+    /// Everybody who can reach the listener.
+    Open,
+    /// Whoever knows a secret.
+    Secret(Token),
+    /// Nobody.
+    Off,
+}
+
+/// Where requests are carried out.
+#[derive(Clone)]
+pub(super) struct Desk {
+    pub(super) ports: Ports,
+    pub(super) settings: Arc<Settings>,
+    pub(super) shelf: Shelf,
+    /// The conversations that are told.
+    pub(super) rooms: Arc<Rooms>,
+    /// Stops that came before what they stop.
+    pub(super) stops: Arc<Stops>,
+    /// Whoever changes a user's settings does so alone.
+    pub(super) setting: Arc<Mutex<()>>,
+}
+
+impl Desk {
+    pub(super) fn now(&self) -> Time {
+        self.ports.stamps.now()
+    }
+}
+
+/// The dialect as a service, and what tells its conversations for as long as it is served.
+pub fn service(ports: Ports, settings: Settings) -> (Router, impl Future<Output = ()> + Send) {
+    let shelf = Shelf::new(&ports);
+    let closing = settings.closing.clone();
+    let (sessions, stamps) = (Arc::clone(&ports.sessions), Arc::clone(&ports.stamps));
+    let (rooms, telling) = Rooms::new(sessions, stamps);
+    let (stops, setting) = Default::default();
+    let desk = Desk { ports, settings: Arc::new(settings), shelf, rooms, stops, setting };
+    let router = Router::new()
+        .route("/ws", get(connect))
+        .route("/ws/transcription", get(transcription::connect))
+        .fallback(serve)
+        // Every family of requests has its own limit.
+        .layer(DefaultBodyLimit::disable())
+        .with_state(desk);
+    let telling = async move {
+        tokio::select! {
+            () = telling => {}
+            () = closing.cancelled() => {}
+        }
+    };
+    (router, telling)
+}
+
+async fn connect(
+    State(desk): State<Desk>,
+    headers: HeaderMap,
+    upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
+) -> Response {
+    if let Err(denied) = desk.settings.guard.admit(&headers) {
+        return turned_away(&denied).into();
+    }
+    let upgrade = match upgrade {
+        Ok(upgrade) => upgrade,
+        Err(rejection) => return rejection.into_response(),
+    };
+    let identity = desk.identify(&headers).await;
+    let upgrade = upgrade.max_message_size(LARGEST).max_frame_size(LARGEST);
+    upgrade.on_upgrade(|socket| connection::run(desk, identity, socket))
+}
+
+async fn serve(State(desk): State<Desk>, request: Request) -> Response {
+    match desk.settings.guard.admit(request.headers()) {
+        Err(denied) => turned_away(&denied).into(),
+        Ok(()) => http::answer(&desk, request).await.unwrap_or_else(Response::from),
+    }
+}
+
+/// How somebody who may not come in is told so.
+pub(super) fn turned_away(denied: &Denied) -> Reply {
+    match denied {
+        Denied::Token => Reply::new(401, "a token is needed"),
+        Denied::Host(host) => Reply::new(403, format!("host not allowed: {host}")),
+        Denied::Origin(origin) => Reply::new(403, format!("origin not allowed: {origin}")),
+    }
+}

@@ -1,0 +1,218 @@
+//! Golden transcripts: what a client sends and what it is sent, one story a file.
+//!
+//! `>` a message of the client and `=` what it asks for, or the answer if that is "no"; `!` an event
+//! of the journal (or what is in flight: `! text …`, `! thought …`, `! progress CALL …`) and `<` what
+//! the client is sent. `~ skip` has what follows passed over until `~ tell`; `~ again` is a client that
+//! comes back; `~ compact ID` one that asks for a summary. `UPDATE_GOLDEN=1` rewrites `=` and `<`.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use quintet_kernel::event::{Event, Record};
+use quintet_kernel::follow::Piece;
+use quintet_kernel::message::text_of;
+use quintet_kernel::model::{
+    Channel, ModelRef, Prompt, PromptMessage, PromptPart, Sampling, Search, Usage,
+};
+use quintet_kernel::tool::{Kind, Placement, Spec};
+use quintet_kernel::toolset::Toolset;
+use quintet_kernel::{CallId, Cursor, Item, StepId, Time, TurnId, codec};
+use serde_json::Value;
+
+use super::decode::decode;
+use super::encode::Link;
+use super::line::Frame;
+use super::wire::Context;
+
+#[test]
+fn transcripts() {
+    crate::golden::check("src/windie/golden", |script| Story::new().tell(script));
+}
+
+/// One client and what happens around it.
+struct Story {
+    link: Link,
+    cursor: Cursor,
+    records: u64,
+    turn: TurnId,
+    step: StepId,
+    written: u64,
+    skips: bool,
+    skipped: bool,
+    /// What a model would be asked, as far as a story says.
+    prompt: Prompt,
+    /// How the turns are worded.
+    asked: Vec<(TurnId, String)>,
+    /// What was sent so far: turn, number.
+    sent: Vec<(String, u64)>,
+    out: String,
+}
+
+impl Story {
+    fn new() -> Self {
+        let context = Context {
+            session_id: Some("s1".into()),
+            user_id: Some("u1".into()),
+            conversation_ref: Some("c1".into()),
+            turn_ref: None,
+        };
+        let prompt = Prompt {
+            model: ModelRef::parse("fake/fake").unwrap(),
+            system: "You help.".into(),
+            messages: Vec::new(),
+            tools: Vec::new(),
+            may_call: true,
+            search: Search::Off,
+            sampling: Sampling::default(),
+        };
+        Self {
+            link: Link::new(context, &Toolset::default(), Usage::default()),
+            cursor: Cursor::START,
+            records: 0,
+            turn: TurnId::parse("t1").unwrap(),
+            step: StepId::parse("p1").unwrap(),
+            written: 0,
+            skips: false,
+            skipped: false,
+            prompt,
+            asked: Vec::new(),
+            sent: Vec::new(),
+            out: String::new(),
+        }
+    }
+
+    fn tell(mut self, script: &str) -> String {
+        for line in script.lines() {
+            match line.get(..2) {
+                Some("= " | "< ") => continue,
+                _ => writeln!(self.out, "{line}").unwrap(),
+            }
+            match line.get(..2) {
+                Some("> ") => self.request(&line[2..]),
+                Some("! ") => self.happens(&line[2..]),
+                Some("~ ") => self.aside(&line[2..]),
+                _ => {}
+            }
+        }
+        self.out
+    }
+
+    fn request(&mut self, line: &str) {
+        let said = match decode(line) {
+            Ok(message) => format!("{} {:?}", message.id, message.asks),
+            Err(answer) => answer.frame(at(0)),
+        };
+        writeln!(self.out, "= {said}").unwrap();
+    }
+
+    fn aside(&mut self, line: &str) {
+        match line.split_once(' ').unwrap_or((line, "")) {
+            ("skip", _) => (self.skips, self.skipped) = (true, true),
+            ("tell", _) => self.skips = false,
+            ("compact", request) => self.link.compacting(request),
+            ("unneeded", reason) => {
+                let frames = self.link.not_compacted(reason, at(self.records));
+                self.show(frames);
+            }
+            ("again", _) => {
+                let frames = self.link.offer_again(at(self.records));
+                self.show(frames);
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn happens(&mut self, line: &str) {
+        let at = at(self.records);
+        let item = match line.split_once(' ') {
+            Some(("text", text)) => self.piece(Channel::Text, text, at),
+            Some(("thought", text)) => self.piece(Channel::Thought, text, at),
+            Some(("progress", rest)) => {
+                let (call, text) = rest.split_once(' ').unwrap();
+                let (turn, call) = (self.turn.clone(), CallId::parse(call).unwrap());
+                Some(Item::Progress { turn, call, text: text.into(), at })
+            }
+            _ => self.record(line, at),
+        };
+        let Some(item) = item else { return };
+        if self.skips {
+            return self.link.skip(&item);
+        }
+        let prompt = self.link.wants_prompt(&item).then(|| self.prompt.clone());
+        let frames = self.link.encode(&item, prompt.as_ref());
+        self.show(frames);
+    }
+
+    fn piece(&mut self, channel: Channel, text: &str, at: Time) -> Option<Item> {
+        let (turn, step, offset) = (self.turn.clone(), self.step.clone(), self.written);
+        self.written += text.len() as u64;
+        self.cursor.take_text(&Piece { turn, step, offset, channel, text: text.into(), at })
+    }
+
+    fn record(&mut self, line: &str, at: Time) -> Option<Item> {
+        let event = codec::decode(codec::VERSION, line.as_bytes()).expect(line);
+        self.notice(&event);
+        self.records += 1;
+        self.cursor.take(&Arc::new(Record { seq: self.records, at, event }))
+    }
+
+    /// Remembers what a model would be asked.
+    fn notice(&mut self, event: &Event) {
+        match event {
+            Event::MessageAdded { turn, parts, options, .. } => {
+                let text = options.wording.clone().unwrap_or_else(|| text_of(parts));
+                self.asked.push((turn.clone(), text));
+            }
+            Event::TurnStarted { turn, .. } => {
+                let asked = self.asked.iter().find(|(of, _)| of == turn).unwrap();
+                let text = PromptPart::Text(asked.1.clone());
+                self.prompt.messages = vec![PromptMessage::User(vec![text])];
+            }
+            Event::StepStarted { turn, step, .. } => {
+                (self.turn, self.step, self.written) = (turn.clone(), step.clone(), 0);
+            }
+            Event::ToolsChosen(tools) => {
+                let spec = |tool: &quintet_kernel::toolset::ClientTool| {
+                    Arc::new(Spec {
+                        name: tool.name.clone(),
+                        description: tool.description.clone(),
+                        schema: tool.schema.clone(),
+                        kind: Kind::Network,
+                        placement: Placement::Client,
+                    })
+                };
+                self.prompt.tools = tools.client.iter().map(spec).collect();
+            }
+            Event::Compacted { summary, .. } => {
+                let text = format!("Summary of the conversation so far:\n{summary}");
+                self.prompt.messages.insert(0, PromptMessage::User(vec![PromptPart::Text(text)]));
+            }
+            _ => {}
+        }
+    }
+
+    /// Shows what is sent, and makes sure that the numbers are as clients want them.
+    fn show(&mut self, frames: Vec<Frame>) {
+        for Frame { turn, last, text } in frames {
+            let frame: Value = serde_json::from_str(&text).unwrap();
+            assert_eq!(frame["turn_ref"], *turn);
+            assert_eq!(frame["id"], *turn);
+            if let Some(number) = frame["sequence"].as_u64() {
+                let before = self.sent.iter().rev().find(|(of, _)| *of == turn);
+                // There may be a gap only where nobody knows how much the client was told.
+                match before {
+                    Some((_, before)) => assert_eq!(number, before + 1, "{text}"),
+                    None => assert!(number == 1 || self.skipped, "{text}"),
+                }
+                let kind = frame["type"].as_str().unwrap();
+                assert_eq!(frame["event_id"], format!("{turn}-evt-{number:06}-{kind}"));
+                self.sent.push((turn, number));
+            }
+            writeln!(self.out, "< {text}{}", if last { " (last)" } else { "" }).unwrap();
+        }
+    }
+}
+
+fn at(seconds: u64) -> Time {
+    Time::from_micros(1_735_689_600_000_000 + seconds as i64 * 1_000_000)
+}

@@ -1,0 +1,63 @@
+//! What an answer cost, as clients are told.
+
+use quintet_kernel::model::Usage;
+use serde_json::{Value, json};
+
+/// The payload of a count; `conversation` is what all answers of the session cost together.
+pub(crate) fn payload(usage: Usage, conversation: u64) -> Value {
+    let visible = usage.output.saturating_sub(usage.reasoning);
+    let mut count = json!({
+        "prompt_tokens": usage.input,
+        "visible_output_tokens": visible,
+        "thinking_tokens": (!usage.estimated).then_some(usage.reasoning),
+        "output_tokens_total": usage.output.max(usage.reasoning),
+        "total_tokens": usage.input.saturating_add(usage.output.max(usage.reasoning)),
+        "conversation_tokens": conversation,
+        "usage_source": if usage.estimated { "estimated" } else { "provider" },
+    });
+    if !usage.estimated {
+        count["cached_tokens"] = usage.cached.into();
+        count["cache_hit"] = (usage.cached > 0).into();
+        count["cache_status"] = if usage.cached > 0 { "hit" } else { "miss" }.into();
+    }
+    count
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_parts_make_up_the_whole() {
+        let usage =
+            Usage { input: 150, output: 50, reasoning: 12, cached: 100, ..Usage::default() };
+        let expected = json!({
+            "prompt_tokens": 150,
+            "visible_output_tokens": 38,
+            "thinking_tokens": 12,
+            "output_tokens_total": 50,
+            "total_tokens": 200,
+            "conversation_tokens": 3200,
+            "usage_source": "provider",
+            "cached_tokens": 100,
+            "cache_hit": true,
+            "cache_status": "hit",
+        });
+        assert_eq!(payload(usage, 3200), expected);
+    }
+
+    #[test]
+    fn a_guess_is_called_one() {
+        let usage = Usage { input: 150, output: 38, estimated: true, ..Usage::default() };
+        let expected = json!({
+            "prompt_tokens": 150,
+            "visible_output_tokens": 38,
+            "thinking_tokens": null,
+            "output_tokens_total": 38,
+            "total_tokens": 188,
+            "conversation_tokens": 3200,
+            "usage_source": "estimated",
+        });
+        assert_eq!(payload(usage, 3200), expected);
+    }
+}

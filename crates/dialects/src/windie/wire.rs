@@ -1,0 +1,150 @@
+//! The envelope of everything that clients are sent, and the small payloads.
+
+use quintet_kernel::Time;
+use quintet_kernel::model::ModelRef;
+use serde_json::{Map, Value, json};
+
+use super::settings::Settings;
+
+/// The largest message that is read, in bytes.
+pub(crate) const LARGEST_MESSAGE: usize = 10 * 1024 * 1024;
+/// What is said to a client that asks for too much at once.
+pub(crate) const TOO_MANY: &str = "Too many concurrent requests. Please wait.";
+/// Why a silent connection is closed.
+pub(crate) const SILENT: &str = "Connection timeout - no data received";
+/// What is said to a client that wants its history summarized in the middle of a query.
+pub(crate) const COMPACT_WHILE_BUSY: &str =
+    "Cannot compact history while a query is active. Stop the current query and retry.";
+
+/// How a user is greeted who called.
+const GREETINGS: [&str; 5] = [
+    "Hello! I'm listening.",
+    "Hi! What can I do for you?",
+    "I'm here. Go ahead.",
+    "Yes? How can I help?",
+    "Hey! What's next?",
+];
+
+/// A message to a client, ready but for its context.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Answer {
+    pub(crate) kind: &'static str,
+    /// The message that it answers.
+    pub(crate) id: Option<String>,
+    pub(crate) payload: Value,
+    pub(crate) context: Context,
+}
+
+/// What a message is about.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Context {
+    pub(crate) session_id: Option<String>,
+    pub(crate) user_id: Option<String>,
+    pub(crate) conversation_ref: Option<String>,
+    pub(crate) turn_ref: Option<String>,
+}
+
+impl Answer {
+    /// An answer to a message, about nothing in particular.
+    pub(crate) fn to(id: &str, kind: &'static str, payload: Value) -> Self {
+        Self { kind, id: Some(id.into()), payload, context: Context::default() }
+    }
+
+    /// Something that nobody asked for.
+    pub(crate) fn unasked(kind: &'static str, payload: Value) -> Self {
+        Self { kind, id: None, payload, context: Context::default() }
+    }
+
+    /// An error, in words for people.
+    pub(crate) fn error(id: Option<&str>, message: &str) -> Self {
+        let payload = json!({ "message": message });
+        Self { kind: "error", id: id.map(Into::into), payload, context: Context::default() }
+    }
+
+    /// The same about something.
+    #[must_use]
+    pub(crate) fn about(self, context: Context) -> Self {
+        Self { context, ..self }
+    }
+
+    /// As it is sent. What comes right after the handshake has no id at all; an error has one even if
+    /// that is null.
+    pub(crate) fn frame(&self, at: Time) -> String {
+        let mut frame = envelope(self.kind, &self.payload, at);
+        if self.id.is_some() || self.kind == "error" {
+            frame.insert("id".into(), json!(self.id));
+        }
+        self.context.put_into(&mut frame);
+        Value::Object(frame).to_string()
+    }
+}
+
+impl Context {
+    /// Adds what is known to a message.
+    pub(crate) fn put_into(&self, frame: &mut Map<String, Value>) {
+        let members = [
+            ("session_id", &self.session_id),
+            ("user_id", &self.user_id),
+            ("conversation_ref", &self.conversation_ref),
+            ("turn_ref", &self.turn_ref),
+        ];
+        for (name, value) in members {
+            if let Some(value) = value {
+                frame.insert(name.into(), json!(value));
+            }
+        }
+    }
+}
+
+/// What every message has.
+pub(crate) fn envelope(kind: &str, payload: &Value, at: Time) -> Map<String, Value> {
+    let mut frame = Map::new();
+    frame.insert("type".into(), kind.into());
+    frame.insert("payload".into(), payload.clone());
+    frame.insert("timestamp".into(), at.to_string().into());
+    frame
+}
+
+/// What a user's settings are.
+pub(crate) fn settings_loaded(id: &str, settings: &Settings, usual: &ModelRef) -> Answer {
+    Answer::to(id, "settings-loaded", json!({ "config": settings.shown(usual) }))
+}
+
+/// That they are others now.
+pub(crate) fn settings_updated(id: &str, updated_keys: &[String]) -> Answer {
+    Answer::to(id, "settings-updated", json!({ "updated_keys": updated_keys }))
+}
+
+/// Whether something was stopped.
+pub(crate) fn stop_ack(id: &str, stopped: bool, about: Context) -> Answer {
+    let mut payload = json!({
+        "status": if stopped { "stopped" } else { "not-running" },
+        "canceled": stopped,
+    });
+    for (name, value) in
+        [("conversation_ref", &about.conversation_ref), ("turn_ref", &about.turn_ref)]
+    {
+        if let Some(value) = value {
+            payload[name] = json!(value);
+        }
+    }
+    Answer::to(id, "stop-query-ack", payload).about(about)
+}
+
+/// What a user hears who called; which greeting it is depends on the message.
+pub(crate) fn awake(id: &str, settings: &Settings) -> [Answer; 2] {
+    let nth = id.bytes().map(usize::from).sum::<usize>() % GREETINGS.len();
+    let greeting = GREETINGS[nth];
+    let activated = json!({
+        "speech_mode_enabled": settings.speech_mode_enabled,
+        "greeting": greeting,
+        "status": "listening",
+    });
+    [
+        Answer::to(id, "wakeword-activated", activated),
+        Answer::to(id, "wakeword-greeting", json!({ "text": greeting })),
+    ]
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,122 @@
+//! Whether a session's model can search the web, who does it, and why not.
+//!
+//! A tool of that name does it where there is one. Else the model's provider may, which nobody is
+//! asked about search by search: so it does not where policy wants a person's word for such a call.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::model::{ModelRef, Search, Searches};
+use crate::policy::{Rules, Verdict};
+use crate::session::State;
+use crate::tool::{Kind, Placement, Spec};
+use crate::toolset::Toolset;
+
+/// The tool's name, by which a front end also asks for a search by the provider.
+pub const WEB_SEARCH: &str = "web_search";
+
+/// What it does, for models and people.
+pub const DESCRIPTION: &str = "Search the web. Gives titles, URLs and short excerpts of the pages \
+that fit best, not the pages themselves.";
+
+/// Whether a model can search the web.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Availability {
+    /// Whether the front end wants it to.
+    pub enabled: bool,
+    /// Who searches, or why nobody does.
+    pub by: Result<Searcher, String>,
+}
+
+/// Who searches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Searcher {
+    /// The tool `web_search`.
+    Tool,
+    /// The model's provider, in the middle of its answer.
+    Provider,
+}
+
+impl Availability {
+    /// Whether it could search, were it wanted.
+    pub fn available(&self) -> bool {
+        self.by.is_ok()
+    }
+
+    /// Why it cannot.
+    pub fn reason(&self) -> Option<&str> {
+        self.by.as_ref().err().map(String::as_str)
+    }
+}
+
+/// Whether a model can search the web in a session with these tools.
+pub fn availability(rules: &Rules, toolset: &Toolset, model: &ModelRef) -> Availability {
+    let client = toolset.client_tool(WEB_SEARCH).is_some();
+    let enabled = client || toolset.includes(WEB_SEARCH);
+    Availability { enabled, by: searcher(rules, toolset, model) }
+}
+
+/// The same where the front end has no way to ask a person: what needs one's word is not to be had.
+pub fn without_asking(rules: &Rules, toolset: &Toolset, model: &ModelRef) -> Availability {
+    let Availability { enabled, by } = availability(rules, toolset, model);
+    Availability { enabled, by: by.and_then(|by| unasked(rules).map(|()| by)) }
+}
+
+/// What a prompt of a session says of it. Never both: where there is the tool, the provider does not.
+pub(crate) fn by_provider(state: &State, model: &ModelRef) -> Search {
+    let found = availability(&state.rules, &state.toolset, model);
+    match found.enabled && found.by == Ok(Searcher::Provider) {
+        true => Search::Native,
+        false => Search::Off,
+    }
+}
+
+fn searcher(rules: &Rules, toolset: &Toolset, model: &ModelRef) -> Result<Searcher, String> {
+    let profile = rules.profile(model);
+    let profile = profile.ok_or_else(|| format!("there is no provider {:?}", model.provider))?;
+    if toolset.client_tool(WEB_SEARCH).is_some() || rules.tool(WEB_SEARCH).is_some() {
+        return match profile.tools {
+            true => Ok(Searcher::Tool),
+            false => Err(format!("{model} cannot call tools")),
+        };
+    }
+    let tools = if profile.tools { offered(rules, toolset) } else { 0 };
+    match profile.search {
+        Searches::Never => {
+            Err(format!("no search API is set up, and {model} has no search of its own"))
+        }
+        Searches::Off => Err("no search API is set up, and search by providers is off".into()),
+        search if !search.beside(tools) => {
+            Err(format!("{model} searches only where it is offered no tools"))
+        }
+        Searches::Alone | Searches::Beside => unasked(rules).map(|()| Searcher::Provider),
+    }
+}
+
+/// How many tools a model is offered.
+fn offered(rules: &Rules, toolset: &Toolset) -> usize {
+    let daemon = |tool: &&Arc<Spec>| toolset.includes(&tool.name);
+    rules.tools.iter().filter(daemon).count() + toolset.client.len()
+}
+
+/// Whether searches may be made that nobody is asked about.
+fn unasked(rules: &Rules) -> Result<(), String> {
+    let tool = Spec {
+        name: WEB_SEARCH.into(),
+        description: String::new(),
+        schema: Value::Null,
+        kind: Kind::Network,
+        placement: Placement::Daemon,
+    };
+    match rules.verdict(&tool, None) {
+        Verdict::Allow => Ok(()),
+        Verdict::Refuse(why) => Err(why),
+        Verdict::Ask | Verdict::Look => {
+            Err("each search needs a person's word, which nobody would be asked for".into())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

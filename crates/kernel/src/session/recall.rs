@@ -1,0 +1,36 @@
+//! What was said elsewhere and is taken over.
+
+use crate::command::Recalled;
+use crate::event::{Event, TurnOptions};
+use crate::session::Refusal;
+use crate::session::decide::{idle, takes};
+use crate::session::state::State;
+use crate::stamp::Stamp;
+
+/// Takes messages over, after those that are there or instead of them.
+pub(super) fn recall(
+    state: &State,
+    messages: Vec<Recalled>,
+    instead: bool,
+    stamp: &Stamp,
+) -> Result<Vec<Event>, Refusal> {
+    if instead {
+        idle(state)?;
+    }
+    for part in messages.iter().flat_map(|message| &message.parts) {
+        takes(state, &[], state.current_model(), part)?;
+    }
+    let last = state.messages.last().filter(|_| state.forgotten < state.messages.len());
+    let forgotten = last.filter(|_| instead).map(|last| Event::Forgotten { upto: last.id.clone() });
+    let said = messages.into_iter().filter(|message| !message.parts.is_empty());
+    let added = |(Recalled { role, parts, wording }, nth)| Event::MessageAdded {
+        message: stamp.id(),
+        turn: stamp.id(),
+        role,
+        parts,
+        options: TurnOptions { wording, recalled: true, ..TurnOptions::default() },
+        nth,
+    };
+    let added = said.zip(state.turns.len() as u64 + 1..).map(added);
+    Ok(forgotten.into_iter().chain(added).collect())
+}

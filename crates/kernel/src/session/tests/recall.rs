@@ -1,0 +1,81 @@
+//! What front ends bring with them: instructions, a folder, and what was said elsewhere.
+
+use expect_test::expect;
+
+use super::check;
+
+#[test]
+fn what_was_said_here_makes_way() {
+    check(expect![[r#"
+        create; say hi; text hello; answer > replace me once | model upon; say again
+            forgotten up to m2
+            t2 User: "once"
+            t3 Assistant: "upon"
+            t4 User: "again"
+            t4 starts, attempt 1
+            s2 asks fake/a
+            -> model s2, wake +600
+        create; say hi > replace me once
+            refused: session already running: sess
+            -> model s1, wake +600
+        create; say hi; text hello; answer; replace me a > replace me b
+            forgotten up to m3
+            t3 User: "b"
+        create > replace me once
+            t1 User: "once"
+    "#]]);
+}
+
+#[test]
+fn instructions_and_the_folder_change_between_turns() {
+    check(expect![[r#"
+        create > instruct be brief; instruct be brief; instruct
+            instructed: Some("be brief")
+            instructed: None
+        create > move /else; move /else
+            moved to /else
+        create; say hi > move /else
+            refused: session already running: sess
+            -> model s1, wake +600
+        create; say hi > instruct be brief
+            instructed: Some("be brief")
+            -> model s1, wake +600
+    "#]]);
+}
+
+#[test]
+fn a_call_that_says_how_long_it_takes_is_waited_for() {
+    check(expect![[r#"
+        let given = create; tools open run within=120 longer=run; say hi
+        given > answer a run
+            s1 answered a=run{}
+            a starts at Client until +75
+            -> wake +75
+        given > answer a run {"for":300,"wait":5}
+            s1 answered a=run{"for":300,"wait":5}
+            a starts at Client until +320
+            -> wake +320
+        given > answer a run {"for":300,"detached":true}
+            s1 answered a=run{"detached":true,"for":300}
+            a starts at Client until +120
+            -> wake +120
+        given > answer a run {"for":300} + b open + c run {"for":200}
+            s1 answered a=run{"for":300} b=open{} c=run{"for":200}
+            a starts at Client until +530
+            b starts at Client until +530
+            c starts at Client until +530
+            -> wake +530
+        given > answer a run {"for":1e300}
+            s1 answered a=run{"for":1e+300}
+            a starts at Client until +75
+            -> wake +75
+        given > answer a run {"for":-1}
+            s1 answered a=run{"for":-1}
+            a starts at Client until +75
+            -> wake +75
+        given > answer a run {"for":100000}
+            s1 answered a=run{"for":100000}
+            a starts at Client until +900
+            -> wake +900
+    "#]]);
+}

@@ -1,0 +1,107 @@
+//! A provider's own search over a real connection: who is offered it, and who is not.
+
+use std::path::Path;
+
+use quintet_kernel::model::{ModelRef, Prompt, Search, Searches};
+use quintet_kernel::port::{Models, Profiles};
+use quintet_providers::{Api, ProviderConfig, Providers};
+use quintet_testkit::replay::{Replay, Reply};
+use serde_json::{Value, json};
+
+use crate::{config, listen, scripted};
+
+struct Case {
+    api: Api,
+    vendor: &'static str,
+    model: &'static str,
+    folder: &'static str,
+    search: Searches,
+    tool: fn() -> Value,
+    text: &'static str,
+}
+
+const CASES: [Case; 3] = [
+    Case {
+        api: Api::OpenAiResponses,
+        vendor: "openai",
+        model: "gpt-5-mini",
+        folder: "openai_responses",
+        search: Searches::Beside,
+        tool: || json!({ "type": "web_search" }),
+        text: "Whales are back.",
+    },
+    Case {
+        api: Api::Anthropic,
+        vendor: "anthropic",
+        model: "claude-sonnet-4-5",
+        folder: "anthropic",
+        search: Searches::Beside,
+        tool: || json!({ "type": "web_search_20250305", "name": "web_search", "max_uses": 8 }),
+        text: "I'll check.It is sunny. Go out.",
+    },
+    Case {
+        api: Api::Gemini,
+        vendor: "google",
+        model: "gemini-2.5-flash",
+        folder: "gemini",
+        search: Searches::Alone,
+        tool: || json!({ "google_search": {} }),
+        text: "Spain won Euro 2024.",
+    },
+];
+
+/// A server that answers with the family's search, as a provider that may or may not.
+async fn serve(case: &Case, native_search: bool) -> (Providers, Replay) {
+    let file = format!("tests/golden/{}/web_search.sse", case.folder);
+    let stream = std::fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join(file)).unwrap();
+    let server = Replay::start(Reply::stream(stream)).await.unwrap();
+    let url = format!("{}/v1", server.url());
+    let (api, vendor) = (case.api, case.vendor.to_owned());
+    let provider = ProviderConfig { api, vendor, native_search, ..config(url) };
+    (Providers::new(vec![provider]), server)
+}
+
+fn prompt(model: &str, search: Search) -> Prompt {
+    let model = ModelRef { provider: "fake".into(), model: model.into() };
+    Prompt { model, search, ..scripted("{}") }
+}
+
+#[tokio::test]
+async fn a_model_that_may_search_is_offered_it() {
+    for case in &CASES {
+        let (providers, server) = serve(case, true).await;
+        let asked = prompt(case.model, Search::Native);
+        assert_eq!(providers.profile(&asked.model).unwrap().search, case.search, "{}", case.folder);
+        let heard = listen(providers.stream(asked)).await;
+        assert_eq!(heard.text, case.text);
+        assert!(heard.thought.contains("[searching the web: "), "{}", heard.thought);
+        assert_eq!(server.asked()[0].body["tools"], json!([(case.tool)()]), "{}", case.folder);
+    }
+}
+
+#[tokio::test]
+async fn nobody_pays_for_a_search_that_is_off() {
+    for case in &CASES {
+        for (native, model, asked, known) in [
+            (false, case.model, Search::Native, Searches::Off),
+            (true, case.model, Search::Off, case.search),
+            (true, "nobody-knows-it", Search::Native, Searches::Never),
+        ] {
+            let (providers, server) = serve(case, native).await;
+            let prompt = prompt(model, asked);
+            assert_eq!(providers.profile(&prompt.model).unwrap().search, known, "{}", case.folder);
+            listen(providers.stream(prompt)).await.answer();
+            assert_eq!(server.asked()[0].body["tools"], Value::Null, "{}", case.folder);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_family_without_one_never_searches() {
+    let server = Replay::start(Reply::stream("")).await.unwrap();
+    let vendor = "xai".to_owned();
+    let provider = ProviderConfig { vendor, native_search: true, ..config(server.url()) };
+    let grok = ModelRef { provider: "fake".into(), model: "grok-4".into() };
+    let profile = Providers::new(vec![provider]).profile(&grok).unwrap();
+    assert_eq!(profile.search, Searches::Never);
+}

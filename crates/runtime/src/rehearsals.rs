@@ -1,0 +1,50 @@
+//! What would become of commands: the same decisions, on a state that nobody keeps.
+
+use std::sync::Arc;
+
+use quintet_kernel::command::Command;
+use quintet_kernel::port::{BoxFuture, Error, Rehearsals, Sessions as _};
+use quintet_kernel::session::{handle, next};
+use quintet_kernel::{Effect, SessionId, State};
+
+use crate::runtime::Runtime;
+
+impl Rehearsals for Runtime {
+    fn rehearse(
+        &self,
+        session: Option<&SessionId>,
+        commands: Vec<Command>,
+    ) -> BoxFuture<'_, Result<State, Error>> {
+        let session = session.cloned();
+        Box::pin(async move {
+            let mut state = match session {
+                Some(session) => State::clone(&*self.view(&session).await?),
+                None => {
+                    let parts = self.parts();
+                    State::new(parts.stamps.stamp().id(), Arc::clone(&parts.rules))
+                }
+            };
+            for command in commands {
+                handle(&mut state, command, &self.parts().stamps.stamp())?;
+            }
+            self.look_around(&mut state).await?;
+            Ok(state)
+        })
+    }
+}
+
+impl Runtime {
+    /// Looks at the workspace, if a turn would have that done before it asks a model.
+    async fn look_around(&self, state: &mut State) -> Result<(), Error> {
+        let parts = self.parts();
+        let survey = next(state).into_iter().find_map(|effect| match effect {
+            Effect::Survey(turn) => Some(turn),
+            _ => None,
+        });
+        let Some(turn) = survey else { return Ok(()) };
+        let tokens = state.rules().context_budget(state.current_model());
+        let sections = parts.workspaces.survey(&state.workspace, tokens).await;
+        handle(state, Command::Surveyed { turn, sections }, &parts.stamps.stamp())?;
+        Ok(())
+    }
+}

@@ -1,0 +1,39 @@
+//! What would become of commands, tried without doing anything.
+
+use quintet_kernel::port::{Error, Rehearsals as _, Sessions as _};
+use quintet_kernel::{Command, prompt};
+
+use crate::world::{Client as _, World, origin, say, within};
+
+#[tokio::test(start_paused = true)]
+async fn a_rehearsal_shows_exactly_what_a_model_will_be_asked() {
+    let mut world = World::new();
+    world.context_tokens = 1000;
+    world.folder.write("a", "old");
+    let runtime = world.start();
+    let commands = || vec![Command::Instruct { system_prompt: Some("be brief".into()) }, say("go")];
+    let session = runtime.begin().await;
+    let tried = within(runtime.rehearse(Some(&session), commands())).await.unwrap();
+    let told = prompt::assemble(&tried);
+    assert_eq!((world.model.count(), runtime.state(&session).await.turns.len()), (0, 0));
+    let mut first = vec![Command::Create(origin())];
+    first.extend(commands());
+    let fresh = within(runtime.rehearse(None, first)).await.unwrap();
+    for command in commands() {
+        within(runtime.submit(&session, command)).await.unwrap();
+    }
+    let asked = world.asked().await;
+    for told in [told, prompt::assemble(&fresh)] {
+        assert_eq!((&told.system, &told.messages), (&asked.prompt.system, &asked.prompt.messages));
+        assert_eq!((&told.tools, &told.model), (&asked.prompt.tools, &asked.prompt.model));
+    }
+    assert!(asked.prompt.system.contains("be brief"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_would_be_refused_is_refused() {
+    let world = World::new();
+    let runtime = world.start();
+    let refused = within(runtime.rehearse(None, vec![say("go")])).await;
+    assert!(matches!(refused, Err(Error::Refused(_))));
+}

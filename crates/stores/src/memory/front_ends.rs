@@ -1,0 +1,132 @@
+//! What is kept for front ends besides sessions.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::future::ready;
+
+use quintet_kernel::id::SessionId;
+use quintet_kernel::port::{
+    Artifact, Artifacts, BoxFuture, Install, Installs, Preferences, StorageError,
+};
+use quintet_kernel::time::Time;
+use serde_json::Value;
+
+use super::Store;
+use crate::lock;
+
+/// What is in it.
+#[derive(Debug, Default)]
+pub(super) struct FrontEnds {
+    installs: Vec<Install>,
+    preferences: HashMap<(String, String), Value>,
+    artifacts: BTreeMap<String, Artifact>,
+    claims: BTreeSet<(String, SessionId)>,
+}
+
+impl FrontEnds {
+    /// A session is gone, and there is no fork that tells its story on.
+    pub(super) fn forget(&mut self, session: &SessionId) {
+        self.claims.retain(|(_, claimed)| claimed != session);
+    }
+
+    fn is_claimed(&self, artifact: &str) -> bool {
+        self.claims.iter().any(|(claimed, _)| claimed == artifact)
+    }
+}
+
+impl Installs for Store {
+    fn register(&self, install: Install) -> BoxFuture<'_, Result<(), StorageError>> {
+        let installs = &mut lock(&self.contents).front_ends.installs;
+        let taken = |known: &Install| known.id == install.id || known.token == install.token;
+        if installs.iter().any(taken) {
+            let taken = StorageError::Unavailable(format!("there is an install {}", install.id));
+            return Box::pin(ready(Err(taken)));
+        }
+        installs.push(install);
+        Box::pin(ready(Ok(())))
+    }
+
+    fn with_token(&self, token: &str) -> BoxFuture<'_, Result<Option<Install>, StorageError>> {
+        let contents = lock(&self.contents);
+        let mut installs = contents.front_ends.installs.iter();
+        Box::pin(ready(Ok(installs.find(|install| install.token == token).cloned())))
+    }
+
+    fn touch(&self, id: &str, at: Time) -> BoxFuture<'_, Result<(), StorageError>> {
+        let installs = &mut lock(&self.contents).front_ends.installs;
+        if let Some(install) = installs.iter_mut().find(|install| install.id == id) {
+            install.seen = at;
+        }
+        Box::pin(ready(Ok(())))
+    }
+
+    fn all(&self) -> BoxFuture<'_, Result<Vec<Install>, StorageError>> {
+        let mut installs = lock(&self.contents).front_ends.installs.clone();
+        installs.sort_by_key(|install| install.created);
+        Box::pin(ready(Ok(installs)))
+    }
+
+    fn revoke(&self, id: &str) -> BoxFuture<'_, Result<bool, StorageError>> {
+        let installs = &mut lock(&self.contents).front_ends.installs;
+        let before = installs.len();
+        installs.retain(|install| install.id != id);
+        Box::pin(ready(Ok(installs.len() < before)))
+    }
+}
+
+impl Preferences for Store {
+    fn preference(
+        &self,
+        space: &str,
+        name: &str,
+    ) -> BoxFuture<'_, Result<Option<Value>, StorageError>> {
+        let key = (space.to_owned(), name.to_owned());
+        Box::pin(ready(Ok(lock(&self.contents).front_ends.preferences.get(&key).cloned())))
+    }
+
+    fn prefer(
+        &self,
+        space: &str,
+        name: &str,
+        value: Value,
+    ) -> BoxFuture<'_, Result<(), StorageError>> {
+        let key = (space.to_owned(), name.to_owned());
+        lock(&self.contents).front_ends.preferences.insert(key, value);
+        Box::pin(ready(Ok(())))
+    }
+}
+
+impl Artifacts for Store {
+    fn add(&self, artifact: Artifact) -> BoxFuture<'_, Result<(), StorageError>> {
+        lock(&self.contents).front_ends.artifacts.insert(artifact.id.clone(), artifact);
+        Box::pin(ready(Ok(())))
+    }
+
+    fn artifact(&self, id: &str) -> BoxFuture<'_, Result<Option<Artifact>, StorageError>> {
+        Box::pin(ready(Ok(lock(&self.contents).front_ends.artifacts.get(id).cloned())))
+    }
+
+    fn claim(&self, id: &str, session: &SessionId) -> BoxFuture<'_, Result<bool, StorageError>> {
+        let front_ends = &mut lock(&self.contents).front_ends;
+        let there = front_ends.artifacts.contains_key(id);
+        if there {
+            front_ends.claims.insert((id.into(), session.clone()));
+        }
+        Box::pin(ready(Ok(there)))
+    }
+
+    fn unclaimed(&self, before: Time) -> BoxFuture<'_, Result<Vec<Artifact>, StorageError>> {
+        let front_ends = &lock(&self.contents).front_ends;
+        let artifacts = front_ends.artifacts.values();
+        let old = artifacts.filter(|artifact| artifact.created < before);
+        let mut old: Vec<Artifact> =
+            old.filter(|artifact| !front_ends.is_claimed(&artifact.id)).cloned().collect();
+        old.sort_by_key(|artifact| artifact.created);
+        Box::pin(ready(Ok(old)))
+    }
+
+    fn discard(&self, id: &str) -> BoxFuture<'_, Result<bool, StorageError>> {
+        let front_ends = &mut lock(&self.contents).front_ends;
+        let free = !front_ends.is_claimed(id);
+        Box::pin(ready(Ok(free && front_ends.artifacts.remove(id).is_some())))
+    }
+}

@@ -1,0 +1,118 @@
+//! The front ends that registered.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use quintet_kernel::port::{BoxFuture, Install, Installs, StorageError};
+use quintet_kernel::time::Time;
+use rusqlite::{Connection, OpenFlags, OptionalExtension, Params, Row, params};
+
+use super::open::PATIENCE;
+use super::{Store, migrate, trouble};
+
+const FIELDS: &str =
+    "install_id, user_id, token_hash, created_at, last_seen_at, operating_system FROM installs";
+
+impl Installs for Store {
+    fn register(&self, install: Install) -> BoxFuture<'_, Result<(), StorageError>> {
+        self.writer.change(self.epoch, move |db| insert(db, &install))
+    }
+
+    fn with_token(&self, token: &str) -> BoxFuture<'_, Result<Option<Install>, StorageError>> {
+        let token = token.to_owned();
+        Box::pin(Arc::clone(&self.readers).run(move |db| {
+            let query = format!("SELECT {FIELDS} WHERE token_hash = ?1");
+            let mut found = db.prepare_cached(&query).map_err(trouble)?;
+            found.query_row([token], read).optional().map_err(trouble)
+        }))
+    }
+
+    fn touch(&self, id: &str, at: Time) -> BoxFuture<'_, Result<(), StorageError>> {
+        let id = id.to_owned();
+        self.writer.change(self.epoch, move |db| {
+            let query = "UPDATE installs SET last_seen_at = ?2 WHERE install_id = ?1";
+            db.prepare_cached(query)?.execute(params![id, at.micros()])?;
+            Ok(())
+        })
+    }
+
+    fn all(&self) -> BoxFuture<'_, Result<Vec<Install>, StorageError>> {
+        Box::pin(Arc::clone(&self.readers).run(|db| all(db).map_err(trouble)))
+    }
+
+    fn revoke(&self, id: &str) -> BoxFuture<'_, Result<bool, StorageError>> {
+        let id = id.to_owned();
+        self.writer.change(self.epoch, move |db| revoke(db, &id))
+    }
+}
+
+fn insert(db: &Connection, install: &Install) -> rusqlite::Result<()> {
+    let Install { id, user, token, created, seen, system } = install;
+    let query = "INSERT INTO installs
+        (install_id, user_id, token_hash, created_at, last_seen_at, operating_system)
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+    let row = params![id, user, token, created.micros(), seen.micros(), system];
+    db.prepare_cached(query)?.execute(row)?;
+    Ok(())
+}
+
+fn all(db: &Connection) -> rusqlite::Result<Vec<Install>> {
+    let query = format!("SELECT {FIELDS} ORDER BY created_at, rowid");
+    db.prepare_cached(&query)?.query_map([], read)?.collect()
+}
+
+fn revoke(db: &Connection, id: &str) -> rusqlite::Result<bool> {
+    removed(db, "DELETE FROM installs WHERE install_id = ?1", [id])
+}
+
+/// Whether a query took something away.
+pub(super) fn removed(db: &Connection, query: &str, by: impl Params) -> rusqlite::Result<bool> {
+    Ok(db.prepare_cached(query)?.execute(by)? > 0)
+}
+
+fn read(row: &Row<'_>) -> rusqlite::Result<Install> {
+    Ok(Install {
+        id: row.get(0)?,
+        user: row.get(1)?,
+        token: row.get(2)?,
+        created: Time::from_micros(row.get(3)?),
+        seen: Time::from_micros(row.get(4)?),
+        system: row.get(5)?,
+    })
+}
+
+/// The list of installs alone, for whoever looks after it from outside, also while a daemon runs: it
+/// takes nothing over, and a daemon sees what becomes of it with the next request.
+#[derive(Debug)]
+pub struct Roll {
+    path: PathBuf,
+}
+
+impl Roll {
+    /// The list that lies in a database; nothing if there is no such file.
+    pub fn of(path: &Path) -> Option<Self> {
+        path.is_file().then(|| Self { path: path.into() })
+    }
+
+    /// All of them, oldest first.
+    pub fn all(&self) -> Result<Vec<Install>, StorageError> {
+        self.open()?.map_or(Ok(Vec::new()), |db| all(&db).map_err(trouble))
+    }
+
+    /// Takes one away and says whether it was there; durable when it returns.
+    pub fn revoke(&self, id: &str) -> Result<bool, StorageError> {
+        self.open()?.map_or(Ok(false), |db| revoke(&db, id).map_err(trouble))
+    }
+
+    /// A database that is older than the list has nobody on it.
+    fn open(&self) -> Result<Option<Connection>, StorageError> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let db = Connection::open_with_flags(&self.path, flags).map_err(trouble)?;
+        db.busy_timeout(PATIENCE).map_err(trouble)?;
+        db.pragma_update(None, "synchronous", "FULL").map_err(trouble)?;
+        let version = migrate::version(&db).map_err(trouble)?;
+        migrate::check(&self.path, version)
+            .map_err(|error| StorageError::Unavailable(error.to_string()))?;
+        Ok((version == migrate::NEWEST).then_some(db))
+    }
+}

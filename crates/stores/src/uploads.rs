@@ -1,0 +1,137 @@
+//! Files that are taken in piece by piece, and given out so.
+//!
+//! A file appears under its name only when it is whole and on disk; `tmp` holds those that are being
+//! written.
+
+use std::fs::{self, File};
+use std::io::{self, ErrorKind, Read as _, Seek as _, SeekFrom, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use quintet_kernel::port::{BoxFuture, StorageError, Upload, Uploads};
+use tempfile::NamedTempFile;
+
+use crate::Error;
+use crate::blobs::{TMP, blocking, sync, unavailable};
+use crate::data_dir::create_private;
+
+/// The longest name.
+const LONGEST: usize = 128;
+
+/// Files in a directory.
+#[derive(Clone, Debug)]
+pub struct FileUploads {
+    root: Arc<Path>,
+}
+
+impl FileUploads {
+    /// Opens a directory of files; creates it if it is not there.
+    pub fn open(root: &Path) -> Result<Self, Error> {
+        create_private(&root.join(TMP))?;
+        Ok(Self { root: root.into() })
+    }
+}
+
+impl Uploads for FileUploads {
+    fn begin(&self) -> BoxFuture<'_, Result<Box<dyn Upload>, StorageError>> {
+        let root = Arc::clone(&self.root);
+        Box::pin(blocking(move || {
+            let file = NamedTempFile::new_in(root.join(TMP)).map_err(unavailable)?;
+            Ok(Box::new(Growing { root, file: Some(file) }) as Box<dyn Upload>)
+        }))
+    }
+
+    fn part(
+        &self,
+        name: &str,
+        from: u64,
+        length: usize,
+    ) -> BoxFuture<'_, Result<Vec<u8>, StorageError>> {
+        let (path, name) = (path(&self.root, name), name.to_owned());
+        Box::pin(blocking(move || {
+            let missing = || StorageError::Missing(format!("file {name}"));
+            read(&path.ok_or_else(missing)?, from, length).map_err(|error| match error.kind() {
+                ErrorKind::NotFound => missing(),
+                _ => unavailable(error),
+            })
+        }))
+    }
+
+    fn remove(&self, name: &str) -> BoxFuture<'_, Result<(), StorageError>> {
+        let path = path(&self.root, name);
+        Box::pin(blocking(move || match path.map(fs::remove_file) {
+            Some(Err(error)) if error.kind() != ErrorKind::NotFound => Err(unavailable(error)),
+            Some(_) | None => Ok(()),
+        }))
+    }
+
+    fn names(&self) -> BoxFuture<'_, Result<Vec<String>, StorageError>> {
+        let root = Arc::clone(&self.root);
+        Box::pin(blocking(move || names(&root).map_err(unavailable)))
+    }
+}
+
+/// A file that has no name yet.
+#[derive(Debug)]
+struct Growing {
+    root: Arc<Path>,
+    /// Away while it is written to.
+    file: Option<NamedTempFile>,
+}
+
+impl Upload for Growing {
+    fn write(&mut self, bytes: Vec<u8>) -> BoxFuture<'_, Result<(), StorageError>> {
+        let file = self.file.take();
+        Box::pin(async move {
+            let written = blocking(move || {
+                let mut file = file.ok_or_else(broken)?;
+                file.write_all(&bytes).map_err(unavailable)?;
+                Ok(file)
+            });
+            self.file = Some(written.await?);
+            Ok(())
+        })
+    }
+
+    fn keep(self: Box<Self>, name: &str) -> BoxFuture<'static, Result<(), StorageError>> {
+        let path = path(&self.root, name);
+        Box::pin(blocking(move || {
+            let (file, path) = (self.file.ok_or_else(broken)?, path.ok_or_else(broken)?);
+            file.as_file().sync_all().map_err(unavailable)?;
+            file.persist(path).map_err(unavailable)?;
+            sync(&self.root).map_err(unavailable)
+        }))
+    }
+}
+
+/// An earlier write failed, or was given up in the middle.
+fn broken() -> StorageError {
+    unavailable("the upload cannot be gone on with")
+}
+
+fn read(path: &Path, from: u64, length: usize) -> io::Result<Vec<u8>> {
+    let mut file = File::open(path)?;
+    file.seek(SeekFrom::Start(from))?;
+    let mut bytes = Vec::new();
+    file.take(length as u64).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+fn names(root: &Path) -> io::Result<Vec<String>> {
+    let mut names = Vec::new();
+    for entry in fs::read_dir(root)? {
+        let entry = entry?;
+        if entry.file_type()?.is_file() {
+            names.extend(entry.file_name().into_string().ok());
+        }
+    }
+    names.sort();
+    Ok(names)
+}
+
+/// Where a file lies; nothing if the name could lead elsewhere.
+fn path(root: &Path, name: &str) -> Option<PathBuf> {
+    let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.');
+    let safe = name.len() <= LONGEST && name.bytes().all(plain) && name != TMP;
+    (safe && !name.is_empty() && !name.starts_with('.')).then(|| root.join(name))
+}

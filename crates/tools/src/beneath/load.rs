@@ -1,0 +1,77 @@
+//! What is put in a place: bytes that are here, or a file of any length, a link, a folder or a pipe.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::Path;
+
+use quintet_kernel::change::Shape;
+use quintet_kernel::port::{Body, Content};
+use rustix::fs::{AtFlags, FileType, Mode, chmodat, fchmod, mkdirat, mknodat};
+
+use super::{Error, Existing, Place};
+
+/// The permissions of a new folder, if nobody knows better.
+const FOLDER: u32 = 0o777;
+
+/// Something to be put in a place.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Load<'a> {
+    pub(super) filling: Filling<'a>,
+    /// Its permissions; the usual ones if nobody knows better.
+    pub(super) mode: Option<u32>,
+    pub(super) shape: Shape,
+}
+
+/// What will be in it.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Filling<'a> {
+    Bytes(&'a [u8]),
+    File(&'a Path),
+}
+
+impl Load<'_> {
+    pub(super) fn fill(&self, mut file: File) -> io::Result<()> {
+        match self.filling {
+            Filling::Bytes(bytes) => file.write_all(bytes)?,
+            Filling::File(from) => {
+                io::copy(&mut File::open(from)?, &mut file)?;
+            }
+        }
+        if let Some(mode) = self.mode {
+            fchmod(&file, Mode::from_raw_mode(mode))?;
+        }
+        // Without this a crash of the machine could leave the new name with nothing in it.
+        file.sync_data()
+    }
+}
+
+impl Place {
+    /// Puts something here, whole or not at all. Only a file or a link takes the place of another.
+    pub(crate) fn restore(&self, content: &Content, existing: Existing) -> Result<(), Error> {
+        let (at, name) = self.parts();
+        let made = match content.shape {
+            Shape::File | Shape::Link => return self.put(&self.load(content)?, existing),
+            Shape::Folder => mkdirat(at, name, Mode::from_raw_mode(FOLDER)),
+            Shape::Pipe => mknodat(at, name, FileType::Fifo, Mode::from_raw_mode(0o666), 0),
+            Shape::Socket | Shape::Other => return Err(Error::Special(self.given().to_owned())),
+        };
+        made.map_err(|errno| self.explain(errno))?;
+        content.mode.map_or(Ok(()), |mode| self.allow(mode))
+    }
+
+    /// Sets the permissions of the file or folder here.
+    pub(crate) fn allow(&self, mode: u32) -> Result<(), Error> {
+        let (at, name) = self.parts();
+        let set = chmodat(at, name, Mode::from_raw_mode(mode), AtFlags::empty());
+        set.map_err(|errno| self.explain(errno))
+    }
+
+    fn load<'a>(&self, content: &'a Content) -> Result<Load<'a>, Error> {
+        let filling = match &content.body {
+            Some(Body::Bytes(bytes)) => Filling::Bytes(bytes),
+            Some(Body::File(path)) => Filling::File(path),
+            Some(Body::Hash(_)) | None => return Err(Error::Special(self.given().to_owned())),
+        };
+        Ok(Load { filling, mode: content.mode, shape: content.shape })
+    }
+}

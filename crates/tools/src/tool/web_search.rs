@@ -1,0 +1,122 @@
+//! `web_search`: pages of the web, by what they are about.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use quintet_kernel::port::{BoxFuture, Desk, Invocation, Output, Tool};
+use quintet_kernel::search::{DESCRIPTION, WEB_SEARCH};
+use quintet_kernel::tool::{Assessment, Ending, Kind, Outcome, Risk, Spec, Subject};
+use serde::Deserialize;
+use serde_json::json;
+use tokio::time::timeout;
+
+use crate::engine::Engine;
+use crate::{blocking, input, show};
+
+/// How long a search may take.
+const TIMEOUT: Duration = Duration::from_secs(20);
+/// No engine takes more.
+const LONGEST_QUERY: usize = 400;
+const USUAL_COUNT: usize = 8;
+const MOST: usize = 20;
+
+/// The tool.
+pub(crate) struct WebSearch {
+    spec: Arc<Spec>,
+    engine: Engine,
+}
+
+#[derive(Debug, Deserialize)]
+struct Input {
+    query: String,
+    count: Option<usize>,
+}
+
+impl WebSearch {
+    pub(crate) fn new(engine: Engine) -> Self {
+        let description = DESCRIPTION.to_owned();
+        let properties = json!({
+            "query": {
+                "type": "string",
+                "minLength": 1,
+                "maxLength": LONGEST_QUERY,
+                "description": "What to look for, in a few words",
+            },
+            "count": {
+                "type": "integer",
+                "minimum": 1,
+                "maximum": MOST,
+                "description": format!("How many results to give; default {USUAL_COUNT}"),
+            },
+            "explanation": {
+                "type": "string",
+                "description": "Why this is searched for, for the person who watches",
+            },
+        });
+        let spec = super::spec(Kind::Network, WEB_SEARCH, description, properties, &["query"]);
+        Self { spec, engine }
+    }
+
+    async fn search(&self, call: &Invocation, desk: &Desk) -> Result<Output, String> {
+        let (query, count) = asked(call)?;
+        desk.progress.say(&format!("{}\n", self.line(&query)));
+        tokio::select! {
+            found = self.engine.search(&query, count) => Ok(show::output(&found?, "results.txt")),
+            () = desk.cancel.cancelled() => {
+                Ok(Outcome::ended(Ending::Cancelled, "cancelled").into())
+            }
+        }
+    }
+
+    /// The search as people read it.
+    fn line(&self, query: &str) -> String {
+        format!("search {} for {query:?}", self.engine.host())
+    }
+
+    fn assessment(&self, query: &str) -> Assessment {
+        let host = self.engine.host();
+        Assessment {
+            risk: Risk::Medium,
+            reasons: vec![
+                format!("asks {host} over the network"),
+                "whatever the query holds leaves this machine".to_owned(),
+            ],
+            reversible: false,
+            preview: self.line(query),
+            subject: Subject { similar: Some(format!("searches by {host}")), ..Subject::default() },
+            settled: None,
+        }
+    }
+}
+
+impl Tool for WebSearch {
+    fn spec(&self) -> Arc<Spec> {
+        self.spec.clone()
+    }
+
+    fn assess<'a>(&'a self, call: &'a Invocation) -> BoxFuture<'a, Assessment> {
+        let assessment = match asked(call) {
+            Ok((query, _)) => self.assessment(&query),
+            Err(why) => super::nothing_will_run(why),
+        };
+        Box::pin(std::future::ready(assessment))
+    }
+
+    fn run(&self, call: Invocation, desk: Desk) -> BoxFuture<'_, Output> {
+        Box::pin(async move {
+            let searched = timeout(TIMEOUT, self.search(&call, &desk)).await;
+            let late = || Err(format!("timed out after {}s", TIMEOUT.as_secs()));
+            blocking::settle(searched.unwrap_or_else(|_| late()))
+        })
+    }
+}
+
+/// What is searched for, and how many results are wanted.
+fn asked(call: &Invocation) -> Result<(String, usize), String> {
+    let input: Input = input::parse(&call.input)?;
+    let query = input.query.trim();
+    if query.is_empty() {
+        return Err("invalid input: /query is empty".to_owned());
+    }
+    Ok((query.to_owned(), input.count.unwrap_or(USUAL_COUNT)))
+}
