@@ -40,7 +40,7 @@ pub(super) async fn run(rig: &Rig, plan: &Plan) -> Result<Vec<Row>> {
 async fn of_length(rig: &Rig, plan: &Plan, daemon: &Child, length: u64) -> Result<Vec<Row>> {
     let mut line = Line::open(daemon).await?;
     let id = line.create(rig).await?;
-    lengthen(daemon, &id, length).await?;
+    lengthen(rig, daemon, &id, length).await?;
     let rounds = plan.rounds(15, 5);
     let fork = line.time(rounds, "session.fork", json!({ "sessionId": id })).await?;
     let past = json!({ "sessionId": id, "eventId": length / 2 });
@@ -85,10 +85,12 @@ fn share(of: usize, hand: usize) -> usize {
 }
 
 /// Adds events to a session until it has so many.
-async fn lengthen(daemon: &Child, id: &str, length: u64) -> Result<()> {
+async fn lengthen(rig: &Rig, daemon: &Child, id: &str, length: u64) -> Result<()> {
     let wanted = usize::try_from(length)?;
     let hands = (0..HANDS).map(|hand| async move {
         let mut line = Line::open(daemon).await?;
+        // From here on it is told of its own session, in which nothing happens.
+        line.create(rig).await?;
         for n in 0..share(wanted, hand) {
             // Never the model that is in use, so that each is an event.
             let model = format!("fake/m{hand}-{n}");

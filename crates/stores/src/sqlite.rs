@@ -39,7 +39,6 @@ pub use installs::Roll;
 
 /// A store in a SQLite file. Dropping it finishes what is queued.
 pub struct Store {
-    // Dropped in this order: the writer's connection closes last of all and tidies up the log.
     readers: Arc<Readers>,
     writer: Writer,
     epoch: u64,
@@ -72,6 +71,13 @@ impl Store {
     pub(crate) fn holding(mut self, lock: Arc<File>) -> Self {
         self._lock = Some(lock);
         self
+    }
+}
+
+/// The writer's connection closes last of all and tidies up the log.
+impl Drop for Store {
+    fn drop(&mut self) {
+        self.readers.close();
     }
 }
 

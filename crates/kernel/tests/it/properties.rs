@@ -351,7 +351,19 @@ fn wanted(world: &World, want: Want) -> Command {
         Want::Revert(n) => Command::Revert { turn: turn(world, n * 4) },
         Want::Attach(n) => {
             let (name, mime) = (FILES[n % FILES.len()].into(), "image/png".into());
-            Command::Attach(Upload { name, mime, blob: BlobId::named("b10b".into()), size: 3 })
+            let upload = Upload { name, mime, blob: BlobId::named("b10b".into()), size: 3 };
+            match n % 3 {
+                0 => Command::SayWith {
+                    say: Box::new(Say {
+                        role: Role::User,
+                        parts: vec![Part::Text("look".into())],
+                        run: if n.is_multiple_of(2) { Run::Now } else { Run::Next },
+                        options: TurnOptions::default(),
+                    }),
+                    files: vec![(MediaKind::Image, upload.clone()), (MediaKind::Image, upload)],
+                },
+                _ => Command::Attach(upload),
+            }
         }
     }
 }

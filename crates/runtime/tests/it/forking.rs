@@ -6,7 +6,7 @@ use quintet_kernel::tool::Outcome;
 use quintet_kernel::{Cursor, SessionId};
 use quintet_runtime::Runtime;
 
-use crate::world::{Client, World, within};
+use crate::world::{Client, World, settle, within};
 
 async fn answered(world: &World, runtime: &Runtime, session: &SessionId, text: &str) {
     runtime.say(session, "go").await.unwrap();
@@ -81,4 +81,21 @@ async fn there_is_no_fork_of_what_is_not_there() {
     let nobody = SessionId::parse("nobody").unwrap();
     let missing = runtime.fork(&nobody, None).await.err();
     assert!(matches!(missing, Some(Error::NotFound(_))), "{missing:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_card_counts_is_what_the_fork_has() {
+    let world = World::new();
+    let runtime = world.start();
+    let session = runtime.begin().await;
+    answered(&world, &runtime, &session, "one").await;
+    let middle = runtime.state(&session).await.head;
+    answered(&world, &runtime, &session, "two").await;
+    let whole = within(runtime.card(&session)).await.unwrap();
+    assert_eq!(whole.messages, 4);
+    let fork = within(runtime.fork(&session, Some(middle))).await.unwrap().session;
+    settle().await;
+    let card = within(runtime.card(&fork)).await.unwrap();
+    assert_eq!((card.messages, card.open), (2, false));
+    assert_eq!(card, runtime.state(&fork).await.card());
 }

@@ -1,11 +1,18 @@
 //! Connections for reading, a few of them, opened when they are first needed.
+//!
+//! A query waits in a line that threads of their own work off. It never waits for its caller: one who
+//! holds several queries at once and looks after only one of them must not keep the others, nor
+//! anybody else, from being answered.
 
+use std::collections::VecDeque;
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 use quintet_kernel::port::StorageError;
 use rusqlite::{Connection, OpenFlags};
-use tokio::sync::Semaphore;
+use tokio::sync::oneshot;
 use tokio::task::spawn_blocking;
 
 use super::open::PATIENCE;
@@ -20,13 +27,35 @@ const CONNECTIONS: usize = 4;
 pub(super) struct Readers {
     path: PathBuf,
     idle: Mutex<Vec<Connection>>,
-    slots: Arc<Semaphore>,
+    line: Mutex<Line>,
+    /// Somebody who read found nothing more to read.
+    rests: Condvar,
+}
+
+/// A query, to be answered with the readers' connections.
+type Query = Box<dyn FnOnce(&Readers) + Send>;
+
+/// What waits to be read, and how many read.
+#[derive(Default)]
+struct Line {
+    waiting: VecDeque<Query>,
+    reading: usize,
+}
+
+impl fmt::Debug for Line {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Line({} wait, {} read)", self.waiting.len(), self.reading)
+    }
 }
 
 impl Readers {
     pub(super) fn new(path: &Path) -> Self {
-        let slots = Arc::new(Semaphore::new(CONNECTIONS));
-        Self { path: path.into(), idle: Mutex::default(), slots }
+        Self {
+            path: path.into(),
+            idle: Mutex::default(),
+            line: Mutex::default(),
+            rests: Condvar::new(),
+        }
     }
 
     /// Runs a query where it may block. It must end its cursors before it returns, so no reader
@@ -35,13 +64,36 @@ impl Readers {
         self: Arc<Self>,
         query: impl FnOnce(&Connection) -> Result<T, StorageError> + Send + 'static,
     ) -> Result<T, StorageError> {
-        let slot = Arc::clone(&self.slots).acquire_owned().await.map_err(unavailable)?;
-        let work = move || {
-            // Held by the work and not by the future, which may be dropped while the work goes on.
-            let _slot = slot;
-            self.with_connection(query)
-        };
-        spawn_blocking(work).await.unwrap_or_else(|error| Err(unavailable(error)))
+        let (reply, answer) = oneshot::channel();
+        let query: Query = Box::new(move |readers| {
+            // Whoever asked may have left.
+            if !reply.is_closed() {
+                let _ = reply.send(readers.with_connection(query));
+            }
+        });
+        if self.line_up(query) {
+            let mut shift = Shift { readers: self, over: false };
+            spawn_blocking(move || while shift.one() {});
+        }
+        answer.await.unwrap_or_else(|error| Err(unavailable(error)))
+    }
+
+    /// Puts a query in the line; whether somebody more should work it off.
+    fn line_up(&self, query: Query) -> bool {
+        let mut line = lock(&self.line);
+        line.waiting.push_back(query);
+        let more = line.reading < CONNECTIONS;
+        line.reading += usize::from(more);
+        more
+    }
+
+    /// Waits until nobody reads, and closes the connections.
+    pub(super) fn close(&self) {
+        let mut line = lock(&self.line);
+        while line.reading > 0 {
+            line = self.rests.wait(line).unwrap_or_else(PoisonError::into_inner);
+        }
+        lock(&self.idle).clear();
     }
 
     fn with_connection<T>(
@@ -60,6 +112,41 @@ impl Readers {
         let db = Connection::open_with_flags(&self.path, flags)?;
         db.busy_timeout(PATIENCE)?;
         Ok(db)
+    }
+}
+
+/// Somebody who works off the line until there is nothing in it.
+struct Shift {
+    readers: Arc<Readers>,
+    over: bool,
+}
+
+impl Shift {
+    /// Answers one query; whether there was one. Whoever finds none is counted no more.
+    fn one(&mut self) -> bool {
+        let mut line = lock(&self.readers.line);
+        let Some(query) = line.waiting.pop_front() else {
+            line.reading -= 1;
+            self.over = true;
+            self.readers.rests.notify_all();
+            return false;
+        };
+        drop(line);
+        // Whoever asked is told: the answer is never given. The next one is answered all the same.
+        if catch_unwind(AssertUnwindSafe(|| query(&self.readers))).is_err() {
+            tracing::error!("a query panicked");
+        }
+        true
+    }
+}
+
+/// A runtime that ends may drop it before it began.
+impl Drop for Shift {
+    fn drop(&mut self) {
+        if !self.over {
+            lock(&self.readers.line).reading -= 1;
+            self.readers.rests.notify_all();
+        }
     }
 }
 

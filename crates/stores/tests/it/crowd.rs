@@ -1,6 +1,9 @@
 //! Many sessions at once.
 
+use std::future::poll_fn;
 use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
 
 use quintet_kernel::port::Page;
 use tokio::task::JoinSet;
@@ -26,6 +29,21 @@ async fn sessions_do_not_get_in_each_others_way() {
             let head = store.head(&session(&format!("s{number}"))).await.expect("a head");
             assert_eq!(head, Some(2 * APPENDS));
         }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_read_that_nobody_looks_after_keeps_nobody_waiting() {
+    for subject in Subject::all() {
+        let store = subject.start();
+        let id = session("s");
+        let mut neglected: Vec<_> = (0..64).map(|_| store.head(&id)).collect();
+        for read in &mut neglected {
+            let begun = poll_fn(|context| Poll::Ready(read.as_mut().poll(context)));
+            let _ = begun.await;
+        }
+        let read = tokio::time::timeout(Duration::from_secs(30), store.head(&id)).await;
+        assert_eq!(read.expect("it is answered").expect("a head"), None);
     }
 }
 

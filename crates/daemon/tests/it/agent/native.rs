@@ -166,3 +166,24 @@ async fn every_name_of_the_original_is_understood() {
     let late = json!({ "sessionId": id, "toolCallId": call, "result": "because" });
     assert_eq!(socket.ask_natively("tool.result", late).await.unwrap_err()["code"], "NOT_FOUND");
 }
+
+#[tokio::test]
+async fn many_clients_that_hear_of_everything_can_all_ask() {
+    let world = World::start("").await;
+    let mut first = connect(&world).await;
+    let id = create(&mut first, &world).await;
+    let mut crowd = tokio::task::JoinSet::new();
+    for hand in 0..16 {
+        let (mut socket, id) = (connect(&world).await, id.clone());
+        crowd.spawn(async move {
+            for n in 0..8 {
+                let model = format!("fake/m{hand}-{n}");
+                let params = json!({ "sessionId": id, "model": model });
+                socket.ask_natively("model.switch", params).await.unwrap();
+            }
+        });
+    }
+    crowd.join_all().await;
+    let head = first.ask_natively("session.getHead", of(&id)).await.unwrap();
+    assert_eq!(head["headEvent"]["sequence"], 2 + 16 * 8);
+}

@@ -30,6 +30,42 @@ async fn a_daemon_that_cannot_read_its_storage_says_so() {
     assert!(answer.is_ok() || answer.unwrap_err()["code"] == -32603);
 }
 
+/// How many pieces of content are kept.
+fn kept(world: &World) -> usize {
+    let folder = world.home.path().join("data/blobs");
+    let shards = fs::read_dir(folder).unwrap().map(|shard| shard.unwrap().path());
+    let shards = shards.filter(|shard| !shard.ends_with("tmp"));
+    shards.map(|shard| fs::read_dir(shard).unwrap().count()).sum()
+}
+
+#[tokio::test]
+async fn what_a_deleted_session_alone_had_is_gone_after_a_restart() {
+    let mut world = World::start("").await;
+    let mut socket = world.socket().await;
+    let id = socket.create(world.workspace()).await;
+    for (name, data) in [("a.txt", "YQ=="), ("b.txt", "Yg==")] {
+        let file = json!([{ "data": data, "mimeType": "text/plain", "fileName": name }]);
+        let message = json!({ "sessionId": id, "content": "look", "attachments": file });
+        socket.ask("agent.message", message).await.unwrap();
+        socket.until_told("agent.turn_complete").await;
+    }
+    let events = socket.events(&id, 0).await;
+    let second = events.iter().rfind(|event| event["type"] == "file.attached").unwrap();
+    let before = second["sequence"].as_u64().unwrap() - 1;
+    let fork = json!({ "sessionId": id, "eventId": before });
+    let fork = socket.ask("session.fork", fork).await.unwrap()["newSessionId"].clone();
+    assert_eq!(kept(&world), 2);
+    socket.ask("session.delete", json!({ "sessionId": id })).await.unwrap();
+    world.kill();
+    world.restart();
+    assert_eq!(kept(&world), 1, "the fork has the first file, and nobody the second");
+    let mut socket = world.socket().await;
+    socket.ask("session.delete", json!({ "sessionId": fork })).await.unwrap();
+    world.kill();
+    world.restart();
+    assert_eq!(kept(&world), 0);
+}
+
 #[test]
 fn a_daemon_for_development_has_ports_of_its_own() {
     // Taken by us, or by somebody else already: either way the daemon must say that it wants them.
