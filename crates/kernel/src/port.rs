@@ -310,8 +310,9 @@ pub trait Blobs: Send + Sync {
     fn put_all(&self, contents: Vec<Body>) -> BoxFuture<'_, Result<Vec<BlobId>, StorageError>>;
     /// Reads it.
     fn get(&self, blob: &BlobId) -> BoxFuture<'_, Result<Vec<u8>, StorageError>>;
-    /// Reads it if it is short, or else says which file it is in, checked.
-    fn body(&self, blob: &BlobId) -> BoxFuture<'_, Result<Body, StorageError>>;
+    /// Reads it if it has at most so many bytes, or else says which file it is in, checked, where it
+    /// is in one.
+    fn body(&self, blob: &BlobId, most: u64) -> BoxFuture<'_, Result<Body, StorageError>>;
 }
 
 /// What is in a file. Two that are alike hold the same; two that are not may do so, too.

@@ -25,8 +25,6 @@ use bound::Bound;
 
 pub(crate) const TMP: &str = "tmp";
 const HEX_DIGITS: usize = 64;
-/// What is longer is not held, but left in its file.
-const SHORT: u64 = 1024 * 1024;
 /// How much of a file is read at once.
 const PIECE: usize = 64 * 1024;
 
@@ -88,9 +86,9 @@ impl Blobs for FileBlobs {
         Box::pin(blocking(move || read(&root, &blob)))
     }
 
-    fn body(&self, blob: &BlobId) -> BoxFuture<'_, Result<Body, StorageError>> {
+    fn body(&self, blob: &BlobId, most: u64) -> BoxFuture<'_, Result<Body, StorageError>> {
         let (root, blob) = (Arc::clone(&self.root), blob.clone());
-        Box::pin(blocking(move || look(&root, &blob)))
+        Box::pin(blocking(move || look(&root, &blob, most)))
     }
 }
 
@@ -217,8 +215,8 @@ fn read(root: &Path, blob: &BlobId) -> Result<Vec<u8>, StorageError> {
 }
 
 /// Reads a blob that is short; a longer one is checked and left in its file.
-fn look(root: &Path, blob: &BlobId) -> Result<Body, StorageError> {
-    let long = path(root, blob).filter(|path| path.metadata().is_ok_and(|it| it.len() > SHORT));
+fn look(root: &Path, blob: &BlobId, most: u64) -> Result<Body, StorageError> {
+    let long = path(root, blob).filter(|path| path.metadata().is_ok_and(|it| it.len() > most));
     let Some(path) = long else { return read(root, blob).map(Body::Bytes) };
     let found = File::open(&path).and_then(|mut file| name_of(&mut file)).map_err(unavailable)?;
     match found == *blob {

@@ -131,7 +131,7 @@ impl Blobs for Store {
         Box::pin(ready(found.ok_or_else(|| StorageError::Missing(format!("blob {blob}")))))
     }
 
-    fn body(&self, blob: &BlobId) -> BoxFuture<'_, Result<Body, StorageError>> {
+    fn body(&self, blob: &BlobId, _: u64) -> BoxFuture<'_, Result<Body, StorageError>> {
         let blob = blob.clone();
         Box::pin(async move { self.get(&blob).await.map(Body::Bytes) })
     }

@@ -62,7 +62,7 @@ async fn a_file_is_taken_over_however_long_it_is() {
             let ids = blobs.put_all(vec![Body::File(given.clone())]).await.unwrap();
             assert_eq!(blobs.put(content.clone()).await.unwrap(), ids[0]);
             fs::remove_file(&given).unwrap();
-            match blobs.body(&ids[0]).await.unwrap() {
+            match blobs.body(&ids[0], 5).await.unwrap() {
                 Body::Bytes(bytes) => assert_eq!(bytes, content),
                 Body::Hash(_) => panic!("it is kept"),
                 Body::File(path) => {
@@ -75,7 +75,7 @@ async fn a_file_is_taken_over_however_long_it_is() {
     let long = blobs.put(vec![b'x'; 3 << 20]).await.unwrap();
     fs::write(kept.join(&long.as_str()[..2]).join(&long.as_str()[2..]), vec![b'y'; 3 << 20])
         .unwrap();
-    assert!(matches!(blobs.body(&long).await, Err(StorageError::Damaged(_))));
+    assert!(matches!(blobs.body(&long, 5).await, Err(StorageError::Damaged(_))));
 }
 
 #[tokio::test]
