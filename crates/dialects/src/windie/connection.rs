@@ -17,6 +17,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::ws::{CloseFrame, Message as Frame, WebSocket, close_code};
+use axum::http::HeaderMap;
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
 use quintet_kernel::port::{BoxFuture, Error, StorageError};
@@ -24,7 +25,6 @@ use tokio::time::{Instant, interval, sleep_until, timeout};
 
 use super::conversation::Guest;
 use super::decode::{Asks, Message, decode, handshake};
-use super::identity::{Refused, User};
 use super::manifest::Manifest;
 use super::models;
 use super::offer::Offer;
@@ -49,6 +49,8 @@ const MOST: usize = 50;
 pub(super) struct Connection {
     desk: Desk,
     guest: Guest,
+    /// What it came with, which says who it is for as long as that is true.
+    headers: HeaderMap,
     agent: Agent,
     /// The conversations that it listens to, and where they are told.
     listens: HashMap<String, Arc<Room>>,
@@ -78,12 +80,8 @@ struct Streams {
 struct Gone;
 
 /// Serves a client that may come in, if it says who it is.
-pub(super) async fn run(
-    desk: Desk,
-    identity: Result<Option<User>, Refused>,
-    mut socket: WebSocket,
-) {
-    let user = match identity {
+pub(super) async fn run(desk: Desk, headers: HeaderMap, mut socket: WebSocket) {
+    let user = match desk.identify(&headers).await {
         Ok(user) => user,
         Err(refused) => {
             tracing::debug!("a connection is refused: {}", refused.message());
@@ -96,7 +94,7 @@ pub(super) async fn run(
             let guest = Guest::new(user, hello.user);
             let agent = Agent::new(hello.definition.unwrap_or_default());
             let (listens, last) = Default::default();
-            Connection { desk, guest, agent, listens, last }.serve(socket).await;
+            Connection { desk, guest, headers, agent, listens, last }.serve(socket).await;
         }
         Err(why) => {
             tracing::debug!("a handshake is refused: {why}");
@@ -212,6 +210,10 @@ impl Connection {
             Frame::Ping(_) | Frame::Pong(_) => return Ok(()),
             Frame::Close(_) => return Err(Gone),
         };
+        if self.desk.identify(&self.headers).await.is_err_and(|refused| refused.is_final()) {
+            hang_up(socket, close_code::POLICY, "").await;
+            return Err(Gone);
+        }
         let mut out = Out::default();
         match read {
             Ok(message) => self.carry_out(message, streams.slow.len(), &mut out).await,

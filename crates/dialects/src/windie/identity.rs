@@ -38,6 +38,14 @@ pub(super) enum Refused {
 }
 
 impl Refused {
+    /// Whether it will not be otherwise a moment later.
+    pub(super) fn is_final(&self) -> bool {
+        match self {
+            Self::Missing | Self::Invalid => true,
+            Self::Unavailable(_) => false,
+        }
+    }
+
     /// What he is told.
     pub(super) fn message(&self) -> &'static str {
         match self {

@@ -157,9 +157,8 @@ async fn connect(
         Ok(upgrade) => upgrade,
         Err(rejection) => return rejection.into_response(),
     };
-    let identity = desk.identify(&headers).await;
     let upgrade = upgrade.max_message_size(LARGEST).max_frame_size(LARGEST);
-    upgrade.on_upgrade(|socket| connection::run(desk, identity, socket))
+    upgrade.on_upgrade(|socket| connection::run(desk, headers, socket))
 }
 
 async fn serve(State(desk): State<Desk>, request: Request) -> Response {

@@ -73,7 +73,7 @@ fn a_daemon_for_development_has_ports_of_its_own() {
     let home = TempDir::new().unwrap();
     let mut child = quintet(&["serve", "--dev", "--data-dir", home.path().to_str().unwrap()])
         .args(["--listen", "harness=127.0.0.1:0", "--set", "listen.jarvis=off"])
-        .args(["--set", "listen.terminal=off"])
+        .args(["--set", "listen.terminal=off", "--set", "listen.windie=off"])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()

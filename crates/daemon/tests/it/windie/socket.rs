@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{AUTH, Guest};
 use crate::computer::{Computer, first, kinds, text};
-use crate::daemon::World;
+use crate::daemon::{World, quintet};
 
 /// What the original client says of an agent with one tool of its own.
 fn own_tool() -> Value {
@@ -520,11 +520,13 @@ async fn a_conversation_is_summarized_when_the_client_says_so() {
     assert!(told.iter().all(|frame| frame["turn_ref"] == id.as_str()), "{told:?}");
     let entries = told[1]["payload"]["replacement_history_entries"].as_array().unwrap();
     assert!(!entries.is_empty());
-    // Of another one there is too little.
+    // Where nothing was said since, there is nothing to it.
     computer.turn("d", json!([{ "text": "short" }])).await;
-    computer.send("compact-history", json!({ "conversation_ref": "d" })).await;
-    let told = computer.until("context-compaction-completed").await;
-    assert_eq!(told[0]["payload"]["skipped_reason"], "nothing_to_compact");
+    for skipped in [Value::Null, json!("nothing_to_compact")] {
+        computer.send("compact-history", json!({ "conversation_ref": "d" })).await;
+        let told = computer.until("context-compaction-completed").await;
+        assert_eq!(told.last().unwrap()["payload"]["skipped_reason"], skipped);
+    }
     computer.query("c", json!([{ "text": "so", "hang": true }])).await;
     computer.until("streaming-response").await;
     computer.send("compact-history", json!({ "conversation_ref": "c" })).await;
@@ -572,4 +574,20 @@ async fn a_conversation_that_was_deleted_begins_anew() {
     let told = computer.turn("c", json!([{ "text": "two" }])).await;
     assert_eq!(text(&told), "two");
     assert_ne!(told[0]["session_id"], session.as_str());
+}
+
+#[tokio::test]
+async fn a_token_that_is_taken_away_ends_the_connection() {
+    let world = World::start(AUTH).await;
+    let ann = Guest::register(&world).await;
+    let token = ann.token.as_deref();
+    let mut computer = Computer::reach(world.windie(), token, &handshake("ann")).await;
+    computer.until("remote-tool-catalog").await;
+    computer.turn("c", json!([{ "text": "hi" }])).await;
+    let file = world.home.path().join("quintet.toml");
+    let arguments = ["installs", "revoke", &ann.install, "--config", file.to_str().unwrap()];
+    let revoked = quintet(&arguments).output().unwrap().status;
+    assert!(revoked.success());
+    computer.query("c", json!([{ "text": "never" }])).await;
+    assert_eq!(computer.close_code().await, 1008);
 }
