@@ -80,6 +80,7 @@ impl Desk {
                 Ok(room.await?.into())
             }
             Wish::Compact(session) => self.compact(&session).await,
+            Wish::Clear(session) => self.clear(&session).await,
             Wish::Events(read) => self.events(&read).await,
             Wish::Backwards(read) => self.backwards(&read).await,
             Wish::Sync(read) => self.sync(&read).await,
@@ -338,6 +339,16 @@ impl Desk {
             }
         }
         Err(refused(port::Error::Closing))
+    }
+
+    /// The journal keeps everything, and a fork from before has it.
+    async fn clear(&self, session: &SessionId) -> Result<Done, Error> {
+        let weight = |state: &State| weigh(state).total().tokens.into();
+        let before = self.weighed(session, weight).await?;
+        let forget = Command::Recall { messages: Vec::new(), instead: true };
+        self.ports.sessions.submit(session, forget).await.map_err(refused)?;
+        let after = self.weighed(session, weight).await?;
+        Ok(json!({ "success": true, "tokensBefore": before, "tokensAfter": after }).into())
     }
 
     async fn events(&self, read: &Read) -> Result<Done, Error> {

@@ -109,6 +109,7 @@ fn wish(method: &str, params: &Value) -> Result<Wish, Error> {
             Wish::Room { session: session()?, expected }
         }
         "context.compact" | "context.confirmCompaction" => Wish::Compact(session()?),
+        "context.clear" => Wish::Clear(session()?),
         "events.list" => Wish::Events(read(&fields, params, &["after", "afterEventId"])?),
         "events.getHistory" => Wish::Backwards(read(&fields, params, &["beforeEventId"])?),
         "events.sync" => {

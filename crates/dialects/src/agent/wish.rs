@@ -44,6 +44,8 @@ pub(super) enum Wish {
     Room { session: SessionId, expected: u64 },
     /// Have old history summarized.
     Compact(SessionId),
+    /// Have models read nothing any more of what was said.
+    Clear(SessionId),
     /// Read events, oldest first.
     Events(Read),
     /// Read the newest events, newest first.
