@@ -57,7 +57,8 @@ impl Runtime {
         let stamp = parts.stamps.stamp();
         let child: SessionId = stamp.id();
         // What is counted on the card is counted anew if less is shared than all, in the background.
-        let open = at < head || !self.rests(&parent, at).await?;
+        let settled = card.head == head && !card.open;
+        let open = at < head || !(settled || self.rests(&parent, at).await?);
         let event = Event::Forked { parent: parent.clone(), at };
         let record = Arc::new(Record { seq: at + 1, at: stamp.at, event: event.clone() });
         let from = Fork { parent, at };

@@ -309,3 +309,20 @@ async fn a_subagent_works_for_a_call() {
         assert!(kinds(&events).contains(&kind), "{kind}");
     }
 }
+
+#[tokio::test]
+async fn a_context_is_cleared_and_the_journal_is_not() {
+    let world = World::start("").await;
+    let mut socket = world.socket().await;
+    let id = socket.create(world.workspace()).await;
+    socket.turn(&id, json!([{ "text": "one" }])).await;
+    let before = socket.events(&id, 0).await.len();
+    let cleared = socket.ask("context.clear", of(&id)).await.unwrap();
+    assert_eq!(cleared["success"], true);
+    assert!(cleared["tokensAfter"].as_u64() < cleared["tokensBefore"].as_u64(), "{cleared}");
+    socket.turn(&id, json!([{ "text": "two" }])).await;
+    let asked = world.model.calls().pop().unwrap();
+    let said = asked["messages"].as_array().unwrap().iter();
+    assert_eq!(said.filter(|message| message["role"] != "system").count(), 1, "{asked}");
+    assert!(socket.events(&id, 0).await.len() > before);
+}

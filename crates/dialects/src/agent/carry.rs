@@ -8,6 +8,7 @@ use quintet_kernel::event::{Answer, Answerer, Event, Origin, Remember, Seq, Turn
 use quintet_kernel::message::{MediaKind, Part, Role};
 use quintet_kernel::model::{Count, Effort, ModelRef, Sampling};
 use quintet_kernel::port::{self, Receipt};
+use quintet_kernel::prompt::weigh;
 use quintet_kernel::session::{Call, CallPhase};
 use quintet_kernel::tool::{Outcome, Placement};
 use quintet_kernel::{CallId, Cursor, Item, Refusal, SessionId, State};

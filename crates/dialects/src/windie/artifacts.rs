@@ -35,6 +35,13 @@ pub(super) fn mime(bytes: &[u8]) -> Option<&'static str> {
     KINDS.iter().find(|kind| bytes.starts_with(kind.begins)).map(|kind| kind.mime)
 }
 
+/// Whether a name is one that artifacts are given here.
+pub(super) fn is_own(name: &str) -> bool {
+    let Some((stem, ending)) = name.split_once('.') else { return false };
+    let known = KINDS.iter().any(|kind| kind.ending == ending);
+    known && stem.len() == 32 && stem.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
 /// As many bytes as tell what something is.
 pub(super) const TELLING: usize = 8;
 

@@ -40,6 +40,8 @@ const RECEIVE: Duration = Duration::from_secs(3600);
 const HELLO: Duration = Duration::from_secs(60);
 /// How often it is asked whether it is there.
 const PING: Duration = Duration::from_secs(30);
+/// How long it may leave that unanswered.
+const SILENCE: Duration = Duration::from_secs(90);
 /// How long it may take to read one frame.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// What may be under way at once, beside what takes but a moment.
@@ -126,6 +128,7 @@ impl Connection {
             return;
         }
         let (mut ping, mut last) = (interval(PING), Instant::now());
+        let mut alive = last;
         loop {
             let step = tokio::select! {
                 () = closing.cancelled() => {
@@ -135,7 +138,10 @@ impl Connection {
                     return hang_up(&mut socket, close_code::POLICY, SILENT).await;
                 }
                 frame = socket.recv() => {
-                    last = Instant::now();
+                    alive = Instant::now();
+                    if matches!(frame, Some(Ok(Frame::Text(_) | Frame::Binary(_)))) {
+                        last = alive;
+                    }
                     match frame {
                         Some(Ok(frame)) => self.receive(&mut socket, &mut streams, frame).await,
                         Some(Err(_)) | None => return,
@@ -148,7 +154,10 @@ impl Connection {
                 Some(heard) = streams.heard.next() => {
                     self.tell(&mut socket, &mut streams, heard).await
                 }
-                _ = ping.tick() => send(&mut socket, Frame::Ping(Default::default())).await,
+                _ = ping.tick() => match alive.elapsed() > SILENCE || self.is_revoked().await {
+                    true => return hang_up(&mut socket, close_code::POLICY, "").await,
+                    false => send(&mut socket, Frame::Ping(Default::default())).await,
+                },
             };
             if step.is_err() {
                 return;
@@ -162,11 +171,7 @@ impl Connection {
         let mut out = Out::default();
         out.answers.extend(self.brought());
         out.answers.push(self.remote().await);
-        let waiting = self.desk.waiting(&self.guest).await.unwrap_or_else(|error| {
-            tracing::warn!(%error, "what a user may be waiting for is not known");
-            Vec::new()
-        });
-        for (name, room) in waiting {
+        for (name, room) in self.desk.waiting(&self.guest).await {
             self.listen(&name, &room, &mut out);
         }
         out
@@ -210,7 +215,7 @@ impl Connection {
             Frame::Ping(_) | Frame::Pong(_) => return Ok(()),
             Frame::Close(_) => return Err(Gone),
         };
-        if self.desk.identify(&self.headers).await.is_err_and(|refused| refused.is_final()) {
+        if self.is_revoked().await {
             hang_up(socket, close_code::POLICY, "").await;
             return Err(Gone);
         }
@@ -222,6 +227,11 @@ impl Connection {
         self.give(socket, streams, out).await
     }
 
+    /// Whether it is not any more who it was.
+    async fn is_revoked(&self) -> bool {
+        self.desk.identify(&self.headers).await.is_err_and(|refused| refused.is_final())
+    }
+
     async fn carry_out(&mut self, message: Message, under_way: usize, out: &mut Out) {
         let Message { id, asks } = message;
         let about = self.about(&id, &asks);
@@ -229,10 +239,7 @@ impl Connection {
         let done = match asks {
             _ if heavy && under_way >= MOST => Err(Trouble::from(TOO_MANY)),
             Asks::Query(query) => self.query(&id, *query, out).await,
-            Asks::Stop { conversation, turn } => {
-                self.stop(&id, (conversation, turn), out);
-                Ok(())
-            }
+            Asks::Stop { conversation, turn } => self.stop(&id, (conversation, turn), out).await,
             Asks::Rehydrate(kept) => self.recall(kept).await,
             Asks::LoadSettings => self.load_settings(&id, out).await,
             Asks::UpdateSettings(patch) => self.update_settings(&id, *patch, out).await,
@@ -304,7 +311,8 @@ impl Connection {
         let (conversation, seat, frames) = heard;
         let Some(frames) = frames else {
             self.listens.retain(|_, room| !Arc::ptr_eq(room, &seat.room));
-            return Ok(());
+            // One that was not told to the end is asked for again by a client that comes back.
+            return if seat.room.busy() > 0 { Err(Gone) } else { Ok(()) };
         };
         for frame in frames {
             send(socket, Frame::Text((*frame).into())).await?;

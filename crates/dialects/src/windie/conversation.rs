@@ -49,6 +49,11 @@ pub(super) fn may_see(desk: &Desk, guest: &Guest, state: &State) -> bool {
     }
 }
 
+/// Whose conversation a session is, and what he calls it; nothing if it is none of this protocol.
+pub(super) fn name_of(state: &State) -> Option<Name> {
+    Some((state.labels.get(OWNER)?.clone(), state.labels.get(NAME)?.clone()))
+}
+
 impl Desk {
     /// The session that a user's conversation is, if there is one.
     pub(super) async fn known(
@@ -97,22 +102,12 @@ impl Desk {
         Ok(self.ports.directory.set_alias(&alias, &session, gone.as_ref()).await?)
     }
 
-    /// The conversations that somebody may be waiting for: those whose end nobody has heard, and
-    /// those that a restart of the daemon cut him off from.
-    pub(super) async fn waiting(&self, guest: &Guest) -> Result<Vec<(Name, Arc<Room>)>, Error> {
+    /// The conversations that somebody may be waiting for: those whose end nobody has heard.
+    pub(super) async fn waiting(&self, guest: &Guest) -> Vec<(Name, Arc<Room>)> {
+        self.rooms.resumed().await;
         let mut rooms = self.rooms.of_user(&guest.id);
         rooms.retain(|(_, room)| room.unheard());
-        for session in self.ports.directory.open().await? {
-            let state = self.ports.sessions.view(&session).await?;
-            let mine = state.labels.get(OWNER).is_some_and(|owner| *owner == guest.id);
-            let named = state.labels.get(NAME).filter(|_| mine && state.open.is_some());
-            let Some(name) = named.map(|name| (guest.id.clone(), name.clone())) else { continue };
-            if self.rooms.of(&name).is_none() {
-                let room = self.rooms.enter(&name, &session).await?;
-                rooms.push((name, room));
-            }
-        }
-        Ok(rooms)
+        rooms
     }
 
     /// A folder of a user's own, for conversations that are about none.

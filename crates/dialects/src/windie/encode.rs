@@ -13,6 +13,7 @@ use quintet_kernel::toolset::Toolset;
 use quintet_kernel::{CallId, Item, Time, TurnId};
 use serde_json::{Value, json};
 
+use super::artifacts::is_own;
 use super::catalogue::WEB_SEARCH;
 use super::handover::Errand;
 use super::line::{Frame, Line};
@@ -73,6 +74,38 @@ impl Link {
         }
     }
 
+    /// The client's name for a turn that is not over.
+    pub(crate) fn name(&self, turn: &TurnId) -> Option<String> {
+        self.line(turn).map(|line| line.name().to_owned())
+    }
+
+    /// The history that a turn led to, for a client that keeps it under a name of its own.
+    pub(crate) fn history(
+        &mut self,
+        turn: &TurnId,
+        revision: &str,
+        prompt: &Prompt,
+        at: Time,
+    ) -> Option<Frame> {
+        let conversation = self.context.conversation_ref.clone();
+        let line = self.line_mut(turn)?;
+        let checkpoint = format!("mh:{revision}:{}", line.name());
+        let mut rows = history::entries(prompt, false);
+        for (n, row) in rows.iter_mut().enumerate() {
+            row["id"] = format!("{checkpoint}:{n}").into();
+            row["conversation_ref"] = json!(conversation);
+            row["revision_id"] = revision.into();
+        }
+        let payload = json!({
+            "conversation_ref": conversation,
+            "revision_id": revision,
+            "checkpoint_id": checkpoint,
+            "created_at": at.to_string(),
+            "rows": rows,
+        });
+        Some(line.frame("model-history-updated", &payload, at))
+    }
+
     /// The client asked for a summary, under this name; what comes of it is told under that name.
     pub(crate) fn compacting(&mut self, request: &str) {
         let line = self.new_line(None, request);
@@ -95,8 +128,8 @@ impl Link {
     pub(crate) fn offer_again(&mut self, at: Time) -> Vec<Frame> {
         let mut frames = Vec::new();
         for line in &mut self.lines {
-            for (kind, payload) in line.handover.again() {
-                frames.push(line.frame(kind, &payload, at));
+            for handed in line.handover.again() {
+                frames.push(line.hand(&handed, at));
             }
         }
         frames
@@ -222,14 +255,13 @@ impl Link {
             return Vec::new();
         };
         line.running.insert(errand.call.clone(), (errand.tool.clone(), at));
-        let (kind, payload) = match by {
-            Placement::Daemon => ("tool-call", errand.payload(true)),
-            Placement::Client => match line.handover.begun(errand) {
-                Some(handed) => handed.message(),
-                None => return Vec::new(),
-            },
-        };
-        vec![line.frame(kind, &payload, at)]
+        match by {
+            Placement::Daemon => vec![line.frame("tool-call", &errand.payload(true), at)],
+            Placement::Client => {
+                let handed = line.handover.begun(errand);
+                handed.iter().map(|handed| line.hand(handed, at)).collect()
+            }
+        }
     }
 
     fn over(
@@ -245,9 +277,8 @@ impl Link {
         };
         let began = line.running.remove(call).map_or(at, |(_, began)| began);
         let took = at.since(began).as_secs_f64();
-        let handed = line.handover.over(call).map(|handed| handed.message());
-        let mut frames: Vec<Frame> =
-            handed.iter().map(|(kind, payload)| line.frame(kind, payload, at)).collect();
+        let handed = line.handover.over(call);
+        let mut frames: Vec<Frame> = handed.iter().map(|handed| line.hand(handed, at)).collect();
         frames.push(line.frame("tool-output", &output((call, &request), tool, outcome, took), at));
         frames
     }
@@ -292,7 +323,7 @@ impl Link {
             "skipped_reason": null,
         });
         if let Some(prompt) = prompt {
-            payload["replacement_history_entries"] = history::entries(prompt).into();
+            payload["replacement_history_entries"] = history::entries(prompt, true).into();
         }
         self.compaction("context-compaction-completed", &payload, at)
     }
@@ -353,6 +384,7 @@ fn output((call, request): (&CallId, &str), tool: &str, outcome: &Outcome, took:
         "output": text,
         "error": outcome.error,
         "request_id": request,
+        "tool_call_id": call.as_str(),
         "metadata": {
             "active_window": active_window(&text),
             "execution_time": took,
@@ -360,7 +392,8 @@ fn output((call, request): (&CallId, &str), tool: &str, outcome: &Outcome, took:
             "tool_call_id": call.as_str(),
         },
     });
-    if let Some(picture) = picture {
+    // Only what a client handed in can be fetched by its name.
+    if let Some(picture) = picture.filter(|picture| is_own(&picture.name)) {
         payload["screenshot_ref"] = json!(picture.name);
     }
     payload

@@ -27,6 +27,11 @@ pub(crate) struct Fault {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) struct Wrong(pub(crate) Vec<Fault>);
 
+/// How much is remembered of what is wrong with one message.
+const MOST_FAULTS: usize = 100;
+/// The longest list that is looked at.
+const MOST_ENTRIES: usize = 10_000;
+
 impl fmt::Display for Wrong {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (n, Fault { place, what }) in self.0.iter().enumerate() {
@@ -40,7 +45,10 @@ impl fmt::Display for Wrong {
 impl Faults {
     /// Remembers one.
     pub(crate) fn add(&self, place: impl Into<String>, what: impl Into<String>) {
-        self.0.borrow_mut().push(Fault { place: place.into(), what: what.into() });
+        let mut faults = self.0.borrow_mut();
+        if faults.len() < MOST_FAULTS {
+            faults.push(Fault { place: place.into(), what: what.into() });
+        }
     }
 
     /// What was read, if nothing was wrong.
@@ -228,6 +236,10 @@ impl<'a> Object<'a> {
             return None;
         };
         let place = self.place(name);
+        if entries.len() > MOST_ENTRIES {
+            self.wrong(name, format!("List should have at most {MOST_ENTRIES} items"));
+            return None;
+        }
         Some(entries.iter().enumerate().map(|(n, value)| (format!("{place}.{n}"), value)).collect())
     }
 

@@ -89,9 +89,9 @@ impl Handover {
         None
     }
 
-    /// The messages that hand over once more what the client still has to run.
-    pub(super) fn again(&self) -> Vec<(&'static str, Value)> {
-        self.handed.iter().map(Handed::message).collect()
+    /// What the client still has to run, to be handed over once more.
+    pub(super) fn again(&self) -> Vec<Handed> {
+        self.handed.clone()
     }
 
     fn find(&mut self, call: &CallId) -> Option<&mut Held> {
@@ -139,15 +139,44 @@ impl Handed {
     }
 }
 
+impl Handed {
+    /// What is not done of it.
+    pub(super) fn calls(&self) -> Vec<CallId> {
+        let open = self.errands.iter().filter(|errand| !self.done.contains(&errand.call));
+        open.map(|errand| errand.call.clone()).collect()
+    }
+
+    /// The payload of a message that hands nothing over any more.
+    pub(super) fn shown(&self) -> Value {
+        match self.message() {
+            ("tool-call", mut payload) => {
+                skip(&mut payload["metadata"]);
+                payload
+            }
+            (_, mut payload) => {
+                payload["tools"] = json!([]);
+                payload
+            }
+        }
+    }
+}
+
+/// Has clients, old and new, only show a call.
+fn skip(metadata: &mut Value) {
+    metadata["skip_local_execution"] = true.into();
+    metadata["skip_frontend_execution"] = true.into();
+}
+
 impl Errand {
     /// The call alone. The client only shows those that are run elsewhere.
     pub(super) fn payload(&self, elsewhere: bool) -> Value {
         let call = self.call.as_str();
         let mut metadata = json!({ "tool_call_id": call });
         if elsewhere {
-            metadata["skip_local_execution"] = true.into();
+            skip(&mut metadata);
         }
         json!({
+            "tool_call_id": call,
             "tool_name": self.tool,
             "parameters": self.input,
             "request_id": self.request,

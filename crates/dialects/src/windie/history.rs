@@ -16,9 +16,10 @@ pub(crate) fn weight(prompt: &Prompt) -> u64 {
     Count::guess(&prompt.system).tokens + texts.map(count).sum::<u64>()
 }
 
-/// The entries that stand for a conversation from now on, of which the first is its summary.
-pub(crate) fn entries(prompt: &Prompt) -> Vec<Value> {
-    prompt.messages.iter().enumerate().map(|(n, message)| entry(message, n == 0)).collect()
+/// The entries that stand for a conversation, of which the first may be its summary.
+pub(crate) fn entries(prompt: &Prompt, summarized: bool) -> Vec<Value> {
+    let messages = prompt.messages.iter().enumerate();
+    messages.map(|(n, message)| entry(message, summarized && n == 0)).collect()
 }
 
 fn entry(message: &PromptMessage, summary: bool) -> Value {

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use quintet_kernel::{CallId, Time, TurnId};
 use serde_json::{Value, json};
 
-use super::handover::Handover;
+use super::handover::{Handed, Handover};
 use super::wire::{Context, envelope};
 
 /// What is said for a model that did something and said nothing.
@@ -20,6 +20,17 @@ pub(crate) struct Frame {
     /// Whether it is the last of the turn.
     pub(crate) last: bool,
     pub(crate) text: String,
+    /// The calls that it hands over, if it does.
+    pub(crate) hands: Option<Box<Hands>>,
+}
+
+/// Calls that a message hands over.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Hands {
+    /// Those that the client still has to run.
+    pub(crate) calls: Vec<CallId>,
+    /// The message that stands for it afterwards: it has the same number, and nobody runs anything.
+    pub(crate) shown: String,
 }
 
 /// One turn.
@@ -70,6 +81,15 @@ impl Line {
         frame.insert("event_id".into(), format!("{name}-evt-{:06}-{kind}", self.count).into());
         frame.insert("sequence".into(), self.count.into());
         self.close(frame, false)
+    }
+
+    /// The message that hands calls over.
+    pub(super) fn hand(&mut self, handed: &Handed, at: Time) -> Frame {
+        let (kind, payload) = handed.message();
+        let frame = self.frame(kind, &payload, at);
+        self.count -= 1;
+        let shown = self.frame(kind, &handed.shown(), at).text;
+        Frame { hands: Some(Box::new(Hands { calls: handed.calls(), shown })), ..frame }
     }
 
     /// A message that has no number.
@@ -124,13 +144,14 @@ impl Line {
     }
 
     /// The client's name for the turn.
-    fn name(&self) -> &str {
+    pub(super) fn name(&self) -> &str {
         self.context.turn_ref.as_deref().unwrap_or_default()
     }
 
     fn close(&self, mut frame: serde_json::Map<String, Value>, last: bool) -> Frame {
         frame.insert("id".into(), self.name().into());
         self.context.put_into(&mut frame);
-        Frame { turn: self.name().into(), last, text: Value::Object(frame).to_string() }
+        let text = Value::Object(frame).to_string();
+        Frame { turn: self.name().into(), last, text, hands: None }
     }
 }

@@ -15,6 +15,11 @@ pub(crate) fn payload(models: &[Listed]) -> Value {
     json!({ "local": on(Side::Local), "online": on(Side::Online), "vision": vision })
 }
 
+/// All of them in one list.
+pub(crate) fn listed(models: &[Listed]) -> Vec<Value> {
+    models.iter().filter(|listed| listed.usable).flat_map(entries).collect()
+}
+
 /// A model, once for each way in which it can be told to think.
 fn entries(listed: &Listed) -> Vec<Value> {
     let efforts = &listed.about.efforts;

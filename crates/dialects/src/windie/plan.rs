@@ -75,6 +75,15 @@ impl Plan {
         }
     }
 
+    /// The same with rules of a repository, which come anew with each query.
+    pub(super) fn with_rules(mut self, rules: &[String]) -> Self {
+        for rule in rules {
+            self.system_prompt.push_str("\n\n");
+            self.system_prompt.push_str(rule.trim());
+        }
+        self
+    }
+
     /// What makes a session ready for a query.
     pub(super) fn commands(&self) -> Vec<Command> {
         let system_prompt = Some(self.system_prompt.clone());

@@ -31,6 +31,8 @@ pub(crate) struct Query {
     pub(crate) layers: Vec<Layer>,
     /// What the agent is for this query.
     pub(crate) definition: Option<Definition>,
+    /// The client's name for the history that this query leads to.
+    pub(crate) revision: Option<String>,
 }
 
 impl Query {
@@ -39,7 +41,7 @@ impl Query {
         let said = payload.needed_text("text", 0..=usize::MAX);
         let conversation = payload.solid_text("conversation_ref", LONGEST_REF);
         let content = content(payload, said.as_deref().unwrap_or_default());
-        payload.text("revision_id", 0..=LONGEST_REF);
+        let revision = payload.text("revision_id", 0..=LONGEST_REF);
         payload.object("capture_meta");
         payload.object("system_state_internal");
         let query = Self {
@@ -51,6 +53,7 @@ impl Query {
             rules: rules(payload),
             layers: definition::layers(payload, "client_prompt_layers"),
             definition: payload.object("agent_definition").map(|object| Definition::of(&object)),
+            revision: revision.filter(|revision| !revision.trim().is_empty()),
         };
         Some(match query.text.is_empty() {
             true => Err("Invalid query: Query text cannot be empty".into()),
@@ -60,11 +63,10 @@ impl Query {
 
     /// What is said in the session; the pictures are attachments of these names by now.
     pub(crate) fn parts(&self, pictures: &[String]) -> Vec<Part> {
-        let rules = self.rules.iter().cloned().map(Part::Context);
         let picture =
             |name: &String| Part::Media { kind: MediaKind::Image, name: name.clone(), mime: None };
         let said = [Part::Text(self.text.clone())];
-        rules.chain(said).chain(pictures.iter().map(picture)).collect()
+        said.into_iter().chain(pictures.iter().map(picture)).collect()
     }
 }
 

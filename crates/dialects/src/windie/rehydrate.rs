@@ -35,9 +35,16 @@ impl Rehydrate {
         let conversation = payload.solid_text("conversation_ref", LONGEST_REF);
         payload.word("rehydrate_mode", &["replace"]);
         payload.needed("messages");
+        let mut entries: Vec<Entry> =
+            payload.objects("messages").iter().filter_map(entry).collect();
+        if entries.is_empty() {
+            let kept = payload.object("model_history");
+            let rows = kept.as_ref().map(|kept| kept.objects("rows")).unwrap_or_default();
+            entries = rows.iter().filter_map(row).collect();
+        }
         Some(Self {
             conversation: conversation.unwrap_or_default(),
-            entries: payload.objects("messages").iter().filter_map(entry).collect(),
+            entries,
             workspace: workspace(payload),
             rules: rules(payload),
         })
@@ -72,6 +79,25 @@ fn entry(entry: &Object<'_>) -> Option<Entry> {
     let text = entry.member("content").map(plain).unwrap_or_default();
     let given = |name: &String| !name.trim().is_empty();
     Some(Entry { role, text, tool: tool.filter(given), screenshot: screenshot.filter(given) })
+}
+
+/// A row of what models read, as the client was told of it; instructions come by other ways.
+fn row(row: &Object<'_>) -> Option<Entry> {
+    let role = match row.member("role").and_then(Value::as_str)? {
+        "user" => Role::User,
+        "assistant" => Role::Assistant,
+        "tool" => Role::Tool,
+        _ => return None,
+    };
+    let text = |name: &str| row.member(name).and_then(Value::as_str).map(str::to_owned);
+    let pictures = row.member("image_refs").and_then(Value::as_array);
+    let picture = pictures.and_then(|refs| refs.first()).and_then(Value::as_str).map(Into::into);
+    Some(Entry {
+        role,
+        text: row.member("content").map(plain).unwrap_or_default(),
+        tool: text("tool_name"),
+        screenshot: text("screenshot_ref").or(picture),
+    })
 }
 
 /// The text of what a message says: text, or pieces of which some are text.

@@ -148,8 +148,22 @@ fn step(step: &Object<'_>) -> Step {
     Step {
         tool: text("tool"),
         ok: matches!(status, Some("ok" | "success")),
-        output: text("output").unwrap_or_default(),
+        output: step.member("output").map(output).unwrap_or_default(),
         error: text("error"),
+    }
+}
+
+/// What a step gives: text, or an object that has it among others. Pictures are no text.
+fn output(value: &Value) -> String {
+    let Value::Object(members) = value else { return words(value) };
+    let told = ["output", "message", "error"].iter().find_map(|name| members.get(*name)?.as_str());
+    match told.filter(|text| !text.trim().is_empty()) {
+        Some(text) => words(&text.into()),
+        None => {
+            let mut members = members.clone();
+            members.remove("screenshot");
+            words(&Value::Object(members))
+        }
     }
 }
 

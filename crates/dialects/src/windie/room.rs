@@ -6,9 +6,11 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use quintet_kernel::{SessionId, Time, TurnId};
+use quintet_kernel::{CallId, SessionId, Time, TurnId};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
+
+use super::line::{Frame, Hands};
 
 /// How much of a telling is kept for those who have not read it.
 const MOST_BYTES: usize = 64 * 1024 * 1024;
@@ -16,6 +18,9 @@ const MOST_BYTES: usize = 64 * 1024 * 1024;
 const AT_ONCE: usize = 64;
 /// How long the end of a turn is kept for a client that was away.
 const KEPT: Duration = Duration::from_secs(15 * 60);
+
+/// How long a room stays that somebody may just be coming into.
+const ENTERED: Duration = Duration::from_secs(10);
 
 /// A conversation that is told.
 #[derive(Debug)]
@@ -33,7 +38,7 @@ pub(super) struct Room {
 struct Log {
     /// How many frames are not kept any more.
     dropped: u64,
-    frames: VecDeque<Arc<str>>,
+    frames: VecDeque<Told>,
     bytes: usize,
     /// The first frame of the turn that was told last.
     turn: u64,
@@ -49,6 +54,18 @@ struct Log {
     told: Time,
     /// Who asked for a summary that is yet to be told of.
     expected: Option<String>,
+    /// Who is about to ask.
+    reserved: HashSet<String>,
+    /// The clients' names for the histories that their queries lead to.
+    revisions: HashMap<String, String>,
+}
+
+/// A frame.
+#[derive(Debug)]
+struct Told {
+    text: Arc<str>,
+    /// The calls that it hands over, until they are over.
+    hands: Option<Box<Hands>>,
 }
 
 /// What is told of a turn itself.
@@ -69,8 +86,9 @@ pub(super) struct Seat {
 }
 
 impl Room {
-    pub(super) fn new(session: SessionId) -> Self {
-        let (shut, log, bell) = Default::default();
+    pub(super) fn new(session: SessionId, now: Time) -> Self {
+        let (shut, bell) = Default::default();
+        let log = Mutex::new(Log { told: now, ..Log::default() });
         Self { session, shut, log, bell }
     }
 
@@ -94,16 +112,48 @@ impl Room {
         }
     }
 
+    /// Somebody wants to ask, under this name.
+    pub(super) fn reserve(&self, key: &str, revision: Option<&str>) {
+        let mut log = self.log();
+        log.reserved.insert(key.into());
+        log.revisions.extend(revision.map(|revision| (key.to_owned(), revision.to_owned())));
+    }
+
+    /// What the client calls the history that a query led to, if it has a name for it; told once.
+    pub(super) fn revision(&self, key: &str) -> Option<String> {
+        self.log().revisions.remove(key)
+    }
+
+    /// He has asked, or does not want to any more.
+    pub(super) fn release(&self, key: &str) {
+        self.log().reserved.remove(key);
+    }
+
+    /// A call is over: whoever hears of it later is not to run it.
+    pub(super) fn settle(&self, call: &CallId) {
+        let mut log = self.log();
+        let Log { frames, bytes, .. } = &mut *log;
+        for told in frames {
+            let Some(hands) = &mut told.hands else { continue };
+            hands.calls.retain(|open| open != call);
+            if hands.calls.is_empty() {
+                *bytes = (*bytes + hands.shown.len()).saturating_sub(told.text.len());
+                told.text = hands.shown.as_str().into();
+                told.hands = None;
+            }
+        }
+    }
+
     /// Tells everybody.
-    pub(super) fn tell(&self, frames: Vec<String>, at: Time) {
+    pub(super) fn tell(&self, frames: Vec<Frame>, at: Time) {
         if frames.is_empty() {
             return;
         }
         let mut log = self.log();
         log.told = at;
-        for frame in frames {
-            log.bytes += frame.len();
-            log.frames.push_back(frame.into());
+        for Frame { text, hands, .. } in frames {
+            log.bytes += text.len();
+            log.frames.push_back(Told { text: text.into(), hands });
         }
         log.trim();
         drop(log);
@@ -122,7 +172,8 @@ impl Room {
 
     /// How many turns were asked for and are not over.
     pub(super) fn busy(&self) -> usize {
-        self.log().open.len()
+        let log = self.log();
+        log.open.len() + log.reserved.len()
     }
 
     /// Whether somebody may be waiting for more of it.
@@ -134,8 +185,9 @@ impl Room {
     /// Whether nobody will ask for it any more.
     pub(super) fn idle(&self, now: Time) -> bool {
         let log = self.log();
-        let kept = log.read < log.end() && now.since(log.told) < KEPT;
-        log.seats.is_empty() && log.open.is_empty() && !kept
+        let silent = now.since(log.told);
+        let kept = silent < if log.read < log.end() { KEPT } else { ENTERED };
+        log.seats.is_empty() && log.open.is_empty() && log.reserved.is_empty() && !kept
     }
 
     /// Listens, from the beginning of the turn under way on, or of one whose end nobody has heard.
@@ -162,7 +214,7 @@ impl Log {
         let wanted = self.seats.values().copied().fold(self.turn, u64::min);
         while self.dropped < wanted || self.bytes > MOST_BYTES {
             let Some(frame) = self.frames.pop_front() else { return };
-            self.bytes -= frame.len();
+            self.bytes = self.bytes.saturating_sub(frame.text.len());
             self.dropped += 1;
         }
     }
@@ -171,7 +223,13 @@ impl Log {
         let Some(next) = self.seats.get(&seat).copied() else { return Vec::new() };
         let next = next.max(self.dropped);
         let skipped = usize::try_from(next - self.dropped).unwrap_or(usize::MAX);
-        let frames: Vec<_> = self.frames.iter().skip(skipped).take(AT_ONCE).cloned().collect();
+        let frames: Vec<_> = self
+            .frames
+            .iter()
+            .skip(skipped)
+            .take(AT_ONCE)
+            .map(|told| Arc::clone(&told.text))
+            .collect();
         let now = next + frames.len() as u64;
         self.seats.insert(seat, now);
         frames
@@ -200,6 +258,11 @@ impl Seat {
         if let Some(&next) = log.seats.get(&self.id) {
             log.read = log.read.max(next);
         }
+        let end = log.end();
+        if log.open.is_empty() && log.seats.values().all(|next| *next == end) {
+            log.turn = end;
+            log.trim();
+        }
     }
 }
 
@@ -216,7 +279,13 @@ mod tests {
     use super::*;
 
     fn told(room: &Room, words: &[&str]) {
-        room.tell(words.iter().map(|word| (*word).to_owned()).collect(), Time::default());
+        let frame = |word: &&str| Frame {
+            turn: "t".into(),
+            last: false,
+            text: (*word).into(),
+            hands: None,
+        };
+        room.tell(words.iter().map(frame).collect(), Time::default());
     }
 
     fn turn(name: &str) -> TurnId {
@@ -230,7 +299,7 @@ mod tests {
     }
 
     fn room() -> Arc<Room> {
-        Arc::new(Room::new(SessionId::named("s".into())))
+        Arc::new(Room::new(SessionId::named("s".into()), Time::default()))
     }
 
     #[tokio::test]
@@ -281,6 +350,21 @@ mod tests {
         assert!(!room.idle(later));
         drop(seat);
         assert!(room.idle(later) && !room.unheard());
+    }
+
+    #[tokio::test]
+    async fn a_call_that_is_over_is_not_handed_over_again() {
+        let room = room();
+        room.note(&turn("t1"), Stage::Asked);
+        let (one, two) = (CallId::named("c1".into()), CallId::named("c2".into()));
+        let calls = vec![one.clone(), two.clone()];
+        let hands = Some(Box::new(Hands { calls, shown: "nothing to run".into() }));
+        let frame = Frame { turn: "t".into(), last: false, text: "run both".into(), hands };
+        room.tell(vec![frame], Time::default());
+        room.settle(&one);
+        assert_eq!(heard(&mut room.sit()).await, ["run both"]);
+        room.settle(&two);
+        assert_eq!(heard(&mut room.sit()).await, ["nothing to run"]);
     }
 
     #[tokio::test]

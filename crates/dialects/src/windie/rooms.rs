@@ -9,14 +9,18 @@ use futures_util::stream::FuturesUnordered;
 use quintet_kernel::event::{Event, Seq};
 use quintet_kernel::message::Role;
 use quintet_kernel::model::{Prompt, Usage};
-use quintet_kernel::port::{BoxFuture, Error, Follow, Sessions, Stamps};
+use quintet_kernel::port::{BoxFuture, Directory, Error, Follow, Sessions, Stamps};
 use quintet_kernel::{Cursor, Item, SessionId, State, Time, prompt};
+use tokio::sync::OnceCell;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::time::interval;
 use tokio_util::sync::CancellationToken;
 
+use super::conversation::name_of;
 use super::encode::Link;
+use super::line::Frame;
 use super::room::{Room, Stage};
+use super::serve::Ports;
 use super::wire::Context;
 
 /// How often rooms that nobody needs are looked for.
@@ -28,8 +32,10 @@ pub(super) type Name = (String, String);
 /// Every conversation that is told.
 pub(super) struct Rooms {
     sessions: Arc<dyn Sessions>,
+    directory: Arc<dyn Directory>,
     stamps: Arc<dyn Stamps>,
     open: Mutex<HashMap<Name, Arc<Room>>>,
+    resumed: OnceCell<()>,
     opened: UnboundedSender<Teller>,
 }
 
@@ -47,12 +53,16 @@ type Heard = (Teller, Result<Option<Vec<Item>>, Error>, Option<Prompt>);
 
 impl Rooms {
     /// All of them, and those that are yet to be told.
-    pub(super) fn new(
-        sessions: Arc<dyn Sessions>,
-        stamps: Arc<dyn Stamps>,
-    ) -> (Arc<Self>, impl Future<Output = ()> + Send + use<>) {
+    pub(super) fn new(ports: &Ports) -> (Arc<Self>, impl Future<Output = ()> + Send + use<>) {
         let (opened, coming) = unbounded_channel();
-        let rooms = Arc::new(Self { sessions, stamps, open: Mutex::default(), opened });
+        let rooms = Arc::new(Self {
+            sessions: Arc::clone(&ports.sessions),
+            directory: Arc::clone(&ports.directory),
+            stamps: Arc::clone(&ports.stamps),
+            open: Mutex::default(),
+            resumed: OnceCell::new(),
+            opened,
+        });
         let telling = Arc::clone(&rooms).tell(coming);
         (rooms, telling)
     }
@@ -97,10 +107,12 @@ impl Rooms {
         if let Some(room) = open.get(name).filter(|room| room.session == *session) {
             return Ok(Arc::clone(room));
         }
-        let room = Arc::new(Room::new(session.clone()));
+        let room = Arc::new(Room::new(session.clone(), self.stamps.now()));
         if let Some(before) = open.insert(name.clone(), Arc::clone(&room)) {
             before.shut.cancel();
         }
+        // Whoever comes in before it is told knows that there is something to wait for.
+        asked.iter().for_each(|turn| room.note(&turn.id, Stage::Asked));
         let told = asked.map(|_| state.head);
         let teller = Teller { room: Arc::clone(&room), link: link(name, &state), follow, told };
         // If nobody tells any more, the daemon shuts down.
@@ -109,6 +121,7 @@ impl Rooms {
     }
 
     async fn tell(self: Arc<Self>, mut coming: UnboundedReceiver<Teller>) {
+        self.resumed().await;
         let mut listening = FuturesUnordered::new();
         let mut tidy = interval(TIDY);
         loop {
@@ -123,6 +136,24 @@ impl Rooms {
                     }
                 }
                 _ = tidy.tick() => self.tidy(),
+            }
+        }
+    }
+
+    /// Everything that the last daemon left open is told from here on.
+    pub(super) async fn resumed(&self) {
+        self.resumed.get_or_init(|| self.resume()).await;
+    }
+
+    /// Tells of the turns that the end of the daemon cut off from here on, so that nobody who comes back
+    /// later misses anything. What cannot be read is passed over.
+    async fn resume(&self) {
+        for session in self.directory.open().await.unwrap_or_default() {
+            let Ok(state) = self.sessions.view(&session).await else { continue };
+            if let Some(name) = name_of(&state).filter(|_| state.open.is_some())
+                && let Err(error) = self.enter(&name, &session).await
+            {
+                tracing::warn!(%error, %session, "a conversation cannot be told");
             }
         }
     }
@@ -154,7 +185,7 @@ impl Rooms {
         };
         let now = self.stamps.now();
         let frames = items.iter().flat_map(|item| teller.tell(item, prompt.as_ref()));
-        let mut frames: Vec<String> = frames.collect();
+        let mut frames: Vec<Frame> = frames.collect();
         frames.extend(teller.caught_up(now));
         teller.room.tell(frames, now);
         Some(teller)
@@ -179,7 +210,7 @@ impl Rooms {
 
 impl Teller {
     /// What is told of an item.
-    fn tell(&mut self, item: &Item, prompt: Option<&Prompt>) -> Vec<String> {
+    fn tell(&mut self, item: &Item, prompt: Option<&Prompt>) -> Vec<Frame> {
         if let Item::Event(record) = item {
             self.note(&record.event);
         }
@@ -192,15 +223,27 @@ impl Teller {
             self.link.skip(item);
             return Vec::new();
         }
+        let mut frames: Vec<Frame> = self.kept(item, prompt).into_iter().collect();
         let prompt = prompt.filter(|_| self.link.wants_prompt(item));
-        self.link.encode(item, prompt).into_iter().map(|frame| frame.text).collect()
+        frames.extend(self.link.encode(item, prompt));
+        frames
+    }
+
+    /// The history that a turn led to, right before its end, for a client that keeps it.
+    fn kept(&mut self, item: &Item, prompt: Option<&Prompt>) -> Option<Frame> {
+        let Item::Event(record) = item else { return None };
+        let Event::TurnCompleted { turn, .. } = &record.event else { return None };
+        let revision = self.room.revision(&self.link.name(turn)?)?;
+        self.link.history(turn, &revision, prompt?, record.at)
     }
 
     fn note(&mut self, event: &Event) {
         match event {
             Event::MessageAdded { turn, role: Role::User, options, .. } if !options.recalled => {
                 self.room.note(turn, Stage::Asked);
+                options.key.iter().for_each(|key| self.room.release(key));
             }
+            Event::CallCompleted { call, .. } => self.room.settle(call),
             Event::TurnCompleted { turn, .. }
             | Event::TurnFailed { turn, .. }
             | Event::TurnCancelled { turn, .. } => self.room.note(turn, Stage::Over),
@@ -215,11 +258,11 @@ impl Teller {
 
     /// Where all that was told before is passed, the client is asked again for what it still has to
     /// run: nobody knows whether it heard of that.
-    fn caught_up(&mut self, now: Time) -> Vec<String> {
+    fn caught_up(&mut self, now: Time) -> Vec<Frame> {
         match self.told {
             Some(told) if self.follow.position().seq >= told => {
                 self.told = None;
-                self.link.offer_again(now).into_iter().map(|frame| frame.text).collect()
+                self.link.offer_again(now)
             }
             _ => Vec::new(),
         }
@@ -229,7 +272,10 @@ impl Teller {
 /// Whether it may be told along with an item what the model is asked.
 fn shows_prompt(item: &Item) -> bool {
     let Item::Event(record) = item else { return false };
-    matches!(record.event, Event::StepStarted { .. } | Event::Compacted { .. })
+    matches!(
+        record.event,
+        Event::StepStarted { .. } | Event::Compacted { .. } | Event::TurnCompleted { .. }
+    )
 }
 
 /// A conversation, told from where its open turn begins on, or else from now on.

@@ -125,8 +125,7 @@ impl Desk {
 pub fn service(ports: Ports, settings: Settings) -> (Router, impl Future<Output = ()> + Send) {
     let shelf = Shelf::new(&ports);
     let closing = settings.closing.clone();
-    let (sessions, stamps) = (Arc::clone(&ports.sessions), Arc::clone(&ports.stamps));
-    let (rooms, telling) = Rooms::new(sessions, stamps);
+    let (rooms, telling) = Rooms::new(&ports);
     let (stops, setting) = Default::default();
     let desk = Desk { ports, settings: Arc::new(settings), shelf, rooms, stops, setting };
     let router = Router::new()

@@ -193,7 +193,7 @@ impl Story {
 
     /// Shows what is sent, and makes sure that the numbers are as clients want them.
     fn show(&mut self, frames: Vec<Frame>) {
-        for Frame { turn, last, text } in frames {
+        for Frame { turn, last, text, .. } in frames {
             let frame: Value = serde_json::from_str(&text).unwrap();
             assert_eq!(frame["turn_ref"], *turn);
             assert_eq!(frame["id"], *turn);

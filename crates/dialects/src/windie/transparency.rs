@@ -30,7 +30,7 @@ pub(crate) fn user_message(content: &str, original: &str, pictured: bool) -> Val
             "original_query": original,
             "context_type": "initial",
             "injected_context": injected,
-            "active_window": between(content, "active_window"),
+            "active_window": between(content, "active_window").unwrap_or_default(),
             "has_screenshot": pictured,
             "has_memory": memory,
         },

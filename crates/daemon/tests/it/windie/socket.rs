@@ -591,3 +591,53 @@ async fn a_token_that_is_taken_away_ends_the_connection() {
     computer.query("c", json!([{ "text": "never" }])).await;
     assert_eq!(computer.close_code().await, 1008);
 }
+
+#[tokio::test]
+async fn a_client_keeps_the_history_and_brings_it_back() {
+    let world = World::start("").await;
+    let mut computer = Computer::connect(world.windie(), "u", Value::Null).await;
+    let text = "remember {{script: [{\"text\": \"I will\"}]}}";
+    let payload = json!({ "text": text, "conversation_ref": "c", "revision_id": "rev_1" });
+    let id = computer.send("query", payload).await;
+    let told = computer.until("streaming-complete").await;
+    let kept = first(&told, "model-history-updated")["payload"].clone();
+    assert_eq!(kept["checkpoint_id"], format!("mh:rev_1:{id}"));
+    let roles: Vec<&Value> =
+        kept["rows"].as_array().unwrap().iter().map(|row| &row["role"]).collect();
+    assert_eq!(roles, ["user", "assistant"]);
+    // Elsewhere it goes on with that.
+    let payload = json!({
+        "conversation_ref": "fork", "messages": [], "rehydrate_mode": "replace",
+        "model_history": { "revision_id": "rev_1", "rows": kept["rows"] },
+    });
+    computer.send("rehydrate-conversation", payload).await;
+    computer.turn("fork", json!([{ "text": "on" }])).await;
+    let asked = world.model.calls().pop().unwrap();
+    let said = asked["messages"].as_array().unwrap().iter();
+    assert_eq!(said.filter(|message| message["role"] != "system").count(), 3, "{asked}");
+}
+
+#[tokio::test]
+async fn a_client_that_starts_anew_does_not_run_again_what_is_done() {
+    let world = World::start("").await;
+    let mut computer = Computer::reach(world.windie(), None, &handshake("u")).await;
+    computer.until("remote-tool-catalog").await;
+    let script =
+        json!([{ "tools": [note("once")] }, { "tools": [note("twice")] }, { "text": "done" }]);
+    computer.query("c", script).await;
+    let told = computer.until("tool-call").await;
+    let request = first(&told, "tool-call")["payload"]["request_id"].clone();
+    computer.send("tool-result", done(&request, "saved")).await;
+    computer.until("tool-call").await;
+    drop(computer);
+    // It has forgotten everything, and hears the turn from its beginning.
+    let mut computer = Computer::reach(world.windie(), None, &handshake("u")).await;
+    let told = computer.until("tool-output").await;
+    let over = &first(&told, "tool-call")["payload"]["metadata"];
+    assert_eq!(over["skip_local_execution"], true);
+    let told = computer.until("tool-call").await;
+    let open = &first(&told, "tool-call")["payload"];
+    assert!(open["metadata"].get("skip_local_execution").is_none(), "{open}");
+    computer.send("tool-result", done(&open["request_id"], "saved")).await;
+    assert_eq!(text(&computer.until("streaming-complete").await), "done");
+}

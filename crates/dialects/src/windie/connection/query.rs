@@ -37,9 +37,13 @@ impl Connection {
         let room = self.desk.rooms.enter(&name, &session).await?;
         self.listen(&name, &room, out);
         self.last = Some(query.conversation.clone());
-        self.make_ready(&session, &plan).await?;
-        let pictures = self.desk.attach(&self.guest, &session, &query.screenshots).await?;
-        let receipt = self.say(&session, (id, &query, &pictures), &plan).await?;
+        room.reserve(id, query.revision.as_deref());
+        let asked_for = self.ask(&session, (id, &query), &plan).await;
+        // Where it was asked, it counts as soon as it is told.
+        if asked_for.as_ref().map_or(true, |receipt| asked(receipt).is_none()) {
+            room.release(id);
+        }
+        let receipt = asked_for?;
         let now = self.desk.now();
         if self.desk.stops.meant(&self.guest.id, &query.conversation, id, now)
             && let Some(turn) = asked(&receipt)
@@ -50,12 +54,23 @@ impl Connection {
         Ok(())
     }
 
+    async fn ask(
+        &self,
+        session: &SessionId,
+        (id, query): (&str, &Query),
+        plan: &Plan,
+    ) -> Result<Receipt, Trouble> {
+        self.make_ready(session, plan).await?;
+        let pictures = self.desk.attach(&self.guest, session, &query.screenshots).await?;
+        self.say(session, (id, query, &pictures), plan).await
+    }
+
     async fn plan(&self, query: &Query) -> Result<Plan, Trouble> {
         let settings = self.desk.settings_of(&self.guest.id).await?;
         let of_query = query.definition.clone().map(Agent::new);
         let agent = of_query.as_ref().unwrap_or(&self.agent);
         let beside = (query.workspace.as_deref(), &query.layers[..]);
-        Ok(Plan::new(&self.desk, agent, &settings, beside).await)
+        Ok(Plan::new(&self.desk, agent, &settings, beside).await.with_rules(&query.rules))
     }
 
     /// Has the session follow the client's instructions and offer its tools. One that another protocol
@@ -63,14 +78,12 @@ impl Connection {
     async fn make_ready(&self, session: &SessionId, plan: &Plan) -> Result<(), Trouble> {
         let sessions = &self.desk.ports.sessions;
         let state = sessions.view(session).await?;
-        if !is_ours(&state) {
+        // What is under way goes on with what it began with.
+        if !is_ours(&state) || state.busy() {
             return Ok(());
         }
-        let mut commands = plan.commands();
-        // It works where it works until it is done.
-        let workspace = plan.workspace.clone().filter(|_| !state.busy());
-        commands.extend(workspace.map(|workspace| Command::Move { workspace }));
-        for command in commands {
+        let moved = plan.workspace.clone().map(|workspace| Command::Move { workspace });
+        for command in plan.commands().into_iter().chain(moved) {
             match sessions.submit(session, command).await {
                 Ok(_) | Err(Error::Refused(Refusal::Busy(_))) => {}
                 Err(error) => return Err(error.into()),

@@ -9,60 +9,61 @@ use super::super::conversation::Guest;
 use super::super::serve::Desk;
 use super::super::stops::{REMEMBERED, Stop};
 use super::super::wire::{self, Context};
-use super::{Connection, Out};
+use super::{Connection, Out, Trouble};
 
 impl Connection {
-    /// Calls a query off, or all of a conversation, or all that are under way. What is stopped may take
-    /// a moment to end.
-    pub(super) fn stop(
+    /// Calls a query off, or all of a conversation, or all that are under way. Which ones is decided at
+    /// once, so that none is meant that comes later; what is stopped may take a moment to end.
+    pub(super) async fn stop(
         &self,
         id: &str,
         (conversation, turn): (Option<String>, Option<String>),
         out: &mut Out,
-    ) {
-        let (desk, guest, id) = (self.desk.clone(), self.guest.clone(), id.to_owned());
+    ) -> Result<(), Trouble> {
+        let meant = self.desk.meant(&self.guest, conversation.as_deref(), turn.as_deref()).await?;
+        let about = Context {
+            session_id: None,
+            user_id: Some(self.guest.id.clone()),
+            conversation_ref: conversation,
+            turn_ref: turn,
+        };
+        let (desk, id) = (self.desk.clone(), id.to_owned());
         out.slow.push(Box::pin(async move {
-            let stopped = desk.stop(&guest, conversation.as_deref(), turn.as_deref()).await;
-            let stopped = stopped.unwrap_or_else(|error| {
-                tracing::warn!(%error, "a query could not be stopped");
-                false
-            });
-            let about = Context {
-                session_id: None,
-                user_id: Some(guest.id),
-                conversation_ref: conversation,
-                turn_ref: turn,
-            };
+            let stopped = !meant.is_empty();
+            for (session, turn) in meant {
+                let reason = Some("stopped by the user".into());
+                let withdraw = Command::Withdraw { turn, reason };
+                if let Err(error) = desk.ports.sessions.submit(&session, withdraw).await {
+                    tracing::warn!(%error, "a query could not be stopped");
+                }
+            }
             vec![wire::stop_ack(&id, stopped, about)]
         }));
+        Ok(())
     }
 }
 
 impl Desk {
-    async fn stop(
+    /// The turns that a stop is meant for. Where there are none it may have overtaken what it stops, and
+    /// is remembered; but not if it came too late for something.
+    async fn meant(
         &self,
         guest: &Guest,
         conversation: Option<&str>,
         turn: Option<&str>,
-    ) -> Result<bool, Error> {
+    ) -> Result<Vec<(SessionId, TurnId)>, Error> {
         let sessions = match conversation {
             Some(name) => self.known(guest, name).await?.into_iter().collect(),
             None => self.told(guest),
         };
-        let (mut stopped, mut lately) = (false, false);
+        let (mut found, mut lately) = (Vec::new(), false);
         for session in sessions {
             let state = self.ports.sessions.view(&session).await?;
             lately |= ended_lately(self, &state);
-            for turn in meant(&state, turn) {
-                let reason = Some("stopped by the user".into());
-                let withdraw = Command::Withdraw { turn, reason };
-                self.ports.sessions.submit(&session, withdraw).await?;
-                stopped = true;
-            }
+            found.extend(meant(&state, turn).into_iter().map(|turn| (session.clone(), turn)));
         }
-        // It may have overtaken what it stops; but not if it came too late for something.
         let late = lately && turn.is_none();
-        if !stopped && !late && (conversation.is_some() || turn.is_some()) {
+        if found.is_empty() && !late && (conversation.is_some() || turn.is_some()) {
             self.stops.remember(Stop {
                 user: guest.id.clone(),
                 conversation: conversation.map(Into::into),
@@ -70,7 +71,7 @@ impl Desk {
                 at: self.now(),
             });
         }
-        Ok(stopped)
+        Ok(found)
     }
 
     /// The sessions of a user that are told.

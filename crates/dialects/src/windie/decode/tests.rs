@@ -176,8 +176,8 @@ fn a_query_with_everything() {
     assert_eq!(read.workspace.as_deref(), Some("/w"));
     assert_eq!(read.layers[0].id, "l");
     let parts = read.parts(&["a.jpg".into()]);
-    assert_eq!(parts[..2], [Part::Context("rule".into()), Part::Text("go".into())]);
-    assert!(matches!(&parts[2], Part::Media { name, .. } if name == "a.jpg"));
+    assert_eq!((&parts[0], &read.rules[..]), (&Part::Text("go".into()), &["rule".to_owned()][..]));
+    assert!(matches!(&parts[1], Part::Media { name, .. } if name == "a.jpg"));
     let single =
         query(&json!({ "text": "x", "conversation_ref": "c", "screenshot_ref": "one.jpg" }));
     assert_eq!(single.screenshots, ["one.jpg"]);

@@ -157,9 +157,14 @@ fn definition(fields: &mut Fields) -> Option<Definition> {
 fn messages(fields: &mut Fields) -> Vec<(Role, String)> {
     let mut messages = Vec::new();
     fields.maybe_objects("messages", MOST_MESSAGES, |message| {
-        let role = message.word("role", &["user", "assistant"]);
+        let role = message.word("role", &["user", "assistant", "system", "tool"]);
         let text = message.text("content", 0..=LONGEST_MESSAGE);
-        let role = if role == Some("assistant") { Role::Assistant } else { Role::User };
+        let role = match role {
+            Some("assistant") => Role::Assistant,
+            Some("system") => Role::System,
+            Some("tool") => Role::Tool,
+            _ => Role::User,
+        };
         messages.push((role, text));
     });
     messages

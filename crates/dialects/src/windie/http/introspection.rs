@@ -32,7 +32,7 @@ pub(super) async fn models(
     let known = desk.ports.models.list().await;
     Ok(ok(&json!({
         "config": settings.snapshot(&desk.settings.default_model),
-        "models": models::payload(&known),
+        "models": models::listed(&known),
     })))
 }
 
@@ -64,7 +64,7 @@ pub(super) async fn tool(
     Ok(ok(&json!({
         "config": shown.config,
         "tool_name": name,
-        "capabilities": capabilities,
+        "capability": capabilities,
         "canonical_tool_schema": catalogue::tool(name).map(catalogue::BuiltIn::canonical),
         "provider_tool_schema": shown.tools().iter().find(|tool| tool["name"] == name),
     })))

@@ -83,7 +83,8 @@ fn check(sight: Sight, mut fields: Fields) -> Result<(), Reply> {
     match sight {
         Sight::OcrRun => {}
         Sight::OcrInspect => {
-            query(&mut fields);
+            fields.maybe_text("text", 1..=LONGEST_TEXT);
+            fields.maybe_number("threshold", 0.0..=1.0);
             results(&mut fields, 100);
             fields.maybe_flag("include_overlay");
             fields.maybe_flag("show_labels");
