@@ -321,7 +321,7 @@ fn wanted(world: &World, want: Want) -> Command {
         Want::Instruct(n) => {
             Command::Instruct { system_prompt: (n > 0).then(|| format!("be {n}")) }
         }
-        Want::Move(n) => Command::Move { workspace: format!("/work/{n}").into() },
+        Want::Move(n) => Command::Move { workspace: format!("/some/{n}").into() },
         Want::Start(n) => Command::Start { turn: turn(world, n) },
         Want::Approve { call: n, allow, turn: of } => {
             let answer = if allow { Answer::Allow } else { Answer::Deny };

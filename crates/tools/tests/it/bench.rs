@@ -54,6 +54,11 @@ impl Bench {
         Self::in_sandbox(Sandbox { mode: Mode::Off, ..Sandbox::default() })
     }
 
+    /// Both ways to record what commands do.
+    pub(crate) fn either() -> [Self; 2] {
+        [Self::new(), Self::surveying()]
+    }
+
     /// With something in the way of its cache.
     pub(crate) fn without_cache() -> Self {
         let bench = Self::new();

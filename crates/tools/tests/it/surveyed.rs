@@ -1,11 +1,10 @@
 //! Where the kernel does not say what commands write, a look before and after has to do.
 
-use std::fs::{File, Permissions};
-use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::fs::File;
+use std::os::unix::fs::{MetadataExt, symlink};
 
 use quintet_kernel::change::Gap;
 use quintet_kernel::port::Output;
-use quintet_kernel::tool::Ending;
 use serde_json::json;
 
 use crate::bench::{Bench, changed, text};
@@ -45,67 +44,6 @@ async fn files_that_a_command_creates_changes_and_deletes_are_recorded() {
     check(&bench, "git init -q && git add -A && cat a", &[]).await;
 }
 
-#[tokio::test]
-async fn what_ends_as_it_was_is_no_change() {
-    let bench = Bench::surveying();
-    bench.files(&[("a", "1\n"), ("b", "2\n")]);
-    check(&bench, "touch a; echo 3 > b; echo 2 > b; cp b c; rm c; mv a x; mv x a", &[]).await;
-}
-
-#[tokio::test]
-async fn a_change_cannot_hide_behind_its_size_and_time() {
-    let bench = Bench::surveying();
-    bench.files(&[("a", "1\n")]);
-    check(&bench, "touch -d 2001-01-01 a", &[]).await;
-    for (old, new) in [("1", "2"), ("2", "3"), ("3", "4")] {
-        let command = format!("echo {new} > a; touch -d 2001-01-01 a");
-        check(&bench, &command, &[&format!("a: {old}| > {new}|")]).await;
-    }
-}
-
-#[tokio::test]
-async fn permissions_are_recorded() {
-    let bench = Bench::surveying();
-    bench.write("a", "1");
-    std::fs::set_permissions(bench.path().join("a"), Permissions::from_mode(0o644)).unwrap();
-    let output = shell(&bench, "chmod 755 a").await;
-    let [change] = &output.changes[..] else { panic!("{:?}", output.changes) };
-    let modes = [&change.before, &change.after].map(|side| side.as_ref().unwrap().mode);
-    assert_eq!(modes, [Some(0o644), Some(0o755)]);
-}
-
-#[tokio::test]
-async fn what_others_change_between_commands_is_not_theirs() {
-    let bench = Bench::surveying();
-    bench.files(&[("a", "1\n"), ("b", "1\n")]);
-    check(&bench, "echo 2 > a", &["a: 1| > 2|"]).await;
-    bench.files(&[("a", "3\n"), ("c", "1\n")]);
-    std::fs::remove_file(bench.path().join("b")).unwrap();
-    check(&bench, "echo 4 >> a", &["a: 3| > 3|4|"]).await;
-}
-
-#[tokio::test]
-async fn a_cancelled_or_late_command_is_recorded() {
-    let bench = Bench::surveying();
-    let command = "echo 1 > a; echo ready; sleep 100";
-    let output = bench.run("shell", json!({ "command": command, "timeout_seconds": 1 })).await;
-    assert_eq!(
-        (output.outcome.ending, changed(&output)),
-        (Ending::Failed, vec!["a: - > 1\n".into()])
-    );
-    std::fs::remove_file(bench.path().join("a")).unwrap();
-    let cancel = async {
-        crate::bench::until("both", || (bench.heard() == "ready\nready\n").then_some(())).await;
-        bench.cancel();
-    };
-    let (output, ()) = tokio::join!(shell(&bench, command), cancel);
-    assert_eq!(output.outcome.ending, Ending::Cancelled);
-    assert_eq!(changed(&output), ["a: - > 1\n"]);
-    // Nothing is begun any more, so nothing is there to be recorded.
-    let output = shell(&bench, "echo 2 > a").await;
-    assert_eq!((output.outcome.ending, output.changes), (Ending::Cancelled, vec![]));
-}
-
 /// What is not recorded, as `path: how many, why`, beside that nobody says what commands write.
 fn gaps(output: &Output) -> Vec<String> {
     let one = |gap: &Gap| {
@@ -129,26 +67,6 @@ async fn tick(bench: &Bench) {
     };
     let start = stamp();
     crate::bench::until("a later moment", || (stamp() > start).then_some(())).await;
-}
-
-#[tokio::test]
-async fn what_is_ignored_is_recorded_too() {
-    let bench = Bench::surveying();
-    bench.files(&[
-        ("a", "1\n"),
-        ("log", "3\n"),
-        (".gitignore", "log\n/cache\n"),
-        ("cache/x/y", "4\n"),
-    ]);
-    check(
-        &bench,
-        "echo 4 > log; rm cache/x/y; echo 5 > cache/z",
-        &["cache/x/y: 4| > -", "cache/z: - > 5|", "log: 3| > 4|"],
-    )
-    .await;
-    // Whether it is ignored makes no difference.
-    check(&bench, "echo a > .gitignore", &[".gitignore: log|/cache| > a|"]).await;
-    check(&bench, "rm .gitignore; echo 2 > a", &[".gitignore: a| > -", "a: 1| > 2|"]).await;
 }
 
 #[tokio::test]
@@ -264,19 +182,4 @@ async fn too_many_files_are_not_looked_at() {
         "{}",
         text(&output)
     );
-}
-
-#[tokio::test]
-async fn two_commands_may_run_in_one_workspace() {
-    let bench = Bench::surveying();
-    bench.files(&[("a", "1\n"), ("b", "1\n")]);
-    let wait = |mine: &str, other: &str| {
-        format!("echo 2 > {mine}; until grep -q 2 {other}; do sleep 0.01; done")
-    };
-    let (first, second) = (wait("a", "b"), wait("b", "a"));
-    let (first, second) = tokio::join!(shell(&bench, &first), shell(&bench, &second));
-    // Each may have begun before the other ended, but its own change is always known.
-    assert!(changed(&first).contains(&"a: 1\n > 2\n".to_owned()), "{:?}", changed(&first));
-    assert!(changed(&second).contains(&"b: 1\n > 2\n".to_owned()), "{:?}", changed(&second));
-    check(&bench, "true", &[]).await;
 }

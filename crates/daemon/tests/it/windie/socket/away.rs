@@ -1,0 +1,97 @@
+//! Clients that go and come back, and daemons that do.
+
+use serde_json::{Value, json};
+
+use super::{done, handshake, note};
+use crate::computer::{Computer, first, kinds, text};
+use crate::daemon::World;
+
+#[tokio::test]
+async fn a_client_that_was_away_goes_on_in_the_middle_of_a_call() {
+    let world = World::start("").await;
+    let mut computer = Computer::reach(world.windie(), None, &handshake("u")).await;
+    computer.until("remote-tool-catalog").await;
+    computer
+        .query("c1", json!([{ "text": "so: ", "tools": [note("milk")] }, { "text": "noted" }]))
+        .await;
+    let told = computer.until("tool-call").await;
+    let request = first(&told, "tool-call")["payload"]["request_id"].clone();
+    // The client has seen the call, so it is not told of it again, and answers on another connection.
+    let mut computer = computer.again(world.windie(), &handshake("u")).await;
+    computer.until("remote-tool-catalog").await;
+    computer.send("tool-result", done(&request, "saved")).await;
+    let told = computer.until("streaming-complete").await;
+    assert_eq!(text(&told), "noted");
+    assert_eq!(first(&told, "streaming-complete")["payload"]["final_response"], "noted");
+    // One that comes after the end hears nothing of it.
+    let mut late = Computer::reach(world.windie(), None, &handshake("u")).await;
+    late.until("remote-tool-catalog").await;
+    late.send("load-settings", json!({})).await;
+    assert_eq!(kinds(&late.until("settings-loaded").await), ["settings-loaded"]);
+}
+
+#[tokio::test]
+async fn a_turn_ends_while_nobody_listens_and_is_heard_of_afterwards() {
+    let world = World::start("").await;
+    let mut computer = Computer::connect(world.windie(), "u", Value::Null).await;
+    computer.query("c1", json!([{ "text": "hello", "delay_ms": 300 }])).await;
+    let told = computer.until("query-accepted").await;
+    let session = told[0]["session_id"].as_str().unwrap().to_owned();
+    let plain = json!({ "type": "handshake", "user_id": "u" });
+    drop(computer);
+    world.client().until_over(&session).await;
+    let mut computer = Computer::reach(world.windie(), None, &plain).await;
+    let told = computer.until("streaming-complete").await;
+    assert_eq!(text(&told), "hello");
+}
+
+#[tokio::test]
+async fn a_daemon_that_died_in_the_middle_of_a_call_offers_it_again() {
+    let mut world = World::start("").await;
+    let mut computer = Computer::reach(world.windie(), None, &handshake("u")).await;
+    computer.until("remote-tool-catalog").await;
+    let id = computer.query("c1", json!([{ "tools": [note("milk")] }, { "text": "noted" }])).await;
+    let told = computer.until("tool-call").await;
+    let seen = told.last().unwrap()["sequence"].as_u64().unwrap();
+    world.kill();
+    world.restart();
+    let mut computer = Computer::reach(world.windie(), None, &handshake("u")).await;
+    let told = loop {
+        let frame = computer.raw().await.unwrap();
+        if frame["type"] == "tool-call" {
+            break frame;
+        }
+    };
+    // It is numbered after everything that may have been seen.
+    assert_eq!(told["turn_ref"], id.as_str());
+    assert!(told["sequence"].as_u64().unwrap() > seen, "{told}");
+    computer.forget(&id, told["sequence"].as_u64().unwrap());
+    computer.send("tool-result", done(&told["payload"]["request_id"], "saved")).await;
+    let told = computer.until("streaming-complete").await;
+    assert_eq!(text(&told), "noted");
+}
+
+#[tokio::test]
+async fn a_client_that_starts_anew_does_not_run_again_what_is_done() {
+    let world = World::start("").await;
+    let mut computer = Computer::reach(world.windie(), None, &handshake("u")).await;
+    computer.until("remote-tool-catalog").await;
+    let script =
+        json!([{ "tools": [note("once")] }, { "tools": [note("twice")] }, { "text": "done" }]);
+    computer.query("c", script).await;
+    let told = computer.until("tool-call").await;
+    let request = first(&told, "tool-call")["payload"]["request_id"].clone();
+    computer.send("tool-result", done(&request, "saved")).await;
+    computer.until("tool-call").await;
+    drop(computer);
+    // It has forgotten everything, and hears the turn from its beginning.
+    let mut computer = Computer::reach(world.windie(), None, &handshake("u")).await;
+    let told = computer.until("tool-output").await;
+    let over = &first(&told, "tool-call")["payload"]["metadata"];
+    assert_eq!(over["skip_local_execution"], true);
+    let told = computer.until("tool-call").await;
+    let open = &first(&told, "tool-call")["payload"];
+    assert!(open["metadata"].get("skip_local_execution").is_none(), "{open}");
+    computer.send("tool-result", done(&open["request_id"], "saved")).await;
+    assert_eq!(text(&computer.until("streaming-complete").await), "done");
+}
