@@ -223,11 +223,22 @@ impl Live {
 
     /// Something that was under way is over.
     fn news(&mut self, command: Command) {
-        match self.execute(command) {
-            Ok(records) => self.commit(records, None),
-            Err(refusal) => tracing::warn!(session = %self.state.id, %refusal, "news was refused"),
-        }
+        self.learn(command);
         self.reconcile();
+    }
+
+    /// Has news decided upon; says whether it was taken.
+    fn learn(&mut self, command: Command) -> bool {
+        match self.execute(command) {
+            Ok(records) => {
+                self.commit(records, None);
+                true
+            }
+            Err(refusal) => {
+                tracing::warn!(session = %self.state.id, %refusal, "news was refused");
+                false
+            }
+        }
     }
 
     fn hear(&mut self, step: &StepId, heard: Result<Vec<Chunk>, Failure>) {
@@ -374,8 +385,19 @@ impl Live {
         }
     }
 
-    /// Begins what the session wants and ends what it does not want any more.
+    /// Begins what the session wants and ends what it does not want any more, until nothing is left
+    /// that needs no waiting.
     fn reconcile(&mut self) {
+        while let Some(command) = self.begin() {
+            if !self.learn(command) {
+                break;
+            }
+        }
+        self.strike();
+    }
+
+    /// One round of that. Gives what was over as soon as it began.
+    fn begin(&mut self) -> Option<Command> {
         let wanted = next(&self.state);
         self.work.keep(|effect| wanted.contains(effect));
         let asks = |flight: &Flight| wanted.contains(&Effect::CallModel(flight.step().clone()));
@@ -388,12 +410,16 @@ impl Live {
                 effect if self.work.runs(&effect) => {}
                 // What cannot be undone waits until the decision to do it is durable.
                 effect if effect.repeatable() || self.pending.is_empty() => {
-                    self.work.begin(effect, &self.state, &self.shared.parts, &self.tail);
+                    let parts = &self.shared.parts;
+                    let over = self.work.begin(effect, &self.state, parts, &self.tail);
+                    if over.is_some() {
+                        return over;
+                    }
                 }
                 _ => {}
             }
         }
-        self.strike();
+        None
     }
 
     /// A call that was to begin once that is durable, in a turn that must end by now, never will;
