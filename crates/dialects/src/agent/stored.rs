@@ -1,5 +1,6 @@
 //! Events as clients read them in a session's history.
 
+use quintet_kernel::change::told;
 use quintet_kernel::event::{Answer, Event, Origin, Record};
 use quintet_kernel::message::{MediaKind, Part, Role, text_of};
 use quintet_kernel::model::{Channel, Count, Finish, Usage};
@@ -189,7 +190,7 @@ fn of_calls(book: &Book, record: &Record) -> (&'static str, Value) {
         ),
         Event::CallCompleted { call, tool, outcome, .. } => {
             let duration = book.call_took(call, record.at);
-            let files: Vec<&str> = outcome.changes.iter().map(|change| &*change.path).collect();
+            let files = told(&outcome.changes);
             (
                 "tool.result",
                 json!({

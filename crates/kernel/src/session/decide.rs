@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::change::net;
+use crate::change::{net, told};
 use crate::command::{Approve, Command, Run, Say};
 use crate::context::Section;
 use crate::event::{Event, FailureCode, Origin, RequestedCall, StopCause, SubagentNews, Turns};
@@ -378,7 +378,7 @@ fn on_put_back(state: &State, id: TurnId, result: Result<(), String>) -> Vec<Eve
     let Some(turn) = state.turn(&id).filter(|_| state.reverting.as_ref() == Some(&id)) else {
         return Vec::new();
     };
-    let files = || net(&turn.changes).into_iter().map(|change| change.path).collect();
+    let files = || told(&net(&turn.changes)).into_iter().map(str::to_owned).collect();
     vec![match result {
         Ok(()) => Event::Reverted { turn: id, files: files() },
         Err(reason) => Event::RevertFailed { turn: id, reason },
