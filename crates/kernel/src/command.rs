@@ -52,6 +52,8 @@ pub enum Command {
     Revert { turn: TurnId },
     /// Summarize the history now.
     Compact,
+    /// The same, in these words instead of a model's.
+    Abridge { summary: String },
     /// The session is done with.
     Close { reason: Option<String> },
 

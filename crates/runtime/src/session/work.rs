@@ -279,7 +279,12 @@ async fn overdue(cancel: &CancellationToken, patience: Duration) {
     tokio::time::sleep(patience).await;
 }
 
-fn summarize(parts: Parts, prompt: Prompt, upto: MessageId) -> BoxFuture<'static, Command> {
+/// Has a model write a summary.
+pub(crate) fn summarize(
+    parts: Parts,
+    prompt: Prompt,
+    upto: MessageId,
+) -> BoxFuture<'static, Command> {
     Box::pin(async move {
         match words(&parts, prompt).await {
             Ok((summary, usage)) if !summary.trim().is_empty() => {
