@@ -39,6 +39,7 @@ mod trouble;
 mod wire;
 
 pub use artifacts::sweep;
+pub use encode::Beside;
 pub use offer::Abilities;
 pub use serve::{Ports, Registration, Settings, service};
 

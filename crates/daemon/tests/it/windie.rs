@@ -1,6 +1,7 @@
 //! The computer-use protocol as its clients meet it.
 
 mod artifacts;
+mod events;
 mod identity;
 mod introspection;
 mod semantic;

@@ -37,6 +37,8 @@ pub(super) struct Plan {
     pub(super) choice: Option<Choice>,
     /// The folder on this machine that it is about, if it is about one that is here.
     pub(super) workspace: Option<PathBuf>,
+    /// Whether the answer should be spoken.
+    pub(super) speech: bool,
 }
 
 impl Plan {
@@ -72,6 +74,7 @@ impl Plan {
             toolset,
             choice: settings.choice(&desk.settings.default_model),
             workspace: here,
+            speech: settings.speech_mode_enabled,
         }
     }
 

@@ -38,6 +38,9 @@ impl Connection {
         self.listen(&name, &room, out);
         self.last = Some(query.conversation.clone());
         room.reserve(id, query.revision.as_deref());
+        if plan.speech {
+            room.speak(id);
+        }
         let asked_for = self.ask(&session, (id, &query), &plan).await;
         // Where it was asked, it counts as soon as it is told.
         if asked_for.as_ref().map_or(true, |receipt| asked(receipt).is_none()) {
