@@ -42,6 +42,7 @@ pub use artifacts::sweep;
 pub use encode::Beside;
 pub use offer::Abilities;
 pub use serve::{Ports, Registration, Settings, service};
+pub use settings::own_key;
 
 #[cfg(test)]
 mod tests;

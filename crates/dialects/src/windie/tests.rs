@@ -59,6 +59,7 @@ impl Story {
             may_call: true,
             search: Search::Off,
             sampling: Sampling::default(),
+            account: None,
         };
         Self {
             link: Link::new(context(), &Toolset::default(), Usage::default()),

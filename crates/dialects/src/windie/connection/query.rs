@@ -103,7 +103,7 @@ impl Connection {
         (id, query, pictures): (&str, &Query, &[String]),
         plan: &Plan,
     ) -> Result<Receipt, Trouble> {
-        let mut options = plan.options(id, query.content.clone());
+        let mut options = plan.options((&self.guest.id, id), query.content.clone());
         let mut parts = query.parts(pictures);
         loop {
             let (parts_now, options_now) = (parts.clone(), options.clone());

@@ -4,12 +4,9 @@ use quintet_kernel::port::StorageError;
 
 use super::super::plan::Agent;
 use super::super::serve::Desk;
-use super::super::settings::{Patch, Settings};
+use super::super::settings::{Patch, SPACE, Settings};
 use super::super::wire;
 use super::{Connection, Out, Trouble};
-
-/// Whose settings these are, among all front ends'.
-const SPACE: &str = "windie";
 
 impl Connection {
     pub(super) async fn load_settings(&self, id: &str, out: &mut Out) -> Result<(), Trouble> {
