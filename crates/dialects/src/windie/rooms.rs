@@ -17,7 +17,7 @@ use tokio::time::interval;
 use tokio_util::sync::CancellationToken;
 
 use super::conversation::name_of;
-use super::encode::Link;
+use super::encode::{Beside, Link};
 use super::line::Frame;
 use super::room::{Room, Stage};
 use super::serve::Ports;
@@ -36,6 +36,8 @@ pub(super) struct Rooms {
     stamps: Arc<dyn Stamps>,
     open: Mutex<HashMap<Name, Arc<Room>>>,
     resumed: OnceCell<()>,
+    /// What clients are told beside what they need.
+    beside: Beside,
     opened: UnboundedSender<Teller>,
 }
 
@@ -53,7 +55,10 @@ type Heard = (Teller, Result<Option<Vec<Item>>, Error>, Option<Prompt>);
 
 impl Rooms {
     /// All of them, and those that are yet to be told.
-    pub(super) fn new(ports: &Ports) -> (Arc<Self>, impl Future<Output = ()> + Send + use<>) {
+    pub(super) fn new(
+        ports: &Ports,
+        beside: Beside,
+    ) -> (Arc<Self>, impl Future<Output = ()> + Send + use<>) {
         let (opened, coming) = unbounded_channel();
         let rooms = Arc::new(Self {
             sessions: Arc::clone(&ports.sessions),
@@ -61,6 +66,7 @@ impl Rooms {
             stamps: Arc::clone(&ports.stamps),
             open: Mutex::default(),
             resumed: OnceCell::new(),
+            beside,
             opened,
         });
         let telling = Arc::clone(&rooms).tell(coming);
@@ -114,7 +120,8 @@ impl Rooms {
         // Whoever comes in before it is told knows that there is something to wait for.
         asked.iter().for_each(|turn| room.note(&turn.id, Stage::Asked));
         let told = asked.map(|_| state.head);
-        let teller = Teller { room: Arc::clone(&room), link: link(name, &state), follow, told };
+        let link = link(name, &state).telling(self.beside);
+        let teller = Teller { room: Arc::clone(&room), link, follow, told };
         // If nobody tells any more, the daemon shuts down.
         let _ = self.opened.send(teller);
         Ok(room)
@@ -226,7 +233,17 @@ impl Teller {
         let mut frames: Vec<Frame> = self.kept(item, prompt).into_iter().collect();
         let prompt = prompt.filter(|_| self.link.wants_prompt(item));
         frames.extend(self.link.encode(item, prompt));
+        self.unspoken(item);
         frames
+    }
+
+    /// Notes that what is answered should be spoken.
+    fn unspoken(&mut self, item: &Item) {
+        let Item::Event(record) = item else { return };
+        let Event::MessageAdded { turn, options, .. } = &record.event else { return };
+        if options.key.as_deref().is_some_and(|key| self.room.unspoken(key)) {
+            self.link.unspoken(turn);
+        }
     }
 
     /// The history that a turn led to, right before its end, for a client that keeps it.

@@ -21,6 +21,7 @@ use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 
 use super::artifacts::Shelf;
+use super::encode::Beside;
 use super::http::reply::Reply;
 use super::offer::Abilities;
 use super::rooms::Rooms;
@@ -86,6 +87,8 @@ pub struct Settings {
     pub workspace: PathBuf,
     /// What the daemon itself can do for agents.
     pub abilities: Abilities,
+    /// What clients are told beside what they need.
+    pub beside: Beside,
     /// Says that the daemon shuts down.
     pub closing: CancellationToken,
 }
@@ -125,7 +128,7 @@ impl Desk {
 pub fn service(ports: Ports, settings: Settings) -> (Router, impl Future<Output = ()> + Send) {
     let shelf = Shelf::new(&ports);
     let closing = settings.closing.clone();
-    let (rooms, telling) = Rooms::new(&ports);
+    let (rooms, telling) = Rooms::new(&ports, settings.beside);
     let (stops, setting) = Default::default();
     let desk = Desk { ports, settings: Arc::new(settings), shelf, rooms, stops, setting };
     let router = Router::new()

@@ -233,6 +233,7 @@ impl Errand {
         if let Some(open) = &parent.open {
             options.asking = open.options.asking;
             options.answer_within_ms = open.options.answer_within_ms;
+            options.account.clone_from(&open.options.account);
             let tokens = open.limits(parent.rules()).tokens;
             left.tokens = Some(tokens.saturating_sub(open.usage.total()));
         }
