@@ -139,10 +139,7 @@ async fn remembers(client: &Client, session: &str, known: &Known) {
     }
     let history = client.history(session).await;
     let durable = |event: &&Event| {
-        !matches!(
-            event.kind(),
-            "model_output_delta" | "model_thought_delta" | "tool_call_progress"
-        )
+        !matches!(event.kind(), "model_output_delta" | "model_thought_delta" | "tool_call_progress")
     };
     for event in known.events.iter().filter(durable) {
         assert!(history.contains(&event.json), "{session} lost {event:?}");
