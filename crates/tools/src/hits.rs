@@ -1,5 +1,6 @@
 //! What a search finds in a file, and in all of them.
 
+use std::cell::OnceCell;
 use std::fmt::Write;
 use std::io;
 use std::path::Path;
@@ -14,7 +15,9 @@ const MOST_BYTES: usize = 400;
 
 /// The hits in one file.
 pub(crate) struct Hits<'a> {
-    path: String,
+    path: &'a Path,
+    /// How that is written, once there is something to show.
+    name: OnceCell<String>,
     room: usize,
     flag: &'a Flag,
     text: String,
@@ -27,9 +30,10 @@ pub(crate) struct Hits<'a> {
 
 impl<'a> Hits<'a> {
     /// At most `room` matches are shown, the others counted.
-    pub(crate) fn new(path: &Path, room: usize, flag: &'a Flag) -> Self {
+    pub(crate) fn new(path: &'a Path, room: usize, flag: &'a Flag) -> Self {
         Self {
-            path: show::path(path),
+            path,
+            name: OnceCell::new(),
             room,
             flag,
             text: String::new(),
@@ -41,8 +45,9 @@ impl<'a> Hits<'a> {
     }
 
     fn line(&self, mark: char, number: Option<u64>, bytes: &[u8]) -> String {
-        let number = number.unwrap_or_default();
-        format!("{}{mark}{number}{mark}{}\n", self.path, show::line(bytes, MOST_BYTES))
+        let (name, number) =
+            (self.name.get_or_init(|| show::path(self.path)), number.unwrap_or_default());
+        format!("{name}{mark}{number}{mark}{}\n", show::line(bytes, MOST_BYTES))
     }
 }
 
@@ -98,13 +103,17 @@ impl Sink for Hits<'_> {
 pub(crate) struct Tally {
     room: usize,
     text: String,
+    shown: usize,
+    /// How many files have something.
+    files: usize,
     left_out: usize,
     files_left_out: usize,
 }
 
 impl Tally {
     pub(crate) fn new(most: usize) -> Self {
-        Self { room: most, text: String::new(), left_out: 0, files_left_out: 0 }
+        let (shown, files, left_out, files_left_out) = (0, 0, 0, 0);
+        Self { room: most, text: String::new(), shown, files, left_out, files_left_out }
     }
 
     /// How many more matches are shown.
@@ -118,9 +127,31 @@ impl Tally {
             return;
         }
         self.room -= hits.shown;
+        self.shown += hits.shown;
         self.text += &hits.text;
+        self.files += usize::from(hits.shown + hits.left_out > 0);
         self.left_out += hits.left_out;
         self.files_left_out += usize::from(hits.left_out > 0);
+    }
+
+    /// How many matches are shown.
+    pub(crate) fn shown(&self) -> usize {
+        self.shown
+    }
+
+    /// Adds what was found in the files that come next: all of it or, where there is no room, the number.
+    pub(crate) fn join(&mut self, next: Self) {
+        self.files += next.files;
+        if self.room == 0 {
+            self.left_out += next.shown + next.left_out;
+            self.files_left_out += next.files;
+            return;
+        }
+        self.room = self.room.saturating_sub(next.shown);
+        self.shown += next.shown;
+        self.text += &next.text;
+        self.left_out += next.left_out;
+        self.files_left_out += next.files_left_out;
     }
 
     /// What the model reads.
