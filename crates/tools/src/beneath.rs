@@ -50,9 +50,34 @@ pub(crate) enum Error {
 /// Opens a regular file for reading, by a path relative to `root` or an absolute one inside it.
 pub(crate) fn open(root: &Path, path: &Path) -> Result<File, Error> {
     let relative = relative(root, path)?;
+    let root = open_root(root).map_err(|errno| explain(errno, path))?;
+    open_from(&root, &relative, path)
+}
+
+/// A directory that is held open, to read many files beneath it.
+#[derive(Debug)]
+pub(crate) struct Root(OwnedFd);
+
+impl Root {
+    /// Opens the directory.
+    pub(crate) fn open(root: &Path) -> Result<Self, Error> {
+        open_root(root).map(Self).map_err(|errno| match explain(errno, root) {
+            Error::Missing(path) => Error::NoDirectory(path),
+            other => other,
+        })
+    }
+
+    /// Opens a regular file for reading, by a relative path.
+    pub(crate) fn file(&self, path: &Path) -> Result<File, Error> {
+        open_from(&self.0, path, path)
+    }
+}
+
+/// `path` is what the file goes by in messages.
+fn open_from(root: &OwnedFd, relative: &Path, path: &Path) -> Result<File, Error> {
     // A pipe without a writer must not hold up the call, nor a terminal become ours.
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
-    let file = resolve(root, &relative, flags).map_err(|errno| explain(errno, path))?;
+    let file = resolve_from(root, relative, flags).map_err(|errno| explain(errno, path))?;
     let file = File::from(file);
     let kind = file
         .metadata()

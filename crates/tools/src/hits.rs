@@ -1,5 +1,6 @@
 //! What a search finds in a file, and in all of them.
 
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::io;
@@ -16,7 +17,9 @@ const MOST_BYTES: usize = 400;
 
 /// The hits in one file.
 pub(crate) struct Hits<'a> {
-    path: String,
+    path: &'a Path,
+    /// How that is written, once there is something to show.
+    name: OnceCell<String>,
     room: usize,
     flag: &'a Flag,
     text: String,
@@ -30,9 +33,10 @@ pub(crate) struct Hits<'a> {
 
 impl<'a> Hits<'a> {
     /// At most `room` matches are shown, the others counted.
-    pub(crate) fn new(path: &Path, room: usize, flag: &'a Flag) -> Self {
+    pub(crate) fn new(path: &'a Path, room: usize, flag: &'a Flag) -> Self {
         Self {
-            path: show::path(path),
+            path,
+            name: OnceCell::new(),
             room,
             flag,
             text: String::new(),
@@ -44,8 +48,9 @@ impl<'a> Hits<'a> {
     }
 
     fn line(&self, mark: char, number: Option<u64>, bytes: &[u8]) -> String {
-        let number = number.unwrap_or_default();
-        format!("{}{mark}{number}{mark}{}\n", self.path, show::line(bytes, MOST_BYTES))
+        let (name, number) =
+            (self.name.get_or_init(|| show::path(self.path)), number.unwrap_or_default());
+        format!("{name}{mark}{number}{mark}{}\n", show::line(bytes, MOST_BYTES))
     }
 }
 
@@ -136,14 +141,14 @@ impl Tally {
     }
 
     /// Adds a file, unless it turned out to be none of text.
-    pub(crate) fn add(&self, path: PathBuf, hits: Hits<'_>) {
-        let Hits { text, starts, left_out, binary, .. } = hits;
+    pub(crate) fn add(&self, hits: Hits<'_>) {
+        let Hits { path, text, starts, left_out, binary, .. } = hits;
         if binary || starts.is_empty() && left_out == 0 {
             return;
         }
         let mut kept = self.lock();
         kept.shown += starts.len();
-        kept.files.insert(path, Shown { text, starts, left_out });
+        kept.files.insert(path.to_owned(), Shown { text, starts, left_out });
         // The last ones go as soon as there is enough without them.
         while let Some(last) = kept.files.last_entry() {
             let of_last = last.get().starts.len();
@@ -219,7 +224,7 @@ mod tests {
                 hits.left_out += 1;
             }
         }
-        tally.add(name.into(), hits);
+        tally.add(hits);
     }
 
     #[test]

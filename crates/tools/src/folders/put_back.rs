@@ -16,6 +16,7 @@ mod around;
 mod back;
 pub(crate) mod builds;
 mod own;
+mod packed;
 
 use around::Around;
 

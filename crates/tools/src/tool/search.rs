@@ -11,11 +11,12 @@ use quintet_kernel::tool::{Assessment, Kind, Outcome, Spec};
 use serde::Deserialize;
 use serde_json::json;
 
+use crate::beneath::Root;
 use crate::blocking::{self, Flag};
 use crate::glob::Glob;
 use crate::hits::{Hits, Tally};
 use crate::walk::{Found, Walk};
-use crate::{beneath, input, show};
+use crate::{input, show};
 
 const USUAL: usize = 50;
 const MOST: usize = 1000;
@@ -75,19 +76,22 @@ impl Wanted {
 
     fn run(&self, workspace: &Path, flag: &Flag) -> Result<Output, String> {
         let tally = Tally::new(self.input.max_results.unwrap_or(USUAL));
+        let root = Root::open(workspace).map_err(|error| error.to_string())?;
         let walk = Walk { workspace, within: None, skipped: &[], depth: None };
         walk.on_all_threads(flag, || {
-            let (mut searcher, tally) = (self.searcher(), &tally);
+            // Each has its own matcher, or they would wait for each other.
+            let (mut searcher, matcher) = (self.searcher(), self.matcher.clone());
+            let (root, tally) = (&root, &tally);
             move |found: Found| {
                 let fits = self.glob.as_ref().is_none_or(|glob| glob.fits(&found.path));
                 if !found.is_file || !fits {
                     return;
                 }
                 // What went away or cannot be read has nothing to show.
-                if let Ok(file) = beneath::open(workspace, &found.path) {
+                if let Ok(file) = root.file(&found.path) {
                     let mut hits = Hits::new(&found.path, tally.room(&found.path), flag);
-                    if searcher.search_file(&self.matcher, &file, &mut hits).is_ok() {
-                        tally.add(found.path, hits);
+                    if searcher.search_file(&matcher, &file, &mut hits).is_ok() {
+                        tally.add(hits);
                     }
                 }
             }

@@ -1,6 +1,6 @@
 //! What became of what was noted.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -38,9 +38,8 @@ pub(super) fn compare(root: &Path, folder: &Path, most: u64) -> Traces {
     let more = paths.len().saturating_sub(MOST_PATHS);
     paths.truncate(MOST_PATHS);
     let (held, left, next, built) = (HELD, most, 0, HashMap::new());
-    let made = paths.iter().filter(|(_, was)| was.is_none()).map(|(path, _)| &**path).collect();
     let git = Repositories::new(root);
-    let mut taker = Taker { root, folder, moves, gaps, held, left, next, built, git, made };
+    let mut taker = Taker { root, folder, moves, gaps, held, left, next, built, git };
     if more > 0 {
         let reason = format!("more than {MOST_PATHS} paths were touched at once");
         taker.gaps.push(Gap { paths: Some(more as u64), ..gap("", &reason) });
@@ -71,8 +70,6 @@ struct Taker<'a> {
     /// Folders, and whether builds fill them.
     built: HashMap<PathBuf, bool>,
     git: Repositories<'a>,
-    /// What was not there before.
-    made: HashSet<&'a Path>,
 }
 
 impl Taker<'_> {
@@ -166,7 +163,7 @@ impl Taker<'_> {
 
     fn after(&mut self, path: &Path, now: &Found) -> Content {
         let body = match now.shape {
-            Shape::File if self.is_built(path) || self.is_shared(path) => {
+            Shape::File if self.is_built(path) || self.is_object(path) => {
                 now.place.open().ok().and_then(|file| {
                     // It need not be put back, only be known again.
                     digest(file).ok().map(Body::Hash)
@@ -196,11 +193,9 @@ impl Taker<'_> {
         built
     }
 
-    /// Whether a path is an object of a repository that was there before, where it will stay.
-    fn is_shared(&self, path: &Path) -> bool {
-        let around = self.git.around(path);
-        let is_made = around.is_some_and(|folder| self.made.contains(folder));
-        !is_made && self.git.own(path) == Some(Own::Object)
+    /// Whether a path is that of an object, which stays, or goes with its repository.
+    fn is_object(&self, path: &Path) -> bool {
+        self.git.own(path) == Some(Own::Object)
     }
 
     /// What is in a file: held if it is short, or else copied, so that nobody can change it.

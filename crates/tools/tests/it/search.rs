@@ -57,6 +57,38 @@ async fn the_usual_number_is_fifty() {
 }
 
 #[tokio::test]
+async fn many_files_are_told_in_order_whoever_searched_them() {
+    let bench = Bench::new();
+    let name = |n: usize| format!("{}/{n:04}", n / 100);
+    let text = |n: usize| {
+        if n.is_multiple_of(3) { "x\ny x\nz\nx".to_owned() } else { "nothing\n".to_owned() }
+    };
+    let files: Vec<_> = (0..1000).map(|n| (name(n), text(n))).collect();
+    bench.files(&files.iter().map(|(name, text)| (&**name, &**text)).collect::<Vec<_>>());
+    let mut lines: Vec<String> = Vec::new();
+    for n in (0..1000).step_by(3) {
+        lines.extend(
+            [(1, "x"), (2, "y x"), (4, "x")].map(|(at, text)| format!("{}:{at}:{text}\n", name(n))),
+        );
+    }
+    for most in [1, 2, 3, 40, 500, 999, 1000] {
+        let left = lines.len() - most;
+        let left_files = lines.len().div_ceil(3) - most / 3;
+        let plural = if left == 1 { "" } else { "es" };
+        let files =
+            if left_files == 1 { "1 file".to_owned() } else { format!("{left_files} files") };
+        let expected =
+            format!("{}[{left} more match{plural} in {files} left out]\n", lines[..most].concat());
+        for _ in 0..3 {
+            assert_eq!(
+                bench.tell("search", json!({ "query": "x", "max_results": most })).await,
+                expected
+            );
+        }
+    }
+}
+
+#[tokio::test]
 async fn long_lines_are_cut_between_characters() {
     let bench = Bench::new();
     bench.write("a", format!("x{}\n", "é".repeat(500)));

@@ -35,6 +35,9 @@ impl Around<'_> {
         // the one that was: what is in it has its own changes.
         let left = now.is(Shape::Folder) && before.is_none() && !has(after.as_ref(), Shape::Folder);
         let again = now.is(Shape::Folder) && has(before.as_ref(), Shape::Folder) && after.is_none();
+        if !now.is_there() && self.is_packed(path, after.as_ref()) {
+            return Err(Stuck::Changed(format!("{name} was packed by git since")));
+        }
         let is = |side: &Option<Content>| self.is(path, &now, side.as_ref());
         if left || again || is(before)? {
             return Ok(None);
