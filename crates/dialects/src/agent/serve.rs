@@ -13,7 +13,9 @@ use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use quintet_kernel::Time;
-use quintet_kernel::port::{Blobs, Branches, Models, Rehearsals, Removals, Sessions, Stamps};
+use quintet_kernel::port::{
+    Blobs, Branches, Models, Pulse, Rehearsals, Removals, Sessions, Stamps,
+};
 use tokio_util::sync::CancellationToken;
 
 use super::connection::Connection;
@@ -43,6 +45,8 @@ pub struct Ports {
     pub blobs: Arc<dyn Blobs>,
     /// What can be chosen.
     pub models: Arc<dyn Models>,
+    /// Whether storage can be written to.
+    pub pulse: Arc<dyn Pulse>,
     /// What time it is.
     pub stamps: Arc<dyn Stamps>,
     /// Which sessions have something new.
