@@ -24,8 +24,8 @@ use crate::transport::guard::{Denied, Guard};
 
 /// The largest message that is taken.
 pub(super) const LARGEST: usize = 16 * 1024 * 1024;
-/// What is read at most. More than is taken, so that who sends too much can be told so: what is left
-/// unread on a connection takes the farewell with it.
+/// What is read at most. More than is taken, so that who sends too much can be told so for certain:
+/// what is left unread on a connection may take the farewell with it.
 const READ: usize = 2 * LARGEST;
 /// Connections at once.
 const CROWD: usize = 256;
