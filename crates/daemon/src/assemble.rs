@@ -9,7 +9,7 @@ use quintet_dialects::agent::Lookout;
 use quintet_dialects::harness::Tree;
 use quintet_kernel::policy::{Rules, Verdict};
 use quintet_kernel::port::{
-    Artifacts, Blobs, Directory, Hints, Installs, Memory, Models, Preferences, Tool, Uploads,
+    Artifacts, Blobs, Directory, Hints, Installs, Memory, Models, Preferences, Pulse, Tool, Uploads,
 };
 use quintet_kernel::search::{WEB_SEARCH, without_asking};
 use quintet_kernel::tool::Spec;
@@ -33,6 +33,8 @@ pub(crate) struct Assembly {
     pub(crate) local: Option<Local>,
     pub(crate) tree: Option<Tree>,
     pub(crate) directory: Arc<dyn Directory>,
+    /// Whether storage can be written to.
+    pub(crate) pulse: Arc<dyn Pulse>,
     /// What is remembered, unless that is off.
     pub(crate) memory: Option<Arc<dyn Memory>>,
     pub(crate) audit: Option<Audit>,
@@ -62,6 +64,7 @@ pub(crate) fn assemble(options: &Options) -> Result<Assembly> {
     let audit = options.audit.then(|| Audit::new(dir.path(), secrets(options)));
     let lookout = Lookout::default();
     let directory: Arc<dyn Directory> = store.clone();
+    let pulse: Arc<dyn Pulse> = store.clone();
     let front_ends = FrontEnds {
         installs: store.clone(),
         preferences: store.clone(),
@@ -99,6 +102,7 @@ pub(crate) fn assemble(options: &Options) -> Result<Assembly> {
         local,
         tree,
         directory,
+        pulse,
         memory,
         audit,
         lookout,

@@ -245,6 +245,12 @@ pub trait Journal: Send + Sync {
     ) -> BoxFuture<'static, Result<Seq, StorageError>>;
 }
 
+/// Whether storage can be written to.
+pub trait Pulse: Send + Sync {
+    /// What is known of it or, where that is long ago, what comes of trying. Cheap to ask often.
+    fn beat(&self) -> BoxFuture<'_, Result<(), StorageError>>;
+}
+
 /// Sessions at a glance, looked up in other ways than by age.
 pub trait Catalogue: Send + Sync {
     /// One session.

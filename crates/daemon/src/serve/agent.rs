@@ -38,6 +38,7 @@ pub(super) fn routers(
         removals: runtime,
         blobs: Arc::clone(&assembly.blobs),
         models: Arc::clone(&assembly.models),
+        pulse: Arc::clone(&assembly.pulse),
         stamps: Arc::new(SystemStamps),
         lookout: assembly.lookout.clone(),
     };

@@ -22,6 +22,7 @@ pub(super) fn parts(
         directory: Arc::clone(&assembly.directory),
         blobs: Arc::clone(&assembly.blobs),
         models: Arc::clone(&assembly.models),
+        pulse: Arc::clone(&assembly.pulse),
         stamps: Arc::new(SystemStamps),
         installs: Arc::clone(&assembly.front_ends.installs),
         preferences: Arc::clone(&assembly.front_ends.preferences),

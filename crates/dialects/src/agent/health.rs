@@ -66,7 +66,7 @@ struct Look {
     now: Time,
     uptime: u64,
     connections: usize,
-    /// Sessions at work, or why storage cannot be read.
+    /// Sessions at work, or why nothing can be.
     active: Result<usize, String>,
 }
 
@@ -76,9 +76,11 @@ impl Watch {
         let recent = self.desk.ports.branches.recent(None, LOOKED_AT).await;
         let open = recent.map(|cards| cards.iter().filter(|card| card.open).count());
         let closing = self.desk.settings.closing.is_cancelled();
-        let active = match closing {
-            true => Err("shutting down".into()),
-            false => open.map_err(|error| error.to_string()),
+        let beat = self.desk.ports.pulse.beat().await;
+        let active = match (closing, beat) {
+            (true, _) => Err("shutting down".into()),
+            (false, Err(error)) => Err(format!("storage cannot be written: {error}")),
+            (false, Ok(())) => open.map_err(|error| error.to_string()),
         };
         let connections = self.desk.settings.connections.load(Ordering::SeqCst);
         Look { now, uptime: now.since(self.desk.began).as_secs(), connections, active }

@@ -13,7 +13,9 @@ use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use quintet_kernel::Time;
-use quintet_kernel::port::{Blobs, Branches, Models, Rehearsals, Removals, Sessions, Stamps};
+use quintet_kernel::port::{
+    Blobs, Branches, Models, Pulse, Rehearsals, Removals, Sessions, Stamps,
+};
 use tokio_util::sync::CancellationToken;
 
 use super::connection::Connection;
@@ -22,8 +24,8 @@ use crate::transport::guard::{Denied, Guard};
 
 /// The largest message that is taken.
 pub(super) const LARGEST: usize = 16 * 1024 * 1024;
-/// What is read at most. More than is taken, so that who sends too much can be told so: what is left
-/// unread on a connection takes the farewell with it.
+/// What is read at most. More than is taken, so that who sends too much can be told so for certain:
+/// what is left unread on a connection may take the farewell with it.
 const READ: usize = 2 * LARGEST;
 /// Connections at once.
 const CROWD: usize = 256;
@@ -43,6 +45,8 @@ pub struct Ports {
     pub blobs: Arc<dyn Blobs>,
     /// What can be chosen.
     pub models: Arc<dyn Models>,
+    /// Whether storage can be written to.
+    pub pulse: Arc<dyn Pulse>,
     /// What time it is.
     pub stamps: Arc<dyn Stamps>,
     /// Which sessions have something new.

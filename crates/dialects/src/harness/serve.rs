@@ -9,7 +9,7 @@ use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::response::Response;
 use quintet_kernel::command::{Command, Upload};
 use quintet_kernel::event::Event;
-use quintet_kernel::port::{Blobs, Changes, Error, Follow, Models, Receipt, Sessions};
+use quintet_kernel::port::{Blobs, Changes, Error, Follow, Models, Pulse, Receipt, Sessions};
 use quintet_kernel::{Cursor, SessionId};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -40,6 +40,8 @@ pub struct Ports {
     pub blobs: Arc<dyn Blobs>,
     /// What can be chosen.
     pub models: Arc<dyn Models>,
+    /// Whether storage can be written to.
+    pub pulse: Arc<dyn Pulse>,
     /// The session tree on disk, where one is kept.
     pub tree: Option<Tree>,
 }
@@ -88,11 +90,18 @@ async fn serve(State(desk): State<Desk>, request: Request) -> Response {
 }
 
 impl Desk {
+    async fn health(&self) -> Result<Response, Reply> {
+        match self.ports.pulse.beat().await {
+            Ok(()) => Ok(ok(&json!({ "ok": true, "version": env!("CARGO_PKG_VERSION") }))),
+            Err(error) => Err(Reply::new(503, format!("storage cannot be written: {error}"))),
+        }
+    }
+
     async fn answer(&self, request: Request) -> Result<Response, Reply> {
         let route = route(request.method().as_str(), request.uri().path())?;
         let query = request.uri().query().unwrap_or_default().to_owned();
         match &route {
-            Route::Health => Ok(ok(&json!({ "ok": true, "version": env!("CARGO_PKG_VERSION") }))),
+            Route::Health => self.health().await,
             Route::OpenApi => Ok(ok(&openapi::document())),
             Route::Models => Ok(ok(&self.models().await)),
             Route::Runs => Ok(ok(&json!([]))),

@@ -14,8 +14,8 @@ use axum::routing::get;
 use quintet_kernel::Time;
 use quintet_kernel::model::ModelRef;
 use quintet_kernel::port::{
-    Artifacts, Blobs, Directory, Installs, Models, Preferences, Rehearsals, Sessions, Stamps,
-    Uploads,
+    Artifacts, Blobs, Directory, Installs, Models, Preferences, Pulse, Rehearsals, Sessions,
+    Stamps, Uploads,
 };
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
@@ -46,6 +46,8 @@ pub struct Ports {
     pub blobs: Arc<dyn Blobs>,
     /// Every model.
     pub models: Arc<dyn Models>,
+    /// Whether storage can be written to.
+    pub pulse: Arc<dyn Pulse>,
     /// The time.
     pub stamps: Arc<dyn Stamps>,
     /// Who registered.
