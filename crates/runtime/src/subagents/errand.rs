@@ -239,7 +239,7 @@ impl Errand {
         }
         let budget = self.task.budget.within(self.limits().budget).within(left);
         options.budget = Some(Box::new(budget));
-        Command::Say(Box::new(Say { role, parts, run: Run::Now, options }))
+        Command::Say(Say { role, parts, run: Run::Now, options })
     }
 }
 
