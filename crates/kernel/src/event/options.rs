@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
+use crate::id::CallId;
 use crate::model::{Account, ModelRef, Sampling};
 use crate::policy::Limits;
 
@@ -39,9 +41,15 @@ pub struct TurnOptions {
     /// Whether it was said elsewhere, and nothing is to be answered.
     #[serde(default, skip_serializing_if = "is_default")]
     pub recalled: bool,
+    /// The call that it is the result of, where it was said elsewhere.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result_of: Option<CallId>,
     /// How much it may take, where that is less than policy allows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget: Option<Box<Budget>>,
+    /// What the front end keeps with it; models are not told.
+    #[serde(default, skip_serializing_if = "Value::is_null")]
+    pub aside: Value,
     /// Whose means models are asked with; the daemon's own if not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub account: Option<Box<Account>>,

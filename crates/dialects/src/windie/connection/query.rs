@@ -37,7 +37,7 @@ impl Connection {
         let room = self.desk.rooms.enter(&name, &session).await?;
         self.listen(&name, &room, out);
         self.last = Some(query.conversation.clone());
-        room.reserve(id, query.revision.as_deref());
+        room.reserve(id, query.revision.as_deref(), self.number);
         if plan.speech {
             room.speak(id);
         }
@@ -104,6 +104,7 @@ impl Connection {
         plan: &Plan,
     ) -> Result<Receipt, Trouble> {
         let mut options = plan.options((&self.guest.id, id), query.content.clone());
+        options.aside = query.aside.clone();
         let mut parts = query.parts(pictures);
         loop {
             let (parts_now, options_now) = (parts.clone(), options.clone());
