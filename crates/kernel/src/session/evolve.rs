@@ -180,9 +180,9 @@ fn said(state: &mut State, said: Said<'_>, at: Time) {
         at,
         turn: said.turn.clone(),
         attempt: 0,
-        call: said.options.result_of.clone(),
+        call: said.options.result_of().cloned(),
         // What became of it elsewhere is not known; whoever took it over says nothing of a failure.
-        ending: said.options.result_of.as_ref().map(|_| Ending::Succeeded),
+        ending: said.options.result_of().map(|_| Ending::Succeeded),
         interrupted: false,
         by: None,
         sealed: Vec::new(),

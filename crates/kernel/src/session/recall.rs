@@ -1,7 +1,7 @@
 //! What was said elsewhere and is taken over.
 
 use crate::command::Recalled;
-use crate::event::{Event, TurnOptions};
+use crate::event::{Event, More, TurnOptions};
 use crate::session::Refusal;
 use crate::session::decide::{idle, takes};
 use crate::session::state::State;
@@ -28,7 +28,12 @@ pub(super) fn recall(
         turn: stamp.id(),
         role,
         parts,
-        options: TurnOptions { wording, recalled: true, result_of: call, ..TurnOptions::default() },
+        options: TurnOptions {
+            wording,
+            recalled: true,
+            more: More { result_of: call, ..More::default() }.unless_empty(),
+            ..TurnOptions::default()
+        },
         nth,
     };
     let added = said.zip(state.turns.len() as u64 + 1..).map(added);

@@ -9,7 +9,7 @@ use quintet_kernel::change::{FileChange, Gap, Shape, Version};
 use quintet_kernel::codec;
 use quintet_kernel::context::Section;
 use quintet_kernel::event::{
-    Answer, Answerer, Asking, Errand, Event, FailureCode, Origin, Remember, RequestedCall,
+    Answer, Answerer, Asking, Errand, Event, FailureCode, More, Origin, Remember, RequestedCall,
     StopCause, SubagentNews, ToolUse, TurnOptions, Turns,
 };
 use quintet_kernel::id::{BlobId, CallId, Fresh, MessageId, SessionId, StepId, TurnId};
@@ -479,12 +479,11 @@ fn of_clients() -> Vec<Event> {
     let worded = TurnOptions { wording: Some("<q>hi</q>".into()), ..TurnOptions::default() };
     let recalled = TurnOptions { recalled: true, ..TurnOptions::default() };
     let account = Account { space: "front".into(), name: "u1".into() };
-    let paid = TurnOptions {
-        account: Some(Box::new(account)),
-        aside: json!({"frame": 1}),
-        ..TurnOptions::default()
-    };
-    let answered = TurnOptions { recalled: true, result_of: Some(id()), ..TurnOptions::default() };
+    let more = More { account: Some(account), aside: json!({"frame": 1}), result_of: None };
+    let paid = TurnOptions { more: more.unless_empty(), ..TurnOptions::default() };
+    let more = More { result_of: Some(id()), ..More::default() };
+    let answered =
+        TurnOptions { recalled: true, more: more.unless_empty(), ..TurnOptions::default() };
     let said = |options| Event::MessageAdded {
         message: id(),
         turn: turn(),

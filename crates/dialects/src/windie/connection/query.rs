@@ -103,8 +103,8 @@ impl Connection {
         (id, query, pictures): (&str, &Query, &[String]),
         plan: &Plan,
     ) -> Result<Receipt, Trouble> {
-        let mut options = plan.options((&self.guest.id, id), query.content.clone());
-        options.aside = query.aside.clone();
+        let (content, aside) = (query.content.clone(), query.aside.clone());
+        let mut options = plan.options((&self.guest.id, id), content, aside);
         let mut parts = query.parts(pictures);
         loop {
             let (parts_now, options_now) = (parts.clone(), options.clone());

@@ -147,7 +147,7 @@ impl Link {
     fn event_traced(&mut self, event: &Event, prompt: Option<&Prompt>, at: Time) -> Vec<Frame> {
         match event {
             Event::MessageAdded { turn, role: Role::User, parts, options, .. } => {
-                let state = options.aside.get("system_state_internal").is_some();
+                let state = options.aside("system_state_internal").is_some();
                 let media = parts.iter().filter(|part| matches!(part, Part::Media { .. })).count();
                 self.with(turn, |line| {
                     (line.spans.begun, line.spans.pictures) = (Some(at), media);
