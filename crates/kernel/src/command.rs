@@ -126,6 +126,8 @@ pub struct Recalled {
     pub parts: Vec<Part>,
     /// How models are told of it, where that is other than its text.
     pub wording: Option<String>,
+    /// The call that it is the result of, if it is one.
+    pub call: Option<CallId>,
 }
 
 impl Recalled {
@@ -135,7 +137,7 @@ impl Recalled {
             true => Vec::new(),
             false => vec![Part::Text(text)],
         };
-        Self { role, parts, wording: None }
+        Self { role, parts, wording: None, call: None }
     }
 }
 

@@ -49,7 +49,7 @@ pub fn assemble(state: &State) -> Prompt {
 fn account(state: &State) -> Option<Account> {
     let last = || state.turns.iter().rev().find(|turn| turn.started.is_some());
     let options = state.open.as_ref().map(|open| &open.options);
-    options.or_else(|| last().map(|turn| &turn.options))?.account.as_deref().cloned()
+    options.or_else(|| last().map(|turn| &turn.options))?.account().cloned()
 }
 
 /// The prompt that has a session's older history summarized.

@@ -29,6 +29,11 @@ pub(super) fn parts(
         artifacts: Arc::clone(&assembly.front_ends.artifacts),
         uploads: Arc::clone(&assembly.front_ends.uploads),
     };
+    if let Some(most) = options.windie.most_runs {
+        tracing::warn!(
+            "windie.max_active_runs_per_workspace = {most} has no effect: runs are not served yet"
+        );
+    }
     (ports, settings(options, assembly, closing))
 }
 

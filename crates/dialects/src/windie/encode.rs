@@ -453,6 +453,11 @@ fn output((call, request): (&CallId, &str), tool: &str, outcome: &Outcome, took:
             "tool_call_id": call.as_str(),
         },
     });
+    for name in ["display_attachments", "capture_meta"] {
+        if let Some(kept) = outcome.aside.get(name) {
+            payload[name] = kept.clone();
+        }
+    }
     // Only what a client handed in can be fetched by its name.
     if let Some(picture) = picture.filter(|picture| is_own(&picture.name)) {
         payload["screenshot_ref"] = json!(picture.name);

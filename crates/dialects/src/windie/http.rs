@@ -8,6 +8,7 @@ mod introspection;
 mod range;
 pub(super) mod reply;
 mod route;
+mod runs;
 mod semantic;
 mod unavailable;
 mod written;
@@ -49,7 +50,7 @@ pub(super) async fn answer(desk: &Desk, request: Request) -> Result<Response, Re
         Route::Embeddings => Err(unavailable::embeddings(request).await),
         Route::EmbeddingsHealth => Err(unavailable::embeddings_health()),
         Route::Embed => Err(unavailable::embed(desk, request).await),
-        Route::Runs => Err(unavailable::runs(desk, request.headers())),
+        Route::Runs(run) => Err(runs::runs(desk, run, request).await),
     }
 }
 

@@ -3,9 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use quintet_kernel::command::Command;
-use quintet_kernel::event::TurnOptions;
+use quintet_kernel::event::{More, TurnOptions};
 use quintet_kernel::model::Sampling;
 use quintet_kernel::toolset::Toolset;
+use serde_json::Value;
 
 use super::definition::{Definition, Layer};
 use super::instructions;
@@ -101,6 +102,7 @@ impl Plan {
         &self,
         (user, key): (&str, &str),
         wording: Option<String>,
+        aside: Value,
     ) -> TurnOptions {
         let effort = self.choice.as_ref().and_then(|choice| choice.effort);
         TurnOptions {
@@ -108,7 +110,8 @@ impl Plan {
             sampling: Sampling { effort, ..Sampling::default() },
             key: Some(key.into()),
             wording,
-            account: self.pays.then(|| Box::new(account(user))),
+            more: More { account: self.pays.then(|| account(user)), aside, result_of: None }
+                .unless_empty(),
             ..TurnOptions::default()
         }
     }

@@ -1,6 +1,7 @@
 //! Every conversation that is told, and who tells it: one task follows them all.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -39,6 +40,8 @@ pub(super) struct Rooms {
     /// What clients are told beside what they need.
     beside: Beside,
     opened: UnboundedSender<Teller>,
+    /// How many connections there were.
+    connections: AtomicU64,
 }
 
 /// Who tells a conversation.
@@ -68,6 +71,7 @@ impl Rooms {
             resumed: OnceCell::new(),
             beside,
             opened,
+            connections: AtomicU64::new(0),
         });
         let telling = Arc::clone(&rooms).tell(coming);
         (rooms, telling)
@@ -75,6 +79,11 @@ impl Rooms {
 
     fn open_rooms(&self) -> MutexGuard<'_, HashMap<Name, Arc<Room>>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The number of another connection.
+    pub(super) fn connection(&self) -> u64 {
+        self.connections.fetch_add(1, Ordering::Relaxed) + 1
     }
 
     /// The room of a conversation, if it is told.
@@ -166,13 +175,23 @@ impl Rooms {
     }
 
     fn listen(&self, mut teller: Teller) -> BoxFuture<'static, Option<Heard>> {
-        let sessions = Arc::clone(&self.sessions);
+        let (sessions, stamps) = (Arc::clone(&self.sessions), Arc::clone(&self.stamps));
         Box::pin(async move {
-            let shut: CancellationToken = teller.room.shut.clone();
-            let items = tokio::select! {
-                items = teller.follow.next() => items,
-                () = shut.cancelled() => return None,
+            let Teller { room, link, follow, .. } = &mut teller;
+            let shut: CancellationToken = room.shut.clone();
+            let mut next = follow.next();
+            let items = loop {
+                tokio::select! {
+                    items = &mut next => break items,
+                    // Who had to run something is gone.
+                    () = room.again.notified() => {
+                        let now = stamps.now();
+                        room.tell(link.offer_again(now), now);
+                    }
+                    () = shut.cancelled() => return None,
+                }
             };
+            drop(next);
             let prompt = match items.iter().flatten().flatten().any(shows_prompt) {
                 true => {
                     sessions.view(&teller.room.session).await.ok().map(|it| prompt::assemble(&it))

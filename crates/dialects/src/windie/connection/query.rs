@@ -37,7 +37,7 @@ impl Connection {
         let room = self.desk.rooms.enter(&name, &session).await?;
         self.listen(&name, &room, out);
         self.last = Some(query.conversation.clone());
-        room.reserve(id, query.revision.as_deref());
+        room.reserve(id, query.revision.as_deref(), self.number);
         if plan.speech {
             room.speak(id);
         }
@@ -103,7 +103,8 @@ impl Connection {
         (id, query, pictures): (&str, &Query, &[String]),
         plan: &Plan,
     ) -> Result<Receipt, Trouble> {
-        let mut options = plan.options((&self.guest.id, id), query.content.clone());
+        let (content, aside) = (query.content.clone(), query.aside.clone());
+        let mut options = plan.options((&self.guest.id, id), content, aside);
         let mut parts = query.parts(pictures);
         loop {
             let (parts_now, options_now) = (parts.clone(), options.clone());

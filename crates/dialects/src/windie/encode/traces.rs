@@ -25,6 +25,8 @@ pub(in super::super) struct Spans {
     /// Since when a summary is made.
     summarizing: Option<Time>,
     pictures: usize,
+    /// Whether the client told what the desktop is like.
+    state: bool,
     /// Whether the answer should have been spoken.
     speech: bool,
     chunks: u64,
@@ -144,10 +146,12 @@ impl Link {
 
     fn event_traced(&mut self, event: &Event, prompt: Option<&Prompt>, at: Time) -> Vec<Frame> {
         match event {
-            Event::MessageAdded { turn, role: Role::User, parts, .. } => {
+            Event::MessageAdded { turn, role: Role::User, parts, options, .. } => {
+                let state = options.aside("system_state_internal").is_some();
                 let media = parts.iter().filter(|part| matches!(part, Part::Media { .. })).count();
                 self.with(turn, |line| {
                     (line.spans.begun, line.spans.pictures) = (Some(at), media);
+                    line.spans.state = state;
                     Vec::new()
                 })
             }
@@ -301,6 +305,7 @@ impl Line {
             "hasConversationRef": true,
             "hasScreenshotRef": pictures > 0,
             "screenshotRefCount": pictures,
+            "hasRuntimeSystemState": self.spans.state,
         });
         let mut frames = vec![self.traced(&STREAM, Stand::begun(data), at)];
         if self.spans.speech {
