@@ -9,7 +9,8 @@ use quintet_dialects::agent::Lookout;
 use quintet_dialects::harness::Tree;
 use quintet_kernel::policy::{Rules, Verdict};
 use quintet_kernel::port::{
-    Artifacts, Blobs, Directory, Hints, Installs, Memory, Models, Preferences, Tool, Uploads,
+    Artifacts, Blobs, Directory, Hints, Installs, Memory, Models, Outlines, Preferences, Tool,
+    Uploads,
 };
 use quintet_kernel::search::{WEB_SEARCH, without_asking};
 use quintet_kernel::tool::Spec;
@@ -34,6 +35,7 @@ pub(crate) struct Assembly {
     pub(crate) directory: Arc<dyn Directory>,
     /// What is remembered, unless that is off.
     pub(crate) memory: Option<Arc<dyn Memory>>,
+    pub(crate) outlines: Arc<dyn Outlines>,
     pub(crate) audit: Option<Audit>,
     pub(crate) lookout: Lookout,
     pub(crate) front_ends: FrontEnds,
@@ -68,7 +70,7 @@ pub(crate) fn assemble(options: &Options) -> Result<Assembly> {
         uploads: Arc::new(dir.uploads()?),
     };
     let toolbox = toolbox(options);
-    let memory = toolbox.memory();
+    let (memory, outlines) = (toolbox.memory(), toolbox.outlines());
     let (providers, local) = models(options);
     let models: Arc<dyn Models> = Arc::new(providers.clone());
     let rules = Arc::new(rules(options, &toolbox, providers));
@@ -98,6 +100,7 @@ pub(crate) fn assemble(options: &Options) -> Result<Assembly> {
         tree,
         directory,
         memory,
+        outlines,
         audit,
         lookout,
         front_ends,

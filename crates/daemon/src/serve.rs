@@ -184,6 +184,8 @@ impl Daemon {
                 changes: Arc::new(assembly.runtime.clone()),
                 blobs: Arc::clone(&assembly.blobs),
                 models: Arc::clone(&assembly.models),
+                preferences: Arc::clone(&assembly.front_ends.preferences),
+                outlines: Arc::clone(&assembly.outlines),
                 tree: assembly.tree.clone(),
             };
             listeners.spawn(serve_http(

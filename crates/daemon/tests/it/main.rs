@@ -29,5 +29,6 @@ mod stream;
 mod terminal;
 mod turns;
 mod undo;
+mod web_page;
 mod windie;
 mod workspace;

@@ -26,6 +26,9 @@ pub(super) enum Route {
     Health,
     OpenApi,
     Models,
+    Policy,
+    SetPolicy,
+    Folder,
     /// Spec runs are another product's; there are never any here, but its dashboard asks.
     Runs,
     CreateSession,
@@ -92,6 +95,9 @@ pub(super) fn route(method: &str, path: &str) -> Result<Route, Reply> {
         (["healthz"], "GET") => Ok(Route::Health),
         (["openapi.json"], "GET") => Ok(Route::OpenApi),
         (["v1", "models"], "GET") => Ok(Route::Models),
+        (["v1", "model-policy"], "GET") => Ok(Route::Policy),
+        (["v1", "model-policy"], "POST") => Ok(Route::SetPolicy),
+        (["v1", "workspace", "tree"], "GET") => Ok(Route::Folder),
         (["v1", "runs"], "GET") => Ok(Route::Runs),
         (["v1", "sessions"], "POST") => Ok(Route::CreateSession),
         (["v1", "sessions"], "GET") => Ok(Route::ListSessions),
@@ -124,7 +130,8 @@ fn is_known(segments: &[&str]) -> bool {
     matches!(
         segments,
         ["healthz" | "openapi.json"]
-            | ["v1", "models" | "runs" | "sessions"]
+            | ["v1", "models" | "model-policy" | "runs" | "sessions"]
+            | ["v1", "workspace", "tree"]
             | ["v1", "sessions", _]
             | [
                 "v1",
@@ -166,6 +173,9 @@ pub(super) fn decode(route: &Route, body: &[u8]) -> Result<Step, Reply> {
         Route::Health
         | Route::OpenApi
         | Route::Models
+        | Route::Policy
+        | Route::SetPolicy
+        | Route::Folder
         | Route::Runs
         | Route::ListSessions
         | Route::GetSession(_)
