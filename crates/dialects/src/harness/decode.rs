@@ -121,6 +121,12 @@ pub(super) fn route(method: &str, path: &str) -> Result<Route, Reply> {
             Ok(Route::Changes(session(id)?, (*turn).into()))
         }
         (["v1", "sessions", id, "context"], "GET") => Ok(Route::Context(session(id)?)),
+        // Clients of the original show people the reason.
+        (["v1", "runs"], "POST") => Err(Reply::new(501, "there are no spec runs here")),
+        (["v1", "runs", id, ..], _) => Err(Reply::new(404, format!("run not found: {id}"))),
+        (["v1", "specs", "generate"], "POST") => {
+            Err(Reply::new(501, "specs are not generated here"))
+        }
         (known, _) if is_known(known) => Err(Reply::bare(405)),
         _ => Err(Reply::new(404, "unknown endpoint")),
     }
