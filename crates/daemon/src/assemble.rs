@@ -9,7 +9,8 @@ use quintet_dialects::agent::Lookout;
 use quintet_dialects::harness::Tree;
 use quintet_kernel::policy::{Rules, Verdict};
 use quintet_kernel::port::{
-    Artifacts, Blobs, Directory, Hints, Installs, Memory, Models, Preferences, Pulse, Tool, Uploads,
+    Artifacts, Blobs, Directory, Hints, Installs, Memory, Models, Outlines, Preferences, Pulse,
+    Tool, Uploads,
 };
 use quintet_kernel::search::{WEB_SEARCH, without_asking};
 use quintet_kernel::tool::Spec;
@@ -37,6 +38,7 @@ pub(crate) struct Assembly {
     pub(crate) pulse: Arc<dyn Pulse>,
     /// What is remembered, unless that is off.
     pub(crate) memory: Option<Arc<dyn Memory>>,
+    pub(crate) outlines: Arc<dyn Outlines>,
     pub(crate) audit: Option<Audit>,
     pub(crate) lookout: Lookout,
     pub(crate) front_ends: FrontEnds,
@@ -72,7 +74,7 @@ pub(crate) fn assemble(options: &Options) -> Result<Assembly> {
         uploads: Arc::new(dir.uploads()?),
     };
     let toolbox = toolbox(options);
-    let memory = toolbox.memory();
+    let (memory, outlines) = (toolbox.memory(), toolbox.outlines());
     let (providers, local) = models(options);
     let providers = providers.with_accounts(Arc::new(UserKeys(store.clone())));
     let models: Arc<dyn Models> = Arc::new(providers.clone());
@@ -104,6 +106,7 @@ pub(crate) fn assemble(options: &Options) -> Result<Assembly> {
         directory,
         pulse,
         memory,
+        outlines,
         audit,
         lookout,
         front_ends,

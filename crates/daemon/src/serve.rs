@@ -186,6 +186,8 @@ impl Daemon {
                 blobs: Arc::clone(&assembly.blobs),
                 models: Arc::clone(&assembly.models),
                 pulse: Arc::clone(&assembly.pulse),
+                preferences: Arc::clone(&assembly.front_ends.preferences),
+                outlines: Arc::clone(&assembly.outlines),
                 tree: assembly.tree.clone(),
             };
             listeners.spawn(serve_http(

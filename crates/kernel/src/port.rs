@@ -488,6 +488,17 @@ pub struct Traces {
     pub unrecorded: Vec<Gap>,
 }
 
+/// What is in a folder, for front ends that show it.
+pub trait Outlines: Send + Sync {
+    /// The files below a folder, by their paths from there on, in order and at most so many; why not,
+    /// if it is none.
+    fn files<'a>(
+        &'a self,
+        folder: &'a Path,
+        most: usize,
+    ) -> BoxFuture<'a, Result<Vec<String>, String>>;
+}
+
 /// The folders that sessions work in, beside what tools do there.
 pub trait Workspaces: Send + Sync {
     /// What a model should know of a workspace from the start, in at most so many tokens. What
