@@ -71,7 +71,7 @@ async fn git_understands_the_diff() {
     let (bench, other) = (workspace(), workspace());
     let command = "sed -i 's/line 2.*/x/' text; printf 'no end' > new/end; rm gone; mv moved \
                    elsewhere; chmod 755 script; : > empty; printf x > 'odd name'; printf y > '\"q\"'; ln -s text link; \
-                   rm new/old; ln -s text new/old";
+                   rm new/old; ln -s text new/old; printf z > $'n\\xff\\n'; mv folder/a $'folder/\\xfe'";
     let diff = bench.diff(changes_of(&bench, command).await).await;
     let patch = other.path().parent().unwrap().join(format!("{}.patch", std::process::id()));
     std::fs::write(&patch, &diff).unwrap();
