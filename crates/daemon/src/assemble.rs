@@ -9,7 +9,8 @@ use quintet_dialects::agent::Lookout;
 use quintet_dialects::harness::Tree;
 use quintet_kernel::policy::{Rules, Verdict};
 use quintet_kernel::port::{
-    Artifacts, Blobs, Directory, Hints, Installs, Memory, Models, Preferences, Tool, Uploads,
+    Artifacts, Blobs, Directory, Hints, Installs, Memory, Models, Outlines, Preferences, Pulse,
+    Tool, Uploads,
 };
 use quintet_kernel::search::{WEB_SEARCH, without_asking};
 use quintet_kernel::tool::Spec;
@@ -21,6 +22,7 @@ use quintet_runtime::{Pace, Parts, Runtime, SystemStamps, subagents};
 use quintet_stores::DataDir;
 use quintet_tools::{Recall, Settings, Toolbox};
 
+use crate::accounts::UserKeys;
 use crate::audit::Audit;
 use crate::options::{self, Options};
 
@@ -32,8 +34,11 @@ pub(crate) struct Assembly {
     pub(crate) local: Option<Local>,
     pub(crate) tree: Option<Tree>,
     pub(crate) directory: Arc<dyn Directory>,
+    /// Whether storage can be written to.
+    pub(crate) pulse: Arc<dyn Pulse>,
     /// What is remembered, unless that is off.
     pub(crate) memory: Option<Arc<dyn Memory>>,
+    pub(crate) outlines: Arc<dyn Outlines>,
     pub(crate) audit: Option<Audit>,
     pub(crate) lookout: Lookout,
     pub(crate) front_ends: FrontEnds,
@@ -61,6 +66,7 @@ pub(crate) fn assemble(options: &Options) -> Result<Assembly> {
     let audit = options.audit.then(|| Audit::new(dir.path(), secrets(options)));
     let lookout = Lookout::default();
     let directory: Arc<dyn Directory> = store.clone();
+    let pulse: Arc<dyn Pulse> = store.clone();
     let front_ends = FrontEnds {
         installs: store.clone(),
         preferences: store.clone(),
@@ -68,8 +74,9 @@ pub(crate) fn assemble(options: &Options) -> Result<Assembly> {
         uploads: Arc::new(dir.uploads()?),
     };
     let toolbox = toolbox(options);
-    let memory = toolbox.memory();
+    let (memory, outlines) = (toolbox.memory(), toolbox.outlines());
     let (providers, local) = models(options);
+    let providers = providers.with_accounts(Arc::new(UserKeys(store.clone())));
     let models: Arc<dyn Models> = Arc::new(providers.clone());
     let rules = Arc::new(rules(options, &toolbox, providers));
     let (unasked, searches) = (unasked(&rules), searches(&rules));
@@ -97,7 +104,9 @@ pub(crate) fn assemble(options: &Options) -> Result<Assembly> {
         local,
         tree,
         directory,
+        pulse,
         memory,
+        outlines,
         audit,
         lookout,
         front_ends,
@@ -145,7 +154,8 @@ pub(crate) fn toolbox(options: &Options) -> Toolbox {
 /// Memory, as these options set it up.
 fn recall(options::Memory { settings, tokens, .. }: &options::Memory, others: u64) -> Recall {
     let memory = Arc::new(Notebook::new(settings.clone(), Arc::new(SystemStamps)));
-    Recall { memory, tokens: *tokens, of: tokens.saturating_add(others) }
+    let folder = quintet_memory::FOLDER;
+    Recall { memory, tokens: *tokens, folder, of: tokens.saturating_add(others) }
 }
 
 fn tools(toolbox: &Toolbox) -> HashMap<String, Arc<dyn Tool>> {

@@ -18,6 +18,7 @@ use quintet_dialects::transport::uds::Socket;
 use quintet_kernel::port::Sessions;
 use quintet_runtime::SystemStamps;
 use quintet_tools::sandbox::{self, Mode};
+use rustix::process::Signal;
 use serde_json::Value;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
@@ -184,6 +185,9 @@ impl Daemon {
                 changes: Arc::new(assembly.runtime.clone()),
                 blobs: Arc::clone(&assembly.blobs),
                 models: Arc::clone(&assembly.models),
+                pulse: Arc::clone(&assembly.pulse),
+                preferences: Arc::clone(&assembly.front_ends.preferences),
+                outlines: Arc::clone(&assembly.outlines),
                 tree: assembly.tree.clone(),
             };
             listeners.spawn(serve_http(
@@ -220,6 +224,7 @@ fn desktop(options: &Options, assembly: &Assembly, sessions: Arc<dyn Sessions>) 
         sessions,
         directory: Arc::clone(&assembly.directory),
         memory: assembly.memory.clone(),
+        pulse: Arc::clone(&assembly.pulse),
         stamps: Arc::new(SystemStamps),
     };
     let guard = Guard { hosts, token: None };
@@ -248,6 +253,8 @@ async fn serve_http(listener: TcpListener, router: axum::Router, closing: Cancel
 struct Signals {
     terminate: tokio::signal::unix::Signal,
     interrupt: tokio::signal::unix::Signal,
+    /// Listened for so that a file that may not grow is an error and not the end.
+    _file_size: tokio::signal::unix::Signal,
 }
 
 impl Signals {
@@ -255,6 +262,7 @@ impl Signals {
         Ok(Self {
             terminate: signal(SignalKind::terminate())?,
             interrupt: signal(SignalKind::interrupt())?,
+            _file_size: signal(SignalKind::from_raw(Signal::XFSZ.as_raw()))?,
         })
     }
 

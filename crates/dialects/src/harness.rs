@@ -4,6 +4,7 @@ mod body;
 mod decode;
 mod encode;
 mod openapi;
+mod policy;
 mod position;
 mod serve;
 mod shape;

@@ -52,6 +52,8 @@ pub enum Command {
     Revert { turn: TurnId },
     /// Summarize the history now.
     Compact,
+    /// The same, in these words instead of a model's.
+    Abridge { summary: String },
     /// The session is done with.
     Close { reason: Option<String> },
 
@@ -124,6 +126,8 @@ pub struct Recalled {
     pub parts: Vec<Part>,
     /// How models are told of it, where that is other than its text.
     pub wording: Option<String>,
+    /// The call that it is the result of, if it is one.
+    pub call: Option<CallId>,
 }
 
 impl Recalled {
@@ -133,7 +137,7 @@ impl Recalled {
             true => Vec::new(),
             false => vec![Part::Text(text)],
         };
-        Self { role, parts, wording: None }
+        Self { role, parts, wording: None, call: None }
     }
 }
 

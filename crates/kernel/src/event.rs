@@ -21,7 +21,7 @@ use crate::time::Time;
 use crate::tool::{Assessment, Kind, Outcome, Placement, Risk};
 use crate::toolset::Toolset;
 
-pub use options::{Asking, Budget, ToolUse, TurnOptions};
+pub use options::{Asking, Budget, More, ToolUse, TurnOptions};
 pub use subagent::SubagentNews;
 
 /// The number of an event in its session; 0 stands for "before the first".

@@ -84,6 +84,10 @@ pub trait Rehearsals: Send + Sync {
         session: Option<&SessionId>,
         commands: Vec<Command>,
     ) -> BoxFuture<'_, Result<State, Error>>;
+    /// A session as it would be if its history were summarized now. A model really writes the
+    /// summary, or says why it cannot; nothing else happens, and nothing is kept.
+    fn summarize(&self, session: &SessionId)
+    -> BoxFuture<'_, Result<Result<State, String>, Error>>;
 }
 
 /// Inbound: what turns did to files.
@@ -239,6 +243,12 @@ pub trait Journal: Send + Sync {
         from: &Fork,
         batch: Batch,
     ) -> BoxFuture<'static, Result<Seq, StorageError>>;
+}
+
+/// Whether storage can be written to.
+pub trait Pulse: Send + Sync {
+    /// What is known of it or, where that is long ago, what comes of trying. Cheap to ask often.
+    fn beat(&self) -> BoxFuture<'_, Result<(), StorageError>>;
 }
 
 /// Sessions at a glance, looked up in other ways than by age.
@@ -476,6 +486,17 @@ pub struct Traces {
     pub changes: Vec<Changed>,
     /// What may have happened beside that, and is not recorded.
     pub unrecorded: Vec<Gap>,
+}
+
+/// What is in a folder, for front ends that show it.
+pub trait Outlines: Send + Sync {
+    /// The files below a folder, by their paths from there on, in order and at most so many; why not,
+    /// if it is none.
+    fn files<'a>(
+        &'a self,
+        folder: &'a Path,
+        most: usize,
+    ) -> BoxFuture<'a, Result<Vec<String>, String>>;
 }
 
 /// The folders that sessions work in, beside what tools do there.

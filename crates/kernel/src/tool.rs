@@ -201,6 +201,9 @@ pub struct Outcome {
     /// What it may have done to files that is not among these.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unrecorded: Vec<Gap>,
+    /// What the front end that ran it keeps with it; models are not told.
+    #[serde(default, skip_serializing_if = "Value::is_null")]
+    pub aside: Value,
 }
 
 impl Outcome {
@@ -243,6 +246,7 @@ impl Outcome {
             artifacts: Vec::new(),
             changes: Vec::new(),
             unrecorded: Vec::new(),
+            aside: Value::Null,
         }
     }
 }

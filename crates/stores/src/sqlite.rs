@@ -15,6 +15,7 @@ use quintet_kernel::port::{BoxFuture, Lease, Leases, StorageError};
 use rusqlite::ErrorCode;
 
 use crate::Error;
+use pulse::Pulse;
 use reader::Readers;
 use writer::Writer;
 
@@ -31,6 +32,7 @@ mod migrate;
 mod naming;
 mod open;
 mod preferences;
+mod pulse;
 mod reader;
 mod references;
 mod writer;
@@ -42,6 +44,7 @@ pub struct Store {
     readers: Arc<Readers>,
     writer: Writer,
     epoch: u64,
+    pulse: Arc<Pulse>,
     _lock: Option<Arc<File>>,
 }
 
@@ -63,8 +66,9 @@ impl Store {
         if let Err(error) = references::clear_away(&db, delete) {
             tracing::warn!(%error, "content that nobody needs cannot be looked for");
         }
-        let writer = Writer::start(db).map_err(Error::unusable(path))?;
-        Ok(Self { readers: Arc::new(Readers::new(path)), writer, epoch, _lock: None })
+        let pulse = Arc::new(Pulse::of(path));
+        let writer = Writer::start(db, Arc::clone(&pulse)).map_err(Error::unusable(path))?;
+        Ok(Self { readers: Arc::new(Readers::new(path)), writer, epoch, pulse, _lock: None })
     }
 
     /// Keeps a lock for as long as the store writes.

@@ -22,6 +22,7 @@ mod input;
 mod lines;
 mod makefile;
 mod map;
+mod outline;
 mod patch;
 mod recall;
 mod recorded;

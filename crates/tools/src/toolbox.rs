@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use quintet_kernel::port::{Memory, Tool, Workspaces};
+use quintet_kernel::port::{Memory, Outlines, Tool, Workspaces};
 use quintet_kernel::tool::Spec;
 
 use crate::change::Notes;
@@ -13,6 +13,7 @@ use crate::engine::Engine;
 use crate::fetch::Reach;
 use crate::folders::Folders;
 use crate::map::Mapper;
+use crate::outline::Outline;
 use crate::recall::Recall;
 use crate::recorded::{Recorded, Recorder};
 use crate::run::Runner;
@@ -123,6 +124,11 @@ impl Toolbox {
         let (survey, recall) = (self.survey.clone(), self.recall.clone());
         let (notes, watches) = (self.notes.clone(), self.watches.clone());
         Arc::new(Folders::new(survey, recall, notes, watches))
+    }
+
+    /// What is in folders.
+    pub fn outlines(&self) -> Arc<dyn Outlines> {
+        Arc::new(Outline)
     }
 
     /// What is remembered beyond sessions, where it is on.

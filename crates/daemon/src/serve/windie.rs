@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use quintet_dialects::transport::guard::{Guard, Token};
-use quintet_dialects::windie::{Abilities, Ports, Settings};
+use quintet_dialects::windie::{Abilities, Beside, Ports, Settings};
 use quintet_runtime::SystemStamps;
 use tokio_util::sync::CancellationToken;
 
@@ -22,12 +22,18 @@ pub(super) fn parts(
         directory: Arc::clone(&assembly.directory),
         blobs: Arc::clone(&assembly.blobs),
         models: Arc::clone(&assembly.models),
+        pulse: Arc::clone(&assembly.pulse),
         stamps: Arc::new(SystemStamps),
         installs: Arc::clone(&assembly.front_ends.installs),
         preferences: Arc::clone(&assembly.front_ends.preferences),
         artifacts: Arc::clone(&assembly.front_ends.artifacts),
         uploads: Arc::clone(&assembly.front_ends.uploads),
     };
+    if let Some(most) = options.windie.most_runs {
+        tracing::warn!(
+            "windie.max_active_runs_per_workspace = {most} has no effect: runs are not served yet"
+        );
+    }
     (ports, settings(options, assembly, closing))
 }
 
@@ -47,6 +53,10 @@ fn settings(options: &Options, assembly: &Assembly, closing: &CancellationToken)
             web_search: assembly.searches.clone(),
             tools: assembly.unasked.clone(),
             ..Abilities::default()
+        },
+        beside: Beside {
+            traces: options.windie.trace_events,
+            memories: options.windie.memory_events,
         },
         closing: closing.clone(),
     }

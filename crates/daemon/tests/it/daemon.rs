@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 
 use quintet_testkit::model_server::ModelServer;
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Resource, Rlimit, Signal, kill_process, prlimit};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -123,6 +123,13 @@ impl World {
         let mut running = self.running.take().unwrap();
         running.child.kill().unwrap();
         running.child.wait().unwrap();
+    }
+
+    /// No file may grow beyond so many bytes from now on; as they like if not given.
+    pub(crate) fn limit_files(&self, bytes: Option<u64>) {
+        let pid = Pid::from_child(&self.running.as_ref().unwrap().child);
+        let limit = Rlimit { current: bytes, maximum: None };
+        prlimit(Some(pid), Resource::Fsize, limit).unwrap();
     }
 
     /// `kill`, and waits for the end.

@@ -30,5 +30,6 @@ mod terminal;
 mod turns;
 mod undo;
 mod undo_git;
+mod web_page;
 mod windie;
 mod workspace;

@@ -12,7 +12,8 @@ use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
 use quintet_kernel::port::BoxFuture;
 use serde_json::Value;
-use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until, timeout};
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep, sleep_until, timeout};
+use tokio_tungstenite::tungstenite;
 
 use super::audience::{Audience, Happening};
 use super::carry::{Done, Then};
@@ -28,6 +29,8 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const FIRST_WORD: Duration = Duration::from_millis(300);
 /// A client that kept a frame waiting for so long, and then took it, is there.
 const SLOW: Duration = Duration::from_secs(1);
+/// How long a client that is let go may take to read why.
+const FAREWELL: Duration = Duration::from_secs(5);
 /// Requests under way that take longer than a moment.
 const PENDING: usize = 32;
 
@@ -80,6 +83,9 @@ impl Connection {
                     self.last = Instant::now();
                     match frame {
                         Some(Ok(frame)) => self.receive(&mut socket, frame).await,
+                        Some(Err(error)) if is_too_large(&error) => {
+                            return self.let_go(&mut socket).await;
+                        }
                         Some(Err(_)) | None => return,
                     }
                 }
@@ -96,6 +102,16 @@ impl Connection {
             if step.is_err() {
                 return;
             }
+        }
+    }
+
+    /// Says farewell to who announces more than is read, and leaves time to read it: the rest of the
+    /// message stays unread, and closing at once would take the farewell along.
+    async fn let_go(self, socket: &mut WebSocket) {
+        close(socket, close_code::SIZE, "the message is too large").await;
+        tokio::select! {
+            () = self.desk.settings.closing.cancelled() => {}
+            () = sleep(FAREWELL) => {}
         }
     }
 
@@ -217,7 +233,15 @@ impl Connection {
 
 /// Whether it waits for more than storage.
 fn takes_longer(wish: &Wish) -> bool {
-    matches!(wish, Wish::Abort(_) | Wish::Compact(_) | Wish::Delete(_) | Wish::Models)
+    matches!(
+        wish,
+        Wish::Abort(_)
+            | Wish::Compact { .. }
+            | Wish::Preview(_)
+            | Wish::Delete(_)
+            | Wish::Models
+            | Wish::Folder { .. }
+    )
 }
 
 fn split(done: Result<Done, jsonrpc::Error>) -> (Result<Value, jsonrpc::Error>, Then) {
@@ -233,6 +257,11 @@ async fn send(socket: &mut WebSocket, frame: Frame) -> Result<(), Gone> {
         Ok(Ok(())) => Ok(()),
         Ok(Err(_)) | Err(_) => Err(Gone),
     }
+}
+
+fn is_too_large(error: &axum::Error) -> bool {
+    let inner = std::error::Error::source(error).and_then(|source| source.downcast_ref());
+    matches!(inner, Some(tungstenite::Error::Capacity(_)))
 }
 
 async fn too_large(socket: &mut WebSocket) -> Result<(), Gone> {

@@ -26,6 +26,9 @@ pub(super) enum Route {
     Health,
     OpenApi,
     Models,
+    Policy,
+    SetPolicy,
+    Folder,
     /// Spec runs are another product's; there are never any here, but its dashboard asks.
     Runs,
     CreateSession,
@@ -92,6 +95,9 @@ pub(super) fn route(method: &str, path: &str) -> Result<Route, Reply> {
         (["healthz"], "GET") => Ok(Route::Health),
         (["openapi.json"], "GET") => Ok(Route::OpenApi),
         (["v1", "models"], "GET") => Ok(Route::Models),
+        (["v1", "model-policy"], "GET") => Ok(Route::Policy),
+        (["v1", "model-policy"], "POST") => Ok(Route::SetPolicy),
+        (["v1", "workspace", "tree"], "GET") => Ok(Route::Folder),
         (["v1", "runs"], "GET") => Ok(Route::Runs),
         (["v1", "sessions"], "POST") => Ok(Route::CreateSession),
         (["v1", "sessions"], "GET") => Ok(Route::ListSessions),
@@ -115,6 +121,12 @@ pub(super) fn route(method: &str, path: &str) -> Result<Route, Reply> {
             Ok(Route::Changes(session(id)?, (*turn).into()))
         }
         (["v1", "sessions", id, "context"], "GET") => Ok(Route::Context(session(id)?)),
+        // Clients of the original show people the reason.
+        (["v1", "runs"], "POST") => Err(Reply::new(501, "there are no spec runs here")),
+        (["v1", "runs", id, ..], _) => Err(Reply::new(404, format!("run not found: {id}"))),
+        (["v1", "specs", "generate"], "POST") => {
+            Err(Reply::new(501, "specs are not generated here"))
+        }
         (known, _) if is_known(known) => Err(Reply::bare(405)),
         _ => Err(Reply::new(404, "unknown endpoint")),
     }
@@ -124,7 +136,8 @@ fn is_known(segments: &[&str]) -> bool {
     matches!(
         segments,
         ["healthz" | "openapi.json"]
-            | ["v1", "models" | "runs" | "sessions"]
+            | ["v1", "models" | "model-policy" | "runs" | "sessions"]
+            | ["v1", "workspace", "tree"]
             | ["v1", "sessions", _]
             | [
                 "v1",
@@ -166,6 +179,9 @@ pub(super) fn decode(route: &Route, body: &[u8]) -> Result<Step, Reply> {
         Route::Health
         | Route::OpenApi
         | Route::Models
+        | Route::Policy
+        | Route::SetPolicy
+        | Route::Folder
         | Route::Runs
         | Route::ListSessions
         | Route::GetSession(_)

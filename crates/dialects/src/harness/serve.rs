@@ -1,5 +1,6 @@
 //! Moves bytes: requests to `decode`, commands to the core, events through `encode` to the client.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use axum::Router;
@@ -7,9 +8,11 @@ use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::response::Response;
-use quintet_kernel::command::{Command, Upload};
+use quintet_kernel::command::{Command, Say, Upload};
 use quintet_kernel::event::Event;
-use quintet_kernel::port::{Blobs, Changes, Error, Follow, Models, Receipt, Sessions};
+use quintet_kernel::port::{
+    Blobs, Changes, Error, Follow, Models, Outlines, Preferences, Pulse, Receipt, Sessions,
+};
 use quintet_kernel::{Cursor, SessionId};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -19,6 +22,7 @@ use super::decode::{
     File, LARGEST_BODY, LARGEST_FILE, Reply, Route, Step, decode, refusal, route, turn_id, upload,
 };
 use super::encode::Link;
+use super::policy::{Policies, Policy};
 use super::position::Position;
 use super::stream::{Stream, history, reset};
 use super::tree::Tree;
@@ -28,6 +32,8 @@ use crate::transport::query::parameter;
 
 /// How many sessions a list holds, unless the client says.
 const LISTED: usize = 1000;
+/// How many files of a folder are shown.
+const FILES: usize = 800;
 
 /// What the dialect speaks to.
 #[derive(Clone)]
@@ -40,6 +46,12 @@ pub struct Ports {
     pub blobs: Arc<dyn Blobs>,
     /// What can be chosen.
     pub models: Arc<dyn Models>,
+    /// Whether storage can be written to.
+    pub pulse: Arc<dyn Pulse>,
+    /// What people prefer.
+    pub preferences: Arc<dyn Preferences>,
+    /// What is in folders.
+    pub outlines: Arc<dyn Outlines>,
     /// The session tree on disk, where one is kept.
     pub tree: Option<Tree>,
 }
@@ -63,11 +75,13 @@ pub struct Settings {
 struct Desk {
     ports: Ports,
     settings: Arc<Settings>,
+    policies: Policies,
 }
 
 /// The dialect as a service.
 pub fn router(ports: Ports, settings: Settings) -> Router {
-    let desk = Desk { ports, settings: Arc::new(settings) };
+    let policies = Policies::new(Arc::clone(&ports.preferences));
+    let desk = Desk { ports, settings: Arc::new(settings), policies };
     Router::new().fallback(serve).with_state(desk)
 }
 
@@ -88,13 +102,32 @@ async fn serve(State(desk): State<Desk>, request: Request) -> Response {
 }
 
 impl Desk {
+    async fn health(&self) -> Result<Response, Reply> {
+        match self.ports.pulse.beat().await {
+            Ok(()) => Ok(ok(&json!({ "ok": true, "version": env!("CARGO_PKG_VERSION") }))),
+            Err(error) => Err(Reply::new(503, format!("storage cannot be written: {error}"))),
+        }
+    }
+
     async fn answer(&self, request: Request) -> Result<Response, Reply> {
         let route = route(request.method().as_str(), request.uri().path())?;
         let query = request.uri().query().unwrap_or_default().to_owned();
         match &route {
-            Route::Health => Ok(ok(&json!({ "ok": true, "version": env!("CARGO_PKG_VERSION") }))),
+            Route::Health => self.health().await,
             Route::OpenApi => Ok(ok(&openapi::document())),
-            Route::Models => Ok(ok(&self.models().await)),
+            Route::Models => {
+                let models = self.ports.models.list().await;
+                let models: Vec<Value> = models.iter().map(shape::model).collect();
+                Ok(ok(&json!({ "models": models, "policy": self.policy().await? })))
+            }
+            Route::Policy => Ok(ok(&self.policy().await?)),
+            Route::SetPolicy => {
+                let body = whole(request.into_body(), LARGEST_BODY).await?;
+                let set = self.policies.set(Policy::read(&body)?).await;
+                set.map_err(|error| refusal(&error.into()))?;
+                Ok(ok(&self.policy().await?))
+            }
+            Route::Folder => self.folder(&query).await,
             Route::Runs => Ok(ok(&json!([]))),
             Route::ListSessions => self.list(&query).await,
             Route::GetSession(id) => {
@@ -135,6 +168,11 @@ impl Desk {
         let sessions = &self.ports.sessions;
         let done = match step {
             Step::Create(origin) => sessions.create(origin).await,
+            Step::Submit(id, Command::Say(mut say)) => match self.by_favourite(&id, &mut say).await
+            {
+                Ok(()) => sessions.submit(&id, Command::Say(say)).await,
+                Err(error) => Err(error),
+            },
             Step::Submit(id, command) => sessions.submit(&id, command).await,
             Step::Both(id, first, second) => match sessions.submit(&id, first).await {
                 Ok(_) => sessions.submit(&id, second).await,
@@ -194,17 +232,31 @@ impl Desk {
         Ok(ok(&cards.iter().map(shape::card).collect::<Vec<_>>()))
     }
 
-    async fn models(&self) -> Value {
-        let models: Vec<Value> = self.ports.models.list().await.iter().map(shape::model).collect();
-        json!({
-            "models": models,
-            "policy": {
-                "require_tools": false,
-                "require_vision": false,
-                "max_cost_usd": 0,
-                "preferred_models": [self.settings.default_model],
-            },
-        })
+    async fn policy(&self) -> Result<Policy, Reply> {
+        let policy = self.policies.current().await.map_err(|error| refusal(&error.into()))?;
+        Ok(policy.or_default(&self.settings.default_model))
+    }
+
+    /// The files of a folder, as the original's page shows them before there is a session.
+    async fn folder(&self, query: &str) -> Result<Response, Reply> {
+        let path = parameter(query, "workspace_path").filter(|path| !path.trim().is_empty());
+        let path = path.ok_or_else(|| Reply::new(400, "workspace_path required"))?;
+        let none = || Reply::new(400, "workspace_path must be a directory");
+        let folder = Path::new(path.trim());
+        if !folder.is_absolute() {
+            return Err(none());
+        }
+        let files = self.ports.outlines.files(folder, FILES).await.map_err(|_| none())?;
+        Ok(ok(&json!({ "root": folder, "files": files })))
+    }
+
+    /// Has the model answer that people like best, where nobody named another.
+    async fn by_favourite(&self, id: &SessionId, say: &mut Say) -> Result<(), Error> {
+        let Some(favourite) = self.policies.favourite().await? else { return Ok(()) };
+        if say.options.model.is_none() && self.ports.sessions.view(id).await?.model.is_none() {
+            say.options.model = Some(favourite);
+        }
+        Ok(())
     }
 
     async fn events(

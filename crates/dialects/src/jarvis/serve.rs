@@ -10,7 +10,7 @@ use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::Response;
 use quintet_kernel::memory::{Entry, Found, Lines, Query};
-use quintet_kernel::port::{Directory, Memory, Sessions, Stamps};
+use quintet_kernel::port::{Directory, Memory, Pulse, Sessions, Stamps};
 use quintet_kernel::toolset::Toolset;
 use quintet_kernel::{Cursor, SessionId, Time};
 use serde::Serialize;
@@ -34,6 +34,8 @@ pub struct Ports {
     pub directory: Arc<dyn Directory>,
     /// What is remembered, unless that is off.
     pub memory: Option<Arc<dyn Memory>>,
+    /// Whether storage can be written to.
+    pub pulse: Arc<dyn Pulse>,
     /// The time.
     pub stamps: Arc<dyn Stamps>,
 }
@@ -88,7 +90,7 @@ impl Desk {
         }
         let body = whole(body, LARGEST_BODY).await.map_err(unread)?;
         match decode(route, query, &body)? {
-            Step::Health => Ok(ok(&self.health())),
+            Step::Health => Ok(self.health().await),
             Step::OpenApi => Ok(ok(&openapi::document())),
             Step::Open(asked) => {
                 let session = sessions::open(self, asked).await?;
@@ -109,13 +111,18 @@ impl Desk {
         }
     }
 
-    fn health(&self) -> wire::Health {
+    async fn health(&self) -> Response {
         let uptime = self.ports.stamps.now().since(self.started).as_millis();
-        wire::Health {
-            healthy: true,
+        let healthy = self.ports.pulse.beat().await.is_ok();
+        let mut response = ok(&wire::Health {
+            healthy,
             version: env!("CARGO_PKG_VERSION"),
             uptime_ms: u64::try_from(uptime).unwrap_or(u64::MAX),
+        });
+        if !healthy {
+            *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
         }
+        response
     }
 
     async fn chat(&self, chat: &Chat, headers: &HeaderMap, query: &str) -> Result<Response, Reply> {

@@ -29,7 +29,7 @@ use super::manifest::Manifest;
 use super::models;
 use super::offer::Offer;
 use super::plan::Agent;
-use super::room::{Room, Seat};
+use super::room::{Room, Seat, Who};
 use super::rooms::Name;
 use super::serve::Desk;
 use super::wire::{self, Answer, Context, SILENT, TOO_MANY};
@@ -51,6 +51,8 @@ const MOST: usize = 50;
 pub(super) struct Connection {
     desk: Desk,
     guest: Guest,
+    /// Which one it is.
+    number: u64,
     /// What it came with, which says who it is for as long as that is true.
     headers: HeaderMap,
     agent: Agent,
@@ -95,8 +97,9 @@ pub(super) async fn run(desk: Desk, headers: HeaderMap, mut socket: WebSocket) {
         Ok(hello) => {
             let guest = Guest::new(user, hello.user);
             let agent = Agent::new(hello.definition.unwrap_or_default());
-            let (listens, last) = Default::default();
-            Connection { desk, guest, headers, agent, listens, last }.serve(socket).await;
+            let (number, (listens, last)) = (desk.rooms.connection(), Default::default());
+            let connection = Connection { desk, guest, number, headers, agent, listens, last };
+            connection.serve(socket).await;
         }
         Err(why) => {
             tracing::debug!("a handshake is refused: {why}");
@@ -199,7 +202,9 @@ impl Connection {
     fn listen(&mut self, name: &Name, room: &Arc<Room>, out: &mut Out) {
         let before = self.listens.insert(name.1.clone(), Arc::clone(room));
         if before.is_none_or(|before| !Arc::ptr_eq(&before, room)) {
-            out.seats.push((name.1.clone(), room.sit()));
+            let client = self.agent.definition.id.clone();
+            let who = Who { connection: self.number, client };
+            out.seats.push((name.1.clone(), room.sit(who)));
         }
     }
 
@@ -244,9 +249,10 @@ impl Connection {
             Asks::LoadSettings => self.load_settings(&id, out).await,
             Asks::UpdateSettings(patch) => self.update_settings(&id, *patch, out).await,
             Asks::ListModels => {
-                let models = Arc::clone(&self.desk.ports.models);
+                let (desk, user) = (self.desk.clone(), self.guest.id.clone());
                 out.slow.push(Box::pin(async move {
-                    let listed = models::payload(&models.list().await);
+                    let settings = desk.settings_of(&user).await.unwrap_or_default();
+                    let listed = models::payload(&desk.ports.models.list().await, &settings);
                     vec![Answer::to(&id, "models-listed", listed)]
                 }));
                 return;

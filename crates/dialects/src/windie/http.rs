@@ -8,6 +8,7 @@ mod introspection;
 mod range;
 pub(super) mod reply;
 mod route;
+mod runs;
 mod semantic;
 mod unavailable;
 mod written;
@@ -33,7 +34,7 @@ pub(super) async fn answer(desk: &Desk, request: Request) -> Result<Response, Re
     let path = request.uri().path().to_owned();
     let user = caller(desk, &path, request.headers()).await?;
     match route(request.method().as_str(), &path)? {
-        Route::Health => Ok(health()),
+        Route::Health => health(desk).await,
         Route::OpenApi => Ok(ok(&openapi::document())),
         Route::Register => install::register(desk, request).await,
         Route::Me => install::me(desk, user, request.headers()).await,
@@ -49,7 +50,7 @@ pub(super) async fn answer(desk: &Desk, request: Request) -> Result<Response, Re
         Route::Embeddings => Err(unavailable::embeddings(request).await),
         Route::EmbeddingsHealth => Err(unavailable::embeddings_health()),
         Route::Embed => Err(unavailable::embed(desk, request).await),
-        Route::Runs => Err(unavailable::runs(desk, request.headers())),
+        Route::Runs(run) => Err(runs::runs(desk, run, request).await),
     }
 }
 
@@ -70,8 +71,11 @@ async fn introspect(
     }
 }
 
-fn health() -> Response {
-    ok(&json!({ "status": "healthy", "version": env!("CARGO_PKG_VERSION") }))
+async fn health(desk: &Desk) -> Result<Response, Reply> {
+    match desk.ports.pulse.beat().await {
+        Ok(()) => Ok(ok(&json!({ "status": "healthy", "version": env!("CARGO_PKG_VERSION") }))),
+        Err(error) => Err(Reply::new(503, format!("storage cannot be written: {error}"))),
+    }
 }
 
 /// Everything below `/api` but the way to get a token is for those who have one.

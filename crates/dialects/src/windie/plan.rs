@@ -3,16 +3,17 @@
 use std::path::{Path, PathBuf};
 
 use quintet_kernel::command::Command;
-use quintet_kernel::event::TurnOptions;
+use quintet_kernel::event::{More, TurnOptions};
 use quintet_kernel::model::Sampling;
 use quintet_kernel::toolset::Toolset;
+use serde_json::Value;
 
 use super::definition::{Definition, Layer};
 use super::instructions;
 use super::manifest::Manifest;
 use super::offer::Offer;
 use super::serve::Desk;
-use super::settings::{Choice, Settings};
+use super::settings::{Choice, Settings, account};
 
 /// What a client makes of its agent, looked at.
 #[derive(Clone, Debug, Default)]
@@ -37,6 +38,10 @@ pub(super) struct Plan {
     pub(super) choice: Option<Choice>,
     /// The folder on this machine that it is about, if it is about one that is here.
     pub(super) workspace: Option<PathBuf>,
+    /// Whether the answer should be spoken.
+    pub(super) speech: bool,
+    /// Whether the user has keys of their own.
+    pub(super) pays: bool,
 }
 
 impl Plan {
@@ -72,6 +77,8 @@ impl Plan {
             toolset,
             choice: settings.choice(&desk.settings.default_model),
             workspace: here,
+            speech: settings.speech_mode_enabled,
+            pays: !settings.provider_api_keys.is_empty(),
         }
     }
 
@@ -91,13 +98,20 @@ impl Plan {
     }
 
     /// How the turn of a query is to be answered.
-    pub(super) fn options(&self, key: &str, wording: Option<String>) -> TurnOptions {
+    pub(super) fn options(
+        &self,
+        (user, key): (&str, &str),
+        wording: Option<String>,
+        aside: Value,
+    ) -> TurnOptions {
         let effort = self.choice.as_ref().and_then(|choice| choice.effort);
         TurnOptions {
             model: self.choice.as_ref().map(|choice| choice.model.clone()),
             sampling: Sampling { effort, ..Sampling::default() },
             key: Some(key.into()),
             wording,
+            more: More { account: self.pays.then(|| account(user)), aside, result_of: None }
+                .unless_empty(),
             ..TurnOptions::default()
         }
     }

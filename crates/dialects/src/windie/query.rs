@@ -6,6 +6,7 @@ use serde_json::Value;
 use super::decode::{LONGEST_REF, workspace};
 use super::definition::{self, Definition, Layer};
 use super::fields::Object;
+use super::results;
 
 /// The longest question, in characters; what is longer is cut.
 const LONGEST_TEXT: usize = 50_000;
@@ -33,6 +34,8 @@ pub(crate) struct Query {
     pub(crate) definition: Option<Definition>,
     /// The client's name for the history that this query leads to.
     pub(crate) revision: Option<String>,
+    /// What it keeps with it, and no model is told.
+    pub(crate) aside: Value,
 }
 
 impl Query {
@@ -42,8 +45,6 @@ impl Query {
         let conversation = payload.solid_text("conversation_ref", LONGEST_REF);
         let content = content(payload, said.as_deref().unwrap_or_default());
         let revision = payload.text("revision_id", 0..=LONGEST_REF);
-        payload.object("capture_meta");
-        payload.object("system_state_internal");
         let query = Self {
             text: sanitized(said.as_deref().unwrap_or_default()),
             conversation: conversation.unwrap_or_default(),
@@ -54,6 +55,7 @@ impl Query {
             layers: definition::layers(payload, "client_prompt_layers"),
             definition: payload.object("agent_definition").map(|object| Definition::of(&object)),
             revision: revision.filter(|revision| !revision.trim().is_empty()),
+            aside: results::aside(payload),
         };
         Some(match query.text.is_empty() {
             true => Err("Invalid query: Query text cannot be empty".into()),

@@ -9,6 +9,7 @@ use quintet_kernel::event::Origin;
 use quintet_kernel::message::Role;
 use quintet_kernel::port::Error;
 use quintet_kernel::session::Refusal;
+use serde_json::Value;
 
 use super::plan::{Agent, Plan};
 use super::query::Query;
@@ -33,7 +34,8 @@ impl Desk {
         let plan = Plan::new(self, scene.agent, scene.settings, beside).await;
         let workspace = match plan.workspace.clone() {
             Some(workspace) => workspace,
-            None => self.scratch(scene.user).await?,
+            // Nothing works there, so it need not be there.
+            None => self.scratch_path(scene.user),
         };
         let origin =
             Origin { workspace, system_prompt: None, model: None, labels: BTreeMap::new() };
@@ -52,7 +54,8 @@ impl Desk {
         plan: &Plan,
         query: &Query,
     ) -> Result<State, Error> {
-        let mut options = plan.options("rehearsal", query.content.clone());
+        let mut options =
+            plan.options(("rehearsal", "rehearsal"), query.content.clone(), Value::Null);
         loop {
             let (parts, options_now) = (query.parts(&[]), options.clone());
             let say = Say { role: Role::User, parts, run: Run::Next, options: options_now };

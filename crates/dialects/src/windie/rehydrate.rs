@@ -1,15 +1,17 @@
 //! A conversation as the client kept it, to go on with.
 
+use quintet_kernel::CallId;
 use quintet_kernel::command::Recalled;
-use quintet_kernel::message::Role;
-use serde_json::Value;
+use quintet_kernel::message::{Part, Role};
+use quintet_kernel::model::PromptCall;
+use serde_json::{Value, json};
 
 use super::decode::{LONGEST_REF, workspace};
 use super::fields::Object;
 use super::query::rules;
 
 /// A conversation as the client kept it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Rehydrate {
     pub(crate) conversation: String,
     pub(crate) entries: Vec<Entry>,
@@ -19,7 +21,7 @@ pub(crate) struct Rehydrate {
 }
 
 /// A message of it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Entry {
     pub(crate) role: Role,
     pub(crate) text: String,
@@ -27,6 +29,10 @@ pub(crate) struct Entry {
     pub(crate) tool: Option<String>,
     /// The picture with it, by the name of its artifact.
     pub(crate) screenshot: Option<String>,
+    /// The calls that the model asked for.
+    pub(crate) calls: Vec<PromptCall>,
+    /// The call that it is the result of.
+    pub(crate) call: Option<CallId>,
 }
 
 impl Rehydrate {
@@ -42,6 +48,7 @@ impl Rehydrate {
             let rows = kept.as_ref().map(|kept| kept.objects("rows")).unwrap_or_default();
             entries = rows.iter().filter_map(row).collect();
         }
+        link(&mut entries);
         Some(Self {
             conversation: conversation.unwrap_or_default(),
             entries,
@@ -54,13 +61,65 @@ impl Rehydrate {
 impl Entry {
     /// The message for the core; its picture is still to be added.
     pub(crate) fn recalled(&self) -> Recalled {
+        if let Some(call) = &self.call {
+            let (parts, call) = (vec![Part::Text(self.text.clone())], Some(call.clone()));
+            return Recalled { role: Role::Tool, parts, wording: None, call };
+        }
         let text = match (self.role, &self.tool) {
             (Role::Tool, Some(tool)) => format!("Result of {tool}:\n{}", self.text),
             (Role::Tool, None) => format!("Result of a tool:\n{}", self.text),
             (Role::User | Role::Assistant | Role::System, _) => self.text.clone(),
         };
-        Recalled::text(self.role, text)
+        let mut recalled = Recalled::text(self.role, text);
+        recalled.parts.extend(self.calls.iter().cloned().map(called));
+        recalled
     }
+}
+
+fn called(PromptCall { call, tool, input }: PromptCall) -> Part {
+    Part::Call { call, tool, input }
+}
+
+/// What is the result of no call that was asked for before it is words like any other.
+fn link(entries: &mut [Entry]) {
+    let mut open: Vec<CallId> = Vec::new();
+    for entry in entries {
+        open.extend(entry.calls.iter().map(|call| call.call.clone()));
+        let place = open.iter().position(|open| Some(open) == entry.call.as_ref());
+        match place {
+            Some(place) => drop(open.swap_remove(place)),
+            None => entry.call = None,
+        }
+    }
+}
+
+/// The calls that a message asks for. One without a name that could be one is passed over.
+fn calls(role: Role, value: Option<&Value>) -> Vec<PromptCall> {
+    let listed = value.and_then(Value::as_array).filter(|_| role == Role::Assistant);
+    listed.into_iter().flatten().filter_map(asked).collect()
+}
+
+fn asked(call: &Value) -> Option<PromptCall> {
+    let function = &call["function"];
+    let tool = [&call["name"], &function["name"]].into_iter().find_map(Value::as_str)?.trim();
+    let given = [&call["arguments"], &call["args"], &function["arguments"]];
+    let input = given.into_iter().find_map(arguments).unwrap_or_else(|| json!({}));
+    let call = CallId::parse(call["id"].as_str()?.trim())?;
+    (!tool.is_empty()).then(|| PromptCall { call, tool: tool.into(), input })
+}
+
+fn arguments(value: &Value) -> Option<Value> {
+    match value {
+        Value::Object(_) => Some(value.clone()),
+        Value::String(text) => serde_json::from_str(text).ok().filter(Value::is_object),
+        _ => None,
+    }
+}
+
+/// The call that a message is the result of.
+fn answered(role: Role, names: [Option<&Value>; 2]) -> Option<CallId> {
+    let named = names.into_iter().flatten().filter_map(Value::as_str);
+    named.filter(|_| role == Role::Tool).find_map(|name| CallId::parse(name.trim()))
 }
 
 fn entry(entry: &Object<'_>) -> Option<Entry> {
@@ -78,7 +137,14 @@ fn entry(entry: &Object<'_>) -> Option<Entry> {
     };
     let text = entry.member("content").map(plain).unwrap_or_default();
     let given = |name: &String| !name.trim().is_empty();
-    Some(Entry { role, text, tool: tool.filter(given), screenshot: screenshot.filter(given) })
+    Some(Entry {
+        role,
+        text,
+        tool: tool.filter(given),
+        screenshot: screenshot.filter(given),
+        calls: calls(role, entry.member("tool_calls")),
+        call: answered(role, [entry.member("tool_call_id"), entry.member("correlation_id")]),
+    })
 }
 
 /// A row of what models read, as the client was told of it; instructions come by other ways.
@@ -97,6 +163,8 @@ fn row(row: &Object<'_>) -> Option<Entry> {
         text: row.member("content").map(plain).unwrap_or_default(),
         tool: text("tool_name"),
         screenshot: text("screenshot_ref").or(picture),
+        calls: calls(role, row.member("tool_calls")),
+        call: answered(role, [row.member("tool_call_id"), row.member("correlation_id")]),
     })
 }
 

@@ -2,7 +2,7 @@
 
 use quintet_kernel::CallId;
 use quintet_kernel::tool::Outcome;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::decode::LONGEST_REF;
 use super::fields::Object;
@@ -37,6 +37,8 @@ pub(crate) struct BundleResult {
     pub(crate) error: Option<String>,
     pub(crate) state: Option<Desktop>,
     pub(crate) picture: Option<Picture>,
+    /// What the client keeps with it.
+    pub(crate) aside: Value,
 }
 
 /// What came of one of them.
@@ -78,7 +80,8 @@ impl ToolResult {
         let error = payload.member("error").map(words).filter(|error| !error.is_empty());
         let state = data.as_ref().and_then(desktop);
         let picture = data.as_ref().and_then(picture);
-        let outcome = outcome(ok?, &output, error, state.as_ref());
+        let mut outcome = outcome(ok?, &output, error, state.as_ref());
+        outcome.aside = data.as_ref().map(aside).unwrap_or_default();
         Some(Self { call: call?, outcome, picture })
     }
 }
@@ -92,7 +95,8 @@ impl BundleResult {
         let error = payload.member("error").map(words).filter(|error| !error.is_empty());
         let steps = payload.objects("step_results").iter().map(step).collect();
         let (state, picture) = (desktop(payload), picture(payload));
-        Some(Self { bundle: bundle?, steps, error, state, picture })
+        let aside = aside(payload);
+        Some(Self { bundle: bundle?, steps, error, state, picture, aside })
     }
 
     /// What came of each call of the bundle, in order: the next step of its tool is about it, and a
@@ -112,7 +116,10 @@ impl BundleResult {
         each.map(|(n, ((call, tool), step))| {
             let pictured = Some(n) == last;
             let state = self.state.as_ref().filter(|_| pictured);
-            let outcome = step.map_or_else(|| self.not_run(), |step| step.outcome(tool, state));
+            let mut outcome = step.map_or_else(|| self.not_run(), |step| step.outcome(tool, state));
+            if pictured {
+                outcome.aside = self.aside.clone();
+            }
             Came { call: call.clone(), outcome, pictured }
         })
         .collect()
@@ -173,6 +180,33 @@ fn desktop(data: &Object<'_>) -> Option<Desktop> {
     let text = |name: &str| state.member(name).map(words).filter(|text| !text.is_empty());
     let (active_window, mouse_position) = (text("active_window"), text("mouse_position"));
     Some(Desktop { active_window, mouse_position }).filter(|state| !state.is_empty())
+}
+
+/// What is kept for clients and told to no model: what people are shown, how a picture was taken, what
+/// the desktop was like. Nothing that is too long, and no pictures as text.
+pub(super) fn aside(data: &Object<'_>) -> Value {
+    let mut kept = Map::new();
+    for name in ["capture_meta", "system_state_internal"] {
+        let object = data.object(name).map(|object| Value::Object(object.members().clone()));
+        kept.extend(object.map(|object| (name.to_owned(), object)));
+    }
+    let shown = data.member("display_attachments").and_then(Value::as_array);
+    let shown: Vec<Value> =
+        shown.into_iter().flatten().filter(|shown| is_reference(shown)).cloned().collect();
+    if !shown.is_empty() {
+        kept.insert("display_attachments".into(), shown.into());
+    }
+    let kept = Value::Object(kept);
+    match kept.as_object().is_some_and(Map::is_empty) || kept.to_string().len() > LONGEST_OUTPUT {
+        true => Value::Null,
+        false => kept,
+    }
+}
+
+/// Whether an attachment says where a picture is, rather than what is in it.
+fn is_reference(attachment: &Value) -> bool {
+    let inline = |value: &Value| value.as_str().is_some_and(|text| text.starts_with("data:"));
+    attachment.as_object().is_some_and(|members| !members.values().any(inline))
 }
 
 /// The picture; an artifact goes before one that came along.

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use quintet_kernel::{CallId, SessionId, Time, TurnId};
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::line::{Frame, Hands};
@@ -29,6 +29,8 @@ pub(super) struct Room {
     pub(super) session: SessionId,
     /// Says that nobody needs it any more.
     pub(super) shut: CancellationToken,
+    /// Rung when calls are to be handed over to somebody else.
+    pub(super) again: Notify,
     log: Mutex<Log>,
     bell: watch::Sender<()>,
 }
@@ -46,8 +48,10 @@ struct Log {
     open: HashSet<TurnId>,
     /// How far the fastest listener has read.
     read: u64,
-    /// How far each listener has read.
-    seats: HashMap<u64, u64>,
+    /// Who listens.
+    seats: HashMap<u64, Listener>,
+    /// Who runs the calls of each turn that asks for some.
+    runners: HashMap<String, u64>,
     /// The seats that there ever were.
     taken: u64,
     /// When it was last told of.
@@ -58,11 +62,30 @@ struct Log {
     reserved: HashSet<String>,
     /// The clients' names for the histories that their queries lead to.
     revisions: HashMap<String, String>,
+    /// Queries whose answers should be spoken.
+    spoken: HashSet<String>,
+}
+
+/// Who listens.
+#[derive(Debug)]
+struct Listener {
+    who: Who,
+    /// How far he has read.
+    next: u64,
+}
+
+/// A connection, and what its client calls itself, if it does.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Who {
+    pub(super) connection: u64,
+    pub(super) client: Option<String>,
 }
 
 /// A frame.
 #[derive(Debug)]
 struct Told {
+    /// The client's name for the turn.
+    turn: String,
     text: Arc<str>,
     /// The calls that it hands over, until they are over.
     hands: Option<Box<Hands>>,
@@ -87,9 +110,9 @@ pub(super) struct Seat {
 
 impl Room {
     pub(super) fn new(session: SessionId, now: Time) -> Self {
-        let (shut, bell) = Default::default();
+        let (shut, bell, again) = Default::default();
         let log = Mutex::new(Log { told: now, ..Log::default() });
-        Self { session, shut, log, bell }
+        Self { session, shut, again, log, bell }
     }
 
     fn log(&self) -> MutexGuard<'_, Log> {
@@ -108,13 +131,18 @@ impl Room {
             }
             Stage::Over => {
                 log.open.remove(turn);
+                if log.open.is_empty() {
+                    let Log { runners, reserved, .. } = &mut *log;
+                    runners.retain(|key, _| reserved.contains(key));
+                }
             }
         }
     }
 
-    /// Somebody wants to ask, under this name.
-    pub(super) fn reserve(&self, key: &str, revision: Option<&str>) {
+    /// Somebody wants to ask, under this name, and runs what that leads to.
+    pub(super) fn reserve(&self, key: &str, revision: Option<&str>, connection: u64) {
         let mut log = self.log();
+        log.runners.insert(key.into(), connection);
         log.reserved.insert(key.into());
         log.revisions.extend(revision.map(|revision| (key.to_owned(), revision.to_owned())));
     }
@@ -122,6 +150,16 @@ impl Room {
     /// What the client calls the history that a query led to, if it has a name for it; told once.
     pub(super) fn revision(&self, key: &str) -> Option<String> {
         self.log().revisions.remove(key)
+    }
+
+    /// The answer to a query should be spoken.
+    pub(super) fn speak(&self, key: &str) {
+        self.log().spoken.insert(key.into());
+    }
+
+    /// Whether the answer to a query should be spoken; told once.
+    pub(super) fn unspoken(&self, key: &str) -> bool {
+        self.log().spoken.remove(key)
     }
 
     /// He has asked, or does not want to any more.
@@ -151,9 +189,9 @@ impl Room {
         }
         let mut log = self.log();
         log.told = at;
-        for Frame { text, hands, .. } in frames {
+        for Frame { turn, text, hands, .. } in frames {
             log.bytes += text.len();
-            log.frames.push_back(Told { text: text.into(), hands });
+            log.frames.push_back(Told { turn, text: text.into(), hands });
         }
         log.trim();
         drop(log);
@@ -191,14 +229,15 @@ impl Room {
     }
 
     /// Listens, from the beginning of the turn under way on, or of one whose end nobody has heard.
-    pub(super) fn sit(self: &Arc<Self>) -> Seat {
+    pub(super) fn sit(self: &Arc<Self>, who: Who) -> Seat {
         let bell = self.bell.subscribe();
         let mut log = self.log();
         let waits = !log.open.is_empty() || log.read < log.end();
         let from = if waits { log.turn } else { log.end() };
         log.taken += 1;
         let id = log.taken;
-        log.seats.insert(id, from);
+        log.follow_on(&who);
+        log.seats.insert(id, Listener { who, next: from });
         Seat { room: Arc::clone(self), id, bell }
     }
 }
@@ -211,7 +250,7 @@ impl Log {
     /// Lets go of what everybody has read and no client that was away would want, and of the oldest
     /// where it is too much.
     fn trim(&mut self) {
-        let wanted = self.seats.values().copied().fold(self.turn, u64::min);
+        let wanted = self.seats.values().map(|seat| seat.next).fold(self.turn, u64::min);
         while self.dropped < wanted || self.bytes > MOST_BYTES {
             let Some(frame) = self.frames.pop_front() else { return };
             self.bytes = self.bytes.saturating_sub(frame.text.len());
@@ -220,19 +259,72 @@ impl Log {
     }
 
     fn read(&mut self, seat: u64) -> Vec<Arc<str>> {
-        let Some(next) = self.seats.get(&seat).copied() else { return Vec::new() };
-        let next = next.max(self.dropped);
+        let Some(listener) = self.seats.get(&seat) else { return Vec::new() };
+        let (next, who) = (listener.next.max(self.dropped), listener.who.connection);
         let skipped = usize::try_from(next - self.dropped).unwrap_or(usize::MAX);
-        let frames: Vec<_> = self
-            .frames
+        let Self { frames, seats, runners, .. } = self;
+        let frames: Vec<_> = frames
             .iter()
             .skip(skipped)
             .take(AT_ONCE)
-            .map(|told| Arc::clone(&told.text))
+            .map(|told| match &told.hands {
+                Some(hands) if !runs(who, &told.turn, (seats, runners)) => {
+                    hands.shown.as_str().into()
+                }
+                _ => Arc::clone(&told.text),
+            })
             .collect();
-        let now = next + frames.len() as u64;
-        self.seats.insert(seat, now);
+        if let Some(listener) = seats.get_mut(&seat) {
+            listener.next = next + frames.len() as u64;
+        }
         frames
+    }
+}
+
+impl Log {
+    /// A client that comes back on another connection goes on with what it ran, though its old one may
+    /// not be known to be gone.
+    fn follow_on(&mut self, who: &Who) {
+        let before = self.seats.values().filter(|seat| seat.who.client == who.client);
+        let before: Vec<u64> = before.map(|seat| seat.who.connection).collect();
+        for runner in self.runners.values_mut() {
+            if who.client.is_some() && before.contains(runner) {
+                *runner = who.connection;
+            }
+        }
+    }
+
+    /// Takes calls from a listener who is gone, for others who are there; says whether there are any.
+    fn give_up(&mut self, connection: u64) -> bool {
+        let mut any = false;
+        let others = self.seats.values().any(|seat| seat.who.connection != connection);
+        for told in self.frames.iter_mut().filter(|_| others) {
+            if self.runners.get(&told.turn) == Some(&connection)
+                && let Some(hands) = told.hands.take()
+            {
+                self.bytes = (self.bytes + hands.shown.len()).saturating_sub(told.text.len());
+                told.text = hands.shown.into();
+                any = true;
+            }
+        }
+        any
+    }
+}
+
+/// Whether a connection runs the calls of a turn: the one that asked does, or where that is gone the
+/// first that hears of them.
+fn runs(
+    connection: u64,
+    turn: &str,
+    (seats, runners): (&HashMap<u64, Listener>, &mut HashMap<String, u64>),
+) -> bool {
+    let there = |runner: &u64| seats.values().any(|seat| seat.who.connection == *runner);
+    match runners.get(turn).copied().filter(there) {
+        Some(runner) => runner == connection,
+        None => {
+            runners.insert(turn.into(), connection);
+            true
+        }
     }
 }
 
@@ -255,11 +347,11 @@ impl Seat {
     /// Notes that what it was given has reached the client.
     pub(super) fn heard(&self) {
         let mut log = self.room.log();
-        if let Some(&next) = log.seats.get(&self.id) {
+        if let Some(next) = log.seats.get(&self.id).map(|seat| seat.next) {
             log.read = log.read.max(next);
         }
         let end = log.end();
-        if log.open.is_empty() && log.seats.values().all(|next| *next == end) {
+        if log.open.is_empty() && log.seats.values().all(|seat| seat.next == end) {
             log.turn = end;
             log.trim();
         }
@@ -268,7 +360,11 @@ impl Seat {
 
 impl Drop for Seat {
     fn drop(&mut self) {
-        self.room.log().seats.remove(&self.id);
+        let mut log = self.room.log();
+        let Some(gone) = log.seats.remove(&self.id) else { return };
+        if log.give_up(gone.who.connection) {
+            self.room.again.notify_one();
+        }
     }
 }
 
@@ -298,6 +394,52 @@ mod tests {
         frames.iter().map(ToString::to_string).collect()
     }
 
+    fn sit(room: &Arc<Room>) -> Seat {
+        room.sit(Who::default())
+    }
+
+    fn who(connection: u64, client: Option<&str>) -> Who {
+        Who { connection, client: client.map(Into::into) }
+    }
+
+    fn hand(room: &Room) {
+        let calls = vec![CallId::named("c1".into())];
+        let hands = Some(Box::new(Hands { calls, shown: "look".into() }));
+        let frame = Frame { turn: "q".into(), last: false, text: "run".into(), hands };
+        room.tell(vec![frame], Time::default());
+    }
+
+    #[tokio::test]
+    async fn only_who_asked_runs_what_that_leads_to() {
+        let room = room();
+        let (mut asked, mut other) = (room.sit(who(1, None)), room.sit(who(2, None)));
+        room.reserve("q", None, 1);
+        room.note(&turn("t1"), Stage::Asked);
+        hand(&room);
+        assert_eq!(heard(&mut other).await, ["look"]);
+        assert_eq!(heard(&mut asked).await, ["run"]);
+        // Once he is gone, those who are there are asked again, and what he heard hands over nothing.
+        drop(asked);
+        room.again.notified().await;
+        assert_eq!(heard(&mut room.sit(who(3, None))).await, ["look"]);
+        hand(&room);
+        assert_eq!(heard(&mut other).await, ["run"]);
+    }
+
+    #[tokio::test]
+    async fn who_comes_back_runs_what_he_ran() {
+        let room = room();
+        let old = room.sit(who(1, Some("agent")));
+        room.reserve("q", None, 1);
+        room.note(&turn("t1"), Stage::Asked);
+        hand(&room);
+        // The old connection may hang for a while.
+        let mut back = room.sit(who(2, Some("agent")));
+        assert_eq!(heard(&mut back).await, ["run"]);
+        assert_eq!(heard(&mut room.sit(who(3, Some("another")))).await, ["look"]);
+        drop(old);
+    }
+
     fn room() -> Arc<Room> {
         Arc::new(Room::new(SessionId::named("s".into()), Time::default()))
     }
@@ -306,7 +448,7 @@ mod tests {
     async fn each_reads_at_his_own_pace() {
         let room = room();
         room.note(&turn("t1"), Stage::Asked);
-        let (mut fast, mut slow) = (room.sit(), room.sit());
+        let (mut fast, mut slow) = (sit(&room), sit(&room));
         told(&room, &["a"]);
         assert_eq!(heard(&mut fast).await, ["a"]);
         told(&room, &["b", "c"]);
@@ -318,15 +460,15 @@ mod tests {
     async fn who_was_away_hears_the_turn_again_until_somebody_heard_its_end() {
         let room = room();
         room.note(&turn("t1"), Stage::Asked);
-        let mut first = room.sit();
+        let mut first = sit(&room);
         told(&room, &["a"]);
         assert_eq!(heard(&mut first).await, ["a"]);
         drop(first);
         told(&room, &["b"]);
         room.note(&turn("t1"), Stage::Over);
-        let mut second = room.sit();
+        let mut second = sit(&room);
         assert_eq!(heard(&mut second).await, ["a", "b"]);
-        let third = room.sit();
+        let third = sit(&room);
         drop(second);
         room.note(&turn("t2"), Stage::Asked);
         told(&room, &["c"]);
@@ -345,7 +487,7 @@ mod tests {
         room.note(&turn("t1"), Stage::Over);
         assert!(!room.idle(later) && room.unheard());
         assert!(room.idle(later.after(KEPT)));
-        let mut seat = room.sit();
+        let mut seat = sit(&room);
         heard(&mut seat).await;
         assert!(!room.idle(later));
         drop(seat);
@@ -362,15 +504,15 @@ mod tests {
         let frame = Frame { turn: "t".into(), last: false, text: "run both".into(), hands };
         room.tell(vec![frame], Time::default());
         room.settle(&one);
-        assert_eq!(heard(&mut room.sit()).await, ["run both"]);
+        assert_eq!(heard(&mut sit(&room)).await, ["run both"]);
         room.settle(&two);
-        assert_eq!(heard(&mut room.sit()).await, ["nothing to run"]);
+        assert_eq!(heard(&mut sit(&room)).await, ["nothing to run"]);
     }
 
     #[tokio::test]
     async fn a_shut_room_tells_nothing_more() {
         let room = room();
-        let mut seat = room.sit();
+        let mut seat = sit(&room);
         room.shut.cancel();
         assert!(seat.next().await.is_none());
     }

@@ -1,6 +1,7 @@
 //! Every conversation that is told, and who tells it: one task follows them all.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -17,7 +18,7 @@ use tokio::time::interval;
 use tokio_util::sync::CancellationToken;
 
 use super::conversation::name_of;
-use super::encode::Link;
+use super::encode::{Beside, Link};
 use super::line::Frame;
 use super::room::{Room, Stage};
 use super::serve::Ports;
@@ -36,7 +37,11 @@ pub(super) struct Rooms {
     stamps: Arc<dyn Stamps>,
     open: Mutex<HashMap<Name, Arc<Room>>>,
     resumed: OnceCell<()>,
+    /// What clients are told beside what they need.
+    beside: Beside,
     opened: UnboundedSender<Teller>,
+    /// How many connections there were.
+    connections: AtomicU64,
 }
 
 /// Who tells a conversation.
@@ -53,7 +58,10 @@ type Heard = (Teller, Result<Option<Vec<Item>>, Error>, Option<Prompt>);
 
 impl Rooms {
     /// All of them, and those that are yet to be told.
-    pub(super) fn new(ports: &Ports) -> (Arc<Self>, impl Future<Output = ()> + Send + use<>) {
+    pub(super) fn new(
+        ports: &Ports,
+        beside: Beside,
+    ) -> (Arc<Self>, impl Future<Output = ()> + Send + use<>) {
         let (opened, coming) = unbounded_channel();
         let rooms = Arc::new(Self {
             sessions: Arc::clone(&ports.sessions),
@@ -61,7 +69,9 @@ impl Rooms {
             stamps: Arc::clone(&ports.stamps),
             open: Mutex::default(),
             resumed: OnceCell::new(),
+            beside,
             opened,
+            connections: AtomicU64::new(0),
         });
         let telling = Arc::clone(&rooms).tell(coming);
         (rooms, telling)
@@ -69,6 +79,11 @@ impl Rooms {
 
     fn open_rooms(&self) -> MutexGuard<'_, HashMap<Name, Arc<Room>>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The number of another connection.
+    pub(super) fn connection(&self) -> u64 {
+        self.connections.fetch_add(1, Ordering::Relaxed) + 1
     }
 
     /// The room of a conversation, if it is told.
@@ -114,7 +129,8 @@ impl Rooms {
         // Whoever comes in before it is told knows that there is something to wait for.
         asked.iter().for_each(|turn| room.note(&turn.id, Stage::Asked));
         let told = asked.map(|_| state.head);
-        let teller = Teller { room: Arc::clone(&room), link: link(name, &state), follow, told };
+        let link = link(name, &state).telling(self.beside);
+        let teller = Teller { room: Arc::clone(&room), link, follow, told };
         // If nobody tells any more, the daemon shuts down.
         let _ = self.opened.send(teller);
         Ok(room)
@@ -159,13 +175,23 @@ impl Rooms {
     }
 
     fn listen(&self, mut teller: Teller) -> BoxFuture<'static, Option<Heard>> {
-        let sessions = Arc::clone(&self.sessions);
+        let (sessions, stamps) = (Arc::clone(&self.sessions), Arc::clone(&self.stamps));
         Box::pin(async move {
-            let shut: CancellationToken = teller.room.shut.clone();
-            let items = tokio::select! {
-                items = teller.follow.next() => items,
-                () = shut.cancelled() => return None,
+            let Teller { room, link, follow, .. } = &mut teller;
+            let shut: CancellationToken = room.shut.clone();
+            let mut next = follow.next();
+            let items = loop {
+                tokio::select! {
+                    items = &mut next => break items,
+                    // Who had to run something is gone.
+                    () = room.again.notified() => {
+                        let now = stamps.now();
+                        room.tell(link.offer_again(now), now);
+                    }
+                    () = shut.cancelled() => return None,
+                }
             };
+            drop(next);
             let prompt = match items.iter().flatten().flatten().any(shows_prompt) {
                 true => {
                     sessions.view(&teller.room.session).await.ok().map(|it| prompt::assemble(&it))
@@ -226,7 +252,17 @@ impl Teller {
         let mut frames: Vec<Frame> = self.kept(item, prompt).into_iter().collect();
         let prompt = prompt.filter(|_| self.link.wants_prompt(item));
         frames.extend(self.link.encode(item, prompt));
+        self.unspoken(item);
         frames
+    }
+
+    /// Notes that what is answered should be spoken.
+    fn unspoken(&mut self, item: &Item) {
+        let Item::Event(record) = item else { return };
+        let Event::MessageAdded { turn, options, .. } = &record.event else { return };
+        if options.key.as_deref().is_some_and(|key| self.room.unspoken(key)) {
+            self.link.unspoken(turn);
+        }
     }
 
     /// The history that a turn led to, right before its end, for a client that keeps it.

@@ -14,13 +14,14 @@ use axum::routing::get;
 use quintet_kernel::Time;
 use quintet_kernel::model::ModelRef;
 use quintet_kernel::port::{
-    Artifacts, Blobs, Directory, Installs, Models, Preferences, Rehearsals, Sessions, Stamps,
-    Uploads,
+    Artifacts, Blobs, Directory, Installs, Models, Preferences, Pulse, Rehearsals, Sessions,
+    Stamps, Uploads,
 };
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 
 use super::artifacts::Shelf;
+use super::encode::Beside;
 use super::http::reply::Reply;
 use super::offer::Abilities;
 use super::rooms::Rooms;
@@ -45,6 +46,8 @@ pub struct Ports {
     pub blobs: Arc<dyn Blobs>,
     /// Every model.
     pub models: Arc<dyn Models>,
+    /// Whether storage can be written to.
+    pub pulse: Arc<dyn Pulse>,
     /// The time.
     pub stamps: Arc<dyn Stamps>,
     /// Who registered.
@@ -86,6 +89,8 @@ pub struct Settings {
     pub workspace: PathBuf,
     /// What the daemon itself can do for agents.
     pub abilities: Abilities,
+    /// What clients are told beside what they need.
+    pub beside: Beside,
     /// Says that the daemon shuts down.
     pub closing: CancellationToken,
 }
@@ -125,7 +130,7 @@ impl Desk {
 pub fn service(ports: Ports, settings: Settings) -> (Router, impl Future<Output = ()> + Send) {
     let shelf = Shelf::new(&ports);
     let closing = settings.closing.clone();
-    let (rooms, telling) = Rooms::new(&ports);
+    let (rooms, telling) = Rooms::new(&ports, settings.beside);
     let (stops, setting) = Default::default();
     let desk = Desk { ports, settings: Arc::new(settings), shelf, rooms, stops, setting };
     let router = Router::new()

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use quintet_kernel::model::{Effort, ModelRef};
+use quintet_kernel::model::{Account, Effort, ModelRef};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
@@ -19,6 +19,9 @@ const LONGEST_KEY: usize = 4096;
 /// Providers whose keys are kept; those of others are passed over.
 const PROVIDERS: [&str; 6] =
     ["openai", "anthropic", "google", "openrouter", "mistral", "kimi_coding"];
+
+/// How the original client says that it brings other tools, which count as those before them did.
+const REPLACE: &str = "replace_client_manifest";
 
 const MEMBERS: [&str; 12] = [
     "model_mode",
@@ -176,6 +179,15 @@ impl Settings {
         Some(choice(self.model_provider.as_deref().unwrap_or(&usual.provider), id))
     }
 
+    /// What the user pays a provider with, which goes by any of these names; nothing if the daemon
+    /// does.
+    pub(crate) fn key_for(&self, provider: &[&str]) -> Option<&str> {
+        let mut keys = self.provider_api_keys.iter();
+        let counts = |key: &Key| key.enabled && !key.api_key.is_empty();
+        let found = keys.find(|(name, key)| provider.contains(&name.as_str()) && counts(key));
+        found.map(|(_, key)| key.api_key.as_str())
+    }
+
     /// Sets what a patch says.
     pub(crate) fn apply(&mut self, patch: Patch) {
         fn set<T>(place: &mut T, value: Option<T>) {
@@ -198,6 +210,20 @@ impl Settings {
             set(&mut key.api_key, change.api_key);
         }
     }
+}
+
+/// Whose settings these are, among all front ends'.
+pub(crate) const SPACE: &str = "windie";
+
+/// A user, as somebody who may pay for models.
+pub(crate) fn account(user: &str) -> Account {
+    Account { space: SPACE.into(), name: user.into() }
+}
+
+/// What somebody pays a provider with, from what was kept of their settings; nothing if the daemon
+/// does. A provider may go by several names.
+pub fn own_key(kept: Value, provider: &[&str]) -> Option<String> {
+    Settings::kept(kept).key_for(provider).map(Into::into)
 }
 
 /// A model by the name that clients have for it: the model's own and, behind `@@`, a word on how
@@ -325,7 +351,8 @@ fn key_patch(key: &Object<'_>) -> KeyPatch {
 
 fn tools_patch(tools: &Object<'_>) -> ToolsPatch {
     tools.only(&["mode", "client_manifest"]);
-    let mode = tools.member("mode").map(|_| definition::tools_mode(tools));
+    let mode = tools.member("mode").filter(|mode| **mode != REPLACE);
+    let mode = mode.map(|_| definition::tools_mode(tools));
     ToolsPatch { mode, client_manifest: tools.member("client_manifest").cloned() }
 }
 

@@ -3,8 +3,10 @@
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
-use crate::model::{ModelRef, Sampling};
+use crate::id::CallId;
+use crate::model::{Account, ModelRef, Sampling};
 use crate::policy::Limits;
 
 /// What a client asks of one turn.
@@ -31,7 +33,7 @@ pub struct TurnOptions {
     /// The client's own name for the message; one that it sends again under the same name is
     /// answered once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub key: Option<String>,
+    pub key: Option<Box<str>>,
     /// How the front end words the message for models, where that is other than what the person
     /// said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -42,6 +44,30 @@ pub struct TurnOptions {
     /// How much it may take, where that is less than policy allows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget: Option<Box<Budget>>,
+    /// What few turns have.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub more: Option<Box<More>>,
+}
+
+/// What few turns have, apart so that the others are small.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct More {
+    /// Whose means models are asked with; the daemon's own if not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub account: Option<Account>,
+    /// What the front end keeps with it; models are not told.
+    #[serde(default, skip_serializing_if = "Value::is_null")]
+    pub aside: Value,
+    /// The call that it is the result of, where it was said elsewhere.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result_of: Option<CallId>,
+}
+
+impl More {
+    /// Nothing if there is nothing in it.
+    pub fn unless_empty(self) -> Option<Box<Self>> {
+        (self != Self::default()).then(|| Box::new(self))
+    }
 }
 
 /// How much a turn may take at most, where that is less than policy allows.
@@ -110,6 +136,21 @@ pub enum Asking {
 }
 
 impl TurnOptions {
+    /// Whose means models are asked with; the daemon's own if nobody's.
+    pub fn account(&self) -> Option<&Account> {
+        self.more.as_ref()?.account.as_ref()
+    }
+
+    /// The call that it is the result of, where it was said elsewhere.
+    pub fn result_of(&self) -> Option<&CallId> {
+        self.more.as_ref()?.result_of.as_ref()
+    }
+
+    /// What the front end keeps with it under a name.
+    pub fn aside(&self, name: &str) -> Option<&Value> {
+        self.more.as_ref()?.aside.get(name)
+    }
+
     pub(super) fn is_default(&self) -> bool {
         is_default(self)
     }

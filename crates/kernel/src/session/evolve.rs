@@ -15,6 +15,7 @@ use crate::model::{Channel, ModelRef, Sealed, Usage};
 use crate::session::turn::{OpenStep, OpenTurn, Phase, Segment, Turn, TurnStatus};
 use crate::session::{State, subagents};
 use crate::time::Time;
+use crate::tool::Ending;
 use crate::toolset::{ClientTool, Toolset};
 
 use calls::{new_call, part_of_call};
@@ -179,13 +180,20 @@ fn said(state: &mut State, said: Said<'_>, at: Time) {
         at,
         turn: said.turn.clone(),
         attempt: 0,
-        call: None,
-        ending: None,
+        call: said.options.result_of().cloned(),
+        // What became of it elsewhere is not known; whoever took it over says nothing of a failure.
+        ending: said.options.result_of().map(|_| Ending::Succeeded),
         interrupted: false,
         by: None,
         sealed: Vec::new(),
         files: Vec::new(),
     }));
+    // No call of this session goes by the name of one that was taken over.
+    let called = said.parts.iter().filter_map(|part| match part {
+        Part::Call { call, .. } => Some(call.clone()),
+        Part::Text(_) | Part::Context(_) | Part::Thought(_) | Part::Media { .. } => None,
+    });
+    state.calls.extend(called);
 }
 
 fn turn_started(state: &mut State, id: &TurnId, attempt: u32, options: &TurnOptions, at: Time) {

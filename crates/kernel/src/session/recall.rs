@@ -1,7 +1,7 @@
 //! What was said elsewhere and is taken over.
 
 use crate::command::Recalled;
-use crate::event::{Event, TurnOptions};
+use crate::event::{Event, More, TurnOptions};
 use crate::session::Refusal;
 use crate::session::decide::{idle, takes};
 use crate::session::state::State;
@@ -23,12 +23,17 @@ pub(super) fn recall(
     let last = state.messages.last().filter(|_| state.forgotten < state.messages.len());
     let forgotten = last.filter(|_| instead).map(|last| Event::Forgotten { upto: last.id.clone() });
     let said = messages.into_iter().filter(|message| !message.parts.is_empty());
-    let added = |(Recalled { role, parts, wording }, nth)| Event::MessageAdded {
+    let added = |(Recalled { role, parts, wording, call }, nth)| Event::MessageAdded {
         message: stamp.id(),
         turn: stamp.id(),
         role,
         parts,
-        options: TurnOptions { wording, recalled: true, ..TurnOptions::default() },
+        options: TurnOptions {
+            wording,
+            recalled: true,
+            more: More { result_of: call, ..More::default() }.unless_empty(),
+            ..TurnOptions::default()
+        },
         nth,
     };
     let added = said.zip(state.turns.len() as u64 + 1..).map(added);

@@ -9,18 +9,18 @@ use quintet_kernel::change::{FileChange, Gap, Shape, Version};
 use quintet_kernel::codec;
 use quintet_kernel::context::Section;
 use quintet_kernel::event::{
-    Answer, Answerer, Asking, Errand, Event, FailureCode, Origin, Remember, RequestedCall,
+    Answer, Answerer, Asking, Errand, Event, FailureCode, More, Origin, Remember, RequestedCall,
     StopCause, SubagentNews, ToolUse, TurnOptions, Turns,
 };
 use quintet_kernel::id::{BlobId, CallId, Fresh, MessageId, SessionId, StepId, TurnId};
 use quintet_kernel::message::{Artifact, Attachment, MediaKind, Part, Role};
 use quintet_kernel::model::{
-    Channel, Effort, FailureKind, Finish, ModelRef, Place, Sampling, Sealed, Usage,
+    Account, Channel, Effort, FailureKind, Finish, ModelRef, Place, Sampling, Sealed, Usage,
 };
 use quintet_kernel::time::Time;
 use quintet_kernel::tool::{Assessment, Ending, Kind, Outcome, Placement, Risk, Subject};
 use quintet_kernel::toolset::{ClientTool, Span, Toolset};
-use serde_json::json;
+use serde_json::{Value, json};
 
 /// All values of an enum without data; a new variant does not compile until it is named here.
 macro_rules! every {
@@ -478,6 +478,12 @@ fn of_clients() -> Vec<Event> {
     };
     let worded = TurnOptions { wording: Some("<q>hi</q>".into()), ..TurnOptions::default() };
     let recalled = TurnOptions { recalled: true, ..TurnOptions::default() };
+    let account = Account { space: "front".into(), name: "u1".into() };
+    let more = More { account: Some(account), aside: json!({"frame": 1}), result_of: None };
+    let paid = TurnOptions { more: more.unless_empty(), ..TurnOptions::default() };
+    let more = More { result_of: Some(id()), ..More::default() };
+    let answered =
+        TurnOptions { recalled: true, more: more.unless_empty(), ..TurnOptions::default() };
     let said = |options| Event::MessageAdded {
         message: id(),
         turn: turn(),
@@ -501,6 +507,8 @@ fn of_clients() -> Vec<Event> {
         Event::ToolsChosen(Toolset { spans: vec![span], ..Toolset::default() }),
         said(worded),
         said(recalled),
+        said(paid),
+        said(answered),
         Event::Instructed { system_prompt: None },
         Event::Instructed { system_prompt: Some("be brief".into()) },
         Event::Moved { workspace: "/repo".into() },
@@ -541,6 +549,7 @@ fn outcome(ending: Ending) -> Outcome {
         artifacts: if plain { vec![Artifact { name, mime, blob, size }] } else { Vec::new() },
         changes: Vec::new(),
         unrecorded: Vec::new(),
+        aside: Value::Null,
     }
 }
 

@@ -50,6 +50,7 @@ enum Want {
     Approve { call: usize, allow: bool, turn: Option<usize> },
     Cancel,
     Compact,
+    Abridge,
     Close,
     Label(u8),
     Switch(usize),
@@ -330,6 +331,7 @@ fn wanted(world: &World, want: Want) -> Command {
         }
         Want::Cancel => Command::Cancel { reason: None },
         Want::Compact => Command::Compact,
+        Want::Abridge => Command::Abridge { summary: "in short".into() },
         Want::Close => Command::Close { reason: None },
         Want::Label(n) => Command::Label { key: "k".into(), value: (n > 0).then(|| n.to_string()) },
         Want::Switch(n) => Command::SwitchModel(model(n)),
@@ -346,7 +348,10 @@ fn wanted(world: &World, want: Want) -> Command {
             role: Role::User,
             parts: vec![Part::Text("hi".into())],
             run: Run::Now,
-            options: TurnOptions { key: Some(format!("k{}", n % 3)), ..TurnOptions::default() },
+            options: TurnOptions {
+                key: Some(format!("k{}", n % 3).into()),
+                ..TurnOptions::default()
+            },
         }),
         Want::Revert(n) => Command::Revert { turn: turn(world, n * 4) },
         Want::Attach(n) => {
@@ -535,6 +540,7 @@ fn some_want() -> impl Strategy<Value = Want> {
         3 => approve.prop_map(|(call, allow, turn)| Want::Approve { call, allow, turn }),
         1 => Just(Want::Cancel),
         2 => Just(Want::Compact),
+        1 => Just(Want::Abridge),
         1 => Just(Want::Close),
         1 => (0..2_u8).prop_map(Want::Label),
         1 => any::<usize>().prop_map(Want::Switch),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use quintet_kernel::command::{Command, Run, Say};
-use quintet_kernel::event::{Budget, Event, Origin, SubagentNews, TurnOptions};
+use quintet_kernel::event::{Budget, Event, More, Origin, SubagentNews, TurnOptions};
 use quintet_kernel::message::{Part, Role};
 use quintet_kernel::port::{Error, Receipt, Sessions as _};
 use quintet_kernel::session::{Asked, Call, CallPhase, TurnStatus};
@@ -233,6 +233,8 @@ impl Errand {
         if let Some(open) = &parent.open {
             options.asking = open.options.asking;
             options.answer_within_ms = open.options.answer_within_ms;
+            let account = open.options.account().cloned();
+            options.more = More { account, ..More::default() }.unless_empty();
             let tokens = open.limits(parent.rules()).tokens;
             left.tokens = Some(tokens.saturating_sub(open.usage.total()));
         }

@@ -3,6 +3,7 @@
 //! A commit waits for the disk; whatever is queued meanwhile goes into the next one together. So a
 //! lone append never waits for company, and many share one sync.
 
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{self, JoinHandle};
 use std::{io, iter, slice};
@@ -16,6 +17,7 @@ use super::append::{self, Append, Verdict};
 use super::erase::Erase;
 use super::fork::Fork;
 use super::naming::Naming;
+use super::pulse::Pulse;
 use super::trouble;
 
 /// Appends in one commit, at most: bounds what the first of them waits for.
@@ -78,9 +80,10 @@ impl Change {
 
 impl Writer {
     /// Starts the thread.
-    pub(super) fn start(db: Connection) -> io::Result<Self> {
+    pub(super) fn start(db: Connection, pulse: Arc<Pulse>) -> io::Result<Self> {
         let (queue, jobs) = channel();
-        let thread = thread::Builder::new().name("journal".into()).spawn(move || run(db, &jobs))?;
+        let work = move || run(db, &jobs, &pulse);
+        let thread = thread::Builder::new().name("journal".into()).spawn(work)?;
         Ok(Self { queue: Some(queue), thread: Some(thread) })
     }
 
@@ -129,7 +132,7 @@ impl Drop for Writer {
     }
 }
 
-fn run(mut db: Connection, queue: &Receiver<Job>) {
+fn run(mut db: Connection, queue: &Receiver<Job>, pulse: &Pulse) {
     while let Ok(first) = queue.recv() {
         let others = queue.try_iter().take(LARGEST_GROUP - 1);
         let (mut group, mut replies) = (Vec::new(), Vec::new());
@@ -145,7 +148,11 @@ fn run(mut db: Connection, queue: &Receiver<Job>) {
             }
         }
         // Whoever asked may have left; what is written stays written.
-        for (verdict, reply) in commit(&mut db, &group).into_iter().zip(replies) {
+        let verdicts = commit(&mut db, &group);
+        if let Some(beat) = beat(&verdicts) {
+            pulse.note(beat);
+        }
+        for (verdict, reply) in verdicts.into_iter().zip(replies) {
             let _ = reply.send(verdict);
         }
         for (naming, reply) in names {
@@ -155,6 +162,18 @@ fn run(mut db: Connection, queue: &Receiver<Job>) {
         for errand in errands {
             errand(&mut db);
         }
+    }
+}
+
+/// What verdicts say of storage. That somebody else was faster says nothing: nothing was written.
+fn beat(verdicts: &[Verdict]) -> Option<Result<(), StorageError>> {
+    let trouble = verdicts.iter().find_map(|verdict| match verdict {
+        Err(error @ (StorageError::Unavailable(_) | StorageError::Damaged(_))) => Some(error),
+        Ok(_) | Err(_) => None,
+    });
+    match trouble {
+        Some(trouble) => Some(Err(trouble.clone())),
+        None => verdicts.iter().any(Result::is_ok).then_some(Ok(())),
     }
 }
 

@@ -87,6 +87,7 @@ pub(crate) fn output(
         artifacts: Vec::new(),
         changes: Vec::new(),
         unrecorded: Vec::new(),
+        aside: serde_json::Value::Null,
     };
     Output::with_files(outcome, files)
 }

@@ -72,6 +72,23 @@ impl Tool for RepoTree {
 }
 
 fn list(workspace: &Path, most: usize, flag: &Flag) -> Result<Output, String> {
+    let (files, more) = files(workspace, most, flag)?;
+    if files.is_empty() {
+        return Ok(Outcome::success("workspace contains no files").into());
+    }
+    let mut text = files.join("\n") + "\n";
+    if more {
+        text += &format!("[only the first {most} files; max_files may be up to {MOST}]\n");
+    }
+    Ok(show::output(&text, "files.txt"))
+}
+
+/// The first files of a workspace, and whether there are more.
+pub(crate) fn files(
+    workspace: &Path,
+    most: usize,
+    flag: &Flag,
+) -> Result<(Vec<String>, bool), String> {
     let walk = Walk { workspace, within: None, skipped: &SKIPPED, depth: Some(DEPTH) };
     let (mut files, mut more) = (Vec::new(), false);
     walk.each(flag, |file| {
@@ -82,12 +99,5 @@ fn list(workspace: &Path, most: usize, flag: &Flag) -> Result<Output, String> {
         files.push(show::path(&file.path));
         Ok(Next::Continue)
     })?;
-    if files.is_empty() {
-        return Ok(Outcome::success("workspace contains no files").into());
-    }
-    let mut text = files.join("\n") + "\n";
-    if more {
-        text += &format!("[only the first {most} files; max_files may be up to {MOST}]\n");
-    }
-    Ok(show::output(&text, "files.txt"))
+    Ok((files, more))
 }

@@ -1,8 +1,7 @@
 //! `search`: the lines of the workspace's files that hold a text.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
-use std::thread;
 
 use grep_matcher::LineTerminator;
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
@@ -16,12 +15,8 @@ use crate::beneath::Root;
 use crate::blocking::{self, Flag};
 use crate::glob::Glob;
 use crate::hits::{Hits, Tally};
-use crate::walk::{Next, Walk};
+use crate::walk::{Found, Walk};
 use crate::{input, show};
-
-mod sweep;
-
-use sweep::Sweep;
 
 const USUAL: usize = 50;
 const MOST: usize = 1000;
@@ -80,53 +75,28 @@ impl Wanted {
     }
 
     fn run(&self, workspace: &Path, flag: &Flag) -> Result<Output, String> {
-        let sweep = Sweep::new(self.input.max_results.unwrap_or(USUAL));
+        let tally = Tally::new(self.input.max_results.unwrap_or(USUAL));
         let root = Root::open(workspace).map_err(|error| error.to_string())?;
-        // Each has its own, or they would wait for each other.
-        let hands = || Hands {
-            searcher: self.searcher(),
-            matcher: self.matcher.clone(),
-            root: &root,
-            flag,
-        };
-        let (mut own, hands) = (hands(), &hands);
         let walk = Walk { workspace, within: None, skipped: &[], depth: None };
-        thread::scope(|scope| {
-            let walked = walk.each(flag, |found| {
+        walk.on_all_threads(flag, || {
+            // Each has its own matcher, or they would wait for each other.
+            let (mut searcher, matcher) = (self.searcher(), self.matcher.clone());
+            let (root, tally) = (&root, &tally);
+            move |found: Found| {
                 let fits = self.glob.as_ref().is_none_or(|glob| glob.fits(&found.path));
-                if found.is_file && fits {
-                    sweep.take(found.path, &mut own, scope, hands);
+                if !found.is_file || !fits {
+                    return;
                 }
-                Ok(Next::Continue)
-            });
-            sweep.finish(&mut own);
-            walked
-        })?;
-        Ok(show::output(&sweep.sum().text(), "matches.txt"))
-    }
-}
-
-/// What one searches with.
-struct Hands<'a> {
-    searcher: Searcher,
-    matcher: RegexMatcher,
-    root: &'a Root,
-    flag: &'a Flag,
-}
-
-impl sweep::Search for Hands<'_> {
-    fn search(&mut self, files: &[PathBuf], most: usize) -> Tally {
-        let mut tally = Tally::new(most);
-        for path in files.iter().take_while(|_| !self.flag.is_down()) {
-            // What went away or cannot be read has nothing to show.
-            if let Ok(file) = self.root.file(path) {
-                let mut hits = Hits::new(path, tally.room(), self.flag);
-                if self.searcher.search_file(&self.matcher, &file, &mut hits).is_ok() {
-                    tally.add(hits);
+                // What went away or cannot be read has nothing to show.
+                if let Ok(file) = root.file(&found.path) {
+                    let mut hits = Hits::new(&found.path, tally.room(&found.path), flag);
+                    if searcher.search_file(&matcher, &file, &mut hits).is_ok() {
+                        tally.add(hits);
+                    }
                 }
             }
-        }
-        tally
+        })?;
+        Ok(show::output(&tally.text(), "matches.txt"))
     }
 }
 

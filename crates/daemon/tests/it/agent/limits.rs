@@ -29,6 +29,38 @@ async fn a_message_that_is_too_large_ends_its_connection_and_nothing_else() {
 }
 
 #[tokio::test]
+async fn a_message_that_is_announced_as_far_too_large_is_not_even_read() {
+    let world = World::start("").await;
+    for bytes in [3 * LARGEST as u64, 1 << 40] {
+        let mut socket = raw(&world).await;
+        let mut frame = vec![0x81, 0xff];
+        frame.extend(bytes.to_be_bytes());
+        frame.extend([0; 4 + 1024]);
+        socket.write_all(&frame).await.unwrap();
+        let mut close = [0; 4];
+        socket.read_exact(&mut close).await.unwrap();
+        assert_eq!((close[0], u16::from_be_bytes([close[2], close[3]])), (0x88, 1009));
+    }
+    world.socket().await.ask("session.list", json!({})).await.unwrap();
+}
+
+/// A connection on which frames can be written byte by byte.
+async fn raw(world: &World) -> TcpStream {
+    let address = world.agent().trim_start_matches("ws://").to_owned();
+    let mut socket = TcpStream::connect(&address).await.unwrap();
+    let hello = format!(
+        "GET / HTTP/1.1\r\nHost: {address}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
+         Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n"
+    );
+    socket.write_all(hello.as_bytes()).await.unwrap();
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        head.push(socket.read_u8().await.unwrap());
+    }
+    socket
+}
+
+#[tokio::test]
 async fn a_client_that_reads_late_is_served_from_the_journal() {
     let world = World::start("").await;
     let (mut quick, mut slow) = (world.socket().await, world.socket().await);

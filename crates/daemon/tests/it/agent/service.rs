@@ -4,10 +4,12 @@ use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::net::TcpListener;
 use std::process::Stdio;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use crate::client::Client;
 use crate::daemon::{World, quintet};
 
 #[tokio::test]
@@ -28,6 +30,46 @@ async fn a_daemon_that_cannot_read_its_storage_says_so() {
     let answer = world.socket().await.ask("session.get", json!({ "sessionId": id })).await;
     // What is awake goes on to be shown; what must be read cannot be.
     assert!(answer.is_ok() || answer.unwrap_err()["code"] == -32603);
+}
+
+#[tokio::test]
+async fn a_daemon_that_cannot_write_says_so_until_it_can() {
+    let world = World::start("").await;
+    let mut socket = world.socket().await;
+    let id = socket.create(world.workspace()).await;
+    let seen = async || {
+        let (agent, _) = world.health().get("/health").await;
+        let (harness, _) = world.client().get("/healthz").await;
+        let (desktop, body) = world.desktop().client.get("/health").await;
+        assert_eq!(body["healthy"], desktop == 200);
+        let (computer, _) = Client::new(world.windie()).get("/health").await;
+        [agent, harness, desktop, computer]
+    };
+    assert_eq!(seen().await, [200; 4]);
+    // The same as a disk without room, for this daemon alone.
+    world.limit_files(Some(512));
+    let refused = socket.ask("agent.message", json!({ "sessionId": id, "content": "hi" })).await;
+    let refused = refused.unwrap_err();
+    assert!(refused["message"].as_str().unwrap().contains("storage"), "{refused}");
+    assert_eq!(refused["code"], -32603);
+    assert_eq!(seen().await, [503; 4], "a journal that cannot be written is noticed at once");
+    let (_, body) = world.health().get("/health").await;
+    assert!(body["error"].as_str().unwrap().contains("storage"), "{body}");
+    world.limit_files(None);
+    while seen().await != [200; 4] {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    // And without anybody who writes.
+    world.limit_files(Some(512));
+    while seen().await != [503; 4] {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    world.limit_files(None);
+    while seen().await != [200; 4] {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    socket.turn(&id, json!([{ "text": "one" }])).await;
+    assert_eq!(world.integrity(), "ok");
 }
 
 /// How many pieces of content are kept.

@@ -49,6 +49,7 @@ async fn a_preview_is_exactly_what_the_model_is_sent() {
     });
     let (status, preview) = guest.post("/api/sdk/prompt-preview", asked.clone()).await;
     assert_eq!(status, 200, "{preview}");
+    assert!(!world.home.path().join("data/windie").exists(), "a preview makes nothing");
     let (status, plan) = guest.post("/api/sdk/query-plan", asked).await;
     assert_eq!(status, 200, "{plan}");
     assert_eq!(world.model.calls().len(), 0, "nobody was asked");

@@ -37,7 +37,10 @@ impl Connection {
         let room = self.desk.rooms.enter(&name, &session).await?;
         self.listen(&name, &room, out);
         self.last = Some(query.conversation.clone());
-        room.reserve(id, query.revision.as_deref());
+        room.reserve(id, query.revision.as_deref(), self.number);
+        if plan.speech {
+            room.speak(id);
+        }
         let asked_for = self.ask(&session, (id, &query), &plan).await;
         // Where it was asked, it counts as soon as it is told.
         if asked_for.as_ref().map_or(true, |receipt| asked(receipt).is_none()) {
@@ -100,7 +103,8 @@ impl Connection {
         (id, query, pictures): (&str, &Query, &[String]),
         plan: &Plan,
     ) -> Result<Receipt, Trouble> {
-        let mut options = plan.options(id, query.content.clone());
+        let (content, aside) = (query.content.clone(), query.aside.clone());
+        let mut options = plan.options((&self.guest.id, id), content, aside);
         let mut parts = query.parts(pictures);
         loop {
             let (parts_now, options_now) = (parts.clone(), options.clone());

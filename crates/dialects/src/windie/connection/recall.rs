@@ -66,7 +66,7 @@ fn recall(messages: Vec<Recalled>) -> Command {
 }
 
 fn rules(text: String) -> Recalled {
-    Recalled { role: Role::User, parts: vec![Part::Context(text)], wording: None }
+    Recalled { role: Role::User, parts: vec![Part::Context(text)], wording: None, call: None }
 }
 
 /// Whether the session has the same conversation: then it knows more of it than the client does.

@@ -3,6 +3,7 @@
 use axum::http::header;
 
 use super::reply::Reply;
+use super::runs::Run;
 use super::unavailable::Sight;
 
 /// What a request is about.
@@ -22,7 +23,7 @@ pub(super) enum Route {
     Embeddings,
     EmbeddingsHealth,
     Embed,
-    Runs,
+    Runs(Run),
 }
 
 /// What somebody wants to know of what the daemon would do.
@@ -79,20 +80,9 @@ fn offered(path: &str) -> Vec<(&'static str, Route)> {
             Sight::of(service, name).map(|sight| post(Route::Sight(sight))).unwrap_or_default()
         }
         ["api", "runs", rest @ ..] => {
-            runs(rest).iter().map(|method| (*method, Route::Runs)).collect()
+            Run::offered(rest).iter().map(|(method, run)| (*method, Route::Runs(*run))).collect()
         }
         _ => Vec::new(),
-    }
-}
-
-/// The methods of the control plane of runs.
-fn runs(segments: &[&str]) -> &'static [&'static str] {
-    match segments {
-        [] | ["stop-all"] | ["workers", "heartbeat"] => &["POST"],
-        [_, "control" | "worker-dispatched"] => &["POST"],
-        [_, "events"] => &["GET", "POST"],
-        [_] => &["GET"],
-        _ => &[],
     }
 }
 

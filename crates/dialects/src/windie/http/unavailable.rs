@@ -107,10 +107,10 @@ fn check(sight: Sight, mut fields: Fields) -> Result<(), Reply> {
         }
         Sight::Describe => fields.maybe_object("region", area),
         Sight::VisionOverlay => {
-            fields.maybe_objects("points", MOST_MARKS, |point| spot(point, &["x", "y"]));
-            fields.maybe_objects("regions", MOST_MARKS, |region| {
-                spot(region, &["x", "y", "width", "height"])
-            });
+            marks(&mut fields);
+            // Clients send what they were told of a picture back as it is.
+            fields.maybe_object("result", marks);
+            fields.maybe_flag("show_labels");
         }
     }
     fields.rest()
@@ -155,6 +155,14 @@ fn area(region: &mut Fields) {
     for side in ["width", "height"] {
         region.integer(side, 1..=i64::MAX);
     }
+}
+
+/// What is to be drawn on a picture.
+fn marks(fields: &mut Fields) {
+    fields.maybe_objects("points", MOST_MARKS, |point| spot(point, &["x", "y"]));
+    fields.maybe_objects("regions", MOST_MARKS, |region| {
+        spot(region, &["x", "y", "width", "height"]);
+    });
 }
 
 /// A mark on a picture.
@@ -210,20 +218,14 @@ pub(super) async fn embed(desk: &Desk, request: Request) -> Reply {
     asked.await.err().unwrap_or_else(|| Reply::new(503, NO_EMBEDDINGS))
 }
 
-/// `/api/runs/*`, which is for those who have its key.
-pub(super) fn runs(desk: &Desk, headers: &HeaderMap) -> Reply {
-    let opened = opened(desk.settings.runs_key.as_ref(), headers, &RUNS);
-    opened.err().unwrap_or_else(|| Reply::new(503, "Runs API not available"))
-}
-
 /// What a key opens: the header that it comes in, and what is said without it.
-struct Lock {
+pub(super) struct Lock {
     header: &'static str,
     shut: &'static str,
     wrong: &'static str,
 }
 
-const RUNS: Lock = Lock {
+pub(super) const RUNS: Lock = Lock {
     header: "x-windie-runs-key",
     shut: "Runs API key is not configured",
     wrong: "Invalid runs API key",
@@ -235,7 +237,7 @@ const EMBEDDINGS: Lock = Lock {
 };
 
 /// Whether a key opens something. What has no key is shut to everybody.
-fn opened(key: Option<&Token>, headers: &HeaderMap, lock: &Lock) -> Result<(), Reply> {
+pub(super) fn opened(key: Option<&Token>, headers: &HeaderMap, lock: &Lock) -> Result<(), Reply> {
     let key = key.ok_or_else(|| Reply::new(503, lock.shut))?;
     match key.matches(text(headers, lock.header).unwrap_or_default()) {
         true => Ok(()),

@@ -40,6 +40,56 @@ async fn a_conversation_that_the_client_kept_takes_the_place_of_what_there_was()
 }
 
 #[tokio::test]
+async fn calls_that_a_client_kept_are_calls_again() {
+    let world = World::start("").await;
+    let mut computer = Computer::connect(world.windie(), "u", Value::Null).await;
+    let call = |id: &str, arguments: Value| {
+        let function = json!({ "name": "wait", "arguments": arguments });
+        json!({ "id": id, "type": "function", "function": function })
+    };
+    let messages = json!([
+        { "role": "user", "content": "Wait" },
+        { "role": "assistant", "content": "I do", "tool_calls": [
+            call("call_a", json!("{\"seconds\": 1}")), call("call_b", json!({ "seconds": 2 })),
+        ] },
+        { "role": "tool", "content": "waited 1", "tool_name": "wait", "tool_call_id": "call_a" },
+        { "role": "tool", "content": "waited 2", "tool_name": "wait", "correlation_id": "call_b" },
+        { "role": "tool", "content": "of nothing", "tool_name": "wait", "tool_call_id": "call_z" },
+    ]);
+    let payload = json!({
+        "conversation_ref": "c", "messages": messages, "rehydrate_mode": "replace",
+    });
+    computer.send("rehydrate-conversation", payload).await;
+    // A call of the same name is another one.
+    let again = json!({ "name": "wait", "id": "call_a", "args": { "seconds": 3 } });
+    computer.query("c", json!([{ "tools": [again] }, { "text": "so" }])).await;
+    let told = computer.until("tool-call").await;
+    let request = first(&told, "tool-call")["payload"]["request_id"].clone();
+    let data = json!({ "output": "waited 3" });
+    let result = json!({ "request_id": request, "success": true, "data": data });
+    computer.send("tool-result", result).await;
+    computer.until("streaming-complete").await;
+    let asked = world.model.calls().pop().unwrap();
+    let said = asked["messages"].as_array().unwrap();
+    let said: Vec<&Value> = said.iter().filter(|message| message["role"] != "system").collect();
+    let roles: Vec<&str> = said.iter().map(|message| message["role"].as_str().unwrap()).collect();
+    assert_eq!(
+        roles,
+        ["user", "assistant", "tool", "tool", "user", "user", "assistant", "tool"],
+        "{asked}"
+    );
+    assert_eq!(said[1]["tool_calls"][0]["function"]["name"], "wait");
+    assert_eq!(said[1]["tool_calls"][0]["id"], said[2]["tool_call_id"]);
+    assert_eq!(
+        (&said[2]["content"], &said[3]["content"]),
+        (&json!("waited 1"), &json!("waited 2"))
+    );
+    assert!(said[4]["content"].to_string().contains("of nothing"));
+    assert_eq!(said[7]["content"], "waited 3");
+    assert_ne!(said[7]["tool_call_id"], said[2]["tool_call_id"]);
+}
+
+#[tokio::test]
 async fn a_client_keeps_the_history_and_brings_it_back() {
     let world = World::start("").await;
     let mut computer = Computer::connect(world.windie(), "u", Value::Null).await;

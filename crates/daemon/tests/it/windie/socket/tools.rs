@@ -42,6 +42,53 @@ async fn the_client_runs_its_tools() {
 }
 
 #[tokio::test]
+async fn what_a_client_keeps_with_a_result_is_shown_and_told_to_no_model() {
+    let world = World::start("").await;
+    let mut computer = Computer::reach(world.windie(), None, &handshake("u")).await;
+    computer.until("remote-tool-catalog").await;
+    computer.query("c1", json!([{ "tools": [note("milk")] }, { "text": "noted" }])).await;
+    let told = computer.until("tool-call").await;
+    let mut result = done(&first(&told, "tool-call")["payload"]["request_id"], "saved");
+    let shown = json!({ "id": "a", "kind": "image", "source": "tool_result", "status": "ready" });
+    let inline = json!({ "id": "b", "screenshotUrl": "data:image/png;base64,eA==" });
+    result["data"]["display_attachments"] = json!([shown, inline]);
+    result["data"]["capture_meta"] = json!({ "frame_id": "frame-1" });
+    result["data"]["system_state_internal"] = json!({ "screen_resolution": "1920x1080" });
+    computer.send("tool-result", result).await;
+    let told = computer.until("streaming-complete").await;
+    let output = &first(&told, "tool-output")["payload"];
+    assert_eq!(output["display_attachments"], json!([shown]));
+    assert_eq!(output["capture_meta"], json!({ "frame_id": "frame-1" }));
+    let asked = world.model.calls().pop().unwrap().to_string();
+    assert!(!asked.contains("1920x1080") && !asked.contains("frame-1"), "{asked}");
+}
+
+#[tokio::test]
+async fn only_the_connection_that_asked_runs_what_that_leads_to() {
+    let world = World::start("").await;
+    let hello = json!({ "type": "handshake", "user_id": "u" });
+    let mut asks = Computer::reach(world.windie(), None, &hello).await;
+    asks.until("remote-tool-catalog").await;
+    let wait = |seconds: u64| json!({ "name": "wait", "args": { "seconds": seconds, "explanation": "x" } });
+    asks.query("c", json!([{ "tools": [wait(1)] }, { "text": "so" }])).await;
+    let mine = asks.until("tool-call").await;
+    let runnable = |told: &[Value]| {
+        first(told, "tool-call")["payload"]["metadata"].get("skip_local_execution").is_none()
+    };
+    assert!(runnable(&mine));
+    let mut watches = Computer::reach(world.windie(), None, &hello).await;
+    let theirs = watches.until("tool-call").await;
+    assert!(!runnable(&theirs));
+    // Where the first one goes away, the other one is asked.
+    drop(asks);
+    let theirs = watches.until("tool-call").await;
+    assert!(runnable(&theirs));
+    let request = &first(&theirs, "tool-call")["payload"]["request_id"];
+    watches.send("tool-result", done(request, "waited")).await;
+    assert_eq!(text(&watches.until("streaming-complete").await), "so");
+}
+
+#[tokio::test]
 async fn several_calls_of_a_step_are_one_bundle() {
     let world = World::start("").await;
     let mut computer = Computer::reach(world.windie(), None, &handshake("u")).await;

@@ -1,0 +1,96 @@
+//! Which models people of this protocol like best.
+//!
+//! The original chooses among its models by such a policy at every turn. Here the first of the preferred
+//! models answers where neither the message nor the session names one; the rest is kept for clients.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use quintet_kernel::model::ModelRef;
+use quintet_kernel::port::{Preferences, StorageError};
+use serde::{Deserialize, Serialize};
+
+use super::decode::Reply;
+
+/// Where it is kept.
+const SPACE: &str = "harness";
+const NAME: &str = "model_policy";
+
+/// A policy, as clients send and get it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub(super) struct Policy {
+    pub(super) require_tools: bool,
+    pub(super) require_vision: bool,
+    pub(super) max_cost_usd: Option<f64>,
+    pub(super) preferred_models: Vec<String>,
+}
+
+impl Policy {
+    /// Reads a policy. Models may be named as the original does, `provider:model`.
+    pub(super) fn read(body: &[u8]) -> Result<Self, Reply> {
+        let mut policy: Self =
+            serde_json::from_slice(body).map_err(|_| Reply::new(400, "invalid json"))?;
+        for name in &mut policy.preferred_models {
+            let model = if name.contains('/') { name.clone() } else { name.replacen(':', "/", 1) };
+            let wrong = || Reply::new(400, format!("model must be provider/model, not \"{name}\""));
+            *name = ModelRef::parse(&model).ok_or_else(wrong)?.to_string();
+        }
+        Ok(policy)
+    }
+
+    /// The model that is liked best.
+    fn favourite(&self) -> Option<ModelRef> {
+        self.preferred_models.first().and_then(|name| ModelRef::parse(name))
+    }
+
+    /// With what counts where nothing was said.
+    pub(super) fn or_default(mut self, model: &str) -> Self {
+        self.max_cost_usd.get_or_insert(0.0);
+        if self.preferred_models.is_empty() {
+            self.preferred_models.push(model.to_owned());
+        }
+        self
+    }
+}
+
+/// The policy that is in force.
+#[derive(Clone)]
+pub(super) struct Policies {
+    kept: Arc<dyn Preferences>,
+    /// What was last read or written.
+    known: Arc<Mutex<Option<Policy>>>,
+}
+
+impl Policies {
+    pub(super) fn new(kept: Arc<dyn Preferences>) -> Self {
+        Self { kept, known: Arc::default() }
+    }
+
+    pub(super) async fn current(&self) -> Result<Policy, StorageError> {
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some(policy) = known {
+            return Ok(policy);
+        }
+        let kept = self.kept.preference(SPACE, NAME).await?;
+        let kept = kept.and_then(|kept| serde_json::from_value::<Policy>(kept).ok());
+        let policy = kept.unwrap_or_default();
+        self.know(policy.clone());
+        Ok(policy)
+    }
+
+    pub(super) async fn set(&self, policy: Policy) -> Result<(), StorageError> {
+        let value = serde_json::to_value(&policy).expect("our own types serialize");
+        self.kept.prefer(SPACE, NAME, value).await?;
+        self.know(policy);
+        Ok(())
+    }
+
+    /// The model that is liked best.
+    pub(super) async fn favourite(&self) -> Result<Option<ModelRef>, StorageError> {
+        Ok(self.current().await?.favourite())
+    }
+
+    fn know(&self, policy: Policy) {
+        *self.known.lock().unwrap_or_else(PoisonError::into_inner) = Some(policy);
+    }
+}

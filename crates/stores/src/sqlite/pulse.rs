@@ -1,0 +1,157 @@
+//! Whether the database can be written to: known from what was written last, or tried.
+//!
+//! Every commit of the journal counts. Where none is recent, a little is written on purpose: a file
+//! of its own beside the database, because a full disk may still have room in the database's files,
+//! and then through the writer, because only it knows what the database says.
+
+use std::fs::File;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use quintet_kernel::port::{self, BoxFuture, StorageError};
+use rusqlite::Connection;
+use tokio::time::{Instant, timeout};
+
+use super::Store;
+
+/// For how long good news is good, and bad news bad.
+const GOOD: Duration = Duration::from_secs(3);
+const BAD: Duration = Duration::from_secs(1);
+/// How long the disk may take.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// How much room there must be.
+const ROOM: usize = 64 * 1024;
+
+type Beat = Result<(), StorageError>;
+
+/// What became of the last try to write.
+#[derive(Debug)]
+pub(super) struct Pulse {
+    /// The file that is written on purpose.
+    file: PathBuf,
+    last: Mutex<Option<(Instant, Beat)>>,
+}
+
+impl Pulse {
+    /// Of the database at a path.
+    pub(super) fn of(database: &Path) -> Self {
+        Self { file: database.with_extension("pulse"), last: Mutex::default() }
+    }
+
+    /// Something was written, or could not be.
+    pub(super) fn note(&self, beat: Beat) {
+        self.note_at(Instant::now(), beat);
+    }
+
+    fn note_at(&self, now: Instant, beat: Beat) {
+        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some((now, beat));
+    }
+
+    /// What is known, unless that is long ago. Then whoever asks is to find out, and others that ask
+    /// meanwhile are told what was known before.
+    fn known(&self, now: Instant) -> Option<Beat> {
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        match &mut *last {
+            Some((at, beat)) if now < *at + if beat.is_ok() { GOOD } else { BAD } => {
+                return Some(beat.clone());
+            }
+            Some((at, _)) => *at = now,
+            None => *last = Some((now, Ok(()))),
+        }
+        None
+    }
+}
+
+impl port::Pulse for Store {
+    fn beat(&self) -> BoxFuture<'_, Beat> {
+        Box::pin(async {
+            if let Some(known) = self.pulse.known(Instant::now()) {
+                return known;
+            }
+            let beat = timeout(PATIENCE, self.try_writing()).await.unwrap_or_else(|_| {
+                Err(StorageError::Unavailable("the disk does not answer".into()))
+            });
+            self.pulse.note(beat.clone());
+            beat
+        })
+    }
+}
+
+impl Store {
+    async fn try_writing(&self) -> Beat {
+        let file = self.pulse.file.clone();
+        let written = tokio::task::spawn_blocking(move || take_room(&file)).await;
+        let unavailable = |why: String| StorageError::Unavailable(why);
+        written
+            .map_err(|_| unavailable("the disk cannot be tried".into()))?
+            .map_err(|error| unavailable(error.to_string()))?;
+        self.writer.change(self.epoch, touch).await
+    }
+}
+
+/// Writes as much as an ordinary turn might, and takes it back.
+fn take_room(file: &Path) -> io::Result<()> {
+    let mut opened = File::create(file)?;
+    let written = opened.write_all(&[0; ROOM]).and_then(|()| opened.sync_data());
+    drop(opened);
+    std::fs::remove_file(file)?;
+    written
+}
+
+/// A table that nobody keeps shows whether there may be more pages; the row that is written anew
+/// shows whether any can be written.
+fn touch(db: &Connection) -> rusqlite::Result<()> {
+    db.execute_batch("SAVEPOINT pulse; CREATE TABLE pulse (body BLOB);")?;
+    db.execute("INSERT INTO pulse VALUES (zeroblob(?1))", [ROOM as i64])?;
+    db.execute_batch("ROLLBACK TO pulse; RELEASE pulse; UPDATE meta SET epoch = epoch;")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use quintet_kernel::port::Pulse as _;
+
+    #[tokio::test]
+    async fn a_database_that_may_not_grow_is_noticed() {
+        let home = tempfile::tempdir().unwrap();
+        let store = Store::open(&home.path().join("a.db")).unwrap();
+        store.beat().await.unwrap();
+        let full = |db: &Connection| {
+            let pages: u32 = db.query_row("PRAGMA page_count", [], |row| row.get(0))?;
+            db.query_row(&format!("PRAGMA max_page_count = {pages}"), [], |_| Ok(()))
+        };
+        store.writer.change(store.epoch, full).await.unwrap();
+        store.try_writing().await.unwrap_err();
+        store.pulse.note(store.try_writing().await);
+        store.beat().await.unwrap_err();
+        let room =
+            |db: &Connection| db.query_row("PRAGMA max_page_count = 1000000", [], |_| Ok(()));
+        store.writer.change(store.epoch, room).await.unwrap();
+        store.try_writing().await.unwrap();
+        assert!(!store.pulse.file.exists());
+    }
+
+    #[tokio::test]
+    async fn a_folder_that_is_gone_is_noticed() {
+        let home = tempfile::tempdir().unwrap();
+        let store = Store::open(&home.path().join("a.db")).unwrap();
+        store.try_writing().await.unwrap();
+        std::fs::create_dir(&store.pulse.file).unwrap();
+        store.try_writing().await.unwrap_err();
+    }
+
+    #[test]
+    fn what_is_known_is_not_tried_again_at_once() {
+        let (pulse, now) = (Pulse::of(Path::new("a.db")), Instant::now());
+        assert!(pulse.known(now).is_none());
+        assert!(pulse.known(now).is_some(), "somebody else is finding out");
+        pulse.note_at(now, Err(StorageError::Unavailable("full".into())));
+        assert!(pulse.known(now).is_some_and(|known| known.is_err()));
+        assert!(pulse.known(now + BAD).is_none());
+        pulse.note_at(now, Ok(()));
+        assert!(pulse.known(now + BAD).is_some_and(|known| known.is_ok()));
+        assert!(pulse.known(now + GOOD).is_none());
+    }
+}
