@@ -107,6 +107,21 @@ pub fn net<'a>(changes: impl IntoIterator<Item = &'a FileChange>) -> Vec<FileCha
     files.into_values().filter(|sum| sum.before != sum.after || sum.is_unknown()).collect()
 }
 
+/// What several changes come to, as far as each went on from where the one before it ended. A file that
+/// somebody else changed in between stands there several times, in order.
+pub fn runs<'a>(changes: impl IntoIterator<Item = &'a FileChange>) -> Vec<FileChange> {
+    let mut files: BTreeMap<&str, Vec<FileChange>> = BTreeMap::new();
+    for change in changes {
+        let runs = files.entry(&change.path).or_default();
+        match runs.last_mut() {
+            Some(last) if last.goes_on_with(change) => last.after.clone_from(&change.after),
+            Some(_) | None => runs.push(change.clone()),
+        }
+    }
+    let runs = files.into_values().flatten();
+    runs.filter(|run| run.before != run.after || run.is_unknown()).collect()
+}
+
 /// The paths of changes, as they are told: without what git keeps for itself, if there is more.
 pub fn told(changes: &[FileChange]) -> Vec<&str> {
     let worth: Vec<_> = changes.iter().filter(|change| !change.is_housekeeping()).collect();
@@ -115,6 +130,13 @@ pub fn told(changes: &[FileChange]) -> Vec<&str> {
 }
 
 impl FileChange {
+    /// Whether a change began with what this one left, or with what it had found: then somebody
+    /// has turned it back already.
+    fn goes_on_with(&self, next: &Self) -> bool {
+        let found = next.before.as_ref();
+        is_alike(self.after.as_ref(), found) || is_alike(self.before.as_ref(), found)
+    }
+
     /// Whether it is something that git keeps for itself: objects, logs, folders and the like.
     pub fn is_housekeeping(&self) -> bool {
         let sides = || [&self.before, &self.after].into_iter().flatten();
@@ -130,6 +152,17 @@ impl FileChange {
         let unknown = |version: &Version| version.blob.is_none() && version.shape.has_content();
         self.before.as_ref().is_some_and(unknown)
     }
+}
+
+/// Whether nothing tells one from the other.
+fn is_alike(one: Option<&Version>, other: Option<&Version>) -> bool {
+    let (Some(one), Some(other)) = (one, other) else { return one.is_none() && other.is_none() };
+    fn agree<T: PartialEq>(one: Option<&T>, other: Option<&T>) -> bool {
+        one.zip(other).is_none_or(|(one, other)| one == other)
+    }
+    one.shape == other.shape
+        && agree(one.mode.as_ref(), other.mode.as_ref())
+        && agree(one.blob.as_ref(), other.blob.as_ref())
 }
 
 #[cfg(test)]
@@ -158,6 +191,29 @@ mod tests {
             &[("b", "1", "2"), ("a", "", "1"), ("b", "2", "3")],
             &[("a", "", "1"), ("b", "1", "3")],
         );
+    }
+
+    #[test]
+    fn what_somebody_else_changed_in_between_stands_out() {
+        let change = |(path, before, after): (&str, &str, &str)| FileChange {
+            path: path.into(),
+            before: version(before),
+            after: version(after),
+        };
+        let all = [
+            ("a", "1", "2"),
+            ("b", "1", "2"),
+            ("c", "1", "2"),
+            ("d", "1", "2"),
+            ("a", "2", "3"),
+            ("b", "9", "3"),
+            ("c", "1", "3"),
+            ("d", "2", "1"),
+            ("d", "9", "3"),
+        ];
+        let expected =
+            [("a", "1", "3"), ("b", "1", "2"), ("b", "9", "3"), ("c", "1", "3"), ("d", "9", "3")];
+        assert_eq!(runs(&all.map(change)), expected.map(change));
     }
 
     #[test]

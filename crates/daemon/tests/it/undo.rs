@@ -87,3 +87,31 @@ async fn two_commands_of_a_turn_are_undone_as_one() {
     assert_eq!(std::fs::read_to_string(file("a")).unwrap(), "one\n");
     assert!(!file("new").exists());
 }
+
+#[tokio::test]
+async fn a_file_whose_name_is_no_text_is_listed_and_undone() {
+    let mut world = World::start(CALM).await;
+    let client = world.client();
+    std::fs::write(world.workspace().join("a"), "one\n").unwrap();
+    let id = client.create(world.workspace()).await;
+    let command = r#"mv a $'a\xff'; echo 2 > '"\377"'; echo 3 > '"b"'"#;
+    let tool = json!({ "name": "shell", "args": { "command": command } });
+    let turn = client.say(&id, json!([{ "tools": [tool] }, { "text": "done" }])).await;
+    client.until_over(&id).await;
+    world.kill();
+    world.restart();
+    let client = world.client();
+    let path = format!("/v1/sessions/{id}/turns/{turn}");
+    let (_, changes) = client.get(&format!("{path}/changes")).await;
+    assert_eq!(changes["unrecorded"], json!([]), "{changes}");
+    let names = changes["files"].as_array().unwrap().iter();
+    let names: Vec<_> = names.map(|file| file["path"].as_str().unwrap()).collect();
+    assert_eq!(names, [r#""\"\\377\"""#, r#""a\377""#, r#""b""#, "a"]);
+    let diff = changes["diff"].as_str().unwrap();
+    assert!(diff.contains("rename from a\nrename to \"a\\377\"\n"), "{diff}");
+    let (status, done) = client.post(&format!("{path}/revert"), json!({})).await;
+    assert_eq!(status, 200, "{done}");
+    let left: Vec<_> = std::fs::read_dir(world.workspace()).unwrap().flatten().collect();
+    let left: Vec<_> = left.iter().map(std::fs::DirEntry::file_name).collect();
+    assert_eq!(left, ["a"]);
+}

@@ -138,6 +138,40 @@ async fn a_commit_that_a_kill_cut_off_is_undone() {
     git(world.workspace(), "git add a b && git commit -qm mine && git checkout -q -b other");
 }
 
+#[tokio::test]
+async fn what_the_user_committed_meanwhile_is_not_undone() {
+    for (mine, refused) in
+        [("git commit -qm mine --allow-empty", true), ("touch a b; git status", false)]
+    {
+        let world = World::start("").await;
+        let (client, workspace) = (world.client(), world.workspace());
+        set_up(workspace);
+        let before = state(workspace);
+        let id = client.create(workspace).await;
+        let shell = |command: &str| json!({ "tools": [{ "name": "shell", "args": { "command": command } }] });
+        // The user comes in between two calls of a turn.
+        let wait = shell(": > ready; until [ -e go ]; do sleep 0.01; done");
+        let commit = shell("echo 2 > a; git add a; git commit -qm two");
+        let again = shell("echo 3 > a; git add a; git commit -qm three");
+        let turn = client.say(&id, json!([commit, wait, again, { "text": "done" }])).await;
+        appears(&workspace.join("ready")).await;
+        git(workspace, &format!("{mine}; : > go"));
+        client.until_over(&id).await;
+        let then = state(workspace);
+        let (status, answer) = revert(&client, &format!("/v1/sessions/{id}/turns/{turn}")).await;
+        if refused {
+            let reason = answer["error"].as_str().unwrap();
+            let expected = ".git/refs/heads/main was changed by somebody else meanwhile";
+            assert!(status == 409 && reason.contains(expected), "{answer}");
+            assert_eq!(state(workspace), then);
+        } else {
+            assert_eq!(status, 200, "{answer}");
+            std::fs::remove_file(workspace.join("go")).unwrap();
+            assert_eq!(state(workspace), before);
+        }
+    }
+}
+
 async fn appears(path: &Path) {
     for _ in 0..PATIENCE {
         if path.exists() {

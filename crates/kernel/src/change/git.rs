@@ -3,6 +3,7 @@
 //! They are recorded like all others. But some say nothing to a person, some are made anew by every
 //! look that git takes, and what is only named by its content can never be in anybody's way.
 
+use std::ffi::OsStr;
 use std::path::Path;
 
 /// What a file is to git.
@@ -24,6 +25,10 @@ pub enum Own {
 
 /// What a path is to git; nothing if it is not among git's own files.
 pub fn own(path: &Path) -> Option<Own> {
+    let could_be = |name: &OsStr| name == ".bare" || name.as_encoded_bytes().ends_with(b".git");
+    if !path.iter().any(could_be) {
+        return None;
+    }
     let names: Vec<&str> = path.iter().map(|name| name.to_str().unwrap_or_default()).collect();
     let marked = names.iter().rposition(|name| matches!(*name, ".git" | ".bare"));
     if let Some(at) = marked {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use quintet_kernel::change::net;
+use quintet_kernel::change::runs;
 use quintet_kernel::command::Command;
 use quintet_kernel::model::{Channel, Chunk, Failure, Prompt, Usage};
 use quintet_kernel::port::{BoxFuture, Cancel, Desk, Invocation, Progress};
@@ -195,7 +195,7 @@ fn survey(parts: &Parts, state: &State, turn: &TurnId) -> BoxFuture<'static, Com
 }
 
 fn revert(parts: &Parts, state: &State, turn: &TurnId) -> BoxFuture<'static, Command> {
-    let of_turn = |turn: &Turn| (net(&turn.changes), turn.workspace.clone());
+    let of_turn = |turn: &Turn| (runs(&turn.changes), turn.workspace.clone());
     let (changes, workspace) = state.turn(turn).map(of_turn).unwrap_or_default();
     let (parts, turn) = (parts.clone(), turn.clone());
     Box::pin(async move {

@@ -32,14 +32,17 @@ pub(super) fn diff(changes: &[Changed]) -> String {
     let files: Vec<_> = paths.iter().zip(changes).map(|(path, it)| File::of(path, it)).collect();
     let parents: HashSet<&Path> = paths.iter().flat_map(|path| path.ancestors().skip(1)).collect();
     let (folders, files): (Vec<_>, Vec<_>) = files.into_iter().partition(File::is_folder);
-    let (own, files): (Vec<_>, Vec<_>) =
+    let (mut own, files): (Vec<_>, Vec<_>) =
         files.into_iter().partition(|file| git::own(file.path).is_some());
     let mut shown = paired(&files);
     // A folder is seen by what is in it; git knows no others.
     let bare = folders.into_iter().filter(|it| !parents.contains(it.path));
     shown.extend(bare.filter(|file| git::own(file.path).is_none()));
-    shown.extend(own.into_iter().filter(File::is_telling));
-    shown.sort_unstable_by_key(|file| (git::own(file.path).is_some(), file.path));
+    own.retain(File::is_telling);
+    for files in [&mut shown, &mut own] {
+        files.sort_unstable_by_key(|file| file.path);
+    }
+    shown.extend(own);
     shown.iter().flat_map(File::halves).map(|file| file.diff(deadline)).collect()
 }
 

@@ -98,14 +98,23 @@ impl Now {
 impl Now {
     /// Whether what git has staged here is what was recorded.
     pub(crate) fn stages(&self, then: &Content) -> bool {
-        let (Some(there), Some(body)) = (&self.there, &then.body) else { return false };
-        let now = there.place.open().ok().and_then(|file| index(file).ok());
-        let then = match body {
-            Body::Bytes(bytes) => Some(bytes.clone()),
-            Body::File(path) => File::open(path).and_then(index).ok(),
-            Body::Hash(_) => None,
-        };
-        now.is_some_and(|now| then.is_some_and(|then| says_the_same(&now, &then)))
+        let now = self.there.as_ref().and_then(|there| there.place.open().ok());
+        let now = now.and_then(|file| index(file).ok());
+        now.is_some_and(|now| staged(then).is_some_and(|then| says_the_same(&now, &then)))
+    }
+}
+
+/// Whether what git had staged at two moments is the same.
+pub(crate) fn stages_alike(one: &Content, other: &Content) -> bool {
+    staged(one).is_some_and(|one| staged(other).is_some_and(|other| says_the_same(&one, &other)))
+}
+
+/// What was kept of git's index.
+fn staged(then: &Content) -> Option<Vec<u8>> {
+    match then.body.as_ref()? {
+        Body::Bytes(bytes) => Some(bytes.clone()),
+        Body::File(path) => File::open(path).and_then(index).ok(),
+        Body::Hash(_) => None,
     }
 }
 

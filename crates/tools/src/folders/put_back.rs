@@ -15,6 +15,7 @@ use crate::{show, spelling};
 mod around;
 mod back;
 pub(crate) mod builds;
+mod meanwhile;
 mod own;
 mod packed;
 
@@ -26,8 +27,12 @@ pub(super) fn put_back(root: &Path, changes: &[Changed]) -> Result<(), String> {
     let changes: Vec<(&Path, &Changed)> = paths.iter().map(|path| &**path).zip(changes).collect();
     let around = Around::new(root, &changes);
     let mut plan = Plan::default();
-    for (path, changed) in changes {
-        plan.check(&around, path, changed);
+    for of_path in changes.chunk_by(|(one, _), (other, _)| one == other) {
+        match of_path {
+            [(path, changed)] => plan.check(&around, path, changed),
+            [(path, _), ..] => plan.check_runs(&around, path, of_path),
+            [] => {}
+        }
     }
     plan.leave_builds(root);
     plan.clear(&around);
@@ -60,7 +65,7 @@ struct Step<'a> {
 
 impl<'a> Plan<'a> {
     /// Finds out what is left to be done to a file, or why it cannot be.
-    fn check(&mut self, around: &Around<'_>, path: &'a Path, changed: &'a Changed) {
+    fn check(&mut self, around: &Around<'_>, path: &'a Path, changed: &Changed) {
         if around.stays(path, changed) {
             return;
         }

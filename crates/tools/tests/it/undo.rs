@@ -71,7 +71,7 @@ async fn git_understands_the_diff() {
     let (bench, other) = (workspace(), workspace());
     let command = "sed -i 's/line 2.*/x/' text; printf 'no end' > new/end; rm gone; mv moved \
                    elsewhere; chmod 755 script; : > empty; printf x > 'odd name'; printf y > '\"q\"'; ln -s text link; \
-                   rm new/old; ln -s text new/old";
+                   rm new/old; ln -s text new/old; printf z > $'n\\xff\\n'; mv folder/a $'folder/\\xfe'";
     let diff = bench.diff(changes_of(&bench, command).await).await;
     let patch = other.path().parent().unwrap().join(format!("{}.patch", std::process::id()));
     std::fs::write(&patch, &diff).unwrap();
@@ -187,4 +187,23 @@ async fn links_are_turned_back_too() {
         }
     }
     assert_eq!(std::fs::read_to_string(outside.path().join("x")).unwrap(), "mine");
+}
+
+#[tokio::test]
+async fn what_somebody_changed_in_between_stays() {
+    let bench = workspace();
+    let change = async |command: &str| changes_of(&bench, command).await;
+    let mut changes = change("echo x > text; echo y > moved").await;
+    bench.write("text", "mine\n");
+    changes.extend(change("echo z >> text").await);
+    let before = bench.snapshot();
+    let refused = "nothing was changed: text was changed by somebody else meanwhile";
+    changes.sort_by(|one, other| one.path.cmp(&other.path));
+    assert_eq!(bench.put_back(changes.clone()).await, Err(refused.to_owned()));
+    assert_eq!(bench.snapshot(), before);
+    // Who turns it back by hand has taken a side.
+    let lines: String = (1..40).map(|n| format!("line {n}\n")).collect();
+    bench.write("text", lines);
+    assert_eq!(bench.put_back(changes).await, Ok(()));
+    assert_eq!(bench.read("moved"), "2\n3\n");
 }
