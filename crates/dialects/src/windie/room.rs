@@ -22,6 +22,9 @@ const KEPT: Duration = Duration::from_secs(15 * 60);
 /// How long a room stays that somebody may just be coming into.
 const ENTERED: Duration = Duration::from_secs(10);
 
+/// What a client calls its agent, if it has a name for it: one that comes back has the same.
+pub(super) type Agent = Option<String>;
+
 /// A conversation that is told.
 #[derive(Debug)]
 pub(super) struct Room {
@@ -44,8 +47,10 @@ struct Log {
     turn: u64,
     /// Turns that were asked for and are not over.
     open: HashSet<TurnId>,
-    /// How far the fastest listener has read.
-    read: u64,
+    /// Whose conversation it is, and how far each of them has heard it for certain.
+    agents: HashMap<Agent, u64>,
+    /// Turns that somebody has stopped, by the client's name for them: he wants no more of them.
+    stopped: HashSet<(Agent, String)>,
     /// How far each listener has read.
     seats: HashMap<u64, u64>,
     /// The seats that there ever were.
@@ -63,7 +68,11 @@ struct Log {
 /// A frame.
 #[derive(Debug)]
 struct Told {
+    /// The turn, by the client's name for it.
+    turn: String,
     text: Arc<str>,
+    /// What it says to whoever has stopped the turn; nothing, but at its end.
+    stopped: Option<Arc<str>>,
     /// The calls that it hands over, until they are over.
     hands: Option<Box<Hands>>,
 }
@@ -81,6 +90,7 @@ pub(super) enum Stage {
 #[derive(Debug)]
 pub(super) struct Seat {
     pub(super) room: Arc<Room>,
+    agent: Agent,
     id: u64,
     bell: watch::Receiver<()>,
 }
@@ -103,6 +113,7 @@ impl Room {
             Stage::Asked => {
                 if log.open.is_empty() {
                     log.turn = log.end();
+                    log.stopped.clear();
                 }
                 log.open.insert(turn.clone());
             }
@@ -151,9 +162,10 @@ impl Room {
         }
         let mut log = self.log();
         log.told = at;
-        for Frame { text, hands, .. } in frames {
+        for Frame { turn, text, hands, stopped, .. } in frames {
             log.bytes += text.len();
-            log.frames.push_back(Told { text: text.into(), hands });
+            let (text, stopped) = (text.into(), stopped.map(Into::into));
+            log.frames.push_back(Told { turn, text, stopped, hands });
         }
         log.trim();
         drop(log);
@@ -176,36 +188,67 @@ impl Room {
         log.open.len() + log.reserved.len()
     }
 
-    /// Whether somebody may be waiting for more of it.
-    pub(super) fn unheard(&self) -> bool {
+    /// Whether somebody may be waiting for more of it. Where nobody knows whose it is, it may be his.
+    pub(super) fn awaited_by(&self, agent: &Agent) -> bool {
         let log = self.log();
-        !log.open.is_empty() || log.read < log.end()
+        let his = log.agents.is_empty() || log.agents.contains_key(agent);
+        his && log.awaited_by(agent)
+    }
+
+    /// Somebody has stopped a turn.
+    pub(super) fn stop(&self, agent: &Agent, turn: &str) {
+        self.log().stopped.insert((agent.clone(), turn.into()));
+    }
+
+    /// Somebody has heard it, up to here, for certain.
+    pub(super) fn heard(&self, agent: &Agent, up_to: u64) {
+        let mut log = self.log();
+        if let Some(heard) = log.agents.get_mut(agent) {
+            *heard = up_to.max(*heard);
+        }
+        let end = log.end();
+        let over = log.open.is_empty() && log.agents.values().all(|heard| *heard == end);
+        if over && log.seats.values().all(|next| *next == end) {
+            log.turn = end;
+            log.stopped.clear();
+            log.trim();
+        }
     }
 
     /// Whether nobody will ask for it any more.
     pub(super) fn idle(&self, now: Time) -> bool {
         let log = self.log();
         let silent = now.since(log.told);
-        let kept = silent < if log.read < log.end() { KEPT } else { ENTERED };
+        let heard = match log.agents.is_empty() {
+            true => log.turn == log.end(),
+            false => log.agents.values().all(|heard| *heard == log.end()),
+        };
+        let kept = silent < if heard { ENTERED } else { KEPT };
         log.seats.is_empty() && log.open.is_empty() && log.reserved.is_empty() && !kept
     }
 
-    /// Listens, from the beginning of the turn under way on, or of one whose end nobody has heard.
-    pub(super) fn sit(self: &Arc<Self>) -> Seat {
+    /// Listens, from the beginning of the turn under way on, or of one whose end he has not heard.
+    pub(super) fn sit(self: &Arc<Self>, agent: &Agent) -> Seat {
         let bell = self.bell.subscribe();
         let mut log = self.log();
-        let waits = !log.open.is_empty() || log.read < log.end();
-        let from = if waits { log.turn } else { log.end() };
+        let from = if log.awaited_by(agent) { log.turn } else { log.end() };
+        log.agents.entry(agent.clone()).or_insert(from);
         log.taken += 1;
         let id = log.taken;
         log.seats.insert(id, from);
-        Seat { room: Arc::clone(self), id, bell }
+        Seat { room: Arc::clone(self), agent: agent.clone(), id, bell }
     }
 }
 
 impl Log {
     fn end(&self) -> u64 {
         self.dropped + self.frames.len() as u64
+    }
+
+    fn awaited_by(&self, agent: &Agent) -> bool {
+        // Where nobody has come yet, nobody has heard it.
+        let new = if self.agents.is_empty() { self.turn } else { self.end() };
+        !self.open.is_empty() || self.agents.get(agent).copied().unwrap_or(new) < self.end()
     }
 
     /// Lets go of what everybody has read and no client that was away would want, and of the oldest
@@ -219,20 +262,24 @@ impl Log {
         }
     }
 
-    fn read(&mut self, seat: u64) -> Vec<Arc<str>> {
-        let Some(next) = self.seats.get(&seat).copied() else { return Vec::new() };
-        let next = next.max(self.dropped);
+    /// What a listener has not read yet, as much of it as he is given at once. It may be nothing for
+    /// him, and he has read it nevertheless.
+    fn read(&mut self, seat: u64, agent: &Agent) -> Option<Vec<Arc<str>>> {
+        let next = self.seats.get(&seat)?.max(&self.dropped);
         let skipped = usize::try_from(next - self.dropped).unwrap_or(usize::MAX);
-        let frames: Vec<_> = self
-            .frames
-            .iter()
-            .skip(skipped)
-            .take(AT_ONCE)
-            .map(|told| Arc::clone(&told.text))
-            .collect();
+        let frames: Vec<_> = self.frames.iter().skip(skipped).take(AT_ONCE).collect();
         let now = next + frames.len() as u64;
+        let said = |told: &&Told| match self.stopped.contains(&(agent.clone(), told.turn.clone())) {
+            true => told.stopped.clone(),
+            false => Some(Arc::clone(&told.text)),
+        };
+        let some = !frames.is_empty();
+        let frames = match self.stopped.is_empty() {
+            true => frames.iter().map(|told| Arc::clone(&told.text)).collect(),
+            false => frames.iter().filter_map(said).collect(),
+        };
         self.seats.insert(seat, now);
-        frames
+        some.then_some(frames)
     }
 }
 
@@ -241,9 +288,9 @@ impl Seat {
     pub(super) async fn next(&mut self) -> Option<Vec<Arc<str>>> {
         loop {
             self.bell.mark_unchanged();
-            let frames = self.room.log().read(self.id);
-            if !frames.is_empty() {
-                return Some(frames);
+            let frames = self.room.log().read(self.id, &self.agent);
+            if frames.is_some() {
+                return frames;
             }
             tokio::select! {
                 changed = self.bell.changed() => changed.ok()?,
@@ -252,17 +299,9 @@ impl Seat {
         }
     }
 
-    /// Notes that what it was given has reached the client.
-    pub(super) fn heard(&self) {
-        let mut log = self.room.log();
-        if let Some(&next) = log.seats.get(&self.id) {
-            log.read = log.read.max(next);
-        }
-        let end = log.end();
-        if log.open.is_empty() && log.seats.values().all(|next| *next == end) {
-            log.turn = end;
-            log.trim();
-        }
+    /// How far it has read.
+    pub(super) fn position(&self) -> u64 {
+        self.room.log().seats.get(&self.id).copied().unwrap_or_default()
     }
 }
 
@@ -283,6 +322,7 @@ mod tests {
             turn: "t".into(),
             last: false,
             text: (*word).into(),
+            stopped: (*word == "end").then(|| "stopped".into()),
             hands: None,
         };
         room.tell(words.iter().map(frame).collect(), Time::default());
@@ -294,7 +334,7 @@ mod tests {
 
     async fn heard(seat: &mut Seat) -> Vec<String> {
         let frames = seat.next().await.unwrap();
-        seat.heard();
+        seat.room.heard(&seat.agent, seat.position());
         frames.iter().map(ToString::to_string).collect()
     }
 
@@ -306,7 +346,7 @@ mod tests {
     async fn each_reads_at_his_own_pace() {
         let room = room();
         room.note(&turn("t1"), Stage::Asked);
-        let (mut fast, mut slow) = (room.sit(), room.sit());
+        let (mut fast, mut slow) = (room.sit(&None), room.sit(&None));
         told(&room, &["a"]);
         assert_eq!(heard(&mut fast).await, ["a"]);
         told(&room, &["b", "c"]);
@@ -318,15 +358,15 @@ mod tests {
     async fn who_was_away_hears_the_turn_again_until_somebody_heard_its_end() {
         let room = room();
         room.note(&turn("t1"), Stage::Asked);
-        let mut first = room.sit();
+        let mut first = room.sit(&None);
         told(&room, &["a"]);
         assert_eq!(heard(&mut first).await, ["a"]);
         drop(first);
         told(&room, &["b"]);
         room.note(&turn("t1"), Stage::Over);
-        let mut second = room.sit();
+        let mut second = room.sit(&None);
         assert_eq!(heard(&mut second).await, ["a", "b"]);
-        let third = room.sit();
+        let third = room.sit(&None);
         drop(second);
         room.note(&turn("t2"), Stage::Asked);
         told(&room, &["c"]);
@@ -340,16 +380,16 @@ mod tests {
         let later = Time::default().after(Duration::from_secs(60));
         assert!(room.idle(later));
         room.note(&turn("t1"), Stage::Asked);
-        assert!(!room.idle(later) && room.unheard());
+        assert!(!room.idle(later) && room.awaited_by(&None));
         told(&room, &["a"]);
         room.note(&turn("t1"), Stage::Over);
-        assert!(!room.idle(later) && room.unheard());
+        assert!(!room.idle(later) && room.awaited_by(&None));
         assert!(room.idle(later.after(KEPT)));
-        let mut seat = room.sit();
+        let mut seat = room.sit(&None);
         heard(&mut seat).await;
         assert!(!room.idle(later));
         drop(seat);
-        assert!(room.idle(later) && !room.unheard());
+        assert!(room.idle(later) && !room.awaited_by(&None));
     }
 
     #[tokio::test]
@@ -359,18 +399,45 @@ mod tests {
         let (one, two) = (CallId::named("c1".into()), CallId::named("c2".into()));
         let calls = vec![one.clone(), two.clone()];
         let hands = Some(Box::new(Hands { calls, shown: "nothing to run".into() }));
-        let frame = Frame { turn: "t".into(), last: false, text: "run both".into(), hands };
+        let frame =
+            Frame { turn: "t".into(), last: false, text: "run both".into(), hands, stopped: None };
         room.tell(vec![frame], Time::default());
         room.settle(&one);
-        assert_eq!(heard(&mut room.sit()).await, ["run both"]);
+        assert_eq!(heard(&mut room.sit(&None)).await, ["run both"]);
         room.settle(&two);
-        assert_eq!(heard(&mut room.sit()).await, ["nothing to run"]);
+        assert_eq!(heard(&mut room.sit(&None)).await, ["nothing to run"]);
+    }
+
+    #[tokio::test]
+    async fn what_was_given_to_a_dead_client_is_told_again() {
+        let (room, agent) = (room(), Some("a".to_owned()));
+        room.note(&turn("t1"), Stage::Asked);
+        let mut dead = room.sit(&agent);
+        told(&room, &["a", "end"]);
+        room.note(&turn("t1"), Stage::Over);
+        dead.next().await.unwrap();
+        drop(dead);
+        assert!(room.awaited_by(&agent) && !room.awaited_by(&None));
+        let mut back = room.sit(&agent);
+        assert_eq!(heard(&mut back).await, ["a", "end"]);
+        assert!(!room.awaited_by(&agent));
+    }
+
+    #[tokio::test]
+    async fn who_stopped_a_turn_hears_its_end_alone() {
+        let (room, agent) = (room(), Some("a".to_owned()));
+        room.note(&turn("t1"), Stage::Asked);
+        let (mut one, mut other) = (room.sit(&agent), room.sit(&None));
+        room.stop(&agent, "t");
+        told(&room, &["a", "end"]);
+        assert_eq!(heard(&mut one).await, ["stopped"]);
+        assert_eq!(heard(&mut other).await, ["a", "end"]);
     }
 
     #[tokio::test]
     async fn a_shut_room_tells_nothing_more() {
         let room = room();
-        let mut seat = room.sit();
+        let mut seat = room.sit(&None);
         room.shut.cancel();
         assert!(seat.next().await.is_none());
     }
