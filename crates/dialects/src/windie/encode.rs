@@ -3,7 +3,7 @@
 //! A turn is numbered from its first message on, so what follows a conversation begins before its
 //! open turn: what a client was told of it earlier is passed over by [`Link::skip`].
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use quintet_kernel::event::{Event, Record};
 use quintet_kernel::message::{Role, text_of};
@@ -151,6 +151,15 @@ impl Link {
         };
         if let Some(line) = turn.and_then(|turn| self.line_mut(turn)) {
             line.skip(most);
+        }
+    }
+
+    /// So many messages were sent of these turns, by the client's names for them.
+    pub(crate) fn recount(&mut self, counts: &HashMap<String, u64>) {
+        for line in &mut self.lines {
+            if let Some(count) = counts.get(line.name()) {
+                line.recount(*count);
+            }
         }
     }
 

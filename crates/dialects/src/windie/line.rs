@@ -100,6 +100,11 @@ impl Line {
         Frame { stopped: Some(frame.text.clone()), ..frame }
     }
 
+    /// So many messages were sent.
+    pub(super) fn recount(&mut self, count: u64) {
+        self.count = count;
+    }
+
     /// Counts messages that the client may have been sent, but nobody knows how many.
     pub(super) fn skip(&mut self, most: u64) {
         self.count += most;

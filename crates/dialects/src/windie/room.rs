@@ -6,11 +6,12 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use quintet_kernel::{CallId, SessionId, Time, TurnId};
+use quintet_kernel::{CallId, Cursor, SessionId, Time, TurnId};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::line::{Frame, Hands};
+use super::spool::{Kept, Spool};
 
 /// How much of a telling is kept for those who have not read it.
 const MOST_BYTES: usize = 64 * 1024 * 1024;
@@ -63,6 +64,8 @@ struct Log {
     reserved: HashSet<String>,
     /// The clients' names for the histories that their queries lead to.
     revisions: HashMap<String, String>,
+    /// Where it is kept for the next daemon.
+    spool: Spool,
 }
 
 /// A frame.
@@ -96,10 +99,19 @@ pub(super) struct Seat {
 }
 
 impl Room {
-    pub(super) fn new(session: SessionId, now: Time) -> Self {
+    pub(super) fn new(session: SessionId, now: Time, spool: Spool) -> Self {
         let (shut, bell) = Default::default();
-        let log = Mutex::new(Log { told: now, ..Log::default() });
+        let log = Mutex::new(Log { told: now, spool, ..Log::default() });
         Self { session, shut, log, bell }
+    }
+
+    /// Goes on with a turn that another daemon told of.
+    pub(super) fn resume(&self, turn: &TurnId, kept: Kept) {
+        let mut log = self.log();
+        log.open.insert(turn.clone());
+        log.revisions.extend(kept.revisions);
+        log.agents.extend(kept.agents.into_iter().map(|agent| (agent, 0)));
+        log.push(kept.frames);
     }
 
     fn log(&self) -> MutexGuard<'_, Log> {
@@ -114,6 +126,10 @@ impl Room {
                 if log.open.is_empty() {
                     log.turn = log.end();
                     log.stopped.clear();
+                    let Log { spool, agents, revisions, .. } = &mut *log;
+                    spool.begin();
+                    agents.keys().for_each(|agent| spool.listens(agent));
+                    revisions.iter().for_each(|named| spool.revises(named));
                 }
                 log.open.insert(turn.clone());
             }
@@ -123,11 +139,23 @@ impl Room {
         }
     }
 
+    /// Nothing of what was told is needed after a restart.
+    pub(super) fn settled(&self) {
+        let mut log = self.log();
+        if log.open.is_empty() {
+            log.spool.end();
+        }
+    }
+
     /// Somebody wants to ask, under this name.
     pub(super) fn reserve(&self, key: &str, revision: Option<&str>) {
         let mut log = self.log();
         log.reserved.insert(key.into());
-        log.revisions.extend(revision.map(|revision| (key.to_owned(), revision.to_owned())));
+        if let Some(revision) = revision {
+            let (query, revision) = (key.to_owned(), revision.to_owned());
+            log.spool.revises((&query, &revision));
+            log.revisions.insert(query, revision);
+        }
     }
 
     /// What the client calls the history that a query led to, if it has a name for it; told once.
@@ -155,18 +183,15 @@ impl Room {
         }
     }
 
-    /// Tells everybody.
-    pub(super) fn tell(&self, frames: Vec<Frame>, at: Time) {
+    /// Tells everybody what is up to here in the session.
+    pub(super) fn tell(&self, frames: Vec<Frame>, up_to: Cursor, at: Time) {
         if frames.is_empty() {
             return;
         }
         let mut log = self.log();
         log.told = at;
-        for Frame { turn, text, hands, stopped, .. } in frames {
-            log.bytes += text.len();
-            let (text, stopped) = (text.into(), stopped.map(Into::into));
-            log.frames.push_back(Told { turn, text, stopped, hands });
-        }
+        log.spool.tell(&frames, up_to);
+        log.push(frames);
         log.trim();
         drop(log);
         self.bell.send_replace(());
@@ -232,7 +257,10 @@ impl Room {
         let bell = self.bell.subscribe();
         let mut log = self.log();
         let from = if log.awaited_by(agent) { log.turn } else { log.end() };
-        log.agents.entry(agent.clone()).or_insert(from);
+        if !log.agents.contains_key(agent) {
+            log.agents.insert(agent.clone(), from);
+            log.spool.listens(agent);
+        }
         log.taken += 1;
         let id = log.taken;
         log.seats.insert(id, from);
@@ -249,6 +277,14 @@ impl Log {
         // Where nobody has come yet, nobody has heard it.
         let new = if self.agents.is_empty() { self.turn } else { self.end() };
         !self.open.is_empty() || self.agents.get(agent).copied().unwrap_or(new) < self.end()
+    }
+
+    fn push(&mut self, frames: Vec<Frame>) {
+        for Frame { turn, text, hands, stopped, .. } in frames {
+            self.bytes += text.len();
+            let (text, stopped) = (text.into(), stopped.map(Into::into));
+            self.frames.push_back(Told { turn, text, stopped, hands });
+        }
     }
 
     /// Lets go of what everybody has read and no client that was away would want, and of the oldest
@@ -325,7 +361,7 @@ mod tests {
             stopped: (*word == "end").then(|| "stopped".into()),
             hands: None,
         };
-        room.tell(words.iter().map(frame).collect(), Time::default());
+        room.tell(words.iter().map(frame).collect(), Cursor::START, Time::default());
     }
 
     fn turn(name: &str) -> TurnId {
@@ -339,7 +375,7 @@ mod tests {
     }
 
     fn room() -> Arc<Room> {
-        Arc::new(Room::new(SessionId::named("s".into()), Time::default()))
+        Arc::new(Room::new(SessionId::named("s".into()), Time::default(), Spool::default()))
     }
 
     #[tokio::test]
@@ -401,7 +437,7 @@ mod tests {
         let hands = Some(Box::new(Hands { calls, shown: "nothing to run".into() }));
         let frame =
             Frame { turn: "t".into(), last: false, text: "run both".into(), hands, stopped: None };
-        room.tell(vec![frame], Time::default());
+        room.tell(vec![frame], Cursor::START, Time::default());
         room.settle(&one);
         assert_eq!(heard(&mut room.sit(&None)).await, ["run both"]);
         room.settle(&two);

@@ -97,7 +97,49 @@ async fn another_client_of_a_user_hears_of_what_it_speaks_of_alone() {
 }
 
 #[tokio::test]
-async fn a_daemon_that_died_in_the_middle_of_a_call_offers_it_again() {
+async fn a_daemon_that_died_in_the_middle_of_a_call_goes_on_number_for_number() {
+    let mut world = World::start("").await;
+    let mut computer = Computer::reach(world.windie(), None, &handshake("u")).await;
+    computer.until("remote-tool-catalog").await;
+    computer.query("c1", json!([{ "tools": [note("milk")] }, { "text": "noted" }])).await;
+    let told = computer.until("tool-call").await;
+    let request = first(&told, "tool-call")["payload"]["request_id"].clone();
+    world.kill();
+    world.restart();
+    // Another one that comes now is handed the call; this one has it, and does not hear of it twice.
+    let mut anew = Computer::reach(world.windie(), None, &handshake("u")).await;
+    anew.until("tool-call").await;
+    let mut computer = computer.again(world.windie(), &handshake("u")).await;
+    computer.until("remote-tool-catalog").await;
+    computer.send("tool-result", done(&request, "saved")).await;
+    let told = computer.until("streaming-complete").await;
+    assert!(!kinds(&told).contains(&"tool-call"), "{told:#?}");
+    assert_eq!(text(&told), "noted");
+}
+
+#[tokio::test]
+async fn a_daemon_that_died_in_the_middle_of_an_answer_goes_on_number_for_number() {
+    let mut world = World::start("").await;
+    let mut computer = Computer::reach(world.windie(), None, &handshake("u")).await;
+    computer.until("remote-tool-catalog").await;
+    let text_of_it = "go {{script: [{\"deltas\":[\"so \"],\"repeat\":100,\"gap_ms\":10}]}}";
+    let payload = json!({ "text": text_of_it, "conversation_ref": "c1", "revision_id": "rev-1" });
+    computer.send("query", payload).await;
+    for _ in 0..20 {
+        computer.until("streaming-response").await;
+    }
+    world.kill();
+    world.restart();
+    let mut computer = computer.again(world.windie(), &handshake("u")).await;
+    let told = computer.until("streaming-complete").await;
+    let whole = first(&told, "streaming-complete")["payload"]["final_response"].clone();
+    assert_eq!(whole, "so ".repeat(100));
+    assert_eq!(first(&told, "model-history-updated")["payload"]["revision_id"], "rev-1");
+    assert_eq!(text(&computer.turn("c1", json!([{ "text": "on" }])).await), "on");
+}
+
+#[tokio::test]
+async fn a_daemon_that_knows_no_more_what_it_told_offers_a_call_again() {
     let mut world = World::start("").await;
     let mut computer = Computer::reach(world.windie(), None, &handshake("u")).await;
     computer.until("remote-tool-catalog").await;
@@ -105,6 +147,7 @@ async fn a_daemon_that_died_in_the_middle_of_a_call_offers_it_again() {
     let told = computer.until("tool-call").await;
     let seen = told.last().unwrap()["sequence"].as_u64().unwrap();
     world.kill();
+    std::fs::remove_dir_all(world.data_dir().join("windie-told")).unwrap();
     world.restart();
     let mut computer = Computer::reach(world.windie(), None, &handshake("u")).await;
     let told = loop {
