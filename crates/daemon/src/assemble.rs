@@ -21,6 +21,7 @@ use quintet_runtime::{Pace, Parts, Runtime, SystemStamps, subagents};
 use quintet_stores::DataDir;
 use quintet_tools::{Recall, Settings, Toolbox};
 
+use crate::accounts::UserKeys;
 use crate::audit::Audit;
 use crate::options::{self, Options};
 
@@ -70,6 +71,7 @@ pub(crate) fn assemble(options: &Options) -> Result<Assembly> {
     let toolbox = toolbox(options);
     let memory = toolbox.memory();
     let (providers, local) = models(options);
+    let providers = providers.with_accounts(Arc::new(UserKeys(store.clone())));
     let models: Arc<dyn Models> = Arc::new(providers.clone());
     let rules = Arc::new(rules(options, &toolbox, providers));
     let (unasked, searches) = (unasked(&rules), searches(&rules));
@@ -145,7 +147,8 @@ pub(crate) fn toolbox(options: &Options) -> Toolbox {
 /// Memory, as these options set it up.
 fn recall(options::Memory { settings, tokens, .. }: &options::Memory, others: u64) -> Recall {
     let memory = Arc::new(Notebook::new(settings.clone(), Arc::new(SystemStamps)));
-    Recall { memory, tokens: *tokens, of: tokens.saturating_add(others) }
+    let folder = quintet_memory::FOLDER;
+    Recall { memory, tokens: *tokens, folder, of: tokens.saturating_add(others) }
 }
 
 fn tools(toolbox: &Toolbox) -> HashMap<String, Arc<dyn Tool>> {

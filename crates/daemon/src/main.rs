@@ -1,5 +1,6 @@
 //! The `quintet` program: reads its options, builds the parts, joins them, runs and shuts down.
 
+mod accounts;
 mod assemble;
 mod audit;
 mod chat;

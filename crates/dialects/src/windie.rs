@@ -40,8 +40,10 @@ mod trouble;
 mod wire;
 
 pub use artifacts::sweep;
+pub use encode::Beside;
 pub use offer::Abilities;
 pub use serve::{Ports, Registration, Settings, service};
+pub use settings::own_key;
 
 #[cfg(test)]
 mod tests;

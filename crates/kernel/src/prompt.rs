@@ -10,13 +10,14 @@ pub use order::in_order;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::change::net;
+use crate::change::{net, told};
 use crate::context;
 use crate::event::ToolUse;
 use crate::id::{CallId, TurnId};
 use crate::message::{MediaKind, Message, Part, Role, text_of};
 use crate::model::{
-    ModelRef, Prompt, PromptCall, PromptMessage, PromptPart, Sampling, calls_said, text_said,
+    Account, ModelRef, Prompt, PromptCall, PromptMessage, PromptPart, Sampling, calls_said,
+    text_said,
 };
 use crate::search;
 use crate::session::State;
@@ -40,7 +41,15 @@ pub fn assemble(state: &State) -> Prompt {
         system: system(state),
         messages: conversation(state, &history(state)),
         sampling: open.map(|open| open.options.sampling.clone()).unwrap_or_default(),
+        account: account(state),
     }
+}
+
+/// Whose means the turn under way is worked on with, or the last one was.
+fn account(state: &State) -> Option<Account> {
+    let last = || state.turns.iter().rev().find(|turn| turn.started.is_some());
+    let options = state.open.as_ref().map(|open| &open.options);
+    options.or_else(|| last().map(|turn| &turn.options))?.account.as_deref().cloned()
 }
 
 /// The prompt that has a session's older history summarized.
@@ -68,6 +77,7 @@ fn aside(state: &State, messages: Vec<PromptMessage>) -> Prompt {
         system: system(state),
         messages,
         sampling: Sampling::default(),
+        account: account(state),
     }
 }
 
@@ -165,8 +175,8 @@ fn noticed(state: &State, turn: &TurnId) -> Option<PromptMessage> {
 /// That a turn's changes are not there any more.
 fn undone(state: &State, turn: &TurnId) -> Option<PromptMessage> {
     let turn = state.turn(turn).filter(|turn| turn.reverted)?;
-    let files: Vec<_> = net(&turn.changes).into_iter().map(|change| change.path).collect();
-    Some(said(format!("I undid these changes to files: {}.", files.join(", "))))
+    let changes = net(&turn.changes);
+    Some(said(format!("I undid these changes to files: {}.", told(&changes).join(", "))))
 }
 
 fn said(text: String) -> PromptMessage {

@@ -53,6 +53,7 @@ fn ask(model: &str, text: &str, max_tokens: u64) -> Prompt {
         may_call: true,
         search: Search::Off,
         sampling: Sampling { max_tokens: Some(max_tokens), temperature: Some(0.7), effort: None },
+        account: None,
     }
 }
 

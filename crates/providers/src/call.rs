@@ -11,10 +11,13 @@ use reqwest::Response;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, DATE, HeaderMap, RETRY_AFTER};
 use tokio::time::{Instant, Sleep, timeout_at};
 
+use crate::accounts::Payer;
+use crate::config::Secret;
 use crate::endpoint::Endpoint;
 use crate::facts::Facts;
 use crate::fault;
 use crate::http;
+use crate::provider;
 use crate::reading::Reading;
 use crate::retry::{self, Retry, Trouble};
 use crate::tokens;
@@ -32,6 +35,8 @@ pub(crate) struct Call {
     stage: Stage,
     /// The longest wait that is worth it.
     patience: Duration,
+    /// Who pays, if that is not the daemon.
+    payer: Option<Payer>,
     /// What the prompt costs, roughly, and how much was answered, for providers that do not count.
     read: u64,
     written: u64,
@@ -58,11 +63,18 @@ impl Call {
         let deadline = after(endpoint.config.timeouts.total);
         let endpoint = Arc::clone(endpoint);
         let (tries, stage, written) = (1, Stage::Over, 0);
-        let patience = Duration::MAX;
+        let (patience, payer) = (Duration::MAX, None);
         let mut call =
-            Self { endpoint, url, body, tries, deadline, stage, patience, read, written };
+            Self { endpoint, url, body, tries, deadline, stage, patience, payer, read, written };
         call.begin();
         Ok(call)
+    }
+
+    /// Has somebody pay for it who may have means of their own.
+    pub(crate) fn paid_by(mut self, payer: Option<Payer>) -> Self {
+        self.payer = payer;
+        self.begin();
+        self
     }
 
     /// Has it fail rather than wait longer than this for another try.
@@ -72,7 +84,8 @@ impl Call {
 
     fn begin(&mut self) {
         let request = (self.url.clone(), self.body.clone());
-        let opening = open(Arc::clone(&self.endpoint), request, self.deadline);
+        let endpoint = Arc::clone(&self.endpoint);
+        let opening = open(endpoint, request, self.deadline, self.payer.clone());
         self.stage = Stage::Opening(Box::pin(opening));
     }
 
@@ -118,6 +131,10 @@ impl Call {
     fn recover(&mut self, trouble: Trouble) -> Result<Vec<Chunk>, Failure> {
         self.stage = Stage::Over;
         let failure = self.endpoint.redacted(trouble.failure);
+        let failure = match &self.payer {
+            Some(payer) => payer.redacted(failure),
+            None => failure,
+        };
         let wait = trouble.retry.wait(self.tries, &self.endpoint.config.retries);
         let worth = |wait: &Duration| *wait <= self.patience && after(*wait) < self.deadline;
         let Some(wait) = wait.filter(worth) else {
@@ -150,9 +167,11 @@ async fn open(
     endpoint: Arc<Endpoint>,
     request: (String, Bytes),
     deadline: Instant,
+    payer: Option<Payer>,
 ) -> Result<Reading, Trouble> {
+    let key = key(&endpoint, payer).await?;
     endpoint.breaker.admit(&endpoint.config.name)?;
-    let opened = send(&endpoint, request, deadline).await;
+    let opened = send(&endpoint, request, deadline, key.as_ref()).await;
     match &opened {
         Err(trouble) if trouble.failure.kind == FailureKind::Unavailable => {
             endpoint.breaker.failed();
@@ -162,10 +181,26 @@ async fn open(
     Reading::new(endpoint, opened?, deadline)
 }
 
+/// What the call is paid with.
+async fn key(endpoint: &Endpoint, payer: Option<Payer>) -> Result<Option<Secret>, Trouble> {
+    let config = &endpoint.config;
+    let own = match payer {
+        Some(payer) => payer.key(config).await,
+        None => None,
+    };
+    let key = own.or_else(|| config.api_key.clone());
+    if key.is_none() && config.needs_key {
+        let failure = provider::no_key(config);
+        return Err(fault::lasting(failure.kind, failure.message));
+    }
+    Ok(key)
+}
+
 async fn send(
     endpoint: &Endpoint,
     (url, body): (String, Bytes),
     deadline: Instant,
+    key: Option<&Secret>,
 ) -> Result<Response, Trouble> {
     let client = endpoint.client().await?;
     let request = client
@@ -173,7 +208,7 @@ async fn send(
         .header(CONTENT_TYPE, "application/json")
         .header(ACCEPT, "text/event-stream, application/json")
         .body(body);
-    let request = endpoint.sign(request)?;
+    let request = endpoint.sign(request, key)?;
     let until = deadline.min(after(endpoint.config.timeouts.header));
     let asked = timeout_at(until, async {
         let response = request.send().await.map_err(http::trouble)?;

@@ -8,7 +8,7 @@ use reqwest::header::{HeaderName, HeaderValue};
 use reqwest::{Client, RequestBuilder};
 
 use crate::breaker::Breaker;
-use crate::config::ProviderConfig;
+use crate::config::{ProviderConfig, Secret};
 use crate::facts::Facts;
 use crate::family::{Ask, Family};
 use crate::fault;
@@ -50,14 +50,18 @@ impl Endpoint {
     }
 
     /// Adds the key and whatever else the provider wants to see.
-    pub(crate) fn sign(&self, mut request: RequestBuilder) -> Result<RequestBuilder, Trouble> {
+    pub(crate) fn sign(
+        &self,
+        mut request: RequestBuilder,
+        key: Option<&Secret>,
+    ) -> Result<RequestBuilder, Trouble> {
         for (name, value) in self.family.headers() {
             request = request.header(*name, *value);
         }
         for (name, value) in &self.config.quirks.headers {
             request = request.header(name, value);
         }
-        let Some(key) = &self.config.api_key else { return Ok(request) };
+        let Some(key) = key else { return Ok(request) };
         let (name, before) = self.family.key_header();
         let text = format!("{before}{}", key.reveal());
         let mut value = HeaderValue::try_from(text).map_err(|_| {

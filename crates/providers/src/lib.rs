@@ -3,6 +3,7 @@
 //!
 //! A vendor that differs from a family only by its address is a row of [`ProviderConfig`].
 
+mod accounts;
 mod anthropic;
 mod breaker;
 mod call;
@@ -48,6 +49,8 @@ use quintet_kernel::model::{
 use quintet_kernel::port::{BoxFuture, ModelStream, Models, Profiles};
 use tokio::task::JoinSet;
 
+pub use accounts::Accounts;
+use accounts::Payer;
 pub use config::{Api, ProviderConfig, Retries, Secret, Stated, Timeouts};
 use fallback::Chain;
 use http::Http;
@@ -62,6 +65,7 @@ pub struct Providers {
     inside: Vec<(String, Arc<dyn Inside>)>,
     fallback: Arc<[ModelRef]>,
     demo_pace: Duration,
+    accounts: Option<Arc<dyn Accounts>>,
 }
 
 /// Models that are asked in another way than over the network.
@@ -76,7 +80,7 @@ impl Providers {
         let provider = |config| Arc::new(Provider::new(config, &http));
         let providers = configs.into_iter().map(provider).collect();
         let (inside, fallback) = (Vec::new(), Arc::default());
-        Self { providers, inside, fallback, demo_pace: demo::PACE }
+        Self { providers, inside, fallback, demo_pace: demo::PACE, accounts: None }
     }
 
     /// Has the demo model wait this long between words.
@@ -96,6 +100,12 @@ impl Providers {
     #[must_use]
     pub fn with_fallback(self, models: Vec<ModelRef>) -> Self {
         Self { fallback: models.into(), ..self }
+    }
+
+    /// Has people who have means of their own ask models with these.
+    #[must_use]
+    pub fn with_accounts(self, accounts: Arc<dyn Accounts>) -> Self {
+        Self { accounts: Some(accounts), ..self }
     }
 
     fn provider(&self, model: &ModelRef) -> Option<&Arc<Provider>> {
@@ -122,7 +132,9 @@ impl Providers {
             kind: FailureKind::UnknownModel,
             message: format!("there is no provider {:?}", prompt.model.provider),
         })?;
-        provider.stream(prompt, (self.demo_pace, patience))
+        let payer = self.accounts.as_ref().zip(prompt.account.clone());
+        let payer = payer.map(|(accounts, account)| Payer::new(Arc::clone(accounts), account));
+        provider.stream(prompt, (self.demo_pace, patience), payer)
     }
 }
 

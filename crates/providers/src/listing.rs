@@ -92,7 +92,8 @@ impl Listing {
 
 async fn ask(endpoint: &Endpoint) -> Option<(Answered, Option<Vec<Found>>)> {
     let request = endpoint.client().await.ok()?.get(endpoint.url(endpoint.family.list_path()));
-    let response = endpoint.sign(request).ok()?.send().await.ok()?;
+    let response =
+        endpoint.sign(request, endpoint.config.api_key.as_ref()).ok()?.send().await.ok()?;
     match response.status().as_u16() {
         200 => {
             let body = read(response).await?;

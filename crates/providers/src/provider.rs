@@ -9,6 +9,7 @@ use quintet_kernel::model::{
 };
 use quintet_kernel::port::ModelStream;
 
+use crate::accounts::Payer;
 use crate::breaker::Breaker;
 use crate::call::Call;
 use crate::config::ProviderConfig;
@@ -51,15 +52,17 @@ impl Provider {
         &self,
         mut prompt: Prompt,
         (demo_pace, patience): (Duration, Duration),
+        payer: Option<Payer>,
     ) -> Result<Box<dyn ModelStream>, Failure> {
-        if self.lacks_key() {
-            return Err(self.no_key());
+        // Whether somebody else has a key is known when it is needed.
+        if self.lacks_key() && payer.is_none() {
+            return Err(no_key(&self.config));
         }
         let facts = self.facts(&prompt.model.model);
         match &self.remote {
             Some(remote) => {
                 let call = Call::new(&remote.endpoint, prompt, &facts)?;
-                Ok(Box::new(call.with_patience(patience)))
+                Ok(Box::new(call.paid_by(payer).with_patience(patience)))
             }
             None => {
                 inputs::fit(&mut prompt, &facts.profile, |_, _| true)?;
@@ -147,16 +150,6 @@ impl Provider {
         self.config.needs_key && self.config.api_key.is_none()
     }
 
-    /// Nothing is sent that cannot be answered.
-    fn no_key(&self) -> Failure {
-        let name = &self.config.name;
-        let vendor = Vendor::named(&self.config.vendor);
-        let variables = vendor.map(|vendor| vendor.key_variables.join(" or ")).unwrap_or_default();
-        let message =
-            format!("there is no key for {name}: set {variables} or providers.{name}.api_key");
-        Failure { kind: FailureKind::Unauthorized, message }
-    }
-
     fn written(&self) -> Vec<String> {
         catalogue::of(&self.config.vendor).map(|entry| entry.id.clone()).collect()
     }
@@ -179,4 +172,14 @@ impl Provider {
             usable,
         }
     }
+}
+
+/// Nothing is sent that cannot be answered.
+pub(crate) fn no_key(config: &ProviderConfig) -> Failure {
+    let name = &config.name;
+    let vendor = Vendor::named(&config.vendor);
+    let variables = vendor.map(|vendor| vendor.key_variables.join(" or ")).unwrap_or_default();
+    let message =
+        format!("there is no key for {name}: set {variables} or providers.{name}.api_key");
+    Failure { kind: FailureKind::Unauthorized, message }
 }

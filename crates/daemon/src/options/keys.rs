@@ -131,6 +131,8 @@ pub(super) const KEYS: &[Key] = &[
     ("windie.registration_secret", Shape::Secret, None),
     ("windie.artifact_limit_bytes", Shape::Number, Some("26214400")),
     ("windie.artifact_keep_seconds", Shape::Number, Some("604800")),
+    ("windie.trace_events", Shape::Flag, Some("false")),
+    ("windie.memory_events", Shape::Flag, Some("false")),
     ("windie.runs_key", Shape::Secret, None),
     ("windie.max_active_runs_per_workspace", Shape::Number, None),
     ("windie.embedding_service_key", Shape::Secret, None),

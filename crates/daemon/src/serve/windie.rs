@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use quintet_dialects::transport::guard::{Guard, Token};
-use quintet_dialects::windie::{Abilities, Ports, Settings};
+use quintet_dialects::windie::{Abilities, Beside, Ports, Settings};
 use quintet_runtime::SystemStamps;
 use tokio_util::sync::CancellationToken;
 
@@ -48,6 +48,10 @@ fn settings(options: &Options, assembly: &Assembly, closing: &CancellationToken)
             web_search: assembly.searches.clone(),
             tools: assembly.unasked.clone(),
             ..Abilities::default()
+        },
+        beside: Beside {
+            traces: options.windie.trace_events,
+            memories: options.windie.memory_events,
         },
         closing: closing.clone(),
     }

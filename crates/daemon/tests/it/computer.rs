@@ -14,7 +14,7 @@ use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// What the original client counts.
-const NUMBERED: [&str; 17] = [
+const NUMBERED: [&str; 18] = [
     "query-accepted",
     "llm-thought",
     "streaming-response",
@@ -32,6 +32,7 @@ const NUMBERED: [&str; 17] = [
     "context-compaction-completed",
     "context-compaction-failed",
     "model-history-updated",
+    "trace-event",
 ];
 
 pub(crate) struct Computer {

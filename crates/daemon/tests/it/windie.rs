@@ -1,8 +1,10 @@
 //! The computer-use protocol as its clients meet it.
 
 mod artifacts;
+mod events;
 mod identity;
 mod introspection;
+mod keys;
 mod semantic;
 mod socket;
 mod unavailable;

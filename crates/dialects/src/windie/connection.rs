@@ -270,9 +270,10 @@ impl Connection {
             Asks::LoadSettings => self.load_settings(&id, out).await,
             Asks::UpdateSettings(patch) => self.update_settings(&id, *patch, out).await,
             Asks::ListModels => {
-                let models = Arc::clone(&self.desk.ports.models);
+                let (desk, user) = (self.desk.clone(), self.guest.id.clone());
                 out.slow.push(Box::pin(async move {
-                    let listed = models::payload(&models.list().await);
+                    let settings = desk.settings_of(&user).await.unwrap_or_default();
+                    let listed = models::payload(&desk.ports.models.list().await, &settings);
                     vec![Answer::to(&id, "models-listed", listed)]
                 }));
                 return;

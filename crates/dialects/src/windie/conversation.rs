@@ -110,11 +110,16 @@ impl Desk {
         rooms
     }
 
-    /// A folder of a user's own, for conversations that are about none.
-    pub(super) async fn scratch(&self, user: &str) -> Result<PathBuf, Error> {
+    /// Where a user's own folder is, for conversations that are about none.
+    pub(super) fn scratch_path(&self, user: &str) -> PathBuf {
         let plain = |c: char| if c.is_ascii_alphanumeric() || "_-".contains(c) { c } else { '_' };
         let name: String = user.chars().map(plain).take(64).collect();
-        let folder = self.settings.workspace.join(name);
+        self.settings.workspace.join(name)
+    }
+
+    /// That folder, which is there then.
+    async fn scratch(&self, user: &str) -> Result<PathBuf, Error> {
+        let folder = self.scratch_path(user);
         let unavailable = |error: std::io::Error| {
             StorageError::Unavailable(format!("{}: {error}", folder.display()))
         };

@@ -3,11 +3,13 @@
 //! A turn is numbered from its first message on, so what follows a conversation begins before its
 //! open turn: what a client was told of it earlier is passed over by [`Link::skip`].
 
+mod traces;
+
 use std::collections::{HashMap, HashSet};
 
 use quintet_kernel::event::{Event, Record};
 use quintet_kernel::message::{Role, text_of};
-use quintet_kernel::model::{Channel, Prompt, Usage};
+use quintet_kernel::model::{Channel, Count, Prompt, Usage};
 use quintet_kernel::tool::{Outcome, Placement};
 use quintet_kernel::toolset::Toolset;
 use quintet_kernel::{CallId, Item, Time, TurnId};
@@ -20,6 +22,7 @@ use super::line::{Frame, Line};
 use super::results::active_window;
 use super::wire::Context;
 use super::{history, requests, tokens, transparency, trouble};
+pub(super) use traces::Spans;
 
 /// How much of a summary is shown, in characters.
 const LONGEST_PREVIEW: usize = 180;
@@ -29,9 +32,19 @@ const SHOWN: u64 = 3;
 /// handed over again, or how far it was.
 const AROUND_CALL: u64 = 100;
 
+/// What clients are told beside what they need.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Beside {
+    /// What took how long.
+    pub traces: bool,
+    /// What may be worth remembering of a turn, once it is over.
+    pub memories: bool,
+}
+
 /// What must be remembered of one conversation.
 #[derive(Debug)]
 pub(crate) struct Link {
+    beside: Beside,
     /// Who it is with.
     context: Context,
     /// The tools that the client runs.
@@ -51,6 +64,7 @@ impl Link {
     /// where following begins.
     pub(crate) fn new(context: Context, tools: &Toolset, spent: Usage) -> Self {
         let mut link = Self {
+            beside: Beside::default(),
             context,
             client: HashSet::new(),
             spent: spent.total(),
@@ -62,13 +76,21 @@ impl Link {
         link
     }
 
+    /// The same, with more beside.
+    pub(crate) fn telling(self, beside: Beside) -> Self {
+        Self { beside, ..self }
+    }
+
     /// Whether what the model would be asked now has to be given along with an item.
     pub(crate) fn wants_prompt(&self, item: &Item) -> bool {
         let Item::Event(record) = item else {
             return false;
         };
         match &record.event {
-            Event::StepStarted { turn, .. } => self.line(turn).is_some_and(|line| line.steps == 0),
+            Event::StepStarted { turn, .. } => {
+                let first = |line: &Line| line.steps == 0;
+                self.line(turn).is_some_and(|line| self.beside.traces || first(line))
+            }
             Event::Compacted { .. } => true,
             _ => false,
         }
@@ -139,10 +161,13 @@ impl Link {
     /// next one has a number that is higher than any of them can have had.
     pub(crate) fn skip(&mut self, item: &Item) {
         let most = match item {
-            Item::Event(_) if self.wants_prompt(item) => SHOWN,
-            Item::Event(record) if matches!(record.event, Event::CallStarted { .. }) => AROUND_CALL,
+            Item::Event(record) => match &record.event {
+                Event::StepStarted { .. } => SHOWN + traces::ABOUT_STEP,
+                Event::CallStarted { .. } => AROUND_CALL,
+                _ => traces::ABOUT_EVENT,
+            },
             Item::Text { text, .. } => (text.len() as u64).saturating_sub(1),
-            Item::Event(_) | Item::Progress { .. } => 0,
+            Item::Progress { .. } => 0,
         };
         self.encode(item, None);
         let turn = match item {
@@ -165,6 +190,16 @@ impl Link {
 
     /// Translates an item. `prompt` is what the model would be asked now, see [`Link::wants_prompt`].
     pub(crate) fn encode(&mut self, item: &Item, prompt: Option<&Prompt>) -> Vec<Frame> {
+        if !self.beside.traces {
+            return self.translate(item, prompt);
+        }
+        let mut frames = self.traced_before(item, prompt);
+        frames.extend(self.translate(item, prompt));
+        frames.extend(self.traced_after(item, prompt));
+        frames
+    }
+
+    fn translate(&mut self, item: &Item, prompt: Option<&Prompt>) -> Vec<Frame> {
         match item {
             Item::Event(record) => self.event(record, prompt),
             Item::Text { turn, channel, text, at, .. } => {
@@ -192,6 +227,7 @@ impl Link {
                 let name = options.key.as_deref().unwrap_or(turn.as_str());
                 let mut line = self.new_line(Some(turn.clone()), name);
                 line.original = text_of(parts);
+                line.added = weight(options.wording.as_ref().unwrap_or(&line.original));
                 let frame = line.frame("query-accepted", &json!({ "status": "accepted" }), at);
                 self.lines.push(line);
                 return vec![frame];
@@ -204,6 +240,7 @@ impl Link {
                 let Some(line) = self.line_mut(turn) else {
                     return Vec::new();
                 };
+                line.added = 0;
                 line.handover.asked(calls, |tool| client.contains(tool));
                 let mut frames: Vec<Frame> = line.complete(at).into_iter().collect();
                 frames.push(line.frame("token-count", &tokens::payload(*usage, spent), at));
@@ -230,7 +267,14 @@ impl Link {
                 });
                 return self.compaction("context-compaction-failed", &payload, at);
             }
-            Event::TurnCompleted { turn, .. } => return self.end(turn, |line| line.finish(at)),
+            Event::TurnCompleted { turn, .. } => {
+                let memories = self.beside.memories;
+                return self.end(turn, |line| {
+                    let mut frames = line.finish(at);
+                    frames.extend(line.memory(at).filter(|_| memories));
+                    frames
+                });
+            }
             Event::TurnCancelled { turn, .. } => {
                 return self.end(turn, |line| vec![line.end(&json!({}), at)]);
             }
@@ -286,6 +330,7 @@ impl Link {
         };
         let began = line.running.remove(call).map_or(at, |(_, began)| began);
         let took = at.since(began).as_secs_f64();
+        line.added += weight(&text_of(&outcome.parts));
         let handed = line.handover.over(call);
         let mut frames: Vec<Frame> = handed.iter().map(|handed| line.hand(handed, at)).collect();
         frames.push(line.frame("tool-output", &output((call, &request), tool, outcome, took), at));
@@ -305,11 +350,12 @@ impl Link {
 
     fn summarizing(&mut self, tokens: u64, at: Time) -> Vec<Frame> {
         self.before = tokens;
+        let added = self.summarized_line().map_or(0, |line| line.added);
         let payload = json!({
             "reason": self.why(),
             "strategy": "auto",
             "before_tokens": tokens,
-            "projected_tokens": tokens,
+            "projected_tokens": tokens.saturating_add(added),
         });
         self.compaction("context-compaction-started", &payload, at)
     }
@@ -339,11 +385,11 @@ impl Link {
 
     /// Tells of a summary under the name of the turn it is made in, or else of whoever asked for it.
     fn compaction(&mut self, kind: &'static str, payload: &Value, at: Time) -> Vec<Frame> {
-        let open = self.open.clone();
         let over = kind != "context-compaction-started";
-        let line = self.lines.iter_mut().find(|line| line.turn == open);
-        let frames: Vec<Frame> = line
-            .map(|line| Frame { last: over && open.is_none(), ..line.frame(kind, payload, at) })
+        let last = over && self.open.is_none();
+        let frames: Vec<Frame> = self
+            .summarized_line()
+            .map(|line| Frame { last, ..line.frame(kind, payload, at) })
             .into_iter()
             .collect();
         if over {
@@ -352,9 +398,19 @@ impl Link {
         frames
     }
 
+    /// The turn that a summary is made in, or whoever asked for it.
+    fn summarized_line(&mut self) -> Option<&mut Line> {
+        let open = self.open.clone();
+        self.lines.iter_mut().find(|line| line.turn == open)
+    }
+
     /// Why there is a summary.
     fn why(&self) -> &'static str {
-        if self.open.is_some() { "context_limit" } else { "manual" }
+        match self.open.as_ref().map(|turn| self.line(turn).map_or(0, |line| line.steps)) {
+            None => "manual",
+            Some(0) => "auto-pre",
+            Some(_) => "auto-mid",
+        }
     }
 
     fn end(&mut self, turn: &TurnId, last: impl Fn(&mut Line) -> Vec<Frame>) -> Vec<Frame> {
@@ -380,6 +436,11 @@ impl Link {
     fn line_mut(&mut self, turn: &TurnId) -> Option<&mut Line> {
         self.lines.iter_mut().find(|line| line.turn.as_ref() == Some(turn))
     }
+}
+
+/// How many tokens a text is, by a rule of thumb.
+fn weight(text: &str) -> u64 {
+    Count::guess(text).tokens
 }
 
 /// What came of a call, as the client is told.

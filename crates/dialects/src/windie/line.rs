@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use quintet_kernel::{CallId, Time, TurnId};
 use serde_json::{Value, json};
 
+use super::encode::Spans;
 use super::handover::{Handed, Handover};
 use super::wire::{Context, envelope};
 
@@ -44,9 +45,13 @@ pub(super) struct Line {
     pub(super) original: String,
     /// How often the model was asked.
     pub(super) steps: u64,
+    /// How many tokens came to it since the model was last asked, by a rule of thumb.
+    pub(super) added: u64,
     pub(super) handover: Handover,
     /// Calls that run, since when, with their tools.
     pub(super) running: HashMap<CallId, (String, Time)>,
+    /// What of it takes time.
+    pub(super) spans: Spans,
     /// Who it is about, and the client's name for the turn.
     context: Context,
     /// How many messages there were.
@@ -66,8 +71,10 @@ impl Line {
             context,
             original: String::new(),
             steps: 0,
+            added: 0,
             handover: Handover::default(),
             running: HashMap::new(),
+            spans: Spans::default(),
             count: 0,
             step: String::new(),
             said: String::new(),
@@ -135,15 +142,45 @@ impl Line {
 
     /// The turn ended well. A client that was sent no text is sent some.
     pub(super) fn finish(&mut self, at: Time) -> Vec<Frame> {
-        let candidates = [&self.step, &self.said, &self.whole];
-        let answer = candidates.into_iter().find(|text| !text.trim().is_empty());
-        let answer = answer.map_or(EMPTY, String::as_str).to_owned();
+        let answer = self.answer().to_owned();
         let mut frames = Vec::new();
         if self.said.trim().is_empty() {
             frames.push(self.frame("streaming-response", &json!({ "text": answer }), at));
         }
         frames.push(self.end(&json!({ "final_response": answer }), at));
         frames
+    }
+
+    /// What the user asked and what came of it, for a client that remembers it. It has no number:
+    /// what counts messages does not know it.
+    pub(super) fn memory(&self, at: Time) -> Option<Frame> {
+        let (asked, answer) = (self.original.trim(), self.answer().trim());
+        let payload = json!({
+            "user_query": asked,
+            "assistant_response": answer,
+            "memory_type": "episodic",
+            "user_id": self.context.user_id,
+            "session_id": self.context.conversation_ref,
+        });
+        let frame =
+            || Frame { last: false, stopped: None, ..self.plain("memory-store", &payload, at) };
+        (!asked.is_empty()).then(frame)
+    }
+
+    fn answer(&self) -> &str {
+        let candidates = [&self.step, &self.said, &self.whole];
+        let answer = candidates.into_iter().find(|text| !text.trim().is_empty());
+        answer.map_or(EMPTY, String::as_str)
+    }
+
+    /// How many messages there were.
+    pub(super) fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// How much the model said in this step, in characters.
+    pub(super) fn written(&self) -> usize {
+        self.step.chars().count()
     }
 
     /// The turn ended. A client that has stopped it counts no more of it: whatever number the end had,

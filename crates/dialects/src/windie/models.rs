@@ -4,9 +4,11 @@ use quintet_kernel::message::MediaKind;
 use quintet_kernel::model::{Effort, Listed, Price, Side};
 use serde_json::{Value, json};
 
+use super::settings::Settings;
+
 /// All of them: those that run here, those that do not, and those that can see.
-pub(crate) fn payload(models: &[Listed]) -> Value {
-    let usable = || models.iter().filter(|listed| listed.usable);
+pub(crate) fn payload(models: &[Listed], settings: &Settings) -> Value {
+    let usable = || models.iter().filter(|listed| is_usable(listed, settings));
     let on = |side: Side| -> Vec<Value> {
         usable().filter(|listed| listed.about.side == side).flat_map(entries).collect()
     };
@@ -16,8 +18,13 @@ pub(crate) fn payload(models: &[Listed]) -> Value {
 }
 
 /// All of them in one list.
-pub(crate) fn listed(models: &[Listed]) -> Vec<Value> {
-    models.iter().filter(|listed| listed.usable).flat_map(entries).collect()
+pub(crate) fn listed(models: &[Listed], settings: &Settings) -> Vec<Value> {
+    models.iter().filter(|listed| is_usable(listed, settings)).flat_map(entries).collect()
+}
+
+/// Whether a user can have a model answer: the daemon has a key for it, or the user has.
+fn is_usable(listed: &Listed, settings: &Settings) -> bool {
+    listed.usable || settings.key_for(&[&listed.model.provider]).is_some()
 }
 
 /// A model, once for each way in which it can be told to think.
@@ -94,7 +101,7 @@ fn price(price: Option<Price>, part: impl Fn(Price) -> u64) -> Option<String> {
 mod tests {
     use quintet_kernel::model::{About, ModelRef, Profile};
 
-    use super::super::settings::choice;
+    use super::super::settings::{Key, choice};
     use super::*;
 
     fn listed(model: &str, about: About, inputs: Vec<MediaKind>) -> Listed {
@@ -116,7 +123,8 @@ mod tests {
             web_search: true,
             ..About::default()
         };
-        let shown = payload(&[listed("openai/gpt-5.4", about, vec![MediaKind::Image])]);
+        let models = [listed("openai/gpt-5.4", about, vec![MediaKind::Image])];
+        let shown = payload(&models, &Settings::default());
         let first = &shown["online"][0];
         assert_eq!(first["id"], "gpt-5.4@@gpt-5-4-none-thinking");
         assert_eq!(first["runtime_model_id"], "gpt-5.4");
@@ -140,9 +148,25 @@ mod tests {
         let here = About { side: Side::Local, ..About::default() };
         let local = listed("ollama/llama", here, Vec::new());
         let locked = Listed { usable: false, ..listed("a/b", About::default(), Vec::new()) };
-        let shown = payload(&[local, locked]);
+        let shown = payload(&[local, locked], &Settings::default());
         assert_eq!(shown["local"][0]["id"], "llama");
         assert_eq!(shown["local"][0]["display_name"], "llama");
         assert_eq!((&shown["online"], &shown["vision"]), (&json!([]), &json!([])));
+    }
+
+    #[test]
+    fn who_has_a_key_of_his_own_can_choose_what_it_opens() {
+        let locked =
+            Listed { usable: false, ..listed("openai/gpt-5.4", About::default(), Vec::new()) };
+        let shown = |enabled: bool| {
+            let key = Key { enabled, api_key: "sk-mine".into() };
+            let provider_api_keys = [("openai".to_owned(), key)].into();
+            payload(
+                std::slice::from_ref(&locked),
+                &Settings { provider_api_keys, ..Settings::default() },
+            )
+        };
+        assert_eq!(shown(true)["online"][0]["id"], "gpt-5.4");
+        assert_eq!(shown(false)["online"], json!([]));
     }
 }

@@ -12,7 +12,7 @@ use super::instructions;
 use super::manifest::Manifest;
 use super::offer::Offer;
 use super::serve::Desk;
-use super::settings::{Choice, Settings};
+use super::settings::{Choice, Settings, account};
 
 /// What a client makes of its agent, looked at.
 #[derive(Clone, Debug, Default)]
@@ -37,6 +37,10 @@ pub(super) struct Plan {
     pub(super) choice: Option<Choice>,
     /// The folder on this machine that it is about, if it is about one that is here.
     pub(super) workspace: Option<PathBuf>,
+    /// Whether the answer should be spoken.
+    pub(super) speech: bool,
+    /// Whether the user has keys of their own.
+    pub(super) pays: bool,
 }
 
 impl Plan {
@@ -72,6 +76,8 @@ impl Plan {
             toolset,
             choice: settings.choice(&desk.settings.default_model),
             workspace: here,
+            speech: settings.speech_mode_enabled,
+            pays: !settings.provider_api_keys.is_empty(),
         }
     }
 
@@ -91,13 +97,18 @@ impl Plan {
     }
 
     /// How the turn of a query is to be answered.
-    pub(super) fn options(&self, key: &str, wording: Option<String>) -> TurnOptions {
+    pub(super) fn options(
+        &self,
+        (user, key): (&str, &str),
+        wording: Option<String>,
+    ) -> TurnOptions {
         let effort = self.choice.as_ref().and_then(|choice| choice.effort);
         TurnOptions {
             model: self.choice.as_ref().map(|choice| choice.model.clone()),
             sampling: Sampling { effort, ..Sampling::default() },
             key: Some(key.into()),
             wording,
+            account: self.pays.then(|| Box::new(account(user))),
             ..TurnOptions::default()
         }
     }

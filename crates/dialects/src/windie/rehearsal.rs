@@ -33,7 +33,8 @@ impl Desk {
         let plan = Plan::new(self, scene.agent, scene.settings, beside).await;
         let workspace = match plan.workspace.clone() {
             Some(workspace) => workspace,
-            None => self.scratch(scene.user).await?,
+            // Nothing works there, so it need not be there.
+            None => self.scratch_path(scene.user),
         };
         let origin =
             Origin { workspace, system_prompt: None, model: None, labels: BTreeMap::new() };
@@ -52,12 +53,12 @@ impl Desk {
         plan: &Plan,
         query: &Query,
     ) -> Result<State, Error> {
-        let mut options = plan.options("rehearsal", query.content.clone());
+        let mut options = plan.options(("rehearsal", "rehearsal"), query.content.clone());
         loop {
             let (parts, options_now) = (query.parts(&[]), options.clone());
             let say = Say { role: Role::User, parts, run: Run::Next, options: options_now };
             let mut all = commands.clone();
-            all.push(Command::Say(say));
+            all.push(Command::Say(Box::new(say)));
             match self.ports.rehearsals.rehearse(None, all).await {
                 Err(Error::Refused(Refusal::UnknownModel(_))) if options.model.is_some() => {
                     options.model = None;

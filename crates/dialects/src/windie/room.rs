@@ -64,6 +64,8 @@ struct Log {
     reserved: HashSet<String>,
     /// The clients' names for the histories that their queries lead to.
     revisions: HashMap<String, String>,
+    /// Queries whose answers should be spoken.
+    spoken: HashSet<String>,
     /// Where it is kept for the next daemon.
     spool: Spool,
 }
@@ -161,6 +163,16 @@ impl Room {
     /// What the client calls the history that a query led to, if it has a name for it; told once.
     pub(super) fn revision(&self, key: &str) -> Option<String> {
         self.log().revisions.remove(key)
+    }
+
+    /// The answer to a query should be spoken.
+    pub(super) fn speak(&self, key: &str) {
+        self.log().spoken.insert(key.into());
+    }
+
+    /// Whether the answer to a query should be spoken; told once.
+    pub(super) fn unspoken(&self, key: &str) -> bool {
+        self.log().spoken.remove(key)
     }
 
     /// He has asked, or does not want to any more.

@@ -19,7 +19,7 @@ use tokio::time::interval;
 use tokio_util::sync::CancellationToken;
 
 use super::conversation::name_of;
-use super::encode::Link;
+use super::encode::{Beside, Link};
 use super::line::Frame;
 use super::room::{Room, Stage};
 use super::serve::{Ports, Settings};
@@ -39,6 +39,8 @@ pub(super) struct Rooms {
     stamps: Arc<dyn Stamps>,
     open: Mutex<HashMap<Name, Arc<Room>>>,
     resumed: OnceCell<()>,
+    /// What clients are told beside what they need.
+    beside: Beside,
     opened: UnboundedSender<Teller>,
     /// Where what was told is kept for the next daemon.
     spools: PathBuf,
@@ -76,6 +78,7 @@ impl Rooms {
             stamps: Arc::clone(&ports.stamps),
             open: Mutex::default(),
             resumed: OnceCell::new(),
+            beside: settings.beside,
             opened,
             spools: settings.told.clone(),
         });
@@ -131,7 +134,8 @@ impl Rooms {
         }
         // Whoever comes in before it is told knows that there is something to wait for.
         let before = asked.map(|turn| Before::of(&room, &turn.id, kept, state.head));
-        let teller = Teller { room: Arc::clone(&room), link: link(name, &state), follow, before };
+        let link = link(name, &state).telling(self.beside);
+        let teller = Teller { room: Arc::clone(&room), link, follow, before };
         // If nobody tells any more, the daemon shuts down.
         let _ = self.opened.send(teller);
         Ok(room)
@@ -242,6 +246,7 @@ impl Teller {
         let mut frames: Vec<Frame> = self.kept(item, prompt).into_iter().collect();
         let prompt = prompt.filter(|_| self.link.wants_prompt(item));
         frames.extend(self.link.encode(item, prompt));
+        self.unspoken(item);
         frames
     }
 
@@ -257,6 +262,15 @@ impl Teller {
             self.before = None;
         }
         Some(item)
+    }
+
+    /// Notes that what is answered should be spoken.
+    fn unspoken(&mut self, item: &Item) {
+        let Item::Event(record) = item else { return };
+        let Event::MessageAdded { turn, options, .. } = &record.event else { return };
+        if options.key.as_deref().is_some_and(|key| self.room.unspoken(key)) {
+            self.link.unspoken(turn);
+        }
     }
 
     /// The history that a turn led to, right before its end, for a client that keeps it.

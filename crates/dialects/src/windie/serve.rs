@@ -21,6 +21,7 @@ use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 
 use super::artifacts::Shelf;
+use super::encode::Beside;
 use super::http::reply::Reply;
 use super::offer::Abilities;
 use super::rooms::Rooms;
@@ -88,6 +89,8 @@ pub struct Settings {
     pub told: PathBuf,
     /// What the daemon itself can do for agents.
     pub abilities: Abilities,
+    /// What clients are told beside what they need.
+    pub beside: Beside,
     /// Says that the daemon shuts down.
     pub closing: CancellationToken,
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use quintet_kernel::model::{Effort, ModelRef};
+use quintet_kernel::model::{Account, Effort, ModelRef};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
@@ -179,6 +179,15 @@ impl Settings {
         Some(choice(self.model_provider.as_deref().unwrap_or(&usual.provider), id))
     }
 
+    /// What the user pays a provider with, which goes by any of these names; nothing if the daemon
+    /// does.
+    pub(crate) fn key_for(&self, provider: &[&str]) -> Option<&str> {
+        let mut keys = self.provider_api_keys.iter();
+        let counts = |key: &Key| key.enabled && !key.api_key.is_empty();
+        let found = keys.find(|(name, key)| provider.contains(&name.as_str()) && counts(key));
+        found.map(|(_, key)| key.api_key.as_str())
+    }
+
     /// Sets what a patch says.
     pub(crate) fn apply(&mut self, patch: Patch) {
         fn set<T>(place: &mut T, value: Option<T>) {
@@ -201,6 +210,20 @@ impl Settings {
             set(&mut key.api_key, change.api_key);
         }
     }
+}
+
+/// Whose settings these are, among all front ends'.
+pub(crate) const SPACE: &str = "windie";
+
+/// A user, as somebody who may pay for models.
+pub(crate) fn account(user: &str) -> Account {
+    Account { space: SPACE.into(), name: user.into() }
+}
+
+/// What somebody pays a provider with, from what was kept of their settings; nothing if the daemon
+/// does. A provider may go by several names.
+pub fn own_key(kept: Value, provider: &[&str]) -> Option<String> {
+    Settings::kept(kept).key_for(provider).map(Into::into)
 }
 
 /// A model by the name that clients have for it: the model's own and, behind `@@`, a word on how

@@ -3,7 +3,8 @@
 //! `>` a message of the client and `=` what it asks for, or the answer if that is "no"; `!` an event
 //! of the journal (or what is in flight: `! text …`, `! thought …`, `! progress CALL …`) and `<` what
 //! the client is sent. `~ skip` has what follows passed over until `~ tell`; `~ again` is a client that
-//! comes back; `~ compact ID` one that asks for a summary. `UPDATE_GOLDEN=1` rewrites `=` and `<`.
+//! comes back; `~ beside` one that is told more; `~ unspoken` one that wants to hear the answer;
+//! `~ compact ID` one that asks for a summary. `UPDATE_GOLDEN=1` rewrites `=` and `<`.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -20,7 +21,7 @@ use quintet_kernel::{CallId, Cursor, Item, StepId, Time, TurnId, codec};
 use serde_json::Value;
 
 use super::decode::decode;
-use super::encode::Link;
+use super::encode::{Beside, Link};
 use super::line::Frame;
 use super::wire::Context;
 
@@ -50,12 +51,6 @@ struct Story {
 
 impl Story {
     fn new() -> Self {
-        let context = Context {
-            session_id: Some("s1".into()),
-            user_id: Some("u1".into()),
-            conversation_ref: Some("c1".into()),
-            turn_ref: None,
-        };
         let prompt = Prompt {
             model: ModelRef::parse("fake/fake").unwrap(),
             system: "You help.".into(),
@@ -64,9 +59,10 @@ impl Story {
             may_call: true,
             search: Search::Off,
             sampling: Sampling::default(),
+            account: None,
         };
         Self {
-            link: Link::new(context, &Toolset::default(), Usage::default()),
+            link: Link::new(context(), &Toolset::default(), Usage::default()),
             cursor: Cursor::START,
             records: 0,
             turn: TurnId::parse("t1").unwrap(),
@@ -109,6 +105,11 @@ impl Story {
         match line.split_once(' ').unwrap_or((line, "")) {
             ("skip", _) => (self.skips, self.skipped) = (true, true),
             ("tell", _) => self.skips = false,
+            ("beside", _) => {
+                let link = Link::new(context(), &Toolset::default(), Usage::default());
+                self.link = link.telling(Beside { traces: true, memories: true });
+            }
+            ("unspoken", turn) => self.link.unspoken(&TurnId::parse(turn).unwrap()),
             ("compact", request) => self.link.compacting(request),
             ("unneeded", reason) => {
                 let frames = self.link.not_compacted(reason, at(self.records));
@@ -215,4 +216,13 @@ impl Story {
 
 fn at(seconds: u64) -> Time {
     Time::from_micros(1_735_689_600_000_000 + seconds as i64 * 1_000_000)
+}
+
+fn context() -> Context {
+    Context {
+        session_id: Some("s1".into()),
+        user_id: Some("u1".into()),
+        conversation_ref: Some("c1".into()),
+        turn_ref: None,
+    }
 }

@@ -16,6 +16,11 @@ pub(crate) const SILENT: &str = "Connection timeout - no data received";
 pub(crate) const COMPACT_WHILE_BUSY: &str =
     "Cannot compact history while a query is active. Stop the current query and retry.";
 
+/// Why nothing is spoken.
+pub(crate) const NO_SPEECH: &str = "Speech service not available";
+/// Why nothing that is spoken is written down.
+pub(crate) const NO_TRANSCRIPTION: &str = "Transcription service not available";
+
 /// How a user is greeted who called.
 const GREETINGS: [&str; 5] = [
     "Hello! I'm listening.",
@@ -110,9 +115,19 @@ pub(crate) fn settings_loaded(id: &str, settings: &Settings, usual: &ModelRef) -
     Answer::to(id, "settings-loaded", json!({ "config": settings.shown(usual) }))
 }
 
-/// That they are others now.
-pub(crate) fn settings_updated(id: &str, updated_keys: &[String]) -> Answer {
-    Answer::to(id, "settings-updated", json!({ "updated_keys": updated_keys }))
+/// That they are others now, and which of them come to nothing because the daemon cannot do that.
+pub(crate) fn settings_updated(id: &str, updated_keys: &[String], settings: &Settings) -> Answer {
+    let mut payload = json!({ "updated_keys": updated_keys });
+    let wanted = [
+        ("speech_mode_enabled", settings.speech_mode_enabled, NO_SPEECH),
+        ("wakeword_stt_enabled", settings.wakeword_stt_enabled, NO_TRANSCRIPTION),
+    ];
+    for (name, on, why) in wanted {
+        if on && updated_keys.iter().any(|key| key == name) {
+            payload["unavailable"][name] = why.into();
+        }
+    }
+    Answer::to(id, "settings-updated", payload)
 }
 
 /// Whether something was stopped.
@@ -135,11 +150,14 @@ pub(crate) fn stop_ack(id: &str, stopped: bool, about: Context) -> Answer {
 pub(crate) fn awake(id: &str, settings: &Settings) -> [Answer; 2] {
     let nth = id.bytes().map(usize::from).sum::<usize>() % GREETINGS.len();
     let greeting = GREETINGS[nth];
-    let activated = json!({
+    let mut activated = json!({
         "speech_mode_enabled": settings.speech_mode_enabled,
         "greeting": greeting,
         "status": "listening",
     });
+    if settings.speech_mode_enabled {
+        activated["unavailable"] = json!({ "speech_mode_enabled": NO_SPEECH });
+    }
     [
         Answer::to(id, "wakeword-activated", activated),
         Answer::to(id, "wakeword-greeting", json!({ "text": greeting })),

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::{ModelRef, Sampling};
+use crate::model::{Account, ModelRef, Sampling};
 use crate::policy::Limits;
 
 /// What a client asks of one turn.
@@ -42,6 +42,9 @@ pub struct TurnOptions {
     /// How much it may take, where that is less than policy allows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget: Option<Box<Budget>>,
+    /// Whose means models are asked with; the daemon's own if not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub account: Option<Box<Account>>,
 }
 
 /// How much a turn may take at most, where that is less than policy allows.

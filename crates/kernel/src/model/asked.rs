@@ -28,6 +28,18 @@ pub struct Prompt {
     pub search: Search,
     /// How to answer.
     pub sampling: Sampling,
+    /// Whose means it is asked with; the daemon's own if not given.
+    pub account: Option<Account>,
+}
+
+/// Somebody with means of their own to ask models with. It is a name and no more: what the means are
+/// is looked up when a model is asked, and stands nowhere else.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Account {
+    /// The front end whose names these are.
+    pub space: String,
+    /// The name there.
+    pub name: String,
 }
 
 /// Whether the web is searched on the way to an answer.

@@ -71,6 +71,7 @@ fn prompt(messages: Vec<PromptMessage>, max_tokens: u64) -> Prompt {
         may_call: true,
         search: Search::Off,
         sampling: Sampling { max_tokens: Some(max_tokens), temperature: Some(0.0), effort: None },
+        account: None,
     }
 }
 

@@ -28,6 +28,7 @@ fn prompt(messages: Vec<PromptMessage>) -> Prompt {
         may_call: true,
         search: Search::Off,
         sampling: Sampling::default(),
+        account: None,
     }
 }
 

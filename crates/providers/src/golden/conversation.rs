@@ -62,6 +62,7 @@ pub(super) fn with(family: &dyn Family, stream: &Path, by: ModelRef) -> Prompt {
         may_call: true,
         search: Search::Off,
         sampling: Sampling { max_tokens: None, temperature: None, effort: Some(Effort::Medium) },
+        account: None,
     }
 }
 

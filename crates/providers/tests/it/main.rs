@@ -47,6 +47,7 @@ fn prompt(parts: Vec<PromptPart>) -> Prompt {
         may_call: true,
         search: Search::Off,
         sampling: Sampling::default(),
+        account: None,
     }
 }
 

@@ -233,12 +233,13 @@ impl Errand {
         if let Some(open) = &parent.open {
             options.asking = open.options.asking;
             options.answer_within_ms = open.options.answer_within_ms;
+            options.account.clone_from(&open.options.account);
             let tokens = open.limits(parent.rules()).tokens;
             left.tokens = Some(tokens.saturating_sub(open.usage.total()));
         }
         let budget = self.task.budget.within(self.limits().budget).within(left);
         options.budget = Some(Box::new(budget));
-        Command::Say(Say { role, parts, run: Run::Now, options })
+        Command::Say(Box::new(Say { role, parts, run: Run::Now, options }))
     }
 }
 

@@ -23,6 +23,10 @@ pub(crate) struct Windie {
     pub(crate) largest_artifact: u64,
     /// For how long an artifact stays that no session refers to; for ever if not given.
     pub(crate) keep_artifacts: Option<Duration>,
+    /// Whether clients are told what took how long.
+    pub(crate) trace_events: bool,
+    /// Whether clients are told what may be worth remembering.
+    pub(crate) memory_events: bool,
     /// What must never be written down.
     pub(crate) secrets: Vec<String>,
 }
@@ -57,6 +61,8 @@ pub(super) fn understand(layers: &Layers) -> Result<Windie> {
         embedding_key,
         largest_artifact: layers.number("windie.artifact_limit_bytes").unwrap_or(u64::MAX),
         keep_artifacts: keep.map(Duration::from_secs),
+        trace_events: layers.flag("windie.trace_events").unwrap_or(false),
+        memory_events: layers.flag("windie.memory_events").unwrap_or(false),
         secrets,
     })
 }

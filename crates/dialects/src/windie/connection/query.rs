@@ -38,6 +38,9 @@ impl Connection {
         self.listen(&name, &room, out);
         self.last = Some(query.conversation.clone());
         room.reserve(id, query.revision.as_deref());
+        if plan.speech {
+            room.speak(id);
+        }
         let asked_for = self.ask(&session, (id, &query), &plan).await;
         // Where it was asked, it counts as soon as it is told.
         if asked_for.as_ref().map_or(true, |receipt| asked(receipt).is_none()) {
@@ -100,13 +103,13 @@ impl Connection {
         (id, query, pictures): (&str, &Query, &[String]),
         plan: &Plan,
     ) -> Result<Receipt, Trouble> {
-        let mut options = plan.options(id, query.content.clone());
+        let mut options = plan.options((&self.guest.id, id), query.content.clone());
         let mut parts = query.parts(pictures);
         loop {
             let (parts_now, options_now) = (parts.clone(), options.clone());
             let say =
                 Say { role: Role::User, parts: parts_now, run: Run::Next, options: options_now };
-            match self.desk.ports.sessions.submit(session, Command::Say(say)).await {
+            match self.desk.ports.sessions.submit(session, Command::Say(Box::new(say))).await {
                 Ok(receipt) => return Ok(receipt),
                 Err(Error::Refused(Refusal::UnknownModel(model))) if options.model.is_some() => {
                     tracing::warn!(%model, "a model that a user chose is not configured");

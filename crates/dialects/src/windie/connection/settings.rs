@@ -4,12 +4,9 @@ use quintet_kernel::port::StorageError;
 
 use super::super::plan::Agent;
 use super::super::serve::Desk;
-use super::super::settings::{Patch, Settings};
+use super::super::settings::{Patch, SPACE, Settings};
 use super::super::wire;
 use super::{Connection, Out, Trouble};
-
-/// Whose settings these are, among all front ends'.
-const SPACE: &str = "windie";
 
 impl Connection {
     pub(super) async fn load_settings(&self, id: &str, out: &mut Out) -> Result<(), Trouble> {
@@ -35,12 +32,12 @@ impl Connection {
                 changed.tools.client_manifest.clone_from(&tools.client_manifest);
             }
         }
-        self.desk.set(&self.guest.id, patch).await?;
+        let settings = self.desk.set(&self.guest.id, patch).await?;
         if let Some(definition) = definition {
             self.agent = Agent::new(definition);
             out.answers.extend(self.brought());
         }
-        out.answers.push(wire::settings_updated(id, &updated));
+        out.answers.push(wire::settings_updated(id, &updated, &settings));
         Ok(())
     }
 }
@@ -52,10 +49,11 @@ impl Desk {
         Ok(kept.map(Settings::kept).unwrap_or_default())
     }
 
-    async fn set(&self, user: &str, patch: Patch) -> Result<(), StorageError> {
+    async fn set(&self, user: &str, patch: Patch) -> Result<Settings, StorageError> {
         let _alone = self.setting.lock().await;
         let mut settings = self.settings_of(user).await?;
         settings.apply(patch);
-        self.ports.preferences.prefer(SPACE, user, settings.keep()).await
+        self.ports.preferences.prefer(SPACE, user, settings.keep()).await?;
+        Ok(settings)
     }
 }

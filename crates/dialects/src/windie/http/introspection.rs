@@ -32,7 +32,7 @@ pub(super) async fn models(
     let known = desk.ports.models.list().await;
     Ok(ok(&json!({
         "config": settings.snapshot(&desk.settings.default_model),
-        "models": models::listed(&known),
+        "models": models::listed(&known, &settings),
     })))
 }
 

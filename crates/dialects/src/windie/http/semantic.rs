@@ -104,6 +104,7 @@ async fn ask(desk: &Desk, choice: Choice, system: &str, text: String) -> Result<
         may_call: false,
         search: Search::Off,
         sampling: Sampling { effort: choice.effort, ..Sampling::default() },
+        account: None,
     };
     let slow = || Reply::new(504, "The model took too long");
     loop {

@@ -26,7 +26,7 @@ fn settings_are_answered() {
         sent(&settings_loaded("m1", &Settings::default(), &ModelRef::parse("fake/fake").unwrap()));
     assert_eq!((&loaded["type"], &loaded["id"]), (&json!("settings-loaded"), &json!("m1")));
     assert_eq!(loaded["payload"]["config"]["model_mode"], "online");
-    let updated = sent(&settings_updated("m2", &["model_mode".into()]));
+    let updated = sent(&settings_updated("m2", &["model_mode".into()], &Settings::default()));
     assert_eq!(updated["payload"], json!({ "updated_keys": ["model_mode"] }));
     assert!(updated.get("sequence").is_none() && updated.get("event_id").is_none());
 }
@@ -57,4 +57,23 @@ fn who_calls_is_greeted() {
     assert_eq!(greeting["payload"], json!({ "text": words }));
     assert!(GREETINGS.iter().any(|greeting| words == greeting));
     assert_eq!(GREETINGS[0], "Hello! I'm listening.");
+}
+
+#[test]
+fn who_wants_to_hear_the_daemon_is_told_that_it_cannot_speak() {
+    let settings =
+        Settings { speech_mode_enabled: true, wakeword_stt_enabled: true, ..Settings::default() };
+    let keys = ["speech_mode_enabled".to_owned(), "wakeword_stt_enabled".into()];
+    let updated = sent(&settings_updated("m1", &keys, &settings));
+    let expected = json!({
+        "speech_mode_enabled": "Speech service not available",
+        "wakeword_stt_enabled": "Transcription service not available",
+    });
+    assert_eq!(updated["payload"]["unavailable"], expected);
+    let [activated, _] = awake("m1", &settings).map(|answer| sent(&answer));
+    let why = &activated["payload"]["unavailable"]["speech_mode_enabled"];
+    assert_eq!(why, "Speech service not available");
+    // Who changes something else is not told again.
+    let updated = sent(&settings_updated("m1", &["model_mode".into()], &settings));
+    assert_eq!(updated["payload"].get("unavailable"), None);
 }

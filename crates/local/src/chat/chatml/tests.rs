@@ -30,6 +30,7 @@ fn check(model: &str, messages: Vec<PromptMessage>, expected: Expect) {
         may_call: true,
         search: Search::Off,
         sampling: Sampling::default(),
+        account: None,
     };
     let text = |piece: Piece| match piece {
         Piece::Mark(mark) => mark.to_owned(),

@@ -1,0 +1,157 @@
+//! Users who pay for models themselves.
+
+use std::path::Path;
+
+use quintet_testkit::replay::{Replay, Reply};
+use serde_json::{Value, json};
+
+use crate::computer::{Computer, first, text};
+use crate::daemon::World;
+
+const ANNS: &str = "sk-anns-very-own-key-0001";
+const BOBS: &str = "sk-bobs-very-own-key-0002";
+const NEXT: &str = "sk-anns-other-own-key-0003";
+const OURS: &str = "sk-the-daemons-own-key-0004";
+
+const ANSWER: &str = "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"hi\"}}]}\n\n\
+    data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n\
+    data: [DONE]\n\n";
+
+fn config(url: &str, key: Option<&str>) -> String {
+    let key = key.map(|key| format!("api_key = \"{key}\"\n")).unwrap_or_default();
+    format!(
+        "[approval]\nkinds = []\n[verify]\nauto = false\n[providers.openai]\n\
+         api = \"openai-chat\"\nbase_url = \"{url}/v1\"\n{key}"
+    )
+}
+
+async fn user(world: &World, name: &str, key: Option<&str>) -> Computer {
+    let mut computer = Computer::connect(world.windie(), name, Value::Null).await;
+    let model = json!({ "model_provider": "openai", "selected_model_id": "gpt-5.4" });
+    computer.send("update-settings", model).await;
+    computer.until("settings-updated").await;
+    if let Some(key) = key {
+        set(&mut computer, json!({ "enabled": true, "api_key": key })).await;
+    }
+    computer
+}
+
+async fn set(computer: &mut Computer, key: Value) {
+    let keys = json!({ "provider_api_keys": { "openai": key } });
+    computer.send("update-settings", keys).await;
+    computer.until("settings-updated").await;
+}
+
+async fn ask(computer: &mut Computer) -> Vec<Value> {
+    computer.send("query", json!({ "text": "hello", "conversation_ref": "c" })).await;
+    computer.until("streaming-complete").await
+}
+
+/// What the last question was paid with.
+fn paid(server: &Replay) -> String {
+    let asked = server.asked();
+    let asked = asked.iter().rev().find(|asked| asked.method == "POST").unwrap();
+    asked.headers["authorization"].clone()
+}
+
+#[tokio::test]
+async fn everybody_pays_with_what_he_has() {
+    let server = Replay::start(Reply::stream(ANSWER)).await.unwrap();
+    let world = World::start(&config(&server.url(), Some(OURS))).await;
+    let mut ann = user(&world, "ann", Some(ANNS)).await;
+    let mut bob = user(&world, "bob", Some(BOBS)).await;
+    let mut eve = user(&world, "eve", None).await;
+    assert_eq!(text(&ask(&mut ann).await), "hi");
+    assert_eq!(paid(&server), format!("Bearer {ANNS}"));
+    ask(&mut bob).await;
+    assert_eq!(paid(&server), format!("Bearer {BOBS}"));
+    ask(&mut eve).await;
+    assert_eq!(paid(&server), format!("Bearer {OURS}"));
+    // Another key counts from then on, and so does having none.
+    set(&mut ann, json!({ "api_key": NEXT })).await;
+    ask(&mut ann).await;
+    assert_eq!(paid(&server), format!("Bearer {NEXT}"));
+    set(&mut ann, json!({ "enabled": false })).await;
+    ask(&mut ann).await;
+    assert_eq!(paid(&server), format!("Bearer {OURS}"));
+    set(&mut bob, json!({ "api_key": null })).await;
+    ask(&mut bob).await;
+    assert_eq!(paid(&server), format!("Bearer {OURS}"));
+    // What happened is written down, but nothing that it was paid with.
+    let session = first(&ask(&mut bob).await, "query-accepted")["session_id"].clone();
+    let data = world.home.path().join("data");
+    let written = events(&data);
+    assert!(written.contains(session.as_str().unwrap()) && written.contains("\"name\":\"ann\""));
+    for key in [ANNS, BOBS, NEXT, OURS] {
+        assert!(!written.contains(key));
+        assert_eq!(holds(&data, key), Vec::<String>::new());
+    }
+}
+
+#[tokio::test]
+async fn a_key_of_ones_own_opens_what_the_daemon_has_none_for_and_is_never_told() {
+    let refused = format!("{{\"error\":{{\"message\":\"Incorrect API key: {ANNS}\"}}}}");
+    let server = Replay::start(Reply::json(401, &refused)).await.unwrap();
+    let world = World::start(&config(&server.url(), None)).await;
+    let mut ann = user(&world, "ann", Some(ANNS)).await;
+    let mut bob = user(&world, "bob", None).await;
+    for (computer, can) in [(&mut ann, true), (&mut bob, false)] {
+        computer.send("list-models", json!({})).await;
+        let listed = computer.until("models-listed").await.pop().unwrap();
+        let online = listed["payload"]["online"].as_array().unwrap();
+        assert_eq!(online.iter().any(|model| model["provider"] == "openai"), can);
+        computer.send("query", json!({ "text": "hello", "conversation_ref": "c" })).await;
+        let error = computer.until("error").await.pop().unwrap();
+        assert!(!error.to_string().contains(ANNS), "{error}");
+    }
+    // Who has no key did not even ask.
+    let asked = server.asked();
+    let asked: Vec<_> = asked.iter().filter(|asked| asked.method == "POST").collect();
+    assert_eq!(asked.len(), 1);
+    assert_eq!(asked[0].headers["authorization"], format!("Bearer {ANNS}"));
+    assert!(!events(&world.home.path().join("data")).contains(ANNS));
+}
+
+/// Everything in the journal.
+fn events(data: &Path) -> String {
+    let database = rusqlite::Connection::open(data.join("quintet.db")).unwrap();
+    let tables: Vec<String> = database
+        .prepare("SELECT name FROM sqlite_master WHERE type = 'table' AND name != 'preferences'")
+        .unwrap()
+        .query_map([], |row| row.get(0))
+        .unwrap()
+        .map(Result::unwrap)
+        .collect();
+    tables.iter().map(|table| rows(&database, table)).collect()
+}
+
+fn rows(database: &rusqlite::Connection, table: &str) -> String {
+    let mut all = database.prepare(&format!("SELECT * FROM \"{table}\"")).unwrap();
+    let columns = all.column_count();
+    let row = |row: &rusqlite::Row<'_>| {
+        let value = |n| match row.get_ref(n).unwrap() {
+            rusqlite::types::ValueRef::Text(text) | rusqlite::types::ValueRef::Blob(text) => {
+                String::from_utf8_lossy(text).into_owned()
+            }
+            _ => String::new(),
+        };
+        Ok((0..columns).map(value).collect::<String>())
+    };
+    all.query_map([], row).unwrap().map(Result::unwrap).collect()
+}
+
+/// The files below a folder, but the database, that hold a text.
+fn holds(folder: &Path, text: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.extend(holds(&path, text));
+        } else if !path.to_string_lossy().contains("quintet.db") {
+            let content = std::fs::read(&path).unwrap_or_default();
+            let holds = content.windows(text.len()).any(|part| part == text.as_bytes());
+            found.extend(holds.then(|| path.display().to_string()));
+        }
+    }
+    found
+}
