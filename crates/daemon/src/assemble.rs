@@ -147,7 +147,8 @@ pub(crate) fn toolbox(options: &Options) -> Toolbox {
 /// Memory, as these options set it up.
 fn recall(options::Memory { settings, tokens, .. }: &options::Memory, others: u64) -> Recall {
     let memory = Arc::new(Notebook::new(settings.clone(), Arc::new(SystemStamps)));
-    Recall { memory, tokens: *tokens, of: tokens.saturating_add(others) }
+    let folder = quintet_memory::FOLDER;
+    Recall { memory, tokens: *tokens, folder, of: tokens.saturating_add(others) }
 }
 
 fn tools(toolbox: &Toolbox) -> HashMap<String, Arc<dyn Tool>> {

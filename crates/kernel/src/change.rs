@@ -2,15 +2,19 @@
 //! undone.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
 use crate::id::BlobId;
 
+pub mod git;
+
 /// What became of one file. A file that moved is two of these: gone here, new there.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileChange {
-    /// Where it is, from the workspace on, with `/` between folders.
+    /// Where it is, from the workspace on, with `/` between folders; in quotes and with escapes, as
+    /// git writes it, if it is no text otherwise.
     pub path: String,
     /// What it was; nothing if it was not there.
     pub before: Option<Version>,
@@ -103,7 +107,24 @@ pub fn net<'a>(changes: impl IntoIterator<Item = &'a FileChange>) -> Vec<FileCha
     files.into_values().filter(|sum| sum.before != sum.after || sum.is_unknown()).collect()
 }
 
+/// The paths of changes, as they are told: without what git keeps for itself, if there is more.
+pub fn told(changes: &[FileChange]) -> Vec<&str> {
+    let worth: Vec<_> = changes.iter().filter(|change| !change.is_housekeeping()).collect();
+    let all = if worth.is_empty() { changes.iter().collect() } else { worth };
+    all.into_iter().map(|change| change.path.as_str()).collect()
+}
+
 impl FileChange {
+    /// Whether it is something that git keeps for itself: objects, logs, folders and the like.
+    pub fn is_housekeeping(&self) -> bool {
+        let sides = || [&self.before, &self.after].into_iter().flatten();
+        match git::own(Path::new(&self.path)) {
+            None | Some(git::Own::Index) => false,
+            Some(git::Own::State) => sides().all(|side| side.shape == Shape::Folder),
+            Some(git::Own::Object | git::Own::Log | git::Own::Passing | git::Own::Sample) => true,
+        }
+    }
+
     /// Whether nobody can say if it is the same, because what was in it is not kept.
     fn is_unknown(&self) -> bool {
         let unknown = |version: &Version| version.blob.is_none() && version.shape.has_content();
@@ -137,6 +158,16 @@ mod tests {
             &[("b", "1", "2"), ("a", "", "1"), ("b", "2", "3")],
             &[("a", "", "1"), ("b", "1", "3")],
         );
+    }
+
+    #[test]
+    fn what_git_keeps_for_itself_is_not_told() {
+        let change =
+            |path: &str| FileChange { path: path.into(), before: None, after: version("1") };
+        let own = [change(".git/logs/HEAD"), change(".git/objects/ab/cd")];
+        let all = [&own[..], &[change(".git/HEAD"), change("a")]].concat();
+        assert_eq!(told(&all), [".git/HEAD", "a"]);
+        assert_eq!(told(&own), [".git/logs/HEAD", ".git/objects/ab/cd"]);
     }
 
     #[test]

@@ -84,6 +84,10 @@ pub trait Rehearsals: Send + Sync {
         session: Option<&SessionId>,
         commands: Vec<Command>,
     ) -> BoxFuture<'_, Result<State, Error>>;
+    /// A session as it would be if its history were summarized now. A model really writes the
+    /// summary, or says why it cannot; nothing else happens, and nothing is kept.
+    fn summarize(&self, session: &SessionId)
+    -> BoxFuture<'_, Result<Result<State, String>, Error>>;
 }
 
 /// Inbound: what turns did to files.

@@ -10,7 +10,7 @@ pub use order::in_order;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::change::net;
+use crate::change::{net, told};
 use crate::context;
 use crate::event::ToolUse;
 use crate::id::{CallId, TurnId};
@@ -175,8 +175,8 @@ fn noticed(state: &State, turn: &TurnId) -> Option<PromptMessage> {
 /// That a turn's changes are not there any more.
 fn undone(state: &State, turn: &TurnId) -> Option<PromptMessage> {
     let turn = state.turn(turn).filter(|turn| turn.reverted)?;
-    let files: Vec<_> = net(&turn.changes).into_iter().map(|change| change.path).collect();
-    Some(said(format!("I undid these changes to files: {}.", files.join(", "))))
+    let changes = net(&turn.changes);
+    Some(said(format!("I undid these changes to files: {}.", told(&changes).join(", "))))
 }
 
 fn said(text: String) -> PromptMessage {

@@ -18,6 +18,12 @@ impl Time {
         Self(micros)
     }
 
+    /// Reads a moment as RFC 3339 writes it.
+    pub fn parse(text: &str) -> Option<Self> {
+        let timestamp: jiff::Timestamp = text.parse().ok()?;
+        Some(Self::from_micros(timestamp.as_microsecond()))
+    }
+
     /// Microseconds since the epoch.
     pub fn micros(self) -> i64 {
         self.0
@@ -36,6 +42,11 @@ impl Time {
     /// The day it is on, as `2025-01-01`.
     pub fn day(self) -> String {
         self.timestamp().to_zoned(jiff::tz::TimeZone::UTC).date().to_string()
+    }
+
+    /// RFC 3339 in UTC with exactly three digits behind the second, as some clients insist on.
+    pub fn to_millis(self) -> String {
+        format!("{:.3}", self.timestamp())
     }
 
     /// How long since `earlier`; nothing if the clock went back.

@@ -18,6 +18,7 @@ mod read;
 mod retention;
 mod words;
 
+pub use name::FOLDER;
 pub use notebook::Notebook;
 pub use retention::Expired;
 

@@ -4,7 +4,7 @@ use quintet_kernel::Time;
 use quintet_kernel::memory::{Error, Target};
 
 /// The folder that memory is in.
-pub(crate) const FOLDER: &str = "memory";
+pub const FOLDER: &str = "memory";
 
 /// Where daily notes go that are no longer kept.
 pub(crate) const ARCHIVE: &str = "memory/archive";

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use quintet_kernel::command::Command;
 use quintet_kernel::port::{BoxFuture, Error, Rehearsals, Sessions as _};
 use quintet_kernel::session::{handle, next};
-use quintet_kernel::{Effect, SessionId, State};
+use quintet_kernel::{Effect, SessionId, State, prompt};
 
 use crate::runtime::Runtime;
+use crate::session::summarize;
 
 impl Rehearsals for Runtime {
     fn rehearse(
@@ -29,6 +30,30 @@ impl Rehearsals for Runtime {
             }
             self.look_around(&mut state).await?;
             Ok(state)
+        })
+    }
+
+    fn summarize(
+        &self,
+        session: &SessionId,
+    ) -> BoxFuture<'_, Result<Result<State, String>, Error>> {
+        let session = session.clone();
+        Box::pin(async move {
+            let (parts, mut state) = (self.parts(), State::clone(&*self.view(&session).await?));
+            handle(&mut state, Command::Compact, &parts.stamps.stamp())?;
+            let written = next(&state).into_iter().find_map(|effect| match effect {
+                Effect::Summarize(upto) => {
+                    Some(summarize(parts.clone(), prompt::summarize(&state), upto))
+                }
+                _ => None,
+            });
+            let Some(written) = written else { return Ok(Ok(state)) };
+            let command = written.await;
+            if let Command::NotSummarized { reason } = command {
+                return Ok(Err(reason));
+            }
+            handle(&mut state, command, &parts.stamps.stamp())?;
+            Ok(Ok(state))
         })
     }
 }

@@ -22,6 +22,8 @@ use crate::load::load;
 use crate::runtime::{Runtime, Shared};
 use crate::session::live::{End, Erased, Live};
 
+pub(crate) use work::summarize;
+
 /// A letter to a session.
 pub(crate) enum Mail {
     /// Carry this out.

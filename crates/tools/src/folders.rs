@@ -1,6 +1,6 @@
 //! Workspaces as they are on this machine.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use quintet_kernel::context::Section;
@@ -10,13 +10,16 @@ use tokio::task::spawn_blocking;
 
 use crate::blocking;
 use crate::change::Notes;
+use crate::folders::settled::{Look, Settled};
 use crate::recall::Recall;
-use crate::survey::Survey;
+use crate::survey::{Gathered, Survey};
 use crate::watch::Watches;
 
 mod diff;
 mod now;
 mod put_back;
+mod sentry;
+mod settled;
 
 pub(crate) use now::{digest, same};
 pub(crate) use put_back::builds;
@@ -28,6 +31,7 @@ pub(crate) struct Folders {
     recall: Option<Recall>,
     notes: Arc<Notes>,
     watches: Watches,
+    settled: Settled,
 }
 
 impl Folders {
@@ -37,13 +41,31 @@ impl Folders {
         notes: Arc<Notes>,
         watches: Watches,
     ) -> Self {
-        Self { survey, recall, notes, watches }
+        Self { survey, recall, notes, watches, settled: Settled::default() }
     }
 
     /// How the budget is parted: for what is remembered, and for the rest.
     fn parts(&self, tokens: u64) -> (u64, usize) {
         let part = self.recall.as_ref().map_or(0, |recall| recall.part(tokens));
         (part, usize::try_from(tokens - part).unwrap_or(usize::MAX))
+    }
+
+    /// Looks at everything that a model is to know of a workspace.
+    async fn look(&self, workspace: &Path, tokens: u64) -> Gathered {
+        let (part, left) = self.parts(tokens);
+        // Both wait for the disk, so they wait together.
+        let (remembered, mut gathered) =
+            tokio::join!(self.remembered(workspace, part), self.gathered(workspace, left));
+        // Behind the notices for agents, which come first where there are any.
+        let sections = &mut gathered.sections;
+        let notices = sections.iter().take_while(|section| section.title == "AGENTS.md").count();
+        sections.splice(notices..notices, remembered);
+        gathered
+    }
+
+    /// A folder that counts although it may be ignored.
+    fn besides(&self) -> Option<PathBuf> {
+        self.recall.as_ref().map(|recall| recall.folder.into())
     }
 
     async fn remembered(&self, workspace: &Path, tokens: u64) -> Vec<Section> {
@@ -53,9 +75,9 @@ impl Folders {
         }
     }
 
-    async fn gathered(&self, workspace: &Path, tokens: usize) -> Vec<Section> {
+    async fn gathered(&self, workspace: &Path, tokens: usize) -> Gathered {
         match tokens {
-            0 => Vec::new(),
+            0 => Gathered::default(),
             tokens => self.survey.gather(workspace, tokens).await,
         }
     }
@@ -64,14 +86,17 @@ impl Folders {
 impl Workspaces for Folders {
     fn survey<'a>(&'a self, workspace: &'a Path, tokens: u64) -> BoxFuture<'a, Vec<Section>> {
         Box::pin(async move {
-            let (part, left) = self.parts(tokens);
-            // Both wait for the disk, so they wait together.
-            let (remembered, mut sections) =
-                tokio::join!(self.remembered(workspace, part), self.gathered(workspace, left));
-            // Behind the notices for agents, which come first where there are any.
-            let notices =
-                sections.iter().take_while(|section| section.title == "AGENTS.md").count();
-            sections.splice(notices..notices, remembered);
+            if let Some(sections) = self.settled.recall(workspace, tokens) {
+                return sections;
+            }
+            let changes = self.settled.changes(workspace);
+            let Gathered { sections, ground } = self.look(workspace, tokens).await;
+            if let Some(ground) = ground {
+                let look = Look { workspace, tokens, changes };
+                if !self.settled.keep(look, &ground, &sections) {
+                    self.settled.post(workspace, ground, self.besides());
+                }
+            }
             sections
         })
     }

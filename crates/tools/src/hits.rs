@@ -1,8 +1,10 @@
 //! What a search finds in a file, and in all of them.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use grep_searcher::{Searcher, Sink, SinkContext, SinkContextKind, SinkFinish, SinkMatch};
 
@@ -20,7 +22,8 @@ pub(crate) struct Hits<'a> {
     text: String,
     /// Lines before a match, which are shown only if the match is.
     before: String,
-    shown: usize,
+    /// Where each match that is shown begins, with the lines before it.
+    starts: Vec<usize>,
     left_out: usize,
     binary: bool,
 }
@@ -34,7 +37,7 @@ impl<'a> Hits<'a> {
             flag,
             text: String::new(),
             before: String::new(),
-            shown: 0,
+            starts: Vec::new(),
             left_out: 0,
             binary: false,
         }
@@ -51,10 +54,10 @@ impl Sink for Hits<'_> {
 
     fn matched(&mut self, _: &Searcher, hit: &SinkMatch<'_>) -> io::Result<bool> {
         let before = std::mem::take(&mut self.before);
-        if self.shown == self.room {
+        if self.starts.len() == self.room {
             self.left_out += 1;
         } else {
-            self.shown += 1;
+            self.starts.push(self.text.len());
             let line = self.line(':', hit.line_number(), hit.bytes());
             self.text += &before;
             self.text += &line;
@@ -76,7 +79,7 @@ impl Sink for Hits<'_> {
 
     fn context_break(&mut self, _: &Searcher) -> io::Result<bool> {
         self.before.clear();
-        if self.shown > 0 {
+        if !self.starts.is_empty() {
             self.before += "--\n";
         }
         Ok(true)
@@ -93,47 +96,152 @@ impl Sink for Hits<'_> {
     }
 }
 
-/// The hits in all files.
+/// The hits in all files. Files come in any order, and are shown in that of their names.
 #[derive(Debug)]
 pub(crate) struct Tally {
-    room: usize,
-    text: String,
+    most: usize,
+    kept: Mutex<Kept>,
+}
+
+/// What may still be shown, and how much will not.
+#[derive(Debug, Default)]
+struct Kept {
+    files: BTreeMap<PathBuf, Shown>,
+    /// The matches in these files that have their text.
+    shown: usize,
     left_out: usize,
     files_left_out: usize,
 }
 
+/// What may be shown of a file.
+#[derive(Debug)]
+struct Shown {
+    text: String,
+    /// Where each match begins, with the lines before it.
+    starts: Vec<usize>,
+    left_out: usize,
+}
+
 impl Tally {
+    /// At most so many matches are shown.
     pub(crate) fn new(most: usize) -> Self {
-        Self { room: most, text: String::new(), left_out: 0, files_left_out: 0 }
+        Self { most, kept: Mutex::default() }
     }
 
-    /// How many more matches are shown.
-    pub(crate) fn room(&self) -> usize {
-        self.room
+    /// How many matches of a file may be shown, as far as is known.
+    pub(crate) fn room(&self, path: &Path) -> usize {
+        let kept = self.lock();
+        let before = kept.files.last_key_value().is_some_and(|(last, _)| path < last.as_path());
+        if before || kept.shown < self.most { self.most } else { 0 }
     }
 
     /// Adds a file, unless it turned out to be none of text.
-    pub(crate) fn add(&mut self, hits: Hits<'_>) {
-        if hits.binary {
+    pub(crate) fn add(&self, path: PathBuf, hits: Hits<'_>) {
+        let Hits { text, starts, left_out, binary, .. } = hits;
+        if binary || starts.is_empty() && left_out == 0 {
             return;
         }
-        self.room -= hits.shown;
-        self.text += &hits.text;
-        self.left_out += hits.left_out;
-        self.files_left_out += usize::from(hits.left_out > 0);
+        let mut kept = self.lock();
+        kept.shown += starts.len();
+        kept.files.insert(path, Shown { text, starts, left_out });
+        // The last ones go as soon as there is enough without them.
+        while let Some(last) = kept.files.last_entry() {
+            let of_last = last.get().starts.len();
+            if kept.shown - of_last < self.most {
+                break;
+            }
+            kept.leave_out_last();
+        }
     }
 
     /// What the model reads.
-    pub(crate) fn text(mut self) -> String {
-        if self.text.is_empty() {
+    pub(crate) fn text(self) -> String {
+        let mut kept = self.kept.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let (mut text, mut room) = (String::new(), self.most);
+        for mut file in std::mem::take(&mut kept.files).into_values() {
+            file.cut(room);
+            room -= file.starts.len();
+            text += &file.text;
+            kept.left_out += file.left_out;
+            kept.files_left_out += usize::from(file.left_out > 0);
+        }
+        if text.is_empty() {
             return "no matches".to_owned();
         }
-        if self.left_out > 0 {
-            let plural = if self.left_out == 1 { "" } else { "es" };
-            let matches = format!("{} more match{plural}", self.left_out);
-            let files = show::count(self.files_left_out, "file");
-            let _infallible = writeln!(self.text, "[{matches} in {files} left out]");
+        if kept.left_out > 0 {
+            let plural = if kept.left_out == 1 { "" } else { "es" };
+            let matches = format!("{} more match{plural}", kept.left_out);
+            let files = show::count(kept.files_left_out, "file");
+            let _infallible = writeln!(text, "[{matches} in {files} left out]");
         }
-        self.text
+        text
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Kept {
+    fn leave_out_last(&mut self) {
+        if let Some((_, file)) = self.files.pop_last() {
+            self.shown -= file.starts.len();
+            self.left_out += file.starts.len() + file.left_out;
+            self.files_left_out += 1;
+        }
+    }
+}
+
+impl Shown {
+    /// Leaves out what there is no room for.
+    fn cut(&mut self, room: usize) {
+        if let Some(&end) = self.starts.get(room) {
+            self.left_out += self.starts.len() - room;
+            self.starts.truncate(room);
+            self.text.truncate(end);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A file with so many matches, of which there is room for some.
+    fn file(tally: &Tally, name: &str, matches: usize) {
+        let flag = Flag::default();
+        let mut hits = Hits::new(Path::new(name), tally.room(Path::new(name)), &flag);
+        for n in 0..matches {
+            if n < hits.room {
+                hits.starts.push(hits.text.len());
+                hits.text += &format!("{name}{n} ");
+            } else {
+                hits.left_out += 1;
+            }
+        }
+        tally.add(name.into(), hits);
+    }
+
+    #[test]
+    fn the_first_by_name_are_shown_in_whatever_order_they_come() {
+        let expected = "a0 a1 b0 [5 more matches in 2 files left out]\n";
+        for order in [["a", "b", "c"], ["c", "b", "a"], ["b", "c", "a"], ["c", "a", "b"]] {
+            let tally = Tally::new(3);
+            for name in order {
+                file(&tally, name, if name == "a" { 2 } else { 3 });
+            }
+            assert_eq!(tally.text(), expected, "{order:?}");
+        }
+    }
+
+    #[test]
+    fn no_more_is_kept_than_may_be_shown() {
+        let tally = Tally::new(2);
+        for name in ["d", "b", "c", "a", "e"] {
+            file(&tally, name, 2);
+        }
+        assert_eq!(tally.lock().files.keys().collect::<Vec<_>>(), [Path::new("a")]);
+        assert_eq!(tally.room(Path::new("b")), 0);
+        assert_eq!(tally.text(), "a0 a1 [8 more matches in 4 files left out]\n");
     }
 }

@@ -32,6 +32,7 @@ pub mod sandbox;
 mod schema;
 mod show;
 mod snapshot;
+mod spelling;
 mod subject;
 pub mod supervisor;
 mod survey;

@@ -12,6 +12,8 @@ pub struct Recall {
     pub memory: Arc<dyn Memory>,
     /// At most so many tokens; nothing if 0.
     pub tokens: u64,
+    /// The folder of a workspace that it is kept in.
+    pub folder: &'static str,
     /// Of so many for everything a model is told then. One that is told less is told less of this, too.
     pub of: u64,
 }
@@ -38,7 +40,12 @@ mod tests {
 
     #[test]
     fn who_is_told_less_is_told_less_of_it() {
-        let recall = |tokens, of| Recall { memory: Arc::new(Notes::default()), tokens, of };
+        let recall = |tokens, of| Recall {
+            memory: Arc::new(Notes::default()),
+            tokens,
+            folder: "memory",
+            of,
+        };
         let usual = recall(2_000, 6_000);
         assert_eq!([6_000, 1_024, 0, u64::MAX].map(|all| usual.part(all)), [2_000, 341, 0, 2_000]);
         assert_eq!(recall(2_000, 2_000).part(1_024), 1_024);

@@ -87,9 +87,7 @@ impl<T: Tool> Recorded<T> {
                 Traces { changes: Vec::new(), unrecorded }
             }
         };
-        // Of git's own files the model need not be told.
-        let worth = unrecorded.iter().filter(|gap| !gap.path.ends_with(".git"));
-        let news = news(&shelf, &turn, &worth.cloned().collect::<Vec<_>>());
+        let news = news(&shelf, &turn, &unrecorded);
         with(output, Record { changes, gaps: unrecorded, note: None }, news)
     }
 

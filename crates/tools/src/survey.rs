@@ -11,7 +11,7 @@ use quintet_kernel::context::Section;
 use tokio::time::timeout;
 
 use crate::blocking::{Flag, wanted};
-use crate::map::{Form, Mapper};
+use crate::map::{Form, Ground, Mapper};
 use crate::run::{End, Runner};
 use crate::survey::glance::Glance;
 use crate::{agents, git, repository, tokens};
@@ -19,6 +19,8 @@ use crate::{agents, git, repository, tokens};
 mod cut;
 mod glance;
 mod tree;
+
+pub(crate) use glance::{MARKS, around};
 
 /// How long git or the map may hold up a turn. What the map has read by then is remembered, so the
 /// next one gets further.
@@ -36,6 +38,14 @@ pub(crate) struct Survey {
     known: Arc<Mutex<Vec<Known>>>,
     /// How workspaces looked last, the last looked at last.
     glances: Arc<Mutex<Vec<(PathBuf, Glance)>>>,
+}
+
+/// What there is to say of a workspace.
+#[derive(Debug, Default)]
+pub(crate) struct Gathered {
+    pub(crate) sections: Vec<Section>,
+    /// Where it was looked for; nothing if not all of it could be gathered.
+    pub(crate) ground: Option<Arc<Ground>>,
 }
 
 /// What was gathered of a workspace.
@@ -56,19 +66,20 @@ impl Survey {
     ///
     /// `AGENTS.md` gets up to half of them, the tree up to a quarter, what git says up to a tenth,
     /// and the map what is left. Nothing goes on once nobody waits for it any more.
-    pub(crate) async fn gather(&self, workspace: &Path, budget_tokens: usize) -> Vec<Section> {
+    pub(crate) async fn gather(&self, workspace: &Path, budget_tokens: usize) -> Gathered {
         let glance = self.glance(workspace).await;
-        let print = glance.print;
+        let (print, ground) = (glance.print, glance.ground());
         if let Some(known) = print.and_then(|print| self.recall(workspace, budget_tokens, print)) {
-            return known;
+            return Gathered { sections: known, ground: Some(ground) };
         }
         let (sections, whole) = self.read(workspace, glance.files().into(), budget_tokens).await;
-        if let Some(print) = print.filter(|_| whole) {
-            let (workspace, tokens, sections) =
-                (workspace.to_owned(), budget_tokens, sections.clone());
-            self.remember(Known { workspace, tokens, print, sections });
-        }
-        sections
+        let Some(print) = print.filter(|_| whole) else {
+            return Gathered { sections, ground: None };
+        };
+        let known = sections.clone();
+        let (workspace, tokens) = (workspace.to_owned(), budget_tokens);
+        self.remember(Known { workspace, tokens, print, sections: known });
+        Gathered { sections, ground: Some(ground) }
     }
 
     /// The sections, and whether all of them could be gathered.

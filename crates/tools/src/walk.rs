@@ -4,11 +4,15 @@
 //! workspace, so a directory that is swapped meanwhile leads nowhere.
 
 use std::path::{Path, PathBuf};
+use std::thread::available_parallelism;
 
-use ignore::{DirEntry, WalkBuilder};
+use ignore::{DirEntry, WalkBuilder, WalkState};
 
 use crate::beneath;
 use crate::blocking::Flag;
+
+/// More threads would only wait for the disk.
+const MOST_THREADS: usize = 8;
 
 /// What to walk through.
 #[derive(Clone, Copy, Debug)]
@@ -75,6 +79,34 @@ impl Walk<'_> {
                 return Ok(());
             }
         }
+        Ok(())
+    }
+
+    /// Shows what there is to several threads at once, each of which has a visitor of its own, in no
+    /// order.
+    pub(crate) fn on_all_threads<V: FnMut(Found) + Send>(
+        &self,
+        flag: &Flag,
+        visitor: impl Fn() -> V + Sync,
+    ) -> Result<(), String> {
+        let root = self.workspace.canonicalize().map_err(|error| error.to_string())?;
+        let threads = available_parallelism().map_or(1, usize::from).min(MOST_THREADS);
+        let mut builder = self.builder(&root, PathBuf::new());
+        builder.threads(threads).build_parallel().run(|| {
+            let (mut visit, root) = (visitor(), &root);
+            Box::new(move |entry| {
+                if flag.is_down() {
+                    return WalkState::Quit;
+                }
+                if let Ok(entry) = entry
+                    && let Some(kind) = entry.file_type().filter(|kind| !kind.is_dir())
+                    && let Ok(path) = entry.path().strip_prefix(root)
+                {
+                    visit(Found { path: path.to_owned(), is_file: kind.is_file() });
+                }
+                WalkState::Continue
+            })
+        });
         Ok(())
     }
 

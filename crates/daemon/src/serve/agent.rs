@@ -34,15 +34,17 @@ pub(super) fn routers(
     let ports = agent::Ports {
         sessions: runtime.clone(),
         branches: runtime.clone(),
+        rehearsals: runtime.clone(),
         removals: runtime,
         blobs: Arc::clone(&assembly.blobs),
         models: Arc::clone(&assembly.models),
         stamps: Arc::new(SystemStamps),
         lookout: assembly.lookout.clone(),
     };
-    let Agent { hosts, token, ping, silence, .. } = options.agent.clone();
+    let Agent { hosts, token, ping, silence, home, .. } = options.agent.clone();
     let settings = agent::Settings {
         guard: Guard { hosts, token: token.map(Token::new) },
+        home,
         default_model: options.default_model.to_string(),
         providers: options.providers.iter().map(|provider| provider.name.clone()).collect(),
         closing: closing.clone(),

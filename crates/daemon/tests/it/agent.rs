@@ -2,6 +2,7 @@
 
 mod limits;
 mod native;
+mod original;
 mod service;
 mod subagents;
 

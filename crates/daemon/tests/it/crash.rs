@@ -138,8 +138,9 @@ async fn remembers(client: &Client, session: &str, known: &Known) {
         assert!(messages.iter().any(|message| message["id"] == *id), "{session} lost message {id}");
     }
     let history = client.history(session).await;
-    let durable =
-        |event: &&Event| !matches!(event.kind(), "model_output_delta" | "tool_call_progress");
+    let durable = |event: &&Event| {
+        !matches!(event.kind(), "model_output_delta" | "model_thought_delta" | "tool_call_progress")
+    };
     for event in known.events.iter().filter(durable) {
         assert!(history.contains(&event.json), "{session} lost {event:?}");
     }
@@ -162,7 +163,7 @@ fn texts<'a>(events: impl Iterator<Item = &'a Value>) -> HashMap<String, String>
     for event in events {
         match event["type"].as_str().unwrap() {
             "model_resolved" => step = event["data"]["step_id"].as_str().unwrap().into(),
-            "model_output_delta" => {
+            "model_output_delta" | "model_thought_delta" => {
                 let text: &mut String = texts.entry(step.clone()).or_default();
                 text.push_str(event["data"]["delta"].as_str().unwrap());
             }

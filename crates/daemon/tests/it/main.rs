@@ -29,5 +29,6 @@ mod stream;
 mod terminal;
 mod turns;
 mod undo;
+mod undo_git;
 mod windie;
 mod workspace;

@@ -82,11 +82,27 @@ async fn clients_of_one_session_see_the_same() {
     let ids = |events: &[Event]| -> Vec<String> {
         events
             .iter()
-            .filter(|event| event.kind() != "model_output_delta")
+            .filter(|event| !matches!(event.kind(), "model_output_delta" | "model_thought_delta"))
             .map(|event| event.id.clone())
             .collect()
     };
     assert_eq!(ids(&one), ids(&two));
+}
+
+#[tokio::test]
+async fn an_answer_is_its_deltas_put_together() {
+    let world = World::start("").await;
+    let client = world.client();
+    let id = client.create(world.workspace()).await;
+    client.say(&id, json!([{ "thought": "hm", "deltas": ["a", "b"] }])).await;
+    client.until_over(&id).await;
+    let history = client.history(&id).await;
+    let deltas = |kind: &str| -> String {
+        let of_kind = history.iter().filter(|event| event["type"] == kind);
+        of_kind.map(|event| event["data"]["delta"].as_str().unwrap()).collect()
+    };
+    assert_eq!(deltas("model_output_delta"), "ab");
+    assert_eq!(deltas("model_thought_delta"), "hm");
 }
 
 #[tokio::test]

@@ -2,6 +2,7 @@
 
 mod client;
 mod limits;
+mod original;
 mod sessions;
 
 use std::os::unix::fs::PermissionsExt as _;

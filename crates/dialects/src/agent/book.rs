@@ -7,8 +7,8 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use quintet_kernel::event::{Event, Record, Seq};
-use quintet_kernel::model::Channel;
+use quintet_kernel::event::{Event, Record, Seq, SubagentNews};
+use quintet_kernel::model::{Channel, Finish, Usage};
 use quintet_kernel::{CallId, Item, SessionId, Time, TurnId};
 
 /// What is known of a session's past.
@@ -27,7 +27,28 @@ pub(super) struct Book {
     turns: HashMap<TurnId, u64>,
     open: Option<(TurnId, Time)>,
     calls: HashMap<CallId, Time>,
+    /// The open step, and the one before it, of the open turn.
+    steps: [Option<Step>; 2],
+    subagents: HashMap<SessionId, Working>,
     oriented: bool,
+}
+
+/// One question to a model.
+#[derive(Clone, Debug)]
+pub(super) struct Step {
+    /// Which of the turn's it is.
+    pub(super) nth: u64,
+    pub(super) began: Time,
+    pub(super) usage: Usage,
+    /// Why the model stopped, once it has.
+    pub(super) finish: Option<Finish>,
+}
+
+/// A session that works for a call: since when, and how many model calls it has made.
+#[derive(Clone, Copy, Debug)]
+struct Working {
+    began: Time,
+    steps: u64,
 }
 
 impl Book {
@@ -44,6 +65,8 @@ impl Book {
             turns: HashMap::new(),
             open: None,
             calls: HashMap::new(),
+            steps: [None, None],
+            subagents: HashMap::new(),
             oriented: after == 0,
         }
     }
@@ -74,6 +97,22 @@ impl Book {
         self.calls.get(call).map_or(0, |began| millis(now.since(*began)))
     }
 
+    /// The turn's last step.
+    pub(super) fn step(&self) -> Option<&Step> {
+        self.steps[0].as_ref()
+    }
+
+    /// The step before it.
+    pub(super) fn step_before(&self) -> Option<&Step> {
+        self.steps[1].as_ref()
+    }
+
+    /// How long a subagent has worked, and how many model calls it has made.
+    pub(super) fn subagent(&self, session: &SessionId, now: Time) -> (u64, u64) {
+        let known = self.subagents.get(session);
+        known.map_or((0, 0), |known| (millis(now.since(known.began)), known.steps))
+    }
+
     /// Takes what was told into the book. What an event ends is forgotten by [`Self::close`].
     pub(super) fn learn(&mut self, item: &Item) {
         match item {
@@ -100,6 +139,7 @@ impl Book {
                 self.turns.insert(turn.clone(), *nth);
             }
             Event::TurnStarted { turn, .. } => {
+                self.steps = [None, None];
                 self.open = Some((turn.clone(), record.at));
                 self.oriented = true;
             }
@@ -107,11 +147,31 @@ impl Book {
                 self.model = model.to_string();
                 self.output.clear();
                 self.written = 0;
+                let [last, before] = &mut self.steps;
+                *before = last.take();
+                let nth = before.as_ref().map_or(1, |step| step.nth + 1);
+                let (began, usage) = (record.at, Usage::default());
+                *last = Some(Step { nth, began, usage, finish: None });
             }
+            Event::ModelCompleted { usage, finish, .. } => {
+                if let Some(step) = &mut self.steps[0] {
+                    step.usage = *usage;
+                    step.finish = Some(finish.clone());
+                }
+            }
+            Event::Subagent { session, news, .. } => self.hear(session, news, record.at),
             Event::CallStarted { call, .. } => {
                 self.calls.insert(call.clone(), record.at);
             }
             _ => {}
+        }
+    }
+
+    fn hear(&mut self, session: &SessionId, news: &SubagentNews, at: Time) {
+        let working = self.subagents.entry(session.clone());
+        let working = working.or_insert(Working { began: at, steps: 0 });
+        if let SubagentNews::Progressed { steps, .. } = news {
+            working.steps = *steps;
         }
     }
 
@@ -127,12 +187,16 @@ impl Book {
             Event::CallCompleted { call, .. } => {
                 self.calls.remove(call);
             }
+            Event::Subagent { session, news: SubagentNews::Completed { .. }, .. } => {
+                self.subagents.remove(session);
+            }
             Event::TurnCompleted { turn, .. }
             | Event::TurnFailed { turn, .. }
             | Event::TurnCancelled { turn, .. } => {
                 if self.open.as_ref().is_none_or(|(open, _)| open == turn) {
                     self.open = None;
                     self.calls.clear();
+                    self.steps = [None, None];
                     self.oriented = true;
                 }
                 self.turns.remove(turn);

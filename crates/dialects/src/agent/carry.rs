@@ -8,21 +8,21 @@ use quintet_kernel::event::{Answer, Answerer, Event, Origin, Remember, Seq, Turn
 use quintet_kernel::message::{MediaKind, Part, Role};
 use quintet_kernel::model::{Count, Effort, ModelRef, Sampling};
 use quintet_kernel::port::{self, Receipt};
-use quintet_kernel::prompt::weigh;
 use quintet_kernel::session::{Call, CallPhase};
 use quintet_kernel::tool::{Outcome, Placement};
-use quintet_kernel::{CallId, Cursor, Item, Refusal, SessionId, State};
+use quintet_kernel::{CallId, Cursor, Refusal, SessionId, State};
 use serde_json::{Value, json};
 
 use super::history::{Events, History};
 use super::place::event_id;
 use super::serve::Desk;
-use super::stored::event;
 use super::wire::{BUSY, CONTEXT_OVERFLOW, NOTHING_PENDING, SESSION_NOT_FOUND};
 use super::wish::{Begin, File, Message, Read, Response, Wish};
 use super::{question, shape};
 use crate::jsonrpc::{Error, INTERNAL_ERROR, INVALID_PARAMS};
 
+/// How many of the newest sessions are looked at to count those that work.
+pub(super) const LOOKED_AT: usize = 100;
 /// A message of no more bytes fits every model.
 const SURELY_FITS: usize = 4096;
 
@@ -72,15 +72,14 @@ impl Desk {
             Wish::Respond { session, call, response } => {
                 self.respond(session, call.as_deref(), response).await
             }
-            Wish::Doing(session) => Ok(shape::doing(&*self.view(&session).await?).into()),
+            Wish::Doing(session) => self.doing(&session).await,
             Wish::Models => Ok(self.models().await.into()),
             Wish::Switch { session, model } => self.switch(&session, &model).await,
-            Wish::Context { session, whole } => self.context(&session, whole).await,
-            Wish::Room { session, expected } => {
-                let room = self.weighed(&session, move |state| shape::room(state, expected));
-                Ok(room.await?.into())
-            }
-            Wish::Compact(session) => self.compact(&session).await,
+            Wish::Context(session) => self.context(&session).await,
+            Wish::Snapshot { session, whole } => self.snapshot(&session, whole).await,
+            Wish::Room { session, expected } => self.room(&session, expected).await,
+            Wish::Compact { session, summary } => self.compact(&session, summary).await,
+            Wish::Preview(session) => self.preview(&session).await,
             Wish::Clear(session) => self.clear(&session).await,
             Wish::Events(read) => self.events(&read).await,
             Wish::Backwards(read) => self.backwards(&read).await,
@@ -88,8 +87,14 @@ impl Desk {
             Wish::Unwatch(session) => {
                 Ok(Done { result: json!({ "success": true }), then: Then::Leave(session) })
             }
-            Wish::Ping => Ok(json!({ "pong": true, "timestamp": self.now().to_string() }).into()),
-            Wish::Info => Ok(self.info().into()),
+            Wish::Ping => Ok(json!({ "pong": true, "timestamp": self.now().to_millis() }).into()),
+            Wish::Info => self.info().await,
+            Wish::Ancestors(read) => self.ancestors(&read).await,
+            Wish::Tree { session, messages } => self.tree(session, messages).await,
+            Wish::Folder { path, hidden } => self.folder(path.as_deref(), hidden).await,
+            Wish::Home => Ok(self.home().await.into()),
+            Wish::MakeFolder { path, parents } => self.make_folder(&path, parents).await,
+            Wish::Fact(fact) => Ok(fact.into()),
         }
     }
 
@@ -136,11 +141,10 @@ impl Desk {
 
     async fn newest(&self, session: SessionId) -> Result<Done, Error> {
         let history = self.history(&session).await?;
-        let read = Read { session, from: None, limit: Some(1), types: Vec::new() };
+        let read = Read { limit: Some(1), original: true, ..Read::all(session.clone()) };
         let (events, _) = history.before(&read).await.map_err(refused)?;
         let newest = events.into_iter().next().unwrap_or_default();
-        let id = newest["id"].clone();
-        let session = read.session.as_str();
+        let (id, session) = (newest["id"].clone(), session.as_str());
         Ok(json!({ "sessionId": session, "headEventId": id, "headEvent": newest }).into())
     }
 
@@ -180,18 +184,6 @@ impl Desk {
         Ok(Done { result, then: Then::Leave(session) })
     }
 
-    async fn branches(&self, session: &SessionId) -> Result<Done, Error> {
-        let branches = &self.ports.branches;
-        let card = branches.card(session).await.map_err(refused)?;
-        let forks = branches.forks(session).await.map_err(refused)?;
-        let show = |card| shape::session(card, &self.settings.default_model);
-        Ok(json!({
-            "session": show(&card),
-            "branches": forks.iter().map(show).collect::<Vec<_>>(),
-        })
-        .into())
-    }
-
     async fn message(&self, message: Message) -> Result<Done, Error> {
         let Message { session, text, files, model, effort, queue, key } = message;
         let model = self.model(model.as_deref()).await?;
@@ -201,12 +193,11 @@ impl Desk {
         }
         let parts = (!text.is_empty()).then_some(Part::Text(text)).into_iter().collect();
         let sampling = Sampling { effort, ..Sampling::default() };
-        let options =
-            TurnOptions { model, sampling, key: key.map(Into::into), ..TurnOptions::default() };
+        let options = TurnOptions { model, sampling, key, ..TurnOptions::default() };
         let run = if queue { Run::Next } else { Run::Now };
         let say = Say { role: Role::User, parts, run, options };
         let command = match files.is_empty() {
-            true => Command::Say(say),
+            true => Command::Say(Box::new(say)),
             false => {
                 let files = self.keep(&session, files, queue).await?;
                 Command::SayWith { say: Box::new(say), files }
@@ -293,69 +284,14 @@ impl Desk {
         Ok(json!({ "success": true, "previousModel": before, "newModel": switched }).into())
     }
 
-    async fn context(&self, session: &SessionId, whole: bool) -> Result<Done, Error> {
-        let shown = self.weighed(session, move |state| shape::context(state, whole)).await?;
-        let mut result = shown.clone();
-        result["context"] = shown;
-        Ok(result.into())
-    }
-
-    /// Counting tokens may take a table that has to be read first.
-    async fn weighed(
-        &self,
-        session: &SessionId,
-        weigh: impl FnOnce(&State) -> Value + Send + 'static,
-    ) -> Result<Value, Error> {
-        let state = self.view(session).await?;
-        let shown = tokio::task::spawn_blocking(move || weigh(&state));
-        shown.await.map_err(|_| Error::new(INTERNAL_ERROR, "it cannot be weighed"))
-    }
-
-    async fn compact(&self, session: &SessionId) -> Result<Done, Error> {
-        let requested = match self.ports.sessions.submit(session, Command::Compact).await {
-            Ok(receipt) => receipt,
-            Err(port::Error::Refused(Refusal::NothingToCompact)) => {
-                return Ok(json!({ "compacted": false, "success": false }).into());
-            }
-            Err(error) => return Err(refused(error)),
-        };
-        let from = requested.records.first().map_or(0, |record| record.seq);
-        let mut follow =
-            self.ports.sessions.follow(session, Cursor::after(from)).await.map_err(refused)?;
-        let history = self.history(session).await?;
-        let mut book = history.book(from).await.map_err(refused)?;
-        while let Some(items) = follow.next().await.map_err(refused)? {
-            for item in items {
-                let Item::Event(record) = &item else { continue };
-                book.learn(&item);
-                match &record.event {
-                    Event::Compacted { .. } => return Ok(compacted(&event(&book, record)).into()),
-                    Event::CompactionFailed { reason } => {
-                        return Ok(json!({
-                            "compacted": false, "success": false, "reason": reason,
-                        })
-                        .into());
-                    }
-                    _ => book.close(record),
-                }
-            }
-        }
-        Err(refused(port::Error::Closing))
-    }
-
-    /// The journal keeps everything, and a fork from before has it.
-    async fn clear(&self, session: &SessionId) -> Result<Done, Error> {
-        let weight = |state: &State| weigh(state).total().tokens.into();
-        let before = self.weighed(session, weight).await?;
-        let forget = Command::Recall { messages: Vec::new(), instead: true };
-        self.ports.sessions.submit(session, forget).await.map_err(refused)?;
-        let after = self.weighed(session, weight).await?;
-        Ok(json!({ "success": true, "tokensBefore": before, "tokensAfter": after }).into())
-    }
-
     async fn events(&self, read: &Read) -> Result<Done, Error> {
         let history = self.history(&read.session).await?;
-        let found = history.after(read.from.unwrap_or(0), read).await.map_err(refused)?;
+        let mut after = read.from.unwrap_or(0);
+        if let Some(since) = read.since {
+            let head = self.head(&read.session).await?;
+            after = after.max(history.before_moment(head, since).await.map_err(refused)?);
+        }
+        let found = history.after(after, read).await.map_err(refused)?;
         Ok(page(&found).into())
     }
 
@@ -363,7 +299,15 @@ impl Desk {
         let history = self.history(&read.session).await?;
         let (events, more) = history.before(read).await.map_err(refused)?;
         let oldest = events.last().map(|event| event["id"].clone());
-        Ok(json!({ "events": events, "hasMore": more, "oldestEventId": oldest }).into())
+        let head = match read.from {
+            None => events.first().map(|event| event["id"].clone()),
+            Some(_) => None,
+        };
+        let mut shown = json!({ "events": events, "hasMore": more, "oldestEventId": oldest });
+        if let Some(head) = head {
+            shown["headEventId"] = head;
+        }
+        Ok(shown.into())
     }
 
     async fn sync(&self, read: &Read) -> Result<Done, Error> {
@@ -377,12 +321,31 @@ impl Desk {
         json!({ "models": models.iter().map(shape::model).collect::<Vec<_>>() })
     }
 
-    fn info(&self) -> Value {
-        json!({
+    async fn info(&self) -> Result<Done, Error> {
+        let recent = self.ports.branches.recent(None, LOOKED_AT).await.map_err(refused)?;
+        Ok(json!({
             "name": "quintet",
             "version": env!("CARGO_PKG_VERSION"),
+            "uptime": self.now().since(self.began).as_secs(),
+            "activeSessions": recent.iter().filter(|card| card.open).count(),
             "defaultModel": self.settings.default_model,
         })
+        .into())
+    }
+
+    /// What the agent does, and since when.
+    async fn doing(&self, session: &SessionId) -> Result<Done, Error> {
+        let state = self.view(session).await?;
+        let calls = state.open.iter().flat_map(|open| open.calls()).count();
+        let events = match calls {
+            0 => Vec::new(),
+            _ => {
+                let types = ["tool.call", "tool.result"].map(String::from).into();
+                let read = Read { types, limit: Some(2 * calls), ..Read::all(session.clone()) };
+                self.history(session).await?.before(&read).await.map_err(refused)?.0
+            }
+        };
+        Ok(shape::doing(&state, &events).into())
     }
 
     /// A model by its whole name, or by its own if that is enough.
@@ -402,11 +365,11 @@ impl Desk {
         }
     }
 
-    async fn view(&self, session: &SessionId) -> Result<std::sync::Arc<State>, Error> {
+    pub(super) async fn view(&self, session: &SessionId) -> Result<std::sync::Arc<State>, Error> {
         self.ports.sessions.view(session).await.map_err(refused)
     }
 
-    async fn head(&self, session: &SessionId) -> Result<Seq, Error> {
+    pub(super) async fn head(&self, session: &SessionId) -> Result<Seq, Error> {
         let follow = self.ports.sessions.follow(session, Cursor::START).await.map_err(refused)?;
         Ok(follow.head())
     }
@@ -457,22 +420,6 @@ fn page(found: &Events) -> Value {
         "hasMore": found.more,
         "lastSequence": found.upto,
         "nextCursor": last.map(|event| event["id"].clone()),
-    })
-}
-
-fn compacted(event: &Value) -> Value {
-    let told = &event["payload"];
-    let tokens = |name: &str| told[name].as_u64().unwrap_or(0);
-    let (before, after) = (tokens("tokensBefore"), tokens("tokensAfter"));
-    json!({
-        "compacted": true,
-        "success": true,
-        "tokensBefore": before,
-        "tokensAfter": after,
-        "tokensSaved": told["tokensSaved"],
-        "turnsBefore": told["turnsBefore"],
-        "turnsAfter": told["turnsAfter"],
-        "compressionRatio": after as f64 / before.max(1) as f64,
     })
 }
 

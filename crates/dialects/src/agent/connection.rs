@@ -217,7 +217,15 @@ impl Connection {
 
 /// Whether it waits for more than storage.
 fn takes_longer(wish: &Wish) -> bool {
-    matches!(wish, Wish::Abort(_) | Wish::Compact(_) | Wish::Delete(_) | Wish::Models)
+    matches!(
+        wish,
+        Wish::Abort(_)
+            | Wish::Compact { .. }
+            | Wish::Preview(_)
+            | Wish::Delete(_)
+            | Wish::Models
+            | Wish::Folder { .. }
+    )
 }
 
 fn split(done: Result<Done, jsonrpc::Error>) -> (Result<Value, jsonrpc::Error>, Then) {

@@ -6,6 +6,7 @@ use quintet_kernel::SessionId;
 use quintet_kernel::message::MediaKind;
 use serde_json::Value;
 
+use super::original;
 use super::place::sequence;
 use super::wire::Manner;
 use super::wish::{Begin, File, Message, Read, Response, Wish};
@@ -67,6 +68,7 @@ fn native(text: &str) -> Option<Request> {
         return Some(Request { manner, id: None, wish });
     };
     let wish = wish(method, members.get("params").unwrap_or(&Value::Null));
+    let wish = wish.map_err(|error| original::unknown(method, error));
     Some(Request { manner, id: Some(Id::Text(id.into())), wish })
 }
 
@@ -100,28 +102,26 @@ fn wish(method: &str, params: &Value) -> Result<Wish, Error> {
         "model.switch" => {
             Wish::Switch { session: session()?, model: need(&fields, "model")?.into() }
         }
-        "context.get" | "context.getSnapshot" => {
-            Wish::Context { session: session()?, whole: false }
-        }
-        "context.getDetailedSnapshot" => Wish::Context { session: session()?, whole: true },
+        "context.get" => Wish::Context(session()?),
         "context.shouldCompact" | "context.canAcceptTurn" => {
             let expected = fields.whole("estimatedResponseTokens")?.unwrap_or(0);
             Wish::Room { session: session()?, expected }
         }
-        "context.compact" | "context.confirmCompaction" => Wish::Compact(session()?),
+        "context.compact" | "context.confirmCompaction" => Wish::Compact {
+            session: session()?,
+            summary: fields.text("editedSummary")?.filter(|text| !text.trim().is_empty()).map(own),
+        },
         "context.clear" => Wish::Clear(session()?),
         "events.list" => Wish::Events(read(&fields, params, &["after", "afterEventId"])?),
-        "events.getHistory" => Wish::Backwards(read(&fields, params, &["beforeEventId"])?),
         "events.sync" => {
             let mut read = read(&fields, params, &["lastSequence"])?;
             read.limit = fields.whole("limit")?.map(|_| limit(&fields, PAGE)).transpose()?;
             Wish::Sync(Read { from: Some(read.from.unwrap_or(0)), ..read })
         }
-        "events.getSince" => Wish::Events(read(&fields, params, &["afterEventId", "after"])?),
         "events.unsubscribe" => Wish::Unwatch(session()?),
         "system.ping" => Wish::Ping,
         "system.getInfo" => Wish::Info,
-        _ => return Err(Error::no_method(method)),
+        _ => return original::wish(method, params),
     })
 }
 
@@ -248,12 +248,14 @@ fn answer(inner: &Fields<'_>, given: &Value) -> Result<Response, Error> {
     Ok(Response::Said { text, failed })
 }
 
-fn read(fields: &Fields<'_>, params: &Value, from: &[&str]) -> Result<Read, Error> {
+pub(super) fn read(fields: &Fields<'_>, params: &Value, from: &[&str]) -> Result<Read, Error> {
     Ok(Read {
         session: session(fields)?,
         from: place(fields, params, from)?,
         limit: Some(limit(fields, PAGE)?),
         types: fields.texts("types")?.unwrap_or_default().into_iter().map(own).collect(),
+        since: None,
+        original: false,
     })
 }
 
@@ -273,14 +275,14 @@ fn limit(fields: &Fields<'_>, (usual, most): (u64, u64)) -> Result<usize, Error>
     Ok(usize::try_from(limit).unwrap_or(usize::MAX))
 }
 
-fn session(fields: &Fields<'_>) -> Result<SessionId, Error> {
+pub(super) fn session(fields: &Fields<'_>) -> Result<SessionId, Error> {
     let id = need(fields, "sessionId")?;
     // What cannot be an id is nobody's.
     SessionId::parse(id)
         .ok_or_else(|| Error::new(super::wire::SESSION_NOT_FOUND, "Session does not exist"))
 }
 
-fn need<'a>(fields: &Fields<'a>, name: &str) -> Result<&'a str, Error> {
+pub(super) fn need<'a>(fields: &Fields<'a>, name: &str) -> Result<&'a str, Error> {
     match fields.text(name)? {
         Some(text) if !text.is_empty() => Ok(text),
         _ => Err(Error::new(jsonrpc::INVALID_PARAMS, format!("{name} is required"))),

@@ -2,13 +2,14 @@
 
 use quintet_kernel::event::{Event, FailureCode, Record};
 use quintet_kernel::model::{Channel, FailureKind, Usage};
-use quintet_kernel::tool::Placement;
+use quintet_kernel::tool::{Outcome, Placement};
 use quintet_kernel::{Item, Time, TurnId};
 use serde_json::{Value, json};
 
-use super::book::Book;
+use super::book::{Book, Step};
+use super::original;
 use super::place::event_id;
-use super::stored::{event, result_text, usage_of};
+use super::stored::{event, result_text, stop_reason, usage_of};
 use super::subagent;
 use super::wire::{CONTEXT_OVERFLOW, Manner, News};
 
@@ -31,8 +32,14 @@ pub(super) fn encode(book: &mut Book, manner: Manner, item: &Item) -> Vec<String
         }
         Item::Event(record) => {
             let mut news = of_event(book, record);
+            let event = match manner {
+                Manner::Plain => event(book, record),
+                Manner::Native => original::stored(event(book, record)),
+            };
             // The stored event comes first: it is what the rest is about.
-            news.insert(0, News::both("events.new", json!({ "event": event(book, record) })));
+            let session = book.session.as_str();
+            let stored = json!({ "event": event, "sessionId": session });
+            news.insert(0, News::both("events.new", stored));
             (news, record.at)
         }
     };
@@ -60,12 +67,15 @@ fn of_event(book: &Book, record: &Record) -> Vec<News> {
                 "sourceSessionId": parent.as_str(),
                 "sourceEventId": event_id(parent, *at),
                 "newSessionId": book.session.as_str(),
+                "newRootEventId": event_id(&book.session, record.seq),
             }),
         )],
-        Event::TurnStarted { turn, .. } => vec![
-            status("running"),
-            News::native("agent.turn_start", json!({ "turn": book.nth(turn) })),
-        ],
+        Event::ModelSwitched { model } => vec![News::native(
+            "session.updated",
+            json!({ "sessionId": book.session.as_str(), "model": model.to_string() }),
+        )],
+        Event::TurnStarted { .. } => vec![status("running")],
+        Event::StepStarted { turn, .. } => step_started(book, turn, at),
         Event::CallStarted { call, tool, input, placement, .. } => {
             let data = json!({
                 "toolName": tool,
@@ -92,7 +102,7 @@ fn of_event(book: &Book, record: &Record) -> Vec<News> {
                     "success": outcome.ok(),
                     "isError": !outcome.ok(),
                     "output": outcome.ok().then_some(&text),
-                    "error": outcome.error,
+                    "error": failure(outcome),
                     "duration": book.call_took(call, at),
                 }),
             )]
@@ -121,10 +131,16 @@ fn of_event(book: &Book, record: &Record) -> Vec<News> {
             let aborted = json!({ "message": "aborted", "code": "aborted" });
             over(book, (turn, *usage, at), Some(aborted))
         }
-        Event::Subagent { session, news, .. } => subagent::news(book, session.as_str(), news),
+        Event::Subagent { call, session, news, .. } => {
+            subagent::news(book, (call.as_str(), session, at), news)
+        }
         Event::Compacted { .. } => {
             let told = event(book, record)["payload"].clone();
-            vec![News::both("context.compaction", told)]
+            vec![News {
+                plain: Some("context.compaction"),
+                native: Some("agent.compaction"),
+                data: told,
+            }]
         }
         Event::SessionClosed { .. } => {
             vec![status("ended"), News::native("session.ended", json!({}))]
@@ -133,17 +149,38 @@ fn of_event(book: &Book, record: &Record) -> Vec<News> {
     }
 }
 
+/// A client of the original takes every question to a model for a turn.
+fn step_started(book: &Book, turn: &TurnId, at: Time) -> Vec<News> {
+    let before = book.step_before().map(|step| step_ended(book, turn, (step, at)));
+    let begins = News::native("agent.turn_start", json!({ "turn": book.nth(turn) }));
+    before.into_iter().chain([begins]).collect()
+}
+
+fn step_ended(book: &Book, turn: &TurnId, (step, at): (&Step, Time)) -> News {
+    let took = u64::try_from(at.since(step.began).as_millis()).unwrap_or(u64::MAX);
+    News::native(
+        "agent.turn_end",
+        json!({
+            "turn": book.nth(turn),
+            "duration": took,
+            "tokenUsage": usage_of(step.usage),
+            "stopReason": step.finish.as_ref().map(stop_reason),
+            "model": book.model,
+        }),
+    )
+}
+
+/// Why a call failed; its words, if nothing else is known.
+fn failure(outcome: &Outcome) -> Option<String> {
+    let words = || result_text(outcome);
+    (!outcome.ok()).then(|| outcome.error.clone().unwrap_or_else(words))
+}
+
 /// A turn is over: well, or for this reason.
 fn over(book: &Book, of: (&TurnId, Usage, Time), error: Option<Value>) -> Vec<News> {
     let (turn, usage, at) = of;
     let aborted = error.as_ref().is_some_and(|error| error["code"] == "aborted");
     let tokens = usage_of(usage);
-    let ended = json!({
-        "turn": book.nth(turn),
-        "duration": book.turn_took(at),
-        "tokenUsage": tokens,
-        "model": book.model,
-    });
     let mut news = Vec::new();
     match &error {
         None => news.push(News::plain(
@@ -158,11 +195,11 @@ fn over(book: &Book, of: (&TurnId, Usage, Time), error: Option<Value>) -> Vec<Ne
         (Some(_), true) => "aborted",
         (Some(_), false) => "error",
     }));
-    news.push(News::native("agent.turn_end", ended));
+    news.extend(book.step().map(|step| step_ended(book, turn, (step, at))));
     news.push(News::native(
         "agent.complete",
         json!({
-            "turns": 1,
+            "turns": book.step().map_or(0, |step| step.nth),
             "tokenUsage": tokens,
             "success": error.is_none(),
             "error": error.as_ref().map(|error| error["message"].clone()),

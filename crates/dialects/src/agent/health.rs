@@ -1,6 +1,5 @@
 //! Whether the daemon can work, for whoever watches over it.
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use axum::extract::State;
@@ -11,26 +10,22 @@ use axum::{Json, Router};
 use quintet_kernel::Time;
 use serde_json::{Value, json};
 
+use super::carry::LOOKED_AT;
 use super::serve::{Desk, Ports, Settings, turned_away};
-
-/// How many of the newest sessions are looked at to count those that work.
-const LOOKED_AT: usize = 100;
 
 #[derive(Clone)]
 struct Watch {
     desk: Desk,
-    began: Time,
 }
 
 /// The health service: `/health`, `/ready` and `/metrics`.
 pub fn health(ports: Ports, settings: Settings) -> Router {
-    let desk = Desk { ports, settings: Arc::new(settings) };
-    let began = desk.now();
+    let desk = Desk::new(ports, settings);
     let mut router = Router::new().route("/metrics", get(metrics));
     for path in ["/health", "/healthz", "/ready", "/readyz", "/"] {
         router = router.route(path, get(show));
     }
-    router.with_state(Watch { desk, began })
+    router.with_state(Watch { desk })
 }
 
 async fn show(State(watch): State<Watch>, headers: HeaderMap) -> Response {
@@ -86,7 +81,7 @@ impl Watch {
             false => open.map_err(|error| error.to_string()),
         };
         let connections = self.desk.settings.connections.load(Ordering::SeqCst);
-        Look { now, uptime: now.since(self.began).as_secs(), connections, active }
+        Look { now, uptime: now.since(self.desk.began).as_secs(), connections, active }
     }
 }
 
@@ -98,7 +93,7 @@ impl Look {
             "version": env!("CARGO_PKG_VERSION"),
             "uptime": self.uptime,
             "uptime_secs": self.uptime,
-            "timestamp": self.now.to_string(),
+            "timestamp": self.now.to_millis(),
             "connections": self.connections,
             "active_sessions": self.active.as_ref().ok(),
             "error": self.active.as_ref().err(),

@@ -6,6 +6,7 @@ use quintet_kernel::{Cursor, Item, SessionId, Time};
 use serde_json::Value;
 
 use super::book::Book;
+use super::original;
 use super::stored::event;
 use super::wish::Read;
 
@@ -60,7 +61,7 @@ impl History<'_> {
                 }
                 found.book.learn(&item);
                 if let Item::Event(record) = &item {
-                    let event = event(&found.book, record);
+                    let event = told(read, event(&found.book, record));
                     found.book.close(record);
                     if read.wants(&event) {
                         bytes += event.to_string().len();
@@ -164,6 +165,11 @@ impl History<'_> {
     async fn follow(&self, after: Seq) -> Result<Box<dyn Follow>, Error> {
         self.sessions.follow(&self.session, Cursor::after(after)).await
     }
+}
+
+/// An event in the words in which it is asked for.
+fn told(read: &Read, event: Value) -> Value {
+    if read.original { original::stored(event) } else { event }
 }
 
 fn place(item: &Item) -> Seq {

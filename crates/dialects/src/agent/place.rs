@@ -9,6 +9,12 @@ pub(super) fn event_id(session: &SessionId, seq: Seq) -> String {
     format!("evt_{session}_{seq}")
 }
 
+/// The session and the number behind a name.
+pub(super) fn place(name: &str) -> Option<(SessionId, Seq)> {
+    let (session, seq) = name.strip_prefix("evt_")?.rsplit_once('_')?;
+    Some((SessionId::parse(session)?, sequence(&Value::String(seq.to_owned()))?))
+}
+
 /// The number behind a name, or a number as it is. The name may be that of an event shared with the
 /// session it was forked from: shared events have the same numbers.
 pub(super) fn sequence(value: &Value) -> Option<Seq> {

@@ -1,5 +1,6 @@
 //! The listener: who may connect, and what connections speak to.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -12,7 +13,7 @@ use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use quintet_kernel::Time;
-use quintet_kernel::port::{Blobs, Branches, Models, Removals, Sessions, Stamps};
+use quintet_kernel::port::{Blobs, Branches, Models, Rehearsals, Removals, Sessions, Stamps};
 use tokio_util::sync::CancellationToken;
 
 use super::connection::Connection;
@@ -34,6 +35,8 @@ pub struct Ports {
     pub sessions: Arc<dyn Sessions>,
     /// How sessions belong together.
     pub branches: Arc<dyn Branches>,
+    /// What would become of commands.
+    pub rehearsals: Arc<dyn Rehearsals>,
     /// Taking sessions away.
     pub removals: Arc<dyn Removals>,
     /// Where attachments go.
@@ -59,6 +62,8 @@ pub struct Settings {
     pub guard: Guard,
     /// The model of sessions that name none.
     pub default_model: String,
+    /// The home folder, where there is one.
+    pub home: Option<PathBuf>,
     /// The names of all providers.
     pub providers: Vec<String>,
     /// Says that the daemon shuts down.
@@ -76,9 +81,15 @@ pub struct Settings {
 pub(super) struct Desk {
     pub(super) ports: Ports,
     pub(super) settings: Arc<Settings>,
+    pub(super) began: Time,
 }
 
 impl Desk {
+    pub(super) fn new(ports: Ports, settings: Settings) -> Self {
+        let began = ports.stamps.now();
+        Self { ports, settings: Arc::new(settings), began }
+    }
+
     pub(super) fn now(&self) -> Time {
         self.ports.stamps.now()
     }
@@ -86,7 +97,7 @@ impl Desk {
 
 /// The dialect as a service.
 pub fn router(ports: Ports, settings: Settings) -> Router {
-    let desk = Desk { ports, settings: Arc::new(settings) };
+    let desk = Desk::new(ports, settings);
     Router::new().route("/", get(connect)).route("/ws", get(connect)).with_state(desk)
 }
 

@@ -2,12 +2,13 @@
 
 use quintet_kernel::message::{MediaKind, Message, Role};
 use quintet_kernel::model::Listed;
-use quintet_kernel::prompt::{Weight, system, weigh};
+use quintet_kernel::prompt::{Weight, weigh};
 use quintet_kernel::session::{Call, CallPhase};
 use quintet_kernel::tool::Placement;
 use quintet_kernel::{Card, State, Status};
 use serde_json::{Value, json};
 
+use super::detail::ASSUMED;
 use super::place::event_id;
 use super::stored::{block, usage_of};
 
@@ -28,9 +29,9 @@ pub(super) fn session(card: &Card, default_model: &str) -> Value {
         "title": card.labels.get("title").filter(|title| !title.is_empty()).unwrap_or(&card.title),
         "status": status(card),
         "isActive": card.open,
-        "createdAt": card.created.to_string(),
-        "updatedAt": card.updated.to_string(),
-        "lastActivity": card.updated.to_string(),
+        "createdAt": card.created.to_millis(),
+        "updatedAt": card.updated.to_millis(),
+        "lastActivity": card.updated.to_millis(),
         "messageCount": card.messages,
         "totalTokens": card.tokens,
         "inputTokens": card.usage.input,
@@ -79,7 +80,7 @@ fn message(message: &Message) -> Value {
         "id": message.id.as_str(),
         "role": role(message.role),
         "content": blocks,
-        "timestamp": message.at.to_string(),
+        "timestamp": message.at.to_millis(),
         "toolCallId": message.call.as_ref().map(|call| call.as_str()),
         "isError": message.ending.map(|ending| !matches!(
             ending,
@@ -124,8 +125,8 @@ fn pending(state: &State) -> Vec<Value> {
     own.chain(theirs).collect()
 }
 
-/// What the agent does.
-pub(super) fn doing(state: &State) -> Value {
+/// What the agent does. `events` are the newest of its calls, newest first.
+pub(super) fn doing(state: &State, events: &[Value]) -> Value {
     let open = state.open.as_ref();
     let text: Option<String> = open.and_then(|open| open.step()).map(|step| {
         let said = |segment: &&quintet_kernel::session::Segment| {
@@ -133,7 +134,8 @@ pub(super) fn doing(state: &State) -> Value {
         };
         step.output.iter().filter(said).map(|segment| segment.text.as_str()).collect()
     });
-    let calls: Vec<Value> = open.iter().flat_map(|open| open.calls()).map(doing_call).collect();
+    let calls = open.iter().flat_map(|open| open.calls());
+    let calls: Vec<Value> = calls.map(|call| doing_call(state, call, events)).collect();
     json!({
         "isRunning": state.busy(),
         "currentTurn": state.turns.len(),
@@ -148,22 +150,41 @@ pub(super) fn doing(state: &State) -> Value {
     })
 }
 
-fn doing_call(call: &Call) -> Value {
+fn doing_call(state: &State, call: &Call, events: &[Value]) -> Value {
+    let id = call.id().as_str();
+    let event = |kind: &str| {
+        let is = |event: &&Value| event["type"] == kind && event["payload"]["toolCallId"] == id;
+        events.iter().find(is)
+    };
+    let (began, over) = (event("tool.call"), event("tool.result"));
+    let failed = over.is_some_and(|event| event["payload"]["isError"] == true);
     let status = match &call.phase {
+        CallPhase::Done(_) if failed => "error",
         CallPhase::Done(_) => "completed",
         CallPhase::Started(..) => "running",
         _ => "pending",
     };
-    json!({
-        "toolCallId": call.id().as_str(),
+    let mut shown = json!({
+        "toolCallId": id,
         "toolName": call.request.tool,
         "arguments": call.request.input,
         "status": status,
-    })
+        // One that waits for its turn, or for a person, has waited since the last thing happened.
+        "startedAt": began.map_or_else(
+            || state.updated.to_millis().into(),
+            |event| event["timestamp"].clone(),
+        ),
+    });
+    if let Some(over) = over {
+        shown["result"] = over["payload"]["content"].clone();
+        shown["isError"] = failed.into();
+        shown["completedAt"] = over["timestamp"].clone();
+    }
+    shown
 }
 
 /// How full the context is.
-pub(super) fn context(state: &State, whole: bool) -> Value {
+pub(super) fn context(state: &State) -> Value {
     let weight = weigh(state);
     let model = state.current_model();
     let limit = state.rules().profile(model).and_then(|profile| profile.context_window);
@@ -172,14 +193,6 @@ pub(super) fn context(state: &State, whole: bool) -> Value {
     let mut shown = snapshot(weight, limit, rules);
     shown["sessionId"] = state.id.as_str().into();
     shown["model"] = model.to_string().into();
-    if whole {
-        shown["systemPromptContent"] = system(state).into();
-        let tools: Vec<&str> = state.rules().tools.iter().map(|tool| &*tool.name).collect();
-        shown["toolsContent"] = tools.into();
-        let messages: Vec<Value> = state.messages.iter().map(|one| message(one)).collect();
-        shown["messages"] = messages.into();
-        shown["addedSkills"] = json!([]);
-    }
     shown
 }
 
@@ -198,7 +211,7 @@ pub(super) fn room(state: &State, expected: u64) -> Value {
         "canProceed": !full,
         "currentTokens": now,
         "estimatedAfterTurn": after,
-        "contextLimit": limit,
+        "contextLimit": limit.unwrap_or(ASSUMED),
     })
 }
 
@@ -210,9 +223,7 @@ fn snapshot(weight: Weight, limit: Option<u64>, rules: u64) -> Value {
     let total = weight.total().tokens;
     // Only where the model's window is known can it fill up.
     let share = limit.map(|limit| total as f64 / limit.max(1) as f64);
-    let level = share.map_or("normal", |share| {
-        LEVELS.iter().find(|(from, _)| share >= *from).map_or("normal", |(_, level)| level)
-    });
+    let level = share.map_or("normal", level);
     json!({
         "currentTokens": total,
         "contextLimit": limit,
@@ -230,6 +241,11 @@ fn snapshot(weight: Weight, limit: Option<u64>, rules: u64) -> Value {
     })
 }
 
+/// How full a context counts as.
+pub(super) fn level(share: f64) -> &'static str {
+    LEVELS.iter().find(|(from, _)| share >= *from).map_or("normal", |(_, level)| level)
+}
+
 /// A model that can be chosen.
 pub(super) fn model(listed: &Listed) -> Value {
     let about = &listed.about;
@@ -239,7 +255,9 @@ pub(super) fn model(listed: &Listed) -> Value {
         "id": listed.model.to_string(),
         "name": if about.label.is_empty() { listed.model.model.clone() } else { about.label.clone() },
         "provider": listed.model.provider,
-        "contextWindow": listed.profile.context_window,
+        // Clients of the original cannot do without a number.
+        "contextWindow": listed.profile.context_window.unwrap_or(ASSUMED),
+        "contextWindowKnown": listed.profile.context_window.is_some(),
         "supportsTools": listed.profile.tools,
         "supportsImages": listed.profile.inputs.contains(&MediaKind::Image),
         "supportsThinking": about.thinking,

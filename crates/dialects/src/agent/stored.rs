@@ -1,5 +1,6 @@
 //! Events as clients read them in a session's history.
 
+use quintet_kernel::change::told;
 use quintet_kernel::event::{Answer, Event, Origin, Record};
 use quintet_kernel::message::{MediaKind, Part, Role, text_of};
 use quintet_kernel::model::{Channel, Count, Finish, Usage};
@@ -23,7 +24,7 @@ pub(super) fn event(book: &Book, record: &Record) -> Value {
         "parentId": parent,
         "sessionId": book.session.as_str(),
         "workspaceId": book.workspace,
-        "timestamp": record.at.to_string(),
+        "timestamp": record.at.to_millis(),
         "type": kind,
         "sequence": record.seq,
         "payload": payload,
@@ -79,6 +80,13 @@ fn content(book: &Book, record: &Record) -> (&'static str, Value) {
                     "tokensBefore": tokens_before,
                     "tokensAfter": after,
                     "summary": summary,
+                    "originalTokens": tokens_before,
+                    "compactedTokens": after,
+                    "compressionRatio": after as f64 / (*tokens_before).max(1) as f64,
+                    "range": {
+                        "from": event_id(&book.session, 1),
+                        "to": event_id(&book.session, book.last),
+                    },
                 }),
             )
         }
@@ -185,11 +193,11 @@ fn of_calls(book: &Book, record: &Record) -> (&'static str, Value) {
     match &record.event {
         Event::CallStarted { call, tool, input, .. } => (
             "tool.call",
-            json!({ "toolId": call.as_str(), "toolCallId": call.as_str(), "name": tool, "arguments": input }),
+            json!({ "toolId": call.as_str(), "toolCallId": call.as_str(), "name": tool, "toolName": tool, "arguments": input }),
         ),
         Event::CallCompleted { call, tool, outcome, .. } => {
             let duration = book.call_took(call, record.at);
-            let files: Vec<&str> = outcome.changes.iter().map(|change| &*change.path).collect();
+            let files = told(&outcome.changes);
             (
                 "tool.result",
                 json!({
@@ -198,6 +206,7 @@ fn of_calls(book: &Book, record: &Record) -> (&'static str, Value) {
                     "name": tool,
                     "content": result_text(outcome),
                     "isError": !outcome.ok(),
+                    "success": outcome.ok(),
                     "error": outcome.error,
                     "duration": duration,
                     "affectedFiles": files,
@@ -205,7 +214,7 @@ fn of_calls(book: &Book, record: &Record) -> (&'static str, Value) {
             )
         }
         Event::Subagent { call, session, news, .. } => {
-            subagent::stored(call.as_str(), session, news)
+            subagent::stored(book, (call.as_str(), session, record.at), news)
         }
         Event::VerificationRequested { call, .. } => (
             "tool.verification",
@@ -227,7 +236,7 @@ fn of_calls(book: &Book, record: &Record) -> (&'static str, Value) {
             payload["toolCallId"] = call.as_str().into();
             payload["name"] = tool.as_str().into();
             payload["arguments"] = input.clone();
-            payload["expiresAt"] = json!(expires.map(|at| at.to_string()));
+            payload["expiresAt"] = json!(expires.map(|at| at.to_millis()));
             ("tool.approval_requested", payload)
         }
         Event::ApprovalAnswered { call, tool, answer, reason, .. } => (
@@ -333,7 +342,7 @@ pub(super) fn usage_of(usage: Usage) -> Value {
     })
 }
 
-fn stop_reason(finish: &Finish) -> &str {
+pub(super) fn stop_reason(finish: &Finish) -> &str {
     match finish {
         Finish::Stop => "end_turn",
         Finish::ToolCalls => "tool_use",

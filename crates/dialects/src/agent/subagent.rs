@@ -1,16 +1,20 @@
 //! Sessions that work for a call: what clients are told and shown of them.
 
-use quintet_kernel::SessionId;
 use quintet_kernel::event::SubagentNews;
+use quintet_kernel::{SessionId, Time};
 use serde_json::{Value, json};
 
 use super::book::Book;
+use super::detail::summary;
 use super::encode::status;
 use super::stored::{assessed, usage_of, word};
 use super::wire::News;
 
+/// The call, the session that works for it, and when.
+type Of<'a> = (&'a str, &'a SessionId, Time);
+
 /// What clients of the session for which it works are told.
-pub(super) fn news(book: &Book, session: &str, news: &SubagentNews) -> Vec<News> {
+pub(super) fn news(book: &Book, of: Of<'_>, news: &SubagentNews) -> Vec<News> {
     let (plain, native) = match news {
         SubagentNews::Spawned { .. } => ("subagent.spawn", "agent.subagent_spawned"),
         SubagentNews::Progressed { .. } => ("subagent.progress", "agent.subagent_status"),
@@ -21,9 +25,8 @@ pub(super) fn news(book: &Book, session: &str, news: &SubagentNews) -> Vec<News>
         }
         SubagentNews::Completed { ok: false, .. } => ("subagent.complete", "agent.subagent_failed"),
     };
-    let (_, mut data) = told(news);
+    let (_, mut data) = told(book, of, news);
     data["parentSessionId"] = book.session.as_str().into();
-    data["subagentSessionId"] = session.into();
     let mut all = vec![News { plain: Some(plain), native: Some(native), data }];
     if matches!(news, SubagentNews::Asked { .. }) {
         all.push(status("waiting"));
@@ -32,28 +35,40 @@ pub(super) fn news(book: &Book, session: &str, news: &SubagentNews) -> Vec<News>
 }
 
 /// What stands in the history of the session for which it works.
-pub(super) fn stored(
-    call: &str,
-    session: &SessionId,
-    news: &SubagentNews,
-) -> (&'static str, Value) {
-    let (kind, mut payload) = told(news);
-    payload["sessionId"] = session.as_str().into();
-    // That of a question names the call that waits.
-    if payload.get("toolId").is_none() {
-        payload["toolId"] = call.into();
-    }
+pub(super) fn stored(book: &Book, of: Of<'_>, news: &SubagentNews) -> (&'static str, Value) {
+    let (kind, mut payload) = told(book, of, news);
+    payload["sessionId"] = of.1.as_str().into();
     (kind, payload)
 }
 
-fn told(news: &SubagentNews) -> (&'static str, Value) {
+/// By the names of both servers.
+fn told(book: &Book, of: Of<'_>, news: &SubagentNews) -> (&'static str, Value) {
+    let (call, session, at) = of;
+    let (kind, mut data) = said(book, (session, at), news);
+    data["subagentSessionId"] = session.as_str().into();
+    // News of a question names the call that waits.
+    if data.get("toolId").is_none() {
+        data["toolId"] = call.into();
+        data["toolCallId"] = call.into();
+    }
+    (kind, data)
+}
+
+fn said(book: &Book, of: (&SessionId, Time), news: &SubagentNews) -> (&'static str, Value) {
+    let (took, turns) = book.subagent(of.0, of.1);
     match news {
         SubagentNews::Spawned { task, model } => (
             "subagent.spawn",
-            json!({ "task": task, "model": model.as_ref().map(ToString::to_string) }),
+            json!({
+                "task": task,
+                "model": model.as_ref().map(ToString::to_string),
+                "spawnType": "subsession",
+                "workingDirectory": book.workspace,
+            }),
         ),
         SubagentNews::Progressed { steps, status } => {
-            ("subagent.progress", json!({ "turn": steps, "status": status }))
+            let data = json!({ "turn": steps, "currentTurn": steps, "status": status });
+            ("subagent.progress", data)
         }
         SubagentNews::Asked { call, tool, input, assessment, expires } => {
             let mut data = assessed(assessment);
@@ -61,7 +76,7 @@ fn told(news: &SubagentNews) -> (&'static str, Value) {
             data["toolId"] = call.as_str().into();
             data["toolCallId"] = call.as_str().into();
             data["arguments"] = input.clone();
-            data["expiresAt"] = json!(expires.map(|at| at.to_string()));
+            data["expiresAt"] = json!(expires.map(|at| at.to_millis()));
             ("subagent.approval_requested", data)
         }
         SubagentNews::Settled { call, answer } => (
@@ -70,7 +85,17 @@ fn told(news: &SubagentNews) -> (&'static str, Value) {
         ),
         SubagentNews::Completed { result, ok, usage } => (
             "subagent.complete",
-            json!({ "result": result, "success": ok, "tokenUsage": usage_of(*usage) }),
+            json!({
+                "result": result,
+                "success": ok,
+                "tokenUsage": usage_of(*usage),
+                "totalTokenUsage": usage_of(*usage),
+                "resultSummary": summary(result),
+                "fullOutput": result,
+                "error": (!ok).then_some(result),
+                "totalTurns": turns,
+                "duration": took,
+            }),
         ),
     }
 }

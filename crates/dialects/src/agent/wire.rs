@@ -13,6 +13,10 @@ pub(super) const BUSY: i64 = -32001;
 pub(super) const CONTEXT_OVERFLOW: i64 = -32002;
 /// No question waits for this answer. Ours, beside those of the protocol.
 pub(super) const NOTHING_PENDING: i64 = -32003;
+/// The original does this; it is not done here.
+pub(super) const NOT_AVAILABLE: i64 = -32004;
+/// The file system says no.
+pub(super) const FILESYSTEM_ERROR: i64 = -32005;
 
 /// How a client speaks, and is spoken to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -59,7 +63,7 @@ fn native_answer(id: Option<&Id>, outcome: &Result<Value, Error>, now: Time) -> 
             };
             json!({
                 "type": "system.error",
-                "timestamp": now.to_string(),
+                "timestamp": now.to_millis(),
                 "data": { "code": code, "message": message },
             })
         }
@@ -77,6 +81,8 @@ fn word(code: i64) -> &'static str {
         BUSY => "SESSION_BUSY",
         CONTEXT_OVERFLOW => "CONTEXT_OVERFLOW",
         NOTHING_PENDING => "NOT_FOUND",
+        NOT_AVAILABLE => "NOT_AVAILABLE",
+        FILESYSTEM_ERROR => "FILESYSTEM_ERROR",
         _ => "INTERNAL_ERROR",
     }
 }
@@ -86,7 +92,7 @@ fn word(code: i64) -> &'static str {
 pub(super) fn hello(manner: Option<Manner>, now: Time) -> Value {
     let name = "system.connected";
     let data = json!({ "clientId": format!("client_{:012x}", now.micros() & 0xffff_ffff_ffff) });
-    let mut frame = json!({ "type": name, "timestamp": now.to_string(), "data": data });
+    let mut frame = json!({ "type": name, "timestamp": now.to_millis(), "data": data });
     if manner != Some(Manner::Native) {
         frame["jsonrpc"] = "2.0".into();
         frame["method"] = name.into();
@@ -137,7 +143,7 @@ impl News {
             }
             Manner::Native => {
                 let mut frame = json!({
-                    "type": self.native?, "timestamp": at.to_string(), "data": self.data,
+                    "type": self.native?, "timestamp": at.to_millis(), "data": self.data,
                 });
                 if let Some(session) = session {
                     frame["sessionId"] = session.into();

@@ -1,8 +1,8 @@
 //! What clients want.
 
-use quintet_kernel::SessionId;
 use quintet_kernel::event::Seq;
 use quintet_kernel::message::MediaKind;
+use quintet_kernel::{SessionId, Time};
 use serde_json::Value;
 
 /// What a client wants.
@@ -38,12 +38,16 @@ pub(super) enum Wish {
     Models,
     /// Use another one.
     Switch { session: SessionId, model: String },
-    /// See how full the context is, perhaps with everything in it.
-    Context { session: SessionId, whole: bool },
+    /// See how full the context is.
+    Context(SessionId),
+    /// The same as the original shows it, perhaps with everything in it.
+    Snapshot { session: SessionId, whole: bool },
     /// See whether a turn that reads so many tokens more fits.
     Room { session: SessionId, expected: u64 },
-    /// Have old history summarized.
-    Compact(SessionId),
+    /// Have old history summarized, by the model or in these words.
+    Compact { session: SessionId, summary: Option<String> },
+    /// See what would come of it.
+    Preview(SessionId),
     /// Have models read nothing any more of what was said.
     Clear(SessionId),
     /// Read events, oldest first.
@@ -52,8 +56,20 @@ pub(super) enum Wish {
     Backwards(Read),
     /// Read what was missed and be told of what follows.
     Sync(Read),
+    /// Read an event and those that led to it, oldest first.
+    Ancestors(Read),
+    /// See a session's events as a tree.
+    Tree { session: SessionId, messages: bool },
     /// Be told of a session no more.
     Unwatch(SessionId),
+    /// See what is in a folder, the home folder if none is named.
+    Folder { path: Option<String>, hidden: bool },
+    /// See where sessions may work.
+    Home,
+    /// Make a folder, perhaps with those above it.
+    MakeFolder { path: String, parents: bool },
+    /// Hear what is always so here.
+    Fact(Value),
     /// Hear that somebody is there.
     Ping,
     /// Hear who.
@@ -129,9 +145,18 @@ pub(super) struct Read {
     pub(super) limit: Option<usize>,
     /// Only these types; all if there are none.
     pub(super) types: Vec<String>,
+    /// Not before this moment.
+    pub(super) since: Option<Time>,
+    /// In the original server's words.
+    pub(super) original: bool,
 }
 
 impl Read {
+    /// All of a session's.
+    pub(super) fn all(session: SessionId) -> Self {
+        Self { session, from: None, limit: None, types: Vec::new(), since: None, original: false }
+    }
+
     /// Whether an event is among those asked for.
     pub(super) fn wants(&self, event: &Value) -> bool {
         let is = |kind: &String| event["type"].as_str() == Some(kind);

@@ -39,17 +39,15 @@ impl Link {
         match item {
             Item::Event(record) => self.event(record),
             Item::Text { position, turn, channel, text, at, .. } => {
-                let kind = match channel {
-                    Channel::Text => "text",
-                    Channel::Thought => "thought",
+                // Thoughts are events of their own: clients put the deltas of an answer together
+                // without a look at their kind.
+                let (event, kind) = match channel {
+                    Channel::Text => ("model_output_delta", "text"),
+                    Channel::Thought => ("model_thought_delta", "thought"),
                 };
                 let data = wire::Data::Delta { kind, delta: text };
                 self.last = Position::After(*position);
-                vec![self.frame(
-                    *at,
-                    Some(turn),
-                    Part { kind: "model_output_delta", message: None, data },
-                )]
+                vec![self.frame(*at, Some(turn), Part { kind: event, message: None, data })]
             }
             Item::Progress { turn, call, text, at } => {
                 let data = json!({ "tool_call_id": call.as_str(), "delta": &**text });

@@ -1,6 +1,6 @@
 //! A session as the harness shows it.
 
-use quintet_kernel::change::{FileChange, Gap, Shape, Version, net};
+use quintet_kernel::change::{FileChange, Gap, Shape, Version, net, told};
 use quintet_kernel::context::{self, Section, Update};
 use quintet_kernel::message::{MediaKind, Message, Part, Role};
 use quintet_kernel::model::{Listed, Profile, Usage};
@@ -134,6 +134,11 @@ pub(super) fn file_change(change: &FileChange) -> Value {
         "size_after": size(&change.after),
         "revertible": kept(&change.before) && kept(&change.after),
     });
+    for (name, side) in [("hash_before", &change.before), ("hash_after", &change.after)] {
+        if let Some(blob) = side.as_ref().and_then(|side| side.blob.as_ref()) {
+            shown[name] = blob.as_str().into();
+        }
+    }
     for (shape, name) in [(Shape::Link, "link"), (Shape::Folder, "folder")] {
         if is(shape) {
             shown[name] = true.into();
@@ -218,7 +223,7 @@ fn turn(turn: &Turn) -> wire::Turn {
         completed_at: turn.completed.map(|at| at.to_string()),
         error: turn.error.clone(),
         verified: turn.verified,
-        changed_files: net(&turn.changes).into_iter().map(|change| change.path).collect(),
+        changed_files: told(&net(&turn.changes)).into_iter().map(str::to_owned).collect(),
         reverted: turn.reverted,
     }
 }

@@ -1,5 +1,6 @@
 //! Calls as a terminal shows them: the question before, how far it is, what came of it.
 
+use quintet_kernel::change::told;
 use quintet_kernel::message::text_of;
 use quintet_kernel::tool::{Assessment, Ending, Kind, Outcome};
 use quintet_kernel::{CallId, Time, TurnId};
@@ -35,7 +36,7 @@ pub(super) fn completed(
     outcome: &Outcome,
     took: u128,
 ) -> Value {
-    let files: Vec<&str> = outcome.changes.iter().map(|change| change.path.as_str()).collect();
+    let files = told(&outcome.changes);
     let status = match outcome.ending {
         Ending::Succeeded | Ending::Idle => "success",
         Ending::Failed | Ending::Skipped | Ending::Interrupted => "error",

@@ -1,5 +1,6 @@
 //! One client: reads its requests, answers them, and tells it what happens in its sessions.
 
+mod names;
 mod requests;
 mod sessions;
 
@@ -38,6 +39,8 @@ pub(super) struct Connection {
     rate: Rate,
     /// The sessions it hears of; the last is the one it talks to.
     watches: Vec<Watch>,
+    /// The sessions that it was last shown a list of.
+    listed: Vec<SessionId>,
     /// What models were last told of its terminal in that session.
     told: Option<String>,
     history: History,
@@ -61,6 +64,7 @@ impl Connection {
             link: decode::Link::default(),
             rate: Rate::new(REQUESTS),
             watches: Vec::new(),
+            listed: Vec::new(),
             told: None,
             history: History::default(),
             suggest: None,

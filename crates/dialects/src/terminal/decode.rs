@@ -10,6 +10,7 @@ use quintet_kernel::{Refusal, SessionId, TurnId};
 use serde_json::json;
 
 use super::context::Context;
+use super::page::Reader;
 use super::wire;
 use crate::jsonrpc::{Call, Error, Fields, INTERNAL_ERROR, INVALID_PARAMS};
 
@@ -34,14 +35,24 @@ pub(super) struct Client {
     pub(super) capabilities: Vec<String>,
 }
 
-/// The original client passes over messages that it does not know, and would miss what is in them.
-const READS_NO_BATCHES: &str = "openagent-terminal";
+/// The original client and what it says it can do. It passes over messages that it does not know.
+const ORIGINAL: &str = "openagent-terminal";
+const ORIGINAL_CAN: [&str; 3] = ["streaming", "blocks", "syntax_highlighting"];
 
 impl Client {
     /// Whether it reads several words in one message.
     pub(super) fn takes_batches(&self) -> bool {
         let says_so = self.capabilities.iter().any(|known| known == "token_batching");
-        says_so || self.name != READS_NO_BATCHES
+        says_so || self.name != ORIGINAL
+    }
+
+    /// How it reads what it is told.
+    pub(super) fn reader(&self) -> Reader {
+        let can = self.capabilities.iter().map(String::as_str);
+        match self.name == ORIGINAL && can.eq(ORIGINAL_CAN) {
+            true => Reader::Original,
+            false => Reader::Any,
+        }
     }
 
     /// Whether it wants to be told what could be typed next.

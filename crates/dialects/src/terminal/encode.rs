@@ -11,9 +11,10 @@ use serde_json::{Value, json};
 
 use super::blocks::{Block, Kind, Meta, is_diff};
 use super::calls::{Asked, Described, completed, progress, seconds};
+use super::out::Out;
+use super::page::Reader;
 use super::query::{Part, Query};
-use super::wire::{self, ManyTokens, OneToken, Token};
-use crate::jsonrpc::notification;
+use super::wire;
 
 /// The most of a tool's output that a block shows.
 const OUTPUT: usize = 64 * 1024;
@@ -39,12 +40,17 @@ pub(super) struct Link {
     tools: HashMap<String, Described>,
     /// Calls that wait for a word.
     asked: HashSet<CallId>,
+    reader: Reader,
+    /// Questions of other clients' turns, kept until this client reads again.
+    kept: Vec<(CallId, Vec<String>)>,
+    /// Whether it was told an answer that it will only read with its next one.
+    unread: bool,
 }
 
 impl Link {
     /// A client that comes to a session as it is, and has so many bytes of the open turn's answer.
-    pub(super) fn new(state: &State, had: u64) -> Self {
-        let mut link = Self { head: state.head, ..Self::default() };
+    pub(super) fn new(state: &State, had: u64, reader: Reader) -> Self {
+        let mut link = Self { head: state.head, reader, ..Self::default() };
         let over = |turn: &&Turn| turn.completed.is_some();
         link.past = state.turns.iter().filter(over).map(|turn| turn.id.clone()).collect();
         for tool in &state.rules().tools {
@@ -54,7 +60,7 @@ impl Link {
         if let Some(open) = &state.open {
             link.past.insert(open.id.clone());
             link.attempt = Some((open.id.clone(), open.attempt));
-            link.queries.insert(open.id.clone(), Query::new(&open.id, true, had));
+            link.queries.insert(open.id.clone(), Query::new(&open.id, true, had, reader));
         }
         link
     }
@@ -62,7 +68,11 @@ impl Link {
     /// This client asked for a turn.
     pub(super) fn ask(&mut self, turn: &TurnId, streams: bool) {
         self.own.insert(turn.clone());
-        self.queries.insert(turn.clone(), Query::new(turn, streams, 0));
+        let mut query = Query::new(turn, streams, 0, self.reader);
+        if std::mem::take(&mut self.unread) {
+            query.follows();
+        }
+        self.queries.insert(turn.clone(), query);
     }
 
     /// How many turns this client waits for.
@@ -81,7 +91,10 @@ impl Link {
 
     /// Translates some items.
     pub(super) fn encode(&mut self, items: &[Item], pace: Pace) -> Vec<String> {
-        let mut out = Out { messages: Vec::new(), tokens: None, pace };
+        let mut out = Out::new(pace);
+        if !self.own.is_empty() {
+            self.kept.drain(..).for_each(|(_, question)| out.pass_on(question));
+        }
         for item in items {
             self.item(item, &mut out);
         }
@@ -96,19 +109,24 @@ impl Link {
                 if let Event::TurnStarted { attempt, .. } = &record.event {
                     self.attempted(turn, *attempt);
                 }
-                if !self.is_past(turn, record.seq) {
-                    self.event(&turn.clone(), record, out);
+                if self.is_past(turn, record.seq) {
+                    return;
+                }
+                match self.is_foreign(turn) {
+                    true => self.overhear(&turn.clone(), record, out),
+                    false => self.event(&turn.clone(), record, out),
                 }
             }
             Item::Text { position, turn, channel, text, .. } => {
-                if !self.is_past(turn, position.seq) {
+                if !self.is_past(turn, position.seq) && !self.is_foreign(turn) {
                     self.text(turn, *channel, text, out);
                 }
             }
             // Words are only heard by who is there.
-            Item::Progress { turn, call, text, .. } => {
+            Item::Progress { turn, call, text, .. } if !self.is_foreign(turn) => {
                 out.send("tool.progress", progress(turn, call, "running", text));
             }
+            Item::Progress { .. } => {}
         }
     }
 
@@ -124,8 +142,42 @@ impl Link {
         seq <= self.head && self.past.contains(turn)
     }
 
+    /// Whether a turn is one that the original client could only take for its own.
+    fn is_foreign(&self, turn: &TurnId) -> bool {
+        self.reader == Reader::Original && !self.queries.contains_key(turn)
+    }
+
+    /// Of another client's turn the original client is told the questions, while its own query waits
+    /// behind them: later it would read everything else as part of its next answer.
+    fn overhear(&mut self, turn: &TurnId, record: &Record, out: &mut Out) {
+        match &record.event {
+            Event::ApprovalRequested { call, .. } => {
+                let mut question = Out::new(Pace::Keeping);
+                self.call(turn, record, &mut question);
+                self.queries.remove(turn);
+                match self.own.is_empty() {
+                    true => self.kept.push((call.clone(), question.messages)),
+                    false => out.pass_on(question.messages),
+                }
+            }
+            Event::ApprovalAnswered { call, .. } | Event::CallCompleted { call, .. } => {
+                self.asked.remove(call);
+                self.kept.retain(|(kept, _)| kept != call);
+            }
+            _ => {}
+        }
+    }
+
     fn query(&mut self, turn: &TurnId) -> &mut Query {
-        self.queries.entry(turn.clone()).or_insert_with(|| Query::new(turn, true, 0))
+        let reader = self.reader;
+        self.queries.entry(turn.clone()).or_insert_with(|| Query::new(turn, true, 0, reader))
+    }
+
+    /// Sends a block that is no part of the model's text.
+    fn block(&mut self, of: (&TurnId, &str), block: &Block, about: Value, out: &mut Out) {
+        let (turn, id) = of;
+        let printed = self.query(turn).printed(block.kind, &block.content);
+        out.block((&wire::query_id(turn), id), block, &printed, about);
     }
 
     fn text(&mut self, turn: &TurnId, channel: Channel, text: &str, out: &mut Out) {
@@ -137,7 +189,7 @@ impl Link {
                     out.send("agent.thinking", thinking(turn, "generating", "Writing the answer"));
                 }
                 let parts = query.write(text);
-                out.parts(query, parts);
+                send(parts, query, out);
             }
         }
     }
@@ -158,7 +210,7 @@ impl Link {
             Event::ModelCompleted { calls, by, .. } => {
                 let query = self.query(turn);
                 let parts = query.end_step();
-                out.parts(query, parts);
+                send(parts, query, out);
                 if let Some(by) = by {
                     query.answered_by(by.to_string());
                 }
@@ -171,7 +223,7 @@ impl Link {
             Event::StepInterrupted { .. } => {
                 let query = self.query(turn);
                 let parts = query.end_step();
-                out.parts(query, parts);
+                send(parts, query, out);
             }
             Event::VerificationRequested { .. } => {
                 out.send("agent.thinking", think("executing", "Checking the changes"));
@@ -186,7 +238,7 @@ impl Link {
             }
             Event::TurnHeld { reason, .. } => {
                 let block = plain(Kind::Interactive, reason.clone());
-                out.block(turn, &format!("block-{turn}-held"), &block, json!({}));
+                self.block((turn, &format!("block-{turn}-held")), &block, json!({}), out);
             }
             Event::ApprovalRequested { .. }
             | Event::ApprovalAnswered { .. }
@@ -200,7 +252,7 @@ impl Link {
             }
             Event::TurnFailed { code, message, usage, .. } => {
                 let block = plain(Kind::Error, message.clone());
-                out.block(turn, &format!("block-{turn}-error"), &block, json!({}));
+                self.block((turn, &format!("block-{turn}-error")), &block, json!({}), out);
                 out.send("stream.error", failed(turn, *code, message));
                 self.over(turn, status(*code), (*usage, record.at), out);
             }
@@ -241,9 +293,10 @@ impl Link {
                 let asked = Asked { turn, call, tool, input, assessment, timeout };
                 let block = plain(Kind::Interactive, assessment.preview.clone());
                 let about = json!({ "execution_id": wire::execution_id(call) });
-                out.block(turn, &format!("block-{call}-approval"), &block, about);
+                self.block((turn, &format!("block-{call}-approval")), &block, about, out);
                 let request = asked.request(self.tools.get(tool));
                 out.send("tool.request_approval", request);
+                self.query(turn).asked();
             }
             Event::ApprovalAnswered { call, answer, by, .. } => {
                 self.asked.remove(call);
@@ -276,7 +329,7 @@ impl Link {
                     "tool": tool,
                     "truncated": text.len() > OUTPUT,
                 });
-                out.block(turn, &format!("block-{call}"), &block, about);
+                self.block((turn, &format!("block-{call}")), &block, about, out);
             }
             _ => {}
         }
@@ -287,79 +340,26 @@ impl Link {
         let figures = self.query(turn).figures(usage, at);
         let query_id = wire::query_id(turn);
         let complete = json!({ "query_id": query_id, "status": status, "metadata": figures });
-        out.send("stream.complete", complete);
         self.queries.remove(turn);
-        self.own.remove(turn);
+        if self.own.remove(turn) || self.reader == Reader::Any {
+            return out.send("stream.complete", complete);
+        }
+        // The original client would take it for the end of its own query.
+        self.unread = self.own.is_empty();
+        self.queries.values_mut().for_each(Query::follows);
     }
 }
 
-/// Messages to send, in order. Tokens are gathered while the client is behind.
-struct Out {
-    messages: Vec<String>,
-    tokens: Option<(String, Vec<Token>)>,
-    pace: Pace,
-}
-
-impl Out {
-    fn send(&mut self, method: &str, params: Value) {
-        self.flush();
-        self.messages.push(notification(method, params));
-    }
-
-    fn parts(&mut self, query: &Query, parts: Vec<Part>) {
-        for part in parts {
-            match part {
-                Part::Token(token) => self.token(&query.id, token),
-                Part::Block(id, block) => {
-                    // Prose was printed already, unless nothing is printed before it is whole.
-                    let printed = block.kind == Kind::Text && query.streams();
-                    self.flush();
-                    self.messages.push(stream_block(&query.id, &id, &block, printed, json!({})));
-                }
+/// Sends what came of some text.
+fn send(parts: Vec<Part>, query: &mut Query, out: &mut Out) {
+    for part in parts {
+        match part {
+            Part::Token(token) => out.token(&query.id, token),
+            Part::Block(id, block, printed) => {
+                out.block((&query.id, &id), &block, &printed, json!({}));
             }
         }
     }
-
-    fn block(&mut self, turn: &TurnId, id: &str, block: &Block, about: Value) {
-        self.flush();
-        self.messages.push(stream_block(&wire::query_id(turn), id, block, false, about));
-    }
-
-    fn token(&mut self, query_id: &str, token: Token) {
-        if self.pace == Pace::Keeping {
-            let one = OneToken { query_id, token: &token };
-            return self.messages.push(notification("stream.token", one));
-        }
-        if self.tokens.as_ref().is_some_and(|(id, _)| id != query_id) {
-            self.flush();
-        }
-        let (_, tokens) = self.tokens.get_or_insert_with(|| (query_id.to_owned(), Vec::new()));
-        tokens.push(token);
-    }
-
-    fn flush(&mut self) {
-        if let Some((query_id, tokens)) = self.tokens.take() {
-            let many = ManyTokens { query_id: &query_id, tokens: &tokens };
-            self.messages.push(notification("stream.tokens", many));
-        }
-    }
-}
-
-fn stream_block(query: &str, id: &str, block: &Block, printed: bool, about: Value) -> String {
-    let mut shown = wire::block(block);
-    if let (Value::Object(more), Some(metadata)) = (about, shown["metadata"].as_object_mut()) {
-        metadata.extend(more);
-    }
-    let content = if printed { "" } else { block.content.as_str() };
-    let params = json!({
-        "query_id": query,
-        "block_id": id,
-        "block": shown,
-        "type": block.kind.name(),
-        "content": content,
-        "language": block.language.as_deref().unwrap_or("text"),
-    });
-    notification("stream.block", params)
 }
 
 fn plain(kind: Kind, content: String) -> Block {

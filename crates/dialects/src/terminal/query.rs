@@ -6,7 +6,8 @@ use quintet_kernel::model::Usage;
 use quintet_kernel::{CallId, StepId, Time, TurnId};
 use serde_json::{Value, json};
 
-use super::blocks::{Block, Finder, Found};
+use super::blocks::{Block, Finder, Found, Kind};
+use super::page::{Page, Reader, plain_output};
 use super::wire::{self, Token, TokenMeta};
 
 /// One query.
@@ -29,17 +30,20 @@ pub(super) struct Query {
     model: Option<String>,
     tools: Vec<String>,
     running: HashMap<CallId, Time>,
+    /// What the original client prints.
+    page: Option<Page>,
 }
 
 /// What comes of some text.
 #[derive(Debug)]
 pub(super) enum Part {
     Token(Token),
-    Block(String, Block),
+    /// Its name, what it is, and what is to be printed of it.
+    Block(String, Block, String),
 }
 
 impl Query {
-    pub(super) fn new(turn: &TurnId, streams: bool, had: u64) -> Self {
+    pub(super) fn new(turn: &TurnId, streams: bool, had: u64, reader: Reader) -> Self {
         Self {
             id: wire::query_id(turn),
             streams,
@@ -55,6 +59,7 @@ impl Query {
             model: None,
             tools: Vec::new(),
             running: HashMap::new(),
+            page: (reader == Reader::Original).then(Page::default),
         }
     }
 
@@ -68,6 +73,9 @@ impl Query {
     pub(super) fn step(&mut self, step: &StepId, model: String) {
         (self.step, self.model) = (Some(step.clone()), Some(model));
         (self.finder, self.found, self.silent) = (Finder::default(), 0, true);
+        if let Some(page) = &mut self.page {
+            page.step();
+        }
     }
 
     /// Another model answered than was asked.
@@ -103,9 +111,31 @@ impl Query {
         self.running.remove(call).map_or(0, |started| at.since(started).as_millis())
     }
 
-    /// Whether the client is shown the prose while it is written.
-    pub(super) fn streams(&self) -> bool {
-        self.streams
+    /// What is to be printed of a block.
+    pub(super) fn printed(&mut self, kind: Kind, content: &str) -> String {
+        match &mut self.page {
+            None => content.to_owned(),
+            Some(page) => match kind {
+                Kind::ToolOutput | Kind::Error => page.block(kind, &plain_output(content)),
+                Kind::Text | Kind::Code | Kind::Diff | Kind::Interactive => {
+                    page.block(kind, content)
+                }
+            },
+        }
+    }
+
+    /// It begins behind the answer to another.
+    pub(super) fn follows(&mut self) {
+        if let Some(page) = &mut self.page {
+            page.follow();
+        }
+    }
+
+    /// A question was put to the client.
+    pub(super) fn asked(&mut self) {
+        if let Some(page) = &mut self.page {
+            page.question();
+        }
     }
 
     /// What it took.
@@ -139,7 +169,12 @@ impl Query {
                     let id = format!("block-{step}-{}", self.found);
                     // A client that says how far it was has the blocks up to there.
                     if self.offset > self.had || self.had == 0 {
-                        parts.push(Part::Block(id, block));
+                        // Prose was printed already, unless nothing is before it is whole.
+                        let printed = match block.kind == Kind::Text && self.streams {
+                            true => String::new(),
+                            false => self.printed(block.kind, &block.content),
+                        };
+                        parts.push(Part::Block(id, block, printed));
                     }
                 }
             }
@@ -156,7 +191,11 @@ impl Query {
         let seen = usize::try_from(self.had.saturating_sub(offset)).unwrap_or(0);
         let seen = text.floor_char_boundary(seen);
         let token = text[seen..].to_owned();
-        let content = if fenced { String::new() } else { token.clone() };
+        let content = match &mut self.page {
+            _ if fenced => String::new(),
+            Some(page) => page.prose(&token),
+            None => token.clone(),
+        };
         let kind = if fenced { "code" } else { "text" };
         let metadata = TokenMeta { kind, offset: offset + seen as u64 };
         let index = self.index;

@@ -144,7 +144,8 @@ fn role(role: Role) -> &'static str {
     }
 }
 
-fn title(title: &str) -> &str {
+/// What a session is called.
+pub(super) fn title(title: &str) -> &str {
     if title.is_empty() { "Untitled" } else { title }
 }
 

@@ -21,6 +21,7 @@ use serde_json::json;
 
 use super::decode::{self, decode};
 use super::encode::{Link, Pace};
+use super::page::Reader;
 use crate::jsonrpc::{self, Id, Incoming, Received};
 
 #[test]
@@ -99,7 +100,7 @@ impl Story {
     fn new() -> Self {
         Self {
             client: decode::Link::default(),
-            link: Link::new(&state(&[]), 0),
+            link: Link::new(&state(&[]), 0, Reader::Any),
             records: Vec::new(),
             cursor: Cursor::START,
             pace: Pace::Keeping,
@@ -174,7 +175,8 @@ impl Story {
     }
 
     fn come_back(&mut self, had: u64) {
-        self.link = Link::new(&state(&self.records), had);
+        let reader = self.client.client.as_ref().map(decode::Client::reader).unwrap_or_default();
+        self.link = Link::new(&state(&self.records), had, reader);
         self.cursor = Cursor::START;
         let items: Vec<Item> =
             self.records.iter().filter_map(|record| self.cursor.take(record)).collect();

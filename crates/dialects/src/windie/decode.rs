@@ -83,7 +83,7 @@ pub(crate) fn handshake(frame: &str) -> Result<Handshake, String> {
     let Some(object) = Object::at("handshake", &value, &faults) else {
         return Err("the handshake is not an object".into());
     };
-    object.only(&["type", "user_id", "agent_definition"]);
+    object.only(&["type", "user_id", "agent_definition", repeated(&value)]);
     object.needed("type");
     object.word("type", &["handshake"]);
     let user = object.solid_text("user_id", LONGEST_REF).unwrap_or_default();
@@ -92,6 +92,17 @@ pub(crate) fn handshake(frame: &str) -> Result<Handshake, String> {
     }
     let definition = object.object("agent_definition").map(|object| Definition::of(&object));
     faults.unless(Handshake { user, definition }).map_err(|wrong| wrong.to_string())
+}
+
+/// A member that is taken although handshakes do not have it any more: the original Python client says
+/// once more which system its agent runs on. Where it says something of its own it is refused.
+fn repeated(handshake: &Value) -> &'static str {
+    let said = &handshake["operating_system"];
+    match said.is_string() && *said == handshake["agent_definition"]["runtime"]["operating_system"]
+    {
+        true => "operating_system",
+        false => "type",
+    }
 }
 
 /// Reads a message, or says what is wrong with it.

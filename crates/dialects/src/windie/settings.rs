@@ -20,6 +20,9 @@ const LONGEST_KEY: usize = 4096;
 const PROVIDERS: [&str; 6] =
     ["openai", "anthropic", "google", "openrouter", "mistral", "kimi_coding"];
 
+/// How the original client says that it brings other tools, which count as those before them did.
+const REPLACE: &str = "replace_client_manifest";
+
 const MEMBERS: [&str; 12] = [
     "model_mode",
     "model_provider",
@@ -348,7 +351,8 @@ fn key_patch(key: &Object<'_>) -> KeyPatch {
 
 fn tools_patch(tools: &Object<'_>) -> ToolsPatch {
     tools.only(&["mode", "client_manifest"]);
-    let mode = tools.member("mode").map(|_| definition::tools_mode(tools));
+    let mode = tools.member("mode").filter(|mode| **mode != REPLACE);
+    let mode = mode.map(|_| definition::tools_mode(tools));
     ToolsPatch { mode, client_manifest: tools.member("client_manifest").cloned() }
 }
 

@@ -34,7 +34,7 @@ pub struct TurnOptions {
     /// The client's own name for the message; one that it sends again under the same name is
     /// answered once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub key: Option<Box<str>>,
+    pub key: Option<String>,
     /// How the front end words the message for models, where that is other than what the person
     /// said.
     #[serde(default, skip_serializing_if = "Option::is_none")]

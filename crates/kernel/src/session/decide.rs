@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::change::net;
+use crate::change::{net, told};
 use crate::command::{Approve, Command, Run, Say};
 use crate::context::Section;
 use crate::event::{Event, FailureCode, Origin, RequestedCall, StopCause, SubagentNews, Turns};
@@ -42,7 +42,7 @@ pub fn decide(state: &State, command: Command, stamp: &Stamp) -> Result<Vec<Even
         Command::Move { workspace } => on_move(state, workspace)?,
         Command::Offer(toolset) => delegate::offer(state, toolset)?,
         Command::Attach(upload) => attach(state, upload, stamp)?,
-        Command::Say(say) => on_say(state, say, &[], stamp)?,
+        Command::Say(say) => on_say(state, *say, &[], stamp)?,
         Command::SayWith { say, files } => say_with(state, *say, files, stamp)?,
         Command::Start { turn } => on_start(state, turn)?,
         Command::Approve(approve) => on_approve(state, approve, stamp)?,
@@ -53,6 +53,7 @@ pub fn decide(state: &State, command: Command, stamp: &Stamp) -> Result<Vec<Even
         Command::Revert { turn } => on_revert(state, turn)?,
         Command::PutBack { turn, result } => on_put_back(state, turn, result),
         Command::Compact => on_compact(state)?,
+        Command::Abridge { summary } => on_abridge(state, summary)?,
         Command::Close { reason } => on_close(state, reason)?,
         Command::Output { step, offset, channel, text } => {
             on_output(state, step, offset, (channel, text))
@@ -256,6 +257,20 @@ fn on_compact(state: &State) -> Result<Vec<Event>, Refusal> {
     }
 }
 
+/// A person's words stand for the history as they are: nothing in them is looked for and kept.
+fn on_abridge(state: &State, summary: String) -> Result<Vec<Event>, Refusal> {
+    if summary.trim().is_empty() {
+        return Err(Refusal::EmptyMessage);
+    }
+    let mut events = on_compact(state)?;
+    let upto = events.iter().find_map(|event| match event {
+        Event::CompactionRequested { upto, .. } => Some(upto.clone()),
+        _ => None,
+    });
+    events.extend(upto.map(|upto| compacted(state, upto, (summary, Vec::new()), Usage::default())));
+    Ok(events)
+}
+
 fn on_close(state: &State, reason: Option<String>) -> Result<Vec<Event>, Refusal> {
     idle(state)?;
     match state.status {
@@ -378,7 +393,7 @@ fn on_put_back(state: &State, id: TurnId, result: Result<(), String>) -> Vec<Eve
     let Some(turn) = state.turn(&id).filter(|_| state.reverting.as_ref() == Some(&id)) else {
         return Vec::new();
     };
-    let files = || net(&turn.changes).into_iter().map(|change| change.path).collect();
+    let files = || told(&net(&turn.changes)).into_iter().map(str::to_owned).collect();
     vec![match result {
         Ok(()) => Event::Reverted { turn: id, files: files() },
         Err(reason) => Event::RevertFailed { turn: id, reason },
@@ -389,14 +404,19 @@ fn on_summarized(state: &State, upto: MessageId, words: String, usage: Usage) ->
     if state.compaction.pending.as_ref() != Some(&upto) {
         return Vec::new();
     }
-    let messages = state.messages.iter().position(|m| m.id == upto).map_or(0, |n| n + 1) as u64;
-    let tokens_before = state.compaction.tokens;
-    let (summary, facts) = match state.rules.save_memory {
+    let told = match state.rules.save_memory {
         true => summarized(&words),
         false => (words, Vec::new()),
     };
-    let turns = turns_read(state, &upto);
-    vec![Event::Compacted { upto, summary, messages, tokens_before, usage, turns, facts }]
+    vec![compacted(state, upto, told, usage)]
+}
+
+/// A summary, and what it names as worth keeping, stands for the history up to a message.
+fn compacted(state: &State, upto: MessageId, told: (String, Vec<String>), usage: Usage) -> Event {
+    let (summary, facts) = told;
+    let messages = state.messages.iter().position(|m| m.id == upto).map_or(0, |n| n + 1) as u64;
+    let (tokens_before, turns) = (state.compaction.tokens, turns_read(state, &upto));
+    Event::Compacted { upto, summary, messages, tokens_before, usage, turns, facts }
 }
 
 fn on_saved(state: &State, upto: MessageId, result: Result<String, String>) -> Vec<Event> {

@@ -1,6 +1,6 @@
 //! After a crash: what becomes of a turn whose world is gone.
 
-use crate::change::Gap;
+use crate::change::{Gap, told};
 use crate::command::CutOff;
 use crate::event::{Event, FailureCode, StopCause};
 use crate::id::TurnId;
@@ -69,7 +69,7 @@ fn interrupted(call: &Call, found: Option<CutOff>) -> Outcome {
     let mut why =
         "the daemon stopped while this call was running; how far it got is not known".to_owned();
     if let Some(CutOff { changes, .. }) = &found {
-        let paths: Vec<_> = changes.iter().map(|change| change.path.as_str()).collect();
+        let paths = told(changes);
         let paths = if paths.is_empty() { "nothing".to_owned() } else { paths.join(", ") };
         why += &format!("; of the files it named, changed: {paths}");
     }

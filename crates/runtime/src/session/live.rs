@@ -1,18 +1,18 @@
 //! What a live session does: takes commands and news, keeps what they lead to, tells, and works.
 
+mod hearing;
 mod parting;
+mod telling;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 use quintet_kernel::command::Command;
-use quintet_kernel::event::{Event, Record, Seq};
-use quintet_kernel::model::{Chunk, Failure};
+use quintet_kernel::event::{Record, Seq};
 use quintet_kernel::port::{Error, Lease, Receipt, StorageError};
-use quintet_kernel::prompt;
 use quintet_kernel::session::{Call, CallPhase, Effect, Turn, TurnStatus, handle, next};
 use quintet_kernel::tool::{Ending, Outcome, Placement};
-use quintet_kernel::{Refusal, SessionId, State, StepId, TurnId};
+use quintet_kernel::{Refusal, SessionId, State, TurnId};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::coop::consume_budget;
 use tokio::time::{Instant, sleep_until};
@@ -223,51 +223,22 @@ impl Live {
 
     /// Something that was under way is over.
     fn news(&mut self, command: Command) {
-        match self.execute(command) {
-            Ok(records) => self.commit(records, None),
-            Err(refusal) => tracing::warn!(session = %self.state.id, %refusal, "news was refused"),
-        }
+        self.learn(command);
         self.reconcile();
     }
 
-    fn hear(&mut self, step: &StepId, heard: Result<Vec<Chunk>, Failure>) {
-        match heard {
-            Ok(chunks) => chunks.into_iter().for_each(|chunk| self.chunk(step, chunk)),
-            Err(failure) => self.news(Command::ModelFailed { step: step.clone(), failure }),
-        }
-    }
-
-    fn chunk(&mut self, step: &StepId, chunk: Chunk) {
-        match chunk {
-            Chunk::Output(channel, text) => {
-                let parts = &self.shared.parts;
-                let told = self.told();
-                let Some(flight) = self.flight.as_mut().filter(|flight| flight.step() == step)
-                else {
-                    return;
-                };
-                let piece = flight.piece((channel, text), parts.stamps.now());
-                match flight.draft(&piece, &self.state.id, &*parts.drafts) {
-                    true if told => self.tail.push(piece),
-                    true => flight.hold(piece),
-                    false => {}
-                }
-                flight.arm(parts.pace.flush_after);
-                if flight.bytes() >= parts.pace.flush_bytes {
-                    self.flush();
-                }
+    /// Has news decided upon; says whether it was taken.
+    fn learn(&mut self, command: Command) -> bool {
+        match self.execute(command) {
+            Ok(records) => {
+                self.commit(records, None);
+                true
             }
-            Chunk::Retrying { attempt, wait, reason } => {
-                let wait_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
-                self.news(Command::Retrying { step: step.clone(), attempt, wait_ms, reason });
+            Err(refusal) => {
+                tracing::warn!(session = %self.state.id, %refusal, "news was refused");
+                false
             }
-            Chunk::Finished(answer) => self.news(Command::Answered { step: step.clone(), answer }),
         }
-    }
-
-    /// Whether followers know of every event, so that text may be shown: it never overtakes one.
-    fn told(&self) -> bool {
-        self.pending.iter().all(Pending::only_text)
     }
 
     /// Has the kernel decide. Text on its way comes first: it was there before.
@@ -292,10 +263,6 @@ impl Live {
         }
     }
 
-    fn flush(&mut self) {
-        self.news(Command::Wake);
-    }
-
     /// Has records kept; whoever waits for them is answered then.
     fn commit(&mut self, records: Vec<Arc<Record>>, answer: Option<Answer>) {
         if records.is_empty() {
@@ -309,73 +276,19 @@ impl Live {
         self.pending.push_back(Pending::new(records, self.state.card(), answer));
     }
 
-    /// The oldest append is through.
-    fn published(&mut self) {
-        self.tell();
-        self.reconcile();
-    }
-
-    /// Tells everybody what is durable now.
-    fn tell(&mut self) {
-        let Some(Pending { records, answers, .. }) = self.pending.pop_front() else {
-            return;
-        };
-        self.published = records.last().map_or(self.published, |last| last.seq);
-        self.tail.publish(&records);
-        let told = self.told();
-        if let Some(flight) = &mut self.flight {
-            for record in &records {
-                if let Event::TextAppended { step, offset, text, .. } = &record.event {
-                    flight.came(step, offset + text.len() as u64);
-                }
-            }
-            if told {
-                flight.reveal(&self.tail);
-            }
-        }
-        answers.into_iter().for_each(Answer::give);
-        self.shared
-            .parts
-            .hints
-            .iter()
-            .for_each(|hint| hint.published(&self.state.id, self.published));
-        for record in &records {
-            self.noticed(record);
-        }
-    }
-
-    fn noticed(&mut self, record: &Arc<Record>) {
-        match &record.event {
-            Event::TurnCompleted { turn, .. }
-            | Event::TurnFailed { turn, .. }
-            | Event::TurnCancelled { turn, .. } => {
-                self.shared.parts.workspaces.over(turn);
-                if self.state.open.is_none() {
-                    self.shared.parts.drafts.clear(&self.state.id);
-                }
-                self.over(turn, record);
-            }
-            Event::Reverted { turn, .. } | Event::RevertFailed { turn, .. } => {
-                self.over(turn, record);
-            }
-            _ => {}
-        }
-    }
-
-    /// Answers whoever waited for this.
-    fn over(&mut self, turn: &TurnId, record: &Arc<Record>) {
-        let (over, waiting) = std::mem::take(&mut self.waiting)
-            .into_iter()
-            .partition(|waiting: &Waiting| waiting.turn == *turn);
-        self.waiting = waiting;
-        for Waiting { mut receipt, reply, .. } in over {
-            receipt.records.push(Arc::clone(record));
-            Answer::Receipt(reply, receipt).give();
-        }
-    }
-
-    /// Begins what the session wants and ends what it does not want any more.
+    /// Begins what the session wants and ends what it does not want any more, until nothing is left
+    /// that needs no waiting.
     fn reconcile(&mut self) {
+        while let Some(command) = self.begin() {
+            if !self.learn(command) {
+                break;
+            }
+        }
+        self.strike();
+    }
+
+    /// One round of that. Gives what was over as soon as it began.
+    fn begin(&mut self) -> Option<Command> {
         let wanted = next(&self.state);
         self.work.keep(|effect| wanted.contains(effect));
         let asks = |flight: &Flight| wanted.contains(&Effect::CallModel(flight.step().clone()));
@@ -388,12 +301,16 @@ impl Live {
                 effect if self.work.runs(&effect) => {}
                 // What cannot be undone waits until the decision to do it is durable.
                 effect if effect.repeatable() || self.pending.is_empty() => {
-                    self.work.begin(effect, &self.state, &self.shared.parts, &self.tail);
+                    let parts = &self.shared.parts;
+                    let over = self.work.begin(effect, &self.state, parts, &self.tail);
+                    if over.is_some() {
+                        return over;
+                    }
                 }
                 _ => {}
             }
         }
-        self.strike();
+        None
     }
 
     /// A call that was to begin once that is durable, in a turn that must end by now, never will;
@@ -410,17 +327,5 @@ impl Live {
             let outcome = Outcome::ended(Ending::Cancelled, "the turn was stopped");
             self.news(Command::Finished { call, outcome });
         }
-    }
-
-    fn ask(&mut self, id: StepId) {
-        if self.flight.as_ref().is_some_and(|flight| *flight.step() == id) {
-            return;
-        }
-        let Some(open) = &self.state.open else { return };
-        let Some(step) = open.step() else { return };
-        self.flight = Some(Flight::new(open.id.clone(), step));
-        let parts = &self.shared.parts;
-        let prompt = prompt::assemble(&self.state);
-        self.asking = Some(Asking::new(id, prompt, Arc::clone(&parts.blobs), &parts.models));
     }
 }

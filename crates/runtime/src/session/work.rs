@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use quintet_kernel::change::net;
@@ -69,10 +70,17 @@ impl Work {
         }
     }
 
-    pub(super) fn begin(&mut self, effect: Effect, state: &State, parts: &Parts, tail: &Arc<Tail>) {
+    /// Begins a piece of work. What needs no waiting is over at once, and gives its command.
+    pub(super) fn begin(
+        &mut self,
+        effect: Effect,
+        state: &State,
+        parts: &Parts,
+        tail: &Arc<Tail>,
+    ) -> Option<Command> {
         let cancel = CancellationToken::new();
-        let work: BoxFuture<'static, Command> = match &effect {
-            Effect::CallModel(_) => return,
+        let mut work: BoxFuture<'static, Command> = match &effect {
+            Effect::CallModel(_) => return None,
             Effect::Survey(turn) => survey(parts, state, turn),
             Effect::Assess(call) => assess(parts, state, call),
             Effect::Review(call) => review(parts, state, call),
@@ -84,9 +92,15 @@ impl Work {
             Effect::Save(upto) => save(parts, state, upto),
             Effect::WakeAt(time) => wake(time.since(parts.stamps.now())),
         };
+        if matches!(effect, Effect::Survey(_))
+            && let Some(command) = at_once(&mut work)
+        {
+            return Some(command);
+        }
         let abort = self.set.spawn(work);
         self.tasks.insert(abort.id(), effect.clone());
         self.running.insert(effect, Running { abort, cancel });
+        None
     }
 
     /// The next piece of work that is over; nothing if none runs.
@@ -108,6 +122,15 @@ impl Work {
                 return Some(command);
             }
         }
+    }
+}
+
+/// What work gives that has nothing to wait for; a task of its own would only take time.
+fn at_once(work: &mut BoxFuture<'static, Command>) -> Option<Command> {
+    // Whoever waits is woken through the task that goes on with it.
+    match work.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(command) => Some(command),
+        Poll::Pending => None,
     }
 }
 
@@ -256,7 +279,12 @@ async fn overdue(cancel: &CancellationToken, patience: Duration) {
     tokio::time::sleep(patience).await;
 }
 
-fn summarize(parts: Parts, prompt: Prompt, upto: MessageId) -> BoxFuture<'static, Command> {
+/// Has a model write a summary.
+pub(crate) fn summarize(
+    parts: Parts,
+    prompt: Prompt,
+    upto: MessageId,
+) -> BoxFuture<'static, Command> {
     Box::pin(async move {
         match words(&parts, prompt).await {
             Ok((summary, usage)) if !summary.trim().is_empty() => {

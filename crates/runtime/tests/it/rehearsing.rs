@@ -1,7 +1,7 @@
 //! What would become of commands, tried without doing anything.
 
 use quintet_kernel::port::{Error, Rehearsals as _, Sessions as _};
-use quintet_kernel::{Command, prompt};
+use quintet_kernel::{Command, Cursor, prompt};
 
 use crate::world::{Client as _, World, origin, say, within};
 
@@ -36,4 +36,30 @@ async fn what_would_be_refused_is_refused() {
     let runtime = world.start();
     let refused = within(runtime.rehearse(None, vec![say("go")])).await;
     assert!(matches!(refused, Err(Error::Refused(_))));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_summary_can_be_tried_without_keeping_it() {
+    let world = World::new();
+    let runtime = world.start();
+    let session = runtime.begin().await;
+    runtime.say(&session, "I like tabs").await.unwrap();
+    world.asked().await.finish();
+    runtime.watch(&session, Cursor::START).await.turn_over().await;
+    let before = runtime.state(&session).await;
+    for words in ["They met.", "They talked."] {
+        let model = async {
+            let asked = world.asked().await;
+            asked.say(words);
+            asked.finish();
+        };
+        let (tried, ()) = within(async { tokio::join!(runtime.summarize(&session), model) }).await;
+        let tried = tried.unwrap().unwrap();
+        assert_eq!(tried.compaction.summary.unwrap().text, words);
+        let now = runtime.state(&session).await;
+        assert_eq!((before.head, &before.compaction), (now.head, &now.compaction));
+    }
+    let model = async { world.asked().await.finish() };
+    let (tried, ()) = within(async { tokio::join!(runtime.summarize(&session), model) }).await;
+    assert_eq!(tried.unwrap().unwrap_err(), "the model wrote nothing");
 }

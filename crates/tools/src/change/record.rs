@@ -10,6 +10,7 @@ use quintet_kernel::tool::Outcome;
 
 use super::{Change, Note, make};
 use crate::beneath::{self, Error, Place};
+use crate::spelling::spell;
 
 /// Makes changes, which are noted first; says `done`, or why not, and what became of the files in
 /// either case.
@@ -62,8 +63,7 @@ pub(super) fn became(
     };
     let before = before.map(kept);
     let path = Place::find(root, path).and_then(|place| place.real(root)).ok()?;
-    // A name that is no text cannot be written down.
-    let path = path.into_os_string().into_string().ok()?;
+    let path = spell(&path).into_owned();
     (before != after).then_some(Changed { path, before, after })
 }
 

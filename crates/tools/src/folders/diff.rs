@@ -2,13 +2,16 @@
 
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 use std::time::Duration;
 
 use quintet_kernel::change::Shape;
+use quintet_kernel::change::git::{self, Own};
 use quintet_kernel::port::{Body, Changed, Content};
 use tokio::time::Instant;
 
-use crate::{change, show};
+use crate::{change, show, spelling};
 
 /// How long all of it may be worked at before the rest becomes coarse.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -16,55 +19,45 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// A file before and after; by two names if it moved.
 #[derive(Clone, Copy, Debug)]
 struct File<'a> {
-    old_path: &'a str,
-    path: &'a str,
+    old_path: &'a Path,
+    path: &'a Path,
     before: Option<&'a Content>,
     after: Option<&'a Content>,
 }
 
-/// All changes as one diff, sorted by path.
+/// All changes as one diff, sorted by path; git's own files come last.
 pub(super) fn diff(changes: &[Changed]) -> String {
     let deadline = Instant::now() + PATIENCE;
-    let (shown, parents) = (|it: &&Changed| !is_folder(it), parents(changes));
-    let mut files = paired(&changes.iter().filter(shown).collect::<Vec<_>>());
+    let paths: Vec<_> = changes.iter().map(|changed| spelling::path(&changed.path)).collect();
+    let files: Vec<_> = paths.iter().zip(changes).map(|(path, it)| File::of(path, it)).collect();
+    let parents: HashSet<&Path> = paths.iter().flat_map(|path| path.ancestors().skip(1)).collect();
+    let (folders, files): (Vec<_>, Vec<_>) = files.into_iter().partition(File::is_folder);
+    let (own, files): (Vec<_>, Vec<_>) =
+        files.into_iter().partition(|file| git::own(file.path).is_some());
+    let mut shown = paired(&files);
     // A folder is seen by what is in it; git knows no others.
-    let bare = changes.iter().filter(|it| is_folder(it) && !parents.contains(&*it.path));
-    files.extend(bare.map(File::of));
-    files.sort_unstable_by_key(|file| file.path);
-    files.iter().flat_map(File::halves).map(|file| file.diff(deadline)).collect()
-}
-
-/// Whether nothing but a folder was or is there.
-fn is_folder(changed: &Changed) -> bool {
-    let mut sides = [&changed.before, &changed.after].into_iter().flatten();
-    sides.all(|side| side.shape == Shape::Folder)
-}
-
-/// The folders around everything that changed.
-fn parents(changes: &[Changed]) -> HashSet<&str> {
-    let paths = changes.iter().map(|change| change.path.as_str());
-    let above =
-        |path: &'_ str| -> Vec<usize> { path.match_indices('/').map(|(at, _)| at).collect() };
-    paths.flat_map(|path| above(path).into_iter().map(move |end| &path[..end])).collect()
+    let bare = folders.into_iter().filter(|it| !parents.contains(it.path));
+    shown.extend(bare.filter(|file| git::own(file.path).is_none()));
+    shown.extend(own.into_iter().filter(File::is_telling));
+    shown.sort_unstable_by_key(|file| (git::own(file.path).is_some(), file.path));
+    shown.iter().flat_map(File::halves).map(|file| file.diff(deadline)).collect()
 }
 
 /// What was deleted here and created there with the same content has moved.
-fn paired<'a>(changes: &[&'a Changed]) -> Vec<File<'a>> {
-    let mut gone: HashMap<&Body, Vec<&Changed>> = HashMap::new();
+fn paired<'a>(changes: &[File<'a>]) -> Vec<File<'a>> {
+    let mut gone: HashMap<&Body, Vec<&File<'a>>> = HashMap::new();
     for change in changes.iter().rev().filter(|change| change.after.is_none()) {
-        if let Some(body) = text(change.before.as_ref()) {
+        if let Some(body) = text(change.before) {
             gone.entry(body).or_default().push(change);
         }
     }
     let (mut files, mut moved) = (Vec::new(), HashSet::new());
     for change in changes {
-        let new = text(change.after.as_ref()).filter(|_| change.before.is_none());
+        let new = text(change.after).filter(|_| change.before.is_none());
         let from = new.and_then(|body| gone.get_mut(body)?.pop());
-        let (old_path, before) =
-            from.map_or((&change.path, &change.before), |from| (&from.path, &from.before));
-        moved.extend(from.map(|from| from.path.as_str()));
-        let (before, after) = (before.as_ref(), change.after.as_ref());
-        files.push(File { old_path, path: &change.path, before, after });
+        moved.extend(from.map(|from| from.path));
+        let from = from.unwrap_or(change);
+        files.push(File { old_path: from.path, before: from.before, ..*change });
     }
     files.retain(|file| !(file.after.is_none() && moved.contains(file.path)));
     files
@@ -77,9 +70,20 @@ fn text(content: Option<&Content>) -> Option<&Body> {
 }
 
 impl<'a> File<'a> {
-    fn of(changed: &'a Changed) -> Self {
+    fn of(path: &'a Path, changed: &'a Changed) -> Self {
         let (before, after) = (changed.before.as_ref(), changed.after.as_ref());
-        Self { old_path: &changed.path, path: &changed.path, before, after }
+        Self { old_path: path, path, before, after }
+    }
+
+    /// Whether nothing but a folder was or is there.
+    fn is_folder(&self) -> bool {
+        let mut sides = [self.before, self.after].into_iter().flatten();
+        sides.all(|side| side.shape == Shape::Folder)
+    }
+
+    /// Whether one of git's own files says something to a person.
+    fn is_telling(&self) -> bool {
+        git::own(self.path) == Some(Own::State)
     }
 
     /// A file that became a link, or the other way, is one that goes and another that comes.
@@ -221,22 +225,14 @@ fn mode(content: &Content) -> u32 {
 }
 
 /// A path as git writes it: in quotes where it would not be one word on one line.
-fn quoted(side: &str, path: &str) -> String {
-    let path = if side.is_empty() { path.to_owned() } else { format!("{side}/{path}") };
-    if !path.contains(|c: char| c.is_control() || c == '"' || c == '\\') {
-        return path;
+fn quoted(side: &str, path: &Path) -> String {
+    let path = Path::new(side).join(path);
+    match path.to_str() {
+        Some(text) if !text.contains(|c: char| c.is_control() || c == '"' || c == '\\') => {
+            text.to_owned()
+        }
+        Some(_) | None => spelling::quote(path.as_os_str().as_bytes()),
     }
-    let mut text = String::from('"');
-    for c in path.chars() {
-        let _infallible = match c {
-            '"' | '\\' => write!(text, "\\{c}"),
-            '\n' => write!(text, "\\n"),
-            '\t' => write!(text, "\\t"),
-            c if c.is_ascii_control() => write!(text, "\\{:03o}", u32::from(c)),
-            c => write!(text, "{c}"),
-        };
-    }
-    text + "\""
 }
 
 #[cfg(test)]

@@ -11,10 +11,13 @@ use quintet_kernel::port::{Body, Content};
 use sha2::{Digest, Sha256};
 
 use crate::beneath::{Error, Place, shape_of};
+use crate::repository::says_the_same;
 use crate::show;
 
 /// How much is compared at once.
 const PIECE: usize = 64 * 1024;
+/// What is longer is compared byte by byte.
+const LONGEST_INDEX: u64 = 256 * 1024 * 1024;
 
 /// What is at a path; nothing unless said otherwise.
 #[derive(Debug, Default)]
@@ -90,6 +93,27 @@ impl Now {
             (_, Shape::Folder | Shape::Pipe | Shape::Socket | Shape::Other) => Ok(true),
         }
     }
+}
+
+impl Now {
+    /// Whether what git has staged here is what was recorded.
+    pub(crate) fn stages(&self, then: &Content) -> bool {
+        let (Some(there), Some(body)) = (&self.there, &then.body) else { return false };
+        let now = there.place.open().ok().and_then(|file| index(file).ok());
+        let then = match body {
+            Body::Bytes(bytes) => Some(bytes.clone()),
+            Body::File(path) => File::open(path).and_then(index).ok(),
+            Body::Hash(_) => None,
+        };
+        now.is_some_and(|now| then.is_some_and(|then| says_the_same(&now, &then)))
+    }
+}
+
+/// What is in a file that git has as its index.
+fn index(file: File) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    file.take(LONGEST_INDEX).read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 impl There {

@@ -4,33 +4,41 @@
 //! something cannot be done, what was done is undone.
 
 use std::collections::HashSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use quintet_kernel::change::Shape;
-use quintet_kernel::port::{Body, Changed, Content};
+use quintet_kernel::port::{Changed, Content};
 
-use super::now::{Now, now};
 use crate::beneath::{self, Existing, Place};
-use crate::show;
+use crate::{show, spelling};
 
+mod around;
+mod back;
 pub(crate) mod builds;
+mod own;
+
+use around::Around;
 
 /// Turns every file back, or none and says why not.
 pub(super) fn put_back(root: &Path, changes: &[Changed]) -> Result<(), String> {
+    let paths: Vec<_> = changes.iter().map(|changed| spelling::path(&changed.path)).collect();
+    let changes: Vec<(&Path, &Changed)> = paths.iter().map(|path| &**path).zip(changes).collect();
+    let around = Around::new(root, &changes);
     let mut plan = Plan::default();
-    let links = changes.iter().filter(|changed| has(changed.after.as_ref(), Shape::Link));
-    let links: HashSet<&Path> = links.map(|changed| Path::new(&changed.path)).collect();
-    for changed in changes {
-        plan.check(root, changed, &links);
+    for (path, changed) in changes {
+        plan.check(&around, path, changed);
     }
     plan.leave_builds(root);
-    plan.clear(root);
+    plan.clear(&around);
+    plan.mind_locks(&around);
     if !plan.reasons.is_empty() {
         let reasons: Vec<_> = plan.reasons.into_iter().map(|(_, reason)| reason).collect();
         return Err(format!("nothing was changed: {}", reasons.join("; ")));
     }
     plan.order();
-    carry_out(root, &plan.steps)
+    carry_out(root, &plan.steps)?;
+    plan.date_indexes(&around);
+    Ok(())
 }
 
 /// What is to be done, and why it cannot be.
@@ -40,9 +48,6 @@ struct Plan<'a> {
     /// Each with the path that it is about.
     reasons: Vec<(&'a Path, String)>,
 }
-
-/// What is there, and what is to be there instead.
-type Turn = (Option<Content>, Option<Content>);
 
 /// One thing to be made into another.
 #[derive(Debug)]
@@ -54,38 +59,41 @@ struct Step<'a> {
 
 impl<'a> Plan<'a> {
     /// Finds out what is left to be done to a file, or why it cannot be.
-    fn check(&mut self, root: &Path, changed: &'a Changed, links: &HashSet<&Path>) {
-        let path = Path::new(&changed.path);
-        match back(root, changed, links) {
+    fn check(&mut self, around: &Around<'_>, path: &'a Path, changed: &'a Changed) {
+        if around.stays(path, changed) {
+            return;
+        }
+        match around.back(path, changed) {
             Ok(Some((from, to))) => self.steps.extend(halves(path, from, to)),
             Ok(None) => {}
-            Err(reason) => self.reasons.push((path, reason)),
+            Err(stuck) if around.forgives(path, &stuck) => {}
+            Err(stuck) => self.reasons.push((path, stuck.to_string())),
         }
     }
 
     /// Leaves folders that the changes made, if somebody put something into them since.
-    fn clear(&mut self, root: &Path) {
+    fn clear(&mut self, around: &Around<'_>) {
         let mut folders: Vec<_> = self.steps.iter().filter(|step| step.clears()).collect();
         folders.sort_unstable_by(|a, b| b.path.cmp(a.path));
         let gone = self.steps.iter().filter(|step| step.to.is_none() && !step.clears());
         let mut gone: HashSet<&Path> = gone.map(|step| step.path).collect();
         let mut kept: HashSet<&Path> = HashSet::new();
         for step in folders {
-            let inside = root.join(step.path).read_dir().into_iter().flatten().flatten();
-            let mut inside = inside.map(|entry| step.path.join(entry.file_name()));
-            match inside.find(|path| !gone.contains(&**path)) {
-                None => {
-                    gone.insert(step.path);
-                }
-                Some(new) if self.is_in_the_way(step.path) => {
-                    let reason =
-                        format!("{} is new in {}", show::path(&new), show::path(step.path));
-                    self.reasons.push((step.path, reason));
-                }
-                Some(_) => {
-                    kept.insert(step.path);
-                }
+            let inside = around.root.join(step.path).read_dir().into_iter().flatten().flatten();
+            let inside = inside.map(|entry| step.path.join(entry.file_name()));
+            let new: Vec<_> = inside.filter(|path| !gone.contains(&**path)).collect();
+            if new.is_empty() {
+                gone.insert(step.path);
+                continue;
             }
+            let in_the_way = self.is_in_the_way(step.path);
+            let counts = |new: &&PathBuf| !kept.contains(&***new) && around.needs(new);
+            let needed = if in_the_way { new.first() } else { new.iter().find(counts) };
+            if let Some(new) = needed {
+                let reason = format!("{} is new in {}", show::path(new), show::path(step.path));
+                self.reasons.push((step.path, reason));
+            }
+            kept.insert(step.path);
         }
         self.steps.retain(|step| !(step.clears() && kept.contains(step.path)));
     }
@@ -122,43 +130,6 @@ fn halves(path: &Path, from: Option<Content>, to: Option<Content>) -> Vec<Step<'
         }
         (from, to) => vec![Step { path, from, to }],
     }
-}
-
-/// What a file is to be turned from and into; nothing if it is as it was.
-fn back(root: &Path, changed: &Changed, links: &HashSet<&Path>) -> Result<Option<Turn>, String> {
-    let Changed { path, before, after } = changed;
-    // Where a link is in the place of its folder, which goes with the rest, the file is not there.
-    let mut folders = Path::new(path).ancestors().skip(1);
-    let replaced = folders.any(|folder| links.contains(folder) && leads_on(root, folder));
-    let now = if replaced { Now::default() } else { now(root, path.as_ref())? };
-    // A folder is as good as nothing where there was nothing, and one that is there again as good as
-    // the one that was: what is in it has its own changes.
-    let left = now.is(Shape::Folder) && before.is_none() && !has(after.as_ref(), Shape::Folder);
-    let again = now.is(Shape::Folder) && has(before.as_ref(), Shape::Folder) && after.is_none();
-    if left || again || now.matches(before.as_ref())? {
-        return Ok(None);
-    }
-    let unkept = |side: &Content| side.body.is_none() && side.shape.has_content();
-    let gone = |side: &Content| matches!(side.body, Some(Body::Hash(_)));
-    if [before, after].into_iter().flatten().any(unkept) || before.as_ref().is_some_and(gone) {
-        return Err(format!("what was in {path} was not kept"));
-    }
-    if has(before.as_ref(), Shape::Socket) || has(before.as_ref(), Shape::Other) {
-        return Err(format!("{path} was not a file, and cannot be made again"));
-    }
-    if !now.matches(after.as_ref())? {
-        return Err(match (after, now.is_there()) {
-            (Some(_), false) => format!("{path} was deleted since"),
-            (Some(_), true) => format!("{path} was changed since"),
-            (None, _) => format!("{path} is there again"),
-        });
-    }
-    let with_mode = |side: &Option<Content>| {
-        let mut side = side.clone()?;
-        side.mode = side.mode.or(now.mode());
-        Some(side)
-    };
-    Ok(Some((with_mode(after), with_mode(before))))
 }
 
 /// Does all of it or, if something cannot be done, nothing.
@@ -204,11 +175,6 @@ impl Step<'_> {
     fn clears(&self) -> bool {
         self.to.is_none() && has(self.from.as_ref(), Shape::Folder)
     }
-}
-
-/// Whether there is a link now.
-fn leads_on(root: &Path, path: &Path) -> bool {
-    now(root, path).is_ok_and(|now| now.is(Shape::Link))
 }
 
 fn has(side: Option<&Content>, shape: Shape) -> bool {

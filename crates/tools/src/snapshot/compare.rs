@@ -12,6 +12,7 @@ use super::index::{Entry, Index, key};
 use super::{Signature, unseen};
 use crate::beneath::{self, Error, Place};
 use crate::show;
+use crate::spelling::spell;
 
 /// The most files of which one call records what became of them.
 const MOST_FILES: usize = 5_000;
@@ -91,10 +92,7 @@ struct Taker<'a> {
 impl Taker<'_> {
     fn take(&mut self, pair: Pair<'_>) -> Option<Changed> {
         let entry = pair.0.or(pair.1)?;
-        let Some(path) = entry.path.to_str() else {
-            self.gap(&show::path(&entry.path), 1, "its name is not text");
-            return None;
-        };
+        let path = &*spell(&entry.path);
         // What is new in a folder that was not looked into may have been there before.
         let unseen = self.old.unseen.iter().find(|unseen| entry.path.starts_with(&unseen.path));
         if let Some(unseen) = unseen.filter(|_| pair.0.is_none()) {

@@ -18,6 +18,10 @@ use crate::{agents, map, repository};
 /// Files of git that change with what `git status` says.
 const GIT: [&str; 4] = ["HEAD", "index", "logs/HEAD", "info/exclude"];
 
+/// The names that matter in the folders around a workspace and in those of git's.
+pub(crate) const MARKS: [&str; 8] =
+    [agents::NAME, ".gitignore", ".git", "HEAD", "index", "exclude", "logs", "info"];
+
 /// A workspace at a glance.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Glance {
@@ -44,6 +48,11 @@ impl Glance {
         let whole = glance.files().len() < map::MOST_FILES && !flag.is_down();
         glance.print = whole.then(|| print(&root, &glance));
         glance
+    }
+
+    /// What was found in the workspace.
+    pub(super) fn ground(&self) -> Arc<Ground> {
+        self.ground.clone()
     }
 
     /// The files of the workspace.
@@ -86,6 +95,21 @@ fn marks(root: &Path, ground: &Ground) -> u64 {
         }
     }
     hasher.finish()
+}
+
+/// The folders outside of a workspace in which something may change that a glance at it shows.
+pub(crate) fn around(root: &Path) -> Vec<PathBuf> {
+    let mut folders = Vec::new();
+    for folder in root.ancestors() {
+        if folder != root {
+            folders.push(folder.to_owned());
+        }
+        if let Some(git) = repository::marked_by(&folder.join(".git")) {
+            folders.extend(["", "logs", "info"].map(|name| git.join(name)));
+            break;
+        }
+    }
+    folders
 }
 
 fn print(root: &Path, glance: &Glance) -> u64 {

@@ -14,7 +14,7 @@ use serde_json::json;
 use crate::blocking::{self, Flag};
 use crate::glob::Glob;
 use crate::hits::{Hits, Tally};
-use crate::walk::{Next, Walk};
+use crate::walk::{Found, Walk};
 use crate::{beneath, input, show};
 
 const USUAL: usize = 50;
@@ -74,23 +74,23 @@ impl Wanted {
     }
 
     fn run(&self, workspace: &Path, flag: &Flag) -> Result<Output, String> {
-        let most = self.input.max_results.unwrap_or(USUAL);
-        let mut tally = Tally::new(most);
-        let mut searcher = self.searcher();
+        let tally = Tally::new(self.input.max_results.unwrap_or(USUAL));
         let walk = Walk { workspace, within: None, skipped: &[], depth: None };
-        walk.each(flag, |found| {
-            let fits = self.glob.as_ref().is_none_or(|glob| glob.fits(&found.path));
-            if !found.is_file || !fits {
-                return Ok(Next::Continue);
-            }
-            // What went away or cannot be read has nothing to show.
-            if let Ok(file) = beneath::open(workspace, &found.path) {
-                let mut hits = Hits::new(&found.path, tally.room(), flag);
-                if searcher.search_file(&self.matcher, &file, &mut hits).is_ok() {
-                    tally.add(hits);
+        walk.on_all_threads(flag, || {
+            let (mut searcher, tally) = (self.searcher(), &tally);
+            move |found: Found| {
+                let fits = self.glob.as_ref().is_none_or(|glob| glob.fits(&found.path));
+                if !found.is_file || !fits {
+                    return;
+                }
+                // What went away or cannot be read has nothing to show.
+                if let Ok(file) = beneath::open(workspace, &found.path) {
+                    let mut hits = Hits::new(&found.path, tally.room(&found.path), flag);
+                    if searcher.search_file(&self.matcher, &file, &mut hits).is_ok() {
+                        tally.add(found.path, hits);
+                    }
                 }
             }
-            Ok(Next::Continue)
         })?;
         Ok(show::output(&tally.text(), "matches.txt"))
     }

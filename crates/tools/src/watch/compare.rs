@@ -1,10 +1,11 @@
 //! What became of what was noted.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
+use quintet_kernel::change::git::Own;
 use quintet_kernel::change::{Gap, Shape};
 use quintet_kernel::port::{Body, Changed, Content, Traces};
 use rustix::fs::Stat;
@@ -12,7 +13,9 @@ use rustix::fs::Stat;
 use super::log::{Identity, Kept, Noted, Was, copy, read};
 use crate::beneath::{Error, Place, shape_of};
 use crate::folders::{builds, digest, same};
+use crate::repository::{Repositories, says_the_same};
 use crate::show;
+use crate::spelling::spell;
 
 /// What is longer is not held, but copied.
 const SHORT: u64 = 256 * 1024;
@@ -35,7 +38,9 @@ pub(super) fn compare(root: &Path, folder: &Path, most: u64) -> Traces {
     let more = paths.len().saturating_sub(MOST_PATHS);
     paths.truncate(MOST_PATHS);
     let (held, left, next, built) = (HELD, most, 0, HashMap::new());
-    let mut taker = Taker { root, folder, moves, gaps, held, left, next, built };
+    let made = paths.iter().filter(|(_, was)| was.is_none()).map(|(path, _)| &**path).collect();
+    let git = Repositories::new(root);
+    let mut taker = Taker { root, folder, moves, gaps, held, left, next, built, git, made };
     if more > 0 {
         let reason = format!("more than {MOST_PATHS} paths were touched at once");
         taker.gaps.push(Gap { paths: Some(more as u64), ..gap("", &reason) });
@@ -65,6 +70,9 @@ struct Taker<'a> {
     next: u64,
     /// Folders, and whether builds fill them.
     built: HashMap<PathBuf, bool>,
+    git: Repositories<'a>,
+    /// What was not there before.
+    made: HashSet<&'a Path>,
 }
 
 impl Taker<'_> {
@@ -76,16 +84,16 @@ impl Taker<'_> {
                 return None;
             }
         };
-        if self.is_same(was, now.as_ref()) {
+        if self.is_same(path, was, now.as_ref()) {
             return None;
         }
         let before = was.map(|was| self.before(path, was));
         let after = now.map(|now| self.after(path, &now));
-        Some(Changed { path: path.to_str()?.to_owned(), before, after })
+        Some(Changed { path: spell(path).into_owned(), before, after })
     }
 
     /// Whether nothing became of it.
-    fn is_same(&self, was: Option<&Was>, now: Option<&Found>) -> bool {
+    fn is_same(&self, path: &Path, was: Option<&Was>, now: Option<&Found>) -> bool {
         let (Some(was), Some(now)) = (was, now) else { return was.is_none() && now.is_none() };
         let mode = was.shape == Shape::Link || was.mode == now.mode();
         if was.shape != now.shape || !mode {
@@ -93,6 +101,9 @@ impl Taker<'_> {
         }
         match &was.content {
             Kept::There => was.identity == now.identity(),
+            Kept::Copy(number) if self.git.own(path) == Some(Own::Index) => {
+                self.stages_the_same(*number, now)
+            }
             Kept::Copy(number) => {
                 let kept = File::open(copy(self.folder, *number));
                 was.size == now.size()
@@ -103,6 +114,13 @@ impl Taker<'_> {
             Kept::Target(target) => now.place.target().is_ok_and(|now| now == *target),
             Kept::Nowhere => !was.shape.has_content(),
         }
+    }
+
+    /// Git writes its index also where it only looks.
+    fn stages_the_same(&self, number: u64, now: &Found) -> bool {
+        let now = now.place.read().map(|now| now.bytes);
+        let was = fs::read(copy(self.folder, number));
+        was.is_ok_and(|was| now.is_ok_and(|now| was == now || says_the_same(&was, &now)))
     }
 
     fn before(&mut self, path: &Path, was: &Was) -> Content {
@@ -148,10 +166,12 @@ impl Taker<'_> {
 
     fn after(&mut self, path: &Path, now: &Found) -> Content {
         let body = match now.shape {
-            Shape::File if self.is_built(path) => now.place.open().ok().and_then(|file| {
-                // It need not be put back, only be known again.
-                digest(file).ok().map(Body::Hash)
-            }),
+            Shape::File if self.is_built(path) || self.is_shared(path) => {
+                now.place.open().ok().and_then(|file| {
+                    // It need not be put back, only be known again.
+                    digest(file).ok().map(Body::Hash)
+                })
+            }
             Shape::File => self.body(now),
             Shape::Link => now.place.target().ok().map(Body::Bytes),
             Shape::Folder | Shape::Pipe | Shape::Socket | Shape::Other => None,
@@ -174,6 +194,13 @@ impl Taker<'_> {
         let built = builds::folder(self.root, folder).is_some();
         self.built.insert(folder.to_owned(), built);
         built
+    }
+
+    /// Whether a path is an object of a repository that was there before, where it will stay.
+    fn is_shared(&self, path: &Path) -> bool {
+        let around = self.git.around(path);
+        let is_made = around.is_some_and(|folder| self.made.contains(folder));
+        !is_made && self.git.own(path) == Some(Own::Object)
     }
 
     /// What is in a file: held if it is short, or else copied, so that nobody can change it.

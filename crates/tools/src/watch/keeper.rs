@@ -93,21 +93,12 @@ impl Keeper {
     }
 
     /// The path from the workspace on, if that is recorded.
-    pub(super) fn inside(&mut self, path: &Path) -> io::Result<Option<PathBuf>> {
-        let Ok(inside) = path.strip_prefix(&self.root) else { return Ok(None) };
+    pub(super) fn inside(&self, path: &Path) -> Option<PathBuf> {
+        let inside = path.strip_prefix(&self.root).ok()?;
         if inside.as_os_str().is_empty() || inside.file_name().is_some_and(is_temporary) {
-            return Ok(None);
+            return None;
         }
-        let inside = inside.to_owned();
-        if let Some(git) = inside.ancestors().find(|it| it.ends_with(".git")) {
-            self.gap(&show::path(git), "git keeps its own files, and is not undone")?;
-            return Ok(None);
-        }
-        if inside.to_str().is_none() {
-            self.gap(&show::path(&inside), "its name is not text")?;
-            return Ok(None);
-        }
-        Ok(Some(inside))
+        Some(inside.to_owned())
     }
 
     /// Keeps what is at a path, which is about to be written, renamed or removed.

@@ -59,7 +59,7 @@ fn gather(root: &Path) -> HashMap<Identity, Vec<PathBuf>> {
             let (Ok(found), path) = (entry.metadata(), folder.join(entry.file_name())) else {
                 continue;
             };
-            if found.is_dir() && entry.file_name() != ".git" {
+            if found.is_dir() {
                 folders.push(path);
             } else if found.is_file() && found.nlink() > 1 {
                 names.entry(identity(&found)).or_default().push(path);

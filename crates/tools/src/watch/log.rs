@@ -14,6 +14,8 @@ use rustix::fs::{FlockOperation, flock};
 use rustix::io::retry_on_intr;
 use serde::{Deserialize, Serialize};
 
+use crate::spelling;
+
 const NAME: &str = "log";
 
 /// A file by its device and number.
@@ -24,9 +26,9 @@ pub(super) type Identity = (u64, u64);
 pub(super) enum Line {
     /// What was at a path, from the workspace on; nothing if that is nothing. The first counts, but
     /// what was in it may be said later.
-    Was(PathBuf, Option<Was>),
+    Was(#[serde(with = "spelling")] PathBuf, Option<Was>),
     /// A folder got another path, with all that is in it.
-    Moved(PathBuf, PathBuf),
+    Moved(#[serde(with = "spelling")] PathBuf, #[serde(with = "spelling")] PathBuf),
     /// Something is not recorded.
     Gap(Gap),
     /// The command is over, and all that it did was noted.

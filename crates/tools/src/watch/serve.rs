@@ -134,7 +134,7 @@ fn keep(keeper: &mut Keeper, deed: Real) -> io::Result<()> {
         Real::Name(path) => each(keeper, &path, Keeper::touch),
         Real::Mode(path) => each(keeper, &path, Keeper::change_mode),
         Real::Link(file, name) => {
-            let (file, name) = (keeper.inside(&file)?, keeper.inside(&name)?);
+            let (file, name) = (keeper.inside(&file), keeper.inside(&name));
             if let Some(name) = &name {
                 keeper.touch(name)?;
             }
@@ -156,7 +156,7 @@ fn keep(keeper: &mut Keeper, deed: Real) -> io::Result<()> {
 /// Something gets another path. A folder is not copied where what is in it can be found again.
 fn moved(keeper: &mut Keeper, from: &Path, to: &Path) -> io::Result<()> {
     let is_folder = from.symlink_metadata().is_ok_and(|found| found.is_dir());
-    let inside = (keeper.inside(from)?, keeper.inside(to)?);
+    let inside = (keeper.inside(from), keeper.inside(to));
     match (is_folder, inside) {
         (true, (Some(old), Some(new))) => {
             tree(keeper, from, from, Keeper::note_status)?;
@@ -181,7 +181,7 @@ fn moved(keeper: &mut Keeper, from: &Path, to: &Path) -> io::Result<()> {
 type Keep = fn(&mut Keeper, &Path) -> io::Result<()>;
 
 fn each(keeper: &mut Keeper, path: &Path, keep: Keep) -> io::Result<()> {
-    let Some(path) = keeper.inside(path)? else { return Ok(()) };
+    let Some(path) = keeper.inside(path) else { return Ok(()) };
     keep(keeper, &path)
 }
 

@@ -102,7 +102,7 @@ impl Bench {
         let cache = TempDir::new().unwrap();
         let recall = recall.map(|tokens| {
             let memory = memory(cache.path());
-            Recall { memory, tokens, of: tokens + 1000 }
+            Recall { memory, tokens, folder: "memory", of: tokens + 1000 }
         });
         let settings = Settings { verify, sandbox, fetch, recall, ..settings(cache.path()) };
         Self {

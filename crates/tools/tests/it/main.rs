@@ -9,6 +9,7 @@ mod diagram;
 mod edit_file;
 mod escape;
 mod fetch_url;
+mod git_files;
 mod git_status;
 mod look;
 mod memory;

@@ -139,3 +139,26 @@ async fn whatever_changes_is_seen_the_next_time() {
     std::fs::remove_file(bench.path().join("AGENTS.md")).unwrap();
     assert!(!look().await.contains("Be kind."));
 }
+
+#[tokio::test]
+async fn a_change_is_seen_however_often_there_was_none() {
+    let bench = Bench::new();
+    bench.files(&[("AGENTS.md", "One.\n"), ("src/a.rs", "fn a() {}\n")]);
+    bench.commit().await;
+    let changes = [
+        ("AGENTS.md", "Two.\n", "AGENTS.md:\nTwo.\n"),
+        ("src/a.rs", "fn b() {}\n", "  - function b\n"),
+        ("src/deep/c.rs", "fn c() {}\n", "src/deep/c.rs:\n  - function c\n"),
+        ("src/deep/c.rs", "fn d() {}\n", "src/deep/c.rs:\n  - function d\n"),
+        ("src/deep/.gitignore", "c.rs\n", "GIT STATUS:\n M AGENTS.md\n M src/a.rs\n?? src/deep/\n"),
+    ];
+    for (path, content, shown) in changes {
+        let before = bench.survey(bench.path(), 1000).await;
+        for _ in 0..5 {
+            assert_eq!(bench.survey(bench.path(), 1000).await, before);
+        }
+        bench.files(&[(path, content)]);
+        let after = bench.survey(bench.path(), 1000).await;
+        assert!(after != before && after.contains(shown), "{path}: {after}");
+    }
+}

@@ -144,14 +144,6 @@ async fn large_files_are_recorded_without_their_content() {
 }
 
 #[tokio::test]
-async fn names_that_are_no_text_are_said_to_be_left_out() {
-    let bench = Bench::surveying();
-    let output = shell(&bench, r"echo 1 > $'\xff'; echo 2 > 'é b'").await;
-    assert_eq!(changed(&output), ["é b: - > 2\n"]);
-    assert_eq!(gaps(&output), ["\u{fffd}: 1, its name is not text"]);
-}
-
-#[tokio::test]
 async fn what_is_too_much_is_said_once_a_turn() {
     let bench = Bench::surveying();
     for number in 0..65 {

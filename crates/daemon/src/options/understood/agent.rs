@@ -1,6 +1,7 @@
 //! The agent-server protocol.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Result;
@@ -21,6 +22,8 @@ pub(crate) struct Agent {
     pub(crate) ping: Duration,
     /// How long it may be silent.
     pub(crate) silence: Duration,
+    /// Where people who choose a folder begin to look.
+    pub(crate) home: Option<PathBuf>,
 }
 
 /// Where something listens.
@@ -54,5 +57,6 @@ pub(super) fn understand(layers: &Layers) -> Result<Agent> {
         token: layers.str("agent.auth_token").filter(|token| !token.is_empty()).map(Into::into),
         ping: seconds("agent.ping_seconds"),
         silence: seconds("agent.silence_seconds"),
+        home: layers.environment.get("HOME").filter(|home| !home.is_empty()).map(Into::into),
     })
 }

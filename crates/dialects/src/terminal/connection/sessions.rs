@@ -12,13 +12,13 @@ use quintet_kernel::port;
 use quintet_kernel::{Cursor, SessionId, State};
 use serde_json::{Value, json};
 
-use super::super::decode::{Format, refusal};
+use super::super::decode::{Client, Format, refusal};
 use super::super::{encode, saved, shape, wire};
 use super::{Connection, Watch};
 use crate::jsonrpc::{Error, INTERNAL_ERROR, INVALID_PARAMS};
 
 /// How many sessions are looked at to find the newest by their last change.
-const LOOKED_AT: usize = 1000;
+pub(super) const LOOKED_AT: usize = 1000;
 /// The longest text that is exported in one message.
 const LONGEST: usize = 8 * 1024 * 1024;
 
@@ -59,7 +59,8 @@ impl Connection {
         }
         let follow = self.desk.ports.sessions.follow(session, Cursor::START).await;
         let follow = follow.map_err(|error| refusal(&error))?;
-        let link = encode::Link::new(&state, had);
+        let reader = self.link.client.as_ref().map(Client::reader).unwrap_or_default();
+        let link = encode::Link::new(&state, had, reader);
         self.watches.push(Watch { session: session.clone(), follow, link });
         self.told = None;
         self.let_go();
@@ -67,6 +68,7 @@ impl Connection {
     }
 
     pub(super) async fn load(&mut self, session: SessionId, had: u64) -> Result<Value, Error> {
+        let session = self.named(session).await?;
         let state = self.attach(&session, had).await?;
         Ok(shape::loaded(&state))
     }
@@ -75,7 +77,9 @@ impl Connection {
         let cards = self.desk.ports.sessions.list(LOOKED_AT).await;
         let mut cards = cards.map_err(|error| refusal(&error))?;
         cards.sort_by_key(|card| Reverse(card.updated));
-        let sessions: Vec<Value> = cards.iter().take(limit).map(shape::card).collect();
+        cards.truncate(limit);
+        let sessions: Vec<Value> = cards.iter().map(shape::card).collect();
+        self.listed = cards.into_iter().map(|card| card.id).collect();
         Ok(json!({ "status": "success", "sessions": sessions }))
     }
 
@@ -100,6 +104,7 @@ impl Connection {
     }
 
     pub(super) async fn delete(&mut self, session: SessionId) -> Result<Value, Error> {
+        let session = self.named(session).await?;
         let removed = self.desk.ports.removals.remove(&session).await;
         removed.map_err(|error| refusal(&error))?;
         self.watches.retain(|watch| watch.session != session);
@@ -148,7 +153,11 @@ impl Connection {
 
     async fn named_or_current(&mut self, named: Option<SessionId>) -> Result<Arc<State>, Error> {
         let current = self.watches.last().map(|watch| watch.session.clone());
-        match named.or(current) {
+        let named = match named {
+            Some(named) => Some(self.named(named).await?),
+            None => current,
+        };
+        match named {
             Some(session) => self.view(&session).await,
             None => {
                 Err(Error::new(wire::AGENT_ERROR, "there is no session yet: ask something first"))

@@ -78,6 +78,14 @@ fn whoever_says_something_else_is_hung_up_on() {
         &json!({ "type": "handshake", "user_id": "u", "agent_definition": { "version": 2 } }),
         "handshake.agent_definition.version: Input should be 1",
     );
+    let runtime = json!({ "runtime": { "operating_system": "Linux" } });
+    let mut frame = json!({
+        "type": "handshake", "user_id": "u", "agent_definition": runtime, "operating_system": "x",
+    });
+    hung_up(&frame, "handshake.operating_system: Extra inputs are not permitted");
+    // The original Python client says it twice.
+    frame["operating_system"] = "Linux".into();
+    assert_eq!(handshake(&frame.to_string()).unwrap().user, "u");
 }
 
 #[test]

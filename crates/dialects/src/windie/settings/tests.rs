@@ -155,6 +155,10 @@ fn a_connection_can_be_given_other_tools() {
     assert_eq!(patch.tools.unwrap().mode, Some(ToolsMode::ClientOnly));
     assert_eq!(patch.definition.unwrap().name.as_deref(), Some("A"));
     assert_eq!(patch.updated_keys, ["agent_definition", "tools"]);
+    // The original client has a word for bringing others of the same kind.
+    let tools = json!({ "mode": "replace_client_manifest", "client_manifest": { "tools": [] } });
+    let patch = read(&json!({ "tools": tools })).unwrap();
+    assert_eq!(patch.tools.unwrap().mode, None);
 }
 
 #[test]

@@ -92,6 +92,34 @@ fn a_full_window_is_emptied_before_the_next_step() {
 }
 
 #[test]
+fn somebody_may_write_the_summary() {
+    check(expect![[r#"
+        let given = create; say one; text 1; answer
+        given > abridge we met; compact
+            compacting up to m2, 11 tokens
+            compacted 2 up to m2: we met
+            refused: there is nothing to compact
+        given > abridge; abridge we met; abridge again
+            refused: message has no parts
+            compacting up to m2, 11 tokens
+            compacted 2 up to m2: we met
+            refused: there is nothing to compact
+        given > say two; abridge we met
+            t2 User: "two"
+            t2 starts, attempt 1
+            s2 asks fake/a
+            refused: session already running: sess
+            -> model s2, wake +600
+        given > compact; abridge we met
+            compacting up to m2, 11 tokens
+            refused: session already running: sess
+            -> summarize m2
+        create > abridge we met
+            refused: there is nothing to compact
+    "#]]);
+}
+
+#[test]
 fn somebody_may_ask_for_a_summary() {
     check(expect![[r#"
         let given = create; say one; text 1; answer

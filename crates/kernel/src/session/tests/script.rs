@@ -5,7 +5,7 @@
 //! say hi [beside context] [with image:x.png] [on MODEL]   later hi …     attach NAME MIME
 //! queue hi (words that are options: strictly, freely, quickly, talk)   withdraw t1
 //! recall me hi | model hello     replace me hi | model hello     instruct [be brief]     move /else
-//! start t1 | cancel [why] | close | compact | recover | wake      +60 (seconds pass)
+//! start t1 | cancel [why] | close | compact | abridge text | recover | wake      +60 (seconds pass)
 //! [s1] text hi | [s1] thought hm | [s1] text@5 hi | [s1] retry why
 //! [s1] answer [read/written] c1 look {"p":1} + c2 edit             [s1] fails stream_cut | context_overflow | …
 //! assess c1 [path=a] [command=a_b] [opaque] [similar=x] [critical]       review c1 approve|reject|none [why]
@@ -146,9 +146,9 @@ impl Session {
                 let (name, mime) = (name.replace("NUL", "\0"), mime.into());
                 Command::Attach(Upload { name, mime, blob: BlobId::named("b10b".into()), size: 3 })
             }
-            "say" => Command::Say(say(rest, Role::User, Run::Now)),
-            "later" => Command::Say(say(rest, Role::User, Run::Later)),
-            "queue" => Command::Say(say(rest, Role::User, Run::Next)),
+            "say" => Command::Say(Box::new(say(rest, Role::User, Run::Now))),
+            "later" => Command::Say(Box::new(say(rest, Role::User, Run::Later))),
+            "queue" => Command::Say(Box::new(say(rest, Role::User, Run::Next))),
             "withdraw" => Command::Withdraw { turn: self.real(rest), reason: None },
             "recall" => Command::Recall { messages: recalled(rest), instead: false },
             "replace" => Command::Recall { messages: recalled(rest), instead: true },
@@ -156,7 +156,7 @@ impl Session {
                 Command::Instruct { system_prompt: (!rest.is_empty()).then(|| rest.into()) }
             }
             "move" => Command::Move { workspace: rest.into() },
-            "system" => Command::Say(say(rest, Role::System, Run::Later)),
+            "system" => Command::Say(Box::new(say(rest, Role::System, Run::Later))),
             "start" => Command::Start { turn: self.real(rest) },
             "allow" => Command::Approve(self.approve(rest, Answer::Allow)),
             "deny" => Command::Approve(self.approve(rest, Answer::Deny)),
@@ -171,6 +171,7 @@ impl Session {
             }
             "cancel" => Command::Cancel { reason: text() },
             "compact" => Command::Compact,
+            "abridge" => Command::Abridge { summary: rest.into() },
             "close" => Command::Close { reason: text() },
             "recover" => Command::Recover { cut_off: Vec::new() },
             "wake" => Command::Wake,
@@ -347,12 +348,7 @@ fn say(rest: &str, role: Role, run: Run) -> Say {
         Part::Media { kind, name: name.into(), mime: None }
     }));
     parts.retain(|part| *part != Part::Text(String::new()));
-    Say {
-        role,
-        parts,
-        run,
-        options: TurnOptions { key: key.map(Into::into), wording, ..options(rest, model) },
-    }
+    Say { role, parts, run, options: TurnOptions { key, wording, ..options(rest, model) } }
 }
 
 /// Some words of a message are options too.

@@ -1,0 +1,160 @@
+//! How full a session's context is, and what makes room in it.
+
+use std::sync::Arc;
+
+use quintet_kernel::command::Command;
+use quintet_kernel::event::{Event, Turns};
+use quintet_kernel::port::{self, Receipt};
+use quintet_kernel::prompt::weigh;
+use quintet_kernel::{Cursor, Item, Refusal, SessionId, State};
+use serde_json::{Value, json};
+
+use super::carry::{Done, refused};
+use super::detail;
+use super::serve::Desk;
+use super::shape;
+use crate::jsonrpc::{Error, INTERNAL_ERROR};
+
+/// What came of a summary: its words and the turns that were read before it and are after it.
+type Outcome = Result<(String, Turns), String>;
+
+impl Desk {
+    pub(super) async fn context(&self, session: &SessionId) -> Result<Done, Error> {
+        let shown = self.weighed(session, shape::context).await?;
+        let mut result = shown.clone();
+        result["context"] = shown;
+        Ok(result.into())
+    }
+
+    pub(super) async fn snapshot(&self, session: &SessionId, whole: bool) -> Result<Done, Error> {
+        let show = if whole { detail::whole } else { detail::snapshot };
+        Ok(self.weighed(session, show).await?.into())
+    }
+
+    pub(super) async fn room(&self, session: &SessionId, expected: u64) -> Result<Done, Error> {
+        Ok(self.weighed(session, move |state| shape::room(state, expected)).await?.into())
+    }
+
+    /// Has old history summarized, by the model or in these words, and waits for it.
+    pub(super) async fn compact(
+        &self,
+        session: &SessionId,
+        summary: Option<String>,
+    ) -> Result<Done, Error> {
+        let before = self.tokens(session).await?;
+        let command = match summary {
+            Some(summary) => Command::Abridge { summary },
+            None => Command::Compact,
+        };
+        let outcome = match self.ports.sessions.submit(session, command).await {
+            Ok(receipt) => self.summarized(&receipt).await?,
+            Err(port::Error::Refused(refusal @ Refusal::NothingToCompact)) => {
+                Err(refusal.to_string())
+            }
+            Err(error) => return Err(refused(error)),
+        };
+        let after = self.tokens(session).await?;
+        let mut result = reduced(before, after);
+        result["compacted"] = outcome.is_ok().into();
+        result["success"] = outcome.is_ok().into();
+        match outcome {
+            Ok((summary, turns)) => {
+                result["summary"] = summary.into();
+                result["turnsBefore"] = turns.before.into();
+                result["turnsAfter"] = turns.after.into();
+            }
+            Err(reason) => {
+                result["summary"] = "".into();
+                result["reason"] = reason.into();
+            }
+        }
+        Ok(result.into())
+    }
+
+    /// What a session's summary came to, once it is written.
+    async fn summarized(&self, asked: &Receipt) -> Result<Outcome, Error> {
+        if let Some(outcome) = asked.records.iter().find_map(|record| outcome(&record.event)) {
+            return Ok(outcome);
+        }
+        let from = Cursor::after(asked.records.first().map_or(0, |record| record.seq));
+        let follow = self.ports.sessions.follow(&asked.session, from);
+        let mut follow = follow.await.map_err(refused)?;
+        while let Some(items) = follow.next().await.map_err(refused)? {
+            let event = |item: &Item| match item {
+                Item::Event(record) => outcome(&record.event),
+                Item::Text { .. } | Item::Progress { .. } => None,
+            };
+            if let Some(outcome) = items.iter().find_map(event) {
+                return Ok(outcome);
+            }
+        }
+        Err(refused(port::Error::Closing))
+    }
+
+    /// What a compaction would do now. The model writes the summary; nothing is kept of it.
+    pub(super) async fn preview(&self, session: &SessionId) -> Result<Done, Error> {
+        let now = self.view(session).await?;
+        let then = match self.ports.rehearsals.summarize(session).await {
+            Ok(Ok(state)) => Arc::new(state),
+            Ok(Err(reason)) => return Err(Error::new(INTERNAL_ERROR, reason)),
+            Err(port::Error::Refused(Refusal::NothingToCompact)) => Arc::clone(&now),
+            Err(error) => return Err(refused(error)),
+        };
+        let preview = detail::preview(&now, &then);
+        let before = weighing(now, |state| weigh(state).total().tokens).await?;
+        let after = weighing(then, |state| weigh(state).total().tokens).await?;
+        let mut result = reduced(before, after);
+        for (name, value) in preview {
+            result[name] = value;
+        }
+        Ok(result.into())
+    }
+
+    /// The journal keeps everything, and a fork from before has it.
+    pub(super) async fn clear(&self, session: &SessionId) -> Result<Done, Error> {
+        let before = self.tokens(session).await?;
+        let forget = Command::Recall { messages: Vec::new(), instead: true };
+        self.ports.sessions.submit(session, forget).await.map_err(refused)?;
+        let after = self.tokens(session).await?;
+        Ok(json!({ "success": true, "tokensBefore": before, "tokensAfter": after }).into())
+    }
+
+    /// What a model would read now.
+    async fn tokens(&self, session: &SessionId) -> Result<u64, Error> {
+        weighing(self.view(session).await?, |state| weigh(state).total().tokens).await
+    }
+
+    async fn weighed(
+        &self,
+        session: &SessionId,
+        show: impl FnOnce(&State) -> Value + Send + 'static,
+    ) -> Result<Value, Error> {
+        weighing(self.view(session).await?, show).await
+    }
+}
+
+/// Counting tokens may take a table that has to be read first.
+async fn weighing<T: Send + 'static>(
+    state: Arc<State>,
+    weigh: impl FnOnce(&State) -> T + Send + 'static,
+) -> Result<T, Error> {
+    let weighed = tokio::task::spawn_blocking(move || weigh(&state));
+    weighed.await.map_err(|_| Error::new(INTERNAL_ERROR, "it cannot be weighed"))
+}
+
+fn outcome(event: &Event) -> Option<Outcome> {
+    match event {
+        Event::Compacted { summary, turns, .. } => Some(Ok((summary.clone(), *turns))),
+        Event::CompactionFailed { reason } => Some(Err(reason.clone())),
+        _ => None,
+    }
+}
+
+fn reduced(before: u64, after: u64) -> Value {
+    json!({
+        "tokensBefore": before,
+        "tokensAfter": after,
+        "tokensSaved": before.saturating_sub(after),
+        "compressionRatio": after as f64 / before.max(1) as f64,
+    })
+}

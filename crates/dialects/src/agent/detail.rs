@@ -1,0 +1,124 @@
+//! Contexts as the original server shows them: always with a limit, and message by message.
+
+use std::collections::HashSet;
+
+use quintet_kernel::State;
+use quintet_kernel::model::{PromptMessage, PromptPart, Said, calls_said, text_said};
+use quintet_kernel::prompt::{assemble, system};
+use serde_json::{Value, json};
+
+use super::shape;
+
+/// What the original takes a model to read of which it knows nothing; its clients need a number.
+pub(super) const ASSUMED: u64 = 200_000;
+/// How much of a message its summary shows.
+const SUMMARY: usize = 100;
+
+/// How full the context is.
+pub(super) fn snapshot(state: &State) -> Value {
+    let mut shown = shape::context(state);
+    if shown["contextLimit"].is_null() {
+        let share = shown["currentTokens"].as_u64().unwrap_or(0) as f64 / ASSUMED as f64;
+        shown["contextLimit"] = ASSUMED.into();
+        shown["usagePercent"] = share.into();
+        shown["thresholdLevel"] = shape::level(share).into();
+        shown["level"] = shape::level(share).into();
+    }
+    shown
+}
+
+/// The same with everything in it, as a model would be sent it.
+pub(super) fn whole(state: &State) -> Value {
+    let prompt = assemble(state);
+    let mut shown = snapshot(state);
+    let scales = |text: &str| state.rules().models.count(&prompt.model, text).tokens;
+    let messages = prompt.messages.iter().enumerate();
+    let messages: Vec<Value> = messages.map(|(n, one)| message(n, one, &scales)).collect();
+    let tools = prompt.tools.iter().map(|tool| format!("{}: {}", tool.name, tool.description));
+    shown["messages"] = messages.into();
+    shown["systemPromptContent"] = system(state).into();
+    shown["toolsContent"] = tools.collect::<Vec<_>>().into();
+    shown["addedSkills"] = json!([]);
+    shown
+}
+
+fn message(index: usize, message: &PromptMessage, scales: &dyn Fn(&str) -> u64) -> Value {
+    let (role, content) = match message {
+        PromptMessage::User(parts) => ("user", words(parts)),
+        PromptMessage::Assistant { parts, .. } => ("assistant", text_said(parts)),
+        PromptMessage::Result { text, .. } => ("toolResult", text.clone()),
+    };
+    let mut shown = json!({
+        "index": index,
+        "role": role,
+        "tokens": scales(&content),
+        "summary": summary(&content),
+        "content": content,
+    });
+    match message {
+        PromptMessage::Assistant { parts, .. } => add_calls(&mut shown, parts, scales),
+        PromptMessage::Result { call, ok, .. } => {
+            shown["toolCallId"] = call.as_str().into();
+            shown["isError"] = (!ok).into();
+        }
+        PromptMessage::User(_) => {}
+    }
+    shown
+}
+
+fn add_calls(shown: &mut Value, parts: &[Said], scales: &dyn Fn(&str) -> u64) {
+    let calls: Vec<(u64, Value)> = calls_said(parts)
+        .map(|call| {
+            let arguments = call.input.to_string();
+            let tokens = scales(&call.tool) + scales(&arguments);
+            let id = call.call.as_str();
+            let shown =
+                json!({ "id": id, "name": call.tool, "tokens": tokens, "arguments": arguments });
+            (tokens, shown)
+        })
+        .collect();
+    if calls.is_empty() {
+        return;
+    }
+    let tokens: u64 = calls.iter().map(|(tokens, _)| tokens).sum();
+    shown["tokens"] = (shown["tokens"].as_u64().unwrap_or(0) + tokens).into();
+    shown["toolCalls"] = calls.into_iter().map(|(_, call)| call).collect::<Vec<_>>().into();
+}
+
+fn words(parts: &[PromptPart]) -> String {
+    let word = |part: &PromptPart| match part {
+        PromptPart::Text(text) => text.clone(),
+        PromptPart::Media { name, .. } => format!("[{name}]"),
+    };
+    parts.iter().map(word).collect::<Vec<_>>().join("\n")
+}
+
+/// The beginning of a text, on one line.
+pub(super) fn summary(text: &str) -> String {
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    match line.char_indices().nth(SUMMARY) {
+        Some((end, _)) => format!("{}…", &line[..end]),
+        None => line,
+    }
+}
+
+/// What a summary would stand for: of a session now and as it would be then.
+pub(super) fn preview(now: &State, then: &State) -> Vec<(&'static str, Value)> {
+    let written = then.compaction.summary.as_ref();
+    let written = written.filter(|_| now.compaction.summary != then.compaction.summary);
+    let (read, kept) = (turns_read(now), turns_read(then));
+    vec![
+        ("summary", written.map_or("", |summary| &summary.text).into()),
+        ("preservedTurns", kept.into()),
+        ("summarizedTurns", read.saturating_sub(kept).into()),
+    ]
+}
+
+/// The turns that a model reads word for word.
+fn turns_read(state: &State) -> usize {
+    let upto = state.compaction.summary.as_ref().map(|summary| &summary.upto);
+    let end = state.messages.iter().position(|message| Some(&message.id) == upto);
+    let from = end.map_or(state.forgotten, |end| end + 1).max(state.forgotten);
+    let turns = state.messages.iter().skip(from).map(|message| &message.turn);
+    turns.collect::<HashSet<_>>().len()
+}

@@ -1,0 +1,133 @@
+//! Folders, for clients that let a person choose where a session works. Names only: what is in files
+//! is none of their business.
+
+use std::io;
+use std::path::{Component, Path, PathBuf};
+
+use quintet_kernel::Time;
+use serde_json::{Value, json};
+use tokio::fs;
+
+use super::carry::Done;
+use super::serve::Desk;
+use super::wire::FILESYSTEM_ERROR;
+use crate::jsonrpc::Error;
+
+/// Where people keep their work, beneath the home folder.
+const USUAL: [&str; 10] = [
+    "Desktop",
+    "Documents",
+    "Downloads",
+    "projects",
+    "code",
+    "Development",
+    "dev",
+    "src",
+    "workspace",
+    "work",
+];
+/// Entries that are shown of one folder.
+const SHOWN: usize = 10_000;
+
+impl Desk {
+    pub(super) async fn folder(&self, path: Option<&str>, hidden: bool) -> Result<Done, Error> {
+        let path = match path {
+            Some(path) => absolute(path)?,
+            None => self.home_folder(),
+        };
+        let mut entries = listed(&path, hidden).await.map_err(|error| denied(&path, &error))?;
+        entries.sort_by_key(|entry| {
+            let name = entry["name"].as_str().unwrap_or_default().to_lowercase();
+            (entry["isDirectory"] != true, name)
+        });
+        let parent = path.parent().map(|parent| parent.to_string_lossy().into_owned());
+        let path = path.to_string_lossy();
+        Ok(json!({ "path": path, "parent": parent, "entries": entries }).into())
+    }
+
+    pub(super) async fn home(&self) -> Value {
+        let home = self.home_folder();
+        let mut suggested = vec![suggestion("Home", &home)];
+        for name in USUAL {
+            let path = home.join(name);
+            if fs::metadata(&path).await.is_ok_and(|found| found.is_dir()) {
+                suggested.push(suggestion(name, &path));
+            }
+        }
+        json!({ "homePath": home.to_string_lossy(), "suggestedPaths": suggested })
+    }
+
+    pub(super) async fn make_folder(&self, path: &str, parents: bool) -> Result<Done, Error> {
+        let path = absolute(path)?;
+        let made = match parents {
+            true if fs::metadata(&path).await.is_ok() => {
+                Err(io::Error::from(io::ErrorKind::AlreadyExists))
+            }
+            true => fs::create_dir_all(&path).await,
+            false => fs::create_dir(&path).await,
+        };
+        made.map_err(|error| denied(&path, &error))?;
+        Ok(json!({ "created": true, "path": path.to_string_lossy() }).into())
+    }
+
+    fn home_folder(&self) -> PathBuf {
+        self.settings.home.clone().unwrap_or_else(|| PathBuf::from("/"))
+    }
+}
+
+/// A path that says where it leads, without steps back.
+fn absolute(path: &str) -> Result<PathBuf, Error> {
+    let path = Path::new(path);
+    let plain = |part: Component<'_>| {
+        matches!(part, Component::RootDir | Component::Normal(_) | Component::CurDir)
+    };
+    match path.is_absolute() && path.components().all(plain) {
+        true => Ok(path.components().collect()),
+        false => Err(Error::field("path", "an absolute path without ..")),
+    }
+}
+
+async fn listed(path: &Path, hidden: bool) -> io::Result<Vec<Value>> {
+    let (mut found, mut entries) = (fs::read_dir(path).await?, Vec::new());
+    while let Some(entry) = found.next_entry().await? {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if entries.len() == SHOWN {
+            break;
+        }
+        if hidden || !name.starts_with('.') {
+            entries.push(shown(name, &entry).await);
+        }
+    }
+    Ok(entries)
+}
+
+async fn shown(name: String, entry: &fs::DirEntry) -> Value {
+    let kind = entry.file_type().await.ok();
+    let folder = kind.is_some_and(|kind| kind.is_dir());
+    let mut shown = json!({
+        "name": name,
+        "path": entry.path().to_string_lossy(),
+        "isDirectory": folder,
+        "isSymlink": kind.is_some_and(|kind| kind.is_symlink()),
+    });
+    if let (false, Ok(about)) = (folder, entry.metadata().await) {
+        shown["size"] = about.len().into();
+        if let Some(at) = modified(&about) {
+            shown["modifiedAt"] = at.to_millis().into();
+        }
+    }
+    shown
+}
+
+fn modified(about: &std::fs::Metadata) -> Option<Time> {
+    let since = about.modified().ok()?.duration_since(std::time::UNIX_EPOCH).ok()?;
+    i64::try_from(since.as_micros()).ok().map(Time::from_micros)
+}
+
+fn suggestion(name: &str, path: &Path) -> Value {
+    json!({ "name": name, "path": path.to_string_lossy(), "exists": true })
+}
+
+fn denied(path: &Path, error: &io::Error) -> Error {
+    Error::new(FILESYSTEM_ERROR, format!("{}: {error}", path.display()))
+}

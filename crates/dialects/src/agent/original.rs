@@ -1,0 +1,152 @@
+//! Names that only the original server's clients use, and its words for what is the same here.
+
+use quintet_kernel::Time;
+use serde_json::Value;
+
+use super::decode::{need, read, session};
+use super::place::place;
+use super::wire::NOT_AVAILABLE;
+use super::wish::{Read, Wish};
+use crate::jsonrpc::{Error, Fields, METHOD_NOT_FOUND};
+
+/// Events that lead to one, at most.
+const ANCESTORS: usize = 10_000;
+
+/// Methods of the original for what there is nothing of here, and how it says so.
+const NONE: [(&str, &str); 14] = [
+    ("worktree.getStatus", r#"{"hasWorktree":false}"#),
+    ("worktree.list", r#"{"worktrees":[]}"#),
+    ("skill.list", r#"{"skills":[],"totalCount":0,"autoInjectCount":0}"#),
+    ("skill.refresh", r#"{"success":true,"skillCount":0}"#),
+    ("todo.list", r#"{"todos":[],"summary":"no tasks"}"#),
+    ("todo.getBacklog", r#"{"tasks":[],"totalCount":0}"#),
+    ("todo.getBacklogCount", r#"{"count":0}"#),
+    ("browser.getStatus", r#"{"hasBrowser":false,"isStreaming":false}"#),
+    ("plan.getState", r#"{"isActive":false,"blockedTools":[]}"#),
+    ("memory.search", r#"{"entries":[],"totalCount":0}"#),
+    ("memory.getHandoffs", r#"{"handoffs":[]}"#),
+    ("voiceNotes.list", r#"{"notes":[],"totalCount":0,"hasMore":false}"#),
+    ("transcribe.listModels", r#"{"models":[],"defaultModelId":null}"#),
+    ("canvas.get", r#"{"found":false}"#),
+];
+
+/// Methods of the original for what cannot be done here.
+const ELSEWHERE: [&str; 30] = [
+    "browser.startStream",
+    "browser.stopStream",
+    "device.register",
+    "device.unregister",
+    "events.append",
+    "file.read",
+    "git.clone",
+    "logs.export",
+    "memory.addEntry",
+    "message.delete",
+    "plan.enter",
+    "plan.exit",
+    "search.content",
+    "search.events",
+    "session.rewind",
+    "settings.get",
+    "settings.update",
+    "skill.get",
+    "skill.remove",
+    "system.shutdown",
+    "todo.restore",
+    "transcribe.audio",
+    "tree.compareBranches",
+    "tree.getSubtree",
+    "voiceNotes.delete",
+    "voiceNotes.save",
+    "worktree.commit",
+    "worktree.merge",
+    "sandbox.listContainers",
+    "tasks.list",
+];
+
+/// What a method of the original wants.
+pub(super) fn wish(method: &str, params: &Value) -> Result<Wish, Error> {
+    let fields = Fields::of(params)?;
+    let text = |name: &str| Ok(fields.text(name)?.map(str::to_owned));
+    Ok(match method {
+        "context.getSnapshot" => Wish::Snapshot { session: session(&fields)?, whole: false },
+        "context.getDetailedSnapshot" => Wish::Snapshot { session: session(&fields)?, whole: true },
+        "context.previewCompaction" => Wish::Preview(session(&fields)?),
+        "events.getHistory" => {
+            Wish::Backwards(original(read(&fields, params, &["beforeEventId"])?))
+        }
+        "events.getSince" => {
+            let read = original(read(&fields, params, &["afterEventId", "after"])?);
+            Wish::Events(Read { since: moment(&fields)?, ..read })
+        }
+        "tree.getAncestors" => Wish::Ancestors(ancestors(&fields)?),
+        "tree.getVisualization" => Wish::Tree {
+            session: session(&fields)?,
+            messages: fields.flag("messagesOnly")?.unwrap_or(false),
+        },
+        "filesystem.listDir" => Wish::Folder {
+            path: text("path")?.filter(|path| !path.is_empty()),
+            hidden: fields.flag("showHidden")?.unwrap_or(false),
+        },
+        "filesystem.getHome" => Wish::Home,
+        "filesystem.createDir" => Wish::MakeFolder {
+            path: need(&fields, "path")?.to_owned(),
+            parents: fields.flag("recursive")?.unwrap_or(false),
+        },
+        _ => match NONE.iter().find(|(name, _)| *name == method) {
+            Some((_, fact)) => Wish::Fact(serde_json::from_str(fact).unwrap_or_default()),
+            None => return Err(Error::no_method(method)),
+        },
+    })
+}
+
+fn original(read: Read) -> Read {
+    Read { original: true, ..read }
+}
+
+fn moment(fields: &Fields<'_>) -> Result<Option<Time>, Error> {
+    let Some(text) = fields.text("afterTimestamp")? else { return Ok(None) };
+    let wrong = || fields.wrong("afterTimestamp", "a moment as in 2025-01-01T00:00:00Z");
+    Time::parse(text).map(Some).ok_or_else(wrong)
+}
+
+/// An event's name says whose it is.
+fn ancestors(fields: &Fields<'_>) -> Result<Read, Error> {
+    let name = need(fields, "eventId")?;
+    let (session, seq) = place(name).ok_or_else(|| fields.wrong("eventId", "an event"))?;
+    let limit = fields.whole("limit")?.and_then(|limit| usize::try_from(limit).ok());
+    Ok(Read {
+        session,
+        from: Some(seq.saturating_add(1)),
+        limit: Some(limit.unwrap_or(ANCESTORS).min(ANCESTORS)),
+        types: Vec::new(),
+        since: None,
+        original: true,
+    })
+}
+
+/// Why there is no such method, as the original says it.
+pub(super) fn unknown(method: &str, error: Error) -> Error {
+    match error.code {
+        METHOD_NOT_FOUND if ELSEWHERE.contains(&method) => {
+            Error::new(NOT_AVAILABLE, format!("{method} is not available"))
+        }
+        METHOD_NOT_FOUND => Error::new(METHOD_NOT_FOUND, format!("Unknown method: {method}")),
+        _ => error,
+    }
+}
+
+/// A stored event in the original's words: its names for sessions that work for others and for
+/// summaries, beside those of the text.
+pub(super) fn stored(mut event: Value) -> Value {
+    let kind = match event["type"].as_str() {
+        Some("subagent.spawn") => "subagent.spawned",
+        Some("subagent.progress") => "subagent.status_update",
+        Some("subagent.complete") if event["payload"]["success"] == true => "subagent.completed",
+        Some("subagent.complete") => "subagent.failed",
+        Some("context.compaction") => "compact.boundary",
+        _ => return event,
+    };
+    event["type"] = kind.into();
+    event
+}

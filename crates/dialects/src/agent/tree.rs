@@ -1,0 +1,125 @@
+//! How a session's events, and the sessions that branched off them, hang together.
+
+use std::collections::HashMap;
+
+use quintet_kernel::event::Seq;
+use quintet_kernel::{Card, SessionId};
+use serde_json::{Value, json};
+
+use super::carry::{Done, refused};
+use super::detail::summary;
+use super::place::event_id;
+use super::serve::Desk;
+use super::shape;
+use super::wish::Read;
+use crate::jsonrpc::Error;
+
+/// Events that a tree shows at most, the newest.
+const NODES: usize = 10_000;
+
+impl Desk {
+    pub(super) async fn branches(&self, session: &SessionId) -> Result<Done, Error> {
+        let branches = &self.ports.branches;
+        let card = branches.card(session).await.map_err(refused)?;
+        let forks = branches.forks(session).await.map_err(refused)?;
+        let show = |card| shape::session(card, &self.settings.default_model);
+        Ok(json!({
+            "session": show(&card),
+            "branches": forks.iter().map(show).collect::<Vec<_>>(),
+            "mainBranch": branch(&card),
+            "forks": forks.iter().map(branch).collect::<Vec<_>>(),
+        })
+        .into())
+    }
+
+    /// An event and those that led to it, across the sessions that it was forked from.
+    pub(super) async fn ancestors(&self, read: &Read) -> Result<Done, Error> {
+        let history = self.history(&read.session).await?;
+        let (mut events, _) = history.before(read).await.map_err(refused)?;
+        let target = events.first().cloned();
+        events.reverse();
+        Ok(json!({ "events": events, "ancestors": events, "targetEvent": target }).into())
+    }
+
+    pub(super) async fn tree(&self, session: SessionId, messages: bool) -> Result<Done, Error> {
+        let history = self.history(&session).await?;
+        let read = Read { limit: Some(NODES), original: true, ..Read::all(session.clone()) };
+        let (mut events, _) = history.before(&read).await.map_err(refused)?;
+        events.reverse();
+        let forks = self.ports.branches.forks(&session).await.map_err(refused)?;
+        let head = events.last().map(|event| event["id"].clone());
+        let count = events.len();
+        let said = |event: &Value| {
+            !messages || event["type"].as_str().is_some_and(|kind| kind.starts_with("message."))
+        };
+        events.retain(said);
+        let nodes = nodes(&events, &forks, head.as_ref());
+        Ok(json!({
+            "sessionId": session.as_str(),
+            "rootEventId": events.first().map(|event| event["id"].clone()),
+            "headEventId": head,
+            "nodes": nodes,
+            "totalEvents": count,
+        })
+        .into())
+    }
+}
+
+/// A session as a branch.
+fn branch(card: &Card) -> Value {
+    let title = card.labels.get("title").filter(|title| !title.is_empty()).unwrap_or(&card.title);
+    let fork = card.forked.as_ref().map(|fork| event_id(&fork.parent, fork.at));
+    json!({
+        "sessionId": card.id.as_str(),
+        "name": title,
+        "forkEventId": fork.unwrap_or_else(|| event_id(&card.id, 1)),
+        "headEventId": event_id(&card.id, card.head),
+        "messageCount": card.messages,
+        "createdAt": card.created.to_millis(),
+        "lastActivity": card.updated.to_millis(),
+    })
+}
+
+/// A session is a line; where others branched off, it has more than one child.
+fn nodes(events: &[Value], forks: &[Card], head: Option<&Value>) -> Vec<Value> {
+    let mut branched: HashMap<Seq, usize> = HashMap::new();
+    for fork in forks.iter().filter_map(|card| card.forked.as_ref()) {
+        *branched.entry(fork.at).or_default() += 1;
+    }
+    let mut parent = Value::Null;
+    let mut nodes = Vec::with_capacity(events.len());
+    for (depth, event) in events.iter().enumerate() {
+        let seq = event["sequence"].as_u64().unwrap_or(0);
+        let here = branched.get(&seq).copied().unwrap_or(0);
+        let children = usize::from(depth + 1 < events.len()) + here;
+        nodes.push(json!({
+            "id": event["id"],
+            "parentId": parent,
+            "type": event["type"],
+            "timestamp": event["timestamp"],
+            "summary": summary(&told(event)),
+            "hasChildren": children > 0,
+            "childCount": children,
+            "depth": depth,
+            "isBranchPoint": children > 1,
+            "isHead": Some(&event["id"]) == head,
+        }));
+        parent = event["id"].clone();
+    }
+    nodes
+}
+
+/// What an event is about, in a few words.
+fn told(event: &Value) -> String {
+    let payload = &event["payload"];
+    let words = match &payload["content"] {
+        Value::String(text) => Some(text.clone()),
+        Value::Array(blocks) => {
+            let texts = blocks.iter().filter_map(|block| block["text"].as_str());
+            Some(texts.collect::<Vec<_>>().join(" ")).filter(|text| !text.is_empty())
+        }
+        _ => None,
+    };
+    let name = || payload["name"].as_str().map(str::to_owned);
+    words.or_else(name).unwrap_or_else(|| event["type"].as_str().unwrap_or_default().to_owned())
+}

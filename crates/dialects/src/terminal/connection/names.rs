@@ -1,0 +1,72 @@
+//! Which session a client means.
+//!
+//! The original client shows a list with numbers and the first eight letters of each id, which all ids
+//! of a decade share. So a person may also name a session by its number in the list they were shown, or
+//! by a part of its id that fits no other.
+
+use quintet_kernel::{Card, SessionId, port};
+use serde_json::json;
+
+use super::super::decode::refusal;
+use super::super::shape;
+use super::Connection;
+use super::sessions::LOOKED_AT;
+use crate::jsonrpc::{Error, INVALID_PARAMS};
+
+/// The fewest letters that name a session: from the beginning of an id, and from its own part.
+const BEGINNING: usize = 8;
+const OWN_PART: usize = 4;
+/// How many sessions are mentioned where a name fits several.
+const MENTIONED: usize = 5;
+
+impl Connection {
+    /// The session that goes by a name: its id, its number in the last list, or part of its id.
+    pub(super) async fn named(&mut self, name: SessionId) -> Result<SessionId, Error> {
+        let unknown = match self.desk.ports.sessions.view(&name).await {
+            Ok(_) => return Ok(name),
+            Err(error @ port::Error::NotFound(_)) => error,
+            Err(error) => return Err(refusal(&error)),
+        };
+        if let Some(session) = numbered(&self.listed, name.as_str()) {
+            return Ok(session.clone());
+        }
+        let cards = self.desk.ports.sessions.list(LOOKED_AT).await;
+        let mut cards = cards.map_err(|error| refusal(&error))?;
+        cards.retain(|card| fits(card.id.as_str(), name.as_str()));
+        match cards.as_slice() {
+            [] => Err(refusal(&unknown)),
+            [only] => Ok(only.id.clone()),
+            several => Err(ambiguous(&name, several)),
+        }
+    }
+}
+
+fn numbered<'a>(listed: &'a [SessionId], name: &str) -> Option<&'a SessionId> {
+    let number: usize = name.parse().ok()?;
+    listed.get(number.checked_sub(1)?)
+}
+
+fn fits(id: &str, name: &str) -> bool {
+    let from_beginning = name.len() >= BEGINNING && id.starts_with(name);
+    from_beginning || name.len() >= OWN_PART && own_part(id).starts_with(name)
+}
+
+/// The part of an id that no other shares.
+fn own_part(id: &str) -> &str {
+    id.rsplit('_').next().unwrap_or(id)
+}
+
+fn ambiguous(name: &SessionId, several: &[Card]) -> Error {
+    let mention = |card: &Card| {
+        let id = own_part(card.id.as_str());
+        format!("{} ({})", &id[..id.floor_char_boundary(BEGINNING)], shape::title(&card.title))
+    };
+    let some: Vec<String> = several.iter().take(MENTIONED).map(mention).collect();
+    let more = if several.len() > MENTIONED { ", …" } else { "" };
+    let message = format!(
+        "Invalid params: {name} fits {} sessions; name one by its number in session.list or as {}{more}",
+        several.len(),
+        some.join(", "),
+    );
+    Error::new(INVALID_PARAMS, message).with(json!({ "field": "session_id" }))
+}

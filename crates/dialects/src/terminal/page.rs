@@ -1,0 +1,128 @@
+//! What the original client prints, and where on a line that leaves it.
+//!
+//! It prints the flat copies as they come: prose as it is, code and diffs in a frame, everything else
+//! as it is again. So line breaks between them are in the copies, or nowhere.
+
+use serde_json::Value;
+
+use super::blocks::Kind;
+
+/// How a client reads what it is told.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Reader {
+    /// It tells queries apart.
+    #[default]
+    Any,
+    /// The original: it reads only while it waits for an answer of its own, shows whatever comes, and
+    /// takes the first end for the end of that answer.
+    Original,
+}
+
+/// The page that an answer is printed on.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Page {
+    place: Place,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Place {
+    #[default]
+    LineStart,
+    /// Within a line of prose, which may go on.
+    Prose,
+    /// Behind something that is whole.
+    Behind,
+}
+
+impl Page {
+    /// Prose as it is to be printed.
+    pub(super) fn prose(&mut self, text: &str) -> String {
+        if text.is_empty() {
+            return String::new();
+        }
+        let new_line = self.place == Place::Behind && !text.starts_with('\n');
+        self.place = after(text, Place::Prose);
+        broken(new_line, text)
+    }
+
+    /// What a block says, as it is to be printed.
+    pub(super) fn block(&mut self, kind: Kind, text: &str) -> String {
+        match kind {
+            // These get a frame, which begins on a line of its own.
+            Kind::Code => self.place = Place::Behind,
+            Kind::Diff => self.place = Place::LineStart,
+            Kind::Text | Kind::Error | Kind::ToolOutput | Kind::Interactive => {
+                if text.is_empty() {
+                    return String::new();
+                }
+                let new_line = self.place != Place::LineStart;
+                self.place = after(text, Place::Behind);
+                return broken(new_line, text);
+            }
+        }
+        text.to_owned()
+    }
+
+    /// A model begins to speak anew.
+    pub(super) fn step(&mut self) {
+        if self.place == Place::Prose {
+            self.place = Place::Behind;
+        }
+    }
+
+    /// Something else is on the page already.
+    pub(super) fn follow(&mut self) {
+        self.place = Place::Behind;
+    }
+
+    /// A question was asked, which the client ends with a line of its own.
+    pub(super) fn question(&mut self) {
+        self.place = Place::LineStart;
+    }
+}
+
+fn after(text: &str, otherwise: Place) -> Place {
+    if text.ends_with('\n') { Place::LineStart } else { otherwise }
+}
+
+fn broken(new_line: bool, text: &str) -> String {
+    if new_line { format!("\n{text}") } else { text.to_owned() }
+}
+
+/// What commands printed, where their results say it in JSON; anything else as it is.
+pub(super) fn plain_output(text: &str) -> String {
+    match serde_json::from_str(text) {
+        Ok(Value::Array(all)) if !all.is_empty() && all.iter().all(is_command) => {
+            all.iter().map(|one| format!("$ {}\n{}", text_in(one, "cmd"), printed(one))).collect()
+        }
+        Ok(one) if is_command(&one) => printed(&one),
+        _ => text.to_owned(),
+    }
+}
+
+fn is_command(value: &Value) -> bool {
+    value["cmd"].is_string() && value["exit_code"].is_i64() && value["stdout"].is_string()
+}
+
+fn printed(command: &Value) -> String {
+    let mut text = String::new();
+    for part in ["stdout", "stderr"] {
+        let part = text_in(command, part);
+        text.push_str(part);
+        if !part.is_empty() && !part.ends_with('\n') {
+            text.push('\n');
+        }
+    }
+    match command["exit_code"].as_i64() {
+        Some(code) if code != 0 => text.push_str(&format!("exit code {code}\n")),
+        _ => {}
+    }
+    text
+}
+
+fn text_in<'a>(command: &'a Value, name: &str) -> &'a str {
+    command[name].as_str().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,76 @@
+//! What a live session tells once it is durable, and to whom.
+
+use std::sync::Arc;
+
+use quintet_kernel::TurnId;
+use quintet_kernel::event::{Event, Record};
+
+use super::{Live, Waiting};
+use crate::session::pending::{Answer, Pending};
+
+impl Live {
+    /// The oldest append is through.
+    pub(super) fn published(&mut self) {
+        self.tell();
+        self.reconcile();
+    }
+
+    /// Tells everybody what is durable now.
+    pub(super) fn tell(&mut self) {
+        let Some(Pending { records, answers, .. }) = self.pending.pop_front() else {
+            return;
+        };
+        self.published = records.last().map_or(self.published, |last| last.seq);
+        self.tail.publish(&records);
+        let told = self.told();
+        if let Some(flight) = &mut self.flight {
+            for record in &records {
+                if let Event::TextAppended { step, offset, text, .. } = &record.event {
+                    flight.came(step, offset + text.len() as u64);
+                }
+            }
+            if told {
+                flight.reveal(&self.tail);
+            }
+        }
+        answers.into_iter().for_each(Answer::give);
+        self.shared
+            .parts
+            .hints
+            .iter()
+            .for_each(|hint| hint.published(&self.state.id, self.published));
+        for record in &records {
+            self.noticed(record);
+        }
+    }
+
+    fn noticed(&mut self, record: &Arc<Record>) {
+        match &record.event {
+            Event::TurnCompleted { turn, .. }
+            | Event::TurnFailed { turn, .. }
+            | Event::TurnCancelled { turn, .. } => {
+                self.shared.parts.workspaces.over(turn);
+                if self.state.open.is_none() {
+                    self.shared.parts.drafts.clear(&self.state.id);
+                }
+                self.over(turn, record);
+            }
+            Event::Reverted { turn, .. } | Event::RevertFailed { turn, .. } => {
+                self.over(turn, record);
+            }
+            _ => {}
+        }
+    }
+
+    /// Answers whoever waited for this.
+    fn over(&mut self, turn: &TurnId, record: &Arc<Record>) {
+        let (over, waiting) = std::mem::take(&mut self.waiting)
+            .into_iter()
+            .partition(|waiting: &Waiting| waiting.turn == *turn);
+        self.waiting = waiting;
+        for Waiting { mut receipt, reply, .. } in over {
+            receipt.records.push(Arc::clone(record));
+            Answer::Receipt(reply, receipt).give();
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! A sentry over a workspace: the kernel tells it of every change, so that one that saw nothing knows
+//! without a look that all is as it was.
+//!
+//! It is told before whoever changed something goes on, so nothing is missed by asking early. It is
+//! not told of what is written through a mapping of memory, through another name of a file elsewhere,
+//! or by another machine: file systems that others write are not watched, and nobody should go by a
+//! sentry's word for long.
+
+use std::collections::HashSet;
+use std::fs;
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::inotify::{self, CreateFlags, Event, ReadFlags, Reader, WatchFlags};
+use rustix::fs::statfs;
+use rustix::io::Errno;
+
+use crate::survey::{MARKS, around};
+
+/// At most so many folders are watched: the kernel has room for so many for all programs of a user.
+const MOST_FOLDERS: usize = 1_000;
+
+/// File systems that only this machine writes, by their magic numbers: ext4, XFS, Btrfs, tmpfs, F2FS,
+/// ZFS, bcachefs, overlays.
+const LOCAL: [u64; 8] = [
+    0xEF53,
+    0x5846_5342,
+    0x9123_683E,
+    0x0102_1994,
+    0xF2F5_2010,
+    0x2FC1_2FC1,
+    0xCA45_1A4E,
+    0x794C_7630,
+];
+
+const CHANGES: WatchFlags = WatchFlags::CREATE
+    .union(WatchFlags::DELETE)
+    .union(WatchFlags::MODIFY)
+    .union(WatchFlags::ATTRIB)
+    .union(WatchFlags::MOVE)
+    .union(WatchFlags::DELETE_SELF)
+    .union(WatchFlags::MOVE_SELF)
+    .union(WatchFlags::ONLYDIR);
+
+/// What ends the watch over a folder.
+const END: ReadFlags = ReadFlags::IGNORED
+    .union(ReadFlags::UNMOUNT)
+    .union(ReadFlags::DELETE_SELF)
+    .union(ReadFlags::MOVE_SELF);
+
+/// A sentry over a workspace.
+#[derive(Debug)]
+pub(super) struct Sentry {
+    kernel: OwnedFd,
+    /// Folders outside of the workspace, of which only a few names matter.
+    around: HashSet<i32>,
+}
+
+/// What a sentry saw since it was asked last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Seen {
+    Nothing,
+    /// Something changed in the folders it watches.
+    Change,
+    /// There are other folders now than those it watches.
+    Move,
+}
+
+impl Sentry {
+    /// Posts one over these folders of a workspace, and over what around it matters to it.
+    pub(super) fn post<'a>(
+        root: &Path,
+        folders: impl ExactSizeIterator<Item = &'a PathBuf>,
+    ) -> io::Result<Self> {
+        if folders.len() > MOST_FOLDERS || !is_local(root)? || root.canonicalize()? != root {
+            return Err(io::ErrorKind::Unsupported.into());
+        }
+        let kernel = inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC)?;
+        let (device, mut sentry) =
+            (fs::metadata(root)?.dev(), Self { kernel, around: HashSet::new() });
+        for folder in folders {
+            let folder = root.join(folder);
+            if fs::metadata(&folder)?.dev() != device {
+                return Err(io::ErrorKind::Unsupported.into());
+            }
+            inotify::add_watch(&sentry.kernel, &folder, CHANGES)?;
+        }
+        for folder in around(root).iter().filter(|folder| folder.is_dir()) {
+            let watch = inotify::add_watch(&sentry.kernel, folder, CHANGES)?;
+            sentry.around.insert(watch);
+        }
+        Ok(sentry)
+    }
+
+    /// What it saw since the last time. Never waits.
+    pub(super) fn ask(&self) -> Seen {
+        let mut room = [MaybeUninit::uninit(); 4096];
+        let mut reader = Reader::new(&self.kernel, &mut room);
+        let mut seen = Seen::Nothing;
+        loop {
+            seen = match reader.next() {
+                Ok(event) => seen.max(self.meaning(&event)),
+                Err(Errno::INTR) => seen,
+                Err(Errno::AGAIN) => return seen,
+                Err(_) => return Seen::Move,
+            };
+        }
+    }
+
+    fn meaning(&self, event: &Event<'_>) -> Seen {
+        let (what, name) = (event.events(), event.file_name().map(|name| name.to_bytes()));
+        let is_around = self.around.contains(&event.wd());
+        let matters = name.is_some_and(|name| MARKS.iter().any(|mark| mark.as_bytes() == name));
+        if is_around && !matters && !what.intersects(END) {
+            return Seen::Nothing;
+        }
+        // Rights of a folder decide what can be read in it, but it stays the same folder.
+        let other_folders = what.contains(ReadFlags::ISDIR) && !what.contains(ReadFlags::ATTRIB);
+        let is_mark = name == Some(b".git");
+        match what.intersects(END) || other_folders || is_mark {
+            true => Seen::Move,
+            false => Seen::Change,
+        }
+    }
+}
+
+fn is_local(root: &Path) -> io::Result<bool> {
+    let kind = statfs(root)?.f_type as u64;
+    Ok(LOCAL.contains(&(kind & 0xFFFF_FFFF)))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{create_dir_all, remove_file, rename, write};
+
+    use super::*;
+
+    fn posted(root: &Path) -> Sentry {
+        Sentry::post(root, [PathBuf::new(), "src".into()].iter()).unwrap()
+    }
+
+    /// What a sentry says after something was done.
+    fn after(change: impl Fn(&Path)) -> Seen {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap().join("work");
+        create_dir_all(root.join("src/deep")).unwrap();
+        write(root.join("src/a"), "1").unwrap();
+        let sentry = posted(&root);
+        assert_eq!(sentry.ask(), Seen::Nothing);
+        change(&root);
+        let seen = sentry.ask();
+        // What was told once is not told again.
+        assert!(sentry.ask() == Seen::Nothing || seen == Seen::Move);
+        seen
+    }
+
+    #[test]
+    fn it_sees_every_change_of_a_file() {
+        assert_eq!(after(|root| write(root.join("src/a"), "2").unwrap()), Seen::Change);
+        assert_eq!(after(|root| write(root.join("new"), "2").unwrap()), Seen::Change);
+        assert_eq!(after(|root| remove_file(root.join("src/a")).unwrap()), Seen::Change);
+        let away = |root: &Path| rename(root.join("src/a"), root.join("../a")).unwrap();
+        assert_eq!(after(away), Seen::Change);
+    }
+
+    #[test]
+    fn it_knows_when_it_watches_the_wrong_folders() {
+        assert_eq!(after(|root| create_dir_all(root.join("src/more")).unwrap()), Seen::Move);
+        assert_eq!(after(|root| rename(root.join("src"), root.join("lib")).unwrap()), Seen::Move);
+        assert_eq!(after(|root| rename(root, root.with_file_name("away")).unwrap()), Seen::Move);
+    }
+
+    #[test]
+    fn of_what_is_around_only_what_matters_is_told() {
+        assert_eq!(after(|root| write(root.join("../noise"), "").unwrap()), Seen::Nothing);
+        assert_eq!(after(|root| write(root.join("../AGENTS.md"), "").unwrap()), Seen::Change);
+        assert_eq!(after(|root| create_dir_all(root.join("../.git")).unwrap()), Seen::Move);
+    }
+
+    #[test]
+    fn it_is_not_posted_where_it_would_not_be_told_of_everything() {
+        assert!(Sentry::post(Path::new("/proc/self"), [PathBuf::new()].iter()).is_err());
+        let dir = tempfile::tempdir().unwrap();
+        let many = vec![PathBuf::new(); MOST_FOLDERS + 1];
+        assert!(Sentry::post(dir.path(), many.iter()).is_err());
+        std::os::unix::fs::symlink(dir.path(), dir.path().join("link")).unwrap();
+        assert!(Sentry::post(&dir.path().join("link"), [PathBuf::new()].iter()).is_err());
+    }
+}
