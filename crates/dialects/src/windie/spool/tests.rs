@@ -1,3 +1,5 @@
+//! What is kept of a telling for the next daemon, and what becomes of it.
+
 use super::*;
 
 fn frame(text: &str, calls: &[&str]) -> Frame {
