@@ -31,6 +31,7 @@ mod rooms;
 mod schema;
 mod serve;
 mod settings;
+mod spool;
 mod stops;
 mod tokens;
 mod transcription;

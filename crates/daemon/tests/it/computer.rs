@@ -1,6 +1,6 @@
 //! A client of the computer-use protocol, as strict with the stream as the original one.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use futures_util::{SinkExt as _, StreamExt as _};
@@ -41,6 +41,8 @@ pub(crate) struct Computer {
     name: String,
     /// What was last seen of each turn.
     seen: HashMap<String, u64>,
+    /// The turns that it has stopped: it counts no more of them.
+    stopped: HashSet<String>,
     closed: Option<CloseFrame>,
 }
 
@@ -55,8 +57,8 @@ impl Computer {
         }
         let (stream, _) = connect_async(request).await.unwrap();
         let name = format!("c{}", handshake["user_id"].as_str().unwrap_or_default());
-        let seen = HashMap::new();
-        let mut computer = Self { stream, sent: 0, name, seen, closed: None };
+        let (seen, stopped) = Default::default();
+        let mut computer = Self { stream, sent: 0, name, seen, stopped, closed: None };
         computer.say(&handshake.to_string()).await;
         computer
     }
@@ -74,10 +76,10 @@ impl Computer {
 
     /// Goes on as the same client on another connection: it knows what it has seen.
     pub(crate) async fn again(self, url: &str, handshake: &Value) -> Self {
-        let (seen, sent) = (self.seen.clone(), self.sent + 1000);
+        let (seen, sent, stopped) = (self.seen.clone(), self.sent + 1000, self.stopped.clone());
         drop(self);
         let mut next = Self::reach(url, None, handshake).await;
-        (next.seen, next.sent) = (seen, sent);
+        (next.seen, next.sent, next.stopped) = (seen, sent, stopped);
         next
     }
 
@@ -105,6 +107,13 @@ impl Computer {
         let text = format!("go {{{{script: {script}}}}}");
         let payload = json!({ "text": text, "conversation_ref": conversation });
         self.send("query", payload).await
+    }
+
+    /// Stops a turn, and wants to hear no more of it.
+    pub(crate) async fn stop(&mut self, conversation: &str, turn: &str) {
+        self.stopped.insert(turn.into());
+        let payload = json!({ "conversation_ref": conversation, "turn_ref": turn });
+        self.send("stop-query", payload).await;
     }
 
     /// The next frame that is new; nothing once the other side has closed.
@@ -140,8 +149,16 @@ impl Computer {
             assert!(frame.get("sequence").is_none(), "{frame}");
             return true;
         }
-        assert!(frame["conversation_ref"].is_string(), "{frame}");
         let turn = frame["turn_ref"].as_str().expect(kind);
+        let ended = kind == "streaming-complete";
+        // What is about no conversation is not counted; it is all that is left of what was stopped.
+        if ended && frame.get("conversation_ref").is_none() {
+            return true;
+        }
+        assert!(frame["conversation_ref"].is_string(), "{frame}");
+        if self.stopped.contains(turn) && !ended {
+            return false;
+        }
         let sequence = frame["sequence"].as_u64().expect(kind);
         assert_eq!(frame["event_id"], format!("{turn}-evt-{sequence:06}-{kind}"));
         let last = self.seen.entry(turn.into()).or_default();

@@ -118,6 +118,11 @@ impl World {
         &self.workspace
     }
 
+    /// Where the daemon keeps everything.
+    pub(crate) fn data_dir(&self) -> PathBuf {
+        self.home.path().join("data")
+    }
+
     /// `kill -9`.
     pub(crate) fn kill(&mut self) {
         let mut running = self.running.take().unwrap();

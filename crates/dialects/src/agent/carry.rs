@@ -193,8 +193,7 @@ impl Desk {
         }
         let parts = (!text.is_empty()).then_some(Part::Text(text)).into_iter().collect();
         let sampling = Sampling { effort, ..Sampling::default() };
-        let options =
-            TurnOptions { model, sampling, key: key.map(Into::into), ..TurnOptions::default() };
+        let options = TurnOptions { model, sampling, key, ..TurnOptions::default() };
         let run = if queue { Run::Next } else { Run::Now };
         let say = Say { role: Role::User, parts, run, options };
         let command = match files.is_empty() {

@@ -129,7 +129,7 @@ fn same_message(state: &State, parts: &[Part], key: Option<&String>) -> Option<A
     let open = state.open.as_ref()?;
     let turn = state.turn(&open.id)?;
     let message = state.messages.iter().find(|message| message.id == turn.message)?;
-    let same = key.is_none_or(|key| turn.options.key.as_deref() == Some(key));
+    let same = key.is_none_or(|key| turn.options.key.as_ref() == Some(key));
     (same && message.parts == parts).then(|| known(turn))
 }
 

@@ -74,7 +74,7 @@ pub(super) struct Chat {
 impl Chat {
     /// The message for the core, under the client's name for it.
     pub(super) fn command(&self, key: Option<String>) -> Command {
-        let options = TurnOptions { key: key.map(Into::into), ..TurnOptions::default() };
+        let options = TurnOptions { key, ..TurnOptions::default() };
         Command::Say(Say { role: Role::User, parts: self.parts.clone(), run: Run::Now, options })
     }
 }

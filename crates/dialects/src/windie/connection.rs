@@ -6,6 +6,7 @@
 
 mod adopt;
 mod compact;
+mod echo;
 mod query;
 mod recall;
 mod results;
@@ -23,13 +24,14 @@ use futures_util::stream::FuturesUnordered;
 use quintet_kernel::port::{BoxFuture, Error, StorageError};
 use tokio::time::{Instant, interval, sleep_until, timeout};
 
+use self::echo::Echoes;
 use super::conversation::Guest;
 use super::decode::{Asks, Message, decode, handshake};
 use super::manifest::Manifest;
 use super::models;
 use super::offer::Offer;
 use super::plan::Agent;
-use super::room::{Room, Seat, Who};
+use super::room::{self, Room, Seat, Who};
 use super::rooms::Name;
 use super::serve::Desk;
 use super::wire::{self, Answer, Context, SILENT, TOO_MANY};
@@ -56,8 +58,12 @@ pub(super) struct Connection {
     /// What it came with, which says who it is for as long as that is true.
     headers: HeaderMap,
     agent: Agent,
+    /// What the client called its agent when it came.
+    name: room::Agent,
     /// The conversations that it listens to, and where they are told.
     listens: HashMap<String, Arc<Room>>,
+    /// What it was sent and has perhaps not heard.
+    echoes: Echoes,
     /// The one that it spoke of last.
     last: Option<String>,
 }
@@ -97,8 +103,11 @@ pub(super) async fn run(desk: Desk, headers: HeaderMap, mut socket: WebSocket) {
         Ok(hello) => {
             let guest = Guest::new(user, hello.user);
             let agent = Agent::new(hello.definition.unwrap_or_default());
-            let (number, (listens, last)) = (desk.rooms.connection(), Default::default());
-            let connection = Connection { desk, guest, number, headers, agent, listens, last };
+            let name = agent.definition.id.clone();
+            let number = desk.rooms.connection();
+            let (listens, echoes, last) = Default::default();
+            let connection =
+                Connection { desk, guest, number, headers, agent, name, listens, echoes, last };
             connection.serve(socket).await;
         }
         Err(why) => {
@@ -174,7 +183,7 @@ impl Connection {
         let mut out = Out::default();
         out.answers.extend(self.brought());
         out.answers.push(self.remote().await);
-        for (name, room) in self.desk.waiting(&self.guest).await {
+        for (name, room) in self.desk.waiting(&self.guest, &self.name).await {
             self.listen(&name, &room, &mut out);
         }
         out
@@ -202,9 +211,17 @@ impl Connection {
     fn listen(&mut self, name: &Name, room: &Arc<Room>, out: &mut Out) {
         let before = self.listens.insert(name.1.clone(), Arc::clone(room));
         if before.is_none_or(|before| !Arc::ptr_eq(&before, room)) {
-            let client = self.agent.definition.id.clone();
-            let who = Who { connection: self.number, client };
+            let who = Who { connection: self.number, client: self.name.clone() };
             out.seats.push((name.1.clone(), room.sit(who)));
+        }
+    }
+
+    /// Whoever speaks of a conversation that is told wants to hear it.
+    fn attend(&mut self, conversation: Option<&str>, out: &mut Out) {
+        let Some(conversation) = conversation else { return };
+        let name = (self.guest.id.clone(), conversation.to_owned());
+        if let Some(room) = self.desk.rooms.of(&name) {
+            self.listen(&name, &room, out);
         }
     }
 
@@ -217,8 +234,15 @@ impl Connection {
         let read = match &frame {
             Frame::Text(text) => decode(text),
             Frame::Binary(bytes) => decode(std::str::from_utf8(bytes).unwrap_or_default()),
-            Frame::Ping(_) | Frame::Pong(_) => return Ok(()),
-            Frame::Close(_) => return Err(Gone),
+            Frame::Ping(_) => return Ok(()),
+            Frame::Pong(echo) => {
+                self.echoes.came(echo, &self.name);
+                return Ok(());
+            }
+            Frame::Close(_) => {
+                self.echoes.parted(&self.name);
+                return Err(Gone);
+            }
         };
         if self.is_revoked().await {
             hang_up(socket, close_code::POLICY, "").await;
@@ -240,6 +264,7 @@ impl Connection {
     async fn carry_out(&mut self, message: Message, under_way: usize, out: &mut Out) {
         let Message { id, asks } = message;
         let about = self.about(&id, &asks);
+        self.attend(about.conversation_ref.as_deref(), out);
         let heavy = matches!(asks, Asks::ListModels | Asks::Compact { .. });
         let done = match asks {
             _ if heavy && under_way >= MOST => Err(Trouble::from(TOO_MANY)),
@@ -323,7 +348,9 @@ impl Connection {
         for frame in frames {
             send(socket, Frame::Text((*frame).into())).await?;
         }
-        seat.heard();
+        if let Some(call) = self.echoes.sent(&seat) {
+            send(socket, Frame::Ping(call)).await?;
+        }
         streams.heard.push(hear(conversation, seat));
         Ok(())
     }

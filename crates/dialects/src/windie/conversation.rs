@@ -9,7 +9,7 @@ use quintet_kernel::port::{Alias, Error, StorageError};
 use quintet_kernel::{SessionId, State};
 
 use super::identity::User;
-use super::room::Room;
+use super::room::{Agent, Room};
 use super::rooms::Name;
 use super::serve::Desk;
 
@@ -102,11 +102,11 @@ impl Desk {
         Ok(self.ports.directory.set_alias(&alias, &session, gone.as_ref()).await?)
     }
 
-    /// The conversations that somebody may be waiting for: those whose end nobody has heard.
-    pub(super) async fn waiting(&self, guest: &Guest) -> Vec<(Name, Arc<Room>)> {
+    /// The conversations that somebody may be waiting for: his, whose end he has not heard.
+    pub(super) async fn waiting(&self, guest: &Guest, agent: &Agent) -> Vec<(Name, Arc<Room>)> {
         self.rooms.resumed().await;
         let mut rooms = self.rooms.of_user(&guest.id);
-        rooms.retain(|(_, room)| room.unheard());
+        rooms.retain(|(_, room)| room.awaited_by(agent));
         rooms
     }
 

@@ -5,7 +5,7 @@
 
 mod traces;
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use quintet_kernel::event::{Event, Record};
 use quintet_kernel::message::{Role, text_of};
@@ -176,6 +176,15 @@ impl Link {
         };
         if let Some(line) = turn.and_then(|turn| self.line_mut(turn)) {
             line.skip(most);
+        }
+    }
+
+    /// So many messages were sent of these turns, by the client's names for them.
+    pub(crate) fn recount(&mut self, counts: &HashMap<String, u64>) {
+        for line in &mut self.lines {
+            if let Some(count) = counts.get(line.name()) {
+                line.recount(*count);
+            }
         }
     }
 

@@ -21,6 +21,8 @@ pub(crate) struct Frame {
     /// Whether it is the last of the turn.
     pub(crate) last: bool,
     pub(crate) text: String,
+    /// What it says to a client that has stopped the turn; nothing, but at its end.
+    pub(crate) stopped: Option<String>,
     /// The calls that it hands over, if it does.
     pub(crate) hands: Option<Box<Hands>>,
 }
@@ -99,9 +101,15 @@ impl Line {
         Frame { hands: Some(Box::new(Hands { calls: handed.calls(), shown })), ..frame }
     }
 
-    /// A message that has no number.
+    /// A message that has no number, and is the last.
     pub(super) fn plain(&self, kind: &str, payload: &Value, at: Time) -> Frame {
-        self.close(envelope(kind, payload, at), true)
+        let frame = self.close(envelope(kind, payload, at), true);
+        Frame { stopped: Some(frame.text.clone()), ..frame }
+    }
+
+    /// So many messages were sent.
+    pub(super) fn recount(&mut self, count: u64) {
+        self.count = count;
     }
 
     /// Counts messages that the client may have been sent, but nobody knows how many.
@@ -154,7 +162,8 @@ impl Line {
             "user_id": self.context.user_id,
             "session_id": self.context.conversation_ref,
         });
-        let frame = || Frame { last: false, ..self.plain("memory-store", &payload, at) };
+        let frame =
+            || Frame { last: false, stopped: None, ..self.plain("memory-store", &payload, at) };
         (!asked.is_empty()).then(frame)
     }
 
@@ -174,9 +183,15 @@ impl Line {
         self.step.chars().count()
     }
 
-    /// The turn ended.
+    /// The turn ended. A client that has stopped it counts no more of it: whatever number the end had,
+    /// it would miss those before. So it is told in a way that it does not count.
     pub(super) fn end(&mut self, payload: &Value, at: Time) -> Frame {
-        Frame { last: true, ..self.frame("streaming-complete", payload, at) }
+        let mut frame = envelope("streaming-complete", payload, at);
+        frame.insert("id".into(), self.name().into());
+        Context { conversation_ref: None, ..self.context.clone() }.put_into(&mut frame);
+        frame["payload"]["conversation_ref"] = json!(self.context.conversation_ref);
+        let stopped = Some(Value::Object(frame).to_string());
+        Frame { last: true, stopped, ..self.frame("streaming-complete", payload, at) }
     }
 
     /// The client's name for the turn.
@@ -188,6 +203,6 @@ impl Line {
         frame.insert("id".into(), self.name().into());
         self.context.put_into(&mut frame);
         let text = Value::Object(frame).to_string();
-        Frame { turn: self.name().into(), last, text, hands: None }
+        Frame { turn: self.name().into(), last, text, stopped: None, hands: None }
     }
 }

@@ -6,11 +6,12 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use quintet_kernel::{CallId, SessionId, Time, TurnId};
+use quintet_kernel::{CallId, Cursor, SessionId, Time, TurnId};
 use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::line::{Frame, Hands};
+use super::spool::{Kept, Spool};
 
 /// How much of a telling is kept for those who have not read it.
 const MOST_BYTES: usize = 64 * 1024 * 1024;
@@ -21,6 +22,9 @@ const KEPT: Duration = Duration::from_secs(15 * 60);
 
 /// How long a room stays that somebody may just be coming into.
 const ENTERED: Duration = Duration::from_secs(10);
+
+/// What a client calls its agent, if it has a name for it: one that comes back has the same.
+pub(super) type Agent = Option<String>;
 
 /// A conversation that is told.
 #[derive(Debug)]
@@ -46,8 +50,10 @@ struct Log {
     turn: u64,
     /// Turns that were asked for and are not over.
     open: HashSet<TurnId>,
-    /// How far the fastest listener has read.
-    read: u64,
+    /// Whose conversation it is, and how far each of them has heard it for certain.
+    agents: HashMap<Agent, u64>,
+    /// Turns that somebody has stopped, by the client's name for them: he wants no more of them.
+    stopped: HashSet<(Agent, String)>,
     /// Who listens.
     seats: HashMap<u64, Listener>,
     /// Who runs the calls of each turn that asks for some.
@@ -64,6 +70,8 @@ struct Log {
     revisions: HashMap<String, String>,
     /// Queries whose answers should be spoken.
     spoken: HashSet<String>,
+    /// Where it is kept for the next daemon.
+    spool: Spool,
 }
 
 /// Who listens.
@@ -84,9 +92,11 @@ pub(super) struct Who {
 /// A frame.
 #[derive(Debug)]
 struct Told {
-    /// The client's name for the turn.
+    /// The turn, by the client's name for it.
     turn: String,
     text: Arc<str>,
+    /// What it says to whoever has stopped the turn; nothing, but at its end.
+    stopped: Option<Arc<str>>,
     /// The calls that it hands over, until they are over.
     hands: Option<Box<Hands>>,
 }
@@ -104,15 +114,25 @@ pub(super) enum Stage {
 #[derive(Debug)]
 pub(super) struct Seat {
     pub(super) room: Arc<Room>,
+    agent: Agent,
     id: u64,
     bell: watch::Receiver<()>,
 }
 
 impl Room {
-    pub(super) fn new(session: SessionId, now: Time) -> Self {
+    pub(super) fn new(session: SessionId, now: Time, spool: Spool) -> Self {
         let (shut, bell, again) = Default::default();
-        let log = Mutex::new(Log { told: now, ..Log::default() });
+        let log = Mutex::new(Log { told: now, spool, ..Log::default() });
         Self { session, shut, again, log, bell }
+    }
+
+    /// Goes on with a turn that another daemon told of.
+    pub(super) fn resume(&self, turn: &TurnId, kept: Kept) {
+        let mut log = self.log();
+        log.open.insert(turn.clone());
+        log.revisions.extend(kept.revisions);
+        log.agents.extend(kept.agents.into_iter().map(|agent| (agent, 0)));
+        log.push(kept.frames);
     }
 
     fn log(&self) -> MutexGuard<'_, Log> {
@@ -126,6 +146,11 @@ impl Room {
             Stage::Asked => {
                 if log.open.is_empty() {
                     log.turn = log.end();
+                    log.stopped.clear();
+                    let Log { spool, agents, revisions, .. } = &mut *log;
+                    spool.begin();
+                    agents.keys().for_each(|agent| spool.listens(agent));
+                    revisions.iter().for_each(|named| spool.revises(named));
                 }
                 log.open.insert(turn.clone());
             }
@@ -139,12 +164,24 @@ impl Room {
         }
     }
 
+    /// Nothing of what was told is needed after a restart.
+    pub(super) fn settled(&self) {
+        let mut log = self.log();
+        if log.open.is_empty() {
+            log.spool.end();
+        }
+    }
+
     /// Somebody wants to ask, under this name, and runs what that leads to.
     pub(super) fn reserve(&self, key: &str, revision: Option<&str>, connection: u64) {
         let mut log = self.log();
         log.runners.insert(key.into(), connection);
         log.reserved.insert(key.into());
-        log.revisions.extend(revision.map(|revision| (key.to_owned(), revision.to_owned())));
+        if let Some(revision) = revision {
+            let (query, revision) = (key.to_owned(), revision.to_owned());
+            log.spool.revises((&query, &revision));
+            log.revisions.insert(query, revision);
+        }
     }
 
     /// What the client calls the history that a query led to, if it has a name for it; told once.
@@ -182,17 +219,15 @@ impl Room {
         }
     }
 
-    /// Tells everybody.
-    pub(super) fn tell(&self, frames: Vec<Frame>, at: Time) {
+    /// Tells everybody what is up to here in the session.
+    pub(super) fn tell(&self, frames: Vec<Frame>, up_to: Cursor, at: Time) {
         if frames.is_empty() {
             return;
         }
         let mut log = self.log();
         log.told = at;
-        for Frame { turn, text, hands, .. } in frames {
-            log.bytes += text.len();
-            log.frames.push_back(Told { turn, text: text.into(), hands });
-        }
+        log.spool.tell(&frames, up_to);
+        log.push(frames);
         log.trim();
         drop(log);
         self.bell.send_replace(());
@@ -214,37 +249,83 @@ impl Room {
         log.open.len() + log.reserved.len()
     }
 
-    /// Whether somebody may be waiting for more of it.
-    pub(super) fn unheard(&self) -> bool {
+    /// Whether somebody may be waiting for more of it. Where nobody knows whose it is, it may be his.
+    pub(super) fn awaited_by(&self, agent: &Agent) -> bool {
         let log = self.log();
-        !log.open.is_empty() || log.read < log.end()
+        let his = log.agents.is_empty() || log.agents.contains_key(agent);
+        his && log.awaited_by(agent)
+    }
+
+    /// Somebody has stopped a turn.
+    pub(super) fn stop(&self, agent: &Agent, turn: &str) {
+        self.log().stopped.insert((agent.clone(), turn.into()));
+    }
+
+    /// Somebody has heard it, up to here, for certain.
+    pub(super) fn heard(&self, agent: &Agent, up_to: u64) {
+        let mut log = self.log();
+        if let Some(heard) = log.agents.get_mut(agent) {
+            *heard = up_to.max(*heard);
+        }
+        let end = log.end();
+        let over = log.open.is_empty() && log.agents.values().all(|heard| *heard == end);
+        if over && log.seats.values().all(|seat| seat.next == end) {
+            log.turn = end;
+            log.stopped.clear();
+            log.trim();
+        }
     }
 
     /// Whether nobody will ask for it any more.
     pub(super) fn idle(&self, now: Time) -> bool {
         let log = self.log();
         let silent = now.since(log.told);
-        let kept = silent < if log.read < log.end() { KEPT } else { ENTERED };
+        let heard = match log.agents.is_empty() {
+            true => log.turn == log.end(),
+            false => log.agents.values().all(|heard| *heard == log.end()),
+        };
+        let kept = silent < if heard { ENTERED } else { KEPT };
         log.seats.is_empty() && log.open.is_empty() && log.reserved.is_empty() && !kept
     }
 
-    /// Listens, from the beginning of the turn under way on, or of one whose end nobody has heard.
+    /// Listens, from the beginning of the turn under way on, or of one whose end he has not heard.
     pub(super) fn sit(self: &Arc<Self>, who: Who) -> Seat {
+        let agent = &who.client.clone();
         let bell = self.bell.subscribe();
         let mut log = self.log();
-        let waits = !log.open.is_empty() || log.read < log.end();
-        let from = if waits { log.turn } else { log.end() };
+        let from = if log.awaited_by(agent) { log.turn } else { log.end() };
+        if !log.agents.contains_key(agent) {
+            log.agents.insert(agent.clone(), from);
+            log.spool.listens(agent);
+        }
         log.taken += 1;
         let id = log.taken;
         log.follow_on(&who);
         log.seats.insert(id, Listener { who, next: from });
-        Seat { room: Arc::clone(self), id, bell }
+        Seat { room: Arc::clone(self), agent: agent.clone(), id, bell }
     }
 }
 
 impl Log {
     fn end(&self) -> u64 {
         self.dropped + self.frames.len() as u64
+    }
+
+    fn awaited_by(&self, agent: &Agent) -> bool {
+        // Where nobody has come yet, nobody has heard it.
+        let new = if self.agents.is_empty() { self.turn } else { self.end() };
+        !self.open.is_empty() || self.agents.get(agent).copied().unwrap_or(new) < self.end()
+    }
+
+    fn push(&mut self, frames: Vec<Frame>) {
+        for Frame { turn, text, hands, stopped, .. } in frames {
+            if let Some(hands) = &hands {
+                self.supersede(&hands.calls);
+            }
+            self.bytes += text.len();
+            let (text, stopped) = (text.into(), stopped.map(Into::into));
+            self.frames.push_back(Told { turn, text, stopped, hands });
+        }
     }
 
     /// Lets go of what everybody has read and no client that was away would want, and of the oldest
@@ -258,26 +339,25 @@ impl Log {
         }
     }
 
-    fn read(&mut self, seat: u64) -> Vec<Arc<str>> {
-        let Some(listener) = self.seats.get(&seat) else { return Vec::new() };
+    /// What a listener has not read yet, as much of it as he is given at once. It may be nothing for
+    /// him, and he has read it nevertheless.
+    fn read(&mut self, seat: u64, agent: &Agent) -> Option<Vec<Arc<str>>> {
+        let listener = self.seats.get(&seat)?;
         let (next, who) = (listener.next.max(self.dropped), listener.who.connection);
         let skipped = usize::try_from(next - self.dropped).unwrap_or(usize::MAX);
-        let Self { frames, seats, runners, .. } = self;
-        let frames: Vec<_> = frames
-            .iter()
-            .skip(skipped)
-            .take(AT_ONCE)
-            .map(|told| match &told.hands {
-                Some(hands) if !runs(who, &told.turn, (seats, runners)) => {
-                    hands.shown.as_str().into()
-                }
-                _ => Arc::clone(&told.text),
-            })
-            .collect();
-        if let Some(listener) = seats.get_mut(&seat) {
-            listener.next = next + frames.len() as u64;
-        }
-        frames
+        let Self { frames, seats, runners, stopped, .. } = self;
+        let frames: Vec<&Told> = frames.iter().skip(skipped).take(AT_ONCE).collect();
+        let mut said = |told: &&Told| match &told.hands {
+            _ if is_stopped(stopped, agent, told) => told.stopped.clone(),
+            Some(hands) if !runs(who, &told.turn, (seats, runners)) => {
+                Some(hands.shown.as_str().into())
+            }
+            _ => Some(Arc::clone(&told.text)),
+        };
+        let heard = frames.iter().filter_map(&mut said).collect();
+        let read = frames.len() as u64;
+        seats.entry(seat).and_modify(|listener| listener.next = next + read);
+        (read > 0).then_some(heard)
     }
 }
 
@@ -296,19 +376,33 @@ impl Log {
 
     /// Takes calls from a listener who is gone, for others who are there; says whether there are any.
     fn give_up(&mut self, connection: u64) -> bool {
-        let mut any = false;
-        let others = self.seats.values().any(|seat| seat.who.connection != connection);
-        for told in self.frames.iter_mut().filter(|_| others) {
-            if self.runners.get(&told.turn) == Some(&connection)
-                && let Some(hands) = told.hands.take()
-            {
+        if !self.seats.values().any(|seat| seat.who.connection != connection) {
+            return false;
+        }
+        let runners = &self.runners;
+        let his = self.frames.iter().filter(|told| runners.get(&told.turn) == Some(&connection));
+        let calls =
+            his.filter_map(|told| told.hands.as_ref()).flat_map(|hands| hands.calls.clone());
+        let calls: Vec<CallId> = calls.collect();
+        self.supersede(&calls);
+        !calls.is_empty()
+    }
+
+    /// What handed these calls over does so no more: they are handed over anew.
+    fn supersede(&mut self, calls: &[CallId]) {
+        for told in &mut self.frames {
+            let same = |hands: &mut Box<Hands>| hands.calls.iter().any(|call| calls.contains(call));
+            if let Some(hands) = told.hands.take_if(same) {
                 self.bytes = (self.bytes + hands.shown.len()).saturating_sub(told.text.len());
                 told.text = hands.shown.into();
-                any = true;
             }
         }
-        any
     }
+}
+
+/// Whether a listener wants no more of what a frame is about.
+fn is_stopped(stopped: &HashSet<(Agent, String)>, agent: &Agent, told: &Told) -> bool {
+    !stopped.is_empty() && stopped.contains(&(agent.clone(), told.turn.clone()))
 }
 
 /// Whether a connection runs the calls of a turn: the one that asked does, or where that is gone the
@@ -333,9 +427,9 @@ impl Seat {
     pub(super) async fn next(&mut self) -> Option<Vec<Arc<str>>> {
         loop {
             self.bell.mark_unchanged();
-            let frames = self.room.log().read(self.id);
-            if !frames.is_empty() {
-                return Some(frames);
+            let frames = self.room.log().read(self.id, &self.agent);
+            if frames.is_some() {
+                return frames;
             }
             tokio::select! {
                 changed = self.bell.changed() => changed.ok()?,
@@ -344,17 +438,9 @@ impl Seat {
         }
     }
 
-    /// Notes that what it was given has reached the client.
-    pub(super) fn heard(&self) {
-        let mut log = self.room.log();
-        if let Some(next) = log.seats.get(&self.id).map(|seat| seat.next) {
-            log.read = log.read.max(next);
-        }
-        let end = log.end();
-        if log.open.is_empty() && log.seats.values().all(|seat| seat.next == end) {
-            log.turn = end;
-            log.trim();
-        }
+    /// How far it has read.
+    pub(super) fn position(&self) -> u64 {
+        self.room.log().seats.get(&self.id).map(|seat| seat.next).unwrap_or_default()
     }
 }
 
@@ -379,9 +465,10 @@ mod tests {
             turn: "t".into(),
             last: false,
             text: (*word).into(),
+            stopped: (*word == "end").then(|| "stopped".into()),
             hands: None,
         };
-        room.tell(words.iter().map(frame).collect(), Time::default());
+        room.tell(words.iter().map(frame).collect(), Cursor::START, Time::default());
     }
 
     fn turn(name: &str) -> TurnId {
@@ -390,12 +477,12 @@ mod tests {
 
     async fn heard(seat: &mut Seat) -> Vec<String> {
         let frames = seat.next().await.unwrap();
-        seat.heard();
+        seat.room.heard(&seat.agent, seat.position());
         frames.iter().map(ToString::to_string).collect()
     }
 
-    fn sit(room: &Arc<Room>) -> Seat {
-        room.sit(Who::default())
+    fn sit(room: &Arc<Room>, agent: &Agent) -> Seat {
+        room.sit(Who { connection: 0, client: agent.clone() })
     }
 
     fn who(connection: u64, client: Option<&str>) -> Who {
@@ -405,8 +492,9 @@ mod tests {
     fn hand(room: &Room) {
         let calls = vec![CallId::named("c1".into())];
         let hands = Some(Box::new(Hands { calls, shown: "look".into() }));
-        let frame = Frame { turn: "q".into(), last: false, text: "run".into(), hands };
-        room.tell(vec![frame], Time::default());
+        let (turn, text) = ("q".into(), "run".into());
+        let frame = Frame { turn, last: false, text, stopped: None, hands };
+        room.tell(vec![frame], Cursor::START, Time::default());
     }
 
     #[tokio::test]
@@ -441,14 +529,14 @@ mod tests {
     }
 
     fn room() -> Arc<Room> {
-        Arc::new(Room::new(SessionId::named("s".into()), Time::default()))
+        Arc::new(Room::new(SessionId::named("s".into()), Time::default(), Spool::default()))
     }
 
     #[tokio::test]
     async fn each_reads_at_his_own_pace() {
         let room = room();
         room.note(&turn("t1"), Stage::Asked);
-        let (mut fast, mut slow) = (sit(&room), sit(&room));
+        let (mut fast, mut slow) = (sit(&room, &None), sit(&room, &None));
         told(&room, &["a"]);
         assert_eq!(heard(&mut fast).await, ["a"]);
         told(&room, &["b", "c"]);
@@ -460,15 +548,15 @@ mod tests {
     async fn who_was_away_hears_the_turn_again_until_somebody_heard_its_end() {
         let room = room();
         room.note(&turn("t1"), Stage::Asked);
-        let mut first = sit(&room);
+        let mut first = sit(&room, &None);
         told(&room, &["a"]);
         assert_eq!(heard(&mut first).await, ["a"]);
         drop(first);
         told(&room, &["b"]);
         room.note(&turn("t1"), Stage::Over);
-        let mut second = sit(&room);
+        let mut second = sit(&room, &None);
         assert_eq!(heard(&mut second).await, ["a", "b"]);
-        let third = sit(&room);
+        let third = sit(&room, &None);
         drop(second);
         room.note(&turn("t2"), Stage::Asked);
         told(&room, &["c"]);
@@ -482,16 +570,16 @@ mod tests {
         let later = Time::default().after(Duration::from_secs(60));
         assert!(room.idle(later));
         room.note(&turn("t1"), Stage::Asked);
-        assert!(!room.idle(later) && room.unheard());
+        assert!(!room.idle(later) && room.awaited_by(&None));
         told(&room, &["a"]);
         room.note(&turn("t1"), Stage::Over);
-        assert!(!room.idle(later) && room.unheard());
+        assert!(!room.idle(later) && room.awaited_by(&None));
         assert!(room.idle(later.after(KEPT)));
-        let mut seat = sit(&room);
+        let mut seat = sit(&room, &None);
         heard(&mut seat).await;
         assert!(!room.idle(later));
         drop(seat);
-        assert!(room.idle(later) && !room.unheard());
+        assert!(room.idle(later) && !room.awaited_by(&None));
     }
 
     #[tokio::test]
@@ -501,18 +589,45 @@ mod tests {
         let (one, two) = (CallId::named("c1".into()), CallId::named("c2".into()));
         let calls = vec![one.clone(), two.clone()];
         let hands = Some(Box::new(Hands { calls, shown: "nothing to run".into() }));
-        let frame = Frame { turn: "t".into(), last: false, text: "run both".into(), hands };
-        room.tell(vec![frame], Time::default());
+        let frame =
+            Frame { turn: "t".into(), last: false, text: "run both".into(), hands, stopped: None };
+        room.tell(vec![frame], Cursor::START, Time::default());
         room.settle(&one);
-        assert_eq!(heard(&mut sit(&room)).await, ["run both"]);
+        assert_eq!(heard(&mut sit(&room, &None)).await, ["run both"]);
         room.settle(&two);
-        assert_eq!(heard(&mut sit(&room)).await, ["nothing to run"]);
+        assert_eq!(heard(&mut sit(&room, &None)).await, ["nothing to run"]);
+    }
+
+    #[tokio::test]
+    async fn what_was_given_to_a_dead_client_is_told_again() {
+        let (room, agent) = (room(), Some("a".to_owned()));
+        room.note(&turn("t1"), Stage::Asked);
+        let mut dead = sit(&room, &agent);
+        told(&room, &["a", "end"]);
+        room.note(&turn("t1"), Stage::Over);
+        dead.next().await.unwrap();
+        drop(dead);
+        assert!(room.awaited_by(&agent) && !room.awaited_by(&None));
+        let mut back = sit(&room, &agent);
+        assert_eq!(heard(&mut back).await, ["a", "end"]);
+        assert!(!room.awaited_by(&agent));
+    }
+
+    #[tokio::test]
+    async fn who_stopped_a_turn_hears_its_end_alone() {
+        let (room, agent) = (room(), Some("a".to_owned()));
+        room.note(&turn("t1"), Stage::Asked);
+        let (mut one, mut other) = (sit(&room, &agent), sit(&room, &None));
+        room.stop(&agent, "t");
+        told(&room, &["a", "end"]);
+        assert_eq!(heard(&mut one).await, ["stopped"]);
+        assert_eq!(heard(&mut other).await, ["a", "end"]);
     }
 
     #[tokio::test]
     async fn a_shut_room_tells_nothing_more() {
         let room = room();
-        let mut seat = sit(&room);
+        let mut seat = sit(&room, &None);
         room.shut.cancel();
         assert!(seat.next().await.is_none());
     }

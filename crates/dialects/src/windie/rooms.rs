@@ -1,6 +1,8 @@
 //! Every conversation that is told, and who tells it: one task follows them all.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -11,7 +13,7 @@ use quintet_kernel::event::{Event, Seq};
 use quintet_kernel::message::Role;
 use quintet_kernel::model::{Prompt, Usage};
 use quintet_kernel::port::{BoxFuture, Directory, Error, Follow, Sessions, Stamps};
-use quintet_kernel::{Cursor, Item, SessionId, State, Time, prompt};
+use quintet_kernel::{Cursor, Item, SessionId, State, Time, TurnId, prompt};
 use tokio::sync::OnceCell;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::time::interval;
@@ -21,7 +23,8 @@ use super::conversation::name_of;
 use super::encode::{Beside, Link};
 use super::line::Frame;
 use super::room::{Room, Stage};
-use super::serve::Ports;
+use super::serve::{Ports, Settings};
+use super::spool::{self, Kept, Spool};
 use super::wire::Context;
 
 /// How often rooms that nobody needs are looked for.
@@ -42,6 +45,8 @@ pub(super) struct Rooms {
     opened: UnboundedSender<Teller>,
     /// How many connections there were.
     connections: AtomicU64,
+    /// Where what was told is kept for the next daemon.
+    spools: PathBuf,
 }
 
 /// Who tells a conversation.
@@ -49,8 +54,15 @@ struct Teller {
     room: Arc<Room>,
     link: Link,
     follow: Box<dyn Follow>,
-    /// Up to here it was told before, by somebody who is gone; nothing once that is passed.
-    told: Option<Seq>,
+    /// What was told before, by somebody who is gone; nothing once that is passed.
+    before: Option<Before>,
+}
+
+/// What was told before.
+struct Before {
+    up_to: Cursor,
+    /// In how many messages, by the clients' names of the turns; nothing if nobody knows.
+    counts: Option<HashMap<String, u64>>,
 }
 
 /// What a teller heard, and what the model is asked now, where that is to be told.
@@ -60,7 +72,7 @@ impl Rooms {
     /// All of them, and those that are yet to be told.
     pub(super) fn new(
         ports: &Ports,
-        beside: Beside,
+        settings: &Settings,
     ) -> (Arc<Self>, impl Future<Output = ()> + Send + use<>) {
         let (opened, coming) = unbounded_channel();
         let rooms = Arc::new(Self {
@@ -69,9 +81,10 @@ impl Rooms {
             stamps: Arc::clone(&ports.stamps),
             open: Mutex::default(),
             resumed: OnceCell::new(),
-            beside,
+            beside: settings.beside,
             opened,
             connections: AtomicU64::new(0),
+            spools: settings.told.clone(),
         });
         let telling = Arc::clone(&rooms).tell(coming);
         (rooms, telling)
@@ -109,7 +122,7 @@ impl Rooms {
     }
 
     /// The room of a conversation; from now on it is told. A turn that is under way is told of from
-    /// its beginning, but what was told before a restart is not told again.
+    /// its beginning; what was told before a restart is told again as it was, or not at all.
     pub(super) async fn enter(&self, name: &Name, session: &SessionId) -> Result<Arc<Room>, Error> {
         if let Some(room) = self.of(name).filter(|room| room.session == *session) {
             return Ok(room);
@@ -122,15 +135,16 @@ impl Rooms {
         if let Some(room) = open.get(name).filter(|room| room.session == *session) {
             return Ok(Arc::clone(room));
         }
-        let room = Arc::new(Room::new(session.clone(), self.stamps.now()));
+        let mut spool = Spool::of(&self.spools, session);
+        let kept = asked.and_then(|_| spool.kept());
+        let room = Arc::new(Room::new(session.clone(), self.stamps.now(), spool));
         if let Some(before) = open.insert(name.clone(), Arc::clone(&room)) {
             before.shut.cancel();
         }
         // Whoever comes in before it is told knows that there is something to wait for.
-        asked.iter().for_each(|turn| room.note(&turn.id, Stage::Asked));
-        let told = asked.map(|_| state.head);
+        let before = asked.map(|turn| Before::of(&room, &turn.id, kept, state.head));
         let link = link(name, &state).telling(self.beside);
-        let teller = Teller { room: Arc::clone(&room), link, follow, told };
+        let teller = Teller { room: Arc::clone(&room), link, follow, before };
         // If nobody tells any more, the daemon shuts down.
         let _ = self.opened.send(teller);
         Ok(room)
@@ -164,7 +178,9 @@ impl Rooms {
     /// Tells of the turns that the end of the daemon cut off from here on, so that nobody who comes back
     /// later misses anything. What cannot be read is passed over.
     async fn resume(&self) {
-        for session in self.directory.open().await.unwrap_or_default() {
+        let Ok(open) = self.directory.open().await else { return };
+        spool::sweep(&self.spools, &open);
+        for session in open {
             let Ok(state) = self.sessions.view(&session).await else { continue };
             if let Some(name) = name_of(&state).filter(|_| state.open.is_some())
                 && let Err(error) = self.enter(&name, &session).await
@@ -179,6 +195,7 @@ impl Rooms {
         Box::pin(async move {
             let Teller { room, link, follow, .. } = &mut teller;
             let shut: CancellationToken = room.shut.clone();
+            let at = follow.position();
             let mut next = follow.next();
             let items = loop {
                 tokio::select! {
@@ -186,7 +203,7 @@ impl Rooms {
                     // Who had to run something is gone.
                     () = room.again.notified() => {
                         let now = stamps.now();
-                        room.tell(link.offer_again(now), now);
+                        room.tell(link.offer_again(now), at, now);
                     }
                     () = shut.cancelled() => return None,
                 }
@@ -213,7 +230,8 @@ impl Rooms {
         let frames = items.iter().flat_map(|item| teller.tell(item, prompt.as_ref()));
         let mut frames: Vec<Frame> = frames.collect();
         frames.extend(teller.caught_up(now));
-        teller.room.tell(frames, now);
+        teller.room.tell(frames, teller.follow.position(), now);
+        teller.room.settled();
         Some(teller)
     }
 
@@ -240,20 +258,30 @@ impl Teller {
         if let Item::Event(record) = item {
             self.note(&record.event);
         }
-        let seq = match item {
-            Item::Event(record) => record.seq,
-            Item::Text { position, .. } => position.seq,
-            Item::Progress { .. } => Seq::MAX,
-        };
-        if self.told.is_some_and(|told| seq <= told) {
+        let Some(item) = self.unheard(item) else {
             self.link.skip(item);
             return Vec::new();
-        }
+        };
+        let item = item.as_ref();
         let mut frames: Vec<Frame> = self.kept(item, prompt).into_iter().collect();
         let prompt = prompt.filter(|_| self.link.wants_prompt(item));
         frames.extend(self.link.encode(item, prompt));
         self.unspoken(item);
         frames
+    }
+
+    /// What of an item was not told before.
+    fn unheard<'i>(&mut self, item: &'i Item) -> Option<Cow<'i, Item>> {
+        let Some(before) = &mut self.before else { return Some(Cow::Borrowed(item)) };
+        let item = before.rest(item)?;
+        if let Some(counts) = &mut before.counts {
+            self.link.recount(&std::mem::take(counts));
+        }
+        // From here on offsets are those of another text.
+        if matches!(&*item, Item::Event(it) if matches!(it.event, Event::StepStarted { .. })) {
+            self.before = None;
+        }
+        Some(item)
     }
 
     /// Notes that what is answered should be spoken.
@@ -295,12 +323,51 @@ impl Teller {
     /// Where all that was told before is passed, the client is asked again for what it still has to
     /// run: nobody knows whether it heard of that.
     fn caught_up(&mut self, now: Time) -> Vec<Frame> {
-        match self.told {
-            Some(told) if self.follow.position().seq >= told => {
-                self.told = None;
+        match &self.before {
+            Some(Before { up_to, counts: None }) if self.follow.position().seq >= up_to.seq => {
+                self.before = None;
                 self.link.offer_again(now)
             }
             _ => Vec::new(),
+        }
+    }
+}
+
+impl Before {
+    /// What was told of an open turn: what was kept of it, or else all there is, in whatever words.
+    fn of(room: &Room, turn: &TurnId, kept: Option<Kept>, head: Seq) -> Self {
+        match kept {
+            Some(kept) => {
+                let (up_to, counts) = (kept.up_to, Some(kept.counts()));
+                room.resume(turn, kept);
+                Self { up_to, counts }
+            }
+            None => {
+                room.note(turn, Stage::Asked);
+                Self { up_to: Cursor::after(head), counts: None }
+            }
+        }
+    }
+
+    /// What of an item comes after what was told.
+    fn rest<'i>(&self, item: &'i Item) -> Option<Cow<'i, Item>> {
+        match item {
+            Item::Event(record) => (record.seq > self.up_to.seq).then_some(Cow::Borrowed(item)),
+            Item::Text { position, text, .. } => {
+                // Text may have been told before it was in the journal.
+                let new = position.offset.saturating_sub(self.up_to.offset);
+                if position.seq <= self.up_to.seq || new == 0 {
+                    return None;
+                }
+                let new = usize::try_from(new).unwrap_or(usize::MAX);
+                let from = text.floor_char_boundary(text.len().saturating_sub(new));
+                let mut rest = item.clone();
+                if let Item::Text { text, .. } = &mut rest {
+                    *text = text[from..].into();
+                }
+                Some(Cow::Owned(rest))
+            }
+            Item::Progress { .. } => Some(Cow::Borrowed(item)),
         }
     }
 }

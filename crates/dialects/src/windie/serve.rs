@@ -87,6 +87,8 @@ pub struct Settings {
     pub keep_artifacts: Option<Duration>,
     /// Where conversations work that are about no folder of this machine; a folder for each user.
     pub workspace: PathBuf,
+    /// Where what was told of the turns under way is kept.
+    pub told: PathBuf,
     /// What the daemon itself can do for agents.
     pub abilities: Abilities,
     /// What clients are told beside what they need.
@@ -130,7 +132,7 @@ impl Desk {
 pub fn service(ports: Ports, settings: Settings) -> (Router, impl Future<Output = ()> + Send) {
     let shelf = Shelf::new(&ports);
     let closing = settings.closing.clone();
-    let (rooms, telling) = Rooms::new(&ports, settings.beside);
+    let (rooms, telling) = Rooms::new(&ports, &settings);
     let (stops, setting) = Default::default();
     let desk = Desk { ports, settings: Arc::new(settings), shelf, rooms, stops, setting };
     let router = Router::new()

@@ -348,10 +348,7 @@ fn wanted(world: &World, want: Want) -> Command {
             role: Role::User,
             parts: vec![Part::Text("hi".into())],
             run: Run::Now,
-            options: TurnOptions {
-                key: Some(format!("k{}", n % 3).into()),
-                ..TurnOptions::default()
-            },
+            options: TurnOptions { key: Some(format!("k{}", n % 3)), ..TurnOptions::default() },
         }),
         Want::Revert(n) => Command::Revert { turn: turn(world, n * 4) },
         Want::Attach(n) => {

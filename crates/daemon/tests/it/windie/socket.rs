@@ -108,7 +108,7 @@ async fn a_query_is_stopped_also_before_it_comes() {
     let mut computer = Computer::connect(world.windie(), "u", Value::Null).await;
     let id = computer.query("c1", json!([{ "text": "so", "hang": true }])).await;
     computer.until("streaming-response").await;
-    computer.send("stop-query", json!({ "conversation_ref": "c1", "turn_ref": null })).await;
+    computer.stop("c1", &id).await;
     let mut told = computer.until("streaming-complete").await;
     if !kinds(&told).contains(&"stop-query-ack") {
         told.extend(computer.until("stop-query-ack").await);
@@ -128,6 +128,20 @@ async fn a_query_is_stopped_also_before_it_comes() {
     computer.query("c2", json!([{ "text": "never", "delay_ms": 60000 }])).await;
     let told = computer.until("streaming-complete").await;
     assert_eq!(text(&told), "");
+}
+
+#[tokio::test]
+async fn a_client_misses_nothing_of_what_it_stopped_in_full_flow() {
+    let world = World::start("").await;
+    let mut computer = Computer::reach(world.windie(), None, &handshake("u")).await;
+    computer.until("remote-tool-catalog").await;
+    let flow = json!([{ "deltas": ["a "], "repeat": 1000, "gap_ms": 5 }]);
+    let id = computer.query("c1", flow).await;
+    computer.until("streaming-response").await;
+    computer.stop("c1", &id).await;
+    let end = computer.until("streaming-complete").await.pop().unwrap();
+    assert_eq!((&end["turn_ref"], &end["payload"]["conversation_ref"]), (&json!(id), &json!("c1")));
+    assert_eq!(text(&computer.turn("c1", json!([{ "text": "on" }])).await), "on");
 }
 
 #[tokio::test]

@@ -6,6 +6,7 @@ use quintet_kernel::session::TurnStatus;
 use quintet_kernel::{SessionId, State, TurnId};
 
 use super::super::conversation::Guest;
+use super::super::room::Agent;
 use super::super::serve::Desk;
 use super::super::stops::{REMEMBERED, Stop};
 use super::super::wire::{self, Context};
@@ -27,6 +28,9 @@ impl Connection {
             conversation_ref: conversation,
             turn_ref: turn,
         };
+        for (session, turn) in &meant {
+            self.desk.silence(&self.guest, &self.name, session, turn).await?;
+        }
         let (desk, id) = (self.desk.clone(), id.to_owned());
         out.slow.push(Box::pin(async move {
             let stopped = !meant.is_empty();
@@ -72,6 +76,25 @@ impl Desk {
             });
         }
         Ok(found)
+    }
+
+    /// Whoever stops a turn wants to hear no more of it but that it is over.
+    async fn silence(
+        &self,
+        guest: &Guest,
+        agent: &Agent,
+        session: &SessionId,
+        turn: &TurnId,
+    ) -> Result<(), Error> {
+        let state = self.ports.sessions.view(session).await?;
+        let key = state.turn(turn).and_then(|turn| turn.options.key.clone());
+        let name = key.unwrap_or_else(|| turn.to_string());
+        for (_, room) in self.rooms.of_user(&guest.id) {
+            if room.session == *session {
+                room.stop(agent, &name);
+            }
+        }
+        Ok(())
     }
 
     /// The sessions of a user that are told.

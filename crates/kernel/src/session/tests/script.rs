@@ -348,12 +348,7 @@ fn say(rest: &str, role: Role, run: Run) -> Say {
         Part::Media { kind, name: name.into(), mime: None }
     }));
     parts.retain(|part| *part != Part::Text(String::new()));
-    Say {
-        role,
-        parts,
-        run,
-        options: TurnOptions { key: key.map(Into::into), wording, ..options(rest, model) },
-    }
+    Say { role, parts, run, options: TurnOptions { key, wording, ..options(rest, model) } }
 }
 
 /// Some words of a message are options too.

@@ -23,7 +23,11 @@ async fn a_client_that_was_away_goes_on_in_the_middle_of_a_call() {
     let told = computer.until("streaming-complete").await;
     assert_eq!(text(&told), "noted");
     assert_eq!(first(&told, "streaming-complete")["payload"]["final_response"], "noted");
-    // One that comes after the end hears nothing of it.
+    // Once it has said that it heard the end, nobody is told of it again.
+    for _ in 0..2 {
+        computer.send("load-settings", json!({})).await;
+        computer.until("settings-loaded").await;
+    }
     let mut late = Computer::reach(world.windie(), None, &handshake("u")).await;
     late.until("remote-tool-catalog").await;
     late.send("load-settings", json!({})).await;
@@ -46,7 +50,96 @@ async fn a_turn_ends_while_nobody_listens_and_is_heard_of_afterwards() {
 }
 
 #[tokio::test]
-async fn a_daemon_that_died_in_the_middle_of_a_call_offers_it_again() {
+async fn an_end_that_only_reached_a_dead_connection_is_told_again() {
+    let world = World::start("").await;
+    let mut computer = Computer::reach(world.windie(), None, &handshake("u")).await;
+    computer.until("remote-tool-catalog").await;
+    computer.query("c1", json!([{ "text": "hello", "delay_ms": 300 }])).await;
+    let told = computer.until("query-accepted").await;
+    let session = told[0]["session_id"].as_str().unwrap().to_owned();
+    // It reads no more, and is still written to.
+    world.client().until_over(&session).await;
+    let mut other = Computer::connect(world.windie(), "other", Value::Null).await;
+    other.turn("c1", json!([{ "text": "meanwhile" }])).await;
+    let mut computer = computer.again(world.windie(), &handshake("u")).await;
+    assert_eq!(text(&computer.until("streaming-complete").await), "hello");
+}
+
+#[tokio::test]
+async fn another_client_of_a_user_hears_of_what_it_speaks_of_alone() {
+    let world = World::start("").await;
+    let mut computer = Computer::reach(world.windie(), None, &handshake("u")).await;
+    computer.until("remote-tool-catalog").await;
+    computer.query("c1", json!([{ "tools": [note("milk")] }, { "text": "noted" }])).await;
+    let told = computer.until("tool-call").await;
+    let mut other = handshake("u");
+    other["agent_definition"]["id"] = "agent-2".into();
+    let mut other = Computer::reach(world.windie(), None, &other).await;
+    // Its messages are not named like those of the first.
+    other.send("load-settings", json!({})).await;
+    other.until("settings-loaded").await;
+    let id = other.query("c2", json!([{ "text": "mine" }])).await;
+    let heard = other.until("streaming-complete").await;
+    assert!(heard.iter().all(|frame| frame["turn_ref"] == *id), "{heard:#?}");
+    // But the call is whoever's who comes to the conversation.
+    other
+        .send(
+            "rehydrate-conversation",
+            json!({
+                "conversation_ref": "c1", "messages": [], "rehydrate_mode": "replace",
+            }),
+        )
+        .await;
+    other.until("tool-call").await;
+    let request = &first(&told, "tool-call")["payload"]["request_id"];
+    other.send("tool-result", done(request, "saved")).await;
+    assert_eq!(text(&computer.until("streaming-complete").await), "noted");
+}
+
+#[tokio::test]
+async fn a_daemon_that_died_in_the_middle_of_a_call_goes_on_number_for_number() {
+    let mut world = World::start("").await;
+    let mut computer = Computer::reach(world.windie(), None, &handshake("u")).await;
+    computer.until("remote-tool-catalog").await;
+    computer.query("c1", json!([{ "tools": [note("milk")] }, { "text": "noted" }])).await;
+    let told = computer.until("tool-call").await;
+    let request = first(&told, "tool-call")["payload"]["request_id"].clone();
+    world.kill();
+    world.restart();
+    // Another one that comes now is handed the call; this one has it, and does not hear of it twice.
+    let mut anew = Computer::reach(world.windie(), None, &handshake("u")).await;
+    anew.until("tool-call").await;
+    let mut computer = computer.again(world.windie(), &handshake("u")).await;
+    computer.until("remote-tool-catalog").await;
+    computer.send("tool-result", done(&request, "saved")).await;
+    let told = computer.until("streaming-complete").await;
+    assert!(!kinds(&told).contains(&"tool-call"), "{told:#?}");
+    assert_eq!(text(&told), "noted");
+}
+
+#[tokio::test]
+async fn a_daemon_that_died_in_the_middle_of_an_answer_goes_on_number_for_number() {
+    let mut world = World::start("").await;
+    let mut computer = Computer::reach(world.windie(), None, &handshake("u")).await;
+    computer.until("remote-tool-catalog").await;
+    let text_of_it = "go {{script: [{\"deltas\":[\"so \"],\"repeat\":100,\"gap_ms\":10}]}}";
+    let payload = json!({ "text": text_of_it, "conversation_ref": "c1", "revision_id": "rev-1" });
+    computer.send("query", payload).await;
+    for _ in 0..20 {
+        computer.until("streaming-response").await;
+    }
+    world.kill();
+    world.restart();
+    let mut computer = computer.again(world.windie(), &handshake("u")).await;
+    let told = computer.until("streaming-complete").await;
+    let whole = first(&told, "streaming-complete")["payload"]["final_response"].clone();
+    assert_eq!(whole, "so ".repeat(100));
+    assert_eq!(first(&told, "model-history-updated")["payload"]["revision_id"], "rev-1");
+    assert_eq!(text(&computer.turn("c1", json!([{ "text": "on" }])).await), "on");
+}
+
+#[tokio::test]
+async fn a_daemon_that_knows_no_more_what_it_told_offers_a_call_again() {
     let mut world = World::start("").await;
     let mut computer = Computer::reach(world.windie(), None, &handshake("u")).await;
     computer.until("remote-tool-catalog").await;
@@ -54,6 +147,7 @@ async fn a_daemon_that_died_in_the_middle_of_a_call_offers_it_again() {
     let told = computer.until("tool-call").await;
     let seen = told.last().unwrap()["sequence"].as_u64().unwrap();
     world.kill();
+    std::fs::remove_dir_all(world.data_dir().join("windie-told")).unwrap();
     world.restart();
     let mut computer = Computer::reach(world.windie(), None, &handshake("u")).await;
     let told = loop {

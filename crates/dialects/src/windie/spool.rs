@@ -1,0 +1,182 @@
+//! What was told of the turns under way, beside the journal: a daemon that starts again tells it again,
+//! number for number, so that a client that was there misses nothing and runs nothing twice.
+//!
+//! It is written before anybody is told, but not synced: it outlives the daemon, not the machine. Where
+//! it is gone, numbers go on after everything that can have been used.
+
+use std::collections::HashMap;
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+
+use quintet_kernel::{CallId, Cursor, SessionId};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::line::{Frame, Hands};
+use super::room::Agent;
+
+/// Where it is kept for one conversation; nowhere, if that cannot be.
+#[derive(Debug, Default)]
+pub(super) struct Spool {
+    path: Option<PathBuf>,
+    file: Option<File>,
+}
+
+/// What was told before.
+#[derive(Debug, Default)]
+pub(super) struct Kept {
+    /// Up to where in the session.
+    pub(super) up_to: Cursor,
+    pub(super) frames: Vec<Frame>,
+    /// To whom.
+    pub(super) agents: Vec<Agent>,
+    /// The clients' names for the histories that their queries lead to.
+    pub(super) revisions: HashMap<String, String>,
+}
+
+/// What is written: a line each.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Entry {
+    Told { up_to: String, frames: Vec<Written> },
+    Agent(Agent),
+    Revision { query: String, revision: String },
+}
+
+#[derive(Serialize, Deserialize)]
+struct Written {
+    turn: String,
+    text: String,
+    stopped: Option<String>,
+    calls: Vec<String>,
+    shown: String,
+}
+
+impl Spool {
+    /// That of a session, in a folder of its own.
+    pub(super) fn of(folder: &Path, session: &SessionId) -> Self {
+        Self { path: Some(folder.join(session.as_str())), file: None }
+    }
+
+    /// What was told before, if anything; more is added to it.
+    pub(super) fn kept(&mut self) -> Option<Kept> {
+        let text = fs::read_to_string(self.path.as_ref()?).ok()?;
+        let mut kept = Kept::default();
+        // What was being written when the daemon ended was told to nobody.
+        for entry in text.lines().map_while(|line| serde_json::from_str(line).ok()) {
+            match entry {
+                Entry::Agent(agent) => kept.agents.push(agent),
+                Entry::Revision { query, revision } => {
+                    kept.revisions.insert(query, revision);
+                }
+                Entry::Told { up_to, frames } => {
+                    kept.up_to = Cursor::parse(&up_to)?;
+                    kept.frames.extend(frames.into_iter().map(Written::frame));
+                }
+            }
+        }
+        self.open(OpenOptions::new().append(true));
+        (!kept.frames.is_empty()).then_some(kept)
+    }
+
+    /// Begins anew.
+    pub(super) fn begin(&mut self) {
+        self.open(OpenOptions::new().write(true).create(true).truncate(true));
+    }
+
+    /// Somebody listens.
+    pub(super) fn listens(&mut self, agent: &Agent) {
+        self.write(&Entry::Agent(agent.clone()));
+    }
+
+    /// A query leads to a history that the client has a name for.
+    pub(super) fn revises(&mut self, (query, revision): (&String, &String)) {
+        let (query, revision) = (query.clone(), revision.clone());
+        self.write(&Entry::Revision { query, revision });
+    }
+
+    /// This is about to be told.
+    pub(super) fn tell(&mut self, frames: &[Frame], up_to: Cursor) {
+        let frames = frames.iter().map(Written::of).collect();
+        self.write(&Entry::Told { up_to: up_to.to_string(), frames });
+    }
+
+    /// All is told.
+    pub(super) fn end(&mut self) {
+        if let (Some(_), Some(path)) = (self.file.take(), &self.path) {
+            drop(fs::remove_file(path));
+        }
+    }
+
+    fn open(&mut self, how: &mut OpenOptions) {
+        let Some(path) = &self.path else { return };
+        let folder = path
+            .parent()
+            .map(|folder| DirBuilder::new().recursive(true).mode(0o700).create(folder));
+        let opened = folder.unwrap_or(Ok(())).and_then(|()| how.mode(0o600).open(path));
+        self.file = self.good(opened);
+    }
+
+    fn write(&mut self, entry: &Entry) {
+        let Some(file) = &mut self.file else { return };
+        let line = serde_json::to_string(entry).map_err(io::Error::from);
+        let written = line.and_then(|line| file.write_all(format!("{line}\n").as_bytes()));
+        if self.good(written).is_none() {
+            self.end();
+        }
+    }
+
+    fn good<T>(&self, done: io::Result<T>) -> Option<T> {
+        done.inspect_err(|error| tracing::warn!(%error, path = ?self.path, "cannot be kept")).ok()
+    }
+}
+
+/// Forgets what was told of sessions that nobody tells any more.
+pub(super) fn sweep(folder: &Path, told: &[SessionId]) {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        if !told.iter().any(|session| name.to_str() == Some(session.as_str())) {
+            drop(fs::remove_file(entry.path()));
+        }
+    }
+}
+
+impl Kept {
+    /// How many messages there were of each turn.
+    pub(super) fn counts(&self) -> HashMap<String, u64> {
+        let mut counts = HashMap::new();
+        for frame in &self.frames {
+            let sequence = serde_json::from_str::<Value>(&frame.text).ok();
+            if let Some(sequence) = sequence.and_then(|it| it["sequence"].as_u64()) {
+                counts.insert(frame.turn.clone(), sequence);
+            }
+        }
+        counts
+    }
+}
+
+impl Written {
+    fn of(frame: &Frame) -> Self {
+        let hands = frame.hands.as_deref();
+        let calls = hands.iter().flat_map(|hands| &hands.calls).map(ToString::to_string);
+        Self {
+            turn: frame.turn.clone(),
+            text: frame.text.clone(),
+            stopped: frame.stopped.clone(),
+            calls: calls.collect(),
+            shown: hands.map(|hands| hands.shown.clone()).unwrap_or_default(),
+        }
+    }
+
+    fn frame(self) -> Frame {
+        let Self { turn, text, stopped, calls, shown } = self;
+        let calls: Vec<CallId> = calls.iter().filter_map(|call| CallId::parse(call)).collect();
+        let hands = (!calls.is_empty()).then(|| Box::new(Hands { calls, shown }));
+        Frame { turn, last: false, text, stopped, hands }
+    }
+}
+
+#[cfg(test)]
+mod tests;
