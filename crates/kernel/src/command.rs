@@ -30,7 +30,7 @@ pub enum Command {
     /// Keep a file; its content is stored already.
     Attach(Upload),
     /// Say something and, perhaps, have it answered.
-    Say(Say),
+    Say(Box<Say>),
     /// The same, with files that are kept if it is said, and only then; their content is stored
     /// already.
     SayWith { say: Box<Say>, files: Vec<(MediaKind, Upload)> },

@@ -197,7 +197,7 @@ impl Desk {
         let run = if queue { Run::Next } else { Run::Now };
         let say = Say { role: Role::User, parts, run, options };
         let command = match files.is_empty() {
-            true => Command::Say(say),
+            true => Command::Say(Box::new(say)),
             false => {
                 let files = self.keep(&session, files, queue).await?;
                 Command::SayWith { say: Box::new(say), files }

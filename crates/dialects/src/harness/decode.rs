@@ -266,7 +266,7 @@ fn message(session: &SessionId, body: wire::AddMessage) -> Result<Step, Reply> {
     let model = body.model.as_deref().filter(|model| !model.is_empty());
     let model = model.map(model_ref).transpose()?;
     let options = TurnOptions { model, sampling, ..TurnOptions::default() };
-    Ok(Step::Submit(session.clone(), Command::Say(Say { role, parts, run, options })))
+    Ok(Step::Submit(session.clone(), Command::Say(Box::new(Say { role, parts, run, options }))))
 }
 
 /// How to answer.

@@ -75,7 +75,12 @@ impl Chat {
     /// The message for the core, under the client's name for it.
     pub(super) fn command(&self, key: Option<String>) -> Command {
         let options = TurnOptions { key, ..TurnOptions::default() };
-        Command::Say(Say { role: Role::User, parts: self.parts.clone(), run: Run::Now, options })
+        Command::Say(Box::new(Say {
+            role: Role::User,
+            parts: self.parts.clone(),
+            run: Run::Now,
+            options,
+        }))
     }
 }
 

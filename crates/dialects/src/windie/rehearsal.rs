@@ -60,7 +60,7 @@ impl Desk {
             let (parts, options_now) = (query.parts(&[]), options.clone());
             let say = Say { role: Role::User, parts, run: Run::Next, options: options_now };
             let mut all = commands.clone();
-            all.push(Command::Say(say));
+            all.push(Command::Say(Box::new(say)));
             match self.ports.rehearsals.rehearse(None, all).await {
                 Err(Error::Refused(Refusal::UnknownModel(_))) if options.model.is_some() => {
                     options.model = None;

@@ -42,7 +42,7 @@ pub fn decide(state: &State, command: Command, stamp: &Stamp) -> Result<Vec<Even
         Command::Move { workspace } => on_move(state, workspace)?,
         Command::Offer(toolset) => delegate::offer(state, toolset)?,
         Command::Attach(upload) => attach(state, upload, stamp)?,
-        Command::Say(say) => on_say(state, say, &[], stamp)?,
+        Command::Say(say) => on_say(state, *say, &[], stamp)?,
         Command::SayWith { say, files } => say_with(state, *say, files, stamp)?,
         Command::Start { turn } => on_start(state, turn)?,
         Command::Approve(approve) => on_approve(state, approve, stamp)?,

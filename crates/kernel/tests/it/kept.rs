@@ -49,7 +49,7 @@ fn seals_and_pictures_come_back() {
     tell(&mut state, Command::Create(origin));
     let (role, parts) = (Role::User, vec![Part::Text("look".into())]);
     let say = Say { role, parts, run: Run::Now, options: TurnOptions::default() };
-    tell(&mut state, Command::Say(say));
+    tell(&mut state, Command::Say(Box::new(say)));
     let asked = step(&state);
     let output = |offset, channel, text: &str| Command::Output {
         step: asked.clone(),

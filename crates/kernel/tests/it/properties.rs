@@ -300,19 +300,19 @@ fn wanted(world: &World, want: Want) -> Command {
                     mime: None,
                 });
             }
-            Command::Say(Say {
+            Command::Say(Box::new(Say {
                 role: if role && !run { Role::System } else { Role::User },
                 parts,
                 run: if run { Run::Now } else { Run::Later },
                 options: TurnOptions { model: (n > 0).then(|| model(n)), ..TurnOptions::default() },
-            })
+            }))
         }
         Want::Queue { asking, talk } => {
             let asking = [Asking::Policy, Asking::Strict, Asking::Waived][asking % 3];
             let tools = if talk { ToolUse::Withheld } else { ToolUse::Offered };
             let options = TurnOptions { asking, tools, ..TurnOptions::default() };
             let (role, parts) = (Role::User, vec![Part::Text("next".into())]);
-            Command::Say(Say { role, parts, run: Run::Next, options })
+            Command::Say(Box::new(Say { role, parts, run: Run::Next, options }))
         }
         Want::Withdraw(n) => Command::Withdraw { turn: turn(world, n), reason: None },
         Want::Recall { instead } => {
@@ -344,12 +344,12 @@ fn wanted(world: &World, want: Want) -> Command {
         Want::Return(n) => {
             Command::Return { call: call(world, n), outcome: Outcome::success("there") }
         }
-        Want::Keyed(n) => Command::Say(Say {
+        Want::Keyed(n) => Command::Say(Box::new(Say {
             role: Role::User,
             parts: vec![Part::Text("hi".into())],
             run: Run::Now,
             options: TurnOptions { key: Some(format!("k{}", n % 3)), ..TurnOptions::default() },
-        }),
+        })),
         Want::Revert(n) => Command::Revert { turn: turn(world, n * 4) },
         Want::Attach(n) => {
             let (name, mime) = (FILES[n % FILES.len()].into(), "image/png".into());

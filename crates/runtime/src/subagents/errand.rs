@@ -240,7 +240,7 @@ impl Errand {
         }
         let budget = self.task.budget.within(self.limits().budget).within(left);
         options.budget = Some(Box::new(budget));
-        Command::Say(Say { role, parts, run: Run::Now, options })
+        Command::Say(Box::new(Say { role, parts, run: Run::Now, options }))
     }
 }
 

@@ -209,7 +209,7 @@ pub(crate) fn origin() -> Origin {
 
 pub(crate) fn say(text: &str) -> Command {
     let (parts, options) = (vec![Part::Text(text.into())], TurnOptions::default());
-    Command::Say(Say { role: Role::User, parts, run: Run::Now, options })
+    Command::Say(Box::new(Say { role: Role::User, parts, run: Run::Now, options }))
 }
 
 pub(crate) fn label(key: &str) -> Command {

@@ -91,7 +91,8 @@ impl Connection {
         let answer_within_ms = self.desk.settings.answer_within_ms;
         let options = TurnOptions { answer_within_ms, ..options };
         let say = Say { role: Role::User, parts, run: Run::Next, options };
-        let receipt = self.submit(&session, Command::Say(say)).await.map_err(|e| refusal(&e))?;
+        let receipt =
+            self.submit(&session, Command::Say(Box::new(say))).await.map_err(|e| refusal(&e))?;
         self.told = told.or(self.told.take());
         let turn = receipt.records.iter().find_map(|record| match &record.event {
             Event::MessageAdded { turn, .. } => Some(turn.clone()),

@@ -110,7 +110,7 @@ impl Connection {
             let (parts_now, options_now) = (parts.clone(), options.clone());
             let say =
                 Say { role: Role::User, parts: parts_now, run: Run::Next, options: options_now };
-            match self.desk.ports.sessions.submit(session, Command::Say(say)).await {
+            match self.desk.ports.sessions.submit(session, Command::Say(Box::new(say))).await {
                 Ok(receipt) => return Ok(receipt),
                 Err(Error::Refused(Refusal::UnknownModel(model))) if options.model.is_some() => {
                     tracing::warn!(%model, "a model that a user chose is not configured");

@@ -146,9 +146,9 @@ impl Session {
                 let (name, mime) = (name.replace("NUL", "\0"), mime.into());
                 Command::Attach(Upload { name, mime, blob: BlobId::named("b10b".into()), size: 3 })
             }
-            "say" => Command::Say(say(rest, Role::User, Run::Now)),
-            "later" => Command::Say(say(rest, Role::User, Run::Later)),
-            "queue" => Command::Say(say(rest, Role::User, Run::Next)),
+            "say" => Command::Say(Box::new(say(rest, Role::User, Run::Now))),
+            "later" => Command::Say(Box::new(say(rest, Role::User, Run::Later))),
+            "queue" => Command::Say(Box::new(say(rest, Role::User, Run::Next))),
             "withdraw" => Command::Withdraw { turn: self.real(rest), reason: None },
             "recall" => Command::Recall { messages: recalled(rest), instead: false },
             "replace" => Command::Recall { messages: recalled(rest), instead: true },
@@ -156,7 +156,7 @@ impl Session {
                 Command::Instruct { system_prompt: (!rest.is_empty()).then(|| rest.into()) }
             }
             "move" => Command::Move { workspace: rest.into() },
-            "system" => Command::Say(say(rest, Role::System, Run::Later)),
+            "system" => Command::Say(Box::new(say(rest, Role::System, Run::Later))),
             "start" => Command::Start { turn: self.real(rest) },
             "allow" => Command::Approve(self.approve(rest, Answer::Allow)),
             "deny" => Command::Approve(self.approve(rest, Answer::Deny)),
