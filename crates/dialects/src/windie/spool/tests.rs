@@ -1,3 +1,5 @@
+//! What was told, kept and found again.
+
 use super::*;
 
 fn frame(text: &str, calls: &[&str]) -> Frame {
