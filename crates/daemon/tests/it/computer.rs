@@ -116,6 +116,12 @@ impl Computer {
         self.send("stop-query", payload).await;
     }
 
+    /// Stops everything that it has heard of.
+    pub(crate) async fn stop_all(&mut self) {
+        self.stopped.extend(self.seen.keys().cloned());
+        self.send("stop-query", json!({})).await;
+    }
+
     /// The next frame that is new; nothing once the other side has closed.
     pub(crate) async fn frame(&mut self) -> Option<Value> {
         loop {
@@ -150,14 +156,13 @@ impl Computer {
             return true;
         }
         let turn = frame["turn_ref"].as_str().expect(kind);
-        let ended = kind == "streaming-complete";
-        // What is about no conversation is not counted; it is all that is left of what was stopped.
-        if ended && frame.get("conversation_ref").is_none() {
-            return true;
-        }
         assert!(frame["conversation_ref"].is_string(), "{frame}");
-        if self.stopped.contains(turn) && !ended {
-            return false;
+        if self.stopped.contains(turn) {
+            let first = format!("{turn}-evt-000001-query-accepted");
+            let ended = kind == "streaming-complete";
+            // It would miss the numbers before a new one.
+            assert!(!ended || frame["event_id"] == first && frame["sequence"] == 1, "{frame}");
+            return ended;
         }
         let sequence = frame["sequence"].as_u64().expect(kind);
         assert_eq!(frame["event_id"], format!("{turn}-evt-{sequence:06}-{kind}"));

@@ -183,14 +183,15 @@ impl Line {
         self.step.chars().count()
     }
 
-    /// The turn ended. A client that has stopped it counts no more of it: whatever number the end had,
-    /// it would miss those before. So it is told in a way that it does not count.
+    /// The turn ended. A client that has stopped it counts no more of it: whatever new number the end
+    /// had, it would miss those before. So it is told under that of the first message, which the client
+    /// has counted, or else counts now.
     pub(super) fn end(&mut self, payload: &Value, at: Time) -> Frame {
         let mut frame = envelope("streaming-complete", payload, at);
-        frame.insert("id".into(), self.name().into());
-        Context { conversation_ref: None, ..self.context.clone() }.put_into(&mut frame);
-        frame["payload"]["conversation_ref"] = json!(self.context.conversation_ref);
-        let stopped = Some(Value::Object(frame).to_string());
+        frame
+            .insert("event_id".into(), format!("{}-evt-000001-query-accepted", self.name()).into());
+        frame.insert("sequence".into(), 1.into());
+        let stopped = Some(self.close(frame, true).text);
         Frame { last: true, stopped, ..self.frame("streaming-complete", payload, at) }
     }
 

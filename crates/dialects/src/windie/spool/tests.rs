@@ -1,4 +1,4 @@
-//! What is kept of a telling for the next daemon, and what becomes of it.
+//! What was told, kept and found again.
 
 use super::*;
 
