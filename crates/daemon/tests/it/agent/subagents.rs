@@ -126,6 +126,7 @@ async fn clients_of_the_original_are_told_all_they_read_of_subagents() {
     let mut told = Vec::new();
     for work in [json!([{ "text": "found" }]), json!([{ "status": 400, "message": "no" }])] {
         let script = json!([{ "tools": [spawn("work", &work)] }, { "text": "done" }]);
+        let script = script.to_string().replace("{{script:", "\\u007b{script:");
         let prompt = json!({ "sessionId": id, "prompt": format!("go {{{{script: {script}}}}}") });
         socket.ask_natively("agent.prompt", prompt).await.unwrap();
         told.extend(socket.until(|frame| frame["type"] == "agent.ready").await);
