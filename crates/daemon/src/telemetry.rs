@@ -1,6 +1,6 @@
 //! Logs, on standard error.
 
-use std::io::IsTerminal as _;
+use std::io::{self, IsTerminal as _, Write};
 
 use tracing_subscriber::EnvFilter;
 
@@ -10,11 +10,28 @@ use crate::cli::LogFormat;
 pub(crate) fn start(format: LogFormat, filter: Option<&str>) {
     let filter =
         EnvFilter::try_new(filter.unwrap_or("info")).unwrap_or_else(|_| EnvFilter::new("info"));
-    let colours = std::io::stderr().is_terminal();
-    let logs = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    let colours = io::stderr().is_terminal();
+    let logs =
+        tracing_subscriber::fmt().with_env_filter(filter).with_writer(|| Forgiving(io::stderr()));
     let logs = logs.with_ansi(colours);
     match format {
         LogFormat::Text => logs.with_target(false).init(),
         LogFormat::Json => logs.json().init(),
+    }
+}
+
+/// Standard error may be a file on a full disk. A line that cannot be written is lost; nobody who
+/// has something to say may come to harm by it, least of all who writes the journal.
+struct Forgiving(io::Stderr);
+
+impl Write for Forgiving {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        let _ = self.0.write_all(line);
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        let _ = self.0.flush();
+        Ok(())
     }
 }

@@ -423,14 +423,18 @@ fn page(found: &Events) -> Value {
     })
 }
 
-/// What an answer is to whom: to the call that is named, else to the first that waits, of this
-/// session or of one that works for it.
+/// What an answer is to whom: to the call that is named, else to the turn that is held or the first
+/// call that waits, of this session or of one that works for it.
 fn answering(
     state: &State,
     named: Option<&str>,
     response: Response,
 ) -> Result<(CallId, Command), Error> {
     let is_meant = |id: &CallId| named.is_none_or(|named| id.as_str() == named);
+    let held = state.open.as_ref().and_then(|open| open.question());
+    if let Some(id) = held.filter(|id| is_meant(id)) {
+        return Ok((id.clone(), Command::Approve(word(&id, response)?)));
+    }
     let waits = |call: &&Call| {
         let waits = matches!(
             call.phase,

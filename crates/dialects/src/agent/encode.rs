@@ -122,7 +122,17 @@ fn of_event(book: &Book, record: &Record) -> Vec<News> {
             status("waiting"),
         ],
         Event::ApprovalAnswered { .. } | Event::TurnReleased { .. } => vec![status("running")],
-        Event::TurnHeld { .. } => vec![status("waiting")],
+        Event::TurnHeld { turn, reason } => {
+            let data = json!({
+                "toolName": "resume_turn",
+                "toolId": turn.as_str(),
+                "toolCallId": turn.as_str(),
+                "arguments": {},
+                "risk": "low",
+                "preview": reason,
+            });
+            vec![News::both("agent.approval", data), status("waiting")]
+        }
         Event::TurnCompleted { turn, usage, .. } => over(book, (turn, *usage, at), None),
         Event::TurnFailed { turn, code, message, usage } => {
             over(book, (turn, *usage, at), Some(error(*code, message)))

@@ -122,7 +122,15 @@ fn pending(state: &State) -> Vec<Value> {
             "subagentSessionId": asked.session.as_str(),
         })
     });
-    own.chain(theirs).collect()
+    let held = state.open.iter().filter_map(|open| open.question()).map(|question| {
+        json!({
+            "toolId": question.as_str(),
+            "toolName": "resume_turn",
+            "arguments": {},
+            "kind": "held",
+        })
+    });
+    held.chain(own).chain(theirs).collect()
 }
 
 /// What the agent does. `events` are the newest of its calls, newest first.

@@ -7,7 +7,9 @@ use std::sync::Arc;
 use crate::change::{net, told};
 use crate::command::{Approve, Command, Run, Say};
 use crate::context::Section;
-use crate::event::{Event, FailureCode, Origin, RequestedCall, StopCause, SubagentNews, Turns};
+use crate::event::{
+    Answer, Event, FailureCode, Origin, RequestedCall, StopCause, SubagentNews, Turns,
+};
 use crate::id::{CallId, MessageId, StepId, TurnId};
 use crate::message::{Attachment, Message, Part, Role};
 use crate::model::{self, AskedCall, Channel, Failure, FailureKind, ModelRef, Usage};
@@ -201,6 +203,13 @@ fn on_start(state: &State, id: TurnId) -> Result<Vec<Event>, Refusal> {
 }
 
 fn on_approve(state: &State, approve: Approve, stamp: &Stamp) -> Result<Vec<Event>, Refusal> {
+    let held = state.open.as_ref().filter(|open| open.question().as_ref() == Some(&approve.call));
+    if let Some(open) = held {
+        return Ok(match approve.answer {
+            Answer::Allow => vec![Event::TurnReleased { turn: open.id.clone() }],
+            Answer::Deny => on_cancel(state, approve.reason),
+        });
+    }
     let waiting = state.open.as_ref().filter(|open| open.waits_for_approval());
     let Some(open) = waiting else { return Err(Refusal::NothingPending(state.id.clone())) };
     // From `expires` on the answer is "no", also if nobody has looked at the clock yet.

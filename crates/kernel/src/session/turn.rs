@@ -299,6 +299,12 @@ impl OpenTurn {
         self.calls().iter().any(Call::with_client)
     }
 
+    /// A turn that is held is a question, too: whether to go on. It is answered like one about a call,
+    /// under this name.
+    pub fn question(&self) -> Option<CallId> {
+        self.held.then(|| CallId::parse(self.id.as_str())).flatten()
+    }
+
     /// Whether a person's word is needed.
     pub fn waits_for_approval(&self) -> bool {
         self.calls().iter().any(|call| matches!(call.phase, CallPhase::Asked { .. }))

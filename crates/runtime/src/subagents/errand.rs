@@ -4,18 +4,21 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use quintet_kernel::command::{Command, Run, Say};
-use quintet_kernel::event::{Budget, Event, More, Origin, SubagentNews, TurnOptions};
+use quintet_kernel::event::{Answer, Budget, Event, More, Origin, SubagentNews, TurnOptions};
 use quintet_kernel::message::{Part, Role};
 use quintet_kernel::port::{Error, Receipt, Sessions as _};
 use quintet_kernel::session::{Asked, Call, CallPhase, TurnStatus};
-use quintet_kernel::tool::Outcome;
+use quintet_kernel::tool::{Assessment, Outcome, Risk, Subject};
 use quintet_kernel::toolset::Toolset;
 use quintet_kernel::{CallId, Cursor, Item, SessionId, State};
+use serde_json::Value;
 
 use super::task::Task;
 use super::{Limits, NAME, stopped};
 use crate::runtime::Runtime;
 
+/// What stands where a question would name a tool, if it is about a turn.
+const RESUME: &str = "resume_turn";
 /// The label that says how deep a session is.
 const DEEP: &str = "subagent_depth";
 
@@ -145,7 +148,18 @@ impl Errand {
         let progressed = |status: &str| SubagentNews::Progressed { steps, status: status.into() };
         match event {
             Event::StepStarted { .. } => self.tell(child, progressed("running")).await?,
-            Event::TurnHeld { .. } => self.tell(child, progressed("waiting")).await?,
+            Event::TurnHeld { .. } => {
+                self.tell(child, progressed("waiting")).await?;
+                let state = self.runtime.view(child).await?;
+                let Some(held) = held(child, &state) else { return Ok(()) };
+                self.tell(child, question(held)).await?
+            }
+            Event::TurnReleased { turn } => {
+                let Some(call) = CallId::parse(turn.as_str()) else { return Ok(()) };
+                self.tell(child, progressed("running")).await?;
+                let settled = SubagentNews::Settled { call, answer: Some(Answer::Allow) };
+                self.tell(child, settled).await?
+            }
             Event::ApprovalRequested { call, tool, input, assessment, expires, .. } => {
                 self.tell(child, progressed("waiting")).await?;
                 let (call, tool, input) = (call.clone(), tool.clone(), input.clone());
@@ -189,9 +203,9 @@ impl Errand {
                 self.tell(&known.session, settled).await?;
             }
         }
-        for Asked { session, call, tool, input, assessment, expires, .. } in asked {
-            let news = SubagentNews::Asked { call, tool, input, assessment, expires };
-            self.tell(&session, news).await?;
+        for asked in asked {
+            let session = asked.session.clone();
+            self.tell(&session, question(asked)).await?;
         }
         Ok(())
     }
@@ -263,7 +277,35 @@ fn asked(session: &SessionId, state: &State) -> Vec<Asked> {
         _ => None,
     };
     let calls = state.open.iter().flat_map(|open| open.calls());
-    calls.filter_map(own).chain(state.asked.iter().cloned()).collect()
+    let calls = calls.filter_map(own).chain(state.asked.iter().cloned());
+    held(session, state).into_iter().chain(calls).collect()
+}
+
+/// Whether a turn that is held should go on, as a question.
+fn held(session: &SessionId, state: &State) -> Option<Asked> {
+    let call = state.open.as_ref()?.question()?;
+    let assessment = Assessment {
+        risk: Risk::Low,
+        reasons: Vec::new(),
+        reversible: false,
+        preview: "go on with what the end of the daemon cut off".into(),
+        subject: Subject::default(),
+        settled: None,
+    };
+    Some(Asked {
+        via: call.clone(),
+        session: session.clone(),
+        call,
+        tool: RESUME.into(),
+        input: Value::Object(serde_json::Map::new()),
+        assessment: Box::new(assessment),
+        expires: None,
+    })
+}
+
+fn question(asked: Asked) -> SubagentNews {
+    let Asked { call, tool, input, assessment, expires, .. } = asked;
+    SubagentNews::Asked { call, tool, input, assessment, expires }
 }
 
 fn last_words(state: &State) -> String {

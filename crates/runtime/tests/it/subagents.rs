@@ -1,5 +1,8 @@
 //! Subagents: sessions that work for a call of another one.
 
+mod budgets;
+mod held;
+
 use std::sync::Arc;
 
 use quintet_kernel::command::{Approve, Command};
@@ -13,18 +16,18 @@ use quintet_runtime::{Parts, Runtime, subagents};
 
 use crate::world::{Client, World, settle, within};
 
-fn start(world: &World) -> Runtime {
+pub(crate) fn start(world: &World) -> Runtime {
     start_with(world, Limits::default())
 }
 
-fn start_with(world: &World, limits: Limits) -> Runtime {
+pub(crate) fn start_with(world: &World, limits: Limits) -> Runtime {
     let parts = world.parts();
     let mut rules = (*parts.rules).clone();
     rules.tools.push(Arc::new(subagents::spec()));
     Runtime::new(Parts { rules: Arc::new(rules), subagents: limits, ..parts })
 }
 
-async fn children(runtime: &Runtime, parent: &SessionId) -> Vec<SessionId> {
+pub(crate) async fn children(runtime: &Runtime, parent: &SessionId) -> Vec<SessionId> {
     let view = within(runtime.view(parent)).await.unwrap();
     view.subagents.iter().map(|known| known.session.clone()).collect()
 }
@@ -114,14 +117,14 @@ async fn a_subagent_gets_no_more_than_its_parent_has() {
     assert_eq!(view.subagents.len(), 1);
 }
 
-fn approve(call: &str, answer: Answer) -> Command {
+pub(crate) fn approve(call: &str, answer: Answer) -> Command {
     let (by, remember) = (Answerer::Client, Remember::Once);
     let call = CallId::parse(call).unwrap();
     Command::Approve(Approve { call, turn: None, answer, reason: None, by, remember })
 }
 
 /// What the model of a session was told of its calls.
-async fn results(runtime: &Runtime, session: &SessionId) -> Vec<String> {
+pub(crate) async fn results(runtime: &Runtime, session: &SessionId) -> Vec<String> {
     let view = runtime.state(session).await;
     view.messages.iter().filter(|message| message.call.is_some()).map(|m| m.text()).collect()
 }

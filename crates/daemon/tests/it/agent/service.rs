@@ -52,7 +52,7 @@ async fn a_daemon_that_cannot_write_says_so_until_it_can() {
     let refused = refused.unwrap_err();
     assert!(refused["message"].as_str().unwrap().contains("storage"), "{refused}");
     assert_eq!(refused["code"], -32603);
-    assert_eq!(seen().await, [503; 4], "a journal that cannot be written is noticed at once");
+    assert_eq!(seen().await, [503; 4], "it is noticed at once: {refused}");
     let (_, body) = world.health().get("/health").await;
     assert!(body["error"].as_str().unwrap().contains("storage"), "{body}");
     world.limit_files(None);

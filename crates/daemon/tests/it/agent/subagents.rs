@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{ASKING, code, of};
 use crate::daemon::World;
-use crate::socket::{kinds, text};
+use crate::socket::{Socket, kinds, text};
 
 fn spawn(task: &str, script: &Value) -> Value {
     let task = format!("{task} {{{{script: {script}}}}}");
@@ -83,4 +83,73 @@ async fn a_subagent_keeps_within_its_budget() {
     let complete = told.iter().find(|news| news["method"] == "subagent.complete").unwrap();
     assert_eq!(complete["params"]["success"], false);
     assert_eq!(complete["params"]["result"], "max turn iterations reached");
+}
+
+#[tokio::test]
+async fn what_a_restart_cut_off_goes_on_when_somebody_says_so() {
+    let asking = "[approval]\nkinds = []\n[verify]\nauto = false\n[recovery]\npolicy = \"ask\"\n";
+    let mut world = World::start(asking).await;
+    let mut socket = world.socket().await;
+    let id = socket.create(world.workspace()).await;
+    let work = spawn("work", &json!([{ "text": "part", "hang": true }]));
+    socket.say(&id, json!([{ "tools": [work] }, { "text": "all done" }])).await.unwrap();
+    world.model.streaming(1).await;
+    world.kill();
+    world.restart();
+    let mut socket = world.socket().await;
+    let pending = async |socket: &mut Socket| {
+        let shown = socket.ask("session.get", json!({ "sessionId": id })).await.unwrap();
+        shown["session"]["pending"].clone()
+    };
+    let own = pending(&mut socket).await;
+    assert_eq!((&own[0]["kind"], &own[0]["toolName"]), (&json!("held"), &json!("resume_turn")));
+    let yes = json!({ "sessionId": id, "response": true });
+    socket.ask("agent.respond", yes.clone()).await.unwrap();
+    let asked = socket.until_told("agent.approval").await.pop().unwrap();
+    let (params, waits) = (&asked["params"], pending(&mut socket).await);
+    assert_eq!(params["toolName"], "resume_turn");
+    assert_eq!(waits[0]["subagentSessionId"], params["subagentSessionId"], "{waits}");
+    let no =
+        json!({ "sessionId": id, "response": { "toolId": params["toolId"], "approved": false } });
+    socket.ask("agent.respond", no).await.unwrap();
+    socket.until_told("agent.turn_complete").await;
+    assert_eq!(pending(&mut socket).await, json!([]));
+}
+
+#[tokio::test]
+async fn clients_of_the_original_are_told_all_they_read_of_subagents() {
+    let world = World::start("").await;
+    let mut socket = Socket::connect(&format!("{}/ws", world.agent())).await;
+    let params = json!({ "workingDirectory": world.workspace() });
+    let created = socket.ask_natively("session.create", params).await.unwrap();
+    let id = created["sessionId"].as_str().unwrap().to_owned();
+    let mut told = Vec::new();
+    for work in [json!([{ "text": "found" }]), json!([{ "status": 400, "message": "no" }])] {
+        let script = json!([{ "tools": [spawn("work", &work)] }, { "text": "done" }]);
+        let script = script.to_string().replace("{{script:", "\\u007b{script:");
+        let prompt = json!({ "sessionId": id, "prompt": format!("go {{{{script: {script}}}}}") });
+        socket.ask_natively("agent.prompt", prompt).await.unwrap();
+        told.extend(socket.until(|frame| frame["type"] == "agent.ready").await);
+    }
+    for (news, stored, members) in [
+        ("spawned", "subagent.spawned", &["task", "model", "workingDirectory", "toolCallId"][..]),
+        ("status", "subagent.status_update", &["status", "currentTurn"]),
+        (
+            "completed",
+            "subagent.completed",
+            &["resultSummary", "fullOutput", "totalTurns", "duration"],
+        ),
+        ("failed", "subagent.failed", &["error", "duration"]),
+    ] {
+        let kind = format!("agent.subagent_{news}");
+        let live = told.iter().find(|frame| frame["type"] == kind.as_str());
+        let live = &live.unwrap_or_else(|| panic!("{kind} was not told"))["data"];
+        let read = json!({ "sessionId": id, "types": [stored] });
+        let kept = socket.ask_natively("events.getHistory", read).await.unwrap();
+        let kept = &kept["events"][0]["payload"];
+        for member in members.iter().chain(&["subagentSessionId"]) {
+            assert!(!live[member].is_null(), "{kind} lacks {member}: {live}");
+            assert!(!kept[member].is_null(), "{stored} lacks {member}: {kept}");
+        }
+    }
 }

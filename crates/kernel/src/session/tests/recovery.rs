@@ -176,6 +176,27 @@ fn a_turn_is_left() {
 }
 
 #[test]
+fn a_held_turn_is_a_question() {
+    check(expect![[r#"
+        let given = rules recovery=ask; create; say one; text 1; recover
+        given > allow t1
+            t1 released
+            s2 asks fake/a
+            -> model s2, wake +600
+        given > deny t1 : enough
+            t1 stops: cancelled: enough
+            t1 CANCELLED: enough
+        given > allow t1; allow t1
+            t1 released
+            s2 asks fake/a
+            refused: no approvals pending for session sess
+            -> model s2, wake +600
+        given > allow c1
+            refused: no approvals pending for session sess
+    "#]]);
+}
+
+#[test]
 fn a_held_turn_can_be_called_off() {
     // Nothing runs while a turn is held, so nothing will report.
     check(expect![[r#"

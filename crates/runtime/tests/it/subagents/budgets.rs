@@ -1,0 +1,91 @@
+//! What subagents may take: tokens and time. Steps are counted next door.
+
+use std::time::Duration;
+
+use quintet_kernel::SessionId;
+use quintet_kernel::event::Budget;
+use quintet_kernel::model::{Answer, AskedCall, Chunk, Finish, Usage};
+use quintet_kernel::session::TurnStatus;
+use quintet_runtime::subagents::Limits;
+use quintet_runtime::{Runtime, subagents};
+use quintet_testkit::scripted::Asked;
+
+use super::{children, results, start_with};
+use crate::world::{Client as _, World, settle};
+
+/// Has a subagent work on a task, and gives what its model is asked first.
+async fn delegated(world: &World, runtime: &Runtime, task: &str) -> (SessionId, Asked) {
+    let parent = runtime.begin().await;
+    runtime.say(&parent, "go").await.unwrap();
+    world.asked().await.call(&[("c1", subagents::NAME, task)]);
+    (parent, world.asked().await)
+}
+
+/// Ends an answer that read and wrote so many tokens and wants to look.
+fn look(asked: &Asked, input: u64, output: u64) {
+    let call = AskedCall { id: "l1".into(), tool: "look".into(), arguments: "{}".into() };
+    let usage = Usage { input, output, ..Usage::default() };
+    asked.send(vec![Chunk::Finished(Answer::new(Finish::ToolCalls, vec![call], usage))]);
+}
+
+async fn status(runtime: &Runtime, parent: &SessionId) -> TurnStatus {
+    let child = children(runtime, parent).await.remove(0);
+    runtime.state(&child).await.turns[0].status
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_subagent_that_reads_too_much_is_stopped_and_its_parent_pays() {
+    let world = World::new();
+    let budget = Budget { tokens: Some(100), ..Budget::default() };
+    let runtime = start_with(&world, Limits { budget, ..Limits::default() });
+    let (parent, asked) = delegated(&world, &runtime, r#"{"task":"a","max_tokens":1000}"#).await;
+    asked.say("looking");
+    look(&asked, 90, 20);
+    world.look.started().await.finish(quintet_kernel::tool::Outcome::success("seen"));
+    settle().await;
+    assert_eq!(status(&runtime, &parent).await, TurnStatus::Failed);
+    world.asked().await.finish();
+    settle().await;
+    let results = results(&runtime, &parent).await;
+    assert!(results[0].contains("max turn tokens reached"), "{results:?}");
+    assert!(results[0].contains("the last it said: looking"), "{results:?}");
+    assert!(runtime.state(&parent).await.usage.total() >= 110);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_model_may_give_a_subagent_less_than_it_could_have() {
+    let world = World::new();
+    let budget = Budget { tokens: Some(1000), ..Budget::default() };
+    let runtime = start_with(&world, Limits { budget, ..Limits::default() });
+    let (parent, asked) = delegated(&world, &runtime, r#"{"task":"a","max_tokens":100}"#).await;
+    look(&asked, 90, 20);
+    world.look.started().await.finish(quintet_kernel::tool::Outcome::success("seen"));
+    settle().await;
+    assert_eq!(status(&runtime, &parent).await, TurnStatus::Failed);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_subagent_that_takes_too_long_is_stopped() {
+    for (limit, task, time) in [
+        (60, r#"{"task":"a","max_seconds":10}"#, 10),
+        (10, r#"{"task":"a","max_seconds":60}"#, 10),
+        (10, r#"{"task":"a"}"#, 10),
+    ] {
+        let world = World::new();
+        let budget = Budget { time_ms: Some(limit * 1000), ..Budget::default() };
+        let runtime = start_with(&world, Limits { budget, ..Limits::default() });
+        let (parent, asked) = delegated(&world, &runtime, task).await;
+        asked.say("hm");
+        tokio::time::sleep(Duration::from_secs(time - 1)).await;
+        settle().await;
+        assert_eq!(status(&runtime, &parent).await, TurnStatus::Running, "{task}");
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        settle().await;
+        assert_eq!(status(&runtime, &parent).await, TurnStatus::Failed, "{task}");
+        world.asked().await.finish();
+        settle().await;
+        let results = results(&runtime, &parent).await;
+        assert!(results[0].contains("the turn took too long"), "{results:?}");
+        assert!(runtime.state(&parent).await.open.is_none(), "its parent has time left");
+    }
+}

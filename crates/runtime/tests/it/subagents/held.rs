@@ -1,0 +1,76 @@
+//! Subagents that are held after a restart, until a person says that they may go on.
+
+use quintet_kernel::event::Answer;
+use quintet_kernel::policy::Recovery;
+use quintet_kernel::port::Sessions as _;
+use quintet_kernel::session::TurnStatus;
+use quintet_kernel::{Cursor, SessionId};
+use quintet_runtime::{Runtime, subagents};
+
+use super::{approve, children, results, start};
+use crate::world::{Client as _, World, settle, within};
+
+/// A session and its subagent, both cut off and held; the person has let the session itself go on.
+async fn held(world: &mut World) -> (Runtime, SessionId, SessionId) {
+    world.recovery = Recovery::Ask;
+    let runtime = start(world);
+    let parent = runtime.begin().await;
+    runtime.say(&parent, "go").await.unwrap();
+    world.asked().await.call(&[("c1", subagents::NAME, r#"{"task":"a"}"#)]);
+    let asked = world.asked().await;
+    settle().await;
+    within(runtime.close()).await;
+    drop((asked, runtime));
+    world.reopen();
+    let runtime = start(world);
+    within(runtime.recover()).await.unwrap();
+    settle().await;
+    let own = runtime.state(&parent).await.open.as_ref().unwrap().question().unwrap();
+    within(runtime.submit(&parent, approve(own.as_str(), Answer::Allow))).await.unwrap();
+    settle().await;
+    let child = children(&runtime, &parent).await.remove(0);
+    (runtime, parent, child)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_held_subagent_is_a_question_at_the_root() {
+    let mut world = World::new();
+    let (runtime, parent, child) = held(&mut world).await;
+    let asked = runtime.state(&parent).await.asked.clone();
+    assert_eq!(asked.len(), 1, "asked once");
+    assert_eq!((&asked[0].session, &*asked[0].tool), (&child, "resume_turn"));
+    let go_on = approve(asked[0].call.as_str(), Answer::Allow);
+    let receipt = within(runtime.submit(&parent, go_on)).await.unwrap();
+    assert_eq!(receipt.session, child);
+    for words in ["found", "read"] {
+        let asked = world.asked().await;
+        asked.say(words);
+        asked.finish();
+    }
+    runtime.watch(&parent, Cursor::START).await.until("read<answered><done>").await;
+    assert!(runtime.state(&parent).await.asked.is_empty());
+    assert_eq!(results(&runtime, &parent).await, ["found"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_held_subagent_can_be_let_go_at_the_root() {
+    let mut world = World::new();
+    let (runtime, parent, child) = held(&mut world).await;
+    let call = runtime.state(&parent).await.asked[0].call.clone();
+    within(runtime.submit(&parent, approve(call.as_str(), Answer::Deny))).await.unwrap();
+    world.asked().await.finish();
+    settle().await;
+    assert_eq!(runtime.state(&child).await.turns[0].status, TurnStatus::Cancelled);
+    assert!(results(&runtime, &parent).await[0].contains("did not finish"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_releases_a_subagent_itself_settles_the_question_above() {
+    let mut world = World::new();
+    let (runtime, parent, child) = held(&mut world).await;
+    let call = runtime.state(&parent).await.asked[0].call.clone();
+    within(runtime.submit(&child, approve(call.as_str(), Answer::Allow))).await.unwrap();
+    settle().await;
+    assert!(runtime.state(&parent).await.asked.is_empty());
+    world.asked().await.finish();
+}
