@@ -122,17 +122,7 @@ fn of_event(book: &Book, record: &Record) -> Vec<News> {
             status("waiting"),
         ],
         Event::ApprovalAnswered { .. } | Event::TurnReleased { .. } => vec![status("running")],
-        Event::TurnHeld { turn, reason } => {
-            let data = json!({
-                "toolName": "resume_turn",
-                "toolId": turn.as_str(),
-                "toolCallId": turn.as_str(),
-                "arguments": {},
-                "risk": "low",
-                "preview": reason,
-            });
-            vec![News::both("agent.approval", data), status("waiting")]
-        }
+        Event::TurnHeld { turn, reason } => held(turn, reason),
         Event::TurnCompleted { turn, usage, .. } => over(book, (turn, *usage, at), None),
         Event::TurnFailed { turn, code, message, usage } => {
             over(book, (turn, *usage, at), Some(error(*code, message)))
@@ -157,6 +147,19 @@ fn of_event(book: &Book, record: &Record) -> Vec<News> {
         }
         _ => Vec::new(),
     }
+}
+
+/// Whether a turn that is held may go on is asked like whether a call may run.
+fn held(turn: &TurnId, reason: &str) -> Vec<News> {
+    let data = json!({
+        "toolName": "resume_turn",
+        "toolId": turn.as_str(),
+        "toolCallId": turn.as_str(),
+        "arguments": {},
+        "risk": "low",
+        "preview": reason,
+    });
+    vec![News::both("agent.approval", data), status("waiting")]
 }
 
 /// A client of the original takes every question to a model for a turn.
