@@ -1,0 +1,134 @@
+//! Sessions as clients ask for them: begun, listed, shown, branched, taken away, with another model.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use quintet_kernel::SessionId;
+use quintet_kernel::command::Command;
+use quintet_kernel::event::{Origin, Seq};
+use quintet_kernel::model::ModelRef;
+use serde_json::{Value, json};
+
+use super::carry::{Done, Then, refused, watch};
+use super::place::event_id;
+use super::serve::Desk;
+use super::wish::Begin;
+use super::{question, shape};
+use crate::jsonrpc::{Error, INVALID_PARAMS};
+
+impl Desk {
+    pub(super) async fn create(&self, begin: Begin) -> Result<Done, Error> {
+        let Begin { workspace, model, system_prompt, title } = begin;
+        let model = self.model(model.as_deref()).await?;
+        let labels = BTreeMap::from_iter(title.map(|title| ("title".to_owned(), title)));
+        let origin = Origin { workspace: workspace.into(), system_prompt, model, labels };
+        let receipt = self.ports.sessions.create(origin).await.map_err(refused)?;
+        let offer = Command::Offer(question::toolset());
+        self.ports.sessions.submit(&receipt.session, offer).await.map_err(refused)?;
+        let card = self.ports.branches.card(&receipt.session).await.map_err(refused)?;
+        let result = shape::session(&card, &self.settings.default_model);
+        let from = receipt.records.first().map_or(0, |first| first.seq - 1);
+        Ok(Done { result, then: Then::Bind(receipt.session, from) })
+    }
+
+    pub(super) async fn list(&self, workspace: Option<&str>, limit: usize) -> Result<Done, Error> {
+        let workspace = workspace.map(Path::new);
+        let cards = self.ports.branches.recent(workspace, limit).await.map_err(refused)?;
+        let show = |card| shape::session(card, &self.settings.default_model);
+        Ok(json!({ "sessions": cards.iter().map(show).collect::<Vec<_>>() }).into())
+    }
+
+    pub(super) async fn get(&self, session: &SessionId) -> Result<Value, Error> {
+        let state = self.view(session).await?;
+        let shown = shape::whole_session(&state);
+        // The original has its members at the top, the text under `session`.
+        let mut result = shown.clone();
+        result["session"] = shown;
+        Ok(result)
+    }
+
+    pub(super) async fn resume(&self, session: SessionId, binds: bool) -> Result<Done, Error> {
+        let card = self.ports.branches.card(&session).await.map_err(refused)?;
+        let result = shape::session(&card, &self.settings.default_model);
+        let head = self.head(&session).await?;
+        let then = match binds {
+            true => Then::Bind(session, head),
+            false => Then::Watch(session, head),
+        };
+        Ok(Done { result, then })
+    }
+
+    pub(super) async fn fork(
+        &self,
+        session: SessionId,
+        at: Option<Seq>,
+        changes: (Option<String>, Option<String>),
+    ) -> Result<Done, Error> {
+        let (name, model) = changes;
+        let model = self.model(model.as_deref()).await?;
+        let receipt = self.ports.branches.fork(&session, at).await.map_err(refused)?;
+        let root = receipt.records.first().map_or(0, |record| record.seq);
+        let child = &receipt.session;
+        if let Some(title) = name {
+            let label = Command::Label { key: "title".into(), value: Some(title) };
+            self.ports.sessions.submit(child, label).await.map_err(refused)?;
+        }
+        if let Some(model) = model {
+            let switch = Command::SwitchModel(model);
+            self.ports.sessions.submit(child, switch).await.map_err(refused)?;
+        }
+        let result = json!({
+            "newSessionId": child.as_str(),
+            "sessionId": child.as_str(),
+            "rootEventId": event_id(child, root),
+            "rootSequence": root,
+            "forkedFromEventId": event_id(&session, root.saturating_sub(1)),
+            "forkedFromSessionId": session.as_str(),
+        });
+        Ok(Done { result, then: watch(&receipt) })
+    }
+
+    pub(super) async fn delete(&self, session: SessionId) -> Result<Done, Error> {
+        self.ports.removals.remove(&session).await.map_err(refused)?;
+        let result = json!({ "success": true, "deleted": true });
+        Ok(Done { result, then: Then::Leave(session) })
+    }
+
+    pub(super) async fn switch(&self, session: &SessionId, model: &str) -> Result<Done, Error> {
+        let card = self.ports.branches.card(session).await.map_err(refused)?;
+        let before = card.model.map(|model| model.to_string());
+        let before = before.unwrap_or_else(|| self.settings.default_model.clone());
+        let model = self.model(Some(model)).await?;
+        let Some(model) = model else { return Err(unknown_model("")) };
+        let switched = model.to_string();
+        let command = Command::SwitchModel(model);
+        self.ports.sessions.submit(session, command).await.map_err(refused)?;
+        Ok(json!({ "success": true, "previousModel": before, "newModel": switched }).into())
+    }
+
+    pub(super) async fn models(&self) -> Value {
+        let models = self.ports.models.list().await;
+        json!({ "models": models.iter().map(shape::model).collect::<Vec<_>>() })
+    }
+
+    /// A model by its whole name, or by its own if that is enough.
+    pub(super) async fn model(&self, name: Option<&str>) -> Result<Option<ModelRef>, Error> {
+        let Some(name) = name.filter(|name| !name.is_empty()) else { return Ok(None) };
+        let whole = ModelRef::parse(name);
+        // Providers may have to be asked for their lists, which a whole name does not need.
+        if whole.as_ref().is_some_and(|whole| self.settings.providers.contains(&whole.provider)) {
+            return Ok(whole);
+        }
+        let listed = self.ports.models.list().await;
+        let named =
+            listed.iter().find(|one| one.model.to_string() == name || one.model.model == name);
+        match named.map(|one| one.model.clone()).or(whole) {
+            Some(model) => Ok(Some(model)),
+            None => Err(unknown_model(name)),
+        }
+    }
+}
+
+fn unknown_model(name: &str) -> Error {
+    Error::new(INVALID_PARAMS, format!("Unknown model: {name}"))
+}

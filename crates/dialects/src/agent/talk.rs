@@ -1,0 +1,208 @@
+//! What clients say to an agent, and answer it.
+
+use quintet_kernel::command::{Approve, Command, Run, Say, Upload};
+use quintet_kernel::event::{Answer, Answerer, Event, Remember, TurnOptions};
+use quintet_kernel::message::{MediaKind, Part, Role};
+use quintet_kernel::model::{Count, Effort, ModelRef, Sampling};
+use quintet_kernel::port::{self, Receipt};
+use quintet_kernel::session::{Call, CallPhase};
+use quintet_kernel::tool::{Outcome, Placement};
+use quintet_kernel::{CallId, Refusal, SessionId, State};
+use serde_json::{Value, json};
+
+use super::carry::{Done, Then, refused, watch};
+use super::serve::Desk;
+use super::shape;
+use super::wire::{CONTEXT_OVERFLOW, NOTHING_PENDING};
+use super::wish::{File, Message, Read, Response};
+use crate::jsonrpc::Error;
+
+/// A message of no more bytes fits every model.
+const SURELY_FITS: usize = 4096;
+
+impl Desk {
+    pub(super) async fn message(&self, message: Message) -> Result<Done, Error> {
+        let Message { session, text, files, model, effort, queue, key } = message;
+        let model = self.model(model.as_deref()).await?;
+        let effort = effort.as_deref().map(self::effort).transpose()?;
+        if text.len() > SURELY_FITS {
+            self.fits(&session, model.as_ref(), &text).await?;
+        }
+        let parts = (!text.is_empty()).then_some(Part::Text(text)).into_iter().collect();
+        let sampling = Sampling { effort, ..Sampling::default() };
+        let options = TurnOptions { model, sampling, key, ..TurnOptions::default() };
+        let run = if queue { Run::Next } else { Run::Now };
+        let say = Say { role: Role::User, parts, run, options };
+        let command = match files.is_empty() {
+            true => Command::Say(Box::new(say)),
+            false => {
+                let files = self.keep(&session, files, queue).await?;
+                Command::SayWith { say: Box::new(say), files }
+            }
+        };
+        let receipt = self.ports.sessions.submit(&session, command).await.map_err(refused)?;
+        Ok(Done { result: acknowledged(&receipt), then: watch(&receipt) })
+    }
+
+    /// Whether a model can read a message at all, however much of the rest is summarized.
+    async fn fits(
+        &self,
+        session: &SessionId,
+        model: Option<&ModelRef>,
+        text: &str,
+    ) -> Result<(), Error> {
+        let state = self.view(session).await?;
+        let profile = state.rules().profile(model.unwrap_or(state.current_model()));
+        let (tokens, window) =
+            (Count::guess(text).tokens, profile.and_then(|profile| profile.context_window));
+        match window.filter(|window| tokens > *window) {
+            None => Ok(()),
+            Some(window) => {
+                let why = format!("the message is about {tokens} tokens, the model reads {window}");
+                let data = json!({ "sessionId": session.as_str(), "contextLimit": window });
+                Err(Error::new(CONTEXT_OVERFLOW, why).with(data))
+            }
+        }
+    }
+
+    /// Stores the files of a message, unless it is plain already that it will not be taken.
+    async fn keep(
+        &self,
+        session: &SessionId,
+        files: Vec<File>,
+        queue: bool,
+    ) -> Result<Vec<(MediaKind, Upload)>, Error> {
+        let card = self.ports.branches.card(session).await.map_err(refused)?;
+        if card.open && !queue && self.view(session).await?.busy() {
+            return Err(refused(port::Error::Refused(Refusal::Busy(session.clone()))));
+        }
+        let mut uploads = Vec::new();
+        for File { name, mime, kind, content } in files {
+            let size = content.len() as u64;
+            let blob =
+                self.ports.blobs.put(content).await.map_err(|error| refused(error.into()))?;
+            uploads.push((kind, Upload { name, mime, blob, size }));
+        }
+        Ok(uploads)
+    }
+
+    pub(super) async fn abort(&self, session: &SessionId) -> Result<Done, Error> {
+        let cancel = Command::Cancel { reason: Some("aborted by the client".into()) };
+        let receipt = self.ports.sessions.submit(session, cancel).await.map_err(refused)?;
+        Ok(json!({ "aborted": !receipt.records.is_empty() }).into())
+    }
+
+    pub(super) async fn respond(
+        &self,
+        session: SessionId,
+        call: Option<&str>,
+        response: Response,
+    ) -> Result<Done, Error> {
+        let state = self.view(&session).await?;
+        let (id, command) = answering(&state, call, response)?;
+        let receipt = self.ports.sessions.submit(&session, command).await.map_err(refused)?;
+        let result = json!({
+            "success": true, "acknowledged": true, "toolId": id.as_str(), "toolCallId": id.as_str(),
+        });
+        // An answer to a subagent is no wish to hear of it.
+        let then = if receipt.session == session { watch(&receipt) } else { Then::Nothing };
+        Ok(Done { result, then })
+    }
+
+    /// What the agent does, and since when.
+    pub(super) async fn doing(&self, session: &SessionId) -> Result<Done, Error> {
+        let state = self.view(session).await?;
+        let calls = state.open.iter().flat_map(|open| open.calls()).count();
+        let events = match calls {
+            0 => Vec::new(),
+            _ => {
+                let types = ["tool.call", "tool.result"].map(String::from).into();
+                let read = Read { types, limit: Some(2 * calls), ..Read::all(session.clone()) };
+                self.history(session).await?.before(&read).await.map_err(refused)?.0
+            }
+        };
+        Ok(shape::doing(&state, &events).into())
+    }
+}
+
+fn acknowledged(receipt: &Receipt) -> Value {
+    let added = receipt.records.iter().find_map(|record| match &record.event {
+        Event::MessageAdded { message, turn, nth, .. } => Some((record.seq, message, turn, *nth)),
+        _ => None,
+    });
+    let Some((seq, message, turn, nth)) = added else { return json!({ "acknowledged": true }) };
+    let starts = |event: &Event| matches!(event, Event::TurnStarted { turn: id, .. } if id == turn);
+    json!({
+        "acknowledged": true,
+        "sessionId": receipt.session.as_str(),
+        "messageId": message.as_str(),
+        "turnId": turn.as_str(),
+        "runId": turn.as_str(),
+        "turn": nth,
+        "sequence": seq,
+        "queued": !receipt.records.iter().any(|record| starts(&record.event)),
+    })
+}
+
+/// What an answer is to whom: to the call that is named, else to the turn that is held or the first
+/// call that waits, of this session or of one that works for it.
+fn answering(
+    state: &State,
+    named: Option<&str>,
+    response: Response,
+) -> Result<(CallId, Command), Error> {
+    let is_meant = |id: &CallId| named.is_none_or(|named| id.as_str() == named);
+    let held = state.open.as_ref().and_then(|open| open.question());
+    if let Some(id) = held.filter(|id| is_meant(id)) {
+        return Ok((id.clone(), Command::Approve(word(&id, response)?)));
+    }
+    let waits = |call: &&Call| {
+        let waits = matches!(
+            call.phase,
+            CallPhase::Asked { .. } | CallPhase::Started(_, Placement::Client)
+        );
+        waits && is_meant(call.id())
+    };
+    if let Some(call) = state.open.iter().flat_map(|open| open.calls()).find(waits) {
+        let id = call.id().clone();
+        let command = match &call.phase {
+            CallPhase::Asked { .. } => Command::Approve(word(&id, response)?),
+            _ => Command::Return { call: id.clone(), outcome: outcome(response) },
+        };
+        return Ok((id, command));
+    }
+    match state.asked.iter().find(|asked| is_meant(&asked.call)) {
+        Some(asked) => Ok((asked.call.clone(), Command::Approve(word(&asked.call, response)?))),
+        None => Err(Error::new(NOTHING_PENDING, "nothing waits for this answer")),
+    }
+}
+
+fn word(call: &CallId, response: Response) -> Result<Approve, Error> {
+    let (allow, reason) = match response {
+        Response::Word { allow, reason } => (allow, reason),
+        Response::Said { text, .. } => match text.trim().to_lowercase().as_str() {
+            "yes" | "y" | "allow" | "approve" | "ok" | "true" => (true, None),
+            "no" | "n" | "deny" | "reject" | "false" => (false, None),
+            _ => return Err(Error::field("response", "allow or deny")),
+        },
+    };
+    let answer = if allow { Answer::Allow } else { Answer::Deny };
+    let (by, remember) = (Answerer::Client, Remember::Once);
+    Ok(Approve { call: call.clone(), turn: None, answer, reason, by, remember })
+}
+
+fn outcome(response: Response) -> Outcome {
+    match response {
+        Response::Said { text, failed: false } => Outcome::success(text),
+        Response::Said { text, failed: true } => Outcome::failure(text),
+        Response::Word { allow, reason } => {
+            let word = if allow { "yes" } else { "no" };
+            Outcome::success(reason.map_or(word.into(), |reason| format!("{word}: {reason}")))
+        }
+    }
+}
+
+fn effort(word: &str) -> Result<Effort, Error> {
+    let quoted = Value::String(word.into());
+    serde_json::from_value(quoted).map_err(|_| Error::field("reasoningLevel", "a known level"))
+}
