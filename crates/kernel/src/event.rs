@@ -181,6 +181,9 @@ pub enum Event {
         summary: String,
         messages: u64,
         tokens_before: u64,
+        /// About how many a model reads from now on; unknown where it is not known how many it read.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        tokens_after: Option<u64>,
         usage: Usage,
         #[serde(default, skip_serializing_if = "Turns::is_unknown")]
         turns: Turns,

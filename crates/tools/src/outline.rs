@@ -3,9 +3,8 @@
 use std::path::Path;
 
 use quintet_kernel::port::{BoxFuture, Outlines};
-use tokio::task::spawn_blocking;
 
-use crate::blocking::Flag;
+use crate::blocking::wanted;
 use crate::tool::repo_tree;
 
 /// Looks into folders.
@@ -20,8 +19,8 @@ impl Outlines for Outline {
     ) -> BoxFuture<'a, Result<Vec<String>, String>> {
         let folder = folder.to_owned();
         Box::pin(async move {
-            let looking = spawn_blocking(move || repo_tree::files(&folder, most, &Flag::default()));
-            let (files, _) = looking.await.map_err(|error| error.to_string())??;
+            let looking = wanted(move |flag| repo_tree::files(&folder, most, flag));
+            let (files, _) = looking.await.ok_or("the look broke off")??;
             Ok(files)
         })
     }

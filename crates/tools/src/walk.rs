@@ -59,10 +59,7 @@ impl Walk<'_> {
         mut enter: impl FnMut(&Path),
         mut visit: impl FnMut(Found) -> Result<Next, String>,
     ) -> Result<(), String> {
-        let within = self.within.unwrap_or(Path::new("."));
-        let within = beneath::real_directory(self.workspace, within);
-        let within = within.map_err(|error| error.to_string())?;
-        let root = self.workspace.canonicalize().map_err(|error| error.to_string())?;
+        let (root, within) = self.places()?;
         // What cannot be read is left out like what is not there.
         for entry in self.builder(&root, within).build().flatten() {
             if flag.is_down() {
@@ -89,9 +86,9 @@ impl Walk<'_> {
         flag: &Flag,
         visitor: impl Fn() -> V + Sync,
     ) -> Result<(), String> {
-        let root = self.workspace.canonicalize().map_err(|error| error.to_string())?;
+        let (root, within) = self.places()?;
         let threads = available_parallelism().map_or(1, usize::from).min(MOST_THREADS);
-        let mut builder = self.builder(&root, PathBuf::new());
+        let mut builder = self.builder(&root, within);
         builder.threads(threads).build_parallel().run(|| {
             let (mut visit, root) = (visitor(), &root);
             Box::new(move |entry| {
@@ -108,6 +105,15 @@ impl Walk<'_> {
             })
         });
         Ok(())
+    }
+
+    /// Where the workspace really is, and where in it the walk goes.
+    fn places(&self) -> Result<(PathBuf, PathBuf), String> {
+        let within = self.within.unwrap_or(Path::new("."));
+        let within = beneath::real_directory(self.workspace, within);
+        let within = within.map_err(|error| error.to_string())?;
+        let root = self.workspace.canonicalize().map_err(|error| error.to_string())?;
+        Ok((root, within))
     }
 
     fn builder(&self, root: &Path, within: PathBuf) -> WalkBuilder {

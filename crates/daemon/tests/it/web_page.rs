@@ -61,6 +61,11 @@ async fn the_model_that_a_page_chooses_answers() {
     // A session that has a model of its own keeps it.
     client.post(&format!("/v1/sessions/{id}/model"), json!({ "model": "fake/fake" })).await;
     assert_eq!(resolved(&id).await, "fake/fake");
+    // One that nobody provides any more keeps nothing from being answered.
+    let gone = json!({ "preferred_models": ["nobody/big"] });
+    assert_eq!(client.post("/v1/model-policy", gone).await.0, 200);
+    let id = client.create(world.workspace()).await;
+    assert_eq!(resolved(&id).await, "fake/fake");
     for wrong in [json!({ "preferred_models": ["other"] }), json!({ "preferred_models": 1 })] {
         assert_eq!(client.post("/v1/model-policy", wrong).await.0, 400);
     }

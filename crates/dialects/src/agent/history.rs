@@ -1,5 +1,7 @@
 //! Reads a session's events, from anywhere, at the price of what is read.
 
+use std::collections::VecDeque;
+
 use quintet_kernel::event::Seq;
 use quintet_kernel::port::{Error, Follow, Sessions};
 use quintet_kernel::{Cursor, Item, SessionId, Time};
@@ -48,6 +50,11 @@ pub(super) struct History<'a> {
 impl History<'_> {
     /// Events after one, oldest first.
     pub(super) async fn after(&self, after: Seq, read: &Read) -> Result<Events, Error> {
+        self.between(after, Seq::MAX, read).await
+    }
+
+    /// Events after one and before another, oldest first.
+    async fn between(&self, after: Seq, end: Seq, read: &Read) -> Result<Events, Error> {
         let book = self.book(after).await?;
         let mut follow = self.follow(after).await?;
         let mut found = Events { events: Vec::new(), more: false, book, upto: after };
@@ -55,6 +62,9 @@ impl History<'_> {
         while follow.position().seq < follow.head() {
             for item in follow.next().await?.unwrap_or_default() {
                 let seq = place(&item);
+                if seq >= end {
+                    return Ok(found);
+                }
                 if found.events.len() >= limit || bytes > LARGEST {
                     found.more = true;
                     return Ok(found);
@@ -83,17 +93,42 @@ impl History<'_> {
         let mut span = LOOK_BACK.max(limit as Seq);
         loop {
             let start = end.saturating_sub(span + 1);
-            let window = Read { limit: None, ..read.clone() };
-            let mut events = self.after(start, &window).await?.events;
-            events.retain(|event| event["sequence"].as_u64().is_some_and(|seq| seq < end));
-            if events.len() >= limit || start == 0 {
-                let more = start > 0 || events.len() > limit;
+            let (mut events, whole) = self.last_of(start, end, read).await?;
+            if events.len() >= limit || start == 0 || !whole {
+                let more = start > 0 || events.len() > limit || !whole;
                 events.reverse();
                 events.truncate(limit);
                 return Ok((events, more));
             }
             span = span.saturating_mul(4);
         }
+    }
+
+    /// The last events between two, as many as one answer holds, and whether these are all.
+    async fn last_of(
+        &self,
+        start: Seq,
+        end: Seq,
+        read: &Read,
+    ) -> Result<(Vec<Value>, bool), Error> {
+        let window = Read { limit: None, ..read.clone() };
+        let mut found = self.between(start, end, &window).await?;
+        if !found.more {
+            return Ok((found.events, true));
+        }
+        let mut last = VecDeque::from(found.events);
+        while found.more {
+            found = self.between(found.upto, end, &window).await?;
+            last.extend(found.events.drain(..));
+            let mut bytes = 0;
+            let fits = |event: &&Value| {
+                bytes += event.to_string().len();
+                bytes <= LARGEST
+            };
+            let kept = last.iter().rev().take_while(fits).count().max(1);
+            last.drain(..last.len().saturating_sub(kept));
+        }
+        Ok((last.into(), false))
     }
 
     /// The last event before a moment, looked for from an event backwards.

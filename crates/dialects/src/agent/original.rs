@@ -13,7 +13,7 @@ use crate::jsonrpc::{Error, Fields, METHOD_NOT_FOUND};
 const ANCESTORS: usize = 10_000;
 
 /// Methods of the original for what there is nothing of here, and how it says so.
-const NONE: [(&str, &str); 14] = [
+const NONE: [(&str, &str); 13] = [
     ("worktree.getStatus", r#"{"hasWorktree":false}"#),
     ("worktree.list", r#"{"worktrees":[]}"#),
     ("skill.list", r#"{"skills":[],"totalCount":0,"autoInjectCount":0}"#),
@@ -23,7 +23,6 @@ const NONE: [(&str, &str); 14] = [
     ("todo.getBacklogCount", r#"{"count":0}"#),
     ("browser.getStatus", r#"{"hasBrowser":false,"isStreaming":false}"#),
     ("plan.getState", r#"{"isActive":false,"blockedTools":[]}"#),
-    ("memory.search", r#"{"entries":[],"totalCount":0}"#),
     ("memory.getHandoffs", r#"{"handoffs":[]}"#),
     ("voiceNotes.list", r#"{"notes":[],"totalCount":0,"hasMore":false}"#),
     ("transcribe.listModels", r#"{"models":[],"defaultModelId":null}"#),
@@ -31,7 +30,7 @@ const NONE: [(&str, &str); 14] = [
 ];
 
 /// Methods of the original for what cannot be done here.
-const ELSEWHERE: [&str; 30] = [
+const ELSEWHERE: [&str; 29] = [
     "browser.startStream",
     "browser.stopStream",
     "device.register",
@@ -60,9 +59,16 @@ const ELSEWHERE: [&str; 30] = [
     "voiceNotes.save",
     "worktree.commit",
     "worktree.merge",
-    "sandbox.listContainers",
-    "tasks.list",
+    "memory.search",
 ];
+
+/// Families of such methods.
+const OF_OTHERS: [&str; 3] = ["communication.", "sandbox.", "tasks."];
+
+/// Whether the original does something by this name that cannot be done here.
+fn is_elsewhere(method: &str) -> bool {
+    ELSEWHERE.contains(&method) || OF_OTHERS.iter().any(|family| method.starts_with(family))
+}
 
 /// What a method of the original wants.
 pub(super) fn wish(method: &str, params: &Value) -> Result<Wish, Error> {
@@ -128,7 +134,7 @@ fn ancestors(fields: &Fields<'_>) -> Result<Read, Error> {
 /// Why there is no such method, as the original says it.
 pub(super) fn unknown(method: &str, error: Error) -> Error {
     match error.code {
-        METHOD_NOT_FOUND if ELSEWHERE.contains(&method) => {
+        METHOD_NOT_FOUND if is_elsewhere(method) => {
             Error::new(NOT_AVAILABLE, format!("{method} is not available"))
         }
         METHOD_NOT_FOUND => Error::new(METHOD_NOT_FOUND, format!("Unknown method: {method}")),

@@ -69,8 +69,8 @@ fn content(book: &Book, record: &Record) -> (&'static str, Value) {
             "file.attached",
             json!({ "name": file.name, "mimeType": file.mime, "size": file.size }),
         ),
-        Event::Compacted { summary, tokens_before, turns, .. } => {
-            let after = Count::guess(summary).tokens;
+        Event::Compacted { summary, tokens_before, tokens_after, turns, .. } => {
+            let after = tokens_after.unwrap_or_else(|| Count::guess(summary).tokens);
             (
                 "context.compaction",
                 json!({

@@ -112,14 +112,17 @@ impl Desk {
     /// What the agent does, and since when.
     pub(super) async fn doing(&self, session: &SessionId) -> Result<Done, Error> {
         let state = self.view(session).await?;
-        let calls = state.open.iter().flat_map(|open| open.calls()).count();
-        let events = match calls {
-            0 => Vec::new(),
-            _ => {
+        let events = match &state.open {
+            Some(open) if !open.calls().is_empty() => {
                 let types = ["tool.call", "tool.result"].map(String::from).into();
-                let read = Read { types, limit: Some(2 * calls), ..Read::all(session.clone()) };
-                self.history(session).await?.before(&read).await.map_err(refused)?.0
+                let read = Read { types, ..Read::all(session.clone()) };
+                let history = self.history(session).await?;
+                let begins = state.turn(&open.id).map_or(0, |turn| turn.begins);
+                let mut found = history.after(begins, &read).await.map_err(refused)?.events;
+                found.reverse();
+                found
             }
+            _ => Vec::new(),
         };
         Ok(shape::doing(&state, &events).into())
     }

@@ -73,9 +73,9 @@ impl Policies {
         }
         let kept = self.kept.preference(SPACE, NAME).await?;
         let kept = kept.and_then(|kept| serde_json::from_value::<Policy>(kept).ok());
-        let policy = kept.unwrap_or_default();
-        self.know(policy.clone());
-        Ok(policy)
+        // Somebody may have set another one while this one was read.
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(known.get_or_insert(kept.unwrap_or_default()).clone())
     }
 
     pub(super) async fn set(&self, policy: Policy) -> Result<(), StorageError> {

@@ -13,7 +13,7 @@ use quintet_kernel::event::Event;
 use quintet_kernel::port::{
     Blobs, Changes, Error, Follow, Models, Outlines, Preferences, Pulse, Receipt, Sessions,
 };
-use quintet_kernel::{Cursor, SessionId};
+use quintet_kernel::{Cursor, Refusal, SessionId};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -168,11 +168,7 @@ impl Desk {
         let sessions = &self.ports.sessions;
         let done = match step {
             Step::Create(origin) => sessions.create(origin).await,
-            Step::Submit(id, Command::Say(mut say)) => match self.by_favourite(&id, &mut say).await
-            {
-                Ok(()) => sessions.submit(&id, Command::Say(say)).await,
-                Err(error) => Err(error),
-            },
+            Step::Submit(id, Command::Say(say)) => self.say(&id, say).await,
             Step::Submit(id, command) => sessions.submit(&id, command).await,
             Step::Both(id, first, second) => match sessions.submit(&id, first).await {
                 Ok(_) => sessions.submit(&id, second).await,
@@ -250,13 +246,25 @@ impl Desk {
         Ok(ok(&json!({ "root": folder, "files": files })))
     }
 
-    /// Has the model answer that people like best, where nobody named another.
-    async fn by_favourite(&self, id: &SessionId, say: &mut Say) -> Result<(), Error> {
-        let Some(favourite) = self.policies.favourite().await? else { return Ok(()) };
-        if say.options.model.is_none() && self.ports.sessions.view(id).await?.model.is_none() {
-            say.options.model = Some(favourite);
+    /// Says something, to the model that people like best unless another is named. One that cannot be
+    /// asked any more is passed over.
+    async fn say(&self, id: &SessionId, say: Box<Say>) -> Result<Receipt, Error> {
+        let sessions = &self.ports.sessions;
+        let favourite = match say.options.model {
+            Some(_) => None,
+            None => self.policies.favourite().await?,
+        };
+        if let Some(favourite) = favourite
+            && sessions.view(id).await?.model.is_none()
+        {
+            let mut liked = say.clone();
+            liked.options.model = Some(favourite);
+            match sessions.submit(id, Command::Say(liked)).await {
+                Err(Error::Refused(Refusal::UnknownModel(_))) => {}
+                done => return done,
+            }
         }
-        Ok(())
+        sessions.submit(id, Command::Say(say)).await
     }
 
     async fn events(

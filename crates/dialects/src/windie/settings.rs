@@ -179,13 +179,12 @@ impl Settings {
         Some(choice(self.model_provider.as_deref().unwrap_or(&usual.provider), id))
     }
 
-    /// What the user pays a provider with, which goes by any of these names; nothing if the daemon
-    /// does.
+    /// What the user pays a provider with, which goes by these names, the most special first; nothing
+    /// if the daemon pays.
     pub(crate) fn key_for(&self, provider: &[&str]) -> Option<&str> {
-        let mut keys = self.provider_api_keys.iter();
-        let counts = |key: &Key| key.enabled && !key.api_key.is_empty();
-        let found = keys.find(|(name, key)| provider.contains(&name.as_str()) && counts(key));
-        found.map(|(_, key)| key.api_key.as_str())
+        let counts = |key: &&Key| key.enabled && !key.api_key.is_empty();
+        let named = |name: &&str| self.provider_api_keys.get(*name).filter(counts);
+        provider.iter().find_map(named).map(|key| key.api_key.as_str())
     }
 
     /// Sets what a patch says.

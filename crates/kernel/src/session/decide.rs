@@ -12,7 +12,7 @@ use crate::event::{
 };
 use crate::id::{CallId, MessageId, StepId, TurnId};
 use crate::message::{Attachment, Message, Part, Role};
-use crate::model::{self, AskedCall, Channel, Failure, FailureKind, ModelRef, Usage};
+use crate::model::{self, AskedCall, Channel, Count, Failure, FailureKind, ModelRef, Usage};
 use crate::prompt::{history, summarized};
 use crate::session::attach::{attach, say_with};
 use crate::session::delegate;
@@ -425,7 +425,20 @@ fn compacted(state: &State, upto: MessageId, told: (String, Vec<String>), usage:
     let (summary, facts) = told;
     let messages = state.messages.iter().position(|m| m.id == upto).map_or(0, |n| n + 1) as u64;
     let (tokens_before, turns) = (state.compaction.tokens, turns_read(state, &upto));
-    Event::Compacted { upto, summary, messages, tokens_before, usage, turns, facts }
+    let tokens_after = (tokens_before > 0).then(|| left(state, &upto, &summary));
+    Event::Compacted { upto, summary, messages, tokens_before, tokens_after, usage, turns, facts }
+}
+
+/// About how many tokens a model reads once a summary stands for the history up to a message.
+fn left(state: &State, upto: &MessageId, summary: &str) -> u64 {
+    let earlier = state.compaction.summary.as_ref();
+    let all = history(state);
+    let place = |id: &MessageId| all.iter().position(|message| message.id == *id).map(|n| n + 1);
+    let begin = earlier.and_then(|earlier| place(&earlier.upto)).unwrap_or(0);
+    let end = place(upto).unwrap_or(0).max(begin);
+    let said = all[begin..end].iter().map(|message| Count::guess(&message.text()).tokens);
+    let gone = said.sum::<u64>() + earlier.map_or(0, |it| Count::guess(&it.text).tokens);
+    state.compaction.tokens.saturating_sub(gone) + Count::guess(summary).tokens
 }
 
 fn on_saved(state: &State, upto: MessageId, result: Result<String, String>) -> Vec<Event> {

@@ -160,6 +160,12 @@ impl Errand {
                 let settled = SubagentNews::Settled { call, answer: Some(Answer::Allow) };
                 self.tell(child, settled).await?
             }
+            // A turn that was held may have been called off instead; else nobody asked, and nobody minds.
+            Event::StopRequested { turn, .. } => {
+                let Some(call) = CallId::parse(turn.as_str()) else { return Ok(()) };
+                let settled = SubagentNews::Settled { call, answer: Some(Answer::Deny) };
+                self.tell(child, settled).await?
+            }
             Event::ApprovalRequested { call, tool, input, assessment, expires, .. } => {
                 self.tell(child, progressed("waiting")).await?;
                 let (call, tool, input) = (call.clone(), tool.clone(), input.clone());

@@ -7,7 +7,7 @@
 use std::fs::File;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use quintet_kernel::port::{self, BoxFuture, StorageError};
@@ -31,7 +31,23 @@ type Beat = Result<(), StorageError>;
 pub(super) struct Pulse {
     /// The file that is written on purpose.
     file: PathBuf,
-    last: Mutex<Option<(Instant, Beat)>>,
+    last: Mutex<Last>,
+}
+
+#[derive(Debug, Default)]
+struct Last {
+    beat: Option<(Instant, Beat)>,
+    /// Whether somebody is finding out. One is enough: a disk that hangs holds a thread for each.
+    trying: bool,
+}
+
+/// Somebody finds out, until this is dropped.
+struct Try(Arc<Pulse>);
+
+impl Drop for Try {
+    fn drop(&mut self) {
+        self.0.last().trying = false;
+    }
 }
 
 impl Pulse {
@@ -46,31 +62,38 @@ impl Pulse {
     }
 
     fn note_at(&self, now: Instant, beat: Beat) {
-        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some((now, beat));
+        self.last().beat = Some((now, beat));
     }
 
     /// What is known, unless that is long ago. Then whoever asks is to find out, and others that ask
     /// meanwhile are told what was known before.
-    fn known(&self, now: Instant) -> Option<Beat> {
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        match &mut *last {
+    fn known(self: &Arc<Self>, now: Instant) -> Result<Beat, Try> {
+        let mut last = self.last();
+        match &last.beat {
             Some((at, beat)) if now < *at + if beat.is_ok() { GOOD } else { BAD } => {
-                return Some(beat.clone());
+                Ok(beat.clone())
             }
-            Some((at, _)) => *at = now,
-            None => *last = Some((now, Ok(()))),
+            beat if last.trying => Ok(beat.clone().map_or(Ok(()), |(_, beat)| beat)),
+            _ => {
+                last.trying = true;
+                Err(Try(Arc::clone(self)))
+            }
         }
-        None
+    }
+
+    fn last(&self) -> MutexGuard<'_, Last> {
+        self.last.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl port::Pulse for Store {
     fn beat(&self) -> BoxFuture<'_, Beat> {
         Box::pin(async {
-            if let Some(known) = self.pulse.known(Instant::now()) {
-                return known;
-            }
-            let beat = timeout(PATIENCE, self.try_writing()).await.unwrap_or_else(|_| {
+            let trying = match self.pulse.known(Instant::now()) {
+                Ok(known) => return known,
+                Err(trying) => trying,
+            };
+            let beat = timeout(PATIENCE, self.try_writing(trying)).await.unwrap_or_else(|_| {
                 Err(StorageError::Unavailable("the disk does not answer".into()))
             });
             self.pulse.note(beat.clone());
@@ -80,13 +103,14 @@ impl port::Pulse for Store {
 }
 
 impl Store {
-    async fn try_writing(&self) -> Beat {
+    /// The try is over only when the disk has answered, whether or not anybody still waits.
+    async fn try_writing(&self, trying: Try) -> Beat {
         let file = self.pulse.file.clone();
-        let written = tokio::task::spawn_blocking(move || take_room(&file)).await;
+        let written = tokio::task::spawn_blocking(move || (take_room(&file), trying)).await;
         let unavailable = |why: String| StorageError::Unavailable(why);
-        written
-            .map_err(|_| unavailable("the disk cannot be tried".into()))?
-            .map_err(|error| unavailable(error.to_string()))?;
+        let (written, _trying) =
+            written.map_err(|_| unavailable("the disk cannot be tried".into()))?;
+        written.map_err(|error| unavailable(error.to_string()))?;
         self.writer.change(self.epoch, touch).await
     }
 }
@@ -113,6 +137,10 @@ mod tests {
     use super::*;
     use quintet_kernel::port::Pulse as _;
 
+    async fn tried(store: &Store) -> Beat {
+        store.try_writing(Try(Arc::clone(&store.pulse))).await
+    }
+
     #[tokio::test]
     async fn a_database_that_may_not_grow_is_noticed() {
         let home = tempfile::tempdir().unwrap();
@@ -123,35 +151,47 @@ mod tests {
             db.query_row(&format!("PRAGMA max_page_count = {pages}"), [], |_| Ok(()))
         };
         store.writer.change(store.epoch, full).await.unwrap();
-        store.try_writing().await.unwrap_err();
-        store.pulse.note(store.try_writing().await);
+        tried(&store).await.unwrap_err();
+        store.pulse.note(tried(&store).await);
         store.beat().await.unwrap_err();
         let room =
             |db: &Connection| db.query_row("PRAGMA max_page_count = 1000000", [], |_| Ok(()));
         store.writer.change(store.epoch, room).await.unwrap();
-        store.try_writing().await.unwrap();
+        tried(&store).await.unwrap();
         assert!(!store.pulse.file.exists());
     }
 
     #[tokio::test]
-    async fn a_folder_that_is_gone_is_noticed() {
+    async fn a_file_that_cannot_be_made_is_noticed() {
         let home = tempfile::tempdir().unwrap();
         let store = Store::open(&home.path().join("a.db")).unwrap();
-        store.try_writing().await.unwrap();
+        tried(&store).await.unwrap();
         std::fs::create_dir(&store.pulse.file).unwrap();
-        store.try_writing().await.unwrap_err();
+        tried(&store).await.unwrap_err();
     }
 
     #[test]
     fn what_is_known_is_not_tried_again_at_once() {
-        let (pulse, now) = (Pulse::of(Path::new("a.db")), Instant::now());
-        assert!(pulse.known(now).is_none());
-        assert!(pulse.known(now).is_some(), "somebody else is finding out");
+        let (pulse, now) = (Arc::new(Pulse::of(Path::new("a.db"))), Instant::now());
+        let known = |at| pulse.known(at).ok().map(|beat| beat.is_ok());
+        assert_eq!(known(now), None);
         pulse.note_at(now, Err(StorageError::Unavailable("full".into())));
-        assert!(pulse.known(now).is_some_and(|known| known.is_err()));
-        assert!(pulse.known(now + BAD).is_none());
+        assert_eq!(known(now), Some(false));
+        assert_eq!(known(now + BAD), None);
         pulse.note_at(now, Ok(()));
-        assert!(pulse.known(now + BAD).is_some_and(|known| known.is_ok()));
-        assert!(pulse.known(now + GOOD).is_none());
+        assert_eq!(known(now + BAD), Some(true));
+        assert_eq!(known(now + GOOD), None);
+    }
+
+    #[test]
+    fn one_finds_out_for_all_however_long_it_takes() {
+        let (pulse, now) = (Arc::new(Pulse::of(Path::new("a.db"))), Instant::now());
+        let trying = pulse.known(now).err();
+        assert!(trying.is_some());
+        assert!(pulse.known(now + GOOD).is_ok_and(|beat| beat.is_ok()));
+        pulse.note_at(now, Err(StorageError::Unavailable("the disk does not answer".into())));
+        assert!(pulse.known(now + GOOD).is_ok_and(|beat| beat.is_err()));
+        drop(trying);
+        assert!(pulse.known(now + GOOD).is_err());
     }
 }

@@ -45,8 +45,12 @@ const CHANGES: WatchFlags = WatchFlags::CREATE
     .union(WatchFlags::MOVE_SELF)
     .union(WatchFlags::ONLYDIR);
 
-/// What ends the watch over a folder.
+/// More than so many are not read at once: where so much happens nothing is as it was.
+const MOST_EVENTS: usize = 20_000;
+
+/// What ends the watch over a folder, or keeps that from being told.
 const END: ReadFlags = ReadFlags::IGNORED
+    .union(ReadFlags::QUEUE_OVERFLOW)
     .union(ReadFlags::UNMOUNT)
     .union(ReadFlags::DELETE_SELF)
     .union(ReadFlags::MOVE_SELF);
@@ -81,16 +85,17 @@ impl Sentry {
         let kernel = inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC)?;
         let (device, mut sentry) =
             (fs::metadata(root)?.dev(), Self { kernel, around: HashSet::new() });
+        // What is around may be forbidden, and is found out before much is watched.
+        for folder in around(root).iter().filter(|folder| folder.is_dir()) {
+            let watch = inotify::add_watch(&sentry.kernel, folder, CHANGES)?;
+            sentry.around.insert(watch);
+        }
         for folder in folders {
             let folder = root.join(folder);
             if fs::metadata(&folder)?.dev() != device {
                 return Err(io::ErrorKind::Unsupported.into());
             }
             inotify::add_watch(&sentry.kernel, &folder, CHANGES)?;
-        }
-        for folder in around(root).iter().filter(|folder| folder.is_dir()) {
-            let watch = inotify::add_watch(&sentry.kernel, folder, CHANGES)?;
-            sentry.around.insert(watch);
         }
         Ok(sentry)
     }
@@ -100,14 +105,18 @@ impl Sentry {
         let mut room = [MaybeUninit::uninit(); 4096];
         let mut reader = Reader::new(&self.kernel, &mut room);
         let mut seen = Seen::Nothing;
-        loop {
+        for _ in 0..MOST_EVENTS {
             seen = match reader.next() {
                 Ok(event) => seen.max(self.meaning(&event)),
                 Err(Errno::INTR) => seen,
                 Err(Errno::AGAIN) => return seen,
                 Err(_) => return Seen::Move,
             };
+            if seen == Seen::Move {
+                return seen;
+            }
         }
+        Seen::Move
     }
 
     fn meaning(&self, event: &Event<'_>) -> Seen {
@@ -178,6 +187,16 @@ mod tests {
         assert_eq!(after(|root| write(root.join("../noise"), "").unwrap()), Seen::Nothing);
         assert_eq!(after(|root| write(root.join("../AGENTS.md"), "").unwrap()), Seen::Change);
         assert_eq!(after(|root| create_dir_all(root.join("../.git")).unwrap()), Seen::Move);
+    }
+
+    #[test]
+    fn who_was_told_too_much_knows_nothing() {
+        let much = |root: &Path| {
+            for n in 0..=MOST_EVENTS {
+                write(root.join(["a", "b"][n % 2]), "").unwrap();
+            }
+        };
+        assert_eq!(after(much), Seen::Move);
     }
 
     #[test]

@@ -350,3 +350,22 @@ async fn what_is_not_done_here_is_refused_in_the_originals_words() {
         assert!(error["message"].as_str().unwrap().contains(method));
     }
 }
+
+#[tokio::test]
+async fn of_a_history_that_is_too_large_the_newest_is_read() {
+    let world = World::start("").await;
+    let (client, mut socket) = (world.client(), connect(&world).await);
+    let id = begin(&world, &mut socket).await;
+    for n in 0..4 {
+        let text = format!("{n} {}", "x".repeat(3 << 20));
+        let body = json!({ "role": "user", "parts": [{ "type": "text", "text": text }] });
+        client.post(&format!("/v1/sessions/{id}/messages"), body).await;
+    }
+    let read = json!({ "sessionId": id, "limit": 50 });
+    let read = socket.ask_natively("events.getHistory", read).await.unwrap();
+    let events = read["events"].as_array().unwrap();
+    let said: Vec<&str> =
+        events.iter().filter_map(|event| event["payload"]["content"].as_str()).collect();
+    let said: Vec<&str> = said.iter().map(|text| &text[..1]).collect();
+    assert_eq!((said, &read["hasMore"]), (vec!["3", "2"], &json!(true)));
+}

@@ -32,10 +32,14 @@ impl Connection {
         }
         let cards = self.desk.ports.sessions.list(LOOKED_AT).await;
         let mut cards = cards.map_err(|error| refusal(&error))?;
+        let all = cards.len() < LOOKED_AT;
         cards.retain(|card| fits(card.id.as_str(), name.as_str()));
         match cards.as_slice() {
             [] => Err(refusal(&unknown)),
-            [only] => Ok(only.id.clone()),
+            // Among more sessions than were looked at another may begin like this.
+            [only] if all || own_part(only.id.as_str()).starts_with(name.as_str()) => {
+                Ok(only.id.clone())
+            }
             several => Err(ambiguous(&name, several)),
         }
     }

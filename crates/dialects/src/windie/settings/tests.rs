@@ -170,3 +170,14 @@ fn a_models_name_can_say_how_much_it_thinks() {
     assert_eq!(effort("gpt-5.4@@gpt-5-4-huge-thinking"), None);
     assert_eq!(effort("gpt-5.4"), None);
 }
+
+#[test]
+fn a_provider_is_paid_with_the_key_that_bears_its_own_name() {
+    let mut settings = Settings::default();
+    let key = |secret: &str| json!({ "api_key": secret, "enabled": true });
+    let keys = json!({ "openai": key("vendor's"), "openrouter": key("own") });
+    set(&mut settings, &json!({ "provider_api_keys": keys }));
+    assert_eq!(settings.key_for(&["openrouter", "openai"]), Some("own"));
+    assert_eq!(settings.key_for(&["home", "openai"]), Some("vendor's"));
+    assert_eq!(settings.key_for(&["home", "google"]), None);
+}

@@ -74,3 +74,40 @@ async fn who_releases_a_subagent_itself_settles_the_question_above() {
     assert!(runtime.state(&parent).await.asked.is_empty());
     world.asked().await.finish();
 }
+
+#[tokio::test(start_paused = true)]
+async fn no_question_is_left_of_a_subagents_subagent_that_was_let_go() {
+    let mut world = World::new();
+    world.recovery = Recovery::Ask;
+    let runtime = start(&world);
+    let root = runtime.begin().await;
+    runtime.say(&root, "go").await.unwrap();
+    world.asked().await.call(&[("c1", subagents::NAME, r#"{"task":"a"}"#)]);
+    world.asked().await.call(&[("c2", subagents::NAME, r#"{"task":"b"}"#)]);
+    let asked = world.asked().await;
+    settle().await;
+    within(runtime.close()).await;
+    drop((asked, runtime));
+    world.reopen();
+    let runtime = start(&world);
+    within(runtime.recover()).await.unwrap();
+    settle().await;
+    let own = runtime.state(&root).await.open.as_ref().unwrap().question().unwrap();
+    within(runtime.submit(&root, approve(own.as_str(), Answer::Allow))).await.unwrap();
+    settle().await;
+    let child = children(&runtime, &root).await.remove(0);
+    let of = async |session: &SessionId| {
+        let asked = runtime.state(&root).await.asked.clone();
+        asked.into_iter().find(|asked| asked.session == *session).map(|asked| asked.call)
+    };
+    let go_on = of(&child).await.unwrap();
+    within(runtime.submit(&root, approve(go_on.as_str(), Answer::Allow))).await.unwrap();
+    settle().await;
+    let grandchild = children(&runtime, &child).await.remove(0);
+    let stop = of(&grandchild).await.unwrap();
+    within(runtime.submit(&root, approve(stop.as_str(), Answer::Deny))).await.unwrap();
+    // The child goes on with what it has, and nothing is asked any more.
+    let _goes_on = world.asked().await;
+    settle().await;
+    assert!(runtime.state(&root).await.asked.is_empty());
+}
