@@ -1,7 +1,5 @@
 //! What a tool is to the core: a name, a schema, what it touches and who runs it.
 
-use std::fmt;
-
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -185,7 +183,7 @@ pub enum Ending {
 }
 
 /// What came of a call.
-#[derive(Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Outcome {
     /// How it ended.
     pub ending: Ending,
@@ -206,24 +204,6 @@ pub struct Outcome {
     /// What the front end that ran it keeps with it; models are not told.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub aside: Value,
-}
-
-/// What a front end keeps is shown where it is there.
-impl fmt::Debug for Outcome {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut shown = f.debug_struct("Outcome");
-        shown
-            .field("ending", &self.ending)
-            .field("parts", &self.parts)
-            .field("error", &self.error)
-            .field("artifacts", &self.artifacts)
-            .field("changes", &self.changes)
-            .field("unrecorded", &self.unrecorded);
-        if !self.aside.is_null() {
-            shown.field("aside", &self.aside);
-        }
-        shown.finish()
-    }
 }
 
 impl Outcome {

@@ -50,11 +50,13 @@ enum Stage {
 }
 
 impl Call {
-    /// Begins a call; nothing is sent before the first [`ModelStream::next`].
+    /// Begins a call, for somebody who may have means of their own to pay for it; nothing is sent before
+    /// the first [`ModelStream::next`].
     pub(crate) fn new(
         endpoint: &Arc<Endpoint>,
         prompt: Prompt,
         facts: &Facts,
+        payer: Option<Payer>,
     ) -> Result<Self, Failure> {
         let url = endpoint.url(&endpoint.family.path(&prompt.model.model));
         let files = tokens::files(&prompt);
@@ -63,18 +65,11 @@ impl Call {
         let deadline = after(endpoint.config.timeouts.total);
         let endpoint = Arc::clone(endpoint);
         let (tries, stage, written) = (1, Stage::Over, 0);
-        let (patience, payer) = (Duration::MAX, None);
+        let patience = Duration::MAX;
         let mut call =
             Self { endpoint, url, body, tries, deadline, stage, patience, payer, read, written };
         call.begin();
         Ok(call)
-    }
-
-    /// Has somebody pay for it who may have means of their own.
-    pub(crate) fn paid_by(mut self, payer: Option<Payer>) -> Self {
-        self.payer = payer;
-        self.begin();
-        self
     }
 
     /// Has it fail rather than wait longer than this for another try.

@@ -61,8 +61,8 @@ impl Provider {
         let facts = self.facts(&prompt.model.model);
         match &self.remote {
             Some(remote) => {
-                let call = Call::new(&remote.endpoint, prompt, &facts)?;
-                Ok(Box::new(call.paid_by(payer).with_patience(patience)))
+                let call = Call::new(&remote.endpoint, prompt, &facts, payer)?;
+                Ok(Box::new(call.with_patience(patience)))
             }
             None => {
                 inputs::fit(&mut prompt, &facts.profile, |_, _| true)?;

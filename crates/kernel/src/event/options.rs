@@ -1,6 +1,5 @@
 //! What a client asks of one turn.
 
-use std::fmt;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -11,7 +10,7 @@ use crate::model::{Account, ModelRef, Sampling};
 use crate::policy::Limits;
 
 /// What a client asks of one turn.
-#[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TurnOptions {
     /// A model for this turn alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -48,28 +47,6 @@ pub struct TurnOptions {
     /// What few turns have.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub more: Option<Box<More>>,
-}
-
-/// What few turns have is shown where it is there.
-impl fmt::Debug for TurnOptions {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut shown = f.debug_struct("TurnOptions");
-        shown
-            .field("model", &self.model)
-            .field("sampling", &self.sampling)
-            .field("tools", &self.tools)
-            .field("asking", &self.asking)
-            .field("answer_within_ms", &self.answer_within_ms)
-            .field("queued", &self.queued)
-            .field("key", &self.key)
-            .field("wording", &self.wording)
-            .field("recalled", &self.recalled)
-            .field("budget", &self.budget);
-        if let Some(more) = &self.more {
-            shown.field("more", more);
-        }
-        shown.finish()
-    }
 }
 
 /// What few turns have, apart so that the others are small.
