@@ -160,7 +160,9 @@ fn is_alike(one: Option<&Version>, other: Option<&Version>) -> bool {
     fn agree<T: PartialEq>(one: Option<&T>, other: Option<&T>) -> bool {
         one.zip(other).is_none_or(|(one, other)| one == other)
     }
+    let size = !one.shape.is_file() || one.size == other.size;
     one.shape == other.shape
+        && size
         && agree(one.mode.as_ref(), other.mode.as_ref())
         && agree(one.blob.as_ref(), other.blob.as_ref())
 }
@@ -224,6 +226,16 @@ mod tests {
         let all = [&own[..], &[change(".git/HEAD"), change("a")]].concat();
         assert_eq!(told(&all), [".git/HEAD", "a"]);
         assert_eq!(told(&own), [".git/logs/HEAD", ".git/objects/ab/cd"]);
+    }
+
+    #[test]
+    fn what_was_not_kept_is_another_if_its_length_is() {
+        let large = |size| Some(Version { blob: None, size, mode: None, shape: Shape::File });
+        let change = |before, after| FileChange { path: "large".into(), before, after };
+        let same = [change(version("1"), large(5)), change(large(5), version("2"))];
+        assert_eq!(runs(&same), [change(version("1"), version("2"))]);
+        let other = [change(version("1"), large(5)), change(large(6), version("2"))];
+        assert_eq!(runs(&other), other);
     }
 
     #[test]

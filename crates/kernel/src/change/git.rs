@@ -50,6 +50,8 @@ fn role(names: &[&str]) -> Own {
         // Worktrees and submodules have files like those of the repository itself.
         ["worktrees", _, rest @ ..] if !rest.is_empty() => role(rest),
         ["modules", rest @ ..] if !rest.is_empty() => role(of_module(rest)),
+        // What lies apart because it is large is named by its content too, whatever that ends in.
+        ["lfs" | "annex", "objects", ..] => Own::Object,
         [.., last] if has_ending(last, "lock") => Own::Passing,
         ["objects", "info", "alternates" | "http-alternates"] => Own::State,
         ["objects", ..] => Own::Object,
@@ -69,7 +71,8 @@ fn role(names: &[&str]) -> Own {
 
 /// The name of a module may be several folders deep.
 fn of_module<'a, 'b>(names: &'a [&'b str]) -> &'a [&'b str] {
-    let inner = ["objects", "logs", "refs", "hooks", "info", "modules", "worktrees"];
+    let inner =
+        ["objects", "lfs", "annex", "logs", "refs", "hooks", "info", "modules", "worktrees"];
     let folder = names.iter().skip(1).position(|name| inner.contains(name)).map(|at| at + 1);
     &names[folder.unwrap_or(names.len() - 1)..]
 }
@@ -103,6 +106,11 @@ mod tests {
             (".git/refs/heads/objects/x", Some(Own::State)),
             (".git/objects/pack/x.idx", Some(Own::Object)),
             (".git/objects/info/alternates", Some(Own::State)),
+            (".git/lfs/objects/ab/cd/abcd", Some(Own::Object)),
+            (".git/lfs/config", Some(Own::State)),
+            (".git/modules/lib/lfs/objects/ab/cd/abcd", Some(Own::Object)),
+            (".git/annex/objects/Kx/9z/SHA256E-s1--ab.lock", Some(Own::Object)),
+            (".git/annex/index", Some(Own::State)),
             (".git/logs/HEAD", Some(Own::Log)),
             (".git/logs/refs/stash", Some(Own::State)),
             (".git/hooks/pre-commit", Some(Own::State)),

@@ -31,7 +31,7 @@ struct There {
     path: PathBuf,
     shape: Shape,
     mode: u32,
-    pub(crate) size: u64,
+    size: u64,
 }
 
 /// Looks at a path. What is behind a link is another file, which may be meant by another change.
@@ -93,9 +93,7 @@ impl Now {
             (_, Shape::Folder | Shape::Pipe | Shape::Socket | Shape::Other) => Ok(true),
         }
     }
-}
 
-impl Now {
     /// Whether what git has staged here is what was recorded.
     pub(crate) fn stages(&self, then: &Content) -> bool {
         let now = self.there.as_ref().and_then(|there| there.place.open().ok());

@@ -1,7 +1,6 @@
 //! Undoes changes, if the files are still as they left them.
 //!
-//! What has to go goes first, from the inside out; then the rest comes back, from the outside in. If
-//! something cannot be done, what was done is undone.
+//! Everything is looked at before anything is done: see [`order`] and [`carry_out`] for the rest.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -9,14 +8,16 @@ use std::path::{Path, PathBuf};
 use quintet_kernel::change::Shape;
 use quintet_kernel::port::{Changed, Content};
 
-use crate::beneath::{self, Existing, Place};
 use crate::{show, spelling};
 
 mod around;
 mod back;
 pub(crate) mod builds;
+mod carry_out;
+mod git;
+mod locks;
 mod meanwhile;
-mod own;
+mod order;
 mod packed;
 
 use around::Around;
@@ -26,23 +27,11 @@ pub(super) fn put_back(root: &Path, changes: &[Changed]) -> Result<(), String> {
     let paths: Vec<_> = changes.iter().map(|changed| spelling::path(&changed.path)).collect();
     let changes: Vec<(&Path, &Changed)> = paths.iter().map(|path| &**path).zip(changes).collect();
     let around = Around::new(root, &changes);
-    let mut plan = Plan::default();
-    for of_path in changes.chunk_by(|(one, _), (other, _)| one == other) {
-        match of_path {
-            [(path, changed)] => plan.check(&around, path, changed),
-            [(path, _), ..] => plan.check_runs(&around, path, of_path),
-            [] => {}
-        }
-    }
-    plan.leave_builds(root);
-    plan.clear(&around);
-    plan.mind_locks(&around);
-    if !plan.reasons.is_empty() {
-        let reasons: Vec<_> = plan.reasons.into_iter().map(|(_, reason)| reason).collect();
-        return Err(format!("nothing was changed: {}", reasons.join("; ")));
-    }
-    plan.order();
-    carry_out(root, &plan.steps)?;
+    locks::clear(&around, &changes);
+    let plan = Plan::new(&around, &changes)?;
+    let mut locks =
+        plan.lock(&around).map_err(|reason| format!("nothing was changed: {reason}"))?;
+    around.carry_out(&plan.steps, &mut locks)?;
     plan.date_indexes(&around);
     Ok(())
 }
@@ -64,6 +53,27 @@ struct Step<'a> {
 }
 
 impl<'a> Plan<'a> {
+    /// Finds out what is to be done, or why nothing can be.
+    fn new(around: &Around<'_>, changes: &[(&'a Path, &Changed)]) -> Result<Self, String> {
+        let mut plan = Self::default();
+        for of_path in changes.chunk_by(|(one, _), (other, _)| one == other) {
+            match of_path {
+                [(path, changed)] => plan.check(around, path, changed),
+                [(path, _), ..] => plan.check_runs(around, path, of_path),
+                [] => {}
+            }
+        }
+        plan.leave_builds(around.root);
+        plan.clear(around);
+        plan.mind_locks(around);
+        if !plan.reasons.is_empty() {
+            let reasons: Vec<_> = plan.reasons.into_iter().map(|(_, reason)| reason).collect();
+            return Err(format!("nothing was changed: {}", reasons.join("; ")));
+        }
+        plan.order();
+        Ok(plan)
+    }
+
     /// Finds out what is left to be done to a file, or why it cannot be.
     fn check(&mut self, around: &Around<'_>, path: &'a Path, changed: &Changed) {
         if around.stays(path, changed) {
@@ -108,21 +118,6 @@ impl<'a> Plan<'a> {
     fn is_in_the_way(&self, path: &Path) -> bool {
         self.steps.iter().any(|step| step.path == path && step.to.is_some())
     }
-
-    fn order(&mut self) {
-        let goes = |step: &Step<'_>| step.to.is_none();
-        self.steps.sort_by(|a, b| match (goes(a), goes(b)) {
-            (true, true) => b.path.cmp(a.path),
-            (false, false) => a.path.cmp(b.path),
-            (goes, _) => {
-                if goes {
-                    std::cmp::Ordering::Less
-                } else {
-                    std::cmp::Ordering::Greater
-                }
-            }
-        });
-    }
 }
 
 /// A file takes the place of another at once; anything else has to go before another can come.
@@ -138,44 +133,6 @@ fn halves(path: &Path, from: Option<Content>, to: Option<Content>) -> Vec<Step<'
     }
 }
 
-/// Does all of it or, if something cannot be done, nothing.
-fn carry_out(root: &Path, steps: &[Step<'_>]) -> Result<(), String> {
-    for (done, step) in steps.iter().enumerate() {
-        if let Err(error) = make(root, step.path, step.from.as_ref(), step.to.as_ref()) {
-            let stuck: Vec<_> = steps[..done]
-                .iter()
-                .rev()
-                .filter(|it| make(root, it.path, it.to.as_ref(), it.from.as_ref()).is_err())
-                .map(|step| show::path(step.path))
-                .collect();
-            return Err(if stuck.is_empty() {
-                format!("nothing was changed: {error}")
-            } else {
-                format!("{error}; these files stay changed: {}", stuck.join(", "))
-            });
-        }
-    }
-    Ok(())
-}
-
-fn make(
-    root: &Path,
-    path: &Path,
-    from: Option<&Content>,
-    to: Option<&Content>,
-) -> Result<(), beneath::Error> {
-    match (from, to) {
-        (None, None) => Ok(()),
-        (Some(from), None) => Place::find(root, path)?.remove(from.shape),
-        (None, Some(to)) => Place::make(root, path)?.restore(to, Existing::Refuse),
-        (Some(from), Some(to)) if to.shape.has_content() => {
-            Place::find(root, path)?.restore(to, Existing::Replace(from.shape))
-        }
-        // Nothing but its permissions can be another.
-        (Some(_), Some(to)) => to.mode.map_or(Ok(()), |mode| Place::find(root, path)?.allow(mode)),
-    }
-}
-
 impl Step<'_> {
     /// Whether a folder goes.
     fn clears(&self) -> bool {
@@ -186,3 +143,6 @@ impl Step<'_> {
 fn has(side: Option<&Content>, shape: Shape) -> bool {
     side.is_some_and(|side| side.shape == shape)
 }
+
+#[cfg(test)]
+mod tests;

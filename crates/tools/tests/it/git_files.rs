@@ -122,6 +122,27 @@ async fn what_was_done_with_git_since_stays() {
         ("git config a.b c", "git config a.b d", ".git/config was changed since"),
         ("git commit -qam x", "touch .git/index.lock", "git is at work: .git/index.lock is there"),
         (
+            "git checkout -q -b x",
+            "touch .git/index.lock",
+            "git is at work: .git/index.lock is there",
+        ),
+        ("git checkout -q -b x", "touch .git/HEAD.lock", "git is at work: .git/HEAD.lock is there"),
+        (
+            "git tag v2.0",
+            "touch .git/refs/tags/v2.0.lock",
+            "git is at work: .git/refs/tags/v2.0.lock is there",
+        ),
+        (
+            "git branch x",
+            "touch .git/packed-refs.lock",
+            "git is at work: .git/packed-refs.lock is there",
+        ),
+        (
+            "git worktree add -q tree other; cd tree; git commit -qm x --allow-empty",
+            "touch .git/worktrees/tree/index.lock",
+            "git is at work: .git/worktrees/tree/index.lock is there",
+        ),
+        (
             "git init -q -b main sub",
             "cd sub; git commit -qm x --allow-empty",
             "sub/.git/refs/heads/main is new in sub/.git/refs/heads; sub/.git/index is new in sub/.git",
@@ -227,6 +248,65 @@ async fn a_repository_that_lies_apart_is_git_s_own_too() {
         )
         .await;
     assert_eq!(crate::bench::json(&output)["stdout"], "");
+}
+
+#[tokio::test]
+async fn worktrees_in_a_bare_repository_are_somebody_s_own() {
+    let bench = Bench::new();
+    let command = "git init -q --bare -b main store; cd store; \
+                   git worktree add -q --orphan -b main main 2>/dev/null || { \
+                   t=$(git mktree </dev/null); c=$(git commit-tree -m x $t); \
+                   git update-ref refs/heads/main $c; git worktree add -q main main; }; \
+                   echo 1 > main/Cargo.lock";
+    shell(&bench, command).await;
+    for command in ["echo 2 > store/main/Cargo.lock", "rm -r store/main; mkdir store/main"] {
+        let changes = shell(&bench, command).await;
+        bench.write("store/main/Cargo.lock", "mine\n");
+        let error = bench.put_back(changes.clone()).await.unwrap_err();
+        assert!(error.starts_with("nothing was changed: store/main/Cargo.lock "), "{error}");
+        std::fs::remove_file(bench.path().join("store/main/Cargo.lock")).unwrap();
+        if command.starts_with("echo") {
+            bench.write("store/main/Cargo.lock", "2\n");
+        }
+        assert_eq!(bench.put_back(changes).await, Ok(()));
+        assert_eq!(bench.read("store/main/Cargo.lock"), "1\n");
+    }
+}
+
+#[tokio::test]
+async fn objects_that_cannot_be_looked_at_are_not_given_up() {
+    let bench = repository().await;
+    let changes = shell(&bench, "rm -r .git/objects/$(git rev-parse HEAD | head -c 2)").await;
+    let folder = bench.path().join(&changes.iter().min_by_key(|it| it.path.len()).unwrap().path);
+    std::fs::create_dir(bench.path().join("apart")).unwrap();
+    std::os::unix::fs::symlink(bench.path().join("apart"), &folder).unwrap();
+    assert!(bench.put_back(changes.clone()).await.is_err());
+    std::fs::remove_file(&folder).unwrap();
+    assert_eq!(bench.put_back(changes).await, Ok(()));
+    shell(&bench, "git fsck --no-dangling").await;
+}
+
+#[tokio::test]
+async fn an_undo_that_a_crash_cut_off_goes_on() {
+    let command = "git clone -q . copy; git -c protocol.file.allow=always submodule --quiet add $PWD/copy mod";
+    for part in ["refs", "HEAD", "objects/pack", "HEAD .git/modules/mod/refs"] {
+        let bench = repository().await;
+        let before = state(&bench).await;
+        let changes = shell(&bench, command).await;
+        shell(&bench, &format!("rm -rf .git/modules/mod/{part}")).await;
+        assert_eq!(bench.put_back(changes).await, Ok(()), "{part}");
+        assert_eq!(state(&bench).await, before, "{part}");
+        assert!(!bench.path().join(".git/modules").exists(), "{part}");
+    }
+}
+
+#[tokio::test]
+async fn large_files_that_git_holds_apart_stay() {
+    let bench = repository().await;
+    let changes =
+        shell(&bench, "mkdir -p .git/lfs/objects/ab; echo 1 > .git/lfs/objects/ab/c").await;
+    assert_eq!(bench.put_back(changes).await, Ok(()));
+    assert_eq!(bench.read(".git/lfs/objects/ab/c"), "1\n");
 }
 
 #[tokio::test]

@@ -26,12 +26,22 @@ impl<'a> Around<'a> {
         let became = |shape: Shape| {
             changes.iter().filter(move |(_, changed)| has(changed.after.as_ref(), shape))
         };
-        let new = became(Shape::Folder).filter(|(_, changed)| changed.before.is_none());
+        let is_new = |changed: &Changed| !has(changed.before.as_ref(), Shape::Folder);
+        let new = became(Shape::Folder).filter(|(_, changed)| is_new(changed));
+        let made: HashSet<&Path> = new.map(|(path, _)| *path).collect();
+        let heads = became(Shape::File).filter(|(path, _)| path.ends_with("HEAD"));
+        // What came with these goes with them, also if a crash left only a part of it.
+        let whole = heads.filter_map(|(head, _)| head.parent()).filter(|folder| {
+            ["objects", "refs"].iter().all(|name| made.contains(&*folder.join(name)))
+        });
+        let repositories = whole.filter(|folder| made.contains(folder)).collect();
+        let marks = changes.iter().filter(|(path, _)| path.ends_with(".git"));
+        let trees = marks.filter_map(|(mark, _)| mark.parent()).collect();
         Self {
             root,
-            git: Repositories::new(root),
+            git: Repositories::remembering(root, &repositories, trees),
             links: became(Shape::Link).map(|(path, _)| *path).collect(),
-            made: new.map(|(path, _)| *path).collect(),
+            made,
         }
     }
 

@@ -11,7 +11,7 @@ use super::has;
 use crate::folders::now::{Now, now};
 
 /// What is there, and what is to be there instead.
-pub(super) type Turn = (Option<Content>, Option<Content>);
+pub(super) type Exchange = (Option<Content>, Option<Content>);
 
 /// Why a file cannot be turned back.
 #[derive(Debug, thiserror::Error)]
@@ -19,6 +19,9 @@ pub(super) enum Stuck {
     /// Somebody changed it.
     #[error("{0}")]
     Changed(String),
+    /// It cannot be looked at, so nobody knows whether there is anything.
+    #[error("{0}")]
+    Unseen(String),
     /// Nobody could.
     #[error("{0}")]
     Lost(String),
@@ -26,11 +29,11 @@ pub(super) enum Stuck {
 
 impl Around<'_> {
     /// What a file is to be turned from and into; nothing if it is as it was.
-    pub(super) fn back(&self, path: &Path, changed: &Changed) -> Result<Option<Turn>, Stuck> {
+    pub(super) fn back(&self, path: &Path, changed: &Changed) -> Result<Option<Exchange>, Stuck> {
         let Changed { path: name, before, after } = changed;
         let replaced = self.is_behind_a_link(path);
         let now = if replaced { Ok(Now::default()) } else { now(self.root, path) };
-        let now = now.map_err(Stuck::Changed)?;
+        let now = now.map_err(Stuck::Unseen)?;
         // A folder is as good as nothing where there was nothing, and one that is there again as good as
         // the one that was: what is in it has its own changes.
         let left = now.is(Shape::Folder) && before.is_none() && !has(after.as_ref(), Shape::Folder);
@@ -61,7 +64,7 @@ impl Around<'_> {
     }
 
     /// Whether this is what was recorded. What git has staged counts by what it says.
-    fn is(&self, path: &Path, now: &Now, then: Option<&Content>) -> Result<bool, Stuck> {
+    pub(super) fn is(&self, path: &Path, now: &Now, then: Option<&Content>) -> Result<bool, Stuck> {
         if now.matches(then).map_err(Stuck::Changed)? {
             return Ok(true);
         }

@@ -13,9 +13,9 @@ use std::path::Path;
 use quintet_kernel::change::git::Own;
 use quintet_kernel::port::Changed;
 
+use super::Plan;
 use super::around::Around;
 use super::back::Stuck;
-use super::{Plan, Step};
 use crate::beneath::Place;
 use crate::repository::newest;
 use crate::show;
@@ -31,7 +31,7 @@ impl Around<'_> {
     pub(super) fn forgives(&self, path: &Path, stuck: &Stuck) -> bool {
         match (self.git.own(path), stuck) {
             (Some(Own::Log | Own::Passing), _) | (Some(Own::Object), Stuck::Changed(_)) => true,
-            (Some(Own::Object), Stuck::Lost(_)) => false,
+            (Some(Own::Object), Stuck::Unseen(_) | Stuck::Lost(_)) => false,
             (Some(Own::Index | Own::Sample | Own::State) | None, _) => false,
         }
     }
@@ -79,20 +79,5 @@ impl Plan<'_> {
                 tracing::warn!(%error, "git may not see what was changed right after it looked");
             }
         }
-    }
-
-    /// Git itself is not to be in the middle of something.
-    pub(super) fn mind_locks(&mut self, around: &Around<'_>) {
-        let is_index = |step: &&Step<'_>| around.git.own(step.path) == Some(Own::Index);
-        let mut reasons = Vec::new();
-        for step in self.steps.iter().filter(is_index) {
-            let lock = step.path.with_extension("lock");
-            let goes = self.steps.iter().any(|other| other.path == lock);
-            if !goes && around.root.join(&lock).exists() {
-                let reason = format!("git is at work: {} is there", show::path(&lock));
-                reasons.push((step.path, reason));
-            }
-        }
-        self.reasons.extend(reasons);
     }
 }
