@@ -11,10 +11,8 @@ use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::line::{Frame, Hands};
-use super::spool::{Kept, Spool};
+use super::spool::{Kept, MOST_BYTES, Spool};
 
-/// How much of a telling is kept for those who have not read it.
-const MOST_BYTES: usize = 64 * 1024 * 1024;
 /// How much a listener is given at once.
 const AT_ONCE: usize = 64;
 /// How long the end of a turn is kept for a client that was away.
@@ -31,6 +29,8 @@ pub(super) type Agent = Option<String>;
 pub(super) struct Room {
     /// The session behind it.
     pub(super) session: SessionId,
+    /// What it is called in what is told.
+    pub(super) conversation: String,
     /// Says that nobody needs it any more.
     pub(super) shut: CancellationToken,
     /// Rung when calls are to be handed over to somebody else.
@@ -120,10 +120,14 @@ pub(super) struct Seat {
 }
 
 impl Room {
-    pub(super) fn new(session: SessionId, now: Time, spool: Spool) -> Self {
+    pub(super) fn new(
+        (session, conversation): (SessionId, String),
+        now: Time,
+        spool: Spool,
+    ) -> Self {
         let (shut, bell, again) = Default::default();
         let log = Mutex::new(Log { told: now, spool, ..Log::default() });
-        Self { session, shut, again, log, bell }
+        Self { session, conversation, shut, again, log, bell }
     }
 
     /// Goes on with a turn that another daemon told of.
@@ -529,7 +533,11 @@ mod tests {
     }
 
     fn room() -> Arc<Room> {
-        Arc::new(Room::new(SessionId::named("s".into()), Time::default(), Spool::default()))
+        Arc::new(Room::new(
+            (SessionId::named("s".into()), "c".into()),
+            Time::default(),
+            Spool::default(),
+        ))
     }
 
     #[tokio::test]

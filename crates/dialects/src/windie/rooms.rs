@@ -13,6 +13,7 @@ use quintet_kernel::event::{Event, Seq};
 use quintet_kernel::message::Role;
 use quintet_kernel::model::{Prompt, Usage};
 use quintet_kernel::port::{BoxFuture, Directory, Error, Follow, Sessions, Stamps};
+use quintet_kernel::session::Call;
 use quintet_kernel::{Cursor, Item, SessionId, State, Time, TurnId, prompt};
 use tokio::sync::OnceCell;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
@@ -99,9 +100,13 @@ impl Rooms {
         self.connections.fetch_add(1, Ordering::Relaxed) + 1
     }
 
-    /// The room of a conversation, if it is told.
+    /// The room of a conversation, if it is told. Its session is a name for it, too.
     pub(super) fn of(&self, name: &Name) -> Option<Arc<Room>> {
-        self.open_rooms().get(name).cloned()
+        let open = self.open_rooms();
+        let named = |((user, _), room): &(&Name, &Arc<Room>)| {
+            *user == name.0 && room.session.as_str() == name.1
+        };
+        open.get(name).or_else(|| open.iter().find(named).map(|(_, room)| room)).cloned()
     }
 
     /// The rooms of a user.
@@ -124,20 +129,25 @@ impl Rooms {
     /// The room of a conversation; from now on it is told. A turn that is under way is told of from
     /// its beginning; what was told before a restart is told again as it was, or not at all.
     pub(super) async fn enter(&self, name: &Name, session: &SessionId) -> Result<Arc<Room>, Error> {
-        if let Some(room) = self.of(name).filter(|room| room.session == *session) {
+        if let Some(room) = about(&self.open_rooms(), &name.0, session) {
             return Ok(room);
         }
         let state = self.sessions.view(session).await?;
+        let name = &called(name, &state);
         let asked = state.open.as_ref().and_then(|open| state.turn(&open.id));
         let from = asked.map_or(state.head, |turn| turn.begins.saturating_sub(1));
         let follow = self.sessions.follow(session, Cursor::after(from)).await?;
+        let mut spool = Spool::of(&self.spools, &name.0, session);
+        let kept = match asked {
+            Some(_) => kept(&spool, &state).await,
+            None => None,
+        };
         let mut open = self.open_rooms();
-        if let Some(room) = open.get(name).filter(|room| room.session == *session) {
-            return Ok(Arc::clone(room));
+        if let Some(room) = about(&open, &name.0, session) {
+            return Ok(room);
         }
-        let mut spool = Spool::of(&self.spools, session);
-        let kept = asked.and_then(|_| spool.kept());
-        let room = Arc::new(Room::new(session.clone(), self.stamps.now(), spool));
+        kept.iter().for_each(|kept| spool.go_on(kept));
+        let room = Arc::new(Room::new((session.clone(), name.1.clone()), self.stamps.now(), spool));
         if let Some(before) = open.insert(name.clone(), Arc::clone(&room)) {
             before.shut.cancel();
         }
@@ -370,6 +380,27 @@ impl Before {
             Item::Progress { .. } => Some(Cow::Borrowed(item)),
         }
     }
+}
+
+/// A user's room about a session, under whatever name.
+fn about(open: &HashMap<Name, Arc<Room>>, user: &str, session: &SessionId) -> Option<Arc<Room>> {
+    let same = |((owner, _), room): &(&Name, &Arc<Room>)| owner == user && room.session == *session;
+    open.iter().find(same).map(|(_, room)| Arc::clone(room))
+}
+
+/// The name that a conversation began with, where its user has several for it.
+fn called(name: &Name, state: &State) -> Name {
+    name_of(state).filter(|(user, _)| *user == name.0).unwrap_or_else(|| name.clone())
+}
+
+/// What was told of a session before, if anything. It hands over what is still open, and no more: the
+/// session may have gone on since.
+async fn kept(spool: &Spool, state: &State) -> Option<Kept> {
+    let spool = spool.aside();
+    let mut kept = tokio::task::spawn_blocking(move || spool.kept()).await.ok()??;
+    let open = state.open.as_ref();
+    kept.settle(|call| open.and_then(|open| open.call(call)).is_some_and(Call::with_client));
+    Some(kept)
 }
 
 /// Whether it may be told along with an item what the model is asked.

@@ -6,22 +6,29 @@
 
 use std::collections::HashMap;
 use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::{self, Write as _};
+use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use quintet_kernel::{CallId, Cursor, SessionId};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use sha2::{Digest as _, Sha256};
 
+use super::identity::hex;
 use super::line::{Frame, Hands};
 use super::room::Agent;
+
+/// How much is kept of a telling; of one that is longer, nothing.
+pub(super) const MOST_BYTES: usize = 64 * 1024 * 1024;
 
 /// Where it is kept for one conversation; nowhere, if that cannot be.
 #[derive(Debug, Default)]
 pub(super) struct Spool {
     path: Option<PathBuf>,
     file: Option<File>,
+    /// How much is in it.
+    bytes: usize,
 }
 
 /// What was told before.
@@ -34,6 +41,8 @@ pub(super) struct Kept {
     pub(super) agents: Vec<Agent>,
     /// The clients' names for the histories that their queries lead to.
     pub(super) revisions: HashMap<String, String>,
+    /// How many bytes of the file are whole.
+    good: usize,
 }
 
 /// What is written: a line each.
@@ -55,35 +64,34 @@ struct Written {
 }
 
 impl Spool {
-    /// That of a session, in a folder of its own.
-    pub(super) fn of(folder: &Path, session: &SessionId) -> Self {
-        Self { path: Some(folder.join(session.as_str())), file: None }
+    /// That of a user's session, in a folder of its own.
+    pub(super) fn of(folder: &Path, user: &str, session: &SessionId) -> Self {
+        // Whatever users are called, it is no name of a file.
+        let user = hex(&Sha256::digest(user)[..16]);
+        Self { path: Some(folder.join(format!("{session}.{user}"))), ..Self::default() }
     }
 
-    /// What was told before, if anything; more is added to it.
-    pub(super) fn kept(&mut self) -> Option<Kept> {
-        let text = fs::read_to_string(self.path.as_ref()?).ok()?;
-        let mut kept = Kept::default();
-        // What was being written when the daemon ended was told to nobody.
-        for entry in text.lines().map_while(|line| serde_json::from_str(line).ok()) {
-            match entry {
-                Entry::Agent(agent) => kept.agents.push(agent),
-                Entry::Revision { query, revision } => {
-                    kept.revisions.insert(query, revision);
-                }
-                Entry::Told { up_to, frames } => {
-                    kept.up_to = Cursor::parse(&up_to)?;
-                    kept.frames.extend(frames.into_iter().map(Written::frame));
-                }
-            }
-        }
-        self.open(OpenOptions::new().append(true));
-        (!kept.frames.is_empty()).then_some(kept)
+    /// The same place, to look what is there.
+    pub(super) fn aside(&self) -> Self {
+        Self { path: self.path.clone(), ..Self::default() }
+    }
+
+    /// What was told before, if anything. Nothing is changed by looking.
+    pub(super) fn kept(&self) -> Option<Kept> {
+        let mut bytes = Vec::new();
+        let most = MOST_BYTES as u64 + 1;
+        File::open(self.path.as_ref()?).ok()?.take(most).read_to_end(&mut bytes).ok()?;
+        (bytes.len() <= MOST_BYTES).then(|| Kept::read(&bytes))?
+    }
+
+    /// Adds to what was told before, and not to what was cut off after it.
+    pub(super) fn go_on(&mut self, kept: &Kept) {
+        self.open(kept.good);
     }
 
     /// Begins anew.
     pub(super) fn begin(&mut self) {
-        self.open(OpenOptions::new().write(true).create(true).truncate(true));
+        self.open(0);
     }
 
     /// Somebody listens.
@@ -110,19 +118,29 @@ impl Spool {
         }
     }
 
-    fn open(&mut self, how: &mut OpenOptions) {
+    /// Opens it, to add to so many bytes of it.
+    fn open(&mut self, bytes: usize) {
         let Some(path) = &self.path else { return };
         let folder = path
             .parent()
             .map(|folder| DirBuilder::new().recursive(true).mode(0o700).create(folder));
-        let opened = folder.unwrap_or(Ok(())).and_then(|()| how.mode(0o600).open(path));
-        self.file = self.good(opened);
+        let mut how = OpenOptions::new();
+        how.append(true).create(true).mode(0o600);
+        let opened = folder.unwrap_or(Ok(())).and_then(|()| how.open(path));
+        let cut = opened.and_then(|file| file.set_len(bytes as u64).map(|()| file));
+        (self.file, self.bytes) = (self.good(cut), bytes);
     }
 
     fn write(&mut self, entry: &Entry) {
         let Some(file) = &mut self.file else { return };
         let line = serde_json::to_string(entry).map_err(io::Error::from);
-        let written = line.and_then(|line| file.write_all(format!("{line}\n").as_bytes()));
+        let line = line.map(|line| format!("{line}\n"));
+        self.bytes += line.as_ref().map_or(0, String::len);
+        // With a gap in it, it would be of no use.
+        if self.bytes > MOST_BYTES {
+            return self.end();
+        }
+        let written = line.and_then(|line| file.write_all(line.as_bytes()));
         if self.good(written).is_none() {
             self.end();
         }
@@ -137,13 +155,49 @@ impl Spool {
 pub(super) fn sweep(folder: &Path, told: &[SessionId]) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let name = entry.file_name();
-        if !told.iter().any(|session| name.to_str() == Some(session.as_str())) {
+        let of = name.to_str().and_then(|name| name.split_once('.')).map(|(session, _)| session);
+        if !told.iter().any(|session| of == Some(session.as_str())) {
             drop(fs::remove_file(entry.path()));
         }
     }
 }
 
 impl Kept {
+    /// Reads it up to where it is not whole: what was being written when the daemon ended was told to
+    /// nobody.
+    fn read(bytes: &[u8]) -> Option<Self> {
+        let mut kept = Self::default();
+        let whole =
+            bytes.split_inclusive(|byte| *byte == b'\n').filter(|line| line.ends_with(b"\n"));
+        for line in whole {
+            let Ok(entry) = serde_json::from_slice(line) else { break };
+            match entry {
+                Entry::Agent(agent) => kept.agents.push(agent),
+                Entry::Revision { query, revision } => {
+                    kept.revisions.insert(query, revision);
+                }
+                Entry::Told { up_to, frames } => {
+                    kept.up_to = Cursor::parse(&up_to)?;
+                    kept.frames.extend(frames.into_iter().map(Written::frame));
+                }
+            }
+            kept.good += line.len();
+        }
+        (!kept.frames.is_empty()).then_some(kept)
+    }
+
+    /// Has nothing handed over again that is over, which nobody waits for.
+    pub(super) fn settle(&mut self, waits: impl Fn(&CallId) -> bool) {
+        for frame in &mut self.frames {
+            let Some(hands) = &mut frame.hands else { continue };
+            hands.calls.retain(&waits);
+            if hands.calls.is_empty() {
+                frame.text = std::mem::take(&mut hands.shown);
+                frame.hands = None;
+            }
+        }
+    }
+
     /// How many messages there were of each turn.
     pub(super) fn counts(&self) -> HashMap<String, u64> {
         let mut counts = HashMap::new();
