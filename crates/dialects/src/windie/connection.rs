@@ -354,7 +354,8 @@ impl Connection {
         let Some(frames) = frames else {
             self.listens.retain(|(_, room)| !Arc::ptr_eq(room, &seat.room));
             // One that was not told to the end is asked for again by a client that comes back.
-            return if seat.room.busy() > 0 { Err(Gone) } else { Ok(()) };
+            let missed = seat.is_behind() || seat.room.busy() > 0;
+            return if missed { Err(Gone) } else { Ok(()) };
         };
         for frame in frames {
             let frame = self.addressed(&seat.room, &frame).into_owned();

@@ -146,11 +146,12 @@ impl Link {
         self.compaction("context-compaction-completed", &payload, at)
     }
 
-    /// What the client still has to run, for one that comes back.
-    pub(crate) fn offer_again(&mut self, at: Time) -> Vec<Frame> {
+    /// What of these calls the client still has to run, for one that comes back.
+    pub(crate) fn offer_again(&mut self, of: impl Fn(&CallId) -> bool, at: Time) -> Vec<Frame> {
         let mut frames = Vec::new();
         for line in &mut self.lines {
-            for handed in line.handover.again() {
+            let again = line.handover.again().into_iter();
+            for handed in again.filter(|handed| handed.calls().iter().any(&of)) {
                 frames.push(line.hand(&handed, at));
             }
         }

@@ -212,8 +212,9 @@ impl Rooms {
                     items = &mut next => break items,
                     // Who had to run something is gone.
                     () = room.again.notified() => {
-                        let now = stamps.now();
-                        room.tell(link.offer_again(now), at, now);
+                        let (now, calls) = (stamps.now(), room.given_up());
+                        let again = link.offer_again(|call| calls.contains(call), now);
+                        room.tell(again, at, now);
                     }
                     () = shut.cancelled() => return None,
                 }
@@ -318,9 +319,12 @@ impl Teller {
                 options.key.iter().for_each(|key| self.room.release(key));
             }
             Event::CallCompleted { call, .. } => self.room.settle(call),
-            Event::TurnCompleted { turn, .. }
-            | Event::TurnFailed { turn, .. }
-            | Event::TurnCancelled { turn, .. } => self.room.note(turn, Stage::Over),
+            Event::TurnCompleted { turn, .. } => self.room.note(turn, Stage::Over),
+            Event::TurnFailed { turn, .. } | Event::TurnCancelled { turn, .. } => {
+                // There is no history that it led to.
+                self.link.name(turn).iter().for_each(|name| self.room.forget(name));
+                self.room.note(turn, Stage::Over);
+            }
             Event::CompactionRequested { .. } => {
                 if let Some(request) = self.room.expected() {
                     self.link.compacting(&request);
@@ -336,7 +340,7 @@ impl Teller {
         match &self.before {
             Some(Before { up_to, counts: None }) if self.follow.position().seq >= up_to.seq => {
                 self.before = None;
-                self.link.offer_again(now)
+                self.link.offer_again(|_| true, now)
             }
             _ => Vec::new(),
         }

@@ -41,6 +41,8 @@ pub(super) struct Kept {
     pub(super) agents: Vec<Agent>,
     /// The clients' names for the histories that their queries lead to.
     pub(super) revisions: HashMap<String, String>,
+    /// Who was handed which calls.
+    pub(super) ran: Vec<(Vec<CallId>, Agent)>,
     /// How many bytes of the file are whole.
     good: usize,
 }
@@ -52,6 +54,7 @@ enum Entry {
     Told { up_to: String, frames: Vec<Written> },
     Agent(Agent),
     Revision { query: String, revision: String },
+    Runs { calls: Vec<String>, client: Agent },
 }
 
 #[derive(Serialize, Deserialize)]
@@ -103,6 +106,12 @@ impl Spool {
     pub(super) fn revises(&mut self, (query, revision): (&String, &String)) {
         let (query, revision) = (query.clone(), revision.clone());
         self.write(&Entry::Revision { query, revision });
+    }
+
+    /// A client is about to be handed calls.
+    pub(super) fn runs(&mut self, calls: &[CallId], client: &Agent) {
+        let calls = calls.iter().map(ToString::to_string).collect();
+        self.write(&Entry::Runs { calls, client: client.clone() });
     }
 
     /// This is about to be told.
@@ -175,6 +184,10 @@ impl Kept {
                 Entry::Agent(agent) => kept.agents.push(agent),
                 Entry::Revision { query, revision } => {
                     kept.revisions.insert(query, revision);
+                }
+                Entry::Runs { calls, client } => {
+                    let calls = calls.iter().filter_map(|call| CallId::parse(call)).collect();
+                    kept.ran.push((calls, client));
                 }
                 Entry::Told { up_to, frames } => {
                     kept.up_to = Cursor::parse(&up_to)?;

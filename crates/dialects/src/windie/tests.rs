@@ -116,7 +116,7 @@ impl Story {
                 self.show(frames);
             }
             ("again", _) => {
-                let frames = self.link.offer_again(at(self.records));
+                let frames = self.link.offer_again(|_| true, at(self.records));
                 self.show(frames);
             }
             other => panic!("{other:?}"),
