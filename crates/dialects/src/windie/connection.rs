@@ -59,7 +59,7 @@ pub(super) struct Connection {
     headers: HeaderMap,
     agent: Agent,
     /// What the client called its agent when it came.
-    name: room::Agent,
+    name: room::Client,
     /// The conversations that it listens to, by its names for them.
     listens: Vec<(String, Arc<Room>)>,
     /// What it was sent and has perhaps not heard.

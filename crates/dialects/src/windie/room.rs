@@ -25,7 +25,7 @@ const KEPT: Duration = Duration::from_secs(15 * 60);
 const ENTERED: Duration = Duration::from_secs(10);
 
 /// What a client calls its agent, if it has a name for it: one that comes back has the same.
-pub(super) type Agent = Option<String>;
+pub(super) type Client = Option<String>;
 
 /// A conversation that is told.
 #[derive(Debug)]
@@ -54,11 +54,11 @@ struct Log {
     /// Turns that were asked for and are not over.
     open: HashSet<TurnId>,
     /// Whose conversation it is, and how far each of them has heard it for certain.
-    agents: HashMap<Agent, u64>,
+    agents: HashMap<Client, u64>,
     /// Turns that somebody has stopped, by the client's name for them: he wants no more of them.
-    stopped: HashSet<(Agent, String)>,
+    stopped: HashSet<(Client, String)>,
     /// Turns that somebody is about to stop: he is told nothing of them until that is decided.
-    stopping: HashSet<(Agent, String)>,
+    stopping: HashSet<(Client, String)>,
     /// Who listens.
     seats: HashMap<u64, Listener>,
     /// Who runs what.
@@ -121,7 +121,6 @@ pub(super) enum Stage {
 #[derive(Debug)]
 pub(super) struct Seat {
     pub(super) room: Arc<Room>,
-    agent: Agent,
     id: u64,
     bell: watch::Receiver<()>,
 }
@@ -280,21 +279,21 @@ impl Room {
     }
 
     /// Whether somebody may be waiting for more of it. Where nobody knows whose it is, it may be his.
-    pub(super) fn awaited_by(&self, agent: &Agent) -> bool {
+    pub(super) fn awaited_by(&self, agent: &Client) -> bool {
         let log = self.log();
         let his = log.agents.is_empty() || log.agents.contains_key(agent);
         his && log.awaited_by(agent)
     }
 
     /// Somebody wants to stop a turn: until it is decided whether he can, he is told nothing of it.
-    pub(super) fn stopping(self: &Arc<Self>, agent: &Agent, turn: &str) -> Stopping {
+    pub(super) fn stopping(self: &Arc<Self>, agent: &Client, turn: &str) -> Stopping {
         let what = (agent.clone(), turn.to_owned());
         self.log().stopping.insert(what.clone());
         Stopping { room: Arc::clone(self), what }
     }
 
     /// Somebody has heard it, up to here, for certain.
-    pub(super) fn heard(&self, agent: &Agent, up_to: u64) {
+    pub(super) fn heard(&self, agent: &Client, up_to: u64) {
         let mut log = self.log();
         if let Some(heard) = log.agents.get_mut(agent) {
             *heard = up_to.max(*heard);
@@ -337,7 +336,7 @@ impl Room {
         // What is not kept any more, nobody can be told.
         let next = from.max(log.dropped);
         log.seats.insert(id, Listener { who, next });
-        Seat { room: Arc::clone(self), agent: agent.clone(), id, bell }
+        Seat { room: Arc::clone(self), id, bell }
     }
 }
 
@@ -346,7 +345,7 @@ impl Log {
         self.dropped + self.frames.len() as u64
     }
 
-    fn awaited_by(&self, agent: &Agent) -> bool {
+    fn awaited_by(&self, agent: &Client) -> bool {
         // Where nobody has come yet, nobody has heard it.
         let new = if self.agents.is_empty() { self.turn } else { self.end() };
         !self.open.is_empty() || self.agents.get(agent).copied().unwrap_or(new) < self.end()
@@ -431,7 +430,7 @@ enum Read {
 #[derive(Debug)]
 pub(super) struct Stopping {
     room: Arc<Room>,
-    what: (Agent, String),
+    what: (Client, String),
 }
 
 impl Stopping {
@@ -449,7 +448,7 @@ impl Drop for Stopping {
 }
 
 /// Whether somebody has said this of the turn that a frame is about.
-fn is_among(said: &HashSet<(Agent, String)>, agent: &Agent, told: &Told) -> bool {
+fn is_among(said: &HashSet<(Client, String)>, agent: &Client, told: &Told) -> bool {
     !said.is_empty() && said.contains(&(agent.clone(), told.turn.clone()))
 }
 

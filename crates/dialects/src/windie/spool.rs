@@ -17,7 +17,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::identity::hex;
 use super::line::{Frame, Hands};
-use super::room::Agent;
+use super::room::Client;
 
 /// How much is kept of a telling; of one that is longer, nothing.
 pub(super) const MOST_BYTES: usize = 64 * 1024 * 1024;
@@ -38,11 +38,11 @@ pub(super) struct Kept {
     pub(super) up_to: Cursor,
     pub(super) frames: Vec<Frame>,
     /// To whom.
-    pub(super) agents: Vec<Agent>,
+    pub(super) agents: Vec<Client>,
     /// The clients' names for the histories that their queries lead to.
     pub(super) revisions: HashMap<String, String>,
     /// Who was handed which calls.
-    pub(super) ran: Vec<(Vec<CallId>, Agent)>,
+    pub(super) ran: Vec<(Vec<CallId>, Client)>,
     /// How many bytes of the file are whole.
     good: usize,
 }
@@ -52,9 +52,9 @@ pub(super) struct Kept {
 #[serde(rename_all = "snake_case")]
 enum Entry {
     Told { up_to: String, frames: Vec<Written> },
-    Agent(Agent),
+    Client(Client),
     Revision { query: String, revision: String },
-    Runs { calls: Vec<String>, client: Agent },
+    Runs { calls: Vec<String>, client: Client },
 }
 
 #[derive(Serialize, Deserialize)]
@@ -98,8 +98,8 @@ impl Spool {
     }
 
     /// Somebody listens.
-    pub(super) fn listens(&mut self, agent: &Agent) {
-        self.write(&Entry::Agent(agent.clone()));
+    pub(super) fn listens(&mut self, agent: &Client) {
+        self.write(&Entry::Client(agent.clone()));
     }
 
     /// A query leads to a history that the client has a name for.
@@ -109,7 +109,7 @@ impl Spool {
     }
 
     /// A client is about to be handed calls.
-    pub(super) fn runs(&mut self, calls: &[CallId], client: &Agent) {
+    pub(super) fn runs(&mut self, calls: &[CallId], client: &Client) {
         let calls = calls.iter().map(ToString::to_string).collect();
         self.write(&Entry::Runs { calls, client: client.clone() });
     }
@@ -181,7 +181,7 @@ impl Kept {
         for line in whole {
             let Ok(entry) = serde_json::from_slice(line) else { break };
             match entry {
-                Entry::Agent(agent) => kept.agents.push(agent),
+                Entry::Client(agent) => kept.agents.push(agent),
                 Entry::Revision { query, revision } => {
                     kept.revisions.insert(query, revision);
                 }
@@ -241,7 +241,7 @@ impl Written {
         let Self { turn, text, stopped, calls, shown } = self;
         let calls: Vec<CallId> = calls.iter().filter_map(|call| CallId::parse(call)).collect();
         let hands = (!calls.is_empty()).then(|| Box::new(Hands { calls, shown }));
-        Frame { turn, last: false, text, stopped, hands }
+        Frame { turn, text, stopped, hands }
     }
 }
 

@@ -79,7 +79,7 @@ impl Connection {
     }
 
     /// Has the session follow the client's instructions and offer its tools. One that another protocol
-    /// began keeps its own, and gets the client's tools beside them.
+    /// began keeps its own instructions and tools, and has none of the client's.
     async fn make_ready(&self, session: &SessionId, plan: &Plan) -> Result<(), Trouble> {
         let sessions = &self.desk.ports.sessions;
         let state = sessions.view(session).await?;

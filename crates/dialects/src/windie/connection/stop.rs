@@ -8,7 +8,7 @@ use quintet_kernel::session::TurnStatus;
 use quintet_kernel::{SessionId, State, TurnId};
 
 use super::super::conversation::Guest;
-use super::super::room::{Agent, Stopping};
+use super::super::room::{Client, Stopping};
 use super::super::serve::Desk;
 use super::super::stops::{REMEMBERED, Stop};
 use super::super::wire::{self, Context};
@@ -103,7 +103,7 @@ impl Desk {
     async fn silence(
         &self,
         guest: &Guest,
-        agent: &Agent,
+        agent: &Client,
         session: &SessionId,
         turn: &TurnId,
     ) -> Result<Vec<Stopping>, Error> {

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use quintet_kernel::CallId;
 
-use super::{Agent, Listener, Log, Who};
+use super::{Client, Listener, Log, Who};
 
 /// Who runs what.
 #[derive(Debug, Default)]
@@ -88,7 +88,7 @@ impl Log {
     }
 
     /// A client was handed these calls before the daemon started again.
-    pub(super) fn ran(&mut self, calls: &[CallId], client: &Agent) {
+    pub(super) fn ran(&mut self, calls: &[CallId], client: &Client) {
         for told in &mut self.frames {
             let Some(hands) = &told.hands else { continue };
             if hands.calls.iter().any(|call| calls.contains(call)) {

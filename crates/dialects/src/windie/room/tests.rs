@@ -7,7 +7,6 @@ use super::*;
 fn told(room: &Room, words: &[&str]) {
     let frame = |word: &&str| Frame {
         turn: "t".into(),
-        last: false,
         text: (*word).into(),
         stopped: (*word == "end").then(|| "stopped".into()),
         hands: None,
@@ -21,11 +20,12 @@ fn turn(name: &str) -> TurnId {
 
 async fn heard(seat: &mut Seat) -> Vec<String> {
     let frames = seat.next().await.unwrap();
-    seat.room.heard(&seat.agent, seat.position());
+    let client = seat.room.log().seats[&seat.id].who.client.clone();
+    seat.room.heard(&client, seat.position());
     frames.iter().map(ToString::to_string).collect()
 }
 
-fn sit(room: &Arc<Room>, agent: &Agent) -> Seat {
+fn sit(room: &Arc<Room>, agent: &Client) -> Seat {
     room.sit(Who { connection: 0, client: agent.clone() })
 }
 
@@ -37,7 +37,7 @@ fn hand(room: &Room) {
     let calls = vec![CallId::named("c1".into())];
     let hands = Some(Box::new(Hands { calls, shown: "look".into() }));
     let (turn, text) = ("q".into(), "run".into());
-    let frame = Frame { turn, last: false, text, stopped: None, hands };
+    let frame = Frame { turn, text, stopped: None, hands };
     room.tell(vec![frame], Cursor::START, Time::default());
 }
 
@@ -86,7 +86,7 @@ async fn what_somebody_heard_of_is_his_though_he_is_gone() {
     // What comes later is run by those who are there.
     let calls = vec![CallId::named("c2".into())];
     let hands = Some(Box::new(Hands { calls, shown: "look".into() }));
-    let frame = Frame { turn: "q".into(), last: false, text: "run 2".into(), stopped: None, hands };
+    let frame = Frame { turn: "q".into(), text: "run 2".into(), stopped: None, hands };
     room.tell(vec![frame], Cursor::START, Time::default());
     assert_eq!(heard(&mut other).await, ["run 2"]);
 }
@@ -95,13 +95,8 @@ async fn what_somebody_heard_of_is_his_though_he_is_gone() {
 async fn what_somebody_heard_of_is_his_though_the_daemon_started_again() {
     let room = room();
     let hands = Hands { calls: vec![CallId::named("c1".into())], shown: "look".into() };
-    let frame = Frame {
-        turn: "q".into(),
-        last: false,
-        text: "run".into(),
-        stopped: None,
-        hands: Some(Box::new(hands)),
-    };
+    let frame =
+        Frame { turn: "q".into(), text: "run".into(), stopped: None, hands: Some(Box::new(hands)) };
     let ran = vec![(vec![CallId::named("c1".into())], Some("a".to_owned()))];
     let mut kept = Kept::default();
     (kept.frames, kept.ran) = (vec![frame], ran);
@@ -227,8 +222,7 @@ async fn a_call_that_is_over_is_not_handed_over_again() {
     let (one, two) = (CallId::named("c1".into()), CallId::named("c2".into()));
     let calls = vec![one.clone(), two.clone()];
     let hands = Some(Box::new(Hands { calls, shown: "nothing to run".into() }));
-    let frame =
-        Frame { turn: "t".into(), last: false, text: "run both".into(), hands, stopped: None };
+    let frame = Frame { turn: "t".into(), text: "run both".into(), hands, stopped: None };
     room.tell(vec![frame], Cursor::START, Time::default());
     room.settle(&one);
     assert_eq!(heard(&mut sit(&room, &None)).await, ["run both"]);

@@ -5,7 +5,7 @@ use super::*;
 fn frame(text: &str, calls: &[&str]) -> Frame {
     let calls: Vec<CallId> = calls.iter().filter_map(|call| CallId::parse(call)).collect();
     let hands = (!calls.is_empty()).then(|| Box::new(Hands { calls, shown: "shown".into() }));
-    Frame { turn: "t".into(), last: false, text: text.into(), stopped: None, hands }
+    Frame { turn: "t".into(), text: text.into(), stopped: None, hands }
 }
 
 fn of(folder: &Path, session: &str) -> Spool {

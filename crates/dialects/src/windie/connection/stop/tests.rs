@@ -49,8 +49,7 @@ async fn a_stop_that_failed_silences_nobody() {
     let mut seat = room.sit(Who::default());
     let silent = vec![room.stopping(&None, "q")];
     assert!(!withdraw(&Unavailable, &session, turn, silent).await);
-    let frame =
-        Frame { turn: "q".into(), last: false, text: "more".into(), stopped: None, hands: None };
+    let frame = Frame { turn: "q".into(), text: "more".into(), stopped: None, hands: None };
     room.tell(vec![frame], Cursor::START, Time::default());
     assert_eq!(seat.next().await.unwrap().len(), 1);
 }
