@@ -136,12 +136,13 @@ impl Room {
         Self { session, conversation, shut, again, log, bell }
     }
 
-    /// Goes on with a turn that another daemon told of.
-    pub(super) fn resume(&self, turn: &TurnId, kept: Kept) {
+    /// Goes on with what another daemon told, and with the turn that is not told to its end, if there is
+    /// one.
+    pub(super) fn resume(&self, turn: Option<&TurnId>, kept: Kept) {
         let mut log = self.log();
-        log.open.insert(turn.clone());
+        log.open.extend(turn.cloned());
         log.revisions.extend(kept.revisions);
-        log.agents.extend(kept.agents.into_iter().map(|agent| (agent, 0)));
+        log.agents.extend(kept.agents);
         log.push(kept.frames);
         for (calls, client) in kept.ran {
             log.ran(&calls, &client);
@@ -177,12 +178,23 @@ impl Room {
         }
     }
 
-    /// Nothing of what was told is needed after a restart.
+    /// Whether nothing was told yet.
+    pub(super) fn is_empty(&self) -> bool {
+        self.log().end() == 0
+    }
+
+    /// All is told that there is; where everybody has heard it, nothing of it is needed after a restart.
     pub(super) fn settled(&self) {
         let mut log = self.log();
-        if log.open.is_empty() {
+        if log.open.is_empty() && log.is_heard() {
             log.spool.end();
         }
+    }
+
+    /// Nobody needs it any more, nor after a restart.
+    pub(super) fn dissolve(&self) {
+        self.log().spool.end();
+        self.shut.cancel();
     }
 
     /// Somebody wants to ask, under this name, and runs what that leads to.
@@ -298,8 +310,15 @@ impl Room {
         if let Some(heard) = log.agents.get_mut(agent) {
             *heard = up_to.max(*heard);
         }
-        let end = log.end();
-        let over = log.open.is_empty() && log.agents.values().all(|heard| *heard == end);
+        let (end, from) = (log.end(), log.turn);
+        if !log.open.is_empty() {
+            return;
+        }
+        log.spool.heard(agent, up_to.saturating_sub(from));
+        let over = log.agents.values().all(|heard| *heard == end);
+        if over {
+            log.spool.end();
+        }
         if over && log.seats.values().all(|seat| seat.next == end) {
             log.turn = end;
             log.stopped.clear();
@@ -311,11 +330,7 @@ impl Room {
     pub(super) fn idle(&self, now: Time) -> bool {
         let log = self.log();
         let silent = now.since(log.told);
-        let heard = match log.agents.is_empty() {
-            true => log.turn == log.end(),
-            false => log.agents.values().all(|heard| *heard == log.end()),
-        };
-        let kept = silent < if heard { ENTERED } else { KEPT };
+        let kept = silent < if log.is_heard() { ENTERED } else { KEPT };
         log.seats.is_empty() && log.open.is_empty() && log.reserved.is_empty() && !kept
     }
 
@@ -343,6 +358,14 @@ impl Room {
 impl Log {
     fn end(&self) -> u64 {
         self.dropped + self.frames.len() as u64
+    }
+
+    /// Whether everybody whose conversation it is has heard all of it.
+    fn is_heard(&self) -> bool {
+        match self.agents.is_empty() {
+            true => self.turn == self.end(),
+            false => self.agents.values().all(|heard| *heard == self.end()),
+        }
     }
 
     fn awaited_by(&self, agent: &Client) -> bool {

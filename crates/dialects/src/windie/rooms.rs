@@ -134,14 +134,12 @@ impl Rooms {
         }
         let state = self.sessions.view(session).await?;
         let name = &called(name, &state);
+        let mut spool = Spool::of(&self.spools, &name.0, session);
+        let kept = kept(&spool, &state).await;
         let asked = state.open.as_ref().and_then(|open| state.turn(&open.id));
+        let asked = asked.or_else(|| kept.as_ref()?.untold(&state));
         let from = asked.map_or(state.head, |turn| turn.begins.saturating_sub(1));
         let follow = self.sessions.follow(session, Cursor::after(from)).await?;
-        let mut spool = Spool::of(&self.spools, &name.0, session);
-        let kept = match asked {
-            Some(_) => kept(&spool, &state).await,
-            None => None,
-        };
         let mut open = self.open_rooms();
         if let Some(room) = about(&open, &name.0, session) {
             return Ok(room);
@@ -152,7 +150,7 @@ impl Rooms {
             before.shut.cancel();
         }
         // Whoever comes in before it is told knows that there is something to wait for.
-        let before = asked.map(|turn| Before::of(&room, &turn.id, kept, state.head));
+        let before = Before::of(&room, asked.map(|turn| &turn.id), kept, state.head);
         let link = link(name, &state).telling(self.beside);
         let teller = Teller { room: Arc::clone(&room), link, follow, before };
         // If nobody tells any more, the daemon shuts down.
@@ -189,15 +187,26 @@ impl Rooms {
     /// later misses anything. What cannot be read is passed over.
     async fn resume(&self) {
         let Ok(open) = self.directory.open().await else { return };
-        spool::sweep(&self.spools, &open);
-        for session in open {
-            let Ok(state) = self.sessions.view(&session).await else { continue };
-            if let Some(name) = name_of(&state).filter(|_| state.open.is_some())
-                && let Err(error) = self.enter(&name, &session).await
-            {
-                tracing::warn!(%error, %session, "a conversation cannot be told");
-            }
+        let mut over = spool::sessions(&self.spools);
+        over.retain(|session| !open.contains(session));
+        for session in &open {
+            self.resume_one(session).await;
         }
+        let mut told = open;
+        for session in over {
+            let room = self.resume_one(&session).await;
+            told.extend(room.filter(|room| !room.is_empty()).map(|_| session));
+        }
+        spool::sweep(&self.spools, &told);
+    }
+
+    /// The room of a session that the last daemon told, unless nothing of it is to be told any more.
+    async fn resume_one(&self, session: &SessionId) -> Option<Arc<Room>> {
+        let state = self.sessions.view(session).await.ok()?;
+        let entered = self.enter(&name_of(&state)?, session).await;
+        entered
+            .inspect_err(|error| tracing::warn!(%error, %session, "a conversation cannot be told"))
+            .ok()
     }
 
     fn listen(&self, mut teller: Teller) -> BoxFuture<'static, Option<Heard>> {
@@ -256,7 +265,7 @@ impl Rooms {
         self.open_rooms().retain(|_, room| {
             let stays = !room.idle(now);
             if !stays {
-                room.shut.cancel();
+                room.dissolve();
             }
             stays
         });
@@ -348,18 +357,20 @@ impl Teller {
 }
 
 impl Before {
-    /// What was told of an open turn: what was kept of it, or else all there is, in whatever words.
-    fn of(room: &Room, turn: &TurnId, kept: Option<Kept>, head: Seq) -> Self {
-        match kept {
-            Some(kept) => {
+    /// What was told of a turn that is to be told on: what was kept of it, or else all there is, in
+    /// whatever words. Where there is no such turn, nothing of what comes was told.
+    fn of(room: &Room, turn: Option<&TurnId>, kept: Option<Kept>, head: Seq) -> Option<Self> {
+        match (kept, turn) {
+            (Some(kept), _) => {
                 let (up_to, counts) = (kept.up_to, Some(kept.counts()));
                 room.resume(turn, kept);
-                Self { up_to, counts }
+                turn.map(|_| Self { up_to, counts })
             }
-            None => {
+            (None, Some(turn)) => {
                 room.note(turn, Stage::Asked);
-                Self { up_to: Cursor::after(head), counts: None }
+                Some(Self { up_to: Cursor::after(head), counts: None })
             }
+            (None, None) => None,
         }
     }
 

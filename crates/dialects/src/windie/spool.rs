@@ -10,7 +10,8 @@ use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
-use quintet_kernel::{CallId, Cursor, SessionId};
+use quintet_kernel::session::Turn;
+use quintet_kernel::{CallId, Cursor, SessionId, State};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
@@ -37,8 +38,8 @@ pub(super) struct Kept {
     /// Up to where in the session.
     pub(super) up_to: Cursor,
     pub(super) frames: Vec<Frame>,
-    /// To whom.
-    pub(super) agents: Vec<Client>,
+    /// To whom, and how many of them each has heard for certain.
+    pub(super) agents: HashMap<Client, u64>,
     /// The clients' names for the histories that their queries lead to.
     pub(super) revisions: HashMap<String, String>,
     /// Who was handed which calls.
@@ -55,6 +56,7 @@ enum Entry {
     Client(Client),
     Revision { query: String, revision: String },
     Runs { calls: Vec<String>, client: Client },
+    Heard { client: Client, frames: u64 },
 }
 
 #[derive(Serialize, Deserialize)]
@@ -106,6 +108,11 @@ impl Spool {
     pub(super) fn revises(&mut self, (query, revision): (&String, &String)) {
         let (query, revision) = (query.clone(), revision.clone());
         self.write(&Entry::Revision { query, revision });
+    }
+
+    /// A client has heard so many frames for certain.
+    pub(super) fn heard(&mut self, client: &Client, frames: u64) {
+        self.write(&Entry::Heard { client: client.clone(), frames });
     }
 
     /// A client is about to be handed calls.
@@ -160,6 +167,13 @@ impl Spool {
     }
 }
 
+/// The sessions of which something is kept.
+pub(super) fn sessions(folder: &Path) -> Vec<SessionId> {
+    let files = fs::read_dir(folder).into_iter().flatten().flatten();
+    let names = files.filter_map(|file| file.file_name().into_string().ok());
+    names.filter_map(|name| SessionId::parse(name.split_once('.')?.0)).collect()
+}
+
 /// Forgets what was told of sessions that nobody tells any more.
 pub(super) fn sweep(folder: &Path, told: &[SessionId]) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
@@ -181,7 +195,8 @@ impl Kept {
         for line in whole {
             let Ok(entry) = serde_json::from_slice(line) else { break };
             match entry {
-                Entry::Client(agent) => kept.agents.push(agent),
+                Entry::Client(client) => drop(kept.agents.entry(client).or_default()),
+                Entry::Heard { client, frames } => drop(kept.agents.insert(client, frames)),
                 Entry::Revision { query, revision } => {
                     kept.revisions.insert(query, revision);
                 }
@@ -197,6 +212,21 @@ impl Kept {
             kept.good += line.len();
         }
         (!kept.frames.is_empty()).then_some(kept)
+    }
+
+    /// The turn that was told last, if its end was not, though it is over.
+    pub(super) fn untold<'s>(&self, state: &'s State) -> Option<&'s Turn> {
+        let turn = self.frames.iter().rev().find_map(|frame| {
+            let called = |turn: &&Turn| match &turn.options.key {
+                Some(key) => *key == frame.turn,
+                None => turn.id.as_str() == frame.turn,
+            };
+            state.turns.iter().rev().find(called).map(|turn| (turn, &frame.turn))
+        });
+        let ended = |name: &String| {
+            self.frames.iter().any(|frame| frame.turn == *name && frame.stopped.is_some())
+        };
+        turn.filter(|(_, name)| !ended(name)).map(|(turn, _)| turn)
     }
 
     /// Has nothing handed over again that is over, which nobody waits for.

@@ -77,11 +77,21 @@ impl Log {
         }
         let of = &self.runners.of;
         let his = self.frames.iter().filter(|told| of.get(&told.turn) == Some(&connection));
-        let unheard = his.filter(|told| told.by.is_none());
+        // Of those without a name, one that came later is the one that is gone, come back.
+        let nameless =
+            |seat: &&Listener| seat.who.client.is_none() && seat.who.connection > connection;
+        let back = self.seats.values().find(nameless).map(|seat| seat.who.connection);
+        let unheard = his.filter(|told| match &told.by {
+            None => true,
+            Some(by) => by.client.is_none() && by.connection == connection && back.is_some(),
+        });
         let calls =
             unheard.filter_map(|told| told.hands.as_ref()).flat_map(|hands| hands.calls.clone());
         let calls: Vec<CallId> = calls.collect();
         self.supersede(&calls);
+        for runner in self.runners.of.values_mut().filter(|runner| **runner == connection) {
+            *runner = back.unwrap_or(connection);
+        }
         let any = !calls.is_empty();
         self.runners.given_up.extend(calls);
         any

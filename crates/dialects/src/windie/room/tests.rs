@@ -100,7 +100,7 @@ async fn what_somebody_heard_of_is_his_though_the_daemon_started_again() {
     let ran = vec![(vec![CallId::named("c1".into())], Some("a".to_owned()))];
     let mut kept = Kept::default();
     (kept.frames, kept.ran) = (vec![frame], ran);
-    room.resume(&turn("t1"), kept);
+    room.resume(Some(&turn("t1")), kept);
     assert_eq!(heard(&mut room.sit(who(1, Some("b")))).await, ["look"]);
     assert_eq!(heard(&mut room.sit(who(2, Some("a")))).await, ["run"]);
 }
@@ -262,4 +262,47 @@ async fn a_shut_room_tells_nothing_more() {
     let mut seat = sit(&room, &None);
     room.shut.cancel();
     assert!(seat.next().await.is_none());
+}
+
+#[tokio::test]
+async fn an_end_that_somebody_has_not_heard_is_kept_for_the_next_daemon() {
+    let folder = tempfile::tempdir().unwrap();
+    let session = SessionId::named("s".into());
+    let spool = || Spool::of(folder.path(), "u", &session);
+    let about = || (session.clone(), "c".to_owned());
+    let room = Arc::new(Room::new(about(), Time::default(), spool()));
+    room.note(&turn("t1"), Stage::Asked);
+    let agents = ["a", "b"].map(|name| Some(name.to_owned()));
+    let [mut one, mut other] = [&agents[0], &agents[1]].map(|agent| sit(&room, agent));
+    told(&room, &["a", "end"]);
+    room.note(&turn("t1"), Stage::Over);
+    room.settled();
+    heard(&mut one).await;
+    let kept = spool().kept().unwrap();
+    let next = Arc::new(Room::new(about(), Time::default(), Spool::default()));
+    next.resume(None, kept);
+    assert!(next.awaited_by(&agents[1]) && !next.awaited_by(&agents[0]));
+    assert_eq!(heard(&mut sit(&next, &agents[1])).await, ["a", "end"]);
+    // Once all have heard it, nothing is kept.
+    heard(&mut other).await;
+    assert!(spool().kept().is_none());
+}
+
+#[tokio::test]
+async fn one_without_a_name_that_came_later_is_the_one_that_is_gone() {
+    let room = room();
+    let (mut asked, mut named) = (room.sit(who(1, None)), room.sit(who(2, Some("b"))));
+    room.reserve("q", None, 1);
+    room.note(&turn("t1"), Stage::Asked);
+    hand(&room);
+    assert_eq!(heard(&mut asked).await, ["run"]);
+    assert_eq!(heard(&mut named).await, ["look"]);
+    // The old connection is not yet known to be gone.
+    let mut back = room.sit(who(3, None));
+    assert_eq!(heard(&mut back).await, ["look"]);
+    drop(asked);
+    room.again.notified().await;
+    hand(&room);
+    assert_eq!(heard(&mut named).await, ["look"]);
+    assert_eq!(heard(&mut back).await, ["run"]);
 }

@@ -50,6 +50,22 @@ async fn a_turn_ends_while_nobody_listens_and_is_heard_of_afterwards() {
 }
 
 #[tokio::test]
+async fn a_turn_that_ended_while_nobody_listened_is_heard_of_after_a_restart() {
+    let mut world = World::start("").await;
+    let mut computer = Computer::reach(world.windie(), None, &handshake("u")).await;
+    computer.until("remote-tool-catalog").await;
+    computer.query("c1", json!([{ "text": "hello", "delay_ms": 300 }])).await;
+    let told = computer.until("query-accepted").await;
+    let session = told[0]["session_id"].as_str().unwrap().to_owned();
+    drop(computer);
+    world.client().until_over(&session).await;
+    world.kill();
+    world.restart();
+    let mut computer = Computer::reach(world.windie(), None, &handshake("u")).await;
+    assert_eq!(text(&computer.until("streaming-complete").await), "hello");
+}
+
+#[tokio::test]
 async fn an_end_that_only_reached_a_dead_connection_is_told_again() {
     let world = World::start("").await;
     let mut computer = Computer::reach(world.windie(), None, &handshake("u")).await;
