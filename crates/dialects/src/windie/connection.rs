@@ -13,7 +13,7 @@ mod results;
 mod settings;
 mod stop;
 
-use std::collections::HashMap;
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -59,9 +59,9 @@ pub(super) struct Connection {
     headers: HeaderMap,
     agent: Agent,
     /// What the client called its agent when it came.
-    name: room::Agent,
-    /// The conversations that it listens to, and where they are told.
-    listens: HashMap<String, Arc<Room>>,
+    name: room::Client,
+    /// The conversations that it listens to, by its names for them.
+    listens: Vec<(String, Arc<Room>)>,
     /// What it was sent and has perhaps not heard.
     echoes: Echoes,
     /// The one that it spoke of last.
@@ -73,12 +73,12 @@ pub(super) struct Connection {
 struct Out {
     answers: Vec<Answer>,
     frames: Vec<String>,
-    seats: Vec<(String, Seat)>,
+    seats: Vec<Seat>,
     slow: Vec<BoxFuture<'static, Vec<Answer>>>,
 }
 
 /// What a listener was given.
-type Heard = (String, Seat, Option<Vec<Arc<str>>>);
+type Heard = (Seat, Option<Vec<Arc<str>>>);
 
 #[derive(Default)]
 struct Streams {
@@ -207,12 +207,25 @@ impl Connection {
         Answer::unasked("remote-tool-catalog", offer.remote_tools())
     }
 
-    /// Listens to a conversation, unless it does already.
+    /// Listens to a conversation, unless it does already; from now on it has this name.
     fn listen(&mut self, name: &Name, room: &Arc<Room>, out: &mut Out) {
-        let before = self.listens.insert(name.1.clone(), Arc::clone(room));
-        if before.is_none_or(|before| !Arc::ptr_eq(&before, room)) {
-            let who = Who { connection: self.number, client: self.name.clone() };
-            out.seats.push((name.1.clone(), room.sit(who)));
+        let known = self.listens.iter_mut().find(|(_, known)| Arc::ptr_eq(known, room));
+        match known {
+            Some((conversation, _)) => conversation.clone_from(&name.1),
+            None => {
+                self.listens.push((name.1.clone(), Arc::clone(room)));
+                let who = Who { connection: self.number, client: self.name.clone() };
+                out.seats.push(room.sit(who));
+            }
+        }
+    }
+
+    /// A frame as it is sent: the client hears its own name for the conversation.
+    fn addressed<'f>(&self, room: &Arc<Room>, frame: &'f str) -> Cow<'f, str> {
+        let name = self.listens.iter().find(|(_, known)| Arc::ptr_eq(known, room));
+        match name.filter(|(name, _)| *name != room.conversation) {
+            Some((name, _)) => Cow::Owned(wire::renamed(frame, name)),
+            None => Cow::Borrowed(frame),
         }
     }
 
@@ -327,9 +340,7 @@ impl Connection {
             send(socket, Frame::Text(frame.into())).await?;
         }
         streams.slow.extend(out.slow);
-        for (conversation, seat) in out.seats {
-            streams.heard.push(hear(conversation, seat));
-        }
+        streams.heard.extend(out.seats.into_iter().map(hear));
         Ok(())
     }
 
@@ -339,27 +350,29 @@ impl Connection {
         streams: &mut Streams,
         heard: Heard,
     ) -> Result<(), Gone> {
-        let (conversation, seat, frames) = heard;
+        let (seat, frames) = heard;
         let Some(frames) = frames else {
-            self.listens.retain(|_, room| !Arc::ptr_eq(room, &seat.room));
+            self.listens.retain(|(_, room)| !Arc::ptr_eq(room, &seat.room));
             // One that was not told to the end is asked for again by a client that comes back.
-            return if seat.room.busy() > 0 { Err(Gone) } else { Ok(()) };
+            let missed = seat.is_behind() || seat.room.busy() > 0;
+            return if missed { Err(Gone) } else { Ok(()) };
         };
         for frame in frames {
-            send(socket, Frame::Text((*frame).into())).await?;
+            let frame = self.addressed(&seat.room, &frame).into_owned();
+            send(socket, Frame::Text(frame.into())).await?;
         }
         if let Some(call) = self.echoes.sent(&seat) {
             send(socket, Frame::Ping(call)).await?;
         }
-        streams.heard.push(hear(conversation, seat));
+        streams.heard.push(hear(seat));
         Ok(())
     }
 }
 
-fn hear(conversation: String, mut seat: Seat) -> BoxFuture<'static, Heard> {
+fn hear(mut seat: Seat) -> BoxFuture<'static, Heard> {
     Box::pin(async move {
         let frames = seat.next().await;
-        (conversation, seat, frames)
+        (seat, frames)
     })
 }
 

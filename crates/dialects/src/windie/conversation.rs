@@ -9,7 +9,7 @@ use quintet_kernel::port::{Alias, Error, StorageError};
 use quintet_kernel::{SessionId, State};
 
 use super::identity::User;
-use super::room::{Agent, Room};
+use super::room::{Client, Room};
 use super::rooms::Name;
 use super::serve::Desk;
 
@@ -103,7 +103,7 @@ impl Desk {
     }
 
     /// The conversations that somebody may be waiting for: his, whose end he has not heard.
-    pub(super) async fn waiting(&self, guest: &Guest, agent: &Agent) -> Vec<(Name, Arc<Room>)> {
+    pub(super) async fn waiting(&self, guest: &Guest, agent: &Client) -> Vec<(Name, Arc<Room>)> {
         self.rooms.resumed().await;
         let mut rooms = self.rooms.of_user(&guest.id);
         rooms.retain(|(_, room)| room.awaited_by(agent));

@@ -146,11 +146,12 @@ impl Link {
         self.compaction("context-compaction-completed", &payload, at)
     }
 
-    /// What the client still has to run, for one that comes back.
-    pub(crate) fn offer_again(&mut self, at: Time) -> Vec<Frame> {
+    /// What of these calls the client still has to run, for one that comes back.
+    pub(crate) fn offer_again(&mut self, of: impl Fn(&CallId) -> bool, at: Time) -> Vec<Frame> {
         let mut frames = Vec::new();
         for line in &mut self.lines {
-            for handed in line.handover.again() {
+            let again = line.handover.again().into_iter();
+            for handed in again.filter(|handed| handed.calls().iter().any(&of)) {
                 frames.push(line.hand(&handed, at));
             }
         }
@@ -307,7 +308,7 @@ impl Link {
         let Some(line) = self.line_mut(turn) else {
             return Vec::new();
         };
-        line.running.insert(errand.call.clone(), (errand.tool.clone(), at));
+        line.running.insert(errand.call.clone(), (errand.clone(), at));
         match by {
             Placement::Daemon => vec![line.frame("tool-call", &errand.payload(true), at)],
             Placement::Client => {
@@ -339,12 +340,14 @@ impl Link {
 
     fn progress(&mut self, turn: &TurnId, call: &CallId, text: &str, at: Time) -> Vec<Frame> {
         let request = self.request(call);
-        let searches =
-            |line: &&mut Line| line.running.get(call).is_some_and(|(tool, _)| tool == WEB_SEARCH);
-        let Some(line) = self.line_mut(turn).filter(searches) else {
+        let Some(line) = self.line_mut(turn) else {
             return Vec::new();
         };
-        let payload = json!({ "text": text, "request_id": request });
+        let running = line.running.get(call).map(|(errand, _)| errand);
+        let Some(errand) = running.filter(|errand| errand.tool == WEB_SEARCH) else {
+            return Vec::new();
+        };
+        let payload = searching(text, &request, &errand.input);
         vec![line.frame("web-search-progress", &payload, at)]
     }
 
@@ -386,12 +389,8 @@ impl Link {
     /// Tells of a summary under the name of the turn it is made in, or else of whoever asked for it.
     fn compaction(&mut self, kind: &'static str, payload: &Value, at: Time) -> Vec<Frame> {
         let over = kind != "context-compaction-started";
-        let last = over && self.open.is_none();
-        let frames: Vec<Frame> = self
-            .summarized_line()
-            .map(|line| Frame { last, ..line.frame(kind, payload, at) })
-            .into_iter()
-            .collect();
+        let frames: Vec<Frame> =
+            self.summarized_line().map(|line| line.frame(kind, payload, at)).into_iter().collect();
         if over {
             self.lines.retain(|line| line.turn.is_some());
         }
@@ -441,6 +440,20 @@ impl Link {
 /// How many tokens a text is, by a rule of thumb.
 fn weight(text: &str) -> u64 {
     Count::guess(text).tokens
+}
+
+/// How far a search is, and what is looked for where, as far as that is known.
+fn searching(text: &str, request: &str, input: &Value) -> Value {
+    let mut payload = json!({ "text": text, "request_id": request });
+    // The last that is given says what is done: a word is looked for on a page, a page is opened.
+    let kinds = [("query", "search"), ("url", "open_page"), ("pattern", "find_in_page")];
+    for (name, kind) in kinds {
+        if let Some(given) = input[name].as_str() {
+            payload[name] = given.into();
+            payload["action_type"] = kind.into();
+        }
+    }
+    payload
 }
 
 /// What came of a call, as the client is told.

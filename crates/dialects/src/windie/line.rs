@@ -1,4 +1,4 @@
-//! What a client is told of one turn: numbered, once, and nothing after the end.
+//! What a client is told of one turn: numbered, once, and nothing with a number after the end.
 
 use std::collections::HashMap;
 
@@ -6,7 +6,7 @@ use quintet_kernel::{CallId, Time, TurnId};
 use serde_json::{Value, json};
 
 use super::encode::Spans;
-use super::handover::{Handed, Handover};
+use super::handover::{Errand, Handed, Handover};
 use super::wire::{Context, envelope};
 
 /// What is said for a model that did something and said nothing.
@@ -18,8 +18,6 @@ const EMPTY: &str =
 pub(crate) struct Frame {
     /// The turn, by the client's name for it.
     pub(crate) turn: String,
-    /// Whether it is the last of the turn.
-    pub(crate) last: bool,
     pub(crate) text: String,
     /// What it says to a client that has stopped the turn; nothing, but at its end.
     pub(crate) stopped: Option<String>,
@@ -48,8 +46,8 @@ pub(super) struct Line {
     /// How many tokens came to it since the model was last asked, by a rule of thumb.
     pub(super) added: u64,
     pub(super) handover: Handover,
-    /// Calls that run, since when, with their tools.
-    pub(super) running: HashMap<CallId, (String, Time)>,
+    /// Calls that run, since when, with what they are.
+    pub(super) running: HashMap<CallId, (Errand, Time)>,
     /// What of it takes time.
     pub(super) spans: Spans,
     /// Who it is about, and the client's name for the turn.
@@ -89,7 +87,7 @@ impl Line {
         let mut frame = envelope(kind, payload, at);
         frame.insert("event_id".into(), format!("{name}-evt-{:06}-{kind}", self.count).into());
         frame.insert("sequence".into(), self.count.into());
-        self.close(frame, false)
+        self.close(frame)
     }
 
     /// The message that hands calls over.
@@ -103,7 +101,7 @@ impl Line {
 
     /// A message that has no number, and is the last.
     pub(super) fn plain(&self, kind: &str, payload: &Value, at: Time) -> Frame {
-        let frame = self.close(envelope(kind, payload, at), true);
+        let frame = self.close(envelope(kind, payload, at));
         Frame { stopped: Some(frame.text.clone()), ..frame }
     }
 
@@ -162,8 +160,7 @@ impl Line {
             "user_id": self.context.user_id,
             "session_id": self.context.conversation_ref,
         });
-        let frame =
-            || Frame { last: false, stopped: None, ..self.plain("memory-store", &payload, at) };
+        let frame = || Frame { stopped: None, ..self.plain("memory-store", &payload, at) };
         (!asked.is_empty()).then(frame)
     }
 
@@ -191,8 +188,8 @@ impl Line {
         frame
             .insert("event_id".into(), format!("{}-evt-000001-query-accepted", self.name()).into());
         frame.insert("sequence".into(), 1.into());
-        let stopped = Some(self.close(frame, true).text);
-        Frame { last: true, stopped, ..self.frame("streaming-complete", payload, at) }
+        let stopped = Some(self.close(frame).text);
+        Frame { stopped, ..self.frame("streaming-complete", payload, at) }
     }
 
     /// The client's name for the turn.
@@ -200,10 +197,10 @@ impl Line {
         self.context.turn_ref.as_deref().unwrap_or_default()
     }
 
-    fn close(&self, mut frame: serde_json::Map<String, Value>, last: bool) -> Frame {
+    fn close(&self, mut frame: serde_json::Map<String, Value>) -> Frame {
         frame.insert("id".into(), self.name().into());
         self.context.put_into(&mut frame);
         let text = Value::Object(frame).to_string();
-        Frame { turn: self.name().into(), last, text, stopped: None, hands: None }
+        Frame { turn: self.name().into(), text, stopped: None, hands: None }
     }
 }

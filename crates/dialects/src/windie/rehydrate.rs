@@ -1,5 +1,7 @@
 //! A conversation as the client kept it, to go on with.
 
+use std::collections::HashMap;
+
 use quintet_kernel::CallId;
 use quintet_kernel::command::Recalled;
 use quintet_kernel::message::{Part, Role};
@@ -82,12 +84,15 @@ fn called(PromptCall { call, tool, input }: PromptCall) -> Part {
 
 /// What is the result of no call that was asked for before it is words like any other.
 fn link(entries: &mut [Entry]) {
-    let mut open: Vec<CallId> = Vec::new();
+    // How often each call was asked for and has no result yet.
+    let mut open: HashMap<CallId, usize> = HashMap::new();
     for entry in entries {
-        open.extend(entry.calls.iter().map(|call| call.call.clone()));
-        let place = open.iter().position(|open| Some(open) == entry.call.as_ref());
-        match place {
-            Some(place) => drop(open.swap_remove(place)),
+        for asked in &entry.calls {
+            *open.entry(asked.call.clone()).or_default() += 1;
+        }
+        let Some(call) = &entry.call else { continue };
+        match open.get_mut(call).filter(|left| **left > 0) {
+            Some(left) => *left -= 1,
             None => entry.call = None,
         }
     }
@@ -184,3 +189,6 @@ fn plain(content: &Value) -> String {
     };
     text.replace('\0', "")
 }
+
+#[cfg(test)]
+mod tests;

@@ -2,6 +2,8 @@
 //! as long as the turn lasts, and each listener reads them at his own pace. So nothing is queued for a
 //! client, and one that was away goes on where it was.
 
+mod runners;
+
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -10,11 +12,10 @@ use quintet_kernel::{CallId, Cursor, SessionId, Time, TurnId};
 use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 
+use self::runners::Runners;
 use super::line::{Frame, Hands};
-use super::spool::{Kept, Spool};
+use super::spool::{Kept, MOST_BYTES, Spool};
 
-/// How much of a telling is kept for those who have not read it.
-const MOST_BYTES: usize = 64 * 1024 * 1024;
 /// How much a listener is given at once.
 const AT_ONCE: usize = 64;
 /// How long the end of a turn is kept for a client that was away.
@@ -24,13 +25,15 @@ const KEPT: Duration = Duration::from_secs(15 * 60);
 const ENTERED: Duration = Duration::from_secs(10);
 
 /// What a client calls its agent, if it has a name for it: one that comes back has the same.
-pub(super) type Agent = Option<String>;
+pub(super) type Client = Option<String>;
 
 /// A conversation that is told.
 #[derive(Debug)]
 pub(super) struct Room {
     /// The session behind it.
     pub(super) session: SessionId,
+    /// What it is called in what is told.
+    pub(super) conversation: String,
     /// Says that nobody needs it any more.
     pub(super) shut: CancellationToken,
     /// Rung when calls are to be handed over to somebody else.
@@ -51,13 +54,15 @@ struct Log {
     /// Turns that were asked for and are not over.
     open: HashSet<TurnId>,
     /// Whose conversation it is, and how far each of them has heard it for certain.
-    agents: HashMap<Agent, u64>,
+    agents: HashMap<Client, u64>,
     /// Turns that somebody has stopped, by the client's name for them: he wants no more of them.
-    stopped: HashSet<(Agent, String)>,
+    stopped: HashSet<(Client, String)>,
+    /// Turns that somebody is about to stop: he is told nothing of them until that is decided.
+    stopping: HashSet<(Client, String)>,
     /// Who listens.
     seats: HashMap<u64, Listener>,
-    /// Who runs the calls of each turn that asks for some.
-    runners: HashMap<String, u64>,
+    /// Who runs what.
+    runners: Runners,
     /// The seats that there ever were.
     taken: u64,
     /// When it was last told of.
@@ -99,6 +104,8 @@ struct Told {
     stopped: Option<Arc<str>>,
     /// The calls that it hands over, until they are over.
     hands: Option<Box<Hands>>,
+    /// To whom it has handed them over: he may have run them.
+    by: Option<Who>,
 }
 
 /// What is told of a turn itself.
@@ -114,25 +121,32 @@ pub(super) enum Stage {
 #[derive(Debug)]
 pub(super) struct Seat {
     pub(super) room: Arc<Room>,
-    agent: Agent,
     id: u64,
     bell: watch::Receiver<()>,
 }
 
 impl Room {
-    pub(super) fn new(session: SessionId, now: Time, spool: Spool) -> Self {
+    pub(super) fn new(
+        (session, conversation): (SessionId, String),
+        now: Time,
+        spool: Spool,
+    ) -> Self {
         let (shut, bell, again) = Default::default();
         let log = Mutex::new(Log { told: now, spool, ..Log::default() });
-        Self { session, shut, again, log, bell }
+        Self { session, conversation, shut, again, log, bell }
     }
 
-    /// Goes on with a turn that another daemon told of.
-    pub(super) fn resume(&self, turn: &TurnId, kept: Kept) {
+    /// Goes on with what another daemon told, and with the turn that is not told to its end, if there is
+    /// one.
+    pub(super) fn resume(&self, turn: Option<&TurnId>, kept: Kept) {
         let mut log = self.log();
-        log.open.insert(turn.clone());
+        log.open.extend(turn.cloned());
         log.revisions.extend(kept.revisions);
-        log.agents.extend(kept.agents.into_iter().map(|agent| (agent, 0)));
+        log.agents.extend(kept.agents);
         log.push(kept.frames);
+        for (calls, client) in kept.ran {
+            log.ran(&calls, &client);
+        }
     }
 
     fn log(&self) -> MutexGuard<'_, Log> {
@@ -158,24 +172,35 @@ impl Room {
                 log.open.remove(turn);
                 if log.open.is_empty() {
                     let Log { runners, reserved, .. } = &mut *log;
-                    runners.retain(|key, _| reserved.contains(key));
+                    runners.forget(|turn| !reserved.contains(turn));
                 }
             }
         }
     }
 
-    /// Nothing of what was told is needed after a restart.
+    /// Whether nothing was told yet.
+    pub(super) fn is_empty(&self) -> bool {
+        self.log().end() == 0
+    }
+
+    /// All is told that there is; where everybody has heard it, nothing of it is needed after a restart.
     pub(super) fn settled(&self) {
         let mut log = self.log();
-        if log.open.is_empty() {
+        if log.open.is_empty() && log.is_heard() {
             log.spool.end();
         }
+    }
+
+    /// Nobody needs it any more, nor after a restart.
+    pub(super) fn dissolve(&self) {
+        self.log().spool.end();
+        self.shut.cancel();
     }
 
     /// Somebody wants to ask, under this name, and runs what that leads to.
     pub(super) fn reserve(&self, key: &str, revision: Option<&str>, connection: u64) {
         let mut log = self.log();
-        log.runners.insert(key.into(), connection);
+        log.runners.choose(key, connection);
         log.reserved.insert(key.into());
         if let Some(revision) = revision {
             let (query, revision) = (key.to_owned(), revision.to_owned());
@@ -199,9 +224,25 @@ impl Room {
         self.log().spoken.remove(key)
     }
 
-    /// He has asked, or does not want to any more.
+    /// He has asked.
     pub(super) fn release(&self, key: &str) {
         self.log().reserved.remove(key);
+    }
+
+    /// Nothing comes of what he wanted to ask, or nothing that would be told under the names he gave.
+    pub(super) fn forget(&self, key: &str) {
+        let mut log = self.log();
+        log.reserved.remove(key);
+        log.revisions.remove(key);
+        log.spoken.remove(key);
+        if log.open.is_empty() {
+            log.runners.forget(|turn| turn == key);
+        }
+    }
+
+    /// The calls that were handed to somebody who is gone and never heard of them.
+    pub(super) fn given_up(&self) -> Vec<CallId> {
+        self.log().runners.given_up()
     }
 
     /// A call is over: whoever hears of it later is not to run it.
@@ -250,25 +291,34 @@ impl Room {
     }
 
     /// Whether somebody may be waiting for more of it. Where nobody knows whose it is, it may be his.
-    pub(super) fn awaited_by(&self, agent: &Agent) -> bool {
+    pub(super) fn awaited_by(&self, agent: &Client) -> bool {
         let log = self.log();
         let his = log.agents.is_empty() || log.agents.contains_key(agent);
         his && log.awaited_by(agent)
     }
 
-    /// Somebody has stopped a turn.
-    pub(super) fn stop(&self, agent: &Agent, turn: &str) {
-        self.log().stopped.insert((agent.clone(), turn.into()));
+    /// Somebody wants to stop a turn: until it is decided whether he can, he is told nothing of it.
+    pub(super) fn stopping(self: &Arc<Self>, agent: &Client, turn: &str) -> Stopping {
+        let what = (agent.clone(), turn.to_owned());
+        self.log().stopping.insert(what.clone());
+        Stopping { room: Arc::clone(self), what }
     }
 
     /// Somebody has heard it, up to here, for certain.
-    pub(super) fn heard(&self, agent: &Agent, up_to: u64) {
+    pub(super) fn heard(&self, agent: &Client, up_to: u64) {
         let mut log = self.log();
         if let Some(heard) = log.agents.get_mut(agent) {
             *heard = up_to.max(*heard);
         }
-        let end = log.end();
-        let over = log.open.is_empty() && log.agents.values().all(|heard| *heard == end);
+        let (end, from) = (log.end(), log.turn);
+        if !log.open.is_empty() {
+            return;
+        }
+        log.spool.heard(agent, up_to.saturating_sub(from));
+        let over = log.agents.values().all(|heard| *heard == end);
+        if over {
+            log.spool.end();
+        }
         if over && log.seats.values().all(|seat| seat.next == end) {
             log.turn = end;
             log.stopped.clear();
@@ -280,11 +330,7 @@ impl Room {
     pub(super) fn idle(&self, now: Time) -> bool {
         let log = self.log();
         let silent = now.since(log.told);
-        let heard = match log.agents.is_empty() {
-            true => log.turn == log.end(),
-            false => log.agents.values().all(|heard| *heard == log.end()),
-        };
-        let kept = silent < if heard { ENTERED } else { KEPT };
+        let kept = silent < if log.is_heard() { ENTERED } else { KEPT };
         log.seats.is_empty() && log.open.is_empty() && log.reserved.is_empty() && !kept
     }
 
@@ -300,9 +346,12 @@ impl Room {
         }
         log.taken += 1;
         let id = log.taken;
-        log.follow_on(&who);
-        log.seats.insert(id, Listener { who, next: from });
-        Seat { room: Arc::clone(self), agent: agent.clone(), id, bell }
+        let Log { runners, seats, .. } = &mut *log;
+        runners.follow_on(&who, seats);
+        // What is not kept any more, nobody can be told.
+        let next = from.max(log.dropped);
+        log.seats.insert(id, Listener { who, next });
+        Seat { room: Arc::clone(self), id, bell }
     }
 }
 
@@ -311,7 +360,15 @@ impl Log {
         self.dropped + self.frames.len() as u64
     }
 
-    fn awaited_by(&self, agent: &Agent) -> bool {
+    /// Whether everybody whose conversation it is has heard all of it.
+    fn is_heard(&self) -> bool {
+        match self.agents.is_empty() {
+            true => self.turn == self.end(),
+            false => self.agents.values().all(|heard| *heard == self.end()),
+        }
+    }
+
+    fn awaited_by(&self, agent: &Client) -> bool {
         // Where nobody has come yet, nobody has heard it.
         let new = if self.agents.is_empty() { self.turn } else { self.end() };
         !self.open.is_empty() || self.agents.get(agent).copied().unwrap_or(new) < self.end()
@@ -324,7 +381,7 @@ impl Log {
             }
             self.bytes += text.len();
             let (text, stopped) = (text.into(), stopped.map(Into::into));
-            self.frames.push_back(Told { turn, text, stopped, hands });
+            self.frames.push_back(Told { turn, text, stopped, hands, by: None });
         }
     }
 
@@ -341,51 +398,35 @@ impl Log {
 
     /// What a listener has not read yet, as much of it as he is given at once. It may be nothing for
     /// him, and he has read it nevertheless.
-    fn read(&mut self, seat: u64, agent: &Agent) -> Option<Vec<Arc<str>>> {
-        let listener = self.seats.get(&seat)?;
-        let (next, who) = (listener.next.max(self.dropped), listener.who.connection);
-        let skipped = usize::try_from(next - self.dropped).unwrap_or(usize::MAX);
-        let Self { frames, seats, runners, stopped, .. } = self;
-        let frames: Vec<&Told> = frames.iter().skip(skipped).take(AT_ONCE).collect();
-        let mut said = |told: &&Told| match &told.hands {
-            _ if is_stopped(stopped, agent, told) => told.stopped.clone(),
-            Some(hands) if !runs(who, &told.turn, (seats, runners)) => {
-                Some(hands.shown.as_str().into())
+    fn read(&mut self, seat: u64) -> Read {
+        let Some(Listener { who, next }) = self.seats.get(&seat) else { return Read::Behind };
+        let (who, next) = (who.clone(), *next);
+        let Some(skipped) = next.checked_sub(self.dropped) else { return Read::Behind };
+        let (mut heard, mut read) = (Vec::new(), 0);
+        let Self { frames, seats, runners, stopped, stopping, spool, .. } = self;
+        let skipped = usize::try_from(skipped).unwrap_or(usize::MAX);
+        for told in frames.iter_mut().skip(skipped).take(AT_ONCE) {
+            if is_among(stopping, &who.client, told) {
+                break;
             }
-            _ => Some(Arc::clone(&told.text)),
-        };
-        let heard = frames.iter().filter_map(&mut said).collect();
-        let read = frames.len() as u64;
+            read += 1;
+            heard.extend(match &told.hands {
+                _ if is_among(stopped, &who.client, told) => told.stopped.clone(),
+                Some(hands) if !runners.runs(&who, (&told.turn, &told.by), seats) => {
+                    Some(hands.shown.as_str().into())
+                }
+                Some(hands) => {
+                    if told.by.as_ref().map(|by| &by.client) != Some(&who.client) {
+                        spool.runs(&hands.calls, &who.client);
+                    }
+                    told.by = Some(who.clone());
+                    Some(Arc::clone(&told.text))
+                }
+                None => Some(Arc::clone(&told.text)),
+            });
+        }
         seats.entry(seat).and_modify(|listener| listener.next = next + read);
-        (read > 0).then_some(heard)
-    }
-}
-
-impl Log {
-    /// A client that comes back on another connection goes on with what it ran, though its old one may
-    /// not be known to be gone.
-    fn follow_on(&mut self, who: &Who) {
-        let before = self.seats.values().filter(|seat| seat.who.client == who.client);
-        let before: Vec<u64> = before.map(|seat| seat.who.connection).collect();
-        for runner in self.runners.values_mut() {
-            if who.client.is_some() && before.contains(runner) {
-                *runner = who.connection;
-            }
-        }
-    }
-
-    /// Takes calls from a listener who is gone, for others who are there; says whether there are any.
-    fn give_up(&mut self, connection: u64) -> bool {
-        if !self.seats.values().any(|seat| seat.who.connection != connection) {
-            return false;
-        }
-        let runners = &self.runners;
-        let his = self.frames.iter().filter(|told| runners.get(&told.turn) == Some(&connection));
-        let calls =
-            his.filter_map(|told| told.hands.as_ref()).flat_map(|hands| hands.calls.clone());
-        let calls: Vec<CallId> = calls.collect();
-        self.supersede(&calls);
-        !calls.is_empty()
+        if read > 0 { Read::Heard(heard) } else { Read::Nothing }
     }
 
     /// What handed these calls over does so no more: they are handed over anew.
@@ -400,36 +441,51 @@ impl Log {
     }
 }
 
-/// Whether a listener wants no more of what a frame is about.
-fn is_stopped(stopped: &HashSet<(Agent, String)>, agent: &Agent, told: &Told) -> bool {
-    !stopped.is_empty() && stopped.contains(&(agent.clone(), told.turn.clone()))
+/// What there is for a listener.
+enum Read {
+    Heard(Vec<Arc<str>>),
+    Nothing,
+    /// More than is kept was told since: he missed something.
+    Behind,
 }
 
-/// Whether a connection runs the calls of a turn: the one that asked does, or where that is gone the
-/// first that hears of them.
-fn runs(
-    connection: u64,
-    turn: &str,
-    (seats, runners): (&HashMap<u64, Listener>, &mut HashMap<String, u64>),
-) -> bool {
-    let there = |runner: &u64| seats.values().any(|seat| seat.who.connection == *runner);
-    match runners.get(turn).copied().filter(there) {
-        Some(runner) => runner == connection,
-        None => {
-            runners.insert(turn.into(), connection);
-            true
-        }
+/// A turn that somebody is about to stop.
+#[derive(Debug)]
+pub(super) struct Stopping {
+    room: Arc<Room>,
+    what: (Client, String),
+}
+
+impl Stopping {
+    /// It is stopped: he wants to hear no more of it but that it is over.
+    pub(super) fn done(self) {
+        self.room.log().stopped.insert(self.what.clone());
     }
 }
 
+impl Drop for Stopping {
+    fn drop(&mut self) {
+        self.room.log().stopping.remove(&self.what);
+        self.room.bell.send_replace(());
+    }
+}
+
+/// Whether somebody has said this of the turn that a frame is about.
+fn is_among(said: &HashSet<(Client, String)>, agent: &Client, told: &Told) -> bool {
+    !said.is_empty() && said.contains(&(agent.clone(), told.turn.clone()))
+}
+
 impl Seat {
-    /// What comes next, as much of it as is there; nothing once the room is shut.
+    /// What comes next, as much of it as is there; nothing once the room is shut, or he is too far
+    /// behind.
     pub(super) async fn next(&mut self) -> Option<Vec<Arc<str>>> {
         loop {
             self.bell.mark_unchanged();
-            let frames = self.room.log().read(self.id, &self.agent);
-            if frames.is_some() {
-                return frames;
+            let read = self.room.log().read(self.id);
+            match read {
+                Read::Heard(frames) => return Some(frames),
+                Read::Behind => return None,
+                Read::Nothing => {}
             }
             tokio::select! {
                 changed = self.bell.changed() => changed.ok()?,
@@ -441,6 +497,12 @@ impl Seat {
     /// How far it has read.
     pub(super) fn position(&self) -> u64 {
         self.room.log().seats.get(&self.id).map(|seat| seat.next).unwrap_or_default()
+    }
+
+    /// Whether more was told than is kept since he last read.
+    pub(super) fn is_behind(&self) -> bool {
+        let log = self.room.log();
+        log.seats.get(&self.id).is_some_and(|seat| seat.next < log.dropped)
     }
 }
 
@@ -455,180 +517,4 @@ impl Drop for Seat {
 }
 
 #[cfg(test)]
-mod tests {
-    use quintet_kernel::id::Fresh as _;
-
-    use super::*;
-
-    fn told(room: &Room, words: &[&str]) {
-        let frame = |word: &&str| Frame {
-            turn: "t".into(),
-            last: false,
-            text: (*word).into(),
-            stopped: (*word == "end").then(|| "stopped".into()),
-            hands: None,
-        };
-        room.tell(words.iter().map(frame).collect(), Cursor::START, Time::default());
-    }
-
-    fn turn(name: &str) -> TurnId {
-        TurnId::named(name.into())
-    }
-
-    async fn heard(seat: &mut Seat) -> Vec<String> {
-        let frames = seat.next().await.unwrap();
-        seat.room.heard(&seat.agent, seat.position());
-        frames.iter().map(ToString::to_string).collect()
-    }
-
-    fn sit(room: &Arc<Room>, agent: &Agent) -> Seat {
-        room.sit(Who { connection: 0, client: agent.clone() })
-    }
-
-    fn who(connection: u64, client: Option<&str>) -> Who {
-        Who { connection, client: client.map(Into::into) }
-    }
-
-    fn hand(room: &Room) {
-        let calls = vec![CallId::named("c1".into())];
-        let hands = Some(Box::new(Hands { calls, shown: "look".into() }));
-        let (turn, text) = ("q".into(), "run".into());
-        let frame = Frame { turn, last: false, text, stopped: None, hands };
-        room.tell(vec![frame], Cursor::START, Time::default());
-    }
-
-    #[tokio::test]
-    async fn only_who_asked_runs_what_that_leads_to() {
-        let room = room();
-        let (mut asked, mut other) = (room.sit(who(1, None)), room.sit(who(2, None)));
-        room.reserve("q", None, 1);
-        room.note(&turn("t1"), Stage::Asked);
-        hand(&room);
-        assert_eq!(heard(&mut other).await, ["look"]);
-        assert_eq!(heard(&mut asked).await, ["run"]);
-        // Once he is gone, those who are there are asked again, and what he heard hands over nothing.
-        drop(asked);
-        room.again.notified().await;
-        assert_eq!(heard(&mut room.sit(who(3, None))).await, ["look"]);
-        hand(&room);
-        assert_eq!(heard(&mut other).await, ["run"]);
-    }
-
-    #[tokio::test]
-    async fn who_comes_back_runs_what_he_ran() {
-        let room = room();
-        let old = room.sit(who(1, Some("agent")));
-        room.reserve("q", None, 1);
-        room.note(&turn("t1"), Stage::Asked);
-        hand(&room);
-        // The old connection may hang for a while.
-        let mut back = room.sit(who(2, Some("agent")));
-        assert_eq!(heard(&mut back).await, ["run"]);
-        assert_eq!(heard(&mut room.sit(who(3, Some("another")))).await, ["look"]);
-        drop(old);
-    }
-
-    fn room() -> Arc<Room> {
-        Arc::new(Room::new(SessionId::named("s".into()), Time::default(), Spool::default()))
-    }
-
-    #[tokio::test]
-    async fn each_reads_at_his_own_pace() {
-        let room = room();
-        room.note(&turn("t1"), Stage::Asked);
-        let (mut fast, mut slow) = (sit(&room, &None), sit(&room, &None));
-        told(&room, &["a"]);
-        assert_eq!(heard(&mut fast).await, ["a"]);
-        told(&room, &["b", "c"]);
-        assert_eq!(heard(&mut fast).await, ["b", "c"]);
-        assert_eq!(heard(&mut slow).await, ["a", "b", "c"]);
-    }
-
-    #[tokio::test]
-    async fn who_was_away_hears_the_turn_again_until_somebody_heard_its_end() {
-        let room = room();
-        room.note(&turn("t1"), Stage::Asked);
-        let mut first = sit(&room, &None);
-        told(&room, &["a"]);
-        assert_eq!(heard(&mut first).await, ["a"]);
-        drop(first);
-        told(&room, &["b"]);
-        room.note(&turn("t1"), Stage::Over);
-        let mut second = sit(&room, &None);
-        assert_eq!(heard(&mut second).await, ["a", "b"]);
-        let third = sit(&room, &None);
-        drop(second);
-        room.note(&turn("t2"), Stage::Asked);
-        told(&room, &["c"]);
-        let mut third = third;
-        assert_eq!(heard(&mut third).await, ["c"]);
-    }
-
-    #[tokio::test]
-    async fn a_room_is_kept_while_somebody_may_come_back() {
-        let room = room();
-        let later = Time::default().after(Duration::from_secs(60));
-        assert!(room.idle(later));
-        room.note(&turn("t1"), Stage::Asked);
-        assert!(!room.idle(later) && room.awaited_by(&None));
-        told(&room, &["a"]);
-        room.note(&turn("t1"), Stage::Over);
-        assert!(!room.idle(later) && room.awaited_by(&None));
-        assert!(room.idle(later.after(KEPT)));
-        let mut seat = sit(&room, &None);
-        heard(&mut seat).await;
-        assert!(!room.idle(later));
-        drop(seat);
-        assert!(room.idle(later) && !room.awaited_by(&None));
-    }
-
-    #[tokio::test]
-    async fn a_call_that_is_over_is_not_handed_over_again() {
-        let room = room();
-        room.note(&turn("t1"), Stage::Asked);
-        let (one, two) = (CallId::named("c1".into()), CallId::named("c2".into()));
-        let calls = vec![one.clone(), two.clone()];
-        let hands = Some(Box::new(Hands { calls, shown: "nothing to run".into() }));
-        let frame =
-            Frame { turn: "t".into(), last: false, text: "run both".into(), hands, stopped: None };
-        room.tell(vec![frame], Cursor::START, Time::default());
-        room.settle(&one);
-        assert_eq!(heard(&mut sit(&room, &None)).await, ["run both"]);
-        room.settle(&two);
-        assert_eq!(heard(&mut sit(&room, &None)).await, ["nothing to run"]);
-    }
-
-    #[tokio::test]
-    async fn what_was_given_to_a_dead_client_is_told_again() {
-        let (room, agent) = (room(), Some("a".to_owned()));
-        room.note(&turn("t1"), Stage::Asked);
-        let mut dead = sit(&room, &agent);
-        told(&room, &["a", "end"]);
-        room.note(&turn("t1"), Stage::Over);
-        dead.next().await.unwrap();
-        drop(dead);
-        assert!(room.awaited_by(&agent) && !room.awaited_by(&None));
-        let mut back = sit(&room, &agent);
-        assert_eq!(heard(&mut back).await, ["a", "end"]);
-        assert!(!room.awaited_by(&agent));
-    }
-
-    #[tokio::test]
-    async fn who_stopped_a_turn_hears_its_end_alone() {
-        let (room, agent) = (room(), Some("a".to_owned()));
-        room.note(&turn("t1"), Stage::Asked);
-        let (mut one, mut other) = (sit(&room, &agent), sit(&room, &None));
-        room.stop(&agent, "t");
-        told(&room, &["a", "end"]);
-        assert_eq!(heard(&mut one).await, ["stopped"]);
-        assert_eq!(heard(&mut other).await, ["a", "end"]);
-    }
-
-    #[tokio::test]
-    async fn a_shut_room_tells_nothing_more() {
-        let room = room();
-        let mut seat = sit(&room, &None);
-        room.shut.cancel();
-        assert!(seat.next().await.is_none());
-    }
-}
+mod tests;

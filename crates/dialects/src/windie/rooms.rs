@@ -13,6 +13,7 @@ use quintet_kernel::event::{Event, Seq};
 use quintet_kernel::message::Role;
 use quintet_kernel::model::{Prompt, Usage};
 use quintet_kernel::port::{BoxFuture, Directory, Error, Follow, Sessions, Stamps};
+use quintet_kernel::session::Call;
 use quintet_kernel::{Cursor, Item, SessionId, State, Time, TurnId, prompt};
 use tokio::sync::OnceCell;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
@@ -99,9 +100,13 @@ impl Rooms {
         self.connections.fetch_add(1, Ordering::Relaxed) + 1
     }
 
-    /// The room of a conversation, if it is told.
+    /// The room of a conversation, if it is told. Its session is a name for it, too.
     pub(super) fn of(&self, name: &Name) -> Option<Arc<Room>> {
-        self.open_rooms().get(name).cloned()
+        let open = self.open_rooms();
+        let named = |((user, _), room): &(&Name, &Arc<Room>)| {
+            *user == name.0 && room.session.as_str() == name.1
+        };
+        open.get(name).or_else(|| open.iter().find(named).map(|(_, room)| room)).cloned()
     }
 
     /// The rooms of a user.
@@ -124,25 +129,28 @@ impl Rooms {
     /// The room of a conversation; from now on it is told. A turn that is under way is told of from
     /// its beginning; what was told before a restart is told again as it was, or not at all.
     pub(super) async fn enter(&self, name: &Name, session: &SessionId) -> Result<Arc<Room>, Error> {
-        if let Some(room) = self.of(name).filter(|room| room.session == *session) {
+        if let Some(room) = about(&self.open_rooms(), &name.0, session) {
             return Ok(room);
         }
         let state = self.sessions.view(session).await?;
+        let name = &called(name, &state);
+        let mut spool = Spool::of(&self.spools, &name.0, session);
+        let kept = kept(&spool, &state).await;
         let asked = state.open.as_ref().and_then(|open| state.turn(&open.id));
+        let asked = asked.or_else(|| kept.as_ref()?.untold(&state));
         let from = asked.map_or(state.head, |turn| turn.begins.saturating_sub(1));
         let follow = self.sessions.follow(session, Cursor::after(from)).await?;
         let mut open = self.open_rooms();
-        if let Some(room) = open.get(name).filter(|room| room.session == *session) {
-            return Ok(Arc::clone(room));
+        if let Some(room) = about(&open, &name.0, session) {
+            return Ok(room);
         }
-        let mut spool = Spool::of(&self.spools, session);
-        let kept = asked.and_then(|_| spool.kept());
-        let room = Arc::new(Room::new(session.clone(), self.stamps.now(), spool));
+        kept.iter().for_each(|kept| spool.go_on(kept));
+        let room = Arc::new(Room::new((session.clone(), name.1.clone()), self.stamps.now(), spool));
         if let Some(before) = open.insert(name.clone(), Arc::clone(&room)) {
             before.shut.cancel();
         }
         // Whoever comes in before it is told knows that there is something to wait for.
-        let before = asked.map(|turn| Before::of(&room, &turn.id, kept, state.head));
+        let before = Before::of(&room, asked.map(|turn| &turn.id), kept, state.head);
         let link = link(name, &state).telling(self.beside);
         let teller = Teller { room: Arc::clone(&room), link, follow, before };
         // If nobody tells any more, the daemon shuts down.
@@ -179,15 +187,26 @@ impl Rooms {
     /// later misses anything. What cannot be read is passed over.
     async fn resume(&self) {
         let Ok(open) = self.directory.open().await else { return };
-        spool::sweep(&self.spools, &open);
-        for session in open {
-            let Ok(state) = self.sessions.view(&session).await else { continue };
-            if let Some(name) = name_of(&state).filter(|_| state.open.is_some())
-                && let Err(error) = self.enter(&name, &session).await
-            {
-                tracing::warn!(%error, %session, "a conversation cannot be told");
-            }
+        let mut over = spool::sessions(&self.spools);
+        over.retain(|session| !open.contains(session));
+        for session in &open {
+            self.resume_one(session).await;
         }
+        let mut told = open;
+        for session in over {
+            let room = self.resume_one(&session).await;
+            told.extend(room.filter(|room| !room.is_empty()).map(|_| session));
+        }
+        spool::sweep(&self.spools, &told);
+    }
+
+    /// The room of a session that the last daemon told, unless nothing of it is to be told any more.
+    async fn resume_one(&self, session: &SessionId) -> Option<Arc<Room>> {
+        let state = self.sessions.view(session).await.ok()?;
+        let entered = self.enter(&name_of(&state)?, session).await;
+        entered
+            .inspect_err(|error| tracing::warn!(%error, %session, "a conversation cannot be told"))
+            .ok()
     }
 
     fn listen(&self, mut teller: Teller) -> BoxFuture<'static, Option<Heard>> {
@@ -202,8 +221,9 @@ impl Rooms {
                     items = &mut next => break items,
                     // Who had to run something is gone.
                     () = room.again.notified() => {
-                        let now = stamps.now();
-                        room.tell(link.offer_again(now), at, now);
+                        let (now, calls) = (stamps.now(), room.given_up());
+                        let again = link.offer_again(|call| calls.contains(call), now);
+                        room.tell(again, at, now);
                     }
                     () = shut.cancelled() => return None,
                 }
@@ -245,7 +265,7 @@ impl Rooms {
         self.open_rooms().retain(|_, room| {
             let stays = !room.idle(now);
             if !stays {
-                room.shut.cancel();
+                room.dissolve();
             }
             stays
         });
@@ -308,9 +328,12 @@ impl Teller {
                 options.key.iter().for_each(|key| self.room.release(key));
             }
             Event::CallCompleted { call, .. } => self.room.settle(call),
-            Event::TurnCompleted { turn, .. }
-            | Event::TurnFailed { turn, .. }
-            | Event::TurnCancelled { turn, .. } => self.room.note(turn, Stage::Over),
+            Event::TurnCompleted { turn, .. } => self.room.note(turn, Stage::Over),
+            Event::TurnFailed { turn, .. } | Event::TurnCancelled { turn, .. } => {
+                // There is no history that it led to.
+                self.link.name(turn).iter().for_each(|name| self.room.forget(name));
+                self.room.note(turn, Stage::Over);
+            }
             Event::CompactionRequested { .. } => {
                 if let Some(request) = self.room.expected() {
                     self.link.compacting(&request);
@@ -326,7 +349,7 @@ impl Teller {
         match &self.before {
             Some(Before { up_to, counts: None }) if self.follow.position().seq >= up_to.seq => {
                 self.before = None;
-                self.link.offer_again(now)
+                self.link.offer_again(|_| true, now)
             }
             _ => Vec::new(),
         }
@@ -334,18 +357,20 @@ impl Teller {
 }
 
 impl Before {
-    /// What was told of an open turn: what was kept of it, or else all there is, in whatever words.
-    fn of(room: &Room, turn: &TurnId, kept: Option<Kept>, head: Seq) -> Self {
-        match kept {
-            Some(kept) => {
+    /// What was told of a turn that is to be told on: what was kept of it, or else all there is, in
+    /// whatever words. Where there is no such turn, nothing of what comes was told.
+    fn of(room: &Room, turn: Option<&TurnId>, kept: Option<Kept>, head: Seq) -> Option<Self> {
+        match (kept, turn) {
+            (Some(kept), _) => {
                 let (up_to, counts) = (kept.up_to, Some(kept.counts()));
                 room.resume(turn, kept);
-                Self { up_to, counts }
+                turn.map(|_| Self { up_to, counts })
             }
-            None => {
+            (None, Some(turn)) => {
                 room.note(turn, Stage::Asked);
-                Self { up_to: Cursor::after(head), counts: None }
+                Some(Self { up_to: Cursor::after(head), counts: None })
             }
+            (None, None) => None,
         }
     }
 
@@ -370,6 +395,27 @@ impl Before {
             Item::Progress { .. } => Some(Cow::Borrowed(item)),
         }
     }
+}
+
+/// A user's room about a session, under whatever name.
+fn about(open: &HashMap<Name, Arc<Room>>, user: &str, session: &SessionId) -> Option<Arc<Room>> {
+    let same = |((owner, _), room): &(&Name, &Arc<Room>)| owner == user && room.session == *session;
+    open.iter().find(same).map(|(_, room)| Arc::clone(room))
+}
+
+/// The name that a conversation began with, where its user has several for it.
+fn called(name: &Name, state: &State) -> Name {
+    name_of(state).filter(|(user, _)| *user == name.0).unwrap_or_else(|| name.clone())
+}
+
+/// What was told of a session before, if anything. It hands over what is still open, and no more: the
+/// session may have gone on since.
+async fn kept(spool: &Spool, state: &State) -> Option<Kept> {
+    let spool = spool.aside();
+    let mut kept = tokio::task::spawn_blocking(move || spool.kept()).await.ok()??;
+    let open = state.open.as_ref();
+    kept.settle(|call| open.and_then(|open| open.call(call)).is_some_and(Call::with_client));
+    Some(kept)
 }
 
 /// Whether it may be told along with an item what the model is asked.

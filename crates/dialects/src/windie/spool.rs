@@ -6,22 +6,30 @@
 
 use std::collections::HashMap;
 use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::{self, Write as _};
+use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
-use quintet_kernel::{CallId, Cursor, SessionId};
+use quintet_kernel::session::Turn;
+use quintet_kernel::{CallId, Cursor, SessionId, State};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use sha2::{Digest as _, Sha256};
 
+use super::identity::hex;
 use super::line::{Frame, Hands};
-use super::room::Agent;
+use super::room::Client;
+
+/// How much is kept of a telling; of one that is longer, nothing.
+pub(super) const MOST_BYTES: usize = 64 * 1024 * 1024;
 
 /// Where it is kept for one conversation; nowhere, if that cannot be.
 #[derive(Debug, Default)]
 pub(super) struct Spool {
     path: Option<PathBuf>,
     file: Option<File>,
+    /// How much is in it.
+    bytes: usize,
 }
 
 /// What was told before.
@@ -30,10 +38,14 @@ pub(super) struct Kept {
     /// Up to where in the session.
     pub(super) up_to: Cursor,
     pub(super) frames: Vec<Frame>,
-    /// To whom.
-    pub(super) agents: Vec<Agent>,
+    /// To whom, and how many of them each has heard for certain.
+    pub(super) agents: HashMap<Client, u64>,
     /// The clients' names for the histories that their queries lead to.
     pub(super) revisions: HashMap<String, String>,
+    /// Who was handed which calls.
+    pub(super) ran: Vec<(Vec<CallId>, Client)>,
+    /// How many bytes of the file are whole.
+    good: usize,
 }
 
 /// What is written: a line each.
@@ -41,8 +53,10 @@ pub(super) struct Kept {
 #[serde(rename_all = "snake_case")]
 enum Entry {
     Told { up_to: String, frames: Vec<Written> },
-    Agent(Agent),
+    Client(Client),
     Revision { query: String, revision: String },
+    Runs { calls: Vec<String>, client: Client },
+    Heard { client: Client, frames: u64 },
 }
 
 #[derive(Serialize, Deserialize)]
@@ -55,46 +69,56 @@ struct Written {
 }
 
 impl Spool {
-    /// That of a session, in a folder of its own.
-    pub(super) fn of(folder: &Path, session: &SessionId) -> Self {
-        Self { path: Some(folder.join(session.as_str())), file: None }
+    /// That of a user's session, in a folder of its own.
+    pub(super) fn of(folder: &Path, user: &str, session: &SessionId) -> Self {
+        // Whatever users are called, it is no name of a file.
+        let user = hex(&Sha256::digest(user)[..16]);
+        Self { path: Some(folder.join(format!("{session}.{user}"))), ..Self::default() }
     }
 
-    /// What was told before, if anything; more is added to it.
-    pub(super) fn kept(&mut self) -> Option<Kept> {
-        let text = fs::read_to_string(self.path.as_ref()?).ok()?;
-        let mut kept = Kept::default();
-        // What was being written when the daemon ended was told to nobody.
-        for entry in text.lines().map_while(|line| serde_json::from_str(line).ok()) {
-            match entry {
-                Entry::Agent(agent) => kept.agents.push(agent),
-                Entry::Revision { query, revision } => {
-                    kept.revisions.insert(query, revision);
-                }
-                Entry::Told { up_to, frames } => {
-                    kept.up_to = Cursor::parse(&up_to)?;
-                    kept.frames.extend(frames.into_iter().map(Written::frame));
-                }
-            }
-        }
-        self.open(OpenOptions::new().append(true));
-        (!kept.frames.is_empty()).then_some(kept)
+    /// The same place, to look what is there.
+    pub(super) fn aside(&self) -> Self {
+        Self { path: self.path.clone(), ..Self::default() }
+    }
+
+    /// What was told before, if anything. Nothing is changed by looking.
+    pub(super) fn kept(&self) -> Option<Kept> {
+        let mut bytes = Vec::new();
+        let most = MOST_BYTES as u64 + 1;
+        File::open(self.path.as_ref()?).ok()?.take(most).read_to_end(&mut bytes).ok()?;
+        (bytes.len() <= MOST_BYTES).then(|| Kept::read(&bytes))?
+    }
+
+    /// Adds to what was told before, and not to what was cut off after it.
+    pub(super) fn go_on(&mut self, kept: &Kept) {
+        self.open(kept.good);
     }
 
     /// Begins anew.
     pub(super) fn begin(&mut self) {
-        self.open(OpenOptions::new().write(true).create(true).truncate(true));
+        self.open(0);
     }
 
     /// Somebody listens.
-    pub(super) fn listens(&mut self, agent: &Agent) {
-        self.write(&Entry::Agent(agent.clone()));
+    pub(super) fn listens(&mut self, agent: &Client) {
+        self.write(&Entry::Client(agent.clone()));
     }
 
     /// A query leads to a history that the client has a name for.
     pub(super) fn revises(&mut self, (query, revision): (&String, &String)) {
         let (query, revision) = (query.clone(), revision.clone());
         self.write(&Entry::Revision { query, revision });
+    }
+
+    /// A client has heard so many frames for certain.
+    pub(super) fn heard(&mut self, client: &Client, frames: u64) {
+        self.write(&Entry::Heard { client: client.clone(), frames });
+    }
+
+    /// A client is about to be handed calls.
+    pub(super) fn runs(&mut self, calls: &[CallId], client: &Client) {
+        let calls = calls.iter().map(ToString::to_string).collect();
+        self.write(&Entry::Runs { calls, client: client.clone() });
     }
 
     /// This is about to be told.
@@ -110,19 +134,29 @@ impl Spool {
         }
     }
 
-    fn open(&mut self, how: &mut OpenOptions) {
+    /// Opens it, to add to so many bytes of it.
+    fn open(&mut self, bytes: usize) {
         let Some(path) = &self.path else { return };
         let folder = path
             .parent()
             .map(|folder| DirBuilder::new().recursive(true).mode(0o700).create(folder));
-        let opened = folder.unwrap_or(Ok(())).and_then(|()| how.mode(0o600).open(path));
-        self.file = self.good(opened);
+        let mut how = OpenOptions::new();
+        how.append(true).create(true).mode(0o600);
+        let opened = folder.unwrap_or(Ok(())).and_then(|()| how.open(path));
+        let cut = opened.and_then(|file| file.set_len(bytes as u64).map(|()| file));
+        (self.file, self.bytes) = (self.good(cut), bytes);
     }
 
     fn write(&mut self, entry: &Entry) {
         let Some(file) = &mut self.file else { return };
         let line = serde_json::to_string(entry).map_err(io::Error::from);
-        let written = line.and_then(|line| file.write_all(format!("{line}\n").as_bytes()));
+        let line = line.map(|line| format!("{line}\n"));
+        self.bytes += line.as_ref().map_or(0, String::len);
+        // With a gap in it, it would be of no use.
+        if self.bytes > MOST_BYTES {
+            return self.end();
+        }
+        let written = line.and_then(|line| file.write_all(line.as_bytes()));
         if self.good(written).is_none() {
             self.end();
         }
@@ -133,17 +167,80 @@ impl Spool {
     }
 }
 
+/// The sessions of which something is kept.
+pub(super) fn sessions(folder: &Path) -> Vec<SessionId> {
+    let files = fs::read_dir(folder).into_iter().flatten().flatten();
+    let names = files.filter_map(|file| file.file_name().into_string().ok());
+    names.filter_map(|name| SessionId::parse(name.split_once('.')?.0)).collect()
+}
+
 /// Forgets what was told of sessions that nobody tells any more.
 pub(super) fn sweep(folder: &Path, told: &[SessionId]) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let name = entry.file_name();
-        if !told.iter().any(|session| name.to_str() == Some(session.as_str())) {
+        let of = name.to_str().and_then(|name| name.split_once('.')).map(|(session, _)| session);
+        if !told.iter().any(|session| of == Some(session.as_str())) {
             drop(fs::remove_file(entry.path()));
         }
     }
 }
 
 impl Kept {
+    /// Reads it up to where it is not whole: what was being written when the daemon ended was told to
+    /// nobody.
+    fn read(bytes: &[u8]) -> Option<Self> {
+        let mut kept = Self::default();
+        let whole =
+            bytes.split_inclusive(|byte| *byte == b'\n').filter(|line| line.ends_with(b"\n"));
+        for line in whole {
+            let Ok(entry) = serde_json::from_slice(line) else { break };
+            match entry {
+                Entry::Client(client) => drop(kept.agents.entry(client).or_default()),
+                Entry::Heard { client, frames } => drop(kept.agents.insert(client, frames)),
+                Entry::Revision { query, revision } => {
+                    kept.revisions.insert(query, revision);
+                }
+                Entry::Runs { calls, client } => {
+                    let calls = calls.iter().filter_map(|call| CallId::parse(call)).collect();
+                    kept.ran.push((calls, client));
+                }
+                Entry::Told { up_to, frames } => {
+                    kept.up_to = Cursor::parse(&up_to)?;
+                    kept.frames.extend(frames.into_iter().map(Written::frame));
+                }
+            }
+            kept.good += line.len();
+        }
+        (!kept.frames.is_empty()).then_some(kept)
+    }
+
+    /// The turn that was told last, if its end was not, though it is over.
+    pub(super) fn untold<'s>(&self, state: &'s State) -> Option<&'s Turn> {
+        let turn = self.frames.iter().rev().find_map(|frame| {
+            let called = |turn: &&Turn| match &turn.options.key {
+                Some(key) => *key == frame.turn,
+                None => turn.id.as_str() == frame.turn,
+            };
+            state.turns.iter().rev().find(called).map(|turn| (turn, &frame.turn))
+        });
+        let ended = |name: &String| {
+            self.frames.iter().any(|frame| frame.turn == *name && frame.stopped.is_some())
+        };
+        turn.filter(|(_, name)| !ended(name)).map(|(turn, _)| turn)
+    }
+
+    /// Has nothing handed over again that is over, which nobody waits for.
+    pub(super) fn settle(&mut self, waits: impl Fn(&CallId) -> bool) {
+        for frame in &mut self.frames {
+            let Some(hands) = &mut frame.hands else { continue };
+            hands.calls.retain(&waits);
+            if hands.calls.is_empty() {
+                frame.text = std::mem::take(&mut hands.shown);
+                frame.hands = None;
+            }
+        }
+    }
+
     /// How many messages there were of each turn.
     pub(super) fn counts(&self) -> HashMap<String, u64> {
         let mut counts = HashMap::new();
@@ -174,7 +271,7 @@ impl Written {
         let Self { turn, text, stopped, calls, shown } = self;
         let calls: Vec<CallId> = calls.iter().filter_map(|call| CallId::parse(call)).collect();
         let hands = (!calls.is_empty()).then(|| Box::new(Hands { calls, shown }));
-        Frame { turn, last: false, text, stopped, hands }
+        Frame { turn, text, stopped, hands }
     }
 }
 

@@ -116,7 +116,7 @@ impl Story {
                 self.show(frames);
             }
             ("again", _) => {
-                let frames = self.link.offer_again(at(self.records));
+                let frames = self.link.offer_again(|_| true, at(self.records));
                 self.show(frames);
             }
             other => panic!("{other:?}"),
@@ -194,7 +194,7 @@ impl Story {
 
     /// Shows what is sent, and makes sure that the numbers are as clients want them.
     fn show(&mut self, frames: Vec<Frame>) {
-        for Frame { turn, last, text, .. } in frames {
+        for Frame { turn, text, .. } in frames {
             let frame: Value = serde_json::from_str(&text).unwrap();
             assert_eq!(frame["turn_ref"], *turn);
             assert_eq!(frame["id"], *turn);
@@ -209,7 +209,7 @@ impl Story {
                 assert_eq!(frame["event_id"], format!("{turn}-evt-{number:06}-{kind}"));
                 self.sent.push((turn, number));
             }
-            writeln!(self.out, "< {text}{}", if last { " (last)" } else { "" }).unwrap();
+            writeln!(self.out, "< {text}").unwrap();
         }
     }
 }

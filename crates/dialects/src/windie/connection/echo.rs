@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use axum::body::Bytes;
 
-use super::super::room::{Agent, Room, Seat};
+use super::super::room::{Client, Room, Seat};
 
 /// What was sent to a client and not answered yet.
 #[derive(Debug, Default)]
@@ -37,7 +37,7 @@ impl Echoes {
     }
 
     /// The client has answered a call.
-    pub(super) fn came(&mut self, echo: &[u8], agent: &Agent) {
+    pub(super) fn came(&mut self, echo: &[u8], agent: &Client) {
         let Ok(call) = <[u8; 8]>::try_from(echo) else { return };
         if let Some((room, up_to)) = self.called.remove(&u64::from_be_bytes(call)) {
             room.heard(agent, up_to);
@@ -45,7 +45,7 @@ impl Echoes {
     }
 
     /// The client takes its leave: it wants to hear no more of what it was sent.
-    pub(super) fn parted(&mut self, agent: &Agent) {
+    pub(super) fn parted(&mut self, agent: &Client) {
         for (room, up_to) in self.sent.values() {
             room.heard(agent, *up_to);
         }

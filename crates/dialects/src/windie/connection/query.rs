@@ -43,8 +43,10 @@ impl Connection {
         }
         let asked_for = self.ask(&session, (id, &query), &plan).await;
         // Where it was asked, it counts as soon as it is told.
-        if asked_for.as_ref().map_or(true, |receipt| asked(receipt).is_none()) {
-            room.release(id);
+        match &asked_for {
+            Ok(receipt) if asked(receipt).is_some() => {}
+            Ok(_) => room.release(id),
+            Err(_) => room.forget(id),
         }
         let receipt = asked_for?;
         let now = self.desk.now();
@@ -77,7 +79,7 @@ impl Connection {
     }
 
     /// Has the session follow the client's instructions and offer its tools. One that another protocol
-    /// began keeps its own, and gets the client's tools beside them.
+    /// began keeps its own instructions and tools, and has none of the client's.
     async fn make_ready(&self, session: &SessionId, plan: &Plan) -> Result<(), Trouble> {
         let sessions = &self.desk.ports.sessions;
         let state = sessions.view(session).await?;

@@ -1,12 +1,14 @@
 //! Calling queries off.
 
+use std::sync::Arc;
+
 use quintet_kernel::command::Command;
-use quintet_kernel::port::Error;
+use quintet_kernel::port::{Error, Sessions};
 use quintet_kernel::session::TurnStatus;
 use quintet_kernel::{SessionId, State, TurnId};
 
 use super::super::conversation::Guest;
-use super::super::room::Agent;
+use super::super::room::{Client, Stopping};
 use super::super::serve::Desk;
 use super::super::stops::{REMEMBERED, Stop};
 use super::super::wire::{self, Context};
@@ -28,22 +30,40 @@ impl Connection {
             conversation_ref: conversation,
             turn_ref: turn,
         };
-        for (session, turn) in &meant {
-            self.desk.silence(&self.guest, &self.name, session, turn).await?;
+        let mut stops = Vec::with_capacity(meant.len());
+        for (session, turn) in meant {
+            let silent = self.desk.silence(&self.guest, &self.name, &session, &turn).await?;
+            stops.push((session, turn, silent));
         }
-        let (desk, id) = (self.desk.clone(), id.to_owned());
+        let (sessions, id) = (Arc::clone(&self.desk.ports.sessions), id.to_owned());
         out.slow.push(Box::pin(async move {
-            let stopped = !meant.is_empty();
-            for (session, turn) in meant {
-                let reason = Some("stopped by the user".into());
-                let withdraw = Command::Withdraw { turn, reason };
-                if let Err(error) = desk.ports.sessions.submit(&session, withdraw).await {
-                    tracing::warn!(%error, "a query could not be stopped");
-                }
+            let mut stopped = false;
+            for (session, turn, silent) in stops {
+                stopped |= withdraw(&*sessions, &session, turn, silent).await;
             }
             vec![wire::stop_ack(&id, stopped, about)]
         }));
         Ok(())
+    }
+}
+
+/// Calls a turn off; says whether that is done. Who wanted it hears on of one that goes on.
+async fn withdraw(
+    sessions: &dyn Sessions,
+    session: &SessionId,
+    turn: TurnId,
+    silent: Vec<Stopping>,
+) -> bool {
+    let reason = Some("stopped by the user".into());
+    match sessions.submit(session, Command::Withdraw { turn, reason }).await {
+        Ok(_) => {
+            silent.into_iter().for_each(Stopping::done);
+            true
+        }
+        Err(error) => {
+            tracing::warn!(%error, "a query could not be stopped");
+            false
+        }
     }
 }
 
@@ -78,23 +98,21 @@ impl Desk {
         Ok(found)
     }
 
-    /// Whoever stops a turn wants to hear no more of it but that it is over.
+    /// Whoever stops a turn wants to hear no more of it but that it is over; until it is known whether
+    /// it is stopped, he hears nothing of it.
     async fn silence(
         &self,
         guest: &Guest,
-        agent: &Agent,
+        agent: &Client,
         session: &SessionId,
         turn: &TurnId,
-    ) -> Result<(), Error> {
+    ) -> Result<Vec<Stopping>, Error> {
         let state = self.ports.sessions.view(session).await?;
         let key = state.turn(turn).and_then(|turn| turn.options.key.clone());
         let name = key.unwrap_or_else(|| turn.to_string());
-        for (_, room) in self.rooms.of_user(&guest.id) {
-            if room.session == *session {
-                room.stop(agent, &name);
-            }
-        }
-        Ok(())
+        let rooms = self.rooms.of_user(&guest.id).into_iter().map(|(_, room)| room);
+        let told = rooms.filter(|room| room.session == *session);
+        Ok(told.map(|room| room.stopping(agent, &name)).collect())
     }
 
     /// The sessions of a user that are told.
@@ -124,3 +142,6 @@ fn ended_lately(desk: &Desk, state: &State) -> bool {
     let last = state.turns.iter().filter_map(|turn| turn.completed).max();
     last.is_some_and(|last| desk.now().since(last) < REMEMBERED)
 }
+
+#[cfg(test)]
+mod tests;

@@ -107,6 +107,7 @@ impl Link {
             Event::TurnFailed { turn, code, .. } => {
                 self.with(turn, |line| line.stream_failed(*code, at))
             }
+            Event::TurnCancelled { turn, .. } => self.with(turn, |line| line.stream_stopped(at)),
             Event::StepInterrupted { turn, .. } => self.with(turn, |line| {
                 line.call_failed("interrupted", "the answer broke off", at).into_iter().collect()
             }),
@@ -347,6 +348,19 @@ impl Line {
         .collect();
         let data = self.counted("error");
         let stand = Stand::failed(self.spans.begun, data, (code.name(), "the turn failed"));
+        frames.push(self.traced(&STREAM, stand, at));
+        frames
+    }
+
+    fn stream_stopped(&mut self, at: Time) -> Vec<Frame> {
+        // Of one that waited nobody was told that it began.
+        if self.steps == 0 {
+            return Vec::new();
+        }
+        let call = self.call_failed("cancelled", "the turn was stopped", at);
+        let data = self.counted("streaming-complete");
+        let stand = Stand::failed(self.spans.begun, data, ("cancelled", "the turn was stopped"));
+        let mut frames: Vec<Frame> = call.into_iter().collect();
         frames.push(self.traced(&STREAM, stand, at));
         frames
     }

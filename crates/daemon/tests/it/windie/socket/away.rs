@@ -50,6 +50,22 @@ async fn a_turn_ends_while_nobody_listens_and_is_heard_of_afterwards() {
 }
 
 #[tokio::test]
+async fn a_turn_that_ended_while_nobody_listened_is_heard_of_after_a_restart() {
+    let mut world = World::start("").await;
+    let mut computer = Computer::reach(world.windie(), None, &handshake("u")).await;
+    computer.until("remote-tool-catalog").await;
+    computer.query("c1", json!([{ "text": "hello", "delay_ms": 300 }])).await;
+    let told = computer.until("query-accepted").await;
+    let session = told[0]["session_id"].as_str().unwrap().to_owned();
+    drop(computer);
+    world.client().until_over(&session).await;
+    world.kill();
+    world.restart();
+    let mut computer = Computer::reach(world.windie(), None, &handshake("u")).await;
+    assert_eq!(text(&computer.until("streaming-complete").await), "hello");
+}
+
+#[tokio::test]
 async fn an_end_that_only_reached_a_dead_connection_is_told_again() {
     let world = World::start("").await;
     let mut computer = Computer::reach(world.windie(), None, &handshake("u")).await;
@@ -94,6 +110,32 @@ async fn another_client_of_a_user_hears_of_what_it_speaks_of_alone() {
     let request = &first(&told, "tool-call")["payload"]["request_id"];
     other.send("tool-result", done(request, "saved")).await;
     assert_eq!(text(&computer.until("streaming-complete").await), "noted");
+}
+
+#[tokio::test]
+async fn a_conversation_is_told_once_whatever_it_is_called() {
+    let world = World::start("").await;
+    let mut computer = Computer::reach(world.windie(), None, &handshake("u")).await;
+    computer.until("remote-tool-catalog").await;
+    computer.query("c1", json!([{ "tools": [note("milk")] }, { "text": "noted" }])).await;
+    let told = computer.until("tool-call").await;
+    let session = told[0]["session_id"].as_str().unwrap().to_owned();
+    let mut other = handshake("u");
+    other["agent_definition"]["id"] = "agent-2".into();
+    let mut other = Computer::reach(world.windie(), None, &other).await;
+    other.until("remote-tool-catalog").await;
+    other.send("load-settings", json!({})).await;
+    other.until("settings-loaded").await;
+    // Only the first has to run the call, and each hears the name that it knows.
+    other.query(&session, json!([{ "text": "and more" }])).await;
+    let heard = other.until("tool-call").await;
+    let call = first(&heard, "tool-call");
+    assert_eq!(call["payload"]["metadata"]["skip_local_execution"], true);
+    assert_eq!(call["conversation_ref"], session.as_str());
+    let request = &first(&told, "tool-call")["payload"]["request_id"];
+    computer.send("tool-result", done(request, "saved")).await;
+    let told = computer.until("streaming-complete").await;
+    assert!(told.iter().all(|frame| frame["conversation_ref"] == "c1"), "{told:#?}");
 }
 
 #[tokio::test]
