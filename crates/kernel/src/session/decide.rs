@@ -438,7 +438,8 @@ fn left(state: &State, upto: &MessageId, summary: &str) -> u64 {
     let end = place(upto).unwrap_or(0).max(begin);
     let said = all[begin..end].iter().map(|message| Count::guess(&message.text()).tokens);
     let gone = said.sum::<u64>() + earlier.map_or(0, |it| Count::guess(&it.text).tokens);
-    state.compaction.tokens.saturating_sub(gone) + Count::guess(summary).tokens
+    // A provider may have counted anything.
+    state.compaction.tokens.saturating_sub(gone).saturating_add(Count::guess(summary).tokens)
 }
 
 fn on_saved(state: &State, upto: MessageId, result: Result<String, String>) -> Vec<Event> {
