@@ -3,6 +3,7 @@
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::Duration;
 
 use quintet_testkit::model_server::ModelServer;
 use rustix::process::{Pid, Resource, Rlimit, Signal, kill_process, prlimit};
@@ -160,6 +161,22 @@ impl Drop for World {
             let _ = running.child.wait();
         }
     }
+}
+
+/// Waits until something is so; a test that waits for it in vain fails.
+pub(crate) async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
+    let waiting = async {
+        while !is_so().await {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    let waited = tokio::time::timeout(Duration::from_secs(20), waiting).await;
+    assert!(waited.is_ok(), "in vain: {what}");
+}
+
+/// Waits until a file is there.
+pub(crate) async fn appears(path: &Path) {
+    until(&format!("{} appears", path.display()), async || path.exists()).await;
 }
 
 /// The program, without anything of the tests' environment that could configure it.

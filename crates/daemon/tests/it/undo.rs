@@ -1,27 +1,11 @@
 //! What a command did is known and can be undone, even if the daemon was killed meanwhile.
 
-use std::path::Path;
-use std::time::Duration;
-
 use serde_json::json;
 
-use crate::daemon::World;
-
-/// How long a file may take to be there before a test fails.
-const PATIENCE: u32 = 2000;
+use crate::daemon::{World, appears};
 
 const CALM: &str =
     "[approval]\nkinds = []\n[verify]\nauto = false\n[recovery]\npolicy = \"leave\"\n";
-
-async fn appears(path: &Path) {
-    for _ in 0..PATIENCE {
-        if path.exists() {
-            return;
-        }
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
-    panic!("{} did not appear", path.display());
-}
 
 #[tokio::test]
 async fn a_command_that_a_kill_cut_off_is_undone() {

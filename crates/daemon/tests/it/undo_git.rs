@@ -2,15 +2,11 @@
 
 use std::path::Path;
 use std::process::Command;
-use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use crate::client::Client;
-use crate::daemon::World;
-
-/// How long a file may take to be there before a test fails.
-const PATIENCE: u32 = 2000;
+use crate::daemon::{World, appears};
 
 const CALM: &str =
     "[approval]\nkinds = []\n[verify]\nauto = false\n[recovery]\npolicy = \"leave\"\n";
@@ -170,14 +166,4 @@ async fn what_the_user_committed_meanwhile_is_not_undone() {
             assert_eq!(state(workspace), before);
         }
     }
-}
-
-async fn appears(path: &Path) {
-    for _ in 0..PATIENCE {
-        if path.exists() {
-            return;
-        }
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
-    panic!("{} did not appear", path.display());
 }

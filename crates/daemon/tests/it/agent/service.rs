@@ -4,13 +4,12 @@ use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::net::TcpListener;
 use std::process::Stdio;
-use std::time::Duration;
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::client::Client;
-use crate::daemon::{World, quintet};
+use crate::daemon::{World, quintet, until};
 
 #[tokio::test]
 async fn a_daemon_that_cannot_read_its_storage_says_so() {
@@ -56,18 +55,12 @@ async fn a_daemon_that_cannot_write_says_so_until_it_can() {
     let (_, body) = world.health().get("/health").await;
     assert!(body["error"].as_str().unwrap().contains("storage"), "{body}");
     world.limit_files(None);
-    while seen().await != [200; 4] {
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
+    until("health is 200", async || seen().await == [200; 4]).await;
     // And without anybody who writes.
     world.limit_files(Some(512));
-    while seen().await != [503; 4] {
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
+    until("health is 503", async || seen().await == [503; 4]).await;
     world.limit_files(None);
-    while seen().await != [200; 4] {
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
+    until("health is 200", async || seen().await == [200; 4]).await;
     socket.turn(&id, json!([{ "text": "one" }])).await;
     assert_eq!(world.integrity(), "ok");
 }
