@@ -15,7 +15,7 @@ use crate::card::{Card, Fork};
 use crate::change::{FileChange, Gap, Shape};
 use crate::command::Command;
 use crate::context::Section;
-use crate::event::{Event, Origin, Record, Seq};
+use crate::event::{Origin, Record, Seq};
 use crate::follow::{Cursor, Item, Piece};
 use crate::id::{BlobId, CallId, SessionId, TurnId};
 use crate::memory::{self, Entry, Found, Lines, Passage, Query, Written};
@@ -196,8 +196,8 @@ pub trait Leases: Send + Sync {
 pub struct Batch {
     /// When they were decided.
     pub at: Time,
-    /// The events, numbered from the expected head on.
-    pub events: Vec<Event>,
+    /// The events, numbered from the expected head on; shared with whoever is told of them.
+    pub records: Vec<Arc<Record>>,
     /// The session after them.
     pub card: Card,
 }

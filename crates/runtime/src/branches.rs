@@ -60,7 +60,7 @@ impl Runtime {
         let settled = card.head == head && !card.open;
         let open = at < head || !(settled || self.rests(&parent, at).await?);
         let event = Event::Forked { parent: parent.clone(), at };
-        let record = Arc::new(Record { seq: at + 1, at: stamp.at, event: event.clone() });
+        let record = Arc::new(Record { seq: at + 1, at: stamp.at, event });
         let from = Fork { parent, at };
         let card = Card {
             id: child.clone(),
@@ -74,7 +74,7 @@ impl Runtime {
             ..card
         };
         let lease = parts.leases.acquire(&child).await?;
-        let batch = Batch { at: stamp.at, events: vec![event], card };
+        let batch = Batch { at: stamp.at, records: vec![Arc::clone(&record)], card };
         parts.journal.fork(&lease, &from, batch).await?;
         parts.hints.iter().for_each(|hint| hint.published(&child, at + 1));
         if open {

@@ -66,7 +66,7 @@ pub(crate) async fn read(
 async fn refresh(parts: &Parts, state: &State, lease: &Lease) -> Result<(), StorageError> {
     let card = state.card();
     if parts.directory.card(&state.id).await?.as_ref() != Some(&card) {
-        let batch = Batch { at: state.updated, events: Vec::new(), card };
+        let batch = Batch { at: state.updated, records: Vec::new(), card };
         parts.journal.append(lease, state.head, batch).await?;
     }
     Ok(())

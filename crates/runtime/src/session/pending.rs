@@ -72,11 +72,7 @@ enum Append {
 
 impl Pending {
     pub(super) fn new(records: Vec<Arc<Record>>, card: Card, answer: Option<Answer>) -> Self {
-        let batch = Batch {
-            at: records[0].at,
-            events: records.iter().map(|record| record.event.clone()).collect(),
-            card,
-        };
+        let batch = Batch { at: records[0].at, records: records.clone(), card };
         let asks = |record: &Arc<Record>| matches!(record.event, Event::StepStarted { .. });
         let append =
             Append::Waiting { batch: Some(Box::new(batch)), after: records.iter().any(asks) };

@@ -32,7 +32,7 @@ impl History {
 
     /// Adds to it.
     pub(super) fn append(&self, batch: &Batch) {
-        let bodies = batch.events.iter().map(codec::encode);
+        let bodies = batch.records.iter().map(|record| codec::encode(&record.event));
         lock(&self.own).extend(bodies.map(|body| Kept { at: batch.at, body }));
     }
 

@@ -41,7 +41,7 @@ impl Append {
             open: batch.card.open,
             json,
         };
-        let bodies = batch.events.iter().map(codec::encode).collect();
+        let bodies = batch.records.iter().map(|record| codec::encode(&record.event)).collect();
         Ok(Self { lease: lease.clone(), expected, at: batch.at.micros(), bodies, card })
     }
 

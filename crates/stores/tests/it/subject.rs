@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use quintet_kernel::card::{Card, Status};
-use quintet_kernel::event::Event;
+use quintet_kernel::event::{Event, Record};
 use quintet_kernel::id::{BlobId, SessionId};
 use quintet_kernel::message::Attachment;
 use quintet_kernel::model::Usage;
@@ -84,9 +84,11 @@ fn told(word: &str) -> Event {
     Event::AttachmentAdded(Attachment { name: name.into(), mime, blob, size })
 }
 
-/// A batch at a time.
+/// A batch at a time. Stores number events by what they were told to expect, so these have no number.
 pub(crate) fn batch(card: Card, words: &[&str]) -> Batch {
-    Batch { at: card.updated, events: words.iter().map(|word| told(word)).collect(), card }
+    let at = card.updated;
+    let record = |word: &&str| Arc::new(Record { seq: 0, at, event: told(word) });
+    Batch { at, records: words.iter().map(record).collect(), card }
 }
 
 pub(crate) fn card(name: &str, created: i64, updated: i64) -> Card {

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use quintet_kernel::card::{Card, Status};
-use quintet_kernel::event::{Event, Seq};
+use quintet_kernel::event::{Event, Record, Seq};
 use quintet_kernel::id::SessionId;
 use quintet_kernel::model::Usage;
 use quintet_kernel::port::{Batch, Lease};
@@ -56,7 +56,8 @@ fn append(id: &str, expected: Seq, size: usize) -> Change {
         open: false,
     };
     let event = Event::Labelled { key: "k".into(), value: Some("x".repeat(size)) };
-    let batch = Batch { at: Time::default(), events: vec![event], card };
+    let record = Record { seq: expected + 1, at: Time::default(), event };
+    let batch = Batch { at: record.at, records: vec![record.into()], card };
     Append::new(&Lease { session, epoch: 1 }, expected, &batch).unwrap().into()
 }
 
