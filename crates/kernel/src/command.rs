@@ -57,8 +57,8 @@ pub enum Command {
     /// The session is done with.
     Close { reason: Option<String> },
 
-    /// The model wrote this much.
-    Output { step: StepId, offset: u64, channel: Channel, text: String },
+    /// The model wrote this much, in pieces of these lengths; nothing where it is one piece.
+    Output { step: StepId, offset: u64, channel: Channel, text: String, pieces: Vec<u32> },
     /// The provider will be asked again.
     Retrying { step: StepId, attempt: u32, wait_ms: u64, reason: String },
     /// The model is done.

@@ -83,8 +83,17 @@ pub enum Event {
     ContextGathered { turn: TurnId, sections: Vec<Section>, tokens: u64 },
     /// The model is being asked.
     StepStarted { turn: TurnId, step: StepId, model: ModelRef },
-    /// Output of the step, from `offset` bytes on (both channels counted together).
-    TextAppended { turn: TurnId, step: StepId, offset: u64, channel: Channel, text: String },
+    /// Output of the step, from `offset` bytes on (both channels counted together). `pieces` are the
+    /// lengths of the pieces in which followers got it, in bytes; nothing where it was one piece.
+    TextAppended {
+        turn: TurnId,
+        step: StepId,
+        offset: u64,
+        channel: Channel,
+        text: String,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        pieces: Vec<u32>,
+    },
     /// The provider could not answer yet and is asked again.
     ModelRetrying { turn: TurnId, step: StepId, attempt: u32, wait_ms: u64, reason: String },
     /// The model's answer is whole; `message` is what it said, if anything, with what it `sealed`.

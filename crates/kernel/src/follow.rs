@@ -1,11 +1,12 @@
 //! Where a follower stands in a session, and what it is given.
 //!
 //! A position is a sequence number and, while a step is being written, a byte offset into that
-//! step's output. Text arrives as a signal first and as [`Event::TextAppended`] later; the cursor
-//! makes sure that a follower gets every byte once, whichever came first.
+//! step's output. Text arrives as a [`Piece`] in flight first and in an [`Event::TextAppended`] later,
+//! which keeps the lengths of the pieces. An [`ItemReader`] gives a follower every piece once,
+//! whichever came first, with the same cuts and positions: live, late or after a crash.
 
-use std::fmt;
 use std::sync::Arc;
+use std::{fmt, iter};
 
 use crate::event::{Event, Record, Seq};
 use crate::id::{CallId, StepId, TurnId};
@@ -35,52 +36,6 @@ impl Cursor {
         let (seq, offset) = text.split_once('.').unwrap_or((text, "0"));
         Some(Self { seq: digits(seq)?, offset: digits(offset)? })
     }
-
-    /// Takes an event; gives what of it is new to this follower.
-    pub fn take(&mut self, record: &Arc<Record>) -> Option<Item> {
-        if record.seq <= self.seq {
-            return None;
-        }
-        self.seq = record.seq;
-        match &record.event {
-            Event::TextAppended { turn, step, offset, channel, text } => {
-                let text = self.unseen(*offset, text)?;
-                Some(self.text((turn, step), *channel, text, record.at))
-            }
-            Event::StepStarted { .. } => {
-                self.offset = 0;
-                Some(Item::Event(Arc::clone(record)))
-            }
-            _ => Some(Item::Event(Arc::clone(record))),
-        }
-    }
-
-    /// Takes text in flight. A piece that does not follow on what was taken is not for this follower
-    /// yet: what is missing is about to be in the journal.
-    pub fn take_text(&mut self, piece: &Piece) -> Option<Item> {
-        if piece.offset > self.offset {
-            return None;
-        }
-        let text = self.unseen(piece.offset, &piece.text)?;
-        Some(self.text((&piece.turn, &piece.step), piece.channel, text, piece.at))
-    }
-
-    fn unseen(&mut self, offset: u64, text: &str) -> Option<Arc<str>> {
-        let end = offset.saturating_add(text.len() as u64);
-        if end <= self.offset {
-            return None;
-        }
-        let seen = usize::try_from(self.offset.saturating_sub(offset)).unwrap_or(0);
-        // An offset that a client made up may fall into a character: give the whole character.
-        let from = text.floor_char_boundary(seen);
-        self.offset = end;
-        Some(text[from..].into())
-    }
-
-    fn text(&self, of: (&TurnId, &StepId), channel: Channel, text: Arc<str>, at: Time) -> Item {
-        let (turn, step) = (of.0.clone(), of.1.clone());
-        Item::Text { position: *self, turn, step, channel, text, at }
-    }
 }
 
 impl fmt::Display for Cursor {
@@ -90,6 +45,115 @@ impl fmt::Display for Cursor {
             offset => write!(f, "{}.{offset}", self.seq),
         }
     }
+}
+
+/// Turns what happens in a session into the items of one follower.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ItemReader {
+    cursor: Cursor,
+    /// The last event that was taken and is not text. Positions of text count from there, because
+    /// how its pieces are gathered into events is not known when they are shown.
+    last_event: Seq,
+}
+
+/// Where text comes from.
+#[derive(Clone, Copy)]
+struct Source<'a> {
+    turn: &'a TurnId,
+    step: &'a StepId,
+    channel: Channel,
+    at: Time,
+}
+
+impl From<Cursor> for ItemReader {
+    fn from(cursor: Cursor) -> Self {
+        Self { cursor, last_event: cursor.seq }
+    }
+}
+
+impl ItemReader {
+    /// Where the follower stands.
+    pub fn cursor(&self) -> Cursor {
+        self.cursor
+    }
+
+    /// Takes an event; adds what of it is new to this follower.
+    pub fn take(&mut self, record: &Arc<Record>, items: &mut Vec<Item>) {
+        if record.seq <= self.cursor.seq {
+            return;
+        }
+        self.cursor.seq = record.seq;
+        match &record.event {
+            Event::TextAppended { turn, step, offset, channel, text, pieces } => {
+                let source = Source { turn, step, channel: *channel, at: record.at };
+                let mut offset = *offset;
+                for piece in cut(text, pieces) {
+                    items.extend(self.text(source, offset, piece, None));
+                    offset = offset.saturating_add(piece.len() as u64);
+                }
+            }
+            event => {
+                if let Event::StepStarted { .. } = event {
+                    self.cursor.offset = 0;
+                }
+                self.last_event = record.seq;
+                items.push(Item::Event(Arc::clone(record)));
+            }
+        }
+    }
+
+    /// Takes text in flight. A piece that does not follow on what was taken is not for this follower
+    /// yet: what is missing is about to be in the journal.
+    pub fn take_text(&mut self, piece: &Piece) -> Option<Item> {
+        if piece.offset > self.cursor.offset {
+            return None;
+        }
+        let Piece { turn, step, offset, channel, text, at } = piece;
+        let source = Source { turn, step, channel: *channel, at: *at };
+        self.text(source, *offset, text, Some(text))
+    }
+
+    /// What is new of a piece; all of it is shared, where somebody else has it already.
+    fn text(
+        &mut self,
+        source: Source<'_>,
+        offset: u64,
+        text: &str,
+        shared: Option<&Arc<str>>,
+    ) -> Option<Item> {
+        let end = offset.saturating_add(text.len() as u64);
+        if end <= self.cursor.offset {
+            return None;
+        }
+        let seen = usize::try_from(self.cursor.offset.saturating_sub(offset)).unwrap_or(0);
+        self.cursor.offset = end;
+        // An offset that a client made up may fall into a character: give the whole character.
+        let text = match (text.floor_char_boundary(seen), shared) {
+            (0, Some(whole)) => Arc::clone(whole),
+            (from, _) => text[from..].into(),
+        };
+        Some(Item::Text {
+            position: Cursor { seq: self.last_event, offset: end },
+            seq: self.cursor.seq,
+            turn: source.turn.clone(),
+            step: source.step.clone(),
+            channel: source.channel,
+            text,
+            at: source.at,
+        })
+    }
+}
+
+/// The pieces of a text. Where a length does not fit the text, the rest of it is one piece.
+fn cut<'a>(text: &'a str, lengths: &'a [u32]) -> impl Iterator<Item = &'a str> {
+    let (mut rest, mut lengths) = (text, lengths.iter());
+    iter::from_fn(move || {
+        let length = lengths.next().and_then(|length| usize::try_from(*length).ok());
+        let fits = length.filter(|length| *length > 0).and_then(|at| rest.split_at_checked(at));
+        let (piece, after) = fits.unwrap_or((rest, ""));
+        rest = after;
+        (!piece.is_empty()).then_some(piece)
+    })
 }
 
 /// Text in flight: part of a step's output.
@@ -116,8 +180,11 @@ pub enum Item {
     Event(Arc<Record>),
     /// The step wrote more; durable already or about to be.
     Text {
-        /// The position after it.
+        /// The position after it, the same for every follower.
         position: Cursor,
+        /// The last event that the follower has read with it: the one that has it, or the one before
+        /// it while it is in flight.
+        seq: Seq,
         /// The turn.
         turn: TurnId,
         /// The step.

@@ -27,7 +27,7 @@ pub mod toolset;
 pub use card::{Card, Status};
 pub use command::Command;
 pub use event::{Event, Record, Seq};
-pub use follow::{Cursor, Item};
+pub use follow::{Cursor, Item, ItemReader};
 pub use id::{BlobId, CallId, MessageId, SessionId, StepId, TurnId};
 pub use session::{Effect, Refusal, State};
 pub use stamp::Stamp;

@@ -6,7 +6,7 @@ use quintet_kernel::command::Command;
 use quintet_kernel::event::{Origin, Seq};
 use quintet_kernel::policy::Rules;
 use quintet_kernel::port::{BoxFuture, Directory, Error, Follow, Journal, Page, Receipt, Sessions};
-use quintet_kernel::{Card, Cursor, Item, SessionId, State};
+use quintet_kernel::{Card, Cursor, Item, ItemReader, SessionId, State};
 
 use crate::load::read;
 
@@ -69,7 +69,7 @@ impl Sessions for Archive {
             if from.seq > head {
                 return Err(Error::Ahead(from.seq, head));
             }
-            Ok(Box::new(Reader { session, journal, cursor: from, head }) as Box<dyn Follow>)
+            Ok(Box::new(Reader { session, journal, reader: from.into(), head }) as Box<dyn Follow>)
         })
     }
 
@@ -82,20 +82,23 @@ impl Sessions for Archive {
 struct Reader {
     session: SessionId,
     journal: Arc<dyn Journal>,
-    cursor: Cursor,
+    reader: ItemReader,
     head: Seq,
 }
 
 impl Follow for Reader {
     fn next(&mut self) -> BoxFuture<'_, Result<Option<Vec<Item>>, Error>> {
         Box::pin(async move {
-            let records = self.journal.read(&self.session, self.cursor.seq, PAGE).await?;
+            let after = self.reader.cursor().seq;
+            let records = self.journal.read(&self.session, after, PAGE).await?;
             if records.is_empty() {
                 return Ok(None);
             }
-            let unseen =
-                records.into_iter().filter_map(|record| self.cursor.take(&Arc::new(record)));
-            Ok(Some(unseen.collect()))
+            let mut items = Vec::with_capacity(records.len());
+            for record in records {
+                self.reader.take(&Arc::new(record), &mut items);
+            }
+            Ok(Some(items))
         })
     }
 
@@ -104,6 +107,6 @@ impl Follow for Reader {
     }
 
     fn position(&self) -> Cursor {
-        self.cursor
+        self.reader.cursor()
     }
 }

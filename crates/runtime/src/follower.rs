@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use quintet_kernel::event::Seq;
 use quintet_kernel::port::{BoxFuture, Error, Follow, Journal, Page, StorageError};
-use quintet_kernel::{Cursor, Item, SessionId};
+use quintet_kernel::{Cursor, Item, ItemReader, SessionId};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
@@ -19,7 +19,7 @@ pub(crate) struct Follower {
     pub(crate) tail: Arc<Tail>,
     pub(crate) changed: watch::Receiver<()>,
     pub(crate) closed: CancellationToken,
-    pub(crate) cursor: Cursor,
+    pub(crate) reader: ItemReader,
     pub(crate) heard: u64,
     pub(crate) head: Seq,
 }
@@ -34,30 +34,30 @@ impl Follow for Follower {
     }
 
     fn position(&self) -> Cursor {
-        self.cursor
+        self.reader.cursor()
     }
 }
 
 impl Follower {
     async fn advance(&mut self) -> Result<Option<Vec<Item>>, Error> {
         // What was there at the beginning comes from the journal: the tail may know nothing of it.
-        if self.cursor.seq < self.head {
+        if self.seq() < self.head {
             return Ok(Some(self.page().await?));
         }
         loop {
             // Asked before looking: what was told before the end is still given.
             let over = self.closed.is_cancelled();
             self.changed.mark_unchanged();
-            match self.tail.find(&mut self.cursor, &mut self.heard) {
+            match self.tail.find(&mut self.reader, &mut self.heard) {
                 Found::Items(items) if items.is_empty() => {}
                 Found::Items(items) => return Ok(Some(items)),
                 Found::Behind => {
-                    let from = self.cursor.seq;
+                    let from = self.seq();
                     let items = self.page().await?;
                     if !items.is_empty() {
                         return Ok(Some(items));
                     }
-                    if self.cursor.seq == from {
+                    if self.seq() == from {
                         return Err(StorageError::Missing(format!("events after {from}")).into());
                     }
                 }
@@ -71,13 +71,21 @@ impl Follower {
         }
     }
 
-    /// Reads on in the journal. Advances the cursor even if nothing in the page is new to it.
+    /// Reads on in the journal. Advances even if nothing in the page is new to this follower.
     async fn page(&mut self) -> Result<Vec<Item>, Error> {
-        let records = self.journal.read(&self.session, self.cursor.seq, PAGE).await?;
+        let records = self.journal.read(&self.session, self.seq(), PAGE).await?;
         if records.is_empty() {
             // Shorter than it said: never wait for events that are not there.
-            self.head = self.cursor.seq;
+            self.head = self.seq();
         }
-        Ok(records.into_iter().filter_map(|record| self.cursor.take(&Arc::new(record))).collect())
+        let mut items = Vec::with_capacity(records.len());
+        for record in records {
+            self.reader.take(&Arc::new(record), &mut items);
+        }
+        Ok(items)
+    }
+
+    fn seq(&self) -> Seq {
+        self.reader.cursor().seq
     }
 }

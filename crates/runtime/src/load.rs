@@ -12,6 +12,7 @@ use quintet_kernel::tool::Placement;
 use quintet_kernel::{SessionId, Stamp, State};
 
 use crate::parts::Parts;
+use crate::session::flight::outputs;
 use crate::session::keep::recorded;
 
 const PAGE: Page = Page { events: 1024, bytes: 4 * 1024 * 1024 };
@@ -80,10 +81,8 @@ async fn recover(parts: &Parts, state: &mut State) -> Result<Recovered, Error> {
     let shown = pieces.last().map_or(stamp.at, |last| last.at.max(state.updated));
     let then = stamp.at(shown);
     let mut written = Vec::new();
-    for piece in pieces {
-        if let Some(command) = unwritten(state, &piece) {
-            written.extend(write(state, command, &then));
-        }
+    for output in outputs(unwritten(state, pieces)) {
+        written.extend(write(state, output, &then));
     }
     let cut_off = cut_off(parts, state).await;
     let closed = handle(state, Command::Recover { cut_off }, &stamp)?;
@@ -117,14 +116,11 @@ pub(crate) fn write(state: &mut State, output: Command, stamp: &Stamp) -> Vec<Ar
     events.into_iter().map(remember).collect()
 }
 
-fn unwritten(state: &State, piece: &Piece) -> Option<Command> {
-    let step = state.open.as_ref()?.step().filter(|step| step.id == piece.step)?;
-    let seen = usize::try_from(step.written.checked_sub(piece.offset)?).ok()?;
-    let text = piece.text.get(seen..)?;
-    Some(Command::Output {
-        step: piece.step.clone(),
-        offset: step.written,
-        channel: piece.channel,
-        text: text.into(),
-    })
+/// The pieces of the open step that are not in the journal. Pieces are never kept in part.
+fn unwritten(state: &State, mut pieces: Vec<Piece>) -> Vec<Piece> {
+    let step = state.open.as_ref().and_then(|open| open.step());
+    pieces.retain(|piece| {
+        step.is_some_and(|step| step.id == piece.step && step.written <= piece.offset)
+    });
+    pieces
 }

@@ -194,8 +194,9 @@ impl Sessions for Runtime {
                 return Err(Error::Ahead(from.seq, head));
             }
             let closed = self.shared.closed.clone();
+            let reader = from.into();
             let follower =
-                Follower { session, journal, tail, changed, closed, cursor: from, heard, head };
+                Follower { session, journal, tail, changed, closed, reader, heard, head };
             Ok(Box::new(follower) as Box<dyn Follow>)
         })
     }

@@ -4,7 +4,7 @@
 //! to do; [`live`] is what it does in between.
 
 mod asking;
-mod flight;
+pub(crate) mod flight;
 pub(crate) mod keep;
 mod live;
 mod pending;

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use quintet_kernel::event::{Event, Record, Seq};
-use quintet_kernel::follow::{Cursor, Item, Piece};
+use quintet_kernel::follow::{Item, ItemReader, Piece};
 use quintet_kernel::{CallId, Time, TurnId};
 use tokio::sync::watch;
 
@@ -116,23 +116,25 @@ impl Tail {
         self.lock().spoken
     }
 
-    /// What comes after a position; both positions move along.
-    pub(crate) fn find(&self, cursor: &mut Cursor, heard: &mut u64) -> Found {
+    /// What comes next for a follower; both of its positions move along.
+    pub(crate) fn find(&self, reader: &mut ItemReader, heard: &mut u64) -> Found {
         let inner = self.lock();
         if inner.gone {
             return Found::Gone;
         }
-        let items = match cursor.seq.cmp(&inner.head) {
-            Ordering::Less => return inner.events_after(cursor, heard),
-            Ordering::Equal => [inner.text_after(cursor), inner.words_at(cursor, heard)].concat(),
+        let mut items = Vec::new();
+        match reader.cursor().seq.cmp(&inner.head) {
+            Ordering::Less if !inner.has_after(reader) => return Found::Behind,
+            Ordering::Less => inner.events_after(reader, heard, &mut items),
+            Ordering::Equal => {
+                inner.text_after(reader, &mut items);
+                inner.words_at(reader, heard, &mut items);
+            }
             // It read in the journal what the session's task is only about to publish. The text here
             // may be of an earlier step.
-            Ordering::Greater => Vec::new(),
-        };
-        match items.is_empty() {
-            true => Found::Nothing,
-            false => Found::Items(items),
+            Ordering::Greater => {}
         }
+        if items.is_empty() { Found::Nothing } else { Found::Items(items) }
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -163,47 +165,31 @@ impl Inner {
         }
     }
 
-    fn events_after(&self, cursor: &mut Cursor, heard: &mut u64) -> Found {
-        let at_hand = self.recent.front().is_some_and(|first| first.seq <= cursor.seq + 1);
-        if !at_hand {
-            return Found::Behind;
-        }
-        let mut items = Vec::new();
-        for record in &self.recent {
-            if record.seq > cursor.seq {
-                items.extend(self.words_at(cursor, heard));
-                items.extend(cursor.take(record));
-            }
-        }
-        Found::Items(items)
+    fn has_after(&self, reader: &ItemReader) -> bool {
+        self.recent.front().is_some_and(|first| first.seq <= reader.cursor().seq + 1)
     }
 
-    fn text_after(&self, cursor: &mut Cursor) -> Vec<Item> {
-        let seen = cursor.offset;
-        let mut unseen = self.pieces.iter().filter(|piece| end_of(piece) > seen).peekable();
-        let mut items = Vec::new();
-        while let Some(first) = unseen.next() {
-            let alike = |piece: &&Piece| piece.channel == first.channel;
-            let Some(second) = unseen.next_if(alike) else {
-                items.extend(cursor.take_text(first));
-                continue;
-            };
-            let mut text = [&*first.text, &*second.text].concat();
-            while let Some(piece) = unseen.next_if(alike) {
-                text.push_str(&piece.text);
+    fn events_after(&self, reader: &mut ItemReader, heard: &mut u64, items: &mut Vec<Item>) {
+        for record in &self.recent {
+            if record.seq > reader.cursor().seq {
+                self.words_at(reader, heard, items);
+                reader.take(record, items);
             }
-            items.extend(cursor.take_text(&Piece { text: text.into(), ..first.clone() }));
         }
-        items
+    }
+
+    fn text_after(&self, reader: &mut ItemReader, items: &mut Vec<Item>) {
+        let seen = reader.cursor().offset;
+        let first = self.pieces.partition_point(|piece| end_of(piece) <= seen);
+        items.extend(self.pieces.range(first..).filter_map(|piece| reader.take_text(piece)));
     }
 
     /// Words that were spoken between this event and the next. Who passed it does not hear them:
     /// their call may be over by then.
-    fn words_at(&self, cursor: &Cursor, heard: &mut u64) -> Vec<Item> {
-        let from = *heard;
-        let unheard =
-            self.words.iter().filter(|word| word.number > from && word.after == cursor.seq);
-        unheard.inspect(|word| *heard = word.number).map(Word::item).collect()
+    fn words_at(&self, reader: &ItemReader, heard: &mut u64, items: &mut Vec<Item>) {
+        let (from, seq) = (*heard, reader.cursor().seq);
+        let unheard = self.words.iter().filter(|word| word.number > from && word.after == seq);
+        items.extend(unheard.inspect(|word| *heard = word.number).map(Word::item));
     }
 }
 

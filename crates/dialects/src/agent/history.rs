@@ -210,7 +210,7 @@ fn told(read: &Read, event: Value) -> Value {
 fn place(item: &Item) -> Seq {
     match item {
         Item::Event(record) => record.seq,
-        Item::Text { position, .. } => position.seq,
+        Item::Text { seq, .. } => *seq,
         Item::Progress { .. } => 0,
     }
 }

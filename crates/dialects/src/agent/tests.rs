@@ -11,7 +11,7 @@ use std::sync::Arc;
 use quintet_kernel::event::Record;
 use quintet_kernel::follow::Piece;
 use quintet_kernel::model::Channel;
-use quintet_kernel::{Cursor, Item, SessionId, StepId, Time, TurnId, codec};
+use quintet_kernel::{Item, ItemReader, SessionId, StepId, Time, TurnId, codec};
 
 use super::book::Book;
 use super::decode::{Asked, Request, decode};
@@ -43,7 +43,7 @@ fn no_frame_panics() {
 struct Story {
     manner: Manner,
     records: u64,
-    cursor: Cursor,
+    reader: ItemReader,
     book: Book,
     written: u64,
     out: String,
@@ -53,8 +53,8 @@ impl Default for Story {
     fn default() -> Self {
         let session = SessionId::parse("s1").unwrap();
         let book = Book::new(session, ("/repo".into(), "fake/fake".into()), 0);
-        let (manner, cursor) = (Manner::Plain, Cursor::START);
-        Self { manner, records: 0, cursor, book, written: 0, out: String::new() }
+        let (manner, reader) = (Manner::Plain, ItemReader::default());
+        Self { manner, records: 0, reader, book, written: 0, out: String::new() }
     }
 }
 
@@ -98,18 +98,19 @@ impl Story {
             let (offset, channel) = (self.written, Channel::Text);
             let piece = Piece { turn, step, offset, channel, text: text.into(), at };
             self.written += text.len() as u64;
-            let item = self.cursor.take_text(&piece);
-            return self.show(item);
+            let item = self.reader.take_text(&piece);
+            return self.show(item.as_slice());
         }
         let event = codec::decode(codec::VERSION, line.as_bytes()).expect(line);
         self.records += 1;
         let record = Arc::new(Record { seq: self.records, at, event });
-        let item = self.cursor.take(&record);
-        self.show(item);
+        let mut items = Vec::new();
+        self.reader.take(&record, &mut items);
+        self.show(&items);
     }
 
-    fn show(&mut self, item: Option<Item>) {
-        for frame in item.iter().flat_map(|item| encode(&mut self.book, self.manner, item)) {
+    fn show(&mut self, items: &[Item]) {
+        for frame in items.iter().flat_map(|item| encode(&mut self.book, self.manner, item)) {
             writeln!(self.out, "< {frame}").unwrap();
         }
     }

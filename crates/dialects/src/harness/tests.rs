@@ -10,7 +10,7 @@ use std::sync::Arc;
 use quintet_kernel::event::Record;
 use quintet_kernel::follow::Piece;
 use quintet_kernel::model::Channel;
-use quintet_kernel::{Cursor, Item, SessionId, StepId, Time, TurnId, codec};
+use quintet_kernel::{Cursor, Item, ItemReader, SessionId, StepId, Time, TurnId, codec};
 
 use super::decode::{Reply, Step, decode, route};
 use super::encode::Link;
@@ -72,7 +72,7 @@ fn no_request_panics() {
 /// One client and what happens around it.
 struct Story {
     records: Vec<Arc<Record>>,
-    cursor: Cursor,
+    reader: ItemReader,
     link: Link,
     written: u64,
     out: String,
@@ -82,7 +82,8 @@ impl Default for Story {
     fn default() -> Self {
         let start = Position::After(Cursor::START);
         let link = Link::new(SessionId::parse("s1").unwrap(), start);
-        Self { records: Vec::new(), cursor: Cursor::START, link, written: 0, out: String::new() }
+        let (reader, out) = (ItemReader::default(), String::new());
+        Self { records: Vec::new(), reader, link, written: 0, out }
     }
 }
 
@@ -131,28 +132,32 @@ impl Story {
                 at,
             };
             self.written += text.len() as u64;
-            let item = self.cursor.take_text(&piece);
-            return self.show(item);
+            let item = self.reader.take_text(&piece);
+            return self.show(item.as_slice());
         }
         let event = codec::decode(codec::VERSION, line.as_bytes()).expect(line);
         let record = Arc::new(Record { seq: self.records.len() as u64 + 1, at, event });
         self.records.push(Arc::clone(&record));
-        let item = self.cursor.take(&record);
-        self.show(item);
+        self.take(&record);
     }
 
     fn come_back(&mut self, position: &str) {
         let position = Position::parse(position).expect(position);
-        self.cursor = position.cursor();
+        self.reader = position.cursor().into();
         self.link = Link::new(SessionId::parse("s1").unwrap(), position);
         for record in self.records.clone() {
-            let item = self.cursor.take(&record);
-            self.show(item);
+            self.take(&record);
         }
     }
 
-    fn show(&mut self, item: Option<Item>) {
-        for frame in item.iter().flat_map(|item| self.link.encode(item)) {
+    fn take(&mut self, record: &Arc<Record>) {
+        let mut items = Vec::new();
+        self.reader.take(record, &mut items);
+        self.show(&items);
+    }
+
+    fn show(&mut self, items: &[Item]) {
+        for frame in items.iter().flat_map(|item| self.link.encode(item)) {
             let json = String::from_utf8(frame.json).unwrap();
             writeln!(self.out, "< {} {json}", frame.position).unwrap();
         }

@@ -117,13 +117,14 @@ impl Link {
         let mut frames = Vec::new();
         match item {
             Item::Event(record) => self.event(record, &mut frames),
-            Item::Text { position, channel, text, .. } => {
-                self.read = self.read.max(position.seq);
-                let unseen = self.unseen(*position, text);
+            Item::Text { position, seq, channel, text, .. } => {
+                self.read = self.read.max(*seq);
+                let unseen = self.unseen(Cursor { seq: *seq, ..*position }, text);
                 if *channel == Channel::Text {
                     self.answer.push_str(text);
-                    let text = &text[text.len() - unseen..];
-                    self.tell(&mut frames, unseen > 0, "assistant.delta", &wire::Text { text });
+                    let data = json(&wire::Text { text: &text[text.len() - unseen..] });
+                    let frame = Frame { position: *position, event: "assistant.delta", data };
+                    frames.extend((unseen > 0).then_some(frame));
                 }
             }
             Item::Progress { .. } => {}
@@ -271,12 +272,9 @@ impl Link {
         event: &'static str,
         data: &impl Serialize,
     ) {
-        // Only text is counted in bytes; whatever else is told comes after all of it.
-        let position = match event {
-            "assistant.delta" => self.seen,
-            _ => Cursor::after(self.seen.seq),
-        };
         if fresh {
+            // Only text is counted in bytes; whatever else is told comes after all of it.
+            let position = Cursor::after(self.seen.seq);
             frames.push(Frame { position, event, data: json(data) });
         }
     }

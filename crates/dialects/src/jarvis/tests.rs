@@ -11,7 +11,7 @@ use std::sync::Arc;
 use quintet_kernel::event::{Event, Record};
 use quintet_kernel::follow::Piece;
 use quintet_kernel::model::Channel;
-use quintet_kernel::{Cursor, Item, StepId, Time, TurnId, codec};
+use quintet_kernel::{Cursor, Item, ItemReader, StepId, Time, TurnId, codec};
 
 use super::decode::{Step, decode, key, position, route};
 use super::encode::Link;
@@ -59,7 +59,7 @@ fn no_request_panics() {
 #[derive(Debug)]
 struct Story {
     records: Vec<Arc<Record>>,
-    cursor: Cursor,
+    reader: ItemReader,
     link: Link,
     written: u64,
     out: String,
@@ -68,7 +68,8 @@ struct Story {
 impl Default for Story {
     fn default() -> Self {
         let link = Link::of_session(Cursor::START, 0, 0);
-        Self { records: Vec::new(), cursor: Cursor::START, link, written: 0, out: String::new() }
+        let (reader, out) = (ItemReader::default(), String::new());
+        Self { records: Vec::new(), reader, link, written: 0, out }
     }
 }
 
@@ -112,14 +113,13 @@ impl Story {
             let (offset, channel, text) = (self.written, Channel::Text, text.into());
             let piece = Piece { turn, step, offset, channel, text, at };
             self.written += piece.text.len() as u64;
-            let item = self.cursor.take_text(&piece);
-            return self.show(item);
+            let item = self.reader.take_text(&piece);
+            return item.iter().for_each(|item| self.show(Some(item)));
         }
         let event = codec::decode(codec::VERSION, line.as_bytes()).expect(line);
         let record = Arc::new(Record { seq: self.records.len() as u64 + 1, at, event });
         self.records.push(Arc::clone(&record));
-        let item = self.cursor.take(&record);
-        self.show(item);
+        self.take(&record);
     }
 
     fn come_back(&mut self, how: &str) {
@@ -142,16 +142,21 @@ impl Story {
             }
             place => Link::of_session(position(Some(place), "").unwrap().unwrap(), begins, head),
         };
-        self.cursor = Cursor::after(begins);
+        self.reader = Cursor::after(begins).into();
         for record in self.records.clone() {
-            let item = self.cursor.take(&record);
-            self.show(item);
+            self.take(&record);
         }
         self.show(None);
     }
 
-    fn show(&mut self, item: Option<Item>) {
-        let frames = match &item {
+    fn take(&mut self, record: &Arc<Record>) {
+        let mut items = Vec::new();
+        self.reader.take(record, &mut items);
+        items.iter().for_each(|item| self.show(Some(item)));
+    }
+
+    fn show(&mut self, item: Option<&Item>) {
+        let frames = match item {
             Some(item) => self.link.encode(item),
             None => self.link.begin(),
         };

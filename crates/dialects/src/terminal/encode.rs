@@ -117,8 +117,8 @@ impl Link {
                     false => self.event(&turn.clone(), record, out),
                 }
             }
-            Item::Text { position, turn, channel, text, .. } => {
-                if !self.is_past(turn, position.seq) && !self.is_foreign(turn) {
+            Item::Text { seq, turn, channel, text, .. } => {
+                if !self.is_past(turn, *seq) && !self.is_foreign(turn) {
                     self.text(turn, *channel, text, out);
                 }
             }

@@ -16,7 +16,7 @@ use quintet_kernel::follow::Piece;
 use quintet_kernel::model::{Channel, ModelRef};
 use quintet_kernel::policy::{Approval, Limits, OnDeny, Recovery, Review, Rules, Verify};
 use quintet_kernel::tool::{Kind, Placement, Spec};
-use quintet_kernel::{CallId, Cursor, Item, SessionId, State, StepId, Time, TurnId, codec};
+use quintet_kernel::{CallId, Item, ItemReader, SessionId, State, StepId, Time, TurnId, codec};
 use serde_json::json;
 
 use super::decode::{self, decode};
@@ -90,7 +90,7 @@ struct Story {
     client: decode::Link,
     link: Link,
     records: Vec<Arc<Record>>,
-    cursor: Cursor,
+    reader: ItemReader,
     pace: Pace,
     written: u64,
     out: String,
@@ -102,7 +102,7 @@ impl Story {
             client: decode::Link::default(),
             link: Link::new(&state(&[]), 0, Reader::Any),
             records: Vec::new(),
-            cursor: Cursor::START,
+            reader: ItemReader::default(),
             pace: Pace::Keeping,
             written: 0,
             out: String::new(),
@@ -159,7 +159,7 @@ impl Story {
             let (offset, channel) = (self.written, Channel::Text);
             self.written += text.len() as u64;
             let piece = Piece { turn, step, offset, channel, text: text.into(), at };
-            let item = self.cursor.take_text(&piece);
+            let item = self.reader.take_text(&piece);
             return self.show(item.as_slice());
         }
         if let Some((call, text)) = line.strip_prefix("says ").and_then(|rest| rest.split_once(' '))
@@ -170,16 +170,17 @@ impl Story {
         let event = codec::decode(codec::VERSION, line.as_bytes()).expect(line);
         let record = Arc::new(Record { seq: self.records.len() as u64 + 1, at, event });
         self.records.push(Arc::clone(&record));
-        let item = self.cursor.take(&record);
-        self.show(item.as_slice());
+        let mut items = Vec::new();
+        self.reader.take(&record, &mut items);
+        self.show(&items);
     }
 
     fn come_back(&mut self, had: u64) {
         let reader = self.client.client.as_ref().map(decode::Client::reader).unwrap_or_default();
         self.link = Link::new(&state(&self.records), had, reader);
-        self.cursor = Cursor::START;
-        let items: Vec<Item> =
-            self.records.iter().filter_map(|record| self.cursor.take(record)).collect();
+        self.reader = ItemReader::default();
+        let mut items = Vec::new();
+        self.records.iter().for_each(|record| self.reader.take(record, &mut items));
         self.show(&items);
     }
 

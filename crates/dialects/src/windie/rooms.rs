@@ -378,10 +378,10 @@ impl Before {
     fn rest<'i>(&self, item: &'i Item) -> Option<Cow<'i, Item>> {
         match item {
             Item::Event(record) => (record.seq > self.up_to.seq).then_some(Cow::Borrowed(item)),
-            Item::Text { position, text, .. } => {
+            Item::Text { position, seq, text, .. } => {
                 // Text may have been told before it was in the journal.
                 let new = position.offset.saturating_sub(self.up_to.offset);
-                if position.seq <= self.up_to.seq || new == 0 {
+                if *seq <= self.up_to.seq || new == 0 {
                     return None;
                 }
                 let new = usize::try_from(new).unwrap_or(usize::MAX);

@@ -17,7 +17,7 @@ use quintet_kernel::model::{
 };
 use quintet_kernel::tool::{Kind, Placement, Spec};
 use quintet_kernel::toolset::Toolset;
-use quintet_kernel::{CallId, Cursor, Item, StepId, Time, TurnId, codec};
+use quintet_kernel::{CallId, Item, ItemReader, StepId, Time, TurnId, codec};
 use serde_json::Value;
 
 use super::decode::decode;
@@ -33,7 +33,7 @@ fn transcripts() {
 /// One client and what happens around it.
 struct Story {
     link: Link,
-    cursor: Cursor,
+    reader: ItemReader,
     records: u64,
     turn: TurnId,
     step: StepId,
@@ -63,7 +63,7 @@ impl Story {
         };
         Self {
             link: Link::new(context(), &Toolset::default(), Usage::default()),
-            cursor: Cursor::START,
+            reader: ItemReader::default(),
             records: 0,
             turn: TurnId::parse("t1").unwrap(),
             step: StepId::parse("p1").unwrap(),
@@ -125,36 +125,41 @@ impl Story {
 
     fn happens(&mut self, line: &str) {
         let at = at(self.records);
-        let item = match line.split_once(' ') {
+        let items = match line.split_once(' ') {
             Some(("text", text)) => self.piece(Channel::Text, text, at),
             Some(("thought", text)) => self.piece(Channel::Thought, text, at),
             Some(("progress", rest)) => {
                 let (call, text) = rest.split_once(' ').unwrap();
                 let (turn, call) = (self.turn.clone(), CallId::parse(call).unwrap());
-                Some(Item::Progress { turn, call, text: text.into(), at })
+                vec![Item::Progress { turn, call, text: text.into(), at }]
             }
             _ => self.record(line, at),
         };
-        let Some(item) = item else { return };
-        if self.skips {
-            return self.link.skip(&item);
+        for item in items {
+            if self.skips {
+                self.link.skip(&item);
+                continue;
+            }
+            let prompt = self.link.wants_prompt(&item).then(|| self.prompt.clone());
+            let frames = self.link.encode(&item, prompt.as_ref());
+            self.show(frames);
         }
-        let prompt = self.link.wants_prompt(&item).then(|| self.prompt.clone());
-        let frames = self.link.encode(&item, prompt.as_ref());
-        self.show(frames);
     }
 
-    fn piece(&mut self, channel: Channel, text: &str, at: Time) -> Option<Item> {
+    fn piece(&mut self, channel: Channel, text: &str, at: Time) -> Vec<Item> {
         let (turn, step, offset) = (self.turn.clone(), self.step.clone(), self.written);
         self.written += text.len() as u64;
-        self.cursor.take_text(&Piece { turn, step, offset, channel, text: text.into(), at })
+        let piece = Piece { turn, step, offset, channel, text: text.into(), at };
+        self.reader.take_text(&piece).into_iter().collect()
     }
 
-    fn record(&mut self, line: &str, at: Time) -> Option<Item> {
+    fn record(&mut self, line: &str, at: Time) -> Vec<Item> {
         let event = codec::decode(codec::VERSION, line.as_bytes()).expect(line);
         self.notice(&event);
         self.records += 1;
-        self.cursor.take(&Arc::new(Record { seq: self.records, at, event }))
+        let mut items = Vec::new();
+        self.reader.take(&Arc::new(Record { seq: self.records, at, event }), &mut items);
+        items
     }
 
     /// Remembers what a model would be asked.

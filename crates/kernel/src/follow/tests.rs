@@ -1,10 +1,10 @@
-//! Every byte once, in whatever order its signal and its event come.
+//! Every piece once, with the same cuts, in whatever order it comes in flight and in its event.
 
 use std::sync::Arc;
 
 use proptest::prelude::*;
 
-use super::{Cursor, Item, Piece};
+use super::{Cursor, Item, ItemReader, Piece};
 use crate::event::{Event, Record};
 use crate::id::{Fresh, StepId, TurnId};
 use crate::model::{Channel, ModelRef};
@@ -23,45 +23,78 @@ fn a_cursor_is_read_as_it_is_written() {
 
 #[test]
 fn an_event_is_taken_once() {
-    let mut cursor = Cursor::START;
+    let mut reader = ItemReader::default();
     let record = started(3, 0);
-    assert!(cursor.take(&record).is_some());
-    assert!(cursor.take(&record).is_none());
-    assert!(cursor.take(&started(2, 0)).is_none());
-    assert_eq!(cursor, Cursor::after(3));
+    assert_eq!(taken(&mut reader, &record).len(), 1);
+    assert_eq!(taken(&mut reader, &record).len(), 0);
+    assert_eq!(taken(&mut reader, &started(2, 0)).len(), 0);
+    assert_eq!(reader.cursor(), Cursor::after(3));
 }
 
 #[test]
-fn the_signal_or_the_event_whichever_comes_first() {
-    let mut cursor = Cursor::after(1);
-    assert_eq!(text(cursor.take_text(&piece(0, 0, "Hel"))), "Hel");
-    assert_eq!(cursor.to_string(), "1.3");
-    assert_eq!(text(cursor.take(&appended(2, (0, 0, "Hello")))), "lo");
-    assert_eq!(text(cursor.take_text(&piece(0, 3, "lo"))), "");
-    assert_eq!(text(cursor.take_text(&piece(0, 3, "lo, you"))), ", you");
-    assert_eq!(text(cursor.take(&appended(3, (0, 5, ", you")))), "");
-    assert_eq!(cursor.to_string(), "3.10");
-    assert!(cursor.take(&started(4, 1)).is_some());
-    assert_eq!(text(cursor.take_text(&piece(1, 0, "Hi"))), "Hi");
+fn in_flight_or_in_the_journal_whichever_comes_first() {
+    let mut reader = ItemReader::from(Cursor::after(1));
+    assert_eq!(shown(reader.take_text(&piece(0, 0, "Hel"))), ["1.3 Hel"]);
+    let hello = appended(2, 0, (0, &["Hel", "lo"]));
+    assert_eq!(shown(taken(&mut reader, &hello)), ["1.5 lo"]);
+    assert_eq!(reader.cursor().to_string(), "2.5");
+    assert!(reader.take_text(&piece(0, 3, "lo")).is_none());
+    assert_eq!(shown(reader.take_text(&piece(0, 5, ", you"))), ["1.10 , you"]);
+    assert!(taken(&mut reader, &appended(3, 0, (5, &[", you"]))).is_empty());
+    assert_eq!(reader.cursor().to_string(), "3.10");
+    assert_eq!(taken(&mut reader, &started(4, 1)).len(), 1);
+    assert_eq!(shown(reader.take_text(&piece(1, 0, "Hi"))), ["4.2 Hi"]);
+}
+
+#[test]
+fn text_without_lengths_is_one_piece() {
+    let event = Event::TextAppended {
+        turn: turn(),
+        step: step(0),
+        offset: 0,
+        channel: Channel::Text,
+        text: "Hello".into(),
+        pieces: Vec::new(),
+    };
+    let record = Arc::new(Record { seq: 2, at: Time::default(), event });
+    let items = taken(&mut Cursor::after(1).into(), &record);
+    assert_eq!(shown(items), ["1.5 Hello"]);
+}
+
+#[test]
+fn lengths_that_do_not_fit_lose_nothing() {
+    for lengths in [vec![3], vec![0, 5], vec![2, 9], vec![1, 1, 1], vec![7, 1], vec![u32::MAX]] {
+        let text: Vec<_> = super::cut("aé€b", &lengths).collect();
+        assert_eq!(text.concat(), "aé€b", "{lengths:?}");
+    }
+    assert_eq!(super::cut("aé€b", &[1, 2, 3, 1]).collect::<Vec<_>>(), ["a", "é", "€", "b"]);
+    assert_eq!(super::cut("", &[1]).count(), 0);
+}
+
+#[test]
+fn an_offset_inside_a_piece_gives_the_rest_of_it() {
+    let mut reader = ItemReader::from(Cursor { seq: 1, offset: 2 });
+    let record = appended(2, 0, (0, &["Hel", "lo"]));
+    assert_eq!(shown(taken(&mut reader, &record)), ["1.3 l", "1.5 lo"]);
 }
 
 #[test]
 fn an_offset_inside_a_character_gives_the_whole_character() {
     for offset in 0..8 {
-        let mut cursor = Cursor { seq: 1, offset };
-        let rest = text(cursor.take(&appended(2, (0, 0, "aé€b"))));
+        let mut reader = ItemReader::from(Cursor { seq: 1, offset });
+        let rest = text(&taken(&mut reader, &appended(2, 0, (0, &["aé€b"]))));
         assert!("aé€b".ends_with(&rest), "{rest:?}");
         assert!(rest.len() as u64 >= 7_u64.saturating_sub(offset), "{rest:?} at {offset}");
     }
-    let mut far = Cursor { seq: 1, offset: u64::MAX };
-    assert_eq!(text(far.take(&appended(2, (0, u64::MAX, "x")))), "");
+    let mut far = ItemReader::from(Cursor { seq: 1, offset: u64::MAX });
+    assert!(taken(&mut far, &appended(2, 0, (u64::MAX, &["x"]))).is_empty());
 }
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 128, failure_persistence: None, ..Default::default() })]
 
     #[test]
-    fn every_byte_comes_once(
+    fn every_piece_comes_once_and_is_cut_alike(
         // Pieces of each step, and for each piece whether the follower looks right after it, whether
         // the text so far is made durable then, and whether the follower looks after that.
         steps in prop::collection::vec(
@@ -71,10 +104,14 @@ proptest! {
     ) {
         let mut session = Session::default();
         let mut follower = Follower::default();
+        let mut expected = Vec::new();
         for (number, pieces) in steps.iter().enumerate() {
             session.begin(number);
+            let (begun, mut end) = (session.journal.len(), 0);
             for (piece, [before, durable, after]) in pieces {
                 session.write(piece);
+                end += piece.len();
+                expected.push(format!("{begun}.{end} {piece}"));
                 if *before { follower.poll(&session) }
                 if *durable { session.flush() }
                 if *after { follower.poll(&session) }
@@ -82,21 +119,23 @@ proptest! {
             session.flush();
         }
         follower.poll(&session);
-        let whole: String = steps.iter().flatten().map(|(piece, _)| piece.as_str()).collect();
-        prop_assert_eq!(&follower.heard, &whole);
+        prop_assert_eq!(shown(follower.items.clone()), &expected[..]);
+        let mut late = Follower::default();
+        late.poll(&session);
+        prop_assert_eq!(shown(late.items), &expected[..]);
         for (position, heard) in &follower.positions {
             let cursor = Cursor::parse(&position.to_string()).unwrap();
-            let mut again = Follower { cursor, ..Follower::default() };
+            let mut again = Follower { reader: cursor.into(), ..Follower::default() };
             again.poll(&session);
-            prop_assert_eq!(&again.heard, &whole[*heard..], "resumed at {}", position);
+            prop_assert_eq!(shown(again.items), &expected[*heard..], "resumed at {}", position);
         }
     }
 
     #[test]
     fn no_offset_panics(at in 0..20_u64, from in 0..20_u64, written in "[aé€😀]{0,5}") {
-        let mut cursor = Cursor { seq: 1, offset: at };
-        cursor.take_text(&piece(0, from, &written));
-        cursor.take(&appended(2, (0, from, &written)));
+        let mut reader = ItemReader::from(Cursor { seq: 1, offset: at });
+        reader.take_text(&piece(0, from, &written));
+        taken(&mut reader, &appended(2, 0, (from, &[&written])));
     }
 }
 
@@ -123,9 +162,10 @@ impl Session {
 
     fn flush(&mut self) {
         let Some(offset) = self.flying.first().map(|piece| piece.offset) else { return };
-        let text: String = self.flying.drain(..).map(|piece| piece.text.to_string()).collect();
+        let pieces: Vec<_> = self.flying.drain(..).map(|piece| piece.text).collect();
+        let pieces: Vec<&str> = pieces.iter().map(|text| &**text).collect();
         let seq = self.seq();
-        self.journal.push(appended(seq, (self.step, offset, &text)));
+        self.journal.push(appended(seq, self.step, (offset, &pieces)));
     }
 
     fn seq(&self) -> u64 {
@@ -135,39 +175,51 @@ impl Session {
 
 #[derive(Default)]
 struct Follower {
-    cursor: Cursor,
-    heard: String,
-    /// Where it could have been cut off, and how much it had heard.
+    reader: ItemReader,
+    items: Vec<Item>,
+    /// Where it could have been cut off, and how many pieces it had.
     positions: Vec<(Cursor, usize)>,
 }
 
 impl Follower {
     /// Reads the journal to its end, then what is in flight, as the runtime does.
     fn poll(&mut self, session: &Session) {
-        for record in &session.journal {
-            let item = self.cursor.take(record);
-            self.hear(item);
+        let mut items = Vec::new();
+        session.journal.iter().for_each(|record| self.reader.take(record, &mut items));
+        items.extend(session.flying.iter().filter_map(|piece| self.reader.take_text(piece)));
+        for item in items {
+            let position = match &item {
+                Item::Text { position, .. } => *position,
+                Item::Event(record) => Cursor::after(record.seq),
+                Item::Progress { .. } => continue,
+            };
+            self.items.push(item);
+            self.positions.push((position, shown(self.items.clone()).len()));
         }
-        for piece in &session.flying {
-            let item = self.cursor.take_text(piece);
-            self.hear(item);
-        }
-    }
-
-    fn hear(&mut self, item: Option<Item>) {
-        if let Some(Item::Text { position, .. }) = &item {
-            assert_eq!(*position, self.cursor);
-        }
-        self.heard.push_str(&text(item));
-        self.positions.push((self.cursor, self.heard.len()));
     }
 }
 
-fn text(item: Option<Item>) -> String {
-    match item {
-        Some(Item::Text { text, .. }) => text.to_string(),
-        Some(Item::Event(_) | Item::Progress { .. }) | None => String::new(),
-    }
+fn taken(reader: &mut ItemReader, record: &Arc<Record>) -> Vec<Item> {
+    let mut items = Vec::new();
+    reader.take(record, &mut items);
+    items
+}
+
+/// The pieces of text in these items, each with its position.
+fn shown(items: impl IntoIterator<Item = Item>) -> Vec<String> {
+    let piece = |item| match item {
+        Item::Text { position, text, .. } => Some(format!("{position} {text}")),
+        Item::Event(_) | Item::Progress { .. } => None,
+    };
+    items.into_iter().filter_map(piece).collect()
+}
+
+fn text(items: &[Item]) -> String {
+    let text = |item: &Item| match item {
+        Item::Text { text, .. } => Some(text.to_string()),
+        Item::Event(_) | Item::Progress { .. } => None,
+    };
+    items.iter().filter_map(text).collect()
 }
 
 fn step(number: usize) -> StepId {
@@ -183,9 +235,10 @@ fn piece(of: usize, offset: u64, text: &str) -> Piece {
     Piece { turn, step, offset, channel, text: text.into(), at }
 }
 
-fn appended(seq: u64, (of, offset, text): (usize, u64, &str)) -> Arc<Record> {
-    let (turn, step, channel, text) = (turn(), step(of), Channel::Text, text.into());
-    let event = Event::TextAppended { turn, step, offset, channel, text };
+fn appended(seq: u64, of: usize, (offset, pieces): (u64, &[&str])) -> Arc<Record> {
+    let (turn, step, channel, text) = (turn(), step(of), Channel::Text, pieces.concat());
+    let pieces = pieces.iter().map(|piece| piece.len() as u32).collect();
+    let event = Event::TextAppended { turn, step, offset, channel, text, pieces };
     Arc::new(Record { seq, at: Time::default(), event })
 }
 

@@ -57,8 +57,8 @@ pub fn decide(state: &State, command: Command, stamp: &Stamp) -> Result<Vec<Even
         Command::Compact => on_compact(state)?,
         Command::Abridge { summary } => on_abridge(state, summary)?,
         Command::Close { reason } => on_close(state, reason)?,
-        Command::Output { step, offset, channel, text } => {
-            on_output(state, step, offset, (channel, text))
+        Command::Output { step, offset, channel, text, pieces } => {
+            on_output(state, step, offset, (channel, text, pieces))
         }
         Command::Retrying { step, attempt, wait_ms, reason } => match open_step(state, &step) {
             Some((open, _)) => {
@@ -296,11 +296,17 @@ fn in_short(state: &State) -> Option<String> {
     (!short.is_empty()).then_some(short)
 }
 
-fn on_output(state: &State, step: StepId, offset: u64, output: (Channel, String)) -> Vec<Event> {
-    let (channel, text) = output;
+fn on_output(
+    state: &State,
+    step: StepId,
+    offset: u64,
+    output: (Channel, String, Vec<u32>),
+) -> Vec<Event> {
+    let (channel, text, pieces) = output;
     match open_step(state, &step) {
         Some((open, at)) if at.written == offset && !text.is_empty() => {
-            vec![Event::TextAppended { turn: open.id.clone(), step, offset, channel, text }]
+            let turn = open.id.clone();
+            vec![Event::TextAppended { turn, step, offset, channel, text, pieces }]
         }
         _ => Vec::new(),
     }

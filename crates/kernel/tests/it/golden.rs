@@ -220,10 +220,12 @@ fn of_steps() -> Vec<Event> {
             completed(finish, Some(id()))
         }
     }));
-    events.extend(every!(Channel: Text Thought).map(|channel| {
-        let (turn, step, text) = (turn(), step(), "Hello".into());
-        Event::TextAppended { turn, step, offset: 5, channel, text }
-    }));
+    for channel in every!(Channel: Text Thought) {
+        for pieces in [vec![], vec![1, 4]] {
+            let (turn, step, text) = (turn(), step(), "Hello".into());
+            events.push(Event::TextAppended { turn, step, offset: 5, channel, text, pieces });
+        }
+    }
     events
 }
 

@@ -56,6 +56,7 @@ fn seals_and_pictures_come_back() {
         offset,
         channel,
         text: text.into(),
+        pieces: Vec::new(),
     };
     tell(&mut state, output(0, Channel::Thought, "hm"));
     tell(&mut state, output(2, Channel::Text, "so"));

@@ -257,7 +257,7 @@ fn write(world: &mut World, step: &StepId, how: &How) {
     };
     for channel in [Channel::Thought, Channel::Text, Channel::Text] {
         let (step, offset, text) = (step.clone(), written(world), text.clone());
-        world.send(Command::Output { step, offset, channel, text });
+        world.send(Command::Output { step, offset, channel, text, pieces: Vec::new() });
     }
 }
 
@@ -381,7 +381,10 @@ fn late(world: &World, which: usize, how: &How) -> Command {
     let (call, text) = (call(world, n), how.text.clone().unwrap_or_default());
     match which % 12 {
         0 => answered(step, how.clone()),
-        1 => Command::Output { step, offset: how.tokens, channel: Channel::Text, text },
+        1 => {
+            let (offset, channel, pieces) = (how.tokens, Channel::Text, vec![1, how.tokens as u32]);
+            Command::Output { step, offset, channel, text, pieces }
+        }
         2 => Command::Retrying { step, attempt: 2, wait_ms: 1, reason: text },
         3 => Command::Assessed { call, assessment: assessment().into() },
         4 => Command::Finished { call, outcome: Outcome::failure("late") },

@@ -46,6 +46,11 @@ impl Flight {
         self.due
     }
 
+    /// Bytes of the step's output so far.
+    pub(super) fn end(&self) -> u64 {
+        self.end
+    }
+
     /// How many bytes are unkept.
     pub(super) fn bytes(&self) -> usize {
         self.bytes
@@ -109,20 +114,39 @@ impl Flight {
         }
     }
 
-    /// What must be kept, as few commands as possible.
+    /// What must be kept, in as few commands as possible.
     pub(super) fn drain(&mut self) -> Vec<Command> {
         self.due = None;
         self.bytes = 0;
-        let mut commands: Vec<(u64, Channel, String)> = Vec::new();
-        for piece in self.unkept.drain(..) {
-            match commands.last_mut() {
-                Some((_, channel, text)) if *channel == piece.channel => text.push_str(&piece.text),
-                _ => commands.push((piece.offset, piece.channel, piece.text.as_ref().into())),
-            }
-        }
-        let step = &self.step;
-        let command =
-            |(offset, channel, text)| Command::Output { step: step.clone(), offset, channel, text };
-        commands.into_iter().map(command).collect()
+        outputs(self.unkept.drain(..))
     }
+}
+
+/// The commands that have pieces kept: one for each run of them in one channel, which keeps their
+/// lengths.
+pub(crate) fn outputs(pieces: impl IntoIterator<Item = Piece>) -> Vec<Command> {
+    let mut runs: Vec<Vec<Piece>> = Vec::new();
+    for piece in pieces {
+        match runs.last_mut() {
+            Some(run) if run.last().is_some_and(|last| continues(last, &piece)) => run.push(piece),
+            _ => runs.push(vec![piece]),
+        }
+    }
+    runs.into_iter().filter_map(output).collect()
+}
+
+fn continues(last: &Piece, piece: &Piece) -> bool {
+    let adjoins = last.offset + last.text.len() as u64 == piece.offset;
+    adjoins && last.channel == piece.channel && last.step == piece.step
+}
+
+fn output(run: Vec<Piece>) -> Option<Command> {
+    let Piece { step, offset, channel, .. } = run.first()?.clone();
+    let text: String = run.iter().map(|piece| &*piece.text).collect();
+    let length = |piece: &Piece| u32::try_from(piece.text.len()).unwrap_or(u32::MAX);
+    let pieces = match &run[..] {
+        [_] => Vec::new(),
+        several => several.iter().map(length).collect(),
+    };
+    Some(Command::Output { step, offset, channel, text, pieces })
 }

@@ -1,13 +1,14 @@
 //! The window that is at hand, and who has to read the journal instead.
 
 use super::*;
-use quintet_kernel::StepId;
 use quintet_kernel::model::Channel;
+use quintet_kernel::{Cursor, StepId};
 
 fn appended(seq: Seq, text: &str) -> Arc<Record> {
     let (turn, step) = ids();
     let (offset, channel) = ((seq - 1) * text.len() as u64, Channel::Text);
-    let event = Event::TextAppended { turn, step, offset, channel, text: text.into() };
+    let event =
+        Event::TextAppended { turn, step, offset, channel, text: text.into(), pieces: vec![] };
     Arc::new(Record { seq, at: Time::default(), event })
 }
 
@@ -36,7 +37,7 @@ fn who_is_too_far_back_is_told() {
     let tail = Tail::new();
     tail.publish(&(1..=100).map(|seq| appended(seq, "text")).collect::<Vec<_>>());
     let oldest = 100 - EVENTS as u64;
-    let find = |seq| tail.find(&mut Cursor { seq, offset: seq * 4 }, &mut 0);
+    let find = |seq| tail.find(&mut Cursor { seq, offset: seq * 4 }.into(), &mut 0);
     assert!(matches!(find(oldest - 1), Found::Behind));
     assert!(matches!(find(oldest), Found::Items(items) if items.len() == EVENTS));
     assert!(matches!(find(100), Found::Nothing));

@@ -132,3 +132,22 @@ async fn a_turn_that_takes_too_long_ends_by_itself() {
     assert_eq!(late.story(), told);
     assert!(asked.dropped());
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_step_without_end_fails_and_keeps_what_it_wrote() {
+    let world = World::new();
+    let (runtime, session, asked) = thinking(&world).await;
+    let mut watcher = runtime.watch(&session, Cursor::START).await;
+    let page = "x".repeat(1024 * 1024);
+    for _ in 0..17 {
+        asked.say(&page);
+    }
+    watcher.turn_over().await;
+    assert_eq!(watcher.text().len(), 16 * page.len());
+    assert!(asked.dropped());
+    let records = world.journal_of(&session).await;
+    let Some(Event::TurnFailed { message, .. }) = records.last().map(|last| &last.event) else {
+        panic!("{:?}", records.last());
+    };
+    assert_eq!(message, "the model wrote more than 16777216 bytes in one answer");
+}

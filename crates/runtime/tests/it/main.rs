@@ -6,6 +6,7 @@ mod cancel;
 mod closing;
 mod crash;
 mod crowd;
+mod cuts;
 mod durable;
 mod erasing;
 mod folding;

@@ -239,7 +239,7 @@ impl Session {
         };
         let output = |channel| {
             let text = rest.into();
-            Command::Output { step: step.clone(), offset, channel, text }
+            Command::Output { step: step.clone(), offset, channel, text, pieces: Vec::new() }
         };
         match word {
             "text" => output(Channel::Text),

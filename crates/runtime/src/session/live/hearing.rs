@@ -4,13 +4,16 @@ use std::sync::Arc;
 
 use quintet_kernel::StepId;
 use quintet_kernel::command::Command;
-use quintet_kernel::model::{Chunk, Failure};
+use quintet_kernel::model::{Channel, Chunk, Failure, FailureKind};
 use quintet_kernel::prompt;
 
 use super::Live;
 use crate::session::asking::Asking;
 use crate::session::flight::Flight;
 use crate::session::pending::Pending;
+
+/// Bytes that a model may write in one step; what writes more has gone astray.
+const OUTPUT_LIMIT: u64 = 16 * 1024 * 1024;
 
 impl Live {
     pub(super) fn ask(&mut self, id: StepId) {
@@ -34,29 +37,37 @@ impl Live {
 
     fn chunk(&mut self, step: &StepId, chunk: Chunk) {
         match chunk {
-            Chunk::Output(channel, text) => {
-                let parts = &self.shared.parts;
-                let told = self.told();
-                let Some(flight) = self.flight.as_mut().filter(|flight| flight.step() == step)
-                else {
-                    return;
-                };
-                let piece = flight.piece((channel, text), parts.stamps.now());
-                match flight.draft(&piece, &self.state.id, &*parts.drafts) {
-                    true if told => self.tail.push(piece),
-                    true => flight.hold(piece),
-                    false => {}
-                }
-                flight.arm(parts.pace.flush_after);
-                if flight.bytes() >= parts.pace.flush_bytes {
-                    self.flush();
-                }
-            }
+            Chunk::Output(_, text) if text.is_empty() => {}
+            Chunk::Output(channel, text) => self.output(step, (channel, text)),
             Chunk::Retrying { attempt, wait, reason } => {
                 let wait_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
                 self.news(Command::Retrying { step: step.clone(), attempt, wait_ms, reason });
             }
             Chunk::Finished(answer) => self.news(Command::Answered { step: step.clone(), answer }),
+        }
+    }
+
+    /// Shows a piece of output and has it kept. This is where text is cut: followers get it in the
+    /// pieces in which it arrives here, now and whenever they read it later.
+    fn output(&mut self, step: &StepId, output: (Channel, String)) {
+        let parts = &self.shared.parts;
+        let told = self.told();
+        let Some(flight) = self.flight.as_mut().filter(|flight| flight.step() == step) else {
+            return;
+        };
+        if flight.end() + output.1.len() as u64 > OUTPUT_LIMIT {
+            let message = format!("the model wrote more than {OUTPUT_LIMIT} bytes in one answer");
+            let failure = Failure { kind: FailureKind::Malformed, message };
+            self.asking = None;
+            return self.news(Command::ModelFailed { step: step.clone(), failure });
+        }
+        let piece = flight.piece(output, parts.stamps.now());
+        if flight.draft(&piece, &self.state.id, &*parts.drafts) {
+            if told { self.tail.push(piece) } else { flight.hold(piece) }
+        }
+        flight.arm(parts.pace.flush_after);
+        if flight.bytes() >= parts.pace.flush_bytes {
+            self.flush();
         }
     }
 
