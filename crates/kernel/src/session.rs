@@ -17,6 +17,7 @@ mod refusal;
 mod state;
 mod subagents;
 mod turn;
+mod turns;
 
 use std::sync::Arc;
 
@@ -29,8 +30,9 @@ pub use decide::decide;
 pub use evolve::evolve;
 pub use next::{Effect, next};
 pub use refusal::Refusal;
-pub use state::{Asked, Calls, Compaction, Remembered, Saving, State, Subagent, Summary};
+pub use state::{Asked, Calls, Compaction, Data, Remembered, Saving, State, Subagent, Summary};
 pub use turn::{Call, CallPhase, OpenStep, OpenTurn, Phase, Segment, Turn, TurnStatus};
+pub use turns::TurnList;
 
 /// Carries out a command in memory. The records must be kept before anybody is told of them; if they
 /// cannot be, `state` is worthless and must be read again from the journal.

@@ -86,7 +86,7 @@ fn nothing_is_searched_that_a_person_should_be_asked_about() {
 fn prompted(rules: Rules, daemon: Option<&[&str]>, client: &[&str]) -> Search {
     let mut session = Session::after("create; say hi");
     let named = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
-    session.state.toolset = Toolset {
+    session.state.data.toolset = Toolset {
         daemon: daemon.map(named),
         client: client.iter().map(|name| brought(name)).collect(),
         ..Toolset::default()

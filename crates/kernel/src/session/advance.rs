@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::event::{Answer, Answerer, Event, FailureCode, Remember, RequestedCall, StopCause};
 use crate::policy::OnDeny;
 use crate::session::state::State;
-use crate::session::turn::{Call, CallPhase, OpenTurn, Phase, Turn, TurnStatus};
+use crate::session::turn::{Call, CallPhase, OpenTurn, Phase};
 use crate::session::{delegate, fold, judge};
 use crate::stamp::Stamp;
 use crate::tool::{Ending, Outcome, Placement};
@@ -42,8 +42,7 @@ pub(super) fn advance(state: &State, stamp: &Stamp) -> Vec<Event> {
 
 /// The next turn in the queue begins.
 fn queued(state: &State) -> Vec<Event> {
-    let waits = |turn: &&Turn| turn.options.queued && turn.status == TurnStatus::Pending;
-    let Some(turn) = state.turns.iter().find(waits).filter(|_| !state.busy()) else {
+    let Some(turn) = state.turns.next_queued().filter(|_| !state.busy()) else {
         return Vec::new();
     };
     let (turn, options) = (turn.id.clone(), turn.options.clone());

@@ -13,15 +13,19 @@ use crate::id::{CallId, MessageId, SessionId, StepId, TurnId};
 use crate::message::{Message, Part, Role};
 use crate::model::{Channel, ModelRef, Sealed, Usage};
 use crate::session::turn::{OpenStep, OpenTurn, Phase, Segment, Turn, TurnStatus};
-use crate::session::{State, subagents};
+use crate::session::{Data, State, subagents};
 use crate::time::Time;
 use crate::tool::Ending;
 use crate::toolset::{ClientTool, Toolset};
 
 use calls::{new_call, part_of_call};
 
-/// Takes one event into the state.
+/// Takes one event into the state. The rules have no say in what happened.
 pub fn evolve(state: &mut State, record: &Record) {
+    remember(&mut state.data, record);
+}
+
+fn remember(state: &mut Data, record: &Record) {
     let at = record.at;
     state.head = record.seq;
     state.updated = at;
@@ -96,9 +100,7 @@ pub fn evolve(state: &mut State, record: &Record) {
         }
         Event::TurnCompleted { turn, verified, .. } => {
             turn_over(state, turn, TurnStatus::Succeeded, None, at);
-            if let Some(turn) = summary(state, turn) {
-                turn.verified = *verified;
-            }
+            state.turns.change(turn, |turn| turn.verified = *verified);
         }
         Event::TurnFailed { turn, message, .. } => {
             turn_over(state, turn, TurnStatus::Failed, Some(message), at);
@@ -109,9 +111,7 @@ pub fn evolve(state: &mut State, record: &Record) {
         Event::RevertRequested { turn } => state.reverting = Some(turn.clone()),
         Event::Reverted { turn, .. } => {
             state.reverting = None;
-            if let Some(turn) = summary(state, turn) {
-                turn.reverted = true;
-            }
+            state.turns.change(turn, |turn| turn.reverted = true);
         }
         Event::RevertFailed { .. } => state.reverting = None,
         Event::CompactionRequested { .. }
@@ -123,7 +123,7 @@ pub fn evolve(state: &mut State, record: &Record) {
     }
 }
 
-fn created(state: &mut State, origin: &Origin, at: Time) {
+fn created(state: &mut Data, origin: &Origin, at: Time) {
     state.created = Some(at);
     state.workspace.clone_from(&origin.workspace);
     state.system_prompt.clone_from(&origin.system_prompt);
@@ -131,14 +131,14 @@ fn created(state: &mut State, origin: &Origin, at: Time) {
     state.labels.clone_from(&origin.labels);
 }
 
-fn labelled(state: &mut State, key: &str, value: Option<&String>) {
+fn labelled(state: &mut Data, key: &str, value: Option<&String>) {
     match value {
         Some(value) => state.labels.insert(key.into(), value.clone()),
         None => state.labels.remove(key),
     };
 }
 
-fn offered(state: &mut State, toolset: &Toolset) {
+fn offered(state: &mut Data, toolset: &Toolset) {
     state.toolset = toolset.clone();
     state.delegated = toolset.client.iter().map(ClientTool::spec).collect();
 }
@@ -151,15 +151,12 @@ struct Said<'a> {
     options: &'a TurnOptions,
 }
 
-fn said(state: &mut State, said: Said<'_>, at: Time) {
+fn said(state: &mut Data, said: Said<'_>, at: Time) {
     state.turns.push(Turn {
         id: said.turn.clone(),
         message: said.message.clone(),
         begins: state.head,
-        status: match said.options.recalled {
-            true => TurnStatus::Succeeded,
-            false => TurnStatus::Pending,
-        },
+        status: if said.options.recalled { TurnStatus::Succeeded } else { TurnStatus::Pending },
         workspace: state.workspace.clone(),
         options: said.options.clone(),
         attempts: 0,
@@ -171,8 +168,7 @@ fn said(state: &mut State, said: Said<'_>, at: Time) {
         unrecorded: Vec::new(),
         reverted: false,
     });
-    state.spoken += u64::from(said.role.speaks());
-    state.messages.push(Arc::new(Message {
+    state.add_message(Message {
         id: said.message.clone(),
         role: said.role,
         parts: said.parts.to_vec(),
@@ -187,7 +183,7 @@ fn said(state: &mut State, said: Said<'_>, at: Time) {
         by: None,
         sealed: Vec::new(),
         files: Vec::new(),
-    }));
+    });
     // No call of this session goes by the name of one that was taken over.
     let called = said.parts.iter().filter_map(|part| match part {
         Part::Call { call, .. } => Some(call.clone()),
@@ -196,9 +192,9 @@ fn said(state: &mut State, said: Said<'_>, at: Time) {
     state.calls.extend(called);
 }
 
-fn turn_started(state: &mut State, id: &TurnId, attempt: u32, options: &TurnOptions, at: Time) {
+fn turn_started(state: &mut Data, id: &TurnId, attempt: u32, options: &TurnOptions, at: Time) {
     let workspace = state.workspace.clone();
-    if let Some(turn) = summary(state, id) {
+    state.turns.change(id, |turn| {
         turn.workspace = workspace;
         turn.status = TurnStatus::Running;
         turn.options = options.clone();
@@ -206,14 +202,14 @@ fn turn_started(state: &mut State, id: &TurnId, attempt: u32, options: &TurnOpti
         turn.started = Some(at);
         turn.completed = None;
         turn.error = None;
-    }
+    });
     state.open = Some(OpenTurn::new(id.clone(), attempt, options.clone(), at));
     state.status = Status::Active;
     state.error = None;
 }
 
 /// Time in which nobody was there to answer counts for nobody.
-fn resumed(state: &mut State, span: Duration) {
+fn resumed(state: &mut Data, span: Duration) {
     on_open(state, |open| {
         open.clock.skip(span);
         if let Phase::Acting(calls) = &mut open.phase {
@@ -224,7 +220,7 @@ fn resumed(state: &mut State, span: Duration) {
     });
 }
 
-fn subagent(state: &mut State, of: (&CallId, &SessionId), news: &SubagentNews, at: Time) {
+fn subagent(state: &mut Data, of: (&CallId, &SessionId), news: &SubagentNews, at: Time) {
     if let Some(usage) = subagents::note(state, of, news) {
         paid(state, usage);
     }
@@ -232,7 +228,7 @@ fn subagent(state: &mut State, of: (&CallId, &SessionId), news: &SubagentNews, a
 }
 
 fn answered(
-    state: &mut State,
+    state: &mut Data,
     step: &StepId,
     message: Option<&MessageId>,
     calls: &[RequestedCall],
@@ -256,7 +252,7 @@ fn answered(
 }
 
 /// What else is known of the answer that was just taken.
-fn signed(state: &mut State, by: Option<&ModelRef>, sealed: &[Sealed]) {
+fn signed(state: &mut Data, by: Option<&ModelRef>, sealed: &[Sealed]) {
     on_last(state, |last| {
         if let Some(by) = by {
             last.by = Some(by.clone());
@@ -265,7 +261,7 @@ fn signed(state: &mut State, by: Option<&ModelRef>, sealed: &[Sealed]) {
     });
 }
 
-fn interrupted(state: &mut State, step: &StepId, message: Option<&MessageId>, at: Time) {
+fn interrupted(state: &mut Data, step: &StepId, message: Option<&MessageId>, at: Time) {
     let Some((model, output)) = take_output(state, step) else {
         return;
     };
@@ -277,12 +273,12 @@ fn interrupted(state: &mut State, step: &StepId, message: Option<&MessageId>, at
     }
 }
 
-fn turn_over(state: &mut State, id: &TurnId, status: TurnStatus, error: Option<&String>, at: Time) {
-    if let Some(turn) = summary(state, id) {
+fn turn_over(state: &mut Data, id: &TurnId, status: TurnStatus, error: Option<&String>, at: Time) {
+    state.turns.change(id, |turn| {
         turn.status = status;
         turn.completed = Some(at);
         turn.error = error.cloned();
-    }
+    });
     // A turn that had not begun says nothing of the session.
     if state.open.as_ref().is_none_or(|open| open.id != *id) {
         return;
@@ -301,40 +297,38 @@ fn turn_over(state: &mut State, id: &TurnId, status: TurnStatus, error: Option<&
 }
 
 /// Whether somebody is being waited for shows in three places; they change together.
-fn waiting(state: &mut State, at: Time) {
+fn waiting(state: &mut Data, at: Time) {
     let Some(open) = &mut state.open else { return };
     let waits = open.waits_for_approval();
-    match waits || open.held || open.waits_for_client() || !state.asked.is_empty() {
-        true => open.clock.pause(at),
-        false => open.clock.resume(at),
+    if waits || open.held || open.waits_for_client() || !state.asked.is_empty() {
+        open.clock.pause(at);
+    } else {
+        open.clock.resume(at);
     }
-    let id = open.id.clone();
-    let (status, turn) = match waits {
-        true => (Status::WaitingApproval, TurnStatus::WaitingApproval),
-        false => (Status::Active, TurnStatus::Running),
+    let (status, of_turn) = if waits {
+        (Status::WaitingApproval, TurnStatus::WaitingApproval)
+    } else {
+        (Status::Active, TurnStatus::Running)
     };
     state.status = status;
-    if let Some(summary) = summary(state, &id) {
-        summary.status = turn;
-    }
+    state.turns.change(&open.id, |turn| turn.status = of_turn);
 }
 
 /// A model call of the conversation: what it read is how long the conversation is.
-fn spent(state: &mut State, usage: Usage) {
+fn spent(state: &mut Data, usage: Usage) {
     state.compaction.tokens = usage.total();
     paid(state, usage);
 }
 
-fn paid(state: &mut State, usage: Usage) {
+fn paid(state: &mut Data, usage: Usage) {
     state.usage = state.usage.plus(usage);
     on_open(state, |open| open.usage = open.usage.plus(usage));
 }
 
-fn push(state: &mut State, id: &MessageId, role: Role, parts: Vec<Part>, at: Time) {
+fn push(state: &mut Data, id: &MessageId, role: Role, parts: Vec<Part>, at: Time) {
     let Some(open) = &state.open else { return };
     let (turn, attempt) = (open.id.clone(), open.attempt);
-    state.spoken += u64::from(role.speaks());
-    state.messages.push(Arc::new(Message {
+    state.add_message(Message {
         id: id.clone(),
         role,
         parts,
@@ -348,27 +342,23 @@ fn push(state: &mut State, id: &MessageId, role: Role, parts: Vec<Part>, at: Tim
         by: None,
         sealed: Vec::new(),
         files: Vec::new(),
-    }));
+    });
 }
 
 /// Changes the message that was just pushed.
-fn on_last(state: &mut State, change: impl FnOnce(&mut Message)) {
+fn on_last(state: &mut Data, change: impl FnOnce(&mut Message)) {
     if let Some(last) = state.messages.last_mut() {
         change(Arc::make_mut(last));
     }
 }
 
-fn summary<'a>(state: &'a mut State, id: &TurnId) -> Option<&'a mut Turn> {
-    state.turns.iter_mut().rev().find(|turn| turn.id == *id)
-}
-
-fn on_open(state: &mut State, change: impl FnOnce(&mut OpenTurn)) {
+fn on_open(state: &mut Data, change: impl FnOnce(&mut OpenTurn)) {
     if let Some(open) = &mut state.open {
         change(open);
     }
 }
 
-fn on_step(state: &mut State, step: &StepId, change: impl FnOnce(&mut OpenStep)) {
+fn on_step(state: &mut Data, step: &StepId, change: impl FnOnce(&mut OpenStep)) {
     on_open(state, |open| {
         if let Phase::Thinking(open) = &mut open.phase
             && open.id == *step
@@ -378,7 +368,7 @@ fn on_step(state: &mut State, step: &StepId, change: impl FnOnce(&mut OpenStep))
     });
 }
 
-fn take_output(state: &mut State, step: &StepId) -> Option<(ModelRef, Vec<Segment>)> {
+fn take_output(state: &mut Data, step: &StepId) -> Option<(ModelRef, Vec<Segment>)> {
     let mut taken = None;
     on_step(state, step, |open| {
         taken = Some((open.model.clone(), std::mem::take(&mut open.output)));

@@ -1,6 +1,7 @@
-//! What a session is: the fold of its journal.
+//! What a session is: the fold of its journal, and the rules it lives under.
 
 use std::collections::{BTreeMap, HashSet};
+use std::ops::Deref;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -16,6 +17,7 @@ use crate::model::{ModelRef, Usage};
 use crate::policy::{Rules, Verdict};
 use crate::session::evolve::evolve;
 use crate::session::turn::{OpenTurn, Turn};
+use crate::session::turns::TurnList;
 use crate::time::Time;
 use crate::tool::{Assessment, Risk, Spec, Subject};
 use crate::toolset::{ClientTool, Toolset};
@@ -23,9 +25,18 @@ use crate::toolset::{ClientTool, Toolset};
 /// How many characters a title has at most.
 const TITLE: usize = 50;
 
-/// A session.
+/// A session: everything its journal says, and the rules that new decisions follow.
+///
+/// Two are equal if their journals say the same.
 #[derive(Clone, Debug)]
 pub struct State {
+    pub(crate) data: Data,
+    pub(crate) rules: Arc<Rules>,
+}
+
+/// Everything that a session's journal says.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Data {
     /// Its id.
     pub id: SessionId,
     /// The last event in it.
@@ -55,7 +66,7 @@ pub struct State {
     /// How many of these, from the first on, models do not read any more.
     pub forgotten: usize,
     /// Its turns, oldest first.
-    pub turns: Vec<Turn>,
+    pub turns: TurnList,
     /// The turn under way.
     pub open: Option<OpenTurn>,
     /// Tokens of all turns.
@@ -81,7 +92,8 @@ pub struct State {
     pub(super) calls: HashSet<CallId>,
     /// The tools that clients run, as models are offered them.
     pub(super) delegated: Vec<Arc<Spec>>,
-    pub(crate) rules: Arc<Rules>,
+    /// The beginning of the first line that a person said, once one said something.
+    pub(super) title: Option<String>,
 }
 
 /// How much history there is and what stands for the old part of it.
@@ -174,9 +186,8 @@ pub struct Summary {
     pub text: String,
 }
 
-impl State {
-    /// A session before its first event.
-    pub fn new(id: SessionId, rules: Arc<Rules>) -> Self {
+impl Data {
+    fn new(id: SessionId) -> Self {
         Self {
             id,
             head: 0,
@@ -192,7 +203,7 @@ impl State {
             attachments: Vec::new(),
             messages: Vec::new(),
             forgotten: 0,
-            turns: Vec::new(),
+            turns: TurnList::default(),
             open: None,
             usage: Usage::default(),
             compaction: Compaction::default(),
@@ -206,8 +217,70 @@ impl State {
             spoken: 0,
             calls: HashSet::new(),
             delegated: Vec::new(),
-            rules,
+            title: None,
         }
+    }
+
+    /// The turn of that id.
+    pub fn turn(&self, id: &TurnId) -> Option<&Turn> {
+        self.turns.find(id)
+    }
+
+    /// The turn whose message has that name.
+    pub fn keyed(&self, key: &str) -> Option<&Turn> {
+        self.turns.keyed(key)
+    }
+
+    /// The attachment of that name.
+    pub fn attachment(&self, name: &str) -> Option<&Attachment> {
+        self.attachments.iter().find(|file| file.name == name)
+    }
+
+    /// Whether something is under way.
+    pub fn busy(&self) -> bool {
+        self.open.is_some() || self.compaction.pending.is_some() || self.reverting.is_some()
+    }
+
+    /// Takes a message; the first of a person gives the session its title.
+    pub(super) fn add_message(&mut self, message: Message) {
+        self.spoken += u64::from(message.role.speaks());
+        if self.title.is_none() && message.role == Role::User {
+            let text = message.text();
+            let line = text.trim().lines().next().unwrap_or_default();
+            self.title = Some(line.chars().take(TITLE).collect());
+        }
+        self.messages.push(Arc::new(message));
+    }
+
+    /// The session at a glance.
+    pub fn card(&self) -> Card {
+        Card {
+            id: self.id.clone(),
+            created: self.created.unwrap_or(self.updated),
+            forked: self.forked.clone(),
+            model: self.model.clone(),
+            head: self.head,
+            updated: self.updated,
+            status: self.status,
+            workspace: self.workspace.clone(),
+            system_prompt: self.system_prompt.clone(),
+            labels: self.labels.clone(),
+            title: self.title.clone().unwrap_or_default(),
+            messages: self.spoken,
+            tokens: self.usage.total(),
+            usage: self.usage,
+            context: self.compaction.tokens,
+            last_turn: self.turns.last().map(|turn| turn.id.clone()),
+            error: self.error.clone(),
+            open: self.busy() || !self.saving.is_empty(),
+        }
+    }
+}
+
+impl State {
+    /// A session before its first event.
+    pub fn new(id: SessionId, rules: Arc<Rules>) -> Self {
+        Self { data: Data::new(id), rules }
     }
 
     /// Takes the events of a journal, in order.
@@ -226,16 +299,6 @@ impl State {
     pub fn current_model(&self) -> &ModelRef {
         let of_turn = self.open.as_ref().and_then(|turn| turn.options.model.as_ref());
         of_turn.or(self.model.as_ref()).unwrap_or(&self.rules.default_model)
-    }
-
-    /// The turn of that id.
-    pub fn turn(&self, id: &TurnId) -> Option<&Turn> {
-        self.turns.iter().rev().find(|turn| turn.id == *id)
-    }
-
-    /// The turn whose message has that name.
-    pub fn keyed(&self, key: &str) -> Option<&Turn> {
-        self.turns.iter().rev().find(|turn| turn.options.key.as_deref() == Some(key))
     }
 
     /// The tool of that name, if it is offered.
@@ -262,74 +325,18 @@ impl State {
             _ => self.rules.verdict(tool, subject),
         }
     }
+}
 
-    /// The attachment of that name.
-    pub fn attachment(&self, name: &str) -> Option<&Attachment> {
-        self.attachments.iter().find(|file| file.name == name)
-    }
+impl Deref for State {
+    type Target = Data;
 
-    /// Whether something is under way.
-    pub fn busy(&self) -> bool {
-        self.open.is_some() || self.compaction.pending.is_some() || self.reverting.is_some()
-    }
-
-    /// The beginning of the first line that a person said.
-    fn title(&self) -> String {
-        let first = self.messages.iter().find(|message| message.role == Role::User);
-        let text = first.map(|message| message.text()).unwrap_or_default();
-        let line = text.trim().lines().next().unwrap_or_default();
-        line.chars().take(TITLE).collect()
-    }
-
-    /// The session at a glance.
-    pub fn card(&self) -> Card {
-        Card {
-            id: self.id.clone(),
-            created: self.created.unwrap_or(self.updated),
-            forked: self.forked.clone(),
-            model: self.model.clone(),
-            head: self.head,
-            updated: self.updated,
-            status: self.status,
-            workspace: self.workspace.clone(),
-            system_prompt: self.system_prompt.clone(),
-            labels: self.labels.clone(),
-            title: self.title(),
-            messages: self.spoken,
-            tokens: self.usage.total(),
-            usage: self.usage,
-            context: self.compaction.tokens,
-            last_turn: self.turns.last().map(|turn| turn.id.clone()),
-            error: self.error.clone(),
-            open: self.busy() || !self.saving.is_empty(),
-        }
+    fn deref(&self) -> &Data {
+        &self.data
     }
 }
 
-/// The rules are not part of what a session is.
 impl PartialEq for State {
     fn eq(&self, other: &Self) -> bool {
-        let of = |s: &Self| {
-            let identity = (s.id.clone(), s.head, s.created, s.updated, s.status);
-            let setting =
-                (s.workspace.clone(), s.system_prompt.clone(), s.labels.clone(), s.model.clone());
-            let trouble = (s.usage, s.error.clone());
-            (identity, setting, trouble)
-        };
-        of(self) == of(other)
-            && self.toolset == other.toolset
-            && self.attachments == other.attachments
-            && self.messages == other.messages
-            && self.turns == other.turns
-            && self.forked == other.forked
-            && self.subagents == other.subagents
-            && self.asked == other.asked
-            && self.open == other.open
-            && self.compaction == other.compaction
-            && self.saving == other.saving
-            && self.context == other.context
-            && self.reverting == other.reverting
-            && self.remembered == other.remembered
-            && self.calls == other.calls
+        self.data == other.data
     }
 }

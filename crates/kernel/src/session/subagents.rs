@@ -3,7 +3,7 @@
 use crate::event::{Event, SubagentNews};
 use crate::id::{CallId, SessionId};
 use crate::model::Usage;
-use crate::session::state::{Asked, State, Subagent};
+use crate::session::state::{Asked, Data, State, Subagent};
 use crate::session::turn::CallPhase;
 
 /// Has a session work for a call; nothing happens if there are enough already.
@@ -46,7 +46,7 @@ pub(super) fn heard(
 
 /// Remembers news; gives what the session cost, which is its parent's to pay.
 pub(super) fn note(
-    state: &mut State,
+    state: &mut Data,
     (via, session): (&CallId, &SessionId),
     news: &SubagentNews,
 ) -> Option<Usage> {

@@ -5,16 +5,16 @@ use std::sync::Arc;
 use crate::event::{Answer, Event, Remember, RequestedCall};
 use crate::id::{CallId, MessageId};
 use crate::message::{Message, Part, Role};
-use crate::session::State;
+use crate::session::Data;
 use crate::session::state::{Calls, Remembered};
 use crate::session::turn::{Call, CallPhase, OpenTurn, Phase};
 use crate::time::Time;
 use crate::tool::{Ending, Outcome};
 
-use super::{on_last, on_open, paid, push, summary, waiting};
+use super::{on_last, on_open, paid, push, waiting};
 
 /// Takes an event about a call into the state; any other is none of its business.
-pub(super) fn evolve(state: &mut State, event: &Event, at: Time) {
+pub(super) fn evolve(state: &mut Data, event: &Event, at: Time) {
     match event {
         Event::VerificationRequested { call, .. } => verification(state, call),
         Event::ReviewRequested { call, assessment, .. } => {
@@ -65,7 +65,7 @@ pub(super) fn part_of_call(call: &RequestedCall) -> Part {
 
 /// The check is policy's idea, but the model's next prompt needs to know who asked: the call is
 /// written into the model's last answer, so that every call has an answer before its result.
-fn verification(state: &mut State, call: &RequestedCall) {
+fn verification(state: &mut Data, call: &RequestedCall) {
     state.calls.insert(call.id.clone());
     let Some(open) = &mut state.open else { return };
     open.phase = Phase::Acting(vec![new_call(call, true)]);
@@ -77,7 +77,7 @@ fn verification(state: &mut State, call: &RequestedCall) {
     }
 }
 
-fn reviewed(state: &mut State, id: &CallId, answer: Option<Answer>, comment: &str) {
+fn reviewed(state: &mut Data, id: &CallId, answer: Option<Answer>, comment: &str) {
     on_open(state, |open| {
         if let Some(call) = open.call_mut(id)
             && let CallPhase::InReview { assessment } = &call.phase
@@ -89,7 +89,7 @@ fn reviewed(state: &mut State, id: &CallId, answer: Option<Answer>, comment: &st
 }
 
 /// A call that was never asked about has nothing that later ones could be like.
-fn remembered(state: &mut State, id: &CallId, answer: Answer, remember: Remember) {
+fn remembered(state: &mut Data, id: &CallId, answer: Answer, remember: Remember) {
     let call = state.open.as_ref().and_then(|open| open.call(id));
     let Some(Call { request, phase: CallPhase::Asked { assessment, .. }, .. }) = call else {
         return;
@@ -105,7 +105,7 @@ fn remembered(state: &mut State, id: &CallId, answer: Answer, remember: Remember
     state.remembered.push(Remembered { tool, calls, answer });
 }
 
-fn call_done(state: &mut State, id: &CallId, message: &MessageId, outcome: &Outcome, at: Time) {
+fn call_done(state: &mut Data, id: &CallId, message: &MessageId, outcome: &Outcome, at: Time) {
     let Some(open) = &mut state.open else { return };
     let Some(call) = open.call_mut(id) else {
         return;
@@ -126,11 +126,10 @@ fn call_done(state: &mut State, id: &CallId, message: &MessageId, outcome: &Outc
     if verifies {
         verified(open, outcome.ending);
     }
-    let turn = open.id.clone();
-    if let Some(turn) = summary(state, &turn) {
+    state.turns.change(&open.id, |turn| {
         turn.changes.extend_from_slice(&outcome.changes);
         turn.unrecorded.extend_from_slice(&outcome.unrecorded);
-    }
+    });
     push(state, message, Role::Tool, outcome.parts.clone(), at);
     on_last(state, |last| {
         (last.call, last.ending) = (Some(id.clone()), Some(outcome.ending));
@@ -161,7 +160,7 @@ fn verified(open: &mut OpenTurn, ending: Ending) {
     }
 }
 
-fn call_phase(state: &mut State, call: &CallId, phase: CallPhase) {
+fn call_phase(state: &mut Data, call: &CallId, phase: CallPhase) {
     on_open(state, |open| {
         if let Some(call) = open.call_mut(call) {
             call.phase = phase;

@@ -2,14 +2,14 @@
 
 use crate::event::Event;
 use crate::id::MessageId;
-use crate::session::State;
+use crate::session::Data;
 use crate::session::state::{Saving, Summary};
 use crate::time::Time;
 
 use super::{on_open, spent};
 
 /// What models do not read any more needs no summary.
-pub(super) fn forgotten(state: &mut State, upto: &MessageId) {
+pub(super) fn forgotten(state: &mut Data, upto: &MessageId) {
     let last = state.messages.iter().position(|message| message.id == *upto);
     state.forgotten = last.map_or(state.forgotten, |last| last + 1);
     state.compaction.summary = None;
@@ -17,7 +17,7 @@ pub(super) fn forgotten(state: &mut State, upto: &MessageId) {
 }
 
 /// Takes an event about a summary into the state; any other is none of its business.
-pub(super) fn evolve(state: &mut State, event: &Event, at: Time) {
+pub(super) fn evolve(state: &mut Data, event: &Event, at: Time) {
     match event {
         Event::CompactionRequested { upto, .. } => {
             state.compaction.pending = Some(upto.clone());

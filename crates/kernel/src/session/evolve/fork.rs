@@ -3,15 +3,14 @@
 use crate::card::{Fork, Status};
 use crate::event::{FailureCode, Seq, StopCause};
 use crate::id::SessionId;
-use crate::session::State;
-use crate::session::turn::TurnStatus;
+use crate::session::Data;
 use crate::time::Time;
 
 /// Takes a fork into the state, which has all that is shared already.
 ///
 /// A turn that is open at this point ends as interrupted: nothing runs for it here, and what runs
 /// there reports there. What waits in the queue is not begun twice either.
-pub(super) fn forked(state: &mut State, parent: &SessionId, seq: Seq, at: Time) {
+pub(super) fn forked(state: &mut Data, parent: &SessionId, seq: Seq, at: Time) {
     state.created = Some(at);
     state.forked = Some(Fork { parent: parent.clone(), at: seq });
     state.status = Status::Active;
@@ -23,12 +22,7 @@ pub(super) fn forked(state: &mut State, parent: &SessionId, seq: Seq, at: Time) 
     state.asked.clear();
     // An answer counted for the session in which it was given.
     state.remembered.clear();
-    for turn in state.turns.iter_mut().filter(|turn| turn.options.queued) {
-        if turn.status == TurnStatus::Pending {
-            turn.status = TurnStatus::Cancelled;
-            turn.completed = Some(at);
-        }
-    }
+    state.turns.cancel_queued(at);
     state.compaction.pending = None;
     if let Some(open) = &mut state.open {
         let message = "the session was forked while this turn was running".into();

@@ -1,0 +1,105 @@
+//! The turns of a session in the order in which they were asked for, found by id and by key.
+
+use std::collections::{BTreeSet, HashMap};
+use std::ops::Index;
+use std::sync::Arc;
+
+use crate::id::TurnId;
+use crate::session::turn::{Turn, TurnStatus};
+use crate::time::Time;
+
+/// The turns of a session. A copy shares them.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct TurnList {
+    turns: Vec<Arc<Turn>>,
+    by_id: HashMap<TurnId, usize>,
+    by_key: HashMap<String, usize>,
+    /// Those that begin by themselves once the turns before them are over.
+    queued: BTreeSet<usize>,
+}
+
+impl TurnList {
+    /// All turns, oldest first.
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Turn> + ExactSizeIterator {
+        self.turns.iter().map(|turn| &**turn)
+    }
+
+    /// The newest turn.
+    pub fn last(&self) -> Option<&Turn> {
+        self.turns.last().map(|turn| &**turn)
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.turns.len()
+    }
+
+    /// True before the first message of a session.
+    pub fn is_empty(&self) -> bool {
+        self.turns.is_empty()
+    }
+
+    /// The turn of that id.
+    pub fn find(&self, id: &TurnId) -> Option<&Turn> {
+        self.position(id).map(|n| &*self.turns[n])
+    }
+
+    /// Where the turn of that id stands, counted from 0.
+    pub(crate) fn position(&self, id: &TurnId) -> Option<usize> {
+        self.by_id.get(id).copied()
+    }
+
+    /// The turn whose message the client named so.
+    pub(super) fn keyed(&self, key: &str) -> Option<&Turn> {
+        self.by_key.get(key).map(|n| &*self.turns[*n])
+    }
+
+    /// The first turn that waits to begin by itself.
+    pub(super) fn next_queued(&self) -> Option<&Turn> {
+        self.queued.first().map(|n| &*self.turns[*n])
+    }
+
+    pub(super) fn push(&mut self, turn: Turn) {
+        let n = self.turns.len();
+        self.by_id.insert(turn.id.clone(), n);
+        if let Some(key) = &turn.options.key {
+            self.by_key.insert(key.clone(), n);
+        }
+        self.turns.push(Arc::new(turn));
+        self.note_queued(n);
+    }
+
+    /// Changes the turn of that id, if there is one.
+    pub(super) fn change(&mut self, id: &TurnId, change: impl FnOnce(&mut Turn)) {
+        if let Some(n) = self.position(id) {
+            change(Arc::make_mut(&mut self.turns[n]));
+            self.note_queued(n);
+        }
+    }
+
+    /// Calls off every turn that waits to begin by itself.
+    pub(super) fn cancel_queued(&mut self, at: Time) {
+        for n in std::mem::take(&mut self.queued) {
+            let turn = Arc::make_mut(&mut self.turns[n]);
+            turn.status = TurnStatus::Cancelled;
+            turn.completed = Some(at);
+        }
+    }
+
+    fn note_queued(&mut self, n: usize) {
+        let turn = &self.turns[n];
+        if turn.options.queued && turn.status == TurnStatus::Pending {
+            self.queued.insert(n);
+        } else {
+            self.queued.remove(&n);
+        }
+    }
+}
+
+impl Index<usize> for TurnList {
+    type Output = Turn;
+
+    fn index(&self, n: usize) -> &Turn {
+        &self.turns[n]
+    }
+}
