@@ -9,7 +9,7 @@ use quintet_dialects::agent::Lookout;
 use quintet_dialects::harness::Tree;
 use quintet_kernel::policy::{Rules, Verdict};
 use quintet_kernel::port::{
-    Artifacts, Blobs, Directory, Hints, Installs, Memory, Models, Outlines, Preferences, Pulse,
+    Artifacts, Blobs, Hints, Installs, Memory, Models, Outlines, Preferences, Pulse, SessionIndex,
     Tool, Uploads,
 };
 use quintet_kernel::search::{WEB_SEARCH, without_asking};
@@ -33,7 +33,7 @@ pub(crate) struct Assembly {
     pub(crate) models: Arc<dyn Models>,
     pub(crate) local: Option<Local>,
     pub(crate) tree: Option<Tree>,
-    pub(crate) directory: Arc<dyn Directory>,
+    pub(crate) directory: Arc<dyn SessionIndex>,
     /// Whether storage can be written to.
     pub(crate) pulse: Arc<dyn Pulse>,
     /// What is remembered, unless that is off.
@@ -65,7 +65,7 @@ pub(crate) fn assemble(options: &Options) -> Result<Assembly> {
         options.session_tree.then(|| Tree::new(dir.path().join("sessions"), Arc::clone(&blobs)));
     let audit = options.audit.then(|| Audit::new(dir.path(), secrets(options)));
     let lookout = Lookout::default();
-    let directory: Arc<dyn Directory> = store.clone();
+    let directory: Arc<dyn SessionIndex> = store.clone();
     let pulse: Arc<dyn Pulse> = store.clone();
     let front_ends = FrontEnds {
         installs: store.clone(),

@@ -1,4 +1,4 @@
-//! A session at a glance, as lists show it; written with every append.
+//! A session at a glance, as lists show it. Small: written with every append that is more than text.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -49,7 +49,7 @@ pub struct Card {
     /// The model, where a client chose one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<ModelRef>,
-    /// The last event in it; 0 where that was not written down yet.
+    /// The last event in it.
     #[serde(default)]
     pub head: Seq,
     /// When something last happened.
@@ -58,8 +58,6 @@ pub struct Card {
     pub status: Status,
     /// Where its tools work.
     pub workspace: PathBuf,
-    /// Standing instructions of the client.
-    pub system_prompt: Option<String>,
     /// Front ends' own notes.
     pub labels: BTreeMap<String, String>,
     /// What it is about: the first words of the person.

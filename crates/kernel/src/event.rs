@@ -3,6 +3,7 @@
 //! The serialized form of [`Event`] is the journal's format (see [`crate::codec`]): fields may be
 //! added with a default, never renamed or removed. No protocol shows these types.
 
+mod blobs;
 mod options;
 mod subagent;
 mod turn;

@@ -4,7 +4,7 @@ mod front_ends;
 
 use std::collections::HashMap;
 use std::fmt;
-use std::future::Future;
+use std::future::{Future, ready};
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -243,6 +243,35 @@ pub trait Journal: Send + Sync {
         from: &Fork,
         batch: Batch,
     ) -> BoxFuture<'static, Result<Seq, StorageError>>;
+    /// A state of the session from which reading can begin, its own or that of an ancestor; the
+    /// latest that there is. A journal that keeps none is read from its beginning.
+    fn snapshot(
+        &self,
+        _session: &SessionId,
+    ) -> BoxFuture<'_, Result<Option<Snapshot>, StorageError>> {
+        Box::pin(ready(Ok(None)))
+    }
+    /// Keeps a state of the session instead of the last one; ignored if the journal does not reach
+    /// that far. In order with the appends.
+    fn keep_snapshot(
+        &self,
+        _lease: &Lease,
+        _snapshot: Snapshot,
+    ) -> BoxFuture<'static, Result<(), StorageError>> {
+        Box::pin(ready(Ok(())))
+    }
+}
+
+/// The state of a session after one of its events, see [`crate::snapshot`]. Nothing is lost with it:
+/// the journal has everything.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Snapshot {
+    /// The last event in it.
+    pub seq: Seq,
+    /// How it is written.
+    pub format: String,
+    /// The state.
+    pub body: Vec<u8>,
 }
 
 /// Whether storage can be written to.
@@ -251,11 +280,16 @@ pub trait Pulse: Send + Sync {
     fn beat(&self) -> BoxFuture<'_, Result<(), StorageError>>;
 }
 
-/// Sessions at a glance, looked up in other ways than by age.
-pub trait Catalogue: Send + Sync {
+/// All sessions, a small summary of each, and the names that front ends have for them.
+///
+/// A summary that cannot be read is left out of lists, so that it hides no other.
+pub trait SessionIndex: Send + Sync {
     /// One session.
     fn card(&self, session: &SessionId) -> BoxFuture<'_, Result<Option<Card>, StorageError>>;
-    /// Those in which something happened last, in all workspaces or in one.
+    /// The newest by creation.
+    fn list(&self, limit: usize) -> BoxFuture<'_, Result<Vec<Card>, StorageError>>;
+    /// Those in which something happened last, in all workspaces or in one. Text alone does not
+    /// move a session up.
     fn recent(
         &self,
         workspace: Option<&Path>,
@@ -263,14 +297,11 @@ pub trait Catalogue: Send + Sync {
     ) -> BoxFuture<'_, Result<Vec<Card>, StorageError>>;
     /// Those that share some of this session's own events, oldest first.
     fn forks(&self, session: &SessionId) -> BoxFuture<'_, Result<Vec<Card>, StorageError>>;
-}
-
-/// The list of sessions.
-pub trait Directory: Catalogue {
-    /// The newest by creation.
-    fn list(&self, limit: usize) -> BoxFuture<'_, Result<Vec<Card>, StorageError>>;
     /// Those that somebody must look after when the daemon starts.
     fn open(&self) -> BoxFuture<'_, Result<Vec<SessionId>, StorageError>>;
+    /// Replaces a session's summary and leaves its journal alone; refused as a conflict if the
+    /// summary is of another head. Durable when it resolves, and in order with appends.
+    fn update(&self, lease: &Lease, card: Card) -> BoxFuture<'static, Result<(), StorageError>>;
     /// The session that goes by an outside name.
     fn alias(&self, alias: &Alias) -> BoxFuture<'_, Result<Option<SessionId>, StorageError>>;
     /// Has a session go by an outside name, unless it has come to mean another one than
@@ -310,6 +341,8 @@ pub trait Drafts: Send + Sync {
     fn load(&self, session: &SessionId) -> Result<Vec<Piece>, StorageError>;
     /// Forgets it.
     fn clear(&self, session: &SessionId);
+    /// Lets go of what is held open for the session, which leaves memory; the draft stays.
+    fn release(&self, _session: &SessionId) {}
 }
 
 /// Content by its hash.

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use quintet_kernel::command::Command;
 use quintet_kernel::event::{Origin, Seq};
 use quintet_kernel::policy::Rules;
-use quintet_kernel::port::{BoxFuture, Directory, Error, Follow, Journal, Page, Receipt, Sessions};
+use quintet_kernel::port::{
+    BoxFuture, Error, Follow, Journal, Page, Receipt, SessionIndex, Sessions,
+};
 use quintet_kernel::{Card, Cursor, Item, ItemReader, SessionId, State};
 
 use crate::load::read;
@@ -16,7 +18,7 @@ const PAGE: Page = Page { events: 1024, bytes: 4 * 1024 * 1024 };
 #[derive(Clone)]
 pub struct Archive {
     journal: Arc<dyn Journal>,
-    directory: Arc<dyn Directory>,
+    directory: Arc<dyn SessionIndex>,
     rules: Arc<Rules>,
 }
 
@@ -30,7 +32,7 @@ impl Archive {
     /// An archive over these stores.
     pub fn new(
         journal: Arc<dyn Journal>,
-        directory: Arc<dyn Directory>,
+        directory: Arc<dyn SessionIndex>,
         rules: Arc<Rules>,
     ) -> Self {
         Self { journal, directory, rules }

@@ -6,7 +6,7 @@ use quintet_kernel::command::{Command, CutOff};
 use quintet_kernel::event::Record;
 use quintet_kernel::follow::Piece;
 use quintet_kernel::policy::Rules;
-use quintet_kernel::port::{Batch, Error, Journal, Lease, Page, StorageError, Traces};
+use quintet_kernel::port::{Error, Journal, Lease, Page, StorageError, Traces};
 use quintet_kernel::session::{Call, CallPhase, decide, evolve, handle};
 use quintet_kernel::tool::Placement;
 use quintet_kernel::{SessionId, Stamp, State};
@@ -62,15 +62,16 @@ pub(crate) async fn read(
     }
 }
 
-/// Writes the session's card anew where it says something else: a session that branched off in the
+/// Writes the session's summary anew where it says something else: a session that branched off in the
 /// middle of another one's history has that one's until it is read for the first time.
 async fn refresh(parts: &Parts, state: &State, lease: &Lease) -> Result<(), StorageError> {
     let card = state.card();
-    if parts.directory.card(&state.id).await?.as_ref() != Some(&card) {
-        let batch = Batch { at: state.updated, records: Vec::new(), card };
-        parts.journal.append(lease, state.head, batch).await?;
+    match parts.directory.card(&state.id).await {
+        Ok(Some(found)) if found == card => Ok(()),
+        // A summary that cannot be read is replaced, too.
+        Ok(_) | Err(StorageError::Damaged(_)) => parts.directory.update(lease, card).await,
+        Err(error) => Err(error),
     }
-    Ok(())
 }
 
 /// Text that followers saw but the journal did not is in the draft: it becomes durable first, with

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use quintet_kernel::policy::Rules;
 use quintet_kernel::port::{
-    Blobs, Directory, Drafts, Hints, Journal, Leases, Memory, Models, Stamps, Tool, Workspaces,
+    Blobs, Drafts, Hints, Journal, Leases, Memory, Models, SessionIndex, Stamps, Tool, Workspaces,
 };
 
 use crate::subagents::Limits;
@@ -20,7 +20,7 @@ pub struct Parts {
     /// Who may write them.
     pub leases: Arc<dyn Leases>,
     /// The list of sessions.
-    pub directory: Arc<dyn Directory>,
+    pub directory: Arc<dyn SessionIndex>,
     /// Where text in flight is kept.
     pub drafts: Arc<dyn Drafts>,
     /// Where files are kept.

@@ -10,7 +10,6 @@ mod data_dir;
 mod drafts;
 mod error;
 pub mod memory;
-mod names;
 pub mod sqlite;
 mod uploads;
 

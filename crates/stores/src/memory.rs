@@ -8,14 +8,16 @@ use quintet_kernel::card::Card;
 use quintet_kernel::event::Seq;
 use quintet_kernel::follow::Piece;
 use quintet_kernel::id::{BlobId, SessionId};
-use quintet_kernel::port::{Alias, Blobs, Body, BoxFuture, Drafts, Lease, Leases, StorageError};
+use quintet_kernel::port::{
+    Alias, Blobs, Body, BoxFuture, Drafts, Lease, Leases, Snapshot, StorageError,
+};
 use quintet_kernel::time::Time;
 
 use crate::{blobs, lock};
 
-mod catalogue;
 mod front_ends;
 mod history;
+mod index;
 mod journal;
 
 /// A store in memory. Clones share what is in it.
@@ -34,8 +36,8 @@ struct Contents {
     drafts: HashMap<SessionId, Vec<Piece>>,
     blobs: HashMap<BlobId, Vec<u8>>,
     front_ends: front_ends::FrontEnds,
-    /// Names of blobs that a session referred to that is gone.
-    loose: HashSet<String>,
+    /// Blobs that a session referred to that is gone.
+    loose: HashSet<BlobId>,
 }
 
 /// One session.
@@ -43,6 +45,8 @@ struct Contents {
 struct Session {
     /// How many there were before it.
     rank: usize,
+    /// When something other than text was last appended.
+    used: Time,
     history: Arc<History>,
     card: Card,
 }
@@ -54,6 +58,7 @@ struct Session {
 struct History {
     shared: Option<Shared>,
     own: Mutex<Vec<Kept>>,
+    snapshot: Mutex<Option<Snapshot>>,
 }
 
 /// The beginning of another history.
@@ -68,6 +73,7 @@ struct Shared {
 struct Kept {
     at: Time,
     body: Vec<u8>,
+    blobs: Vec<BlobId>,
 }
 
 impl Store {

@@ -19,22 +19,22 @@ use pulse::Pulse;
 use reader::Readers;
 use writer::Writer;
 
+mod aliases;
 mod append;
 mod artifacts;
-mod catalogue;
-mod directory;
 mod erase;
 mod fork;
 mod header;
+mod index;
 mod installs;
 mod journal;
 mod migrate;
-mod naming;
 mod open;
 mod preferences;
 mod pulse;
 mod reader;
 mod references;
+mod snapshots;
 mod writer;
 
 pub use installs::Roll;
@@ -69,6 +69,12 @@ impl Store {
         let pulse = Arc::new(Pulse::of(path));
         let writer = Writer::start(db, Arc::clone(&pulse)).map_err(Error::unusable(path))?;
         Ok(Self { readers: Arc::new(Readers::new(path)), writer, epoch, pulse, _lock: None })
+    }
+
+    /// Resolves when the store cannot write any more, ever: the thread that writes is gone. Whoever
+    /// runs the store should end then and say so.
+    pub fn writer_ended(&self) -> impl Future<Output = ()> + Send + use<> {
+        self.writer.ended()
     }
 
     /// Keeps a lock for as long as the store writes.

@@ -20,6 +20,7 @@ pub(super) fn session(state: &State) -> wire::Session {
     shown.turns = Some(state.turns.iter().map(turn).collect());
     shown.pending_approvals =
         state.open.as_ref().map(pending).filter(|pending| !pending.is_empty());
+    shown.system_prompt.clone_from(&state.system_prompt);
     shown.model = Some(state.current_model().to_string());
     shown.usage = Some(usage(state.usage));
     shown.last_event_id = Some(state.head.to_string());
@@ -35,7 +36,7 @@ pub(super) fn card(card: &Card) -> wire::Session {
         status: status(card.status),
         mode: card.labels.get("mode").cloned().unwrap_or_else(|| "chat".into()),
         workspace_path: card.workspace.to_string_lossy().into_owned(),
-        system_prompt: card.system_prompt.clone(),
+        system_prompt: None,
         spec_path: card.labels.get("spec_path").cloned(),
         last_turn_id: card.last_turn.as_ref().map(ToString::to_string),
         messages: None,

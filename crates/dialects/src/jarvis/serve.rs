@@ -10,7 +10,7 @@ use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::Response;
 use quintet_kernel::memory::{Entry, Found, Lines, Query};
-use quintet_kernel::port::{Directory, Memory, Pulse, Sessions, Stamps};
+use quintet_kernel::port::{Memory, Pulse, SessionIndex, Sessions, Stamps};
 use quintet_kernel::toolset::Toolset;
 use quintet_kernel::{Cursor, SessionId, Time};
 use serde::Serialize;
@@ -31,7 +31,7 @@ pub struct Ports {
     /// The core.
     pub sessions: Arc<dyn Sessions>,
     /// Where desktops' own names of sessions are kept.
-    pub directory: Arc<dyn Directory>,
+    pub directory: Arc<dyn SessionIndex>,
     /// What is remembered, unless that is off.
     pub memory: Option<Arc<dyn Memory>>,
     /// Whether storage can be written to.

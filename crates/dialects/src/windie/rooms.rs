@@ -12,7 +12,7 @@ use futures_util::stream::FuturesUnordered;
 use quintet_kernel::event::{Event, Seq};
 use quintet_kernel::message::Role;
 use quintet_kernel::model::{Prompt, Usage};
-use quintet_kernel::port::{BoxFuture, Directory, Error, Follow, Sessions, Stamps};
+use quintet_kernel::port::{BoxFuture, Error, Follow, SessionIndex, Sessions, Stamps};
 use quintet_kernel::session::Call;
 use quintet_kernel::{Cursor, Item, SessionId, State, Time, TurnId, prompt};
 use tokio::sync::OnceCell;
@@ -37,7 +37,7 @@ pub(super) type Name = (String, String);
 /// Every conversation that is told.
 pub(super) struct Rooms {
     sessions: Arc<dyn Sessions>,
-    directory: Arc<dyn Directory>,
+    directory: Arc<dyn SessionIndex>,
     stamps: Arc<dyn Stamps>,
     open: Mutex<HashMap<Name, Arc<Room>>>,
     resumed: OnceCell<()>,

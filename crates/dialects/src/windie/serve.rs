@@ -14,7 +14,7 @@ use axum::routing::get;
 use quintet_kernel::Time;
 use quintet_kernel::model::ModelRef;
 use quintet_kernel::port::{
-    Artifacts, Blobs, Directory, Installs, Models, Preferences, Pulse, Rehearsals, Sessions,
+    Artifacts, Blobs, Installs, Models, Preferences, Pulse, Rehearsals, SessionIndex, Sessions,
     Stamps, Uploads,
 };
 use tokio::sync::Mutex;
@@ -41,7 +41,7 @@ pub struct Ports {
     /// What would become of commands.
     pub rehearsals: Arc<dyn Rehearsals>,
     /// Where front ends' own names of conversations are kept.
-    pub directory: Arc<dyn Directory>,
+    pub directory: Arc<dyn SessionIndex>,
     /// Where what models are shown is kept.
     pub blobs: Arc<dyn Blobs>,
     /// Every model.

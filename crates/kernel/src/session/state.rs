@@ -263,7 +263,6 @@ impl Data {
             updated: self.updated,
             status: self.status,
             workspace: self.workspace.clone(),
-            system_prompt: self.system_prompt.clone(),
             labels: self.labels.clone(),
             title: self.title.clone().unwrap_or_default(),
             messages: self.spoken,

@@ -23,7 +23,15 @@ pub(super) struct FrontEnds {
 }
 
 impl FrontEnds {
-    /// A session is gone, and there is no fork that tells its story on.
+    /// A fork shows what its parent refers to, also when the parent is gone.
+    pub(super) fn inherit(&mut self, parent: &SessionId, fork: &SessionId) {
+        let claims = self.claims.iter().filter(|(_, session)| session == parent);
+        let inherited: Vec<_> =
+            claims.map(|(artifact, _)| (artifact.clone(), fork.clone())).collect();
+        self.claims.extend(inherited);
+    }
+
+    /// A session is gone.
     pub(super) fn forget(&mut self, session: &SessionId) {
         self.claims.retain(|(_, claimed)| claimed != session);
     }

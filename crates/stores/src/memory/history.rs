@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use quintet_kernel::codec;
 use quintet_kernel::event::{Record, Seq};
-use quintet_kernel::port::{Batch, Page, StorageError};
+use quintet_kernel::id::BlobId;
+use quintet_kernel::port::{Batch, Page, Snapshot, StorageError};
 
 use super::{History, Kept, Shared};
 use crate::lock;
-use crate::names::names_in;
 
 impl History {
     /// The beginning of a history, up to and including an event; nothing if it has no such event.
@@ -22,7 +22,7 @@ impl History {
         while let Some(shared) = with.shared.clone().filter(|shared| at <= shared.upto) {
             with = shared.with;
         }
-        Some(Self { shared: Some(Shared { with, upto: at }), own: Default::default() })
+        Some(Self { shared: Some(Shared { with, upto: at }), ..Self::default() })
     }
 
     /// The number of its last event.
@@ -32,8 +32,12 @@ impl History {
 
     /// Adds to it.
     pub(super) fn append(&self, batch: &Batch) {
-        let bodies = batch.records.iter().map(|record| codec::encode(&record.event));
-        lock(&self.own).extend(bodies.map(|body| Kept { at: batch.at, body }));
+        let kept = |record: &Arc<Record>| Kept {
+            at: batch.at,
+            body: codec::encode(&record.event),
+            blobs: record.event.blobs().into_iter().cloned().collect(),
+        };
+        lock(&self.own).extend(batch.records.iter().map(kept));
     }
 
     /// What comes after a number.
@@ -51,22 +55,39 @@ impl History {
         Ok(records)
     }
 
-    /// The names of all blobs that it refers to, also in what it shares.
-    pub(super) fn names(&self) -> HashSet<String> {
-        let shared = self.shared.iter().flat_map(|shared| shared.with.names_upto(shared.upto));
-        shared.chain(self.own_names(usize::MAX)).collect()
+    /// All blobs that it refers to, also in what it shares.
+    pub(super) fn blobs(&self) -> HashSet<BlobId> {
+        self.blobs_upto(Seq::MAX)
     }
 
-    fn names_upto(&self, upto: Seq) -> HashSet<String> {
+    fn blobs_upto(&self, upto: Seq) -> HashSet<BlobId> {
         let own = usize::try_from(upto.saturating_sub(self.base())).unwrap_or(usize::MAX);
         let shared = self.shared.iter();
-        let shared = shared.flat_map(|shared| shared.with.names_upto(shared.upto.min(upto)));
-        shared.chain(self.own_names(own)).collect()
+        let shared = shared.flat_map(|shared| shared.with.blobs_upto(shared.upto.min(upto)));
+        let kept = lock(&self.own);
+        shared.chain(kept.iter().take(own).flat_map(|kept| kept.blobs.iter().cloned())).collect()
     }
 
-    fn own_names(&self, most: usize) -> HashSet<String> {
-        let own = lock(&self.own);
-        own.iter().take(most).flat_map(|kept| names_in(&kept.body)).map(str::to_owned).collect()
+    /// Keeps a state, unless it is of more than there is.
+    pub(super) fn keep_snapshot(&self, snapshot: Snapshot) {
+        if snapshot.seq <= self.head() {
+            *lock(&self.snapshot) = Some(snapshot);
+        }
+    }
+
+    /// The latest state up to a number: its own or that of an ancestor.
+    pub(super) fn snapshot(&self, upto: Seq) -> Option<Snapshot> {
+        let own = lock(&self.snapshot).clone().filter(|found| found.seq <= upto);
+        let shared = || {
+            let shared = self.shared.as_ref()?;
+            shared.with.snapshot(shared.upto.min(upto))
+        };
+        own.or_else(shared)
+    }
+
+    /// Forgets the state; the events stay for whoever shares them.
+    pub(super) fn drop_snapshot(&self) {
+        *lock(&self.snapshot) = None;
     }
 
     fn base(&self) -> Seq {

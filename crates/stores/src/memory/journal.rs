@@ -1,15 +1,12 @@
-//! The journal and the list of sessions.
+//! The journal.
 
-use std::cmp::Reverse;
 use std::future::ready;
 use std::sync::Arc;
 
 use quintet_kernel::card::{Card, Fork};
-use quintet_kernel::event::{Record, Seq};
+use quintet_kernel::event::{Event, Record, Seq};
 use quintet_kernel::id::SessionId;
-use quintet_kernel::port::{
-    Alias, Batch, BoxFuture, Directory, Journal, Lease, Page, StorageError,
-};
+use quintet_kernel::port::{Batch, BoxFuture, Journal, Lease, Page, Snapshot, StorageError};
 
 use super::{Contents, History, Session, Store};
 use crate::lock;
@@ -54,43 +51,29 @@ impl Journal for Store {
             .get(session)
             .map(|found| found.history.head()))))
     }
-}
 
-impl Directory for Store {
-    fn list(&self, limit: usize) -> BoxFuture<'_, Result<Vec<Card>, StorageError>> {
-        let contents = lock(&self.contents);
-        let mut sessions: Vec<_> = contents.sessions.values().collect();
-        sessions.sort_by_key(|session| Reverse((session.card.created, session.rank)));
-        let cards = sessions.into_iter().take(limit).map(|session| session.card.clone()).collect();
-        Box::pin(ready(Ok(cards)))
-    }
-
-    fn open(&self) -> BoxFuture<'_, Result<Vec<SessionId>, StorageError>> {
-        let contents = lock(&self.contents);
-        let mut open: Vec<_> = contents.sessions.iter().filter(|(_, s)| s.card.open).collect();
-        open.sort_by_key(|(_, session)| session.rank);
-        Box::pin(ready(Ok(open.into_iter().map(|(id, _)| id.clone()).collect())))
-    }
-
-    fn alias(&self, alias: &Alias) -> BoxFuture<'_, Result<Option<SessionId>, StorageError>> {
-        Box::pin(ready(Ok(lock(&self.contents).aliases.get(alias).cloned())))
-    }
-
-    fn set_alias(
+    fn snapshot(
         &self,
-        alias: &Alias,
         session: &SessionId,
-        instead_of: Option<&SessionId>,
-    ) -> BoxFuture<'_, Result<SessionId, StorageError>> {
-        let aliases = &mut lock(&self.contents).aliases;
-        let holder = match aliases.get(alias) {
-            Some(holder) if Some(holder) != instead_of => holder.clone(),
-            _ => {
-                aliases.insert(alias.clone(), session.clone());
-                session.clone()
-            }
-        };
-        Box::pin(ready(Ok(holder)))
+    ) -> BoxFuture<'_, Result<Option<Snapshot>, StorageError>> {
+        let contents = lock(&self.contents);
+        let found = contents.sessions.get(session);
+        Box::pin(ready(Ok(found.and_then(|found| found.history.snapshot(Seq::MAX)))))
+    }
+
+    fn keep_snapshot(
+        &self,
+        lease: &Lease,
+        snapshot: Snapshot,
+    ) -> BoxFuture<'static, Result<(), StorageError>> {
+        let contents = lock(&self.contents);
+        if lease.epoch != contents.epoch {
+            return Box::pin(ready(Err(StorageError::Fenced)));
+        }
+        if let Some(found) = contents.sessions.get(&lease.session) {
+            found.history.keep_snapshot(snapshot);
+        }
+        Box::pin(ready(Ok(())))
     }
 }
 
@@ -103,15 +86,23 @@ impl Contents {
         if head != expected {
             return Err(StorageError::Conflict(head));
         }
+        let only_text =
+            batch.records.iter().all(|record| matches!(record.event, Event::TextAppended { .. }));
         let rank = self.next_rank();
         let session = self.sessions.entry(lease.session.clone()).or_insert_with(|| Session {
             rank,
+            used: batch.card.updated,
             history: Arc::default(),
             card: batch.card.clone(),
         });
         session.history.append(&batch);
-        session.card = batch.card;
-        Ok(session.history.head())
+        if !only_text || batch.records.is_empty() {
+            session.used = batch.card.updated;
+            session.card = batch.card;
+        }
+        session.card.head = session.history.head();
+        session.card.updated = batch.at;
+        Ok(session.card.head)
     }
 
     fn fork(&mut self, lease: &Lease, from: &Fork, batch: Batch) -> Result<Seq, StorageError> {
@@ -126,8 +117,10 @@ impl Contents {
         let history = History::fork(&parent.history, from.at).ok_or_else(missing)?;
         history.append(&batch);
         let (rank, head) = (self.next_rank(), history.head());
-        let session = Session { rank, history: Arc::new(history), card: batch.card };
+        let card = Card { head, ..batch.card };
+        let session = Session { rank, used: card.updated, history: Arc::new(history), card };
         self.sessions.insert(lease.session.clone(), session);
+        self.front_ends.inherit(&from.parent, &lease.session);
         Ok(head)
     }
 
@@ -139,11 +132,11 @@ impl Contents {
         if lease.epoch != self.epoch {
             return Err(StorageError::Fenced);
         }
-        if self.forks(&lease.session).is_empty() {
-            self.front_ends.forget(&lease.session);
-        }
+        self.front_ends.forget(&lease.session);
+        self.aliases.retain(|_, session| *session != lease.session);
         if let Some(session) = self.sessions.remove(&lease.session) {
-            self.loose.extend(session.history.names());
+            session.history.drop_snapshot();
+            self.loose.extend(session.history.blobs());
         }
         self.drafts.remove(&lease.session);
         Ok(())

@@ -1,116 +1,167 @@
 //! One append: ready to be written, and how it is.
 
+use std::collections::BTreeSet;
+
+use quintet_kernel::card::Card;
 use quintet_kernel::codec;
-use quintet_kernel::event::Seq;
-use quintet_kernel::id::SessionId;
-use quintet_kernel::port::{Batch, Lease, StorageError};
+use quintet_kernel::event::{Event, Seq};
+use quintet_kernel::id::{BlobId, SessionId};
+use quintet_kernel::port::{Batch, StorageError};
+use quintet_kernel::time::Time;
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::{from_sql, references, to_sql};
-
-/// What became of an append.
-pub(super) type Verdict = Result<Seq, StorageError>;
+use super::writer::Answer;
+use super::{fork, from_sql, references};
 
 /// An append, encoded.
 #[derive(Debug)]
 pub(super) struct Append {
-    pub(super) lease: Lease,
-    pub(super) expected: Seq,
+    session: SessionId,
+    expected: Seq,
     at: i64,
-    pub(super) bodies: Vec<Vec<u8>>,
-    card: Row,
+    events: Vec<Encoded>,
+    /// What the list of sessions says then; nothing if that is the same as before.
+    summary: Option<Summary>,
 }
 
-/// What the list of sessions keeps.
+/// An event, encoded.
 #[derive(Debug)]
-struct Row {
+struct Encoded {
+    body: Vec<u8>,
+    blobs: BTreeSet<BlobId>,
+}
+
+/// What the list of sessions keeps of one.
+#[derive(Debug)]
+pub(super) struct Summary {
     created: i64,
     updated: i64,
     open: bool,
+    workspace: String,
     json: String,
 }
 
 impl Append {
     /// Encodes an append; on the caller's thread, because the writer's is everybody's.
-    pub(super) fn new(lease: &Lease, expected: Seq, batch: &Batch) -> Result<Self, StorageError> {
-        let json = serde_json::to_string(&batch.card)
-            .map_err(|error| StorageError::Unavailable(format!("card: {error}")))?;
-        let card = Row {
-            created: batch.card.created.micros(),
-            updated: batch.card.updated.micros(),
-            open: batch.card.open,
-            json,
-        };
-        let bodies = batch.records.iter().map(|record| codec::encode(&record.event)).collect();
-        Ok(Self { lease: lease.clone(), expected, at: batch.at.micros(), bodies, card })
+    pub(super) fn new(
+        session: &SessionId,
+        expected: Seq,
+        batch: &Batch,
+    ) -> Result<Self, StorageError> {
+        let is_text =
+            batch.records.iter().all(|record| matches!(record.event, Event::TextAppended { .. }));
+        let begins = expected == 0 || batch.records.is_empty();
+        let summary = if is_text && !begins { None } else { Some(Summary::new(&batch.card)?) };
+        Ok(Self::encode(session, expected, batch, summary))
     }
 
-    /// Judges an append and, if it may be, writes it. Must run in a transaction, which is to be
-    /// rolled back if this fails; a verdict against it has changed nothing.
-    pub(super) fn apply(&self, db: &Connection, epoch: u64) -> rusqlite::Result<Verdict> {
-        if self.lease.epoch != epoch {
-            return Ok(Err(StorageError::Fenced));
-        }
-        let found = find(db, &self.lease.session)?;
+    /// Encodes the first append to a session that begins after an event of another one.
+    pub(super) fn first(
+        session: &SessionId,
+        after: Seq,
+        batch: &Batch,
+    ) -> Result<Self, StorageError> {
+        Ok(Self::encode(session, after, batch, Some(Summary::new(&batch.card)?)))
+    }
+
+    fn encode(session: &SessionId, expected: Seq, batch: &Batch, summary: Option<Summary>) -> Self {
+        let encoded = |event: &Event| {
+            let blobs = event.blobs().into_iter().cloned().collect();
+            Encoded { body: codec::encode(event), blobs }
+        };
+        let events = batch.records.iter().map(|record| encoded(&record.event)).collect();
+        Self { session: session.clone(), expected, at: batch.at.micros(), events, summary }
+    }
+
+    /// The head after the append.
+    pub(super) fn head(&self) -> Seq {
+        self.expected + self.events.len() as Seq
+    }
+
+    /// Judges an append and, if it may be, writes it. A refusal has changed nothing.
+    pub(super) fn apply(&self, db: &Connection) -> rusqlite::Result<Answer<Seq>> {
+        let found = find(db, &self.session)?;
         let head = found.map_or(0, |(_, head)| head);
         if head != self.expected {
             return Ok(Err(StorageError::Conflict(head)));
         }
-        let head = head + self.bodies.len() as Seq;
-        let key = match found {
-            Some((key, _)) => self.update(db, key, head)?,
-            None => self.insert(db, head)?,
-        };
+        match found {
+            Some((key, _)) => {
+                self.summary.iter().try_for_each(|summary| summary.update(db, key))?;
+                self.write_events(db, key)?;
+            }
+            None => {
+                self.insert(db)?;
+            }
+        }
+        Ok(Ok(self.head()))
+    }
+
+    /// Begins a session with these events; gives its key. Events may outlive their session, for its
+    /// forks: their key is not given away again.
+    pub(super) fn insert(&self, db: &Connection) -> rusqlite::Result<i64> {
+        let summary = self.summary.as_ref().expect("a session begins with more than text");
+        let key = db
+            .prepare_cached(
+                "INSERT INTO sessions (key, id, created, updated, open, workspace, card)
+                 VALUES (
+                     1 + max(
+                         coalesce((SELECT max(key) FROM sessions), 0),
+                         coalesce((SELECT max(place) >> 32 FROM events), 0)
+                     ),
+                     ?1, ?2, ?3, ?4, ?5, ?6
+                 )",
+            )?
+            .insert(params![
+                self.session.as_str(),
+                summary.created,
+                summary.updated,
+                summary.open,
+                summary.workspace,
+                summary.json
+            ])?;
         self.write_events(db, key)?;
-        Ok(Ok(head))
-    }
-
-    /// Events may outlive their session, for its forks: their key is not given away again.
-    pub(super) fn insert(&self, db: &Connection, head: Seq) -> rusqlite::Result<i64> {
-        db.prepare_cached(
-            "INSERT INTO sessions (key, id, created, updated, head, open, card)
-             VALUES (
-                 1 + max(
-                     coalesce((SELECT max(key) FROM sessions), 0),
-                     coalesce((SELECT max(session) FROM events), 0)
-                 ),
-                 ?1, ?2, ?3, ?4, ?5, ?6
-             )",
-        )?
-        .insert(params![
-            self.lease.session.as_str(),
-            self.card.created,
-            self.card.updated,
-            to_sql(head),
-            self.card.open,
-            self.card.json
-        ])
-    }
-
-    fn update(&self, db: &Connection, key: i64, head: Seq) -> rusqlite::Result<i64> {
-        db.prepare_cached(
-            "UPDATE sessions SET updated = ?2, head = ?3, open = ?4, card = ?5 WHERE key = ?1",
-        )?
-        .execute(params![
-            key,
-            self.card.updated,
-            to_sql(head),
-            self.card.open,
-            self.card.json
-        ])?;
         Ok(key)
     }
 
-    pub(super) fn write_events(&self, db: &Connection, key: i64) -> rusqlite::Result<()> {
+    fn write_events(&self, db: &Connection, key: i64) -> rusqlite::Result<()> {
         let mut insert = db.prepare_cached(
-            "INSERT INTO events (session, seq, at, format, body) VALUES (?1, ?2, ?3, ?4, ?5)",
+            "INSERT INTO events (place, at, format, body) VALUES (?1, ?2, ?3, ?4)",
         )?;
-        for (body, seq) in self.bodies.iter().zip(self.expected + 1..) {
-            insert.execute(params![key, to_sql(seq), self.at, codec::VERSION, body])?;
-            references::note(db, key, seq, body)?;
+        for (event, seq) in self.events.iter().zip(self.expected + 1..) {
+            insert.execute(params![place(key, seq), self.at, codec::VERSION, event.body])?;
+            references::note(db, key, seq, &event.blobs)?;
         }
         Ok(())
     }
+}
+
+impl Summary {
+    pub(super) fn new(card: &Card) -> Result<Self, StorageError> {
+        let json = serde_json::to_string(card)
+            .map_err(|error| StorageError::Unavailable(format!("card: {error}")))?;
+        Ok(Self {
+            created: card.created.micros(),
+            updated: card.updated.micros(),
+            open: card.open,
+            workspace: card.workspace.to_string_lossy().into_owned(),
+            json,
+        })
+    }
+
+    pub(super) fn update(&self, db: &Connection, key: i64) -> rusqlite::Result<()> {
+        db.prepare_cached(
+            "UPDATE sessions SET updated = ?2, open = ?3, workspace = ?4, card = ?5 WHERE key = ?1",
+        )?
+        .execute(params![key, self.updated, self.open, self.workspace, self.json])?;
+        Ok(())
+    }
+}
+
+/// Where an event lies: by the key of its session, then by its number. So the events of a session lie
+/// side by side, and text that is appended changes one page and no index.
+pub(super) fn place(session: i64, seq: Seq) -> i64 {
+    session << 32 | i64::from(u32::try_from(seq).unwrap_or(u32::MAX))
 }
 
 /// The epoch that may write.
@@ -120,7 +171,26 @@ pub(super) fn epoch(db: &Connection) -> rusqlite::Result<u64> {
 
 /// The key and the head of a session.
 pub(super) fn find(db: &Connection, id: &SessionId) -> rusqlite::Result<Option<(i64, Seq)>> {
-    db.prepare_cached("SELECT key, head FROM sessions WHERE id = ?1")?
-        .query_row([id.as_str()], |row| Ok((row.get(0)?, from_sql(row.get(1)?))))
-        .optional()
+    let key = db
+        .prepare_cached("SELECT key FROM sessions WHERE id = ?1")?
+        .query_row([id.as_str()], |row| row.get(0))
+        .optional()?;
+    key.map(|key| Ok((key, last(db, key)?.0))).transpose()
+}
+
+/// The last event of a session and when that was.
+pub(super) fn last(db: &Connection, key: i64) -> rusqlite::Result<(Seq, Option<Time>)> {
+    let own = db
+        .prepare_cached(
+            "SELECT place & 0xffffffff, at FROM events
+             WHERE place BETWEEN ?1 AND ?2 ORDER BY place DESC LIMIT 1",
+        )?
+        .query_row([place(key, 0), place(key, Seq::MAX)], |row| {
+            Ok((from_sql(row.get(0)?), Some(Time::from_micros(row.get(1)?))))
+        })
+        .optional()?;
+    match own {
+        Some(own) => Ok(own),
+        None => Ok((fork::base(db, key)?.map_or(0, |(_, base)| base), None)),
+    }
 }

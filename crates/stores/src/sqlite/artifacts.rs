@@ -43,7 +43,7 @@ impl Artifacts for Store {
         let id = id.to_owned();
         self.writer.change(self.epoch, move |db| {
             let query = format!("DELETE FROM artifacts WHERE id = ?1 AND {UNCLAIMED}");
-            removed(db, &query, [id])
+            removed(db, &query, [&id])
         })
     }
 }

@@ -1,43 +1,24 @@
 //! A session taken away: every trace of it in the database that no fork of it needs.
 
+use quintet_kernel::event::Seq;
 use quintet_kernel::id::SessionId;
-use quintet_kernel::port::{Lease, StorageError};
-use rusqlite::{Connection, params};
+use rusqlite::Connection;
 
-use super::append::{self, Verdict};
-use super::{fork, references};
+use super::append::{self, place};
+use super::{fork, from_sql, references};
 
-/// A session to be taken away.
-#[derive(Debug)]
-pub(super) struct Erase {
-    lease: Lease,
-}
-
-impl Erase {
-    pub(super) fn new(lease: &Lease) -> Self {
-        Self { lease: lease.clone() }
+/// Takes a session away, with its names and claims. Must run in a transaction.
+pub(super) fn erase(db: &Connection, session: &SessionId) -> rusqlite::Result<()> {
+    for query in ["DELETE FROM aliases WHERE session = ?1", "DELETE FROM claims WHERE session = ?1"]
+    {
+        db.prepare_cached(query)?.execute([session.as_str()])?;
     }
-
-    /// Judges it and, if it may be, does it. Must run in a transaction.
-    pub(super) fn apply(&self, db: &Connection, epoch: u64) -> rusqlite::Result<Verdict> {
-        if self.lease.epoch != epoch {
-            return Ok(Err(StorageError::Fenced));
-        }
-        if let Some((key, _)) = append::find(db, &self.lease.session)? {
-            db.prepare_cached("DELETE FROM sessions WHERE key = ?1")?.execute(params![key])?;
-            release(db, key)?;
-            forget_claims(db, key, &self.lease.session)?;
-        }
-        Ok(Ok(0))
+    let Some((key, _)) = append::find(db, session)? else { return Ok(()) };
+    for query in ["DELETE FROM sessions WHERE key = ?1", "DELETE FROM snapshots WHERE session = ?1"]
+    {
+        db.prepare_cached(query)?.execute([key])?;
     }
-}
-
-/// Whatever it referred to its forks may refer to as well.
-fn forget_claims(db: &Connection, key: i64, session: &SessionId) -> rusqlite::Result<()> {
-    if !db.prepare_cached("SELECT 1 FROM forks WHERE parent = ?1")?.exists([key])? {
-        db.prepare_cached("DELETE FROM claims WHERE session = ?1")?.execute([session.as_str()])?;
-    }
-    Ok(())
+    release(db, key)
 }
 
 /// Deletes the events of a session that is gone, as far as nobody shares them; then what it shared
@@ -48,9 +29,10 @@ fn release(db: &Connection, key: i64) -> rusqlite::Result<()> {
         let shared: Option<i64> = db
             .prepare_cached("SELECT max(base) FROM forks WHERE parent = ?1")?
             .query_row([key], |row| row.get(0))?;
-        db.prepare_cached("DELETE FROM events WHERE session = ?1 AND seq > ?2")?
-            .execute(params![key, shared.unwrap_or(0)])?;
-        references::drop_after(db, key, shared.unwrap_or(0))?;
+        let after = shared.map_or(0, from_sql);
+        db.prepare_cached("DELETE FROM events WHERE place > ?1 AND place <= ?2")?
+            .execute([place(key, after), place(key, Seq::MAX)])?;
+        references::drop_after(db, key, after)?;
         let parent = fork::base(db, key)?.filter(|_| shared.is_none());
         let Some((parent, _)) = parent else { return Ok(()) };
         db.prepare_cached("DELETE FROM forks WHERE child = ?1")?.execute([key])?;

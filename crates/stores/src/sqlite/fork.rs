@@ -2,15 +2,18 @@
 
 use quintet_kernel::card;
 use quintet_kernel::event::Seq;
-use quintet_kernel::port::{Batch, Lease, StorageError};
+use quintet_kernel::id::SessionId;
+use quintet_kernel::port::{Batch, StorageError};
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::append::{self, Append, Verdict};
+use super::append::{self, Append};
+use super::writer::Answer;
 use super::{from_sql, to_sql};
 
 /// A fork, encoded.
 #[derive(Debug)]
 pub(super) struct Fork {
+    child: SessionId,
     from: card::Fork,
     first: Append,
 }
@@ -18,34 +21,35 @@ pub(super) struct Fork {
 impl Fork {
     /// Encodes a fork and what is appended to it.
     pub(super) fn new(
-        lease: &Lease,
+        child: &SessionId,
         from: &card::Fork,
         batch: &Batch,
     ) -> Result<Self, StorageError> {
-        Ok(Self { from: from.clone(), first: Append::new(lease, from.at, batch)? })
+        let first = Append::first(child, from.at, batch)?;
+        Ok(Self { child: child.clone(), from: from.clone(), first })
     }
 
-    /// Judges it and, if it may be, writes it. Must run in a transaction.
-    pub(super) fn apply(&self, db: &Connection, epoch: u64) -> rusqlite::Result<Verdict> {
-        if self.first.lease.epoch != epoch {
-            return Ok(Err(StorageError::Fenced));
-        }
-        if let Some((_, head)) = append::find(db, &self.first.lease.session)? {
+    /// Judges it and, if it may be, writes it. A refusal has changed nothing.
+    pub(super) fn apply(&self, db: &Connection) -> rusqlite::Result<Answer<Seq>> {
+        if let Some((_, head)) = append::find(db, &self.child)? {
             return Ok(Err(StorageError::Conflict(head)));
         }
-        let at = self.from.at;
-        let parent = append::find(db, &self.from.parent)?.filter(|(_, head)| at > 0 && at <= *head);
-        let Some((parent, _)) = parent else {
-            let missing = format!("event {at} of {}", self.from.parent);
-            return Ok(Err(StorageError::Missing(missing)));
+        let card::Fork { parent, at } = &self.from;
+        let found = append::find(db, parent)?.filter(|(_, head)| *at > 0 && at <= head);
+        let Some((key, _)) = found else {
+            return Ok(Err(StorageError::Missing(format!("event {at} of {parent}"))));
         };
-        let owner = owner(db, parent, at)?;
-        let head = at + self.first.bodies.len() as Seq;
-        let child = self.first.insert(db, head)?;
+        let owner = owner(db, key, *at)?;
+        let child = self.first.insert(db)?;
         db.prepare_cached("INSERT INTO forks (child, parent, base) VALUES (?1, ?2, ?3)")?
-            .execute(params![child, owner, to_sql(at)])?;
-        self.first.write_events(db, child)?;
-        Ok(Ok(head))
+            .execute(params![child, owner, to_sql(*at)])?;
+        // The fork shows what its parent refers to, also when the parent is gone.
+        db.prepare_cached(
+            "INSERT OR IGNORE INTO claims (artifact, session)
+             SELECT artifact, ?2 FROM claims WHERE session = ?1",
+        )?
+        .execute([parent.as_str(), self.child.as_str()])?;
+        Ok(Ok(self.first.head()))
     }
 }
 

@@ -113,6 +113,6 @@ impl Roll {
         let version = migrate::version(&db).map_err(trouble)?;
         migrate::check(&self.path, version)
             .map_err(|error| StorageError::Unavailable(error.to_string()))?;
-        Ok((version == migrate::NEWEST).then_some(db))
+        Ok((version >= migrate::INSTALLS).then_some(db))
     }
 }

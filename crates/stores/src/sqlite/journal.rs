@@ -7,14 +7,13 @@ use quintet_kernel::card;
 use quintet_kernel::codec;
 use quintet_kernel::event::{Record, Seq};
 use quintet_kernel::id::SessionId;
-use quintet_kernel::port::{Batch, BoxFuture, Journal, Lease, Page, StorageError};
+use quintet_kernel::port::{Batch, BoxFuture, Journal, Lease, Page, Snapshot, StorageError};
 use quintet_kernel::time::Time;
-use rusqlite::{Connection, Row, params};
+use rusqlite::{Connection, Row};
 
-use super::append::{self, Append};
-use super::erase::Erase;
+use super::append::{self, Append, place};
 use super::fork::{self, Fork};
-use super::{Store, from_sql, to_sql, trouble};
+use super::{Store, erase, from_sql, snapshots, to_sql, trouble};
 
 impl Journal for Store {
     fn append(
@@ -23,8 +22,8 @@ impl Journal for Store {
         expected: Seq,
         batch: Batch,
     ) -> BoxFuture<'static, Result<Seq, StorageError>> {
-        match Append::new(lease, expected, &batch) {
-            Ok(append) => self.writer.submit(append),
+        match Append::new(&lease.session, expected, &batch) {
+            Ok(append) => self.writer.submit(lease.epoch, move |db| append.apply(db)),
             Err(error) => Box::pin(ready(Err(error))),
         }
     }
@@ -40,8 +39,8 @@ impl Journal for Store {
     }
 
     fn erase(&self, lease: &Lease) -> BoxFuture<'static, Result<(), StorageError>> {
-        let erased = self.writer.submit(Erase::new(lease));
-        Box::pin(async { erased.await.map(|_| ()) })
+        let session = lease.session.clone();
+        self.writer.change(lease.epoch, move |db| erase::erase(db, &session))
     }
 
     fn fork(
@@ -50,8 +49,8 @@ impl Journal for Store {
         from: &card::Fork,
         batch: Batch,
     ) -> BoxFuture<'static, Result<Seq, StorageError>> {
-        match Fork::new(lease, from, &batch) {
-            Ok(fork) => self.writer.submit(fork),
+        match Fork::new(&lease.session, from, &batch) {
+            Ok(fork) => self.writer.submit(lease.epoch, move |db| fork.apply(db)),
             Err(error) => Box::pin(ready(Err(error))),
         }
     }
@@ -62,6 +61,25 @@ impl Journal for Store {
             let found = append::find(db, &session).map_err(trouble)?;
             Ok(found.map(|(_, head)| head))
         }))
+    }
+
+    fn snapshot(
+        &self,
+        session: &SessionId,
+    ) -> BoxFuture<'_, Result<Option<Snapshot>, StorageError>> {
+        let session = session.clone();
+        Box::pin(
+            Arc::clone(&self.readers).run(move |db| snapshots::find(db, &session).map_err(trouble)),
+        )
+    }
+
+    fn keep_snapshot(
+        &self,
+        lease: &Lease,
+        snapshot: Snapshot,
+    ) -> BoxFuture<'static, Result<(), StorageError>> {
+        let session = lease.session.clone();
+        self.writer.change(lease.epoch, move |db| snapshots::keep(db, &session, &snapshot))
     }
 }
 
@@ -125,11 +143,11 @@ impl Reading {
     /// Reads on in the events of one session; whether there is room for more.
     fn read(&mut self, db: &Connection, owner: i64, upto: Seq) -> rusqlite::Result<bool> {
         let mut query = db.prepare_cached(
-            "SELECT seq, at, format, body FROM events
-             WHERE session = ?1 AND seq > ?2 AND seq <= ?3 ORDER BY seq LIMIT ?4",
+            "SELECT place & 0xffffffff, at, format, body FROM events
+             WHERE place > ?1 AND place <= ?2 ORDER BY place LIMIT ?3",
         )?;
         let room = to_sql((self.page.events - self.events.len()) as u64);
-        let mut rows = query.query(params![owner, to_sql(self.after), to_sql(upto), room])?;
+        let mut rows = query.query([place(owner, self.after), place(owner, upto), room])?;
         while let Some(row) = rows.next()? {
             let event = Kept::from_row(row)?;
             self.bytes += event.body.len();

@@ -12,6 +12,9 @@ use crate::Error;
 /// `created` is indexed upwards and read backwards, so that of two sessions with the same time the
 /// later one comes first. `open` holds few rows of many. A fork's own events come after `base`; those up
 /// to it are its parent's, which stay for as long as somebody shares them, even if the parent is gone.
+///
+/// Since step 6 an event lies at `session << 32 | seq`, so that an append of text writes to one tree
+/// only; the head of a session is its last event. Large things left the list of sessions.
 const STEPS: &[&str] = &[
     "
     CREATE TABLE meta (
@@ -102,7 +105,59 @@ const STEPS: &[&str] = &[
     CREATE INDEX refs_by_event ON refs (session, seq);
     CREATE TABLE loose (blob TEXT PRIMARY KEY) STRICT, WITHOUT ROWID;
 ",
+    "
+    CREATE TABLE index_6 (
+        key INTEGER PRIMARY KEY,
+        id TEXT NOT NULL UNIQUE,
+        created INTEGER NOT NULL,
+        updated INTEGER NOT NULL,
+        open INTEGER NOT NULL,
+        workspace TEXT NOT NULL,
+        card TEXT NOT NULL
+    ) STRICT;
+    INSERT INTO index_6 SELECT key, id, created, updated, open,
+        iif(json_valid(card), coalesce(json_extract(card, '$.workspace'), ''), ''),
+        iif(json_valid(card), json_remove(card, '$.system_prompt'), card)
+        FROM sessions ORDER BY key;
+    DROP TABLE sessions;
+    ALTER TABLE index_6 RENAME TO sessions;
+    CREATE INDEX sessions_by_creation ON sessions (created);
+    CREATE INDEX sessions_open ON sessions (open) WHERE open = 1;
+    CREATE INDEX sessions_by_use ON sessions (updated);
+    CREATE INDEX sessions_by_workspace ON sessions (workspace, updated);
+
+    CREATE TABLE events_6 (
+        place INTEGER PRIMARY KEY,
+        at INTEGER NOT NULL,
+        format INTEGER NOT NULL,
+        body BLOB NOT NULL
+    ) STRICT;
+    INSERT INTO events_6 SELECT session << 32 | seq, at, format, body
+        FROM events ORDER BY session, seq;
+    DROP TABLE events;
+    ALTER TABLE events_6 RENAME TO events;
+
+    CREATE TABLE snapshots (
+        session INTEGER PRIMARY KEY,
+        seq INTEGER NOT NULL,
+        format TEXT NOT NULL,
+        body BLOB NOT NULL
+    ) STRICT;
+    CREATE INDEX aliases_by_session ON aliases (session);
+    INSERT OR IGNORE INTO claims (artifact, session)
+        WITH RECURSIVE line (child, ancestor) AS (
+            SELECT child, parent FROM forks
+            UNION SELECT line.child, forks.parent FROM line JOIN forks ON forks.child = ancestor
+        )
+        SELECT artifact, heir.id FROM line
+            JOIN sessions AS heir ON heir.key = child
+            JOIN sessions AS parent ON parent.key = ancestor
+            JOIN claims ON claims.session = parent.id;
+",
 ];
+
+/// The step that brought installs.
+pub(super) const INSTALLS: u32 = 4;
 
 /// The step that brought references, which those before it must be searched for.
 const REFERENCES: u32 = 5;
@@ -145,3 +200,6 @@ fn take(db: &mut Connection, step: &str, number: u32) -> rusqlite::Result<()> {
     step_taken.pragma_update(None, "user_version", number)?;
     step_taken.commit()
 }
+
+#[cfg(test)]
+mod tests;

@@ -21,6 +21,8 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Pages in the log before they are moved to the database: 16 MB.
 const LOG_PAGES: u32 = 4000;
+/// How many bytes of the log's file stay once they were moved: a burst does not keep its room.
+const LOG_BYTES: u32 = LOG_PAGES * 4096;
 
 /// Opens a database for writing; gives its new epoch, too.
 pub(super) fn open(path: &Path) -> Result<(Connection, u64), Error> {
@@ -56,7 +58,6 @@ fn probe(db: &Connection, version: u32) -> rusqlite::Result<()> {
             "SELECT count(*) FROM sessions WHERE open = 1",
             "SELECT (SELECT card FROM sessions ORDER BY key DESC LIMIT 1)",
             "SELECT (SELECT body FROM events ORDER BY rowid DESC LIMIT 1)",
-            "SELECT max(session) FROM events",
         ]);
     }
     queries.iter().try_for_each(|query| db.query_row(query, [], |_| Ok(())))
@@ -66,6 +67,7 @@ fn prepare(db: &mut Connection) -> rusqlite::Result<u64> {
     use_log(db)?;
     db.pragma_update(None, "synchronous", "FULL")?;
     db.query_row(&format!("PRAGMA wal_autocheckpoint = {LOG_PAGES}"), [], |_| Ok(()))?;
+    db.query_row(&format!("PRAGMA journal_size_limit = {LOG_BYTES}"), [], |_| Ok(()))?;
     migrate::migrate(db)?;
     db.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false)?;
     next_epoch(db)

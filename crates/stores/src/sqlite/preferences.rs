@@ -33,7 +33,7 @@ impl Preferences for Store {
         self.writer.change(self.epoch, move |db| {
             let query =
                 "INSERT OR REPLACE INTO preferences (space, name, value) VALUES (?1, ?2, ?3)";
-            db.prepare_cached(query)?.execute([space, name, value])?;
+            db.prepare_cached(query)?.execute([&space, &name, &value])?;
             Ok(())
         })
     }

@@ -4,32 +4,36 @@
 //! from is loose: noted in that commit, and deleted when the daemon next starts, if it is loose still.
 //! Only then is it certain that nobody has just put the same content and is about to refer to it.
 
-use std::collections::BTreeSet;
-
+use quintet_kernel::codec;
 use quintet_kernel::event::Seq;
+use quintet_kernel::id::BlobId;
 use rusqlite::{Connection, params};
 
-use super::to_sql;
-use crate::names::names_in;
+use super::{from_sql, to_sql};
 
 /// Notes what an event refers to.
-pub(super) fn note(db: &Connection, session: i64, seq: Seq, body: &[u8]) -> rusqlite::Result<()> {
-    for blob in names_in(body).collect::<BTreeSet<_>>() {
+pub(super) fn note<'a>(
+    db: &Connection,
+    session: i64,
+    seq: Seq,
+    blobs: impl IntoIterator<Item = &'a BlobId>,
+) -> rusqlite::Result<()> {
+    for blob in blobs {
         db.prepare_cached("INSERT OR IGNORE INTO refs (blob, session, seq) VALUES (?1, ?2, ?3)")?
-            .execute(params![blob, session, to_sql(seq)])?;
+            .execute(params![blob.as_str(), session, to_sql(seq)])?;
     }
     Ok(())
 }
 
 /// Takes away what the events of a session after a number refer to.
-pub(super) fn drop_after(db: &Connection, session: i64, after: i64) -> rusqlite::Result<()> {
+pub(super) fn drop_after(db: &Connection, session: i64, after: Seq) -> rusqlite::Result<()> {
     let of_these = "SELECT DISTINCT blob FROM refs WHERE session = ?1 AND seq > ?2";
     let blobs: Vec<String> = db
         .prepare_cached(of_these)?
-        .query_map([session, after], |row| row.get(0))?
+        .query_map([session, to_sql(after)], |row| row.get(0))?
         .collect::<rusqlite::Result<_>>()?;
     db.prepare_cached("DELETE FROM refs WHERE session = ?1 AND seq > ?2")?
-        .execute([session, after])?;
+        .execute([session, to_sql(after)])?;
     for blob in blobs {
         db.prepare_cached(
             "INSERT OR IGNORE INTO loose (blob)
@@ -40,14 +44,17 @@ pub(super) fn drop_after(db: &Connection, session: i64, after: i64) -> rusqlite:
     Ok(())
 }
 
-/// Notes what the events refer to that were there before references were.
+/// Notes what the events refer to that were there before references were. One that cannot be read
+/// is found when its session is.
 pub(super) fn backfill(db: &Connection) -> rusqlite::Result<()> {
-    let mut events = db.prepare("SELECT session, seq, body FROM events")?;
+    let mut events = db.prepare("SELECT session, seq, format, body FROM events")?;
     let mut rows = events.query([])?;
     while let Some(row) = rows.next()? {
         let (session, seq): (i64, i64) = (row.get(0)?, row.get(1)?);
-        let body: Vec<u8> = row.get(2)?;
-        note(db, session, super::from_sql(seq), &body)?;
+        let body: Vec<u8> = row.get(3)?;
+        if let Ok(event) = codec::decode(row.get(2)?, &body) {
+            note(db, session, from_sql(seq), event.blobs())?;
+        }
     }
     Ok(())
 }

@@ -1,79 +1,72 @@
 //! The one thread that writes.
 //!
-//! A commit waits for the disk; whatever is queued meanwhile goes into the next one together. So a
-//! lone append never waits for company, and many share one sync.
+//! A commit waits for the disk; whatever is queued meanwhile goes into the next one together, in the
+//! order in which it was queued. So a lone change never waits for company, and many share one sync.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{self, JoinHandle};
 use std::{io, iter, slice};
 
-use quintet_kernel::id::SessionId;
 use quintet_kernel::port::{BoxFuture, StorageError};
 use rusqlite::{Connection, ErrorCode, TransactionBehavior};
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 
-use super::append::{self, Append, Verdict};
-use super::erase::Erase;
-use super::fork::Fork;
-use super::naming::Naming;
 use super::pulse::Pulse;
-use super::trouble;
+use super::{append, trouble};
 
-/// Appends in one commit, at most: bounds what the first of them waits for.
+/// Changes in one commit, at most: bounds what the first of them waits for.
 const LARGEST_GROUP: usize = 1024;
 
 /// The writer; dropping it finishes what is queued.
 #[derive(Debug)]
 pub(super) struct Writer {
-    queue: Option<Sender<Job>>,
+    queue: Option<Sender<Box<dyn Change>>>,
     thread: Option<JoinHandle<()>>,
+    /// Closed when the thread ends, however it does.
+    alive: watch::Receiver<()>,
 }
 
-enum Job {
-    Change(Change, oneshot::Sender<Verdict>),
-    Name(Naming, oneshot::Sender<Named>),
-    Errand(Errand),
+/// What became of a change.
+pub(super) type Answer<T> = Result<T, StorageError>;
+
+/// A change that waits to be written.
+trait Change: Send {
+    /// Makes the change and says whether it was accepted. Must run in a transaction, which is to be
+    /// rolled back if this fails; may be called again then.
+    fn apply(&mut self, db: &Connection, epoch: u64) -> rusqlite::Result<bool>;
+    /// Storage failed: whether the change was kept is not known.
+    fn fail(&mut self, error: StorageError);
+    /// Tells the caller what became of the change.
+    fn reply(self: Box<Self>);
 }
 
-/// Something else to be written, which brings its own way of telling what became of it.
-type Errand = Box<dyn FnOnce(&mut Connection) + Send>;
-
-/// Who has a name now.
-type Named = Result<SessionId, StorageError>;
-
-/// What is to be written.
-#[derive(Debug)]
-pub(super) enum Change {
-    Append(Append),
-    Erase(Erase),
-    Fork(Fork),
+/// A change made by a function, for the owner of one epoch.
+struct Queued<T, F> {
+    epoch: u64,
+    make: F,
+    answer: Option<Answer<T>>,
+    reply: oneshot::Sender<Answer<T>>,
 }
 
-impl From<Append> for Change {
-    fn from(append: Append) -> Self {
-        Self::Append(append)
+impl<T, F> Change for Queued<T, F>
+where
+    T: Send,
+    F: Fn(&Connection) -> rusqlite::Result<Answer<T>> + Send,
+{
+    fn apply(&mut self, db: &Connection, epoch: u64) -> rusqlite::Result<bool> {
+        let answer = if self.epoch == epoch { (self.make)(db)? } else { Err(StorageError::Fenced) };
+        Ok(self.answer.insert(answer).is_ok())
     }
-}
 
-impl From<Erase> for Change {
-    fn from(erase: Erase) -> Self {
-        Self::Erase(erase)
+    fn fail(&mut self, error: StorageError) {
+        self.answer = Some(Err(error));
     }
-}
 
-impl From<Fork> for Change {
-    fn from(fork: Fork) -> Self {
-        Self::Fork(fork)
-    }
-}
-
-impl Change {
-    fn apply(&self, db: &Connection, epoch: u64) -> rusqlite::Result<Verdict> {
-        match self {
-            Self::Append(append) => append.apply(db, epoch),
-            Self::Erase(erase) => erase.apply(db, epoch),
-            Self::Fork(fork) => fork.apply(db, epoch),
+    fn reply(self: Box<Self>) {
+        if let Some(answer) = self.answer {
+            // The caller may have left; what is written stays written.
+            let _ = self.reply.send(answer);
         }
     }
 }
@@ -81,44 +74,44 @@ impl Change {
 impl Writer {
     /// Starts the thread.
     pub(super) fn start(db: Connection, pulse: Arc<Pulse>) -> io::Result<Self> {
-        let (queue, jobs) = channel();
-        let work = move || run(db, &jobs, &pulse);
+        let (queue, changes) = channel();
+        let (running, alive) = watch::channel(());
+        let work = move || {
+            let _running = running;
+            run(db, &changes, &pulse);
+        };
         let thread = thread::Builder::new().name("journal".into()).spawn(work)?;
-        Ok(Self { queue: Some(queue), thread: Some(thread) })
+        Ok(Self { queue: Some(queue), thread: Some(thread), alive })
     }
 
-    /// Queues a change, at once; the future only waits for the verdict.
-    pub(super) fn submit(&self, change: impl Into<Change>) -> BoxFuture<'static, Verdict> {
-        let (reply, verdict) = oneshot::channel();
-        self.send(Job::Change(change.into(), reply));
-        Box::pin(async { verdict.await.unwrap_or_else(|_| Err(gone())) })
+    /// Queues a change, at once; the future only waits for the answer. A change that is refused
+    /// must not have written anything; one that fails is rolled back and may be made again.
+    pub(super) fn submit<T: Send + 'static>(
+        &self,
+        epoch: u64,
+        make: impl Fn(&Connection) -> rusqlite::Result<Answer<T>> + Send + 'static,
+    ) -> BoxFuture<'static, Answer<T>> {
+        let (reply, answer) = oneshot::channel();
+        if let Some(queue) = &self.queue {
+            // If the thread is gone, so is the reply, and the future says it.
+            let _ = queue.send(Box::new(Queued { epoch, make, answer: None, reply }));
+        }
+        Box::pin(async { answer.await.unwrap_or_else(|_| Err(gone())) })
     }
 
-    /// Queues a naming.
-    pub(super) fn name(&self, naming: Naming) -> BoxFuture<'static, Named> {
-        let (reply, named) = oneshot::channel();
-        self.send(Job::Name(naming, reply));
-        Box::pin(async { named.await.unwrap_or_else(|_| Err(gone())) })
-    }
-
-    /// Queues any other change, made in a transaction of its own by whoever has this epoch.
+    /// Queues a change that is never refused to the owner of the data.
     pub(super) fn change<T: Send + 'static>(
         &self,
         epoch: u64,
-        work: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
-    ) -> BoxFuture<'static, Result<T, StorageError>> {
-        let (reply, done) = oneshot::channel();
-        self.send(Job::Errand(Box::new(move |db| {
-            let _ = reply.send(alone(db, epoch, work).unwrap_or_else(|error| Err(trouble(error))));
-        })));
-        Box::pin(async { done.await.unwrap_or_else(|_| Err(gone())) })
+        make: impl Fn(&Connection) -> rusqlite::Result<T> + Send + 'static,
+    ) -> BoxFuture<'static, Answer<T>> {
+        self.submit(epoch, move |db| make(db).map(Ok))
     }
 
-    fn send(&self, job: Job) {
-        if let Some(queue) = &self.queue {
-            // If the thread is gone, so is the reply, and the verdict says it.
-            let _ = queue.send(job);
-        }
+    /// Resolves when the thread has ended, which it does by itself only if it panicked.
+    pub(super) fn ended(&self) -> impl Future<Output = ()> + Send + use<> {
+        let mut alive = self.alive.clone();
+        async move { while alive.changed().await.is_ok() {} }
     }
 }
 
@@ -132,104 +125,50 @@ impl Drop for Writer {
     }
 }
 
-fn run(mut db: Connection, queue: &Receiver<Job>, pulse: &Pulse) {
+fn run(mut db: Connection, queue: &Receiver<Box<dyn Change>>, pulse: &Pulse) {
     while let Ok(first) = queue.recv() {
         let others = queue.try_iter().take(LARGEST_GROUP - 1);
-        let (mut group, mut replies) = (Vec::new(), Vec::new());
-        let (mut names, mut errands) = (Vec::new(), Vec::new());
-        for job in iter::once(first).chain(others) {
-            match job {
-                Job::Change(change, reply) => {
-                    group.push(change);
-                    replies.push(reply);
-                }
-                Job::Name(naming, reply) => names.push((naming, reply)),
-                Job::Errand(errand) => errands.push(errand),
-            }
+        let mut group: Vec<_> = iter::once(first).chain(others).collect();
+        if let Some(health) = commit(&mut db, &mut group) {
+            pulse.note(health);
         }
-        // Whoever asked may have left; what is written stays written.
-        let verdicts = commit(&mut db, &group);
-        if let Some(beat) = beat(&verdicts) {
-            pulse.note(beat);
-        }
-        for (verdict, reply) in verdicts.into_iter().zip(replies) {
-            let _ = reply.send(verdict);
-        }
-        for (naming, reply) in names {
-            let named = name(&mut db, &naming);
-            let _ = reply.send(named.unwrap_or_else(|error| Err(trouble(error))));
-        }
-        for errand in errands {
-            errand(&mut db);
-        }
+        group.into_iter().for_each(Change::reply);
     }
 }
 
-/// What verdicts say of storage. That somebody else was faster says nothing: nothing was written.
-fn beat(verdicts: &[Verdict]) -> Option<Result<(), StorageError>> {
-    let trouble = verdicts.iter().find_map(|verdict| match verdict {
-        Err(error @ (StorageError::Unavailable(_) | StorageError::Damaged(_))) => Some(error),
-        Ok(_) | Err(_) => None,
-    });
-    match trouble {
-        Some(trouble) => Some(Err(trouble.clone())),
-        None => verdicts.iter().any(Result::is_ok).then_some(Ok(())),
+/// Writes a group with one commit; gives what that says of storage. If it fails, each change is made
+/// alone, so that one that cannot be written (it may be too large for what is left of the disk)
+/// takes no other down with it; but not if the file is locked, because each would wait for that again.
+fn commit(db: &mut Connection, group: &mut [Box<dyn Change>]) -> Option<Result<(), StorageError>> {
+    let error = match together(db, group) {
+        Ok(accepted) => return accepted.then_some(Ok(())),
+        Err(error) => error,
+    };
+    if group.len() > 1 && error.sqlite_error_code() != Some(ErrorCode::DatabaseBusy) {
+        let each = group.iter_mut().filter_map(|one| commit(db, slice::from_mut(one)));
+        return each.reduce(Result::and);
     }
+    let unique = error.sqlite_error_code() == Some(ErrorCode::ConstraintViolation);
+    let why = trouble(error);
+    group.iter_mut().for_each(|change| change.fail(why.clone()));
+    // That something is there already says nothing of storage.
+    if unique {
+        return None;
+    }
+    tracing::error!(error = %why, changes = group.len(), "the database could not be written");
+    Some(Err(why))
 }
 
-/// Makes a change with a commit of its own.
-fn alone<T>(
-    db: &mut Connection,
-    epoch: u64,
-    work: impl FnOnce(&Connection) -> rusqlite::Result<T>,
-) -> rusqlite::Result<Result<T, StorageError>> {
-    let transaction = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    if append::epoch(&transaction)? != epoch {
-        return Ok(Err(StorageError::Fenced));
-    }
-    let done = work(&transaction)?;
-    transaction.commit()?;
-    Ok(Ok(done))
-}
-
-/// Names are rare, so each has a commit of its own.
-fn name(db: &mut Connection, naming: &Naming) -> rusqlite::Result<Named> {
+/// Makes changes in one transaction; whether any was accepted.
+fn together(db: &mut Connection, group: &mut [Box<dyn Change>]) -> rusqlite::Result<bool> {
     let transaction = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let epoch = append::epoch(&transaction)?;
-    let named = naming.apply(&transaction, epoch)?;
-    transaction.commit()?;
-    Ok(named)
-}
-
-/// Writes a group with one commit. If storage fails, each is tried alone, so that one that cannot
-/// be written (it may be too large for what is left of the disk) takes no other down with it;
-/// but not if the file is locked, because each would wait for that again.
-fn commit(db: &mut Connection, group: &[Change]) -> Vec<Verdict> {
-    if group.is_empty() {
-        return Vec::new();
+    let mut accepted = false;
+    for change in group {
+        accepted |= change.apply(&transaction, epoch)?;
     }
-    match together(db, group) {
-        Ok(verdicts) => verdicts,
-        Err(error) if group.len() == 1 || is_locked(&error) => {
-            tracing::error!(%error, appends = group.len(), "the journal could not be written");
-            vec![Err(trouble(error)); group.len()]
-        }
-        Err(_) => group.iter().flat_map(|one| commit(db, slice::from_ref(one))).collect(),
-    }
-}
-
-fn together(db: &mut Connection, group: &[Change]) -> rusqlite::Result<Vec<Verdict>> {
-    let transaction = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    let epoch = append::epoch(&transaction)?;
-    let verdicts: rusqlite::Result<Vec<_>> =
-        group.iter().map(|change| change.apply(&transaction, epoch)).collect();
-    let verdicts = verdicts?;
     transaction.commit()?;
-    Ok(verdicts)
-}
-
-fn is_locked(error: &rusqlite::Error) -> bool {
-    error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy)
+    Ok(accepted)
 }
 
 fn gone() -> StorageError {

@@ -303,7 +303,7 @@ async fn the_newest_use_comes_first() {
         fork c b 1 x          => 2
         recent 9              => c a b
         recent 9 /tmp/elsewhere =>
-        card b                => b
+        card b                => b 1@2
         card n                =>
         ",
     )
@@ -388,6 +388,103 @@ async fn content_that_a_fork_shares_stays_for_as_long_as_it_does() {
         erase u               => gone
         restart
         blob a                => gone
+        ",
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn text_moves_the_head_and_nothing_else() {
+    check(
+        "
+        append s 0 a open     => 1
+        append t 0 b          => 1
+        append s 1 ~x ~y      => 3
+        card s                => s 3@3
+        recent 9              => t s
+        open                  => [s]
+        append s 3 ~z c       => 5
+        card s                => s 5@4
+        recent 9              => s t
+        open                  => []
+        restart
+        card s                => s 5@4
+        read s 1              => 2x@3 3y@3 4z@4 5c@4
+        ",
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn a_summary_is_replaced_only_by_one_of_the_same_head() {
+    check(
+        "
+        append s 0 a b        => 2
+        update s 1 open       => conflict 2
+        open                  => []
+        update s 2 open       => done
+        open                  => [s]
+        read s 0              => 1a@1 2b@1
+        restart
+        update s 2            => fenced
+        open                  => [s]
+        erase s               => fenced
+        lease s
+        erase s               => gone
+        update s 2            => conflict 0
+        ",
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn names_go_with_their_session() {
+    check(
+        "
+        append a 0 x          => 1
+        append b 0 x          => 1
+        name desk j a         => a
+        name desk k b         => b
+        erase a               => gone
+        alias desk j          => None
+        alias desk k          => Some(b)
+        name desk j b         => b
+        ",
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn a_snapshot_is_the_latest_that_the_history_goes_through() {
+    check(
+        "
+        snapshot s            =>
+        append s 0 a b c      => 3
+        keep s 4 x            =>
+        snapshot s            =>
+        keep s 2 x            =>
+        snapshot s            => 2x/f
+        fork t s 2 d          => 3
+        fork u s 1 e          => 2
+        snapshot t            => 2x/f
+        snapshot u            =>
+        keep t 3 y            =>
+        snapshot t            => 3y/f
+        fork v t 3 g          => 4
+        snapshot v            => 3y/f
+        restart
+        snapshot t            => 3y/f
+        keep s 3 z            => fenced
+        lease s
+        keep s 3 z            =>
+        snapshot s            => 3z/f
+        erase s               => gone
+        snapshot s            =>
+        snapshot t            => 3y/f
+        lease t
+        erase t               => gone
+        snapshot v            =>
+        read v 0              => 1a@1 2b@1 3d@2 4g@4
         ",
     )
     .await;

@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
-use quintet_kernel::port::{Blobs, Directory, Drafts};
+use quintet_kernel::port::{Blobs, Drafts, SessionIndex};
 use quintet_stores::{DataDir, Error};
 
 use crate::subject::session;

@@ -124,6 +124,23 @@ async fn a_fork_refers_to_what_its_parent_did() {
         store.fork(&fork, &from, batch(card("t", 1, 1), &["y"])).await.unwrap();
         store.erase(&lease).await.unwrap();
         assert_eq!(unclaimed(&store, 99).await, "");
+        store.erase(&fork).await.unwrap();
+        assert_eq!(unclaimed(&store, 99).await, "a.png");
+    }
+}
+
+#[tokio::test]
+async fn a_claim_is_made_before_an_erase_that_was_asked_for_later() {
+    for subject in Subject::all() {
+        let store = subject.start();
+        store.add(artifact("a.png", 1)).await.unwrap();
+        let lease = store.acquire(&session("s")).await.unwrap();
+        store.append(&lease, 0, batch(card("s", 1, 1), &["x"])).await.unwrap();
+        let name = session("s");
+        let (claimed, erased) = (store.claim("a.png", &name), store.erase(&lease));
+        assert!(claimed.await.unwrap());
+        erased.await.unwrap();
+        assert_eq!(unclaimed(&store, 99).await, "a.png");
     }
 }
 

@@ -12,7 +12,10 @@
 //! restart              drops the store and opens it again; leases stay as they were
 //! alias desk j         who goes by a name
 //! name desk j s [t]    has s go by it, instead of t
-//! put a | blob a       keeps content; reads it. `#a` as a word is an event that refers to it
+//! put a | blob a       keeps content; reads it. `#a` as a word is an event that refers to it,
+//!                      `~a` text of a model
+//! update s 2 open      has the summary say something else, if 2 is the head
+//! keep s 2 x | snapshot s   keeps a state after 2; the state from which to read
 //! lease s              takes the session over (otherwise done once, at its first append)
 //! ```
 
@@ -22,7 +25,7 @@ use std::sync::Arc;
 
 use quintet_kernel::card::{Card, Fork};
 use quintet_kernel::event::{Event, Record, Seq};
-use quintet_kernel::port::{Alias, BoxFuture, Lease, Page, StorageError};
+use quintet_kernel::port::{Alias, BoxFuture, Lease, Page, Snapshot, StorageError};
 
 use crate::subject::{Store, Subject, batch, blob, card, session};
 
@@ -127,7 +130,32 @@ impl Teller {
             }
             ["card", name] => {
                 let card = self.store().card(&session(name)).await;
-                word(card.map(|card| self.names(card.as_slice())))
+                let at = |card: Card| {
+                    let name = self.names(std::slice::from_ref(&card));
+                    format!("{name} {}@{}", card.head, card.updated.micros())
+                };
+                word(card.map(|card| card.map_or(String::new(), at)))
+            }
+            ["update", name, head, words @ ..] => {
+                let lease = self.leases[*name].clone();
+                let card = Card {
+                    open: words.contains(&"open"),
+                    head: number(head),
+                    ..card(name, self.created[*name], self.clock)
+                };
+                word(self.store().update(&lease, card).await.map(|()| "done".into()))
+            }
+            ["keep", name, seq, body] => {
+                let (lease, seq) = (self.leases[*name].clone(), number(seq));
+                let snapshot = Snapshot { seq, format: "f".into(), body: body.as_bytes().into() };
+                word(self.store().keep_snapshot(&lease, snapshot).await.map(|()| String::new()))
+            }
+            ["snapshot", name] => {
+                let kept = |Snapshot { seq, format, body }: Snapshot| {
+                    format!("{seq}{}/{format}", String::from_utf8_lossy(&body))
+                };
+                let found = self.store().snapshot(&session(name)).await;
+                word(found.map(|found| found.map_or(String::new(), kept)))
             }
             ["erase", name] => {
                 let lease = match self.leases.get(*name) {
@@ -204,7 +232,7 @@ impl Teller {
         for found in cards {
             let name = found.id.as_str();
             let given = card(name, self.created[name], found.updated.micros());
-            assert_eq!(*found, Card { open: found.open, ..given });
+            assert_eq!(*found, Card { open: found.open, head: found.head, ..given });
         }
         cards.iter().map(|card| card.id.as_str()).collect::<Vec<_>>().join(" ")
     }
@@ -225,8 +253,8 @@ fn page(limits: &[&str]) -> Page {
 
 fn text(records: &[Record]) -> String {
     let one = |record: &Record| match &record.event {
-        Event::Labelled { key, value: None } => {
-            format!("{}{key}@{}", record.seq, record.at.micros())
+        Event::Labelled { key: word, value: None } | Event::TextAppended { text: word, .. } => {
+            format!("{}{word}@{}", record.seq, record.at.micros())
         }
         other => format!("{other:?}"),
     };

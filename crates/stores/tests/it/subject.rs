@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use quintet_kernel::card::{Card, Status};
 use quintet_kernel::event::{Event, Record};
-use quintet_kernel::id::{BlobId, SessionId};
+use quintet_kernel::id::{BlobId, SessionId, StepId, TurnId};
 use quintet_kernel::message::Attachment;
-use quintet_kernel::model::Usage;
+use quintet_kernel::model::{Channel, Usage};
 use quintet_kernel::port::{
-    Artifacts, Batch, Blobs, Directory, Installs, Journal, Leases, Preferences,
+    Artifacts, Batch, Blobs, Installs, Journal, Leases, Preferences, SessionIndex,
 };
 use quintet_kernel::time::Time;
 use quintet_stores::{DataDir, FileBlobs, memory};
@@ -19,10 +19,10 @@ use tempfile::TempDir;
 
 /// Everything a store of sessions is.
 pub(crate) trait Store:
-    Journal + Leases + Directory + Installs + Preferences + Artifacts
+    Journal + Leases + SessionIndex + Installs + Preferences + Artifacts
 {
 }
-impl<T: Journal + Leases + Directory + Installs + Preferences + Artifacts> Store for T {}
+impl<T: Journal + Leases + SessionIndex + Installs + Preferences + Artifacts> Store for T {}
 
 /// Something that can be started and started again.
 pub(crate) enum Subject {
@@ -77,8 +77,19 @@ pub(crate) fn blob(word: &str) -> BlobId {
     BlobId::parse(&hex).expect("hex digits make an id")
 }
 
-/// An event that says `word` or, for `#word`, hands over that content.
+/// An event that says `word`; for `#word` it hands over that content, `~word` is text of a model.
 fn told(word: &str) -> Event {
+    if let Some(text) = word.strip_prefix('~') {
+        let (turn, step) =
+            (TurnId::parse("t").expect("a name"), StepId::parse("p").expect("a name"));
+        return Event::TextAppended {
+            turn,
+            step,
+            offset: 0,
+            channel: Channel::Text,
+            text: text.into(),
+        };
+    }
     let Some(name) = word.strip_prefix('#') else { return event(word) };
     let (mime, blob, size) = ("text/plain".into(), blob(name), 1);
     Event::AttachmentAdded(Attachment { name: name.into(), mime, blob, size })
@@ -101,7 +112,6 @@ pub(crate) fn card(name: &str, created: i64, updated: i64) -> Card {
         updated: Time::from_micros(updated),
         status: Status::WaitingApproval,
         workspace: PathBuf::from("/tmp/a place"),
-        system_prompt: Some("be \"kind\"\n".into()),
         labels: BTreeMap::from([("k".into(), "ü".into())]),
         title: "hello".into(),
         messages: 2,

@@ -6,25 +6,29 @@ use quintet_kernel::card::{Card, Status};
 use quintet_kernel::event::{Event, Record, Seq};
 use quintet_kernel::id::SessionId;
 use quintet_kernel::model::Usage;
-use quintet_kernel::port::{Batch, Lease};
+use quintet_kernel::port::{Alias, Batch};
 use quintet_kernel::time::Time;
 use tempfile::TempDir;
 
 use super::*;
+use crate::sqlite::append::Append;
 use crate::sqlite::open::open;
+use crate::sqlite::{aliases, erase};
 
 /// Commits groups of `session expected length-of-the-text`; gives what became of each.
 #[track_caller]
 fn check(db: &mut Connection, group: &[(&str, Seq, usize)], then: &str) {
-    let group: Vec<_> =
-        group.iter().map(|&(id, expected, size)| append(id, expected, size)).collect();
-    let verdicts: Vec<_> = commit(db, &group).into_iter().map(word).collect();
-    assert_eq!(verdicts.join(", "), then);
+    let (mut group, answers): (Vec<_>, Vec<_>) =
+        group.iter().map(|&(id, expected, size)| append(id, expected, size)).unzip();
+    commit(db, &mut group);
+    group.into_iter().for_each(Change::reply);
+    let words: Vec<_> = answers.into_iter().map(word).collect();
+    assert_eq!(words.join(", "), then);
     assert!(db.is_autocommit(), "no transaction is left open");
 }
 
-fn word(verdict: Verdict) -> String {
-    match verdict {
+fn word(mut answer: oneshot::Receiver<Answer<Seq>>) -> String {
+    match answer.try_recv().expect("each is answered") {
         Ok(head) => head.to_string(),
         Err(StorageError::Conflict(head)) => format!("conflict {head}"),
         Err(StorageError::Fenced) => "fenced".into(),
@@ -33,7 +37,19 @@ fn word(verdict: Verdict) -> String {
     }
 }
 
-fn append(id: &str, expected: Seq, size: usize) -> Change {
+/// A change by the first owner, and its answer.
+fn queued<T: Send + 'static>(
+    make: impl Fn(&Connection) -> rusqlite::Result<Answer<T>> + Send + 'static,
+) -> (Box<dyn Change>, oneshot::Receiver<Answer<T>>) {
+    let (reply, answer) = oneshot::channel();
+    (Box::new(Queued { epoch: 1, make, answer: None, reply }), answer)
+}
+
+fn append(
+    id: &str,
+    expected: Seq,
+    size: usize,
+) -> (Box<dyn Change>, oneshot::Receiver<Answer<Seq>>) {
     let session = SessionId::parse(id).unwrap();
     let card = Card {
         id: session.clone(),
@@ -44,7 +60,6 @@ fn append(id: &str, expected: Seq, size: usize) -> Change {
         updated: Time::default(),
         status: Status::Active,
         workspace: "/".into(),
-        system_prompt: None,
         labels: [].into(),
         title: "hello".into(),
         messages: 2,
@@ -58,7 +73,8 @@ fn append(id: &str, expected: Seq, size: usize) -> Change {
     let event = Event::Labelled { key: "k".into(), value: Some("x".repeat(size)) };
     let record = Record { seq: expected + 1, at: Time::default(), event };
     let batch = Batch { at: record.at, records: vec![record.into()], card };
-    Append::new(&Lease { session, epoch: 1 }, expected, &batch).unwrap().into()
+    let append = Append::new(&session, expected, &batch).unwrap();
+    queued(move |db| append.apply(db))
 }
 
 fn database() -> (TempDir, Connection) {
@@ -92,4 +108,85 @@ fn a_newer_owner_fences_an_older_writer_that_still_runs() {
     let (_newer, epoch) = open(path).unwrap();
     assert_eq!(epoch, 2);
     check(&mut db, &[("a", 1, 1), ("b", 0, 1)], "fenced, fenced");
+}
+
+/// How many commits the log holds, each of which was a sync.
+fn commits(dir: &TempDir) -> usize {
+    let log = std::fs::read(dir.path().join("test.db-wal")).unwrap();
+    let size = u32::from_be_bytes(*log[8..].first_chunk().unwrap()) as usize;
+    // A frame says how large the database is if it ends a commit.
+    log[32..].chunks(24 + size).filter(|frame| frame[4..8] != [0; 4]).count()
+}
+
+/// Queues changes at once and has the writer work them off; gives how many commits that took.
+fn burst(dir: &TempDir, db: Connection, changes: Vec<Box<dyn Change>>) -> usize {
+    let before = commits(dir);
+    let (queue, waiting) = channel();
+    changes.into_iter().for_each(|change| queue.send(change).unwrap());
+    drop(queue);
+    // Another connection keeps the log from being cleared away with the last one.
+    let _other = Connection::open(dir.path().join("test.db")).unwrap();
+    _other.query_row("SELECT epoch FROM meta", [], |_| Ok(())).unwrap();
+    run(db, &waiting, &Pulse::of(&dir.path().join("test.db")));
+    commits(dir) - before
+}
+
+#[test]
+fn a_burst_of_names_is_one_commit() {
+    let (dir, db) = database();
+    let name = |n: usize| {
+        let (alias, id) = (Alias { space: "x".into(), name: n.to_string() }, format!("s{n}"));
+        let session = SessionId::parse(&id).unwrap();
+        queued(move |db| aliases::set(db, &alias, &session, None))
+    };
+    let (names, answers): (Vec<_>, Vec<_>) = (0..500).map(name).unzip();
+    assert_eq!(burst(&dir, db, names), 1);
+    for (n, mut answer) in answers.into_iter().enumerate() {
+        assert_eq!(answer.try_recv().unwrap().unwrap().as_str(), format!("s{n}"));
+    }
+}
+
+#[test]
+fn changes_of_all_kinds_are_made_in_the_order_in_which_they_were_queued() {
+    let (dir, db) = database();
+    let session = SessionId::parse("a").unwrap();
+    let alias = Alias { space: "x".into(), name: "n".into() };
+    let (named, gone) = (session.clone(), session.clone());
+    let (named_alias, found) = (alias.clone(), alias);
+    let (first, _first) = append("a", 0, 1);
+    let (name, _name) = queued(move |db| aliases::set(db, &named_alias, &named, None));
+    let (erase, _erase) = queued(move |db| erase::erase(db, &gone).map(Ok));
+    let (look, mut seen) = queued(move |db| aliases::find(db, &found).map(Ok));
+    let (again, mut begun) = append("a", 0, 1);
+    assert_eq!(burst(&dir, db, vec![first, name, erase, look, again]), 1);
+    assert_eq!(seen.try_recv().unwrap().unwrap(), None, "the name was given before the end");
+    assert_eq!(begun.try_recv().unwrap().unwrap(), 1);
+}
+
+#[test]
+fn what_is_there_already_spoils_nobody_else() {
+    let (_dir, mut db) = database();
+    let claim = "INSERT INTO claims (artifact, session) VALUES ('a', 's')";
+    let twice = || queued(move |db| db.execute(claim, []).map(|_| Ok(())));
+    let ((first, _first), (second, mut refused), (other, mut kept)) =
+        (twice(), twice(), append("a", 0, 1));
+    let mut group = vec![first, second, other];
+    assert!(matches!(commit(&mut db, &mut group), Some(Ok(()))), "storage is well");
+    group.into_iter().for_each(Change::reply);
+    assert!(refused.try_recv().unwrap().is_err());
+    assert_eq!(kept.try_recv().unwrap().unwrap(), 1);
+}
+
+#[tokio::test]
+async fn the_end_of_the_thread_is_noticed() {
+    let (dir, db) = database();
+    let writer = Writer::start(db, Arc::new(Pulse::of(&dir.path().join("test.db")))).unwrap();
+    let mut ended = Box::pin(writer.ended());
+    writer.change(1, |_| Ok(())).await.unwrap();
+    let waits =
+        std::future::poll_fn(|context| std::task::Poll::Ready(ended.as_mut().poll(context)));
+    assert!(waits.await.is_pending());
+    let broken = writer.change(1, |_| -> rusqlite::Result<()> { panic!("a bug") }).await;
+    assert!(matches!(broken, Err(StorageError::Unavailable(_))), "{broken:?}");
+    ended.await;
 }

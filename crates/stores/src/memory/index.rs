@@ -1,0 +1,114 @@
+//! The list of sessions.
+
+use std::cmp::Reverse;
+use std::collections::HashSet;
+use std::future::ready;
+use std::path::Path;
+use std::sync::Arc;
+
+use quintet_kernel::card::Card;
+use quintet_kernel::id::{BlobId, SessionId};
+use quintet_kernel::port::{Alias, BoxFuture, Lease, SessionIndex, StorageError};
+
+use super::{Contents, Session, Store};
+use crate::lock;
+
+impl SessionIndex for Store {
+    fn card(&self, session: &SessionId) -> BoxFuture<'_, Result<Option<Card>, StorageError>> {
+        let card = lock(&self.contents).sessions.get(session).map(|found| found.card.clone());
+        Box::pin(ready(Ok(card)))
+    }
+
+    fn recent(
+        &self,
+        workspace: Option<&Path>,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<Vec<Card>, StorageError>> {
+        let contents = lock(&self.contents);
+        let here = |session: &&Session| workspace.is_none_or(|path| session.card.workspace == path);
+        let mut sessions: Vec<_> = contents.sessions.values().filter(here).collect();
+        sessions.sort_by_key(|session| Reverse((session.used, session.rank)));
+        let cards = sessions.into_iter().take(limit).map(|session| session.card.clone()).collect();
+        Box::pin(ready(Ok(cards)))
+    }
+
+    fn forks(&self, session: &SessionId) -> BoxFuture<'_, Result<Vec<Card>, StorageError>> {
+        Box::pin(ready(Ok(lock(&self.contents).forks(session))))
+    }
+
+    fn update(&self, lease: &Lease, card: Card) -> BoxFuture<'static, Result<(), StorageError>> {
+        Box::pin(ready(lock(&self.contents).update(lease, card)))
+    }
+
+    fn list(&self, limit: usize) -> BoxFuture<'_, Result<Vec<Card>, StorageError>> {
+        let contents = lock(&self.contents);
+        let mut sessions: Vec<_> = contents.sessions.values().collect();
+        sessions.sort_by_key(|session| Reverse((session.card.created, session.rank)));
+        let cards = sessions.into_iter().take(limit).map(|session| session.card.clone()).collect();
+        Box::pin(ready(Ok(cards)))
+    }
+
+    fn open(&self) -> BoxFuture<'_, Result<Vec<SessionId>, StorageError>> {
+        let contents = lock(&self.contents);
+        let mut open: Vec<_> = contents.sessions.iter().filter(|(_, s)| s.card.open).collect();
+        open.sort_by_key(|(_, session)| session.rank);
+        Box::pin(ready(Ok(open.into_iter().map(|(id, _)| id.clone()).collect())))
+    }
+
+    fn alias(&self, alias: &Alias) -> BoxFuture<'_, Result<Option<SessionId>, StorageError>> {
+        Box::pin(ready(Ok(lock(&self.contents).aliases.get(alias).cloned())))
+    }
+
+    fn set_alias(
+        &self,
+        alias: &Alias,
+        session: &SessionId,
+        instead_of: Option<&SessionId>,
+    ) -> BoxFuture<'_, Result<SessionId, StorageError>> {
+        let aliases = &mut lock(&self.contents).aliases;
+        let holder = match aliases.get(alias) {
+            Some(holder) if Some(holder) != instead_of => holder.clone(),
+            _ => {
+                aliases.insert(alias.clone(), session.clone());
+                session.clone()
+            }
+        };
+        Box::pin(ready(Ok(holder)))
+    }
+}
+
+impl Contents {
+    fn update(&mut self, lease: &Lease, card: Card) -> Result<(), StorageError> {
+        if lease.epoch != self.epoch {
+            return Err(StorageError::Fenced);
+        }
+        let found = self.sessions.get_mut(&lease.session);
+        let head = found.as_ref().map_or(0, |found| found.history.head());
+        match found {
+            Some(found) if head == card.head => {
+                (found.used, found.card) = (card.updated, card);
+                Ok(())
+            }
+            Some(_) | None => Err(StorageError::Conflict(head)),
+        }
+    }
+
+    /// Deletes the blobs that nobody refers to any more. Nobody may be about to.
+    pub(super) fn clear_away(&mut self) {
+        let needed: HashSet<BlobId> =
+            self.sessions.values().flat_map(|session| session.history.blobs()).collect();
+        let loose = std::mem::take(&mut self.loose);
+        self.blobs.retain(|blob, _| !loose.contains(blob) || needed.contains(blob));
+    }
+
+    pub(super) fn forks(&self, session: &SessionId) -> Vec<Card> {
+        let Some(parent) = self.sessions.get(session) else { return Vec::new() };
+        let branched = |other: &&Session| {
+            let shared = other.history.shared.as_ref();
+            shared.is_some_and(|shared| Arc::ptr_eq(&shared.with, &parent.history))
+        };
+        let mut forks: Vec<_> = self.sessions.values().filter(branched).collect();
+        forks.sort_by_key(|fork| fork.rank);
+        forks.into_iter().map(|fork| fork.card.clone()).collect()
+    }
+}
