@@ -48,6 +48,8 @@ pub trait Sessions: Send + Sync {
         session: &SessionId,
         from: Cursor,
     ) -> BoxFuture<'_, Result<Box<dyn Follow>, Error>>;
+    /// A session at a glance, without waking it.
+    fn card(&self, session: &SessionId) -> BoxFuture<'_, Result<Card, Error>>;
     /// The newest sessions.
     fn list(&self, limit: usize) -> BoxFuture<'_, Result<Vec<Card>, Error>>;
 }
@@ -63,8 +65,6 @@ pub trait Branches: Send + Sync {
     /// Begins a session with the history of another one, up to and including an event or, if none
     /// is named, all of it.
     fn fork(&self, session: &SessionId, at: Option<Seq>) -> BoxFuture<'_, Result<Receipt, Error>>;
-    /// A session at a glance, without waking it.
-    fn card(&self, session: &SessionId) -> BoxFuture<'_, Result<Card, Error>>;
     /// The sessions in which something happened last, in all workspaces or in one.
     fn recent(
         &self,

@@ -75,6 +75,13 @@ impl Sessions for Archive {
         })
     }
 
+    fn card(&self, session: &SessionId) -> BoxFuture<'_, Result<Card, Error>> {
+        let session = session.clone();
+        Box::pin(
+            async move { self.directory.card(&session).await?.ok_or(Error::NotFound(session)) },
+        )
+    }
+
     fn list(&self, limit: usize) -> BoxFuture<'_, Result<Vec<Card>, Error>> {
         Box::pin(async move { Ok(self.directory.list(limit).await?) })
     }

@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use quintet_kernel::card::{Fork, Status};
 use quintet_kernel::event::{Event, Record, Seq};
-use quintet_kernel::port::{Batch, BoxFuture, Branches, Error, Page, Receipt, StorageError};
+use quintet_kernel::port::{
+    Batch, BoxFuture, Branches, Error, Page, Receipt, Sessions, StorageError,
+};
 use quintet_kernel::{Card, SessionId};
 
 use crate::runtime::Runtime;
@@ -16,14 +18,6 @@ impl Branches for Runtime {
     fn fork(&self, session: &SessionId, at: Option<Seq>) -> BoxFuture<'_, Result<Receipt, Error>> {
         let parent = session.clone();
         Box::pin(async move { self.branch(parent, at).await })
-    }
-
-    fn card(&self, session: &SessionId) -> BoxFuture<'_, Result<Card, Error>> {
-        let session = session.clone();
-        Box::pin(async move {
-            let card = self.parts().directory.card(&session).await?;
-            card.ok_or(Error::NotFound(session))
-        })
     }
 
     fn recent(
@@ -47,7 +41,7 @@ impl Runtime {
     /// Nothing here depends on how long the history is: it is not read.
     async fn branch(&self, parent: SessionId, at: Option<Seq>) -> Result<Receipt, Error> {
         let parts = self.parts();
-        let card = Branches::card(self, &parent).await?;
+        let card = Sessions::card(self, &parent).await?;
         let head = parts.journal.head(&parent).await?;
         let head = head.ok_or_else(|| Error::NotFound(parent.clone()))?;
         let at = at.unwrap_or(head);

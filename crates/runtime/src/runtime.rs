@@ -201,6 +201,14 @@ impl Sessions for Runtime {
         })
     }
 
+    fn card(&self, session: &SessionId) -> BoxFuture<'_, Result<Card, Error>> {
+        let session = session.clone();
+        Box::pin(async move {
+            let card = self.parts().directory.card(&session).await?;
+            card.ok_or(Error::NotFound(session))
+        })
+    }
+
     fn list(&self, limit: usize) -> BoxFuture<'_, Result<Vec<Card>, Error>> {
         Box::pin(async move { Ok(self.shared.parts.directory.list(limit).await?) })
     }

@@ -111,7 +111,7 @@ impl Desk {
 
     /// The session's events.
     pub(super) async fn history(&self, session: &SessionId) -> Result<History<'_>, Error> {
-        let card = self.ports.branches.card(session).await.map_err(refused)?;
+        let card = self.ports.sessions.card(session).await.map_err(refused)?;
         let workspace = card.workspace.to_string_lossy().into_owned();
         let default = self.settings.default_model.clone();
         let current = card.model.as_ref().map_or_else(|| default.clone(), ToString::to_string);

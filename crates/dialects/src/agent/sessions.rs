@@ -25,7 +25,7 @@ impl Desk {
         let receipt = self.ports.sessions.create(origin).await.map_err(refused)?;
         let offer = Command::Offer(question::toolset());
         self.ports.sessions.submit(&receipt.session, offer).await.map_err(refused)?;
-        let card = self.ports.branches.card(&receipt.session).await.map_err(refused)?;
+        let card = self.ports.sessions.card(&receipt.session).await.map_err(refused)?;
         let result = shape::session(&card, &self.settings.default_model);
         let from = receipt.records.first().map_or(0, |first| first.seq - 1);
         Ok(Done { result, then: Then::Bind(receipt.session, from) })
@@ -48,7 +48,7 @@ impl Desk {
     }
 
     pub(super) async fn resume(&self, session: SessionId, binds: bool) -> Result<Done, Error> {
-        let card = self.ports.branches.card(&session).await.map_err(refused)?;
+        let card = self.ports.sessions.card(&session).await.map_err(refused)?;
         let result = shape::session(&card, &self.settings.default_model);
         let head = self.head(&session).await?;
         let then = match binds {
@@ -95,7 +95,7 @@ impl Desk {
     }
 
     pub(super) async fn switch(&self, session: &SessionId, model: &str) -> Result<Done, Error> {
-        let card = self.ports.branches.card(session).await.map_err(refused)?;
+        let card = self.ports.sessions.card(session).await.map_err(refused)?;
         let before = card.model.map(|model| model.to_string());
         let before = before.unwrap_or_else(|| self.settings.default_model.clone());
         let model = self.model(Some(model)).await?;

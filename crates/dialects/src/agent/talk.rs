@@ -72,7 +72,7 @@ impl Desk {
         files: Vec<File>,
         queue: bool,
     ) -> Result<Vec<(MediaKind, Upload)>, Error> {
-        let card = self.ports.branches.card(session).await.map_err(refused)?;
+        let card = self.ports.sessions.card(session).await.map_err(refused)?;
         if card.open && !queue && self.view(session).await?.busy() {
             return Err(refused(port::Error::Refused(Refusal::Busy(session.clone()))));
         }

@@ -20,7 +20,7 @@ const NODES: usize = 10_000;
 impl Desk {
     pub(super) async fn branches(&self, session: &SessionId) -> Result<Done, Error> {
         let branches = &self.ports.branches;
-        let card = branches.card(session).await.map_err(refused)?;
+        let card = self.ports.sessions.card(session).await.map_err(refused)?;
         let forks = branches.forks(session).await.map_err(refused)?;
         let show = |card| shape::session(card, &self.settings.default_model);
         Ok(json!({

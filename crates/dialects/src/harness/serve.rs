@@ -195,8 +195,8 @@ impl Desk {
             tree.write(&receipt.session).await;
         }
         if let Route::SetMode(id) = route {
-            let state = sessions.view(id).await.map_err(|error| refusal(&error))?;
-            let shown = shape::card(&state.card());
+            let card = sessions.card(id).await.map_err(|error| refusal(&error))?;
+            let shown = shape::card(&card);
             return Ok(ok(
                 &json!({ "session_id": shown.id, "mode": shown.mode, "spec_path": shown.spec_path }),
             ));
@@ -209,7 +209,7 @@ impl Desk {
 
     async fn keep(&self, session: &SessionId, file: File) -> Result<Receipt, Error> {
         // Nothing is kept for a session that is not there.
-        self.ports.sessions.view(session).await?;
+        self.ports.sessions.card(session).await?;
         let File { name, mime, content } = file;
         let size = content.len() as u64;
         let blob = self.ports.blobs.put(content).await?;
@@ -255,7 +255,7 @@ impl Desk {
             None => self.policies.favourite().await?,
         };
         if let Some(favourite) = favourite
-            && sessions.view(id).await?.model.is_none()
+            && sessions.card(id).await?.model.is_none()
         {
             let mut liked = say.clone();
             liked.options.model = Some(favourite);

@@ -169,7 +169,7 @@ impl Desk {
     }
 
     async fn remember(&self, session: &SessionId, entry: Entry) -> Result<Response, Reply> {
-        self.ports.sessions.view(session).await?;
+        self.ports.sessions.card(session).await?;
         let written = self.memory()?.write(self.workspace().await?, entry).await?;
         Ok(ok(&json!({ "path": written.path })))
     }

@@ -40,18 +40,21 @@ pub(super) fn is_ours(state: &State) -> bool {
     state.labels.contains_key(OWNER)
 }
 
+/// The notes on a session.
+type Labels = BTreeMap<String, String>;
+
 /// Whether somebody may see a session. Where nobody has to say who he is, everybody may see those that
 /// other protocols began.
-pub(super) fn may_see(desk: &Desk, guest: &Guest, state: &State) -> bool {
-    match state.labels.get(OWNER) {
+pub(super) fn may_see(desk: &Desk, guest: &Guest, labels: &Labels) -> bool {
+    match labels.get(OWNER) {
         Some(owner) => *owner == guest.id,
         None => !desk.settings.install_auth,
     }
 }
 
 /// Whose conversation a session is, and what he calls it; nothing if it is none of this protocol.
-pub(super) fn name_of(state: &State) -> Option<Name> {
-    Some((state.labels.get(OWNER)?.clone(), state.labels.get(NAME)?.clone()))
+pub(super) fn name_of(labels: &Labels) -> Option<Name> {
+    Some((labels.get(OWNER)?.clone(), labels.get(NAME)?.clone()))
 }
 
 impl Desk {
@@ -70,8 +73,8 @@ impl Desk {
 
     /// The session, if it is there and the user may see it.
     async fn seen_by(&self, guest: &Guest, session: SessionId) -> Result<Option<SessionId>, Error> {
-        match self.ports.sessions.view(&session).await {
-            Ok(state) => Ok(may_see(self, guest, &state).then_some(session)),
+        match self.ports.sessions.card(&session).await {
+            Ok(card) => Ok(may_see(self, guest, &card.labels).then_some(session)),
             Err(Error::NotFound(_)) => Ok(None),
             Err(error) => Err(error),
         }

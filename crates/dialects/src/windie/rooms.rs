@@ -202,8 +202,8 @@ impl Rooms {
 
     /// The room of a session that the last daemon told, unless nothing of it is to be told any more.
     async fn resume_one(&self, session: &SessionId) -> Option<Arc<Room>> {
-        let state = self.sessions.view(session).await.ok()?;
-        let entered = self.enter(&name_of(&state)?, session).await;
+        let card = self.sessions.card(session).await.ok()?;
+        let entered = self.enter(&name_of(&card.labels)?, session).await;
         entered
             .inspect_err(|error| tracing::warn!(%error, %session, "a conversation cannot be told"))
             .ok()
@@ -405,7 +405,7 @@ fn about(open: &HashMap<Name, Arc<Room>>, user: &str, session: &SessionId) -> Op
 
 /// The name that a conversation began with, where its user has several for it.
 fn called(name: &Name, state: &State) -> Name {
-    name_of(state).filter(|(user, _)| *user == name.0).unwrap_or_else(|| name.clone())
+    name_of(&state.labels).filter(|(user, _)| *user == name.0).unwrap_or_else(|| name.clone())
 }
 
 /// What was told of a session before, if anything. It hands over what is still open, and no more: the

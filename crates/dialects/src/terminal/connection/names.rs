@@ -22,7 +22,7 @@ const MENTIONED: usize = 5;
 impl Connection {
     /// The session that goes by a name: its id, its number in the last list, or part of its id.
     pub(super) async fn named(&mut self, name: SessionId) -> Result<SessionId, Error> {
-        let unknown = match self.desk.ports.sessions.view(&name).await {
+        let unknown = match self.desk.ports.sessions.card(&name).await {
             Ok(_) => return Ok(name),
             Err(error @ port::Error::NotFound(_)) => error,
             Err(error) => return Err(refusal(&error)),

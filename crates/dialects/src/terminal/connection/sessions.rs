@@ -135,7 +135,7 @@ impl Connection {
             Error::new(INVALID_PARAMS, format!("Invalid params: path is no saved session: {why}"))
                 .with(json!({ "field": "path" }))
         })?;
-        match self.desk.ports.sessions.view(&saved.session).await {
+        match self.desk.ports.sessions.card(&saved.session).await {
             Ok(_) => return self.load(saved.session, 0).await,
             Err(port::Error::NotFound(_)) => {}
             Err(error) => return Err(refusal(&error)),

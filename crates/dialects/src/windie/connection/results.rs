@@ -46,7 +46,8 @@ impl Connection {
             Err(error) => return Err(error.into()),
         };
         let call = state.open.as_ref().and_then(|open| open.call(&request.call));
-        let waits = call.is_some_and(Call::with_client) && may_see(&self.desk, &self.guest, &state);
+        let waits =
+            call.is_some_and(Call::with_client) && may_see(&self.desk, &self.guest, &state.labels);
         Ok(waits.then_some((request, state)))
     }
 

@@ -36,6 +36,10 @@ impl Sessions for Unavailable {
         unavailable()
     }
 
+    fn card(&self, _: &SessionId) -> BoxFuture<'_, Result<Card, Error>> {
+        unavailable()
+    }
+
     fn list(&self, _: usize) -> BoxFuture<'_, Result<Vec<Card>, Error>> {
         unavailable()
     }
