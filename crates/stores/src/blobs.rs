@@ -1,7 +1,8 @@
 //! Blobs as files named by their SHA-256, in `ab/cdef…`.
 //!
 //! A file appears under its name only when it is whole and on disk, so what can be found can be
-//! trusted; `tmp` holds those that are being written.
+//! trusted; `tmp` holds those that are being written. Where there is a bound they are a cache, for
+//! which nobody waits: after a power cut some may be gone or torn, and are found out by their hash.
 
 use std::collections::{BTreeSet, HashSet};
 use std::fmt::Write as _;
@@ -42,7 +43,8 @@ impl FileBlobs {
         Ok(Self { root: root.into(), bound: None })
     }
 
-    /// The same, but of at most so many bytes: the oldest go to make room for new ones.
+    /// The same, but as a cache of at most so many bytes: the oldest go to make room for new ones, and
+    /// nothing is synced.
     pub fn with_at_most(self, bytes: u64) -> Self {
         Self { bound: Some(Arc::new(Bound::new(bytes))), ..self }
     }
@@ -125,14 +127,15 @@ pub(crate) fn held(content: Body) -> Result<Option<Vec<u8>>, StorageError> {
     }
 }
 
-/// Writes them one by one, and makes their names durable together.
+/// Writes them one by one, and makes their names durable together, unless they are a cache.
 fn write_all(root: &Path, bound: Option<&Bound>, contents: Vec<Body>) -> io::Result<Vec<BlobId>> {
     let mut blobs = Vec::with_capacity(contents.len());
     let (mut shards, mut put) = (BTreeSet::new(), HashSet::new());
+    let durable = bound.is_none();
     for content in contents {
         let (blob, path) = match content {
-            Body::Bytes(content) => write(root, &content)?,
-            Body::File(file) => take(root, &file)?,
+            Body::Bytes(content) => write(root, &content, durable)?,
+            Body::File(file) => take(root, &file, durable)?,
             Body::Hash(blob) => {
                 blobs.push(blob);
                 continue;
@@ -142,9 +145,11 @@ fn write_all(root: &Path, bound: Option<&Bound>, contents: Vec<Body>) -> io::Res
         put.insert(path);
         blobs.push(blob);
     }
-    // Also where a file was there already: whoever put it may not have come this far yet.
-    shards.iter().try_for_each(|shard| sync(shard))?;
-    sync(root)?;
+    if durable {
+        // Also where a file was there already: whoever put it may not have come this far yet.
+        shards.iter().try_for_each(|shard| sync(shard))?;
+        sync(root)?;
+    }
     if let Some(bound) = bound {
         bound.put(root, &put);
     }
@@ -152,20 +157,20 @@ fn write_all(root: &Path, bound: Option<&Bound>, contents: Vec<Body>) -> io::Res
 }
 
 /// Writes content; gives its id and where it lies.
-fn write(root: &Path, content: &[u8]) -> io::Result<(BlobId, PathBuf)> {
+fn write(root: &Path, content: &[u8], durable: bool) -> io::Result<(BlobId, PathBuf)> {
     let blob = name(content);
     let path = path(root, &blob).expect("our own names are whole");
     if !is_kept(&path, content) {
         let mut file = NamedTempFile::new_in(root.join(TMP))?;
         file.write_all(content)?;
-        persist(root, file, &path)?;
+        persist(root, file, &path, durable)?;
     }
     Ok((blob, path))
 }
 
 /// Takes over a file that nobody changes any more: by another name, where that is possible, so that
 /// it is not copied.
-fn take(root: &Path, from: &Path) -> io::Result<(BlobId, PathBuf)> {
+fn take(root: &Path, from: &Path, durable: bool) -> io::Result<(BlobId, PathBuf)> {
     let tmp = root.join(TMP);
     let mut file = tempfile::Builder::new().make_in(&tmp, |name| {
         fs::hard_link(from, name).and_then(|()| File::open(name)).or_else(|_| copy(from, name))
@@ -175,7 +180,7 @@ fn take(root: &Path, from: &Path) -> io::Result<(BlobId, PathBuf)> {
     let path = path(root, &blob).expect("our own names are whole");
     let is_kept = File::open(&path).and_then(|mut kept| name_of(&mut kept));
     if !is_kept.is_ok_and(|kept| kept == blob) {
-        persist(root, file, &path)?;
+        persist(root, file, &path, durable)?;
     }
     Ok((blob, path))
 }
@@ -186,8 +191,10 @@ fn copy(from: &Path, to: &Path) -> io::Result<File> {
     Ok(copy)
 }
 
-fn persist(root: &Path, file: NamedTempFile, path: &Path) -> io::Result<()> {
-    file.as_file().sync_all()?;
+fn persist(root: &Path, file: NamedTempFile, path: &Path, durable: bool) -> io::Result<()> {
+    if durable {
+        file.as_file().sync_all()?;
+    }
     fs::create_dir_all(path.parent().unwrap_or(root))?;
     file.persist(path)?;
     Ok(())
