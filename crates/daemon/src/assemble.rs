@@ -83,8 +83,8 @@ pub(crate) fn assemble(options: &Options) -> Result<Assembly> {
     let runtime = Runtime::new(Parts {
         journal: store.clone(),
         leases: store.clone(),
-        directory: store,
-        drafts: Arc::new(dir.drafts()?),
+        directory: store.clone(),
+        drafts: Arc::new(dir.drafts(options.runtime_dir.as_deref())?),
         blobs: Arc::clone(&blobs),
         undo: Arc::new(dir.undo(options.undo)?),
         models: Arc::clone(&models),

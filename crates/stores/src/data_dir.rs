@@ -8,7 +8,7 @@ use std::sync::Arc;
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 
-use crate::{Error, FileBlobs, FileDrafts, FileUploads, sqlite};
+use crate::{Error, FileBlobs, FileDrafts, FileUploads, blobs, sqlite};
 
 const LOCK: &str = "quintet.lock";
 const DATABASE: &str = "quintet.db";
@@ -72,9 +72,24 @@ impl DataDir {
         Ok(FileBlobs::open(&self.path.join(UNDO))?.with_at_most(bytes))
     }
 
-    /// Opens the drafts.
-    pub fn drafts(&self) -> Result<FileDrafts, Error> {
-        FileDrafts::open(&self.path.join(DRAFTS))
+    /// Opens the drafts: in a directory for what lives as long as the machine runs, where there is
+    /// one that can be used, so that text in flight is never written to a disk; otherwise here.
+    pub fn drafts(&self, runtime_dir: Option<&Path>) -> Result<FileDrafts, Error> {
+        let here = self.path.join(DRAFTS);
+        let Some(runtime_dir) = runtime_dir else { return FileDrafts::open(&here) };
+        let path = self.path.canonicalize().map_err(Error::unusable(&self.path))?;
+        let name = blobs::name(path.as_os_str().as_encoded_bytes());
+        let there = runtime_dir.join("quintet").join(&name.as_str()[..16]).join(DRAFTS);
+        let opened = FileDrafts::open(&there).and_then(|drafts| {
+            if here.is_dir() {
+                drafts.take_over(&here).map_err(Error::unusable(&here))?;
+            }
+            Ok(drafts)
+        });
+        opened.or_else(|error| {
+            tracing::warn!(%error, "drafts are kept in the data directory");
+            FileDrafts::open(&here)
+        })
     }
 }
 

@@ -19,14 +19,11 @@ use crate::{Error, lock};
 
 mod record;
 
-/// Empty drafts that stay open for the next turn of their session.
-const KEPT_OPEN: usize = 64;
-
-/// Drafts in a directory.
+/// Drafts in a directory, best one in memory: they need not outlive the machine.
 #[derive(Debug)]
 pub struct FileDrafts {
     root: PathBuf,
-    // A lock of its own for each draft: a slow write holds up its own session alone.
+    // A lock of its own for each draft: what waits for a disk holds up its own session alone.
     drafts: Mutex<HashMap<SessionId, Arc<Mutex<Draft>>>>,
 }
 
@@ -41,6 +38,16 @@ impl FileDrafts {
         Ok(drafts)
     }
 
+    /// Takes over the drafts of an earlier daemon that kept them in another directory.
+    pub(crate) fn take_over(&self, other: &Path) -> io::Result<()> {
+        for file in fs::read_dir(other)? {
+            let file = file?;
+            fs::copy(file.path(), self.root.join(file.file_name()))?;
+            fs::remove_file(file.path())?;
+        }
+        fs::remove_dir(other)
+    }
+
     /// Takes the empty files of an earlier life away.
     fn tidy(&self) -> io::Result<()> {
         for file in fs::read_dir(&self.root)? {
@@ -52,42 +59,18 @@ impl FileDrafts {
         Ok(())
     }
 
+    /// A session's draft, open or not.
     fn draft(&self, session: &SessionId) -> io::Result<Arc<Mutex<Draft>>> {
+        let path = self.path(session)?;
         let mut drafts = lock(&self.drafts);
-        if let Some(draft) = drafts.get(session) {
-            return Ok(Arc::clone(draft));
-        }
-        if drafts.len() >= KEPT_OPEN {
-            // Somebody who holds one is about to write to it.
-            let used =
-                |draft: &Arc<Mutex<Draft>>| Arc::strong_count(draft) > 1 || lock(draft).whole > 0;
-            drafts.retain(|session, draft| used(draft) || self.unlink(session).is_err());
-        }
-        let draft = Arc::new(Mutex::new(Draft::open(&self.path(session)?)?));
-        drafts.insert(session.clone(), Arc::clone(&draft));
-        Ok(draft)
+        let draft = drafts.entry(session.clone()).or_insert_with(|| Arc::new(Draft::new(path)));
+        Ok(Arc::clone(draft))
     }
 
     /// Ids that were read from a file are not checked by their type, and this one becomes a path.
     fn path(&self, session: &SessionId) -> io::Result<PathBuf> {
         let name = SessionId::parse(session.as_str()).ok_or(ErrorKind::InvalidFilename)?;
         Ok(self.root.join(name.as_str()))
-    }
-
-    /// An open draft is emptied, because its session is likely to need it again.
-    fn empty(&self, session: &SessionId) -> io::Result<()> {
-        let open = lock(&self.drafts).get(session).cloned();
-        match open {
-            Some(draft) => lock(&draft).empty(),
-            None => self.unlink(session),
-        }
-    }
-
-    fn unlink(&self, session: &SessionId) -> io::Result<()> {
-        match fs::remove_file(self.path(session)?) {
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
-            done => done,
-        }
     }
 }
 
@@ -106,8 +89,16 @@ impl Drafts for FileDrafts {
     }
 
     fn clear(&self, session: &SessionId) {
-        if let Err(error) = self.empty(session) {
+        let cleared = self.draft(session).and_then(|draft| lock(&draft).clear());
+        if let Err(error) = cleared {
             tracing::warn!(%session, %error, "a draft could not be cleared");
+        }
+    }
+
+    fn release(&self, session: &SessionId) {
+        let Some(draft) = lock(&self.drafts).remove(session) else { return };
+        if let Err(error) = lock(&draft).close() {
+            tracing::warn!(%session, %error, "an empty draft could not be removed");
         }
     }
 }
@@ -115,42 +106,68 @@ impl Drafts for FileDrafts {
 /// One session's draft.
 #[derive(Debug)]
 struct Draft {
-    file: File,
+    path: PathBuf,
+    /// Opened when something is first kept.
+    file: Option<File>,
     whole: u64,
     buffer: Vec<u8>,
 }
 
 impl Draft {
-    /// Opens a draft to go on with it; the torn end of an earlier life is cut off, or nothing
-    /// after it could be read.
-    fn open(path: &Path) -> io::Result<Self> {
-        let file = OpenOptions::new().append(true).create(true).mode(0o600).open(path)?;
-        let mut draft = Self { file, whole: 0, buffer: Vec::new() };
-        if draft.file.metadata()?.len() > 0 {
-            draft.whole = record::pieces(&fs::read(path)?).1 as u64;
-            draft.file.set_len(draft.whole)?;
-        }
-        Ok(draft)
+    fn new(path: PathBuf) -> Mutex<Self> {
+        Mutex::new(Self { path, file: None, whole: 0, buffer: Vec::new() })
     }
 
-    fn empty(&mut self) -> io::Result<()> {
-        if self.whole > 0 {
-            self.file.set_len(0)?;
-            self.whole = 0;
+    /// Opens a draft to go on with it; the torn end of an earlier life is cut off, or nothing
+    /// after it could be read.
+    fn open(&mut self) -> io::Result<File> {
+        let file = OpenOptions::new().append(true).create(true).mode(0o600).open(&self.path)?;
+        self.whole = 0;
+        if file.metadata()?.len() > 0 {
+            self.whole = record::pieces(&fs::read(&self.path)?).1 as u64;
+            file.set_len(self.whole)?;
         }
-        Ok(())
+        Ok(file)
     }
 
     fn keep(&mut self, piece: &Piece) -> io::Result<()> {
         self.buffer.clear();
         record::write(&mut self.buffer, piece)?;
-        if let Err(error) = self.file.write_all(&self.buffer) {
+        let file = match self.file.take() {
+            Some(file) => file,
+            None => self.open()?,
+        };
+        let file = self.file.insert(file);
+        if let Err(error) = file.write_all(&self.buffer) {
             // A full disk may have taken half of it.
-            self.file.set_len(self.whole)?;
+            file.set_len(self.whole)?;
             return Err(error);
         }
         self.whole += self.buffer.len() as u64;
         Ok(())
+    }
+
+    /// Empties a draft that is open, because its session is likely to need it again.
+    fn clear(&mut self) -> io::Result<()> {
+        match &self.file {
+            Some(file) if self.whole > 0 => file.set_len(0)?,
+            Some(_) => {}
+            None => self.unlink()?,
+        }
+        self.whole = 0;
+        Ok(())
+    }
+
+    fn close(&mut self) -> io::Result<()> {
+        let was_open = self.file.take().is_some();
+        if was_open && self.whole == 0 { self.unlink() } else { Ok(()) }
+    }
+
+    fn unlink(&self) -> io::Result<()> {
+        match fs::remove_file(&self.path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+            done => done,
+        }
     }
 }
 

@@ -44,6 +44,8 @@ pub(crate) type Provider = ProviderConfig;
 #[derive(Debug)]
 pub(crate) struct Options {
     pub(crate) data_dir: PathBuf,
+    /// Where what need not outlive the machine is kept, where there is such a place.
+    pub(crate) runtime_dir: Option<PathBuf>,
     pub(crate) default_model: ModelRef,
     /// Every place that is named to listen at.
     pub(crate) listeners: Vec<Listener>,
@@ -100,6 +102,9 @@ impl Options {
             subagents: subagents::understand(layers),
             audit: layers.flag("audit.log").unwrap_or(true),
             data_dir,
+            runtime_dir: providers::variable(layers, "XDG_RUNTIME_DIR")
+                .map(PathBuf::from)
+                .filter(|dir| dir.is_absolute() && dir.is_dir()),
             default_model,
             listeners: listeners::understand(layers),
             harness: address(layers, "listen.harness")?,

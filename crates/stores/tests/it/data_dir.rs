@@ -3,9 +3,12 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
+use quintet_kernel::follow::Piece;
+use quintet_kernel::model::Channel;
 use quintet_kernel::port::{Blobs, Drafts, SessionIndex};
 use quintet_stores::{DataDir, Error};
 
+use crate::drafts::piece as piece_at;
 use crate::subject::session;
 
 #[tokio::test]
@@ -16,7 +19,7 @@ async fn everything_has_its_place() {
     assert_eq!(data.path(), path);
     assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o700);
     assert!(data.sqlite().unwrap().list(1).await.unwrap().is_empty());
-    assert!(data.drafts().unwrap().load(&session("s")).unwrap().is_empty());
+    assert!(data.drafts(None).unwrap().load(&session("s")).unwrap().is_empty());
     data.blobs().unwrap().put(b"x".to_vec()).await.unwrap();
     let mut names: Vec<_> =
         fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().file_name()).collect();
@@ -49,4 +52,38 @@ fn unfinished_blobs_are_swept_away() {
     fs::write(&half, "ha").unwrap();
     DataDir::open(dir.path()).unwrap().blobs().unwrap();
     assert!(!half.exists());
+}
+
+fn piece(text: &str) -> Piece {
+    piece_at(0, Channel::Text, text)
+}
+
+#[test]
+fn drafts_need_no_disk_where_there_is_a_place_for_them() {
+    let (home, runtime) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let data = DataDir::open(home.path()).unwrap();
+    let earlier = data.drafts(None).unwrap();
+    earlier.keep(&session("s"), &piece("one")).unwrap();
+    drop(earlier);
+    let drafts = data.drafts(Some(runtime.path())).unwrap();
+    assert_eq!(drafts.load(&session("s")).unwrap().len(), 1, "it is taken along");
+    drafts.keep(&session("s"), &piece("two")).unwrap();
+    drop(drafts);
+    assert!(!home.path().join("drafts").exists());
+    let again = data.drafts(Some(runtime.path())).unwrap();
+    assert_eq!(again.load(&session("s")).unwrap().len(), 2);
+    // Another daemon of the same user has a place of its own.
+    let other = tempfile::tempdir().unwrap();
+    let other = DataDir::open(other.path()).unwrap().drafts(Some(runtime.path())).unwrap();
+    assert!(other.load(&session("s")).unwrap().is_empty());
+}
+
+#[test]
+fn drafts_stay_here_if_the_other_place_cannot_be_used() {
+    let home = tempfile::tempdir().unwrap();
+    let (data, file) = (DataDir::open(home.path()).unwrap(), home.path().join("file"));
+    std::fs::write(&file, "").unwrap();
+    let drafts = data.drafts(Some(&file)).unwrap();
+    drafts.keep(&session("s"), &piece("one")).unwrap();
+    assert!(home.path().join("drafts/s").exists());
 }

@@ -12,7 +12,7 @@ use quintet_stores::{FileDrafts, memory};
 
 use crate::subject::session;
 
-fn piece(offset: u64, channel: Channel, text: &str) -> Piece {
+pub(crate) fn piece(offset: u64, channel: Channel, text: &str) -> Piece {
     let step = StepId::parse("step_1").expect("an id");
     let turn = TurnId::parse("turn_22").expect("an id");
     Piece { turn, step, offset, channel, text: text.into(), at: Time::from_micros(-7) }
@@ -107,4 +107,33 @@ fn an_id_that_is_a_path_goes_nowhere() {
     assert!(drafts.load(&id).is_err());
     drafts.clear(&id);
     assert_eq!(fs::read(dir.path().join("victim")).unwrap(), b"v");
+}
+
+#[test]
+fn what_is_released_is_closed_and_stays_if_there_is_anything() {
+    let dir = tempfile::tempdir().unwrap();
+    let drafts = FileDrafts::open(dir.path()).unwrap();
+    let (s, t) = (session("s"), session("t"));
+    for name in [&s, &t] {
+        drafts.keep(name, &piece(0, Channel::Text, "one")).unwrap();
+    }
+    drafts.clear(&t);
+    assert_eq!(open_in(dir.path()), 2);
+    drafts.release(&s);
+    drafts.release(&t);
+    drafts.release(&session("n"));
+    assert_eq!(open_in(dir.path()), 0);
+    check(&drafts, "s", "0Text:one");
+    assert!(!dir.path().join("t").exists());
+    drafts.keep(&s, &piece(3, Channel::Text, "two")).unwrap();
+    check(&drafts, "s", "0Text:one 3Text:two");
+    drafts.clear(&s);
+    drafts.release(&s);
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
+}
+
+/// How many files of a directory this process has open.
+fn open_in(dir: &Path) -> usize {
+    let files = fs::read_dir("/proc/self/fd").unwrap().flatten();
+    files.filter(|file| fs::read_link(file.path()).is_ok_and(|to| to.starts_with(dir))).count()
 }
