@@ -20,6 +20,7 @@ use quintet_memory::Notebook;
 use quintet_providers::{Providers, Secret};
 use quintet_runtime::{Pace, Parts, Runtime, SystemStamps, subagents};
 use quintet_stores::DataDir;
+use quintet_stores::sqlite::Store;
 use quintet_tools::{Recall, Settings, Toolbox};
 
 use crate::accounts::UserKeys;
@@ -29,6 +30,7 @@ use crate::options::{self, Options};
 /// Everything that runs.
 pub(crate) struct Assembly {
     pub(crate) runtime: Runtime,
+    pub(crate) store: Arc<Store>,
     pub(crate) blobs: Arc<dyn Blobs>,
     pub(crate) models: Arc<dyn Models>,
     pub(crate) local: Option<Local>,
@@ -99,6 +101,7 @@ pub(crate) fn assemble(options: &Options) -> Result<Assembly> {
     });
     Ok(Assembly {
         runtime,
+        store,
         blobs,
         models,
         local,

@@ -9,7 +9,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use axum::serve::ListenerExt as _;
 use quintet_dialects::harness::{self, Ports, Settings};
 use quintet_dialects::jarvis;
@@ -56,6 +56,7 @@ async fn run(options: &Options) -> Result<()> {
     }
     warn_of_gaps(options.sandbox.mode);
     let assembly = assemble(options)?;
+    let writer_ended = assembly.store.writer_ended();
     let bound = Bound::new(options).await?;
     let woken = assembly.runtime.recover().await?;
     if woken > 0 {
@@ -63,9 +64,15 @@ async fn run(options: &Options) -> Result<()> {
     }
     announce(&bound)?;
     let daemon = Daemon::start(options, assembly, bound);
-    signals.wait().await;
-    daemon.stop().await;
-    Ok(())
+    tokio::select! {
+        () = signals.wait() => {
+            daemon.stop().await;
+            Ok(())
+        }
+        () = writer_ended => {
+            bail!("the thread that writes the database is gone: nothing can be kept any more")
+        },
+    }
 }
 
 /// Says what the kernel cannot keep commands from.
