@@ -18,7 +18,7 @@ pub struct Section {
 }
 
 /// What a session's models are told of its workspace.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Context {
     /// What the system prompt says.
     pub base: Vec<Section>,
@@ -27,7 +27,7 @@ pub struct Context {
 }
 
 /// What changed, noticed when a turn began.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Update {
     /// The turn.
     pub turn: TurnId,

@@ -19,6 +19,7 @@ pub mod port;
 pub mod prompt;
 pub mod search;
 pub mod session;
+pub mod snapshot;
 pub mod stamp;
 pub mod time;
 pub mod tool;

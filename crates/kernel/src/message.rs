@@ -87,7 +87,7 @@ impl MediaKind {
 }
 
 /// A message of the transcript.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Message {
     /// Its id.
     pub id: MessageId,

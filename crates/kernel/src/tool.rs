@@ -75,7 +75,7 @@ pub enum Placement {
 }
 
 /// A tool as it is offered to a model.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Spec {
     /// Its name, the same in every protocol.
     pub name: String,

@@ -51,7 +51,7 @@ impl Sessions for Archive {
     fn view(&self, session: &SessionId) -> BoxFuture<'_, Result<Arc<State>, Error>> {
         let session = session.clone();
         Box::pin(async move {
-            let state = read(&*self.journal, &self.rules, &session).await?;
+            let (state, _) = read(&*self.journal, &self.rules, &session).await?;
             match state.created {
                 Some(_) => Ok(Arc::new(state)),
                 None => Err(Error::NotFound(session)),

@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use quintet_kernel::command::{Command, CutOff};
-use quintet_kernel::event::Record;
+use quintet_kernel::event::{Record, Seq};
 use quintet_kernel::follow::Piece;
 use quintet_kernel::policy::Rules;
 use quintet_kernel::port::{Error, Journal, Lease, Page, StorageError, Traces};
 use quintet_kernel::session::{Call, CallPhase, decide, evolve, handle};
 use quintet_kernel::tool::Placement;
-use quintet_kernel::{SessionId, Stamp, State};
+use quintet_kernel::{SessionId, Stamp, State, snapshot};
+use tokio::task::spawn_blocking;
 
 use crate::parts::Parts;
 use crate::session::flight::outputs;
@@ -20,6 +21,8 @@ const PAGE: Page = Page { events: 1024, bytes: 4 * 1024 * 1024 };
 /// A session, the right to write to it, and what must be written before it goes on.
 pub(crate) struct Loaded {
     pub(crate) state: State,
+    /// The last event in the snapshot that reading began with; 0 if there was none.
+    pub(crate) snapshot: Seq,
     pub(crate) lease: Lease,
     pub(crate) recovered: Recovered,
 }
@@ -30,7 +33,7 @@ pub(crate) type Recovered = Vec<Vec<Arc<Record>>>;
 /// Reads a session and closes what the last owner left open.
 pub(crate) async fn load(parts: &Parts, id: &SessionId) -> Result<Loaded, Error> {
     let lease = parts.leases.acquire(id).await?;
-    let mut state = read(&*parts.journal, &parts.rules, id).await?;
+    let (mut state, snapshot) = read(&*parts.journal, &parts.rules, id).await?;
     if state.created.is_none() {
         return Err(Error::NotFound(id.clone()));
     }
@@ -43,23 +46,36 @@ pub(crate) async fn load(parts: &Parts, id: &SessionId) -> Result<Loaded, Error>
             Vec::new()
         }
     };
-    Ok(Loaded { state, lease, recovered })
+    Ok(Loaded { state, snapshot, lease, recovered })
 }
 
-/// Reads a session as its journal has it.
+/// Reads a session as its journal has it: from its last snapshot on, or from its beginning. Gives the
+/// last event in the snapshot, too; 0 if there was none.
 pub(crate) async fn read(
     journal: &dyn Journal,
     rules: &Arc<Rules>,
     id: &SessionId,
-) -> Result<State, StorageError> {
-    let mut state = State::new(id.clone(), Arc::clone(rules));
+) -> Result<(State, Seq), StorageError> {
+    let restored = restored(journal, rules, id).await;
+    let mut state = restored.unwrap_or_else(|| State::new(id.clone(), Arc::clone(rules)));
+    let snapshot = state.head;
     loop {
         let records = journal.read(id, state.head, PAGE).await?;
         if records.is_empty() {
-            return Ok(state);
+            return Ok((state, snapshot));
         }
         state.replay(&records);
     }
+}
+
+/// The session as its last snapshot has it. One that cannot be read costs time and nothing else.
+async fn restored(journal: &dyn Journal, rules: &Arc<Rules>, id: &SessionId) -> Option<State> {
+    let found = journal.snapshot(id).await;
+    let found = found.inspect_err(|error| tracing::warn!(session = %id, %error, "no snapshot"));
+    let (found, session, rules) = (found.ok()??, id.clone(), Arc::clone(rules));
+    // A long session takes a while, and others run on this thread.
+    let restore = move || snapshot::restore(&found, &session, &rules);
+    spawn_blocking(restore).await.ok()?
 }
 
 /// Writes the session's summary anew where it says something else: a session that branched off in the
@@ -78,7 +94,7 @@ async fn refresh(parts: &Parts, state: &State, lease: &Lease) -> Result<(), Stor
 /// the time at which it was shown, so that the time since then counts as nobody's work.
 async fn recover(parts: &Parts, state: &mut State) -> Result<Recovered, Error> {
     let stamp = parts.stamps.stamp();
-    let pieces = parts.drafts.load(&state.id)?;
+    let pieces = drafted(parts, &state.id).await?;
     let shown = pieces.last().map_or(stamp.at, |last| last.at.max(state.updated));
     let then = stamp.at(shown);
     let mut written = Vec::new();
@@ -88,6 +104,13 @@ async fn recover(parts: &Parts, state: &mut State) -> Result<Recovered, Error> {
     let cut_off = cut_off(parts, state).await;
     let closed = handle(state, Command::Recover { cut_off }, &stamp)?;
     Ok(vec![written, closed])
+}
+
+/// What is in the session's draft, which may have to be read from a disk.
+async fn drafted(parts: &Parts, id: &SessionId) -> Result<Vec<Piece>, StorageError> {
+    let (drafts, id) = (Arc::clone(&parts.drafts), id.clone());
+    let read = spawn_blocking(move || drafts.load(&id)).await;
+    read.unwrap_or_else(|error| Err(StorageError::Unavailable(error.to_string())))
 }
 
 /// What became of files by the calls that were running.

@@ -110,6 +110,7 @@ impl Task {
                 let added: usize = loaded.recovered.iter().map(Vec::len).sum();
                 let head = loaded.state.head - added as u64;
                 let mut live = Live::new(Arc::clone(&self.shared), loaded.state, loaded.lease);
+                live.snapshot = loaded.snapshot;
                 live.resume(head, loaded.recovered);
                 Ok(live)
             }
@@ -148,6 +149,7 @@ impl Task {
             return self.give_up(&StorageError::Unavailable(why).into()).await;
         }
         parts.drafts.clear(&self.id);
+        parts.drafts.release(&self.id);
         self.shared.tail(&self.id).end();
         parts.hints.iter().for_each(|hint| hint.erased(&self.id));
         let _ = reply.send(Ok(()));

@@ -5,6 +5,7 @@ use std::ops::Deref;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::card::{Card, Fork, Status};
@@ -35,7 +36,7 @@ pub struct State {
 }
 
 /// Everything that a session's journal says.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Data {
     /// Its id.
     pub id: SessionId,
@@ -97,7 +98,7 @@ pub struct Data {
 }
 
 /// How much history there is and what stands for the old part of it.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Compaction {
     /// Tokens that the last model call read.
     pub tokens: u64,
@@ -108,7 +109,7 @@ pub struct Compaction {
 }
 
 /// What a summary named as worth keeping.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Saving {
     /// The last message of the summary.
     pub upto: MessageId,
@@ -128,7 +129,7 @@ impl Saving {
 }
 
 /// An answer that counts for more than one call.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Remembered {
     /// The tool.
     pub tool: String,
@@ -139,7 +140,7 @@ pub struct Remembered {
 }
 
 /// Which calls of a tool.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Calls {
     /// Those with these arguments.
     Same(Value),
@@ -148,7 +149,7 @@ pub enum Calls {
 }
 
 /// A session that works, or worked, for a call.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Subagent {
     /// The call.
     pub call: CallId,
@@ -159,7 +160,7 @@ pub struct Subagent {
 }
 
 /// A call of another session that waits for a person's word.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Asked {
     /// The call of this session for which the other one works, perhaps at several removes.
     pub via: CallId,
@@ -178,7 +179,7 @@ pub struct Asked {
 }
 
 /// What stands for old history.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
     /// The last message it stands for.
     pub upto: MessageId,
@@ -280,6 +281,16 @@ impl State {
     /// A session before its first event.
     pub fn new(id: SessionId, rules: Arc<Rules>) -> Self {
         Self { data: Data::new(id), rules }
+    }
+
+    /// A session as a snapshot has it.
+    pub(crate) fn restored(data: Data, id: SessionId, rules: Arc<Rules>) -> Self {
+        Self { data: Data { id, ..data }, rules }
+    }
+
+    /// Everything that its journal says.
+    pub(crate) fn data(&self) -> &Data {
+        &self.data
     }
 
     /// Takes the events of a journal, in order.

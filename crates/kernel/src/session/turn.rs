@@ -5,6 +5,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::change::{FileChange, Gap};
@@ -17,7 +18,7 @@ use crate::time::Time;
 use crate::tool::{Assessment, Ending, Kind, Outcome, Placement};
 
 /// A turn at a glance.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Turn {
     /// Its id.
     pub id: TurnId,
@@ -50,7 +51,7 @@ pub struct Turn {
 }
 
 /// How a turn stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum TurnStatus {
     /// Not begun.
     Pending,
@@ -67,7 +68,7 @@ pub enum TurnStatus {
 }
 
 /// The turn that is under way.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct OpenTurn {
     /// Its id.
     pub id: TurnId,
@@ -102,7 +103,7 @@ pub struct OpenTurn {
 }
 
 /// What an open turn is doing.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Phase {
     /// The model is being asked.
     Thinking(OpenStep),
@@ -113,7 +114,7 @@ pub enum Phase {
 }
 
 /// A model call under way.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct OpenStep {
     /// Its id.
     pub id: StepId,
@@ -126,7 +127,7 @@ pub struct OpenStep {
 }
 
 /// A run of output of one kind.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Segment {
     /// Which kind.
     pub channel: Channel,
@@ -145,7 +146,7 @@ impl OpenStep {
 }
 
 /// A call of the current step.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Call {
     /// What was asked for.
     pub request: RequestedCall,
@@ -158,7 +159,7 @@ pub struct Call {
 }
 
 /// How far a call is.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum CallPhase {
     /// Asked for.
     Requested,
@@ -312,7 +313,7 @@ impl OpenTurn {
 }
 
 /// How long a turn has worked. Waiting for people does not count.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Clock {
     started: Time,
     waited: Duration,
@@ -347,7 +348,7 @@ impl Clock {
 }
 
 /// Which calls ran in this turn, to notice one that can bring nothing new.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Ran {
     /// How often the workspace, or memory, may have changed.
     changes: u32,

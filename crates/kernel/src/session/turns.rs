@@ -4,12 +4,15 @@ use std::collections::{BTreeSet, HashMap};
 use std::ops::Index;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use crate::id::TurnId;
 use crate::session::turn::{Turn, TurnStatus};
 use crate::time::Time;
 
 /// The turns of a session. A copy shares them.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(from = "Vec<Turn>", into = "Vec<Arc<Turn>>")]
 pub struct TurnList {
     turns: Vec<Arc<Turn>>,
     by_id: HashMap<TurnId, usize>,
@@ -93,6 +96,20 @@ impl TurnList {
         } else {
             self.queued.remove(&n);
         }
+    }
+}
+
+impl From<Vec<Turn>> for TurnList {
+    fn from(turns: Vec<Turn>) -> Self {
+        let mut list = Self::default();
+        turns.into_iter().for_each(|turn| list.push(turn));
+        list
+    }
+}
+
+impl From<TurnList> for Vec<Arc<Turn>> {
+    fn from(list: TurnList) -> Self {
+        list.turns
     }
 }
 

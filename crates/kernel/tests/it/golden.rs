@@ -91,6 +91,25 @@ fn a_newer_format_is_not_guessed_at() {
     assert!(codec::decode(codec::VERSION, b"{\"turn_sta").is_err());
 }
 
+#[test]
+fn no_reference_to_content_is_overlooked() {
+    for event in samples() {
+        let line = String::from_utf8(codec::encode(&event)).unwrap();
+        let kept: BTreeSet<&str> = event.blobs().into_iter().map(BlobId::as_str).collect();
+        let for_undo = match &event {
+            Event::CallCompleted { outcome, .. } => outcome.changes.as_slice(),
+            _ => &[],
+        };
+        let sides = for_undo.iter().flat_map(|change| [&change.before, &change.after]);
+        let undo: BTreeSet<&str> =
+            sides.flatten().filter_map(|side| side.blob.as_ref()).map(BlobId::as_str).collect();
+        let is_name = |text: &&str| text.len() == 64 && text.bytes().all(|b| b.is_ascii_hexdigit());
+        for name in line.split('"').filter(is_name) {
+            assert!(kept.contains(name) || undo.contains(name), "{name} in {line}");
+        }
+    }
+}
+
 fn golden() -> String {
     std::fs::read_to_string(path()).unwrap_or_default()
 }
@@ -100,12 +119,12 @@ fn path() -> PathBuf {
 }
 
 #[expect(clippy::disallowed_methods, reason = "a test has no daemon to read it")]
-fn updating() -> bool {
+pub(crate) fn updating() -> bool {
     std::env::var("UPDATE_GOLDEN").is_ok()
 }
 
 /// Every event with every value of the enums in it.
-fn samples() -> Vec<Event> {
+pub(crate) fn samples() -> Vec<Event> {
     [
         of_sessions(),
         of_messages(),

@@ -7,4 +7,6 @@ mod kept;
 #[cfg(test)]
 mod properties;
 #[cfg(test)]
+mod snapshots;
+#[cfg(test)]
 mod world;

@@ -1,6 +1,7 @@
 //! Whatever clients, models, tools and the clock do, a session stays whole, and every moment of its
 //! life is one from which it recovers.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use proptest::prelude::*;
@@ -16,7 +17,7 @@ use quintet_kernel::policy::{Action, OnDeny, Pattern, Recovery, Review, Rule, Ru
 use quintet_kernel::session::{Turn, TurnStatus, next};
 use quintet_kernel::tool::{Assessment, Kind, Outcome, Risk, Subject};
 use quintet_kernel::toolset::{ClientTool, Toolset};
-use quintet_kernel::{State, codec};
+use quintet_kernel::{State, codec, snapshot};
 use serde_json::json;
 
 use crate::world::{TOOLS, Todo, World, assessment, reviewed, rules, well, word};
@@ -95,6 +96,7 @@ proptest! {
         world.check_journal();
         recover_from_everywhere(&world);
         fork_from_everywhere(&world);
+        restore_from_everywhere(&world);
         world.settle();
         world.check_journal();
     }
@@ -130,6 +132,22 @@ fn recover_from_everywhere(world: &World) {
             crashed.send(Command::Recover { cut_off: Vec::new() });
             crashed.settle();
             crashed.check_journal();
+        }
+    }
+}
+
+/// A snapshot after any event, and the events after it, are the whole session.
+fn restore_from_everywhere(world: &World) {
+    let (id, rules) = (&world.state.id, Arc::new(world.state.rules().clone()));
+    let mut state = State::new(id.clone(), Arc::clone(&rules));
+    let stride = world.journal.len() / 40 + 1;
+    for (n, record) in world.journal.iter().enumerate() {
+        state.replay([&**record]);
+        if n % stride == 0 {
+            let mut restored = snapshot::restore(&snapshot::take(&state), id, &rules).unwrap();
+            assert_eq!(restored, state);
+            restored.replay(world.journal[n + 1..].iter().map(|record| &**record));
+            assert_eq!(restored, world.state);
         }
     }
 }

@@ -1,6 +1,7 @@
 //! What a live session does: takes commands and news, keeps what they lead to, tells, and works.
 
 mod hearing;
+mod hibernation;
 mod parting;
 mod telling;
 
@@ -71,6 +72,8 @@ pub(super) struct Live {
     tail: Arc<Tail>,
     /// The last event that was published.
     published: Seq,
+    /// The last event in the newest snapshot; 0 if there is none.
+    pub(super) snapshot: Seq,
     pending: VecDeque<Pending>,
     asking: Option<Asking>,
     flight: Option<Flight>,
@@ -90,6 +93,7 @@ impl Live {
             shared,
             state: Arc::new(state),
             lease,
+            snapshot: 0,
             pending: VecDeque::new(),
             asking: None,
             flight: None,
@@ -151,7 +155,7 @@ impl Live {
                     // A model that is always ready must not keep the thread from everybody else.
                     consume_budget().await;
                 }
-                () = sleep_until(last_use + shared.parts.pace.hibernate_after), if idle => return End::Idle,
+                () = sleep_until(last_use + shared.parts.pace.hibernate_after), if idle => return self.hibernate().await,
             }
         }
     }

@@ -21,6 +21,7 @@ mod rehearsing;
 mod saving;
 mod storage;
 mod subagents;
+mod waking;
 mod watcher;
 mod workspace;
 mod world;

@@ -48,9 +48,10 @@ impl Live {
                 else => break,
             }
         }
-        for Waiting { reply, .. } in self.waiting {
+        for Waiting { reply, .. } in self.waiting.drain(..) {
             let _ = reply.send(Delivery::Answered(Err(Error::Closing)));
         }
+        self.keep_snapshot().await;
         End::Closing
     }
 

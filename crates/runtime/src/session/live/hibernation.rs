@@ -1,0 +1,28 @@
+//! How a live session leaves memory: what it held open is closed, and it is quick to wake again.
+
+use quintet_kernel::snapshot;
+use tokio::task::spawn_blocking;
+
+use super::{End, Live};
+
+impl Live {
+    /// Ends a session that has nothing to do.
+    pub(super) async fn hibernate(self) -> End {
+        self.shared.parts.drafts.release(&self.state.id);
+        self.keep_snapshot().await;
+        End::Idle
+    }
+
+    /// Keeps a snapshot of a session whose events are all durable, if enough of them are new. Without
+    /// one the session takes longer to wake, and that is all.
+    pub(super) async fn keep_snapshot(self) {
+        if !snapshot::is_due(self.state.head, self.snapshot) {
+            return;
+        }
+        let (state, lease, shared) = (self.state, self.lease, self.shared);
+        let Ok(taken) = spawn_blocking(move || snapshot::take(&state)).await else { return };
+        if let Err(error) = shared.parts.journal.keep_snapshot(&lease, taken).await {
+            tracing::warn!(session = %lease.session, %error, "no snapshot was kept");
+        }
+    }
+}
