@@ -11,3 +11,4 @@ mod front_ends;
 mod refusals;
 mod story;
 mod subject;
+mod written;

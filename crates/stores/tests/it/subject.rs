@@ -88,6 +88,7 @@ fn told(word: &str) -> Event {
             offset: 0,
             channel: Channel::Text,
             text: text.into(),
+            pieces: Vec::new(),
         };
     }
     let Some(name) = word.strip_prefix('#') else { return event(word) };
