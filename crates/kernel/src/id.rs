@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use serde::de::{self, Deserializer, Visitor};
 use serde::{Deserialize, Serialize};
 
 /// The longest id that is taken from outside; our own are shorter.
@@ -21,7 +22,7 @@ macro_rules! ids {
         $(#[$doc])*
         #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
         #[serde(transparent)]
-        pub struct $name(Arc<str>);
+        pub struct $name(#[serde(deserialize_with = "shared_text")] Arc<str>);
 
         impl $name {
             /// Takes an id from outside, if it could be one.
@@ -54,6 +55,25 @@ macro_rules! ids {
             }
         }
     )*};
+}
+
+/// Reads text with one allocation, of which serde's own way takes two: most of what is read are ids.
+fn shared_text<'de, D: Deserializer<'de>>(from: D) -> Result<Arc<str>, D::Error> {
+    struct Text;
+
+    impl Visitor<'_> for Text {
+        type Value = Arc<str>;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("a string")
+        }
+
+        fn visit_str<E: de::Error>(self, text: &str) -> Result<Arc<str>, E> {
+            Ok(text.into())
+        }
+    }
+
+    from.deserialize_str(Text)
 }
 
 ids! {

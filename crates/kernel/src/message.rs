@@ -96,6 +96,7 @@ pub struct Message {
     /// What is said.
     pub parts: Vec<Part>,
     /// How models are told of it, where that is other than its text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wording: Option<String>,
     /// When.
     pub at: Time,
@@ -104,16 +105,22 @@ pub struct Message {
     /// Which attempt at the turn wrote it; messages of clients have attempt 0.
     pub attempt: u32,
     /// For a tool's result: the call it answers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call: Option<CallId>,
     /// For a tool's result: how the call ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ending: Option<Ending>,
     /// A partial answer that was cut short; shown to people, not sent to models.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub interrupted: bool,
     /// For a model's message: which model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<ModelRef>,
     /// For a model's message: what only that model can read.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sealed: Vec<Sealed>,
     /// For a tool's result: the files it left behind, which its parts may name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<Artifact>,
 }
 

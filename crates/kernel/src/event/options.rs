@@ -151,7 +151,7 @@ impl TurnOptions {
         self.more.as_ref()?.aside.get(name)
     }
 
-    pub(super) fn is_default(&self) -> bool {
+    pub(crate) fn is_default(&self) -> bool {
         is_default(self)
     }
 

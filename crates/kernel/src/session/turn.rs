@@ -31,6 +31,7 @@ pub struct Turn {
     /// Where its tools work.
     pub workspace: PathBuf,
     /// What the client asked of it.
+    #[serde(default, skip_serializing_if = "TurnOptions::is_default")]
     pub options: TurnOptions,
     /// How often it was begun.
     pub attempts: u32,
@@ -39,14 +40,19 @@ pub struct Turn {
     /// When it was last over.
     pub completed: Option<Time>,
     /// Why it failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
     /// Whether its changes passed verification, where there were any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verified: Option<bool>,
     /// What it made of files, in the order it happened.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<FileChange>,
     /// What it may have made of files that is not recorded.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unrecorded: Vec<Gap>,
     /// Whether that was undone.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub reverted: bool,
 }
 

@@ -11,7 +11,7 @@ use quintet_kernel::model::{Channel, Finish, ModelRef, Usage};
 use quintet_kernel::port::{
     Batch, BoxFuture, Journal, Lease, Leases as _, Page, Sessions as _, Snapshot, StorageError,
 };
-use quintet_kernel::{Event, Record, Seq, SessionId, State, Time};
+use quintet_kernel::{Event, Record, Seq, SessionId, State, Time, snapshot};
 use quintet_runtime::{Parts, Runtime};
 use quintet_stores::DataDir;
 use quintet_stores::memory::Store;
@@ -268,4 +268,32 @@ async fn measured() {
     }
     let kept = store.snapshot(&session).await.unwrap().unwrap();
     println!("the snapshot has {} KB", kept.body.len() / 1024);
+    let rules = world.parts().rules;
+    let least = |what: &str, mut work: Box<dyn FnMut() + '_>| {
+        let times = (0..10).map(|_| {
+            let begun = Instant::now();
+            work();
+            begun.elapsed()
+        });
+        println!("{what}: at least {:?}", times.min().unwrap());
+    };
+    least("take", Box::new(|| drop(snapshot::take(&state))));
+    least("restore", Box::new(|| drop(snapshot::restore(&kept, &session, &rules))));
+    let bodies: Vec<_> =
+        records.iter().map(|record| quintet_kernel::codec::encode(&record.event)).collect();
+    least(
+        "decode all events",
+        Box::new(|| {
+            for body in &bodies {
+                quintet_kernel::codec::decode(1, body).unwrap();
+            }
+        }),
+    );
+    least(
+        "replay all events",
+        Box::new(|| {
+            let mut state = State::new(session.clone(), rules.clone());
+            state.replay(records.iter().map(|record| &**record));
+        }),
+    );
 }
