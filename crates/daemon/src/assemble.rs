@@ -198,6 +198,7 @@ pub(crate) fn rules(options: &Options, toolbox: &Toolbox, providers: Providers) 
         verify: options.verify.clone(),
         limits: options.limits.clone(),
         recovery: options.recovery,
+        client_grace: options.client_grace,
         tools: offered(options, toolbox),
         default_model: options.default_model.clone(),
         models: Arc::new(providers),

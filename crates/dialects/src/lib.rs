@@ -7,6 +7,7 @@ pub mod agent;
 #[cfg(test)]
 mod golden;
 pub mod harness;
+mod held_calls;
 pub mod jarvis;
 pub mod jsonrpc;
 pub mod terminal;

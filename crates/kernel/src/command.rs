@@ -3,8 +3,9 @@
 use std::path::PathBuf;
 
 use crate::change::{FileChange, Gap};
+use crate::client::ClientRef;
 use crate::context::Section;
-use crate::event::{Answer, Answerer, Origin, Remember, SubagentNews, TurnOptions};
+use crate::event::{Answer, Answerer, Origin, Remember, Setup, SubagentNews, TurnOptions};
 use crate::id::{BlobId, CallId, MessageId, SessionId, StepId, TurnId};
 use crate::message::{MediaKind, Part, Role};
 use crate::model::{self, Channel, ModelRef, Usage};
@@ -29,18 +30,19 @@ pub enum Command {
     Offer(Toolset),
     /// Keep a file; its content is stored already.
     Attach(Upload),
-    /// Say something and, perhaps, have it answered.
+    /// Say something and, perhaps, have it answered; all that comes with it is taken with it or not at
+    /// all.
     Say(Box<Say>),
-    /// The same, with files that are kept if it is said, and only then; their content is stored
-    /// already.
-    SayWith { say: Box<Say>, files: Vec<(MediaKind, Upload)> },
     /// Set to work on a turn that waits, failed or was cancelled.
     Start { turn: TurnId },
     /// Answer a question.
     Approve(Approve),
-    /// A client ran one of its tools, or would not. Unlike [`Command::Finished`] it is told if nobody
-    /// waits for that.
-    Return { call: CallId, outcome: Outcome },
+    /// Give these calls to a client, which alone may run them from now on; all of them or none.
+    Claim { calls: Vec<CallId>, by: ClientRef },
+    /// A client ran one of its tools, or would not. Refused unless the call waits for this client.
+    Return { call: CallId, by: ClientRef, outcome: Outcome },
+    /// A connection is gone: the grace time of what its client holds begins.
+    Disconnect { client: ClientRef },
     /// Call the open turn off.
     Cancel { reason: Option<String> },
     /// Call this turn off, also if it has not begun.
@@ -115,6 +117,18 @@ pub struct Say {
     pub run: Run,
     /// How.
     pub options: TurnOptions,
+    /// Files that come with it, which are shown to the model after `parts`; their content is stored
+    /// already.
+    pub files: Vec<(MediaKind, Upload)>,
+    /// What the session runs with from this turn on, where that changes.
+    pub setup: Setup,
+}
+
+impl Say {
+    /// A message that brings neither files nor a setup.
+    pub fn new(role: Role, parts: Vec<Part>, run: Run, options: TurnOptions) -> Self {
+        Self { role, parts, run, options, files: Vec::new(), setup: Setup::default() }
+    }
 }
 
 /// A message of another session.

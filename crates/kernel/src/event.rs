@@ -14,6 +14,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::client::ClientRef;
 use crate::context::Section;
 use crate::id::{CallId, MessageId, SessionId, StepId, TurnId};
 use crate::message::{Attachment, Part, Role};
@@ -22,7 +23,7 @@ use crate::time::Time;
 use crate::tool::{Assessment, Kind, Outcome, Placement, Risk};
 use crate::toolset::Toolset;
 
-pub use options::{Asking, Budget, More, ToolUse, TurnOptions};
+pub use options::{Asking, Budget, More, Setup, ToolUse, TurnOptions};
 pub use subagent::SubagentNews;
 
 /// The number of an event in its session; 0 stands for "before the first".
@@ -158,6 +159,12 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         errand: Option<Errand>,
     },
+    /// A client has the call and alone may run it.
+    CallClaimed { turn: TurnId, call: CallId, by: ClientRef },
+    /// The connection of the client that has the call is gone; the client may come back until then.
+    ClaimHolderLost { turn: TurnId, call: CallId, by: ClientRef, until: Time },
+    /// The client did not come back: any client may have the call, which may be repeated.
+    ClaimReleased { turn: TurnId, call: CallId },
     /// The call is over; `message` is what the model is told.
     CallCompleted { turn: TurnId, call: CallId, tool: String, message: MessageId, outcome: Outcome },
     /// There is news of a session that works for a call.
@@ -237,7 +244,7 @@ fn is_zero(number: &u64) -> bool {
 }
 
 /// How a session begins.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Origin {
     /// Where its tools work.
     pub workspace: PathBuf,
@@ -250,6 +257,9 @@ pub struct Origin {
     /// Front ends' own notes.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
+    /// The tools, where the client chooses them; recorded as [`Event::ToolsChosen`].
+    #[serde(skip)]
+    pub toolset: Option<Toolset>,
 }
 
 /// A tool call, named and ready to be judged.

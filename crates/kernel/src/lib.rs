@@ -5,6 +5,7 @@
 
 pub mod card;
 pub mod change;
+pub mod client;
 pub mod codec;
 pub mod command;
 pub mod context;
@@ -26,6 +27,7 @@ pub mod tool;
 pub mod toolset;
 
 pub use card::{Card, Status};
+pub use client::ClientRef;
 pub use command::Command;
 pub use event::{Event, Record, Seq};
 pub use follow::{Cursor, Item, ItemReader};

@@ -36,6 +36,8 @@ pub struct Rules {
     pub limits: Limits,
     /// What happens to a turn that the daemon's death cut off.
     pub recovery: Recovery,
+    /// How long a client that runs a call may be disconnected before it loses the call.
+    pub client_grace: Duration,
     /// The daemon's tools, in the order they are offered.
     pub tools: Vec<Arc<Spec>>,
     /// The model for sessions that name none.

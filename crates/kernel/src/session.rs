@@ -5,12 +5,14 @@
 
 mod advance;
 mod attach;
+mod claims;
 mod decide;
 mod delegate;
 mod evolve;
 mod fold;
 mod judge;
 mod next;
+mod prompt;
 mod recall;
 mod recover;
 mod refusal;

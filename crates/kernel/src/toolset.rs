@@ -76,6 +76,9 @@ pub struct ClientTool {
     pub schema: Value,
     /// How bad it can get. What should not be done is refused before a client hears of it.
     pub risk: Risk,
+    /// True if it only looks: another client may run a call again whose client is gone.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub repeatable: bool,
 }
 
 impl Toolset {
@@ -132,13 +135,13 @@ impl Toolset {
 }
 
 impl ClientTool {
-    /// The tool as a model is offered it. It is neither safe to repeat nor about the workspace.
+    /// The tool as a model is offered it. What it touches is not the workspace of the daemon.
     pub(crate) fn spec(&self) -> Arc<Spec> {
         Arc::new(Spec {
             name: self.name.clone(),
             description: self.description.clone(),
             schema: self.schema.clone(),
-            kind: Kind::Network,
+            kind: if self.repeatable { Kind::Read } else { Kind::Network },
             placement: Placement::Client,
         })
     }

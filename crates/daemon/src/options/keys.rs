@@ -103,6 +103,7 @@ pub(super) const KEYS: &[Key] = &[
     ("search.native", Shape::Flag, Some("false")),
     ("patch_review.mode", Shape::Text, Some("\"off\"")),
     ("recovery.policy", Shape::Text, Some("\"continue\"")),
+    ("clients.grace_seconds", Shape::Number, Some("60")),
     ("limits.steps", Shape::Number, Some("50")),
     ("limits.tokens", Shape::Number, Some("2000000")),
     ("limits.seconds", Shape::Number, Some("3600")),

@@ -83,6 +83,8 @@ pub(crate) struct Options {
     pub(crate) search: Search,
     pub(crate) limits: Limits,
     pub(crate) recovery: Recovery,
+    /// How long a client that runs a call may be disconnected before it loses the call.
+    pub(crate) client_grace: Duration,
     /// What the user should be told at start.
     pub(crate) advice: Vec<String>,
 }
@@ -135,6 +137,9 @@ impl Options {
             fetch: fetch(layers)?,
             search: search::understand(layers)?,
             limits: limits(layers),
+            client_grace: Duration::from_secs(
+                layers.number("clients.grace_seconds").unwrap_or_default(),
+            ),
             recovery: choice(
                 layers,
                 "recovery.policy",

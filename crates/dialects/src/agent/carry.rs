@@ -145,7 +145,8 @@ pub(super) fn refused(error: port::Error) -> Error {
             | Refusal::NotPending(_)
             | Refusal::CallOver(_)
             | Refusal::UnknownCall(_)
-            | Refusal::NotDelegated(_),
+            | Refusal::NotDelegated(_)
+            | Refusal::Claimed(_),
         ) => Error::new(NOTHING_PENDING, message),
         port::Error::Refused(_) | port::Error::Ahead(..) => Error::new(INVALID_PARAMS, message),
         port::Error::ReadOnly | port::Error::Closing | port::Error::Storage(_) => {

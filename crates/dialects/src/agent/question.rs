@@ -25,6 +25,7 @@ pub(super) fn toolset() -> Toolset {
             "required": ["question"],
         }),
         risk: Risk::Low,
+        repeatable: true,
     };
     Toolset { client: vec![question], ..Toolset::default() }
 }

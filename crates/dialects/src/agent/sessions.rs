@@ -21,10 +21,9 @@ impl Desk {
         let Begin { workspace, model, system_prompt, title } = begin;
         let model = self.model(model.as_deref()).await?;
         let labels = BTreeMap::from_iter(title.map(|title| ("title".to_owned(), title)));
-        let origin = Origin { workspace: workspace.into(), system_prompt, model, labels };
+        let (workspace, toolset) = (workspace.into(), Some(question::toolset()));
+        let origin = Origin { workspace, system_prompt, model, labels, toolset };
         let receipt = self.ports.sessions.create(origin).await.map_err(refused)?;
-        let offer = Command::Offer(question::toolset());
-        self.ports.sessions.submit(&receipt.session, offer).await.map_err(refused)?;
         let card = self.ports.sessions.card(&receipt.session).await.map_err(refused)?;
         let result = shape::session(&card, &self.settings.default_model);
         let from = receipt.records.first().map_or(0, |first| first.seq - 1);

@@ -7,7 +7,7 @@ use quintet_kernel::model::{Count, Effort, ModelRef, Sampling};
 use quintet_kernel::port::{self, Receipt};
 use quintet_kernel::session::{Call, CallPhase};
 use quintet_kernel::tool::{Outcome, Placement};
-use quintet_kernel::{CallId, Refusal, SessionId, State};
+use quintet_kernel::{CallId, ClientRef, Refusal, SessionId, State};
 use serde_json::{Value, json};
 
 use super::carry::{Done, Then, refused, watch};
@@ -16,6 +16,10 @@ use super::shape;
 use super::wire::{CONTEXT_OVERFLOW, NOTHING_PENDING};
 use super::wish::{File, Message, Read, Response};
 use crate::jsonrpc::Error;
+
+/// The name of all clients: a question is shown to all of them, and the first that answers it has
+/// claimed it.
+const CLIENT: &str = "agent";
 
 /// A message of no more bytes fits every model.
 const SURELY_FITS: usize = 4096;
@@ -32,14 +36,10 @@ impl Desk {
         let sampling = Sampling { effort, ..Sampling::default() };
         let options = TurnOptions { model, sampling, key, ..TurnOptions::default() };
         let run = if queue { Run::Next } else { Run::Now };
-        let say = Say { role: Role::User, parts, run, options };
-        let command = match files.is_empty() {
-            true => Command::Say(Box::new(say)),
-            false => {
-                let files = self.keep(&session, files, queue).await?;
-                Command::SayWith { say: Box::new(say), files }
-            }
-        };
+        let files =
+            if files.is_empty() { Vec::new() } else { self.keep(&session, files, queue).await? };
+        let say = Say { files, ..Say::new(Role::User, parts, run, options) };
+        let command = Command::Say(Box::new(say));
         let receipt = self.ports.sessions.submit(&session, command).await.map_err(refused)?;
         Ok(Done { result: acknowledged(&receipt), then: watch(&receipt) })
     }
@@ -170,7 +170,10 @@ fn answering(
         let id = call.id().clone();
         let command = match &call.phase {
             CallPhase::Asked { .. } => Command::Approve(word(&id, response)?),
-            _ => Command::Return { call: id.clone(), outcome: outcome(response) },
+            _ => {
+                let (call, by) = (id.clone(), ClientRef::named(CLIENT));
+                Command::Return { call, by, outcome: outcome(response) }
+            }
         };
         return Ok((id, command));
     }

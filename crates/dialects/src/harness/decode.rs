@@ -205,6 +205,7 @@ pub(super) fn refusal(error: &Error) -> Reply {
             | Refusal::AlreadyReverted(_)
             | Refusal::CallOver(_)
             | Refusal::NotDelegated(_)
+            | Refusal::Claimed(_)
             | Refusal::KeyReused(_) => 409,
             Refusal::NothingPending(_)
             | Refusal::NotPending(_)
@@ -248,6 +249,7 @@ fn create(body: wire::CreateSession) -> Result<Step, Reply> {
         system_prompt: filled(body.system_prompt),
         model: filled(body.model).map(|model| model_ref(&model)).transpose()?,
         labels,
+        ..Origin::default()
     }))
 }
 
@@ -266,7 +268,8 @@ fn message(session: &SessionId, body: wire::AddMessage) -> Result<Step, Reply> {
     let model = body.model.as_deref().filter(|model| !model.is_empty());
     let model = model.map(model_ref).transpose()?;
     let options = TurnOptions { model, sampling, ..TurnOptions::default() };
-    Ok(Step::Submit(session.clone(), Command::Say(Box::new(Say { role, parts, run, options }))))
+    let say = Say::new(role, parts, run, options);
+    Ok(Step::Submit(session.clone(), Command::Say(Box::new(say))))
 }
 
 /// How to answer.

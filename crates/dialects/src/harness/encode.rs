@@ -168,6 +168,10 @@ fn parts(event: &Event) -> Vec<Part<'_>> {
             "tool_call_started",
             json!({ "tool": tool, "tool_call_id": call.as_str(), "input": input }),
         )],
+        // Which client runs a call is of no concern to those who watch.
+        Event::CallClaimed { .. } | Event::ClaimHolderLost { .. } | Event::ClaimReleased { .. } => {
+            Vec::new()
+        }
         Event::CallCompleted { call, tool, message, outcome, .. } => {
             completed(call.as_str(), tool, message.as_str(), outcome)
         }

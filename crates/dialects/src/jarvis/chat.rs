@@ -13,7 +13,6 @@ use super::decode::Chat;
 use super::encode::{End, Link};
 use super::reply::Reply;
 use super::serve::Desk;
-use super::stream::Stream;
 
 /// The turn that answers a message.
 #[derive(Debug)]
@@ -50,10 +49,10 @@ pub(super) async fn stream(
             return Err(Reply::gone(&seen.to_string()));
         }
         Some(seen) if asked.joined && seen.seq > read => Link::of_turn(turn, seen, read, head),
-        _ if asked.joined => Link::of_turn(turn, Cursor::after(read), read, head).careful(),
+        _ if asked.joined => Link::of_turn(turn, Cursor::after(read), read, head),
         _ => Link::of_turn(turn, Cursor::after(read), read, read),
     };
-    Stream::new(link).response(follow).await
+    desk.stream_of(&chat.session, link).response(follow).await
 }
 
 /// Answers a message with its final text.

@@ -6,7 +6,7 @@ use quintet_kernel::memory::{Entry, Lines, Query, Target};
 use quintet_kernel::message::{Part, Role};
 use quintet_kernel::tool::{Ending, Outcome};
 use quintet_kernel::toolset::ClientTool;
-use quintet_kernel::{CallId, Cursor, SessionId};
+use quintet_kernel::{CallId, ClientRef, Cursor, SessionId};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -75,14 +75,12 @@ impl Chat {
     /// The message for the core, under the client's name for it.
     pub(super) fn command(&self, key: Option<String>) -> Command {
         let options = TurnOptions { key, ..TurnOptions::default() };
-        Command::Say(Box::new(Say {
-            role: Role::User,
-            parts: self.parts.clone(),
-            run: Run::Now,
-            options,
-        }))
+        Command::Say(Box::new(Say::new(Role::User, self.parts.clone(), Run::Now, options)))
     }
 }
+
+/// The name of all desktops: nothing in the protocol tells one from another.
+pub(super) const CLIENT: &str = "jarvis";
 
 /// Finds out what a request is about.
 pub(super) fn route(method: &str, path: &str) -> Result<Route, Reply> {
@@ -185,7 +183,9 @@ fn result(body: wire::PostResult) -> Result<Step, Reply> {
     let unknown = || Reply::new(404, "TOOL_CALL_NOT_FOUND", format!("tool call not found: {id}"));
     let call = CallId::parse(id).ok_or_else(unknown)?;
     let outcome = outcome(result)?;
-    Ok(Step::Submit(session, Command::Return { call, outcome }))
+    // A result comes on a connection of its own, so any desktop that knows the call's id may post it.
+    let by = ClientRef::named(CLIENT);
+    Ok(Step::Submit(session, Command::Return { call, by, outcome }))
 }
 
 fn outcome(result: wire::ToolResult) -> Result<Outcome, Reply> {

@@ -4,6 +4,8 @@
 //! behind the client is taken in silence, so that the final text is whole and it is known which calls
 //! the client still has to run.
 
+use std::collections::HashSet;
+
 use quintet_kernel::event::{Errand, Event, Record, Seq};
 use quintet_kernel::message::text_of;
 use quintet_kernel::model::Channel;
@@ -26,12 +28,10 @@ pub(super) struct Link {
     read: Seq,
     /// The last event when the stream began.
     head: Seq,
-    /// Whether requests of the past are held back until it is known that nobody answered them.
-    careful: bool,
-    /// Whether the past is over.
-    caught_up: bool,
-    /// Calls that the client should run.
+    /// Calls that a client should run.
     delegated: Vec<Delegated>,
+    /// Those that this stream has claimed, so that its client alone is asked to run them.
+    claimed: HashSet<CallId>,
     /// What the model said in this step.
     answer: String,
     /// Whether a turn is open, and which attempt at it.
@@ -44,6 +44,8 @@ struct Delegated {
     call: CallId,
     request: Vec<u8>,
     sent: bool,
+    /// True if it began before the stream did: its client may be the one that holds it, come back.
+    before: bool,
 }
 
 /// How a turn ended.
@@ -71,9 +73,8 @@ impl Link {
             seen,
             read,
             head,
-            careful: false,
-            caught_up: false,
             delegated: Vec::new(),
+            claimed: HashSet::new(),
             answer: String::new(),
             open: None,
             end: None,
@@ -83,11 +84,6 @@ impl Link {
     /// A stream of one turn, which is over when that attempt at it is.
     pub(super) fn of_turn(turn: (TurnId, u32), seen: Cursor, read: Seq, head: Seq) -> Self {
         Self { only: Some(turn), ..Self::of_session(seen, read, head) }
-    }
-
-    /// Has requests that were answered meanwhile left out, for clients that would run them again.
-    pub(super) fn careful(self) -> Self {
-        Self { careful: true, ..self }
     }
 
     /// Up to where there is nothing new for the client.
@@ -105,10 +101,40 @@ impl Link {
         self.end.as_ref().filter(|_| self.only.is_some())
     }
 
-    /// What is sent before anything else is read.
+    /// The calls that the stream has to claim before it encodes these items.
+    pub(super) fn claimable(&self, items: &[Item]) -> Vec<CallId> {
+        let offered = |item: &Item| match item {
+            Item::Event(record) => match &record.event {
+                Event::CallStarted { call, placement: Placement::Client, .. }
+                | Event::ClaimReleased { call, .. } => Some(call.clone()),
+                Event::ClaimHolderLost { call, .. } => {
+                    let mine = |known: &&Delegated| known.call == *call && known.before;
+                    self.delegated.iter().find(mine).map(|known| known.call.clone())
+                }
+                _ => None,
+            },
+            Item::Text { .. } | Item::Progress { .. } => None,
+        };
+        items.iter().filter_map(offered).collect()
+    }
+
+    /// The calls of the past that nobody was asked to run on this stream.
+    pub(super) fn unsent(&self) -> Vec<CallId> {
+        let unsent = self.delegated.iter().filter(|delegated| !delegated.sent);
+        unsent.map(|delegated| delegated.call.clone()).collect()
+    }
+
+    /// Has the client asked to run a call, which it has claimed.
+    pub(super) fn claimed(&mut self, call: CallId) {
+        self.claimed.insert(call);
+    }
+
+    /// Asks the client to run those of the calls of the past that it has claimed.
     pub(super) fn begin(&mut self) -> Vec<Frame> {
         let mut frames = Vec::new();
-        self.offer_again(&mut frames);
+        for call in self.unsent() {
+            self.offer(&call, &mut frames);
+        }
         frames
     }
 
@@ -129,7 +155,6 @@ impl Link {
             }
             Item::Progress { .. } => {}
         }
-        self.offer_again(&mut frames);
         frames
     }
 
@@ -154,6 +179,9 @@ impl Link {
             } => {
                 let request = request(call, tool, input, errand.as_ref());
                 self.delegate(call, &request, fresh, frames);
+            }
+            Event::ClaimReleased { call, .. } | Event::ClaimHolderLost { call, .. } if fresh => {
+                self.offer(call, frames);
             }
             Event::CallCompleted { call, outcome, .. } => {
                 let known = self.delegated.iter().position(|delegated| delegated.call == *call);
@@ -200,9 +228,10 @@ impl Link {
         fresh: bool,
         frames: &mut Vec<Frame>,
     ) {
-        let sent = fresh && (self.caught_up || !self.careful);
+        let sent = fresh && self.claimed.contains(call);
         self.tell(frames, sent, "tool.request", request);
-        self.delegated.push(Delegated { call: call.clone(), request: json(request), sent });
+        let (call, request, before) = (call.clone(), json(request), self.read <= self.head);
+        self.delegated.push(Delegated { call, request, sent, before });
     }
 
     fn returned(
@@ -251,14 +280,12 @@ impl Link {
         }
     }
 
-    /// Once the past is over: the calls in it that the client still has to run.
-    fn offer_again(&mut self, frames: &mut Vec<Frame>) {
-        if self.caught_up || self.read < self.head {
-            return;
-        }
-        self.caught_up = true;
+    /// Asks the client to run a call that it has claimed.
+    fn offer(&mut self, call: &CallId, frames: &mut Vec<Frame>) {
         let position = self.seen;
-        for delegated in self.delegated.iter_mut().filter(|delegated| !delegated.sent) {
+        let mine = self.claimed.contains(call);
+        let delegated = self.delegated.iter_mut().filter(|delegated| delegated.call == *call);
+        for delegated in delegated.filter(|delegated| mine && !delegated.sent) {
             delegated.sent = true;
             let data = delegated.request.clone();
             frames.push(Frame { position, event: "tool.request", data });

@@ -67,7 +67,7 @@ fn refused(refusal: &Refusal) -> (u16, &'static str) {
         Refusal::UnknownTurn(_) => (404, "TURN_NOT_FOUND"),
         Refusal::UnknownCall(_) => (404, "TOOL_CALL_NOT_FOUND"),
         Refusal::CallOver(_) => (409, "TOOL_CALL_COMPLETED"),
-        Refusal::NotDelegated(_) => (409, "TOOL_CALL_NOT_PENDING"),
+        Refusal::NotDelegated(_) | Refusal::Claimed(_) => (409, "TOOL_CALL_NOT_PENDING"),
         Refusal::KeyReused(_) => (409, "IDEMPOTENCY_KEY_REUSED"),
         Refusal::Exists(_)
         | Refusal::Succeeded(_)

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use axum::Router;
@@ -12,16 +13,18 @@ use axum::response::Response;
 use quintet_kernel::memory::{Entry, Found, Lines, Query};
 use quintet_kernel::port::{Memory, Pulse, SessionIndex, Sessions, Stamps};
 use quintet_kernel::toolset::Toolset;
-use quintet_kernel::{Cursor, SessionId, Time};
+use quintet_kernel::{ClientRef, Cursor, SessionId, Time};
 use serde::Serialize;
 use serde_json::{Value, json};
+use tokio_util::task::TaskTracker;
 
 use super::chat::{self, Envelope};
-use super::decode::{Chat, LARGEST_BODY, Step, decode, key, position, route};
+use super::decode::{CLIENT, Chat, LARGEST_BODY, Step, decode, key, position, route};
 use super::encode::Link;
 use super::reply::Reply;
 use super::stream::Stream;
 use super::{openapi, sessions, wire};
+use crate::held_calls::HeldCalls;
 use crate::transport::body::{Unread, whole};
 use crate::transport::guard::{Denied, Guard};
 
@@ -64,12 +67,17 @@ pub(super) struct Desk {
     pub(super) ports: Ports,
     pub(super) settings: Arc<Settings>,
     started: Time,
+    /// How many streams there were.
+    connections: Arc<AtomicU64>,
+    /// What has to be done after a client is gone.
+    tasks: TaskTracker,
 }
 
 /// The dialect as a service.
 pub fn router(ports: Ports, settings: Settings) -> Router {
     let started = ports.stamps.now();
-    let desk = Desk { ports, settings: Arc::new(settings), started };
+    let (settings, connections) = (Arc::new(settings), Arc::default());
+    let desk = Desk { ports, settings, started, connections, tasks: TaskTracker::new() };
     Router::new().fallback(serve).with_state(desk)
 }
 
@@ -148,7 +156,15 @@ impl Desk {
         let read = turn.map_or(seen.seq, |turn| turn.begins - 1);
         let follow = sessions.follow(id, Cursor::after(read)).await?;
         let link = Link::of_session(seen, read, follow.head());
-        Stream::new(link).response(follow).await
+        self.stream_of(id, link).response(follow).await
+    }
+
+    /// A stream of a session to a desktop, which runs the calls that it is asked to run.
+    pub(super) fn stream_of(&self, session: &SessionId, link: Link) -> Stream {
+        let connection = self.connections.fetch_add(1, Ordering::Relaxed) + 1;
+        let client = ClientRef::connected(CLIENT, connection.to_string());
+        let held = HeldCalls::new(Arc::clone(&self.ports.sessions), client);
+        Stream::new(link, session.clone(), held, self.tasks.clone())
     }
 
     /// Where its sessions work, which is there from now on.

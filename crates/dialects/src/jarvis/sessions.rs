@@ -76,10 +76,8 @@ async fn begin(desk: &Desk, alias: &Alias, brought: &[ClientTool]) -> Result<Ses
     }
     let workspace = desk.workspace().await?.to_owned();
     let labels = BTreeMap::from([(SPACE.to_owned(), alias.name.clone())]);
-    let origin = Origin { workspace, system_prompt: None, model: None, labels };
-    let session = desk.ports.sessions.create(origin).await?.session;
-    desk.ports.sessions.submit(&session, Command::Offer(toolset)).await?;
-    Ok(session)
+    let origin = Origin { workspace, labels, toolset: Some(toolset), ..Origin::default() };
+    Ok(desk.ports.sessions.create(origin).await?.session)
 }
 
 /// Has a session go by a name, unless somebody was faster; gives the session that does.

@@ -4,12 +4,14 @@ use std::time::Duration;
 
 use axum::http::{HeaderValue, header};
 use axum::response::Response;
-use quintet_kernel::Item;
-use quintet_kernel::port::{Error, Follow};
+use quintet_kernel::port::{BoxFuture, Error, Follow};
+use quintet_kernel::{CallId, Item, SessionId};
+use tokio_util::task::TaskTracker;
 
 use super::encode::{Frame, Link};
 use super::reply::Reply;
 use super::wire;
+use crate::held_calls::HeldCalls;
 use crate::transport::sse::{self, Encode};
 
 /// How often a silent stream shows that it is alive.
@@ -20,13 +22,19 @@ const IDLE_BEATS: u32 = 40;
 /// One client that listens.
 pub(super) struct Stream {
     link: Link,
+    session: SessionId,
+    /// The calls that its client runs.
+    held: Option<HeldCalls>,
+    /// Where they are released once the client is gone.
+    tasks: TaskTracker,
     /// Beats since something was told.
     beats: u32,
 }
 
 impl Stream {
-    pub(super) fn new(link: Link) -> Self {
-        Self { link, beats: 0 }
+    /// A stream of a session to a client that runs calls.
+    pub(super) fn new(link: Link, session: SessionId, held: HeldCalls, tasks: TaskTracker) -> Self {
+        Self { link, session, held: Some(held), tasks, beats: 0 }
     }
 
     /// The stream as an answer, after everything that its client has was read in silence.
@@ -37,6 +45,8 @@ impl Stream {
             let Some(items) = follow.next().await? else { break };
             self.encode(&items, &mut first);
         }
+        // What follows from here on is claimed as it comes.
+        self.claim(self.link.unsent()).await;
         write(&self.link.begin(), &mut first);
         let mut response = Response::new(sse::body(follow, self, first, BEAT));
         let headers = response.headers_mut();
@@ -46,7 +56,35 @@ impl Stream {
     }
 }
 
+impl Stream {
+    /// Claims calls for the client, one by one: another desktop may have some of them.
+    async fn claim(&mut self, calls: Vec<CallId>) {
+        let Some(held) = &mut self.held else { return };
+        for call in calls {
+            match held.claim(&self.session, vec![call.clone()]).await {
+                Ok(true) => self.link.claimed(call),
+                Ok(false) => {}
+                Err(error) => tracing::warn!(%call, %error, "a call was not claimed"),
+            }
+        }
+    }
+}
+
+/// A client that is gone runs nothing any more.
+impl Drop for Stream {
+    fn drop(&mut self) {
+        if let Some(mut held) = self.held.take().filter(|held| !held.is_empty()) {
+            self.tasks.spawn(async move { held.release().await });
+        }
+    }
+}
+
 impl Encode for Stream {
+    fn prepare<'a>(&'a mut self, items: &'a [Item]) -> Option<BoxFuture<'a, ()>> {
+        let calls = self.link.claimable(items);
+        if calls.is_empty() { None } else { Some(Box::pin(self.claim(calls))) }
+    }
+
     fn encode(&mut self, items: &[Item], out: &mut Vec<u8>) {
         for item in items {
             // What comes after the end of its turn is another stream's.
@@ -100,8 +138,14 @@ mod tests {
 
     #[test]
     fn a_stream_between_turns_ends_after_ten_minutes_and_one_in_a_turn_never() {
-        let mut idle = Stream::new(Link::of_session(Cursor::START, 0, 0));
-        let mut busy = Stream::new(Link::of_session(Cursor::START, 0, 0));
+        let stream = || Stream {
+            link: Link::of_session(Cursor::START, 0, 0),
+            session: SessionId::parse("s1").unwrap(),
+            held: None,
+            tasks: TaskTracker::new(),
+            beats: 0,
+        };
+        let (mut idle, mut busy) = (stream(), stream());
         let mut out = Vec::new();
         busy.encode(&[started()], &mut out);
         for beat in 1..=100 {

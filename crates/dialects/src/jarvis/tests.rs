@@ -3,7 +3,8 @@
 //! `>` a request and `=` what it asks; `!` an event of the journal (or text in flight as `! text …`)
 //! and `<` what the desktop is sent, with its `id:`; `~` a desktop that comes back: `~ 7.3` from a
 //! position, `~ live` from now on, `~ again` by sending the message again, which the turn of the last
-//! `message_added` answers. `UPDATE_GOLDEN=1` rewrites the `=` and `<` lines.
+//! `message_added` answers; `~ slow` another desktop claims calls first, `~ quick` this one does.
+//! `UPDATE_GOLDEN=1` rewrites the `=` and `<` lines.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -11,7 +12,7 @@ use std::sync::Arc;
 use quintet_kernel::event::{Event, Record};
 use quintet_kernel::follow::Piece;
 use quintet_kernel::model::Channel;
-use quintet_kernel::{Cursor, Item, ItemReader, StepId, Time, TurnId, codec};
+use quintet_kernel::{CallId, Cursor, Item, ItemReader, StepId, Time, TurnId, codec};
 
 use super::decode::{Step, decode, key, position, route};
 use super::encode::Link;
@@ -61,6 +62,8 @@ struct Story {
     records: Vec<Arc<Record>>,
     reader: ItemReader,
     link: Link,
+    /// Another desktop claims calls before this one does.
+    slow: bool,
     written: u64,
     out: String,
 }
@@ -68,8 +71,8 @@ struct Story {
 impl Default for Story {
     fn default() -> Self {
         let link = Link::of_session(Cursor::START, 0, 0);
-        let (reader, out) = (ItemReader::default(), String::new());
-        Self { records: Vec::new(), reader, link, written: 0, out }
+        let (records, reader, out) = (Vec::new(), ItemReader::default(), String::new());
+        Self { records, reader, link, slow: false, written: 0, out }
     }
 }
 
@@ -123,6 +126,10 @@ impl Story {
     }
 
     fn come_back(&mut self, how: &str) {
+        if let "slow" | "quick" = how {
+            self.slow = how == "slow";
+            return;
+        }
         let head = self.records.len() as u64;
         let asked = self.records.iter().rev().find_map(|record| match &record.event {
             Event::MessageAdded { turn, .. } => Some((turn.clone(), record.seq - 1)),
@@ -138,7 +145,7 @@ impl Story {
             "live" => Link::of_session(Cursor::after(head), begins, head),
             "again" => {
                 let from = Cursor::after(begins);
-                Link::of_turn((turn, attempt), from, begins, head).careful()
+                Link::of_turn((turn, attempt), from, begins, head)
             }
             place => Link::of_session(position(Some(place), "").unwrap().unwrap(), begins, head),
         };
@@ -155,7 +162,24 @@ impl Story {
         items.iter().for_each(|item| self.show(Some(item)));
     }
 
+    /// Claims what the stream may claim, as the core would let it.
+    fn claim(&mut self, calls: Vec<CallId>) {
+        let over = |call: &CallId| {
+            self.records.iter().any(|record| match &record.event {
+                Event::CallCompleted { call: ended, .. } => ended == call,
+                _ => false,
+            })
+        };
+        let claimed: Vec<_> = calls.into_iter().filter(|call| !self.slow && !over(call)).collect();
+        claimed.into_iter().for_each(|call| self.link.claimed(call));
+    }
+
     fn show(&mut self, item: Option<&Item>) {
+        let calls = match item {
+            Some(item) => self.link.claimable(std::slice::from_ref(item)),
+            None => self.link.unsent(),
+        };
+        self.claim(calls);
         let frames = match item {
             Some(item) => self.link.encode(item),
             None => self.link.begin(),

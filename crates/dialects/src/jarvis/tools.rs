@@ -19,7 +19,7 @@ pub fn default_tools() -> Vec<ClientTool> {
             "additionalProperties": false,
         });
         let (name, description, risk) = (name.into(), description.into(), tool::Risk::Medium);
-        ClientTool { name, description, schema, risk }
+        ClientTool { name, description, schema, risk, repeatable: false }
     };
     vec![
         tool(
@@ -63,6 +63,7 @@ pub(super) fn brought(tool: wire::Tool) -> ClientTool {
         description: tool.description,
         schema: tool.parameters.unwrap_or_else(nothing),
         risk: risk(tool.risk),
+        repeatable: false,
     }
 }
 

@@ -340,6 +340,7 @@ pub(super) fn refusal(error: &port::Error) -> Error {
             | Refusal::NotBegun(_)
             | Refusal::CallOver(_)
             | Refusal::NotDelegated(_)
+            | Refusal::Claimed(_)
             | Refusal::KeyReused(_)
             | Refusal::Succeeded(_)
             | Refusal::BadName

@@ -264,6 +264,9 @@ impl Link {
             | Event::ToolsChosen(_)
             | Event::Instructed { .. }
             | Event::Moved { .. }
+            | Event::CallClaimed { .. }
+            | Event::ClaimHolderLost { .. }
+            | Event::ClaimReleased { .. }
             | Event::Forgotten { .. }
             | Event::MemorySaved { .. }
             | Event::MemoryNotSaved { .. }

@@ -79,6 +79,7 @@ fn rules() -> Rules {
             compact_at_percent: 80,
         },
         recovery: Recovery::Continue,
+        client_grace: Duration::from_secs(30),
         tools: vec![tool("write_file", Kind::Write), tool("shell", Kind::Exec)],
         default_model: ModelRef::parse("fake/fake").unwrap(),
         models: Arc::new(HashMap::new()),

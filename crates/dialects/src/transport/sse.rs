@@ -5,10 +5,14 @@ use std::time::Duration;
 use axum::body::{Body, Bytes};
 use futures_util::stream;
 use quintet_kernel::Item;
-use quintet_kernel::port::{Error, Follow};
+use quintet_kernel::port::{BoxFuture, Error, Follow};
 
 /// Turns what a follower is given into bytes of the stream.
 pub trait Encode: Send + 'static {
+    /// Work that has to be done before some items are written; none for most protocols.
+    fn prepare<'a>(&'a mut self, _items: &'a [Item]) -> Option<BoxFuture<'a, ()>> {
+        None
+    }
     /// Writes frames for some items.
     fn encode(&mut self, items: &[Item], out: &mut Vec<u8>);
     /// Writes something that keeps the connection open.
@@ -37,7 +41,12 @@ pub fn body(follow: Box<dyn Follow>, encode: impl Encode, first: Vec<u8>, beat: 
         while out.is_empty() {
             match tokio::time::timeout(beat, follow.next()).await {
                 Err(_) => encode.keep_alive(&mut out),
-                Ok(Ok(Some(items))) => encode.encode(&items, &mut out),
+                Ok(Ok(Some(items))) => {
+                    if let Some(work) = encode.prepare(&items) {
+                        work.await;
+                    }
+                    encode.encode(&items, &mut out);
+                }
                 Ok(Ok(None)) => return None,
                 Ok(Err(error)) => {
                     encode.broken(&error, &mut out);

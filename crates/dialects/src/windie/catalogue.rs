@@ -11,6 +11,10 @@ pub(crate) const WEB_SEARCH: &str = "web_search";
 /// What it does.
 pub(crate) const WEB_SEARCH_DESCRIPTION: &str = "Search the web.";
 
+/// Tools that change nothing on the user's computer.
+const ONLY_LOOK: [&str; 5] =
+    ["screenshot", "wait", "get_open_windows", "get_system_stats", "read_file"];
+
 /// What an agent that only chats may use.
 const CHAT: [&str; 14] = [
     "open_app",
@@ -60,6 +64,11 @@ pub(crate) fn tools() -> &'static [BuiltIn] {
 /// The one of that name.
 pub(crate) fn tool(name: &str) -> Option<&'static BuiltIn> {
     tools().iter().find(|tool| tool.name == name)
+}
+
+/// True if a tool changes nothing on the user's computer, so that another client may run a call again.
+pub(crate) fn only_looks(name: &str) -> bool {
+    ONLY_LOOK.contains(&name)
 }
 
 /// Whether an agent that only chats may use a tool.

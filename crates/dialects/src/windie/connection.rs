@@ -21,6 +21,7 @@ use axum::extract::ws::{CloseFrame, Message as Frame, WebSocket, close_code};
 use axum::http::HeaderMap;
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
+use quintet_kernel::ClientRef;
 use quintet_kernel::port::{BoxFuture, Error, StorageError};
 use tokio::time::{Instant, interval, sleep_until, timeout};
 
@@ -31,10 +32,11 @@ use super::manifest::Manifest;
 use super::models;
 use super::offer::Offer;
 use super::plan::Agent;
-use super::room::{self, Room, Seat, Who};
+use super::room::{self, Offered, Room, Seat, Sent, Who};
 use super::rooms::Name;
 use super::serve::Desk;
 use super::wire::{self, Answer, Context, SILENT, TOO_MANY};
+use crate::held_calls::HeldCalls;
 
 /// How long a client may be silent.
 const RECEIVE: Duration = Duration::from_secs(3600);
@@ -60,6 +62,8 @@ pub(super) struct Connection {
     agent: Agent,
     /// What the client called its agent when it came.
     name: room::Client,
+    /// The calls that it runs.
+    held: HeldCalls,
     /// The conversations that it listens to, by its names for them.
     listens: Vec<(String, Arc<Room>)>,
     /// What it was sent and has perhaps not heard.
@@ -78,7 +82,7 @@ struct Out {
 }
 
 /// What a listener was given.
-type Heard = (Seat, Option<Vec<Arc<str>>>);
+type Heard = (Seat, Option<Vec<Sent>>);
 
 #[derive(Default)]
 struct Streams {
@@ -106,9 +110,24 @@ pub(super) async fn run(desk: Desk, headers: HeaderMap, mut socket: WebSocket) {
             let name = agent.definition.id.clone();
             let number = desk.rooms.connection();
             let (listens, echoes, last) = Default::default();
-            let connection =
-                Connection { desk, guest, number, headers, agent, name, listens, echoes, last };
+            let called = name.as_deref().unwrap_or_default();
+            let client =
+                ClientRef::connected(format!("windie/{}/{called}", guest.id), number.to_string());
+            let held = HeldCalls::new(Arc::clone(&desk.ports.sessions), client);
+            let mut connection = Connection {
+                desk,
+                guest,
+                number,
+                headers,
+                agent,
+                name,
+                held,
+                listens,
+                echoes,
+                last,
+            };
             connection.serve(socket).await;
+            connection.held.release().await;
         }
         Err(why) => {
             tracing::debug!("a handshake is refused: {why}");
@@ -132,7 +151,7 @@ async fn first(socket: &mut WebSocket) -> Option<String> {
 }
 
 impl Connection {
-    async fn serve(mut self, mut socket: WebSocket) {
+    async fn serve(&mut self, mut socket: WebSocket) {
         let closing = self.desk.settings.closing.clone();
         let mut streams = Streams::default();
         let out = self.welcome().await;
@@ -326,6 +345,23 @@ impl Connection {
         Context { session_id: None, user_id, conversation_ref, turn_ref }
     }
 
+    /// The message that hands calls over if this client may run them, or else the one that only shows
+    /// them. Where that is not known the client has to come back.
+    async fn take(&mut self, seat: &Seat, offer: Offered) -> Result<Arc<str>, Gone> {
+        let Offered { calls, text, shown } = offer;
+        match self.held.take_over(&seat.room.session, calls.clone()).await {
+            Ok(true) => {
+                seat.room.claimed(&calls);
+                Ok(text)
+            }
+            Ok(false) => Ok(shown),
+            Err(error) => {
+                tracing::warn!(%error, "calls were not claimed");
+                Err(Gone)
+            }
+        }
+    }
+
     async fn give(
         &mut self,
         socket: &mut WebSocket,
@@ -357,7 +393,11 @@ impl Connection {
             let missed = seat.is_behind() || seat.room.busy() > 0;
             return if missed { Err(Gone) } else { Ok(()) };
         };
-        for frame in frames {
+        for sent in frames {
+            let frame = match sent {
+                Sent::Text(text) => text,
+                Sent::Offer(offer) => self.take(&seat, offer).await?,
+            };
             let frame = self.addressed(&seat.room, &frame).into_owned();
             send(socket, Frame::Text(frame.into())).await?;
         }

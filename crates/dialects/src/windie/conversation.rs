@@ -97,7 +97,7 @@ impl Desk {
         };
         let labels = [(OWNER.to_owned(), user.to_owned()), (NAME.to_owned(), conversation.into())];
         let labels = BTreeMap::from(labels);
-        let origin = Origin { workspace, system_prompt: None, model: None, labels };
+        let origin = Origin { workspace, labels, ..Origin::default() };
         let session = self.ports.sessions.create(origin).await?.session;
         let alias = alias(user, conversation);
         // What the name meant until now, if anything, is gone.

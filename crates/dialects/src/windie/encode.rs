@@ -252,6 +252,7 @@ impl Link {
                 let (call, tool, input) = (call.clone(), tool.clone(), input.clone());
                 return self.begun(turn, Errand { call, request, tool, input }, *placement, at);
             }
+            Event::ClaimReleased { call, .. } => return self.offer_again(|open| open == call, at),
             Event::CallCompleted { turn, call, tool, outcome, .. } => {
                 return self.over(turn, (call, tool), outcome, at);
             }

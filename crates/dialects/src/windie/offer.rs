@@ -162,6 +162,7 @@ impl Offer<'_> {
             description: description.into(),
             schema,
             risk: Risk::Medium,
+            repeatable: catalogue::only_looks(name),
         }
     }
 

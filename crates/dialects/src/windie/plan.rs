@@ -2,8 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use quintet_kernel::command::Command;
-use quintet_kernel::event::{More, TurnOptions};
+use quintet_kernel::event::{More, Setup, TurnOptions};
 use quintet_kernel::model::Sampling;
 use quintet_kernel::toolset::Toolset;
 use serde_json::Value;
@@ -91,10 +90,13 @@ impl Plan {
         self
     }
 
-    /// What makes a session ready for a query.
-    pub(super) fn commands(&self) -> Vec<Command> {
-        let system_prompt = Some(self.system_prompt.clone());
-        vec![Command::Instruct { system_prompt }, Command::Offer(self.toolset.clone())]
+    /// What the session runs with from the query on.
+    pub(super) fn setup(&self) -> Setup {
+        Setup {
+            system_prompt: Some(self.system_prompt.clone()),
+            toolset: Some(self.toolset.clone()),
+            workspace: self.workspace.clone(),
+        }
     }
 
     /// How the turn of a query is to be answered.
@@ -110,7 +112,7 @@ impl Plan {
             sampling: Sampling { effort, ..Sampling::default() },
             key: Some(key.into()),
             wording,
-            more: More { account: self.pays.then(|| account(user)), aside, result_of: None }
+            more: More { account: self.pays.then(|| account(user)), aside, ..More::default() }
                 .unless_empty(),
             ..TurnOptions::default()
         }

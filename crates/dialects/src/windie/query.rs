@@ -1,6 +1,5 @@
 //! A question of the user, with everything that the client tells beside it.
 
-use quintet_kernel::message::{MediaKind, Part};
 use serde_json::Value;
 
 use super::decode::{LONGEST_REF, workspace};
@@ -61,14 +60,6 @@ impl Query {
             true => Err("Invalid query: Query text cannot be empty".into()),
             false => Ok(query),
         })
-    }
-
-    /// What is said in the session; the pictures are attachments of these names by now.
-    pub(crate) fn parts(&self, pictures: &[String]) -> Vec<Part> {
-        let picture =
-            |name: &String| Part::Media { kind: MediaKind::Image, name: name.clone(), mime: None };
-        let said = [Part::Text(self.text.clone())];
-        said.into_iter().chain(pictures.iter().map(picture)).collect()
     }
 }
 

@@ -1,12 +1,10 @@
 //! What a model would be asked: found out by the very decisions that would have it asked, on a session
 //! that nobody keeps.
 
-use std::collections::BTreeMap;
-
 use quintet_kernel::State;
 use quintet_kernel::command::{Command, Recalled, Run, Say};
 use quintet_kernel::event::Origin;
-use quintet_kernel::message::Role;
+use quintet_kernel::message::{Part, Role};
 use quintet_kernel::port::Error;
 use quintet_kernel::session::Refusal;
 use serde_json::Value;
@@ -37,10 +35,8 @@ impl Desk {
             // Nothing works there, so it need not be there.
             None => self.scratch_path(scene.user),
         };
-        let origin =
-            Origin { workspace, system_prompt: None, model: None, labels: BTreeMap::new() };
+        let origin = Origin { workspace, ..Origin::default() };
         let mut commands = vec![Command::Create(origin)];
-        commands.extend(plan.commands());
         if !scene.before.is_empty() {
             commands.push(Command::Recall { messages: scene.before, instead: true });
         }
@@ -57,8 +53,9 @@ impl Desk {
         let mut options =
             plan.options(("rehearsal", "rehearsal"), query.content.clone(), Value::Null);
         loop {
-            let (parts, options_now) = (query.parts(&[]), options.clone());
-            let say = Say { role: Role::User, parts, run: Run::Next, options: options_now };
+            let (parts, options_now) = (vec![Part::Text(query.text.clone())], options.clone());
+            let say = Say::new(Role::User, parts, Run::Next, options_now);
+            let say = Say { setup: plan.setup(), ..say };
             let mut all = commands.clone();
             all.push(Command::Say(Box::new(say)));
             match self.ports.rehearsals.rehearse(None, all).await {

@@ -104,8 +104,27 @@ struct Told {
     stopped: Option<Arc<str>>,
     /// The calls that it hands over, until they are over.
     hands: Option<Box<Hands>>,
-    /// To whom it has handed them over: he may have run them.
-    by: Option<Who>,
+    /// Whether a client has claimed them: it may have run them.
+    claimed: bool,
+}
+
+/// What a listener is sent.
+#[derive(Debug)]
+pub(super) enum Sent {
+    /// A message.
+    Text(Arc<str>),
+    /// A message that hands calls over.
+    Offer(Offered),
+}
+
+/// Calls that a listener may run if it claims them.
+#[derive(Debug)]
+pub(super) struct Offered {
+    pub(super) calls: Vec<CallId>,
+    /// The message for whoever runs them.
+    pub(super) text: Arc<str>,
+    /// The message for everybody else.
+    pub(super) shown: Arc<str>,
 }
 
 /// What is told of a turn itself.
@@ -144,8 +163,13 @@ impl Room {
         log.revisions.extend(kept.revisions);
         log.agents.extend(kept.agents);
         log.push(kept.frames);
-        for (calls, client) in kept.ran {
-            log.ran(&calls, &client);
+    }
+
+    /// A client has claimed these calls.
+    pub(super) fn claimed(&self, calls: &[CallId]) {
+        for told in &mut self.log().frames {
+            let hands = |hands: &Hands| hands.calls.iter().any(|call| calls.contains(call));
+            told.claimed |= told.hands.as_deref().is_some_and(hands);
         }
     }
 
@@ -346,8 +370,6 @@ impl Room {
         }
         log.taken += 1;
         let id = log.taken;
-        let Log { runners, seats, .. } = &mut *log;
-        runners.follow_on(&who, seats);
         // What is not kept any more, nobody can be told.
         let next = from.max(log.dropped);
         log.seats.insert(id, Listener { who, next });
@@ -381,7 +403,7 @@ impl Log {
             }
             self.bytes += text.len();
             let (text, stopped) = (text.into(), stopped.map(Into::into));
-            self.frames.push_back(Told { turn, text, stopped, hands, by: None });
+            self.frames.push_back(Told { turn, text, stopped, hands, claimed: false });
         }
     }
 
@@ -403,26 +425,24 @@ impl Log {
         let (who, next) = (who.clone(), *next);
         let Some(skipped) = next.checked_sub(self.dropped) else { return Read::Behind };
         let (mut heard, mut read) = (Vec::new(), 0);
-        let Self { frames, seats, runners, stopped, stopping, spool, .. } = self;
+        let Self { frames, seats, runners, stopped, stopping, .. } = self;
         let skipped = usize::try_from(skipped).unwrap_or(usize::MAX);
-        for told in frames.iter_mut().skip(skipped).take(AT_ONCE) {
+        for told in frames.iter().skip(skipped).take(AT_ONCE) {
             if is_among(stopping, &who.client, told) {
                 break;
             }
             read += 1;
             heard.extend(match &told.hands {
-                _ if is_among(stopped, &who.client, told) => told.stopped.clone(),
-                Some(hands) if !runners.runs(&who, (&told.turn, &told.by), seats) => {
-                    Some(hands.shown.as_str().into())
+                _ if is_among(stopped, &who.client, told) => told.stopped.clone().map(Sent::Text),
+                Some(hands) if !runners.may_run(&who, told, seats) => {
+                    Some(Sent::Text(hands.shown.as_str().into()))
                 }
-                Some(hands) => {
-                    if told.by.as_ref().map(|by| &by.client) != Some(&who.client) {
-                        spool.runs(&hands.calls, &who.client);
-                    }
-                    told.by = Some(who.clone());
-                    Some(Arc::clone(&told.text))
-                }
-                None => Some(Arc::clone(&told.text)),
+                Some(hands) => Some(Sent::Offer(Offered {
+                    calls: hands.calls.clone(),
+                    text: Arc::clone(&told.text),
+                    shown: hands.shown.as_str().into(),
+                })),
+                None => Some(Sent::Text(Arc::clone(&told.text))),
             });
         }
         seats.entry(seat).and_modify(|listener| listener.next = next + read);
@@ -443,7 +463,7 @@ impl Log {
 
 /// What there is for a listener.
 enum Read {
-    Heard(Vec<Arc<str>>),
+    Heard(Vec<Sent>),
     Nothing,
     /// More than is kept was told since: he missed something.
     Behind,
@@ -478,7 +498,7 @@ fn is_among(said: &HashSet<(Client, String)>, agent: &Client, told: &Told) -> bo
 impl Seat {
     /// What comes next, as much of it as is there; nothing once the room is shut, or he is too far
     /// behind.
-    pub(super) async fn next(&mut self) -> Option<Vec<Arc<str>>> {
+    pub(super) async fn next(&mut self) -> Option<Vec<Sent>> {
         loop {
             self.bell.mark_unchanged();
             let read = self.room.log().read(self.id);

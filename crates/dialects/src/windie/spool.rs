@@ -42,8 +42,6 @@ pub(super) struct Kept {
     pub(super) agents: HashMap<Client, u64>,
     /// The clients' names for the histories that their queries lead to.
     pub(super) revisions: HashMap<String, String>,
-    /// Who was handed which calls.
-    pub(super) ran: Vec<(Vec<CallId>, Client)>,
     /// How many bytes of the file are whole.
     good: usize,
 }
@@ -55,7 +53,6 @@ enum Entry {
     Told { up_to: String, frames: Vec<Written> },
     Client(Client),
     Revision { query: String, revision: String },
-    Runs { calls: Vec<String>, client: Client },
     Heard { client: Client, frames: u64 },
 }
 
@@ -113,12 +110,6 @@ impl Spool {
     /// A client has heard so many frames for certain.
     pub(super) fn heard(&mut self, client: &Client, frames: u64) {
         self.write(&Entry::Heard { client: client.clone(), frames });
-    }
-
-    /// A client is about to be handed calls.
-    pub(super) fn runs(&mut self, calls: &[CallId], client: &Client) {
-        let calls = calls.iter().map(ToString::to_string).collect();
-        self.write(&Entry::Runs { calls, client: client.clone() });
     }
 
     /// This is about to be told.
@@ -199,10 +190,6 @@ impl Kept {
                 Entry::Heard { client, frames } => drop(kept.agents.insert(client, frames)),
                 Entry::Revision { query, revision } => {
                     kept.revisions.insert(query, revision);
-                }
-                Entry::Runs { calls, client } => {
-                    let calls = calls.iter().filter_map(|call| CallId::parse(call)).collect();
-                    kept.ran.push((calls, client));
                 }
                 Entry::Told { up_to, frames } => {
                     kept.up_to = Cursor::parse(&up_to)?;

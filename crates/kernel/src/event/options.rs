@@ -1,5 +1,7 @@
 //! What a client asks of one turn.
 
+use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -8,6 +10,7 @@ use serde_json::Value;
 use crate::id::CallId;
 use crate::model::{Account, ModelRef, Sampling};
 use crate::policy::Limits;
+use crate::toolset::Toolset;
 
 /// What a client asks of one turn.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -61,6 +64,23 @@ pub struct More {
     /// The call that it is the result of, where it was said elsewhere.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result_of: Option<CallId>,
+    /// What the session runs with from this turn on, where it had to wait for its turn.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub setup: Option<Arc<Setup>>,
+}
+
+/// What a session runs with from a turn on. What is not given stays as it is.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Setup {
+    /// Standing instructions of the client.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub system_prompt: Option<String>,
+    /// The tools that models are offered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub toolset: Option<Toolset>,
+    /// The folder in which tools work.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workspace: Option<PathBuf>,
 }
 
 impl More {
@@ -149,6 +169,19 @@ impl TurnOptions {
     /// What the front end keeps with it under a name.
     pub fn aside(&self, name: &str) -> Option<&Value> {
         self.more.as_ref()?.aside.get(name)
+    }
+
+    /// What the session runs with from this turn on, where it had to wait for its turn.
+    pub(crate) fn setup(&self) -> Option<&Arc<Setup>> {
+        self.more.as_ref()?.setup.as_ref()
+    }
+
+    /// The same options with another setup, or with none.
+    #[must_use]
+    pub(crate) fn with_setup(mut self, setup: Option<Arc<Setup>>) -> Self {
+        let more = self.more.take().map(|more| *more).unwrap_or_default();
+        self.more = More { setup, ..more }.unless_empty();
+        self
     }
 
     pub(crate) fn is_default(&self) -> bool {

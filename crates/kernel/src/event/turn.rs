@@ -21,6 +21,9 @@ impl Event {
             | Event::ApprovalRequested { turn, .. }
             | Event::ApprovalAnswered { turn, .. }
             | Event::CallStarted { turn, .. }
+            | Event::CallClaimed { turn, .. }
+            | Event::ClaimHolderLost { turn, .. }
+            | Event::ClaimReleased { turn, .. }
             | Event::CallCompleted { turn, .. }
             | Event::Subagent { turn, .. }
             | Event::StopRequested { turn, .. }

@@ -97,7 +97,7 @@ fn prompted(rules: Rules, daemon: Option<&[&str]>, client: &[&str]) -> Search {
 
 fn brought(name: &str) -> ClientTool {
     let (name, description, schema) = (name.into(), String::new(), json!({}));
-    ClientTool { name, description, schema, risk: Risk::Low }
+    ClientTool { name, description, schema, risk: Risk::Low, repeatable: false }
 }
 
 #[test]

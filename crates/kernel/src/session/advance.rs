@@ -9,7 +9,7 @@ use crate::event::{Answer, Answerer, Event, FailureCode, Remember, RequestedCall
 use crate::policy::OnDeny;
 use crate::session::state::State;
 use crate::session::turn::{Call, CallPhase, OpenTurn, Phase};
-use crate::session::{delegate, fold, judge};
+use crate::session::{claims, delegate, fold, judge, prompt};
 use crate::stamp::Stamp;
 use crate::tool::{Ending, Outcome, Placement};
 
@@ -45,8 +45,7 @@ fn queued(state: &State) -> Vec<Event> {
     let Some(turn) = state.turns.next_queued().filter(|_| !state.busy()) else {
         return Vec::new();
     };
-    let (turn, options) = (turn.id.clone(), turn.options.clone());
-    vec![Event::TurnStarted { turn, attempt: 1, options }]
+    prompt::start(state, turn)
 }
 
 /// Whether a call may be looked at before those ahead of it are over: reads may overtake reads, and a
@@ -145,10 +144,8 @@ fn one_call(state: &State, open: &OpenTurn, call: &Call, stamp: &Stamp) -> Optio
         CallPhase::Started(..) if call.overdue(stamp.at) => {
             Some(vec![open.completed(call, delegate::timed_out(), stamp)])
         }
-        CallPhase::InReview { .. }
-        | CallPhase::Asked { .. }
-        | CallPhase::Started(..)
-        | CallPhase::Done(_) => None,
+        CallPhase::Started(..) => claims::expired(open, call, stamp.at, stamp).map(|end| vec![end]),
+        CallPhase::InReview { .. } | CallPhase::Asked { .. } | CallPhase::Done(_) => None,
         CallPhase::Allowed => Some(vec![judge::start(state, open, call, stamp)]),
         CallPhase::Denied { reason } => {
             let why = match reason {

@@ -1,15 +1,11 @@
 //! Files that are handed to a session, and the names they get.
 
-use std::sync::Arc;
-
 use crate::command::{Say, Upload};
 use crate::event::Event;
 use crate::id::{Fresh as _, SessionId};
-use crate::message::{Attachment, MediaKind, Message, Part};
+use crate::message::{Attachment, Part};
 use crate::session::Refusal;
-use crate::session::decide::on_say;
 use crate::session::state::State;
-use crate::session::turn::Turn;
 use crate::stamp::Stamp;
 
 /// Takes a file; its name is made safe and unique.
@@ -18,18 +14,14 @@ pub(super) fn attach(state: &State, upload: Upload, stamp: &Stamp) -> Result<Vec
     Ok(vec![Event::AttachmentAdded(named(upload, taken, stamp)?)])
 }
 
-/// Says something that files come with: all of it or nothing.
-pub(super) fn say_with(
+/// Takes the files of a message: the message shows them by the names they get.
+pub(super) fn attach_to(
     state: &State,
-    mut say: Say,
-    files: Vec<(MediaKind, Upload)>,
+    say: &mut Say,
     stamp: &Stamp,
-) -> Result<Vec<Event>, Refusal> {
-    if let Some(sent) = say.options.key.as_ref().and_then(|key| state.keyed(key)) {
-        return sent_again(state, sent, &say.parts);
-    }
+) -> Result<Vec<Attachment>, Refusal> {
     let mut kept: Vec<Attachment> = Vec::new();
-    for (kind, upload) in files {
+    for (kind, upload) in std::mem::take(&mut say.files) {
         let taken = |name: &str| {
             kept.iter().any(|file| file.name == name) || state.attachment(name).is_some()
         };
@@ -38,20 +30,7 @@ pub(super) fn say_with(
         say.parts.push(Part::Media { kind, name, mime });
         kept.push(file);
     }
-    let said = on_say(state, say, &kept, stamp)?;
-    Ok(kept.into_iter().map(Event::AttachmentAdded).chain(said).collect())
-}
-
-/// A message that is there already changes nothing. Its files went by names of their own.
-fn sent_again(state: &State, sent: &Turn, parts: &[Part]) -> Result<Vec<Event>, Refusal> {
-    let said = |part: &&Part| !matches!(part, Part::Media { .. });
-    let same = |message: &Arc<Message>| {
-        message.id == sent.message && message.parts.iter().filter(said).eq(parts)
-    };
-    match state.messages.iter().any(same) {
-        true => Ok(Vec::new()),
-        false => Err(Refusal::KeyReused(sent.id.clone())),
-    }
+    Ok(kept)
 }
 
 fn named(

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::change::{net, told};
-use crate::command::{Approve, Command, Run, Say};
+use crate::command::{Approve, Command};
 use crate::context::Section;
 use crate::event::{
     Answer, Event, FailureCode, Origin, RequestedCall, StopCause, SubagentNews, Turns,
@@ -14,13 +14,13 @@ use crate::id::{CallId, MessageId, StepId, TurnId};
 use crate::message::{Attachment, Message, Part, Role};
 use crate::model::{self, AskedCall, Channel, Count, Failure, FailureKind, ModelRef, Usage};
 use crate::prompt::{history, summarized};
-use crate::session::attach::{attach, say_with};
+use crate::session::attach::attach;
 use crate::session::delegate;
 use crate::session::recall::recall;
 use crate::session::recover::recover;
 use crate::session::state::State;
-use crate::session::turn::{Call, CallPhase, OpenStep, OpenTurn, Turn, TurnStatus};
-use crate::session::{Refusal, advance, fold, judge, subagents};
+use crate::session::turn::{Call, CallPhase, OpenStep, OpenTurn, TurnStatus};
+use crate::session::{Refusal, advance, claims, fold, judge, prompt, subagents};
 use crate::stamp::Stamp;
 use crate::tool::{Assessment, Outcome};
 use crate::toolset::depth;
@@ -44,11 +44,14 @@ pub fn decide(state: &State, command: Command, stamp: &Stamp) -> Result<Vec<Even
         Command::Move { workspace } => on_move(state, workspace)?,
         Command::Offer(toolset) => delegate::offer(state, toolset)?,
         Command::Attach(upload) => attach(state, upload, stamp)?,
-        Command::Say(say) => on_say(state, *say, &[], stamp)?,
-        Command::SayWith { say, files } => say_with(state, *say, files, stamp)?,
+        Command::Say(say) => prompt::on_say(state, *say, stamp)?,
         Command::Start { turn } => on_start(state, turn)?,
         Command::Approve(approve) => on_approve(state, approve, stamp)?,
-        Command::Return { call, outcome } => delegate::returned(state, call, outcome, stamp)?,
+        Command::Claim { calls, by } => claims::claim(state, calls, &by, stamp)?,
+        Command::Return { call, by, outcome } => {
+            claims::returned(state, call, &by, outcome, stamp)?
+        }
+        Command::Disconnect { client } => claims::disconnected(state, &client, stamp),
         Command::Cancel { reason } => on_cancel(state, reason),
         Command::Withdraw { turn, reason } => on_withdraw(state, turn, reason)?,
         Command::Recall { messages, instead } => recall(state, messages, instead, stamp)?,
@@ -102,7 +105,12 @@ fn on_create(state: &State, origin: Origin) -> Result<Vec<Event>, Refusal> {
     if let Some(model) = &origin.model {
         known(state, model)?;
     }
-    Ok(vec![Event::SessionCreated(origin)])
+    let (toolset, origin) = (origin.toolset.clone(), Origin { toolset: None, ..origin });
+    let tools = match toolset {
+        Some(toolset) => delegate::offer(state, toolset)?,
+        None => Vec::new(),
+    };
+    Ok([Event::SessionCreated(origin)].into_iter().chain(tools).collect())
 }
 
 fn on_label(state: &State, key: String, value: Option<String>) -> Vec<Event> {
@@ -135,51 +143,6 @@ fn on_move(state: &State, workspace: PathBuf) -> Result<Vec<Event>, Refusal> {
     Ok(vec![Event::Moved { workspace }])
 }
 
-/// Decides on a message; `files` come with it.
-pub(super) fn on_say(
-    state: &State,
-    say: Say,
-    files: &[Attachment],
-    stamp: &Stamp,
-) -> Result<Vec<Event>, Refusal> {
-    if say.parts.is_empty() {
-        return Err(Refusal::EmptyMessage);
-    }
-    if let Some(sent) = say.options.key.as_ref().and_then(|key| state.keyed(key)) {
-        return sent_again(state, sent, &say.parts);
-    }
-    let model =
-        say.options.model.as_ref().or(state.model.as_ref()).unwrap_or(&state.rules.default_model);
-    known(state, model)?;
-    for part in &say.parts {
-        takes(state, files, model, part)?;
-    }
-    let (message, turn) = (stamp.id(), stamp.id::<TurnId>());
-    let Say { role, parts, run, mut options } = say;
-    options.queued = run == Run::Next;
-    let started = Event::TurnStarted { turn: turn.clone(), attempt: 1, options: options.clone() };
-    let nth = state.turns.len() as u64 + 1;
-    let added = Event::MessageAdded { message, turn, role, parts, options, nth };
-    match run {
-        Run::Later => Ok(vec![added]),
-        // It begins by itself, now or later.
-        Run::Next => Ok(vec![added]),
-        Run::Now => {
-            idle(state)?;
-            Ok(vec![added, started])
-        }
-    }
-}
-
-/// A message that is there already changes nothing.
-fn sent_again(state: &State, sent: &Turn, parts: &[Part]) -> Result<Vec<Event>, Refusal> {
-    let same = |message: &Arc<Message>| message.id == sent.message && message.parts == parts;
-    match state.messages.iter().any(same) {
-        true => Ok(Vec::new()),
-        false => Err(Refusal::KeyReused(sent.id.clone())),
-    }
-}
-
 fn on_start(state: &State, id: TurnId) -> Result<Vec<Event>, Refusal> {
     let Some(turn) = state.turn(&id) else {
         return Err(Refusal::UnknownTurn(id));
@@ -194,8 +157,7 @@ fn on_start(state: &State, id: TurnId) -> Result<Vec<Event>, Refusal> {
     known(state, turn.options.model.as_ref().unwrap_or(state.current_model()))?;
     match turn.status {
         TurnStatus::Pending | TurnStatus::Failed | TurnStatus::Cancelled => {
-            let options = turn.options.clone();
-            Ok(vec![Event::TurnStarted { turn: id, attempt: turn.attempts + 1, options }])
+            Ok(prompt::start(state, turn))
         }
         TurnStatus::Succeeded => Err(Refusal::Succeeded(id)),
         TurnStatus::Running | TurnStatus::WaitingApproval => Err(Refusal::Busy(state.id.clone())),
@@ -488,7 +450,7 @@ pub(super) fn idle(state: &State) -> Result<(), Refusal> {
     }
 }
 
-fn known(state: &State, model: &ModelRef) -> Result<(), Refusal> {
+pub(super) fn known(state: &State, model: &ModelRef) -> Result<(), Refusal> {
     match state.rules.profile(model) {
         Some(_) => Ok(()),
         None => Err(Refusal::UnknownModel(model.clone())),

@@ -1,11 +1,10 @@
 //! Tools that clients run: which ones there are, what a client is told and what it answers.
 
 use crate::event::{Errand, Event};
-use crate::id::CallId;
 use crate::message::Part;
 use crate::session::Refusal;
 use crate::session::state::State;
-use crate::session::turn::{Call, CallPhase, OpenTurn};
+use crate::session::turn::{Call, OpenTurn};
 use crate::stamp::Stamp;
 use crate::tool::{Ending, Outcome, Placement, Risk, Spec};
 use crate::toolset::Toolset;
@@ -15,39 +14,17 @@ const LONGEST_REASON: usize = 500;
 
 /// Chooses the tools of a session.
 pub(super) fn offer(state: &State, toolset: Toolset) -> Result<Vec<Event>, Refusal> {
+    check(state, &toolset)?;
+    let same = toolset == state.toolset;
+    Ok(if same { Vec::new() } else { vec![Event::ToolsChosen(toolset)] })
+}
+
+/// Refuses tools that cannot be offered.
+pub(super) fn check(state: &State, toolset: &Toolset) -> Result<(), Refusal> {
     let taken = |name: &str| state.rules.tool(name).is_some() && toolset.includes(name);
     let clash = toolset.client.iter().find(|tool| taken(&tool.name));
     let clash = clash.map(|tool| format!("the daemon has a tool {} itself", tool.name));
-    match toolset.fault().or(clash) {
-        Some(fault) => Err(Refusal::BadTools(fault)),
-        None if toolset == state.toolset => Ok(Vec::new()),
-        None => Ok(vec![Event::ToolsChosen(toolset)]),
-    }
-}
-
-/// What came of a call that a client ran.
-pub(super) fn returned(
-    state: &State,
-    id: CallId,
-    outcome: Outcome,
-    stamp: &Stamp,
-) -> Result<Vec<Event>, Refusal> {
-    let open = state.open.as_ref();
-    let Some((open, call)) = open.and_then(|open| Some((open, open.call(&id)?))) else {
-        return Err(match state.calls.contains(&id) {
-            true => Refusal::CallOver(id),
-            false => Refusal::UnknownCall(id),
-        });
-    };
-    match call.phase {
-        CallPhase::Done(_) => Err(Refusal::CallOver(id)),
-        // Too late is too late, also if nobody has looked at the clock yet.
-        CallPhase::Started(_, Placement::Client) if call.overdue(stamp.at) => {
-            Err(Refusal::CallOver(id))
-        }
-        CallPhase::Started(_, Placement::Client) => Ok(vec![open.completed(call, outcome, stamp)]),
-        _ => Err(Refusal::NotDelegated(id)),
-    }
+    toolset.fault().or(clash).map_or(Ok(()), |fault| Err(Refusal::BadTools(fault)))
 }
 
 /// What a client is told of a call; nothing if the daemon runs it.

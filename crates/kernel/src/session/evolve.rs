@@ -80,6 +80,9 @@ fn remember(state: &mut Data, record: &Record) {
         | Event::ApprovalRequested { .. }
         | Event::ApprovalAnswered { .. }
         | Event::CallStarted { .. }
+        | Event::CallClaimed { .. }
+        | Event::ClaimHolderLost { .. }
+        | Event::ClaimReleased { .. }
         | Event::CallCompleted { .. } => calls::evolve(state, &record.event, at),
         Event::Subagent { call, session, news, .. } => {
             subagent(state, (call, session), news, at);
@@ -197,7 +200,8 @@ fn turn_started(state: &mut Data, id: &TurnId, attempt: u32, options: &TurnOptio
     state.turns.change(id, |turn| {
         turn.workspace = workspace;
         turn.status = TurnStatus::Running;
-        turn.options = options.clone();
+        let setup = turn.options.setup().cloned();
+        turn.options = options.clone().with_setup(setup);
         turn.attempts = attempt;
         turn.started = Some(at);
         turn.completed = None;

@@ -5,6 +5,7 @@ use crate::command::CutOff;
 use crate::event::{Event, FailureCode, StopCause};
 use crate::id::TurnId;
 use crate::policy::Recovery;
+use crate::session::claims;
 use crate::session::state::State;
 use crate::session::turn::{Call, CallPhase, Phase};
 use crate::stamp::Stamp;
@@ -35,6 +36,7 @@ pub(super) fn recover(state: &State, cut_off: Vec<CutOff>, stamp: &Stamp) -> Vec
     {
         events.push(open.interrupted(step, "the daemon stopped".into(), stamp));
     }
+    events.extend(claims::restarted(state, open, stamp));
     let turn = open.id.clone();
     let reason = "the daemon stopped while this turn was running";
     let timed = open.calls().iter().any(|call| call.with_client() && call.expires.is_some());

@@ -34,6 +34,9 @@ pub enum Refusal {
     /// It is not a client's to run, or not yet.
     #[error("tool call {0} is not waiting for a client")]
     NotDelegated(CallId),
+    /// Another client has the call.
+    #[error("tool call {0} is run by another client")]
+    Claimed(CallId),
     /// A tool cannot be offered like this.
     #[error("bad tools: {0}")]
     BadTools(String),

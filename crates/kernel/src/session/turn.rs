@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::change::{FileChange, Gap};
+use crate::client::Claim;
 use crate::event::{Answer, Event, RequestedCall, Seq, StopCause, TurnOptions};
 use crate::id::{CallId, MessageId, StepId, TurnId};
 use crate::model::{Channel, ModelRef, Usage};
@@ -162,6 +163,8 @@ pub struct Call {
     pub verifies: bool,
     /// When a client that runs it is no longer waited for.
     pub expires: Option<Time>,
+    /// The client that runs it, once one has claimed it.
+    pub claim: Option<Claim>,
 }
 
 /// How far a call is.
@@ -353,29 +356,55 @@ impl Clock {
     }
 }
 
-/// Which calls ran in this turn, to notice one that can bring nothing new.
+/// How often the same daemon call runs while nothing else changes. Polling a log is fine; the next one
+/// is taken for a loop.
+const IDENTICAL_CALLS_LIMIT: u32 = 4;
+
+/// Which calls ran in this turn, to notice a model that goes in circles.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Ran {
-    /// How often the workspace, or memory, may have changed.
+    /// How often the workspace, memory or a client's world may have changed.
     changes: u32,
-    /// For each call, how often it had when that call was over.
-    seen: HashMap<u64, u32>,
+    /// The calls of the daemon, by their fingerprints.
+    seen: HashMap<u64, Repeated>,
+}
+
+/// How often one call ran.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+struct Repeated {
+    /// How often in a row, while nothing else changed.
+    times: u32,
+    /// The number of changes when it was last over.
+    changes: u32,
 }
 
 impl Ran {
-    pub(super) fn note(&mut self, kind: Kind, request: &RequestedCall, ending: Ending) {
-        if kind.changes_what_is_seen() {
+    /// Notes that a call is over. What a client runs changes a world that is not seen from here.
+    pub(super) fn note(
+        &mut self,
+        (kind, placement): (Kind, Placement),
+        request: &RequestedCall,
+        ending: Ending,
+    ) {
+        let before = self.changes;
+        if placement == Placement::Client || kind.changes_what_is_seen() {
             self.changes += 1;
         }
         // What a crash cut off may be worth another try.
-        if ending != Ending::Interrupted {
-            self.seen.insert(fingerprint(&request.tool, &request.input), self.changes);
+        if placement == Placement::Client || ending == Ending::Interrupted {
+            return;
         }
+        let seen = self.seen.entry(fingerprint(&request.tool, &request.input));
+        let seen = seen.or_insert(Repeated { times: 0, changes: before });
+        let times = if seen.changes == before { seen.times + 1 } else { 1 };
+        *seen = Repeated { times, changes: self.changes };
     }
 
-    /// Whether the very same call ran before and nothing else changed the workspace since.
+    /// True if the very same call ran too often while nothing else changed.
     pub(super) fn repeats(&self, tool: &str, input: &Value) -> bool {
-        self.seen.get(&fingerprint(tool, input)) == Some(&self.changes)
+        self.seen
+            .get(&fingerprint(tool, input))
+            .is_some_and(|seen| seen.changes == self.changes && seen.times >= IDENTICAL_CALLS_LIMIT)
     }
 }
 

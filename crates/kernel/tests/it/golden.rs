@@ -4,13 +4,15 @@
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
+use std::sync::Arc;
 
+use quintet_kernel::ClientRef;
 use quintet_kernel::change::{FileChange, Gap, Shape, Version};
 use quintet_kernel::codec;
 use quintet_kernel::context::Section;
 use quintet_kernel::event::{
     Answer, Answerer, Asking, Errand, Event, FailureCode, More, Origin, Remember, RequestedCall,
-    StopCause, SubagentNews, ToolUse, TurnOptions, Turns,
+    Setup, StopCause, SubagentNews, ToolUse, TurnOptions, Turns,
 };
 use quintet_kernel::id::{BlobId, CallId, Fresh, MessageId, SessionId, StepId, TurnId};
 use quintet_kernel::message::{Artifact, Attachment, MediaKind, Part, Role};
@@ -51,6 +53,7 @@ kinds! {
     TurnCompleted TurnFailed TurnCancelled CompactionRequested Compacted CompactionFailed
     SessionClosed ContextGathered ReviewRequested Reviewed RevertRequested Reverted RevertFailed
     ToolsChosen MemorySaved MemoryNotSaved Subagent Instructed Moved Forgotten
+    CallClaimed ClaimHolderLost ClaimReleased
 }
 
 #[test]
@@ -147,13 +150,9 @@ fn of_sessions() -> Vec<Event> {
             system_prompt: Some("be kind".into()),
             model: Some(model()),
             labels: [("title".to_owned(), "a talk".to_owned())].into(),
+            toolset: None,
         }),
-        Event::SessionCreated(Origin {
-            workspace: "/work".into(),
-            system_prompt: None,
-            model: None,
-            labels: [].into(),
-        }),
+        Event::SessionCreated(Origin { workspace: "/work".into(), ..Origin::default() }),
         Event::Forked { parent: id::<SessionId>(), at: 7 },
         Event::Labelled { key: "title".into(), value: Some("a talk".into()) },
         Event::Labelled { key: "title".into(), value: None },
@@ -499,6 +498,7 @@ fn of_clients() -> Vec<Event> {
         description: "opens an app".into(),
         schema: json!({"type": "object"}),
         risk,
+        repeatable: false,
     };
     let chosen = |daemon, client, timeout_ms| {
         Event::ToolsChosen(Toolset { daemon, client, timeout_ms, spans: vec![] })
@@ -513,7 +513,7 @@ fn of_clients() -> Vec<Event> {
     let worded = TurnOptions { wording: Some("<q>hi</q>".into()), ..TurnOptions::default() };
     let recalled = TurnOptions { recalled: true, ..TurnOptions::default() };
     let account = Account { space: "front".into(), name: "u1".into() };
-    let more = More { account: Some(account), aside: json!({"frame": 1}), result_of: None };
+    let more = More { account: Some(account), aside: json!({"frame": 1}), ..More::default() };
     let paid = TurnOptions { more: more.unless_empty(), ..TurnOptions::default() };
     let more = More { result_of: Some(id()), ..More::default() };
     let answered =
@@ -536,7 +536,25 @@ fn of_clients() -> Vec<Event> {
         errand: Some(Errand { risk: Risk::Medium, reason, expires }),
     };
     let key = TurnOptions { key: Some("k1".into()), ..TurnOptions::default() };
+    let setup = Setup {
+        system_prompt: Some("be brief".into()),
+        toolset: Some(Toolset::default()),
+        workspace: Some("/repo".into()),
+    };
+    let more = More { setup: Some(Arc::new(setup)), ..More::default() };
+    let queued = TurnOptions { queued: true, more: more.unless_empty(), ..TurnOptions::default() };
+    let connected = ClientRef::connected("front/u1", "c7");
+    let until = Time::from_micros(1_735_689_600_000_001);
     vec![
+        said(queued),
+        Event::CallClaimed { turn: turn(), call: id(), by: connected.clone() },
+        Event::CallClaimed { turn: turn(), call: id(), by: ClientRef::named("front") },
+        Event::ClaimHolderLost { turn: turn(), call: id(), by: connected, until },
+        Event::ClaimReleased { turn: turn(), call: id() },
+        Event::ToolsChosen(Toolset {
+            client: vec![ClientTool { repeatable: true, ..tool(Risk::Low) }],
+            ..Toolset::default()
+        }),
         chosen(None, vec![], None),
         Event::ToolsChosen(Toolset { spans: vec![span], ..Toolset::default() }),
         said(worded),

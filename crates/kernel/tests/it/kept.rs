@@ -45,10 +45,10 @@ fn seals_and_pictures_come_back() {
         handle(state, command, &Stamp::new(Time::default(), [tick, 7])).unwrap();
     };
     let workspace = PathBuf::from("/work");
-    let origin = Origin { workspace, system_prompt: None, model: None, labels: [].into() };
+    let origin = Origin { workspace, ..Origin::default() };
     tell(&mut state, Command::Create(origin));
     let (role, parts) = (Role::User, vec![Part::Text("look".into())]);
-    let say = Say { role, parts, run: Run::Now, options: TurnOptions::default() };
+    let say = Say::new(role, parts, Run::Now, TurnOptions::default());
     tell(&mut state, Command::Say(Box::new(say)));
     let asked = step(&state);
     let output = |offset, channel, text: &str| Command::Output {

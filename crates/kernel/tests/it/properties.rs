@@ -8,7 +8,9 @@ use proptest::prelude::*;
 use quintet_kernel::change::{FileChange, Gap, Shape, Version};
 use quintet_kernel::command::{Approve, Command, Recalled, Run, Say, Upload};
 use quintet_kernel::context::Section;
-use quintet_kernel::event::{Answer, Asking, Event, Remember, SubagentNews, ToolUse, TurnOptions};
+use quintet_kernel::event::{
+    Answer, Asking, Event, Remember, Setup, SubagentNews, ToolUse, TurnOptions,
+};
 use quintet_kernel::id::{BlobId, CallId, Fresh, MessageId, SessionId, StepId, TurnId};
 use quintet_kernel::message::{MediaKind, Part, Role};
 use quintet_kernel::model::{self, AskedCall, Channel, Failure, FailureKind, Finish};
@@ -17,7 +19,7 @@ use quintet_kernel::policy::{Action, OnDeny, Pattern, Recovery, Review, Rule, Ru
 use quintet_kernel::session::{Turn, TurnStatus, next};
 use quintet_kernel::tool::{Assessment, Kind, Outcome, Risk, Subject};
 use quintet_kernel::toolset::{ClientTool, Toolset};
-use quintet_kernel::{State, codec, snapshot};
+use quintet_kernel::{ClientRef, State, codec, snapshot};
 use serde_json::json;
 
 use crate::world::{TOOLS, Todo, World, assessment, reviewed, rules, well, word};
@@ -42,7 +44,7 @@ enum Op {
 enum Want {
     Create,
     Say { run: bool, model: usize, role: bool, media: bool },
-    Queue { asking: usize, talk: bool },
+    Queue { asking: usize, talk: bool, setup: usize },
     Withdraw(usize),
     Recall { instead: bool },
     Instruct(u8),
@@ -58,6 +60,8 @@ enum Want {
     Attach(usize),
     Revert(usize),
     Offer { own: bool, within: bool },
+    Claim(usize),
+    Gone(usize),
     Return(usize),
     Keyed(usize),
 }
@@ -318,19 +322,21 @@ fn wanted(world: &World, want: Want) -> Command {
                     mime: None,
                 });
             }
-            Command::Say(Box::new(Say {
-                role: if role && !run { Role::System } else { Role::User },
-                parts,
-                run: if run { Run::Now } else { Run::Later },
-                options: TurnOptions { model: (n > 0).then(|| model(n)), ..TurnOptions::default() },
-            }))
+            let role = if role && !run { Role::System } else { Role::User };
+            let run = if run { Run::Now } else { Run::Later };
+            let options =
+                TurnOptions { model: (n > 0).then(|| model(n)), ..TurnOptions::default() };
+            Command::Say(Box::new(Say::new(role, parts, run, options)))
         }
-        Want::Queue { asking, talk } => {
+        Want::Queue { asking, talk, setup: n } => {
             let asking = [Asking::Policy, Asking::Strict, Asking::Waived][asking % 3];
             let tools = if talk { ToolUse::Withheld } else { ToolUse::Offered };
             let options = TurnOptions { asking, tools, ..TurnOptions::default() };
             let (role, parts) = (Role::User, vec![Part::Text("next".into())]);
-            Command::Say(Box::new(Say { role, parts, run: Run::Next, options }))
+            Command::Say(Box::new(Say {
+                setup: setup(n),
+                ..Say::new(role, parts, Run::Next, options)
+            }))
         }
         Want::Withdraw(n) => Command::Withdraw { turn: turn(world, n), reason: None },
         Want::Recall { instead } => {
@@ -360,38 +366,52 @@ fn wanted(world: &World, want: Want) -> Command {
             spans: Vec::new(),
         }),
         Want::Return(n) => {
-            Command::Return { call: call(world, n), outcome: Outcome::success("there") }
+            let by = client(n % 3);
+            Command::Return { call: call(world, n), by, outcome: Outcome::success("there") }
         }
-        Want::Keyed(n) => Command::Say(Box::new(Say {
-            role: Role::User,
-            parts: vec![Part::Text("hi".into())],
-            run: Run::Now,
-            options: TurnOptions { key: Some(format!("k{}", n % 3)), ..TurnOptions::default() },
-        })),
+        Want::Keyed(n) => {
+            let options =
+                TurnOptions { key: Some(format!("k{}", n % 3)), ..TurnOptions::default() };
+            let parts = vec![Part::Text("hi".into())];
+            Command::Say(Box::new(Say::new(Role::User, parts, Run::Now, options)))
+        }
+        Want::Claim(n) => Command::Claim { calls: vec![call(world, n)], by: client(n % 3) },
+        Want::Gone(n) => Command::Disconnect { client: client(n) },
         Want::Revert(n) => Command::Revert { turn: turn(world, n * 4) },
         Want::Attach(n) => {
             let (name, mime) = (FILES[n % FILES.len()].into(), "image/png".into());
             let upload = Upload { name, mime, blob: BlobId::named("b10b".into()), size: 3 };
             match n % 3 {
-                0 => Command::SayWith {
-                    say: Box::new(Say {
-                        role: Role::User,
-                        parts: vec![Part::Text("look".into())],
-                        run: if n.is_multiple_of(2) { Run::Now } else { Run::Next },
-                        options: TurnOptions::default(),
-                    }),
-                    files: vec![(MediaKind::Image, upload.clone()), (MediaKind::Image, upload)],
-                },
+                0 => {
+                    let run = if n.is_multiple_of(2) { Run::Now } else { Run::Next };
+                    let parts = vec![Part::Text("look".into())];
+                    let say = Say::new(Role::User, parts, run, TurnOptions::default());
+                    let files =
+                        vec![(MediaKind::Image, upload.clone()), (MediaKind::Image, upload)];
+                    Command::Say(Box::new(Say { files, ..say }))
+                }
                 _ => Command::Attach(upload),
             }
         }
     }
 }
 
+fn client(n: usize) -> ClientRef {
+    ClientRef::connected(if n == 2 { "b" } else { "a" }, n.to_string())
+}
+
+fn setup(n: usize) -> Setup {
+    Setup {
+        system_prompt: (n > 1).then(|| format!("be {n}")),
+        toolset: (n == 3).then(|| Toolset { client: vec![own_tool()], ..Toolset::default() }),
+        workspace: (n > 2).then(|| format!("/some/{n}").into()),
+    }
+}
+
 /// A client's tool in place of one that is not there, or of one that is.
 fn own_tool() -> ClientTool {
     let (name, description, schema) = ("nonsense".into(), String::new(), json!({}));
-    ClientTool { name, description, schema, risk: Risk::Medium }
+    ClientTool { name, description, schema, risk: Risk::Medium, repeatable: true }
 }
 
 fn late(world: &World, which: usize, how: &How) -> Command {
@@ -549,7 +569,8 @@ fn some_want() -> impl Strategy<Value = Want> {
     prop_oneof![
         1 => Just(Want::Create),
         8 => say.prop_map(|(run, model, role, media)| Want::Say { run, model, role, media }),
-        4 => (0..3_usize, prop::bool::weighted(0.2)).prop_map(|(asking, talk)| Want::Queue { asking, talk }),
+        4 => (0..3_usize, prop::bool::weighted(0.2), 0..4_usize)
+            .prop_map(|(asking, talk, setup)| Want::Queue { asking, talk, setup }),
         2 => any::<usize>().prop_map(Want::Withdraw),
         1 => any::<bool>().prop_map(|instead| Want::Recall { instead }),
         1 => (0..3_u8).prop_map(Want::Instruct),
@@ -566,6 +587,8 @@ fn some_want() -> impl Strategy<Value = Want> {
         1 => (0..100_usize).prop_map(Want::Revert),
         2 => any::<(bool, bool)>().prop_map(|(own, within)| Want::Offer { own, within }),
         2 => any::<usize>().prop_map(Want::Return),
+        2 => any::<usize>().prop_map(Want::Claim),
+        2 => (0..3_usize).prop_map(Want::Gone),
         2 => any::<usize>().prop_map(Want::Keyed),
     ]
 }

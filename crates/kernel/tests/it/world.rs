@@ -56,6 +56,7 @@ pub(crate) fn rules() -> Rules {
             compact_at_percent: 80,
         },
         recovery: Recovery::Continue,
+        client_grace: Duration::from_secs(30),
         tools: TOOLS.into_iter().zip(of).zip(at).map(tool).collect(),
         default_model: ModelRef::parse("small/a").unwrap(),
         models: Arc::new(HashMap::from([
@@ -127,14 +128,7 @@ impl World {
     }
 
     pub(crate) fn create(&mut self) {
-        let labels = BTreeMap::new();
-        let (system_prompt, model) = (None, None);
-        self.send(Command::Create(Origin {
-            workspace: "/work".into(),
-            system_prompt,
-            model,
-            labels,
-        }));
+        self.send(Command::Create(Origin { workspace: "/work".into(), ..Origin::default() }));
     }
 
     /// Sends a command and checks what must always be true.
@@ -324,6 +318,7 @@ fn check_turns(journal: &[Arc<Record>]) -> Option<TurnId> {
     let mut open: Option<TurnId> = None;
     let mut stopping = false;
     let mut calls: BTreeMap<CallId, bool> = BTreeMap::new();
+    let mut holders: BTreeMap<CallId, (String, bool)> = BTreeMap::new();
     for record in journal {
         match &record.event {
             Event::TurnStarted { turn, attempt, .. } => {
@@ -363,8 +358,22 @@ fn check_turns(journal: &[Arc<Record>]) -> Option<TurnId> {
                 assert!(!stopping);
                 assert_eq!(calls.insert(call.clone(), true), Some(false), "started twice");
             }
+            Event::CallClaimed { call, by, .. } => {
+                assert_eq!(calls.get(call), Some(&true), "{call} does not run");
+                if let Some((name, lost)) = holders.insert(call.clone(), (by.name.clone(), false)) {
+                    assert!(lost && name == by.name, "{call} has two holders");
+                }
+            }
+            Event::ClaimHolderLost { call, by, .. } => {
+                let holder = holders.insert(call.clone(), (by.name.clone(), true));
+                assert_eq!(holder.map(|(name, _)| name).as_ref(), Some(&by.name));
+            }
+            Event::ClaimReleased { call, .. } => {
+                assert!(holders.remove(call).is_some_and(|(_, lost)| lost), "{call} was held");
+            }
             Event::CallCompleted { call, .. } => {
                 assert!(calls.remove(call).is_some(), "{call} is over twice");
+                holders.remove(call);
             }
             Event::SessionCreated(_)
             | Event::Forked { .. }

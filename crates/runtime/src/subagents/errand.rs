@@ -70,12 +70,9 @@ impl Errand {
             system_prompt: Some(INSTRUCTIONS.into()),
             model: Some(model),
             labels,
+            toolset: Some(toolset),
         };
         self.runtime.ensure(&child, origin).await.map_err(told)?;
-        // Before its first turn it has the tools that it may use, also if a crash came between.
-        if self.runtime.view(&child).await.map_err(told)?.turns.is_empty() {
-            self.runtime.submit(&child, Command::Offer(toolset)).await.map_err(told)?;
-        }
         Ok(child)
     }
 
@@ -260,7 +257,7 @@ impl Errand {
         }
         let budget = self.task.budget.within(self.limits().budget).within(left);
         options.budget = Some(Box::new(budget));
-        Command::Say(Box::new(Say { role, parts, run: Run::Now, options }))
+        Command::Say(Box::new(Say::new(role, parts, Run::Now, options)))
     }
 }
 

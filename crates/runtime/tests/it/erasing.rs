@@ -15,7 +15,7 @@ fn gone<T>(result: Result<T, Error>) -> bool {
 
 fn next(text: &str) -> Command {
     let (role, parts) = (Role::User, vec![Part::Text(text.into())]);
-    Command::Say(Box::new(Say { role, parts, run: Run::Next, options: TurnOptions::default() }))
+    Command::Say(Box::new(Say::new(role, parts, Run::Next, TurnOptions::default())))
 }
 
 #[tokio::test(start_paused = true)]

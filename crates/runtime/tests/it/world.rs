@@ -131,6 +131,7 @@ impl World {
                 compact_at_percent: 80,
             },
             recovery: self.recovery,
+            client_grace: Duration::from_secs(30),
             tools: tools.iter().map(|tool| tool.spec()).collect(),
             default_model: ModelRef::parse("fake/fake").unwrap(),
             models: Arc::new(HashMap::from([("fake".to_owned(), profile)])),
@@ -204,12 +205,12 @@ impl Client for Runtime {
 }
 
 pub(crate) fn origin() -> Origin {
-    Origin { workspace: "/".into(), system_prompt: None, model: None, labels: BTreeMap::new() }
+    Origin { workspace: "/".into(), ..Origin::default() }
 }
 
 pub(crate) fn say(text: &str) -> Command {
     let (parts, options) = (vec![Part::Text(text.into())], TurnOptions::default());
-    Command::Say(Box::new(Say { role: Role::User, parts, run: Run::Now, options }))
+    Command::Say(Box::new(Say::new(Role::User, parts, Run::Now, options)))
 }
 
 pub(crate) fn label(key: &str) -> Command {

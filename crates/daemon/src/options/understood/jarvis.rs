@@ -104,5 +104,5 @@ fn tool(table: Value) -> Result<ClientTool> {
     }
     let risk =
         Risk::try_from(word).map(risk).map_err(|why| anyhow::anyhow!("{name}: risk {why}"))?;
-    Ok(ClientTool { name, description, schema, risk })
+    Ok(ClientTool { name, description, schema, risk, repeatable: false })
 }

@@ -111,7 +111,9 @@ async fn a_restart_while_the_desktop_works_loses_nothing() {
     // Who follows is offered what still waits, and nothing else.
     let mut follower = desktop.follow(&id, None).await;
     assert_eq!(follower.next().await.unwrap().data, two.data);
-    // Who sends the message again gets the turn so far, without what is answered.
+    // Who sends the message again gets the turn so far, without what is answered. What waits was
+    // handed to the follower, so that one has to be gone.
+    drop(follower);
     let mut again = desktop.say(&id, &message, &[]).await;
     let mut seen = Vec::new();
     while seen.last().is_none_or(|frame: &crate::desktop::Frame| frame.event != "tool.request") {
@@ -122,8 +124,67 @@ async fn a_restart_while_the_desktop_works_loses_nothing() {
     desktop.done(&id, &two, "second").await;
     let rest = again.rest().await;
     assert_eq!(rest[rest.len() - 1].data, json!({ "text": "Done." }));
-    assert_eq!(follower.turn().await.last().unwrap().data, json!({ "text": "Done." }));
     assert_eq!(world.model.calls().len(), 2);
+}
+
+#[tokio::test]
+async fn two_desktops_never_both_run_a_call() {
+    let world = World::start("[clients]\ngrace_seconds = 1\n").await;
+    let desktop = world.desktop();
+    let id = desktop.session("j_1").await;
+    let mut watching = desktop.follow(&id, None).await;
+    let script = json!([{ "tools": [open_app("a"), open_app("b")] }, { "text": "Done." }]);
+    let mut asking = desktop.chat(&id, script).await;
+    let mut late = desktop.follow(&id, None).await;
+    // Each call goes to one of the streams, whichever was first.
+    let mut requests = Vec::new();
+    while requests.len() < 2 {
+        let request = tokio::select! {
+            request = asking.next_of("tool.request") => request,
+            request = watching.next_of("tool.request") => request,
+            request = late.next_of("tool.request") => request,
+        };
+        requests.push(request);
+    }
+    for request in &requests {
+        desktop.done(&id, request, "launched").await;
+    }
+    let told = [asking.turn().await, watching.turn().await, late.turn().await].concat();
+    assert!(told.iter().all(|frame| frame.event != "tool.request"), "{told:#?}");
+    assert_ne!(requests[0].data["id"], requests[1].data["id"]);
+}
+
+#[tokio::test]
+async fn a_desktop_that_is_gone_for_good_leaves_a_call_with_an_unknown_outcome() {
+    let world = World::start("[clients]\ngrace_seconds = 1\n").await;
+    let desktop = world.desktop();
+    let id = desktop.session("j_1").await;
+    let script = json!([{ "tools": [open_app("a")] }, { "text": "I do not know." }]);
+    let mut gone = desktop.chat(&id, script).await;
+    let request = gone.next_of("tool.request").await;
+    let mut other = desktop.follow(&id, None).await;
+    drop(gone);
+    let told = other.turn().await;
+    assert_eq!(told.iter().filter(|frame| frame.event == "tool.request").count(), 0, "{told:#?}");
+    let result = told.iter().find(|frame| frame.event == "tool.result").unwrap();
+    assert_eq!((&result.data["id"], &result.data["ok"]), (&request.data["id"], &json!(false)));
+    let told = world.model.calls()[1].to_string();
+    assert!(told.contains("what came of it is not known"), "{told}");
+}
+
+#[tokio::test]
+async fn polling_with_equal_arguments_goes_on() {
+    let world = World::start("").await;
+    let desktop = world.desktop();
+    let id = desktop.session("j_1").await;
+    let mut script = vec![json!({ "tools": [open_app("status")] }); 6];
+    script.push(json!({ "text": "Ready." }));
+    let mut frames = desktop.chat(&id, json!(script)).await;
+    for _ in 0..6 {
+        let request = frames.next_of("tool.request").await;
+        desktop.done(&id, &request, "not yet").await;
+    }
+    assert_eq!(text(&frames.rest().await), "Ready.");
 }
 
 #[tokio::test]

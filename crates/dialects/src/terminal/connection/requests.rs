@@ -90,7 +90,7 @@ impl Connection {
         let parts = news.map(Part::Context).into_iter().chain([Part::Text(message)]).collect();
         let answer_within_ms = self.desk.settings.answer_within_ms;
         let options = TurnOptions { answer_within_ms, ..options };
-        let say = Say { role: Role::User, parts, run: Run::Next, options };
+        let say = Say::new(Role::User, parts, Run::Next, options);
         let receipt =
             self.submit(&session, Command::Say(Box::new(say))).await.map_err(|e| refusal(&e))?;
         self.told = told.or(self.told.take());

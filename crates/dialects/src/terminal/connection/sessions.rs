@@ -41,7 +41,7 @@ impl Connection {
         workspace: PathBuf,
         labels: BTreeMap<String, String>,
     ) -> Result<SessionId, Error> {
-        let origin = Origin { workspace, system_prompt: None, model: None, labels };
+        let origin = Origin { workspace, labels, ..Origin::default() };
         let created = self.desk.ports.sessions.create(origin).await;
         let session = created.map_err(|error| refusal(&error))?.session;
         self.attach(&session, 0).await?;

@@ -2,8 +2,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use quintet_kernel::command::{Command, Upload};
-use quintet_kernel::event::Event;
+use quintet_kernel::command::Upload;
 use quintet_kernel::message::{self, MediaKind, Part};
 use quintet_kernel::tool::Outcome;
 use quintet_kernel::{SessionId, State};
@@ -19,15 +18,15 @@ const UNSEEN: &str =
     "\n[a picture of the screen came with this, but this model cannot see pictures]";
 
 impl Desk {
-    /// Hands artifacts to a session, as attachments; their names there. One that is gone, or somebody
-    /// else's, is passed over.
-    pub(super) async fn attach(
+    /// Artifacts as files that come with a message. One that is gone, or somebody else's, is passed
+    /// over.
+    pub(super) async fn pictures(
         &self,
         guest: &Guest,
         session: &SessionId,
         pictures: &[String],
-    ) -> Result<Vec<String>, Trouble> {
-        let mut names = Vec::with_capacity(pictures.len());
+    ) -> Result<Vec<(MediaKind, Upload)>, Trouble> {
+        let mut files = Vec::with_capacity(pictures.len());
         for id in pictures {
             let Some((artifact, blob)) = self.shelf.adopt(guest.user.as_ref(), id, session).await?
             else {
@@ -35,14 +34,9 @@ impl Desk {
                 continue;
             };
             let (name, mime, size) = (artifact.id, artifact.mime, artifact.size);
-            let upload = Command::Attach(Upload { name, mime, blob, size });
-            let receipt = self.ports.sessions.submit(session, upload).await?;
-            names.extend(receipt.records.iter().find_map(|record| match &record.event {
-                Event::AttachmentAdded(file) => Some(file.name.clone()),
-                _ => None,
-            }));
+            files.push((MediaKind::Image, Upload { name, mime, blob, size }));
         }
-        Ok(names)
+        Ok(files)
     }
 
     /// Adds a picture to what came of a call, for a model that sees or does not.

@@ -1,7 +1,7 @@
 //! Questions of the user: the session is made ready for them, then they are asked.
 
 use quintet_kernel::command::{Command, Run, Say};
-use quintet_kernel::event::Event;
+use quintet_kernel::event::{Event, Setup};
 use quintet_kernel::message::{MediaKind, Part, Role};
 use quintet_kernel::port::{Error, Receipt};
 use quintet_kernel::session::Refusal;
@@ -65,9 +65,14 @@ impl Connection {
         (id, query): (&str, &Query),
         plan: &Plan,
     ) -> Result<Receipt, Trouble> {
-        self.make_ready(session, plan).await?;
-        let pictures = self.desk.attach(&self.guest, session, &query.screenshots).await?;
-        self.say(session, (id, query, &pictures), plan).await
+        let state = self.desk.ports.sessions.view(session).await?;
+        // A session that another protocol began keeps its own instructions and tools.
+        let setup = if is_ours(&state) { plan.setup() } else { Setup::default() };
+        let files = self.desk.pictures(&self.guest, session, &query.screenshots).await?;
+        let (content, aside) = (query.content.clone(), query.aside.clone());
+        let options = plan.options((&self.guest.id, id), content, aside);
+        let say = Say::new(Role::User, vec![Part::Text(query.text.clone())], Run::Next, options);
+        self.say(session, Say { files, setup, ..say }).await
     }
 
     async fn plan(&self, query: &Query) -> Result<Plan, Trouble> {
@@ -78,51 +83,24 @@ impl Connection {
         Ok(Plan::new(&self.desk, agent, &settings, beside).await.with_rules(&query.rules))
     }
 
-    /// Has the session follow the client's instructions and offer its tools. One that another protocol
-    /// began keeps its own instructions and tools, and has none of the client's.
-    async fn make_ready(&self, session: &SessionId, plan: &Plan) -> Result<(), Trouble> {
-        let sessions = &self.desk.ports.sessions;
-        let state = sessions.view(session).await?;
-        // What is under way goes on with what it began with.
-        if !is_ours(&state) || state.busy() {
-            return Ok(());
-        }
-        let moved = plan.workspace.clone().map(|workspace| Command::Move { workspace });
-        for command in plan.commands().into_iter().chain(moved) {
-            match sessions.submit(session, command).await {
-                Ok(_) | Err(Error::Refused(Refusal::Busy(_))) => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
-        Ok(())
-    }
-
     /// Asks. A model that is not to be had makes way for the usual one, and one that cannot see is told
     /// so instead of being shown pictures.
-    async fn say(
-        &self,
-        session: &SessionId,
-        (id, query, pictures): (&str, &Query, &[String]),
-        plan: &Plan,
-    ) -> Result<Receipt, Trouble> {
-        let (content, aside) = (query.content.clone(), query.aside.clone());
-        let mut options = plan.options((&self.guest.id, id), content, aside);
-        let mut parts = query.parts(pictures);
+    async fn say(&self, session: &SessionId, mut say: Say) -> Result<Receipt, Trouble> {
         loop {
-            let (parts_now, options_now) = (parts.clone(), options.clone());
-            let say =
-                Say { role: Role::User, parts: parts_now, run: Run::Next, options: options_now };
-            match self.desk.ports.sessions.submit(session, Command::Say(Box::new(say))).await {
+            let command = Command::Say(Box::new(say.clone()));
+            match self.desk.ports.sessions.submit(session, command).await {
                 Ok(receipt) => return Ok(receipt),
-                Err(Error::Refused(Refusal::UnknownModel(model))) if options.model.is_some() => {
+                Err(Error::Refused(Refusal::UnknownModel(model)))
+                    if say.options.model.is_some() =>
+                {
                     tracing::warn!(%model, "a model that a user chose is not configured");
-                    options.model = None;
+                    say.options.model = None;
                 }
                 Err(Error::Refused(Refusal::UnsupportedInput {
                     kind: MediaKind::Image, ..
                 })) => {
-                    parts.retain(|part| !matches!(part, Part::Media { .. }));
-                    parts.insert(0, Part::Context(UNSEEN.into()));
+                    say.files.clear();
+                    say.parts.insert(0, Part::Context(UNSEEN.into()));
                 }
                 Err(error) => return Err(error.into()),
             }

@@ -1,7 +1,8 @@
 //! Conversations that a client kept and goes on with: they take the place of what the session has.
 
 use quintet_kernel::command::{Command, Recalled};
-use quintet_kernel::message::{MediaKind, Part, Role};
+use quintet_kernel::event::Event;
+use quintet_kernel::message::{Part, Role};
 use quintet_kernel::port::Error;
 use quintet_kernel::session::Refusal;
 use quintet_kernel::{SessionId, State};
@@ -54,8 +55,14 @@ impl Connection {
     async fn recalled(&self, session: &SessionId, entry: &Entry) -> Result<Recalled, Trouble> {
         let mut recalled = entry.recalled();
         let picture = entry.screenshot.as_slice();
-        for name in self.desk.attach(&self.guest, session, picture).await? {
-            recalled.parts.push(Part::Media { kind: MediaKind::Image, name, mime: None });
+        for (kind, upload) in self.desk.pictures(&self.guest, session, picture).await? {
+            let receipt = self.desk.ports.sessions.submit(session, Command::Attach(upload)).await?;
+            recalled.parts.extend(receipt.records.iter().find_map(|record| match &record.event {
+                Event::AttachmentAdded(file) => {
+                    Some(Part::Media { kind, name: file.name.clone(), mime: None })
+                }
+                _ => None,
+            }));
         }
         Ok(recalled)
     }

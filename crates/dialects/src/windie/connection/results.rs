@@ -48,7 +48,8 @@ impl Connection {
         let call = state.open.as_ref().and_then(|open| open.call(&request.call));
         let waits =
             call.is_some_and(Call::with_client) && may_see(&self.desk, &self.guest, &state.labels);
-        Ok(waits.then_some((request, state)))
+        let mine = waits && self.held.inherits(&request.session, &request.call).await?;
+        Ok(mine.then_some((request, state)))
     }
 
     async fn hand_back(
@@ -57,7 +58,9 @@ impl Connection {
         call: CallId,
         outcome: Outcome,
     ) -> Result<(), Trouble> {
-        match self.desk.ports.sessions.submit(session, Command::Return { call, outcome }).await {
+        let by = self.held.client().clone();
+        let command = Command::Return { call, by, outcome };
+        match self.desk.ports.sessions.submit(session, command).await {
             Ok(_) | Err(Error::Refused(_) | Error::NotFound(_)) => Ok(()),
             Err(error) => Err(error.into()),
         }

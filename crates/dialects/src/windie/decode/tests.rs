@@ -3,7 +3,6 @@
 use serde_json::{Value, json};
 
 use super::*;
-use quintet_kernel::message::Part;
 
 fn message(kind: &str, payload: &Value) -> Value {
     json!({ "id": "m-1", "type": kind, "payload": payload })
@@ -183,9 +182,7 @@ fn a_query_with_everything() {
     assert_eq!(read.screenshots, ["a.jpg", "b.png"]);
     assert_eq!(read.workspace.as_deref(), Some("/w"));
     assert_eq!(read.layers[0].id, "l");
-    let parts = read.parts(&["a.jpg".into()]);
-    assert_eq!((&parts[0], &read.rules[..]), (&Part::Text("go".into()), &["rule".to_owned()][..]));
-    assert!(matches!(&parts[1], Part::Media { name, .. } if name == "a.jpg"));
+    assert_eq!((&*read.text, &read.rules[..]), ("go", &["rule".to_owned()][..]));
     let single =
         query(&json!({ "text": "x", "conversation_ref": "c", "screenshot_ref": "one.jpg" }));
     assert_eq!(single.screenshots, ["one.jpg"]);

@@ -1,23 +1,23 @@
-//! Who runs the calls that a conversation leads to. A call that somebody was handed may have run, though
-//! he is gone: it is his until it is over, and only what he never heard of goes to somebody else.
+//! Which listener is offered the calls of a turn first. Who runs a call is decided by its claim in the
+//! session; whoever asked for the turn is merely preferred.
 
 use std::collections::HashMap;
 
 use quintet_kernel::CallId;
 
-use super::{Client, Listener, Log, Who};
+use super::{Listener, Log, Told, Who};
 
-/// Who runs what.
+/// Who is preferred.
 #[derive(Debug, Default)]
 pub(super) struct Runners {
-    /// The connection that runs the calls of each turn that asks for some.
+    /// The connection that asked for each turn.
     of: HashMap<String, u64>,
-    /// Calls that are to be handed to somebody else.
+    /// Calls that are to be offered to somebody else.
     given_up: Vec<CallId>,
 }
 
 impl Runners {
-    /// A connection runs the calls of a turn.
+    /// A connection asks for a turn.
     pub(super) fn choose(&mut self, turn: &str, connection: u64) {
         self.of.insert(turn.into(), connection);
     }
@@ -27,84 +27,37 @@ impl Runners {
         self.of.retain(|turn, _| !which(turn));
     }
 
-    /// The calls that are to be handed to somebody else; told once.
+    /// The calls that are to be offered to somebody else; told once.
     pub(super) fn given_up(&mut self) -> Vec<CallId> {
         std::mem::take(&mut self.given_up)
     }
 
-    /// A client that comes back on another connection goes on with what it ran, though its old one may
-    /// not be known to be gone.
-    pub(super) fn follow_on(&mut self, who: &Who, seats: &HashMap<u64, Listener>) {
-        let before = seats.values().filter(|seat| seat.who.client == who.client);
-        let before: Vec<u64> = before.map(|seat| seat.who.connection).collect();
-        for runner in self.of.values_mut() {
-            if who.client.is_some() && before.contains(runner) {
-                *runner = who.connection;
-            }
-        }
-    }
-
-    /// Whether somebody runs what a frame hands over: who has heard of it before does, or else who asked
-    /// for the turn, or where he is gone the first that hears of it.
-    pub(super) fn runs(
-        &mut self,
-        who: &Who,
-        (turn, by): (&str, &Option<Who>),
-        seats: &HashMap<u64, Listener>,
-    ) -> bool {
-        let there = |runner: &u64| seats.values().any(|seat| seat.who.connection == *runner);
-        if let Some(by) = by {
-            // One without a name is taken for the one without a name who is gone.
-            let back = by.client == who.client && (who.client.is_some() || !there(&by.connection));
-            return by.connection == who.connection || back;
-        }
-        match self.of.get(turn).copied().filter(there) {
-            Some(runner) => runner == who.connection,
-            None => {
-                self.choose(turn, who.connection);
-                true
-            }
+    /// True if a listener is offered the calls of a frame: it asked for the turn, or whoever did is gone,
+    /// or it may itself be the client that has claimed them, on another connection.
+    pub(super) fn may_run(&self, who: &Who, told: &Told, seats: &HashMap<u64, Listener>) -> bool {
+        let seated = |runner: &u64| seats.values().find(|seat| seat.who.connection == *runner);
+        match self.of.get(&told.turn).and_then(seated).map(|seat| &seat.who) {
+            None => true,
+            Some(asked) if asked.connection == who.connection => true,
+            Some(asked) => told.claimed && who.client.is_some() && asked.client == who.client,
         }
     }
 }
 
 impl Log {
-    /// Takes calls from a listener who is gone and has not heard of them, for others who are there; says
-    /// whether there are any.
+    /// Takes calls that nobody claimed from a listener that is gone, for others that are there. True if
+    /// there are any.
     pub(super) fn give_up(&mut self, connection: u64) -> bool {
         if !self.seats.values().any(|seat| seat.who.connection != connection) {
             return false;
         }
         let of = &self.runners.of;
         let his = self.frames.iter().filter(|told| of.get(&told.turn) == Some(&connection));
-        // Of those without a name, one that came later is the one that is gone, come back.
-        let nameless =
-            |seat: &&Listener| seat.who.client.is_none() && seat.who.connection > connection;
-        let back = self.seats.values().find(nameless).map(|seat| seat.who.connection);
-        let unheard = his.filter(|told| match &told.by {
-            None => true,
-            Some(by) => by.client.is_none() && by.connection == connection && back.is_some(),
-        });
-        let calls =
-            unheard.filter_map(|told| told.hands.as_ref()).flat_map(|hands| hands.calls.clone());
-        let calls: Vec<CallId> = calls.collect();
+        let unclaimed = his.filter(|told| !told.claimed).filter_map(|told| told.hands.as_ref());
+        let calls: Vec<CallId> = unclaimed.flat_map(|hands| hands.calls.clone()).collect();
         self.supersede(&calls);
-        for runner in self.runners.of.values_mut().filter(|runner| **runner == connection) {
-            *runner = back.unwrap_or(connection);
-        }
         let any = !calls.is_empty();
         self.runners.given_up.extend(calls);
         any
-    }
-
-    /// A client was handed these calls before the daemon started again.
-    pub(super) fn ran(&mut self, calls: &[CallId], client: &Client) {
-        for told in &mut self.frames {
-            let Some(hands) = &told.hands else { continue };
-            if hands.calls.iter().any(|call| calls.contains(call)) {
-                // No connection has this number.
-                told.by = Some(Who { connection: 0, client: client.clone() });
-            }
-        }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::client::Claim;
 use crate::event::{Answer, Event, Remember, RequestedCall};
 use crate::id::{CallId, MessageId};
 use crate::message::{Message, Part, Role};
@@ -46,6 +47,13 @@ pub(super) fn evolve(state: &mut Data, event: &Event, at: Time) {
             });
             waiting(state, at);
         }
+        Event::CallClaimed { call, by, .. } => {
+            set_claim(state, call, Some(Claim { by: by.clone(), lost_until: None }));
+        }
+        Event::ClaimHolderLost { call, by, until, .. } => {
+            set_claim(state, call, Some(Claim { by: by.clone(), lost_until: Some(*until) }));
+        }
+        Event::ClaimReleased { call, .. } => set_claim(state, call, None),
         Event::CallCompleted { call, message, outcome, .. } => {
             call_done(state, call, message, outcome, at);
             state.asked.retain(|asked| asked.via != *call);
@@ -56,7 +64,13 @@ pub(super) fn evolve(state: &mut Data, event: &Event, at: Time) {
 }
 
 pub(super) fn new_call(request: &RequestedCall, verifies: bool) -> Call {
-    Call { request: request.clone(), phase: CallPhase::Requested, verifies, expires: None }
+    Call {
+        request: request.clone(),
+        phase: CallPhase::Requested,
+        verifies,
+        expires: None,
+        claim: None,
+    }
 }
 
 pub(super) fn part_of_call(call: &RequestedCall) -> Part {
@@ -111,14 +125,15 @@ fn call_done(state: &mut Data, id: &CallId, message: &MessageId, outcome: &Outco
         return;
     };
     let ran = match call.phase {
-        CallPhase::Started(kind, _) => Some(kind),
+        CallPhase::Started(kind, placement) => Some((kind, placement)),
         _ => None,
     };
     call.phase = CallPhase::Done(outcome.ending);
+    call.claim = None;
     let (request, verifies) = (call.request.clone(), call.verifies);
-    if let Some(kind) = ran.filter(|_| !verifies) {
-        open.ran.note(kind, &request, outcome.ending);
-        open.dirty |= kind.changes_workspace();
+    if let Some(ran) = ran.filter(|_| !verifies) {
+        open.ran.note(ran, &request, outcome.ending);
+        open.dirty |= ran.0.changes_workspace();
     }
     if outcome.ending == Ending::Skipped {
         open.repeats += 1;
@@ -158,6 +173,14 @@ fn verified(open: &mut OpenTurn, ending: Ending) {
             open.phase = Phase::Answered;
         }
     }
+}
+
+fn set_claim(state: &mut Data, call: &CallId, claim: Option<Claim>) {
+    on_open(state, |open| {
+        if let Some(call) = open.call_mut(call).filter(|call| call.with_client()) {
+            call.claim = claim;
+        }
+    });
 }
 
 fn call_phase(state: &mut Data, call: &CallId, phase: CallPhase) {

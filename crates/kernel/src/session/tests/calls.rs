@@ -126,74 +126,82 @@ fn a_client_runs_its_own_tools() {
 }
 
 #[test]
-fn the_same_call_again_is_skipped_if_nothing_changed() {
+fn polling_is_fine_and_going_in_circles_is_not() {
     check(expect![[r#"
-        let given = create; say hi; answer a look; done a
-        given > answer b look
-            s2 answered b=look{}
-            b Skipped: duplicate tool call: no new info
-            s3 asks fake/a
-            -> model s3, wake +600
-        given > answer b look {"p":1}
-            s2 answered b=look{"p":1}
-            b starts at Daemon
-            -> run b, wake +600
-        given > answer b edit; done b; answer c look
-            s2 answered b=edit{}
-            b starts at Daemon
-            b Succeeded:
-            s3 asks fake/a
-            s3 answered c=look{}
-            c starts at Daemon
-            -> run c, wake +600
-        given > answer b fetch; done b; answer c look
-            s2 answered b=fetch{}
-            b starts at Daemon
-            b Succeeded:
-            s3 asks fake/a
-            s3 answered c=look{}
-            c Skipped: duplicate tool call: no new info
-            s4 asks fake/a
-            -> model s4, wake +600
-        create; say hi; answer a shell; done a > answer b shell
-            s2 answered b=shell{}
-            b Skipped: duplicate tool call: no new info
-            s3 asks fake/a
-            -> model s3, wake +600
-        create; say hi; answer a look {"x":1,"y":2}; done a > answer b look {"y":2, "x":1}
-            s2 answered b=look{"x":1,"y":2}
-            b Skipped: duplicate tool call: no new info
-            s3 asks fake/a
-            -> model s3, wake +600
-        create; say hi; answer a look; done a; answer; say hi > answer b look
-            s3 answered b=look{}
-            b starts at Daemon
-            -> run b, wake +600
+        let looks = create; say hi; answer a look; done a; answer b look; done b; answer c look; done c
+        looks > answer d look
+            s4 answered d=look{}
+            d starts at Daemon
+            -> run d, wake +600
+        looks; answer d look; done d > answer e look
+            s5 answered e=look{}
+            e Skipped: duplicate tool call: no new info
+            s6 asks fake/a
+            -> model s6, wake +600
+        looks; answer d look; done d > answer e look {"p":1}
+            s5 answered e=look{"p":1}
+            e starts at Daemon
+            -> run e, wake +600
+        looks; answer d edit; done d > answer e look; done e; answer f look
+            s5 answered e=look{}
+            e starts at Daemon
+            e Succeeded:
+            s6 asks fake/a
+            s6 answered f=look{}
+            f starts at Daemon
+            -> run f, wake +600
+        looks; answer d fetch; done d; answer e look; done e > answer f look
+            s6 answered f=look{}
+            f Skipped: duplicate tool call: no new info
+            s7 asks fake/a
+            -> model s7, wake +600
+        let tails = create; say hi; answer a shell; done a; answer b shell; done b; answer c shell; done c
+        tails > answer d shell
+            s4 answered d=shell{}
+            d starts at Daemon
+            -> run d, wake +600
+        tails; answer d shell; done d > answer e shell
+            s5 answered e=shell{}
+            e Skipped: duplicate tool call: no new info
+            s6 asks fake/a
+            -> model s6, wake +600
+        tails; answer d edit; done d > answer e shell; done e; answer f shell
+            s5 answered e=shell{}
+            e starts at Daemon
+            e Succeeded:
+            s6 asks fake/a
+            s6 answered f=shell{}
+            f starts at Daemon
+            -> run f, wake +600
+        create; say hi; answer a look {"x":1,"y":2}; done a; answer b look {"y":2,"x":1}; done b; answer c look {"x":1,"y":2}; done c; answer d look {"y":2,"x":1}; done d > answer e look {"y":2,"x":1}
+            s5 answered e=look{"x":1,"y":2}
+            e Skipped: duplicate tool call: no new info
+            s6 asks fake/a
+            -> model s6, wake +600
+        looks; answer d look; done d; answer; say hi > answer e look
+            s6 answered e=look{}
+            e starts at Daemon
+            -> run e, wake +600
     "#]]);
 }
 
 #[test]
 fn a_model_that_repeats_itself_is_stopped() {
     check(expect![[r#"
-        let given = create; say hi; answer a look; done a; answer b look
-        given > answer c look
-            s3 answered c=look{}
-            c Skipped: duplicate tool call: no new info
+        let looks = create; say hi; answer a look; done a; answer b look; done b; answer c look; done c; answer d look; done d
+        looks; answer e look > answer f look
+            s6 answered f=look{}
+            f Skipped: duplicate tool call: no new info
             t1 stops: repeated_call: duplicate tool call: no new info
             t1 FAILED repeated_call: duplicate tool call: no new info
-        given > answer c edit; done c; answer d look; done d; answer e look
-            s3 answered c=edit{}
-            c starts at Daemon
-            c Succeeded:
-            s4 asks fake/a
-            s4 answered d=look{}
-            d starts at Daemon
-            d Succeeded:
-            s5 asks fake/a
-            s5 answered e=look{}
-            e Skipped: duplicate tool call: no new info
-            t1 stops: repeated_call: duplicate tool call: no new info
-            t1 FAILED repeated_call: duplicate tool call: no new info
+        looks; answer e look > answer f edit; done f; answer g look
+            s6 answered f=edit{}
+            f starts at Daemon
+            f Succeeded:
+            s7 asks fake/a
+            s7 answered g=look{}
+            g starts at Daemon
+            -> run g, wake +600
     "#]]);
 }
 
@@ -228,15 +236,6 @@ fn memory_is_written_without_a_word_and_seen_anew() {
             s3 Text@0 "ok"
             s3 answered
             t1 COMPLETED
-        given > answer a look; done a; answer b look
-            s1 answered a=look{}
-            a starts at Daemon
-            a Succeeded:
-            s2 asks fake/a
-            s2 answered b=look{}
-            b Skipped: duplicate tool call: no new info
-            s3 asks fake/a
-            -> model s3, wake +600
         rules jot ask=memory; create; say hi > answer a jot; assess a
             s1 answered a=jot{}
             a asked

@@ -31,6 +31,7 @@ fn a_client_brings_its_own_tools() {
         given > answer a open; return a fine
             s1 answered a=open{}
             a starts at Client until +60, Low
+            a claimed by client
             a Succeeded: fine
             s2 asks fake/a
             -> model s2, wake +600
@@ -55,11 +56,14 @@ fn results_come_in_any_order_and_once() {
     check(expect![[r#"
         let given = create; tools open run within=60; say hi; answer a open + b run {"p":1}
         given > return b two; return a one
+            b claimed by client
             b Succeeded: two
+            a claimed by client
             a Succeeded: one
             s2 asks fake/a
             -> model s2, wake +600
         given > return b two; return b again
+            b claimed by client
             b Succeeded: two
             refused: tool call b is over
             -> wake +60
@@ -82,6 +86,7 @@ fn a_client_has_only_so_much_time() {
     check(expect![[r#"
         let given = create; tools open run within=60; say hi; answer a open + b run {"p":1}
         given; +59 > wake; return a in time
+            a claimed by client
             a Succeeded: in time
             -> wake +60
         given; +60 > return a too late
@@ -96,9 +101,11 @@ fn a_client_has_only_so_much_time() {
             t1 resumed
             -> wake +560
         given; +500; recover; +59 > return a in time
+            a claimed by client
             a Succeeded: in time
             -> wake +560
         create; tools open; say hi; answer a open; +5000 > recover; return a at last
+            a claimed by client
             a Succeeded: at last
             s2 asks fake/a
             -> model s2, wake +5600
@@ -112,6 +119,168 @@ fn no_policy_gives_up_on_a_client_after_a_crash() {
             (nothing)
         rules recovery=ask; create; tools open; say hi; answer a open > recover
             (nothing)
+    "#]]);
+}
+
+#[test]
+fn one_client_runs_a_call() {
+    check(expect![[r#"
+        let given = create; tools open run; say hi; answer a open + b run
+        given > claim one/1 a b; claim one/1 a
+            a claimed by one
+            b claimed by one
+        given; claim one/1 a > claim two/2 a; claim one/3 a; claim two/2 b; return b done by two/2
+            refused: tool call a is run by another client
+            refused: tool call a is run by another client
+            b claimed by two
+            b Succeeded: done
+        given; claim one/1 a > claim two/2 b a
+            refused: tool call a is run by another client
+        given; claim one/1 a > return a mine by two/2; return a mine by one/2; return a yes by one/1
+            refused: tool call a is run by another client
+            refused: tool call a is run by another client
+            a Succeeded: yes
+        given; claim one/1 a > return a yes by one
+            a Succeeded: yes
+        given > return a yes by two/2; claim one/1 a
+            a claimed by two
+            a Succeeded: yes
+            refused: tool call a is over
+        given > claim one/1 nonsense
+            refused: tool call not found: nonsense
+        create; say hi; answer a shell > claim one/1 a
+            refused: tool call a is not waiting for a client
+            -> run a, wake +600
+    "#]]);
+}
+
+#[test]
+fn a_client_that_is_gone_may_come_back() {
+    check(expect![[r#"
+        let given = create; tools open look_again!; say hi; answer a open + b look_again; claim one/1 a b
+        given > gone two/1; gone one/2; gone one/1; gone one/1
+            a waits for one until +30
+            b waits for one until +30
+            -> wake +30
+        given; gone one/1 > claim two/2 a; claim one/2 a; return a done by one/2
+            refused: tool call a is run by another client
+            a claimed by one
+            a Succeeded: done
+            -> wake +30
+        given; gone one/1 > return a done by one/2
+            a Succeeded: done
+            -> wake +30
+        given; gone one/1; +29 > wake
+            (nothing)
+            -> wake +30
+        given; gone one/1; +30 > wake; claim two/2 b; return b seen by two/2
+            a Interrupted: the client that ran this call is gone; what came of it is not known
+            b free again
+            b claimed by two
+            b Succeeded: seen
+            s2 asks fake/a
+            -> model s2, wake +630
+        given; gone one/1; claim one/2 a b; +30 > wake
+            (nothing)
+    "#]]);
+}
+
+#[test]
+fn a_restart_gives_every_holder_its_grace_time() {
+    check(expect![[r#"
+        let given = create; tools open; say hi; answer a open; claim one/1 a; +100
+        given > recover; return a done by one/9
+            a waits for one until +130
+            a Succeeded: done
+            s2 asks fake/a
+            -> model s2, wake +700
+        given; recover; +29; recover > claim two/1 a
+            refused: tool call a is run by another client
+            -> wake +159
+        given; recover; +30 > wake
+            a Interrupted: the client that ran this call is gone; what came of it is not known
+            s2 asks fake/a
+            -> model s2, wake +730
+    "#]]);
+}
+
+#[test]
+fn client_calls_are_never_taken_for_a_loop() {
+    check(expect![[r#"
+        let polls = create; tools poll; say hi; answer a poll; return a; answer b poll; return b; answer c poll; return c; answer d poll; return d; answer e poll; return e
+        polls > answer f poll
+            s6 answered f=poll{}
+            f starts at Client
+        create; tools click; say hi; answer a look; done a; answer b click; return b; answer c look; done c; answer d click; return d; answer e look; done e; answer f click; return f; answer g look; done g > answer h look
+            s8 answered h=look{}
+            h starts at Daemon
+            -> run h, wake +600
+    "#]]);
+}
+
+#[test]
+fn a_message_brings_what_the_session_runs_with() {
+    check(expect![[r#"
+        create > say hi under prompt=brief tools=open folder=/else
+            instructed: Some("brief")
+            tools of the client: open
+            moved to /else
+            t1 User: "hi"
+            t1 starts, attempt 1
+            s1 asks fake/a
+            -> model s1, wake +600
+        create; tools open; instruct brief; move /else > say hi under prompt=brief tools=open folder=/else
+            t1 User: "hi"
+            t1 starts, attempt 1
+            s1 asks fake/a
+            -> model s1, wake +600
+        let busy = create; say one
+        busy > queue two under prompt=brief tools=open folder=/else; text 1; answer
+            t2 User: "two"
+            s1 Text@0 "1"
+            s1 answered
+            t1 COMPLETED
+            instructed: Some("brief")
+            tools of the client: open
+            moved to /else
+            t2 starts, attempt 1
+            s2 asks fake/a
+            -> model s2, wake +600
+        busy; queue two under prompt=brief; queue three under prompt=long > text 1; answer; text 2; answer
+            s1 Text@0 "1"
+            s1 answered
+            t1 COMPLETED
+            instructed: Some("brief")
+            t2 starts, attempt 1
+            s2 asks fake/a
+            s2 Text@0 "2"
+            s2 answered
+            t2 COMPLETED
+            instructed: Some("long")
+            t3 starts, attempt 1
+            s3 asks fake/a
+            -> model s3, wake +600
+        create; later two under prompt=brief; say one; text 1; answer > start t1; fails rejected; start t1
+            instructed: Some("brief")
+            t1 starts, attempt 1
+            s2 asks fake/a
+            s2 cut: rejected happened
+            t1 stops: rejected: rejected happened
+            t1 FAILED rejected: rejected happened
+            t1 starts, attempt 2
+            s3 asks fake/a
+            -> model s3, wake +600
+        create > say hi under tools=look
+            refused: bad tools: the daemon has a tool look itself
+        busy > queue two under tools=look
+            refused: bad tools: the daemon has a tool look itself
+            -> model s1, wake +600
+        create > queue two under prompt=brief
+            instructed: Some("brief")
+            t1 User: "two"
+            t1 starts, attempt 1
+            s1 asks fake/a
+            -> model s1, wake +600
     "#]]);
 }
 

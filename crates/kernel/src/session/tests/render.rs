@@ -84,6 +84,9 @@ impl Session {
             | Event::ApprovalRequested { .. }
             | Event::ApprovalAnswered { .. }
             | Event::CallStarted { .. }
+            | Event::CallClaimed { .. }
+            | Event::ClaimHolderLost { .. }
+            | Event::ClaimReleased { .. }
             | Event::CallCompleted { .. } => self.of_call_event(event),
             Event::TurnStarted { .. }
             | Event::StopRequested { .. }
@@ -140,6 +143,13 @@ impl Session {
                     errand.unwrap_or_default()
                 )
             }
+            Event::CallClaimed { call, by, .. } => {
+                format!("{} claimed by {}", self.short(call), by.name)
+            }
+            Event::ClaimHolderLost { call, by, until, .. } => {
+                format!("{} waits for {} until {}", self.short(call), by.name, clock(*until))
+            }
+            Event::ClaimReleased { call, .. } => format!("{} free again", self.short(call)),
             Event::CallCompleted { call, message, outcome, .. } => {
                 self.short(message);
                 format!("{} {:?}: {}", self.short(call), outcome.ending, text_of(&outcome.parts))

@@ -35,6 +35,7 @@ pub(crate) fn rules() -> Rules {
             compact_at_percent: 80,
         },
         recovery: Recovery::Continue,
+        client_grace: Duration::from_secs(30),
         tools: vec![
             tool("look", Kind::Read, Placement::Daemon),
             tool("edit", Kind::Write, Placement::Daemon),

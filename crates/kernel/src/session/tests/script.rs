@@ -3,6 +3,7 @@
 //! ```text
 //! rules ask=exec verify       create [on MODEL]         label k=v | unlabel k | switch MODEL
 //! say hi [beside context] [with image:x.png] [on MODEL]   later hi …     attach NAME MIME
+//! say hi under [prompt=BRIEF] [tools=OPEN] [folder=/else]     (also for later and queue)
 //! queue hi (words that are options: strictly, freely, quickly, talk)   withdraw t1
 //! recall me hi | model hello     replace me hi | model hello     instruct [be brief]     move /else
 //! start t1 | cancel [why] | close | compact | abridge text | recover | wake      +60 (seconds pass)
@@ -13,7 +14,8 @@
 //! done c1 [text] | broke c1 [text] | halted c1 | changed c1 PATH:BEFORE~AFTER …
 //! survey TITLE=text …     revert t1 | put_back t1 | not_put_back t1 why
 //! summary m2 text | unsummarized why      saved m2 PATH | not_saved m2 why      (`/` ends a line of text)
-//! tools NAME[:RISK] … [of=LOOK,EDIT] [within=SECONDS] [longer=TOOL]     return c1 [text]     say hi [worded <q>hi</q>] as KEY
+//! tools NAME[:RISK] … [of=LOOK,EDIT] [within=SECONDS] [longer=TOOL]     say hi [worded <q>hi</q>] as KEY
+//! claim CLIENT/1 c1 c2     return c1 [text] [by CLIENT/1]     gone CLIENT/1     (NAME! may be repeated)
 //! ```
 
 use std::collections::HashMap;
@@ -23,10 +25,13 @@ use std::time::Duration;
 use serde_json::json;
 
 use crate::change::{FileChange, Shape, Version};
+use crate::client::ClientRef;
 use crate::codec;
 use crate::command::{Approve, Command, Recalled, Run, Say, Upload};
 use crate::context::Section;
-use crate::event::{Answer, Answerer, Asking, Origin, Record, Remember, ToolUse, TurnOptions};
+use crate::event::{
+    Answer, Answerer, Asking, Origin, Record, Remember, Setup, ToolUse, TurnOptions,
+};
 use crate::id::{BlobId, CallId, Fresh, MessageId, SessionId, StepId};
 use crate::message::{MediaKind, Part, Role};
 use crate::model::{self, AskedCall, Channel, Failure, FailureKind, Finish, ModelRef, Usage};
@@ -133,7 +138,7 @@ impl Session {
                 workspace: "/work".into(),
                 system_prompt: rest.strip_prefix("as ").map(Into::into),
                 model: rest.strip_prefix("on ").and_then(ModelRef::parse),
-                labels: Default::default(),
+                ..Origin::default()
             }),
             "label" => {
                 let (key, value) = rest.split_once('=').unwrap();
@@ -166,9 +171,17 @@ impl Session {
             "revert" => Command::Revert { turn: self.real(rest) },
             "tools" => Command::Offer(toolset(rest)),
             "return" => {
+                let (rest, by) = rest.split_once(" by ").unwrap_or((rest, "client/1"));
                 let (id, text) = split(rest);
-                Command::Return { call: self.real(id), outcome: Outcome::success(text) }
+                let outcome = Outcome::success(text);
+                Command::Return { call: self.real(id), by: client(by), outcome }
             }
+            "claim" => {
+                let (by, calls) = split(rest);
+                let calls = calls.split_whitespace().map(|id| self.real(id)).collect();
+                Command::Claim { calls, by: client(by) }
+            }
+            "gone" => Command::Disconnect { client: client(rest) },
             "cancel" => Command::Cancel { reason: text() },
             "compact" => Command::Compact,
             "abridge" => Command::Abridge { summary: rest.into() },
@@ -312,15 +325,28 @@ fn toolset(words: &str) -> Toolset {
     toolset
 }
 
+/// A client with its connection, or on any.
+fn client(word: &str) -> ClientRef {
+    match word.split_once('/') {
+        Some((name, connection)) => ClientRef::connected(name, connection),
+        None => ClientRef::named(word),
+    }
+}
+
 fn client_tool(word: &str) -> ClientTool {
+    let (word, repeatable) = word.strip_suffix('!').map_or((word, false), |word| (word, true));
     let (name, risk) = word.split_once(':').unwrap_or((word, "medium"));
     let risks = [Risk::Low, Risk::Medium, Risk::High, Risk::Critical];
     let risk = risks.into_iter().find(|known| known.name() == risk).unwrap();
     let (description, schema) = ("at the client".into(), json!({ "type": "object" }));
-    ClientTool { name: name.into(), description, schema, risk }
+    ClientTool { name: name.into(), description, schema, risk, repeatable }
 }
 
 fn say(rest: &str, role: Role, run: Run) -> Say {
+    let (rest, setup) = match rest.split_once(" under ") {
+        Some((rest, words)) => (rest, setup(words)),
+        None => (rest, Setup::default()),
+    };
     let (rest, key) = match rest.split_once(" as ") {
         Some((rest, key)) => (rest, Some(key.to_owned())),
         None => (rest, None),
@@ -348,7 +374,21 @@ fn say(rest: &str, role: Role, run: Run) -> Say {
         Part::Media { kind, name: name.into(), mime: None }
     }));
     parts.retain(|part| *part != Part::Text(String::new()));
-    Say { role, parts, run, options: TurnOptions { key, wording, ..options(rest, model) } }
+    let options = TurnOptions { key, wording, ..options(rest, model) };
+    Say { setup, ..Say::new(role, parts, run, options) }
+}
+
+/// What a message brings: `prompt=TEXT tools=NAME folder=PATH`.
+fn setup(words: &str) -> Setup {
+    let mut setup = Setup::default();
+    for (word, value) in words.split_whitespace().filter_map(|word| word.split_once('=')) {
+        match word {
+            "prompt" => setup.system_prompt = Some(value.into()),
+            "tools" => setup.toolset = Some(toolset(value)),
+            _ => setup.workspace = Some(value.into()),
+        }
+    }
+    setup
 }
 
 /// Some words of a message are options too.

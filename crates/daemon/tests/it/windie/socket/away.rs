@@ -97,7 +97,7 @@ async fn another_client_of_a_user_hears_of_what_it_speaks_of_alone() {
     let id = other.query("c2", json!([{ "text": "mine" }])).await;
     let heard = other.until("streaming-complete").await;
     assert!(heard.iter().all(|frame| frame["turn_ref"] == *id), "{heard:#?}");
-    // But the call is whoever's who comes to the conversation.
+    // Whoever comes to the conversation sees the call, which is the first one's to run.
     other
         .send(
             "rehydrate-conversation",
@@ -108,7 +108,10 @@ async fn another_client_of_a_user_hears_of_what_it_speaks_of_alone() {
         .await;
     other.until("tool-call").await;
     let request = &first(&told, "tool-call")["payload"]["request_id"];
-    other.send("tool-result", done(request, "saved")).await;
+    other.send("tool-result", done(request, "not mine")).await;
+    other.send("load-settings", json!({})).await;
+    other.until("settings-loaded").await;
+    computer.send("tool-result", done(request, "saved")).await;
     assert_eq!(text(&computer.until("streaming-complete").await), "noted");
 }
 

@@ -65,7 +65,7 @@ async fn what_a_client_keeps_with_a_result_is_shown_and_told_to_no_model() {
 
 #[tokio::test]
 async fn only_the_connection_that_asked_runs_what_that_leads_to() {
-    let world = World::start("").await;
+    let world = World::start("[clients]\ngrace_seconds = 1\n").await;
     let hello = json!({ "type": "handshake", "user_id": "u" });
     let mut asks = Computer::reach(world.windie(), None, &hello).await;
     asks.until("remote-tool-catalog").await;
@@ -79,13 +79,68 @@ async fn only_the_connection_that_asked_runs_what_that_leads_to() {
     let mut watches = Computer::reach(world.windie(), None, &hello).await;
     let theirs = watches.until("tool-call").await;
     assert!(!runnable(&theirs));
-    // Where the first one goes away, the other one is asked.
+    // Where the first one is gone for good, the other one is asked: the tool only looks.
     drop(asks);
     let theirs = watches.until("tool-call").await;
     assert!(runnable(&theirs));
     let request = &first(&theirs, "tool-call")["payload"]["request_id"];
     watches.send("tool-result", done(request, "waited")).await;
     assert_eq!(text(&watches.until("streaming-complete").await), "so");
+}
+
+#[tokio::test]
+async fn a_result_from_another_connection_does_not_count() {
+    for hello in [json!({ "type": "handshake", "user_id": "u" }), handshake("u")] {
+        let world = World::start("").await;
+        let mut asks = Computer::reach(world.windie(), None, &hello).await;
+        asks.until("remote-tool-catalog").await;
+        let mut other = Computer::reach(world.windie(), None, &hello).await;
+        other.until("remote-tool-catalog").await;
+        let call = match hello.get("agent_definition") {
+            Some(_) => note("milk"),
+            None => json!({ "name": "wait", "args": { "seconds": 1, "explanation": "x" } }),
+        };
+        asks.query("c", json!([{ "tools": [call] }, { "text": "so" }])).await;
+        let mine = asks.until("tool-call").await;
+        let request = first(&mine, "tool-call")["payload"]["request_id"].clone();
+        other.send("tool-result", done(&request, "not mine")).await;
+        // Messages are carried out in order: once this is answered, the result was looked at.
+        other.send("load-settings", json!({})).await;
+        other.until("settings-loaded").await;
+        asks.send("tool-result", done(&request, "mine")).await;
+        assert_eq!(text(&asks.until("streaming-complete").await), "so");
+        let asked = world.model.calls()[1].to_string();
+        assert!(asked.contains("\"mine\"") && !asked.contains("not mine"), "{asked}");
+    }
+}
+
+#[tokio::test]
+async fn a_queued_query_runs_with_its_own_instructions_and_tools() {
+    let world = World::start("").await;
+    let mut computer = Computer::reach(world.windie(), None, &handshake("u")).await;
+    computer.until("remote-tool-catalog").await;
+    computer.query("c", json!([{ "tools": [note("milk")] }, { "text": "first" }])).await;
+    let told = computer.until("tool-call").await;
+    let request = first(&told, "tool-call")["payload"]["request_id"].clone();
+    let mut definition = super::own_tool();
+    definition["system_prompt"]["content"] = json!("You sing.");
+    definition["tools"]["client_manifest"]["tools"][0]["name"] = json!("sing_song");
+    let text_of_query = format!("go {{{{script: {}}}}}", json!([{ "text": "second" }]));
+    let payload = json!({
+        "text": text_of_query, "conversation_ref": "c", "agent_definition": definition,
+    });
+    computer.send("query", payload).await;
+    computer.send("load-settings", json!({})).await;
+    computer.until("settings-loaded").await;
+    computer.send("tool-result", done(&request, "saved")).await;
+    assert_eq!(text(&computer.until("streaming-complete").await), "first");
+    assert_eq!(text(&computer.until("streaming-complete").await), "second");
+    let asked: Vec<String> = world.model.calls().iter().map(ToString::to_string).collect();
+    assert_eq!(asked.len(), 3);
+    let notes = |asked: &String| asked.contains("You take notes.") && asked.contains("save_note");
+    assert!(asked[..2].iter().all(notes), "{asked:#?}");
+    assert!(asked[2].contains("You sing.") && asked[2].contains("sing_song"), "{}", asked[2]);
+    assert!(!asked[2].contains("You take notes."), "{}", asked[2]);
 }
 
 #[tokio::test]

@@ -1,0 +1,117 @@
+//! Which client runs a call: claims are events, so exactly one client runs a call in every protocol,
+//! also after a restart.
+
+use crate::client::{Claim, ClientRef};
+use crate::event::Event;
+use crate::id::CallId;
+use crate::session::Refusal;
+use crate::session::state::State;
+use crate::session::turn::{Call, CallPhase, OpenTurn};
+use crate::stamp::Stamp;
+use crate::time::Time;
+use crate::tool::{Ending, Outcome, Placement};
+
+/// Gives calls to a client, all of them or none.
+pub(super) fn claim(
+    state: &State,
+    calls: Vec<CallId>,
+    by: &ClientRef,
+    stamp: &Stamp,
+) -> Result<Vec<Event>, Refusal> {
+    let mut events = Vec::new();
+    for id in calls {
+        let (open, call) = awaited(state, &id, by, stamp.at)?;
+        if call.claim.as_ref().is_none_or(|claim| claim.by != *by || claim.lost_until.is_some()) {
+            events.push(claimed(open, id, by));
+        }
+    }
+    Ok(events)
+}
+
+/// Takes the result of a call that a client ran. A call that nobody claimed is claimed with it.
+pub(super) fn returned(
+    state: &State,
+    id: CallId,
+    by: &ClientRef,
+    outcome: Outcome,
+    stamp: &Stamp,
+) -> Result<Vec<Event>, Refusal> {
+    let (open, call) = awaited(state, &id, by, stamp.at)?;
+    let claim = call.claim.is_none().then(|| claimed(open, id, by));
+    Ok(claim.into_iter().chain([open.completed(call, outcome, stamp)]).collect())
+}
+
+/// Starts the grace time of the calls that a client holds on a connection which is gone.
+pub(super) fn disconnected(state: &State, client: &ClientRef, stamp: &Stamp) -> Vec<Event> {
+    let Some(open) = &state.open else { return Vec::new() };
+    let holds = |claim: &Claim| claim.by == *client && claim.lost_until.is_none();
+    losing(state, open, holds, stamp)
+}
+
+/// Starts the grace time of all clients that run something: a restart cut all connections.
+pub(super) fn restarted(state: &State, open: &OpenTurn, stamp: &Stamp) -> Vec<Event> {
+    losing(state, open, |_| true, stamp)
+}
+
+/// Ends the claim of a client that is gone for good: the call is offered again if it may be repeated.
+pub(super) fn expired(open: &OpenTurn, call: &Call, at: Time, stamp: &Stamp) -> Option<Event> {
+    let until = call.claim.as_ref()?.lost_until?;
+    if at < until {
+        return None;
+    }
+    let repeatable = matches!(call.phase, CallPhase::Started(kind, _) if kind.repeatable());
+    Some(if repeatable {
+        Event::ClaimReleased { turn: open.id.clone(), call: call.id().clone() }
+    } else {
+        let why = "the client that ran this call is gone; what came of it is not known";
+        open.completed(call, Outcome::ended(Ending::Interrupted, why), stamp)
+    })
+}
+
+/// The call, if it waits for this client.
+fn awaited<'a>(
+    state: &'a State,
+    id: &CallId,
+    by: &ClientRef,
+    at: Time,
+) -> Result<(&'a OpenTurn, &'a Call), Refusal> {
+    let open = state.open.as_ref();
+    let Some((open, call)) = open.and_then(|open| Some((open, open.call(id)?))) else {
+        return Err(if state.calls.contains(id) {
+            Refusal::CallOver(id.clone())
+        } else {
+            Refusal::UnknownCall(id.clone())
+        });
+    };
+    match (&call.phase, &call.claim) {
+        (CallPhase::Done(_), _) => Err(Refusal::CallOver(id.clone())),
+        // Too late is too late, also if nobody has looked at the clock yet.
+        (CallPhase::Started(_, Placement::Client), _) if call.overdue(at) => {
+            Err(Refusal::CallOver(id.clone()))
+        }
+        (CallPhase::Started(_, Placement::Client), Some(claim)) if !claim.is_held_by(by) => {
+            Err(Refusal::Claimed(id.clone()))
+        }
+        (CallPhase::Started(_, Placement::Client), _) => Ok((open, call)),
+        _ => Err(Refusal::NotDelegated(id.clone())),
+    }
+}
+
+fn claimed(open: &OpenTurn, call: CallId, by: &ClientRef) -> Event {
+    Event::CallClaimed { turn: open.id.clone(), call, by: by.clone() }
+}
+
+fn losing(
+    state: &State,
+    open: &OpenTurn,
+    lost: impl Fn(&Claim) -> bool,
+    stamp: &Stamp,
+) -> Vec<Event> {
+    let until = stamp.at.after(state.rules.client_grace);
+    let loses = |call: &Call| {
+        let claim = call.claim.as_ref().filter(|claim| call.with_client() && lost(claim))?;
+        let (turn, call, by) = (open.id.clone(), call.id().clone(), claim.by.clone());
+        Some(Event::ClaimHolderLost { turn, call, by, until })
+    };
+    open.calls().iter().filter_map(loses).collect()
+}
