@@ -35,6 +35,9 @@ impl Event {
             | Self::ApprovalRequested { .. }
             | Self::ApprovalAnswered { .. }
             | Self::CallStarted { .. }
+            | Self::CallClaimed { .. }
+            | Self::ClaimHolderLost { .. }
+            | Self::ClaimReleased { .. }
             | Self::Subagent { .. }
             | Self::StopRequested { .. }
             | Self::TurnResumed { .. }

@@ -116,7 +116,10 @@ fn answered(state: &State, open: &OpenTurn, stamp: &Stamp) -> Vec<Event> {
 
 fn calls(state: &State, open: &OpenTurn, stamp: &Stamp) -> Vec<Event> {
     let calls = open.calls();
-    let ready = |n: &usize| !calls[*n].done() && eligible(state, calls, *n);
+    // Time passes for every call, also for one that has to wait for those ahead of it.
+    let timed = |call: &Call| matches!(call.phase, CallPhase::Asked { .. } | CallPhase::Started(..));
+    let ready =
+        |n: &usize| !calls[*n].done() && (timed(&calls[*n]) || eligible(state, calls, *n));
     (0..calls.len())
         .filter(ready)
         .find_map(|n| one_call(state, open, &calls[n], stamp))

@@ -144,3 +144,15 @@ fn a_later_call_is_looked_at_when_its_time_comes() {
             -> assess b, wake +600
     "#]]);
 }
+
+#[test]
+fn a_question_about_a_call_that_has_to_wait_expires_too() {
+    check(expect![[r#"
+        rules ask=exec expires=30; create; say hi; answer a edit + b shell; assess b; +30 > wake; done a
+            b Deny by Clock: nobody answered in time
+            a Succeeded:
+            b Denied: approval denied: nobody answered in time
+            s2 asks fake/a
+            -> model s2, wake +630
+    "#]]);
+}
