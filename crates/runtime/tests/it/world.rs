@@ -1,6 +1,6 @@
 //! A runtime with everything around it, and what clients do with it.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -261,6 +261,9 @@ pub(crate) fn name(event: &Event) -> &'static str {
         Event::Moved { .. } => "moved",
         Event::Forgotten { .. } => "forgotten",
         Event::CallStarted { .. } => "call",
+        Event::CallClaimed { .. } => "claimed",
+        Event::ClaimHolderLost { .. } => "holder lost",
+        Event::ClaimReleased { .. } => "released",
         Event::CallCompleted { .. } => "result",
         Event::StopRequested { .. } => "stop",
         Event::TurnResumed { .. } => "resumed",
