@@ -3,6 +3,8 @@
 //! `tests/golden/journal-v1.ndjson` holds every kind of event as version 1 writes it and must decode
 //! for ever. A change that old readers cannot take gets a new version and a branch in [`decode`].
 
+use std::io;
+
 use crate::event::Event;
 
 /// The version that [`encode`] writes.
@@ -22,6 +24,25 @@ pub enum Error {
 /// Writes an event.
 pub fn encode(event: &Event) -> Vec<u8> {
     serde_json::to_vec(event).expect("events have string keys and no failing serializers")
+}
+
+/// How many bytes an event takes when it is written.
+pub fn size(event: &Event) -> usize {
+    struct Count(usize);
+    impl io::Write for Count {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0 += bytes.len();
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut count = Count(0);
+    serde_json::to_writer(&mut count, event)
+        .expect("events have string keys and no failing serializers");
+    count.0
 }
 
 /// Reads an event.

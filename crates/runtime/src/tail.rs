@@ -8,12 +8,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use quintet_kernel::event::{Event, Record, Seq};
 use quintet_kernel::follow::{Item, ItemReader, Piece};
-use quintet_kernel::{CallId, Time, TurnId};
+use quintet_kernel::{CallId, Time, TurnId, codec};
 use tokio::sync::watch;
 
-/// How many events and how many words of progress are at hand.
+/// How many events and how many words of progress are at hand, and how many bytes each of them take.
 const EVENTS: usize = 64;
 const WORDS: usize = 256;
+const BYTES: usize = 256 * 1024;
 
 /// The end of one session.
 #[derive(Debug)]
@@ -26,10 +27,13 @@ pub(crate) struct Tail {
 struct Inner {
     /// The last event that was published here; 0 as long as the session sleeps.
     head: Seq,
-    recent: VecDeque<Arc<Record>>,
+    /// The newest events, each with its size.
+    recent: VecDeque<(Arc<Record>, usize)>,
+    recent_bytes: usize,
     /// Output of the open step that is not in `recent` yet.
     pieces: VecDeque<Piece>,
     words: VecDeque<Word>,
+    words_bytes: usize,
     spoken: u64,
     gone: bool,
 }
@@ -103,9 +107,11 @@ impl Tail {
         let mut inner = self.lock();
         inner.spoken += 1;
         let (number, after) = (inner.spoken, inner.head);
+        inner.words_bytes += text.len();
         inner.words.push_back(Word { number, after, turn, call, text, at });
-        if inner.words.len() > WORDS {
-            inner.words.pop_front();
+        while inner.words.len() > WORDS || inner.words_bytes > BYTES {
+            let Some(oldest) = inner.words.pop_front() else { break };
+            inner.words_bytes -= oldest.text.len();
         }
         drop(inner);
         self.changed.send_replace(());
@@ -159,18 +165,21 @@ impl Inner {
             }
             _ => {}
         }
-        self.recent.push_back(Arc::clone(record));
-        if self.recent.len() > EVENTS {
-            self.recent.pop_front();
+        let size = codec::size(&record.event);
+        self.recent_bytes += size;
+        self.recent.push_back((Arc::clone(record), size));
+        while self.recent.len() > EVENTS || self.recent_bytes > BYTES {
+            let Some((_, size)) = self.recent.pop_front() else { break };
+            self.recent_bytes -= size;
         }
     }
 
     fn has_after(&self, reader: &ItemReader) -> bool {
-        self.recent.front().is_some_and(|first| first.seq <= reader.cursor().seq + 1)
+        self.recent.front().is_some_and(|(first, _)| first.seq <= reader.cursor().seq + 1)
     }
 
     fn events_after(&self, reader: &mut ItemReader, heard: &mut u64, items: &mut Vec<Item>) {
-        for record in &self.recent {
+        for (record, _) in &self.recent {
             if record.seq > reader.cursor().seq {
                 self.words_at(reader, heard, items);
                 reader.take(record, items);

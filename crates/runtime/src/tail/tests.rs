@@ -42,3 +42,21 @@ fn who_is_too_far_back_is_told() {
     assert!(matches!(find(oldest), Found::Items(items) if items.len() == EVENTS));
     assert!(matches!(find(100), Found::Nothing));
 }
+
+#[test]
+fn what_is_at_hand_is_bounded_in_bytes() {
+    let tail = Tail::new();
+    let (turn, call) = (ids().0, CallId::parse("c").unwrap());
+    let long = "x".repeat(BYTES / 4);
+    for seq in 1..=EVENTS as u64 {
+        tail.publish(&[appended(seq, &long)]);
+        tail.say((turn.clone(), call.clone()), long.as_str().into(), Time::default());
+    }
+    let inner = tail.lock();
+    assert_eq!((inner.recent.len(), inner.words.len()), (3, 4));
+    drop(inner);
+    // One that is longer than that is read in the journal.
+    tail.publish(&[appended(EVENTS as u64 + 1, &"x".repeat(2 * BYTES))]);
+    let found = tail.find(&mut Cursor::after(EVENTS as u64).into(), &mut u64::MAX.clone());
+    assert!(matches!(found, Found::Behind));
+}
