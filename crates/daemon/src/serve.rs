@@ -30,6 +30,9 @@ use crate::cli::Flags;
 use crate::options::{self, Jarvis, Options};
 use crate::telemetry;
 
+/// How long sessions have to make everything durable when the daemon ends.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(10);
+
 /// How long connections may take to end after the signal; sessions are parked by then.
 const FAREWELL: Duration = Duration::from_secs(2);
 
@@ -212,7 +215,7 @@ impl Daemon {
         self.closing.cancel();
         self.resting.cancel();
         while self.followers.join_next().await.is_some() {}
-        self.assembly.runtime.close().await;
+        self.assembly.runtime.close(CLOSE_TIMEOUT).await;
         if let Some(local) = self.assembly.local.take() {
             let closed = tokio::task::spawn_blocking(move || local.close());
             let _ = closed.await;

@@ -8,6 +8,7 @@ mod archive;
 mod branches;
 mod changes;
 mod follower;
+mod idle;
 mod load;
 mod parts;
 mod rehearsals;

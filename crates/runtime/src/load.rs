@@ -42,7 +42,10 @@ pub(crate) async fn load(parts: &Parts, id: &SessionId) -> Result<Loaded, Error>
         None => {
             refresh(parts, &state, &lease).await?;
             // The daemon may have died between the end of a turn and this.
-            state.turns.iter().last().inspect(|turn| parts.workspaces.over(&turn.id));
+            if let Some(turn) = state.turns.iter().last().map(|turn| turn.id.clone()) {
+                let workspaces = Arc::clone(&parts.workspaces);
+                let _ = spawn_blocking(move || workspaces.over(&turn)).await;
+            }
             Vec::new()
         }
     };

@@ -60,8 +60,10 @@ pub struct Pace {
     pub flush_after: Duration,
     /// or when there is this much of it.
     pub flush_bytes: usize,
-    /// A session with nothing to do leaves memory after this long.
+    /// A session with nothing to do leaves memory after this long,
     pub hibernate_after: Duration,
+    /// or when all such sessions take more than this and it is the one that was used longest ago.
+    pub idle_bytes: usize,
     /// A tool that was told to stop is given up after this long.
     pub stop_within: Duration,
 }
@@ -71,7 +73,8 @@ impl Default for Pace {
         Self {
             flush_after: Duration::from_millis(100),
             flush_bytes: 4096,
-            hibernate_after: Duration::from_secs(30),
+            hibernate_after: Duration::from_secs(600),
+            idle_bytes: 8 * 1024 * 1024,
             stop_within: Duration::from_secs(5),
         }
     }

@@ -2,16 +2,19 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
 
 use quintet_kernel::command::{Approve, Command};
 use quintet_kernel::event::Origin;
 use quintet_kernel::port::{BoxFuture, Error, Follow, Receipt, Removals, Sessions, StorageError};
 use quintet_kernel::{CallId, Card, Cursor, Refusal, SessionId, State};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Semaphore, mpsc, oneshot};
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::follower::Follower;
+use crate::idle::IdleSessions;
 use crate::parts::Parts;
 use crate::session::{Begin, Delivery, Mail, Task};
 use crate::subagents;
@@ -19,6 +22,13 @@ use crate::tail::Tail;
 
 /// Letters that may wait at a session's door; who comes later waits outside.
 const MAILBOX: usize = 256;
+
+/// Sessions that are loaded at a time when the daemon starts. More would bring nothing, and need a
+/// file and their whole journal in memory each.
+const RECOVERED_AT_ONCE: usize = 16;
+
+/// How long tasks that were given up have to notice it.
+const ABORT_TIMEOUT: Duration = Duration::from_millis(200);
 
 /// Keeps sessions alive. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -33,21 +43,31 @@ pub(crate) struct Shared {
     pub(crate) closing: CancellationToken,
     /// Everything is durable and told.
     closed: CancellationToken,
+    /// The time to close is up: tasks end where they are.
+    aborted: CancellationToken,
     tasks: TaskTracker,
+    /// Places for sessions that are loaded without hurry.
+    pub(crate) recovering: Arc<Semaphore>,
     live: Mutex<HashMap<SessionId, mpsc::Sender<Mail>>>,
     tails: Mutex<HashMap<SessionId, Weak<Tail>>>,
+    /// Who stays in memory without anything to do.
+    pub(crate) idle: IdleSessions,
 }
 
 impl Runtime {
     /// A runtime with nothing awake.
     pub fn new(parts: Parts) -> Self {
+        let idle_bytes = parts.pace.idle_bytes;
         let shared = |this: &Weak<Shared>| Shared {
             parts: subagents::joined(parts, this),
             closing: CancellationToken::new(),
             closed: CancellationToken::new(),
+            aborted: CancellationToken::new(),
             tasks: TaskTracker::new(),
+            recovering: Arc::new(Semaphore::new(RECOVERED_AT_ONCE)),
             live: Mutex::default(),
             tails: Mutex::default(),
+            idle: IdleSessions::new(idle_bytes),
         };
         Self { shared: Arc::new_cyclic(shared) }
     }
@@ -56,11 +76,12 @@ impl Runtime {
         Self { shared }
     }
 
-    /// Wakes every session that was left with something under way; gives their number.
+    /// Has every session woken that was left with something under way, some at a time; gives their
+    /// number. One that a client asks for meanwhile does not wait for the others.
     pub async fn recover(&self) -> Result<usize, Error> {
         let open = self.shared.parts.directory.open().await?;
         for session in &open {
-            self.shared.mailbox(session, Begin::Load)?;
+            self.shared.mailbox(session, Begin::Recover)?;
         }
         Ok(open.len())
     }
@@ -80,7 +101,7 @@ impl Runtime {
             return Ok(());
         }
         let mailbox = self.shared.mailbox(id, Begin::New)?;
-        match deliver(&mailbox, Command::Create(origin)).await {
+        match deliver(&mailbox, Box::new(Command::Create(origin))).await {
             Delivery::Answered(answer) => answer.map(drop),
             Delivery::Gone(_) => Err(Error::Closing),
         }
@@ -93,7 +114,7 @@ impl Runtime {
     }
 
     async fn carry_out(&self, session: &SessionId, command: Command) -> Result<Receipt, Error> {
-        let mut command = command;
+        let mut command = Box::new(command);
         loop {
             let mailbox = self.shared.awaken(session).await?;
             match deliver(&mailbox, command).await {
@@ -126,12 +147,23 @@ impl Runtime {
         lock(&self.shared.live).len()
     }
 
-    /// Takes nothing new, makes everything durable, ends what runs, and waits for it.
-    pub async fn close(&self) {
-        self.shared.take_nothing_new();
-        self.shared.tasks.close();
-        self.shared.tasks.wait().await;
-        self.shared.closed.cancel();
+    /// Takes nothing new, makes everything durable, ends what runs, and waits for that, but not longer
+    /// than this. Gives the sessions that were not done by then, which are given up: what they had not
+    /// made durable is lost, and nobody was told that it is not.
+    pub async fn close(&self, within: Duration) -> Vec<SessionId> {
+        let shared = &self.shared;
+        shared.take_nothing_new();
+        shared.tasks.close();
+        let mut unfinished = Vec::new();
+        if timeout(within, shared.tasks.wait()).await.is_err() {
+            unfinished.extend(lock(&shared.live).keys().cloned());
+            tracing::error!(sessions = ?unfinished, "not everything could be made durable in time");
+            shared.aborted.cancel();
+            // A task that is stuck in a call to the system cannot notice.
+            let _ = timeout(ABORT_TIMEOUT, shared.tasks.wait()).await;
+        }
+        shared.closed.cancel();
+        unfinished
     }
 }
 
@@ -140,7 +172,7 @@ impl Sessions for Runtime {
         Box::pin(async move {
             let id: SessionId = self.shared.parts.stamps.stamp().id();
             let mailbox = self.shared.mailbox(&id, Begin::New)?;
-            match deliver(&mailbox, Command::Create(origin)).await {
+            match deliver(&mailbox, Box::new(Command::Create(origin))).await {
                 Delivery::Answered(answer) => answer,
                 Delivery::Gone(_) => Err(Error::Closing),
             }
@@ -266,7 +298,8 @@ impl Shared {
         drop(live);
         // Where nothing can be spawned any more the task leaves at once, for which it needs the lock.
         let task = Task::new(Arc::clone(self), session.clone(), mail);
-        self.tasks.spawn(task.run(begin));
+        let aborted = self.aborted.clone();
+        self.tasks.spawn(async move { aborted.run_until_cancelled(task.run(begin)).await });
         Ok(sender)
     }
 
@@ -281,6 +314,13 @@ impl Shared {
         // There may be a new one already, which is not to be forgotten.
         if live.get(session).is_some_and(mpsc::Sender::is_closed) {
             live.remove(session);
+            shrink(&mut live);
+        }
+        drop(live);
+        let mut tails = lock(&self.tails);
+        if tails.get(session).is_some_and(|tail| tail.strong_count() == 0) {
+            tails.remove(session);
+            shrink(&mut tails);
         }
     }
 
@@ -290,12 +330,20 @@ impl Shared {
         if let Some(tail) = tails.get(session).and_then(Weak::upgrade) {
             return tail;
         }
-        if tails.len() >= 64 && tails.len().is_power_of_two() {
+        // Those of sessions that sleep stay behind when their last follower leaves.
+        if tails.len() == tails.capacity() {
             tails.retain(|_, tail| tail.strong_count() > 0);
         }
         let tail = Arc::new(Tail::new());
         tails.insert(session.clone(), Arc::downgrade(&tail));
         tail
+    }
+}
+
+/// Gives memory back that a map had for many more entries than it has now.
+fn shrink<V>(map: &mut HashMap<SessionId, V>) {
+    if map.len() < map.capacity() / 4 {
+        map.shrink_to(map.capacity() / 2);
     }
 }
 
@@ -307,7 +355,7 @@ fn open(
     live.get(session).filter(|mailbox| !mailbox.is_closed()).cloned()
 }
 
-async fn deliver(mailbox: &mpsc::Sender<Mail>, command: Command) -> Delivery {
+async fn deliver(mailbox: &mpsc::Sender<Mail>, command: Box<Command>) -> Delivery {
     let (reply, answer) = oneshot::channel();
     if let Err(mpsc::error::SendError(mail)) = mailbox.send(Mail::Submit(command, reply)).await {
         return match mail {

@@ -16,7 +16,8 @@ use std::time::Duration;
 use quintet_kernel::command::Command;
 use quintet_kernel::port::{Error, Receipt, Removals as _, StorageError};
 use quintet_kernel::{SessionId, State};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
+use tokio::time::Instant;
 
 use crate::load::load;
 use crate::runtime::{Runtime, Shared};
@@ -26,12 +27,24 @@ pub(crate) use work::summarize;
 
 /// A letter to a session.
 pub(crate) enum Mail {
-    /// Carry this out.
-    Submit(Command, oneshot::Sender<Delivery>),
+    /// Carry this out. Boxed, because a channel has room for several letters from the beginning.
+    Submit(Box<Command>, oneshot::Sender<Delivery>),
     /// Show yourself.
     View(oneshot::Sender<Result<Arc<State>, Error>>),
     /// End what you do and be gone for good.
     Erase(oneshot::Sender<Result<(), Error>>),
+}
+
+impl Mail {
+    /// Answers that it cannot be done.
+    fn fail(self, error: Error) {
+        // Whoever went away needs no answer.
+        match self {
+            Self::Submit(_, reply) => drop(reply.send(Delivery::Answered(Err(error)))),
+            Self::View(reply) => drop(reply.send(Err(error))),
+            Self::Erase(reply) => drop(reply.send(Err(error))),
+        }
+    }
 }
 
 /// What became of a letter.
@@ -39,7 +52,7 @@ pub(crate) enum Delivery {
     /// It was answered.
     Answered(Result<Receipt, Error>),
     /// It was not read; send it again.
-    Gone(Command),
+    Gone(Box<Command>),
 }
 
 /// How a session begins.
@@ -49,72 +62,121 @@ pub(crate) enum Begin {
     New,
     /// From its journal.
     Load,
+    /// From its journal, without hurry: a limited number of sessions is loaded this way at a time.
+    Recover,
 }
 
-/// How long to leave storage alone after it failed.
-const BREATH: Duration = Duration::from_millis(500);
+/// How long to leave storage alone after it failed: at first, and at most. The delay doubles.
+const FIRST_RETRY_DELAY: Duration = Duration::from_millis(500);
+const LONGEST_RETRY_DELAY: Duration = Duration::from_secs(30);
 
 /// The task of one session.
 pub(crate) struct Task {
     shared: Arc<Shared>,
     id: SessionId,
     mail: mpsc::Receiver<Mail>,
+    /// What came while the session could not take it.
+    unread: Option<Mail>,
 }
 
 impl Task {
     pub(crate) fn new(shared: Arc<Shared>, id: SessionId, mail: mpsc::Receiver<Mail>) -> Self {
-        Self { shared, id, mail }
+        Self { shared, id, mail, unread: None }
     }
 
     pub(crate) async fn run(mut self, begin: Begin) {
-        let mut begin = begin;
+        let (mut begin, mut delay) = (begin, FIRST_RETRY_DELAY);
         while !self.shared.closing.is_cancelled() {
-            let live = match self.wake(begin).await {
-                Ok(live) => live,
-                Err(error) => return self.give_up(&error).await,
-            };
-            match live.run(&mut self.mail).await {
-                End::Idle => return self.retire().await,
-                End::Closing => break,
-                End::Erased(gone) => return self.erase(*gone).await,
-                // Two owners that take a session from each other would never end.
-                End::Broken(error @ StorageError::Fenced) => {
-                    return self.give_up(&error.into()).await;
+            match self.wake(begin).await {
+                Err(error) if begin == Begin::New || !self.tries_again(&error).await => {
+                    return self.give_up(&error).await;
                 }
-                End::Broken(error) => {
-                    tracing::error!(session = %self.id, %error, "storage failed; reading the session again");
-                    begin = Begin::Load;
-                    self.breathe().await;
+                Err(error) => {
+                    tracing::error!(session = %self.id, %error, ?delay, "reading the session again");
+                }
+                Ok(live) => {
+                    let woken = Instant::now();
+                    match live.run(&mut self.mail, self.unread.take()).await {
+                        End::Idle => return self.retire().await,
+                        End::Closing => break,
+                        End::Erased(gone) => return self.erase(*gone).await,
+                        // Two owners that take a session from each other would never end.
+                        End::Broken(error @ StorageError::Fenced) => {
+                            return self.give_up(&error.into()).await;
+                        }
+                        End::Broken(error) => {
+                            tracing::error!(session = %self.id, %error, ?delay, "storage failed; reading the session again");
+                        }
+                    }
+                    // What lasted longer than any delay got over what was wrong before.
+                    if woken.elapsed() > LONGEST_RETRY_DELAY {
+                        delay = FIRST_RETRY_DELAY;
+                    }
                 }
             }
+            begin = Begin::Recover;
+            self.wait(delay).await;
+            delay = LONGEST_RETRY_DELAY.min(delay * 2);
         }
         self.answer_all(|| Error::Closing).await;
     }
 
-    async fn breathe(&self) {
-        tokio::select! {
-            () = tokio::time::sleep(BREATH) => {}
-            () = self.shared.closing.cancelled() => {}
+    /// Whether a session that cannot be read has to be: somebody must look after it as long as
+    /// something is under way in it. Whoever waits for it is told what is wrong.
+    async fn tries_again(&mut self, error: &Error) -> bool {
+        let Error::Storage(StorageError::Unavailable(_) | StorageError::Conflict(_)) = error else {
+            return false;
+        };
+        while let Some(mail) = self.unread.take().or_else(|| self.mail.try_recv().ok()) {
+            mail.fail(same(error, &self.id));
+        }
+        match self.shared.parts.directory.card(&self.id).await {
+            Ok(card) => card.is_some_and(|card| card.open),
+            Err(_) => true,
         }
     }
 
-    async fn wake(&self, begin: Begin) -> Result<Live, Error> {
-        match begin {
+    /// Waits, unless somebody wants something of the session.
+    async fn wait(&mut self, delay: Duration) {
+        tokio::select! {
+            () = tokio::time::sleep(delay) => {}
+            () = self.shared.closing.cancelled() => {}
+            mail = self.mail.recv() => self.unread = mail,
+        }
+    }
+
+    /// Waits for a place among those that are loaded, unless somebody wants something of the session.
+    async fn place(&mut self) -> Option<OwnedSemaphorePermit> {
+        if self.unread.is_some() {
+            return None;
+        }
+        tokio::select! {
+            biased;
+            place = Arc::clone(&self.shared.recovering).acquire_owned() => place.ok(),
+            mail = self.mail.recv() => {
+                self.unread = mail;
+                None
+            }
+        }
+    }
+
+    async fn wake(&mut self, begin: Begin) -> Result<Live, Error> {
+        let _place = match begin {
             Begin::New => {
                 let lease = self.shared.parts.leases.acquire(&self.id).await?;
                 let state = State::new(self.id.clone(), Arc::clone(&self.shared.parts.rules));
-                Ok(Live::new(Arc::clone(&self.shared), state, lease))
+                return Ok(Live::new(Arc::clone(&self.shared), state, lease));
             }
-            Begin::Load => {
-                let loaded = load(&self.shared.parts, &self.id).await?;
-                let added: usize = loaded.recovered.iter().map(Vec::len).sum();
-                let head = loaded.state.head - added as u64;
-                let mut live = Live::new(Arc::clone(&self.shared), loaded.state, loaded.lease);
-                live.snapshot = loaded.snapshot;
-                live.resume(head, loaded.recovered);
-                Ok(live)
-            }
-        }
+            Begin::Load => None,
+            Begin::Recover => self.place().await,
+        };
+        let loaded = load(&self.shared.parts, &self.id).await?;
+        let added: usize = loaded.recovered.iter().map(Vec::len).sum();
+        let head = loaded.state.head - added as u64;
+        let mut live = Live::new(Arc::clone(&self.shared), loaded.state, loaded.lease);
+        live.snapshot = loaded.snapshot;
+        live.resume(head, loaded.recovered);
+        Ok(live)
     }
 
     /// Letters that came in while it fell asleep go back to their senders, who wake it again.
@@ -160,31 +222,14 @@ impl Task {
     async fn give_up(self, error: &Error) {
         tracing::error!(session = %self.id, %error, "the session is let go");
         let id = self.id.clone();
-        self.answer_all(|| match error {
-            Error::Storage(error) => Error::Storage(error.clone()),
-            Error::NotFound(_)
-            | Error::Refused(_)
-            | Error::Ahead(..)
-            | Error::ReadOnly
-            | Error::Closing => Error::NotFound(id.clone()),
-        })
-        .await;
+        self.answer_all(|| same(error, &id)).await;
     }
 
     async fn answer_all(mut self, error: impl Fn() -> Error) {
         self.leave();
+        self.unread.take().into_iter().for_each(|mail| mail.fail(error()));
         while let Some(mail) = self.mail.recv().await {
-            match mail {
-                Mail::Submit(_, reply) => {
-                    let _ = reply.send(Delivery::Answered(Err(error())));
-                }
-                Mail::View(reply) => {
-                    let _ = reply.send(Err(error()));
-                }
-                Mail::Erase(reply) => {
-                    let _ = reply.send(Err(error()));
-                }
-            }
+            mail.fail(error());
         }
     }
 
@@ -192,6 +237,18 @@ impl Task {
     fn leave(&mut self) {
         self.mail.close();
         self.shared.retire(&self.id);
+    }
+}
+
+/// An error once more, for the next who is to be told.
+fn same(error: &Error, id: &SessionId) -> Error {
+    match error {
+        Error::Storage(error) => Error::Storage(error.clone()),
+        Error::NotFound(_)
+        | Error::Refused(_)
+        | Error::Ahead(..)
+        | Error::ReadOnly
+        | Error::Closing => Error::NotFound(id.clone()),
     }
 }
 

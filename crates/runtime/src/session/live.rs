@@ -3,6 +3,7 @@
 mod hearing;
 mod hibernation;
 mod parting;
+mod rest;
 mod telling;
 
 use std::collections::VecDeque;
@@ -15,6 +16,7 @@ use quintet_kernel::session::{Call, CallPhase, Effect, Turn, TurnStatus, handle,
 use quintet_kernel::tool::{Ending, Outcome, Placement};
 use quintet_kernel::{Refusal, SessionId, State, TurnId};
 use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinSet;
 use tokio::task::coop::consume_budget;
 use tokio::time::{Instant, sleep_until};
 
@@ -23,6 +25,7 @@ use crate::load::write;
 use crate::runtime::Shared;
 use crate::session::asking::{Asking, heard};
 use crate::session::flight::Flight;
+use crate::session::live::rest::Rest;
 use crate::session::pending::{Answer, Pending, oldest};
 use crate::session::work::Work;
 use crate::session::{Delivery, Mail};
@@ -82,12 +85,16 @@ pub(super) struct Live {
     waiting: Vec<Waiting>,
     /// Who had it taken away, which is done as soon as it rests.
     erasing: Option<Farewell>,
+    /// Files of turns that are over are taken away, on threads that may wait for a disk.
+    tidying: JoinSet<()>,
+    rest: Rest,
 }
 
 impl Live {
     pub(super) fn new(shared: Arc<Shared>, state: State, lease: Lease) -> Self {
-        let tail = shared.tail(&state.id);
+        let (tail, rest) = (shared.tail(&state.id), Rest::new(&shared));
         Self {
+            rest,
             published: state.head,
             tail,
             shared,
@@ -100,6 +107,7 @@ impl Live {
             work: Work::default(),
             waiting: Vec::new(),
             erasing: None,
+            tidying: JoinSet::new(),
         }
     }
 
@@ -114,9 +122,15 @@ impl Live {
         }
     }
 
-    pub(super) async fn run(mut self, mail: &mut mpsc::Receiver<Mail>) -> End {
+    /// Takes what was sent before, then what comes, until there is a reason to end.
+    pub(super) async fn run(
+        mut self,
+        mail: &mut mpsc::Receiver<Mail>,
+        unread: Option<Mail>,
+    ) -> End {
         let shared = Arc::clone(&self.shared);
         let mut last_use = Instant::now();
+        unread.into_iter().for_each(|letter| self.read(letter));
         loop {
             let idle = self.idle();
             if idle
@@ -127,6 +141,10 @@ impl Live {
                 let subagents = sessions.collect();
                 return End::Erased(Box::new(Erased { lease: self.lease, subagents, reply }));
             }
+            if idle {
+                self.rest.begin(&self.state);
+            }
+            let leave = Arc::clone(&self.rest.leave);
             let room = self.pending.len() < BACKLOG;
             let due = self.flight.as_ref().and_then(Flight::due);
             // The model comes last: however fast it writes, it never keeps a "stop" waiting.
@@ -140,6 +158,7 @@ impl Live {
                 letter = mail.recv(), if room => match letter {
                     Some(letter) => {
                         last_use = Instant::now();
+                        self.rest.end();
                         self.read(letter);
                     }
                     None => return End::Idle,
@@ -155,13 +174,16 @@ impl Live {
                     // A model that is always ready must not keep the thread from everybody else.
                     consume_budget().await;
                 }
+                Some(_) = self.tidying.join_next() => self.reconcile(),
                 () = sleep_until(last_use + shared.parts.pace.hibernate_after), if idle => return self.hibernate().await,
+                () = leave.notified(), if idle => return self.hibernate().await,
             }
         }
     }
 
     fn idle(&self) -> bool {
-        self.pending.is_empty() && self.asking.is_none() && self.work.is_empty()
+        let working = self.asking.is_some() || !self.work.is_empty() || !self.tidying.is_empty();
+        !working && self.pending.is_empty()
     }
 
     fn read(&mut self, letter: Mail) {
@@ -174,7 +196,7 @@ impl Live {
                 let gone = Error::NotFound(self.state.id.clone());
                 let _ = reply.send(Delivery::Answered(Err(gone)));
             }
-            Mail::Submit(command, reply) => self.submit(command, reply),
+            Mail::Submit(command, reply) => self.submit(*command, reply),
             Mail::Erase(reply) => {
                 self.wind_up();
                 self.erasing = Some(reply);
@@ -283,12 +305,17 @@ impl Live {
     /// Begins what the session wants and ends what it does not want any more, until nothing is left
     /// that needs no waiting.
     fn reconcile(&mut self) {
-        while let Some(command) = self.begin() {
+        loop {
+            while let Some(command) = self.begin() {
+                if !self.learn(command) {
+                    break;
+                }
+            }
+            let Some(command) = self.unstarted() else { return };
             if !self.learn(command) {
-                break;
+                return;
             }
         }
-        self.strike();
     }
 
     /// One round of that. Gives what was over as soon as it began.
@@ -303,8 +330,7 @@ impl Live {
             match effect {
                 Effect::CallModel(step) => self.ask(step),
                 effect if self.work.runs(&effect) => {}
-                // What cannot be undone waits until the decision to do it is durable.
-                effect if effect.repeatable() || self.pending.is_empty() => {
+                effect if self.may_begin(&effect) => {
                     let parts = &self.shared.parts;
                     let over = self.work.begin(effect, &self.state, parts, &self.tail);
                     if over.is_some() {
@@ -317,19 +343,23 @@ impl Live {
         None
     }
 
-    /// A call that was to begin once that is durable, in a turn that must end by now, never will;
-    /// the turn waits for its end all the same.
-    fn strike(&mut self) {
-        let Some(open) = self.state.open.as_ref().filter(|open| open.stopping.is_some()) else {
-            return;
-        };
+    /// What cannot be undone waits until the decision to do it is durable; a call also until nothing is
+    /// taken away any more that an earlier attempt at its turn left.
+    fn may_begin(&self, effect: &Effect) -> bool {
+        let tidy = !matches!(effect, Effect::Run(_)) || self.tidying.is_empty();
+        effect.repeatable() || (self.pending.is_empty() && tidy)
+    }
+
+    /// The end of a call that was to begin once that is durable, in a turn that must end by now: it
+    /// never will, and the turn waits for its end all the same.
+    fn unstarted(&self) -> Option<Command> {
+        let open = self.state.open.as_ref().filter(|open| open.stopping.is_some())?;
         let never_began = |call: &&Call| {
             let started = matches!(call.phase, CallPhase::Started(_, Placement::Daemon));
             started && !self.work.runs(&Effect::Run(call.id().clone()))
         };
-        if let Some(call) = open.calls().iter().find(never_began).map(|call| call.id().clone()) {
-            let outcome = Outcome::ended(Ending::Cancelled, "the turn was stopped");
-            self.news(Command::Finished { call, outcome });
-        }
+        let call = open.calls().iter().find(never_began)?.id().clone();
+        let outcome = Outcome::ended(Ending::Cancelled, "the turn was stopped");
+        Some(Command::Finished { call, outcome })
     }
 }

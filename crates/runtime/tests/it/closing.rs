@@ -6,7 +6,7 @@ use quintet_kernel::{Cursor, SessionId};
 use quintet_runtime::Runtime;
 
 use crate::gate::Gate;
-use crate::world::{Client, World, label, origin, settle, waits, within};
+use crate::world::{Client, FOREVER, World, label, origin, settle, waits, within};
 
 fn closing<T>(result: Result<T, Error>) -> bool {
     matches!(result, Err(Error::Closing))
@@ -24,7 +24,7 @@ async fn nothing_new_is_taken() {
     let world = World::new();
     let runtime = world.start();
     let session = runtime.begin().await;
-    within(runtime.close()).await;
+    within(runtime.close(FOREVER)).await;
     assert_eq!(runtime.awake(), 0);
     assert!(closing(runtime.label(&session, "a").await));
     assert!(closing(within(runtime.create(origin())).await));
@@ -44,7 +44,7 @@ async fn commands_that_come_while_it_closes_are_turned_away() {
     let (runtime, session) = said(&world).await;
     world.asked().await.call(&[("c1", "shell", "{}")]);
     let job = within(world.shell.started()).await;
-    let mut closed = Box::pin(runtime.close());
+    let mut closed = Box::pin(runtime.close(FOREVER));
     assert!(waits(&mut closed).await);
     within(job.stopped()).await;
     assert!(closing(runtime.label(&session, "a").await));
@@ -63,7 +63,7 @@ async fn text_in_flight_is_kept_and_the_turn_goes_on_at_the_next_start() {
     let mut watcher = runtime.watch(&session, Cursor::START).await;
     watcher.until("part").await;
     assert!(!world.names_of(&session).await.contains(&"text"));
-    within(runtime.close()).await;
+    within(runtime.close(FOREVER)).await;
     assert!(asked.dropped());
     assert_eq!(world.names_of(&session).await, ["created", "said", "turn", "step", "text"]);
     watcher.end().await;
@@ -86,7 +86,7 @@ async fn a_running_tool_is_stopped_and_the_next_start_tells_the_model() {
     let (runtime, session) = said(&world).await;
     world.asked().await.call(&[("c1", "shell", "{}")]);
     let job = within(world.shell.started()).await;
-    let mut closed = Box::pin(runtime.close());
+    let mut closed = Box::pin(runtime.close(FOREVER));
     assert!(waits(&mut closed).await);
     within(job.stopped()).await;
     settle().await;
@@ -112,7 +112,7 @@ async fn a_tool_that_ends_by_itself_at_the_last_moment_is_over() {
     world.asked().await.call(&[("c1", "shell", "{}")]);
     let job = within(world.shell.started()).await;
     let mut watcher = runtime.watch(&session, Cursor::START).await;
-    let mut closed = Box::pin(runtime.close());
+    let mut closed = Box::pin(runtime.close(FOREVER));
     assert!(waits(&mut closed).await);
     watcher.until("<call>").await;
     within(job.stopped()).await;
@@ -141,7 +141,7 @@ async fn who_cancels_just_before_is_answered() {
     let mut cancelled = runtime.submit(&session, cancel);
     assert!(waits(&mut cancelled).await);
     within(job.stopped()).await;
-    let mut closed = Box::pin(runtime.close());
+    let mut closed = Box::pin(runtime.close(FOREVER));
     assert!(waits(&mut closed).await);
     job.finish(Outcome::ended(Ending::Cancelled, "stopped"));
     within(cancelled).await.unwrap();
@@ -160,7 +160,7 @@ async fn followers_end_after_they_got_everything() {
     let mut labelled = runtime.submit(&session, label("a"));
     assert!(waits(&mut labelled).await);
     settle().await;
-    let mut closed = Box::pin(runtime.close());
+    let mut closed = Box::pin(runtime.close(FOREVER));
     assert!(waits(&mut closed).await);
     settle().await;
     watcher.peek().await;

@@ -4,7 +4,7 @@ use quintet_kernel::Cursor;
 use quintet_kernel::tool::Outcome;
 use tokio::task::JoinSet;
 
-use crate::world::{Client, World, within};
+use crate::world::{Client, FOREVER, World, within};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_hundred_sessions_all_come_to_their_end() {
@@ -54,6 +54,6 @@ async fn two_hundred_sessions_all_come_to_their_end() {
     .await;
     assert_eq!((world.model.count(), world.look.count()), (SESSIONS * 2, SESSIONS));
     assert_eq!(runtime.awake(), SESSIONS);
-    within(runtime.close()).await;
+    within(runtime.close(FOREVER)).await;
     assert_eq!(runtime.awake(), 0);
 }

@@ -6,7 +6,7 @@ use quintet_kernel::tool::Outcome;
 use quintet_kernel::{Cursor, SessionId};
 use quintet_runtime::Runtime;
 
-use crate::world::{Client, World, settle, within};
+use crate::world::{Client, FOREVER, World, settle, within};
 
 async fn answered(world: &World, runtime: &Runtime, session: &SessionId, text: &str) {
     runtime.say(session, "go").await.unwrap();
@@ -64,7 +64,7 @@ async fn a_fork_outlives_its_parent_and_a_restart() {
     answered(&world, &runtime, &parent, "one").await;
     let fork = runtime.fork(&parent, None).await.unwrap().session;
     within(runtime.remove(&parent)).await.unwrap();
-    within(runtime.close()).await;
+    within(runtime.close(FOREVER)).await;
     world.reopen();
     let runtime = world.start();
     assert_eq!(runtime.view(&fork).await.unwrap().messages[1].text(), "one");

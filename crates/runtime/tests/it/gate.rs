@@ -1,4 +1,4 @@
-//! A journal that holds appends back, or fails them, when a test says so.
+//! A journal that holds appends and reads back, or fails them, when a test says so.
 
 use std::future;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -35,6 +35,16 @@ pub(crate) struct GatedJournal {
     appends: watch::Sender<usize>,
     /// Appends after this many wait for ever.
     last: AtomicUsize,
+    /// Reads that fail.
+    read_failures: AtomicUsize,
+    reads: watch::Sender<Reads>,
+}
+
+/// What happens to reads.
+#[derive(Clone, Copy, Debug, Default)]
+struct Reads {
+    held: bool,
+    under_way: usize,
 }
 
 impl GatedJournal {
@@ -46,6 +56,8 @@ impl GatedJournal {
             failures: AtomicUsize::new(0),
             appends,
             last: AtomicUsize::new(usize::MAX),
+            read_failures: AtomicUsize::new(0),
+            reads: watch::Sender::default(),
         }
     }
 
@@ -56,6 +68,26 @@ impl GatedJournal {
     /// The next append fails, and nothing of it is kept.
     pub(crate) fn fail_next(&self) {
         self.failures.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// So many reads fail, beginning with the next.
+    pub(crate) fn fail_reads(&self, count: usize) {
+        self.read_failures.store(count, Ordering::SeqCst);
+    }
+
+    /// Reads wait, or go on.
+    pub(crate) fn hold_reads(&self, held: bool) {
+        self.reads.send_modify(|reads| reads.held = held);
+    }
+
+    /// How many reads that were to fail are left.
+    pub(crate) fn read_failures(&self) -> usize {
+        self.read_failures.load(Ordering::SeqCst)
+    }
+
+    /// How many reads are under way.
+    pub(crate) fn reading(&self) -> usize {
+        self.reads.borrow().under_way
     }
 
     /// Appends after this many wait for ever, as if the process had died by then.
@@ -75,9 +107,13 @@ impl GatedJournal {
     }
 
     fn fails(&self) -> bool {
-        let one_less = |left: usize| left.checked_sub(1);
-        self.failures.fetch_update(Ordering::SeqCst, Ordering::SeqCst, one_less).is_ok()
+        one_of(&self.failures)
     }
+}
+
+fn one_of(failures: &AtomicUsize) -> bool {
+    let one_less = |left: usize| left.checked_sub(1);
+    failures.fetch_update(Ordering::SeqCst, Ordering::SeqCst, one_less).is_ok()
 }
 
 impl Journal for GatedJournal {
@@ -125,7 +161,17 @@ impl Journal for GatedJournal {
         after: Seq,
         page: Page,
     ) -> BoxFuture<'_, Result<Vec<Record>, StorageError>> {
-        self.store.read(session, after, page)
+        let session = session.clone();
+        Box::pin(async move {
+            if one_of(&self.read_failures) {
+                return Err(StorageError::Unavailable("the disk does not answer".into()));
+            }
+            self.reads.send_modify(|reads| reads.under_way += 1);
+            let mut reads = self.reads.subscribe();
+            let _ = reads.wait_for(|reads| !reads.held).await;
+            self.reads.send_modify(|reads| reads.under_way -= 1);
+            self.store.read(&session, after, page).await
+        })
     }
 
     fn erase(&self, lease: &Lease) -> BoxFuture<'static, Result<(), StorageError>> {

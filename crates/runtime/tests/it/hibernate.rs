@@ -33,6 +33,40 @@ async fn a_session_with_nothing_to_do_leaves_memory() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn those_that_were_used_last_stay_as_long_as_there_is_room() {
+    let mut world = World::new();
+    world.pace.idle_bytes = 3 * 16 * 1024;
+    let runtime = world.start();
+    let first = runtime.begin().await;
+    for _ in 0..2 {
+        runtime.begin().await;
+    }
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(runtime.awake(), 3);
+    // A look is a use.
+    runtime.state(&first).await;
+    let busy = runtime.begin().await;
+    runtime.say(&busy, "go").await.unwrap();
+    let asked = world.asked().await;
+    for _ in 0..4 {
+        runtime.begin().await;
+        runtime.state(&first).await;
+    }
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(runtime.awake(), 4, "three that rest and one at work");
+    world.journal.fail_reads(1);
+    runtime.state(&first).await;
+    assert_eq!(world.journal.read_failures(), 1, "it had not left");
+    world.journal.fail_reads(0);
+    // One with more to remember than there is room for stays alone.
+    asked.say(&"x".repeat(world.pace.idle_bytes));
+    asked.finish();
+    runtime.watch(&busy, Cursor::START).await.turn_over().await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(runtime.awake(), 1);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_session_at_work_stays() {
     let world = World::new();
     let runtime = world.start();

@@ -15,7 +15,7 @@ use quintet_runtime::{Parts, Runtime};
 use quintet_stores::memory::Store;
 
 use crate::gate::Gate;
-use crate::world::{Client, World, within};
+use crate::world::{Client, FOREVER, World, within};
 
 fn unavailable<T>(result: Result<T, Error>) -> bool {
     matches!(result, Err(Error::Storage(StorageError::Unavailable(_))))
@@ -136,7 +136,7 @@ async fn storage_that_stays_broken_neither_keeps_the_model_busy_nor_the_daemon_u
     world.journal.set(Gate::Broken);
     tokio::time::sleep(std::time::Duration::from_secs(60)).await;
     assert!(world.model.count() <= 2, "asked {} times", world.model.count());
-    within(runtime.close()).await;
+    within(runtime.close(FOREVER)).await;
 }
 
 /// Drafts of which one cannot be written.
@@ -159,6 +159,10 @@ impl Drafts for Flaky {
 
     fn clear(&self, session: &SessionId) {
         self.store.clear(session);
+    }
+
+    fn release(&self, session: &SessionId) {
+        self.store.release(session);
     }
 }
 

@@ -14,7 +14,7 @@ use quintet_kernel::{CallId, Cursor, SessionId};
 use quintet_runtime::subagents::Limits;
 use quintet_runtime::{Parts, Runtime, subagents};
 
-use crate::world::{Client, World, settle, within};
+use crate::world::{Client, FOREVER, World, settle, within};
 
 pub(crate) fn start(world: &World) -> Runtime {
     start_with(world, Limits::default())
@@ -81,7 +81,7 @@ async fn a_restart_goes_on_with_the_subagent_and_its_parent() {
     world.asked().await.call(&[("c1", subagents::NAME, r#"{"task":"a"}"#)]);
     let asked = world.asked().await;
     settle().await;
-    within(runtime.close()).await;
+    within(runtime.close(FOREVER)).await;
     drop((asked, runtime));
     world.reopen();
     let runtime = start(&world);
@@ -179,7 +179,7 @@ async fn a_question_is_known_above_after_a_restart_too() {
     world.asked().await.call(&[("c1", subagents::NAME, r#"{"task":"a"}"#)]);
     world.asked().await.call(&[("c9", "shell", "{}")]);
     settle().await;
-    within(runtime.close()).await;
+    within(runtime.close(FOREVER)).await;
     drop(runtime);
     world.reopen();
     let runtime = start(&world);

@@ -26,6 +26,9 @@ use quintet_testkit::workspaces::Folder;
 use crate::gate::GatedJournal;
 use crate::watcher::Watcher;
 
+/// Longer than closing ever takes.
+pub(crate) const FOREVER: Duration = Duration::from_secs(24 * 3600);
+
 /// Everything around a runtime. It outlives the runtime, as disks do.
 pub(crate) struct World {
     pub(crate) store: Store,

@@ -1,5 +1,7 @@
 //! How a live session leaves memory: what it held open is closed, and it is quick to wake again.
 
+use std::sync::Arc;
+
 use quintet_kernel::snapshot;
 use tokio::task::spawn_blocking;
 
@@ -8,7 +10,9 @@ use super::{End, Live};
 impl Live {
     /// Ends a session that has nothing to do.
     pub(super) async fn hibernate(self) -> End {
-        self.shared.parts.drafts.release(&self.state.id);
+        let (drafts, id) = (Arc::clone(&self.shared.parts.drafts), self.state.id.clone());
+        // A file that cannot be closed keeps nobody from falling asleep.
+        let _ = spawn_blocking(move || drafts.release(&id)).await;
         self.keep_snapshot().await;
         End::Idle
     }

@@ -49,7 +49,9 @@ impl Live {
             Event::TurnCompleted { turn, .. }
             | Event::TurnFailed { turn, .. }
             | Event::TurnCancelled { turn, .. } => {
-                self.shared.parts.workspaces.over(turn);
+                let (workspaces, turn_over) =
+                    (Arc::clone(&self.shared.parts.workspaces), turn.clone());
+                self.tidying.spawn_blocking(move || workspaces.over(&turn_over));
                 if self.state.open.is_none() {
                     self.shared.parts.drafts.clear(&self.state.id);
                 }

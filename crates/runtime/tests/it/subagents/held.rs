@@ -8,7 +8,7 @@ use quintet_kernel::{Cursor, SessionId};
 use quintet_runtime::{Runtime, subagents};
 
 use super::{approve, children, results, start};
-use crate::world::{Client as _, World, settle, within};
+use crate::world::{Client as _, FOREVER, World, settle, within};
 
 /// A session and its subagent, both cut off and held; the person has let the session itself go on.
 async fn held(world: &mut World) -> (Runtime, SessionId, SessionId) {
@@ -19,7 +19,7 @@ async fn held(world: &mut World) -> (Runtime, SessionId, SessionId) {
     world.asked().await.call(&[("c1", subagents::NAME, r#"{"task":"a"}"#)]);
     let asked = world.asked().await;
     settle().await;
-    within(runtime.close()).await;
+    within(runtime.close(FOREVER)).await;
     drop((asked, runtime));
     world.reopen();
     let runtime = start(world);
@@ -86,7 +86,7 @@ async fn no_question_is_left_of_a_subagents_subagent_that_was_let_go() {
     world.asked().await.call(&[("c2", subagents::NAME, r#"{"task":"b"}"#)]);
     let asked = world.asked().await;
     settle().await;
-    within(runtime.close()).await;
+    within(runtime.close(FOREVER)).await;
     drop((asked, runtime));
     world.reopen();
     let runtime = start(&world);

@@ -1,0 +1,63 @@
+//! How long a live session stays in memory with nothing to do.
+
+use std::sync::Arc;
+
+use quintet_kernel::State;
+use quintet_kernel::message::{Message, Part};
+use tokio::sync::Notify;
+
+use crate::runtime::Shared;
+
+/// What any session takes, in bytes: its task, its state and its tail. The same goes for a message.
+const SESSION_BYTES: usize = 16 * 1024;
+const MESSAGE_BYTES: usize = 512;
+
+/// Whether a session has nothing to do, and how much memory it takes.
+pub(super) struct Rest {
+    shared: Arc<Shared>,
+    /// Told when there is no more room for it.
+    pub(super) leave: Arc<Notify>,
+    ticket: Option<u64>,
+    bytes: usize,
+    /// Messages that are counted in `bytes`.
+    messages: usize,
+}
+
+impl Rest {
+    pub(super) fn new(shared: &Arc<Shared>) -> Self {
+        let (shared, leave) = (Arc::clone(shared), Arc::new(Notify::new()));
+        Self { shared, leave, ticket: None, bytes: SESSION_BYTES, messages: 0 }
+    }
+
+    /// The session has nothing to do.
+    pub(super) fn begin(&mut self, state: &State) {
+        if self.ticket.is_none() {
+            let new = state.messages.iter().skip(self.messages);
+            self.bytes += new.map(|message| size(message)).sum::<usize>();
+            self.messages = state.messages.len();
+            self.ticket = Some(self.shared.idle.add(self.bytes, &self.leave));
+        }
+    }
+
+    /// The session is used.
+    pub(super) fn end(&mut self) {
+        if let Some(ticket) = self.ticket.take() {
+            self.shared.idle.remove(ticket);
+        }
+    }
+}
+
+impl Drop for Rest {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// About how many bytes a message takes.
+fn size(message: &Message) -> usize {
+    let part = |part: &Part| match part {
+        Part::Text(text) | Part::Context(text) | Part::Thought(text) => text.len(),
+        Part::Media { .. } | Part::Call { .. } => MESSAGE_BYTES,
+    };
+    MESSAGE_BYTES + message.parts.iter().map(part).sum::<usize>()
+}

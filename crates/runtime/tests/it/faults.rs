@@ -1,0 +1,144 @@
+//! Storage that cannot be read, or never answers: nobody hangs, and no open turn is forgotten.
+
+use std::time::Duration;
+
+use quintet_kernel::port::{Error, Sessions, StorageError};
+use quintet_kernel::{Cursor, SessionId};
+
+use crate::crash::life;
+use crate::gate::Gate;
+use crate::world::{Client, World, label, settle, waits, within};
+
+/// A session with an open turn, after the death of the daemon.
+fn cut_off(world: &mut World) -> SessionId {
+    let session = life(async {
+        let runtime = world.start();
+        let session = runtime.begin().await;
+        runtime.say(&session, "go").await.unwrap();
+        world.asked().await;
+        session
+    });
+    world.reopen();
+    session
+}
+
+fn unavailable<T>(result: Result<T, Error>) -> bool {
+    matches!(result, Err(Error::Storage(StorageError::Unavailable(_))))
+}
+
+#[test]
+fn an_open_turn_goes_on_once_its_session_can_be_read() {
+    let mut world = World::new();
+    let session = cut_off(&mut world);
+    world.journal.fail_reads(20);
+    life(async {
+        let runtime = world.start();
+        runtime.recover().await.unwrap();
+        while world.journal.read_failures() > 0 {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            assert_eq!(runtime.awake(), 1);
+        }
+        let mut watcher = runtime.watch(&session, Cursor::START).await;
+        world.asked().await.finish();
+        watcher.turn_over().await;
+    });
+}
+
+#[test]
+fn who_waits_for_a_session_that_cannot_be_read_is_told_at_once() {
+    let mut world = World::new();
+    let session = cut_off(&mut world);
+    world.journal.fail_reads(usize::MAX);
+    life(async {
+        let runtime = world.start();
+        runtime.recover().await.unwrap();
+        settle().await;
+        let begun = tokio::time::Instant::now();
+        for _ in 0..10 {
+            assert!(unavailable(runtime.label(&session, "a").await));
+            assert!(unavailable(within(runtime.view(&session)).await));
+        }
+        assert_eq!(begun.elapsed(), Duration::ZERO);
+        assert_eq!(runtime.awake(), 1);
+        // Whoever wants something of it when it can be read again does not wait either.
+        tokio::time::sleep(Duration::from_secs(300)).await;
+        world.journal.fail_reads(0);
+        let healed = tokio::time::Instant::now();
+        runtime.label(&session, "b").await.unwrap();
+        assert_eq!(healed.elapsed(), Duration::ZERO);
+        world.asked().await.finish();
+    });
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_session_at_rest_that_cannot_be_read_is_let_go() {
+    let world = World::new();
+    let runtime = world.start();
+    let session = runtime.begin().await;
+    tokio::time::sleep(world.pace.hibernate_after * 2).await;
+    world.journal.fail_reads(1);
+    assert!(unavailable(runtime.label(&session, "a").await));
+    settle().await;
+    assert_eq!(runtime.awake(), 0);
+    runtime.label(&session, "a").await.unwrap();
+}
+
+#[test]
+fn sessions_are_recovered_some_at_a_time() {
+    let mut world = World::new();
+    let sessions = life(async {
+        let runtime = world.start();
+        let mut sessions = Vec::new();
+        for _ in 0..100 {
+            let session = runtime.begin().await;
+            runtime.say(&session, "go").await.unwrap();
+            sessions.push(session);
+            world.asked().await;
+        }
+        sessions
+    });
+    world.reopen();
+    life(async {
+        let runtime = world.start();
+        world.journal.hold_reads(true);
+        assert_eq!(within(runtime.recover()).await.unwrap(), 100);
+        settle().await;
+        assert_eq!(world.journal.reading(), 16);
+        // The daemon is ready meanwhile, and who asks for one of them does not wait in line.
+        runtime.begin().await;
+        let mut labelled = runtime.submit(&sessions[99], label("a"));
+        assert!(waits(&mut labelled).await);
+        settle().await;
+        assert_eq!(world.journal.reading(), 17);
+        world.journal.hold_reads(false);
+        within(labelled).await.unwrap();
+        for _ in 0..100 {
+            world.asked().await.finish();
+        }
+        for session in &sessions {
+            runtime.watch(session, Cursor::START).await.turn_over().await;
+        }
+    });
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_disk_that_hangs_does_not_hang_the_end() {
+    let world = World::new();
+    let runtime = world.start();
+    let (session, other) = (runtime.begin().await, runtime.begin().await);
+    let mut watcher = runtime.watch(&session, Cursor::START).await;
+    world.journal.set(Gate::Shut);
+    let mut labelled = runtime.submit(&session, label("a"));
+    assert!(waits(&mut labelled).await);
+    settle().await;
+    let begun = tokio::time::Instant::now();
+    let unfinished = within(runtime.close(Duration::from_secs(5))).await;
+    assert_eq!(unfinished, [session]);
+    assert!(begun.elapsed() < Duration::from_secs(6));
+    // Nobody is told that it is kept.
+    assert!(unavailable(within(labelled).await));
+    watcher.end().await;
+    assert_eq!(watcher.story(), "<created>");
+    assert_eq!(runtime.awake(), 0);
+    assert_eq!(world.names_of(&other).await, ["created"]);
+}

@@ -1,0 +1,84 @@
+//! Numbers, to be looked at: `cargo test -p quintet-runtime --test it measure -- --ignored --nocapture`.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use quintet_kernel::port::Sessions;
+use quintet_kernel::{Cursor, prompt};
+use quintet_runtime::{Parts, Runtime};
+use quintet_stores::DataDir;
+use tokio::time::Instant;
+
+use crate::world::{Client, World, origin};
+
+/// The memory of this process, in KiB.
+fn resident() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse().unwrap()
+}
+
+/// How long a turn takes by how many came before it, and of that the assembly of its prompt and a copy
+/// of the state.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+#[ignore = "prints numbers"]
+async fn turns_by_history() {
+    let world = World::new();
+    let runtime = world.start();
+    let session = runtime.begin().await;
+    let mut watcher = runtime.watch(&session, Cursor::START).await;
+    println!("turns   turn us   prompt us   copy us");
+    for round in 0..=20 {
+        let (begun, turns) = (Instant::now(), 50);
+        for _ in 0..turns {
+            runtime.say(&session, "a question of some length, as people ask them").await.unwrap();
+            let asked = world.asked().await;
+            asked.say("an answer of about the same length, as models give them");
+            asked.finish();
+            watcher.items.clear();
+            watcher.turn_over().await;
+        }
+        let turn = begun.elapsed().as_micros() / turns;
+        let state = runtime.state(&session).await;
+        let begun = Instant::now();
+        let assembled = prompt::assemble(&state);
+        let (assembling, copying) = (begun.elapsed(), Instant::now());
+        let copy = quintet_kernel::State::clone(&state);
+        let copying = copying.elapsed();
+        assert_eq!(assembled.messages.len(), copy.messages.len());
+        println!(
+            "{:5} {turn:9} {:11} {:9}",
+            (round + 1) * turns,
+            assembling.as_micros(),
+            copying.as_micros()
+        );
+    }
+}
+
+/// Memory after many sessions were begun and left alone.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "prints numbers"]
+async fn memory_by_sessions() {
+    let dir = tempfile::tempdir().unwrap();
+    let data = DataDir::open(dir.path()).unwrap();
+    let world = World::new();
+    let journal = Arc::new(data.sqlite().unwrap());
+    let drafts = Arc::new(data.drafts().unwrap());
+    let parts = Parts {
+        leases: journal.clone(),
+        directory: journal.clone(),
+        journal,
+        drafts,
+        ..world.parts()
+    };
+    let runtime = Runtime::new(parts);
+    println!("at first {} KiB", resident());
+    for round in 1..=10 {
+        for _ in 0..1000 {
+            runtime.create(origin()).await.unwrap();
+        }
+        println!("{:6} sessions, {} awake: {} KiB", round * 1000, runtime.awake(), resident());
+    }
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    println!("left alone, {} awake: {} KiB", runtime.awake(), resident());
+}
