@@ -150,7 +150,7 @@ impl Live {
             // The model comes last: however fast it writes, it never keeps a "stop" waiting.
             tokio::select! {
                 biased;
-                kept = oldest(&mut self.pending, &*shared.parts.journal, &self.lease) => match kept {
+                kept = oldest(&mut self.pending) => match kept {
                     Ok(_) => self.published(),
                     Err(error) => return self.broken(error).await,
                 },
@@ -299,7 +299,9 @@ impl Live {
             }
             return;
         }
-        self.pending.push_back(Pending::new(records, self.state.card(), answer));
+        let journal = &*self.shared.parts.journal;
+        let (card, lease) = (self.state.card(), &self.lease);
+        self.pending.push_back(Pending::begin(journal, lease, records, card, answer));
     }
 
     /// Begins what the session wants and ends what it does not want any more, until nothing is left

@@ -55,27 +55,24 @@ impl Answer {
 
 /// One append under way.
 pub(super) struct Pending {
-    append: Append,
+    append: BoxFuture<'static, Result<Seq, StorageError>>,
     pub(super) records: Vec<Arc<Record>>,
     pub(super) answers: Vec<Answer>,
 }
 
-enum Append {
-    /// To be handed over. `after` says whether a question that is just going out comes first: then
-    /// the disk does not get busy in its way.
-    Waiting {
-        batch: Option<Box<Batch>>,
-        after: bool,
-    },
-    Started(BoxFuture<'static, Result<Seq, StorageError>>),
-}
-
 impl Pending {
-    pub(super) fn new(records: Vec<Arc<Record>>, card: Card, answer: Option<Answer>) -> Self {
+    /// Hands records to the journal at once: what follows from them, such as the assembly of a
+    /// prompt, is done while they are synced.
+    pub(super) fn begin(
+        journal: &dyn Journal,
+        lease: &Lease,
+        records: Vec<Arc<Record>>,
+        card: Card,
+        answer: Option<Answer>,
+    ) -> Self {
+        let expected = records[0].seq - 1;
         let batch = Batch { at: records[0].at, records: records.clone(), card };
-        let asks = |record: &Arc<Record>| matches!(record.event, Event::StepStarted { .. });
-        let append =
-            Append::Waiting { batch: Some(Box::new(batch)), after: records.iter().any(asks) };
+        let append = journal.append(lease, expected, batch);
         Self { append, records, answers: answer.into_iter().collect() }
     }
 
@@ -84,43 +81,12 @@ impl Pending {
         let is_text = |record: &Arc<Record>| matches!(record.event, Event::TextAppended { .. });
         self.records.iter().all(is_text)
     }
-
-    fn start(&mut self, journal: &dyn Journal, lease: &Lease) {
-        if let Append::Waiting { batch, .. } = &mut self.append
-            && let Some(batch) = batch.take()
-        {
-            let expected = self.records[0].seq - 1;
-            self.append = Append::Started(journal.append(lease, expected, *batch));
-        }
-    }
-
-    /// Whether it should wait for a moment; only the first time it is asked.
-    fn hesitates(&mut self) -> bool {
-        match &mut self.append {
-            Append::Waiting { after, .. } => std::mem::take(after),
-            Append::Started(_) => false,
-        }
-    }
 }
 
-/// Hands over what is to be appended, in order, and waits for the oldest; for ever if there is none.
-/// Safe to drop and call again.
-pub(super) async fn oldest(
-    queue: &mut VecDeque<Pending>,
-    journal: &dyn Journal,
-    lease: &Lease,
-) -> Result<Seq, StorageError> {
-    let hesitating =
-        queue.iter_mut().filter_map(|pending| pending.hesitates().then_some(())).count();
-    if hesitating > 0 {
-        tokio::task::yield_now().await;
-    }
-    for pending in queue.iter_mut() {
-        pending.start(journal, lease);
-    }
-    match queue.front_mut().map(|pending| &mut pending.append) {
-        Some(Append::Started(append)) => append.as_mut().await,
-        Some(Append::Waiting { .. }) => unreachable!("all were started"),
+/// Waits for the oldest append; for ever if there is none. Safe to drop and call again.
+pub(super) async fn oldest(queue: &mut VecDeque<Pending>) -> Result<Seq, StorageError> {
+    match queue.front_mut() {
+        Some(pending) => pending.append.as_mut().await,
         None => future::pending().await,
     }
 }

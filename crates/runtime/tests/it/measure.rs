@@ -55,6 +55,65 @@ async fn turns_by_history() {
     }
 }
 
+/// How long after a message is sent the model is asked, the message acknowledged and the first text
+/// there, with a model that answers at once; and how long it takes to keep a single event.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "prints numbers"]
+async fn first_text() {
+    let dir = tempfile::tempdir_in(".").unwrap();
+    let data = DataDir::open(dir.path()).unwrap();
+    let world = World::new();
+    let runtime = on_disk(&world, &data);
+    let session = runtime.begin().await;
+    let mut watcher = runtime.watch(&session, Cursor::START).await;
+    let mut taken: [Vec<u128>; 4] = Default::default();
+    for n in 0..300 {
+        let begun = Instant::now();
+        runtime.label(&session, &n.to_string()).await.unwrap();
+        taken[0].push(begun.elapsed().as_micros());
+        watcher.until("<labelled>").await;
+        let begun = Instant::now();
+        let acknowledged = async {
+            runtime.say(&session, "go").await.unwrap();
+            begun.elapsed().as_micros()
+        };
+        let asked = async {
+            let asked = world.asked().await;
+            let after = begun.elapsed().as_micros();
+            asked.say("text");
+            (after, asked)
+        };
+        let shown = async {
+            watcher.until("text").await;
+            begun.elapsed().as_micros()
+        };
+        let (acknowledged, (asked, question), shown) = tokio::join!(acknowledged, asked, shown);
+        taken[1].push(asked);
+        taken[2].push(acknowledged);
+        taken[3].push(shown);
+        question.finish();
+        watcher.turn_over().await;
+        watcher.items.clear();
+    }
+    for (name, mut taken) in ["one event", "asked", "acknowledged", "first text"].iter().zip(taken)
+    {
+        taken.sort_unstable();
+        println!("{name}: {} us, 90 % within {} us", taken[150], taken[270]);
+    }
+}
+
+fn on_disk(world: &World, data: &DataDir) -> Runtime {
+    let journal = Arc::new(data.sqlite().unwrap());
+    let drafts = Arc::new(data.drafts(None).unwrap());
+    Runtime::new(Parts {
+        leases: journal.clone(),
+        directory: journal.clone(),
+        journal,
+        drafts,
+        ..world.parts()
+    })
+}
+
 /// Memory after many sessions were begun and left alone.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "prints numbers"]
@@ -62,16 +121,7 @@ async fn memory_by_sessions() {
     let dir = tempfile::tempdir().unwrap();
     let data = DataDir::open(dir.path()).unwrap();
     let world = World::new();
-    let journal = Arc::new(data.sqlite().unwrap());
-    let drafts = Arc::new(data.drafts().unwrap());
-    let parts = Parts {
-        leases: journal.clone(),
-        directory: journal.clone(),
-        journal,
-        drafts,
-        ..world.parts()
-    };
-    let runtime = Runtime::new(parts);
+    let runtime = on_disk(&world, &data);
     println!("at first {} KiB", resident());
     for round in 1..=10 {
         for _ in 0..1000 {

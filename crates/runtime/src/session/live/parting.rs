@@ -1,7 +1,5 @@
 //! How a live session ends before it is idle: storage failed, or the daemon shuts down.
 
-use std::sync::Arc;
-
 use quintet_kernel::command::Command;
 use quintet_kernel::port::{Error, StorageError};
 use quintet_kernel::tool::Ending;
@@ -30,13 +28,10 @@ impl Live {
         self.asking = None;
         self.note(Command::Wake);
         self.work.keep(|_| false);
-        let shared = Arc::clone(&self.shared);
-        let journal = &*shared.parts.journal;
         loop {
             tokio::select! {
                 biased;
-                kept = oldest(&mut self.pending, journal, &self.lease),
-                    if !self.pending.is_empty() => match kept {
+                kept = oldest(&mut self.pending), if !self.pending.is_empty() => match kept {
                     Ok(_) => self.tell(),
                     Err(error) => return self.broken(error).await,
                 },
