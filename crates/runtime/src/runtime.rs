@@ -303,6 +303,16 @@ impl Shared {
         Ok(sender)
     }
 
+    /// Wakes a session after a while, unless the daemon closes.
+    pub(crate) fn wake_later(self: &Arc<Self>, session: &SessionId, delay: Duration) {
+        let (shared, session) = (Arc::clone(self), session.clone());
+        self.tasks.spawn(async move {
+            if timeout(delay, shared.closing.cancelled()).await.is_err() {
+                let _ = shared.mailbox(&session, Begin::Recover);
+            }
+        });
+    }
+
     fn take_nothing_new(&self) {
         let _live = lock(&self.live);
         self.closing.cancel();

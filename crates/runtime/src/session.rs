@@ -252,9 +252,13 @@ fn same(error: &Error, id: &SessionId) -> Error {
     }
 }
 
-/// Also a task that panics leaves, or nobody could ever wake its session again.
+/// Also a task that panics leaves, or nobody could ever wake its session again. What it was doing goes
+/// on after a while, in another task.
 impl Drop for Task {
     fn drop(&mut self) {
         self.leave();
+        if std::thread::panicking() {
+            self.shared.wake_later(&self.id, LONGEST_RETRY_DELAY);
+        }
     }
 }

@@ -80,3 +80,16 @@ async fn a_session_whose_task_panicked_is_woken_by_the_next_letter() {
     watcher.turn_over().await;
     assert_eq!(watcher.story(), "<created><said><turn><step><resumed><labelled><answered><done>");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_turn_whose_task_panicked_goes_on_by_itself() {
+    let world = World::new();
+    let drafts = Arc::new(Trap(world.store.clone(), AtomicBool::new(true)));
+    let runtime = Runtime::new(Parts { drafts, ..world.parts() });
+    let session = runtime.begin().await;
+    let mut watcher = runtime.watch(&session, Cursor::START).await;
+    runtime.say(&session, "go").await.unwrap();
+    world.asked().await.say("boom");
+    world.asked().await.finish();
+    watcher.turn_over().await;
+}

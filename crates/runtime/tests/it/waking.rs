@@ -16,7 +16,7 @@ use quintet_runtime::{Parts, Runtime};
 use quintet_stores::DataDir;
 use quintet_stores::memory::Store;
 
-use crate::world::{Client, World, origin, within};
+use crate::world::{Client, FOREVER, World, origin, within};
 
 /// A journal that counts what is read of it.
 struct Counting {
@@ -165,7 +165,7 @@ async fn a_daemon_that_shuts_down_leaves_snapshots() {
     let head = runtime.state(&session).await.head;
     let runtime = Runtime::new(Parts { journal: Counting::new(&world), ..world.parts() });
     runtime.state(&session).await;
-    within(runtime.close()).await;
+    within(runtime.close(FOREVER)).await;
     let kept = world.store.snapshot(&session).await.unwrap();
     assert_eq!(kept.map(|kept| kept.seq), Some(head));
 }
@@ -263,7 +263,7 @@ async fn measured() {
         );
         drop(seen);
         let begun = Instant::now();
-        runtime.close().await;
+        runtime.close(FOREVER).await;
         println!("let go in {:?}", begun.elapsed());
     }
     let kept = store.snapshot(&session).await.unwrap().unwrap();
