@@ -107,22 +107,6 @@ fn every_source_file_says_what_it_is_for() {
     }
 }
 
-#[test]
-fn ports_are_narrow() {
-    let mut files = sources("crates/kernel/src/port");
-    files.push(root().join("crates/kernel/src/port.rs"));
-    let texts: Vec<_> = files.iter().map(|file| std::fs::read_to_string(file).unwrap()).collect();
-    let traits: Vec<&str> =
-        texts.iter().flat_map(|text| text.split("\npub trait ").skip(1)).collect();
-    assert!(traits.len() > 10);
-    for port in traits {
-        let body = port.split("\n}").next().unwrap();
-        let methods = body.lines().filter(|line| line.trim_start().starts_with("fn ")).count();
-        let name = port.split([':', ' ', '<']).next().unwrap();
-        assert!((1..=5).contains(&methods), "{name} has {methods} methods");
-    }
-}
-
 /// Our crates and what each uses outside its tests.
 fn packages() -> BTreeMap<String, Vec<String>> {
     #[expect(clippy::disallowed_methods, reason = "only cargo knows the graph")]
