@@ -6,6 +6,8 @@ pub(super) enum Shape {
     Text,
     /// Text that is never shown.
     Secret,
+    /// A file or folder. One that is not absolute is meant from the folder the program started in.
+    Path,
     Flag,
     Number,
     List,
@@ -16,7 +18,7 @@ pub(super) enum Shape {
 impl Shape {
     pub(super) fn name(self) -> &'static str {
         match self {
-            Self::Text | Self::Secret => "a string",
+            Self::Text | Self::Secret | Self::Path => "a string",
             Self::Flag => "true or false",
             Self::Number => "a whole number",
             Self::List => "a list of strings",
@@ -29,7 +31,7 @@ impl Shape {
 pub(super) type Key = (&'static str, Shape, Option<&'static str>);
 
 pub(super) const KEYS: &[Key] = &[
-    ("data_dir", Shape::Text, None),
+    ("data_dir", Shape::Path, None),
     ("default_model", Shape::Text, None),
     ("listen.harness", Shape::Text, Some("\"127.0.0.1:8787\"")),
     ("listen.jarvis", Shape::Text, Some("\"127.0.0.1:8100\"")),
@@ -57,7 +59,7 @@ pub(super) const KEYS: &[Key] = &[
     ("providers.*.short_ids", Shape::Flag, None),
     ("providers.*.effort", Shape::Text, None),
     ("providers.*.headers", Shape::List, None),
-    ("local.models_dir", Shape::Text, None),
+    ("local.models_dir", Shape::Path, None),
     ("local.context", Shape::Number, Some("8192")),
     ("local.idle_seconds", Shape::Number, Some("600")),
     ("local.threads", Shape::Number, None),
@@ -73,7 +75,7 @@ pub(super) const KEYS: &[Key] = &[
     ("rules.*.reason", Shape::Text, None),
     ("context.tokens", Shape::Number, Some("4000")),
     ("memory.enabled", Shape::Flag, Some("true")),
-    ("memory.index", Shape::Text, None),
+    ("memory.index", Shape::Path, None),
     ("memory.tokens", Shape::Number, Some("2000")),
     ("memory.keep_days", Shape::Number, Some("90")),
     ("memory.expired", Shape::Text, Some("\"archive\"")),

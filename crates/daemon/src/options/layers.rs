@@ -97,7 +97,7 @@ impl Layers {
     fn text(&mut self, path: &str, text: &str, source: &str) -> Result<()> {
         let shape = keys::find(path).map_or(Shape::Text, |(_, shape, _)| *shape);
         let value = match shape {
-            Shape::Text | Shape::Secret => Value::String(text.into()),
+            Shape::Text | Shape::Secret | Shape::Path => Value::String(text.into()),
             Shape::List if !text.trim_start().starts_with('[') => {
                 let items = text.split(',').map(str::trim).filter(|item| !item.is_empty());
                 Value::Array(items.map(|item| Value::String(item.into())).collect())
@@ -118,6 +118,7 @@ impl Layers {
         if !fits(&value, *shape) {
             bail!("{path} must be {} ({source})", shape.name());
         }
+        let value = if *shape == Shape::Path { absolute(value)? } else { value };
         self.values.insert(path.into(), Set { value, source: source.into() });
         Ok(())
     }
@@ -182,6 +183,17 @@ impl Layers {
     }
 }
 
+/// A path that means the same whatever folder it is used in; an empty one means none.
+fn absolute(path: Value) -> Result<Value> {
+    match path.as_str() {
+        Some(path) if !path.is_empty() => {
+            let path = std::path::absolute(path).with_context(|| format!("{path} is no path"))?;
+            Ok(Value::String(path.to_string_lossy().into()))
+        }
+        _ => Ok(path),
+    }
+}
+
 /// The line is named and not quoted, because a key may stand in it.
 fn not_toml(name: &str, text: &str, error: &toml::de::Error) -> anyhow::Error {
     let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
@@ -195,7 +207,7 @@ fn parse(text: &str) -> Option<Value> {
 
 fn fits(value: &Value, shape: Shape) -> bool {
     match shape {
-        Shape::Text | Shape::Secret => value.is_str(),
+        Shape::Text | Shape::Secret | Shape::Path => value.is_str(),
         Shape::Flag => value.is_bool(),
         Shape::Number => value.as_integer().is_some_and(|number| number >= 0),
         Shape::List => value.as_array().is_some_and(|items| items.iter().all(Value::is_str)),

@@ -63,6 +63,21 @@ fn variables_reach_every_key() {
 }
 
 #[test]
+fn paths_are_absolute() {
+    let here = std::env::current_dir().unwrap();
+    let file = "data_dir = \"data\"\n[memory]\nindex = \"index\"\n[local]\nmodels_dir = \"../m\"\n";
+    let options = read(file, &[], Flags::default()).unwrap();
+    assert_eq!(options.data_dir, here.join("data"));
+    assert_eq!(options.memory.unwrap().settings.index, here.join("index"));
+    assert_eq!(options.local.unwrap().models_dir, here.join("../m"));
+    assert_eq!(options.jarvis.workspace, here.join("data/workspace"));
+    let flags = Flags { data_dir: Some(".quintet".into()), ..Flags::default() };
+    assert_eq!(read("", &[], flags).unwrap().data_dir, here.join(".quintet"));
+    let options = read("", &[("XDG_DATA_HOME", "share")], Flags::default()).unwrap();
+    assert_eq!(options.data_dir, here.join("share/quintet"));
+}
+
+#[test]
 fn there_is_always_a_model() {
     let options = read("", &[], Flags::default()).unwrap();
     assert_eq!(

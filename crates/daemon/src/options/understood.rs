@@ -177,11 +177,12 @@ fn data_dir(layers: &Layers) -> Result<PathBuf> {
         return Ok(dir.into());
     }
     let variable = |name: &str| layers.environment.get(name).filter(|value| !value.is_empty());
-    match (variable("XDG_DATA_HOME"), variable("HOME")) {
-        (Some(data), _) => Ok(PathBuf::from(data).join("quintet")),
-        (None, Some(home)) => Ok(PathBuf::from(home).join(".local/share/quintet")),
+    let dir = match (variable("XDG_DATA_HOME"), variable("HOME")) {
+        (Some(data), _) => PathBuf::from(data).join("quintet"),
+        (None, Some(home)) => PathBuf::from(home).join(".local/share/quintet"),
         (None, None) => bail!("data_dir is not set, and there is no HOME to put it in"),
-    }
+    };
+    std::path::absolute(dir).context("data_dir")
 }
 
 fn fetch(layers: &Layers) -> Result<Option<Reach>> {

@@ -35,6 +35,15 @@ struct Running {
 impl World {
     /// A running daemon that asks nobody and verifies nothing, unless `extra` says so.
     pub(crate) async fn start(extra: &str) -> Self {
+        Self::start_with(extra, |home| home.join("data")).await
+    }
+
+    /// The same, with a data directory that is named from the folder the daemon starts in.
+    pub(crate) async fn start_relative(extra: &str) -> Self {
+        Self::start_with(extra, |_| PathBuf::from("data")).await
+    }
+
+    async fn start_with(extra: &str, data_dir: impl Fn(&Path) -> PathBuf) -> Self {
         let model = ModelServer::start().await.unwrap();
         let home = TempDir::new().unwrap();
         let workspace = home.path().join("workspace");
@@ -43,7 +52,7 @@ impl World {
             "data_dir = {:?}\ndefault_model = \"fake/fake\"\n[listen]\nharness = \"127.0.0.1:0\"\njarvis = \"127.0.0.1:0\"\n\
              agent = \"127.0.0.1:0\"\nagent_health = \"127.0.0.1:0\"\nwindie = \"127.0.0.1:0\"\nterminal = {:?}\n\
              [providers.fake]\napi = \"openai-chat\"\nbase_url = \"{}\"\napi_key = \"sk-never-shown\"\n{}",
-            home.path().join("data"),
+            data_dir(home.path()),
             home.path().join("terminal.sock"),
             model.base_url(),
             if extra.is_empty() {
@@ -62,6 +71,7 @@ impl World {
         std::fs::write(&file, &self.config).unwrap();
         let mut child = quintet(&["serve", "--config", file.to_str().unwrap()])
             .env("QUINTET_LOG", "warn")
+            .current_dir(self.home.path())
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();

@@ -73,6 +73,25 @@ async fn two_commands_of_a_turn_are_undone_as_one() {
 }
 
 #[tokio::test]
+async fn a_command_is_undone_where_the_data_directory_is_relative() {
+    let world = World::start_relative(CALM).await;
+    let client = world.client();
+    let file = world.workspace().join("a");
+    std::fs::write(&file, "one\n").unwrap();
+    let id = client.create(world.workspace()).await;
+    let tool = json!({ "name": "shell", "args": { "command": "echo two > a" } });
+    let turn = client.say(&id, json!([{ "tools": [tool] }, { "text": "done" }])).await;
+    client.until_over(&id).await;
+    let path = format!("/v1/sessions/{id}/turns/{turn}");
+    let (_, changes) = client.get(&format!("{path}/changes")).await;
+    assert_eq!(changes["unrecorded"], json!([]), "{changes}");
+    assert_eq!(changes["files"][0]["path"], "a", "{changes}");
+    let (status, done) = client.post(&format!("{path}/revert"), json!({})).await;
+    assert_eq!(status, 200, "{done}");
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "one\n");
+}
+
+#[tokio::test]
 async fn a_file_whose_name_is_no_text_is_listed_and_undone() {
     let mut world = World::start(CALM).await;
     let client = world.client();

@@ -48,16 +48,13 @@ pub(super) fn understand(layers: &Layers, data_dir: &Path) -> Result<Jarvis> {
 
 fn workspace(layers: &Layers, data_dir: &Path) -> Result<PathBuf> {
     let Some(given) = layers.str("jarvis.workspace").filter(|path| !path.is_empty()) else {
-        let data_dir = std::path::absolute(data_dir).context("data_dir")?;
         return Ok(data_dir.join("workspace"));
     };
-    match Path::new(given).is_absolute() {
-        true => Ok(given.into()),
-        false => bail!(
-            "jarvis.workspace must be an absolute path, not {given:?} ({})",
-            layers.source("jarvis.workspace")
-        ),
+    if !Path::new(given).is_absolute() {
+        let source = layers.source("jarvis.workspace");
+        bail!("jarvis.workspace must be an absolute path, not {given:?} ({source})");
     }
+    Ok(given.into())
 }
 
 /// A time; none if it is 0.

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::{Result, bail};
+use anyhow::{Context as _, Result, bail};
 use quintet_kernel::model::ModelRef;
 use quintet_local::{PROVIDER, Settings, weights};
 
@@ -45,9 +45,10 @@ fn models_dir(layers: &Layers) -> Result<PathBuf> {
         return Ok(dir.into());
     }
     let variable = |name: &str| layers.environment.get(name).filter(|value| !value.is_empty());
-    match (variable("XDG_CACHE_HOME"), variable("HOME")) {
-        (Some(cache), _) => Ok(PathBuf::from(cache).join("quintet/models")),
-        (None, Some(home)) => Ok(PathBuf::from(home).join(".cache/quintet/models")),
-        (None, None) => Ok(super::data_dir(layers)?.join("models")),
-    }
+    let dir = match (variable("XDG_CACHE_HOME"), variable("HOME")) {
+        (Some(cache), _) => PathBuf::from(cache).join("quintet/models"),
+        (None, Some(home)) => PathBuf::from(home).join(".cache/quintet/models"),
+        (None, None) => super::data_dir(layers)?.join("models"),
+    };
+    std::path::absolute(dir).context("local.models_dir")
 }

@@ -56,8 +56,7 @@ fn folders(layers: &Layers) -> Result<Vec<PathBuf>> {
     if let Some(own) = own.as_ref().filter(|own| !own.is_absolute()) {
         bail!("{key} must be an absolute path, not {own:?} ({})", layers.source(key));
     }
-    let data = std::path::absolute(super::data_dir(layers)?)?;
-    Ok(own.into_iter().chain([data.join("saved")]).collect())
+    Ok(own.into_iter().chain([super::data_dir(layers)?.join("saved")]).collect())
 }
 
 fn variable<'a>(layers: &'a Layers, name: &str) -> Option<&'a str> {
