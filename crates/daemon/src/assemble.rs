@@ -5,12 +5,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::Result;
-use quintet_dialects::agent::Lookout;
+use quintet_dialects::change_feed::ChangeFeed;
 use quintet_dialects::harness::Tree;
 use quintet_kernel::policy::{Rules, Verdict};
 use quintet_kernel::port::{
-    Artifacts, Blobs, Hints, Installs, Memory, Models, Outlines, Preferences, Pulse, SessionIndex,
-    Tool, Uploads,
+    Artifacts, Blobs, Installs, Memory, Models, Outlines, Preferences, Pulse, SessionIndex, Tool,
+    Uploads,
 };
 use quintet_kernel::search::{WEB_SEARCH, without_asking};
 use quintet_kernel::tool::Spec;
@@ -18,13 +18,12 @@ use quintet_kernel::toolset::Toolset;
 use quintet_local::Local;
 use quintet_memory::Notebook;
 use quintet_providers::{Providers, Secret};
-use quintet_runtime::{Pace, Parts, Runtime, SystemStamps, subagents};
+use quintet_runtime::{Archive, Pace, Parts, Runtime, SystemStamps, subagents};
 use quintet_stores::DataDir;
 use quintet_stores::sqlite::Store;
 use quintet_tools::{Recall, Settings, Toolbox};
 
 use crate::accounts::UserKeys;
-use crate::audit::Audit;
 use crate::options::{self, Options};
 
 /// Everything that runs.
@@ -41,8 +40,8 @@ pub(crate) struct Assembly {
     /// What is remembered, unless that is off.
     pub(crate) memory: Option<Arc<dyn Memory>>,
     pub(crate) outlines: Arc<dyn Outlines>,
-    pub(crate) audit: Option<Audit>,
-    pub(crate) lookout: Lookout,
+    /// Which sessions changed.
+    pub(crate) changes: ChangeFeed,
     pub(crate) front_ends: FrontEnds,
     /// Tools that run without anybody being asked.
     pub(crate) unasked: Vec<String>,
@@ -63,10 +62,7 @@ pub(crate) fn assemble(options: &Options) -> Result<Assembly> {
     let dir = DataDir::open(&options.data_dir)?;
     let store = Arc::new(dir.sqlite()?);
     let blobs: Arc<dyn Blobs> = Arc::new(dir.blobs()?);
-    let tree =
-        options.session_tree.then(|| Tree::new(dir.path().join("sessions"), Arc::clone(&blobs)));
-    let audit = options.audit.then(|| Audit::new(dir.path(), secrets(options)));
-    let lookout = Lookout::default();
+    let changes = ChangeFeed::default();
     let directory: Arc<dyn SessionIndex> = store.clone();
     let pulse: Arc<dyn Pulse> = store.clone();
     let front_ends = FrontEnds {
@@ -94,10 +90,15 @@ pub(crate) fn assemble(options: &Options) -> Result<Assembly> {
         workspaces: toolbox.workspaces(),
         memory: memory.clone(),
         stamps: Arc::new(SystemStamps),
-        rules,
-        hints: hints(tree.as_ref(), audit.as_ref(), &lookout),
+        rules: Arc::clone(&rules),
+        hints: vec![Arc::new(changes.clone())],
         pace: Pace::default(),
         subagents: options.subagents.unwrap_or_default(),
+    });
+    let tree = options.session_tree.then(|| {
+        let archive = Arc::new(Archive::new(store.clone(), store.clone(), rules));
+        let sessions = Arc::new(runtime.clone());
+        Tree::new(dir.path().join("sessions"), Arc::clone(&blobs), sessions, archive)
     });
     Ok(Assembly {
         runtime,
@@ -110,23 +111,15 @@ pub(crate) fn assemble(options: &Options) -> Result<Assembly> {
         pulse,
         memory,
         outlines,
-        audit,
-        lookout,
+        changes,
         front_ends,
         unasked,
         searches,
     })
 }
 
-fn hints(tree: Option<&Tree>, audit: Option<&Audit>, lookout: &Lookout) -> Vec<Arc<dyn Hints>> {
-    let tree = tree.map(|tree| Arc::new(tree.clone()) as Arc<dyn Hints>);
-    let audit = audit.map(|audit| Arc::new(audit.clone()) as Arc<dyn Hints>);
-    let lookout = Arc::new(lookout.clone()) as Arc<dyn Hints>;
-    tree.into_iter().chain(audit).chain([lookout]).collect()
-}
-
 /// What must never be written down.
-fn secrets(options: &Options) -> Vec<Secret> {
+pub(crate) fn secrets(options: &Options) -> Vec<Secret> {
     let keys = options.providers.iter().filter_map(|provider| provider.api_key.clone());
     let tokens = [&options.harness_token, &options.agent.token].into_iter().flatten();
     let tokens = tokens.chain(&options.windie.secrets);

@@ -1,8 +1,8 @@
 //! Every decision about a tool call, in every protocol, as a line of `audit.jsonl`.
 //!
-//! Written behind the journal by a follower. A line names its session and event, so whatever a crash
-//! left unwritten is found again from the journal, and nothing is written twice. A second file says how
-//! far each session was read; without it all of them are read again.
+//! A projection of the journal: a line names its session and event, so whatever a crash left unwritten
+//! is found again, and nothing is written twice. How far each session was read is kept in the database,
+//! where it is looked up again when the session changes.
 
 mod entry;
 mod file;
@@ -10,140 +10,155 @@ mod redact;
 
 use std::collections::HashMap;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::sync::Arc;
 
+use anyhow::Result;
+use quintet_dialects::change_feed::Change;
+use quintet_dialects::projection::{Projection, Trouble};
 use quintet_kernel::event::{Event, Seq};
-use quintet_kernel::port::{Hints, Sessions};
-use quintet_kernel::{Card, Cursor, Item, SessionId};
+use quintet_kernel::port::{Error, Preferences, Sessions};
+use quintet_kernel::{Cursor, Item, SessionId, Time};
 use quintet_providers::Secret;
-use tokio::sync::Notify;
-use tokio_util::sync::CancellationToken;
+use serde_json::{Value, json};
 
 use entry::Trail;
-use file::{Log, Place};
+use file::Log;
 use redact::Redactor;
 
-/// Changes are gathered for so long before they are written.
-const GATHER: Duration = Duration::from_millis(500);
+/// Where positions are kept among the settings of front ends.
+const SPACE: &str = "audit";
+/// The name of the position of the whole log; no session is called so.
+const WHOLE: &str = "";
 
 /// The audit log.
-#[derive(Clone, Debug)]
 pub(crate) struct Audit {
-    folder: Arc<Path>,
-    redactor: Arc<Redactor>,
-    dirty: Arc<Dirty>,
+    sessions: Arc<dyn Sessions>,
+    positions: Arc<dyn Preferences>,
+    redactor: Redactor,
+    log: Log,
+    since: Time,
+    /// Sessions that changed since positions were last kept.
+    active: HashMap<SessionId, Progress>,
+    /// The last events with a line, of lines that are newer than the positions.
+    found: HashMap<SessionId, Seq>,
 }
 
-#[derive(Debug, Default)]
-struct Dirty {
-    sessions: Mutex<HashMap<SessionId, Seq>>,
-    changed: Notify,
+/// How far the log is in a session.
+#[derive(Clone, Debug)]
+struct Progress {
+    trail: Trail,
+    /// Everything up to this event was read.
+    read: Seq,
+    /// The last event that has a line.
+    written: Seq,
 }
 
 impl Audit {
-    /// A log in this folder, in which these secrets never stand.
-    pub(crate) fn new(folder: &Path, secrets: Vec<Secret>) -> Self {
-        let redactor = Arc::new(Redactor::new(secrets));
-        Self { folder: folder.into(), redactor, dirty: Arc::default() }
+    /// Opens the log in this folder, in which these secrets never stand.
+    pub(crate) async fn open(
+        folder: &Path,
+        secrets: Vec<Secret>,
+        sessions: Arc<dyn Sessions>,
+        positions: Arc<dyn Preferences>,
+    ) -> Result<Self> {
+        let whole = positions.preference(SPACE, WHOLE).await?.unwrap_or_default();
+        let since = Time::from_micros(whole["since"].as_i64().unwrap_or_default());
+        let (log, found) = Log::open(folder, whole["bytes"].as_u64().unwrap_or_default()).await?;
+        let (redactor, active) = (Redactor::new(secrets), HashMap::new());
+        Ok(Self { sessions, positions, redactor, log, since, active, found })
     }
 
-    /// Follows these sessions until told to stop; what is dirty then is still written.
-    pub(crate) async fn run(self, sessions: Arc<dyn Sessions>, stop: CancellationToken) {
-        let log = match Log::open(&self.folder).await {
-            Ok(log) => log,
-            Err(error) => return tracing::error!(%error, "the audit log cannot be written"),
+    /// How far the log is in a session, as it was kept.
+    async fn progress(&self, session: &SessionId) -> Result<Progress, Trouble> {
+        let kept = self.positions.preference(SPACE, session.as_str()).await?;
+        let number = |name: &str| kept.as_ref().and_then(|kept| kept[name].as_u64()).unwrap_or(0);
+        let agent = kept.as_ref().and_then(|kept| kept["agent"].as_str());
+        let found = self.found.get(session).copied().unwrap_or_default();
+        Ok(Progress {
+            trail: Trail::new(session.clone(), agent.and_then(entry::known_agent)),
+            read: number("read"),
+            written: number("written").max(found),
+        })
+    }
+
+    async fn read_on(&mut self, session: &SessionId) -> Result<(), Trouble> {
+        // A copy: if anything fails on the way, this is done again from here.
+        let mut progress = match self.active.get(session) {
+            Some(progress) => progress.clone(),
+            None => self.progress(session).await?,
         };
-        let mut clerk = Clerk { sessions, log, redactor: self.redactor, agents: HashMap::new() };
-        clerk.catch_up().await;
-        loop {
-            tokio::select! {
-                () = self.dirty.changed.notified() => {}
-                () = stop.cancelled() => break,
-            }
-            tokio::time::sleep(GATHER).await;
-            clerk.write(self.dirty.take()).await;
-        }
-        clerk.write(self.dirty.take()).await;
-    }
-}
-
-impl Hints for Audit {
-    fn published(&self, session: &SessionId, head: Seq) {
-        let mut dirty = self.dirty.sessions.lock().unwrap_or_else(PoisonError::into_inner);
-        dirty.insert(session.clone(), head);
-        drop(dirty);
-        self.dirty.changed.notify_one();
-    }
-
-    /// What was written down stays: that is what it is for.
-    fn erased(&self, session: &SessionId) {
-        self.dirty.sessions.lock().unwrap_or_else(PoisonError::into_inner).remove(session);
-    }
-}
-
-impl Dirty {
-    fn take(&self) -> Vec<SessionId> {
-        let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
-        sessions.drain().map(|(session, _)| session).collect()
-    }
-}
-
-/// Who writes.
-struct Clerk {
-    sessions: Arc<dyn Sessions>,
-    log: Log,
-    redactor: Arc<Redactor>,
-    /// For whom a session works, where that is known.
-    agents: HashMap<SessionId, &'static str>,
-}
-
-impl Clerk {
-    /// Sessions that changed just before a crash are behind, and so are those of a time without log.
-    async fn catch_up(&mut self) {
-        let cards = match self.sessions.list(usize::MAX).await {
-            Ok(cards) => cards,
-            Err(error) => return tracing::error!(%error, "the audit log is behind"),
-        };
-        let agent = |card: &Card| (card.id.clone(), entry::agent(&card.labels));
-        self.agents = cards.iter().map(agent).collect();
-        self.write(cards.into_iter().rev().map(|card| card.id).collect()).await;
-    }
-
-    async fn write(&mut self, sessions: Vec<SessionId>) {
-        for session in sessions {
-            if let Err(error) = self.bring_up_to_date(&session).await {
-                tracing::error!(%session, %error, "the audit log is behind");
-            }
-        }
-    }
-
-    async fn bring_up_to_date(&mut self, session: &SessionId) -> anyhow::Result<()> {
-        let Place { read, written } = self.log.place(session);
-        let mut follow = self.sessions.follow(session, Cursor::after(read)).await?;
-        let mut trail = Trail::new(session.clone(), self.agents.get(session).copied());
+        let mut follow = self.sessions.follow(session, Cursor::after(progress.read)).await?;
         let mut lines = Vec::new();
-        let (mut at, mut newest) = (read, written);
         while follow.position().seq < follow.head() {
             let Some(items) = follow.next().await? else { break };
-            for item in &items {
-                let Item::Event(record) = item else { continue };
-                if matches!(record.event, Event::Forked { .. }) {
-                    // What came before was decided in another session, and is written down there.
-                    lines.clear();
-                    newest = record.seq;
-                }
-                let entry = trail.take(record).filter(|_| record.seq > written);
-                if let Some(entry) = entry {
-                    lines.extend(entry.line(&self.redactor));
-                    newest = record.seq;
-                }
-            }
-            at = follow.position().seq;
+            items.iter().for_each(|item| progress.take(item, &self.redactor, &mut lines));
+            progress.read = follow.position().seq;
         }
-        self.agents.extend(trail.agent().map(|agent| (session.clone(), agent)));
-        // A call that is not over is read again next time, from its beginning.
-        let read = trail.oldest().map_or(at, |oldest| oldest - 1);
-        Ok(self.log.append(session, &lines, Place { read, written: newest }).await?)
+        self.log.append(&lines).await?;
+        self.active.insert(session.clone(), progress);
+        Ok(())
     }
 }
+
+impl Progress {
+    fn take(&mut self, item: &Item, redactor: &Redactor, lines: &mut Vec<u8>) {
+        let Item::Event(record) = item else { return };
+        if matches!(record.event, Event::Forked { .. }) {
+            // What came before was decided in another session, and is written down there.
+            lines.clear();
+            self.written = record.seq;
+        }
+        let entry = self.trail.take(record).filter(|_| record.seq > self.written);
+        if let Some(entry) = entry {
+            lines.extend(entry.line(redactor));
+            self.written = record.seq;
+        }
+    }
+
+    /// A call that is not over is read again next time, from its beginning.
+    fn position(&self) -> Value {
+        let read = self.trail.oldest().map_or(self.read, |oldest| oldest - 1);
+        json!({ "read": read, "written": self.written, "agent": self.trail.agent() })
+    }
+}
+
+impl Projection for Audit {
+    const NAME: &'static str = "audit log";
+
+    fn since(&self) -> Time {
+        self.since
+    }
+
+    async fn has(&mut self, session: &SessionId, head: Seq) -> bool {
+        self.progress(session).await.is_ok_and(|progress| progress.read == head)
+    }
+
+    async fn update(&mut self, session: &SessionId, change: Change) -> Result<(), Trouble> {
+        match change {
+            Change::Head(_) => match self.read_on(session).await {
+                // What was written down stays: that is what it is for.
+                Err(Trouble::Session(Error::NotFound(_))) => Ok(()),
+                done => done,
+            },
+            Change::Erased => {
+                self.active.remove(session);
+                Ok(())
+            }
+        }
+    }
+
+    async fn checkpoint(&mut self, since: Time) -> Result<(), Trouble> {
+        for (session, progress) in &self.active {
+            self.positions.prefer(SPACE, session.as_str(), progress.position()).await?;
+        }
+        let whole = json!({ "since": since.micros(), "bytes": self.log.bytes() });
+        self.positions.prefer(SPACE, WHOLE, whole).await?;
+        self.since = since;
+        self.active.clear();
+        self.found.clear();
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -22,10 +22,10 @@ pub(crate) fn main(flags: &Flags, to: &Path) -> Result<()> {
     let dir = DataDir::open(&options.data_dir)?;
     let store = Arc::new(dir.sqlite()?);
     let rules = Arc::new(rules(&options, &toolbox(&options), models(&options).0));
-    let archive = Archive::new(store.clone(), store, rules);
-    let tree = Tree::new(to.into(), Arc::new(dir.blobs()?));
+    let archive = Arc::new(Archive::new(store.clone(), store, rules));
+    let tree = Tree::new(to.into(), Arc::new(dir.blobs()?), archive.clone(), archive);
     let threads = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let count = threads.block_on(tree.export(&archive))?;
+    let count = threads.block_on(tree.export())?;
     writeln!(std::io::stdout(), "{count} sessions written to {}", to.display())?;
     Ok(())
 }

@@ -11,6 +11,7 @@ mod installs;
 mod keyring;
 mod keys;
 mod models;
+mod open_files;
 mod options;
 mod serve;
 mod telemetry;

@@ -1,40 +1,48 @@
 //! Runs the daemon: binds, says so, serves, and shuts down in order.
 
 mod agent;
+mod signals;
+mod tasks;
 mod terminal;
 mod windie;
 
 use std::io::Write as _;
 use std::net::SocketAddr;
+use std::process;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow};
 use axum::serve::ListenerExt as _;
 use quintet_dialects::harness::{self, Ports, Settings};
 use quintet_dialects::jarvis;
+use quintet_dialects::projection::{self, Sources};
 use quintet_dialects::transport::guard::{Guard, Token};
 use quintet_dialects::transport::uds::Socket;
 use quintet_kernel::port::Sessions;
 use quintet_runtime::SystemStamps;
 use quintet_tools::sandbox::{self, Mode};
-use rustix::process::Signal;
 use serde_json::Value;
 use tokio::net::TcpListener;
-use tokio::signal::unix::{SignalKind, signal};
-use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use crate::assemble::{Assembly, assemble};
+use crate::assemble::{Assembly, assemble, secrets};
+use crate::audit::Audit;
 use crate::cli::Flags;
 use crate::options::{self, Jarvis, Options};
-use crate::telemetry;
+use crate::{open_files, telemetry};
 
-/// How long sessions have to make everything durable when the daemon ends.
-const CLOSE_TIMEOUT: Duration = Duration::from_secs(10);
+use signals::{Signals, exit_code};
+use tasks::Tasks;
 
-/// How long connections may take to end after the signal; sessions are parked by then.
-const FAREWELL: Duration = Duration::from_secs(2);
+/// How long sessions have to make everything durable.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long connections may take to end once sessions are parked.
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(2);
+/// How long the whole shutdown may take, but for blocking calls that are under way.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(8);
+/// How long blocking calls may take to end after that, such as a read on a disk that hangs.
+const BLOCKING_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// `quintet serve`.
 pub(crate) fn main(flags: &Flags, dev: bool) -> Result<()> {
@@ -45,8 +53,11 @@ pub(crate) fn main(flags: &Flags, dev: bool) -> Result<()> {
         options.agent.socket = options.agent.socket.dev();
         options.agent.health = options.agent.health.dev();
     }
+    open_files::raise_limit();
     let threads = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    threads.block_on(run(&options))
+    let ended = threads.block_on(run(&options));
+    threads.shutdown_timeout(BLOCKING_TIMEOUT);
+    ended
 }
 
 async fn run(options: &Options) -> Result<()> {
@@ -66,16 +77,35 @@ async fn run(options: &Options) -> Result<()> {
         tracing::info!(sessions = woken, "going on with what was left open");
     }
     announce(&bound)?;
-    let daemon = Daemon::start(options, assembly, bound);
-    tokio::select! {
-        () = signals.wait() => {
-            daemon.stop().await;
-            Ok(())
-        }
-        () = writer_ended => {
-            bail!("the thread that writes the database is gone: nothing can be kept any more")
-        },
+    let mut daemon = Daemon::start(options, assembly, bound);
+    let ended = tokio::select! {
+        _ = signals.next() => Ok(()),
+        failure = daemon.failed() => Err(failure),
+        () = writer_ended => Err(anyhow!(
+            "the thread that writes the database is gone: nothing can be kept any more"
+        )),
+    };
+    if let Err(failure) = &ended {
+        tracing::error!("{failure:#}");
     }
+    stop(daemon, &mut signals).await;
+    ended
+}
+
+/// Shuts down in order. What takes too long, or longer than whoever sent another signal will wait, is
+/// left: everything that was acknowledged is durable, and the next start picks up the rest.
+async fn stop(daemon: Daemon, signals: &mut Signals) {
+    tracing::info!("shutting down");
+    let code = tokio::select! {
+        () = daemon.stop() => return,
+        signal = signals.next() => exit_code(signal),
+        () = tokio::time::sleep(SHUTDOWN_TIMEOUT) => {
+            tracing::error!("the shutdown took too long; the next start goes on with what is left");
+            1
+        }
+    };
+    // Returning would wait for threads that hang.
+    process::exit(code)
 }
 
 /// Says what the kernel cannot keep commands from.
@@ -151,79 +181,115 @@ struct Daemon {
     assembly: Assembly,
     /// Nothing new comes in any more.
     closing: CancellationToken,
-    /// The session tree takes its leave.
-    resting: CancellationToken,
-    listeners: JoinSet<()>,
-    followers: JoinSet<()>,
+    /// Sessions are parked, so projections can come to their end.
+    parked: CancellationToken,
+    listeners: Tasks,
+    followers: Tasks,
 }
 
 impl Daemon {
     fn start(options: &Options, assembly: Assembly, bound: Bound) -> Self {
-        let (closing, resting) = (CancellationToken::new(), CancellationToken::new());
-        let (mut listeners, mut followers) = (JoinSet::new(), JoinSet::new());
+        let (closing, parked) = (CancellationToken::new(), CancellationToken::new());
+        let mut listeners = Tasks::default();
+        let mut followers = projections(options, &assembly, &parked);
         let sessions: Arc<dyn Sessions> = Arc::new(assembly.runtime.clone());
-        if let Some(tree) = &assembly.tree {
-            followers.spawn(tree.clone().run(Arc::clone(&sessions), resting.clone()));
-        }
-        if let Some(audit) = &assembly.audit {
-            followers.spawn(audit.clone().run(Arc::clone(&sessions), resting.clone()));
-        }
         if let Some(listener) = bound.jarvis {
             let router = desktop(options, &assembly, Arc::clone(&sessions));
-            listeners.spawn(serve_http(listener, router, closing.clone()));
+            listeners.spawn("listen.jarvis", serve_http(listener, router, closing.clone()));
         }
         let (speaks, tells) = agent::routers(options, &assembly, &closing);
         if let Some(listener) = bound.agent {
-            listeners.spawn(serve_http(listener, speaks, closing.clone()));
+            listeners.spawn("listen.agent", serve_http(listener, speaks, closing.clone()));
         }
         if let Some(listener) = bound.agent_health {
-            listeners.spawn(serve_http(listener, tells, closing.clone()));
+            listeners.spawn("listen.agent_health", serve_http(listener, tells, closing.clone()));
         }
         if let Some(listener) = bound.windie {
             let (ports, settings) = windie::parts(options, &assembly, &closing);
-            followers.spawn(quintet_dialects::windie::sweep(ports.clone(), settings.clone()));
+            let sweep = quintet_dialects::windie::sweep(ports.clone(), settings.clone());
+            followers.spawn("the artifacts' sweep", sweep);
             let (router, telling) = quintet_dialects::windie::service(ports, settings);
-            listeners.spawn(telling);
-            listeners.spawn(serve_http(listener, router, closing.clone()));
+            listeners.spawn("listen.windie", telling);
+            listeners.spawn("listen.windie", serve_http(listener, router, closing.clone()));
         }
         if let (Some(socket), Some(settings)) = (bound.terminal, &options.terminal) {
-            listeners.spawn(terminal::run(socket, options, settings, &assembly, &closing));
+            let serve = terminal::run(socket, options, settings, &assembly, &closing);
+            listeners.spawn("listen.terminal", serve);
         }
         if let Some(listener) = bound.harness {
-            let ports = Ports {
-                sessions,
-                changes: Arc::new(assembly.runtime.clone()),
-                blobs: Arc::clone(&assembly.blobs),
-                models: Arc::clone(&assembly.models),
-                pulse: Arc::clone(&assembly.pulse),
-                preferences: Arc::clone(&assembly.front_ends.preferences),
-                outlines: Arc::clone(&assembly.outlines),
-                tree: assembly.tree.clone(),
-            };
-            listeners.spawn(serve_http(
-                listener,
-                harness::router(ports, settings(options)),
-                closing.clone(),
-            ));
+            let router = harness::router(ports(&assembly, sessions), settings(options));
+            listeners.spawn("listen.harness", serve_http(listener, router, closing.clone()));
         }
-        Self { assembly, closing, resting, listeners, followers }
+        Self { assembly, closing, parked, listeners, followers }
     }
 
-    /// No new turns, running ones parked durably, everybody told.
-    async fn stop(mut self) {
-        tracing::info!("shutting down");
-        self.closing.cancel();
-        self.resting.cancel();
-        while self.followers.join_next().await.is_some() {}
-        self.assembly.runtime.close(CLOSE_TIMEOUT).await;
-        if let Some(local) = self.assembly.local.take() {
-            let closed = tokio::task::spawn_blocking(move || local.close());
-            let _ = closed.await;
+    /// Waits until something ends that should run as long as the daemon.
+    async fn failed(&mut self) -> anyhow::Error {
+        tokio::select! {
+            failure = self.listeners.failed() => failure,
+            failure = self.followers.failed() => failure,
         }
-        let ended = async { while self.listeners.join_next().await.is_some() {} };
-        if tokio::time::timeout(FAREWELL, ended).await.is_err() {
+    }
+
+    /// No new turns, running ones parked durably, everybody told, copies brought up to date.
+    async fn stop(mut self) {
+        self.closing.cancel();
+        self.assembly.runtime.close(CLOSE_TIMEOUT).await;
+        self.parked.cancel();
+        let local = self.assembly.local.take();
+        let unloaded = tokio::task::spawn_blocking(move || local.map(|local| local.close()));
+        let drained = tokio::time::timeout(DRAIN_TIMEOUT, self.listeners.ended());
+        let (_, (), drained) = tokio::join!(unloaded, self.followers.ended(), drained);
+        if drained.is_err() {
             tracing::warn!("some connections did not end and are dropped");
         }
+    }
+}
+
+/// Starts the copies of sessions that are kept behind the journal.
+fn projections(options: &Options, assembly: &Assembly, parked: &CancellationToken) -> Tasks {
+    let mut tasks = Tasks::default();
+    let sources = || Sources {
+        changes: assembly.changes.subscribe(),
+        sessions: Arc::new(assembly.runtime.clone()),
+        stamps: Arc::new(SystemStamps),
+        stop: parked.clone(),
+    };
+    if let Some(tree) = assembly.tree.clone() {
+        let sources = sources();
+        tasks.spawn("the session tree", async {
+            projection::run(tree.projection().await, sources).await;
+        });
+    }
+    if options.audit {
+        let (sources, sessions) = (sources(), Arc::new(assembly.runtime.clone()));
+        let (folder, secrets) = (options.data_dir.clone(), secrets(options));
+        let positions = Arc::clone(&assembly.front_ends.preferences);
+        let stop = parked.clone();
+        tasks.spawn("the audit log", async move {
+            match Audit::open(&folder, secrets, sessions, positions).await {
+                Ok(audit) => projection::run(audit, sources).await,
+                Err(error) => {
+                    tracing::error!("the audit log cannot be written: {error:#}");
+                    stop.cancelled().await;
+                }
+            }
+        });
+    }
+    tasks
+}
+
+/// What the harness speaks to.
+fn ports(assembly: &Assembly, sessions: Arc<dyn Sessions>) -> Ports {
+    Ports {
+        sessions,
+        changes: Arc::new(assembly.runtime.clone()),
+        blobs: Arc::clone(&assembly.blobs),
+        models: Arc::clone(&assembly.models),
+        pulse: Arc::clone(&assembly.pulse),
+        preferences: Arc::clone(&assembly.front_ends.preferences),
+        outlines: Arc::clone(&assembly.outlines),
+        tree: assembly.tree.clone(),
     }
 }
 
@@ -257,29 +323,5 @@ async fn serve_http(listener: TcpListener, router: axum::Router, closing: Cancel
     let served = axum::serve(listener, router).with_graceful_shutdown(closing.cancelled_owned());
     if let Err(error) = served.await {
         tracing::error!(%error, "the listener ended");
-    }
-}
-
-struct Signals {
-    terminate: tokio::signal::unix::Signal,
-    interrupt: tokio::signal::unix::Signal,
-    /// Listened for so that a file that may not grow is an error and not the end.
-    _file_size: tokio::signal::unix::Signal,
-}
-
-impl Signals {
-    fn listen() -> Result<Self> {
-        Ok(Self {
-            terminate: signal(SignalKind::terminate())?,
-            interrupt: signal(SignalKind::interrupt())?,
-            _file_size: signal(SignalKind::from_raw(Signal::XFSZ.as_raw()))?,
-        })
-    }
-
-    async fn wait(&mut self) {
-        tokio::select! {
-            _ = self.terminate.recv() => {}
-            _ = self.interrupt.recv() => {}
-        }
     }
 }

@@ -16,7 +16,6 @@ mod events;
 mod folders;
 mod health;
 mod history;
-mod lookout;
 mod original;
 mod place;
 mod question;
@@ -31,7 +30,6 @@ mod wire;
 mod wish;
 
 pub use health::health;
-pub use lookout::Lookout;
 pub use serve::{Ports, Settings, router};
 
 #[cfg(test)]

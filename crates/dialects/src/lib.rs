@@ -4,12 +4,14 @@
 //! wire), both pure, and `serve`, which moves bytes. No dialect decides anything.
 
 pub mod agent;
+pub mod change_feed;
 #[cfg(test)]
 mod golden;
 pub mod harness;
 mod held_calls;
 pub mod jarvis;
 pub mod jsonrpc;
+pub mod projection;
 pub mod terminal;
 pub mod transport;
 pub mod windie;

@@ -22,7 +22,7 @@ use std::process::{Command, ExitCode, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::{fs, thread};
 
-use rustix::process::{Pid, Signal, getpid, set_child_subreaper};
+use rustix::process::{Pid, Resource, Signal, getpid, getrlimit, set_child_subreaper, setrlimit};
 
 use crate::watch::Served;
 
@@ -32,6 +32,9 @@ mod tree;
 
 /// The hidden subcommand of the executable that starts the supervisor.
 pub(crate) const SUBCOMMAND: &str = "supervise";
+
+/// How many files a command may have open, unless it asks for more.
+const OPEN_FILES_LIMIT: u64 = 1024;
 
 /// The command whose end is asked for; nothing before it started and after it ended.
 type Leader = Arc<Mutex<Option<Pid>>>;
@@ -75,6 +78,7 @@ fn supervise(program: &OsString, args: Vec<OsString>, record: Option<&OsStr>) ->
     // Descendants that lose their parent become children of this process, however they were
     // started, so that none can slip away by forking twice or by leaving the group.
     set_child_subreaper(Some(getpid()))?;
+    usual_open_files()?;
     let leader = Leader::default();
     let served = record.and_then(|order| Served::begin(order.to_str()?));
     let (served, stdin) = served.unzip();
@@ -92,6 +96,13 @@ fn supervise(program: &OsString, args: Vec<OsString>, record: Option<&OsStr>) ->
         served.end();
     }
     tree::code(pid)
+}
+
+/// The daemon raises its own limit; programs that still use `select` need the usual one.
+fn usual_open_files() -> io::Result<()> {
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = Some(limit.current.map_or(OPEN_FILES_LIMIT, |now| now.min(OPEN_FILES_LIMIT)));
+    Ok(setrlimit(Resource::Nofile, limit)?)
 }
 
 #[expect(clippy::disallowed_methods, reason = "this is the supervisor that others must go through")]

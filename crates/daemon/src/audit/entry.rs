@@ -10,16 +10,22 @@ use serde_json::{Value, json};
 
 use super::redact::Redactor;
 
-/// For whom a session works, by its notes.
-pub(super) fn agent(labels: &BTreeMap<String, String>) -> &'static str {
-    match labels.contains_key("jarvis_session_id") {
-        true => "general",
-        false => "code",
-    }
+/// For whom sessions work.
+const AGENTS: [&str; 2] = ["general", "code"];
+
+/// For whom a session works, by its labels.
+fn agent(labels: &BTreeMap<String, String>) -> &'static str {
+    let [general, code] = AGENTS;
+    if labels.contains_key("jarvis_session_id") { general } else { code }
+}
+
+/// One of those for whom sessions work, by name.
+pub(super) fn known_agent(name: &str) -> Option<&'static str> {
+    AGENTS.into_iter().find(|agent| *agent == name)
 }
 
 /// The calls of a session that are not over.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Trail {
     session: SessionId,
     agent: Option<&'static str>,
@@ -94,6 +100,12 @@ impl Trail {
                     draft.risk = draft.risk.or(risk).or(Some(usual(*kind)));
                     draft.placement = Some(*placement);
                 });
+            }
+            // A turn leaves no call behind, though a fork may have been made in the middle of one.
+            Event::TurnCompleted { .. }
+            | Event::TurnFailed { .. }
+            | Event::TurnCancelled { .. } => {
+                self.calls.clear();
             }
             Event::CallCompleted { turn, call, tool, outcome, .. } => {
                 let draft = self.calls.remove(call)?;

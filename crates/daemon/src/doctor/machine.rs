@@ -6,7 +6,11 @@ use quintet_tools::sandbox::{self, Mode};
 use rustix::fs::{Access, access};
 
 use super::Finding;
+use crate::open_files;
 use crate::options::Options;
+
+/// With fewer open files than this some hundreds of sessions at once fail.
+const OPEN_FILES: u64 = 4096;
 
 /// A program, the package that has it, and what it is for.
 const PROGRAMS: [(&str, &str, &str); 4] = [
@@ -22,6 +26,7 @@ pub(super) fn look(options: &Options, environment: &[(String, String)]) -> Vec<F
     let mut findings = vec![confinement(options.sandbox.mode)];
     findings.extend(gaps(options.sandbox.mode));
     findings.push(files());
+    findings.push(open_files(open_files::limit()));
     findings.extend(PROGRAMS.into_iter().map(|row| program(path, row)));
     findings
 }
@@ -71,6 +76,18 @@ fn files() -> Finding {
             "this kernel cannot open files beneath a folder, so no file tool will work",
             "use Linux 5.6 or newer, and a container that allows openat2",
         ),
+    }
+}
+
+fn open_files(limit: Option<u64>) -> Finding {
+    match limit {
+        None => Finding::well("open files", "as many as there is memory for"),
+        Some(limit) if limit < OPEN_FILES => Finding::poor(
+            "open files",
+            format!("{limit} at once, which many sessions and connections may exceed"),
+            format!("raise the hard limit to {OPEN_FILES} or more (ulimit -Hn, LimitNOFILE=)"),
+        ),
+        Some(limit) => Finding::well("open files", format!("{limit} at once")),
     }
 }
 

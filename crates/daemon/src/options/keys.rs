@@ -113,7 +113,7 @@ pub(super) const KEYS: &[Key] = &[
     ("limits.compact_at_percent", Shape::Number, Some("80")),
     ("harness.auth_token", Shape::Secret, None),
     ("harness.hosts", Shape::List, Some("[]")),
-    ("harness.session_tree", Shape::Flag, Some("true")),
+    ("harness.session_tree", Shape::Flag, None),
     ("jarvis.workspace", Shape::Text, None),
     ("jarvis.session_expiry", Shape::Number, Some("86400")),
     ("jarvis.tool_timeout", Shape::Number, Some("300")),

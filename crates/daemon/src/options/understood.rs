@@ -97,6 +97,7 @@ impl Options {
         let data_dir = data_dir(layers)?;
         let jarvis = jarvis::understand(layers, &data_dir)?;
         let memory = memory::understand(layers, &data_dir)?;
+        let harness = address(layers, "listen.harness")?;
         Ok(Self {
             jarvis,
             agent: agent::understand(layers)?,
@@ -109,13 +110,13 @@ impl Options {
                 .filter(|dir| dir.is_absolute() && dir.is_dir()),
             default_model,
             listeners: listeners::understand(layers),
-            harness: address(layers, "listen.harness")?,
+            harness,
             harness_token: layers
                 .str("harness.auth_token")
                 .filter(|token| !token.is_empty())
                 .map(Into::into),
             harness_hosts: layers.list("harness.hosts").unwrap_or_default(),
-            session_tree: layers.flag("harness.session_tree").unwrap_or(true),
+            session_tree: layers.flag("harness.session_tree").unwrap_or(harness.is_some()),
             terminal: terminal::understand(layers)?,
             fallback: providers::fallback(layers, &providers, local.as_ref())?,
             keys: credentials::keys(layers)?,

@@ -40,7 +40,7 @@ pub(super) fn routers(
         models: Arc::clone(&assembly.models),
         pulse: Arc::clone(&assembly.pulse),
         stamps: Arc::new(SystemStamps),
-        lookout: assembly.lookout.clone(),
+        changes: assembly.changes.clone(),
     };
     let Agent { hosts, token, ping, silence, home, .. } = options.agent.clone();
     let settings = agent::Settings {

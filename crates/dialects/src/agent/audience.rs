@@ -16,9 +16,9 @@ use serde_json::json;
 use super::book::Book;
 use super::carry::Then;
 use super::encode::encode;
-use super::lookout::{Seen, Watch};
 use super::serve::Desk;
 use super::wire::{Manner, News};
+use crate::change_feed::{Change, Changes, Subscription};
 
 /// How many sessions are looked at where it is not known which have something new.
 const LOOKED_AT: usize = 256;
@@ -32,7 +32,8 @@ pub(super) struct Audience {
     heard: FuturesUnordered<BoxFuture<'static, Heard>>,
     /// The only session that a client of the original server is told of.
     bound: Option<SessionId>,
-    everywhere: Watch,
+    /// Which sessions changed; nothing where all of them are of no interest.
+    everywhere: Option<Subscription>,
     /// From when on such a client is told of all sessions.
     since: Time,
 }
@@ -51,8 +52,8 @@ pub(super) type Heard = (SessionId, u64, Box<dyn Follow>, Result<Option<Vec<Item
 pub(super) enum Happening {
     /// In a session that is followed.
     Heard(Heard),
-    /// Elsewhere.
-    Seen(Seen),
+    /// In any sessions.
+    Changed(Changes),
 }
 
 impl Audience {
@@ -64,7 +65,7 @@ impl Audience {
             round: 0,
             heard: FuturesUnordered::new(),
             bound: None,
-            everywhere: Watch::default(),
+            everywhere: None,
             since,
         }
     }
@@ -73,14 +74,14 @@ impl Audience {
     pub(super) async fn next(&mut self) -> Happening {
         tokio::select! {
             Some(heard) = self.heard.next() => Happening::Heard(heard),
-            seen = self.everywhere.next() => Happening::Seen(seen),
+            changes = changes(self.everywhere.as_ref()) => Happening::Changed(changes),
         }
     }
 
     /// From now on, and from the connection's beginning, all sessions are told of.
     pub(super) async fn hear_all(&mut self) {
-        if self.bound.is_none() && !self.everywhere.is_on() {
-            self.everywhere = self.desk.ports.lookout.watch();
+        if self.bound.is_none() && self.everywhere.is_none() {
+            self.everywhere = Some(self.desk.ports.changes.subscribe());
             self.look_around().await;
         }
     }
@@ -110,7 +111,7 @@ impl Audience {
     }
 
     fn bind(&mut self, session: &SessionId) {
-        self.everywhere = Watch::default();
+        self.everywhere = None;
         self.watched.retain(|watched, _| watched == session);
         self.bound = Some(session.clone());
     }
@@ -143,11 +144,14 @@ impl Audience {
         self.heard.push(listen(session, self.round, follow));
     }
 
-    /// Something happened in a session that may not be followed yet.
-    pub(super) async fn seen(&mut self, seen: Seen) {
-        match seen {
-            Seen::In(session, head) => self.discover(session, head).await,
-            Seen::Somewhere => self.look_around().await,
+    /// Something happened in sessions that may not be followed yet.
+    pub(super) async fn changed(&mut self, changes: Changes) {
+        for (session, change) in changes {
+            match change {
+                Change::Head(head) => self.discover(session, head).await,
+                // Those who follow it hear of that from the session itself.
+                Change::Erased => {}
+            }
         }
     }
 
@@ -160,7 +164,7 @@ impl Audience {
     }
 
     async fn discover(&mut self, session: SessionId, head: Seq) {
-        if self.watched.contains_key(&session) || !self.everywhere.is_on() {
+        if self.watched.contains_key(&session) || self.everywhere.is_none() {
             return;
         }
         let from = match self.desk.history(&session).await {
@@ -202,6 +206,13 @@ impl Audience {
             }
         }
     }
+}
+
+/// The next changes; never, where nobody wants them.
+async fn changes(everywhere: Option<&Subscription>) -> Changes {
+    let Some(everywhere) = everywhere else { return std::future::pending().await };
+    everywhere.changed().await;
+    everywhere.take()
 }
 
 fn listen(

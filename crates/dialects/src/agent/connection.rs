@@ -215,8 +215,8 @@ impl Connection {
     async fn tell(&mut self, socket: &mut WebSocket, happening: Happening) -> Result<(), Gone> {
         let heard = match happening {
             Happening::Heard(heard) => heard,
-            Happening::Seen(seen) => {
-                self.audience.seen(seen).await;
+            Happening::Changed(changes) => {
+                self.audience.changed(changes).await;
                 return Ok(());
             }
         };

@@ -19,7 +19,7 @@ use quintet_kernel::port::{
 use tokio_util::sync::CancellationToken;
 
 use super::connection::Connection;
-use super::lookout::Lookout;
+use crate::change_feed::ChangeFeed;
 use crate::transport::guard::{Denied, Guard};
 
 /// The largest message that is taken.
@@ -49,8 +49,8 @@ pub struct Ports {
     pub pulse: Arc<dyn Pulse>,
     /// What time it is.
     pub stamps: Arc<dyn Stamps>,
-    /// Which sessions have something new.
-    pub lookout: Lookout,
+    /// Which sessions changed.
+    pub changes: ChangeFeed,
 }
 
 impl std::fmt::Debug for Ports {

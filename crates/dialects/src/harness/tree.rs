@@ -1,46 +1,45 @@
 //! The session tree on disk: `sessions/<id>/{session.json, events.ndjson, attachments/, artifacts/}`.
 //!
-//! A projection for people and scripts, written behind the journal by a follower and rebuilt from it
-//! whenever it does not fit. `session.json` says how far `events.ndjson` goes; what a crash left
-//! behind that point is cut off.
+//! A projection for people and scripts, rebuilt from the journal whenever it does not fit. Events are
+//! appended as they come; `session.json` is as large as the session and is written only when no turn is
+//! under way. `position.json` says how far both go; what a crash left behind that point is cut off.
 
 use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use quintet_kernel::event::{Event, Seq};
-use quintet_kernel::port::{Blobs, Error, Hints, Sessions};
-use quintet_kernel::{BlobId, Cursor, Item, SessionId, State};
-use serde_json::{Value, json};
+use quintet_kernel::port::{Blobs, Error, Sessions};
+use quintet_kernel::{BlobId, Cursor, Item, SessionId, State, Time};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use tokio::fs;
 use tokio::io::AsyncWriteExt;
-use tokio::sync::{Mutex as AsyncMutex, Notify};
-use tokio_util::sync::CancellationToken;
+use tokio::sync::Mutex as AsyncMutex;
 
 use super::encode::Link;
 use super::position::Position;
 use super::shape;
+use crate::change_feed::Change;
+use crate::projection::{Projection, Trouble};
 
-/// Changes are gathered for so long before they are written.
-const GATHER: Duration = Duration::from_millis(250);
+const EVENTS: &str = "events.ndjson";
+const SESSION: &str = "session.json";
+const POSITION: &str = "position.json";
+/// The position of the whole tree, beside the folders.
+const SINCE: &str = ".since.json";
 
-/// The session tree.
+/// The session tree. Cheap to clone.
 #[derive(Clone)]
 pub struct Tree {
     root: Arc<Path>,
     blobs: Arc<dyn Blobs>,
-    sessions: Arc<std::sync::OnceLock<Arc<dyn Sessions>>>,
-    dirty: Arc<Dirty>,
+    sessions: Arc<dyn Sessions>,
+    /// Reads sessions that nobody looks after any more.
+    archive: Arc<dyn Sessions>,
     /// One writer a session.
     writing: Arc<Mutex<HashMap<SessionId, Arc<AsyncMutex<()>>>>>,
-}
-
-#[derive(Default)]
-struct Dirty {
-    sessions: Mutex<HashMap<SessionId, Seq>>,
-    changed: Notify,
 }
 
 impl std::fmt::Debug for Tree {
@@ -50,57 +49,50 @@ impl std::fmt::Debug for Tree {
 }
 
 impl Tree {
-    /// A tree below `root`.
-    pub fn new(root: PathBuf, blobs: Arc<dyn Blobs>) -> Self {
-        Self {
-            root: root.into(),
-            blobs,
-            sessions: Arc::default(),
-            dirty: Arc::default(),
-            writing: Arc::default(),
-        }
+    /// A tree of these sessions below `root`. The archive is read where they are closed.
+    pub fn new(
+        root: PathBuf,
+        blobs: Arc<dyn Blobs>,
+        sessions: Arc<dyn Sessions>,
+        archive: Arc<dyn Sessions>,
+    ) -> Self {
+        Self { root: root.into(), blobs, sessions, archive, writing: Arc::default() }
     }
 
-    /// Follows these sessions until told to stop; what is dirty then is still written.
-    pub async fn run(self, sessions: Arc<dyn Sessions>, stop: CancellationToken) {
-        let _ = self.sessions.set(sessions);
-        self.catch_up().await;
-        loop {
-            tokio::select! {
-                () = self.dirty.changed.notified() => {}
-                () = stop.cancelled() => break,
-            }
-            tokio::time::sleep(GATHER).await;
-            for session in self.dirty.take() {
-                self.write(&session).await;
-            }
-        }
-        for session in self.dirty.take() {
-            self.write(&session).await;
-        }
+    /// The tree as something that is kept up to date.
+    pub async fn projection(self) -> impl Projection {
+        let since = load(&self.root.join(SINCE)).await.unwrap_or_default();
+        Kept { tree: self, since }
     }
 
-    /// Writes the folders of all these sessions; gives how many.
-    pub async fn export(&self, sessions: &dyn Sessions) -> io::Result<usize> {
-        let cards = sessions.list(usize::MAX).await.map_err(io::Error::other)?;
+    /// Writes the folders of all sessions; gives how many.
+    pub async fn export(&self) -> io::Result<usize> {
+        let cards = self.sessions.list(usize::MAX).await.map_err(io::Error::other)?;
         for card in &cards {
             let named = |error: Trouble| io::Error::other(format!("{}: {error}", card.id));
-            self.project(sessions, &card.id).await.map_err(named)?;
+            self.project(&card.id).await.map_err(named)?;
         }
         Ok(cards.len())
     }
 
-    /// Brings one session's folder up to date.
+    /// Brings one session's folder up to date; it may not be there any more.
     pub async fn write(&self, session: &SessionId) {
-        let Some(sessions) = self.sessions.get() else { return };
+        if let Err(error) = self.update(session).await {
+            tracing::warn!(%session, %error, "the session's folder is behind");
+        }
+    }
+
+    async fn update(&self, session: &SessionId) -> Result<(), Trouble> {
         let lock = self.lock_of(session);
         let _only = lock.lock().await;
-        let written = match self.project(&**sessions, session).await {
+        match self.project(session).await {
             Err(Trouble::Session(Error::NotFound(_))) => self.remove(session).await,
+            // What is there was of another session by that name.
+            Err(Trouble::Session(Error::Ahead(..))) => {
+                self.remove(session).await?;
+                self.project(session).await
+            }
             written => written,
-        };
-        if let Err(error) = written {
-            tracing::warn!(%session, %error, "the session's folder is behind");
         }
     }
 
@@ -112,31 +104,20 @@ impl Tree {
         }
     }
 
-    /// Sessions that changed just before a crash are behind; the newest are looked at.
-    async fn catch_up(&self) {
-        let Some(sessions) = self.sessions.get() else { return };
-        let Ok(cards) = sessions.list(256).await else { return };
-        for card in cards {
-            let known = Written::load(&self.folder(&card.id)).await;
-            if known.is_none_or(|known| known.updated != card.updated.to_string()) {
-                self.write(&card.id).await;
-            }
-        }
-    }
-
-    async fn project(&self, sessions: &dyn Sessions, id: &SessionId) -> Result<(), Trouble> {
+    async fn project(&self, id: &SessionId) -> Result<(), Trouble> {
         let folder = self.folder(id);
+        let mut written: Written = load(&folder.join(POSITION)).await.unwrap_or_default();
         fs::create_dir_all(folder.join("attachments")).await?;
-        let mut written = Written::load(&folder).await.unwrap_or_default();
-        let mut file = open_at(&folder.join("events.ndjson"), &mut written).await?;
-        let from = Position::After(Cursor::after(written.seq));
-        let mut follow = sessions.follow(id, from.cursor()).await?;
-        let mut link = Link::new(id.clone(), from);
+        let mut file = open_at(&folder.join(EVENTS), &mut written).await?;
+        let mut follow = self.sessions.follow(id, Cursor::after(written.seq)).await?;
+        let mut link = Link::new(id.clone(), Position::After(Cursor::after(written.seq)));
+        let mut turn_over = written.seq == 0;
         while follow.position().seq < follow.head() {
             let Some(items) = follow.next().await? else { break };
             let mut lines = Vec::new();
             for item in &items {
                 self.files(&folder, item).await?;
+                turn_over |= written.take(item);
                 for frame in link.encode(item) {
                     lines.extend_from_slice(&frame.json);
                     lines.push(b'\n');
@@ -147,10 +128,22 @@ impl Tree {
         }
         written.seq = follow.position().seq;
         file.flush().await?;
-        let state = sessions.view(id).await?;
-        written.updated = state.updated.to_string();
-        replace(&folder.join("session.json"), &session_json(&state, &written)).await?;
+        if turn_over || !written.running {
+            let session = self.session_json(id).await?;
+            replace(&folder.join(SESSION), &session).await?;
+        }
+        replace(&folder.join(POSITION), &json(&written)).await?;
         Ok(())
+    }
+
+    async fn session_json(&self, id: &SessionId) -> Result<Vec<u8>, Trouble> {
+        let state = match self.sessions.view(id).await {
+            Err(Error::Closing) => self.archive.view(id).await?,
+            view => view?,
+        };
+        // As long as the session is: nobody else should have to wait for it.
+        let text = tokio::task::spawn_blocking(move || session_json(&state)).await;
+        Ok(text.map_err(io::Error::other)?)
     }
 
     /// Attachments and artifacts that an event mentions.
@@ -191,72 +184,95 @@ impl Tree {
     }
 }
 
-impl Hints for Tree {
-    fn published(&self, session: &SessionId, head: Seq) {
-        let mut dirty = self.dirty.sessions.lock().unwrap_or_else(PoisonError::into_inner);
-        dirty.insert(session.clone(), head);
-        drop(dirty);
-        self.dirty.changed.notify_one();
-    }
-
-    /// Its folder goes with it, when the next changes are written.
-    fn erased(&self, session: &SessionId) {
-        self.published(session, Seq::MAX);
-    }
+/// The tree and the time before which nothing is missing in it.
+struct Kept {
+    tree: Tree,
+    since: Time,
 }
 
-impl Dirty {
-    fn take(&self) -> Vec<SessionId> {
-        let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
-        sessions.drain().map(|(session, _)| session).collect()
-    }
-}
+impl Projection for Kept {
+    const NAME: &'static str = "session tree";
 
-#[derive(Debug, thiserror::Error)]
-enum Trouble {
-    #[error(transparent)]
-    File(#[from] io::Error),
-    #[error(transparent)]
-    Session(#[from] Error),
+    fn since(&self) -> Time {
+        self.since
+    }
+
+    async fn has(&mut self, session: &SessionId, head: Seq) -> bool {
+        let position = self.tree.folder(session).join(POSITION);
+        load::<Written>(&position).await.is_some_and(|written| written.seq == head)
+    }
+
+    async fn update(&mut self, session: &SessionId, change: Change) -> Result<(), Trouble> {
+        match change {
+            Change::Head(_) => self.tree.update(session).await,
+            Change::Erased => {
+                let lock = self.tree.lock_of(session);
+                let _only = lock.lock().await;
+                self.tree.remove(session).await
+            }
+        }
+    }
+
+    async fn checkpoint(&mut self, since: Time) -> Result<(), Trouble> {
+        self.since = since;
+        fs::create_dir_all(&self.tree.root).await?;
+        Ok(replace(&self.tree.root.join(SINCE), &json(&since)).await?)
+    }
 }
 
 /// How far a folder goes.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 struct Written {
+    /// The last event.
     seq: Seq,
+    /// How long the event log is with it.
     bytes: u64,
-    updated: String,
+    /// True if that event is in the middle of a turn.
+    running: bool,
 }
 
 impl Written {
-    /// Nothing if there is no folder or it makes no sense, in which case it is written anew.
-    async fn load(folder: &Path) -> Option<Self> {
-        let bytes = fs::read(folder.join("session.json")).await.ok()?;
-        let session: Value = serde_json::from_slice(&bytes).ok()?;
-        Some(Self {
-            seq: session["projection"]["seq"].as_u64()?,
-            bytes: session["projection"]["bytes"].as_u64()?,
-            updated: session["updated_at"].as_str()?.into(),
-        })
+    /// Notes a turn's beginning and end; true if this is an end.
+    fn take(&mut self, item: &Item) -> bool {
+        let Item::Event(record) = item else { return false };
+        let over = matches!(
+            record.event,
+            Event::TurnCompleted { .. } | Event::TurnFailed { .. } | Event::TurnCancelled { .. }
+        );
+        self.running = match record.event {
+            Event::TurnStarted { .. } => true,
+            _ => self.running && !over,
+        };
+        over
     }
+}
+
+/// Nothing if there is no such file or it makes no sense, in which case it is written anew.
+async fn load<T: DeserializeOwned>(path: &Path) -> Option<T> {
+    serde_json::from_slice(&fs::read(path).await.ok()?).ok()
 }
 
 /// The event log, cut to what is known to be whole; from the start if it is shorter than that.
 async fn open_at(path: &Path, written: &mut Written) -> io::Result<fs::File> {
     let file = fs::OpenOptions::new().create(true).append(true).open(path).await?;
-    if file.metadata().await?.len() < written.bytes {
+    let bytes = file.metadata().await?.len();
+    if bytes < written.bytes {
         *written = Written::default();
     }
-    file.set_len(written.bytes).await?;
+    if bytes != written.bytes {
+        file.set_len(written.bytes).await?;
+    }
     Ok(file)
 }
 
-fn session_json(state: &State, written: &Written) -> Vec<u8> {
-    let mut session = serde_json::to_value(shape::session(state)).expect("our own types serialize");
-    session["projection"] = json!({ "seq": written.seq, "bytes": written.bytes });
-    let mut text = serde_json::to_vec_pretty(&session).expect("values serialize");
+fn session_json(state: &State) -> Vec<u8> {
+    let mut text = serde_json::to_vec_pretty(&shape::session(state)).expect("our types serialize");
     text.push(b'\n');
     text
+}
+
+fn json(value: &impl Serialize) -> Vec<u8> {
+    serde_json::to_vec(value).expect("our types serialize")
 }
 
 /// Readers see the old file or the new one.

@@ -1,0 +1,247 @@
+//! The audit log: what is read of sessions, and that nothing is lost or doubled by a crash.
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+
+use quintet_kernel::command::Command;
+use quintet_kernel::event::{Origin, Record, RequestedCall};
+use quintet_kernel::port::{BoxFuture, Follow, Receipt, StorageError};
+use quintet_kernel::tool::Outcome;
+use quintet_kernel::{CallId, Card, MessageId, State, TurnId};
+
+use super::*;
+
+/// Sessions whose journals lie in memory; counts how many events are read of them.
+#[derive(Default)]
+struct Journals {
+    events: Mutex<HashMap<SessionId, Vec<Arc<Record>>>>,
+    read: Arc<Mutex<usize>>,
+    kept: Mutex<BTreeMap<String, Value>>,
+    broken: Mutex<bool>,
+}
+
+struct Reader {
+    events: Vec<Arc<Record>>,
+    cursor: Cursor,
+    read: Arc<Mutex<usize>>,
+}
+
+impl Follow for Reader {
+    fn next(&mut self) -> BoxFuture<'_, Result<Option<Vec<Item>>, Error>> {
+        let records: Vec<_> =
+            self.events.iter().filter(|record| record.seq > self.cursor.seq).cloned().collect();
+        *self.read.lock().unwrap() += records.len();
+        let items = records.iter().filter_map(|record| self.cursor.take(record)).collect();
+        Box::pin(async { Ok(Some(items)) })
+    }
+
+    fn head(&self) -> Seq {
+        self.events.len() as Seq
+    }
+
+    fn position(&self) -> Cursor {
+        self.cursor
+    }
+}
+
+impl Sessions for Journals {
+    fn create(&self, _: Origin) -> BoxFuture<'_, Result<Receipt, Error>> {
+        unreachable!("the log creates nothing")
+    }
+
+    fn submit(&self, _: &SessionId, _: Command) -> BoxFuture<'_, Result<Receipt, Error>> {
+        unreachable!("the log decides nothing")
+    }
+
+    fn view(&self, _: &SessionId) -> BoxFuture<'_, Result<Arc<State>, Error>> {
+        unreachable!("the log reads events alone")
+    }
+
+    fn follow(
+        &self,
+        session: &SessionId,
+        cursor: Cursor,
+    ) -> BoxFuture<'_, Result<Box<dyn Follow>, Error>> {
+        let events = self.events.lock().unwrap().get(session).cloned();
+        let (broken, read) = (*self.broken.lock().unwrap(), Arc::clone(&self.read));
+        let missing = Error::NotFound(session.clone());
+        Box::pin(async move {
+            if broken {
+                return Err(StorageError::Unavailable("a test".into()).into());
+            }
+            let events = events.ok_or(missing)?;
+            Ok(Box::new(Reader { events, cursor, read }) as Box<dyn Follow>)
+        })
+    }
+
+    fn list(&self, _: usize) -> BoxFuture<'_, Result<Vec<Card>, Error>> {
+        unreachable!("the log never lists all sessions")
+    }
+}
+
+impl Preferences for Journals {
+    fn preference(
+        &self,
+        space: &str,
+        name: &str,
+    ) -> BoxFuture<'_, Result<Option<Value>, StorageError>> {
+        let kept = self.kept.lock().unwrap().get(&format!("{space} {name}")).cloned();
+        Box::pin(async { Ok(kept) })
+    }
+
+    fn prefer(
+        &self,
+        space: &str,
+        name: &str,
+        value: Value,
+    ) -> BoxFuture<'_, Result<(), StorageError>> {
+        self.kept.lock().unwrap().insert(format!("{space} {name}"), value);
+        Box::pin(async { Ok(()) })
+    }
+}
+
+struct World {
+    dir: tempfile::TempDir,
+    journals: Arc<Journals>,
+    audit: Audit,
+}
+
+impl World {
+    async fn new() -> Self {
+        let (dir, journals) = (tempfile::tempdir().unwrap(), Arc::<Journals>::default());
+        let audit = open(dir.path(), &journals).await;
+        Self { dir, journals, audit }
+    }
+
+    /// As after `kill -9`.
+    async fn restart(&mut self) {
+        self.audit = open(self.dir.path(), &self.journals).await;
+        *self.journals.read.lock().unwrap() = 0;
+    }
+
+    fn add(&self, name: &str, event: Event) {
+        let mut events = self.journals.events.lock().unwrap();
+        let events = events.entry(session(name)).or_default();
+        let (seq, at) = (events.len() as Seq + 1, Time::default());
+        events.push(Arc::new(Record { seq, at, event }));
+    }
+
+    /// Adds a call that is asked for.
+    fn ask(&self, name: &str, id: &str) {
+        let id = CallId::parse(id).unwrap();
+        let call = RequestedCall { id, tool: "shell".into(), input: json!({}), malformed: None };
+        self.add(name, Event::VerificationRequested { turn: turn(), call });
+    }
+
+    /// Adds the end of a call.
+    fn complete(&self, name: &str, id: &str) {
+        let (call, message) = (CallId::parse(id).unwrap(), MessageId::parse("msg_1").unwrap());
+        let (tool, outcome) = ("shell".into(), Outcome::success("done"));
+        self.add(name, Event::CallCompleted { turn: turn(), call, tool, message, outcome });
+    }
+
+    /// Adds something that the log has no use for.
+    fn talk(&self, name: &str) {
+        self.add(name, Event::TurnReleased { turn: turn() });
+    }
+
+    async fn update(&mut self, name: &str) -> Result<(), Trouble> {
+        self.audit.update(&session(name), Change::Head(0)).await
+    }
+
+    async fn checkpoint(&mut self) {
+        self.audit.checkpoint(Time::from_micros(1)).await.unwrap();
+    }
+
+    /// Which calls have a line.
+    fn lines(&self) -> Vec<String> {
+        let text = std::fs::read_to_string(self.dir.path().join("audit.jsonl")).unwrap();
+        let line = |line| serde_json::from_str::<Value>(line).unwrap();
+        text.lines().map(line).map(|line| line["call_id"].as_str().unwrap().into()).collect()
+    }
+
+    fn read(&self) -> usize {
+        *self.journals.read.lock().unwrap()
+    }
+}
+
+async fn open(folder: &Path, journals: &Arc<Journals>) -> Audit {
+    Audit::open(folder, Vec::new(), journals.clone(), journals.clone()).await.unwrap()
+}
+
+fn session(name: &str) -> SessionId {
+    SessionId::parse(name).unwrap()
+}
+
+fn turn() -> TurnId {
+    TurnId::parse("turn_1").unwrap()
+}
+
+#[tokio::test]
+async fn what_was_read_is_not_read_again() {
+    let mut world = World::new().await;
+    for _ in 0..100 {
+        world.talk("s1");
+    }
+    world.update("s1").await.unwrap();
+    assert_eq!(world.read(), 100);
+    world.talk("s1");
+    world.update("s1").await.unwrap();
+    assert_eq!(world.read(), 101);
+    world.checkpoint().await;
+    assert!(world.audit.active.is_empty());
+    world.restart().await;
+    assert_eq!(world.audit.since(), Time::from_micros(1));
+    assert!(world.audit.has(&session("s1"), 101).await);
+    assert_eq!(world.read(), 0);
+    world.talk("s1");
+    assert!(!world.audit.has(&session("s1"), 102).await);
+    world.update("s1").await.unwrap();
+    assert_eq!(world.read(), 1);
+}
+
+#[tokio::test]
+async fn a_crash_neither_loses_nor_doubles_a_line() {
+    let mut world = World::new().await;
+    world.ask("s1", "c1");
+    world.complete("s1", "c1");
+    world.ask("s1", "c2");
+    world.update("s1").await.unwrap();
+    world.checkpoint().await;
+    world.complete("s1", "c2");
+    world.ask("s1", "c3");
+    world.update("s1").await.unwrap();
+    assert_eq!(world.lines(), ["c1", "c2"]);
+    // Positions are older than the lines.
+    world.restart().await;
+    world.complete("s1", "c3");
+    world.update("s1").await.unwrap();
+    assert_eq!(world.lines(), ["c1", "c2", "c3"]);
+    // The call that was not over is what was read again, and what came after it.
+    assert_eq!(world.read(), 4);
+}
+
+#[tokio::test]
+async fn a_failure_on_the_way_doubles_nothing() {
+    let mut world = World::new().await;
+    world.ask("s1", "c1");
+    world.complete("s1", "c1");
+    world.update("s1").await.unwrap();
+    *world.journals.broken.lock().unwrap() = true;
+    world.ask("s1", "c2");
+    world.complete("s1", "c2");
+    assert!(world.update("s1").await.is_err());
+    *world.journals.broken.lock().unwrap() = false;
+    world.update("s1").await.unwrap();
+    assert_eq!(world.lines(), ["c1", "c2"]);
+}
+
+#[tokio::test]
+async fn a_session_that_is_gone_is_no_trouble() {
+    let mut world = World::new().await;
+    world.update("s1").await.unwrap();
+    world.ask("s1", "c1");
+    world.update("s1").await.unwrap();
+    world.audit.update(&session("s1"), Change::Erased).await.unwrap();
+    assert!(world.audit.active.is_empty());
+}

@@ -1,0 +1,65 @@
+//! Tasks that run as long as the daemon does, by name.
+
+use std::collections::HashMap;
+
+use tokio::task::{Id, JoinError, JoinSet};
+
+/// Tasks that run as long as the daemon does. Dropping this ends them.
+#[derive(Debug, Default)]
+pub(super) struct Tasks {
+    set: JoinSet<()>,
+    names: HashMap<Id, &'static str>,
+}
+
+impl Tasks {
+    pub(super) fn spawn(
+        &mut self,
+        name: &'static str,
+        task: impl Future<Output = ()> + Send + 'static,
+    ) {
+        let handle = self.set.spawn(task);
+        self.names.insert(handle.id(), name);
+    }
+
+    /// Waits until one of the tasks ends, which none should, and says which. Never, if there is none.
+    pub(super) async fn failed(&mut self) -> anyhow::Error {
+        match self.set.join_next_with_id().await {
+            Some(Ok((id, ()))) => anyhow::anyhow!("{} ended unexpectedly", self.name(id)),
+            Some(Err(error)) => self.panicked(&error),
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Waits until all of the tasks have ended.
+    pub(super) async fn ended(&mut self) {
+        while let Some(ended) = self.set.join_next_with_id().await {
+            if let Err(error) = ended {
+                tracing::error!("{:#}", self.panicked(&error));
+            }
+        }
+    }
+
+    fn panicked(&self, error: &JoinError) -> anyhow::Error {
+        anyhow::anyhow!("{} failed: {error}", self.name(error.id()))
+    }
+
+    fn name(&self, id: Id) -> &'static str {
+        self.names.get(&id).copied().unwrap_or("a task")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_task_that_ends_or_panics_is_named() {
+        let mut tasks = Tasks::default();
+        tasks.spawn("listen.harness", std::future::pending());
+        tasks.spawn("listen.windie", async {});
+        assert_eq!(tasks.failed().await.to_string(), "listen.windie ended unexpectedly");
+        tasks.spawn("listen.agent", async { panic!("no more sockets") });
+        let failed = tasks.failed().await.to_string();
+        assert!(failed.starts_with("listen.agent failed: ") && failed.contains("no more sockets"));
+    }
+}

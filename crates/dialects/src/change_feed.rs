@@ -1,0 +1,91 @@
+//! Which sessions changed, for those who read journals on their own: projections and connections.
+//!
+//! A subscriber has a set and no queue: a session stands in it once, however often it changed, so one
+//! that is slow costs no more memory than there are sessions and misses nothing.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use quintet_kernel::SessionId;
+use quintet_kernel::event::Seq;
+use quintet_kernel::port::Hints;
+use tokio::sync::Notify;
+
+/// Tells subscribers which sessions changed. Cheap to clone.
+#[derive(Clone, Debug, Default)]
+pub struct ChangeFeed {
+    subscribers: Arc<Mutex<Vec<Weak<Pending>>>>,
+}
+
+/// What happened to a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// There may be events up to this one.
+    Head(Seq),
+    /// The session was taken away.
+    Erased,
+}
+
+/// Sessions and what happened to each.
+pub type Changes = HashMap<SessionId, Change>;
+
+/// One subscriber's view of the feed; it begins with what changes after it was made.
+#[derive(Debug)]
+pub struct Subscription {
+    pending: Arc<Pending>,
+}
+
+#[derive(Debug, Default)]
+struct Pending {
+    changes: Mutex<Changes>,
+    changed: Notify,
+}
+
+impl ChangeFeed {
+    /// Adds a subscriber, which is forgotten once it is dropped.
+    pub fn subscribe(&self) -> Subscription {
+        let pending = Arc::default();
+        let mut subscribers = lock(&self.subscribers);
+        subscribers.retain(|other| other.strong_count() > 0);
+        subscribers.push(Arc::downgrade(&pending));
+        Subscription { pending }
+    }
+
+    fn publish(&self, session: &SessionId, change: Change) {
+        for pending in lock(&self.subscribers).iter().filter_map(Weak::upgrade) {
+            lock(&pending.changes).insert(session.clone(), change);
+            pending.changed.notify_one();
+        }
+    }
+}
+
+impl Hints for ChangeFeed {
+    fn published(&self, session: &SessionId, head: Seq) {
+        self.publish(session, Change::Head(head));
+    }
+
+    fn erased(&self, session: &SessionId) {
+        self.publish(session, Change::Erased);
+    }
+}
+
+impl Subscription {
+    /// Waits until something changed. Nothing is lost if the wait is given up.
+    pub async fn changed(&self) {
+        while lock(&self.pending.changes).is_empty() {
+            self.pending.changed.notified().await;
+        }
+    }
+
+    /// What changed since it was last taken.
+    pub fn take(&self) -> Changes {
+        std::mem::take(&mut *lock(&self.pending.changes))
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,214 @@
+//! Copies of sessions that are kept behind the journal, and what keeps them up to date.
+//!
+//! A projection remembers how far it is in each session and, for all of them together, since when it
+//! may be behind: at a start only sessions that changed after that time are looked at, and of those
+//! only the ones that it does not have to the end are opened.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use quintet_kernel::event::Seq;
+use quintet_kernel::port::{Branches, Error, Stamps, StorageError};
+use quintet_kernel::{Card, SessionId, Time};
+use tokio::time::{interval, sleep};
+use tokio_util::sync::CancellationToken;
+
+use crate::change_feed::{Change, Changes, Subscription};
+
+/// How long changes are gathered before they are written.
+const GATHER_INTERVAL: Duration = Duration::from_millis(250);
+/// How often the position of the whole projection is kept.
+const CHECKPOINT_INTERVAL: Duration = Duration::from_secs(60);
+/// An event is stamped before it is durable and published; so much later it surely is.
+const PUBLISH_LIMIT: Duration = Duration::from_secs(60);
+/// So many sessions are written at most before the position is kept.
+const WRITES_LIMIT: usize = 256;
+/// How many sessions are asked for first where it is not known how many changed.
+const FIRST_PAGE: usize = 64;
+
+/// A copy of sessions that is kept behind the journal.
+pub trait Projection: Send {
+    /// What it is called in logs.
+    const NAME: &'static str;
+
+    /// Since when sessions may have changed without the copy; the beginning of time if not known.
+    fn since(&self) -> Time;
+
+    /// True if the copy has a session up to this event.
+    fn has(&mut self, session: &SessionId, head: Seq) -> impl Future<Output = bool> + Send;
+
+    /// Brings the copy of one session up to date. What is done must be found again if it is called
+    /// again after a crash.
+    fn update(
+        &mut self,
+        session: &SessionId,
+        change: Change,
+    ) -> impl Future<Output = Result<(), Trouble>> + Send;
+
+    /// Keeps the position: the copy has everything that happened before this time.
+    fn checkpoint(&mut self, since: Time) -> impl Future<Output = Result<(), Trouble>> + Send;
+}
+
+/// Why a copy is behind.
+#[derive(Debug, thiserror::Error)]
+pub enum Trouble {
+    /// A file cannot be written.
+    #[error(transparent)]
+    File(#[from] std::io::Error),
+    /// The session cannot be read.
+    #[error(transparent)]
+    Session(#[from] Error),
+    /// The position cannot be kept.
+    #[error(transparent)]
+    Storage(#[from] StorageError),
+}
+
+/// What a projection is kept up to date from.
+pub struct Sources {
+    /// What changes from now on.
+    pub changes: Subscription,
+    /// What changed before.
+    pub sessions: Arc<dyn Branches>,
+    /// What time it is.
+    pub stamps: Arc<dyn Stamps>,
+    /// Ends the catching up and the waiting; what changed by then is still written.
+    pub stop: CancellationToken,
+}
+
+impl std::fmt::Debug for Sources {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Sources")
+    }
+}
+
+/// Keeps a projection up to date until it is stopped.
+pub async fn run<P: Projection>(projection: P, sources: Sources) {
+    let mut upkeep = Upkeep { projection, sources, behind: Changes::new(), writes: 0, whole: true };
+    upkeep.catch_up().await;
+    let mut checkpoints = interval(CHECKPOINT_INTERVAL);
+    checkpoints.tick().await;
+    loop {
+        tokio::select! {
+            () = upkeep.sources.changes.changed() => {
+                upkeep.gather().await;
+                upkeep.write(upkeep.sources.changes.take()).await;
+            }
+            _ = checkpoints.tick() => upkeep.checkpoint().await,
+            () = upkeep.sources.stop.cancelled() => break,
+        }
+    }
+    upkeep.checkpoint().await;
+}
+
+struct Upkeep<P> {
+    projection: P,
+    sources: Sources,
+    /// Sessions that could not be written, to be tried again.
+    behind: Changes,
+    /// How many sessions were written since the position was last kept.
+    writes: usize,
+    /// True if everything that changed before the start was found.
+    whole: bool,
+}
+
+impl<P: Projection> Upkeep<P> {
+    /// Writes what changed before the start.
+    async fn catch_up(&mut self) {
+        let since = self.projection.since();
+        let cards = changed_since(&*self.sources.sessions, since).await.unwrap_or_else(|error| {
+            tracing::error!(projection = P::NAME, %error, "the sessions cannot be listed");
+            self.whole = false;
+            Vec::new()
+        });
+        // A position from now on, even if nothing is missing: the next start looks at less.
+        self.writes += cards.len().min(1);
+        for card in cards.into_iter().rev() {
+            if self.sources.stop.is_cancelled() {
+                self.whole = false;
+                return;
+            }
+            if !self.projection.has(&card.id, card.head).await {
+                self.update(card.id, Change::Head(card.head)).await;
+            }
+            if self.writes >= WRITES_LIMIT {
+                self.keep_position(since).await;
+            }
+        }
+    }
+
+    async fn gather(&self) {
+        tokio::select! {
+            () = sleep(GATHER_INTERVAL) => {}
+            () = self.sources.stop.cancelled() => {}
+        }
+    }
+
+    async fn write(&mut self, changes: Changes) {
+        for (session, change) in changes {
+            self.update(session, change).await;
+        }
+    }
+
+    async fn update(&mut self, session: SessionId, change: Change) {
+        self.writes += 1;
+        match self.projection.update(&session, change).await {
+            Ok(()) => {
+                self.behind.remove(&session);
+            }
+            Err(error) => {
+                tracing::warn!(projection = P::NAME, %session, %error, "a copy is behind");
+                if may_pass(&error) {
+                    self.behind.insert(session, change);
+                }
+            }
+        }
+    }
+
+    /// Writes what is left and keeps the position, if there is a new one.
+    async fn checkpoint(&mut self) {
+        let now = self.sources.stamps.now().before(PUBLISH_LIMIT);
+        let mut changes = std::mem::take(&mut self.behind);
+        changes.extend(self.sources.changes.take());
+        self.write(changes).await;
+        if self.writes == 0 {
+            return;
+        }
+        let whole = self.whole && self.behind.is_empty();
+        let since = if whole { now } else { self.projection.since().min(now) };
+        self.keep_position(since).await;
+    }
+
+    async fn keep_position(&mut self, since: Time) {
+        self.writes = 0;
+        if let Err(error) = self.projection.checkpoint(since).await {
+            tracing::warn!(projection = P::NAME, %error, "the position was not kept");
+        }
+    }
+}
+
+/// What is damaged stays so; everything else may be mended and is tried again.
+fn may_pass(error: &Trouble) -> bool {
+    let damaged = |error: &StorageError| matches!(error, StorageError::Damaged(_));
+    match error {
+        Trouble::Session(Error::Storage(error)) | Trouble::Storage(error) => !damaged(error),
+        Trouble::Session(_) | Trouble::File(_) => true,
+    }
+}
+
+/// The sessions in which something happened at or after a time, the latest first.
+async fn changed_since(sessions: &dyn Branches, since: Time) -> Result<Vec<Card>, Error> {
+    let mut limit = FIRST_PAGE;
+    loop {
+        let mut cards = sessions.recent(None, limit).await?;
+        let all = cards.len() < limit;
+        let changed = cards.partition_point(|card| card.updated >= since);
+        if all || changed < cards.len() {
+            cards.truncate(changed);
+            return Ok(cards);
+        }
+        limit = limit.saturating_mul(4);
+    }
+}
+
+#[cfg(test)]
+mod tests;
