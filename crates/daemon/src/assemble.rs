@@ -23,7 +23,7 @@ use quintet_stores::DataDir;
 use quintet_stores::sqlite::Store;
 use quintet_tools::{Recall, Settings, Toolbox};
 
-use crate::accounts::UserKeys;
+use crate::accounts::{SealedSettings, UserKeys, Vault};
 use crate::options::{self, Options};
 
 /// Everything that runs.
@@ -65,16 +65,19 @@ pub(crate) fn assemble(options: &Options) -> Result<Assembly> {
     let changes = ChangeFeed::default();
     let directory: Arc<dyn SessionIndex> = store.clone();
     let pulse: Arc<dyn Pulse> = store.clone();
+    let vault = Arc::new(Vault::new(dir.path()));
+    let settings: Arc<dyn Preferences> =
+        Arc::new(SealedSettings::new(store.clone(), Arc::clone(&vault)));
     let front_ends = FrontEnds {
         installs: store.clone(),
-        preferences: store.clone(),
+        preferences: Arc::clone(&settings),
         artifacts: store.clone(),
         uploads: Arc::new(dir.uploads()?),
     };
     let toolbox = toolbox(options);
     let (memory, outlines) = (toolbox.memory(), toolbox.outlines());
     let (providers, local) = models(options);
-    let providers = providers.with_accounts(Arc::new(UserKeys(store.clone())));
+    let providers = providers.with_accounts(Arc::new(UserKeys { settings, vault }));
     let models: Arc<dyn Models> = Arc::new(providers.clone());
     let rules = Arc::new(rules(options, &toolbox, providers));
     let (unasked, searches) = (unasked(&rules), searches(&rules));

@@ -26,6 +26,8 @@ const LONG: Duration = Duration::from_secs(120);
 /// What marks a key as ours; `secret-tool` finds it by the same words.
 const OURS: (&str, &str) = ("application", "quintet");
 const PROVIDER: &str = "provider";
+/// What marks the key that other keys are encrypted with.
+const VAULT: &str = "vault";
 
 /// Fetches what there is under these names without asking anybody for anything.
 pub(crate) fn look_up(names: &[String]) -> Found {
@@ -36,11 +38,31 @@ pub(crate) fn look_up(names: &[String]) -> Found {
         let keyring = Keyring::open().await?;
         let mut found = Found::default();
         for name in names {
-            found.add(name, keyring.key(name).await);
+            found.add(name, keyring.key((PROVIDER, name)).await);
         }
         Ok(found)
     });
     looked.unwrap_or_else(|trouble| Found::nothing(names, &trouble))
+}
+
+/// Fetches the key that other keys are encrypted with, without asking anybody for anything.
+pub(crate) fn vault_key(name: &str) -> Result<String, Trouble> {
+    within(SHORT, async { Keyring::open().await?.key((VAULT, name)).await })
+}
+
+/// Puts such a key there, if that can be done without asking anybody.
+pub(crate) fn set_vault_key(name: &str, key: &str) -> Result<(), Trouble> {
+    within(SHORT, async {
+        let keyring = Keyring::open().await?;
+        let collection = keyring.service.get_default_collection().await?;
+        if collection.is_locked().await? {
+            return Err(Trouble::Locked);
+        }
+        let marks = HashMap::from([OURS, (VAULT, name)]);
+        let label = "Quintet: what users' keys are encrypted with";
+        collection.create_item(label, marks, key.as_bytes(), true, "text/plain").await?;
+        Ok(())
+    })
 }
 
 /// Whether there is a keyring at all.
@@ -86,8 +108,8 @@ impl Keyring {
         Ok(Self { service: service.map_err(Trouble::absent)? })
     }
 
-    async fn key(&self, name: &str) -> Result<String, Trouble> {
-        let items = self.items(name).await?;
+    async fn key(&self, mark: (&str, &str)) -> Result<String, Trouble> {
+        let items = self.items(mark).await?;
         let Some(item) = items.unlocked.first() else {
             return Err(if items.locked.is_empty() { Trouble::Missing } else { Trouble::Locked });
         };
@@ -116,7 +138,7 @@ impl Keyring {
     }
 
     async fn forget(&self, name: &str) -> Result<bool, Trouble> {
-        let items = self.items(name).await?;
+        let items = self.items((PROVIDER, name)).await?;
         for item in &items.locked {
             item.unlock().await?;
         }
@@ -135,7 +157,7 @@ impl Keyring {
             }
         }
         for name in recorded {
-            if !names.contains_key(name) && !self.items(name).await?.locked.is_empty() {
+            if !names.contains_key(name) && !self.items((PROVIDER, name)).await?.locked.is_empty() {
                 names.insert(name.clone(), true);
             }
         }
@@ -144,8 +166,8 @@ impl Keyring {
 
     async fn items(
         &self,
-        name: &str,
+        mark: (&str, &str),
     ) -> Result<SearchItemsResult<secret_service::Item<'_>>, Trouble> {
-        Ok(self.service.search_items(HashMap::from([OURS, (PROVIDER, name)])).await?)
+        Ok(self.service.search_items(HashMap::from([OURS, mark])).await?)
     }
 }

@@ -11,12 +11,13 @@ use crate::config::{ProviderConfig, Secret};
 /// Who knows what people pay providers with.
 pub trait Accounts: fmt::Debug + Send + Sync {
     /// What somebody pays a provider with, as it is now; nothing if the daemon pays. A provider is
-    /// known by its name and by that of its vendor.
+    /// known by its name and by that of its vendor. Where it cannot be found out who pays, the reason:
+    /// nobody is asked then, because somebody else would pay for it.
     fn key<'a>(
         &'a self,
         account: &'a Account,
         provider: [&'a str; 2],
-    ) -> BoxFuture<'a, Option<Secret>>;
+    ) -> BoxFuture<'a, Result<Option<Secret>, String>>;
 }
 
 /// Somebody who may pay for a call.
@@ -34,11 +35,11 @@ impl Payer {
     }
 
     /// What is paid with now.
-    pub(crate) async fn key(&self, provider: &ProviderConfig) -> Option<Secret> {
+    pub(crate) async fn key(&self, provider: &ProviderConfig) -> Result<Option<Secret>, String> {
         let names = [provider.name.as_str(), provider.vendor.as_str()];
-        let key = self.accounts.key(&self.account, names).await;
+        let key = self.accounts.key(&self.account, names).await?;
         self.paid.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&key);
-        key
+        Ok(key)
     }
 
     /// A failure that does not give the key away.

@@ -181,8 +181,10 @@ async fn key(endpoint: &Endpoint, payer: Option<Payer>) -> Result<Option<Secret>
     let config = &endpoint.config;
     let own = match payer {
         Some(payer) => payer.key(config).await,
-        None => None,
+        None => Ok(None),
     };
+    // No other model is asked instead either: who pays for that would be as unknown.
+    let own = own.map_err(|reason| fault::lasting(FailureKind::Rejected, reason))?;
     let key = own.or_else(|| config.api_key.clone());
     if key.is_none() && config.needs_key {
         let failure = provider::no_key(config);

@@ -8,9 +8,11 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::client::{Client, over, text};
+use crate::computer::Computer;
 use crate::daemon::quintet;
 use crate::login::{Login, settle};
 use crate::secrets::files_with;
+use crate::windie::keys::ask_in;
 
 const KEY: &str = "sk-kept-in-the-keyring-4711";
 const ANSWER: &str = "data: {\"choices\":[{\"delta\":{\"content\":\"hello\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
@@ -141,6 +143,53 @@ async fn a_provider_without_a_key_is_asked_with_the_one_of_the_keyring() {
     let log = log(&mut child);
     assert!(!log.is_empty() && !log.contains(KEY) && !heard.contains(KEY), "{log}\n{heard}");
     assert_eq!(files_with(&login.home.path().join("data/quintet"), KEY), Vec::<String>::new());
+}
+
+/// A daemon in a session, whose users bring keys for this server; where they reach it.
+fn serve_users(login: &Login, server: &Replay) -> (Child, String) {
+    let data = login.home.path().join("data");
+    let mut command = login.quintet(&[
+        "serve",
+        &format!("--data-dir={}", data.display()),
+        "--listen=harness=off",
+        "--listen=windie=127.0.0.1:0",
+        "--set=default_model=openai/gpt-5.4",
+        "--set=providers.openai.api=openai-chat",
+        &format!("--set=providers.openai.base_url={}/v1", server.url()),
+    ]);
+    let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let ready: Value = serde_json::from_str(&line).expect(&line);
+    (child, ready["listeners"]["windie"].as_str().unwrap().into())
+}
+
+#[tokio::test]
+async fn users_keys_are_encrypted_with_one_of_the_keyring() {
+    let login = Login::open();
+    well(&login.run(&["keys", "set", "groq"], "sk-of-somebody-else"));
+    let server = Replay::start(Reply::stream(ANSWER)).await.unwrap();
+    for round in 0..2 {
+        let (mut child, url) = serve_users(&login, &server);
+        let mut ann = Computer::connect(&url, "ann", Value::Null).await;
+        if round == 0 {
+            let key = json!({ "openai": { "enabled": true, "api_key": KEY } });
+            ann.send("update-settings", json!({ "provider_api_keys": key })).await;
+            ann.until("settings-updated").await;
+        }
+        ask_in(&mut ann, &format!("c{round}")).await;
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let asked = server.asked();
+        let asked: Vec<_> = asked.iter().filter(|asked| asked.method == "POST").collect();
+        assert_eq!(asked.len(), round + 1);
+        assert_eq!(asked[round].headers["authorization"], format!("Bearer {KEY}"));
+    }
+    let data = login.home.path().join("data");
+    let said = std::fs::read_to_string(data.join("users.key")).unwrap();
+    assert!(said.starts_with("keyring "), "{said}");
+    assert_eq!(files_with(&data, KEY), Vec::<String>::new());
+    assert_eq!(well(&login.run(&["keys", "list"], "")), "groq\n");
 }
 
 #[tokio::test]

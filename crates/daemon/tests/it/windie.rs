@@ -4,7 +4,7 @@ mod artifacts;
 mod events;
 mod identity;
 mod introspection;
-mod keys;
+pub(crate) mod keys;
 mod semantic;
 mod socket;
 mod unavailable;

@@ -181,10 +181,13 @@ impl Settings {
 
     /// What the user pays a provider with, which goes by these names, the most special first; nothing
     /// if the daemon pays.
-    pub(crate) fn key_for(&self, provider: &[&str]) -> Option<&str> {
+    pub(crate) fn key_for<'a>(&'a self, provider: &[&'a str]) -> Option<(&'a str, &'a str)> {
         let counts = |key: &&Key| key.enabled && !key.api_key.is_empty();
-        let named = |name: &&str| self.provider_api_keys.get(*name).filter(counts);
-        provider.iter().find_map(named).map(|key| key.api_key.as_str())
+        let named = |name: &&'a str| {
+            let key = self.provider_api_keys.get(*name).filter(counts)?;
+            Some((*name, key.api_key.as_str()))
+        };
+        provider.iter().find_map(named)
     }
 
     /// Sets what a patch says.
@@ -219,10 +222,25 @@ pub(crate) fn account(user: &str) -> Account {
     Account { space: SPACE.into(), name: user.into() }
 }
 
-/// What somebody pays a provider with, from what was kept of their settings; nothing if the daemon
-/// does. A provider may go by several names.
-pub fn own_key(kept: Value, provider: &[&str]) -> Option<String> {
-    Settings::kept(kept).key_for(provider).map(Into::into)
+/// A provider, by the name in the settings, and what somebody pays it with, from what was kept of
+/// their settings; nothing if the daemon pays. A provider may go by several names. Fails if the
+/// settings make no sense, because then it is not known who pays.
+pub fn own_key(
+    kept: Value,
+    provider: &[&str],
+) -> Result<Option<(String, String)>, serde_json::Error> {
+    let settings: Settings = serde_json::from_value(kept)?;
+    let own = settings.key_for(provider);
+    Ok(own.map(|(provider, key)| (provider.to_owned(), key.to_owned())))
+}
+
+/// The keys in what is kept of somebody's settings, by provider, so that they can be encrypted.
+pub fn keys_in(kept: &mut Value) -> impl Iterator<Item = (&str, &mut String)> {
+    let keys = kept.get_mut("provider_api_keys").and_then(Value::as_object_mut);
+    keys.into_iter().flatten().filter_map(|(provider, key)| match key.get_mut("api_key") {
+        Some(Value::String(key)) if !key.is_empty() => Some((provider.as_str(), key)),
+        _ => None,
+    })
 }
 
 /// A model by the name that clients have for it: the model's own and, behind `@@`, a word on how

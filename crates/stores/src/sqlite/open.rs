@@ -66,6 +66,8 @@ fn probe(db: &Connection, version: u32) -> rusqlite::Result<()> {
 fn prepare(db: &mut Connection) -> rusqlite::Result<u64> {
     use_log(db)?;
     db.pragma_update(None, "synchronous", "FULL")?;
+    // What is replaced or deleted, such as a key in clear text, does not stay behind in the file.
+    db.query_row("PRAGMA secure_delete = FAST", [], |_| Ok(()))?;
     db.query_row(&format!("PRAGMA wal_autocheckpoint = {LOG_PAGES}"), [], |_| Ok(()))?;
     db.query_row(&format!("PRAGMA journal_size_limit = {LOG_BYTES}"), [], |_| Ok(()))?;
     migrate::migrate(db)?;
@@ -109,6 +111,8 @@ fn create(path: &Path) -> Result<(), Error> {
 fn label(path: &Path) -> rusqlite::Result<()> {
     let db = Connection::open(path)?;
     db.pragma_update(None, "synchronous", "FULL")?;
+    // What is replaced or deleted, such as a key in clear text, does not stay behind in the file.
+    db.query_row("PRAGMA secure_delete = FAST", [], |_| Ok(()))?;
     db.pragma_update(None, "application_id", APPLICATION_ID)?;
     use_log(&db)?;
     db.close().map_err(|(_, error)| error)

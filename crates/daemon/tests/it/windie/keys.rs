@@ -43,8 +43,24 @@ async fn set(computer: &mut Computer, key: Value) {
 }
 
 async fn ask(computer: &mut Computer) -> Vec<Value> {
-    computer.send("query", json!({ "text": "hello", "conversation_ref": "c" })).await;
-    computer.until("streaming-complete").await
+    ask_in(computer, "c").await
+}
+
+/// Asks in a conversation, whose frames are told apart from those of others that are told again.
+pub(crate) async fn ask_in(computer: &mut Computer, conversation: &str) -> Vec<Value> {
+    computer.send("query", json!({ "text": "hello", "conversation_ref": conversation })).await;
+    let mut frames = Vec::new();
+    loop {
+        // Whatever its number: after a restart a computer's messages have the names of older ones.
+        let frame = computer.raw().await.expect("an answer");
+        if frame["conversation_ref"] == conversation {
+            assert_ne!(frame["type"], "error", "{frame}");
+            frames.push(frame);
+            if frames[frames.len() - 1]["type"] == "streaming-complete" {
+                return frames;
+            }
+        }
+    }
 }
 
 /// What the last question was paid with.
@@ -85,6 +101,7 @@ async fn everybody_pays_with_what_he_has() {
     for key in [ANNS, BOBS, NEXT, OURS] {
         assert!(!written.contains(key));
         assert_eq!(holds(&data, key), Vec::<String>::new());
+        assert_eq!(databases(&data, &[key]), Vec::<String>::new());
     }
 }
 
@@ -110,6 +127,67 @@ async fn a_key_of_ones_own_opens_what_the_daemon_has_none_for_and_is_never_told(
     assert_eq!(asked.len(), 1);
     assert_eq!(asked[0].headers["authorization"], format!("Bearer {ANNS}"));
     assert!(!events(&world.home.path().join("data")).contains(ANNS));
+}
+
+/// How often a model was asked.
+fn asked(server: &Replay) -> usize {
+    server.asked().iter().filter(|asked| asked.method == "POST").count()
+}
+
+#[tokio::test]
+async fn a_key_that_cannot_be_read_is_not_replaced_by_another() {
+    let server = Replay::start(Reply::stream(ANSWER)).await.unwrap();
+    let config = config(&server.url(), Some(OURS)) + "[models]\nfallback = [\"fake/fake\"]\n";
+    let mut world = World::start(&config).await;
+    let mut ann = user(&world, "ann", Some(ANNS)).await;
+    ask(&mut ann).await;
+    assert_eq!((paid(&server), asked(&server)), (format!("Bearer {ANNS}"), 1));
+    world.terminate();
+    let data = world.data_dir();
+    std::fs::remove_file(data.join("users.key")).unwrap();
+    world.restart();
+    let mut ann = Computer::connect(world.windie(), "ann", Value::Null).await;
+    ann.send("query", json!({ "text": "hello", "conversation_ref": "d" })).await;
+    let frames = ann.until("error").await;
+    let error = frames[frames.len() - 1].to_string();
+    assert!(error.contains("own key for openai cannot be read"), "{error}");
+    let mut frames = frames.iter().filter(|frame| frame["conversation_ref"] == "d");
+    assert!(!frames.any(|frame| frame["type"] == "streaming-response"));
+    assert_eq!(asked(&server), 1);
+    // Whoever enters it again pays again.
+    set(&mut ann, json!({ "api_key": NEXT })).await;
+    ask_in(&mut ann, "e").await;
+    assert_eq!(paid(&server), format!("Bearer {NEXT}"));
+    world.terminate();
+    assert_eq!(databases(&data, &[ANNS, NEXT]), Vec::<String>::new());
+    // An older version kept keys as they came.
+    let settings = json!({
+        "model_provider": "openai", "selected_model_id": "gpt-5.4",
+        "provider_api_keys": { "openai": { "enabled": true, "api_key": BOBS } },
+    });
+    let database = rusqlite::Connection::open(data.join("quintet.db")).unwrap();
+    let set = "UPDATE preferences SET value = ?1 WHERE space = 'windie' AND name = 'ann'";
+    assert_eq!(database.execute(set, [settings.to_string()]).unwrap(), 1);
+    drop(database);
+    assert_ne!(databases(&data, &[BOBS]), Vec::<String>::new());
+    world.restart();
+    let mut ann = Computer::connect(world.windie(), "ann", Value::Null).await;
+    ask_in(&mut ann, "f").await;
+    assert_eq!(paid(&server), format!("Bearer {BOBS}"));
+    world.terminate();
+    assert_eq!(databases(&data, &[ANNS, BOBS, NEXT]), Vec::<String>::new());
+}
+
+/// The database's files that hold one of these texts.
+fn databases(data: &Path, texts: &[&str]) -> Vec<String> {
+    let files = std::fs::read_dir(data).unwrap().map(|entry| entry.unwrap().path());
+    let files = files.filter(|path| path.to_string_lossy().contains("quintet.db"));
+    let holds = |path: &std::path::PathBuf| {
+        let content = std::fs::read(path).unwrap();
+        let holds = |text: &&str| content.windows(text.len()).any(|part| part == text.as_bytes());
+        texts.iter().any(holds)
+    };
+    files.filter(holds).map(|path| path.display().to_string()).collect()
 }
 
 /// Everything in the journal.

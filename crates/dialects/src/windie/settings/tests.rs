@@ -177,7 +177,7 @@ fn a_provider_is_paid_with_the_key_that_bears_its_own_name() {
     let key = |secret: &str| json!({ "api_key": secret, "enabled": true });
     let keys = json!({ "openai": key("vendor's"), "openrouter": key("own") });
     set(&mut settings, &json!({ "provider_api_keys": keys }));
-    assert_eq!(settings.key_for(&["openrouter", "openai"]), Some("own"));
-    assert_eq!(settings.key_for(&["home", "openai"]), Some("vendor's"));
+    assert_eq!(settings.key_for(&["openrouter", "openai"]), Some(("openrouter", "own")));
+    assert_eq!(settings.key_for(&["home", "openai"]), Some(("openai", "vendor's")));
     assert_eq!(settings.key_for(&["home", "google"]), None);
 }

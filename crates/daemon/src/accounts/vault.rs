@@ -1,0 +1,151 @@
+//! Encrypts and decrypts users' keys.
+//!
+//! They lie in the database; what they are encrypted with does not. It is in the keyring of the desktop
+//! if that is there and open when the first key comes, else in a file of its own. The file says which.
+
+use std::fs::OpenOptions;
+use std::io::{self, ErrorKind, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD_NO_PAD as BASE64;
+use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
+use ring::rand::{SecureRandom as _, SystemRandom};
+use tokio::sync::OnceCell;
+
+use crate::keyring;
+
+const FILE: &str = "users.key";
+/// How the file begins where the key is in the keyring; the name that it has there follows.
+const IN_KEYRING: &str = "keyring ";
+/// How an encrypted key begins.
+const SEALED: &str = "sealed:1:";
+const KEY_BYTES: usize = 32;
+
+/// Encrypts and decrypts users' keys.
+#[derive(Debug)]
+pub(crate) struct Vault {
+    file: Arc<Path>,
+    key: OnceCell<LessSafeKey>,
+}
+
+/// Why something cannot be encrypted or decrypted.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Error {
+    #[error("{0}, which it was encrypted with, is missing")]
+    Missing(PathBuf),
+    #[error("{0}: {1}")]
+    File(PathBuf, io::Error),
+    #[error("{0} holds no key")]
+    NoKey(PathBuf),
+    #[error("{0}")]
+    Keyring(#[from] keyring::Trouble),
+    #[error("it was encrypted with another key than {0} has, or is damaged")]
+    Damaged(PathBuf),
+    #[error("there are no random numbers")]
+    Random,
+}
+
+impl Vault {
+    /// A vault whose key is in this folder, or will be.
+    pub(crate) fn new(folder: &Path) -> Self {
+        Self { file: folder.join(FILE).into(), key: OnceCell::new() }
+    }
+
+    /// True if this was encrypted by a vault.
+    pub(crate) fn is_sealed(text: &str) -> bool {
+        text.starts_with(SEALED)
+    }
+
+    /// Encrypts a text for one purpose. Fails if the vault's key can neither be read nor made.
+    pub(crate) async fn seal(&self, text: &str, purpose: &str) -> Result<String, Error> {
+        let key = self.key(|file| read(file).or_else(|error| make(file, error))).await?;
+        let mut sealed = random::<NONCE_LEN>()?.to_vec();
+        let nonce = Nonce::try_assume_unique_for_key(&sealed).map_err(|_| Error::Random)?;
+        let mut body = text.as_bytes().to_vec();
+        key.seal_in_place_append_tag(nonce, Aad::from(purpose), &mut body)
+            .map_err(|_| Error::Random)?;
+        sealed.append(&mut body);
+        Ok(format!("{SEALED}{}", BASE64.encode(sealed)))
+    }
+
+    /// Decrypts what was encrypted for the same purpose. Fails if the vault's key cannot be read or is
+    /// not the one that it was encrypted with.
+    pub(crate) async fn open(&self, sealed: &str, purpose: &str) -> Result<String, Error> {
+        let damaged = || Error::Damaged(self.file.to_path_buf());
+        let key = self.key(read).await?;
+        let body = sealed.strip_prefix(SEALED).and_then(|body| BASE64.decode(body).ok());
+        let mut body = body.ok_or_else(damaged)?;
+        let (nonce, body) = body.split_at_mut_checked(NONCE_LEN).ok_or_else(damaged)?;
+        let nonce = Nonce::try_assume_unique_for_key(nonce).map_err(|_| damaged())?;
+        let text = key.open_in_place(nonce, Aad::from(purpose), body).map_err(|_| damaged())?;
+        Ok(String::from_utf8_lossy(text).into_owned())
+    }
+
+    /// The vault's key; looked for again where it was not found.
+    async fn key(
+        &self,
+        find: impl FnOnce(&Path) -> Result<[u8; KEY_BYTES], Error> + Send + 'static,
+    ) -> Result<&LessSafeKey, Error> {
+        let file = Arc::clone(&self.file);
+        let find = || async {
+            let found = tokio::task::spawn_blocking(move || find(&file)).await;
+            let bytes = found.map_err(|_| Error::NoKey(self.file.to_path_buf()))??;
+            let key = UnboundKey::new(&CHACHA20_POLY1305, &bytes);
+            Ok(LessSafeKey::new(key.map_err(|_| Error::NoKey(self.file.to_path_buf()))?))
+        };
+        self.key.get_or_try_init(find).await
+    }
+}
+
+fn read(file: &Path) -> Result<[u8; KEY_BYTES], Error> {
+    let text = match std::fs::read_to_string(file) {
+        Ok(text) => text,
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            return Err(Error::Missing(file.into()));
+        }
+        Err(error) => return Err(Error::File(file.into(), error)),
+    };
+    let key = match text.trim_end().strip_prefix(IN_KEYRING) {
+        Some(name) => keyring::vault_key(name)?,
+        None => text.trim_end().to_owned(),
+    };
+    let key = BASE64.decode(key).ok().and_then(|key| key.try_into().ok());
+    key.ok_or_else(|| Error::NoKey(file.into()))
+}
+
+/// Makes a key, if there is none. One that is there and cannot be read is never replaced: what was
+/// encrypted with it would be lost.
+fn make(file: &Path, why: Error) -> Result<[u8; KEY_BYTES], Error> {
+    let Error::Missing(_) = why else { return Err(why) };
+    let key = random::<KEY_BYTES>()?;
+    let (name, text) = (BASE64.encode(random::<6>()?), BASE64.encode(key));
+    let content = match keyring::set_vault_key(&name, &text) {
+        Ok(()) => format!("{IN_KEYRING}{name}\n"),
+        Err(trouble) => {
+            tracing::info!("users' keys are encrypted with {}: {trouble}", file.display());
+            format!("{text}\n")
+        }
+    };
+    write(file, &content).map_err(|error| Error::File(file.into(), error))?;
+    Ok(key)
+}
+
+/// Whole and durable, or not there at all.
+fn write(file: &Path, content: &str) -> io::Result<()> {
+    let draft = file.with_extension("new");
+    let mut options = OpenOptions::new();
+    let mut opened = options.write(true).create(true).truncate(true).mode(0o600).open(&draft)?;
+    opened.write_all(content.as_bytes())?;
+    opened.sync_all()?;
+    std::fs::rename(draft, file)?;
+    file.parent().map_or(Ok(()), |folder| std::fs::File::open(folder)?.sync_all())
+}
+
+fn random<const N: usize>() -> Result<[u8; N], Error> {
+    let mut bytes = [0; N];
+    SystemRandom::new().fill(&mut bytes).map_err(|_| Error::Random)?;
+    Ok(bytes)
+}
