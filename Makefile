@@ -13,13 +13,14 @@ SCHEMATHESIS_VERSION = 4.32.5
 SCHEMATHESIS_HOME = $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/quintet/schemathesis-$(SCHEMATHESIS_VERSION)
 SCHEMATHESIS = $(SCHEMATHESIS_HOME)/bin/schemathesis
 
-.PHONY: run test api lint fmt bench bench-decode build setup help
+.PHONY: run test api readme lint fmt bench bench-decode build setup help
 
 help:
 	@echo "make run    build and start the daemon (CONFIG=file, DATA_DIR=dir, ARGS='--listen …')"
 	@echo "            with a model that runs here; MODEL=small for a smaller one, MODEL=demo for none"
 	@echo "make test   format, lints, tidy rules and all tests"
 	@echo "make api    the HTTP API of the computer-use protocol against its OpenAPI document"
+	@echo "make readme what the README shows, run as it is shown"
 	@echo "make lint   format and lints alone"
 	@echo "make bench  measure against a bare proxy in the same run; make bench-decode: reading answers alone"
 
@@ -43,7 +44,7 @@ build: setup
 test: lint
 	$(CARGO) run -q -p quintet-daemon -- models pull small
 	$(CARGO) test --workspace --no-fail-fast
-	@$(MAKE) --no-print-directory api
+	@$(MAKE) --no-print-directory api readme
 
 # The HTTP API of the computer-use protocol against its own OpenAPI document: what that allows must be
 # answered as it says, and what it does not allow must be refused.
@@ -53,6 +54,13 @@ api: setup
 	  $(CARGO) build -q -p quintet-daemon && \
 	  python3 crates/daemon/tests/api/run.py target/debug/quintet "$(SCHEMATHESIS)"; \
 	else echo "schemathesis is not installed: the HTTP API was not tested against its document"; fi
+
+# What the README shows, as it is shown: its commands, and what they print.
+readme: KEYRING = no
+readme: SCHEMATHESIS = /bin/true
+readme: setup
+	$(CARGO) build -q -p quintet-daemon
+	@python3 crates/daemon/tests/readme/run.py target/debug/quintet
 
 lint: setup
 	$(CARGO) fmt --all --check
