@@ -22,6 +22,7 @@ use quintet_dialects::transport::uds::Socket;
 use quintet_kernel::port::Sessions;
 use quintet_runtime::SystemStamps;
 use quintet_tools::sandbox::{self, Mode};
+use rustix::process::Signal;
 use serde_json::Value;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -88,24 +89,30 @@ async fn run(options: &Options) -> Result<()> {
     if let Err(failure) = &ended {
         tracing::error!("{failure:#}");
     }
-    stop(daemon, &mut signals).await;
+    tracing::info!("shutting down");
+    if let Some(code) = hurried(daemon.stop(), signals.next(), SHUTDOWN_TIMEOUT).await {
+        // Returning would wait for threads that hang. Everything that was acknowledged is durable, and
+        // the next start goes on with the rest.
+        process::exit(code);
+    }
     ended
 }
 
-/// Shuts down in order. What takes too long, or longer than whoever sent another signal will wait, is
-/// left: everything that was acknowledged is durable, and the next start picks up the rest.
-async fn stop(daemon: Daemon, signals: &mut Signals) {
-    tracing::info!("shutting down");
-    let code = tokio::select! {
-        () = daemon.stop() => return,
-        signal = signals.next() => exit_code(signal),
-        () = tokio::time::sleep(SHUTDOWN_TIMEOUT) => {
-            tracing::error!("the shutdown took too long; the next start goes on with what is left");
-            1
+/// Waits for the end of a shutdown. Gives the exit code if somebody sends another signal or it takes
+/// too long.
+async fn hurried(
+    shutdown: impl Future<Output = ()>,
+    signal: impl Future<Output = Signal>,
+    limit: Duration,
+) -> Option<i32> {
+    tokio::select! {
+        () = shutdown => None,
+        signal = signal => Some(exit_code(signal)),
+        () = tokio::time::sleep(limit) => {
+            tracing::error!("the shutdown takes too long and is given up");
+            Some(1)
         }
-    };
-    // Returning would wait for threads that hang.
-    process::exit(code)
+    }
 }
 
 /// Says what the kernel cannot keep commands from.
@@ -323,5 +330,21 @@ async fn serve_http(listener: TcpListener, router: axum::Router, closing: Cancel
     let served = axum::serve(listener, router).with_graceful_shutdown(closing.cancelled_owned());
     if let Err(error) = served.await {
         tracing::error!(%error, "the listener ended");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::{pending, ready};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_shutdown_that_hangs_has_an_end() {
+        let (soon, late) = (Duration::from_millis(1), Duration::from_secs(3600));
+        assert_eq!(hurried(ready(()), pending(), late).await, None);
+        assert_eq!(hurried(pending(), pending(), soon).await, Some(1));
+        assert_eq!(hurried(pending(), ready(Signal::INT), late).await, Some(130));
+        assert_eq!(hurried(pending(), ready(Signal::TERM), late).await, Some(143));
     }
 }

@@ -41,6 +41,15 @@ fn flags_win_over_environment_over_file_over_defaults() {
 }
 
 #[test]
+fn the_session_tree_goes_with_the_harness() {
+    let tree = |file: &str| read(file, &[], Flags::default()).unwrap().session_tree;
+    assert!(tree(""));
+    assert!(!tree("[listen]\nharness = \"off\"\n"));
+    assert!(tree("[listen]\nharness = \"off\"\n[harness]\nsession_tree = true\n"));
+    assert!(!tree("[harness]\nsession_tree = false\n"));
+}
+
+#[test]
 fn variables_reach_every_key() {
     let environment = [
         ("QUINTET_APPROVAL_KINDS", "read, exec"),

@@ -143,17 +143,24 @@ impl World {
 
     /// No file may grow beyond so many bytes from now on; as they like if not given.
     pub(crate) fn limit_files(&self, bytes: Option<u64>) {
-        let pid = Pid::from_child(&self.running.as_ref().unwrap().child);
         let limit = Rlimit { current: bytes, maximum: None };
-        prlimit(Some(pid), Resource::Fsize, limit).unwrap();
+        prlimit(Some(self.pid()), Resource::Fsize, limit).unwrap();
     }
 
     /// `kill`, and waits for the end.
     pub(crate) fn terminate(&mut self) -> ExitStatus {
-        let mut running = self.running.take().unwrap();
-        let pid = Pid::from_child(&running.child);
-        kill_process(pid, Signal::TERM).unwrap();
-        running.child.wait().unwrap()
+        self.signal(Signal::TERM)
+    }
+
+    /// Sends a signal, and waits for the end.
+    pub(crate) fn signal(&mut self, signal: Signal) -> ExitStatus {
+        kill_process(self.pid(), signal).unwrap();
+        self.running.take().unwrap().child.wait().unwrap()
+    }
+
+    /// The daemon's process.
+    pub(crate) fn pid(&self) -> Pid {
+        Pid::from_child(&self.running.as_ref().unwrap().child)
     }
 
     /// What SQLite itself thinks of the database.

@@ -42,7 +42,7 @@ impl Branches for Index {
     }
 }
 
-/// It is always the thousandth minute.
+/// A clock that always shows the thousandth minute.
 struct Clock;
 
 fn now() -> Time {

@@ -1,0 +1,66 @@
+//! The session tree: what is written of it while a turn runs.
+
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use crate::client::Client;
+use crate::daemon::{World, until};
+
+/// What is written while a turn runs: how much is added to the events, and whether `session.json` was
+/// left alone. Files that are replaced are other files.
+async fn written_while_streaming(client: &Client, folder: &Path, id: &str) -> (u64, bool) {
+    let (events, session) = (folder.join("events.ndjson"), folder.join("session.json"));
+    let inode = || std::fs::metadata(&session).unwrap().ino();
+    let length = || std::fs::metadata(&events).unwrap().len();
+    let text: Vec<String> = (0..100).map(|n| format!("word{n:04} ")).collect();
+    // The turn stays open: the command waits for a file.
+    let command = "until [ -e go ]; do sleep 0.05; done; rm go";
+    let waits = json!({ "name": "shell", "args": { "command": command } });
+    let script = json!([{ "deltas": text, "gap_ms": 5, "tools": [waits] }, { "text": "over" }]);
+    let (before, file) = (length(), inode());
+    client.say(id, script).await;
+    let streamed = async || {
+        let text = std::fs::read_to_string(&events).unwrap();
+        text[usize::try_from(before).unwrap()..].contains("tool_call_started")
+    };
+    until("the call is in the tree", streamed).await;
+    let (added, alone) = (length() - before, inode() == file);
+    std::fs::write(folder.join("../../../workspace/go"), "").unwrap();
+    client.until_over(id).await;
+    until("session.json is written", async || inode() != file).await;
+    (added, alone)
+}
+
+#[tokio::test]
+async fn while_a_turn_runs_events_are_appended_and_nothing_else_is_written() {
+    let world = World::start("").await;
+    let client = world.client();
+    let folder = |id: &str| world.data_dir().join("sessions").join(id);
+    let fresh = client.create(world.workspace()).await;
+    let (added, alone) = written_while_streaming(&client, &folder(&fresh), &fresh).await;
+    assert!(alone, "session.json was written in the middle of a turn");
+    let old = client.create(world.workspace()).await;
+    for _ in 0..30 {
+        client.say(&old, json!([{ "text": "word ".repeat(400) }])).await;
+        client.until_over(&old).await;
+    }
+    let settled = async || {
+        let events = std::fs::read_to_string(folder(&old).join("events.ndjson")).unwrap();
+        let session = std::fs::read_to_string(folder(&old).join("session.json")).unwrap();
+        events.matches("\"turn_completed\"").count() == 30
+            && session.matches("\"role\": \"assistant\"").count() == 30
+    };
+    until("the tree is up to date", settled).await;
+    let (later, alone) = written_while_streaming(&client, &folder(&old), &old).await;
+    assert!(alone, "session.json was written in the middle of a turn");
+    assert!(later < added * 3 / 2, "{later} bytes after 30 turns, {added} in a fresh session");
+    // How far it goes stands in a file of its own.
+    let read = |name: &str| std::fs::read(folder(&old).join(name)).unwrap();
+    let kept = async || {
+        let position: Value = serde_json::from_slice(&read("position.json")).unwrap();
+        position["bytes"] == read("events.ndjson").len()
+    };
+    until("the position is kept", kept).await;
+}
