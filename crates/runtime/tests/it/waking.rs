@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Instant;
 
 use quintet_kernel::card::Fork;
 use quintet_kernel::event::TurnOptions;
@@ -15,6 +14,7 @@ use quintet_kernel::{Event, Record, Seq, SessionId, State, Time, snapshot};
 use quintet_runtime::{Parts, Runtime};
 use quintet_stores::DataDir;
 use quintet_stores::memory::Store;
+use tokio::time::Instant;
 
 use crate::world::{Client, FOREVER, World, origin, within};
 

@@ -3,7 +3,8 @@
 use std::fs;
 use std::path::Path;
 
-use quintet_kernel::port::{Journal, Leases, Page, StorageError};
+use quintet_kernel::card::Card;
+use quintet_kernel::port::{Journal, Leases, Page, SessionIndex, StorageError};
 use quintet_stores::{Error, sqlite};
 use rusqlite::Connection;
 
@@ -111,6 +112,34 @@ async fn damage_deeper_down_is_found_when_it_is_read() {
     let store = sqlite::Store::open(&path).unwrap();
     let read = store.read(&session("s"), 0, Page { events: 999, bytes: usize::MAX }).await;
     assert!(matches!(read, Err(StorageError::Damaged(_))), "{read:?}");
+}
+
+#[tokio::test]
+async fn what_cannot_be_read_of_one_session_hides_no_other() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("test.db");
+    let store = sqlite::Store::open(&path).unwrap();
+    for name in ["a", "b", "c"] {
+        let lease = store.acquire(&session(name)).await.unwrap();
+        let card = Card { open: true, ..card(name, 1, 1) };
+        store.append(&lease, 0, batch(card, &["x", "y"])).await.unwrap();
+    }
+    drop(store);
+    let db = Connection::open(&path).unwrap();
+    db.execute("UPDATE sessions SET card = 'x' WHERE id = 'a'", []).unwrap();
+    db.execute("UPDATE sessions SET id = 'a b' WHERE id = 'c'", []).unwrap();
+    db.execute("UPDATE events SET body = x'00' WHERE place = 2 << 32 | 2", []).unwrap();
+    drop(db);
+    let store = sqlite::Store::open(&path).unwrap();
+    let ids = |cards: Vec<Card>| cards.iter().map(|card| card.id.to_string()).collect::<Vec<_>>();
+    assert_eq!(ids(store.list(9).await.unwrap()), ["c", "b"]);
+    assert_eq!(ids(store.recent(None, 9).await.unwrap()), ["c", "b"]);
+    assert_eq!(store.open().await.unwrap(), [session("a"), session("b")]);
+    let all = Page { events: 9, bytes: usize::MAX };
+    assert!(matches!(store.card(&session("a")).await, Err(StorageError::Damaged(_))));
+    assert!(matches!(store.read(&session("b"), 0, all).await, Err(StorageError::Damaged(_))));
+    assert_eq!(store.read(&session("a"), 0, all).await.unwrap().len(), 2);
+    assert_eq!(store.read(&session("b"), 0, Page { events: 1, ..all }).await.unwrap().len(), 1);
 }
 
 #[tokio::test]

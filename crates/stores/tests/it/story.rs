@@ -88,10 +88,6 @@ impl Teller {
             ["head", name] => {
                 word(self.store().head(&session(name)).await.map(|h| format!("{h:?}")))
             }
-            ["list", limit] => {
-                let cards = self.store().list(number(limit) as usize).await;
-                word(cards.map(|cards| self.names(&cards)))
-            }
             ["alias", space, name] => word(
                 self.store().alias(&alias(space, name)).await.map(|found| format!("{found:?}")),
             ),
@@ -114,6 +110,38 @@ impl Teller {
             ["fork", name, parent, at, words @ ..] => {
                 let forked = self.fork(name, (parent, number(at)), words).await;
                 word(forked.map(|head| head.to_string()))
+            }
+            ["erase", name] => {
+                let lease = match self.leases.get(*name) {
+                    Some(lease) => lease.clone(),
+                    None => self.lease(name).await,
+                };
+                word(self.store().erase(&lease).await.map(|()| "gone".into()))
+            }
+            ["put", word] => {
+                let put = self.subject.blobs().put(word.as_bytes().to_vec()).await;
+                assert_eq!(put.expect("kept"), blob(word));
+                String::new()
+            }
+            ["blob", word] => match self.subject.blobs().get(&blob(word)).await {
+                Ok(content) => String::from_utf8(content).expect("text"),
+                Err(StorageError::Missing(_)) => "gone".into(),
+                Err(other) => format!("{other:?}"),
+            },
+            ["lease", name] => {
+                self.lease(name).await;
+                String::new()
+            }
+            other => self.look(other).await,
+        }
+    }
+
+    /// What the list of sessions and the snapshots have to do with.
+    async fn look(&mut self, words: &[&str]) -> String {
+        match words {
+            ["list", limit] => {
+                let cards = self.store().list(number(limit) as usize).await;
+                word(cards.map(|cards| self.names(&cards)))
             }
             ["recent", limit] => {
                 let cards = self.store().recent(None, number(limit) as usize).await;
@@ -156,27 +184,6 @@ impl Teller {
                 };
                 let found = self.store().snapshot(&session(name)).await;
                 word(found.map(|found| found.map_or(String::new(), kept)))
-            }
-            ["erase", name] => {
-                let lease = match self.leases.get(*name) {
-                    Some(lease) => lease.clone(),
-                    None => self.lease(name).await,
-                };
-                word(self.store().erase(&lease).await.map(|()| "gone".into()))
-            }
-            ["put", word] => {
-                let put = self.subject.blobs().put(word.as_bytes().to_vec()).await;
-                assert_eq!(put.expect("kept"), blob(word));
-                String::new()
-            }
-            ["blob", word] => match self.subject.blobs().get(&blob(word)).await {
-                Ok(content) => String::from_utf8(content).expect("text"),
-                Err(StorageError::Missing(_)) => "gone".into(),
-                Err(other) => format!("{other:?}"),
-            },
-            ["lease", name] => {
-                self.lease(name).await;
-                String::new()
             }
             other => panic!("what is {other:?}?"),
         }
