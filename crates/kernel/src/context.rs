@@ -24,6 +24,8 @@ pub struct Context {
     pub base: Vec<Section>,
     /// What changed since, by the turn that noticed it.
     pub updates: Vec<Update>,
+    /// Both together.
+    known: Vec<Section>,
 }
 
 /// What changed, noticed when a turn began.
@@ -37,17 +39,13 @@ pub struct Update {
 
 impl Context {
     /// What is known now.
-    pub fn current(&self) -> Vec<Section> {
-        let mut all = self.base.clone();
-        let updates = self.updates.iter().flat_map(|update| &update.sections);
-        updates.for_each(|section| replace(&mut all, section));
-        all.retain(|section| !section.text.is_empty());
-        all
+    pub fn current(&self) -> &[Section] {
+        &self.known
     }
 
     /// What is other in `found` than what is known, gone sections as empty ones.
     pub fn news(&self, found: Vec<Section>) -> Vec<Section> {
-        let known = self.current();
+        let known = &self.known;
         let gone = known.iter().filter(|old| found.iter().all(|new| new.title != old.title));
         let gone: Vec<_> =
             gone.map(|old| Section { title: old.title.clone(), text: String::new() }).collect();
@@ -59,16 +57,19 @@ impl Context {
         if sections.is_empty() {
             return;
         }
-        let (turn, sections) = (turn.clone(), sections.to_vec());
-        match self.base.is_empty() && self.updates.is_empty() {
-            true => self.base = sections,
-            false => self.updates.push(Update { turn, sections }),
+        if self.base.is_empty() && self.updates.is_empty() {
+            self.base = sections.to_vec();
+        } else {
+            let (turn, sections) = (turn.clone(), sections.to_vec());
+            self.updates.push(Update { turn, sections });
         }
+        sections.iter().for_each(|section| replace(&mut self.known, section));
+        self.known.retain(|section| !section.text.is_empty());
     }
 
     /// Moves everything to the beginning.
     pub(crate) fn settle(&mut self) {
-        self.base = self.current();
+        self.base.clone_from(&self.known);
         self.updates.clear();
     }
 }
@@ -91,9 +92,12 @@ pub fn update(sections: &[Section]) -> String {
 }
 
 fn joined(sections: &[Section]) -> String {
-    let one = |Section { title, text }: &Section| match text.is_empty() {
-        true => format!("{title}: nothing any more"),
-        false => format!("{title}:\n{text}"),
+    let one = |Section { title, text }: &Section| {
+        if text.is_empty() {
+            format!("{title}: nothing any more")
+        } else {
+            format!("{title}:\n{text}")
+        }
     };
     sections.iter().map(one).collect::<Vec<_>>().join("\n\n")
 }

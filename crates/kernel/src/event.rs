@@ -83,8 +83,17 @@ pub enum Event {
     /// The workspace was looked at. Models are told of these sections, which are other than before;
     /// they count so many tokens, by a rule of thumb.
     ContextGathered { turn: TurnId, sections: Vec<Section>, tokens: u64 },
-    /// The model is being asked.
-    StepStarted { turn: TurnId, step: StepId, model: ModelRef },
+    /// The model is being asked. It was taken to read `context_window` tokens at once; from here on
+    /// prompts have the results up to and including the message `shortened` only in short.
+    StepStarted {
+        turn: TurnId,
+        step: StepId,
+        model: ModelRef,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        context_window: Option<u64>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        shortened: Option<MessageId>,
+    },
     /// Output of the step, from `offset` bytes on (both channels counted together). `pieces` are the
     /// lengths of the pieces in which followers got it, in bytes; nothing where it was one piece.
     TextAppended {
@@ -189,8 +198,14 @@ pub enum Event {
     Reverted { turn: TurnId, files: Vec<String> },
     /// They could not be; all files are as they were.
     RevertFailed { turn: TurnId, reason: String },
-    /// History up to and including `upto` is being summarized.
-    CompactionRequested { upto: MessageId, tokens: u64 },
+    /// History up to and including `upto`, which may be in the middle of the open turn, is being
+    /// summarized; `overflow` if the provider said that a prompt with all of it is too long.
+    CompactionRequested {
+        upto: MessageId,
+        tokens: u64,
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        overflow: bool,
+    },
     /// Models read this summary instead of the history up to and including `upto`.
     /// `facts` are what the model named as worth keeping in memory.
     Compacted {

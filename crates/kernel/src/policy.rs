@@ -172,6 +172,8 @@ pub struct Limits {
     pub repeats: u32,
     /// The share of the context window, in percent, at which history is compacted.
     pub compact_at_percent: u64,
+    /// Tokens that a model is taken to read at once where that is not known.
+    pub assumed_window: u64,
 }
 
 /// What happens to a turn that the daemon's death cut off.

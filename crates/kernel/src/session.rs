@@ -6,10 +6,10 @@
 mod advance;
 mod attach;
 mod claims;
+mod compaction;
 mod decide;
 mod delegate;
 mod evolve;
-mod fold;
 mod judge;
 mod next;
 mod prompt;

@@ -111,6 +111,7 @@ pub(super) const KEYS: &[Key] = &[
     ("limits.seconds", Shape::Number, Some("3600")),
     ("limits.repeats", Shape::Number, Some("3")),
     ("limits.compact_at_percent", Shape::Number, Some("80")),
+    ("limits.assumed_window", Shape::Number, Some("128000")),
     ("harness.auth_token", Shape::Secret, None),
     ("harness.hosts", Shape::List, Some("[]")),
     ("harness.session_tree", Shape::Flag, None),

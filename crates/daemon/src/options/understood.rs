@@ -227,5 +227,6 @@ fn limits(layers: &Layers) -> Limits {
         time: Duration::from_secs(number("limits.seconds")),
         repeats: small("limits.repeats").max(1),
         compact_at_percent: number("limits.compact_at_percent"),
+        assumed_window: number("limits.assumed_window"),
     }
 }

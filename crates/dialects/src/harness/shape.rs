@@ -79,7 +79,7 @@ pub(super) fn whole_context(state: &State) -> Value {
     json!({
         "system": prompt::system(state),
         "updates": state.context.updates.iter().map(update).collect::<Vec<_>>(),
-        "sections": sections_of(&state.context.current()),
+        "sections": sections_of(state.context.current()),
         "tokens": weight(prompt::weigh(state)),
     })
 }

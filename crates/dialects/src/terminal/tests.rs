@@ -77,6 +77,7 @@ fn rules() -> Rules {
             time: Duration::from_secs(1),
             repeats: 1,
             compact_at_percent: 80,
+            assumed_window: 128_000,
         },
         recovery: Recovery::Continue,
         client_grace: Duration::from_secs(30),

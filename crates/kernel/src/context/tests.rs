@@ -26,7 +26,7 @@ fn check(surveys: &[&str], expected: Expect) {
         context.learn(&TurnId::named(format!("t{n}")), &news);
     }
     let updates = context.updates.len();
-    let before = context.current();
+    let before = context.current().to_vec();
     context.settle();
     assert_eq!(context.current(), before, "a compaction changes nothing that is known");
     expected.assert_eq(&format!("{said}{updates} later\n{}\n", introduction(&context.base)));

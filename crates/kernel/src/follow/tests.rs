@@ -244,6 +244,12 @@ fn appended(seq: u64, of: usize, (offset, pieces): (u64, &[&str])) -> Arc<Record
 
 fn started(seq: u64, of: usize) -> Arc<Record> {
     let model = ModelRef::parse("fake/a").unwrap();
-    let event = Event::StepStarted { turn: turn(), step: step(of), model };
+    let event = Event::StepStarted {
+        turn: turn(),
+        step: step(of),
+        model,
+        context_window: None,
+        shortened: None,
+    };
     Arc::new(Record { seq, at: Time::default(), event })
 }

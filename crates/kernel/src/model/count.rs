@@ -3,9 +3,6 @@
 use std::iter::Sum;
 use std::ops::Add;
 
-/// Bytes of text in a token, roughly, in most languages and tokenizers.
-const BYTES: u64 = 4;
-
 /// A number of tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Count {
@@ -16,6 +13,9 @@ pub struct Count {
 }
 
 impl Count {
+    /// Bytes of text in a token, roughly, in most languages and tokenizers.
+    pub(crate) const BYTES: u64 = 4;
+
     /// Nothing, which is certain.
     pub const NONE: Self = Self { tokens: 0, exact: true };
 
@@ -23,7 +23,7 @@ impl Count {
     pub fn guess(text: &str) -> Self {
         match text.len() as u64 {
             0 => Self::NONE,
-            bytes => Self { tokens: bytes.div_ceil(BYTES), exact: false },
+            bytes => Self { tokens: bytes.div_ceil(Self::BYTES), exact: false },
         }
     }
 }

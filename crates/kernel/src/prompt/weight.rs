@@ -2,8 +2,10 @@
 
 use serde_json::Value;
 
-use super::{assemble, system};
-use crate::model::{Count, ModelRef, PromptMessage, PromptPart, Said};
+use super::shorten::Shorten;
+use super::{Entry, assemble};
+use crate::message::{Part, Role};
+use crate::model::{Count, Prompt, PromptMessage, PromptPart, Said};
 use crate::session::State;
 
 /// Tokens that a picture or another file takes, roughly.
@@ -30,25 +32,57 @@ impl Weight {
 /// Weighs what a model would be sent now.
 pub fn weigh(state: &State) -> Weight {
     let prompt = assemble(state);
-    let scales = Scales { state, model: &prompt.model };
+    weight(&prompt, &|text| state.rules.models.count(&prompt.model, text))
+}
+
+/// A guess at the tokens of a prompt.
+pub(crate) fn guess(prompt: &Prompt) -> u64 {
+    weight(prompt, &Count::guess).total().tokens
+}
+
+/// A guess at the tokens of one message of a prompt.
+pub(super) fn guess_message(message: &PromptMessage) -> u64 {
+    Scales { count: &Count::guess }.message(message).tokens
+}
+
+fn weight(prompt: &Prompt, count: &dyn Fn(&str) -> Count) -> Weight {
+    let scales = Scales { count };
     let tools = prompt.tools.iter().map(|spec| {
         scales.text(&spec.name) + scales.text(&spec.description) + scales.json(&spec.schema)
     });
     Weight {
-        system: scales.text(&system(state)),
+        system: scales.text(&prompt.system),
         tools: tools.sum(),
         messages: prompt.messages.iter().map(|message| scales.message(message)).sum(),
     }
 }
 
+/// A guess at the tokens of a message, shortened as a prompt has it.
+pub(crate) fn guess_entry(Entry { at, message }: &Entry<'_>, shorten: Shorten) -> u64 {
+    let old = shorten.is_old(*at);
+    let most = match message.role {
+        Role::Tool => shorten.result_bytes(*at, 1),
+        Role::User | Role::Assistant | Role::System => usize::MAX,
+    };
+    let guess = |text: &str| Count::guess(&text[..text.floor_char_boundary(most)]).tokens;
+    let part = |part: &Part| match part {
+        Part::Text(_) if message.wording.is_some() => 0,
+        Part::Text(text) | Part::Context(text) | Part::Thought(text) => guess(text),
+        Part::Call { tool, input, .. } => guess(tool) + guess(&input.to_string()),
+        Part::Media { .. } if old => 0,
+        Part::Media { .. } => FILE.tokens,
+    };
+    let wording = message.wording.as_deref().map_or(0, guess);
+    message.parts.iter().map(part).fold(wording, u64::saturating_add)
+}
+
 struct Scales<'a> {
-    state: &'a State,
-    model: &'a ModelRef,
+    count: &'a dyn Fn(&str) -> Count,
 }
 
 impl Scales<'_> {
     fn text(&self, text: &str) -> Count {
-        self.state.rules.models.count(self.model, text)
+        (self.count)(text)
     }
 
     fn json(&self, value: &Value) -> Count {

@@ -7,14 +7,18 @@ use serde_json::json;
 
 use crate::event::{Answer, Answerer, Event, FailureCode, Remember, RequestedCall, StopCause};
 use crate::policy::OnDeny;
+use crate::session::compaction::{self, Reduction};
 use crate::session::state::State;
 use crate::session::turn::{Call, CallPhase, OpenTurn, Phase};
-use crate::session::{claims, delegate, fold, judge, prompt};
+use crate::session::{claims, delegate, judge, prompt};
 use crate::stamp::Stamp;
-use crate::tool::{Ending, Outcome, Placement};
+use crate::tool::{Ending, Kind, Outcome, Placement};
 
 /// Why a call is denied whose question expired.
 pub const UNANSWERED: &str = "nobody answered in time";
+
+/// How many calls of one answer are run.
+const CALLS_LIMIT: usize = 128;
 
 /// What follows by itself.
 pub(super) fn advance(state: &State, stamp: &Stamp) -> Vec<Event> {
@@ -48,19 +52,49 @@ fn queued(state: &State) -> Vec<Event> {
     prompt::start(state, turn)
 }
 
-/// Whether a call may be looked at before those ahead of it are over: reads may overtake reads, and a
-/// client is handed all of its own at once. Nothing else may.
-pub(super) fn eligible(state: &State, calls: &[Call], n: usize) -> bool {
-    let lane = |call: &Call| match state.tool(&call.request.tool) {
-        Some(tool) => (tool.kind.repeatable(), tool.placement == Placement::Client),
-        None => (false, false),
-    };
-    let (reads, delegated) = lane(&calls[n]);
-    let beside = |before: &Call| {
-        let other = lane(before);
-        (reads && other.0) || (delegated && other.1)
-    };
-    calls[..n].iter().all(|before| before.done() || beside(before))
+/// The calls that are not over and may be looked at before those ahead of them are: reads may overtake
+/// reads, and a client is handed all of its own at once. Nothing else may.
+pub(super) fn eligible<'a>(
+    state: &'a State,
+    calls: &'a [Call],
+) -> impl Iterator<Item = (usize, &'a Call)> {
+    // What is true of every call ahead that is not over.
+    let (mut none, mut reads, mut delegated, mut either) = (true, true, true, true);
+    let open = calls.iter().enumerate().filter(|(_, call)| !call.done());
+    open.filter(move |(_, call)| {
+        let lane = lane(state, call);
+        let may = match lane {
+            (true, true) => either,
+            (true, false) => reads,
+            (false, true) => delegated,
+            (false, false) => none,
+        };
+        none = false;
+        reads &= lane.0;
+        delegated &= lane.1;
+        either &= lane.0 || lane.1;
+        may
+    })
+}
+
+/// Whether a call only reads, and whether a client runs it.
+fn lane(state: &State, call: &Call) -> (bool, bool) {
+    #[cfg(test)]
+    crate::session::tests::scale::visited();
+    let of = |kind: Kind, placement| (kind.repeatable(), placement == Placement::Client);
+    match &call.phase {
+        CallPhase::Started(kind, placement) => of(*kind, *placement),
+        CallPhase::Requested
+        | CallPhase::InReview { .. }
+        | CallPhase::Reviewed { .. }
+        | CallPhase::Asked { .. }
+        | CallPhase::Allowed
+        | CallPhase::Denied { .. }
+        | CallPhase::Done(_) => match state.tool(&call.request.tool) {
+            Some(tool) => of(tool.kind, tool.placement),
+            None => (false, false),
+        },
+    }
 }
 
 fn another_step(state: &State, open: &OpenTurn, stamp: &Stamp) -> Vec<Event> {
@@ -80,28 +114,27 @@ fn another_step(state: &State, open: &OpenTurn, stamp: &Stamp) -> Vec<Event> {
     if open.usage.total() >= limits.tokens {
         return fail(open, FailureCode::TokenLimit, "max turn tokens reached");
     }
-    if let Some(upto) = fold::aged(state).filter(|_| crowded(state) && !open.compacted) {
-        return vec![Event::CompactionRequested { upto, tokens: state.compaction.tokens }];
-    }
+    let shortened = match compaction::reduction(state) {
+        Some(Reduction::Summarize { upto, tokens }) => {
+            return vec![Event::CompactionRequested { upto, tokens, overflow: false }];
+        }
+        Some(Reduction::Digest { upto, tokens }) => {
+            return compaction::digested(state, upto, tokens);
+        }
+        Some(Reduction::Shorten { upto }) => Some(upto),
+        None => None,
+    };
     if surveys(state, open) {
         return Vec::new();
     }
-    let model = state.current_model().clone();
-    vec![Event::StepStarted { turn: open.id.clone(), step: stamp.id(), model }]
+    let (turn, step, model) = (open.id.clone(), stamp.id(), state.current_model().clone());
+    let context_window = Some(state.window());
+    vec![Event::StepStarted { turn, step, model, context_window, shortened }]
 }
 
 /// Whether the workspace has to be looked at before the model is asked.
 pub(super) fn surveys(state: &State, open: &OpenTurn) -> bool {
     state.rules.context_tokens > 0 && !open.surveyed
-}
-
-fn crowded(state: &State) -> bool {
-    let window =
-        state.rules.profile(state.current_model()).and_then(|profile| profile.context_window);
-    let percent = u128::from(state.rules.limits.compact_at_percent);
-    window.is_some_and(|window| {
-        u128::from(state.compaction.tokens) * 100 >= u128::from(window) * percent
-    })
 }
 
 fn answered(state: &State, open: &OpenTurn, stamp: &Stamp) -> Vec<Event> {
@@ -116,14 +149,24 @@ fn answered(state: &State, open: &OpenTurn, stamp: &Stamp) -> Vec<Event> {
 
 fn calls(state: &State, open: &OpenTurn, stamp: &Stamp) -> Vec<Event> {
     let calls = open.calls();
-    // Time passes for every call, also for one that has to wait for those ahead of it.
-    let timed = |call: &Call| matches!(call.phase, CallPhase::Asked { .. } | CallPhase::Started(..));
-    let ready =
-        |n: &usize| !calls[*n].done() && (timed(&calls[*n]) || eligible(state, calls, *n));
-    (0..calls.len())
-        .filter(ready)
-        .find_map(|n| one_call(state, open, &calls[n], stamp))
-        .unwrap_or_default()
+    let beyond = calls.iter().skip(CALLS_LIMIT).filter(|call| !call.done());
+    let refused: Vec<Event> = beyond.map(|call| too_many(open, call, stamp)).collect();
+    if !refused.is_empty() {
+        return refused;
+    }
+    let mut eligible = eligible(state, calls).map(|(n, _)| n).peekable();
+    let mut ready = calls.iter().enumerate().filter(|(n, call)| {
+        let eligible = eligible.next_if_eq(n).is_some();
+        // Time passes for every call, also for one that has to wait for those ahead of it.
+        eligible || matches!(call.phase, CallPhase::Asked { .. } | CallPhase::Started(..))
+    });
+    ready.find_map(|(_, call)| one_call(state, open, call, stamp)).unwrap_or_default()
+}
+
+fn too_many(open: &OpenTurn, call: &Call, stamp: &Stamp) -> Event {
+    let why =
+        format!("not run: only the first {CALLS_LIMIT} calls of a step are; ask for it again");
+    open.completed(call, Outcome::ended(Ending::Denied, why), stamp)
 }
 
 fn one_call(state: &State, open: &OpenTurn, call: &Call, stamp: &Stamp) -> Option<Vec<Event>> {

@@ -7,20 +7,18 @@ use std::sync::Arc;
 use crate::change::{net, told};
 use crate::command::{Approve, Command};
 use crate::context::Section;
-use crate::event::{
-    Answer, Event, FailureCode, Origin, RequestedCall, StopCause, SubagentNews, Turns,
-};
+use crate::event::{Answer, Event, FailureCode, Origin, RequestedCall, StopCause, SubagentNews};
 use crate::id::{CallId, MessageId, StepId, TurnId};
 use crate::message::{Attachment, Message, Part, Role};
-use crate::model::{self, AskedCall, Channel, Count, Failure, FailureKind, ModelRef, Usage};
-use crate::prompt::{history, summarized};
+use crate::model::{self, AskedCall, Channel, Failure, FailureKind, ModelRef, Usage};
+use crate::prompt::summarized;
 use crate::session::attach::attach;
 use crate::session::delegate;
 use crate::session::recall::recall;
 use crate::session::recover::recover;
 use crate::session::state::State;
 use crate::session::turn::{Call, CallPhase, OpenStep, OpenTurn, TurnStatus};
-use crate::session::{Refusal, advance, claims, fold, judge, prompt, subagents};
+use crate::session::{Refusal, advance, claims, compaction, judge, prompt, subagents};
 use crate::stamp::Stamp;
 use crate::tool::{Assessment, Outcome};
 use crate::toolset::depth;
@@ -220,9 +218,10 @@ fn on_withdraw(state: &State, id: TurnId, reason: Option<String>) -> Result<Vec<
 
 fn on_compact(state: &State) -> Result<Vec<Event>, Refusal> {
     idle(state)?;
-    match fold::aged(state) {
+    match compaction::aged(state) {
         Some(upto) => {
-            Ok(vec![Event::CompactionRequested { upto, tokens: state.compaction.tokens }])
+            let (tokens, overflow) = (state.compaction.tokens, false);
+            Ok(vec![Event::CompactionRequested { upto, tokens, overflow }])
         }
         None => Err(Refusal::NothingToCompact),
     }
@@ -238,7 +237,11 @@ fn on_abridge(state: &State, summary: String) -> Result<Vec<Event>, Refusal> {
         Event::CompactionRequested { upto, .. } => Some(upto.clone()),
         _ => None,
     });
-    events.extend(upto.map(|upto| compacted(state, upto, (summary, Vec::new()), Usage::default())));
+    events.extend(
+        upto.map(|upto| {
+            compaction::compacted(state, upto, (summary, Vec::new()), Usage::default())
+        }),
+    );
     Ok(events)
 }
 
@@ -280,11 +283,9 @@ fn on_answered(state: &State, step: StepId, answer: model::Answer, stamp: &Stamp
     };
     let model::Answer { finish, calls, usage, mut sealed, by } = answer;
     sealed.retain(|sealed| depth(&sealed.content) <= DEEPEST);
-    let mut named: Vec<RequestedCall> = Vec::with_capacity(calls.len());
-    for asked in calls {
-        let call = name_call(state, asked, &named, stamp);
-        named.push(call);
-    }
+    let mut taken = HashSet::new();
+    let named = calls.into_iter().map(|asked| name_call(state, asked, &mut taken, stamp));
+    let named: Vec<RequestedCall> = named.collect();
     let message = (*written > 0 || !named.is_empty()).then(|| stamp.id());
     let turn = open.id.clone();
     vec![Event::ModelCompleted { turn, step, message, finish, calls: named, usage, sealed, by }]
@@ -297,11 +298,12 @@ const DEEPEST: usize = 100;
 fn name_call(
     state: &State,
     asked: AskedCall,
-    before: &[RequestedCall],
+    taken: &mut HashSet<CallId>,
     stamp: &Stamp,
 ) -> RequestedCall {
-    let free = |id: &CallId| !state.calls.contains(id) && before.iter().all(|call| call.id != *id);
+    let free = |id: &CallId| !state.calls.contains(id) && !taken.contains(id);
     let id = CallId::parse(&asked.id).filter(free).unwrap_or_else(|| stamp.id());
+    taken.insert(id.clone());
     let written = match asked.arguments.trim() {
         "" => "{}",
         written => written,
@@ -326,10 +328,10 @@ fn name_call(
 fn on_model_failed(state: &State, step: StepId, failure: Failure, stamp: &Stamp) -> Vec<Event> {
     let Some((open, step)) = open_step(state, &step) else { return Vec::new() };
     let interrupted = open.interrupted(step, failure.message.clone(), stamp);
-    let overflow = failure.kind == FailureKind::ContextOverflow && !open.compacted;
-    if let Some(upto) = fold::all(state).filter(|_| overflow) {
-        let tokens = state.compaction.tokens;
-        return vec![interrupted, Event::CompactionRequested { upto, tokens }];
+    let overflow = failure.kind == FailureKind::ContextOverflow;
+    if let Some(upto) = compaction::largest(state).filter(|_| overflow) {
+        let tokens = compaction::estimate(state);
+        return vec![interrupted, Event::CompactionRequested { upto, tokens, overflow }];
     }
     let cause =
         StopCause::Failed { code: FailureCode::Model(failure.kind), message: failure.message };
@@ -385,29 +387,7 @@ fn on_summarized(state: &State, upto: MessageId, words: String, usage: Usage) ->
         true => summarized(&words),
         false => (words, Vec::new()),
     };
-    vec![compacted(state, upto, told, usage)]
-}
-
-/// A summary, and what it names as worth keeping, stands for the history up to a message.
-fn compacted(state: &State, upto: MessageId, told: (String, Vec<String>), usage: Usage) -> Event {
-    let (summary, facts) = told;
-    let messages = state.messages.iter().position(|m| m.id == upto).map_or(0, |n| n + 1) as u64;
-    let (tokens_before, turns) = (state.compaction.tokens, turns_read(state, &upto));
-    let tokens_after = (tokens_before > 0).then(|| left(state, &upto, &summary));
-    Event::Compacted { upto, summary, messages, tokens_before, tokens_after, usage, turns, facts }
-}
-
-/// About how many tokens a model reads once a summary stands for the history up to a message.
-fn left(state: &State, upto: &MessageId, summary: &str) -> u64 {
-    let earlier = state.compaction.summary.as_ref();
-    let all = history(state);
-    let place = |id: &MessageId| all.iter().position(|message| message.id == *id).map(|n| n + 1);
-    let begin = earlier.and_then(|earlier| place(&earlier.upto)).unwrap_or(0);
-    let end = place(upto).unwrap_or(0).max(begin);
-    let said = all[begin..end].iter().map(|message| Count::guess(&message.text()).tokens);
-    let gone = said.sum::<u64>() + earlier.map_or(0, |it| Count::guess(&it.text).tokens);
-    // A provider may have counted anything.
-    state.compaction.tokens.saturating_sub(gone).saturating_add(Count::guess(summary).tokens)
+    vec![compaction::compacted(state, upto, told, usage)]
 }
 
 fn on_saved(state: &State, upto: MessageId, result: Result<String, String>) -> Vec<Event> {
@@ -427,20 +407,6 @@ fn on_finished(state: &State, id: CallId, outcome: Outcome, stamp: &Stamp) -> Ve
         }
         _ => Vec::new(),
     }
-}
-
-/// How many turns models read in full, before and after a summary up to a message.
-fn turns_read(state: &State, upto: &MessageId) -> Turns {
-    let summary = state.compaction.summary.as_ref();
-    let mut history = history(state);
-    if let Some(old) = summary.and_then(|s| history.iter().position(|m| m.id == s.upto)) {
-        history.drain(..=old);
-    }
-    let covered = history.iter().position(|message| message.id == *upto).map_or(0, |n| n + 1);
-    let turns = |messages: &[&Arc<Message>]| {
-        messages.iter().map(|message| &message.turn).collect::<HashSet<_>>().len() as u64
-    };
-    Turns { before: turns(&history), after: turns(&history[covered..]) }
 }
 
 pub(super) fn idle(state: &State) -> Result<(), Refusal> {

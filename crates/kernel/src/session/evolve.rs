@@ -38,7 +38,7 @@ fn remember(state: &mut Data, record: &Record) {
         Event::Moved { workspace } => state.workspace.clone_from(workspace),
         Event::Forgotten { upto } => compaction::forgotten(state, upto),
         Event::ToolsChosen(toolset) => offered(state, toolset),
-        Event::AttachmentAdded(file) => state.attachments.push(file.clone()),
+        Event::AttachmentAdded(file) => state.add_attachment(file.clone()),
         Event::MessageAdded { message, turn, role, parts, options, .. } => {
             said(state, Said { message, turn, role: *role, parts, options }, at);
         }
@@ -49,17 +49,17 @@ fn remember(state: &mut Data, record: &Record) {
             state.context.learn(turn, sections);
             on_open(state, |open| open.surveyed = true);
         }
-        Event::StepStarted { step, model, .. } => on_open(state, |open| {
-            let model = model.clone();
-            open.surveyed = true;
-            open.steps += 1;
-            open.phase = Phase::Thinking(OpenStep {
-                id: step.clone(),
-                model,
-                output: Vec::new(),
-                written: 0,
+        Event::StepStarted { step, model, context_window, shortened, .. } => {
+            let (id, model, context_window) = (step.clone(), model.clone(), *context_window);
+            let (output, written) = (Vec::new(), 0);
+            on_open(state, |open| {
+                open.surveyed = true;
+                open.steps += 1;
+                let step = OpenStep { id, model, context_window, output, written };
+                open.phase = Phase::Thinking(step);
             });
-        }),
+            compaction::shortened(state, shortened.as_ref());
+        }
         Event::TextAppended { step, channel, text, .. } => {
             on_step(state, step, |open| open.write(*channel, text))
         }
@@ -70,6 +70,7 @@ fn remember(state: &mut Data, record: &Record) {
                 signed(state, by.as_ref(), sealed);
             }
             spent(state, *usage);
+            compaction::counted(state, *usage);
         }
         Event::StepInterrupted { step, message, .. } => {
             interrupted(state, step, message.as_ref(), at)
@@ -117,11 +118,18 @@ fn remember(state: &mut Data, record: &Record) {
             state.turns.change(turn, |turn| turn.reverted = true);
         }
         Event::RevertFailed { .. } => state.reverting = None,
-        Event::CompactionRequested { .. }
-        | Event::Compacted { .. }
-        | Event::CompactionFailed { .. }
-        | Event::MemorySaved { .. }
-        | Event::MemoryNotSaved { .. } => compaction::evolve(state, &record.event, at),
+        Event::CompactionRequested { upto, tokens, overflow } => {
+            compaction::requested(state, upto, *tokens, *overflow);
+        }
+        Event::Compacted { upto, summary, usage, facts, tokens_after, .. } => {
+            paid(state, *usage);
+            compaction::compacted(state, upto, summary, *tokens_after);
+            compaction::named(state, upto, facts, at);
+        }
+        Event::CompactionFailed { .. } => compaction::failed(state),
+        Event::MemorySaved { upto, .. } | Event::MemoryNotSaved { upto, .. } => {
+            state.saving.retain(|saving| saving.upto != *upto);
+        }
         Event::SessionClosed { .. } => state.status = Status::Completed,
     }
 }
@@ -170,6 +178,8 @@ fn said(state: &mut Data, said: Said<'_>, at: Time) {
         changes: Vec::new(),
         unrecorded: Vec::new(),
         reverted: false,
+        message_at: state.messages.len(),
+        read: Vec::new(),
     });
     state.add_message(Message {
         id: said.message.clone(),
@@ -203,11 +213,13 @@ fn turn_started(state: &mut Data, id: &TurnId, attempt: u32, options: &TurnOptio
         let setup = turn.options.setup().cloned();
         turn.options = options.clone().with_setup(setup);
         turn.attempts = attempt;
+        turn.read.retain(|at| *at == turn.message_at);
         turn.started = Some(at);
         turn.completed = None;
         turn.error = None;
     });
     state.open = Some(OpenTurn::new(id.clone(), attempt, options.clone(), at));
+    compaction::turn_started(state, id, attempt);
     state.status = Status::Active;
     state.error = None;
 }
@@ -249,9 +261,8 @@ fn answered(
         calls => Phase::Acting(calls.iter().map(|call| new_call(call, false)).collect()),
     };
     on_open(state, |open| open.phase = phase);
-    if let Some(message) = message {
-        push(state, message, Role::Assistant, parts, at);
-        on_last(state, |last| last.by = Some(model));
+    if let Some(message) = message.and_then(|id| written(state, id, Role::Assistant, parts, at)) {
+        state.add_message(Message { by: Some(model), ..message });
     }
 }
 
@@ -271,9 +282,8 @@ fn interrupted(state: &mut Data, step: &StepId, message: Option<&MessageId>, at:
     };
     let parts = parts_of(output);
     on_open(state, |open| open.phase = Phase::Acting(Vec::new()));
-    if let Some(message) = message {
-        push(state, message, Role::Assistant, parts, at);
-        on_last(state, |last| (last.by, last.interrupted) = (Some(model), true));
+    if let Some(message) = message.and_then(|id| written(state, id, Role::Assistant, parts, at)) {
+        state.add_message(Message { by: Some(model), interrupted: true, ..message });
     }
 }
 
@@ -329,27 +339,33 @@ fn paid(state: &mut Data, usage: Usage) {
     on_open(state, |open| open.usage = open.usage.plus(usage));
 }
 
-fn push(state: &mut Data, id: &MessageId, role: Role, parts: Vec<Part>, at: Time) {
-    let Some(open) = &state.open else { return };
-    let (turn, attempt) = (open.id.clone(), open.attempt);
-    state.add_message(Message {
+/// A message of the open turn, not taken yet.
+fn written(
+    state: &Data,
+    id: &MessageId,
+    role: Role,
+    parts: Vec<Part>,
+    at: Time,
+) -> Option<Message> {
+    let open = state.open.as_ref()?;
+    Some(Message {
         id: id.clone(),
         role,
         parts,
         wording: None,
         at,
-        turn,
-        attempt,
+        turn: open.id.clone(),
+        attempt: open.attempt,
         call: None,
         ending: None,
         interrupted: false,
         by: None,
         sealed: Vec::new(),
         files: Vec::new(),
-    });
+    })
 }
 
-/// Changes the message that was just pushed.
+/// Changes the message that was just taken.
 fn on_last(state: &mut Data, change: impl FnOnce(&mut Message)) {
     if let Some(last) = state.messages.last_mut() {
         change(Arc::make_mut(last));

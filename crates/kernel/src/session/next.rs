@@ -78,12 +78,12 @@ pub fn next(state: &State) -> Vec<Effect> {
 }
 
 fn of_calls<'a>(state: &'a State, open: &'a OpenTurn) -> impl Iterator<Item = Effect> + 'a {
-    let calls = open.calls();
-    (0..calls.len()).filter_map(move |n| {
-        let call = &calls[n];
+    let mut eligible = eligible(state, open.calls()).map(|(n, _)| n).peekable();
+    open.calls().iter().enumerate().filter_map(move |(n, call)| {
+        let eligible = eligible.next_if_eq(&n).is_some();
         match &call.phase {
             CallPhase::Started(_, Placement::Daemon) => Some(Effect::Run(call.id().clone())),
-            CallPhase::Requested if eligible(state, calls, n) => {
+            CallPhase::Requested if eligible => {
                 let tool = state.tool(&call.request.tool)?;
                 let look =
                     matches!(judge::verdict(state, open, tool, None), Verdict::Ask | Verdict::Look);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::command::{Run, Say};
 use crate::event::{Event, Setup};
 use crate::id::TurnId;
-use crate::message::{Message, Part};
+use crate::message::Part;
 use crate::session::Refusal;
 use crate::session::attach::attach_to;
 use crate::session::decide::{idle, known, takes};
@@ -86,10 +86,7 @@ fn in_force(state: &State, setup: &Setup) -> Vec<Event> {
 /// their own.
 fn sent_again(state: &State, sent: &Turn, say: &Say) -> Result<Vec<Event>, Refusal> {
     let said = |part: &&Part| say.files.is_empty() || !matches!(part, Part::Media { .. });
-    let same = |message: &Arc<Message>| {
-        message.id == sent.message && message.parts.iter().filter(said).eq(&say.parts)
-    };
-    if state.messages.iter().any(same) {
+    if state.messages[sent.message_at].parts.iter().filter(said).eq(&say.parts) {
         Ok(Vec::new())
     } else {
         Err(Refusal::KeyReused(sent.id.clone()))

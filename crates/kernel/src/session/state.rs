@@ -1,6 +1,6 @@
 //! What a session is: the fold of its journal, and the rules it lives under.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Deref;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -95,6 +95,12 @@ pub struct Data {
     pub(super) delegated: Vec<Arc<Spec>>,
     /// The beginning of the first line that a person said, once one said something.
     pub(super) title: Option<String>,
+    /// Where standing instructions are among the messages.
+    pub(crate) instructions: Vec<usize>,
+    /// The first turn of which models may read something.
+    pub(crate) first_read: usize,
+    /// Where attachments are, by name.
+    attachment_at: HashMap<String, usize>,
 }
 
 /// How much history there is and what stands for the old part of it.
@@ -106,6 +112,26 @@ pub struct Compaction {
     pub pending: Option<MessageId>,
     /// The newest summary.
     pub summary: Option<Summary>,
+    /// The newest one that ends in a turn before that: what is read if that turn is tried again.
+    pub(super) earlier: Option<Summary>,
+    /// How many messages there were when `tokens` were counted; unknown once the prompt is another.
+    pub(super) counted: Option<usize>,
+    /// Results of messages before this one are shortened in prompts.
+    pub(crate) shortened: usize,
+    /// Tokens there were, or were left, at the last summary: another is made only when there are
+    /// clearly more.
+    pub(super) floor: u64,
+    /// Whether the last summary could not be written.
+    pub(super) failed: bool,
+    /// Whether the provider said that the last prompt was too long.
+    pub(super) overflow: bool,
+}
+
+impl Compaction {
+    /// The summaries that may stand for old history, the best first.
+    pub(crate) fn summaries(&self) -> impl Iterator<Item = &Summary> {
+        self.summary.iter().chain(&self.earlier)
+    }
 }
 
 /// What a summary named as worth keeping.
@@ -185,6 +211,8 @@ pub struct Summary {
     pub upto: MessageId,
     /// The text.
     pub text: String,
+    /// Where that message is among all of the session.
+    pub(crate) at: usize,
 }
 
 impl Data {
@@ -219,6 +247,9 @@ impl Data {
             calls: HashSet::new(),
             delegated: Vec::new(),
             title: None,
+            instructions: Vec::new(),
+            first_read: 0,
+            attachment_at: HashMap::new(),
         }
     }
 
@@ -234,7 +265,16 @@ impl Data {
 
     /// The attachment of that name.
     pub fn attachment(&self, name: &str) -> Option<&Attachment> {
-        self.attachments.iter().find(|file| file.name == name)
+        self.attachment_at.get(name).map(|n| &self.attachments[*n])
+    }
+
+    /// Where a message is; looked for from the end, because what is asked for is mostly recent.
+    pub(crate) fn position(&self, id: &MessageId) -> Option<usize> {
+        self.messages.iter().rposition(|message| {
+            #[cfg(test)]
+            crate::session::tests::scale::visited();
+            message.id == *id
+        })
     }
 
     /// Whether something is under way.
@@ -242,13 +282,26 @@ impl Data {
         self.open.is_some() || self.compaction.pending.is_some() || self.reverting.is_some()
     }
 
-    /// Takes a message; the first of a person gives the session its title.
+    pub(super) fn add_attachment(&mut self, file: Attachment) {
+        self.attachment_at.entry(file.name.clone()).or_insert(self.attachments.len());
+        self.attachments.push(file);
+    }
+
+    /// Takes a message of a turn; the first of a person gives the session its title.
     pub(super) fn add_message(&mut self, message: Message) {
+        let at = self.messages.len();
         self.spoken += u64::from(message.role.speaks());
         if self.title.is_none() && message.role == Role::User {
             let text = message.text();
             let line = text.trim().lines().next().unwrap_or_default();
             self.title = Some(line.chars().take(TITLE).collect());
+        }
+        if message.role == Role::System {
+            self.instructions.push(at);
+        } else if let Some(n) = self.turns.position(&message.turn).filter(|_| !message.interrupted)
+        {
+            self.turns.change(&message.turn, |turn| turn.read.push(at));
+            self.first_read = self.first_read.min(n);
         }
         self.messages.push(Arc::new(message));
     }
@@ -309,6 +362,15 @@ impl State {
     pub fn current_model(&self) -> &ModelRef {
         let of_turn = self.open.as_ref().and_then(|turn| turn.options.model.as_ref());
         of_turn.or(self.model.as_ref()).unwrap_or(&self.rules.default_model)
+    }
+
+    /// Tokens that the model reads at once: as it was when the open step began, else as it is known to
+    /// be, else a guess.
+    pub fn window(&self) -> u64 {
+        let step = self.open.as_ref().and_then(|open| open.step());
+        let known = || self.rules.profile(self.current_model())?.context_window;
+        let window = step.and_then(|step| step.context_window).or_else(known);
+        window.unwrap_or(self.rules.limits.assumed_window)
     }
 
     /// The tool of that name, if it is offered.

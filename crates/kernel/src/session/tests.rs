@@ -17,6 +17,7 @@ mod recall;
 mod recovery;
 mod render;
 mod rules;
+pub(crate) mod scale;
 mod script;
 mod stopping;
 mod talk;

@@ -55,6 +55,10 @@ pub struct Turn {
     /// Whether that was undone.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub reverted: bool,
+    /// Where `message` is among the session's messages.
+    pub(crate) message_at: usize,
+    /// Where the messages are that models read: the client's and those of the latest attempt.
+    pub(crate) read: Vec<usize>,
 }
 
 /// How a turn stands.
@@ -103,8 +107,6 @@ pub struct OpenTurn {
     pub verified: Option<bool>,
     /// Calls skipped because they repeat.
     pub repeats: u32,
-    /// Whether a summary was tried in this turn already.
-    pub compacted: bool,
     pub(super) clock: Clock,
     pub(super) ran: Ran,
 }
@@ -127,6 +129,8 @@ pub struct OpenStep {
     pub id: StepId,
     /// The model that was asked.
     pub model: ModelRef,
+    /// Tokens that it was taken to read at once, where that was written down.
+    pub context_window: Option<u64>,
     /// What it wrote so far, in the order it came.
     pub output: Vec<Segment>,
     /// How many bytes that is.
@@ -249,7 +253,6 @@ impl OpenTurn {
             failed_checks: 0,
             verified: None,
             repeats: 0,
-            compacted: false,
             clock: Clock { started: at, waited: Duration::ZERO, waiting_since: None },
             ran: Ran::default(),
         }

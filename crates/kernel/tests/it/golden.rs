@@ -206,7 +206,8 @@ fn of_steps() -> Vec<Event> {
         .map(|place| Sealed { place, content: json!({"signature": "c2ln"}) });
     let finishes = [Finish::Stop, Finish::ToolCalls, Finish::Length, Finish::Refused];
     let mut events = vec![
-        Event::StepStarted { turn: turn(), step: step(), model: model() },
+        step_started(None, None),
+        step_started(Some(128_000), Some(id())),
         Event::ModelRetrying {
             turn: turn(),
             step: step(),
@@ -355,9 +356,15 @@ fn codes() -> Vec<FailureCode> {
     .collect()
 }
 
+fn step_started(context_window: Option<u64>, shortened: Option<MessageId>) -> Event {
+    let (turn, step, model) = (turn(), StepId::named("step_1".into()), model());
+    Event::StepStarted { turn, step, model, context_window, shortened }
+}
+
 fn of_compaction() -> Vec<Event> {
     vec![
-        Event::CompactionRequested { upto: id(), tokens: 900 },
+        Event::CompactionRequested { upto: id(), tokens: 900, overflow: false },
+        Event::CompactionRequested { upto: id(), tokens: 900, overflow: true },
         Event::Compacted {
             upto: id(),
             summary: "in short".into(),

@@ -4,6 +4,7 @@
 mod golden;
 #[cfg(test)]
 mod kept;
+mod long_turns;
 #[cfg(test)]
 mod properties;
 #[cfg(test)]

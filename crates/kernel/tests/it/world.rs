@@ -54,6 +54,7 @@ pub(crate) fn rules() -> Rules {
             time: Duration::from_secs(600),
             repeats: 2,
             compact_at_percent: 80,
+            assumed_window: 128_000,
         },
         recovery: Recovery::Continue,
         client_grace: Duration::from_secs(30),
@@ -293,7 +294,7 @@ fn running(state: &State) -> Vec<CallId> {
 }
 
 /// Every call of an answer is followed by its result, and there are no other results.
-fn check_pairs(prompt: &Prompt) {
+pub(crate) fn check_pairs(prompt: &Prompt) {
     let mut due: Vec<CallId> = Vec::new();
     let mut seen = BTreeSet::new();
     for message in &prompt.messages {

@@ -132,6 +132,7 @@ impl World {
                 time: self.time,
                 repeats: 3,
                 compact_at_percent: 80,
+                assumed_window: 128_000,
             },
             recovery: self.recovery,
             client_grace: Duration::from_secs(30),

@@ -12,7 +12,7 @@ use crate::session::turn::{Call, CallPhase, OpenTurn, Phase};
 use crate::time::Time;
 use crate::tool::{Ending, Outcome};
 
-use super::{on_last, on_open, paid, push, waiting};
+use super::{on_open, paid, waiting, written};
 
 /// Takes an event about a call into the state; any other is none of its business.
 pub(super) fn evolve(state: &mut Data, event: &Event, at: Time) {
@@ -145,11 +145,10 @@ fn call_done(state: &mut Data, id: &CallId, message: &MessageId, outcome: &Outco
         turn.changes.extend_from_slice(&outcome.changes);
         turn.unrecorded.extend_from_slice(&outcome.unrecorded);
     });
-    push(state, message, Role::Tool, outcome.parts.clone(), at);
-    on_last(state, |last| {
-        (last.call, last.ending) = (Some(id.clone()), Some(outcome.ending));
-        last.files.clone_from(&outcome.artifacts);
-    });
+    if let Some(message) = written(state, message, Role::Tool, outcome.parts.clone(), at) {
+        let (call, ending) = (Some(id.clone()), Some(outcome.ending));
+        state.add_message(Message { call, ending, files: outcome.artifacts.clone(), ..message });
+    }
 }
 
 fn verified(open: &mut OpenTurn, ending: Ending) {

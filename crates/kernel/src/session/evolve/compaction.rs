@@ -1,43 +1,78 @@
 //! Remembers what became of summaries and of what they named as worth keeping.
 
-use crate::event::Event;
-use crate::id::MessageId;
+use crate::id::{MessageId, TurnId};
+use crate::model::Usage;
 use crate::session::Data;
-use crate::session::state::{Saving, Summary};
+use crate::session::state::{Compaction, Saving, Summary};
 use crate::time::Time;
-
-use super::{on_open, spent};
 
 /// What models do not read any more needs no summary.
 pub(super) fn forgotten(state: &mut Data, upto: &MessageId) {
-    let last = state.messages.iter().position(|message| message.id == *upto);
-    state.forgotten = last.map_or(state.forgotten, |last| last + 1);
-    state.compaction.summary = None;
-    state.compaction.tokens = 0;
+    state.forgotten = state.position(upto).map_or(state.forgotten, |last| last + 1);
+    state.first_read = state.turns.len();
+    state.compaction = Compaction::default();
 }
 
-/// Takes an event about a summary into the state; any other is none of its business.
-pub(super) fn evolve(state: &mut Data, event: &Event, at: Time) {
-    match event {
-        Event::CompactionRequested { upto, .. } => {
-            state.compaction.pending = Some(upto.clone());
-            on_open(state, |open| open.compacted = true);
-        }
-        Event::Compacted { upto, summary, usage, facts, .. } => {
-            spent(state, *usage);
-            state.compaction.pending = None;
-            state.compaction.tokens = 0;
-            state.context.settle();
-            state.compaction.summary = Some(Summary { upto: upto.clone(), text: summary.clone() });
-            if !facts.is_empty() {
-                let (upto, facts) = (upto.clone(), facts.clone());
-                state.saving.push(Saving { upto, at, facts });
-            }
-        }
-        Event::CompactionFailed { .. } => state.compaction.pending = None,
-        Event::MemorySaved { upto, .. } | Event::MemoryNotSaved { upto, .. } => {
-            state.saving.retain(|saving| saving.upto != *upto);
-        }
-        _ => {}
+/// A summary in the middle of a turn is of no use if that turn is tried again: then the one that was
+/// made before the turn is read.
+fn summarized(state: &mut Data, upto: &MessageId, text: &str) {
+    let Some(at) = state.position(upto) else { return };
+    let summary = Summary { upto: upto.clone(), text: text.to_owned(), at };
+    let before = state.compaction.summary.replace(summary);
+    let turn = |at: usize| &state.messages[at].turn;
+    if let Some(before) = before.filter(|before| turn(before.at) != turn(at)) {
+        state.compaction.earlier = Some(before);
     }
+}
+
+/// Results up to a message are shortened from now on; what was counted before says nothing any more.
+pub(super) fn shortened(state: &mut Data, upto: Option<&MessageId>) {
+    if let Some(at) = upto.and_then(|upto| state.position(upto)) {
+        state.compaction.shortened = at + 1;
+        state.compaction.counted = None;
+    }
+}
+
+/// A model read the conversation, and its provider may have counted it.
+pub(super) fn counted(state: &mut Data, usage: Usage) {
+    state.compaction.counted = (usage.total() > 0).then_some(state.messages.len());
+    state.compaction.overflow = false;
+}
+
+/// A turn may try again what came to nothing in the last one. One that is tried again, or was waiting,
+/// does not read what was counted.
+pub(super) fn turn_started(state: &mut Data, turn: &TurnId, attempt: u32) {
+    let newest = state.turns.last().is_some_and(|last| last.id == *turn);
+    let compaction = &mut state.compaction;
+    (compaction.floor, compaction.failed, compaction.overflow) = (0, false, false);
+    compaction.counted = compaction.counted.filter(|_| newest && attempt == 1);
+}
+
+/// A summary is being written.
+pub(super) fn requested(state: &mut Data, upto: &MessageId, tokens: u64, overflow: bool) {
+    state.compaction.pending = Some(upto.clone());
+    state.compaction.floor = tokens;
+    state.compaction.overflow = overflow;
+}
+
+/// A summary stands for the history up to a message, with about so many tokens left to read.
+pub(super) fn compacted(state: &mut Data, upto: &MessageId, text: &str, left: Option<u64>) {
+    summarized(state, upto, text);
+    let Compaction { summary, earlier, shortened, .. } = std::mem::take(&mut state.compaction);
+    let floor = left.unwrap_or_default();
+    state.compaction = Compaction { summary, earlier, shortened, floor, ..Compaction::default() };
+    state.context.settle();
+}
+
+/// What a summary named as worth keeping is to be saved.
+pub(super) fn named(state: &mut Data, upto: &MessageId, facts: &[String], at: Time) {
+    if !facts.is_empty() {
+        state.saving.push(Saving { upto: upto.clone(), at, facts: facts.to_vec() });
+    }
+}
+
+/// A summary could not be written.
+pub(super) fn failed(state: &mut Data) {
+    state.compaction.pending = None;
+    state.compaction.failed = true;
 }

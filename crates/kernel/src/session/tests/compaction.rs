@@ -10,17 +10,17 @@ fn an_overflow_is_answered_with_one_summary() {
         let talk = create; say one; text 1; answer; say two
         talk > fails context_overflow
             s2 cut: context_overflow happened
-            compacting up to m2, 11 tokens
+            compacting up to m2, 12 tokens
             -> summarize m2, wake +600
         talk > fails context_overflow; summary m2 short
             s2 cut: context_overflow happened
-            compacting up to m2, 11 tokens
+            compacting up to m2, 12 tokens
             compacted 2 up to m2: short
             s3 asks fake/a
             -> model s3, wake +600
         talk > fails context_overflow; summary m2 short; fails context_overflow
             s2 cut: context_overflow happened
-            compacting up to m2, 11 tokens
+            compacting up to m2, 12 tokens
             compacted 2 up to m2: short
             s3 asks fake/a
             s3 cut: context_overflow happened
@@ -28,14 +28,18 @@ fn an_overflow_is_answered_with_one_summary() {
             t2 FAILED context_overflow: context_overflow happened
         talk > fails context_overflow; unsummarized no
             s2 cut: context_overflow happened
-            compacting up to m2, 11 tokens
+            compacting up to m2, 12 tokens
             not compacted: no
+            compacting up to m2, 12 tokens
+            compacted 2 up to m2: No summary could be written. In short, this was said and done:/- user: one/- assistant: 1
             s3 asks fake/a
             -> model s3, wake +600
         talk > fails context_overflow; unsummarized no; fails context_overflow
             s2 cut: context_overflow happened
-            compacting up to m2, 11 tokens
+            compacting up to m2, 12 tokens
             not compacted: no
+            compacting up to m2, 12 tokens
+            compacted 2 up to m2: No summary could be written. In short, this was said and done:/- user: one/- assistant: 1
             s3 asks fake/a
             s3 cut: context_overflow happened
             t2 stops: context_overflow: context_overflow happened
@@ -54,12 +58,12 @@ fn a_full_window_is_emptied_before_the_next_step() {
         given > say two
             t2 User: "two"
             t2 starts, attempt 1
-            compacting up to m2, 800 tokens
+            compacting up to m2, 801 tokens
             -> summarize m2, wake +600
         given > say two; summary m2 short; answer a look; done a
             t2 User: "two"
             t2 starts, attempt 1
-            compacting up to m2, 800 tokens
+            compacting up to m2, 801 tokens
             compacted 2 up to m2: short
             s2 asks fake/a
             s2 answered a=look{}
@@ -67,7 +71,7 @@ fn a_full_window_is_emptied_before_the_next_step() {
             a Succeeded:
             s3 asks fake/a
             -> model s3, wake +600
-        create; say one; text 1; answer [789/10] > say two
+        create; say one; text 1; answer [788/10] > say two
             t2 User: "two"
             t2 starts, attempt 1
             s2 asks fake/a
@@ -80,7 +84,7 @@ fn a_full_window_is_emptied_before_the_next_step() {
         given > say two; unsummarized no; answer [900/1] a look; done a
             t2 User: "two"
             t2 starts, attempt 1
-            compacting up to m2, 800 tokens
+            compacting up to m2, 801 tokens
             not compacted: no
             s2 asks fake/a
             s2 answered a=look{}
@@ -161,13 +165,13 @@ fn a_turn_that_ends_takes_its_summary_along() {
         let talk = create; say one; text 1; answer; say two
         talk > fails context_overflow; cancel; summary m2 late
             s2 cut: context_overflow happened
-            compacting up to m2, 11 tokens
+            compacting up to m2, 12 tokens
             t2 stops: cancelled
             not compacted: the turn is over
             t2 CANCELLED
         talk > fails context_overflow; +600; wake
             s2 cut: context_overflow happened
-            compacting up to m2, 11 tokens
+            compacting up to m2, 12 tokens
             t2 stops: time_limit: the turn took too long
             not compacted: the turn is over
             t2 FAILED time_limit: the turn took too long
@@ -187,7 +191,7 @@ fn a_summary_ends_at_a_message_that_models_read() {
             t2 starts, attempt 1
             s2 asks fake/a
             s2 cut: context_overflow happened
-            compacting up to m1, 0 tokens
+            compacting up to m1, 25 tokens
             -> summarize m1, wake +600
         create; say one; text 1; answer; system be brief > compact
             compacting up to m2, 11 tokens
@@ -237,13 +241,13 @@ fn a_turn_goes_on_while_facts_are_saved() {
         let talk = rules save_memory; create; say one; text 1; answer; say two
         talk > fails context_overflow; summary m2 short/REMEMBER:/- likes tabs
             s2 cut: context_overflow happened
-            compacting up to m2, 11 tokens
+            compacting up to m2, 12 tokens
             compacted 2 up to m2: short +likes tabs
             s3 asks fake/a
             -> save m2, model s3, wake +600
         talk > fails context_overflow; summary m2 short/REMEMBER:/- likes tabs; saved m2 memory/a.md; text 2; answer
             s2 cut: context_overflow happened
-            compacting up to m2, 11 tokens
+            compacting up to m2, 12 tokens
             compacted 2 up to m2: short +likes tabs
             s3 asks fake/a
             m2 saved to memory/a.md
@@ -289,7 +293,7 @@ fn the_last_turns_of_many_stay_as_they_were_said() {
             t6 COMPLETED
             t7 User: "g"
             t7 starts, attempt 1
-            compacting up to m6, 800 tokens
+            compacting up to m6, 801 tokens
             -> summarize m6, wake +600
     "#]]);
 }

@@ -71,18 +71,18 @@ fn a_compaction_comes_first() {
         full > say more
             t2 User: "more"
             t2 starts, attempt 1
-            compacting up to m1, 901 tokens
+            compacting up to m1, 902 tokens
             -> summarize m1, wake +600
         full > say more; summary m1 short
             t2 User: "more"
             t2 starts, attempt 1
-            compacting up to m1, 901 tokens
+            compacting up to m1, 902 tokens
             compacted 1 up to m1: short
             -> survey t2, wake +600
         full > say more; summary m1 short; survey TREE=b
             t2 User: "more"
             t2 starts, attempt 1
-            compacting up to m1, 901 tokens
+            compacting up to m1, 902 tokens
             compacted 1 up to m1: short
             told of [TREE], 1 tokens
             s2 asks fake/a

@@ -58,7 +58,7 @@ impl Session {
             Event::RevertFailed { turn, reason } => {
                 format!("{} not undone: {reason}", self.short(turn))
             }
-            Event::CompactionRequested { upto, tokens } => {
+            Event::CompactionRequested { upto, tokens, .. } => {
                 format!("compacting up to {}, {tokens} tokens", self.short(upto))
             }
             Event::Compacted { upto, summary, messages, facts, .. } => {

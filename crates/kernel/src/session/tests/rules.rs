@@ -33,6 +33,7 @@ pub(crate) fn rules() -> Rules {
             time: Duration::from_secs(600),
             repeats: 2,
             compact_at_percent: 80,
+            assumed_window: 128_000,
         },
         recovery: Recovery::Continue,
         client_grace: Duration::from_secs(30),

@@ -1,0 +1,49 @@
+//! What stands for old history where no model could write a summary of it.
+
+use crate::message::{Message, Part, Role};
+
+use super::shorten::shortened;
+use super::{Entry, History};
+
+/// The most lines, the newest, and the most bytes of one.
+const LINES: usize = 60;
+const LINE_BYTES: usize = 200;
+/// The most bytes of the summary before this one.
+const EARLIER_BYTES: usize = 4_000;
+
+/// A list of what was said and called, in short, up to a message of a history.
+pub(crate) fn digest(history: &History<'_>, upto: usize) -> String {
+    let earlier = history.summary.map(|summary| shortened(summary.text.clone(), EARLIER_BYTES));
+    let lines: Vec<String> = history.recent[..upto].iter().flat_map(lines).collect();
+    let left_out = lines.len().saturating_sub(LINES);
+    let note = (left_out > 0).then(|| format!("[{left_out} lines left out]"));
+    let heading = "No summary could be written. In short, this was said and done:".to_owned();
+    let newest = lines.into_iter().skip(left_out);
+    let all = earlier.into_iter().chain([heading]).chain(note).chain(newest);
+    all.collect::<Vec<_>>().join("\n")
+}
+
+fn lines(Entry { message, .. }: &Entry<'_>) -> Vec<String> {
+    let who = match message.role {
+        Role::User => "user",
+        Role::Assistant => "assistant",
+        // What came of a call is long and mostly of no use later.
+        Role::Tool | Role::System => return Vec::new(),
+    };
+    let text = one_line(&message.text());
+    let text = (!text.is_empty()).then(|| format!("- {who}: {text}"));
+    text.into_iter().chain(calls(message)).collect()
+}
+
+fn calls(message: &Message) -> impl Iterator<Item = String> {
+    message.parts.iter().filter_map(|part| match part {
+        Part::Call { tool, input, .. } => {
+            Some(format!("- assistant called {tool} {}", one_line(&input.to_string())))
+        }
+        Part::Text(_) | Part::Context(_) | Part::Thought(_) | Part::Media { .. } => None,
+    })
+}
+
+fn one_line(text: &str) -> String {
+    shortened(text.split_whitespace().collect::<Vec<_>>().join(" "), LINE_BYTES).replace('\n', " ")
+}

@@ -1,0 +1,97 @@
+//! Which messages of a session models read, and which summary stands for those before them.
+//!
+//! The cost is in proportion to what is read, not to how long the session is.
+
+use std::sync::Arc;
+
+use crate::id::MessageId;
+use crate::message::{Message, Role};
+use crate::session::{State, Summary};
+
+/// What models read of a session.
+#[derive(Debug, Default)]
+pub(crate) struct History<'a> {
+    /// The client's message of the open turn, where the summary covers it: that one stays as it was
+    /// said.
+    pub(crate) request: Option<Entry<'a>>,
+    /// What stands for everything before `recent`.
+    pub(crate) summary: Option<&'a Summary>,
+    /// What is read as it was said, turn by turn.
+    pub(crate) recent: Vec<Entry<'a>>,
+}
+
+/// A message and its place among all of its session.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Entry<'a> {
+    pub(crate) at: usize,
+    pub(crate) message: &'a Arc<Message>,
+}
+
+impl History<'_> {
+    /// How many messages there are up to and including this one, if it is among them.
+    pub(crate) fn upto(&self, id: &MessageId) -> Option<usize> {
+        let place = self.recent.iter().position(|entry| entry.message.id == *id);
+        place.map(|n| n + 1)
+    }
+
+    /// How many turns there is something of.
+    pub(crate) fn turns(entries: &[Entry<'_>]) -> u64 {
+        let begins = |pair: &&[Entry<'_>]| pair[0].message.turn != pair[1].message.turn;
+        let changes = entries.windows(2).filter(begins).count() as u64;
+        changes + u64::from(!entries.is_empty())
+    }
+}
+
+/// Of each turn its client's words and its latest attempt. A turn that is tried again sees what it saw
+/// the first time, and nothing that was said after it. What belongs to a turn stands together, also if
+/// the next one was asked for before this one was answered.
+pub(crate) fn history(state: &State) -> History<'_> {
+    let open = state.open.as_ref().and_then(|open| state.turns.position(&open.id));
+    let Some(last) = open.or(state.turns.len().checked_sub(1)) else {
+        return History::default();
+    };
+    let entry = |at: usize| {
+        #[cfg(test)]
+        crate::session::tests::scale::visited();
+        Entry { at, message: &state.messages[at] }
+    };
+    let summaries = state.compaction.summaries();
+    let found = summaries.map(|summary| (summary, place(state, summary, open, last)));
+    let found = found.filter_map(|(summary, place)| Some((summary, place?))).next();
+    let (first, skipped) = match &found {
+        Some((_, place)) => (place.turn, place.nth + 1),
+        None => (state.first_read.min(last), 0),
+    };
+    let of_turn = |n: usize| {
+        let skipped = if n == first { skipped } else { 0 };
+        let reads = move |at: &&usize| **at >= state.forgotten || open == Some(n);
+        state.turns[n].read[skipped..].iter().filter(reads).map(|at| entry(*at))
+    };
+    let covered = found.as_ref().is_some_and(|(_, place)| open == Some(place.turn));
+    let request = open.filter(|_| covered).map(|n| entry(state.turns[n].message_at));
+    History {
+        request: request.filter(|entry| entry.message.role != Role::System),
+        summary: found.map(|(summary, _)| summary),
+        recent: (first..=last).flat_map(of_turn).collect(),
+    }
+}
+
+/// A message's place among those that models read.
+struct Place {
+    turn: usize,
+    /// Its number in the turn.
+    nth: usize,
+}
+
+/// Where a summary ends, if it may be read: what the open turn is about is never left to one.
+fn place(state: &State, summary: &Summary, open: Option<usize>, last: usize) -> Option<Place> {
+    let message = state.messages.get(summary.at)?;
+    let turn = state.turns.position(&message.turn).filter(|turn| *turn <= last)?;
+    let nth = state.turns[turn].read.binary_search(&summary.at).ok()?;
+    let reads = if open == Some(turn) {
+        summary.at != state.turns[turn].message_at
+    } else {
+        summary.at >= state.forgotten
+    };
+    reads.then_some(Place { turn, nth })
+}

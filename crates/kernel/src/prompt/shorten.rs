@@ -1,0 +1,68 @@
+//! Shortens old and very long results in a prompt, so that a long turn can go on.
+
+use crate::session::State;
+
+/// Bytes that stay of an old result.
+const OLD_RESULT_LIMIT: usize = 1_000;
+
+/// How much of results and pictures a prompt shows.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Shorten {
+    /// Results of messages before this one are old: only their beginning and end is shown, and of
+    /// pictures the name.
+    pub(crate) before: usize,
+    /// The most bytes of the results that belong to one answer, all together.
+    pub(crate) step_bytes: usize,
+}
+
+impl Shorten {
+    /// How a session's prompts are shortened: the results of one answer never fill more than half of
+    /// what its model reads at once.
+    pub(crate) fn of(state: &State) -> Self {
+        let half = state.window().saturating_mul(crate::model::Count::BYTES) / 2;
+        let step_bytes = usize::try_from(half).unwrap_or(usize::MAX);
+        Self { before: state.compaction.shortened, step_bytes }
+    }
+
+    /// The same with every result taken for an old one.
+    pub(crate) fn everything(self) -> Self {
+        Self { before: usize::MAX, ..self }
+    }
+
+    /// Whether a message is old.
+    pub(crate) fn is_old(self, at: usize) -> bool {
+        at < self.before
+    }
+
+    /// The most bytes of one of `together` results that belong to one answer.
+    pub(crate) fn result_bytes(self, at: usize, together: usize) -> usize {
+        if self.is_old(at) {
+            OLD_RESULT_LIMIT
+        } else {
+            (self.step_bytes / together.max(1)).max(OLD_RESULT_LIMIT)
+        }
+    }
+}
+
+/// The beginning and the end of a text that is longer than `most` bytes.
+pub(crate) fn shortened(text: String, most: usize) -> String {
+    if text.len() <= most {
+        return text;
+    }
+    let head = text.floor_char_boundary(most / 3 * 2);
+    let tail = text.ceil_char_boundary(text.len() - most / 3);
+    format!("{}\n[{} bytes left out]\n{}", &text[..head], tail - head, &text[tail..])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_left_out_is_counted_and_no_character_is_cut() {
+        assert_eq!(shortened("short".into(), 5), "short");
+        assert_eq!(shortened("abcdefghijkl".into(), 6), "abcd\n[6 bytes left out]\nkl");
+        let long = shortened("€".repeat(1_000), 100);
+        assert!(long.len() < 140 && long.starts_with("€€") && long.ends_with("€€"), "{long}");
+    }
+}

@@ -1,0 +1,196 @@
+//! Decides when a conversation is too long for its model, and what is done about it.
+//!
+//! Old results and pictures are shortened first. Then a summary stands for the older part: for whole
+//! turns, or for steps of the open turn, so that no call is parted from its result. Every summary ends
+//! later than the one before, so that this comes to an end.
+
+use crate::event::{Event, Turns};
+use crate::id::MessageId;
+use crate::message::Role;
+use crate::model::{Count, Usage};
+use crate::prompt::{Entry, History, Shorten, assemble, digest, guess, guess_entry, history};
+use crate::session::state::State;
+
+/// How many turns stay word for word, where there are at least twice as many.
+const KEPT_TURNS: u64 = 3;
+/// How many steps of the open turn stay word for word, where that is enough.
+const KEPT_STEPS: usize = 3;
+/// Another summary is made when this part of the window was filled since the last one.
+const GROWTH: u64 = 8;
+
+/// What is done so that a model can read the conversation.
+pub(super) enum Reduction {
+    /// Results up to this message are shortened.
+    Shorten { upto: MessageId },
+    /// A model writes a summary up to this message.
+    Summarize { upto: MessageId, tokens: u64 },
+    /// No model could: a list of what was done stands for everything up to this message.
+    Digest { upto: MessageId, tokens: u64 },
+}
+
+/// What has to be done before the next step, if anything has.
+pub(super) fn reduction(state: &State) -> Option<Reduction> {
+    let compaction = &state.compaction;
+    let (tokens, window) = (estimate(state), state.window());
+    let limit = share(window, state.rules.limits.compact_at_percent);
+    let grown = match compaction.floor {
+        0 => true,
+        floor => tokens >= floor.saturating_add(window / GROWTH),
+    };
+    let must = compaction.overflow || tokens >= window;
+    if !must && (tokens < limit || !grown) {
+        return None;
+    }
+    let target = share(limit, 75);
+    let history = history(state);
+    let shorten = shortenable(state, &history);
+    if let Some((upto, saved)) = &shorten
+        && tokens.saturating_sub(*saved) <= target
+        && !compaction.overflow
+    {
+        return Some(Reduction::Shorten { upto: upto.clone() });
+    }
+    let Some(upto) = range(state, &history, tokens, target) else {
+        return shorten.map(|(upto, _)| Reduction::Shorten { upto });
+    };
+    Some(if must && compaction.failed {
+        Reduction::Digest { upto, tokens }
+    } else {
+        Reduction::Summarize { upto, tokens }
+    })
+}
+
+/// About how many tokens the next prompt is: what the provider counted last and what came since, or a
+/// guess at all of it.
+pub(super) fn estimate(state: &State) -> u64 {
+    match state.compaction.counted {
+        None => guess(&assemble(state)),
+        Some(counted) => {
+            let (history, shorten) = (history(state), Shorten::of(state));
+            let since = history.recent.iter().filter(|entry| entry.at >= counted);
+            let since = since.map(|entry| guess_entry(entry, shorten));
+            since.fold(state.compaction.tokens, u64::saturating_add)
+        }
+    }
+}
+
+/// The last message before the open turn, without the last few turns, if there is no summary up to it
+/// yet. A conversation of few turns is summarized whole: they must be long ones, and what is kept of
+/// them would soon be too much again.
+pub(super) fn aged(state: &State) -> Option<MessageId> {
+    let history = history(state);
+    let past = past(state, &history);
+    last(&history, aged_in(&history.recent[..past]))
+}
+
+/// The longest part of the conversation for which a summary may stand now.
+pub(super) fn largest(state: &State) -> Option<MessageId> {
+    let history = history(state);
+    last(&history, ranges(state, &history).into_iter().max()?)
+}
+
+/// The shortest part of the conversation for which a summary may stand, if that brings the tokens down
+/// to `target`; else the longest.
+fn range(state: &State, history: &History<'_>, tokens: u64, target: u64) -> Option<MessageId> {
+    let shorten = Shorten::of(state);
+    let sizes: Vec<u64> = history.recent.iter().map(|entry| guess_entry(entry, shorten)).collect();
+    let all = sizes.iter().fold(1_u64, |all, size| all.saturating_add(*size));
+    let left = |end: usize| {
+        let kept = sizes[end..].iter().fold(0_u64, |kept, size| kept.saturating_add(*size));
+        u128::from(tokens) * u128::from(kept) / u128::from(all)
+    };
+    let ranges = ranges(state, history);
+    let enough = ranges.iter().find(|end| left(**end) <= u128::from(target));
+    last(history, *enough.or(ranges.last())?)
+}
+
+/// Where a summary may end, as the number of messages that it covers: nearer and nearer to the end.
+fn ranges(state: &State, history: &History<'_>) -> Vec<usize> {
+    let recent = &history.recent;
+    let past = past(state, history);
+    let is_answer = |n: &usize| recent[*n].message.role == Role::Assistant;
+    let steps: Vec<usize> = (past..recent.len()).filter(is_answer).collect();
+    // A step begins with its answer. Before the first one there is nothing of the turn to summarize.
+    let but = |kept: usize| steps.len().checked_sub(kept).filter(|n| *n > 0).map(|n| steps[n]);
+    let ends = [Some(aged_in(&recent[..past])), Some(past), but(KEPT_STEPS), but(1)];
+    let mut ends: Vec<usize> = ends.into_iter().flatten().filter(|end| *end > 0).collect();
+    ends.dedup();
+    ends
+}
+
+/// How many messages of the past are older than the last few turns.
+fn aged_in(past: &[Entry<'_>]) -> usize {
+    let mut end = past.len();
+    if History::turns(past) >= 2 * KEPT_TURNS {
+        for _ in 0..KEPT_TURNS {
+            let turn = &past[end - 1].message.turn;
+            end -= past[..end].iter().rev().take_while(|entry| entry.message.turn == *turn).count();
+        }
+    }
+    end
+}
+
+/// How many messages are of turns before the open one.
+fn past(state: &State, history: &History<'_>) -> usize {
+    let open = state.open.as_ref().map(|open| &open.id);
+    let of_open = |entry: &&Entry<'_>| Some(&entry.message.turn) == open;
+    history.recent.len() - history.recent.iter().rev().take_while(of_open).count()
+}
+
+fn last(history: &History<'_>, end: usize) -> Option<MessageId> {
+    Some(history.recent[..end].last()?.message.id.clone())
+}
+
+/// The last message whose result may be shortened, and how many tokens that saves; nothing if there
+/// is none that is not short already.
+fn shortenable(state: &State, history: &History<'_>) -> Option<(MessageId, u64)> {
+    let answers = history.recent.iter().enumerate().rev();
+    let mut answers = answers.filter(|(_, entry)| entry.message.role == Role::Assistant);
+    let (end, _) = answers.nth(KEPT_STEPS - 1)?;
+    let old = history.recent[..end].iter().max_by_key(|entry| entry.at)?;
+    let now = Shorten::of(state);
+    let then = Shorten { before: old.at + 1, ..now };
+    let saved = history.recent[..end]
+        .iter()
+        .map(|entry| guess_entry(entry, now).saturating_sub(guess_entry(entry, then)));
+    let saved: u64 = saved.sum();
+    (then.before > now.before && saved > 0).then(|| (old.message.id.clone(), saved))
+}
+
+/// A summary, and what it names as worth keeping, stands for the history up to a message.
+pub(super) fn compacted(
+    state: &State,
+    upto: MessageId,
+    (summary, facts): (String, Vec<String>),
+    usage: Usage,
+) -> Event {
+    let history = history(state);
+    let (gone, kept) = history.recent.split_at(history.upto(&upto).unwrap_or(0));
+    let turns = Turns { before: History::turns(&history.recent), after: History::turns(kept) };
+    let messages = state.position(&upto).map_or(0, |n| n + 1) as u64;
+    let tokens_before = state.compaction.tokens;
+    let tokens_after = (tokens_before > 0).then(|| left(tokens_before, &history, gone, &summary));
+    Event::Compacted { upto, summary, messages, tokens_before, tokens_after, usage, turns, facts }
+}
+
+/// A list of what was said and done stands for the history up to a message.
+pub(super) fn digested(state: &State, upto: MessageId, tokens: u64) -> Vec<Event> {
+    let history = history(state);
+    let text = digest(&history, history.upto(&upto).unwrap_or(0));
+    let compacted = compacted(state, upto.clone(), (text, Vec::new()), Usage::default());
+    vec![Event::CompactionRequested { upto, tokens, overflow: false }, compacted]
+}
+
+/// About how many tokens a model reads once a summary stands for a part of the history.
+fn left(tokens: u64, history: &History<'_>, gone: &[Entry<'_>], summary: &str) -> u64 {
+    let guess = |text: &str| Count::guess(text).tokens;
+    let said: u64 = gone.iter().map(|entry| guess(&entry.message.text())).sum();
+    let gone = said + history.summary.map_or(0, |earlier| guess(&earlier.text));
+    // A provider may have counted anything.
+    tokens.saturating_sub(gone).saturating_add(guess(summary))
+}
+
+fn share(whole: u64, percent: u64) -> u64 {
+    let share = u128::from(whole) * u128::from(percent) / 100;
+    u64::try_from(share).unwrap_or(u64::MAX)
+}

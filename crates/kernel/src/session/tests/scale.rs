@@ -1,0 +1,69 @@
+//! What a decision and a prompt cost: in proportion to what is new and what is sent, not to how long
+//! the session is. Counted, not timed.
+
+use std::cell::Cell;
+
+use crate::prompt::assemble;
+
+use super::Session;
+
+thread_local! {
+    static VISITS: Cell<usize> = const { Cell::new(0) };
+}
+
+/// Notes that a message or a call was looked at.
+pub(crate) fn visited() {
+    VISITS.with(|visits| visits.set(visits.get() + 1));
+}
+
+fn visits(session: &mut Session, script: &str) -> usize {
+    VISITS.with(|visits| visits.set(0));
+    for line in super::lines(script) {
+        session.play(line).unwrap();
+    }
+    let _prompt = assemble(&session.state);
+    VISITS.with(Cell::get)
+}
+
+fn talked(turns: usize) -> Session {
+    let mut session = Session::after("rules tokens=1000000; create");
+    for _ in 0..turns {
+        session.play("say hi").unwrap();
+        session.play("text ho").unwrap();
+        session.play("answer").unwrap();
+    }
+    session
+}
+
+#[test]
+fn a_turn_after_a_summary_costs_the_same_however_long_the_session_is() {
+    let cost = |turns: usize| {
+        let mut session = talked(turns);
+        session.play("abridge in short").unwrap();
+        visits(&mut session, "say more; text ho; answer; say more")
+    };
+    assert_eq!(cost(200), cost(20));
+}
+
+#[test]
+fn a_prompt_of_many_messages_costs_what_they_are() {
+    let cost = |messages: usize| {
+        let recalled = vec!["me hi"; messages].join(" | ");
+        let mut session = Session::after("create on plain/b");
+        visits(&mut session, &format!("recall {recalled}; say more"))
+    };
+    assert!(cost(2_000) < 3 * cost(1_000), "{} and {}", cost(1_000), cost(2_000));
+}
+
+#[test]
+fn an_answer_with_too_many_calls_is_no_trouble() {
+    let calls: Vec<String> = (0..1_000).map(|n| format!("c{n} look {{\"n\":{n}}}")).collect();
+    let mut session = Session::after("create; say hi");
+    let cost = visits(&mut session, &format!("answer {}", calls.join(" + ")));
+    assert!(cost < 128 * 200, "{cost} looks at calls");
+    let open = session.state.open.as_ref().unwrap();
+    let done = open.calls().iter().filter(|call| call.done()).count();
+    assert_eq!((open.calls().len(), done), (1_000, 1_000 - 128));
+    let refused = session.told.iter().filter(|line| line.contains("ask for it again"));
+    assert_eq!(refused.count(), done);
+}

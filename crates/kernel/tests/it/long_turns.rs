@@ -1,0 +1,234 @@
+//! One turn of 500 steps whose output is 20 times what its model reads at once.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use quintet_kernel::command::{Run, Say};
+use quintet_kernel::event::{Event, Origin, TurnOptions};
+use quintet_kernel::id::{BlobId, Fresh};
+use quintet_kernel::message::{Artifact, MediaKind, Part, Role};
+use quintet_kernel::model::{
+    Answer, AskedCall, Failure, FailureKind, Finish, ModelRef, Profile, Prompt, PromptMessage,
+    PromptPart, Searches, Usage,
+};
+use quintet_kernel::policy::Rules;
+use quintet_kernel::prompt::{assemble, summarize, weigh};
+use quintet_kernel::session::{TurnStatus, next};
+use quintet_kernel::tool::Outcome;
+use quintet_kernel::{Command, Effect, State, StepId};
+
+use crate::world::{World, check_pairs, rules};
+
+const WINDOW: u64 = 10_000;
+const STEPS: u32 = 500;
+/// Bytes of one result: all together are 20 times the window, at four bytes a token.
+const RESULT: usize = 20 * WINDOW as usize * 4 / STEPS as usize;
+const REQUEST: &str = "Port the whole code base, and keep the comments as they are: every one.";
+const INSTRUCTIONS: &str = "Never touch the folder `legal`.";
+
+/// How the world around the turn behaves.
+#[derive(Clone, Copy, Debug, Default)]
+struct Weather {
+    /// Whether the provider counts tokens.
+    counts: bool,
+    /// Whether summaries cannot be written.
+    no_summaries: bool,
+    /// Whether results are pictures.
+    pictures: bool,
+    /// Whether the provider takes less than it says.
+    overflows: bool,
+    /// Whether other turns were before it.
+    talked_before: bool,
+}
+
+fn long_rules() -> Rules {
+    let (inputs, search) = (vec![MediaKind::Image], Searches::default());
+    let profile = Profile { inputs, tools: true, context_window: Some(WINDOW), search };
+    let mut rules = rules();
+    rules.models = Arc::new(HashMap::from([("fake".to_owned(), profile)]));
+    rules.default_model = ModelRef::parse("fake/a").unwrap();
+    rules.limits.steps = u32::MAX;
+    rules.limits.tokens = u64::MAX;
+    rules.verify.auto = false;
+    rules
+}
+
+fn begin(weather: Weather) -> World {
+    let mut world = World::new(long_rules());
+    world.send(Command::Create(Origin {
+        workspace: "/work".into(),
+        system_prompt: Some(INSTRUCTIONS.into()),
+        model: None,
+        labels: [].into(),
+    }));
+    if weather.talked_before {
+        for n in 0..8 {
+            world.send(say(&format!("question {n} {}", "x".repeat(RESULT))));
+            carry_on(&mut world, weather, (100, 0));
+        }
+    }
+    world.send(say(REQUEST));
+    world
+}
+
+fn say(text: &str) -> Command {
+    let (role, parts) = (Role::User, vec![Part::Text(text.into())]);
+    Command::Say(Box::new(Say { role, parts, run: Run::Now, options: TurnOptions::default() }))
+}
+
+/// Does everything that the session asks for, for so many rounds at most; the model is done after so
+/// many steps.
+fn carry_on(world: &mut World, weather: Weather, (rounds, steps): (usize, u32)) {
+    for _ in 0..rounds {
+        let wanted = next(&world.state).into_iter().find(|it| !matches!(it, Effect::WakeAt(_)));
+        match wanted {
+            None => return,
+            Some(Effect::CallModel(_)) => {
+                let done = world.state.open.as_ref().unwrap().steps > steps;
+                answer(world, weather, done);
+            }
+            Some(Effect::Run(call)) => {
+                let outcome = outcome(weather);
+                world.send(Command::Finished { call, outcome });
+            }
+            Some(Effect::Summarize(upto)) => {
+                let prompt = summarize(&world.state);
+                check_pairs(&prompt);
+                assert!(prompt.system.starts_with(INSTRUCTIONS), "{}", prompt.system);
+                assert!(guess(&prompt) <= WINDOW, "a summary of {} tokens", guess(&prompt));
+                world.send(if weather.no_summaries {
+                    Command::NotSummarized { reason: "no".into() }
+                } else {
+                    let summary = format!("we are at it {}", "s".repeat(800));
+                    Command::Summarized { upto, summary, usage: Usage::default() }
+                });
+            }
+            Some(effect) => panic!("{effect:?}"),
+        }
+    }
+}
+
+fn answer(world: &mut World, weather: Weather, done: bool) {
+    let step: StepId = world.state.open.as_ref().unwrap().step().unwrap().id.clone();
+    let tokens = weigh(&world.state).total().tokens;
+    assert!(tokens <= WINDOW, "a step reads {tokens} tokens");
+    check_prompt(&world.state, &assemble(&world.state));
+    if weather.overflows && tokens > WINDOW / 2 {
+        let failure = Failure { kind: FailureKind::ContextOverflow, message: "too long".into() };
+        return world.send(Command::ModelFailed { step, failure });
+    }
+    let output = if weather.counts { 20 } else { 0 };
+    let input = if weather.counts { tokens } else { 0 };
+    let usage = Usage { input, output, ..Usage::default() };
+    let calls = if done {
+        Vec::new()
+    } else {
+        let arguments = format!("{{\"n\":{}}}", world.journal.len());
+        vec![AskedCall { id: String::new(), tool: "look".into(), arguments }]
+    };
+    let finish = if calls.is_empty() { Finish::Stop } else { Finish::ToolCalls };
+    world.send(Command::Answered { step, answer: Answer::new(finish, calls, usage) });
+}
+
+fn outcome(weather: Weather) -> Outcome {
+    let mut outcome = Outcome::success("r".repeat(RESULT));
+    if weather.pictures {
+        let (name, mime) = (String::from("shot.png"), String::from("image/png"));
+        outcome.parts.push(Part::Media { kind: MediaKind::Image, name: name.clone(), mime: None });
+        outcome.artifacts.push(Artifact {
+            name,
+            mime,
+            blob: BlobId::named("b10b".into()),
+            size: 3,
+        });
+    }
+    outcome
+}
+
+/// What holds for every prompt of the turn.
+fn check_prompt(state: &State, prompt: &Prompt) {
+    check_pairs(prompt);
+    assert!(prompt.system.starts_with(INSTRUCTIONS), "{}", prompt.system);
+    let asked = state.turns.last().unwrap();
+    let request = &state.messages.iter().find(|message| message.id == asked.message).unwrap().parts;
+    let [Part::Text(request)] = &request[..] else { panic!("{request:?}") };
+    let verbatim = prompt.messages.iter().filter(|message| match message {
+        PromptMessage::User(parts) => parts[..] == [PromptPart::Text(request.clone())],
+        PromptMessage::Assistant { .. } | PromptMessage::Result { .. } => false,
+    });
+    assert_eq!(verbatim.count(), 1, "the last message of the user, word for word");
+}
+
+fn guess(prompt: &Prompt) -> u64 {
+    let part = |part: &PromptPart| match part {
+        PromptPart::Text(text) => text.len() as u64 / 4,
+        PromptPart::Media { .. } => 1_000,
+    };
+    let messages = prompt.messages.iter().map(|message| match message {
+        PromptMessage::User(parts) => parts.iter().map(part).sum(),
+        PromptMessage::Assistant { .. } => 20,
+        PromptMessage::Result { text, media, .. } => {
+            text.len() as u64 / 4 + media.iter().map(part).sum::<u64>()
+        }
+    });
+    messages.sum::<u64>() + prompt.system.len() as u64 / 4
+}
+
+fn count(world: &World, is_it: impl Fn(&Event) -> bool) -> usize {
+    world.journal.iter().filter(|record| is_it(&record.event)).count()
+}
+
+#[track_caller]
+fn check(weather: Weather) -> World {
+    let mut world = begin(weather);
+    carry_on(&mut world, weather, (10 * STEPS as usize, STEPS));
+    let turn = world.state.turns.last().unwrap();
+    assert_eq!(turn.status, TurnStatus::Succeeded, "{weather:?}: {:?}", turn.error);
+    assert!(count(&world, |event| matches!(event, Event::StepStarted { .. })) > STEPS as usize);
+    let summaries = count(&world, |event| matches!(event, Event::Compacted { .. }));
+    assert!((1..STEPS as usize / 4).contains(&summaries), "{weather:?}: {summaries} summaries");
+    world.check_journal();
+    world
+}
+
+#[test]
+fn a_turn_goes_on_however_much_it_reads() {
+    for counts in [false, true] {
+        for pictures in [false, true] {
+            check(Weather { counts, pictures, ..Weather::default() });
+        }
+    }
+    check(Weather { talked_before: true, counts: true, ..Weather::default() });
+}
+
+#[test]
+fn a_turn_goes_on_without_summaries() {
+    for counts in [false, true] {
+        check(Weather { counts, no_summaries: true, ..Weather::default() });
+    }
+}
+
+#[test]
+fn a_turn_goes_on_where_a_provider_takes_less_than_it_says() {
+    check(Weather { overflows: true, ..Weather::default() });
+    check(Weather { overflows: true, no_summaries: true, ..Weather::default() });
+}
+
+#[test]
+fn a_long_turn_can_be_taken_up_anywhere() {
+    for no_summaries in [false, true] {
+        let weather = Weather { no_summaries, ..Weather::default() };
+        let world = check(weather);
+        let mut state = State::new(world.state.id.clone(), Arc::new(long_rules()));
+        for (n, record) in world.journal.iter().enumerate() {
+            state.replay([&**record]);
+            let is_begun = state.open.is_some();
+            if is_begun && n % 97 == 0 {
+                let mut crashed = world.crashed(&state, n + 1);
+                crashed.send(Command::Recover { cut_off: Vec::new() });
+                carry_on(&mut crashed, weather, (40, STEPS));
+                crashed.check_journal();
+            }
+        }
+    }
+}
