@@ -78,9 +78,9 @@ pub(crate) fn assemble(options: &Options) -> Result<Assembly> {
     let (memory, outlines) = (toolbox.memory(), toolbox.outlines());
     let (providers, local) = models(options);
     let providers = providers.with_accounts(Arc::new(UserKeys { settings, vault }));
-    let models: Arc<dyn Models> = Arc::new(providers.clone());
-    let rules = Arc::new(rules(options, &toolbox, providers));
-    let (unasked, searches) = (unasked(&rules), searches(&rules));
+    let models: Arc<dyn Models> = Arc::new(providers);
+    let rules = Arc::new(rules(options, &toolbox));
+    let (unasked, searches) = (unasked(&rules), searches(&rules, &*models));
     let runtime = Runtime::new(Parts {
         journal: store.clone(),
         leases: store.clone(),
@@ -178,13 +178,14 @@ fn unasked(rules: &Rules) -> Vec<String> {
 }
 
 /// Whether the usual model can search the web, where a front end asks for that.
-fn searches(rules: &Rules) -> Result<(), String> {
+fn searches(rules: &Rules, models: &dyn Models) -> Result<(), String> {
     let wanted = Toolset { daemon: Some(vec![WEB_SEARCH.into()]), ..Toolset::default() };
-    without_asking(rules, &wanted, &rules.default_model).by.map(|_| ())
+    let profile = models.profile(&rules.default_model);
+    without_asking(rules, &wanted, (&rules.default_model, profile.as_ref())).by.map(|_| ())
 }
 
 /// The rules that sessions live under.
-pub(crate) fn rules(options: &Options, toolbox: &Toolbox, providers: Providers) -> Rules {
+pub(crate) fn rules(options: &Options, toolbox: &Toolbox) -> Rules {
     let memory = options.memory.as_ref();
     Rules {
         approval: options.approval.clone(),
@@ -197,6 +198,5 @@ pub(crate) fn rules(options: &Options, toolbox: &Toolbox, providers: Providers) 
         client_grace: options.client_grace,
         tools: offered(options, toolbox),
         default_model: options.default_model.clone(),
-        models: Arc::new(providers),
     }
 }

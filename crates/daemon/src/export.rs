@@ -9,7 +9,7 @@ use quintet_dialects::harness::Tree;
 use quintet_runtime::Archive;
 use quintet_stores::DataDir;
 
-use crate::assemble::{models, rules, toolbox};
+use crate::assemble::{rules, toolbox};
 use crate::cli::Flags;
 use crate::options;
 
@@ -21,7 +21,7 @@ pub(crate) fn main(flags: &Flags, to: &Path) -> Result<()> {
     }
     let dir = DataDir::open(&options.data_dir)?;
     let store = Arc::new(dir.sqlite()?);
-    let rules = Arc::new(rules(&options, &toolbox(&options), models(&options).0));
+    let rules = Arc::new(rules(&options, &toolbox(&options)));
     let archive = Arc::new(Archive::new(store.clone(), store, rules));
     let tree = Tree::new(to.into(), Arc::new(dir.blobs()?), archive.clone(), archive);
     let threads = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;

@@ -5,7 +5,7 @@ use std::io::Write as _;
 use anyhow::Result;
 use quintet_kernel::policy::Verdict;
 
-use crate::assemble::{models, rules, toolbox};
+use crate::assemble::{rules, toolbox};
 use crate::cli::Flags;
 use crate::options;
 
@@ -14,7 +14,7 @@ pub(crate) fn list(flags: &Flags, schema: bool) -> Result<()> {
     let options = options::read(flags)?;
     let mut stdout = std::io::stdout().lock();
     let toolbox = toolbox(&options);
-    let rules = rules(&options, &toolbox, models(&options).0);
+    let rules = rules(&options, &toolbox);
     for tool in toolbox.specs() {
         let verdict = match rules.verdict(&tool, None) {
             Verdict::Allow => "allowed",

@@ -6,16 +6,12 @@ mod rule;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::model::{ModelRef, Profile};
-use crate::port::Profiles;
+use crate::model::ModelRef;
 use crate::tool::{Kind, Placement, Spec, Subject};
 
 pub use pattern::Pattern;
 use rule::Fit;
 pub use rule::{Action, Rule};
-
-/// What is told of the workspace takes no more than this part of what a model reads at once.
-const CONTEXT_SHARE: u64 = 8;
 
 /// Everything a decision looks up that is not in the journal.
 ///
@@ -42,8 +38,6 @@ pub struct Rules {
     pub tools: Vec<Arc<Spec>>,
     /// The model for sessions that name none.
     pub default_model: ModelRef,
-    /// What each model can do.
-    pub models: Arc<dyn Profiles>,
 }
 
 impl Rules {
@@ -62,24 +56,12 @@ impl Rules {
         }
     }
 
-    /// How many tokens this model is told of the workspace. One with a short memory is told less: it
-    /// needs the room for the conversation.
-    pub fn context_budget(&self, model: &ModelRef) -> u64 {
-        let window = self.profile(model).and_then(|profile| profile.context_window);
-        window.map_or(self.context_tokens, |window| self.context_tokens.min(window / CONTEXT_SHARE))
-    }
-
     /// Whether a person is asked because somebody wrote down that it must be so, not just for the
     /// call's kind or tool.
     pub(crate) fn insists(&self, tool: &Spec, subject: Option<&Subject>) -> bool {
         let asks = |rule: &Rule| rule.action == Action::Ask && rule.fits(tool, subject) == Fit::Yes;
         let review = self.review == Review::Request && tool.kind == Kind::Write;
         review || self.approval.rules.iter().any(asks)
-    }
-
-    /// What a model can do; nothing if its provider is not configured.
-    pub fn profile(&self, model: &ModelRef) -> Option<Profile> {
-        self.models.profile(model)
     }
 }
 

@@ -2,7 +2,6 @@
 
 mod front_ends;
 
-use std::collections::HashMap;
 use std::fmt;
 use std::future::{Future, ready};
 use std::path::{Path, PathBuf};
@@ -370,7 +369,7 @@ pub enum Body {
 }
 
 /// Every model that is configured.
-pub trait Models: Send + Sync {
+pub trait Models: Profiles {
     /// Asks a model. Dropping the stream ends the call.
     fn stream(&self, prompt: Prompt) -> Box<dyn ModelStream>;
     /// What can be chosen.
@@ -385,13 +384,6 @@ pub trait Profiles: fmt::Debug + Send + Sync {
     /// How many tokens a text is to a model: exactly, where its tokenizer is known.
     fn count(&self, _model: &ModelRef, text: &str) -> Count {
         Count::guess(text)
-    }
-}
-
-/// All models of a provider alike.
-impl Profiles for HashMap<String, Profile> {
-    fn profile(&self, model: &ModelRef) -> Option<Profile> {
-        self.get(&model.provider).cloned()
     }
 }
 

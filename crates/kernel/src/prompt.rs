@@ -122,9 +122,10 @@ fn aside(state: &State, messages: Vec<PromptMessage>) -> Prompt {
 }
 
 fn tools(state: &State, model: &ModelRef) -> Vec<Arc<Spec>> {
-    match state.rules.profile(model) {
-        Some(profile) if profile.tools => state.tools(),
-        _ => Vec::new(),
+    if state.profile(model).is_some_and(|profile| profile.tools) {
+        state.tools()
+    } else {
+        Vec::new()
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::model::{ModelRef, Search, Searches};
+use crate::model::{ModelRef, Profile, Search, Searches};
 use crate::policy::{Rules, Verdict};
 use crate::session::State;
 use crate::tool::{Kind, Placement, Spec};
@@ -51,34 +51,43 @@ impl Availability {
 }
 
 /// Whether a model can search the web in a session with these tools.
-pub fn availability(rules: &Rules, toolset: &Toolset, model: &ModelRef) -> Availability {
+pub fn availability(
+    rules: &Rules,
+    toolset: &Toolset,
+    (model, profile): (&ModelRef, Option<&Profile>),
+) -> Availability {
     let client = toolset.client_tool(WEB_SEARCH).is_some();
     let enabled = client || toolset.includes(WEB_SEARCH);
-    Availability { enabled, by: searcher(rules, toolset, model) }
+    Availability { enabled, by: searcher(rules, toolset, (model, profile)) }
 }
 
 /// The same where the front end has no way to ask a person: what needs one's word is not to be had.
-pub fn without_asking(rules: &Rules, toolset: &Toolset, model: &ModelRef) -> Availability {
+pub fn without_asking(
+    rules: &Rules,
+    toolset: &Toolset,
+    model: (&ModelRef, Option<&Profile>),
+) -> Availability {
     let Availability { enabled, by } = availability(rules, toolset, model);
     Availability { enabled, by: by.and_then(|by| unasked(rules).map(|()| by)) }
 }
 
 /// What a prompt of a session says of it. Never both: where there is the tool, the provider does not.
 pub(crate) fn by_provider(state: &State, model: &ModelRef) -> Search {
-    let found = availability(&state.rules, &state.toolset, model);
-    match found.enabled && found.by == Ok(Searcher::Provider) {
-        true => Search::Native,
-        false => Search::Off,
-    }
+    let found = availability(&state.rules, &state.toolset, (model, state.profile(model)));
+    if found.enabled && found.by == Ok(Searcher::Provider) { Search::Native } else { Search::Off }
 }
 
-fn searcher(rules: &Rules, toolset: &Toolset, model: &ModelRef) -> Result<Searcher, String> {
-    let profile = rules.profile(model);
+fn searcher(
+    rules: &Rules,
+    toolset: &Toolset,
+    (model, profile): (&ModelRef, Option<&Profile>),
+) -> Result<Searcher, String> {
     let profile = profile.ok_or_else(|| format!("there is no provider {:?}", model.provider))?;
     if toolset.client_tool(WEB_SEARCH).is_some() || rules.tool(WEB_SEARCH).is_some() {
-        return match profile.tools {
-            true => Ok(Searcher::Tool),
-            false => Err(format!("{model} cannot call tools")),
+        return if profile.tools {
+            Ok(Searcher::Tool)
+        } else {
+            Err(format!("{model} cannot call tools"))
         };
     }
     let tools = if profile.tools { offered(rules, toolset) } else { 0 };

@@ -11,6 +11,7 @@ mod decide;
 mod delegate;
 mod evolve;
 mod judge;
+mod models;
 mod next;
 mod prompt;
 mod recall;

@@ -69,9 +69,9 @@ pub struct Providers {
 }
 
 /// Models that are asked in another way than over the network.
-pub trait Inside: Models + Profiles {}
+pub trait Inside: Models {}
 
-impl<T: Models + Profiles> Inside for T {}
+impl<T: Models> Inside for T {}
 
 impl Providers {
     /// Takes the providers of the configuration. Cheap: nothing is read or connected yet.

@@ -7,7 +7,7 @@ use quintet_kernel::event::{Record, Seq};
 use quintet_kernel::follow::Piece;
 use quintet_kernel::policy::Rules;
 use quintet_kernel::port::{Error, Journal, Lease, Page, StorageError, Traces};
-use quintet_kernel::session::{Call, CallPhase, decide, evolve, handle};
+use quintet_kernel::session::{Call, CallPhase, decide, evolve};
 use quintet_kernel::tool::Placement;
 use quintet_kernel::{SessionId, Stamp, State, snapshot};
 use tokio::task::spawn_blocking;
@@ -40,6 +40,7 @@ pub(crate) async fn load(parts: &Parts, id: &SessionId) -> Result<Loaded, Error>
     let recovered = match state.open {
         Some(_) => recover(parts, &mut state).await?,
         None => {
+            parts.tell_models(&mut state, &Command::Wake);
             refresh(parts, &state, &lease).await?;
             // The daemon may have died between the end of a turn and this.
             if let Some(turn) = state.turns.iter().last().map(|turn| turn.id.clone()) {
@@ -105,7 +106,7 @@ async fn recover(parts: &Parts, state: &mut State) -> Result<Recovered, Error> {
         written.extend(write(state, output, &then));
     }
     let cut_off = cut_off(parts, state).await;
-    let closed = handle(state, Command::Recover { cut_off }, &stamp)?;
+    let closed = parts.handle(state, Command::Recover { cut_off }, &stamp)?;
     Ok(vec![written, closed])
 }
 

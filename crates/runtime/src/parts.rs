@@ -5,10 +5,15 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use quintet_kernel::command::Command;
+use quintet_kernel::event::Record;
+use quintet_kernel::model::ModelRef;
 use quintet_kernel::policy::Rules;
 use quintet_kernel::port::{
     Blobs, Drafts, Hints, Journal, Leases, Memory, Models, SessionIndex, Stamps, Tool, Workspaces,
 };
+use quintet_kernel::session::handle;
+use quintet_kernel::{Refusal, Stamp, State};
 
 use crate::subagents::Limits;
 
@@ -45,6 +50,26 @@ pub struct Parts {
     pub pace: Pace,
     /// How many sessions may work for one another.
     pub subagents: Limits,
+}
+
+impl Parts {
+    /// Has the kernel decide, with what is known of models now.
+    pub(crate) fn handle(
+        &self,
+        state: &mut State,
+        command: Command,
+        stamp: &Stamp,
+    ) -> Result<Vec<Arc<Record>>, Refusal> {
+        self.tell_models(state, &command);
+        handle(state, command, stamp)
+    }
+
+    /// Hands a session what is known of the models that a decision may be about.
+    pub(crate) fn tell_models(&self, state: &mut State, command: &Command) {
+        let known = |model: ModelRef| Some((model.clone(), self.models.profile(&model)?));
+        let profiles = state.models_for(command).into_iter().filter_map(known).collect();
+        state.know(profiles);
+    }
 }
 
 impl fmt::Debug for Parts {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use quintet_kernel::command::Command;
 use quintet_kernel::port::{BoxFuture, Error, Rehearsals, Sessions as _};
-use quintet_kernel::session::{handle, next};
+use quintet_kernel::session::next;
 use quintet_kernel::{Effect, SessionId, State, prompt};
 
 use crate::runtime::Runtime;
@@ -26,7 +26,7 @@ impl Rehearsals for Runtime {
                 }
             };
             for command in commands {
-                handle(&mut state, command, &self.parts().stamps.stamp())?;
+                self.parts().handle(&mut state, command, &self.parts().stamps.stamp())?;
             }
             self.look_around(&mut state).await?;
             Ok(state)
@@ -40,7 +40,7 @@ impl Rehearsals for Runtime {
         let session = session.clone();
         Box::pin(async move {
             let (parts, mut state) = (self.parts(), State::clone(&*self.view(&session).await?));
-            handle(&mut state, Command::Compact, &parts.stamps.stamp())?;
+            parts.handle(&mut state, Command::Compact, &parts.stamps.stamp())?;
             let written = next(&state).into_iter().find_map(|effect| match effect {
                 Effect::Summarize(upto) => {
                     Some(summarize(parts.clone(), prompt::summarize(&state), upto))
@@ -52,7 +52,7 @@ impl Rehearsals for Runtime {
             if let Command::NotSummarized { reason } = command {
                 return Ok(Err(reason));
             }
-            handle(&mut state, command, &parts.stamps.stamp())?;
+            parts.handle(&mut state, command, &parts.stamps.stamp())?;
             Ok(Ok(state))
         })
     }
@@ -67,9 +67,9 @@ impl Runtime {
             _ => None,
         });
         let Some(turn) = survey else { return Ok(()) };
-        let tokens = state.rules().context_budget(state.current_model());
+        let tokens = state.context_budget();
         let sections = parts.workspaces.survey(&state.workspace, tokens).await;
-        handle(state, Command::Surveyed { turn, sections }, &parts.stamps.stamp())?;
+        parts.handle(state, Command::Surveyed { turn, sections }, &parts.stamps.stamp())?;
         Ok(())
     }
 }

@@ -12,9 +12,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use quintet_kernel::model::{
-    Answer, AskedCall, Channel, Chunk, Failure, FailureKind, Finish, Listed, Prompt, Usage,
+    Answer, AskedCall, Channel, Chunk, Failure, FailureKind, Finish, Listed, ModelRef, Profile,
+    Prompt, Searches, Usage,
 };
-use quintet_kernel::port::{BoxFuture, ModelStream, Models};
+use quintet_kernel::port::{BoxFuture, ModelStream, Models, Profiles};
 use tokio::sync::{Notify, mpsc};
 
 type News = Result<Vec<Chunk>, Failure>;
@@ -74,6 +75,15 @@ impl Models for Scripted {
 
     fn list(&self) -> BoxFuture<'_, Vec<Listed>> {
         Box::pin(future::ready(Vec::new()))
+    }
+}
+
+/// Its models are those of the provider `fake`.
+impl Profiles for Scripted {
+    fn profile(&self, model: &ModelRef) -> Option<Profile> {
+        let (inputs, search) = (Vec::new(), Searches::Never);
+        let profile = Profile { inputs, tools: true, context_window: None, search };
+        (model.provider == "fake").then_some(profile)
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use quintet_kernel::command::Command;
 use quintet_kernel::event::{Event, Turns};
-use quintet_kernel::port::{self, Receipt};
+use quintet_kernel::port::{self, Models, Receipt};
 use quintet_kernel::prompt::weigh;
 use quintet_kernel::{Cursor, Item, Refusal, SessionId, State};
 use serde_json::{Value, json};
@@ -32,7 +32,10 @@ impl Desk {
     }
 
     pub(super) async fn room(&self, session: &SessionId, expected: u64) -> Result<Done, Error> {
-        Ok(self.weighed(session, move |state| shape::room(state, expected)).await?.into())
+        Ok(self
+            .weighed(session, move |state, models| shape::room(state, models, expected))
+            .await?
+            .into())
     }
 
     /// Has old history summarized, by the model or in these words, and waits for it.
@@ -101,8 +104,8 @@ impl Desk {
             Err(error) => return Err(refused(error)),
         };
         let preview = detail::preview(&now, &then);
-        let before = weighing(now, |state| weigh(state).total().tokens).await?;
-        let after = weighing(then, |state| weigh(state).total().tokens).await?;
+        let before = self.weighing(now, tokens).await?;
+        let after = self.weighing(then, tokens).await?;
         let mut result = reduced(before, after);
         for (name, value) in preview {
             result[name] = value;
@@ -121,25 +124,31 @@ impl Desk {
 
     /// What a model would read now.
     async fn tokens(&self, session: &SessionId) -> Result<u64, Error> {
-        weighing(self.view(session).await?, |state| weigh(state).total().tokens).await
+        self.weighing(self.view(session).await?, tokens).await
     }
 
     async fn weighed(
         &self,
         session: &SessionId,
-        show: impl FnOnce(&State) -> Value + Send + 'static,
+        show: impl FnOnce(&State, &dyn Models) -> Value + Send + 'static,
     ) -> Result<Value, Error> {
-        weighing(self.view(session).await?, show).await
+        self.weighing(self.view(session).await?, show).await
+    }
+
+    /// Counting tokens may take a table that has to be read first.
+    async fn weighing<T: Send + 'static>(
+        &self,
+        state: Arc<State>,
+        weigh: impl FnOnce(&State, &dyn Models) -> T + Send + 'static,
+    ) -> Result<T, Error> {
+        let models = Arc::clone(&self.ports.models);
+        let weighed = tokio::task::spawn_blocking(move || weigh(&state, &*models));
+        weighed.await.map_err(|_| Error::new(INTERNAL_ERROR, "it cannot be weighed"))
     }
 }
 
-/// Counting tokens may take a table that has to be read first.
-async fn weighing<T: Send + 'static>(
-    state: Arc<State>,
-    weigh: impl FnOnce(&State) -> T + Send + 'static,
-) -> Result<T, Error> {
-    let weighed = tokio::task::spawn_blocking(move || weigh(&state));
-    weighed.await.map_err(|_| Error::new(INTERNAL_ERROR, "it cannot be weighed"))
+fn tokens(state: &State, models: &dyn Models) -> u64 {
+    weigh(state, models).total().tokens
 }
 
 fn outcome(event: &Event) -> Option<Outcome> {

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use quintet_kernel::State;
 use quintet_kernel::model::{PromptMessage, PromptPart, Said, calls_said, text_said};
+use quintet_kernel::port::Models;
 use quintet_kernel::prompt::{assemble, system};
 use serde_json::{Value, json};
 
@@ -15,8 +16,8 @@ pub(super) const ASSUMED: u64 = 200_000;
 const SUMMARY: usize = 100;
 
 /// How full the context is.
-pub(super) fn snapshot(state: &State) -> Value {
-    let mut shown = shape::context(state);
+pub(super) fn snapshot(state: &State, models: &dyn Models) -> Value {
+    let mut shown = shape::context(state, models);
     if shown["contextLimit"].is_null() {
         let share = shown["currentTokens"].as_u64().unwrap_or(0) as f64 / ASSUMED as f64;
         shown["contextLimit"] = ASSUMED.into();
@@ -28,10 +29,10 @@ pub(super) fn snapshot(state: &State) -> Value {
 }
 
 /// The same with everything in it, as a model would be sent it.
-pub(super) fn whole(state: &State) -> Value {
+pub(super) fn whole(state: &State, models: &dyn Models) -> Value {
     let prompt = assemble(state);
-    let mut shown = snapshot(state);
-    let scales = |text: &str| state.rules().models.count(&prompt.model, text).tokens;
+    let mut shown = snapshot(state, models);
+    let scales = |text: &str| models.count(&prompt.model, text).tokens;
     let messages = prompt.messages.iter().enumerate();
     let messages: Vec<Value> = messages.map(|(n, one)| message(n, one, &scales)).collect();
     let tools = prompt.tools.iter().map(|tool| format!("{}: {}", tool.name, tool.description));

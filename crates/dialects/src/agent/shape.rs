@@ -2,6 +2,7 @@
 
 use quintet_kernel::message::{MediaKind, Message, Role};
 use quintet_kernel::model::Listed;
+use quintet_kernel::port::Models;
 use quintet_kernel::prompt::{Weight, weigh};
 use quintet_kernel::session::{Call, CallPhase};
 use quintet_kernel::tool::Placement;
@@ -192,12 +193,13 @@ fn doing_call(state: &State, call: &Call, events: &[Value]) -> Value {
 }
 
 /// How full the context is.
-pub(super) fn context(state: &State) -> Value {
-    let weight = weigh(state);
+pub(super) fn context(state: &State, models: &dyn Models) -> Value {
+    let weight = weigh(state, models);
     let model = state.current_model();
-    let limit = state.rules().profile(model).and_then(|profile| profile.context_window);
+    let limit = models.profile(model).and_then(|profile| profile.context_window);
     let rules = state.context.current();
-    let rules: u64 = rules.iter().map(|section| tokens_of(state, &section.text)).sum();
+    let tokens = |text: &str| models.count(model, text).tokens;
+    let rules: u64 = rules.iter().map(|section| tokens(&section.text)).sum();
     let mut shown = snapshot(weight, limit, rules);
     shown["sessionId"] = state.id.as_str().into();
     shown["model"] = model.to_string().into();
@@ -205,9 +207,9 @@ pub(super) fn context(state: &State) -> Value {
 }
 
 /// Whether history would be summarized before the next model call, and whether a turn fits.
-pub(super) fn room(state: &State, expected: u64) -> Value {
-    let (now, model) = (weigh(state).total().tokens, state.current_model());
-    let limit = state.rules().profile(model).and_then(|profile| profile.context_window);
+pub(super) fn room(state: &State, models: &dyn Models, expected: u64) -> Value {
+    let (now, model) = (weigh(state, models).total().tokens, state.current_model());
+    let limit = models.profile(model).and_then(|profile| profile.context_window);
     let after = now.saturating_add(expected);
     let percent = state.rules().limits.compact_at_percent;
     let full = limit.is_some_and(|limit| after > limit);
@@ -221,10 +223,6 @@ pub(super) fn room(state: &State, expected: u64) -> Value {
         "estimatedAfterTurn": after,
         "contextLimit": limit.unwrap_or(ASSUMED),
     })
-}
-
-fn tokens_of(state: &State, text: &str) -> u64 {
-    state.rules().models.count(state.current_model(), text).tokens
 }
 
 fn snapshot(weight: Weight, limit: Option<u64>, rules: u64) -> Value {

@@ -52,7 +52,7 @@ impl Desk {
         text: &str,
     ) -> Result<(), Error> {
         let state = self.view(session).await?;
-        let profile = state.rules().profile(model.unwrap_or(state.current_model()));
+        let profile = self.ports.models.profile(model.unwrap_or(state.current_model()));
         let (tokens, window) =
             (Count::guess(text).tokens, profile.and_then(|profile| profile.context_window));
         match window.filter(|window| tokens > *window) {

@@ -137,7 +137,9 @@ impl Desk {
             Route::Context(id) => {
                 let state = self.ports.sessions.view(id).await.map_err(|error| refusal(&error))?;
                 // Counting tokens may take a table that has to be read first.
-                let shown = tokio::task::spawn_blocking(move || shape::whole_context(&state));
+                let models = Arc::clone(&self.ports.models);
+                let shown =
+                    tokio::task::spawn_blocking(move || shape::whole_context(&state, &*models));
                 let shown =
                     shown.await.map_err(|_| Reply::new(500, "the prompt could not be weighed"))?;
                 Ok(ok(&shown))

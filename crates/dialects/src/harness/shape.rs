@@ -5,6 +5,7 @@ use quintet_kernel::context::{self, Section, Update};
 use quintet_kernel::message::{MediaKind, Message, Part, Role};
 use quintet_kernel::model::{Listed, Profile, Usage};
 use quintet_kernel::port::Changeset;
+use quintet_kernel::port::Models;
 use quintet_kernel::prompt::Weight;
 use quintet_kernel::session::{Call, CallPhase, OpenTurn, Turn, TurnStatus};
 use quintet_kernel::tool::Assessment;
@@ -74,13 +75,13 @@ pub(super) fn context(sections: &[Section], tokens: u64) -> Value {
 }
 
 /// Everything that stands before the conversation, to the letter.
-pub(super) fn whole_context(state: &State) -> Value {
+pub(super) fn whole_context(state: &State, models: &dyn Models) -> Value {
     let update = |update: &Update| json!({ "turn_id": update.turn.as_str(), "text": context::update(&update.sections) });
     json!({
         "system": prompt::system(state),
         "updates": state.context.updates.iter().map(update).collect::<Vec<_>>(),
         "sections": sections_of(state.context.current()),
-        "tokens": weight(prompt::weigh(state)),
+        "tokens": weight(prompt::weigh(state, models)),
     })
 }
 

@@ -6,7 +6,6 @@
 //! that does not keep up; `~` one that comes back with so many bytes. `UPDATE_GOLDEN=1` rewrites the
 //! `=` and `<` lines.
 
-use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
@@ -83,7 +82,6 @@ fn rules() -> Rules {
         client_grace: Duration::from_secs(30),
         tools: vec![tool("write_file", Kind::Write), tool("shell", Kind::Exec)],
         default_model: ModelRef::parse("fake/fake").unwrap(),
-        models: Arc::new(HashMap::new()),
     }
 }
 

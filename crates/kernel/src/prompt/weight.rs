@@ -6,6 +6,7 @@ use super::shorten::Shorten;
 use super::{Entry, assemble};
 use crate::message::{Part, Role};
 use crate::model::{Count, Prompt, PromptMessage, PromptPart, Said};
+use crate::port::Profiles;
 use crate::session::State;
 
 /// Tokens that a picture or another file takes, roughly.
@@ -29,10 +30,10 @@ impl Weight {
     }
 }
 
-/// Weighs what a model would be sent now.
-pub fn weigh(state: &State) -> Weight {
+/// Weighs what a model would be sent now, as whoever knows its tokenizer counts.
+pub fn weigh(state: &State, models: &dyn Profiles) -> Weight {
     let prompt = assemble(state);
-    weight(&prompt, &|text| state.rules.models.count(&prompt.model, text))
+    weight(&prompt, &|text| models.count(&prompt.model, text))
 }
 
 /// A guess at the tokens of a prompt.

@@ -5,17 +5,24 @@ use std::collections::HashMap;
 use serde_json::json;
 
 use super::*;
+use crate::command::Command;
 use crate::model::Profile;
 use crate::prompt::assemble;
 use crate::session::tests::{Session, plain_rules};
 use crate::tool::Risk;
 use crate::toolset::ClientTool;
 
-fn rules(search: Searches) -> Rules {
+/// Rules, and what the models of each provider can do.
+struct World {
+    rules: Rules,
+    profiles: HashMap<String, Profile>,
+}
+
+fn world(search: Searches) -> World {
     let profile = Profile { inputs: Vec::new(), tools: true, context_window: None, search };
     let deaf = Profile { tools: false, ..profile.clone() };
-    let models = HashMap::from([("fake".to_owned(), profile), ("deaf".to_owned(), deaf)]);
-    Rules { models: Arc::new(models), ..plain_rules() }
+    let profiles = HashMap::from([("fake".to_owned(), profile), ("deaf".to_owned(), deaf)]);
+    World { rules: plain_rules(), profiles }
 }
 
 fn model(text: &str) -> ModelRef {
@@ -33,57 +40,62 @@ fn own_tool() -> Arc<Spec> {
 }
 
 #[track_caller]
-fn check(rules: &Rules, toolset: &Toolset, name: &str, then: Result<Searcher, &str>) {
-    let found = availability(rules, toolset, &model(name));
+fn check(world: &World, toolset: &Toolset, name: &str, then: Result<Searcher, &str>) {
+    let model = model(name);
+    let profile = world.profiles.get(&model.provider);
+    let found = availability(&world.rules, toolset, (&model, profile));
     assert_eq!(found.by, then.map_err(str::to_owned));
     assert_eq!((found.available(), found.reason()), (then.is_ok(), then.err()));
 }
 
 #[test]
 fn a_tool_goes_before_the_provider() {
-    let mut rules = rules(Searches::Beside);
+    let mut world = world(Searches::Beside);
     let all = Toolset::default();
-    check(&rules, &all, "fake/a", Ok(Searcher::Provider));
-    check(&rules, &all, "deaf/a", Ok(Searcher::Provider));
-    rules.tools.push(own_tool());
-    check(&rules, &all, "fake/a", Ok(Searcher::Tool));
-    check(&rules, &all, "deaf/a", Err("deaf/a cannot call tools"));
-    check(&rules, &all, "nobody/a", Err("there is no provider \"nobody\""));
+    check(&world, &all, "fake/a", Ok(Searcher::Provider));
+    check(&world, &all, "deaf/a", Ok(Searcher::Provider));
+    world.rules.tools.push(own_tool());
+    check(&world, &all, "fake/a", Ok(Searcher::Tool));
+    check(&world, &all, "deaf/a", Err("deaf/a cannot call tools"));
+    check(&world, &all, "nobody/a", Err("there is no provider \"nobody\""));
 }
 
 #[test]
 fn a_provider_that_does_not_search_says_why() {
     let (all, none) = (Toolset::default(), Toolset { daemon: Some(vec![]), ..Toolset::default() });
     let never = "no search API is set up, and fake/a has no search of its own";
-    check(&rules(Searches::Never), &all, "fake/a", Err(never));
+    check(&world(Searches::Never), &all, "fake/a", Err(never));
     let off = "no search API is set up, and search by providers is off";
-    check(&rules(Searches::Off), &all, "fake/a", Err(off));
+    check(&world(Searches::Off), &all, "fake/a", Err(off));
     let alone = "fake/a searches only where it is offered no tools";
-    check(&rules(Searches::Alone), &all, "fake/a", Err(alone));
-    check(&rules(Searches::Alone), &none, "fake/a", Ok(Searcher::Provider));
-    check(&rules(Searches::Alone), &all, "deaf/a", Ok(Searcher::Provider));
+    check(&world(Searches::Alone), &all, "fake/a", Err(alone));
+    check(&world(Searches::Alone), &none, "fake/a", Ok(Searcher::Provider));
+    check(&world(Searches::Alone), &all, "deaf/a", Ok(Searcher::Provider));
 }
 
 #[test]
 fn nothing_is_searched_that_a_person_should_be_asked_about() {
-    let mut rules = rules(Searches::Beside);
-    rules.approval.kinds.push(Kind::Network);
+    let mut world = world(Searches::Beside);
+    world.rules.approval.kinds.push(Kind::Network);
     let asks = "each search needs a person's word, which nobody would be asked for";
-    check(&rules, &Toolset::default(), "fake/a", Err(asks));
-    rules.approval.kinds.clear();
-    rules.approval.tools.push(WEB_SEARCH.into());
-    check(&rules, &Toolset::default(), "fake/a", Err(asks));
+    check(&world, &Toolset::default(), "fake/a", Err(asks));
+    world.rules.approval.kinds.clear();
+    world.rules.approval.tools.push(WEB_SEARCH.into());
+    check(&world, &Toolset::default(), "fake/a", Err(asks));
     // With a tool somebody is asked, unless the front end cannot.
-    rules.tools.push(own_tool());
-    check(&rules, &Toolset::default(), "fake/a", Ok(Searcher::Tool));
-    let found = |rules: &Rules| without_asking(rules, &Toolset::default(), &model("fake/a"));
-    assert_eq!(found(&rules).reason(), Some(asks));
-    rules.approval.tools.clear();
-    assert_eq!(found(&rules).by, Ok(Searcher::Tool));
+    world.rules.tools.push(own_tool());
+    check(&world, &Toolset::default(), "fake/a", Ok(Searcher::Tool));
+    let found = |world: &World| {
+        let (model, profile) = (model("fake/a"), world.profiles.get("fake"));
+        without_asking(&world.rules, &Toolset::default(), (&model, profile))
+    };
+    assert_eq!(found(&world).reason(), Some(asks));
+    world.rules.approval.tools.clear();
+    assert_eq!(found(&world).by, Ok(Searcher::Tool));
 }
 
 /// What the first prompt of a session says, with these tools of the daemon.
-fn prompted(rules: Rules, daemon: Option<&[&str]>, client: &[&str]) -> Search {
+fn prompted(world: World, daemon: Option<&[&str]>, client: &[&str]) -> Search {
     let mut session = Session::after("create; say hi");
     let named = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
     session.state.data.toolset = Toolset {
@@ -91,7 +103,9 @@ fn prompted(rules: Rules, daemon: Option<&[&str]>, client: &[&str]) -> Search {
         client: client.iter().map(|name| brought(name)).collect(),
         ..Toolset::default()
     };
-    session.state.rules = Arc::new(rules);
+    session.state.rules = Arc::new(world.rules);
+    session.profiles = world.profiles;
+    session.know(&Command::Wake);
     assemble(&session.state).search
 }
 
@@ -102,13 +116,13 @@ fn brought(name: &str) -> ClientTool {
 
 #[test]
 fn the_provider_searches_only_where_the_front_end_wants_it() {
-    let native = || rules(Searches::Beside);
+    let native = || world(Searches::Beside);
     assert_eq!(prompted(native(), None, &[]), Search::Native);
     assert_eq!(prompted(native(), Some(&["look", WEB_SEARCH]), &["click"]), Search::Native);
     assert_eq!(prompted(native(), Some(&["look"]), &[]), Search::Off);
     assert_eq!(prompted(native(), None, &[WEB_SEARCH]), Search::Off);
-    assert_eq!(prompted(rules(Searches::Off), None, &[]), Search::Off);
+    assert_eq!(prompted(world(Searches::Off), None, &[]), Search::Off);
     let mut both = native();
-    both.tools.push(own_tool());
+    both.rules.tools.push(own_tool());
     assert_eq!(prompted(both, None, &[]), Search::Off);
 }

@@ -417,7 +417,7 @@ pub(super) fn idle(state: &State) -> Result<(), Refusal> {
 }
 
 pub(super) fn known(state: &State, model: &ModelRef) -> Result<(), Refusal> {
-    match state.rules.profile(model) {
+    match state.profile(model) {
         Some(_) => Ok(()),
         None => Err(Refusal::UnknownModel(model.clone())),
     }
@@ -437,7 +437,7 @@ pub(super) fn takes(
         return Err(Refusal::UnknownAttachment(name.clone()));
     };
     let text = is_text(mime.as_deref().unwrap_or(&file.mime));
-    match state.rules.profile(model) {
+    match state.profile(model) {
         Some(profile) if !text && !profile.inputs.contains(kind) => {
             Err(Refusal::UnsupportedInput { model: model.clone(), kind: *kind })
         }

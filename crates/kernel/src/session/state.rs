@@ -14,7 +14,7 @@ use crate::event::{Answer, Record, Seq};
 use crate::id::{CallId, MessageId, SessionId, TurnId};
 use crate::memory::{Entry, Target};
 use crate::message::{Attachment, Message, Role};
-use crate::model::{ModelRef, Usage};
+use crate::model::{ModelRef, Profile, Usage};
 use crate::policy::{Rules, Verdict};
 use crate::session::evolve::evolve;
 use crate::session::turn::{OpenTurn, Turn};
@@ -33,6 +33,8 @@ const TITLE: usize = 50;
 pub struct State {
     pub(crate) data: Data,
     pub(crate) rules: Arc<Rules>,
+    /// What the models can do that the next decision may have to know.
+    pub(super) profiles: HashMap<ModelRef, Profile>,
 }
 
 /// Everything that a session's journal says.
@@ -333,7 +335,7 @@ impl Data {
 impl State {
     /// A session before its first event.
     pub fn new(id: SessionId, rules: Arc<Rules>) -> Self {
-        Self { data: Data::new(id), rules }
+        Self { data: Data::new(id), rules, profiles: HashMap::new() }
     }
 
     /// A session as a snapshot has it.
@@ -362,15 +364,6 @@ impl State {
     pub fn current_model(&self) -> &ModelRef {
         let of_turn = self.open.as_ref().and_then(|turn| turn.options.model.as_ref());
         of_turn.or(self.model.as_ref()).unwrap_or(&self.rules.default_model)
-    }
-
-    /// Tokens that the model reads at once: as it was when the open step began, else as it is known to
-    /// be, else a guess.
-    pub fn window(&self) -> u64 {
-        let step = self.open.as_ref().and_then(|open| open.step());
-        let known = || self.rules.profile(self.current_model())?.context_window;
-        let window = step.and_then(|step| step.context_window).or_else(known);
-        window.unwrap_or(self.rules.limits.assumed_window)
     }
 
     /// The tool of that name, if it is offered.

@@ -20,12 +20,15 @@ use serde_json::json;
 
 use crate::world;
 
-fn session() -> State {
+fn profiles() -> HashMap<String, Profile> {
     let (inputs, search) = (vec![MediaKind::Image], Searches::default());
     let profile = Profile { inputs, tools: true, context_window: None, search };
-    let models = Arc::new(HashMap::from([("fake".to_owned(), profile)]));
+    HashMap::from([("fake".to_owned(), profile)])
+}
+
+fn session() -> State {
     let default_model = ModelRef::parse("fake/a").unwrap();
-    let rules = Rules { models, default_model, ..world::rules() };
+    let rules = Rules { default_model, ..world::rules() };
     State::new(SessionId::parse("s1").unwrap(), Arc::new(rules))
 }
 
@@ -40,8 +43,9 @@ fn step(state: &State) -> StepId {
 fn seals_and_pictures_come_back() {
     let mut state = session();
     let mut tick = 0;
-    let mut tell = |state: &mut State, command| {
+    let mut tell = |state: &mut State, command: Command| {
         tick += 1;
+        world::know(state, &command, &profiles());
         handle(state, command, &Stamp::new(Time::default(), [tick, 7])).unwrap();
     };
     let workspace = PathBuf::from("/work");

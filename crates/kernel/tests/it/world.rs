@@ -33,8 +33,6 @@ pub(crate) fn rules() -> Rules {
         let (name, description, schema) = (name.into(), String::new(), json!({}));
         Arc::new(Spec { name, description, schema, kind, placement })
     };
-    let search = Searches::default();
-    let profile = |context_window| Profile { inputs: vec![], tools: true, context_window, search };
     let approval = Approval {
         rules: vec![],
         kinds: vec![],
@@ -60,11 +58,24 @@ pub(crate) fn rules() -> Rules {
         client_grace: Duration::from_secs(30),
         tools: TOOLS.into_iter().zip(of).zip(at).map(tool).collect(),
         default_model: ModelRef::parse("small/a").unwrap(),
-        models: Arc::new(HashMap::from([
-            ("small".to_owned(), profile(Some(100))),
-            ("large".to_owned(), Profile { inputs: vec![MediaKind::Image], ..profile(None) }),
-        ])),
     }
+}
+
+/// What the models of each provider can do.
+pub(crate) fn profiles() -> HashMap<String, Profile> {
+    let search = Searches::default();
+    let profile = |context_window| Profile { inputs: vec![], tools: true, context_window, search };
+    HashMap::from([
+        ("small".to_owned(), profile(Some(100))),
+        ("large".to_owned(), Profile { inputs: vec![MediaKind::Image], ..profile(None) }),
+    ])
+}
+
+/// Hands over what is known of models, as whoever carries a session out does.
+pub(crate) fn know(state: &mut State, command: &Command, profiles: &HashMap<String, Profile>) {
+    let known = |model: ModelRef| Some((model.clone(), profiles.get(&model.provider)?.clone()));
+    let profiles = state.models_for(command).into_iter().filter_map(known).collect();
+    state.know(profiles);
 }
 
 /// Something that somebody should do.
@@ -99,6 +110,7 @@ pub(crate) struct World {
     pub(crate) state: State,
     pub(crate) journal: Vec<Arc<Record>>,
     pub(crate) now: Time,
+    pub(crate) profiles: HashMap<String, Profile>,
     seed: u64,
     /// Calls that a recovery found running and that must not run again.
     lost: BTreeSet<CallId>,
@@ -108,14 +120,16 @@ impl World {
     pub(crate) fn new(rules: Rules) -> Self {
         let state = State::new(SessionId::named("sess".into()), Arc::new(rules));
         let now = Time::from_micros(1_735_689_600_000_000);
-        Self { state, journal: Vec::new(), now, seed: 0, lost: BTreeSet::new() }
+        let profiles = profiles();
+        Self { state, journal: Vec::new(), now, profiles, seed: 0, lost: BTreeSet::new() }
     }
 
     /// The same session after a crash that left so much of its journal.
     pub(crate) fn crashed(&self, state: &State, events: usize) -> Self {
         let (state, journal) = (state.clone(), self.journal[..events].to_vec());
         let now = journal.last().map_or(self.now, |record| record.at);
-        Self { state, journal, now, seed: u64::MAX / 2, lost: BTreeSet::new() }
+        let profiles = self.profiles.clone();
+        Self { state, journal, now, profiles, seed: u64::MAX / 2, lost: BTreeSet::new() }
     }
 
     /// A session that branches off after so many events.
@@ -139,6 +153,7 @@ impl World {
         }
         self.seed += 1;
         let stamp = Stamp::new(self.now, [self.seed, 7]);
+        know(&mut self.state, &command, &self.profiles);
         if let Ok(records) = handle(&mut self.state, command, &stamp) {
             self.journal.extend(records);
         }

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use quintet_kernel::command::Command;
 use quintet_kernel::event::{Record, Seq};
 use quintet_kernel::port::{Error, Lease, Receipt, StorageError};
-use quintet_kernel::session::{Call, CallPhase, Effect, Turn, TurnStatus, handle, next};
+use quintet_kernel::session::{Call, CallPhase, Effect, Turn, TurnStatus, next};
 use quintet_kernel::tool::{Ending, Outcome, Placement};
 use quintet_kernel::{Refusal, SessionId, State, TurnId};
 use tokio::sync::{mpsc, oneshot};
@@ -277,7 +277,7 @@ impl Live {
                 records.extend(write(state, output, &stamp));
             }
         }
-        match handle(state, command, &stamp) {
+        match self.shared.parts.handle(state, command, &stamp) {
             Ok(more) => {
                 records.extend(more);
                 Ok(records)

@@ -186,7 +186,7 @@ fn invocation(state: &State, id: &CallId) -> Option<(String, Invocation)> {
 
 fn survey(parts: &Parts, state: &State, turn: &TurnId) -> BoxFuture<'static, Command> {
     let (workspaces, workspace) = (Arc::clone(&parts.workspaces), state.workspace.clone());
-    let tokens = state.rules().context_budget(state.current_model());
+    let tokens = state.context_budget();
     let turn = turn.clone();
     Box::pin(async move {
         let sections = workspaces.survey(&workspace, tokens).await;

@@ -1,6 +1,5 @@
 //! A runtime with everything around it, and what clients do with it.
 
-use std::collections::HashMap;
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -10,7 +9,7 @@ use std::time::Duration;
 use quintet_kernel::command::{Approve, Run, Say};
 use quintet_kernel::event::{Answer, Answerer, Origin, Remember, TurnOptions};
 use quintet_kernel::message::{Part, Role};
-use quintet_kernel::model::{ModelRef, Profile, Searches};
+use quintet_kernel::model::ModelRef;
 use quintet_kernel::policy::{Approval, Limits, OnDeny, Recovery, Review, Rules, Verify};
 use quintet_kernel::port::{Drafts, Error, Journal, Memory, Page, Receipt, Sessions, Tool};
 use quintet_kernel::tool::Kind;
@@ -112,8 +111,6 @@ impl World {
     }
 
     fn rules(&self, tools: &[Arc<dyn Tool>]) -> Rules {
-        let search = Searches::default();
-        let profile = Profile { inputs: Vec::new(), tools: true, context_window: None, search };
         Rules {
             approval: Approval {
                 rules: Vec::new(),
@@ -138,7 +135,6 @@ impl World {
             client_grace: Duration::from_secs(30),
             tools: tools.iter().map(|tool| tool.spec()).collect(),
             default_model: ModelRef::parse("fake/fake").unwrap(),
-            models: Arc::new(HashMap::from([("fake".to_owned(), profile)])),
         }
     }
 

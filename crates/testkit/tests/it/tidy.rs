@@ -65,6 +65,18 @@ fn the_kernel_is_made_of_nothing_that_does_io() {
     }
 }
 
+/// A decision is a function of data: what is known of the world outside comes in as such.
+#[test]
+fn a_decision_asks_no_port() {
+    let (session, policy) =
+        (sources("crates/kernel/src/session"), sources("crates/kernel/src/policy"));
+    let rules = root().join("crates/kernel/src/policy.rs");
+    for file in session.into_iter().chain(policy).chain([rules]) {
+        let text = std::fs::read_to_string(&file).unwrap();
+        assert!(!text.contains("dyn "), "{} names a port", file.display());
+    }
+}
+
 #[test]
 fn translators_know_no_transport() {
     let pure = ["wire.rs", "decode.rs", "encode.rs"];

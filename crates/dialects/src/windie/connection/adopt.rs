@@ -88,7 +88,7 @@ impl Desk {
 
 /// Whether the model sees pictures.
 fn sees(state: &State) -> bool {
-    let profile = state.rules().profile(state.current_model());
+    let profile = state.profile(state.current_model());
     profile.is_some_and(|profile| profile.inputs.contains(&MediaKind::Image))
 }
 

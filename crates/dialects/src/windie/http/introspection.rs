@@ -3,7 +3,6 @@
 
 use axum::extract::Request;
 use axum::response::Response;
-use quintet_kernel::State;
 use quintet_kernel::model::{Prompt, PromptMessage, PromptPart, calls_said, text_said};
 use quintet_kernel::port::Error;
 use quintet_kernel::prompt;
@@ -109,7 +108,7 @@ pub(super) async fn query_plan(
 /// What a model would be sent.
 struct Shown {
     config: Value,
-    state: State,
+    tokens: u64,
     prompt: Prompt,
 }
 
@@ -124,11 +123,12 @@ impl Shown {
             query.text = ANYTHING.into();
         }
         let state = desk.rehearse(scene, &query).await.map_err(refused)?;
+        let tokens = prompt::weigh(&state, &*desk.ports.models).total().tokens;
         let mut prompt = prompt::assemble(&state);
         if asked.query.text.is_empty() {
             prompt.messages.pop();
         }
-        Ok(Self { config: settings.snapshot(&desk.settings.default_model), state, prompt })
+        Ok(Self { config: settings.snapshot(&desk.settings.default_model), tokens, prompt })
     }
 
     /// The tools as the model is offered them.
@@ -149,7 +149,7 @@ impl Shown {
             "canonical_tool_schemas": canonical,
             "provider_tool_schemas": projected,
             "user_message_full": self.user_message(asked),
-            "prompt_token_count": prompt::weigh(&self.state).total().tokens,
+            "prompt_token_count": self.tokens,
             "token_count_error": null,
         })
     }

@@ -13,6 +13,8 @@ use crate::policy::{
 };
 use crate::tool::{Kind, Placement, Spec};
 
+use super::Session;
+
 /// Nothing needs approval, nothing is verified, and `fake/a` takes pictures and 1000 tokens.
 pub(crate) fn rules() -> Rules {
     Rules {
@@ -47,7 +49,6 @@ pub(crate) fn rules() -> Rules {
             tool("pen", Kind::Write, Placement::Client),
         ],
         default_model: ModelRef::parse("fake/a").unwrap(),
-        models: Arc::new(profiles()),
     }
 }
 
@@ -127,7 +128,11 @@ fn rule(action: &str, fits: &str) -> Rule {
 
 #[test]
 fn a_model_with_a_short_memory_is_told_less_of_the_workspace() {
-    let rules = Rules { context_tokens: 4_000, ..rules() };
-    let budget = |model: &str| rules.context_budget(&ModelRef::parse(model).unwrap());
-    assert_eq!([budget("fake/a"), budget("plain/a"), budget("other/a")], [125, 4_000, 4_000]);
+    let budget = |script: &str| {
+        let mut session = Session::after(script);
+        let rules = Rules { context_tokens: 4_000, ..rules() };
+        session.state.rules = Arc::new(rules);
+        session.state.context_budget()
+    };
+    assert_eq!([budget("create"), budget("create on plain/b")], [125, 4_000]);
 }

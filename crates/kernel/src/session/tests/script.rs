@@ -34,7 +34,9 @@ use crate::event::{
 };
 use crate::id::{BlobId, CallId, Fresh, MessageId, SessionId, StepId};
 use crate::message::{MediaKind, Part, Role};
-use crate::model::{self, AskedCall, Channel, Failure, FailureKind, Finish, ModelRef, Usage};
+use crate::model::{
+    self, AskedCall, Channel, Failure, FailureKind, Finish, ModelRef, Profile, Usage,
+};
 use crate::policy::Rules;
 use crate::session::{Refusal, State, handle};
 use crate::stamp::Stamp;
@@ -50,6 +52,8 @@ pub(super) const MIDNIGHT: Time = Time::from_micros(1_735_689_600_000_000);
 pub(crate) struct Session {
     pub(crate) state: State,
     rules: Rules,
+    /// What the models of each provider can do.
+    pub(crate) profiles: HashMap<String, Profile>,
     records: Vec<Arc<Record>>,
     pub(super) told: Vec<String>,
     /// Short names, by real ones.
@@ -64,6 +68,7 @@ impl Default for Session {
         Self {
             state: State::new(SessionId::named("sess".into()), Arc::new(rules.clone())),
             rules,
+            profiles: rules::profiles(),
             records: Vec::new(),
             told: Vec::new(),
             names: HashMap::new(),
@@ -100,6 +105,7 @@ impl Session {
         let command = self.command(line);
         self.commands += 1;
         let stamp = Stamp::new(self.now, [self.commands, 7]);
+        self.know(&command);
         let before = self.state.clone();
         let records = handle(&mut self.state, command, &stamp).inspect_err(|_| {
             assert_eq!(before, self.state, "a refusal changes nothing");
@@ -112,12 +118,19 @@ impl Session {
         Ok(())
     }
 
+    /// Hands over what is known of models, as whoever carries a session out does.
+    pub(crate) fn know(&mut self, command: &Command) {
+        let known = |model: ModelRef| {
+            let profile = self.profiles.get(&model.provider)?.clone();
+            Some((model, profile))
+        };
+        let profiles = self.state.models_for(command).into_iter().filter_map(known).collect();
+        self.state.know(profiles);
+    }
+
     /// Its models cannot be asked any more.
     pub(super) fn forget_provider(&mut self, name: &str) {
-        let mut models = rules::profiles();
-        models.remove(name);
-        self.rules.models = Arc::new(models);
-        self.state.rules = Arc::new(self.rules.clone());
+        self.profiles.remove(name);
     }
 
     /// What was told so far is all there is to the state.

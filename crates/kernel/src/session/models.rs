@@ -1,0 +1,88 @@
+//! What is known of the models that a session may ask.
+//!
+//! Data that is handed to a session before each decision: whoever knows models may learn more at any
+//! time, and the same decision must come to the same end.
+
+use std::collections::HashMap;
+
+use crate::command::Command;
+use crate::model::{ModelRef, Profile};
+use crate::session::state::State;
+
+/// What is told of the workspace takes at most this part of the context window.
+const CONTEXT_SHARE: u64 = 8;
+
+impl State {
+    /// The models that a decision on this command may have to know.
+    pub fn models_for(&self, command: &Command) -> Vec<ModelRef> {
+        let named = match command {
+            Command::Create(origin) => origin.model.as_ref(),
+            Command::SwitchModel(model) => Some(model),
+            Command::Say(say) | Command::SayWith { say, .. } => say.options.model.as_ref(),
+            Command::Start { turn } => self.turn(turn).and_then(|turn| turn.options.model.as_ref()),
+            Command::Label { .. }
+            | Command::Instruct { .. }
+            | Command::Move { .. }
+            | Command::Offer(_)
+            | Command::Attach(_)
+            | Command::Approve(_)
+            | Command::Return { .. }
+            | Command::Cancel { .. }
+            | Command::Withdraw { .. }
+            | Command::Recall { .. }
+            | Command::Revert { .. }
+            | Command::Compact
+            | Command::Abridge { .. }
+            | Command::Close { .. }
+            | Command::Output { .. }
+            | Command::Retrying { .. }
+            | Command::Answered { .. }
+            | Command::ModelFailed { .. }
+            | Command::Surveyed { .. }
+            | Command::Assessed { .. }
+            | Command::Reviewed { .. }
+            | Command::Spawn { .. }
+            | Command::Subagent { .. }
+            | Command::Finished { .. }
+            | Command::PutBack { .. }
+            | Command::Summarized { .. }
+            | Command::NotSummarized { .. }
+            | Command::Saved { .. }
+            | Command::Recover { .. }
+            | Command::Wake => None,
+        };
+        let open = self.open.as_ref().and_then(|open| open.options.model.as_ref());
+        let queued = self.turns.next_queued().and_then(|turn| turn.options.model.as_ref());
+        let usual = self.model.as_ref().unwrap_or(&self.rules.default_model);
+        let mut models: Vec<ModelRef> =
+            [named, open, queued].into_iter().flatten().chain([usual]).cloned().collect();
+        models.dedup();
+        models
+    }
+
+    /// Takes what is known of the models that the next decision may have to know, in place of what was
+    /// known before. A model that is not among them cannot be asked.
+    pub fn know(&mut self, profiles: HashMap<ModelRef, Profile>) {
+        self.profiles = profiles;
+    }
+
+    /// What a model can do; nothing if there is no such provider.
+    pub fn profile(&self, model: &ModelRef) -> Option<&Profile> {
+        self.profiles.get(model)
+    }
+
+    /// Tokens that the model reads at once: as it was when the open step began, else as it is known to
+    /// be, else a guess.
+    pub fn window(&self) -> u64 {
+        let step = self.open.as_ref().and_then(|open| open.step());
+        let known = || self.profile(self.current_model())?.context_window;
+        let window = step.and_then(|step| step.context_window).or_else(known);
+        window.unwrap_or(self.rules.limits.assumed_window)
+    }
+
+    /// How many tokens the model is told of the workspace. One with a short memory is told less: it
+    /// needs the room for the conversation.
+    pub fn context_budget(&self) -> u64 {
+        self.rules.context_tokens.min(self.window() / CONTEXT_SHARE)
+    }
+}
