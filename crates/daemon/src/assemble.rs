@@ -96,7 +96,6 @@ pub(crate) fn assemble(options: &Options) -> Result<Assembly> {
         rules: Arc::clone(&rules),
         hints: vec![Arc::new(changes.clone())],
         pace: Pace::default(),
-        subagents: options.subagents.unwrap_or_default(),
     });
     let tree = options.session_tree.then(|| {
         let archive = Arc::new(Archive::new(store.clone(), store.clone(), rules));
@@ -196,6 +195,7 @@ pub(crate) fn rules(options: &Options, toolbox: &Toolbox) -> Rules {
         limits: options.limits.clone(),
         recovery: options.recovery,
         client_grace: options.client_grace,
+        subagents: options.subagents.unwrap_or_default(),
         tools: offered(options, toolbox),
         default_model: options.default_model.clone(),
     }

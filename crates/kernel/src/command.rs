@@ -9,6 +9,8 @@ use crate::event::{Answer, Answerer, Origin, Remember, Setup, SubagentNews, Turn
 use crate::id::{BlobId, CallId, MessageId, SessionId, StepId, TurnId};
 use crate::message::{MediaKind, Part, Role};
 use crate::model::{self, Channel, ModelRef, Usage};
+use crate::question::Question;
+use crate::subagent::Task;
 use crate::tool::{Assessment, Outcome};
 use crate::toolset::Toolset;
 
@@ -73,8 +75,8 @@ pub enum Command {
     Assessed { call: CallId, assessment: Box<Assessment> },
     /// The model read a change again; nothing is answered if it could not.
     Reviewed { call: CallId, answer: Option<Answer>, comment: String, usage: Usage },
-    /// A session is to work for a call; nothing happens if `most` do already.
-    Spawn { call: CallId, session: SessionId, task: String, model: ModelRef, most: usize },
+    /// A session of this id is to work on a task for a call, if policy allows another one.
+    Spawn { call: CallId, session: SessionId, task: Task },
     /// There is news of a session that works for a call.
     Subagent { call: CallId, session: SessionId, news: SubagentNews },
     /// A call is over.
@@ -166,11 +168,11 @@ pub enum Run {
     Later,
 }
 
-/// A word on a pending call.
+/// An answer to a question.
 #[derive(Clone, Debug)]
 pub struct Approve {
-    /// The call.
-    pub call: CallId,
+    /// The question.
+    pub question: Question,
     /// The turn, where the client names it; a wrong one is refused.
     pub turn: Option<TurnId>,
     /// The word.

@@ -24,7 +24,7 @@ use crate::tool::{Assessment, Kind, Outcome, Placement, Risk};
 use crate::toolset::Toolset;
 
 pub use options::{Asking, Budget, More, Setup, ToolUse, TurnOptions};
-pub use subagent::SubagentNews;
+pub use subagent::{Delegation, SubagentNews};
 
 /// The number of an event in its session; 0 stands for "before the first".
 pub type Seq = u64;

@@ -6,6 +6,7 @@ mod rule;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::event::Budget;
 use crate::model::ModelRef;
 use crate::tool::{Kind, Placement, Spec, Subject};
 
@@ -34,6 +35,8 @@ pub struct Rules {
     pub recovery: Recovery,
     /// How long a client that runs a call may be disconnected before it loses the call.
     pub client_grace: Duration,
+    /// How many sessions may work for one another.
+    pub subagents: Subagents,
     /// The daemon's tools, in the order they are offered.
     pub tools: Vec<Arc<Spec>>,
     /// The model for sessions that name none.
@@ -156,6 +159,23 @@ pub struct Limits {
     pub compact_at_percent: u64,
     /// Tokens that a model is taken to read at once where that is not known.
     pub assumed_window: u64,
+}
+
+/// How many sessions may work for one another.
+#[derive(Clone, Copy, Debug)]
+pub struct Subagents {
+    /// How deep subagents may have subagents: at 1 they have none, at 0 nobody has.
+    pub depth: u32,
+    /// How many of a session's subagents may work at once.
+    pub at_once: usize,
+    /// What each may take at most.
+    pub budget: Budget,
+}
+
+impl Default for Subagents {
+    fn default() -> Self {
+        Self { depth: 2, at_once: 8, budget: Budget::default() }
+    }
 }
 
 /// What happens to a turn that the daemon's death cut off.

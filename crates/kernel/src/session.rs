@@ -33,7 +33,8 @@ pub use decide::decide;
 pub use evolve::evolve;
 pub use next::{Effect, next};
 pub use refusal::Refusal;
-pub use state::{Asked, Calls, Compaction, Data, Remembered, Saving, State, Subagent, Summary};
+pub use state::{Asked, Calls, Compaction, Data, Remembered, Saving, State, Summary};
+pub use subagents::{Subagent, SubagentList};
 pub use turn::{Call, CallPhase, OpenStep, OpenTurn, Phase, Segment, Turn, TurnStatus};
 pub use turns::TurnList;
 

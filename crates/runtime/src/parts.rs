@@ -15,8 +15,6 @@ use quintet_kernel::port::{
 use quintet_kernel::session::handle;
 use quintet_kernel::{Refusal, Stamp, State};
 
-use crate::subagents::Limits;
-
 /// The adapters and rules that all sessions share.
 #[derive(Clone)]
 pub struct Parts {
@@ -48,8 +46,6 @@ pub struct Parts {
     pub hints: Vec<Arc<dyn Hints>>,
     /// How patient to be.
     pub pace: Pace,
-    /// How many sessions may work for one another.
-    pub subagents: Limits,
 }
 
 impl Parts {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use quintet_kernel::command::{Approve, Command};
 use quintet_kernel::event::Origin;
 use quintet_kernel::port::{BoxFuture, Error, Follow, Receipt, Removals, Sessions, StorageError};
-use quintet_kernel::{CallId, Card, Cursor, Refusal, SessionId, State};
+use quintet_kernel::{Card, Cursor, SessionId, State};
 use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
@@ -107,12 +107,6 @@ impl Runtime {
         }
     }
 
-    /// The session that asks for a person's word on a call: this one, or one that works for it.
-    async fn asker(&self, session: &SessionId, call: &CallId) -> Option<SessionId> {
-        let view = self.view(session).await.ok()?;
-        view.asked.iter().find(|asked| asked.call == *call).map(|asked| asked.session.clone())
-    }
-
     async fn carry_out(&self, session: &SessionId, command: Command) -> Result<Receipt, Error> {
         let mut command = Box::new(command);
         loop {
@@ -125,20 +119,15 @@ impl Runtime {
         }
     }
 
-    /// A word on a call goes to whoever waits for it: a question is put to everybody above, too.
+    /// An answer goes to the session that asks: a question is put to everybody above it, too.
     async fn approve(&self, session: &SessionId, approve: Approve) -> Result<Receipt, Error> {
-        let answer = self.carry_out(session, Command::Approve(approve.clone())).await;
-        match answer {
-            Err(Error::Refused(Refusal::NotPending(_) | Refusal::NothingPending(_))) => {
-                match self.asker(session, &approve.call).await {
-                    Some(asker) => {
-                        let approve = Approve { turn: None, ..approve };
-                        self.carry_out(&asker, Command::Approve(approve)).await
-                    }
-                    None => answer,
-                }
+        let asker = self.view(session).await?.asker(&approve.question).cloned();
+        match asker {
+            Some(asker) => {
+                let approve = Approve { turn: None, ..approve };
+                self.carry_out(&asker, Command::Approve(approve)).await
             }
-            _ => answer,
+            None => self.carry_out(session, Command::Approve(approve)).await,
         }
     }
 

@@ -3,40 +3,22 @@
 //! The call only follows the other session, so it may be made again after a restart: it finds the
 //! session that it began before and goes on following it.
 
-mod errand;
+mod run;
 mod task;
 
 use std::sync::{Arc, Weak};
 
-use quintet_kernel::command::Command;
-use quintet_kernel::event::Budget;
-use quintet_kernel::port::{BoxFuture, Desk, Invocation, Output, Sessions as _, Tool};
+use quintet_kernel::port::{BoxFuture, Desk, Invocation, Output, Tool};
+use quintet_kernel::subagent::TOOL;
 use quintet_kernel::tool::{Assessment, Ending, Kind, Outcome, Placement, Risk, Spec, Subject};
 
 use crate::parts::Parts;
 use crate::runtime::{Runtime, Shared};
-use errand::Errand;
-use task::Task;
+use run::SubagentRun;
+pub(crate) use run::cancel;
 
 /// The tool's name.
-pub const NAME: &str = "spawn_agent";
-
-/// How much subagents there may be.
-#[derive(Clone, Copy, Debug)]
-pub struct Limits {
-    /// How deep subagents may have subagents: at 1 they have none, at 0 nobody has.
-    pub depth: u32,
-    /// How many of a session's subagents may work at once.
-    pub at_once: usize,
-    /// What each may take at most.
-    pub budget: Budget,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self { depth: 2, at_once: 8, budget: Budget::default() }
-    }
-}
+pub const NAME: &str = TOOL;
 
 /// What models are told of the tool.
 pub fn spec() -> Spec {
@@ -72,7 +54,7 @@ impl Tool for Spawn {
     }
 
     fn assess<'a>(&'a self, call: &'a Invocation) -> BoxFuture<'a, Assessment> {
-        let task = Task::read(&call.input);
+        let task = task::read(&call.input);
         let preview = task.as_ref().map(|task| task.text.clone()).unwrap_or_default();
         let assessment = Assessment {
             // What it does is judged when it does it.
@@ -90,24 +72,15 @@ impl Tool for Spawn {
         let runtime = self.shared.upgrade().map(Runtime::of);
         Box::pin(async move {
             let Some(runtime) = runtime else { return stopped().into() };
-            let task = match Task::read(&call.input) {
+            let task = match task::read(&call.input) {
                 Ok(task) => task,
                 Err(why) => return Outcome::failure(why).into(),
             };
-            let errand = Errand { runtime, parent: call.session, call: call.call, task };
-            let child = match errand.child(&call.workspace).await {
-                Ok(child) => child,
-                Err(why) => return Outcome::failure(why).into(),
-            };
+            let run = SubagentRun { runtime, parent: call.session, call: call.call };
             tokio::select! {
                 biased;
-                () = desk.cancel.cancelled() => {
-                    // Refused if the daemon shuts down: then the work goes on after the restart.
-                    let cancel = Command::Cancel { reason: Some("the parent was cancelled".into()) };
-                    let _ = errand.runtime.submit(&child, cancel).await;
-                    stopped().into()
-                }
-                outcome = errand.see_through(&child) => outcome.into(),
+                () = desk.cancel.cancelled() => run.stop().await.into(),
+                outcome = run.see_through(task) => outcome.into(),
             }
         })
     }

@@ -116,7 +116,7 @@ fn pending(state: &State) -> Vec<Value> {
     let own = state.open.iter().flat_map(|open| open.calls()).filter_map(asked);
     let theirs = state.asked.iter().map(|asked| {
         json!({
-            "toolId": asked.call.as_str(),
+            "toolId": asked.question.as_str(),
             "toolName": asked.tool,
             "arguments": asked.input,
             "kind": "approval",

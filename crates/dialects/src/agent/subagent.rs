@@ -57,7 +57,7 @@ fn told(book: &Book, of: Of<'_>, news: &SubagentNews) -> (&'static str, Value) {
 fn said(book: &Book, of: (&SessionId, Time), news: &SubagentNews) -> (&'static str, Value) {
     let (took, turns) = book.subagent(of.0, of.1);
     match news {
-        SubagentNews::Spawned { task, model } => (
+        SubagentNews::Spawned { task, model, .. } => (
             "subagent.spawn",
             json!({
                 "task": task,

@@ -7,7 +7,7 @@ use quintet_kernel::model::{Count, Effort, ModelRef, Sampling};
 use quintet_kernel::port::{self, Receipt};
 use quintet_kernel::session::{Call, CallPhase};
 use quintet_kernel::tool::{Outcome, Placement};
-use quintet_kernel::{CallId, ClientRef, Refusal, SessionId, State};
+use quintet_kernel::{ClientRef, Question, Refusal, SessionId, State};
 use serde_json::{Value, json};
 
 use super::carry::{Done, Then, refused, watch};
@@ -153,37 +153,40 @@ fn answering(
     state: &State,
     named: Option<&str>,
     response: Response,
-) -> Result<(CallId, Command), Error> {
-    let is_meant = |id: &CallId| named.is_none_or(|named| id.as_str() == named);
+) -> Result<(Question, Command), Error> {
+    let is_meant = |id: &str| named.is_none_or(|named| id == named);
     let held = state.open.as_ref().and_then(|open| open.question());
-    if let Some(id) = held.filter(|id| is_meant(id)) {
-        return Ok((id.clone(), Command::Approve(word(&id, response)?)));
+    if let Some(held) = held.filter(|held| is_meant(held.as_str())) {
+        return Ok((held.clone(), Command::Approve(word(held, response)?)));
     }
     let waits = |call: &&Call| {
         let waits = matches!(
             call.phase,
             CallPhase::Asked { .. } | CallPhase::Started(_, Placement::Client)
         );
-        waits && is_meant(call.id())
+        waits && is_meant(call.id().as_str())
     };
     if let Some(call) = state.open.iter().flat_map(|open| open.calls()).find(waits) {
         let id = call.id().clone();
         let command = match &call.phase {
-            CallPhase::Asked { .. } => Command::Approve(word(&id, response)?),
+            CallPhase::Asked { .. } => Command::Approve(word(id.clone().into(), response)?),
             _ => {
                 let (call, by) = (id.clone(), ClientRef::named(CLIENT));
                 Command::Return { call, by, outcome: outcome(response) }
             }
         };
-        return Ok((id, command));
+        return Ok((id.into(), command));
     }
-    match state.asked.iter().find(|asked| is_meant(&asked.call)) {
-        Some(asked) => Ok((asked.call.clone(), Command::Approve(word(&asked.call, response)?))),
+    match state.asked.iter().find(|asked| is_meant(asked.question.as_str())) {
+        Some(asked) => {
+            let question = asked.question.clone();
+            Ok((question.clone(), Command::Approve(word(question, response)?)))
+        }
         None => Err(Error::new(NOTHING_PENDING, "nothing waits for this answer")),
     }
 }
 
-fn word(call: &CallId, response: Response) -> Result<Approve, Error> {
+fn word(question: Question, response: Response) -> Result<Approve, Error> {
     let (allow, reason) = match response {
         Response::Word { allow, reason } => (allow, reason),
         Response::Said { text, .. } => match text.trim().to_lowercase().as_str() {
@@ -194,7 +197,7 @@ fn word(call: &CallId, response: Response) -> Result<Approve, Error> {
     };
     let answer = if allow { Answer::Allow } else { Answer::Deny };
     let (by, remember) = (Answerer::Client, Remember::Once);
-    Ok(Approve { call: call.clone(), turn: None, answer, reason, by, remember })
+    Ok(Approve { question, turn: None, answer, reason, by, remember })
 }
 
 fn outcome(response: Response) -> Outcome {

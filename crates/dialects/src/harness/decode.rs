@@ -10,7 +10,7 @@ use quintet_kernel::event::{Answer, Answerer, Origin, Remember, TurnOptions};
 use quintet_kernel::message::{MediaKind, Part, Role};
 use quintet_kernel::model::{Effort, ModelRef, Sampling};
 use quintet_kernel::port::Error;
-use quintet_kernel::{CallId, Refusal, SessionId, TurnId};
+use quintet_kernel::{Question, Refusal, SessionId, TurnId};
 use serde::de::DeserializeOwned;
 
 use super::wire;
@@ -315,7 +315,7 @@ fn approve(session: &SessionId, body: wire::Approve) -> Result<Step, Reply> {
     }
     let unknown =
         || Reply::new(400, format!("no approval pending for tool call {}", body.tool_call_id));
-    let call = CallId::parse(&body.tool_call_id).ok_or_else(unknown)?;
+    let question = Question::parse(&body.tool_call_id).ok_or_else(unknown)?;
     let turn = match body.turn_id.as_str() {
         "" => None,
         id => Some(
@@ -333,7 +333,7 @@ fn approve(session: &SessionId, body: wire::Approve) -> Result<Step, Reply> {
         (false, false) => Remember::Once,
     };
     let (reason, by) = (body.reason, Answerer::Client);
-    let approve = Approve { call, turn, answer, reason, by, remember };
+    let approve = Approve { question, turn, answer, reason, by, remember };
     Ok(Step::Submit(session.clone(), Command::Approve(approve)))
 }
 

@@ -211,7 +211,7 @@ fn parts(event: &Event) -> Vec<Part<'_>> {
 
 fn subagent<'a>(call: &str, session: &str, news: &'a SubagentNews) -> Part<'a> {
     let (name, mut data) = match news {
-        SubagentNews::Spawned { task, model } => (
+        SubagentNews::Spawned { task, model, .. } => (
             "subagent_spawned",
             json!({ "task": task, "model": model.as_ref().map(ToString::to_string) }),
         ),

@@ -267,7 +267,7 @@ fn approve(fields: &Fields<'_>) -> Result<Step, Error> {
     let call = wire::call_of(execution).ok_or_else(|| unknown_execution(execution))?;
     let answer = if approved { Answer::Allow } else { Answer::Deny };
     let (turn, by) = (None, Answerer::Client);
-    Ok(Step::Approve(Approve { call, turn, answer, reason, by, remember }))
+    Ok(Step::Approve(Approve { question: call.into(), turn, answer, reason, by, remember }))
 }
 
 fn update(link: &mut Link, fields: &Fields<'_>) -> Result<Step, Error> {

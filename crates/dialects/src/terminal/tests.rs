@@ -13,7 +13,9 @@ use std::time::Duration;
 use quintet_kernel::event::Record;
 use quintet_kernel::follow::Piece;
 use quintet_kernel::model::{Channel, ModelRef};
-use quintet_kernel::policy::{Approval, Limits, OnDeny, Recovery, Review, Rules, Verify};
+use quintet_kernel::policy::{
+    Approval, Limits, OnDeny, Recovery, Review, Rules, Subagents, Verify,
+};
 use quintet_kernel::tool::{Kind, Placement, Spec};
 use quintet_kernel::{CallId, Item, ItemReader, SessionId, State, StepId, Time, TurnId, codec};
 use serde_json::json;
@@ -80,6 +82,7 @@ fn rules() -> Rules {
         },
         recovery: Recovery::Continue,
         client_grace: Duration::from_secs(30),
+        subagents: Subagents::default(),
         tools: vec![tool("write_file", Kind::Write), tool("shell", Kind::Exec)],
         default_model: ModelRef::parse("fake/fake").unwrap(),
     }

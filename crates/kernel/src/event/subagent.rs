@@ -4,11 +4,12 @@ use serde::{Deserialize, Serialize};
 
 use serde_json::Value;
 
-use crate::event::Answer;
-use crate::id::CallId;
+use crate::event::{Answer, TurnOptions};
 use crate::model::{ModelRef, Usage};
+use crate::question::Question;
 use crate::time::Time;
 use crate::tool::Assessment;
+use crate::toolset::Toolset;
 
 /// What a session hears of one that works for it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -20,6 +21,9 @@ pub enum SubagentNews {
         task: String,
         /// The model, where one was chosen for it.
         model: Option<ModelRef>,
+        /// What it was given to work with.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        delegation: Option<Box<Delegation>>,
     },
     /// It works: so many model calls so far, and what it does now.
     Progressed {
@@ -30,8 +34,8 @@ pub enum SubagentNews {
     },
     /// It, or one that works for it, needs a person's word, which may be given here as well.
     Asked {
-        /// The call that waits.
-        call: CallId,
+        /// What it asks.
+        call: Question,
         /// Its tool.
         tool: String,
         /// Its arguments.
@@ -41,10 +45,10 @@ pub enum SubagentNews {
         /// When it counts as "no".
         expires: Option<Time>,
     },
-    /// That call waits no more.
+    /// That question is not open any more.
     Settled {
-        /// The call.
-        call: CallId,
+        /// What was asked.
+        call: Question,
         /// The word, if one was given.
         answer: Option<Answer>,
     },
@@ -57,4 +61,15 @@ pub enum SubagentNews {
         /// What it cost.
         usage: Usage,
     },
+}
+
+/// What a session was given when it was begun for a call.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Delegation {
+    /// How many sessions are above it.
+    pub depth: u32,
+    /// The tools that it may use.
+    pub toolset: Toolset,
+    /// How it works on its task.
+    pub options: TurnOptions,
 }

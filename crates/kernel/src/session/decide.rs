@@ -7,11 +7,12 @@ use std::sync::Arc;
 use crate::change::{net, told};
 use crate::command::{Approve, Command};
 use crate::context::Section;
-use crate::event::{Answer, Event, FailureCode, Origin, RequestedCall, StopCause, SubagentNews};
+use crate::event::{Answer, Event, FailureCode, Origin, RequestedCall, StopCause};
 use crate::id::{CallId, MessageId, StepId, TurnId};
 use crate::message::{Attachment, Message, Part, Role};
 use crate::model::{self, AskedCall, Channel, Failure, FailureKind, ModelRef, Usage};
 use crate::prompt::summarized;
+use crate::question::{Question, is_like_a_turn};
 use crate::session::attach::attach;
 use crate::session::delegate;
 use crate::session::recall::recall;
@@ -79,9 +80,8 @@ pub fn decide(state: &State, command: Command, stamp: &Stamp) -> Result<Vec<Even
             }
             _ => Vec::new(),
         },
-        Command::Spawn { call, session, task, model, most } => {
-            let spawned = SubagentNews::Spawned { task, model: Some(model) };
-            subagents::spawn(state, (call, session), spawned, most)
+        Command::Spawn { call, session, task } => {
+            subagents::spawn(state, &call, (session, task), stamp)
         }
         Command::Subagent { call, session, news } => subagents::heard(state, call, session, news),
         Command::Finished { call, outcome } => on_finished(state, call, outcome, stamp),
@@ -163,13 +163,18 @@ fn on_start(state: &State, id: TurnId) -> Result<Vec<Event>, Refusal> {
 }
 
 fn on_approve(state: &State, approve: Approve, stamp: &Stamp) -> Result<Vec<Event>, Refusal> {
-    let held = state.open.as_ref().filter(|open| open.question().as_ref() == Some(&approve.call));
-    if let Some(open) = held {
-        return Ok(match approve.answer {
-            Answer::Allow => vec![Event::TurnReleased { turn: open.id.clone() }],
-            Answer::Deny => on_cancel(state, approve.reason),
-        });
-    }
+    let Approve { question, answer, reason, by, remember, turn } = approve;
+    let call = match question {
+        Question::Call(call) => call,
+        Question::Turn(turn) => {
+            let held = state.open.as_ref().is_some_and(|open| open.held && open.id == turn);
+            return match answer {
+                _ if !held => Err(Refusal::NothingPending(state.id.clone())),
+                Answer::Allow => Ok(vec![Event::TurnReleased { turn }]),
+                Answer::Deny => Ok(on_cancel(state, reason)),
+            };
+        }
+    };
     let waiting = state.open.as_ref().filter(|open| open.waits_for_approval());
     let Some(open) = waiting else { return Err(Refusal::NothingPending(state.id.clone())) };
     // From `expires` on the answer is "no", also if nobody has looked at the clock yet.
@@ -177,14 +182,13 @@ fn on_approve(state: &State, approve: Approve, stamp: &Stamp) -> Result<Vec<Even
         CallPhase::Asked { expires, .. } => expires.is_none_or(|expires| stamp.at < expires),
         _ => false,
     };
-    let Some(asked) = open.call(&approve.call).filter(asked) else {
-        return Err(Refusal::NotPending(approve.call));
+    let Some(asked) = open.call(&call).filter(asked) else {
+        return Err(Refusal::NotPending(call));
     };
-    match approve.turn {
-        Some(turn) if turn != open.id => Err(Refusal::WrongTurn { call: approve.call, turn }),
-        _ => {
+    match turn {
+        Some(turn) if turn != open.id => Err(Refusal::WrongTurn { call, turn }),
+        Some(_) | None => {
             let (turn, tool) = (open.id.clone(), asked.request.tool.clone());
-            let Approve { call, answer, reason, by, remember, .. } = approve;
             Ok(vec![Event::ApprovalAnswered { turn, call, tool, answer, reason, by, remember }])
         }
     }
@@ -301,7 +305,8 @@ fn name_call(
     taken: &mut HashSet<CallId>,
     stamp: &Stamp,
 ) -> RequestedCall {
-    let free = |id: &CallId| !state.calls.contains(id) && !taken.contains(id);
+    let known = |id: &CallId| state.calls.contains(id) || taken.contains(id);
+    let free = |id: &CallId| !known(id) && !is_like_a_turn(id);
     let id = CallId::parse(&asked.id).filter(free).unwrap_or_else(|| stamp.id());
     taken.insert(id.clone());
     let written = match asked.arguments.trim() {

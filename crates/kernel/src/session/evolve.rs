@@ -14,6 +14,7 @@ use crate::message::{Message, Part, Role};
 use crate::model::{Channel, ModelRef, Sealed, Usage};
 use crate::session::turn::{OpenStep, OpenTurn, Phase, Segment, Turn, TurnStatus};
 use crate::session::{Data, State, subagents};
+use crate::subagent::DEPTH;
 use crate::time::Time;
 use crate::tool::Ending;
 use crate::toolset::{ClientTool, Toolset};
@@ -83,10 +84,13 @@ fn remember(state: &mut Data, record: &Record) {
         | Event::CallStarted { .. }
         | Event::CallClaimed { .. }
         | Event::ClaimHolderLost { .. }
-        | Event::ClaimReleased { .. }
-        | Event::CallCompleted { .. } => calls::evolve(state, &record.event, at),
-        Event::Subagent { call, session, news, .. } => {
-            subagent(state, (call, session), news, at);
+        | Event::ClaimReleased { .. } => calls::evolve(state, &record.event, at),
+        Event::CallCompleted { call, .. } => {
+            subagents::call_over(state, call);
+            calls::evolve(state, &record.event, at);
+        }
+        Event::Subagent { turn, call, session, news } => {
+            subagent(state, (turn, call, session), news, at);
         }
         Event::StopRequested { cause, .. } => {
             on_open(state, |open| open.stopping = Some(cause.clone()))
@@ -140,6 +144,8 @@ fn created(state: &mut Data, origin: &Origin, at: Time) {
     state.system_prompt.clone_from(&origin.system_prompt);
     state.model.clone_from(&origin.model);
     state.labels.clone_from(&origin.labels);
+    let depth = origin.labels.get(DEPTH).and_then(|depth| depth.parse().ok());
+    state.depth = depth.unwrap_or(0);
 }
 
 fn labelled(state: &mut Data, key: &str, value: Option<&String>) {
@@ -236,9 +242,12 @@ fn resumed(state: &mut Data, span: Duration) {
     });
 }
 
-fn subagent(state: &mut Data, of: (&CallId, &SessionId), news: &SubagentNews, at: Time) {
+fn subagent(state: &mut Data, of: (&TurnId, &CallId, &SessionId), news: &SubagentNews, at: Time) {
     if let Some(usage) = subagents::note(state, of, news) {
-        paid(state, usage);
+        state.usage = state.usage.plus(usage);
+        if let Some(open) = state.open.as_mut().filter(|open| open.id == *of.0) {
+            open.usage = open.usage.plus(usage);
+        }
     }
     waiting(state, at);
 }

@@ -5,7 +5,7 @@
 //! stopped, every call of it that is started here must still be reported as finished, also one that
 //! was never begun because the turn was stopped first.
 
-use crate::id::{CallId, MessageId, StepId, TurnId};
+use crate::id::{CallId, MessageId, SessionId, StepId, TurnId};
 use crate::policy::Verdict;
 use crate::session::advance::{eligible, surveys};
 use crate::session::judge;
@@ -33,6 +33,8 @@ pub enum Effect {
     Summarize(MessageId),
     /// Write the facts of a summary to memory.
     Save(MessageId),
+    /// Stop a session that worked for a call that is over.
+    CancelSubagent(SessionId),
     /// Come back at that time with [`crate::Command::Wake`].
     WakeAt(Time),
 }
@@ -48,7 +50,7 @@ impl Effect {
             | Self::Review(_)
             | Self::Summarize(_)
             | Self::WakeAt(_) => true,
-            Self::Run(_) | Self::Revert(_) | Self::Save(_) => false,
+            Self::Run(_) | Self::Revert(_) | Self::Save(_) | Self::CancelSubagent(_) => false,
         }
     }
 }
@@ -61,6 +63,8 @@ pub fn next(state: &State) -> Vec<Effect> {
     }
     effects.extend(state.reverting.clone().map(Effect::Revert));
     effects.extend(state.saving.iter().map(|saving| Effect::Save(saving.upto.clone())));
+    let orphans = state.subagents.orphans();
+    effects.extend(orphans.map(|known| Effect::CancelSubagent(known.session.clone())));
     let open = state.open.as_ref().filter(|open| open.stopping.is_none() && !open.held);
     if let Some(open) = open {
         match &open.phase {

@@ -16,7 +16,9 @@ use crate::memory::{Entry, Target};
 use crate::message::{Attachment, Message, Role};
 use crate::model::{ModelRef, Profile, Usage};
 use crate::policy::{Rules, Verdict};
+use crate::question::Question;
 use crate::session::evolve::evolve;
+use crate::session::subagents::SubagentList;
 use crate::session::turn::{OpenTurn, Turn};
 use crate::session::turns::TurnList;
 use crate::time::Time;
@@ -79,8 +81,8 @@ pub struct Data {
     /// What summaries named as worth keeping and is not in memory yet.
     pub saving: Vec<Saving>,
     /// Sessions that work, or worked, for calls of this one.
-    pub subagents: Vec<Subagent>,
-    /// Calls of those sessions, and of theirs, that wait for a person's word.
+    pub subagents: SubagentList,
+    /// Questions of those sessions, and of theirs, that wait for a person's word.
     pub asked: Vec<Asked>,
     /// What models are told of the workspace.
     pub context: Context,
@@ -101,6 +103,8 @@ pub struct Data {
     pub(crate) instructions: Vec<usize>,
     /// The first turn of which models may read something.
     pub(crate) first_read: usize,
+    /// How many sessions are above it, each of which works for the next.
+    pub(super) depth: u32,
     /// Where attachments are, by name.
     attachment_at: HashMap<String, usize>,
 }
@@ -176,26 +180,15 @@ pub enum Calls {
     Similar(String),
 }
 
-/// A session that works, or worked, for a call.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Subagent {
-    /// The call.
-    pub call: CallId,
-    /// The session.
-    pub session: SessionId,
-    /// Whether it is done.
-    pub over: bool,
-}
-
-/// A call of another session that waits for a person's word.
+/// A question of another session that waits for a person's word.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Asked {
     /// The call of this session for which the other one works, perhaps at several removes.
     pub via: CallId,
     /// The session that asks.
     pub session: SessionId,
-    /// Its call.
-    pub call: CallId,
+    /// What it asks.
+    pub question: Question,
     /// The tool.
     pub tool: String,
     /// The arguments.
@@ -239,7 +232,7 @@ impl Data {
             usage: Usage::default(),
             compaction: Compaction::default(),
             saving: Vec::new(),
-            subagents: Vec::new(),
+            subagents: SubagentList::default(),
             asked: Vec::new(),
             context: Context::default(),
             reverting: None,
@@ -251,6 +244,7 @@ impl Data {
             title: None,
             instructions: Vec::new(),
             first_read: 0,
+            depth: 0,
             attachment_at: HashMap::new(),
         }
     }
@@ -282,6 +276,17 @@ impl Data {
     /// Whether something is under way.
     pub fn busy(&self) -> bool {
         self.open.is_some() || self.compaction.pending.is_some() || self.reverting.is_some()
+    }
+
+    /// Whether there is something to do for it, now or after a crash.
+    fn has_work(&self) -> bool {
+        self.busy() || !self.saving.is_empty() || self.subagents.orphans().next().is_some()
+    }
+
+    /// The session that asks a question, if it is not this one but one that works for it.
+    pub fn asker(&self, question: &Question) -> Option<&SessionId> {
+        let asked = self.asked.iter().find(|asked| asked.question == *question);
+        asked.map(|asked| &asked.session)
     }
 
     pub(super) fn add_attachment(&mut self, file: Attachment) {
@@ -327,7 +332,7 @@ impl Data {
             context: self.compaction.tokens,
             last_turn: self.turns.last().map(|turn| turn.id.clone()),
             error: self.error.clone(),
-            open: self.busy() || !self.saving.is_empty(),
+            open: self.has_work(),
         }
     }
 }

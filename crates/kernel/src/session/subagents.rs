@@ -1,76 +1,237 @@
-//! Sessions that work for calls of this one: what is heard of them.
+//! Sessions that work for calls of this one: which may begin, and what is heard of them.
 
-use crate::event::{Event, SubagentNews};
-use crate::id::{CallId, SessionId};
-use crate::model::Usage;
-use crate::session::state::{Asked, Data, State, Subagent};
-use crate::session::turn::CallPhase;
+use crate::event::{Budget, Delegation, Event, More, SubagentNews, TurnOptions};
+use crate::id::{CallId, SessionId, TurnId};
+use crate::model::{ModelRef, Usage};
+use crate::question::Question;
+use crate::session::state::{Asked, Data, State};
+use crate::session::turn::{Call, CallPhase, OpenTurn};
+use crate::stamp::Stamp;
+use crate::subagent::{TOOL, Task};
+use crate::tool::Outcome;
+use crate::toolset::Toolset;
 
-/// Has a session work for a call; nothing happens if there are enough already.
-pub(super) fn spawn(
-    state: &State,
-    (call, session): (CallId, SessionId),
-    spawned: SubagentNews,
-    most: usize,
-) -> Vec<Event> {
-    match state.subagents.iter().filter(|known| !known.over).count() {
-        working if working >= most => Vec::new(),
-        _ => heard(state, call, session, spawned),
+/// A session that works, or worked, for a call.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Subagent {
+    /// The call.
+    pub call: CallId,
+    /// Its turn.
+    pub turn: TurnId,
+    /// The session.
+    pub session: SessionId,
+    /// What it is to do.
+    pub task: String,
+    /// The model, where one was chosen for it.
+    pub model: Option<ModelRef>,
+    /// What it was given to work with, where that was written down.
+    pub delegation: Option<Box<Delegation>>,
+    /// Whether the call is over, so that another may begin in its place.
+    pub over: bool,
+    /// Whether it is known what came of it, and so that nothing runs for it any more.
+    pub completed: bool,
+}
+
+/// All subagents of a session, oldest first.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SubagentList {
+    all: Vec<Subagent>,
+    /// Those that are not over or not completed.
+    unfinished: Vec<usize>,
+}
+
+impl SubagentList {
+    /// All of them, oldest first.
+    pub fn iter(&self) -> impl Iterator<Item = &Subagent> {
+        self.all.iter()
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.all.len()
+    }
+
+    /// Whether there never was one.
+    pub fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+
+    /// The one that works, or did last, for a call.
+    pub fn of(&self, call: &CallId) -> Option<&Subagent> {
+        self.all.iter().rev().find(|known| known.call == *call)
+    }
+
+    /// Those whose call is over and of which nobody knows whether they rest: they are to be stopped.
+    pub fn orphans(&self) -> impl Iterator<Item = &Subagent> {
+        self.unfinished().filter(|known| known.over)
+    }
+
+    fn working(&self) -> usize {
+        self.unfinished().filter(|known| !known.over).count()
+    }
+
+    fn unfinished(&self) -> impl Iterator<Item = &Subagent> {
+        self.unfinished.iter().map(|n| &self.all[*n])
+    }
+
+    fn push(&mut self, subagent: Subagent) {
+        self.unfinished.push(self.all.len());
+        self.all.push(subagent);
+    }
+
+    /// Changes those of a call that are not finished.
+    fn change(&mut self, call: &CallId, change: impl Fn(&mut Subagent)) {
+        for n in &self.unfinished {
+            if self.all[*n].call == *call {
+                change(&mut self.all[*n]);
+            }
+        }
+        let all = &self.all;
+        self.unfinished.retain(|n| !(all[*n].over && all[*n].completed));
+    }
+
+    pub(super) fn clear(&mut self) {
+        *self = Self::default();
     }
 }
 
-/// Takes news of a session, if its call still runs and it is news.
+/// Has a session work for a call. Where none may, the call is over, and the model is told why; nothing
+/// happens if one works for it already.
+pub(super) fn spawn(
+    state: &State,
+    call: &CallId,
+    (session, task): (SessionId, Task),
+    stamp: &Stamp,
+) -> Vec<Event> {
+    let Some((open, call)) = running(state, call).filter(|(open, _)| open.stopping.is_none())
+    else {
+        return Vec::new();
+    };
+    if state.subagents.of(call.id()).is_some() {
+        return Vec::new();
+    }
+    match delegate(state, open, &task) {
+        Ok(delegation) => {
+            let model = task.model.unwrap_or_else(|| state.current_model().clone());
+            let (model, delegation) = (Some(model), Some(Box::new(delegation)));
+            let news = SubagentNews::Spawned { task: task.text, model, delegation };
+            let (turn, call) = (open.id.clone(), call.id().clone());
+            vec![Event::Subagent { turn, call, session, news }]
+        }
+        Err(why) => vec![open.completed(call, Outcome::failure(why), stamp)],
+    }
+}
+
+/// What a subagent is given: no more than this session has, and what it has left of its turn.
+fn delegate(state: &State, open: &OpenTurn, task: &Task) -> Result<Delegation, String> {
+    let limits = state.rules.subagents;
+    let depth = state.depth + 1;
+    if depth > limits.depth {
+        return Err("subagents of subagents go no deeper here; do it yourself".into());
+    }
+    let may = |name: &str| state.toolset.includes(name) && (name != TOOL || depth < limits.depth);
+    let names = state.rules.tools.iter().map(|tool| tool.name.clone());
+    let has: Vec<String> = names.filter(|name| may(name)).collect();
+    let daemon = match &task.tools {
+        None => has,
+        Some(wanted) => match wanted.iter().find(|name| !has.contains(name)) {
+            Some(unknown) => return Err(format!("there is no tool {unknown} to give")),
+            None => wanted.clone(),
+        },
+    };
+    if state.subagents.working() >= limits.at_once {
+        return Err(format!("{} subagents work already; wait for one of them", limits.at_once));
+    }
+    let left = open.limits(&state.rules).tokens.saturating_sub(open.usage.total());
+    let left = Budget { tokens: Some(left), ..Budget::default() };
+    let account = open.options.account().cloned();
+    let options = TurnOptions {
+        asking: open.options.asking,
+        answer_within_ms: open.options.answer_within_ms,
+        budget: Some(Box::new(task.budget.within(limits.budget).within(left))),
+        more: More { account, ..More::default() }.unless_empty(),
+        ..TurnOptions::default()
+    };
+    let toolset = Toolset { daemon: Some(daemon), ..Toolset::default() };
+    Ok(Delegation { depth, toolset, options })
+}
+
+/// Takes news of a session, if its call still runs and it is news. What came of it is news once, also
+/// if the call is over: it may have been stopped.
 pub(super) fn heard(
     state: &State,
     call: CallId,
     session: SessionId,
     news: SubagentNews,
 ) -> Vec<Event> {
-    let Some(open) = &state.open else { return Vec::new() };
-    let runs = open.call(&call).is_some_and(|call| matches!(call.phase, CallPhase::Started(..)));
-    let knows = |asked: &CallId| {
-        state.asked.iter().any(|known| known.session == session && known.call == *asked)
+    let knows = |asked: &Question| {
+        state.asked.iter().any(|known| known.session == session && known.question == *asked)
     };
-    let is_news = match &news {
-        SubagentNews::Asked { call, .. } => !knows(call),
-        SubagentNews::Settled { call, .. } => knows(call),
-        SubagentNews::Spawned { .. }
-        | SubagentNews::Progressed { .. }
-        | SubagentNews::Completed { .. } => true,
+    let turn = || running(state, &call).map(|(open, _)| open.id.clone());
+    let turn = match &news {
+        // One begins by a decision of its own.
+        SubagentNews::Spawned { .. } => None,
+        SubagentNews::Progressed { .. } => turn(),
+        SubagentNews::Asked { call, .. } => turn().filter(|_| !knows(call)),
+        SubagentNews::Settled { call, .. } => turn().filter(|_| knows(call)),
+        SubagentNews::Completed { .. } => {
+            let mut unfinished = state.subagents.unfinished().filter(|known| !known.completed);
+            unfinished.find(|known| known.call == call).map(|known| known.turn.clone())
+        }
     };
-    match runs && is_news {
-        true => vec![Event::Subagent { turn: open.id.clone(), call, session, news }],
-        false => Vec::new(),
-    }
+    turn.map(|turn| Event::Subagent { turn, call, session, news }).into_iter().collect()
 }
 
-/// Remembers news; gives what the session cost, which is its parent's to pay.
+fn running<'a>(state: &'a State, call: &CallId) -> Option<(&'a OpenTurn, &'a Call)> {
+    let open = state.open.as_ref()?;
+    let call = open.call(call).filter(|call| matches!(call.phase, CallPhase::Started(..)))?;
+    Some((open, call))
+}
+
+/// Remembers news; gives what the session cost, which is its parent's to pay, once.
 pub(super) fn note(
     state: &mut Data,
-    (via, session): (&CallId, &SessionId),
+    (turn, via, session): (&TurnId, &CallId, &SessionId),
     news: &SubagentNews,
 ) -> Option<Usage> {
-    let (via, session) = (via.clone(), session.clone());
+    let (call, session) = (via.clone(), session.clone());
     match news {
-        SubagentNews::Spawned { .. } => {
-            state.subagents.push(Subagent { call: via, session, over: false });
+        SubagentNews::Spawned { task, model, delegation } => {
+            let (turn, task, model) = (turn.clone(), task.clone(), model.clone());
+            let (delegation, over, completed) = (delegation.clone(), false, false);
+            state.subagents.push(Subagent {
+                call,
+                turn,
+                session,
+                task,
+                model,
+                delegation,
+                over,
+                completed,
+            });
         }
         SubagentNews::Progressed { .. } => {}
-        SubagentNews::Asked { call, tool, input, assessment, expires } => {
-            let (call, tool, input) = (call.clone(), tool.clone(), input.clone());
+        SubagentNews::Asked { call: question, tool, input, assessment, expires } => {
+            let (question, tool, input) = (question.clone(), tool.clone(), input.clone());
             let (assessment, expires) = (assessment.clone(), *expires);
-            state.asked.push(Asked { via, session, call, tool, input, assessment, expires });
+            let via = call;
+            state.asked.push(Asked { via, session, question, tool, input, assessment, expires });
         }
-        SubagentNews::Settled { call, .. } => {
-            state.asked.retain(|known| known.session != session || known.call != *call);
+        SubagentNews::Settled { call: question, .. } => {
+            state.asked.retain(|known| known.session != session || known.question != *question);
         }
         SubagentNews::Completed { usage, .. } => {
-            if let Some(known) = state.subagents.iter_mut().find(|known| known.call == via) {
-                known.over = true;
-            }
-            state.asked.retain(|known| known.via != via);
-            return Some(*usage);
+            state.asked.retain(|known| known.via != call);
+            let first = state.subagents.unfinished().any(|it| it.call == call && !it.completed);
+            state.subagents.change(&call, |known| (known.over, known.completed) = (true, true));
+            return first.then_some(*usage);
         }
     }
     None
+}
+
+/// Remembers that a call is over: whoever worked for it gives its place to another.
+pub(super) fn call_over(state: &mut Data, call: &CallId) {
+    state.asked.retain(|asked| asked.via != *call);
+    state.subagents.change(call, |known| known.over = true);
 }

@@ -20,6 +20,7 @@ mod rules;
 pub(crate) mod scale;
 mod script;
 mod stopping;
+mod subagents;
 mod talk;
 mod undo;
 mod verify;

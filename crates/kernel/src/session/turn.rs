@@ -14,6 +14,7 @@ use crate::event::{Answer, Event, RequestedCall, Seq, StopCause, TurnOptions};
 use crate::id::{CallId, MessageId, StepId, TurnId};
 use crate::model::{Channel, ModelRef, Usage};
 use crate::policy::{Limits, Rules};
+use crate::question::Question;
 use crate::stamp::Stamp;
 use crate::time::Time;
 use crate::tool::{Assessment, Ending, Kind, Outcome, Placement};
@@ -312,10 +313,9 @@ impl OpenTurn {
         self.calls().iter().any(Call::with_client)
     }
 
-    /// A turn that is held is a question, too: whether to go on. It is answered like one about a call,
-    /// under this name.
-    pub fn question(&self) -> Option<CallId> {
-        self.held.then(|| CallId::parse(self.id.as_str())).flatten()
+    /// A turn that is held is a question, too: whether to go on.
+    pub fn question(&self) -> Option<Question> {
+        self.held.then(|| Question::Turn(self.id.clone()))
     }
 
     /// Whether a person's word is needed.

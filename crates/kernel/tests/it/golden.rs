@@ -11,14 +11,15 @@ use quintet_kernel::change::{FileChange, Gap, Shape, Version};
 use quintet_kernel::codec;
 use quintet_kernel::context::Section;
 use quintet_kernel::event::{
-    Answer, Answerer, Asking, Errand, Event, FailureCode, More, Origin, Remember, RequestedCall,
-    Setup, StopCause, SubagentNews, ToolUse, TurnOptions, Turns,
+    Answer, Answerer, Asking, Delegation, Errand, Event, FailureCode, More, Origin, Remember,
+    RequestedCall, Setup, StopCause, SubagentNews, ToolUse, TurnOptions, Turns,
 };
 use quintet_kernel::id::{BlobId, CallId, Fresh, MessageId, SessionId, StepId, TurnId};
 use quintet_kernel::message::{Artifact, Attachment, MediaKind, Part, Role};
 use quintet_kernel::model::{
     Account, Channel, Effort, FailureKind, Finish, ModelRef, Place, Sampling, Sealed, Usage,
 };
+use quintet_kernel::question::Question;
 use quintet_kernel::time::Time;
 use quintet_kernel::tool::{Assessment, Ending, Kind, Outcome, Placement, Risk, Subject};
 use quintet_kernel::toolset::{ClientTool, Span, Toolset};
@@ -388,17 +389,31 @@ fn of_compaction() -> Vec<Event> {
         Event::MemorySaved { upto: id(), path: "memory/2025-01-01.md".into() },
         Event::MemoryNotSaved { upto: id(), reason: "no room".into() },
         Event::CompactionFailed { reason: "no".into() },
-        subagent(SubagentNews::Spawned { task: "count".into(), model: Some(model()) }),
-        subagent(SubagentNews::Spawned { task: "count".into(), model: None }),
+        subagent(SubagentNews::Spawned {
+            task: "count".into(),
+            model: Some(model()),
+            delegation: None,
+        }),
+        subagent(SubagentNews::Spawned { task: "count".into(), model: None, delegation: None }),
+        subagent(SubagentNews::Spawned {
+            task: "count".into(),
+            model: Some(model()),
+            delegation: Some(Box::new(Delegation {
+                depth: 1,
+                toolset: Toolset { daemon: Some(vec!["look".into()]), ..Toolset::default() },
+                options: TurnOptions::default(),
+            })),
+        }),
         subagent(SubagentNews::Progressed { steps: 2, status: "running".into() }),
+        subagent(SubagentNews::Settled { call: Question::Turn(turn()), answer: None }),
         subagent(SubagentNews::Asked {
-            call: id(),
+            call: Question::Call(id()),
             tool: "shell".into(),
             input: json!({ "command": "ls" }),
             assessment: Box::new(assessment(Risk::High)),
             expires: None,
         }),
-        subagent(SubagentNews::Settled { call: id(), answer: Some(Answer::Deny) }),
+        subagent(SubagentNews::Settled { call: Question::Call(id()), answer: Some(Answer::Deny) }),
         subagent(SubagentNews::Completed { result: "three".into(), ok: true, usage: usage() }),
         Event::Compacted {
             upto: id(),

@@ -9,7 +9,7 @@ use quintet_kernel::change::{FileChange, Gap, Shape, Version};
 use quintet_kernel::command::{Approve, Command, Recalled, Run, Say, Upload};
 use quintet_kernel::context::Section;
 use quintet_kernel::event::{
-    Answer, Asking, Event, Remember, Setup, SubagentNews, ToolUse, TurnOptions,
+    Answer, Asking, Budget, Event, Remember, Setup, SubagentNews, ToolUse, TurnOptions,
 };
 use quintet_kernel::id::{BlobId, CallId, Fresh, MessageId, SessionId, StepId, TurnId};
 use quintet_kernel::message::{MediaKind, Part, Role};
@@ -17,6 +17,7 @@ use quintet_kernel::model::{self, AskedCall, Channel, Failure, FailureKind, Fini
 use quintet_kernel::model::{ModelRef, Place, Sealed, Usage};
 use quintet_kernel::policy::{Action, OnDeny, Pattern, Recovery, Review, Rule, Rules};
 use quintet_kernel::session::{Turn, TurnStatus, next};
+use quintet_kernel::subagent::Task;
 use quintet_kernel::tool::{Assessment, Kind, Outcome, Risk, Subject};
 use quintet_kernel::toolset::{ClientTool, Toolset};
 use quintet_kernel::{ClientRef, State, codec, snapshot};
@@ -236,7 +237,8 @@ fn do_it(world: &mut World, todo: Todo, how: How) {
         | Todo::Save(_)
         | Todo::Review(_)
         | Todo::PutBack(_)
-        | Todo::Release(_) => well(todo),
+        | Todo::Cancel(_)
+        | Todo::Release(_) => well(&world.state, todo),
     };
     world.send(command);
 }
@@ -437,9 +439,7 @@ fn late(world: &World, which: usize, how: &How) -> Command {
         10 if how.tokens % 5 == 4 => Command::Spawn {
             call,
             session: SessionId::named("sub".into()),
-            task: text,
-            model: ModelRef::parse("fake/a").expect("a model"),
-            most: n % 3,
+            task: Task { text, model: None, tools: None, budget: Budget::default() },
         },
         10 => subagent(call, how),
         _ => reviewed(call, None),
@@ -450,10 +450,11 @@ fn late(world: &World, which: usize, how: &How) -> Command {
 fn subagent(call: CallId, how: &How) -> Command {
     let (text, usage) = (how.text.clone().unwrap_or_default(), Usage::default());
     let news = match (how.well, how.failure % 2) {
-        (true, 0) => SubagentNews::Spawned { task: text, model: None },
         (true, _) => SubagentNews::Progressed { steps: how.tokens, status: text },
         (false, 0) if how.tokens.is_multiple_of(2) => asked(text),
-        (false, 0) => SubagentNews::Settled { call: CallId::named("asks".into()), answer: None },
+        (false, 0) => {
+            SubagentNews::Settled { call: CallId::named("asks".into()).into(), answer: None }
+        }
         (false, _) => SubagentNews::Completed { result: text, ok: true, usage },
     };
     Command::Subagent { call, session: SessionId::named("sub".into()), news }
@@ -469,7 +470,7 @@ fn asked(tool: String) -> SubagentNews {
         settled: None,
     };
     SubagentNews::Asked {
-        call: CallId::named("asks".into()),
+        call: CallId::named("asks".into()).into(),
         tool,
         input: json!({}),
         assessment: Box::new(assessment),

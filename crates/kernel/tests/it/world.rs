@@ -6,17 +6,19 @@ use std::time::Duration;
 
 use quintet_kernel::codec;
 use quintet_kernel::command::{Approve, Command};
-use quintet_kernel::event::{Answer, Answerer, Event, Origin, Record, Remember};
+use quintet_kernel::event::{Answer, Answerer, Event, Origin, Record, Remember, SubagentNews};
 use quintet_kernel::id::{CallId, Fresh, MessageId, SessionId, StepId, TurnId};
 use quintet_kernel::message::{MediaKind, Role};
 use quintet_kernel::model::{
     self, Finish, ModelRef, Profile, Prompt, PromptMessage, Searches, Usage,
 };
-use quintet_kernel::policy::{Approval, Limits, OnDeny, Recovery, Review, Rules, Verify};
+use quintet_kernel::policy::{
+    Approval, Limits, OnDeny, Recovery, Review, Rules, Subagents, Verify,
+};
 use quintet_kernel::prompt::{assemble, summarize};
 use quintet_kernel::session::{CallPhase, evolve, handle, next};
 use quintet_kernel::tool::{Assessment, Ending, Kind, Outcome, Placement, Risk, Spec, Subject};
-use quintet_kernel::{Effect, Stamp, State, Time};
+use quintet_kernel::{Effect, Question, Stamp, State, Time};
 use serde_json::json;
 
 /// The tools, and one that is not there.
@@ -56,6 +58,7 @@ pub(crate) fn rules() -> Rules {
         },
         recovery: Recovery::Continue,
         client_grace: Duration::from_secs(30),
+        subagents: Subagents::default(),
         tools: TOOLS.into_iter().zip(of).zip(at).map(tool).collect(),
         default_model: ModelRef::parse("small/a").unwrap(),
     }
@@ -101,6 +104,8 @@ pub(crate) enum Todo {
     Save(MessageId),
     /// Write the summary.
     Summarize(MessageId),
+    /// Stop a session that worked for a call that is over.
+    Cancel(SessionId),
     /// Let the turn go on.
     Release(TurnId),
 }
@@ -176,6 +181,7 @@ impl World {
             Effect::Run(call) => Some(Todo::Run(call)),
             Effect::Summarize(upto) => Some(Todo::Summarize(upto)),
             Effect::Save(upto) => Some(Todo::Save(upto)),
+            Effect::CancelSubagent(session) => Some(Todo::Cancel(session)),
             Effect::WakeAt(_) => None,
         };
         let mut todo: Vec<Todo> = next(&self.state).into_iter().filter_map(effect).collect();
@@ -205,7 +211,7 @@ impl World {
             });
             let due = alarm.filter(|time| *time <= self.now);
             match (due, self.todo().first().cloned(), alarm) {
-                (None, Some(todo), _) => self.send(well(todo)),
+                (None, Some(todo), _) => self.send(well(&self.state, todo)),
                 (_, _, Some(time)) => {
                     self.now = self.now.max(time);
                     self.send(Command::Wake);
@@ -251,8 +257,14 @@ impl World {
 }
 
 /// The kindest way to do something.
-pub(crate) fn well(todo: Todo) -> Command {
+pub(crate) fn well(state: &State, todo: Todo) -> Command {
     match todo {
+        Todo::Cancel(session) => {
+            let known = state.subagents.orphans().find(|known| known.session == session);
+            let (result, usage) = (String::new(), Usage { input: 1, ..Usage::default() });
+            let news = SubagentNews::Completed { result, ok: false, usage };
+            Command::Subagent { call: known.unwrap().call.clone(), session, news }
+        }
         Todo::Model(step) => {
             let usage = Usage { input: 10, output: 1, ..Usage::default() };
             let answer = model::Answer::new(Finish::Stop, vec![], usage);
@@ -278,7 +290,8 @@ pub(crate) fn well(todo: Todo) -> Command {
 
 pub(crate) fn word(call: CallId, answer: Answer) -> Approve {
     let (by, remember) = (Answerer::Client, Remember::Once);
-    Approve { call, turn: None, answer, reason: None, by, remember }
+    let question = Question::Call(call);
+    Approve { question, turn: None, answer, reason: None, by, remember }
 }
 
 pub(crate) fn reviewed(call: CallId, answer: Option<Answer>) -> Command {

@@ -333,8 +333,7 @@ impl Live {
                 Effect::CallModel(step) => self.ask(step),
                 effect if self.work.runs(&effect) => {}
                 effect if self.may_begin(&effect) => {
-                    let parts = &self.shared.parts;
-                    let over = self.work.begin(effect, &self.state, parts, &self.tail);
+                    let over = self.work.begin(effect, &self.state, &self.shared, &self.tail);
                     if over.is_some() {
                         return over;
                     }

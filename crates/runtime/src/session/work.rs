@@ -20,8 +20,10 @@ use tokio_util::sync::CancellationToken;
 
 use crate::changes::with_content;
 use crate::parts::Parts;
+use crate::runtime::{Runtime, Shared};
 use crate::session::asking::{fill, unreadable};
 use crate::session::keep::keep;
+use crate::subagents;
 use crate::tail::Tail;
 
 /// What runs for a session.
@@ -61,6 +63,7 @@ impl Work {
                 | Effect::Revert(_)
                 | Effect::Summarize(_)
                 | Effect::Save(_)
+                | Effect::CancelSubagent(_)
                 | Effect::WakeAt(_) => {
                     if let Some(running) = self.running.remove(&effect) {
                         running.abort.abort();
@@ -75,9 +78,10 @@ impl Work {
         &mut self,
         effect: Effect,
         state: &State,
-        parts: &Parts,
+        shared: &Arc<Shared>,
         tail: &Arc<Tail>,
     ) -> Option<Command> {
+        let parts = &shared.parts;
         let cancel = CancellationToken::new();
         let mut work: BoxFuture<'static, Command> = match &effect {
             Effect::CallModel(_) => return None,
@@ -90,6 +94,9 @@ impl Work {
                 summarize(parts.clone(), prompt::summarize(state), upto.clone())
             }
             Effect::Save(upto) => save(parts, state, upto),
+            Effect::CancelSubagent(session) => {
+                subagents::cancel(Runtime::of(Arc::clone(shared)), state, session)
+            }
             Effect::WakeAt(time) => wake(time.since(parts.stamps.now())),
         };
         if matches!(effect, Effect::Survey(_))
@@ -145,7 +152,7 @@ fn crashed(effect: Effect) -> Option<Command> {
         Effect::Assess(call) => Some(Command::Assessed { call, assessment: unknown(why).into() }),
         Effect::Summarize(_) => Some(Command::NotSummarized { reason: why.into() }),
         Effect::Save(upto) => Some(Command::Saved { upto, result: Err(why.into()) }),
-        Effect::CallModel(_) | Effect::WakeAt(_) => None,
+        Effect::CallModel(_) | Effect::CancelSubagent(_) | Effect::WakeAt(_) => None,
     }
 }
 

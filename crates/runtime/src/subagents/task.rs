@@ -2,15 +2,8 @@
 
 use quintet_kernel::event::Budget;
 use quintet_kernel::model::ModelRef;
+use quintet_kernel::subagent::Task;
 use serde_json::{Value, json};
-
-/// What is asked for.
-pub(super) struct Task {
-    pub(super) text: String,
-    pub(super) model: Option<ModelRef>,
-    pub(super) tools: Option<Vec<String>>,
-    pub(super) budget: Budget,
-}
 
 /// JSON Schema of the arguments.
 pub(super) fn schema() -> Value {
@@ -33,18 +26,17 @@ pub(super) fn schema() -> Value {
     })
 }
 
-impl Task {
-    pub(super) fn read(input: &Value) -> Result<Self, String> {
-        let text = input["task"].as_str().filter(|task| !task.trim().is_empty());
-        let text = text.ok_or("task must say what to do")?.to_owned();
-        let steps = whole(input, "max_steps")?;
-        let budget = Budget {
-            steps: steps.map(|steps| u32::try_from(steps).unwrap_or(u32::MAX)),
-            tokens: whole(input, "max_tokens")?,
-            time_ms: whole(input, "max_seconds")?.map(|seconds| seconds.saturating_mul(1000)),
-        };
-        Ok(Self { text, model: model(&input["model"])?, tools: tools(&input["tools"])?, budget })
-    }
+/// Reads the arguments of a call.
+pub(super) fn read(input: &Value) -> Result<Task, String> {
+    let text = input["task"].as_str().filter(|task| !task.trim().is_empty());
+    let text = text.ok_or("task must say what to do")?.to_owned();
+    let steps = whole(input, "max_steps")?;
+    let budget = Budget {
+        steps: steps.map(|steps| u32::try_from(steps).unwrap_or(u32::MAX)),
+        tokens: whole(input, "max_tokens")?,
+        time_ms: whole(input, "max_seconds")?.map(|seconds| seconds.saturating_mul(1000)),
+    };
+    Ok(Task { text, model: model(&input["model"])?, tools: tools(&input["tools"])?, budget })
 }
 
 fn model(given: &Value) -> Result<Option<ModelRef>, String> {

@@ -1,30 +1,32 @@
 //! Subagents: sessions that work for a call of another one.
 
 mod budgets;
+mod ends;
 mod held;
 
 use std::sync::Arc;
 
 use quintet_kernel::command::{Approve, Command};
 use quintet_kernel::event::{Answer, Answerer, Budget, Remember};
+use quintet_kernel::policy::Subagents;
 use quintet_kernel::port::{Branches as _, Error, Removals as _, Sessions};
 use quintet_kernel::session::TurnStatus;
 use quintet_kernel::tool::{Kind, Outcome};
-use quintet_kernel::{CallId, Cursor, SessionId};
-use quintet_runtime::subagents::Limits;
+use quintet_kernel::{Cursor, Question, SessionId};
 use quintet_runtime::{Parts, Runtime, subagents};
 
 use crate::world::{Client, FOREVER, World, settle, within};
 
 pub(crate) fn start(world: &World) -> Runtime {
-    start_with(world, Limits::default())
+    start_with(world, Subagents::default())
 }
 
-pub(crate) fn start_with(world: &World, limits: Limits) -> Runtime {
+pub(crate) fn start_with(world: &World, limits: Subagents) -> Runtime {
     let parts = world.parts();
     let mut rules = (*parts.rules).clone();
     rules.tools.push(Arc::new(subagents::spec()));
-    Runtime::new(Parts { rules: Arc::new(rules), subagents: limits, ..parts })
+    rules.subagents = limits;
+    Runtime::new(Parts { rules: Arc::new(rules), ..parts })
 }
 
 pub(crate) async fn children(runtime: &Runtime, parent: &SessionId) -> Vec<SessionId> {
@@ -119,8 +121,8 @@ async fn a_subagent_gets_no_more_than_its_parent_has() {
 
 pub(crate) fn approve(call: &str, answer: Answer) -> Command {
     let (by, remember) = (Answerer::Client, Remember::Once);
-    let call = CallId::parse(call).unwrap();
-    Command::Approve(Approve { call, turn: None, answer, reason: None, by, remember })
+    let question = Question::parse(call).unwrap();
+    Command::Approve(Approve { question, turn: None, answer, reason: None, by, remember })
 }
 
 /// What the model of a session was told of its calls.
@@ -147,7 +149,7 @@ async fn a_question_of_a_subagent_of_a_subagent_is_answered_at_the_root_and_once
         assert_eq!(view.asked.len(), 1);
         assert_eq!((&view.asked[0].session, &*view.asked[0].tool), (&grandchild, "shell"));
     }
-    let call = runtime.state(&root).await.asked[0].call.to_string();
+    let call = runtime.state(&root).await.asked[0].question.to_string();
     let receipt = within(runtime.submit(&root, approve(&call, Answer::Allow))).await.unwrap();
     assert_eq!(receipt.session, grandchild);
     let job = within(world.shell.started()).await;
@@ -187,7 +189,7 @@ async fn a_question_is_known_above_after_a_restart_too() {
     settle().await;
     let asked = runtime.state(&parent).await.asked.clone();
     assert_eq!(asked.len(), 1, "known, and known once");
-    let deny = approve(asked[0].call.as_str(), Answer::Deny);
+    let deny = approve(asked[0].question.as_str(), Answer::Deny);
     within(runtime.submit(&parent, deny)).await.unwrap();
     settle().await;
     assert!(runtime.state(&parent).await.asked.is_empty());
@@ -197,7 +199,7 @@ async fn a_question_is_known_above_after_a_restart_too() {
 async fn a_subagent_that_uses_up_its_budget_is_stopped_and_says_so() {
     let world = World::new();
     let budget = Budget { steps: Some(2), ..Budget::default() };
-    let runtime = start_with(&world, Limits { budget, ..Limits::default() });
+    let runtime = start_with(&world, Subagents { budget, ..Subagents::default() });
     let parent = runtime.begin().await;
     runtime.say(&parent, "go").await.unwrap();
     let one = r#"{"task":"a","max_steps":1}"#;
@@ -228,7 +230,7 @@ async fn a_subagent_that_uses_up_its_budget_is_stopped_and_says_so() {
 #[tokio::test(start_paused = true)]
 async fn depth_and_number_are_limited() {
     let world = World::new();
-    let runtime = start_with(&world, Limits { depth: 1, at_once: 1, ..Limits::default() });
+    let runtime = start_with(&world, Subagents { depth: 1, at_once: 1, ..Subagents::default() });
     let parent = runtime.begin().await;
     runtime.say(&parent, "go").await.unwrap();
     let calls =

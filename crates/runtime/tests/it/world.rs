@@ -10,11 +10,13 @@ use quintet_kernel::command::{Approve, Run, Say};
 use quintet_kernel::event::{Answer, Answerer, Origin, Remember, TurnOptions};
 use quintet_kernel::message::{Part, Role};
 use quintet_kernel::model::ModelRef;
-use quintet_kernel::policy::{Approval, Limits, OnDeny, Recovery, Review, Rules, Verify};
+use quintet_kernel::policy::{
+    Approval, Limits, OnDeny, Recovery, Review, Rules, Subagents, Verify,
+};
 use quintet_kernel::port::{Drafts, Error, Journal, Memory, Page, Receipt, Sessions, Tool};
 use quintet_kernel::tool::Kind;
-use quintet_kernel::{CallId, Command, Cursor, Event, Record, SessionId, State};
-use quintet_runtime::{Pace, Parts, Runtime, subagents};
+use quintet_kernel::{Command, Cursor, Event, Question, Record, SessionId, State};
+use quintet_runtime::{Pace, Parts, Runtime};
 use quintet_stores::memory::Store;
 use quintet_testkit::notes::Notes;
 use quintet_testkit::scripted::{Asked, Scripted};
@@ -99,7 +101,6 @@ impl World {
             stamps: self.stamps.clone(),
             hints: Vec::new(),
             pace: self.pace,
-            subagents: subagents::Limits::default(),
         }
     }
 
@@ -133,6 +134,7 @@ impl World {
             },
             recovery: self.recovery,
             client_grace: Duration::from_secs(30),
+            subagents: Subagents::default(),
             tools: tools.iter().map(|tool| tool.spec()).collect(),
             default_model: ModelRef::parse("fake/fake").unwrap(),
         }
@@ -185,7 +187,7 @@ impl Client for Runtime {
 
     async fn allow(&self, session: &SessionId, call: &str) -> Result<Receipt, Error> {
         let approve = Approve {
-            call: CallId::parse(call).unwrap(),
+            question: Question::parse(call).unwrap(),
             turn: None,
             answer: Answer::Allow,
             reason: None,

@@ -6,7 +6,7 @@ use quintet_kernel::message::{Part, Role};
 use quintet_kernel::port;
 use quintet_kernel::session::UNANSWERED;
 use quintet_kernel::tool::Ending;
-use quintet_kernel::{CallId, Refusal, SessionId, State, TurnId};
+use quintet_kernel::{CallId, Question, Refusal, SessionId, State, TurnId};
 use serde_json::{Value, json};
 
 use super::super::decode::{Step, refusal, unknown_execution, unknown_query};
@@ -140,7 +140,10 @@ impl Connection {
     }
 
     async fn approve(&mut self, approve: Approve) -> Outcome {
-        let (call, answer) = (approve.call.clone(), approve.answer);
+        let answer = approve.answer;
+        let Question::Call(call) = approve.question.clone() else {
+            return Err(unknown_execution(approve.question.as_str()));
+        };
         let execution = wire::execution_id(&call);
         let asks = self.watches.iter().rev().find(|watch| watch.link.asks_about(&call));
         let watch = asks.or(self.watches.last());

@@ -56,7 +56,6 @@ pub(super) fn evolve(state: &mut Data, event: &Event, at: Time) {
         Event::ClaimReleased { call, .. } => set_claim(state, call, None),
         Event::CallCompleted { call, message, outcome, .. } => {
             call_done(state, call, message, outcome, at);
-            state.asked.retain(|asked| asked.via != *call);
             waiting(state, at);
         }
         _ => {}

@@ -21,6 +21,7 @@ impl Session {
             Effect::Run(call) => format!("run {}", self.short(&call)),
             Effect::Summarize(upto) => format!("summarize {}", self.short(&upto)),
             Effect::Save(upto) => format!("save {}", self.short(&upto)),
+            Effect::CancelSubagent(session) => format!("cancel {session}"),
             Effect::WakeAt(time) => format!("wake {}", clock(time)),
         };
         effects.into_iter().map(effect).collect()

@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::message::MediaKind;
 use crate::model::{ModelRef, Profile, Searches};
 use crate::policy::{
-    Action, Approval, Limits, OnDeny, Pattern, Recovery, Review, Rule, Rules, Verify,
+    Action, Approval, Limits, OnDeny, Pattern, Recovery, Review, Rule, Rules, Subagents, Verify,
 };
 use crate::tool::{Kind, Placement, Spec};
 
@@ -39,6 +39,7 @@ pub(crate) fn rules() -> Rules {
         },
         recovery: Recovery::Continue,
         client_grace: Duration::from_secs(30),
+        subagents: Subagents::default(),
         tools: vec![
             tool("look", Kind::Read, Placement::Daemon),
             tool("edit", Kind::Write, Placement::Daemon),
@@ -52,7 +53,7 @@ pub(crate) fn rules() -> Rules {
     }
 }
 
-fn tool(name: &str, kind: Kind, placement: Placement) -> Arc<Spec> {
+pub(super) fn tool(name: &str, kind: Kind, placement: Placement) -> Arc<Spec> {
     let (name, description, schema) = (name.into(), String::new(), json!({}));
     Arc::new(Spec { name, description, schema, kind, placement })
 }

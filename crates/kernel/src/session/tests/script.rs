@@ -38,6 +38,7 @@ use crate::model::{
     self, AskedCall, Channel, Failure, FailureKind, Finish, ModelRef, Profile, Usage,
 };
 use crate::policy::Rules;
+use crate::question::Question;
 use crate::session::{Refusal, State, handle};
 use crate::stamp::Stamp;
 use crate::time::Time;
@@ -103,6 +104,11 @@ impl Session {
             return Ok(());
         }
         let command = self.command(line);
+        self.send(command)
+    }
+
+    /// Has a command carried out.
+    pub(super) fn send(&mut self, command: Command) -> Result<(), Refusal> {
         self.commands += 1;
         let stamp = Stamp::new(self.now, [self.commands, 7]);
         self.know(&command);
@@ -116,6 +122,11 @@ impl Session {
         }
         self.records.extend(records);
         Ok(())
+    }
+
+    pub(super) fn change_rules(&mut self, change: impl FnOnce(&mut Rules)) {
+        change(&mut self.rules);
+        self.state.rules = Arc::new(self.rules.clone());
     }
 
     /// Hands over what is known of models, as whoever carries a session out does.
@@ -294,7 +305,12 @@ impl Session {
         let (call, turn) = split(ids);
         let turn = Some(turn).filter(|turn| !turn.is_empty()).map(|turn| self.real(turn));
         let (by, remember) = (Answerer::Client, Remember::Once);
-        Approve { call: self.real(call), turn, answer, reason, by, remember }
+        Approve { question: self.question(call), turn, answer, reason, by, remember }
+    }
+
+    fn question(&self, short: &str) -> Question {
+        let known = self.names.iter().find(|(_, name)| *name == short);
+        Question::from(known.map_or(short, |(id, _)| id).to_owned())
     }
 
     fn remember(&self, rest: &str, answer: Answer, remember: Remember) -> Command {

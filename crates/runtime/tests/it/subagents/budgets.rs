@@ -5,8 +5,8 @@ use std::time::Duration;
 use quintet_kernel::SessionId;
 use quintet_kernel::event::Budget;
 use quintet_kernel::model::{Answer, AskedCall, Chunk, Finish, Usage};
+use quintet_kernel::policy::Subagents;
 use quintet_kernel::session::TurnStatus;
-use quintet_runtime::subagents::Limits;
 use quintet_runtime::{Runtime, subagents};
 use quintet_testkit::scripted::Asked;
 
@@ -37,7 +37,7 @@ async fn status(runtime: &Runtime, parent: &SessionId) -> TurnStatus {
 async fn a_subagent_that_reads_too_much_is_stopped_and_its_parent_pays() {
     let world = World::new();
     let budget = Budget { tokens: Some(100), ..Budget::default() };
-    let runtime = start_with(&world, Limits { budget, ..Limits::default() });
+    let runtime = start_with(&world, Subagents { budget, ..Subagents::default() });
     let (parent, asked) = delegated(&world, &runtime, r#"{"task":"a","max_tokens":1000}"#).await;
     asked.say("looking");
     look(&asked, 90, 20);
@@ -56,7 +56,7 @@ async fn a_subagent_that_reads_too_much_is_stopped_and_its_parent_pays() {
 async fn a_model_may_give_a_subagent_less_than_it_could_have() {
     let world = World::new();
     let budget = Budget { tokens: Some(1000), ..Budget::default() };
-    let runtime = start_with(&world, Limits { budget, ..Limits::default() });
+    let runtime = start_with(&world, Subagents { budget, ..Subagents::default() });
     let (parent, asked) = delegated(&world, &runtime, r#"{"task":"a","max_tokens":100}"#).await;
     look(&asked, 90, 20);
     world.look.started().await.finish(quintet_kernel::tool::Outcome::success("seen"));
@@ -73,7 +73,7 @@ async fn a_subagent_that_takes_too_long_is_stopped() {
     ] {
         let world = World::new();
         let budget = Budget { time_ms: Some(limit * 1000), ..Budget::default() };
-        let runtime = start_with(&world, Limits { budget, ..Limits::default() });
+        let runtime = start_with(&world, Subagents { budget, ..Subagents::default() });
         let (parent, asked) = delegated(&world, &runtime, task).await;
         asked.say("hm");
         tokio::time::sleep(Duration::from_secs(time - 1)).await;

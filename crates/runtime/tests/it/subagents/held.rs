@@ -39,7 +39,7 @@ async fn a_held_subagent_is_a_question_at_the_root() {
     let asked = runtime.state(&parent).await.asked.clone();
     assert_eq!(asked.len(), 1, "asked once");
     assert_eq!((&asked[0].session, &*asked[0].tool), (&child, "resume_turn"));
-    let go_on = approve(asked[0].call.as_str(), Answer::Allow);
+    let go_on = approve(asked[0].question.as_str(), Answer::Allow);
     let receipt = within(runtime.submit(&parent, go_on)).await.unwrap();
     assert_eq!(receipt.session, child);
     for words in ["found", "read"] {
@@ -56,7 +56,7 @@ async fn a_held_subagent_is_a_question_at_the_root() {
 async fn a_held_subagent_can_be_let_go_at_the_root() {
     let mut world = World::new();
     let (runtime, parent, child) = held(&mut world).await;
-    let call = runtime.state(&parent).await.asked[0].call.clone();
+    let call = runtime.state(&parent).await.asked[0].question.clone();
     within(runtime.submit(&parent, approve(call.as_str(), Answer::Deny))).await.unwrap();
     world.asked().await.finish();
     settle().await;
@@ -68,7 +68,7 @@ async fn a_held_subagent_can_be_let_go_at_the_root() {
 async fn who_releases_a_subagent_itself_settles_the_question_above() {
     let mut world = World::new();
     let (runtime, parent, child) = held(&mut world).await;
-    let call = runtime.state(&parent).await.asked[0].call.clone();
+    let call = runtime.state(&parent).await.asked[0].question.clone();
     within(runtime.submit(&child, approve(call.as_str(), Answer::Allow))).await.unwrap();
     settle().await;
     assert!(runtime.state(&parent).await.asked.is_empty());
@@ -98,7 +98,7 @@ async fn no_question_is_left_of_a_subagents_subagent_that_was_let_go() {
     let child = children(&runtime, &root).await.remove(0);
     let of = async |session: &SessionId| {
         let asked = runtime.state(&root).await.asked.clone();
-        asked.into_iter().find(|asked| asked.session == *session).map(|asked| asked.call)
+        asked.into_iter().find(|asked| asked.session == *session).map(|asked| asked.question)
     };
     let go_on = of(&child).await.unwrap();
     within(runtime.submit(&root, approve(go_on.as_str(), Answer::Allow))).await.unwrap();

@@ -1,0 +1,107 @@
+//! Sessions that work for a call: how many, with what, and that each is paid for once.
+
+use crate::command::Command;
+use crate::event::{Budget, SubagentNews};
+use crate::id::{CallId, Fresh as _, SessionId};
+use crate::model::Usage;
+use crate::policy::Subagents;
+use crate::session::{Effect, next};
+use crate::subagent::{TOOL, Task, beginning};
+use crate::tool::{Kind, Placement};
+
+use super::{Session, rules};
+
+/// A session whose model has two others work.
+fn delegating(limits: Subagents) -> Session {
+    let mut session = Session::default();
+    session.change_rules(|rules| {
+        rules.tools.push(rules::tool(TOOL, Kind::Delegate, Placement::Daemon));
+        rules.subagents = limits;
+    });
+    for line in ["create", "say hi", "answer a spawn_agent + b spawn_agent {\"n\":2}"] {
+        session.play(line).unwrap();
+    }
+    session
+}
+
+fn spawn(session: &mut Session, call: &str, tools: Option<&[&str]>) {
+    let tools = tools.map(|names| names.iter().map(|name| (*name).to_owned()).collect());
+    let task = Task { text: "look".into(), model: None, tools, budget: Budget::default() };
+    let (call, child) = (CallId::named(call.into()), SessionId::named(format!("sess_{call}")));
+    session.send(Command::Spawn { call, session: child, task }).unwrap();
+}
+
+fn completed(session: &mut Session, call: &str) {
+    let usage = Usage { input: 10, output: 1, ..Usage::default() };
+    let news = SubagentNews::Completed { result: "found".into(), ok: true, usage };
+    let child = SessionId::named(format!("sess_{call}"));
+    session
+        .send(Command::Subagent { call: CallId::named(call.into()), session: child, news })
+        .unwrap();
+}
+
+fn stops(session: &Session) -> Vec<String> {
+    let effects = next(&session.state).into_iter();
+    let stops = effects.filter_map(|effect| match effect {
+        Effect::CancelSubagent(session) => Some(session.to_string()),
+        _ => None,
+    });
+    stops.collect()
+}
+
+#[test]
+fn what_a_subagent_cost_is_paid_once() {
+    let mut session = delegating(Subagents::default());
+    let before = session.state.usage.total();
+    spawn(&mut session, "a", None);
+    completed(&mut session, "a");
+    // As after a crash before the call's own end was written.
+    spawn(&mut session, "a", None);
+    completed(&mut session, "a");
+    assert_eq!(session.state.usage.total(), before + 11);
+    assert_eq!(session.state.subagents.len(), 1);
+    session.check_replay();
+}
+
+#[test]
+fn a_call_that_is_over_gives_the_place_back_and_has_its_session_stopped() {
+    let mut session = delegating(Subagents { at_once: 1, ..Subagents::default() });
+    spawn(&mut session, "a", None);
+    spawn(&mut session, "b", None);
+    assert!(
+        session.told.last().unwrap().contains("1 subagents work already"),
+        "{:?}",
+        session.told
+    );
+    session.play("cancel").unwrap();
+    session.play("halted a").unwrap();
+    assert!(session.state.open.is_none() && session.state.card().open);
+    assert_eq!(stops(&session), ["sess_a"]);
+    completed(&mut session, "a");
+    assert!(stops(&session).is_empty() && !session.state.card().open);
+    assert_eq!(session.state.usage.total(), 22, "also what was stopped is paid for");
+    session.check_replay();
+}
+
+#[test]
+fn a_crash_while_it_is_stopped_leaves_nobody_working() {
+    let mut session = delegating(Subagents::default());
+    spawn(&mut session, "a", None);
+    session.play("cancel").unwrap();
+    session.play("recover").unwrap();
+    assert!(session.state.open.is_none());
+    assert_eq!(stops(&session), ["sess_a"]);
+}
+
+#[test]
+fn a_subagent_has_no_more_than_its_parent() {
+    let mut session = delegating(Subagents { depth: 1, ..Subagents::default() });
+    spawn(&mut session, "a", Some(&["look"]));
+    spawn(&mut session, "b", Some(&[TOOL]));
+    let known: Vec<_> = session.state.subagents.iter().cloned().collect();
+    let begun = beginning(&session.state, &known[0]).unwrap();
+    assert_eq!(begun.origin.toolset.unwrap().daemon.as_deref(), Some(&["look".to_owned()][..]));
+    assert_eq!(begun.origin.labels["subagent_depth"], "1");
+    assert_eq!(known.len(), 1, "the other one was refused");
+    assert!(session.told.last().unwrap().contains("there is no tool spawn_agent to give"));
+}

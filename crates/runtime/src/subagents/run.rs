@@ -1,0 +1,162 @@
+//! One call and the session that works for it: begun, followed, stopped.
+
+use std::time::Duration;
+
+use quintet_kernel::command::Command;
+use quintet_kernel::event::{Event, SubagentNews};
+use quintet_kernel::port::{BoxFuture, Error, Sessions as _};
+use quintet_kernel::subagent::{self, Beginning, Task};
+use quintet_kernel::tool::Outcome;
+use quintet_kernel::{CallId, Cursor, Item, SessionId, State};
+
+use super::stopped;
+use crate::runtime::Runtime;
+
+/// How long to wait before a subagent is stopped again that could not be.
+const RETRY_DELAY: Duration = Duration::from_millis(500);
+
+/// A call and where it came from.
+pub(super) struct SubagentRun {
+    pub(super) runtime: Runtime,
+    pub(super) parent: SessionId,
+    pub(super) call: CallId,
+}
+
+impl SubagentRun {
+    /// Has the task worked on, and waits until it is.
+    pub(super) async fn see_through(&self, task: Task) -> Outcome {
+        match self.work(task).await {
+            Ok(outcome) => outcome,
+            // The call is made again when the daemon is back.
+            Err(Error::Closing) => stopped(),
+            Err(Error::Refused(refusal)) => Outcome::failure(refusal.to_string()),
+            Err(error) => Outcome::failure(format!("the subagent is lost: {error}")),
+        }
+    }
+
+    /// Ends the session that works for the call, if one does.
+    pub(super) async fn stop(&self) -> Outcome {
+        // Refused if the daemon shuts down: then the work goes on after the restart.
+        if let Ok(parent) = self.runtime.view(&self.parent).await
+            && let Some(known) = parent.subagents.of(&self.call)
+            && let Ok(news) = self.cancel(&known.session).await
+        {
+            let _ = self.tell(&known.session, news).await;
+        }
+        stopped()
+    }
+
+    /// The parent knows of a session before it is there, so that a crash in between leaves none that
+    /// nobody knows of. One that began before is taken up again.
+    async fn work(&self, task: Task) -> Result<Outcome, Error> {
+        let session = self.runtime.parts().stamps.stamp().id();
+        let spawn = Command::Spawn { call: self.call.clone(), session, task };
+        self.runtime.submit(&self.parent, spawn).await?;
+        let parent = self.runtime.view(&self.parent).await?;
+        // Where there may be none, the kernel has said so to the model.
+        let Some(known) = parent.subagents.of(&self.call) else { return Ok(stopped()) };
+        let beginning = subagent::beginning(&parent, known);
+        if let Some(beginning) = &beginning {
+            self.runtime.ensure(&known.session, beginning.origin.clone()).await?;
+        }
+        self.follow(&parent, &known.session, beginning).await
+    }
+
+    async fn follow(
+        &self,
+        parent: &State,
+        child: &SessionId,
+        beginning: Option<Beginning>,
+    ) -> Result<Outcome, Error> {
+        let state = self.runtime.view(child).await?;
+        let mut follow = self.runtime.follow(child, Cursor::after(state.head)).await?;
+        match (state.turns.last(), beginning) {
+            (None, Some(Beginning { say, .. })) => {
+                self.runtime.submit(child, say).await?;
+            }
+            (Some(_), _) if state.busy() => {
+                for (session, news) in subagent::missed(parent, &self.call, &state) {
+                    self.tell(&session, news).await?;
+                }
+            }
+            (_, _) => return self.complete(child).await,
+        }
+        let mut steps = state.open.as_ref().map_or(0, |open| u64::from(open.steps));
+        while let Some(items) = follow.next().await? {
+            for item in items {
+                let Item::Event(record) = &item else { continue };
+                if matches!(record.event, Event::StepStarted { .. }) {
+                    steps += 1;
+                }
+                if is_end(&record.event) {
+                    return self.complete(child).await;
+                }
+                for (session, news) in subagent::news(child, &record.event, steps) {
+                    self.tell(&session, news).await?;
+                }
+            }
+        }
+        Err(Error::Closing)
+    }
+
+    async fn complete(&self, child: &SessionId) -> Result<Outcome, Error> {
+        let (news, outcome) = subagent::result(&*self.runtime.view(child).await?);
+        self.tell(child, news).await?;
+        Ok(outcome)
+    }
+
+    async fn tell(&self, session: &SessionId, news: SubagentNews) -> Result<(), Error> {
+        let (call, session) = (self.call.clone(), session.clone());
+        let news = Command::Subagent { call, session, news };
+        self.runtime.submit(&self.parent, news).await.map(drop)
+    }
+
+    /// Calls off what a session does, waits until it rests, and gives what came of it.
+    async fn cancel(&self, child: &SessionId) -> Result<SubagentNews, Error> {
+        let cancel = Command::Cancel { reason: Some("the parent was cancelled".into()) };
+        let rests = async {
+            self.runtime.submit(child, cancel).await?;
+            self.runtime.view(child).await
+        };
+        match rests.await {
+            Ok(state) => Ok(subagent::result(&state).0),
+            // It could not begin, or the daemon died before it was there.
+            Err(Error::NotFound(_) | Error::Refused(_)) => Ok(SubagentNews::Completed {
+                result: "it never began".into(),
+                ok: false,
+                usage: Default::default(),
+            }),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// Stops a session that works for a call that is over; safe to do twice.
+pub(crate) fn cancel(
+    runtime: Runtime,
+    parent: &State,
+    session: &SessionId,
+) -> BoxFuture<'static, Command> {
+    let known = parent.subagents.orphans().find(|known| known.session == *session);
+    let call = known.map(|known| known.call.clone());
+    let (parent, session) = (parent.id.clone(), session.clone());
+    Box::pin(async move {
+        let Some(call) = call else { return Command::Wake };
+        let run = SubagentRun { runtime, parent, call: call.clone() };
+        match run.cancel(&session).await {
+            Ok(news) => Command::Subagent { call, session, news },
+            Err(error) => {
+                tracing::warn!(%session, %error, "a subagent could not be stopped yet");
+                tokio::time::sleep(RETRY_DELAY).await;
+                Command::Wake
+            }
+        }
+    })
+}
+
+fn is_end(event: &Event) -> bool {
+    matches!(
+        event,
+        Event::TurnCompleted { .. } | Event::TurnFailed { .. } | Event::TurnCancelled { .. }
+    )
+}

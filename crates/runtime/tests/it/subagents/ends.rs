@@ -1,0 +1,99 @@
+//! However a call ends, its subagent gives its place back, is paid for once and does not go on.
+
+use std::sync::Arc;
+
+use quintet_kernel::SessionId;
+use quintet_kernel::event::{Event, StopCause};
+use quintet_kernel::policy::Subagents;
+use quintet_kernel::port::{Batch, Journal as _, Leases as _};
+use quintet_kernel::session::TurnStatus;
+use quintet_runtime::{Runtime, subagents};
+use quintet_testkit::scripted::Asked;
+
+use super::{children, results, start, start_with};
+use crate::world::{Client as _, World, settle, within};
+
+/// A session whose subagent has asked its model.
+async fn delegated(world: &World, runtime: &Runtime) -> (SessionId, Asked) {
+    let parent = runtime.begin().await;
+    runtime.say(&parent, "go").await.unwrap();
+    world.asked().await.call(&[("c1", subagents::NAME, r#"{"task":"a"}"#)]);
+    (parent, world.asked().await)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cancelled_subagent_gives_its_place_back() {
+    let world = World::new();
+    let runtime = start_with(&world, Subagents { at_once: 1, ..Subagents::default() });
+    let (parent, _asked) = delegated(&world, &runtime).await;
+    runtime.cancel(&parent).await.unwrap();
+    settle().await;
+    let view = runtime.state(&parent).await;
+    assert!(view.subagents.iter().all(|known| known.over && known.completed));
+    runtime.say(&parent, "again").await.unwrap();
+    world.asked().await.call(&[("c2", subagents::NAME, r#"{"task":"b"}"#)]);
+    let asked = world.asked().await;
+    asked.say("found");
+    asked.finish();
+    world.asked().await.finish();
+    settle().await;
+    let results = results(&runtime, &parent).await;
+    assert!(results.contains(&"found".to_owned()), "{results:?}");
+    assert_eq!(children(&runtime, &parent).await.len(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_subagent_that_cannot_begin_gives_its_place_back() {
+    let world = World::new();
+    let runtime = start_with(&world, Subagents { at_once: 1, ..Subagents::default() });
+    let parent = runtime.begin().await;
+    runtime.say(&parent, "go").await.unwrap();
+    let task = r#"{"task":"a","model":"nobody/x"}"#;
+    world.asked().await.call(&[("c1", subagents::NAME, task)]);
+    world.asked().await.call(&[("c2", subagents::NAME, r#"{"task":"b"}"#)]);
+    let asked = world.asked().await;
+    asked.say("found");
+    asked.finish();
+    world.asked().await.finish();
+    settle().await;
+    let results = results(&runtime, &parent).await;
+    assert!(results[0].contains("nobody/x") && results[1] == "found", "{results:?}");
+    let view = runtime.state(&parent).await;
+    assert!(view.subagents.iter().all(|known| known.completed), "{:?}", view.subagents);
+}
+
+/// The daemon dies when the turn is being stopped and the subagent has not heard of it.
+#[tokio::test(start_paused = true)]
+async fn a_stopped_session_leaves_no_subagent_running_after_a_crash() {
+    let mut world = World::new();
+    let runtime = start(&world);
+    let (parent, asked) = delegated(&world, &runtime).await;
+    settle().await;
+    let child = children(&runtime, &parent).await.remove(0);
+    within(runtime.close()).await;
+    drop((asked, runtime));
+    world.reopen();
+    stop(&world, &parent).await;
+    let runtime = start(&world);
+    within(runtime.recover()).await.unwrap();
+    settle().await;
+    settle().await;
+    assert_eq!(runtime.state(&child).await.turns[0].status, TurnStatus::Cancelled);
+    let view = runtime.state(&parent).await;
+    assert!(!view.busy() && view.subagents.iter().all(|known| known.completed));
+    let names = world.names_of(&parent).await;
+    assert_eq!(names.iter().filter(|name| **name == "cancelled").count(), 1, "{names:?}");
+}
+
+/// Writes into a journal that the open turn is to be stopped, as if there had been time for no more.
+async fn stop(world: &World, session: &SessionId) {
+    let records = world.journal_of(session).await;
+    let mut state = quintet_kernel::State::new(session.clone(), Arc::clone(&world.parts().rules));
+    state.replay(&records);
+    let turn = state.open.as_ref().unwrap().id.clone();
+    let cause = StopCause::Cancelled { reason: None };
+    let events = vec![Event::StopRequested { turn, cause }];
+    let lease = world.store.acquire(session).await.unwrap();
+    let batch = Batch { at: state.updated, events, card: state.card() };
+    world.store.append(&lease, state.head, batch).await.unwrap();
+}
