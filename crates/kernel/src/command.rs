@@ -149,10 +149,7 @@ pub struct Recalled {
 impl Recalled {
     /// Words alone.
     pub fn text(role: Role, text: String) -> Self {
-        let parts = match text.is_empty() {
-            true => Vec::new(),
-            false => vec![Part::Text(text)],
-        };
+        let parts = if text.is_empty() { Vec::new() } else { vec![Part::Text(text)] };
         Self { role, parts, wording: None, call: None }
     }
 }

@@ -112,24 +112,27 @@ fn on_create(state: &State, origin: Origin) -> Result<Vec<Event>, Refusal> {
 }
 
 fn on_label(state: &State, key: String, value: Option<String>) -> Vec<Event> {
-    match state.labels.get(&key) == value.as_ref() {
-        true => Vec::new(),
-        false => vec![Event::Labelled { key, value }],
+    if state.labels.get(&key) == value.as_ref() {
+        Vec::new()
+    } else {
+        vec![Event::Labelled { key, value }]
     }
 }
 
 fn on_switch(state: &State, model: ModelRef) -> Result<Vec<Event>, Refusal> {
     known(state, &model)?;
-    match state.model.as_ref() == Some(&model) {
-        true => Ok(Vec::new()),
-        false => Ok(vec![Event::ModelSwitched { model }]),
+    if state.model.as_ref() == Some(&model) {
+        Ok(Vec::new())
+    } else {
+        Ok(vec![Event::ModelSwitched { model }])
     }
 }
 
 fn on_instruct(state: &State, system_prompt: Option<String>) -> Vec<Event> {
-    match state.system_prompt == system_prompt {
-        true => Vec::new(),
-        false => vec![Event::Instructed { system_prompt }],
+    if state.system_prompt == system_prompt {
+        Vec::new()
+    } else {
+        vec![Event::Instructed { system_prompt }]
     }
 }
 
@@ -168,11 +171,13 @@ fn on_approve(state: &State, approve: Approve, stamp: &Stamp) -> Result<Vec<Even
         Question::Call(call) => call,
         Question::Turn(turn) => {
             let held = state.open.as_ref().is_some_and(|open| open.held && open.id == turn);
-            return match answer {
-                _ if !held => Err(Refusal::NothingPending(state.id.clone())),
-                Answer::Allow => Ok(vec![Event::TurnReleased { turn }]),
-                Answer::Deny => Ok(on_cancel(state, reason)),
-            };
+            if !held {
+                return Err(Refusal::NothingPending(state.id.clone()));
+            }
+            return Ok(match answer {
+                Answer::Allow => vec![Event::TurnReleased { turn }],
+                Answer::Deny => on_cancel(state, reason),
+            });
         }
     };
     let waiting = state.open.as_ref().filter(|open| open.waits_for_approval());
@@ -222,13 +227,9 @@ fn on_withdraw(state: &State, id: TurnId, reason: Option<String>) -> Result<Vec<
 
 fn on_compact(state: &State) -> Result<Vec<Event>, Refusal> {
     idle(state)?;
-    match compaction::aged(state) {
-        Some(upto) => {
-            let (tokens, overflow) = (state.compaction.tokens, false);
-            Ok(vec![Event::CompactionRequested { upto, tokens, overflow }])
-        }
-        None => Err(Refusal::NothingToCompact),
-    }
+    let upto = compaction::aged(state).ok_or(Refusal::NothingToCompact)?;
+    let (tokens, overflow) = (state.compaction.tokens, false);
+    Ok(vec![Event::CompactionRequested { upto, tokens, overflow }])
 }
 
 /// A person's words stand for the history as they are: nothing in them is looked for and kept.
@@ -237,24 +238,18 @@ fn on_abridge(state: &State, summary: String) -> Result<Vec<Event>, Refusal> {
         return Err(Refusal::EmptyMessage);
     }
     let mut events = on_compact(state)?;
-    let upto = events.iter().find_map(|event| match event {
-        Event::CompactionRequested { upto, .. } => Some(upto.clone()),
-        _ => None,
-    });
-    events.extend(
-        upto.map(|upto| {
-            compaction::compacted(state, upto, (summary, Vec::new()), Usage::default())
-        }),
-    );
+    let upto = compaction::aged(state).ok_or(Refusal::NothingToCompact)?;
+    let told = (summary, Vec::new());
+    events.push(compaction::compacted(state, upto, told, Usage::default()));
     Ok(events)
 }
 
 fn on_close(state: &State, reason: Option<String>) -> Result<Vec<Event>, Refusal> {
     idle(state)?;
-    match state.status {
-        crate::Status::Completed => Ok(Vec::new()),
-        _ => Ok(vec![Event::SessionClosed { reason, summary: in_short(state) }]),
+    if state.status == crate::Status::Completed {
+        return Ok(Vec::new());
     }
+    Ok(vec![Event::SessionClosed { reason, summary: in_short(state) }])
 }
 
 /// The beginning of the last thing that the model said.
@@ -388,10 +383,7 @@ fn on_summarized(state: &State, upto: MessageId, words: String, usage: Usage) ->
     if state.compaction.pending.as_ref() != Some(&upto) {
         return Vec::new();
     }
-    let told = match state.rules.save_memory {
-        true => summarized(&words),
-        false => (words, Vec::new()),
-    };
+    let told = if state.rules.save_memory { summarized(&words) } else { (words, Vec::new()) };
     vec![compaction::compacted(state, upto, told, usage)]
 }
 
@@ -415,10 +407,7 @@ fn on_finished(state: &State, id: CallId, outcome: Outcome, stamp: &Stamp) -> Ve
 }
 
 pub(super) fn idle(state: &State) -> Result<(), Refusal> {
-    match state.busy() {
-        true => Err(Refusal::Busy(state.id.clone())),
-        false => Ok(()),
-    }
+    if state.busy() { Err(Refusal::Busy(state.id.clone())) } else { Ok(()) }
 }
 
 pub(super) fn known(state: &State, model: &ModelRef) -> Result<(), Refusal> {

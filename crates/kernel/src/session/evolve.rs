@@ -51,14 +51,7 @@ fn remember(state: &mut Data, record: &Record) {
             on_open(state, |open| open.surveyed = true);
         }
         Event::StepStarted { step, model, context_window, shortened, .. } => {
-            let (id, model, context_window) = (step.clone(), model.clone(), *context_window);
-            let (output, written) = (Vec::new(), 0);
-            on_open(state, |open| {
-                open.surveyed = true;
-                open.steps += 1;
-                let step = OpenStep { id, model, context_window, output, written };
-                open.phase = Phase::Thinking(step);
-            });
+            step_started(state, step, model, *context_window);
             compaction::shortened(state, shortened.as_ref());
         }
         Event::TextAppended { step, channel, text, .. } => {
@@ -250,6 +243,16 @@ fn subagent(state: &mut Data, of: (&TurnId, &CallId, &SessionId), news: &Subagen
         }
     }
     waiting(state, at);
+}
+
+fn step_started(state: &mut Data, id: &StepId, model: &ModelRef, context_window: Option<u64>) {
+    let (id, model, output) = (id.clone(), model.clone(), Vec::new());
+    let step = OpenStep { id, model, context_window, output, written: 0 };
+    on_open(state, |open| {
+        open.surveyed = true;
+        open.steps += 1;
+        open.phase = Phase::Thinking(step);
+    });
 }
 
 fn answered(

@@ -4,6 +4,7 @@
 mod golden;
 #[cfg(test)]
 mod kept;
+#[cfg(test)]
 mod long_turns;
 #[cfg(test)]
 mod properties;
