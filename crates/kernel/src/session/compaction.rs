@@ -37,7 +37,8 @@ pub(super) fn reduction(state: &State) -> Option<Reduction> {
         0 => true,
         floor => tokens >= floor.saturating_add(window / GROWTH),
     };
-    let must = compaction.overflow || tokens >= window;
+    // What does not fit whatever is done about it is not summarized again at every step.
+    let must = compaction.overflow || (tokens >= window && (grown || compaction.failed));
     if !must && (tokens < limit || !grown) {
         return None;
     }
@@ -168,7 +169,11 @@ pub(super) fn compacted(
     let (gone, kept) = history.recent.split_at(history.upto(&upto).unwrap_or(0));
     let turns = Turns { before: History::turns(&history.recent), after: History::turns(kept) };
     let messages = state.position(&upto).map_or(0, |n| n + 1) as u64;
-    let tokens_before = state.compaction.tokens;
+    // Where no provider counted, what was guessed when the summary was asked for.
+    let tokens_before = match state.compaction.tokens {
+        0 => state.compaction.floor,
+        counted => counted,
+    };
     let tokens_after = (tokens_before > 0).then(|| left(tokens_before, &history, gone, &summary));
     Event::Compacted { upto, summary, messages, tokens_before, tokens_after, usage, turns, facts }
 }

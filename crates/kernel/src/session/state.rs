@@ -285,7 +285,8 @@ impl Data {
 
     /// The session that asks a question, if it is not this one but one that works for it.
     pub fn asker(&self, question: &Question) -> Option<&SessionId> {
-        let asked = self.asked.iter().find(|asked| asked.question == *question);
+        let own = self.open.as_ref().is_some_and(|open| open.asks(question));
+        let asked = self.asked.iter().find(|asked| asked.question == *question && !own);
         asked.map(|asked| &asked.session)
     }
 

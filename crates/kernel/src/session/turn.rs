@@ -318,6 +318,15 @@ impl OpenTurn {
         self.held.then(|| Question::Turn(self.id.clone()))
     }
 
+    /// Whether this is a question of the turn itself.
+    pub(super) fn asks(&self, question: &Question) -> bool {
+        let is_asked = |call: &Call| matches!(call.phase, CallPhase::Asked { .. });
+        match question {
+            Question::Call(call) => self.call(call).is_some_and(is_asked),
+            Question::Turn(_) => self.question().as_ref() == Some(question),
+        }
+    }
+
     /// Whether a person's word is needed.
     pub fn waits_for_approval(&self) -> bool {
         self.calls().iter().any(|call| matches!(call.phase, CallPhase::Asked { .. }))

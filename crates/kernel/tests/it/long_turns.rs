@@ -95,8 +95,7 @@ fn say(text: &str) -> Command {
 /// many steps.
 fn carry_on(world: &mut World, weather: Weather, (rounds, steps): (usize, u32)) {
     for _ in 0..rounds {
-        let wanted = next(&world.state).into_iter().find(|it| !matches!(it, Effect::WakeAt(_)));
-        match wanted {
+        match wanted(world) {
             None => return,
             Some(Effect::CallModel(_)) => {
                 let done = world.state.open.as_ref().unwrap().steps > steps;
@@ -227,6 +226,32 @@ fn a_turn_goes_on_without_summaries() {
 fn a_turn_goes_on_where_a_provider_takes_less_than_it_says() {
     check(Weather { overflows: true, ..Weather::default() });
     check(Weather { overflows: true, no_summaries: true, ..Weather::default() });
+}
+
+#[test]
+fn a_prompt_that_never_fits_is_not_summarized_at_every_step() {
+    let mut world = begin(Weather::default());
+    let system_prompt = Some(format!("{INSTRUCTIONS} {}", "x".repeat(5 * WINDOW as usize)));
+    world.send(Command::Instruct { system_prompt });
+    for _ in 0..40 {
+        while let Some(Effect::Summarize(upto)) = wanted(&world) {
+            let (summary, usage) = ("at it".into(), Usage::default());
+            world.send(Command::Summarized { upto, summary, usage });
+        }
+        let step = world.state.open.as_ref().unwrap().step().unwrap().id.clone();
+        let arguments = format!("{{\"n\":{}}}", world.journal.len());
+        let call = AskedCall { id: String::new(), tool: "look".into(), arguments };
+        let answer = Answer::new(Finish::ToolCalls, vec![call], Usage::default());
+        world.send(Command::Answered { step, answer });
+        let Some(Effect::Run(call)) = wanted(&world) else { panic!("a call runs") };
+        world.send(Command::Finished { call, outcome: outcome(Weather::default()) });
+    }
+    let summaries = count(&world, |event| matches!(event, Event::Compacted { .. }));
+    assert!(summaries <= 15, "{summaries} summaries in 40 steps");
+}
+
+fn wanted(world: &World) -> Option<Effect> {
+    next(&world.state).into_iter().find(|effect| !matches!(effect, Effect::WakeAt(_)))
 }
 
 #[test]

@@ -471,7 +471,7 @@ fn failure(word: &str) -> FailureKind {
     kinds.into_iter().find(|kind| kind.name() == word).unwrap()
 }
 
-fn assessment(subject: &str) -> Assessment {
+pub(super) fn assessment(subject: &str) -> Assessment {
     let (mut about, mut risk) = (Subject::default(), Risk::High);
     for word in subject.split_whitespace() {
         let (word, value) = word.split_once('=').unwrap_or((word, ""));

@@ -1,24 +1,31 @@
 //! Sessions that work for a call: how many, with what, and that each is paid for once.
 
+use serde_json::json;
+
 use crate::command::Command;
 use crate::event::{Budget, SubagentNews};
 use crate::id::{CallId, Fresh as _, SessionId};
 use crate::model::Usage;
 use crate::policy::Subagents;
+use crate::question::Question;
 use crate::session::{Effect, next};
 use crate::subagent::{TOOL, Task, beginning};
 use crate::tool::{Kind, Placement};
 
-use super::{Session, rules};
+use super::{Session, rules, script};
 
 /// A session whose model has two others work.
 fn delegating(limits: Subagents) -> Session {
+    delegating_with(limits, r#"answer a spawn_agent + b spawn_agent {"n":2}"#)
+}
+
+fn delegating_with(limits: Subagents, answer: &str) -> Session {
     let mut session = Session::default();
     session.change_rules(|rules| {
         rules.tools.push(rules::tool(TOOL, Kind::Delegate, Placement::Daemon));
         rules.subagents = limits;
     });
-    for line in ["create", "say hi", "answer a spawn_agent + b spawn_agent {\"n\":2}"] {
+    for line in ["rules ask=read", "create", "say hi", answer] {
         session.play(line).unwrap();
     }
     session
@@ -104,4 +111,26 @@ fn a_subagent_has_no_more_than_its_parent() {
     assert_eq!(begun.origin.labels["subagent_depth"], "1");
     assert_eq!(known.len(), 1, "the other one was refused");
     assert!(session.told.last().unwrap().contains("there is no tool spawn_agent to give"));
+}
+
+/// Models name their calls themselves, so two sessions may ask about calls of the same name.
+#[test]
+fn an_answer_goes_to_the_own_question_first() {
+    let mut session = delegating_with(Subagents::default(), "answer a spawn_agent + c1 look");
+    spawn(&mut session, "a", None);
+    session.play("assess c1").unwrap();
+    let child = SessionId::named("sess_a".into());
+    let question = Question::Call(CallId::named("c1".into()));
+    let news = SubagentNews::Asked {
+        call: question.clone(),
+        tool: "shell".into(),
+        input: json!({}),
+        assessment: Box::new(script::assessment("")),
+        expires: None,
+    };
+    let call = CallId::named("a".into());
+    session.send(Command::Subagent { call, session: child.clone(), news }).unwrap();
+    assert_eq!(session.state.asker(&question), None);
+    session.play("allow c1").unwrap();
+    assert_eq!(session.state.asker(&question), Some(&child));
 }
