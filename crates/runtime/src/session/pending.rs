@@ -78,9 +78,16 @@ impl Pending {
 
     /// Whether followers learn of nothing but text from it.
     pub(super) fn only_text(&self) -> bool {
-        let is_text = |record: &Arc<Record>| matches!(record.event, Event::TextAppended { .. });
         self.records.iter().all(is_text)
     }
+
+    pub(super) fn has_text(&self) -> bool {
+        self.records.iter().any(is_text)
+    }
+}
+
+fn is_text(record: &Arc<Record>) -> bool {
+    matches!(record.event, Event::TextAppended { .. })
 }
 
 /// Waits for the oldest append; for ever if there is none. Safe to drop and call again.

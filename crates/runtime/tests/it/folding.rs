@@ -4,12 +4,13 @@ use std::time::Duration;
 
 use quintet_kernel::model::{Channel, Chunk};
 use quintet_kernel::port::Drafts;
+use quintet_kernel::tool::Outcome;
 use quintet_kernel::{Cursor, Event, SessionId};
 use quintet_runtime::Runtime;
 use quintet_testkit::scripted::{Asked, answer};
 
 use crate::gate::Gate;
-use crate::world::{Client, World, settle};
+use crate::world::{Client, World, settle, within};
 
 async fn thinking(world: &World) -> (Runtime, SessionId, Asked) {
     let runtime = world.start();
@@ -91,6 +92,30 @@ async fn drafts_hold_what_was_shown_and_are_cleared_when_the_turn_is_over() {
         let drafted: String = drafts.iter().map(|piece| &*piece.text).collect();
         assert_eq!(drafted, watcher.text());
     }
+    asked.finish();
+    watcher.turn_over().await;
+    assert!(world.store.load(&session).unwrap().is_empty());
+}
+
+/// A long turn, or a queue of turns, does not make a draft grow for ever.
+#[tokio::test(start_paused = true)]
+async fn drafts_are_cleared_after_each_step_unless_the_next_one_writes() {
+    let world = World::new();
+    let (runtime, session, asked) = thinking(&world).await;
+    let mut watcher = runtime.watch(&session, Cursor::START).await;
+    asked.say("I look");
+    asked.call(&[("c1", "look", "{}")]);
+    let job = within(world.look.started()).await;
+    assert!(world.store.load(&session).unwrap().is_empty());
+    // The next step writes before it is durable that the call is over.
+    world.journal.set(Gate::Shut);
+    job.finish(Outcome::success("fine"));
+    let asked = world.asked().await;
+    asked.say("done");
+    settle().await;
+    world.journal.set(Gate::Open);
+    watcher.until("done").await;
+    assert_eq!(world.store.load(&session).unwrap().len(), 1);
     asked.finish();
     watcher.turn_over().await;
     assert!(world.store.load(&session).unwrap().is_empty());

@@ -52,15 +52,23 @@ impl Live {
                 let (workspaces, turn_over) =
                     (Arc::clone(&self.shared.parts.workspaces), turn.clone());
                 self.tidying.spawn_blocking(move || workspaces.over(&turn_over));
-                if self.state.open.is_none() {
-                    self.shared.parts.drafts.clear(&self.state.id);
-                }
+                self.clear_draft();
                 self.over(turn, record);
             }
+            Event::ModelCompleted { .. } | Event::StepInterrupted { .. } => self.clear_draft(),
             Event::Reverted { turn, .. } | Event::RevertFailed { turn, .. } => {
                 self.over(turn, record);
             }
             _ => {}
+        }
+    }
+
+    /// Empties the draft, unless it has text that is not durable yet: of a step that follows, or that is
+    /// on its way to the journal.
+    fn clear_draft(&self) {
+        let writing = self.flight.as_ref().is_some_and(|flight| flight.end() > 0);
+        if !writing && !self.pending.iter().any(Pending::has_text) {
+            self.shared.parts.drafts.clear(&self.state.id);
         }
     }
 
