@@ -87,7 +87,16 @@ impl Task {
     pub(crate) async fn run(mut self, begin: Begin) {
         let (mut begin, mut delay) = (begin, FIRST_RETRY_DELAY);
         while !self.shared.closing.is_cancelled() {
-            match self.wake(begin).await {
+            let place = match begin {
+                Begin::New | Begin::Load => None,
+                Begin::Recover => self.place().await,
+            };
+            if self.shared.closing.is_cancelled() {
+                break;
+            }
+            let woken = self.wake(begin).await;
+            drop(place);
+            match woken {
                 Err(error) if begin == Begin::New || !self.tries_again(&error).await => {
                     return self.give_up(&error).await;
                 }
@@ -95,7 +104,7 @@ impl Task {
                     tracing::error!(session = %self.id, %error, ?delay, "reading the session again");
                 }
                 Ok(live) => {
-                    let woken = Instant::now();
+                    let since = Instant::now();
                     match live.run(&mut self.mail, self.unread.take()).await {
                         End::Idle => return self.retire().await,
                         End::Closing => break,
@@ -109,7 +118,7 @@ impl Task {
                         }
                     }
                     // What lasted longer than any delay got over what was wrong before.
-                    if woken.elapsed() > LONGEST_RETRY_DELAY {
+                    if since.elapsed() > LONGEST_RETRY_DELAY {
                         delay = FIRST_RETRY_DELAY;
                     }
                 }
@@ -157,19 +166,16 @@ impl Task {
                 self.unread = mail;
                 None
             }
+            () = self.shared.closing.cancelled() => None,
         }
     }
 
-    async fn wake(&mut self, begin: Begin) -> Result<Live, Error> {
-        let _place = match begin {
-            Begin::New => {
-                let lease = self.shared.parts.leases.acquire(&self.id).await?;
-                let state = State::new(self.id.clone(), Arc::clone(&self.shared.parts.rules));
-                return Ok(Live::new(Arc::clone(&self.shared), state, lease));
-            }
-            Begin::Load => None,
-            Begin::Recover => self.place().await,
-        };
+    async fn wake(&self, begin: Begin) -> Result<Live, Error> {
+        if begin == Begin::New {
+            let lease = self.shared.parts.leases.acquire(&self.id).await?;
+            let state = State::new(self.id.clone(), Arc::clone(&self.shared.parts.rules));
+            return Ok(Live::new(Arc::clone(&self.shared), state, lease));
+        }
         let loaded = load(&self.shared.parts, &self.id).await?;
         let added: usize = loaded.recovered.iter().map(Vec::len).sum();
         let head = loaded.state.head - added as u64;

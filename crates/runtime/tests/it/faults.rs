@@ -7,7 +7,7 @@ use quintet_kernel::{Cursor, SessionId};
 
 use crate::crash::life;
 use crate::gate::Gate;
-use crate::world::{Client, World, label, settle, waits, within};
+use crate::world::{Client, FOREVER, World, label, settle, waits, within};
 
 /// A session with an open turn, after the death of the daemon.
 fn cut_off(world: &mut World) -> SessionId {
@@ -83,9 +83,8 @@ async fn a_session_at_rest_that_cannot_be_read_is_let_go() {
     runtime.label(&session, "a").await.unwrap();
 }
 
-#[test]
-fn sessions_are_recovered_some_at_a_time() {
-    let mut world = World::new();
+/// Many sessions with an open turn, after the death of the daemon.
+fn cut_off_many(world: &mut World) -> Vec<SessionId> {
     let sessions = life(async {
         let runtime = world.start();
         let mut sessions = Vec::new();
@@ -98,6 +97,13 @@ fn sessions_are_recovered_some_at_a_time() {
         sessions
     });
     world.reopen();
+    sessions
+}
+
+#[test]
+fn sessions_are_recovered_some_at_a_time() {
+    let mut world = World::new();
+    let sessions = cut_off_many(&mut world);
     life(async {
         let runtime = world.start();
         world.journal.hold_reads(true);
@@ -141,4 +147,26 @@ async fn a_disk_that_hangs_does_not_hang_the_end() {
     assert_eq!(watcher.story(), "<created>");
     assert_eq!(runtime.awake(), 0);
     assert_eq!(world.names_of(&other).await, ["created"]);
+}
+
+#[test]
+fn closing_does_not_load_the_sessions_that_are_still_in_line() {
+    let mut world = World::new();
+    let sessions = cut_off_many(&mut world);
+    life(async {
+        let runtime = world.start();
+        world.journal.hold_reads(true);
+        runtime.recover().await.unwrap();
+        settle().await;
+        let mut closed = Box::pin(runtime.close(FOREVER));
+        assert!(waits(&mut closed).await);
+        settle().await;
+        world.journal.hold_reads(false);
+        assert_eq!(within(closed).await, []);
+        let mut resumed = 0;
+        for session in &sessions {
+            resumed += usize::from(world.names_of(session).await.contains(&"resumed"));
+        }
+        assert_eq!(resumed, 16);
+    });
 }
