@@ -230,8 +230,13 @@ pub(crate) async fn waits<F: Future + Unpin>(future: &mut F) -> bool {
     poll_fn(|cx| Poll::Ready(Pin::new(&mut *future).poll(cx).is_pending())).await
 }
 
-/// Lets everything happen that can happen without the clock moving on.
+/// Lets everything happen that can happen without waiting. Where the clock stands still it moves on by
+/// a millisecond, once nothing is left to do, also on threads that may block.
 pub(crate) async fn settle() {
+    for _ in 0..100 {
+        tokio::task::yield_now().await;
+    }
+    tokio::time::sleep(Duration::from_millis(1)).await;
     for _ in 0..100 {
         tokio::task::yield_now().await;
     }
