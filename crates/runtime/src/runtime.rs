@@ -50,7 +50,7 @@ pub(crate) struct Shared {
     pub(crate) recovering: Arc<Semaphore>,
     live: Mutex<HashMap<SessionId, mpsc::Sender<Mail>>>,
     tails: Mutex<HashMap<SessionId, Weak<Tail>>>,
-    /// Who stays in memory without anything to do.
+    /// Sessions that stay in memory with nothing to do.
     pub(crate) idle: IdleSessions,
 }
 

@@ -8,14 +8,16 @@ use tokio::sync::Notify;
 
 use crate::runtime::Shared;
 
-/// What any session takes, in bytes: its task, its state and its tail. The same goes for a message.
+/// Bytes that any session takes: its task, its state and its tail.
 const SESSION_BYTES: usize = 16 * 1024;
+
+/// Bytes that any message takes beside its text.
 const MESSAGE_BYTES: usize = 512;
 
 /// Whether a session has nothing to do, and how much memory it takes.
 pub(super) struct Rest {
     shared: Arc<Shared>,
-    /// Told when there is no more room for it.
+    /// Notified when there is no more room for the session.
     pub(super) leave: Arc<Notify>,
     ticket: Option<u64>,
     bytes: usize,
