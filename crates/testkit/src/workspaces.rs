@@ -8,12 +8,14 @@ use quintet_kernel::change::Shape;
 use quintet_kernel::context::Section;
 use quintet_kernel::port::{Body, BoxFuture, Changed, Content, Traces, Workspaces};
 use quintet_kernel::{CallId, TurnId};
+use tokio::sync::watch;
 
 /// One workspace, whatever its path, whose files are what a test says.
 #[derive(Clone, Debug, Default)]
 pub struct Folder {
     files: Arc<Mutex<BTreeMap<String, String>>>,
     named: Arc<Mutex<Named>>,
+    undo_held: Arc<watch::Sender<bool>>,
 }
 
 /// What calls named before they began: the turn, the call, and files as they were.
@@ -28,6 +30,11 @@ impl Folder {
     /// What is in a file, if it is there.
     pub fn read(&self, path: &str) -> Option<String> {
         self.files().get(path).cloned()
+    }
+
+    /// Has undoing wait, or go on.
+    pub fn hold_undo(&self, held: bool) {
+        self.undo_held.send_replace(held);
     }
 
     /// Has a call name files, as they are, before it changes them.
@@ -91,7 +98,10 @@ impl Workspaces for Folder {
         _: &'a Path,
         changes: Vec<Changed>,
     ) -> BoxFuture<'a, Result<(), String>> {
-        Box::pin(std::future::ready(self.put_all_back(&changes)))
+        Box::pin(async move {
+            let _ = self.undo_held.subscribe().wait_for(|held| !held).await;
+            self.put_all_back(&changes)
+        })
     }
 
     fn cut_off<'a>(

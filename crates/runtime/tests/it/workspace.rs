@@ -7,7 +7,7 @@ use quintet_kernel::tool::Outcome;
 use quintet_kernel::{Command, Cursor, Event, SessionId, TurnId};
 use quintet_runtime::Runtime;
 
-use crate::world::{Client, World, name, within};
+use crate::world::{Client, FOREVER, World, name, settle, waits, within};
 
 fn content(text: &str) -> Option<Content> {
     let bytes = text.as_bytes().to_vec();
@@ -52,6 +52,26 @@ async fn a_turn_is_shown_and_undone() {
     assert!(within(runtime.of_turn(&session, &turn)).await.unwrap().reverted);
     let again = within(runtime.submit(&session, revert(&turn))).await.unwrap_err();
     assert_eq!(again.to_string(), format!("the changes of turn {turn} are undone already"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn closing_waits_for_an_undo_that_has_begun() {
+    let world = World::new();
+    let runtime = world.start();
+    let (session, turn) = changed(&world, &runtime).await;
+    world.folder.hold_undo(true);
+    let mut undone = runtime.submit(&session, revert(&turn));
+    assert!(waits(&mut undone).await);
+    settle().await;
+    let mut closed = Box::pin(runtime.close(FOREVER));
+    assert!(waits(&mut closed).await);
+    settle().await;
+    assert!(waits(&mut closed).await);
+    world.folder.hold_undo(false);
+    within(undone).await.unwrap();
+    within(closed).await;
+    assert_eq!(world.folder.read("a").as_deref(), Some("old"));
+    assert!(world.names_of(&session).await.ends_with(&["undo", "undone"]));
 }
 
 #[tokio::test(start_paused = true)]

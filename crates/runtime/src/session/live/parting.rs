@@ -2,6 +2,7 @@
 
 use quintet_kernel::command::Command;
 use quintet_kernel::port::{Error, StorageError};
+use quintet_kernel::session::Effect;
 use quintet_kernel::tool::Ending;
 
 use super::{End, Live, Waiting};
@@ -18,7 +19,7 @@ impl Live {
             Answer::Receipt(reply, receipt).fail(&error);
         }
         self.asking = None;
-        self.work.keep(|_| false);
+        self.work.keep(is_undo);
         while self.work.done().await.is_some() {}
         End::Broken(error)
     }
@@ -27,7 +28,7 @@ impl Live {
     pub(super) async fn close(mut self) -> End {
         self.asking = None;
         self.note(Command::Wake);
-        self.work.keep(|_| false);
+        self.work.keep(is_undo);
         loop {
             tokio::select! {
                 biased;
@@ -61,7 +62,15 @@ impl Live {
     /// One that we stopped is left open, and the next start tells the model that it was interrupted.
     fn counts(&self, command: &Command) -> bool {
         let stopping = self.state.open.as_ref().is_some_and(|open| open.stopping.is_some());
-        matches!(command, Command::Finished { outcome, .. }
-            if stopping || outcome.ending != Ending::Cancelled)
+        match command {
+            Command::Finished { outcome, .. } => stopping || outcome.ending != Ending::Cancelled,
+            command => matches!(command, Command::PutBack { .. }),
+        }
     }
+}
+
+/// An undo that has begun is finished: it works on a thread that cannot be stopped, and nobody may
+/// begin another one beside it.
+fn is_undo(effect: &Effect) -> bool {
+    matches!(effect, Effect::Revert(_))
 }
