@@ -181,6 +181,9 @@ pub(super) fn version(db: &Connection) -> rusqlite::Result<u32> {
 /// Brings a database up to date.
 pub(super) fn migrate(db: &mut Connection) -> rusqlite::Result<()> {
     let version = version(db)?;
+    if (1..NEWEST).contains(&version) {
+        tracing::info!(from = version, to = NEWEST, "bringing the database up to date");
+    }
     for (step, number) in STEPS.iter().zip(1..).skip(version as usize) {
         take(db, step, number)?;
     }

@@ -102,7 +102,10 @@ impl Readers {
     ) -> Result<T, StorageError> {
         let idle = lock(&self.idle).pop();
         let db = idle.map_or_else(|| self.connect(), Ok).map_err(trouble)?;
-        let answer = query(&db)?;
+        // All that a query looks at is of one moment; a session may be erased meanwhile.
+        let moment = db.unchecked_transaction().map_err(trouble)?;
+        let answer = query(&moment)?;
+        drop(moment);
         lock(&self.idle).push(db);
         Ok(answer)
     }
