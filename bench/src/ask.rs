@@ -20,20 +20,42 @@ pub(crate) struct Ask {
     pub(crate) gap_us: u64,
     /// Begin to answer and never go on.
     pub(crate) hang: bool,
-    /// Ask for a command to be run, and write nothing else.
-    pub(crate) call: bool,
+    /// Call a tool first, and write the deltas once its result is there.
+    pub(crate) call: Option<Tool>,
+}
+
+/// A tool that the model calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Tool {
+    /// The command `true`.
+    Shell,
+    /// A small file of the workspace.
+    ReadFile,
+}
+
+impl Tool {
+    fn parse(value: u64) -> Option<Self> {
+        [Self::Shell, Self::ReadFile].into_iter().find(|tool| tool.number() == value)
+    }
+
+    fn number(self) -> u64 {
+        match self {
+            Self::Shell => 1,
+            Self::ReadFile => 2,
+        }
+    }
 }
 
 impl fmt::Display for Ask {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { id, deltas, gap_us, hang, call } = self;
-        let (hang, call) = (u8::from(*hang), u8::from(*call));
+        let (hang, call) = (u8::from(*hang), call.map_or(0, Tool::number));
         write!(f, "bench:id={id},deltas={deltas},gap_us={gap_us},hang={hang},call={call};")
     }
 }
 
 impl Ask {
-    /// Finds the last order in a request's body.
+    /// Finds the last order in a request's body. A tool whose result is there is not called again.
     pub(crate) fn find(body: &[u8]) -> Option<Self> {
         let start = memmem::rfind(body, b"bench:")? + b"bench:".len();
         let end = start + memchr::memchr(b';', &body[start..])?;
@@ -46,9 +68,12 @@ impl Ask {
                 "deltas" => ask.deltas = usize::try_from(value).ok()?,
                 "gap_us" => ask.gap_us = value,
                 "hang" => ask.hang = value == 1,
-                "call" => ask.call = value == 1,
+                "call" => ask.call = Tool::parse(value),
                 _ => return None,
             }
+        }
+        if memmem::find(&body[end..], b"\"role\":\"tool\"").is_some() {
+            ask.call = None;
         }
         Some(ask)
     }

@@ -1,5 +1,6 @@
 //! The processes that are measured: started, watched through `/proc`, and ended by their handles.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Write as _;
 use std::net::SocketAddr;
@@ -9,15 +10,19 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use rustix::process::{Pid, Signal, kill_process};
-use serde_json::{Value, json};
+use serde::Deserialize;
+use serde_json::json;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{ChildStdout, Command};
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 const START: Duration = Duration::from_secs(60);
 const STOP: Duration = Duration::from_secs(20);
 /// Linux counts CPU time in hundredths of a second, whatever its own clock ticks.
 const TICK_MS: f64 = 10.0;
+/// A process that used no tick of the CPU for so long has settled.
+const REST: Duration = Duration::from_millis(500);
+const SETTLE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A process. Dropped, it is killed.
 #[derive(Debug)]
@@ -25,9 +30,9 @@ pub(crate) struct Child {
     process: tokio::process::Child,
     pid: u32,
     _stdout: BufReader<ChildStdout>,
+    /// Where the model, the proxy or the harness protocol of the daemon is.
     pub(crate) address: SocketAddr,
-    /// Where the agent-server protocol is spoken, if it is.
-    pub(crate) agent: Option<String>,
+    listeners: BTreeMap<String, String>,
     /// When it was started, by the clock that all share.
     pub(crate) started: u64,
     /// How long it took to say that it is ready.
@@ -57,9 +62,21 @@ impl Child {
             bail!("{} ended at once: {}", program.display(), std::fs::read_to_string(log)?);
         }
         let pid = process.id().context("it is gone")?;
-        let address = address(&line).with_context(|| format!("no listener in {line}"))?;
-        let agent = agent(&line);
-        Ok(Self { process, pid, _stdout: stdout, address, agent, started, ready })
+        let Ready { listeners } = serde_json::from_str(&line).with_context(|| line.clone())?;
+        let main = listeners.get("bench").or_else(|| listeners.get("harness"));
+        let address = plain(main.with_context(|| format!("no listener in {line}"))?)?;
+        Ok(Self { process, pid, _stdout: stdout, address, listeners, started, ready })
+    }
+
+    /// Where a protocol is spoken, as the daemon says it.
+    pub(crate) fn listener(&self, protocol: &str) -> Result<&str> {
+        let found = self.listeners.get(protocol);
+        found.map(String::as_str).with_context(|| format!("{protocol} is off"))
+    }
+
+    /// The address of a protocol over HTTP.
+    pub(crate) fn http(&self, protocol: &str) -> Result<SocketAddr> {
+        plain(self.listener(protocol)?)
     }
 
     /// Asks it to end, and waits until it has.
@@ -84,6 +101,30 @@ impl Child {
         Ok(ticks.sum::<Result<f64, _>>()? * TICK_MS)
     }
 
+    /// Waits until the process has nothing to do.
+    pub(crate) async fn settle(&self) -> Result<()> {
+        let settled = async {
+            let mut before = self.cpu_ms()?;
+            loop {
+                sleep(REST).await;
+                let now = self.cpu_ms()?;
+                if now <= before {
+                    return Ok(());
+                }
+                before = now;
+            }
+        };
+        timeout(SETTLE_TIMEOUT, settled).await.unwrap_or(Ok(()))
+    }
+
+    /// Bytes that the process made the kernel send to storage, `write_bytes` of `/proc/PID/io`: whole
+    /// pages, once for each time that they became dirty.
+    pub(crate) fn written(&self) -> Result<f64> {
+        let io = std::fs::read_to_string(format!("/proc/{}/io", self.pid))?;
+        let line = io.lines().find_map(|line| line.strip_prefix("write_bytes:"));
+        Ok(line.context("write_bytes")?.trim().parse()?)
+    }
+
     /// Memory in use, in megabytes.
     pub(crate) fn rss_mb(&self) -> Result<f64> {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid))?;
@@ -93,15 +134,15 @@ impl Child {
     }
 }
 
-fn address(line: &str) -> Option<SocketAddr> {
-    let line: Value = serde_json::from_str(line).ok()?;
-    let mut urls = line["listeners"].as_object()?.values().filter_map(Value::as_str);
-    urls.find_map(|url| url.strip_prefix("http://"))?.parse().ok()
+/// The line that says where a program listens.
+#[derive(Deserialize)]
+struct Ready {
+    listeners: BTreeMap<String, String>,
 }
 
-fn agent(line: &str) -> Option<String> {
-    let line: Value = serde_json::from_str(line).ok()?;
-    line["listeners"]["agent"].as_str().map(str::to_owned)
+fn plain(url: &str) -> Result<SocketAddr> {
+    let host = url.strip_prefix("http://").with_context(|| format!("{url} is not HTTP"))?;
+    Ok(host.parse()?)
 }
 
 /// For the model and the proxy: says where they listen, the way the daemon does.

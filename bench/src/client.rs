@@ -1,17 +1,29 @@
-//! The two sides that are compared, as a client uses them.
+//! Those who can be asked, as a client uses them: the proxy, and the daemon by each of its protocols.
+
+pub(crate) mod agent;
+mod computer;
+mod desktop;
+mod harness;
+pub(crate) mod terminal;
+mod websocket;
 
 use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::time::timeout;
 
 use crate::ask::Ask;
+use crate::child::Child;
 use crate::clock;
-use crate::http::{Conn, Lines};
-use crate::seen::Seen;
+use crate::http::Conn;
+use crate::seen::{PROXY, Seen};
+
+use computer::Computer;
+use desktop::Desktop;
+pub(crate) use harness::{Follower, Session, create, send};
 
 /// Nothing here takes longer.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -24,119 +36,107 @@ pub(crate) struct Turn {
     pub(crate) seen: Seen,
 }
 
-/// Somebody who can be asked.
-#[derive(Debug)]
-pub(crate) enum Client {
-    /// The proxy, over one connection.
-    Proxy(Conn),
-    /// A session of Quintet, with a follower.
-    Quintet(Box<Session>),
+/// A protocol of the daemon.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Protocol {
+    Harness,
+    Desktop,
+    Terminal,
+    Computer,
+    Agent,
 }
 
+impl Protocol {
+    pub(crate) const ALL: [Self; 5] =
+        [Self::Harness, Self::Desktop, Self::Terminal, Self::Computer, Self::Agent];
+
+    /// The protocol as the table calls it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Harness => "harness",
+            Self::Desktop => "desktop",
+            Self::Terminal => "terminal",
+            Self::Computer => "computer use",
+            Self::Agent => "agent server",
+        }
+    }
+}
+
+/// A connection that answers, one turn after the other.
+#[derive(Debug)]
+pub(crate) enum Client {
+    Proxy(Conn, Padding),
+    Harness(Box<Session>),
+    Desktop(Box<Desktop>),
+    Terminal(Box<terminal::Terminal>),
+    Computer(Box<Computer>),
+    Agent(Box<agent::Agent>),
+}
+
+/// Text that a question to the proxy begins with, so that its prompt is as long as another.
+#[derive(Debug, Default)]
+pub(crate) struct Padding(String);
+
 impl Client {
-    /// Connects to the proxy.
+    /// Connects to a proxy.
     pub(crate) async fn proxy(address: SocketAddr) -> Result<Self> {
-        Ok(Self::Proxy(Conn::open(address).await?))
+        Self::proxy_with_prompt(address, 0).await
+    }
+
+    /// Connects to a proxy, whose prompts will be so many bytes longer.
+    pub(crate) async fn proxy_with_prompt(address: SocketAddr, bytes: usize) -> Result<Self> {
+        Ok(Self::Proxy(Conn::open(address).await?, Padding("word ".repeat(bytes / 5))))
     }
 
     /// Creates a session and follows it.
     pub(crate) async fn session(address: SocketAddr, workspace: &Path) -> Result<Self> {
-        Ok(Self::Quintet(Box::new(Session::create(address, workspace).await?)))
+        Ok(Self::Harness(Box::new(Session::create(address, workspace).await?)))
+    }
+
+    /// Connects to a daemon by a protocol and creates a session.
+    pub(crate) async fn connect(
+        protocol: Protocol,
+        daemon: &Child,
+        workspace: &Path,
+    ) -> Result<Self> {
+        Ok(match protocol {
+            Protocol::Harness => return Self::session(daemon.address, workspace).await,
+            Protocol::Desktop => Self::Desktop(Box::new(Desktop::open(daemon).await?)),
+            Protocol::Terminal => {
+                let (terminal, _) = terminal::Terminal::open(daemon, workspace).await?;
+                Self::Terminal(Box::new(terminal))
+            }
+            Protocol::Computer => Self::Computer(Box::new(Computer::open(daemon).await?)),
+            Protocol::Agent => Self::Agent(Box::new(agent::Agent::open(daemon, workspace).await?)),
+        })
     }
 
     /// Asks, and reads the whole answer.
     pub(crate) async fn turn(&mut self, ask: Ask) -> Result<Turn> {
-        let turn = match self {
-            Self::Proxy(conn) => timeout(PATIENCE, through_proxy(conn, ask)).await,
-            Self::Quintet(session) => timeout(PATIENCE, session.turn(ask)).await,
-        };
+        let turn = timeout(PATIENCE, self.attempt(ask)).await;
         let turn = turn.context("the answer does not come")??;
         turn.seen.check(ask.deltas).with_context(|| ask.to_string())?;
         Ok(turn)
     }
+
+    async fn attempt(&mut self, ask: Ask) -> Result<Turn> {
+        match self {
+            Self::Proxy(conn, padding) => through_proxy(conn, padding, ask).await,
+            Self::Harness(session) => session.turn(ask).await,
+            Self::Desktop(desktop) => desktop.turn(ask).await,
+            Self::Terminal(terminal) => terminal.turn(ask).await,
+            Self::Computer(computer) => computer.turn(ask).await,
+            Self::Agent(agent) => agent.turn(ask).await,
+        }
+    }
 }
 
-async fn through_proxy(conn: &mut Conn, ask: Ask) -> Result<Turn> {
-    let body = json!({ "text": ask.to_string() }).to_string();
+async fn through_proxy(conn: &mut Conn, Padding(padding): &Padding, ask: Ask) -> Result<Turn> {
+    let body = json!({ "text": format!("{padding}{ask}") }).to_string();
     let sent = clock::now();
     conn.send("POST", "/chat", &body).await?;
     let mut lines = conn.lines().await?;
-    let mut seen = Seen::default();
-    while lines.read(conn, |line| seen.line(line, clock::now())).await? {}
+    let mut seen = Seen::new(&PROXY);
+    while lines.read(conn, |line| seen.frame(line)).await? {}
     Ok(Turn { sent, seen })
-}
-
-/// A session of Quintet and one who follows it.
-#[derive(Debug)]
-pub(crate) struct Session {
-    pub(crate) id: String,
-    commands: Conn,
-    follower: Follower,
-}
-
-impl Session {
-    /// Creates a session and follows it.
-    pub(crate) async fn create(address: SocketAddr, workspace: &Path) -> Result<Self> {
-        let mut commands = Conn::open(address).await?;
-        let id = create(&mut commands, workspace).await?;
-        let follower = Follower::open(address, &id, 0).await?;
-        Ok(Self { id, commands, follower })
-    }
-
-    /// Asks, and reads the whole answer.
-    pub(crate) async fn turn(&mut self, ask: Ask) -> Result<Turn> {
-        let body = message(ask);
-        let path = format!("/v1/sessions/{}/messages", self.id);
-        let sent = clock::now();
-        self.commands.send("POST", &path, &body).await?;
-        let (accepted, seen) = tokio::join!(self.commands.answer(), self.follower.turn());
-        accepted?;
-        Ok(Turn { sent, seen: seen? })
-    }
-}
-
-/// One who follows a session.
-#[derive(Debug)]
-pub(crate) struct Follower {
-    conn: Conn,
-    lines: Lines,
-}
-
-impl Follower {
-    /// Follows a session from an event on.
-    pub(crate) async fn open(address: SocketAddr, id: &str, after: u64) -> Result<Self> {
-        let mut conn = Conn::open(address).await?;
-        conn.send("GET", &format!("/v1/sessions/{id}/events?after={after}"), "").await?;
-        let lines = timeout(PATIENCE, conn.lines()).await.context("no stream")??;
-        Ok(Self { conn, lines })
-    }
-
-    /// Reads until a turn is over.
-    pub(crate) async fn turn(&mut self) -> Result<Seen> {
-        let mut seen = Seen::default();
-        while !seen.is_over() {
-            self.lines.read(&mut self.conn, |line| seen.line(line, clock::now())).await?;
-        }
-        Ok(seen)
-    }
-}
-
-/// Creates a session; gives its id.
-pub(crate) async fn create(conn: &mut Conn, workspace: &Path) -> Result<String> {
-    let body = json!({ "workspace_path": workspace }).to_string();
-    let answer = timeout(PATIENCE, conn.call("POST", "/v1/sessions", &body)).await??;
-    let answer: Value = serde_json::from_slice(&answer)?;
-    Ok(answer["session_id"].as_str().context("no session_id")?.to_owned())
-}
-
-/// Sends a message and does not wait for what comes of it.
-pub(crate) async fn send(conn: &mut Conn, id: &str, ask: Ask) -> Result<()> {
-    let path = format!("/v1/sessions/{id}/messages");
-    timeout(PATIENCE, conn.call("POST", &path, &message(ask))).await??;
-    Ok(())
-}
-
-fn message(ask: Ask) -> String {
-    let part = json!({ "type": "text", "text": ask.to_string() });
-    json!({ "role": "user", "parts": [part], "auto_run": true }).to_string()
 }

@@ -1,8 +1,8 @@
 //! Measures Quintet against a bare parsing proxy on the same fake model, in one run.
 //!
-//! `quintet-bench [--quick] [--set KEY=VALUE] [NAME…]` prints one table; names are those of [`measure::ALL`]. The model
-//! and the proxy are this same program as processes of their own (`quintet-bench model`,
-//! `quintet-bench proxy --model URL`), so that the CPU and memory of each can be told apart.
+//! `quintet-bench [--quick] [--daemon PATH] [--turns N] [--set KEY=VALUE] [NAME…]` prints one table; names are those of
+//! [`measure::ALL`]. The model and the proxies are this same program as processes of their own (`quintet-bench model`,
+//! `quintet-bench proxy --model URL [--log FILE]`), so that the CPU and memory of each can be told apart.
 //! Nothing is asserted: the numbers are for people.
 #![expect(
     clippy::disallowed_methods,
@@ -44,8 +44,9 @@ fn run(arguments: &[String]) -> Result<()> {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match words[..] {
         ["model"] => one_thread()?.block_on(model::serve()),
-        ["proxy", "--model", url] => {
-            Builder::new_multi_thread().enable_all().build()?.block_on(proxy::serve(url.into()))
+        ["proxy", "--model", url] => many_threads()?.block_on(proxy::serve(url, None)),
+        ["proxy", "--model", url, "--log", log] => {
+            many_threads()?.block_on(proxy::serve(url, Some(log)))
         }
         _ => drive(&words),
     }
@@ -58,10 +59,12 @@ fn drive(words: &[&str]) -> Result<()> {
     while let Some(word) = words.next() {
         match *word {
             "--quick" => plan.quick = true,
+            "--daemon" => plan.daemon = Some(words.next().context("--daemon PATH")?.into()),
+            "--turns" => plan.turns = Some(words.next().context("--turns N")?.parse()?),
             "--set" => plan.set.push(words.next().context("--set KEY=VALUE")?.to_string()),
             name if measure::ALL.contains(&name) => names.push(name),
             other => bail!(
-                "there is no {other:?}; there are --quick, --set KEY=VALUE (for the daemon) and {}",
+                "there is no {other:?}; there are --quick, --daemon PATH, --turns N (of `history`), --set KEY=VALUE (for the daemon) and {}",
                 measure::ALL.join(" ")
             ),
         }
@@ -76,6 +79,10 @@ fn drive(words: &[&str]) -> Result<()> {
             _ = terminate.recv() => bail!("terminated"),
         }
     })
+}
+
+fn many_threads() -> Result<Runtime> {
+    Builder::new_multi_thread().enable_all().build().context("no runtime")
 }
 
 fn one_thread() -> Result<Runtime> {

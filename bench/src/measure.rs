@@ -2,19 +2,27 @@
 
 mod agent;
 mod asked;
+mod cost;
 mod cpu;
 mod crowd;
+mod disk;
 mod families;
 mod followers;
+mod history;
 mod latency;
+mod long;
 mod memory;
+mod protocols;
 mod recovery;
 mod replay;
+mod round_trip;
 mod start;
 mod terminal;
 mod throughput;
 mod tools;
+mod wake;
 
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
@@ -24,18 +32,25 @@ use crate::rig::Rig;
 use crate::table::{self, Row};
 
 /// In the order of the table.
-pub(crate) const ALL: [&str; 14] = [
+pub(crate) const ALL: [&str; 21] = [
     "asked",
     "cpu",
     "latency",
     "throughput",
     "families",
+    "protocols",
+    "history",
+    "disk",
+    "round_trip",
     "start",
     "memory",
+    "hibernated",
     "crowd",
     "replay",
+    "wake",
     "followers",
     "recovery",
+    "restart",
     "terminal",
     "tools",
     "agent",
@@ -48,6 +63,10 @@ const PATIENCE: Duration = Duration::from_secs(300);
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Plan {
     pub(crate) quick: bool,
+    /// How long the longest past of a session is, in turns.
+    pub(crate) turns: Option<usize>,
+    /// The daemon to measure, if not the one that was built beside this program.
+    pub(crate) daemon: Option<PathBuf>,
     /// What the daemons are told besides.
     pub(crate) set: Vec<String>,
 }
@@ -61,14 +80,14 @@ impl Plan {
 
 /// Takes the measurements and prints the table.
 pub(crate) async fn all(names: &[&str], plan: &Plan) -> Result<()> {
-    let rig = Rig::new(plan.set.clone()).await?;
+    let rig = Rig::new(plan.set.clone(), plan.daemon.clone()).await?;
     let began = Instant::now();
     let mut rows = Vec::new();
     for name in names {
         eprintln!("{:5.1}s {name}", began.elapsed().as_secs_f64());
         let taken = timeout(PATIENCE, one(name, &rig, plan)).await;
         match taken.context("it took too long").and_then(|taken| taken) {
-            Ok(more) => rows.extend(more),
+            Ok(more) => rows.extend(more.into_iter().map(|row| row.load(&load()))),
             Err(error) => {
                 eprintln!("{error:#}\n{}", rig.last_words(name));
                 rows.push(Row::new(*name).note(format!("could not be measured: {error:#}")));
@@ -78,8 +97,9 @@ pub(crate) async fn all(names: &[&str], plan: &Plan) -> Result<()> {
         rig.log().await?;
     }
     print(&rows, plan, began.elapsed());
-    let Rig { model, proxy, .. } = rig;
+    let Rig { model, proxy, logged, .. } = rig;
     proxy.kill().await?;
+    logged.kill().await?;
     model.kill().await
 }
 
@@ -90,22 +110,28 @@ async fn one(name: &str, rig: &Rig, plan: &Plan) -> Result<Vec<Row>> {
         "latency" => latency::run(rig, plan).await,
         "throughput" => throughput::run(rig, plan).await,
         "families" => families::run(rig, plan).await,
+        "protocols" => protocols::run(rig, plan).await,
+        "history" => history::run(rig, plan).await,
+        "disk" => disk::run(rig, plan).await,
+        "round_trip" => round_trip::run(rig, plan).await,
         "start" => start::run(rig, plan).await,
         "memory" => memory::run(rig, plan).await,
+        "hibernated" => memory::hibernated(rig, plan).await,
         "crowd" => crowd::run(rig, plan).await,
         "replay" => replay::run(rig, plan).await,
+        "wake" => wake::run(rig, plan).await,
         "followers" => followers::run(rig, plan).await,
         "terminal" => terminal::run(rig, plan).await,
         "tools" => tools::run(rig, plan).await,
         "agent" => agent::run(rig, plan).await,
         "recovery" => recovery::run(rig, plan).await,
+        "restart" => recovery::among_many(rig, plan).await,
         _ => anyhow::bail!("there is no measurement {name:?}"),
     }
 }
 
 fn print(rows: &[Row], plan: &Plan, took: Duration) {
     let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
-    let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
     let cores = std::thread::available_parallelism().map_or(0, usize::from);
     let profile = if cfg!(debug_assertions) { "debug" } else { "release" };
     let rounds = if plan.quick { "quick rounds" } else { "full rounds" };
@@ -118,6 +144,12 @@ fn print(rows: &[Row], plan: &Plan, took: Duration) {
         "{cores} cores, Linux {}, {profile} build, {rounds}, {:.0} s, load {}",
         kernel.trim(),
         took.as_secs_f64(),
-        load.split(' ').next().unwrap_or_default(),
+        load(),
     );
+}
+
+/// How many processes wanted to run in the last minute, on average; those of the measurement count.
+fn load() -> String {
+    let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    load.split(' ').next().unwrap_or_default().to_owned()
 }

@@ -29,8 +29,15 @@ pub(crate) struct Call {
     pub(crate) id: u64,
     /// When its first byte was there.
     pub(crate) arrived: u64,
-    /// Just before each delta was written, where there are gaps between them.
+    /// When all of it was there.
+    pub(crate) read: u64,
+    /// How long the request is.
+    pub(crate) bytes: usize,
+    /// Just before each delta was written, where there are gaps between them; just before the call of
+    /// a tool was.
     pub(crate) writes: Vec<u64>,
+    /// Just before the end of the answer was written; 0 until then.
+    pub(crate) done: u64,
 }
 
 /// How many calls are in the log, and when the last of them arrived.
@@ -85,28 +92,29 @@ async fn converse(mut stream: TcpStream, log: &Log) -> Result<()> {
 
 async fn answer(stream: &mut TcpStream, request: &Request, log: &Log) -> Result<()> {
     let ask = Ask::find(&request.body).unwrap_or_default();
-    note(log, Call { id: ask.id, arrived: request.arrived, writes: Vec::new() });
+    begin(log, ask.id, request);
     let mut out = render::begin();
     if ask.hang {
         stream.write_all(&out).await?;
         let _ = stream.read(&mut [0]).await;
         anyhow::bail!("the client gave up");
     }
-    if ask.call {
-        render::call(&mut out, ask.id);
-        note(log, Call { id: ask.id, arrived: request.arrived, writes: vec![clock::now()] });
+    if let Some(tool) = ask.call {
+        render::call(&mut out, ask.id, tool);
+        finish(log, ask.id, vec![clock::now()]);
         return Ok(stream.write_all(&out).await?);
     }
-    match ask.gap_us {
-        0 => burst(stream, ask, &mut out).await?,
-        _ => {
-            stream.write_all(&out).await?;
-            out.clear();
-            let writes = pace(stream, ask).await?;
-            note(log, Call { id: ask.id, arrived: request.arrived, writes });
-        }
+    let mut writes = Vec::new();
+    if ask.gap_us == 0 {
+        burst(stream, ask, &mut out).await?;
+    } else {
+        stream.write_all(&out).await?;
+        out.clear();
+        writes = pace(stream, ask).await?;
     }
-    render::end(&mut out, ask.deltas);
+    render::end(&mut out, request.body.len(), ask.deltas);
+    // Noted before the write: whoever has read the end of the answer finds it in the log.
+    finish(log, ask.id, writes);
     Ok(stream.write_all(&out).await?)
 }
 
@@ -153,12 +161,17 @@ async fn pace(stream: &mut TcpStream, ask: Ask) -> Result<Vec<u64>> {
     Ok(writes)
 }
 
-/// A call is noted when it arrives and again, in place, when its writes are known.
-fn note(log: &Log, call: Call) {
-    let mut log = lock(log);
-    match log.iter_mut().rev().find(|known| known.id == call.id && !call.writes.is_empty()) {
-        Some(known) => *known = call,
-        None => log.push(call),
+/// Adds a call to the log.
+fn begin(log: &Log, id: u64, request: &Request) {
+    let Request { arrived, read, ref body, .. } = *request;
+    lock(log).push(Call { id, arrived, read, bytes: body.len(), writes: Vec::new(), done: 0 });
+}
+
+/// Notes the end of the last call with this number.
+fn finish(log: &Log, id: u64, writes: Vec<u64>) {
+    if let Some(call) = lock(log).iter_mut().rev().find(|call| call.id == id) {
+        call.writes = writes;
+        call.done = clock::now();
     }
 }
 

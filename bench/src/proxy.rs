@@ -1,13 +1,18 @@
 //! The baseline: a proxy that parses every event of the model and writes it anew, and does nothing
 //! else. Built from the same libraries as the daemon.
+//!
+//! With a log it also keeps what nobody may lose: a line is appended and synced before a request is
+//! forwarded, and another before the first text is passed on.
 
 use std::borrow::Cow;
 use std::convert::Infallible;
+use std::fs::File;
+use std::io::Write as _;
 use std::sync::Arc;
 
 use anyhow::Result;
 use axum::body::{Body, Bytes};
-use axum::extract::State;
+use axum::extract::{DefaultBodyLimit, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
@@ -19,6 +24,7 @@ use rustls::crypto::ring;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tokio::net::TcpListener;
+use tokio::task::block_in_place;
 
 use crate::child;
 
@@ -26,6 +32,7 @@ use crate::child;
 struct Upstream {
     client: reqwest::Client,
     url: Arc<str>,
+    log: Option<Arc<File>>,
 }
 
 #[derive(Deserialize)]
@@ -56,11 +63,14 @@ struct Out<'a> {
     delta: &'a str,
 }
 
-/// `quintet-bench proxy --model URL`.
-pub(crate) async fn serve(url: String) -> Result<()> {
+/// `quintet-bench proxy --model URL [--log FILE]`.
+pub(crate) async fn serve(url: &str, log: Option<&str>) -> Result<()> {
     let url = format!("{url}/v1/chat/completions").into();
-    let router =
-        Router::new().route("/chat", post(ask)).with_state(Upstream { client: client()?, url });
+    let log = log.map(|path| File::create(path).map(Arc::new)).transpose()?;
+    let router = Router::new()
+        .route("/chat", post(ask))
+        .layer(DefaultBodyLimit::disable())
+        .with_state(Upstream { client: client()?, url, log });
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     child::announce(listener.local_addr()?)?;
     let listener = listener.tap_io(|stream| drop(stream.set_nodelay(true)));
@@ -90,6 +100,7 @@ async fn ask(State(upstream): State<Upstream>, body: Bytes) -> Response {
 
 async fn forward(upstream: &Upstream, body: &[u8]) -> Result<Response> {
     let question: Question = serde_json::from_slice(body)?;
+    keep(upstream.log.as_deref(), body)?;
     let messages = json!([{ "role": "user", "content": question.text }]);
     let request = json!({ "model": "fake", "stream": true, "messages": messages });
     let response = upstream
@@ -101,15 +112,28 @@ async fn forward(upstream: &Upstream, body: &[u8]) -> Result<Response> {
         .send()
         .await?
         .error_for_status()?;
-    let frames = stream::unfold((response, Vec::new()), |(mut response, mut rest)| async move {
+    let state = (response, Vec::new(), upstream.log.clone());
+    let frames = stream::unfold(state, |(mut response, mut rest, mut log)| async move {
         let bytes = response.chunk().await.ok()??;
         let mut out = Vec::with_capacity(bytes.len());
         rest.extend_from_slice(&bytes);
         take_lines(&mut rest, &mut out);
-        Some((Ok::<_, Infallible>(Bytes::from(out)), (response, rest)))
+        if !out.is_empty() {
+            keep(log.take().as_deref(), &out).ok()?;
+        }
+        Some((Ok::<_, Infallible>(Bytes::from(out)), (response, rest, log)))
     });
     let kind = (header::CONTENT_TYPE, "text/event-stream");
     Ok(([kind], Body::from_stream(frames)).into_response())
+}
+
+/// Appends a line to the log, if there is one, and returns when it is on the disk.
+fn keep(log: Option<&File>, line: &[u8]) -> Result<()> {
+    let Some(mut log) = log else { return Ok(()) };
+    block_in_place(|| {
+        log.write_all(&[line, b"\n"].concat())?;
+        Ok(log.sync_data()?)
+    })
 }
 
 fn take_lines(rest: &mut Vec<u8>, out: &mut Vec<u8>) {

@@ -24,32 +24,44 @@ const SETTLE: Duration = Duration::from_millis(700);
 pub(crate) struct Rig {
     pub(crate) model: Child,
     pub(crate) proxy: Child,
+    /// A proxy that syncs a log.
+    pub(crate) logged: Child,
     dir: TempDir,
     bin: PathBuf,
+    /// The daemon that is measured.
+    quintet: PathBuf,
     ids: Cell<u64>,
     set: Vec<String>,
 }
 
 impl Rig {
-    /// Starts the model and the proxy.
-    pub(crate) async fn new(set: Vec<String>) -> Result<Self> {
+    /// Starts the model and the proxies. The daemon is the one that was built beside this program,
+    /// unless another is given.
+    pub(crate) async fn new(set: Vec<String>, daemon: Option<PathBuf>) -> Result<Self> {
         raise_files()?;
         let own = std::env::current_exe()?;
         let bin = own.parent().context("no folder")?.to_owned();
         let target = bin.parent().context("no target folder")?;
         let dir = tempfile::Builder::new().prefix("bench-").tempdir_in(target)?;
         std::fs::create_dir(dir.path().join("workspace"))?;
+        std::fs::write(dir.path().join("workspace/note.txt"), "A small file.\n")?;
         let model = Child::start(&own, &["model"], &dir.path().join("model.log")).await?;
         let url = format!("http://{}", model.address);
         let log = dir.path().join("proxy.log");
         let proxy = Child::start(&own, &["proxy", "--model", &url], &log).await?;
-        Ok(Self { model, proxy, dir, bin, ids: Cell::new(0), set })
+        let kept = dir.path().join("proxy-kept.log");
+        let kept = kept.to_str().context("a strange path")?;
+        let log = dir.path().join("logged.log");
+        let arguments = ["proxy", "--model", &url, "--log", kept];
+        let logged = Child::start(&own, &arguments, &log).await?;
+        let quintet = daemon.unwrap_or_else(|| bin.join("quintet"));
+        Ok(Self { model, proxy, logged, dir, bin, quintet, ids: Cell::new(0), set })
     }
 
     /// An order with a number of its own.
     pub(crate) fn ask(&self, deltas: usize, gap_us: u64) -> Ask {
         self.ids.set(self.ids.get() + 1);
-        Ask { id: self.ids.get(), deltas, gap_us, hang: false, call: false }
+        Ask { id: self.ids.get(), deltas, gap_us, hang: false, call: None }
     }
 
     /// Where the sessions work.
@@ -57,9 +69,14 @@ impl Rig {
         self.dir.path().join("workspace")
     }
 
-    /// A program that was built beside this one.
-    pub(crate) fn program(&self, name: &str) -> PathBuf {
-        self.bin.join(name)
+    /// The program of the daemon.
+    pub(crate) fn quintet(&self) -> &Path {
+        &self.quintet
+    }
+
+    /// Where a daemon keeps the data of this name.
+    pub(crate) fn data(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
     }
 
     /// A proxy of a measurement's own.
@@ -82,17 +99,12 @@ impl Rig {
         let mut arguments = vec!["serve", "--config", config.to_str().context("a strange path")?];
         let set = self.set.iter().map(String::as_str).chain(set.iter().copied());
         arguments.extend(set.flat_map(|set| ["--set", set]));
-        Child::start(&self.bin.join("quintet"), &arguments, &log).await
+        Child::start(&self.quintet, &arguments, &log).await
     }
 
     /// A client with a new session on a daemon.
     pub(crate) async fn session(&self, daemon: &Child) -> Result<Client> {
         Client::session(daemon.address, &self.workspace()).await
-    }
-
-    /// Where a daemon's terminals connect.
-    pub(crate) fn socket(&self, data: &str) -> PathBuf {
-        self.dir.path().join(format!("{data}.sock"))
     }
 
     /// What the model was asked since the last time.
@@ -117,6 +129,7 @@ harness = "127.0.0.1:0"
 jarvis = "off"
 agent = "off"
 agent_health = "off"
+windie = "127.0.0.1:0"
 terminal = "{}"
 [providers.fake]
 api = "openai-chat"
@@ -127,8 +140,8 @@ kinds = []
 [verify]
 auto = false
 "#,
-            self.dir.path().join(data).display(),
-            self.socket(data).display(),
+            self.data(data).display(),
+            self.dir.path().join(format!("{data}.sock")).display(),
             self.model.address
         );
         std::fs::write(&path, text)?;

@@ -7,50 +7,97 @@ use anyhow::{Result, ensure};
 use memchr::{memchr, memmem};
 
 use crate::ask::{DELTA, delta};
+use crate::clock;
+
+/// How a protocol writes text and the end of a turn. A frame is a line of an event stream, a line of
+/// a socket, or a WebSocket message.
+#[derive(Debug)]
+pub(crate) struct Wire {
+    /// Stands right before each piece of text.
+    text: &'static str,
+    /// Is in the frame that ends a turn well.
+    done: &'static str,
+    /// One of these is in the frame that ends a turn otherwise.
+    failed: &'static [&'static str],
+}
+
+pub(crate) const PROXY: Wire = Wire { text: "\"delta\":\"", done: "data: [DONE]", failed: &[] };
+pub(crate) const HARNESS: Wire = Wire {
+    text: "\"delta\":\"",
+    done: "\"type\":\"turn_completed\"",
+    failed: &["\"type\":\"turn_failed\"", "\"type\":\"session_canceled\""],
+};
+pub(crate) const DESKTOP: Wire =
+    Wire { text: "{\"text\":\"", done: "event: assistant.final", failed: &["event: error"] };
+pub(crate) const TERMINAL: Wire = Wire {
+    text: "\"token\":\"",
+    done: "\"method\":\"stream.complete\"",
+    failed: &["\"method\":\"stream.error\"", "\"error\":{\"code\""],
+};
+pub(crate) const COMPUTER: Wire = Wire {
+    text: "\"payload\":{\"text\":\"",
+    done: "\"type\":\"streaming-complete\"",
+    failed: &["\"type\":\"error\""],
+};
+pub(crate) const AGENT: Wire = Wire {
+    text: "\"delta\":\"",
+    done: "\"type\":\"agent.complete\"",
+    failed: &["\"success\":false"],
+};
 
 /// What a client saw of an answer.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Seen {
     /// When each delta was there.
     pub(crate) arrivals: Vec<u64>,
-    /// How many events brought text.
+    /// How many frames brought text.
     pub(crate) events: usize,
+    /// When the end was there; 0 until then.
+    pub(crate) ended: u64,
+    wire: &'static Wire,
     bytes: usize,
     last: [u8; DELTA],
-    end: Option<End>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum End {
-    Good,
-    Bad,
+    good: bool,
 }
 
 impl Seen {
-    /// Takes a line of an event stream that came at this time.
-    pub(crate) fn line(&mut self, line: &[u8], at: u64) {
-        const MARK: &[u8] = b"\"delta\":\"";
-        if !line.starts_with(b"data:") {
+    /// Nothing yet, in this protocol.
+    pub(crate) fn new(wire: &'static Wire) -> Self {
+        let (arrivals, last) = Default::default();
+        Self { arrivals, events: 0, ended: 0, wire, bytes: 0, last, good: false }
+    }
+
+    /// Takes a frame that came just now.
+    pub(crate) fn frame(&mut self, frame: &[u8]) {
+        if self.is_over() {
             return;
         }
-        match memmem::find(line, MARK) {
-            Some(found) => {
-                let text = &line[found + MARK.len()..];
-                self.text(&text[..memchr(b'"', text).unwrap_or(text.len())], at);
-            }
-            None => self.end = self.end.or_else(|| end(line)),
+        let at = clock::now();
+        let (mark, mut rest) = (self.wire.text.as_bytes(), frame);
+        let mut texts = 0;
+        while let Some(found) = memmem::find(rest, mark) {
+            rest = &rest[found + mark.len()..];
+            let text = &rest[..memchr(b'"', rest).unwrap_or(rest.len())];
+            self.text(text, at);
+            rest = &rest[text.len()..];
+            texts += 1;
+        }
+        if texts > 0 {
+            self.events += 1;
+        } else {
+            self.end(frame, at);
         }
     }
 
-    /// Whether the answer is over.
+    /// True once the turn has ended, well or not.
     pub(crate) fn is_over(&self) -> bool {
-        self.end.is_some()
+        self.ended > 0
     }
 
     /// Fails unless everything came, in order, and the turn ended well.
     pub(crate) fn check(&self, deltas: usize) -> Result<()> {
         let count = self.arrivals.len();
-        ensure!(self.end == Some(End::Good), "the turn did not end well after {count} deltas");
+        ensure!(self.good, "the turn did not end well after {count} deltas");
         ensure!(
             self.bytes == deltas * DELTA,
             "{} bytes instead of {deltas} deltas came",
@@ -61,22 +108,19 @@ impl Seen {
     }
 
     fn text(&mut self, text: &[u8], at: u64) {
-        self.events += 1;
         self.bytes += text.len();
         self.arrivals.resize(self.bytes / DELTA, at);
         if let Some(last) = text.last_chunk() {
             self.last = *last;
         }
     }
-}
 
-fn end(line: &[u8]) -> Option<End> {
-    let has = |word: &str| memmem::find(line, word.as_bytes()).is_some();
-    if has("\"type\":\"turn_completed\"") || line == b"data: [DONE]" {
-        Some(End::Good)
-    } else if has("\"type\":\"turn_failed\"") || has("\"type\":\"session_canceled\"") {
-        Some(End::Bad)
-    } else {
-        None
+    fn end(&mut self, frame: &[u8], at: u64) {
+        let has = |word: &str| memmem::find(frame, word.as_bytes()).is_some();
+        if has(self.wire.done) {
+            (self.good, self.ended) = (true, at);
+        } else if self.wire.failed.iter().any(|word| has(word)) {
+            self.ended = at;
+        }
     }
 }

@@ -6,9 +6,10 @@ use std::fmt::Write as _;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Row {
     what: String,
-    proxy: Option<f64>,
+    against: Option<f64>,
     quintet: Option<f64>,
     aim: String,
+    load: String,
     note: String,
 }
 
@@ -18,9 +19,14 @@ impl Row {
         Self { what: what.into(), ..Self::default() }
     }
 
-    /// What the proxy needs.
+    /// What the bare proxy needs.
     pub(crate) fn proxy(self, value: f64) -> Self {
-        Self { proxy: Some(value), ..self }
+        self.against(value)
+    }
+
+    /// What Quintet's figure is divided by; the name of the row or the note says what it is.
+    pub(crate) fn against(self, value: f64) -> Self {
+        Self { against: Some(value), ..self }
     }
 
     /// What Quintet needs.
@@ -38,18 +44,24 @@ impl Row {
         Self { note: note.into(), ..self }
     }
 
-    fn cells(&self) -> [String; 6] {
-        let ratio = match (self.proxy, self.quintet) {
-            (Some(proxy), Some(quintet)) if proxy > 0.0 => format!("{:.2}x", quintet / proxy),
+    /// How busy the machine was.
+    pub(crate) fn load(self, load: &str) -> Self {
+        Self { load: load.into(), ..self }
+    }
+
+    fn cells(&self) -> [String; 7] {
+        let ratio = match (self.against, self.quintet) {
+            (Some(other), Some(quintet)) if other > 0.0 => format!("{:.2}x", quintet / other),
             _ => "-".into(),
         };
         let number = |value: Option<f64>| value.map_or_else(|| "-".into(), figure);
         [
             self.what.clone(),
-            number(self.proxy),
+            number(self.against),
             number(self.quintet),
             ratio,
             self.aim.clone(),
+            self.load.clone(),
             self.note.clone(),
         ]
     }
@@ -67,18 +79,20 @@ fn figure(value: f64) -> String {
 
 /// All lines, in columns.
 pub(crate) fn render(rows: &[Row]) -> String {
-    let heads = ["what", "proxy", "quintet", "ratio", "aim", ""].map(String::from);
-    let cells: Vec<[String; 6]> =
+    let heads = ["what", "against", "quintet", "ratio", "aim", "load", ""].map(String::from);
+    let cells: Vec<[String; 7]> =
         std::iter::once(heads).chain(rows.iter().map(Row::cells)).collect();
     let width = |column: usize| {
         cells.iter().map(|row| row[column].chars().count()).max().unwrap_or_default()
     };
-    let widths: [usize; 6] = std::array::from_fn(width);
+    let widths: [usize; 7] = std::array::from_fn(width);
     let mut out = String::new();
     for row in &cells {
-        let [what, proxy, quintet, ratio, aim, note] = row;
-        let [a, b, c, d, e, _] = widths;
-        let line = format!("{what:a$}  {proxy:>b$}  {quintet:>c$}  {ratio:>d$}  {aim:e$}  {note}");
+        let [what, against, quintet, ratio, aim, load, note] = row;
+        let [a, b, c, d, e, f, _] = widths;
+        let line = format!(
+            "{what:a$}  {against:>b$}  {quintet:>c$}  {ratio:>d$}  {aim:e$}  {load:>f$}  {note}"
+        );
         let _ = writeln!(out, "{}", line.trim_end());
     }
     out

@@ -2,16 +2,13 @@
 
 use std::time::Instant;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use futures_util::future::try_join_all;
-use futures_util::{SinkExt as _, StreamExt as _};
 use serde_json::{Value, json};
-use tokio::net::TcpStream;
-use tokio_tungstenite::tungstenite::Message;
-use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
 
 use super::Plan;
 use crate::child::Child;
+use crate::client::agent::Agent;
 use crate::clock::median;
 use crate::rig::Rig;
 use crate::table::Row;
@@ -38,18 +35,18 @@ pub(super) async fn run(rig: &Rig, plan: &Plan) -> Result<Vec<Row>> {
 
 /// Forks and syncs of a session with so many events.
 async fn of_length(rig: &Rig, plan: &Plan, daemon: &Child, length: u64) -> Result<Vec<Row>> {
-    let mut line = Line::open(daemon).await?;
-    let id = line.create(rig).await?;
+    let mut agent = Agent::open(daemon, &rig.workspace()).await?;
+    let id = agent.session.clone();
     lengthen(rig, daemon, &id, length).await?;
     let rounds = plan.rounds(15, 5);
-    let fork = line.time(rounds, "session.fork", json!({ "sessionId": id })).await?;
+    let fork = time(&mut agent, rounds, "session.fork", json!({ "sessionId": id })).await?;
     let missed = json!({ "sessionId": id, "after": length - MISSED, "limit": MISSED });
-    let missed = line.time(rounds, "events.list", missed).await?;
+    let missed = time(&mut agent, rounds, "events.list", missed).await?;
     let whole = json!({ "sessionId": id, "after": 0, "limit": 10_000 });
-    let (whole, events) = line.read_all(plan.rounds(3, 2), whole).await?;
+    let (whole, events) = read_all(&mut agent, plan.rounds(3, 2), whole).await?;
     // Last, because the daemon then counts in the background what each of them shares.
     let past = json!({ "sessionId": id, "eventId": length / 2 });
-    let past = line.time(rounds, "session.fork", past).await?;
+    let past = time(&mut agent, rounds, "session.fork", past).await?;
     ensure!(events as u64 >= length, "only {events} events are there");
     Ok(vec![
         Row::new(format!("fork of a session with {length} events, ms")).quintet(fork).aim("flat"),
@@ -64,16 +61,16 @@ async fn of_length(rig: &Rig, plan: &Plan, daemon: &Child, length: u64) -> Resul
 
 /// The list of so many sessions.
 async fn lists(rig: &Rig, plan: &Plan, daemon: &Child, sessions: usize) -> Result<Vec<Row>> {
-    let mut line = Line::open(daemon).await?;
-    let id = line.create(rig).await?;
+    let mut agent = Agent::open(daemon, &rig.workspace()).await?;
+    let id = agent.session.clone();
     let hands = (0..HANDS).map(|hand| multiply(rig, daemon, &id, share(sessions, hand)));
     try_join_all(hands).await?;
     let rounds = plan.rounds(15, 5);
-    let all = line.time(rounds, "session.list", json!({ "limit": 100 })).await?;
+    let all = time(&mut agent, rounds, "session.list", json!({ "limit": 100 })).await?;
     let here = json!({ "limit": 100, "workspaceId": rig.workspace() });
-    let here = line.time(rounds, "session.list", here).await?;
+    let here = time(&mut agent, rounds, "session.list", here).await?;
     let none = json!({ "limit": 100, "workspaceId": "/nowhere" });
-    let none = line.time(rounds, "session.list", none).await?;
+    let none = time(&mut agent, rounds, "session.list", none).await?;
     Ok(vec![
         Row::new(format!("list the newest 100 of {sessions} sessions, ms")).quintet(all),
         Row::new(format!("the same of one workspace of {sessions}, ms")).quintet(here),
@@ -85,17 +82,16 @@ fn share(of: usize, hand: usize) -> usize {
     of / HANDS + usize::from(hand < of % HANDS)
 }
 
-/// Adds events to a session until it has so many.
-async fn lengthen(rig: &Rig, daemon: &Child, id: &str, length: u64) -> Result<()> {
+/// Adds so many events to a session.
+pub(super) async fn lengthen(rig: &Rig, daemon: &Child, id: &str, length: u64) -> Result<()> {
     let wanted = usize::try_from(length)?;
     let hands = (0..HANDS).map(|hand| async move {
-        let mut line = Line::open(daemon).await?;
-        // From here on it is told of its own session, in which nothing happens.
-        line.create(rig).await?;
+        // Told of its own session only, in which nothing happens.
+        let mut agent = Agent::open(daemon, &rig.workspace()).await?;
         for n in 0..share(wanted, hand) {
             // Never the model that is in use, so that each is an event.
             let model = format!("fake/m{hand}-{n}");
-            line.ask("model.switch", &json!({ "sessionId": id, "model": model })).await?;
+            agent.call("model.switch", &json!({ "sessionId": id, "model": model })).await?;
         }
         anyhow::Ok(())
     });
@@ -105,77 +101,39 @@ async fn lengthen(rig: &Rig, daemon: &Child, id: &str, length: u64) -> Result<()
 
 /// Forks are sessions as any other in a list, and nobody has to stay awake for them.
 async fn multiply(rig: &Rig, daemon: &Child, id: &str, times: usize) -> Result<()> {
-    let mut line = Line::open(daemon).await?;
-    line.create(rig).await?;
+    let mut agent = Agent::open(daemon, &rig.workspace()).await?;
     for _ in 0..times {
-        line.ask("session.fork", &json!({ "sessionId": id })).await?;
+        agent.call("session.fork", &json!({ "sessionId": id })).await?;
     }
     Ok(())
 }
 
-/// A connection that is told of no session but its own: it leaves `jsonrpc` out.
-struct Line {
-    socket: WebSocketStream<MaybeTlsStream<TcpStream>>,
-    asked: u64,
+/// How long an answer takes, in milliseconds.
+async fn time(agent: &mut Agent, rounds: usize, method: &str, params: Value) -> Result<f64> {
+    let mut samples = Vec::new();
+    for _ in 0..rounds {
+        let began = Instant::now();
+        agent.call(method, &params).await?;
+        samples.push(began.elapsed().as_secs_f64() * 1000.0);
+    }
+    Ok(median(&samples))
 }
 
-impl Line {
-    async fn open(daemon: &Child) -> Result<Self> {
-        let url = daemon.agent.as_deref().context("the protocol is off")?;
-        let (socket, _) = connect_async(url).await?;
-        Ok(Self { socket, asked: 0 })
-    }
-
-    async fn create(&mut self, rig: &Rig) -> Result<String> {
-        let params = json!({ "workingDirectory": rig.workspace() });
-        let created = self.ask("session.create", &params).await?;
-        Ok(created["sessionId"].as_str().context("no sessionId")?.to_owned())
-    }
-
-    async fn ask(&mut self, method: &str, params: &Value) -> Result<Value> {
-        self.asked += 1;
-        let id = self.asked.to_string();
-        let frame = json!({ "id": id, "method": method, "params": params }).to_string();
-        self.socket.send(Message::text(frame)).await?;
+/// How long all pages take, in milliseconds, and how many events there are.
+async fn read_all(agent: &mut Agent, rounds: usize, mut params: Value) -> Result<(f64, usize)> {
+    let (mut samples, mut count) = (Vec::new(), 0);
+    for _ in 0..rounds {
+        let began = Instant::now();
+        (params["after"], count) = (0.into(), 0);
         loop {
-            let frame = self.socket.next().await.context("it is closed")??;
-            let Message::Text(text) = frame else { continue };
-            // The answer has the number in the front of its members; news have none.
-            let mut answer: Value = serde_json::from_str(&text)?;
-            if answer["id"] == id.as_str() {
-                ensure!(answer["success"] == true, "{method}: {}", answer["error"]);
-                return Ok(answer["result"].take());
+            let page = agent.call("events.list", &params).await?;
+            count += page["events"].as_array().map_or(0, Vec::len);
+            params["after"] = page["lastSequence"].clone();
+            if page["hasMore"] != true {
+                break;
             }
         }
+        samples.push(began.elapsed().as_secs_f64() * 1000.0);
     }
-
-    /// How long an answer takes, in milliseconds.
-    async fn time(&mut self, rounds: usize, method: &str, params: Value) -> Result<f64> {
-        let mut samples = Vec::new();
-        for _ in 0..rounds {
-            let began = Instant::now();
-            self.ask(method, &params).await?;
-            samples.push(began.elapsed().as_secs_f64() * 1000.0);
-        }
-        Ok(median(&samples))
-    }
-
-    /// How long all pages take, in milliseconds, and how many events there are.
-    async fn read_all(&mut self, rounds: usize, mut params: Value) -> Result<(f64, usize)> {
-        let (mut samples, mut count) = (Vec::new(), 0);
-        for _ in 0..rounds {
-            let began = Instant::now();
-            (params["after"], count) = (0.into(), 0);
-            loop {
-                let page = self.ask("events.list", &params).await?;
-                count += page["events"].as_array().map_or(0, Vec::len);
-                params["after"] = page["lastSequence"].clone();
-                if page["hasMore"] != true {
-                    break;
-                }
-            }
-            samples.push(began.elapsed().as_secs_f64() * 1000.0);
-        }
-        Ok((median(&samples), count))
-    }
+    Ok((median(&samples), count))
 }

@@ -1,79 +1,81 @@
-//! From the client's request to the model's, and to the first text at the client.
+//! From the client's request to the model's, to the first text at the client, and to the end of the turn.
 
-use std::collections::HashMap;
 use std::time::Duration;
 
-use anyhow::{Context, Result};
-use tokio::time::sleep;
+use anyhow::Result;
 
 use super::Plan;
+use super::cost::{Cost, middle, turns};
 use crate::client::Client;
-use crate::clock::{median, ms};
 use crate::rig::Rig;
 use crate::table::Row;
 
 const TURNS: usize = 20;
 const PAUSE: Duration = Duration::from_millis(5);
 
+/// The turns of one side.
 #[derive(Default)]
-struct Samples {
-    asked: Vec<f64>,
-    text: Vec<f64>,
+struct Side {
+    /// Each right after the last.
+    busy: Vec<Cost>,
+    /// Each a moment after the last.
+    rested: Vec<Cost>,
 }
 
 pub(super) async fn run(rig: &Rig, plan: &Plan) -> Result<Vec<Row>> {
     let daemon = rig.daemon("asked").await?;
     let mut proxy = Client::proxy(rig.proxy.address).await?;
-    let (mut by_proxy, mut by_quintet) = (Samples::default(), Samples::default());
-    let (mut rested_proxy, mut rested) = (Samples::default(), Samples::default());
+    let mut logged = Client::proxy(rig.logged.address).await?;
+    let [mut by_proxy, mut by_logged, mut by_quintet] = [(); 3].map(|()| Side::default());
     // The first turns only warm up.
-    turns(rig, &mut proxy, Duration::ZERO).await?;
-    turns(rig, &mut rig.session(&daemon).await?, Duration::ZERO).await?;
+    for client in [&mut proxy, &mut logged, &mut rig.session(&daemon).await?] {
+        turns(rig, client, TURNS, Duration::ZERO).await?;
+    }
     for _ in 0..plan.rounds(10, 3) {
         let mut session = rig.session(&daemon).await?;
-        by_proxy.add(turns(rig, &mut proxy, Duration::ZERO).await?);
-        by_quintet.add(turns(rig, &mut session, Duration::ZERO).await?);
-        rested_proxy.add(turns(rig, &mut proxy, PAUSE).await?);
-        rested.add(turns(rig, &mut session, PAUSE).await?);
+        by_proxy.take(rig, &mut proxy).await?;
+        by_logged.take(rig, &mut logged).await?;
+        by_quintet.take(rig, &mut session).await?;
     }
     daemon.stop().await?;
-    let row = |what: &str, proxy: &[f64], quintet: &[f64]| {
-        Row::new(what).proxy(median(proxy)).quintet(median(quintet))
+    let row = |what: &str, other: &[Cost], ours: &[Cost], figure: fn(&Cost) -> f64| {
+        Row::new(what).proxy(middle(other, figure)).quintet(middle(ours, figure))
     };
+    let (proxy, logged, ours) = (&by_proxy, &by_logged, &by_quintet);
+    let synced = "against a proxy that syncs a log before it forwards and before the first text";
     Ok(vec![
-        row("client sends -> model is asked, ms", &by_proxy.asked, &by_quintet.asked)
+        row("client sends -> model is asked, ms", &proxy.busy, &ours.busy, |cost| cost.asked)
             .aim("<= 2x proxy")
             .note("each turn right after the last"),
-        row("client sends -> model is asked, 5 ms after, ms", &rested_proxy.asked, &rested.asked)
-            .note("everything is asleep by then"),
-        row("client sends -> first text, ms", &by_proxy.text, &by_quintet.text)
+        row(
+            "client sends -> model is asked, 5 ms after, ms",
+            &proxy.rested,
+            &ours.rested,
+            |cost| cost.asked,
+        )
+        .note("everything is asleep by then"),
+        row("client sends -> first text, ms", &proxy.busy, &ours.busy, |cost| cost.text)
             .note("one sync of the disk is in it"),
+        row("first text, against a logged proxy, ms", &logged.busy, &ours.busy, |cost| cost.text)
+            .aim("<= 1.5x")
+            .note(synced),
+        row(
+            "first text, against a logged proxy, 5 ms after, ms",
+            &logged.rested,
+            &ours.rested,
+            |cost| cost.text,
+        ),
+        row("overhead of a turn, against a logged proxy, ms", &logged.busy, &ours.busy, |cost| {
+            cost.overhead
+        })
+        .note("client sends -> end of the turn, without the model's own time"),
     ])
 }
 
-impl Samples {
-    fn add(&mut self, more: Self) {
-        self.asked.extend(more.asked);
-        self.text.extend(more.text);
+impl Side {
+    async fn take(&mut self, rig: &Rig, client: &mut Client) -> Result<()> {
+        self.busy.extend(turns(rig, client, TURNS, Duration::ZERO).await?);
+        self.rested.extend(turns(rig, client, TURNS, PAUSE).await?);
+        Ok(())
     }
-}
-
-async fn turns(rig: &Rig, client: &mut Client, pause: Duration) -> Result<Samples> {
-    let mut turns = Vec::new();
-    for _ in 0..TURNS {
-        if !pause.is_zero() {
-            sleep(pause).await;
-        }
-        let ask = rig.ask(1, 0);
-        turns.push((ask.id, client.turn(ask).await?));
-    }
-    let log = rig.log().await?;
-    let arrived: HashMap<u64, u64> = log.iter().map(|call| (call.id, call.arrived)).collect();
-    let mut samples = Samples::default();
-    for (id, turn) in turns {
-        let arrived = arrived.get(&id).context("the model was not asked")?;
-        samples.asked.push(ms(turn.sent, *arrived));
-        samples.text.push(ms(turn.sent, *turn.seen.arrivals.first().context("no text")?));
-    }
-    Ok(samples)
 }

@@ -1,6 +1,6 @@
-//! Memory: idle, with many sessions awake, and after a restart with many on disk.
+//! Memory: idle, with many sessions awake, when they have hibernated, and after a restart with many on disk.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use tokio::task::JoinSet;
@@ -16,15 +16,30 @@ use crate::table::Row;
 /// So many sessions are created at a time.
 const HANDS: usize = 32;
 const REST: Duration = Duration::from_secs(2);
+/// Every protocol, as a daemon without a configuration has it.
+const ALL: [&str; 3] =
+    ["listen.jarvis=127.0.0.1:0", "listen.agent=127.0.0.1:0", "listen.agent_health=127.0.0.1:0"];
+/// Sessions hibernate after half a minute; by then memory is looked at until it stays the same.
+const HIBERNATION: Duration = Duration::from_secs(40);
+const HIBERNATION_LIMIT: Duration = Duration::from_secs(100);
 
 pub(super) async fn run(rig: &Rig, plan: &Plan) -> Result<Vec<Row>> {
     let (proxy, daemon) = (rig.another_proxy().await?, rig.daemon("memory").await?);
+    let whole = rig.daemon_with("memory-all", &ALL).await?;
     sleep(REST).await;
+    whole.settle().await?;
+    let idle = |daemon: &Child| {
+        anyhow::Ok(Row::new("idle RSS, MB").proxy(proxy.rss_mb()?).quintet(daemon.rss_mb()?))
+    };
     let mut rows = vec![
-        Row::new("idle RSS, MB").proxy(proxy.rss_mb()?).quintet(daemon.rss_mb()?).aim("<= 20 MB"),
+        idle(&daemon)?
+            .aim("<= 15 MB")
+            .note("VmRSS, 2 s after the start; no desktop, no agent server"),
+        idle(&whole)?.aim("<= 15 MB").note("with every protocol on"),
     ];
     proxy.stop().await?;
     daemon.stop().await?;
+    whole.stop().await?;
     let mut there = 0;
     for sessions in [1000, if plan.quick { 2000 } else { 10_000 }] {
         let daemon = rig.daemon("memory").await?;
@@ -47,8 +62,36 @@ pub(super) async fn run(rig: &Rig, plan: &Plan) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
+/// Many sessions are created and left alone until they hibernate, in one daemon.
+pub(super) async fn hibernated(rig: &Rig, plan: &Plan) -> Result<Vec<Row>> {
+    let sessions = plan.rounds(10_000, 2000);
+    let daemon = rig.daemon("hibernated").await?;
+    daemon.settle().await?;
+    let before = daemon.rss_mb()?;
+    let per_second = fill(rig, &daemon, sessions).await?;
+    let (awake, began) = (daemon.rss_mb()?, Instant::now());
+    let (mut last, mut same) = (awake, 0);
+    while began.elapsed() < HIBERNATION || same < 5 && began.elapsed() < HIBERNATION_LIMIT {
+        sleep(REST).await;
+        let now = daemon.rss_mb()?;
+        same = if (now - last).abs() < 0.5 { same + 1 } else { 0 };
+        last = now;
+    }
+    daemon.stop().await?;
+    let waited = began.elapsed().as_secs_f64();
+    Ok(vec![
+        Row::new(format!("RSS, {sessions} sessions created and hibernated, MB"))
+            .against(before)
+            .quintet(last)
+            .aim("<= 40 MB")
+            .note(format!(
+                "against before; {awake:.0} MB just after ({per_second:.0}/s), {waited:.0} s later"
+            )),
+    ])
+}
+
 async fn fill(rig: &Rig, daemon: &Child, sessions: usize) -> Result<f64> {
-    let began = std::time::Instant::now();
+    let began = Instant::now();
     let mut hands = JoinSet::new();
     for hand in 0..HANDS {
         let (address, workspace) = (daemon.address, rig.workspace());

@@ -1,6 +1,7 @@
-//! A kill with a thousand turns open: how soon the model is asked again for all of them.
+//! A kill with a thousand turns open, alone and among ten times as many sessions: how soon the model is
+//! asked again for all of them.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use tokio::task::JoinSet;
@@ -19,32 +20,47 @@ const HANDS: usize = 20;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(super) async fn run(rig: &Rig, plan: &Plan) -> Result<Vec<Row>> {
-    let sessions = if plan.quick { 200 } else { 1000 };
-    let daemon = rig.daemon("recovery").await?;
+    recover(rig, "recovery", plan.rounds(1000, 200), 0).await
+}
+
+/// The same among sessions that have one finished turn each.
+pub(super) async fn among_many(rig: &Rig, plan: &Plan) -> Result<Vec<Row>> {
+    recover(rig, "restart", plan.rounds(1000, 200), plan.rounds(9000, 1000)).await
+}
+
+async fn recover(rig: &Rig, data: &str, open: usize, quiet: usize) -> Result<Vec<Row>> {
+    let daemon = rig.daemon(data).await?;
     rig.log().await?;
-    open_turns(rig, &daemon, sessions).await?;
-    asked(rig, sessions).await.context("before the kill")?;
+    let began = Instant::now();
+    turns(rig, &daemon, quiet, rig.ask(1, 0)).await?;
+    daemon.settle().await?;
+    turns(rig, &daemon, open, Ask { hang: true, ..rig.ask(0, 0) }).await?;
+    asked(rig, quiet + open).await.context("before the kill")?;
+    let filled = began.elapsed().as_secs_f64();
     daemon.kill().await?;
     rig.log().await?;
-    let daemon = rig.daemon("recovery").await?;
-    let last = asked(rig, sessions).await.context("after the kill")?;
+    let daemon = rig.daemon(data).await?;
+    let last = asked(rig, open).await.context("after the kill")?;
     let (ready, memory) = (daemon.ready.as_secs_f64() * 1000.0, daemon.rss_mb()?);
     let (took, cpu) = (ms(daemon.started, last), daemon.cpu_ms()?);
     daemon.kill().await?;
-    let note =
-        format!("ready in {ready:.0} ms; {cpu:.0} ms of CPU; {memory:.0} MB with all of them open");
+    let note = format!("{cpu:.0} ms of CPU; {memory:.0} MB with all open; made in {filled:.0} s");
+    let all = open + quiet;
     Ok(vec![
-        Row::new(format!("kill -9 with {sessions} open turns: start -> all asked again, ms"))
+        Row::new(format!("kill -9 with {open} open turns of {all}: start -> ready, ms"))
+            .quintet(ready),
+        Row::new(format!("kill -9 with {open} open turns of {all}: start -> all asked again, ms"))
             .quintet(took)
             .note(note),
     ])
 }
 
-async fn open_turns(rig: &Rig, daemon: &Child, sessions: usize) -> Result<()> {
+/// A turn in each of so many new sessions.
+async fn turns(rig: &Rig, daemon: &Child, sessions: usize, ask: Ask) -> Result<()> {
     let mut hands = JoinSet::new();
     for _ in 0..HANDS {
         let asks: Vec<Ask> =
-            (0..sessions / HANDS).map(|_| Ask { hang: true, ..rig.ask(0, 0) }).collect();
+            (0..sessions / HANDS).map(|_| Ask { id: rig.ask(0, 0).id, ..ask }).collect();
         let (address, workspace) = (daemon.address, rig.workspace());
         hands.spawn(async move {
             let mut conn = Conn::open(address).await?;

@@ -179,7 +179,7 @@ async fn tried_with(
     times: u32,
     flags: &[&str],
 ) -> Result<Vec<f64>> {
-    let output = Command::new(rig.program("quintet"))
+    let output = Command::new(rig.quintet())
         .args(["try", tool, &input.to_string(), "--times", &times.to_string(), "--workspace"])
         .arg(workspace)
         .args(flags)

@@ -1,7 +1,7 @@
 //! The model's answers as bytes: every delta is an HTTP chunk of its own, as a server that flushes
 //! after each token writes them.
 
-use crate::ask;
+use crate::ask::{self, Tool};
 
 const HEAD: &str = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncache-control: no-cache\r\ntransfer-encoding: chunked\r\n\r\n";
 const EVENT: &str = r#"data: {"id":"chatcmpl-bench","object":"chat.completion.chunk","created":1700000000,"model":"fake","choices":[{"index":0,"delta":"#;
@@ -45,12 +45,13 @@ pub(super) fn close(out: &mut Vec<u8>) {
     out.extend_from_slice(b"0\r\n\r\n");
 }
 
-/// The reason of the end, the usage, and the end.
-pub(super) fn end(out: &mut Vec<u8>, deltas: usize) {
+/// The reason of the end, the usage, and the end. Four bytes of the request count as a token.
+pub(super) fn end(out: &mut Vec<u8>, request: usize, deltas: usize) {
     chunk(out, &format!("{EVENT}{{}},\"finish_reason\":\"stop\"}}]}}\n\n"));
+    let prompt = request / 4;
     let usage = format!(
-        r#"{{"prompt_tokens":10,"completion_tokens":{deltas},"total_tokens":{}}}"#,
-        deltas + 10
+        r#"{{"prompt_tokens":{prompt},"completion_tokens":{deltas},"total_tokens":{}}}"#,
+        prompt + deltas
     );
     chunk(
         out,
@@ -62,10 +63,14 @@ pub(super) fn end(out: &mut Vec<u8>, deltas: usize) {
     out.extend_from_slice(b"0\r\n\r\n");
 }
 
-/// A call of a command, and the end.
-pub(super) fn call(out: &mut Vec<u8>, id: u64) {
+/// A call of a tool, and the end.
+pub(super) fn call(out: &mut Vec<u8>, id: u64, tool: Tool) {
+    let (name, arguments) = match tool {
+        Tool::Shell => ("shell", r#"{\"command\":\"true\"}"#),
+        Tool::ReadFile => ("read_file", r#"{\"path\":\"note.txt\"}"#),
+    };
     let asked = format!(
-        r#"{{"tool_calls":[{{"index":0,"id":"call_{id}","type":"function","function":{{"name":"shell","arguments":"{{\"command\":\"true\"}}"}}}}]}},"finish_reason":null}}]}}"#
+        r#"{{"tool_calls":[{{"index":0,"id":"call_{id}","type":"function","function":{{"name":"{name}","arguments":"{arguments}"}}}}]}},"finish_reason":null}}]}}"#
     );
     chunk(out, &format!("{EVENT}{asked}\n\n"));
     chunk(out, &format!("{EVENT}{{}},\"finish_reason\":\"tool_calls\"}}]}}\n\n"));

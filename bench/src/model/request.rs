@@ -1,4 +1,4 @@
-//! Reads a request, and notes when its first byte was there.
+//! Reads a request, and notes when its first byte and when all of it was there.
 
 use anyhow::{Context, Result, bail};
 use memchr::memmem;
@@ -14,7 +14,10 @@ const READ: usize = 64 * 1024;
 pub(super) struct Request {
     pub(super) path: String,
     pub(super) body: Vec<u8>,
+    /// When its first byte was there.
     pub(super) arrived: u64,
+    /// When all of it was there.
+    pub(super) read: u64,
 }
 
 /// The next request of a connection; nothing if it was closed before one began.
@@ -34,7 +37,8 @@ pub(super) async fn read(stream: &mut TcpStream, rest: &mut Vec<u8>) -> Result<O
                 whole(more(stream, rest).await?)?;
             }
             let after = rest.split_off(length);
-            return Ok(Some(Request { path, body: std::mem::replace(rest, after), arrived }));
+            let body = std::mem::replace(rest, after);
+            return Ok(Some(Request { path, body, arrived, read: clock::now() }));
         }
         whole(more(stream, rest).await?)?;
     }

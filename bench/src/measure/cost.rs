@@ -1,0 +1,61 @@
+//! What a turn with a short answer costs besides the model's own time.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use tokio::time::sleep;
+
+use crate::client::Client;
+use crate::clock::{median, ms};
+use crate::model::Call;
+use crate::rig::Rig;
+
+/// One turn, in milliseconds.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Cost {
+    /// From the client's request until the model has its first byte.
+    pub(super) asked: f64,
+    /// From the client's request until the client has the first text.
+    pub(super) text: f64,
+    /// From the client's request until the client has the end of the turn, without the time from when
+    /// the model had read the request until it wrote the end of its answer.
+    pub(super) overhead: f64,
+    /// Bytes of the model's request.
+    pub(super) prompt: usize,
+}
+
+/// So many turns one after the other, with a pause before each.
+pub(super) async fn turns(
+    rig: &Rig,
+    client: &mut Client,
+    count: usize,
+    pause: Duration,
+) -> Result<Vec<Cost>> {
+    let mut turns = Vec::with_capacity(count);
+    for _ in 0..count {
+        if !pause.is_zero() {
+            sleep(pause).await;
+        }
+        let ask = rig.ask(1, 0);
+        turns.push((ask.id, client.turn(ask).await?));
+    }
+    let log = rig.log().await?;
+    let calls: HashMap<u64, &Call> = log.iter().map(|call| (call.id, call)).collect();
+    let cost = |(id, turn): (u64, crate::client::Turn)| {
+        let call = calls.get(&id).context("the model was not asked")?;
+        let first = *turn.seen.arrivals.first().context("no text")?;
+        Ok(Cost {
+            asked: ms(turn.sent, call.arrived),
+            text: ms(turn.sent, first),
+            overhead: ms(turn.sent, turn.seen.ended) - ms(call.read, call.done),
+            prompt: call.bytes,
+        })
+    };
+    turns.into_iter().map(cost).collect()
+}
+
+/// The middle of one figure of some turns.
+pub(super) fn middle(costs: &[Cost], figure: fn(&Cost) -> f64) -> f64 {
+    median(&costs.iter().map(figure).collect::<Vec<_>>())
+}

@@ -1,0 +1,101 @@
+//! What is written to the disk for 100,000 deltas that come at a natural rate.
+//!
+//! A model writes 200 deltas a second, so that what the daemon puts aside every 100 ms is 140 bytes of
+//! text. Five daemons take a fifth of the deltas each, at the same time: one session a daemon, so that
+//! no two share a sync.
+
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::Result;
+use futures_util::future::try_join_all;
+use tokio::time::sleep;
+
+use super::Plan;
+use super::long::{FAST, Past};
+use crate::ask::DELTA;
+use crate::child::Child;
+use crate::client::Client;
+use crate::rig::Rig;
+use crate::table::Row;
+
+const DELTAS: usize = 100_000;
+const DAEMONS: usize = 5;
+const DELTAS_OF_ANSWER: usize = 1000;
+const GAP_US: u64 = 5000;
+const FILL_LIMIT: Duration = Duration::from_secs(60);
+/// What follows a session writes a moment after it.
+const REST: Duration = Duration::from_secs(2);
+
+pub(super) async fn run(rig: &Rig, plan: &Plan) -> Result<Vec<Row>> {
+    let deltas = plan.rounds(DELTAS, DELTAS / 10);
+    let daemon = rig.daemon_with("disk", &FAST).await?;
+    let mut past = Past::create(rig, &daemon).await?;
+    past.grow(rig, &daemon, 1000, FILL_LIMIT).await?;
+    daemon.stop().await?;
+    let mut streams = Vec::new();
+    for n in 0..DAEMONS {
+        let fresh = rig.daemon(&format!("disk-fresh-{n}")).await?;
+        let client = rig.session(&fresh).await?;
+        streams.push((fresh, client));
+        let data = format!("disk-old-{n}");
+        copy(&rig.data("disk"), &rig.data(&data))?;
+        let old = rig.daemon(&data).await?;
+        let client = past.open(&old).await?;
+        streams.push((old, client));
+    }
+    let answers = deltas / DAEMONS / DELTAS_OF_ANSWER;
+    let written = try_join_all(streams.into_iter().map(|stream| write(rig, stream, answers)));
+    let written = written.await?;
+    // Fresh and old ones take turns.
+    let sum = |from: usize| written.iter().skip(from).step_by(2).sum::<f64>() / 1e6;
+    let (fresh, old, text) = (sum(0), sum(1), (deltas * DELTA) as f64 / 1e6);
+    let (turns, flush) = (past.turns, 100_000 / GAP_US as usize * DELTA);
+    let what = format!("disk written for {deltas} deltas");
+    Ok(vec![
+        Row::new(format!("{what}, session of {turns} turns, against a new one, MB"))
+            .against(fresh)
+            .quintet(old)
+            .aim("<= 1.2x")
+            .note(format!("write_bytes of the process; 200/s, so {flush} bytes in 100 ms")),
+        Row::new(format!("{what}, new session, against the text, MB"))
+            .against(text)
+            .quintet(fresh)
+            .aim("<= 3x")
+            .note(format!("{DAEMONS} daemons at once, answers of {DELTAS_OF_ANSWER} deltas")),
+        Row::new(format!("{what}, session of {turns} turns, against the text, MB"))
+            .against(text)
+            .quintet(old)
+            .aim("<= 3x"),
+    ])
+}
+
+/// Streams so many answers; gives the bytes that the daemon wrote for them.
+async fn write(rig: &Rig, (daemon, mut client): (Child, Client), answers: usize) -> Result<f64> {
+    daemon.settle().await?;
+    // The first turn wakes the session.
+    client.turn(rig.ask(1, 0)).await?;
+    sleep(REST).await;
+    let before = daemon.written()?;
+    for _ in 0..answers {
+        client.turn(rig.ask(DELTAS_OF_ANSWER, GAP_US)).await?;
+    }
+    sleep(REST).await;
+    let written = daemon.written()? - before;
+    daemon.stop().await?;
+    Ok(written)
+}
+
+fn copy(from: &Path, to: &Path) -> Result<()> {
+    std::fs::create_dir_all(to)?;
+    for entry in from.read_dir()? {
+        let entry = entry?;
+        let target = to.join(entry.file_name());
+        if entry.file_type()?.is_dir() {
+            copy(&entry.path(), &target)?;
+        } else {
+            std::fs::copy(entry.path(), target)?;
+        }
+    }
+    Ok(())
+}

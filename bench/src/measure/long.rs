@@ -1,0 +1,71 @@
+//! Sessions with a past, made as fast as the daemon goes.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+use serde_json::Value;
+
+use crate::child::Child;
+use crate::client::{Client, Session};
+use crate::http::Conn;
+use crate::rig::Rig;
+
+/// Without what follows a session and looks at its workspace: the past is the same.
+pub(super) const FAST: [&str; 4] =
+    ["harness.session_tree=false", "audit.log=false", "context.tokens=0", "memory.enabled=false"];
+
+/// A session that is there.
+#[derive(Clone, Debug)]
+pub(super) struct Past {
+    pub(super) id: String,
+    pub(super) turns: usize,
+    /// The number of its last event.
+    pub(super) last: u64,
+}
+
+impl Past {
+    /// Creates a session.
+    pub(super) async fn create(rig: &Rig, daemon: &Child) -> Result<Self> {
+        let session = Session::create(daemon.address, &rig.workspace()).await?;
+        let mut past = Self { id: session.id, turns: 0, last: 0 };
+        past.look(daemon).await?;
+        Ok(past)
+    }
+
+    /// Takes turns until there are so many, or until the time is up.
+    pub(super) async fn grow(
+        &mut self,
+        rig: &Rig,
+        daemon: &Child,
+        turns: usize,
+        limit: Duration,
+    ) -> Result<()> {
+        let mut client = self.open(daemon).await?;
+        let began = Instant::now();
+        while self.turns < turns && began.elapsed() < limit {
+            client.turn(rig.ask(1, 0)).await?;
+            self.turns += 1;
+        }
+        rig.log().await?;
+        self.look(daemon).await?;
+        Ok(())
+    }
+
+    /// Follows the session from its last event on.
+    pub(super) async fn open(&self, daemon: &Child) -> Result<Client> {
+        let session = Session::open(daemon.address, self.id.clone(), self.last).await?;
+        Ok(Client::Harness(Box::new(session)))
+    }
+
+    /// Asks for the session; gives how long that took, in milliseconds.
+    pub(super) async fn look(&mut self, daemon: &Child) -> Result<f64> {
+        let mut conn = Conn::open(daemon.address).await?;
+        let began = Instant::now();
+        let body = conn.call("GET", &format!("/v1/sessions/{}", self.id), "").await?;
+        let took = began.elapsed().as_secs_f64() * 1000.0;
+        let shown: Value = serde_json::from_slice(&body)?;
+        let last = shown["last_event_id"].as_str().context("no last_event_id")?;
+        self.last = last.parse()?;
+        Ok(took)
+    }
+}

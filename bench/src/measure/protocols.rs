@@ -1,0 +1,74 @@
+//! The same three things by every protocol: how soon the model is asked and the first text is there,
+//! how late a delta is, and how many come through.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+
+use super::Plan;
+use super::cost::{Cost, middle, turns};
+use super::latency::added;
+use crate::client::{Client, Protocol};
+use crate::clock::{median, ms, percentile};
+use crate::rig::Rig;
+use crate::table::Row;
+
+const TURNS: usize = 20;
+const DELTAS: usize = 1000;
+const GAP_US: u64 = 1000;
+const MANY_DELTAS: usize = 100_000;
+const SET: [&str; 2] = ["listen.jarvis=127.0.0.1:0", "listen.agent=127.0.0.1:0"];
+
+/// What was measured of one side.
+#[derive(Default)]
+struct Samples {
+    turns: Vec<Cost>,
+    late: Vec<f64>,
+    per_second: Vec<f64>,
+}
+
+pub(super) async fn run(rig: &Rig, plan: &Plan) -> Result<Vec<Row>> {
+    let daemon = rig.daemon_with("protocols", &SET).await?;
+    let mut by_proxy = Samples::default();
+    let mut by_protocol = Protocol::ALL.map(|protocol| (protocol, Samples::default()));
+    for _ in 0..plan.rounds(3, 1) {
+        by_proxy.take(rig, Client::proxy(rig.proxy.address).await?).await.context("proxy")?;
+        for (protocol, samples) in &mut by_protocol {
+            let client = Client::connect(*protocol, &daemon, &rig.workspace()).await;
+            let name = protocol.name();
+            samples.take(rig, client.context(name)?).await.context(name)?;
+        }
+    }
+    daemon.stop().await?;
+    let figures: [(&str, fn(&Samples) -> f64); 6] = [
+        ("client sends -> model is asked, ms", |one| middle(&one.turns, |cost| cost.asked)),
+        ("client sends -> first text, ms", |one| middle(&one.turns, |cost| cost.text)),
+        ("overhead of a turn, ms", |one| middle(&one.turns, |cost| cost.overhead)),
+        ("latency added to a delta, median, ms", |one| percentile(&one.late, 0.5)),
+        ("latency added to a delta, 99 of 100, ms", |one| percentile(&one.late, 0.99)),
+        ("deltas per second", |one| median(&one.per_second)),
+    ];
+    let mut rows = Vec::new();
+    for (what, figure) in figures {
+        for (protocol, samples) in &by_protocol {
+            let row = Row::new(format!("{}: {what}", protocol.name()));
+            rows.push(row.proxy(figure(&by_proxy)).quintet(figure(samples)));
+        }
+    }
+    Ok(rows)
+}
+
+impl Samples {
+    /// A fresh session: a terminal may not send more than a hundred requests in a second.
+    async fn take(&mut self, rig: &Rig, mut client: Client) -> Result<()> {
+        turns(rig, &mut client, TURNS, Duration::ZERO).await?;
+        self.turns.extend(turns(rig, &mut client, TURNS, Duration::ZERO).await?);
+        let ask = rig.ask(DELTAS, GAP_US);
+        let turn = client.turn(ask).await?;
+        self.late.extend(added(rig, &[(ask.id, turn)]).await?);
+        let turn = client.turn(rig.ask(MANY_DELTAS, 0)).await?;
+        let last = *turn.seen.arrivals.last().context("no text")?;
+        self.per_second.push(MANY_DELTAS as f64 / ms(turn.sent, last) * 1000.0);
+        Ok(())
+    }
+}

@@ -1,0 +1,46 @@
+//! From a tool call of the model to the model's next request.
+
+use anyhow::{Context, Result, bail};
+
+use super::Plan;
+use crate::ask::{Ask, Tool};
+use crate::client::Client;
+use crate::clock::{median, ms};
+use crate::rig::Rig;
+use crate::table::Row;
+
+const TURNS: usize = 20;
+
+pub(super) async fn run(rig: &Rig, plan: &Plan) -> Result<Vec<Row>> {
+    let daemon = rig.daemon("round_trip").await?;
+    let (mut read, mut shell) = (Vec::new(), Vec::new());
+    let mut session = rig.session(&daemon).await?;
+    trips(rig, &mut session, Tool::ReadFile).await?;
+    for _ in 0..plan.rounds(10, 2) {
+        let mut session = rig.session(&daemon).await?;
+        read.extend(trips(rig, &mut session, Tool::ReadFile).await?);
+        shell.extend(trips(rig, &mut session, Tool::Shell).await?);
+    }
+    daemon.stop().await?;
+    let note = "model writes the call -> first byte of its next request";
+    Ok(vec![
+        Row::new("tool round trip, read_file, ms").quintet(median(&read)).aim("<= 8").note(note),
+        Row::new("tool round trip, shell true, ms").quintet(median(&shell)),
+    ])
+}
+
+async fn trips(rig: &Rig, client: &mut Client, tool: Tool) -> Result<Vec<f64>> {
+    let mut ids = Vec::new();
+    for _ in 0..TURNS {
+        let ask = Ask { call: Some(tool), ..rig.ask(1, 0) };
+        client.turn(ask).await?;
+        ids.push(ask.id);
+    }
+    let log = rig.log().await?;
+    let trip = |id: &u64| {
+        let calls: Vec<_> = log.iter().filter(|call| call.id == *id).collect();
+        let [first, second] = calls[..] else { bail!("the model was asked {} times", calls.len()) };
+        Ok(ms(*first.writes.first().context("no tool was called")?, second.arrived))
+    };
+    ids.iter().map(trip).collect()
+}
