@@ -1,4 +1,5 @@
-//! Those who can be asked, as a client uses them: the proxy, and the daemon by each of its protocols.
+//! The two sides that are compared, as a client uses them: the proxy, and the daemon by each of its
+//! protocols.
 
 pub(crate) mod agent;
 mod computer;

@@ -10,13 +10,13 @@ mod families;
 mod followers;
 mod history;
 mod latency;
-mod long;
 mod memory;
 mod protocols;
 mod recovery;
 mod replay;
 mod round_trip;
 mod start;
+mod stored;
 mod terminal;
 mod throughput;
 mod tools;
@@ -63,7 +63,7 @@ const PATIENCE: Duration = Duration::from_secs(300);
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Plan {
     pub(crate) quick: bool,
-    /// How long the longest past of a session is, in turns.
+    /// The longest history that is measured, in turns.
     pub(crate) turns: Option<usize>,
     /// The daemon to measure, if not the one that was built beside this program.
     pub(crate) daemon: Option<PathBuf>,

@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::Result;
 
 use super::Plan;
-use super::cost::{Cost, middle, turns};
+use super::cost::{Cost, median_of, turns};
 use crate::client::Client;
 use crate::rig::Rig;
 use crate::table::Row;
@@ -39,7 +39,7 @@ pub(super) async fn run(rig: &Rig, plan: &Plan) -> Result<Vec<Row>> {
     }
     daemon.stop().await?;
     let row = |what: &str, other: &[Cost], ours: &[Cost], figure: fn(&Cost) -> f64| {
-        Row::new(what).proxy(middle(other, figure)).quintet(middle(ours, figure))
+        Row::new(what).proxy(median_of(other, figure)).quintet(median_of(ours, figure))
     };
     let (proxy, logged, ours) = (&by_proxy, &by_logged, &by_quintet);
     let synced = "against a proxy that syncs a log before it forwards and before the first text";

@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use tokio::time::sleep;
 
-use crate::client::Client;
+use crate::client::{Client, Turn};
 use crate::clock::{median, ms};
 use crate::model::Call;
 use crate::rig::Rig;
@@ -42,7 +42,7 @@ pub(super) async fn turns(
     }
     let log = rig.log().await?;
     let calls: HashMap<u64, &Call> = log.iter().map(|call| (call.id, call)).collect();
-    let cost = |(id, turn): (u64, crate::client::Turn)| {
+    let cost = |(id, turn): (u64, Turn)| {
         let call = calls.get(&id).context("the model was not asked")?;
         let first = *turn.seen.arrivals.first().context("no text")?;
         Ok(Cost {
@@ -55,7 +55,7 @@ pub(super) async fn turns(
     turns.into_iter().map(cost).collect()
 }
 
-/// The middle of one figure of some turns.
-pub(super) fn middle(costs: &[Cost], figure: fn(&Cost) -> f64) -> f64 {
+/// The median of one figure of some turns.
+pub(super) fn median_of(costs: &[Cost], figure: fn(&Cost) -> f64) -> f64 {
     median(&costs.iter().map(figure).collect::<Vec<_>>())
 }

@@ -1,48 +1,49 @@
-//! What a turn costs in a session with a past, against the first turns of a session.
+//! What a turn costs in a session with a long history, against the first turns of a session.
 //!
-//! No model limits the prompt here, so it grows with the past; a proxy that is given a prompt of the
-//! same length shows how much of the growth is the prompt's own.
+//! The model states no context window, so the prompt grows with the history; a proxy that is given a
+//! prompt of the same length shows how much of the growth is the prompt's own. With
+//! `--set providers.fake.context_window=32768` the history is compacted as it would be in use.
 
 use std::time::Duration;
 
 use anyhow::Result;
 
 use super::Plan;
-use super::cost::{Cost, middle, turns};
-use super::long::{FAST, Past};
+use super::cost::{Cost, median_of, turns};
+use super::stored::{FAST, StoredSession};
 use crate::client::Client;
 use crate::rig::Rig;
 use crate::table::Row;
 
 const TURNS: usize = 50;
 const WARM_UP: usize = 10;
-/// A past that takes longer to make is measured as far as it is.
+/// A history that takes longer to make is measured at the length that it has by then.
 const FILL_LIMIT: Duration = Duration::from_secs(110);
 
 pub(super) async fn run(rig: &Rig, plan: &Plan) -> Result<Vec<Row>> {
     let daemon = rig.daemon_with("history", &FAST).await?;
-    let mut past = Past::create(rig, &daemon).await?;
+    let mut session = StoredSession::create(rig, &daemon).await?;
     daemon.stop().await?;
     let mut rows = Vec::new();
     for wanted in [1000, plan.turns.unwrap_or(plan.rounds(10_000, 0))] {
-        if wanted < past.turns {
+        if wanted < session.turns {
             continue;
         }
         let daemon = rig.daemon_with("history", &FAST).await?;
-        past.grow(rig, &daemon, wanted, FILL_LIMIT).await?;
+        session.grow(rig, &daemon, wanted, FILL_LIMIT).await?;
         daemon.stop().await?;
-        rows.extend(after(rig, plan, &mut past).await?);
+        rows.extend(after(rig, plan, &mut session).await?);
     }
     Ok(rows)
 }
 
 /// The figures of the session as it is now, next to those of new ones on the same daemon.
-async fn after(rig: &Rig, plan: &Plan, past: &mut Past) -> Result<Vec<Row>> {
-    let count = past.turns;
+async fn after(rig: &Rig, plan: &Plan, session: &mut StoredSession) -> Result<Vec<Row>> {
+    let count = session.turns;
     let daemon = rig.daemon("history").await?;
     daemon.settle().await?;
-    past.look(&daemon).await?;
-    let mut old = past.open(&daemon).await?;
+    session.fetch(&daemon).await?;
+    let mut old = session.open(&daemon).await?;
     let pause = Duration::ZERO;
     let prompt = turns(rig, &mut old, WARM_UP, pause).await?[WARM_UP - 1].prompt;
     turns(rig, &mut rig.session(&daemon).await?, WARM_UP, pause).await?;
@@ -53,17 +54,17 @@ async fn after(rig: &Rig, plan: &Plan, past: &mut Past) -> Result<Vec<Row>> {
         first.extend(turns(rig, &mut rig.session(&daemon).await?, TURNS, pause).await?);
         later.extend(turns(rig, &mut old, TURNS, pause).await?);
         by_proxy.extend(turns(rig, &mut proxy, TURNS, pause).await?);
-        past.turns += TURNS;
+        session.turns += TURNS;
     }
-    past.turns += WARM_UP;
+    session.turns += WARM_UP;
     daemon.stop().await?;
     let row = |what: &str, figure: fn(&Cost) -> f64| {
         Row::new(format!("{what} after {count} turns, against the first {TURNS}, ms"))
-            .against(middle(&first, figure))
-            .quintet(middle(&later, figure))
+            .against(median_of(&first, figure))
+            .quintet(median_of(&later, figure))
     };
     let kb = prompt / 1000;
-    let proxy = middle(&by_proxy, |cost| cost.overhead);
+    let proxy = median_of(&by_proxy, |cost| cost.overhead);
     Ok(vec![
         row("overhead of a turn", |cost| cost.overhead)
             .aim("<= 1.2x")

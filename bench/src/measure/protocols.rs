@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 
 use super::Plan;
-use super::cost::{Cost, middle, turns};
+use super::cost::{Cost, median_of, turns};
 use super::latency::added;
 use crate::client::{Client, Protocol};
 use crate::clock::{median, ms, percentile};
@@ -41,9 +41,9 @@ pub(super) async fn run(rig: &Rig, plan: &Plan) -> Result<Vec<Row>> {
     }
     daemon.stop().await?;
     let figures: [(&str, fn(&Samples) -> f64); 6] = [
-        ("client sends -> model is asked, ms", |one| middle(&one.turns, |cost| cost.asked)),
-        ("client sends -> first text, ms", |one| middle(&one.turns, |cost| cost.text)),
-        ("overhead of a turn, ms", |one| middle(&one.turns, |cost| cost.overhead)),
+        ("client sends -> model is asked, ms", |one| median_of(&one.turns, |cost| cost.asked)),
+        ("client sends -> first text, ms", |one| median_of(&one.turns, |cost| cost.text)),
+        ("overhead of a turn, ms", |one| median_of(&one.turns, |cost| cost.overhead)),
         ("latency added to a delta, median, ms", |one| percentile(&one.late, 0.5)),
         ("latency added to a delta, 99 of 100, ms", |one| percentile(&one.late, 0.99)),
         ("deltas per second", |one| median(&one.per_second)),

@@ -1,11 +1,13 @@
 //! From a tool call of the model to the model's next request.
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
+use serde_json::Value;
 
 use super::Plan;
 use crate::ask::{Ask, Tool};
-use crate::client::Client;
+use crate::client::{Client, Session};
 use crate::clock::{median, ms};
+use crate::http::Conn;
 use crate::rig::Rig;
 use crate::table::Row;
 
@@ -14,8 +16,18 @@ const TURNS: usize = 20;
 pub(super) async fn run(rig: &Rig, plan: &Plan) -> Result<Vec<Row>> {
     let daemon = rig.daemon("round_trip").await?;
     let (mut read, mut shell) = (Vec::new(), Vec::new());
-    let mut session = rig.session(&daemon).await?;
-    trips(rig, &mut session, Tool::ReadFile).await?;
+    // A tool that fails is quick: the first turns, which also warm up, must have worked.
+    let mut session = Session::create(daemon.address, &rig.workspace()).await?;
+    for tool in [Tool::ReadFile, Tool::Shell] {
+        session.turn(Ask { call: Some(tool), ..rig.ask(1, 0) }).await?;
+    }
+    let mut conn = Conn::open(daemon.address).await?;
+    let path = format!("/v1/sessions/{}/events?format=json", session.id);
+    let events: Vec<Value> = serde_json::from_slice(&conn.call("GET", &path, "").await?)?;
+    let done = events.iter().filter(|event| event["type"] == "tool_call_completed");
+    let worked = done.filter(|event| event["data"]["ok"] == true).count();
+    ensure!(worked == 2, "{worked} of 2 tools worked");
+    rig.log().await?;
     for _ in 0..plan.rounds(10, 2) {
         let mut session = rig.session(&daemon).await?;
         read.extend(trips(rig, &mut session, Tool::ReadFile).await?);

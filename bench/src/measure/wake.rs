@@ -8,8 +8,8 @@ use anyhow::{Result, ensure};
 
 use super::Plan;
 use super::agent::lengthen;
-use super::cost::{middle, turns};
-use super::long::{FAST, Past};
+use super::cost::{median_of, turns};
+use super::stored::{FAST, StoredSession};
 use crate::child::Child;
 use crate::clock::median;
 use crate::rig::Rig;
@@ -25,9 +25,9 @@ pub(super) async fn run(rig: &Rig, plan: &Plan) -> Result<Vec<Row>> {
     let (mut first, mut next, mut first_small) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..plan.rounds(5, 2) {
         let daemon = restart(rig).await?;
-        small.push(short.look(&daemon).await?);
-        cold.push(long.look(&daemon).await?);
-        warm.push(long.look(&daemon).await?);
+        small.push(short.fetch(&daemon).await?);
+        cold.push(long.fetch(&daemon).await?);
+        warm.push(long.fetch(&daemon).await?);
         daemon.stop().await?;
         let daemon = restart(rig).await?;
         let pause = Duration::ZERO;
@@ -38,7 +38,7 @@ pub(super) async fn run(rig: &Rig, plan: &Plan) -> Result<Vec<Row>> {
         daemon.stop().await?;
     }
     let warm = median(&warm);
-    let next = middle(&next, |cost| cost.overhead);
+    let next = median_of(&next, |cost| cost.overhead);
     let (count, of_turns) = (long.last, long.turns);
     Ok(vec![
         Row::new(format!("waking a session of {count} events, against a short one, ms"))
@@ -49,23 +49,23 @@ pub(super) async fn run(rig: &Rig, plan: &Plan) -> Result<Vec<Row>> {
                 "GET of the session after a restart, {of_turns} turns in it; {warm:.1} ms again"
             )),
         Row::new(format!("first turn of a session of {count} events after a restart, ms"))
-            .against(middle(&first_small, |cost| cost.overhead))
-            .quintet(middle(&first, |cost| cost.overhead))
+            .against(median_of(&first_small, |cost| cost.overhead))
+            .quintet(median_of(&first, |cost| cost.overhead))
             .note(format!("overhead, against a short session; {next:.2} ms for the next ones")),
     ])
 }
 
 /// A short and a long session.
-async fn make(rig: &Rig, events: u64, of_turns: usize) -> Result<(Past, Past)> {
+async fn make(rig: &Rig, events: u64, of_turns: usize) -> Result<(StoredSession, StoredSession)> {
     let mut set = FAST.to_vec();
     set.push("listen.agent=127.0.0.1:0");
     let daemon = rig.daemon_with("wake", &set).await?;
-    let mut short = Past::create(rig, &daemon).await?;
+    let mut short = StoredSession::create(rig, &daemon).await?;
     short.grow(rig, &daemon, 1, FILL_LIMIT).await?;
-    let mut long = Past::create(rig, &daemon).await?;
+    let mut long = StoredSession::create(rig, &daemon).await?;
     long.grow(rig, &daemon, of_turns, FILL_LIMIT).await?;
     lengthen(rig, &daemon, &long.id, events.saturating_sub(long.last)).await?;
-    long.look(&daemon).await?;
+    long.fetch(&daemon).await?;
     ensure!(long.last >= events, "only {} events are there", long.last);
     daemon.stop().await?;
     Ok((short, long))

@@ -1,4 +1,4 @@
-//! Sessions with a past, made as fast as the daemon goes.
+//! Sessions with a long history, made as fast as the daemon goes.
 
 use std::time::{Duration, Instant};
 
@@ -10,26 +10,26 @@ use crate::client::{Client, Session};
 use crate::http::Conn;
 use crate::rig::Rig;
 
-/// Without what follows a session and looks at its workspace: the past is the same.
+/// Settings without what follows a session and looks at its workspace: the history is the same.
 pub(super) const FAST: [&str; 4] =
     ["harness.session_tree=false", "audit.log=false", "context.tokens=0", "memory.enabled=false"];
 
 /// A session that is there.
 #[derive(Clone, Debug)]
-pub(super) struct Past {
+pub(super) struct StoredSession {
     pub(super) id: String,
     pub(super) turns: usize,
     /// The number of its last event.
     pub(super) last: u64,
 }
 
-impl Past {
+impl StoredSession {
     /// Creates a session.
     pub(super) async fn create(rig: &Rig, daemon: &Child) -> Result<Self> {
         let session = Session::create(daemon.address, &rig.workspace()).await?;
-        let mut past = Self { id: session.id, turns: 0, last: 0 };
-        past.look(daemon).await?;
-        Ok(past)
+        let mut stored = Self { id: session.id, turns: 0, last: 0 };
+        stored.fetch(daemon).await?;
+        Ok(stored)
     }
 
     /// Takes turns until there are so many, or until the time is up.
@@ -40,6 +40,8 @@ impl Past {
         turns: usize,
         limit: Duration,
     ) -> Result<()> {
+        // A client that follows from an older event would take the end of an older turn for the next.
+        self.fetch(daemon).await?;
         let mut client = self.open(daemon).await?;
         let began = Instant::now();
         while self.turns < turns && began.elapsed() < limit {
@@ -47,7 +49,7 @@ impl Past {
             self.turns += 1;
         }
         rig.log().await?;
-        self.look(daemon).await?;
+        self.fetch(daemon).await?;
         Ok(())
     }
 
@@ -57,8 +59,8 @@ impl Past {
         Ok(Client::Harness(Box::new(session)))
     }
 
-    /// Asks for the session; gives how long that took, in milliseconds.
-    pub(super) async fn look(&mut self, daemon: &Child) -> Result<f64> {
+    /// Reads the session; gives how long that took, in milliseconds.
+    pub(super) async fn fetch(&mut self, daemon: &Child) -> Result<f64> {
         let mut conn = Conn::open(daemon.address).await?;
         let began = Instant::now();
         let body = conn.call("GET", &format!("/v1/sessions/{}", self.id), "").await?;
