@@ -201,9 +201,8 @@ async fn changed_since(sessions: &dyn Branches, since: Time) -> Result<Vec<Card>
     loop {
         let mut cards = sessions.recent(None, limit).await?;
         let all = cards.len() < limit;
-        let changed = cards.partition_point(|card| card.updated >= since);
-        if all || changed < cards.len() {
-            cards.truncate(changed);
+        if all || cards.last().is_none_or(|oldest| oldest.updated < since) {
+            cards.retain(|card| card.updated >= since);
             return Ok(cards);
         }
         limit = limit.saturating_mul(4);

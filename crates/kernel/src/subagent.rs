@@ -134,6 +134,9 @@ pub fn news(child: &SessionId, event: &Event, steps: u64) -> Vec<Told> {
         | Event::ReviewRequested { .. }
         | Event::Reviewed { .. }
         | Event::CallStarted { .. }
+        | Event::CallClaimed { .. }
+        | Event::ClaimHolderLost { .. }
+        | Event::ClaimReleased { .. }
         | Event::TurnResumed { .. }
         | Event::TurnCompleted { .. }
         | Event::TurnFailed { .. }

@@ -31,7 +31,8 @@ impl Follow for Reader {
         let records: Vec<_> =
             self.events.iter().filter(|record| record.seq > self.cursor.seq).cloned().collect();
         *self.read.lock().unwrap() += records.len();
-        let items = records.iter().filter_map(|record| self.cursor.take(record)).collect();
+        self.cursor = Cursor::after(self.head());
+        let items = records.into_iter().map(Item::Event).collect();
         Box::pin(async { Ok(Some(items)) })
     }
 
@@ -72,6 +73,10 @@ impl Sessions for Journals {
             let events = events.ok_or(missing)?;
             Ok(Box::new(Reader { events, cursor, read }) as Box<dyn Follow>)
         })
+    }
+
+    fn card(&self, _: &SessionId) -> BoxFuture<'_, Result<Card, Error>> {
+        unreachable!("the log reads events alone")
     }
 
     fn list(&self, _: usize) -> BoxFuture<'_, Result<Vec<Card>, Error>> {

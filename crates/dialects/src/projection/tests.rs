@@ -27,10 +27,6 @@ impl Branches for Index {
         unreachable!("nothing is forked here")
     }
 
-    fn card(&self, _: &SessionId) -> BoxFuture<'_, Result<Card, Error>> {
-        unreachable!("nothing is looked up here")
-    }
-
     fn recent(&self, _: Option<&Path>, limit: usize) -> BoxFuture<'_, Result<Vec<Card>, Error>> {
         self.listed.lock().unwrap().push(limit);
         let cards = self.cards.iter().take(limit).cloned().collect();

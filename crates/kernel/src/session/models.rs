@@ -18,7 +18,7 @@ impl State {
         let named = match command {
             Command::Create(origin) => origin.model.as_ref(),
             Command::SwitchModel(model) => Some(model),
-            Command::Say(say) | Command::SayWith { say, .. } => say.options.model.as_ref(),
+            Command::Say(say) => say.options.model.as_ref(),
             Command::Start { turn } => self.turn(turn).and_then(|turn| turn.options.model.as_ref()),
             Command::Label { .. }
             | Command::Instruct { .. }
@@ -26,7 +26,9 @@ impl State {
             | Command::Offer(_)
             | Command::Attach(_)
             | Command::Approve(_)
+            | Command::Claim { .. }
             | Command::Return { .. }
+            | Command::Disconnect { .. }
             | Command::Cancel { .. }
             | Command::Withdraw { .. }
             | Command::Recall { .. }

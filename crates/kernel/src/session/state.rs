@@ -346,7 +346,7 @@ impl State {
 
     /// A session as a snapshot has it.
     pub(crate) fn restored(data: Data, id: SessionId, rules: Arc<Rules>) -> Self {
-        Self { data: Data { id, ..data }, rules }
+        Self { data: Data { id, ..data }, rules, profiles: HashMap::new() }
     }
 
     /// Everything that its journal says.

@@ -1,5 +1,7 @@
 //! Sessions that work for calls of this one: which may begin, and what is heard of them.
 
+use serde::{Deserialize, Serialize};
+
 use crate::event::{Budget, Delegation, Event, More, SubagentNews, TurnOptions};
 use crate::id::{CallId, SessionId, TurnId};
 use crate::model::{ModelRef, Usage};
@@ -12,7 +14,7 @@ use crate::tool::Outcome;
 use crate::toolset::Toolset;
 
 /// A session that works, or worked, for a call.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Subagent {
     /// The call.
     pub call: CallId,
@@ -33,7 +35,7 @@ pub struct Subagent {
 }
 
 /// All subagents of a session, oldest first.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SubagentList {
     all: Vec<Subagent>,
     /// Those that are not over or not completed.

@@ -75,6 +75,7 @@ fn begin(weather: Weather) -> World {
         system_prompt: Some(INSTRUCTIONS.into()),
         model: None,
         labels: [].into(),
+        toolset: None,
     }));
     if weather.talked_before {
         for n in 0..8 {
@@ -88,7 +89,7 @@ fn begin(weather: Weather) -> World {
 
 fn say(text: &str) -> Command {
     let (role, parts) = (Role::User, vec![Part::Text(text.into())]);
-    Command::Say(Box::new(Say { role, parts, run: Run::Now, options: TurnOptions::default() }))
+    Command::Say(Box::new(Say::new(role, parts, Run::Now, TurnOptions::default())))
 }
 
 /// Does everything that the session asks for, for so many rounds at most; the model is done after so

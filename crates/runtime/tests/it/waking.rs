@@ -196,6 +196,8 @@ fn turns(count: u64) -> Vec<Event> {
             turn: turn.clone(),
             step: step.clone(),
             model: model.clone(),
+            context_window: None,
+            shortened: None,
         });
         for part in 0..5_u64 {
             let text = "some words of an answer, ".repeat(4);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use quintet_kernel::SessionId;
-use quintet_kernel::event::{Event, StopCause};
+use quintet_kernel::event::{Event, Record, StopCause};
 use quintet_kernel::policy::Subagents;
 use quintet_kernel::port::{Batch, Journal as _, Leases as _};
 use quintet_kernel::session::TurnStatus;
@@ -11,7 +11,7 @@ use quintet_runtime::{Runtime, subagents};
 use quintet_testkit::scripted::Asked;
 
 use super::{children, results, start, start_with};
-use crate::world::{Client as _, World, settle, within};
+use crate::world::{Client as _, FOREVER, World, settle, within};
 
 /// A session whose subagent has asked its model.
 async fn delegated(world: &World, runtime: &Runtime) -> (SessionId, Asked) {
@@ -70,7 +70,7 @@ async fn a_stopped_session_leaves_no_subagent_running_after_a_crash() {
     let (parent, asked) = delegated(&world, &runtime).await;
     settle().await;
     let child = children(&runtime, &parent).await.remove(0);
-    within(runtime.close()).await;
+    within(runtime.close(FOREVER)).await;
     drop((asked, runtime));
     world.reopen();
     stop(&world, &parent).await;
@@ -92,8 +92,10 @@ async fn stop(world: &World, session: &SessionId) {
     state.replay(&records);
     let turn = state.open.as_ref().unwrap().id.clone();
     let cause = StopCause::Cancelled { reason: None };
-    let events = vec![Event::StopRequested { turn, cause }];
+    let event = Event::StopRequested { turn, cause };
+    let record = Record { seq: state.head + 1, at: state.updated, event };
     let lease = world.store.acquire(session).await.unwrap();
-    let batch = Batch { at: state.updated, events, card: state.card() };
+    let records = vec![Arc::new(record)];
+    let batch = Batch { at: state.updated, records, card: state.card() };
     world.store.append(&lease, state.head, batch).await.unwrap();
 }
