@@ -91,14 +91,8 @@ fn remember(state: &mut Data, record: &Record) {
         Event::TurnResumed { after_ms, .. } => {
             resumed(state, Duration::from_millis(*after_ms));
         }
-        Event::TurnHeld { .. } => {
-            on_open(state, |open| open.held = true);
-            waiting(state, at);
-        }
-        Event::TurnReleased { .. } => {
-            on_open(state, |open| open.held = false);
-            waiting(state, at);
-        }
+        Event::TurnHeld { .. } => held(state, true, at),
+        Event::TurnReleased { .. } => held(state, false, at),
         Event::TurnCompleted { turn, verified, .. } => {
             turn_over(state, turn, TurnStatus::Succeeded, None, at);
             state.turns.change(turn, |turn| turn.verified = *verified);
@@ -221,6 +215,12 @@ fn turn_started(state: &mut Data, id: &TurnId, attempt: u32, options: &TurnOptio
     compaction::turn_started(state, id, attempt);
     state.status = Status::Active;
     state.error = None;
+}
+
+/// Whether the open turn waits for a client's word after a crash.
+fn held(state: &mut Data, held: bool, at: Time) {
+    on_open(state, |open| open.held = held);
+    waiting(state, at);
 }
 
 /// Time in which nobody was there to answer counts for nobody.
