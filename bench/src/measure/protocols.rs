@@ -13,6 +13,9 @@ use crate::clock::{median, ms, percentile};
 use crate::rig::Rig;
 use crate::table::Row;
 
+/// One figure of a protocol's samples.
+type Figure = fn(&Samples) -> f64;
+
 const TURNS: usize = 20;
 const DELTAS: usize = 1000;
 const GAP_US: u64 = 1000;
@@ -40,7 +43,7 @@ pub(super) async fn run(rig: &Rig, plan: &Plan) -> Result<Vec<Row>> {
         }
     }
     daemon.stop().await?;
-    let figures: [(&str, fn(&Samples) -> f64); 6] = [
+    let figures: [(&str, Figure); 6] = [
         ("client sends -> model is asked, ms", |one| median_of(&one.turns, |cost| cost.asked)),
         ("client sends -> first text, ms", |one| median_of(&one.turns, |cost| cost.text)),
         ("overhead of a turn, ms", |one| median_of(&one.turns, |cost| cost.overhead)),

@@ -274,7 +274,7 @@ pub struct Origin {
     pub labels: BTreeMap<String, String>,
     /// The tools, where the client chooses them; recorded as [`Event::ToolsChosen`].
     #[serde(skip)]
-    pub toolset: Option<Toolset>,
+    pub toolset: Option<Box<Toolset>>,
 }
 
 /// A tool call, named and ready to be judged.

@@ -64,7 +64,7 @@ pub fn beginning(parent: &State, subagent: &Subagent) -> Option<Beginning> {
         system_prompt: Some(INSTRUCTIONS.into()),
         model: subagent.model.clone(),
         labels,
-        toolset: Some(delegation.toolset.clone()),
+        toolset: Some(Box::new(delegation.toolset.clone())),
     };
     let (role, parts) = (Role::User, vec![Part::Text(subagent.task.clone())]);
     let options = delegation.options.clone();

@@ -77,9 +77,12 @@ impl fmt::Debug for Parts {
 /// How patient to be.
 #[derive(Clone, Copy, Debug)]
 pub struct Pace {
-    /// Text in flight is made durable after this long,
+    /// Text in flight is made durable after this long. Its draft outlives the process, so this bounds
+    /// what a power loss can take; shorter is dear, because storage writes whole pages.
     pub flush_after: Duration,
-    /// or when there is this much of it.
+    /// The same where the draft cannot be written: followers see the text only once it is durable.
+    pub flush_undrafted_after: Duration,
+    /// Text in flight is made durable when there is this much of it, in bytes.
     pub flush_bytes: usize,
     /// A session with nothing to do leaves memory after this long,
     pub hibernate_after: Duration,
@@ -92,8 +95,9 @@ pub struct Pace {
 impl Default for Pace {
     fn default() -> Self {
         Self {
-            flush_after: Duration::from_millis(100),
-            flush_bytes: 4096,
+            flush_after: Duration::from_secs(1),
+            flush_undrafted_after: Duration::from_millis(100),
+            flush_bytes: 16 * 1024,
             hibernate_after: Duration::from_secs(600),
             idle_bytes: 8 * 1024 * 1024,
             stop_within: Duration::from_secs(5),

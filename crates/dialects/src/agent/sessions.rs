@@ -21,7 +21,7 @@ impl Desk {
         let Begin { workspace, model, system_prompt, title } = begin;
         let model = self.model(model.as_deref()).await?;
         let labels = BTreeMap::from_iter(title.map(|title| ("title".to_owned(), title)));
-        let (workspace, toolset) = (workspace.into(), Some(question::toolset()));
+        let (workspace, toolset) = (workspace.into(), Some(Box::new(question::toolset())));
         let origin = Origin { workspace, system_prompt, model, labels, toolset };
         let receipt = self.ports.sessions.create(origin).await.map_err(refused)?;
         let card = self.ports.sessions.card(&receipt.session).await.map_err(refused)?;

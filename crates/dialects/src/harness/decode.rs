@@ -71,8 +71,8 @@ impl Reply {
 pub(super) enum Step {
     Create(Origin),
     Submit(SessionId, Command),
-    /// Several, in order.
-    Both(SessionId, Command, Command),
+    /// Two, in order.
+    Both(SessionId, Box<[Command; 2]>),
     /// Keep this content first, then attach it.
     Upload(SessionId, File),
 }
@@ -389,7 +389,7 @@ fn mode(session: &SessionId, body: wire::SetMode) -> Result<Step, Reply> {
     let mode = set("mode", body.mode);
     Ok(match body.spec_path.filter(|path| !path.is_empty()) {
         None => Step::Submit(session.clone(), mode),
-        Some(path) => Step::Both(session.clone(), mode, set("spec_path", path)),
+        Some(path) => Step::Both(session.clone(), Box::new([mode, set("spec_path", path)])),
     })
 }
 

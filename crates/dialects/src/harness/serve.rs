@@ -172,10 +172,13 @@ impl Desk {
             Step::Create(origin) => sessions.create(origin).await,
             Step::Submit(id, Command::Say(say)) => self.say(&id, say).await,
             Step::Submit(id, command) => sessions.submit(&id, command).await,
-            Step::Both(id, first, second) => match sessions.submit(&id, first).await {
-                Ok(_) => sessions.submit(&id, second).await,
-                Err(error) => Err(error),
-            },
+            Step::Both(id, both) => {
+                let [first, second] = *both;
+                match sessions.submit(&id, first).await {
+                    Ok(_) => sessions.submit(&id, second).await,
+                    Err(error) => Err(error),
+                }
+            }
             Step::Upload(id, file) => self.keep(&id, file).await,
         };
         let receipt = match done {

@@ -112,7 +112,7 @@ impl Story {
         let line = match step {
             Ok(Step::Create(origin)) => format!("create {origin:?}"),
             Ok(Step::Submit(session, command)) => format!("{session} {command:?}"),
-            Ok(Step::Both(session, one, two)) => format!("{session} {one:?}, {two:?}"),
+            Ok(Step::Both(session, both)) => format!("{session} {:?}, {:?}", both[0], both[1]),
             Ok(Step::Upload(session, file)) => format!("{session} {file:?}"),
             Err(Reply { status, error }) => format!("{status} {}", error.unwrap_or_default()),
         };

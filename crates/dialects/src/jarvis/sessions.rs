@@ -76,7 +76,8 @@ async fn begin(desk: &Desk, alias: &Alias, brought: &[ClientTool]) -> Result<Ses
     }
     let workspace = desk.workspace().await?.to_owned();
     let labels = BTreeMap::from([(SPACE.to_owned(), alias.name.clone())]);
-    let origin = Origin { workspace, labels, toolset: Some(toolset), ..Origin::default() };
+    let origin =
+        Origin { workspace, labels, toolset: Some(Box::new(toolset)), ..Origin::default() };
     Ok(desk.ports.sessions.create(origin).await?.session)
 }
 

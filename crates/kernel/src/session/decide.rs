@@ -105,7 +105,7 @@ fn on_create(state: &State, origin: Origin) -> Result<Vec<Event>, Refusal> {
     }
     let (toolset, origin) = (origin.toolset.clone(), Origin { toolset: None, ..origin });
     let tools = match toolset {
-        Some(toolset) => delegate::offer(state, toolset)?,
+        Some(toolset) => delegate::offer(state, *toolset)?,
         None => Vec::new(),
     };
     Ok([Event::SessionCreated(origin)].into_iter().chain(tools).collect())

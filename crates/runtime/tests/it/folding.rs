@@ -34,18 +34,18 @@ async fn after_a_while() {
     let world = World::new();
     let (_runtime, session, asked) = thinking(&world).await;
     asked.say("a");
-    tokio::time::sleep(Duration::from_millis(60)).await;
+    tokio::time::sleep(world.pace.flush_after * 6 / 10).await;
     asked.say("b");
-    tokio::time::sleep(Duration::from_millis(30)).await;
+    tokio::time::sleep(world.pace.flush_after * 3 / 10).await;
     assert_eq!(texts(&world, &session).await, []);
-    tokio::time::sleep(Duration::from_millis(20)).await;
+    tokio::time::sleep(world.pace.flush_after * 2 / 10).await;
     assert_eq!(texts(&world, &session).await, [(0, Channel::Text, "ab".into())]);
     // The clock starts with the next byte, not with the last flush.
-    tokio::time::sleep(Duration::from_secs(1)).await;
+    tokio::time::sleep(world.pace.flush_after * 10).await;
     asked.say("c");
-    tokio::time::sleep(Duration::from_millis(90)).await;
+    tokio::time::sleep(world.pace.flush_after * 9 / 10).await;
     assert_eq!(texts(&world, &session).await.len(), 1);
-    tokio::time::sleep(Duration::from_millis(20)).await;
+    tokio::time::sleep(world.pace.flush_after * 2 / 10).await;
     assert_eq!(texts(&world, &session).await[1], (2, Channel::Text, "c".into()));
 }
 

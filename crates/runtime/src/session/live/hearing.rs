@@ -63,9 +63,15 @@ impl Live {
         }
         let piece = flight.piece(output, parts.stamps.now());
         if flight.draft(&piece, &self.state.id, &*parts.drafts) {
-            if told { self.tail.push(piece) } else { flight.hold(piece) }
+            if told {
+                self.tail.push(piece)
+            } else {
+                flight.hold(piece)
+            }
+            flight.arm(parts.pace.flush_after);
+        } else {
+            flight.arm(parts.pace.flush_undrafted_after);
         }
-        flight.arm(parts.pace.flush_after);
         if flight.bytes() >= parts.pace.flush_bytes {
             self.flush();
         }

@@ -151,9 +151,11 @@ async fn a_daemon_that_died_in_the_middle_of_a_call_goes_on_number_for_number() 
     let request = first(&told, "tool-call")["payload"]["request_id"].clone();
     world.kill();
     world.restart();
-    // Another one that comes now is handed the call; this one has it, and does not hear of it twice.
+    // One of the same name is taken for the client come back, and is handed the call.
     let mut anew = Computer::reach(world.windie(), None, &handshake("u")).await;
     anew.until("tool-call").await;
+    drop(anew);
+    // The client itself has the call, and does not hear of it twice.
     let mut computer = computer.again(world.windie(), &handshake("u")).await;
     computer.until("remote-tool-catalog").await;
     computer.send("tool-result", done(&request, "saved")).await;
