@@ -73,10 +73,10 @@ pub fn beginning(parent: &State, subagent: &Subagent) -> Option<Beginning> {
 }
 
 /// What is told of a session.
-type Told = (SessionId, SubagentNews);
+type ParentNews = (SessionId, SubagentNews);
 
 /// What a session hears of an event of its subagent, which has asked its model so many times.
-pub fn news(child: &SessionId, event: &Event, steps: u64) -> Vec<Told> {
+pub fn news(child: &SessionId, event: &Event, steps: u64) -> Vec<ParentNews> {
     let progressed = |status: &str| SubagentNews::Progressed { steps, status: status.into() };
     let settled = |question: Question, answer| SubagentNews::Settled { call: question, answer };
     let own =
@@ -155,7 +155,7 @@ pub fn news(child: &SessionId, event: &Event, steps: u64) -> Vec<Told> {
 
 /// What a session missed while nobody followed its subagent: questions that it does not know of, and
 /// those that it knows of and are settled.
-pub fn missed(parent: &State, call: &CallId, child: &State) -> Vec<Told> {
+pub fn missed(parent: &State, call: &CallId, child: &State) -> Vec<ParentNews> {
     let asked = questions(child);
     let is_open = |known: &&Asked| {
         let same = |news: &SubagentNews| matches!(news, SubagentNews::Asked { call, .. } if *call == known.question);
@@ -166,7 +166,7 @@ pub fn missed(parent: &State, call: &CallId, child: &State) -> Vec<Told> {
         let settled = SubagentNews::Settled { call: known.question.clone(), answer: None };
         (known.session.clone(), settled)
     });
-    let settled: Vec<Told> = settled.collect();
+    let settled: Vec<ParentNews> = settled.collect();
     settled.into_iter().chain(asked).collect()
 }
 
@@ -190,7 +190,7 @@ pub fn result(child: &State) -> (SubagentNews, Outcome) {
 }
 
 /// What a session and its own subagents ask a person.
-fn questions(state: &State) -> Vec<Told> {
+fn questions(state: &State) -> Vec<ParentNews> {
     let own = |call: &Call| match &call.phase {
         CallPhase::Asked { assessment, expires } => Some(SubagentNews::Asked {
             call: call.id().clone().into(),

@@ -30,7 +30,7 @@ pub(super) struct Link {
     head: Seq,
     /// Calls that a client should run.
     delegated: Vec<Delegated>,
-    /// Those that this stream has claimed, so that its client alone is asked to run them.
+    /// Calls that this stream has claimed, so that its client alone is asked to run them.
     claimed: HashSet<CallId>,
     /// What the model said in this step.
     answer: String,

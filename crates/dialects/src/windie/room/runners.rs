@@ -7,7 +7,7 @@ use quintet_kernel::CallId;
 
 use super::{Listener, Log, Told, Who};
 
-/// Who is preferred.
+/// The connections that are offered the calls of a turn first.
 #[derive(Debug, Default)]
 pub(super) struct Runners {
     /// The connection that asked for each turn.
