@@ -64,3 +64,32 @@ async fn while_a_turn_runs_events_are_appended_and_nothing_else_is_written() {
     };
     until("the position is kept", kept).await;
 }
+
+#[tokio::test]
+async fn a_large_session_is_not_written_anew_after_every_turn() {
+    let mut world = World::start("").await;
+    let client = world.client();
+    let id = client.create(world.workspace()).await;
+    client.say(&id, json!([{ "text": "word ".repeat(100_000) }])).await;
+    client.until_over(&id).await;
+    let folder = world.data_dir().join("sessions").join(&id);
+    let answers = || {
+        let session = std::fs::read_to_string(folder.join("session.json")).unwrap_or_default();
+        session.matches("\"role\": \"assistant\"").count()
+    };
+    until("the first turn is in session.json", async || answers() == 1).await;
+    client.say(&id, json!([{ "text": "small" }])).await;
+    client.until_over(&id).await;
+    let logged = async || {
+        let events = std::fs::read_to_string(folder.join("events.ndjson")).unwrap();
+        let position = std::fs::read_to_string(folder.join("position.json")).unwrap();
+        let position: Value = serde_json::from_str(&position).unwrap();
+        events.matches("\"turn_completed\"").count() == 2 && position["running"] == false
+    };
+    until("the second turn is in the log", logged).await;
+    assert_eq!(answers(), 1, "session.json was written for one small turn");
+    // What is to be written later is written after a crash, too.
+    world.kill();
+    world.restart();
+    until("the second turn is in session.json", async || answers() == 2).await;
+}

@@ -1,10 +1,11 @@
 //! The session tree on disk: `sessions/<id>/{session.json, events.ndjson, attachments/, artifacts/}`.
 //!
 //! A projection for people and scripts, rebuilt from the journal whenever it does not fit. Events are
-//! appended as they come; `session.json` is as large as the session and is written only when no turn is
-//! under way. `position.json` says how far both go; what a crash left behind that point is cut off.
+//! appended as they come, text that was made durable together as one of them. `session.json` is as large
+//! as the session: it is written when a turn is over, that of a large session only if much is new or a
+//! minute has passed. `position.json` says how far both go; what a crash left behind that point is cut off.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -29,6 +30,10 @@ const SESSION: &str = "session.json";
 const POSITION: &str = "position.json";
 /// The position of the whole tree, beside the folders.
 const SINCE: &str = ".since.json";
+/// A `session.json` of fewer bytes is written after every turn.
+const SMALL_SESSION_LIMIT: u64 = 256 * 1024;
+/// A larger one is written when at least this part of it is new.
+const NEW_SHARE: u64 = 4;
 
 /// The session tree. Cheap to clone.
 #[derive(Clone)]
@@ -40,6 +45,8 @@ pub struct Tree {
     archive: Arc<dyn Sessions>,
     /// One writer a session.
     writing: Arc<Mutex<HashMap<SessionId, Arc<AsyncMutex<()>>>>>,
+    /// Sessions whose `session.json` is to be written later.
+    stale: Arc<Mutex<HashSet<SessionId>>>,
 }
 
 impl std::fmt::Debug for Tree {
@@ -56,7 +63,8 @@ impl Tree {
         sessions: Arc<dyn Sessions>,
         archive: Arc<dyn Sessions>,
     ) -> Self {
-        Self { root: root.into(), blobs, sessions, archive, writing: Arc::default() }
+        let (writing, stale) = Default::default();
+        Self { root: root.into(), blobs, sessions, archive, writing, stale }
     }
 
     /// The tree as something that is kept up to date.
@@ -112,13 +120,14 @@ impl Tree {
         let mut follow = self.sessions.follow(id, Cursor::after(written.seq)).await?;
         let mut link = Link::new(id.clone(), Position::After(Cursor::after(written.seq)));
         let mut turn_over = written.seq == 0;
+        let (first, before) = (written.seq, written.bytes);
         while follow.position().seq < follow.head() {
             let Some(items) = follow.next().await? else { break };
             let mut lines = Vec::new();
-            for item in &items {
-                self.files(&folder, item).await?;
-                turn_over |= written.take(item);
-                for frame in link.encode(item) {
+            for item in joined(items) {
+                self.files(&folder, &item).await?;
+                turn_over |= written.take(&item);
+                for frame in link.encode(&item) {
                     lines.extend_from_slice(&frame.json);
                     lines.push(b'\n');
                 }
@@ -128,12 +137,29 @@ impl Tree {
         }
         written.seq = follow.position().seq;
         file.flush().await?;
-        if turn_over || !written.running {
+        let changed = written.seq > first;
+        written.unwritten += if changed { (written.bytes - before).max(1) } else { 0 };
+        if (turn_over || !written.running) && written.session_is_due(changed) {
             let session = self.session_json(id).await?;
             replace(&folder.join(SESSION), &session).await?;
+            (written.session_bytes, written.unwritten) = (session.len() as u64, 0);
         }
+        self.note_stale(id, written.unwritten > 0);
         replace(&folder.join(POSITION), &json(&written)).await?;
         Ok(())
+    }
+
+    fn note_stale(&self, id: &SessionId, stale: bool) {
+        let mut known = self.stale.lock().unwrap_or_else(PoisonError::into_inner);
+        if stale {
+            known.insert(id.clone());
+        } else {
+            known.remove(id);
+        }
+    }
+
+    fn take_stale(&self) -> HashSet<SessionId> {
+        std::mem::take(&mut *self.stale.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     async fn session_json(&self, id: &SessionId) -> Result<Vec<u8>, Trouble> {
@@ -199,7 +225,8 @@ impl Projection for Kept {
 
     async fn has(&mut self, session: &SessionId, head: Seq) -> bool {
         let position = self.tree.folder(session).join(POSITION);
-        load::<Written>(&position).await.is_some_and(|written| written.seq == head)
+        let written = load::<Written>(&position).await;
+        written.is_some_and(|written| written.seq == head && written.unwritten == 0)
     }
 
     async fn update(&mut self, session: &SessionId, change: Change) -> Result<(), Trouble> {
@@ -214,6 +241,9 @@ impl Projection for Kept {
     }
 
     async fn checkpoint(&mut self, since: Time) -> Result<(), Trouble> {
+        for session in self.tree.take_stale() {
+            self.tree.update(&session).await?;
+        }
         self.since = since;
         fs::create_dir_all(&self.tree.root).await?;
         Ok(replace(&self.tree.root.join(SINCE), &json(&since)).await?)
@@ -229,9 +259,24 @@ struct Written {
     bytes: u64,
     /// True if that event is in the middle of a turn.
     running: bool,
+    /// How long `session.json` is.
+    #[serde(default)]
+    session_bytes: u64,
+    /// How much of the event log came after `session.json` was written, in bytes; at least one if
+    /// anything did.
+    #[serde(default)]
+    unwritten: u64,
 }
 
 impl Written {
+    /// True if `session.json` is worth writing: it is small, much of it is new, or nothing else is to be
+    /// done.
+    fn session_is_due(&self, changed: bool) -> bool {
+        let small = self.session_bytes < SMALL_SESSION_LIMIT;
+        let grown = self.unwritten.saturating_mul(NEW_SHARE) >= self.session_bytes;
+        self.unwritten > 0 && (small || grown || !changed)
+    }
+
     /// Notes a turn's beginning and end; true if this is an end.
     fn take(&mut self, item: &Item) -> bool {
         let Item::Event(record) = item else { return false };
@@ -245,6 +290,30 @@ impl Written {
         };
         over
     }
+}
+
+/// The items with text that belongs together as one: a log needs no more lines than commits.
+fn joined(items: Vec<Item>) -> Vec<Item> {
+    let mut joined = Vec::new();
+    let mut items = items.into_iter().peekable();
+    while let Some(mut item) = items.next() {
+        if let Item::Text { position, seq, step, channel, text, .. } = &mut item {
+            let mut whole = String::from(&**text);
+            let goes_on = |next: &Item| match next {
+                Item::Text { step: of, channel: kind, .. } => of == step && kind == channel,
+                Item::Event(_) | Item::Progress { .. } => false,
+            };
+            while let Some(Item::Text { position: end, seq: last, text: more, .. }) =
+                items.next_if(|next| goes_on(next))
+            {
+                (*position, *seq) = (end, last);
+                whole.push_str(&more);
+            }
+            *text = whole.into();
+        }
+        joined.push(item);
+    }
+    joined
 }
 
 /// Nothing if there is no such file or it makes no sense, in which case it is written anew.
