@@ -122,7 +122,7 @@ impl Preferences for SealedSettings {
     }
 }
 
-/// Whose key it is and for what, so that it is of no use in another place.
+/// What a key is encrypted for: its space, owner and provider. In another place it cannot be decrypted.
 fn purpose(of: [&str; 3]) -> String {
     of.join("\n")
 }

@@ -287,8 +287,8 @@ pub trait SessionIndex: Send + Sync {
     fn card(&self, session: &SessionId) -> BoxFuture<'_, Result<Option<Card>, StorageError>>;
     /// The newest by creation.
     fn list(&self, limit: usize) -> BoxFuture<'_, Result<Vec<Card>, StorageError>>;
-    /// Those in which something happened last, in all workspaces or in one. Text alone does not
-    /// move a session up.
+    /// The sessions in which something happened last, in all workspaces or in one. Text alone does
+    /// not move a session up.
     fn recent(
         &self,
         workspace: Option<&Path>,

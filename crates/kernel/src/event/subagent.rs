@@ -45,7 +45,7 @@ pub enum SubagentNews {
         /// When it counts as "no".
         expires: Option<Time>,
     },
-    /// That question is not open any more.
+    /// A question of the subagent is not open any more.
     Settled {
         /// What was asked.
         call: Question,
