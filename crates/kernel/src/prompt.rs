@@ -1,5 +1,6 @@
 //! What a model is asked: the session's transcript as a prompt.
 
+mod cache;
 mod conversation;
 mod digest;
 mod facts;
@@ -18,11 +19,12 @@ use crate::search;
 use crate::session::State;
 use crate::tool::Spec;
 
-use conversation::{conversation, said};
+pub use cache::PromptCache;
+use conversation::{Messages, conversation, said};
 pub(crate) use digest::digest;
 
 pub(crate) use facts::summarized;
-pub(crate) use history::{Entry, History, history};
+pub(crate) use history::{Entry, History, history, history_since};
 pub use order::in_order;
 pub use review::{review, reviewed};
 pub(crate) use shorten::Shorten;
@@ -31,6 +33,11 @@ pub(crate) use weight::{guess, guess_entry};
 
 /// The prompt for the open step of a session.
 pub fn assemble(state: &State) -> Prompt {
+    assemble_next(state, &mut PromptCache::default())
+}
+
+/// The prompt for the open step of a session, with what it has in common with the last one.
+pub fn assemble_next(state: &State, cache: &mut PromptCache) -> Prompt {
     let open = state.open.as_ref();
     let model = open.and_then(|open| open.step()).map_or(state.current_model(), |step| &step.model);
     Prompt {
@@ -39,7 +46,7 @@ pub fn assemble(state: &State) -> Prompt {
         search: search::by_provider(state, model),
         model: model.clone(),
         system: system(state),
-        messages: conversation(state, &history(state), Shorten::of(state)),
+        messages: conversation(state, &history(state), Shorten::of(state), cache),
         sampling: open.map(|open| open.options.sampling.clone()).unwrap_or_default(),
         account: account(state),
     }
@@ -65,9 +72,10 @@ pub fn summarize(state: &State) -> Prompt {
         ASK_FOR_SUMMARY.into()
     };
     let room = state.window() / 5 * 4;
-    let asked = |shorten| {
-        let mut messages = conversation(state, &history, shorten);
-        messages.push(said(question.clone()));
+    let mut cache = PromptCache::default();
+    let mut asked = |shorten| {
+        let mut messages = conversation(state, &history, shorten, &mut cache);
+        messages.push(said(question.clone()).into());
         aside(state, messages)
     };
     let shorten = Shorten::of(state);
@@ -78,7 +86,7 @@ pub fn summarize(state: &State) -> Prompt {
     let over = guess(&prompt).saturating_sub(room);
     if over > 0 {
         let head = History { recent: Vec::new(), ..history };
-        let head = conversation(state, &head, shorten).len();
+        let head = conversation(state, &head, shorten, &mut PromptCache::default()).len();
         leave_out(&mut prompt.messages, head, over);
     }
     prompt
@@ -86,7 +94,7 @@ pub fn summarize(state: &State) -> Prompt {
 
 /// Leaves out so many tokens of messages after the first few, and never a result without its call. The
 /// last message is the question.
-fn leave_out(messages: &mut Vec<PromptMessage>, head: usize, tokens: u64) {
+fn leave_out(messages: &mut Messages, head: usize, tokens: u64) {
     let mut rest = messages.split_off(head);
     let question = rest.pop();
     let (mut gone, mut end) = (0_u64, 0);
@@ -94,7 +102,7 @@ fn leave_out(messages: &mut Vec<PromptMessage>, head: usize, tokens: u64) {
         gone = gone.saturating_add(weight::guess_message(&rest[end]));
         end += 1;
     }
-    messages.push(said(format!("[{end} earlier messages left out]")));
+    messages.push(said(format!("[{end} earlier messages left out]")).into());
     messages.extend(rest.drain(end..));
     messages.extend(question);
 }
@@ -107,7 +115,7 @@ fn is_result(message: &PromptMessage) -> bool {
 }
 
 /// A question beside the conversation, to be answered in words.
-fn aside(state: &State, messages: Vec<PromptMessage>) -> Prompt {
+fn aside(state: &State, messages: Messages) -> Prompt {
     let model: ModelRef = state.current_model().clone();
     Prompt {
         tools: tools(state, &model),

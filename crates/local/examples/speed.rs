@@ -48,7 +48,7 @@ fn ask(model: &str, text: &str, max_tokens: u64) -> Prompt {
     Prompt {
         model: ModelRef { provider: "local".into(), model: model.into() },
         system: "Tell a story without an end.".into(),
-        messages: vec![PromptMessage::User(vec![PromptPart::Text(text.into())])],
+        messages: vec![PromptMessage::User(vec![PromptPart::Text(text.into())]).into()],
         tools: Vec::new(),
         may_call: true,
         search: Search::Off,

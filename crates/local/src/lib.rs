@@ -131,7 +131,7 @@ fn check(prompt: &Prompt) -> Result<(), Failure> {
         PromptPart::Media { kind, mime, .. } if !chat::is_text(mime) => Some(*kind),
         PromptPart::Media { .. } | PromptPart::Text(_) => None,
     };
-    let found = prompt.messages.iter().find_map(|message| match message {
+    let found = prompt.messages.iter().find_map(|message| match &**message {
         PromptMessage::User(parts) => parts.iter().find_map(media),
         PromptMessage::Assistant { .. } | PromptMessage::Result { .. } => None,
     });

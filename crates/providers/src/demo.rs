@@ -79,7 +79,7 @@ fn words(text: &str) -> impl Iterator<Item = String> {
 /// A guess: a token is about four bytes.
 fn usage(prompt: &Prompt, reply: &Reply) -> Usage {
     let tokens = |bytes: usize| u64::try_from(bytes.div_ceil(4)).unwrap_or(u64::MAX);
-    let read: usize = prompt.messages.iter().map(length).sum();
+    let read: usize = prompt.messages.iter().map(|message| length(message)).sum();
     let asked: usize = reply.calls.iter().map(|call| call.tool.len() + call.arguments.len()).sum();
     Usage {
         input: tokens(prompt.system.len() + read),

@@ -1,5 +1,7 @@
 //! What is known of a model that a request depends on.
 
+use std::sync::Arc;
+
 use quintet_kernel::message::MediaKind;
 use quintet_kernel::model::{Effort, ModelRef, Profile, PromptMessage, Said};
 
@@ -87,8 +89,8 @@ pub(crate) fn visible<'a>(
 }
 
 /// Whether the last thing said is a tool's result, so that the model is in the middle of something.
-pub(crate) fn in_tool_loop(messages: &[PromptMessage]) -> bool {
-    matches!(messages.last(), Some(PromptMessage::Result { .. }))
+pub(crate) fn in_tool_loop(messages: &[Arc<PromptMessage>]) -> bool {
+    messages.last().is_some_and(|last| matches!(**last, PromptMessage::Result { .. }))
 }
 
 /// Every kind of media, for a model of which nothing is known: it may still refuse.

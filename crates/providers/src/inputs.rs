@@ -1,5 +1,7 @@
 //! Which files a model can be given, and what becomes of the others.
 
+use std::sync::Arc;
+
 use quintet_kernel::message::MediaKind;
 use quintet_kernel::model::{Failure, FailureKind, Profile, Prompt, PromptMessage, PromptPart};
 
@@ -17,10 +19,17 @@ pub(crate) fn fit(
             is_text(mime) || (profile.inputs.contains(kind) && takes(*kind, mime))
         }
     };
-    let user = |message: &PromptMessage| matches!(message, PromptMessage::User(_));
+    let user = |message: &Arc<PromptMessage>| matches!(**message, PromptMessage::User(_));
     let newest = prompt.messages.iter().rposition(user);
-    for (n, message) in prompt.messages.iter_mut().enumerate() {
-        match message {
+    let fit = |message: &PromptMessage| match message {
+        PromptMessage::User(parts) | PromptMessage::Result { media: parts, .. } => {
+            parts.iter().all(fits)
+        }
+        PromptMessage::Assistant { .. } => true,
+    };
+    let odd = prompt.messages.iter_mut().enumerate().filter(|(_, message)| !fit(message));
+    for (n, message) in odd {
+        match Arc::make_mut(message) {
             PromptMessage::User(parts) => {
                 let odd = parts.iter_mut().filter(|part| !fits(part));
                 for part in odd {

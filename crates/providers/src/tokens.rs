@@ -17,7 +17,7 @@ pub(crate) fn estimate(read: u64, written: u64) -> Usage {
 
 /// The files in a prompt: how many, and how long they are when they are written in base 64.
 pub(crate) fn files(prompt: &Prompt) -> (u64, u64) {
-    let parts = prompt.messages.iter().flat_map(|message| match message {
+    let parts = prompt.messages.iter().flat_map(|message| match &**message {
         PromptMessage::User(parts) | PromptMessage::Result { media: parts, .. } => parts.as_slice(),
         PromptMessage::Assistant { .. } => &[],
     });

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 /// How many tokens a prompt is, by a rule of thumb.
 pub(crate) fn weight(prompt: &Prompt) -> u64 {
-    let texts = prompt.messages.iter().map(|message| match message {
+    let texts = prompt.messages.iter().map(|message| match &**message {
         PromptMessage::User(parts) => text(parts),
         PromptMessage::Assistant { parts, .. } => text_said(parts),
         PromptMessage::Result { text, .. } => text.clone(),

@@ -172,7 +172,7 @@ impl Story {
             Event::TurnStarted { turn, .. } => {
                 let asked = self.asked.iter().find(|(of, _)| of == turn).unwrap();
                 let text = PromptPart::Text(asked.1.clone());
-                self.prompt.messages = vec![PromptMessage::User(vec![text])];
+                self.prompt.messages = vec![PromptMessage::User(vec![text]).into()];
             }
             Event::StepStarted { turn, step, .. } => {
                 (self.turn, self.step, self.written) = (turn.clone(), step.clone(), 0);
@@ -191,7 +191,9 @@ impl Story {
             }
             Event::Compacted { summary, .. } => {
                 let text = format!("Summary of the conversation so far:\n{summary}");
-                self.prompt.messages.insert(0, PromptMessage::User(vec![PromptPart::Text(text)]));
+                self.prompt
+                    .messages
+                    .insert(0, PromptMessage::User(vec![PromptPart::Text(text)]).into());
             }
             _ => {}
         }

@@ -39,7 +39,7 @@ pub(crate) fn user_message(content: &str, original: &str, pictured: bool) -> Val
 
 /// What the user is asked about last: the text, and whether there is a picture with it.
 fn asked(prompt: &Prompt) -> (String, bool) {
-    let last = prompt.messages.iter().rev().find_map(|message| match message {
+    let last = prompt.messages.iter().rev().find_map(|message| match &**message {
         PromptMessage::User(parts) => Some(parts.as_slice()),
         PromptMessage::Assistant { .. } | PromptMessage::Result { .. } => None,
     });

@@ -17,8 +17,8 @@ pub struct Prompt {
     pub model: ModelRef,
     /// Standing instructions.
     pub system: String,
-    /// The conversation, oldest first.
-    pub messages: Vec<PromptMessage>,
+    /// The conversation, oldest first. The prompts of a session share what they have in common.
+    pub messages: Vec<Arc<PromptMessage>>,
     /// The tools there are.
     pub tools: Vec<Arc<tool::Spec>>,
     /// Whether it may call them now. It is told of them even if not: there may be calls of them in the

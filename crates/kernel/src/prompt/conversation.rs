@@ -5,31 +5,36 @@ use std::sync::Arc;
 
 use crate::change::{net, told};
 use crate::context::{self, Section};
-use crate::id::{CallId, TurnId};
+use crate::id::CallId;
 use crate::message::{MediaKind, Message, Part, Role, text_of};
-use crate::model::{PromptCall, PromptMessage, PromptPart, calls_said, text_said};
+use crate::model::{PromptMessage, PromptPart};
 use crate::session::State;
 use crate::tool::Ending;
 
 use super::shorten::{Shorten, shortened};
-use super::{Entry, History, in_order};
+use super::{Entry, History, PromptCache, in_order};
 
 const INTERRUPTED: &str = "this call has no result";
 
-/// Writes a history as the messages of a prompt.
+/// The messages of a prompt.
+pub(super) type Messages = Vec<Arc<PromptMessage>>;
+
+/// Writes a history as the messages of a prompt, with those of the last prompt that are still the same.
 pub(super) fn conversation(
     state: &State,
     history: &History<'_>,
     shorten: Shorten,
-) -> Vec<PromptMessage> {
-    let results =
-        history.recent.iter().filter_map(|entry| Some((entry.message.call.as_ref()?, *entry)));
-    let mut writer = Writer { state, shorten, results: results.collect(), messages: Vec::new() };
-    writer.messages.reserve(history.recent.len() + 2);
-    let noticed = noticed(state);
-    let told = |turn: &TurnId| noticed.get(turn).map(|news| said(context::update(news)));
+    cache: &mut PromptCache,
+) -> Messages {
+    let recent = &history.recent;
+    let results = recent.iter().filter_map(|entry| Some((entry.message.call.as_ref()?, *entry)));
+    let results = results.collect();
+    cache.begin_at(recent.iter().map(|entry| entry.at).min().unwrap_or(0));
+    let messages = Vec::with_capacity(recent.len() + 2);
+    let mut writer = Writer { state, shorten, results, cache, messages };
+    let changes = workspace_changes(state, history);
     if let Some(request) = &history.request {
-        writer.messages.extend(told(&request.message.turn));
+        writer.add(changes.get(&request.turn).map(|sections| said(context::update(sections))));
         writer.write(request);
     }
     if let Some(summary) = history.summary {
@@ -38,37 +43,39 @@ pub(super) fn conversation(
         } else {
             "Summary of the conversation so far:"
         };
-        writer.messages.push(said(format!("{heading}\n{}", summary.text)));
+        writer.add(Some(said(format!("{heading}\n{}", summary.text))));
     }
-    let recent = &history.recent;
-    let asked = history.request.map(|entry| &entry.message.turn);
+    let asked = history.request.map(|entry| entry.turn);
     for (n, entry) in recent.iter().enumerate() {
-        let turn = &entry.message.turn;
-        let begins = n == 0 || recent[n - 1].message.turn != *turn;
+        let turn = entry.turn;
+        let begins = n == 0 || recent[n - 1].turn != turn;
         if begins && asked != Some(turn) {
-            writer.messages.extend(told(turn));
+            writer.add(changes.get(&turn).map(|sections| said(context::update(sections))));
         }
         writer.write(entry);
-        let ends = recent.get(n + 1).is_none_or(|next| next.message.turn != *turn);
+        let ends = recent.get(n + 1).is_none_or(|next| next.turn != turn);
         if ends {
-            writer.messages.extend(undone(state, turn));
+            writer.add(undone(state, turn));
         }
     }
     writer.messages
 }
 
-/// What had changed in the workspace when turns began.
-fn noticed(state: &State) -> HashMap<&TurnId, Vec<Section>> {
-    let mut by_turn: HashMap<&TurnId, Vec<Section>> = HashMap::new();
+/// What had changed in the workspace when the turns of a history began, by their places.
+fn workspace_changes(state: &State, history: &History<'_>) -> HashMap<usize, Vec<Section>> {
+    let first = history.request.iter().chain(history.recent.first()).map(|entry| entry.turn).min();
+    let mut by_turn: HashMap<usize, Vec<Section>> = HashMap::new();
     for update in &state.context.updates {
-        by_turn.entry(&update.turn).or_default().extend_from_slice(&update.sections);
+        if let Some(turn) = state.turns.position(&update.turn).filter(|turn| Some(*turn) >= first) {
+            by_turn.entry(turn).or_default().extend_from_slice(&update.sections);
+        }
     }
     by_turn
 }
 
-/// That a turn's changes are not there any more.
-fn undone(state: &State, turn: &TurnId) -> Option<PromptMessage> {
-    let turn = state.turn(turn).filter(|turn| turn.reverted)?;
+/// The note that a turn's changes were undone, if they were.
+fn undone(state: &State, turn: usize) -> Option<PromptMessage> {
+    let turn = Some(&state.turns[turn]).filter(|turn| turn.reverted)?;
     let changes = net(&turn.changes);
     Some(said(format!("I undid these changes to files: {}.", told(&changes).join(", "))))
 }
@@ -82,62 +89,96 @@ struct Writer<'a> {
     state: &'a State,
     shorten: Shorten,
     results: HashMap<&'a CallId, Entry<'a>>,
-    messages: Vec<PromptMessage>,
+    cache: &'a mut PromptCache,
+    messages: Messages,
 }
 
 impl Writer<'_> {
+    fn add(&mut self, message: Option<PromptMessage>) {
+        self.messages.extend(message.map(Arc::new));
+    }
+
     fn write(&mut self, entry: &Entry<'_>) {
         let message = entry.message;
         match message.role {
-            Role::Assistant => self.assistant(message),
+            Role::Assistant => self.assistant(entry),
             // A result stands right behind its call, see `assistant`.
             Role::Tool if message.call.is_some() => {}
             Role::Tool | Role::User | Role::System => {
-                self.messages.extend(beside(message));
-                let parts = self.client(entry);
-                self.messages.push(PromptMessage::User(parts));
+                self.add(beside(message));
+                let written = if names_files(message) {
+                    Arc::new(PromptMessage::User(self.parts_with_files(entry)))
+                } else {
+                    let write = |message: &Message| PromptMessage::User(text_parts(message));
+                    self.cache.message(entry, usize::MAX, write)
+                };
+                self.messages.push(written);
             }
         }
     }
 
-    fn assistant(&mut self, message: &Message) {
-        let parts = in_order(message);
-        let calls: Vec<PromptCall> = calls_said(&parts).cloned().collect();
-        if calls.is_empty() && text_said(&parts).is_empty() {
+    fn assistant(&mut self, entry: &Entry<'_>) {
+        let says = |part: &Part| match part {
+            Part::Text(text) => !text.is_empty(),
+            Part::Call { .. } => true,
+            Part::Context(_) | Part::Thought(_) | Part::Media { .. } => false,
+        };
+        if !entry.message.parts.iter().any(says) {
             return;
         }
-        self.messages.push(PromptMessage::Assistant { by: message.by.clone(), parts });
-        let together = calls.len();
-        let results = calls.into_iter().map(|call| self.result(call, together));
-        let results: Vec<PromptMessage> = results.collect();
-        self.messages.extend(results);
+        let write = |message: &Message| PromptMessage::Assistant {
+            by: message.by.clone(),
+            parts: in_order(message),
+        };
+        let answer = self.cache.message(entry, usize::MAX, write);
+        self.messages.push(answer);
+        let calls = entry.message.parts.iter().filter_map(|part| match part {
+            Part::Call { call, tool, .. } => Some((call, tool.as_str())),
+            Part::Text(_) | Part::Context(_) | Part::Thought(_) | Part::Media { .. } => None,
+        });
+        let together = calls.clone().count();
+        for call in calls {
+            let result = self.result(call, together);
+            self.messages.push(result);
+        }
     }
 
-    fn result(&self, call: PromptCall, together: usize) -> PromptMessage {
-        let PromptCall { call, tool, .. } = call;
-        let Some(Entry { at, message }) = self.results.get(&call) else {
-            let (text, media, ok) = (INTERRUPTED.into(), Vec::new(), false);
-            return PromptMessage::Result { call, tool, text, media, ok };
+    fn result(&mut self, (call, tool): (&CallId, &str), together: usize) -> Arc<PromptMessage> {
+        let Some(entry) = self.results.get(call).copied() else {
+            let (call, tool, text) = (call.clone(), tool.into(), INTERRUPTED.into());
+            let missing = PromptMessage::Result { call, tool, text, media: Vec::new(), ok: false };
+            return Arc::new(missing);
         };
-        let ok = matches!(message.ending, Some(Ending::Succeeded | Ending::Idle));
-        let most = self.shorten.result_bytes(*at, together);
-        let mut text = shortened(text_of(&message.parts), most);
-        let mut media = Vec::new();
-        for part in message.parts.iter().filter_map(|part| self.media(*at, message, part)) {
-            match part {
-                PromptPart::Text(note) => text = format!("{text}\n{note}"),
-                PromptPart::Media { .. } => media.push(part),
+        let limit = self.shorten.result_bytes(entry.at, together);
+        let write = |message: &Message| PromptMessage::Result {
+            call: call.clone(),
+            tool: tool.into(),
+            text: shortened(text_of(&message.parts), limit),
+            media: Vec::new(),
+            ok: matches!(message.ending, Some(Ending::Succeeded | Ending::Idle)),
+        };
+        if !names_files(entry.message) {
+            return self.cache.message(&entry, limit, write);
+        }
+        let mut result = write(entry.message);
+        if let PromptMessage::Result { text, media, .. } = &mut result {
+            for part in entry.message.parts.iter().filter_map(|part| self.media(&entry, part)) {
+                match part {
+                    PromptPart::Text(note) => *text = format!("{text}\n{note}"),
+                    PromptPart::Media { .. } => media.push(part),
+                }
             }
         }
-        PromptMessage::Result { call, tool, text, media, ok }
+        Arc::new(result)
     }
 
-    /// A client's message, or what it says of a result that has no call here.
-    fn client(&self, Entry { at, message }: &Entry<'_>) -> Vec<PromptPart> {
+    /// A client's message that names files, or what it says of a result that has no call here.
+    fn parts_with_files(&self, entry: &Entry<'_>) -> Vec<PromptPart> {
+        let message = entry.message;
         let part = |part: &Part| match part {
             Part::Text(_) if message.wording.is_some() => None,
             Part::Text(text) => Some(PromptPart::Text(text.clone())),
-            Part::Media { .. } => self.media(*at, message, part),
+            Part::Media { .. } => self.media(entry, part),
             Part::Context(_) | Part::Thought(_) | Part::Call { .. } => None,
         };
         let worded = message.wording.iter().cloned().map(PromptPart::Text);
@@ -146,13 +187,31 @@ impl Writer<'_> {
 
     /// A file that a message names, its content still to be read; of an old one only the name. What
     /// the open turn is about is never old.
-    fn media(&self, at: usize, message: &Message, part: &Part) -> Option<PromptPart> {
+    fn media(&self, entry: &Entry<'_>, part: &Part) -> Option<PromptPart> {
         let Part::Media { kind, name, mime } = part else { return None };
+        let message = entry.message;
         let asked = self.state.open.as_ref().is_some_and(|open| open.id == message.turn);
-        if self.shorten.is_old(at) && !(asked && message.attempt == 0) {
+        if self.shorten.is_old(entry.at) && !(asked && message.attempt == 0) {
             return Some(PromptPart::Text(format!("[{} {name} left out]", kind.name())));
         }
         media(self.state, message, (*kind, name, mime.as_deref()))
+    }
+}
+
+/// True if what is written of a message depends on more than the message: on files and their age.
+fn names_files(message: &Message) -> bool {
+    message.parts.iter().any(|part| matches!(part, Part::Media { .. }))
+}
+
+/// The text of a client's message, as models read it.
+fn text_parts(message: &Message) -> Vec<PromptPart> {
+    let text = |part: &Part| match part {
+        Part::Text(text) => Some(text.clone()),
+        Part::Context(_) | Part::Thought(_) | Part::Media { .. } | Part::Call { .. } => None,
+    };
+    match &message.wording {
+        Some(wording) => vec![PromptPart::Text(wording.clone())],
+        None => message.parts.iter().filter_map(text).map(PromptPart::Text).collect(),
     }
 }
 

@@ -24,6 +24,8 @@ pub(crate) struct History<'a> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Entry<'a> {
     pub(crate) at: usize,
+    /// The place of its turn among all of the session.
+    pub(crate) turn: usize,
     pub(crate) message: &'a Arc<Message>,
 }
 
@@ -36,7 +38,7 @@ impl History<'_> {
 
     /// How many turns there is something of.
     pub(crate) fn turns(entries: &[Entry<'_>]) -> u64 {
-        let begins = |pair: &&[Entry<'_>]| pair[0].message.turn != pair[1].message.turn;
+        let begins = |pair: &&[Entry<'_>]| pair[0].turn != pair[1].turn;
         let changes = entries.windows(2).filter(begins).count() as u64;
         changes + u64::from(!entries.is_empty())
     }
@@ -50,10 +52,10 @@ pub(crate) fn history(state: &State) -> History<'_> {
     let Some(last) = open.or(state.turns.len().checked_sub(1)) else {
         return History::default();
     };
-    let entry = |at: usize| {
+    let entry = |turn: usize, at: usize| {
         #[cfg(test)]
         crate::session::tests::scale::visited();
-        Entry { at, message: &state.messages[at] }
+        Entry { at, turn, message: &state.messages[at] }
     };
     let summaries = state.compaction.summaries();
     let found = summaries.map(|summary| (summary, place(state, summary, open, last)));
@@ -65,15 +67,30 @@ pub(crate) fn history(state: &State) -> History<'_> {
     let of_turn = |n: usize| {
         let skipped = if n == first { skipped } else { 0 };
         let reads = move |at: &&usize| **at >= state.forgotten || open == Some(n);
-        state.turns[n].read[skipped..].iter().filter(reads).map(|at| entry(*at))
+        state.turns[n].read[skipped..].iter().filter(reads).map(move |at| entry(n, *at))
     };
     let covered = found.as_ref().is_some_and(|(_, place)| open == Some(place.turn));
-    let request = open.filter(|_| covered).map(|n| entry(state.turns[n].message_at));
+    let request = open.filter(|_| covered).map(|n| entry(n, state.turns[n].message_at));
     History {
         request: request.filter(|entry| entry.message.role != Role::System),
         summary: found.map(|(summary, _)| summary),
         recent: (first..=last).flat_map(of_turn).collect(),
     }
+}
+
+/// The messages from a place on that the next prompt has, the newest turn first. The cost is in
+/// proportion to what is new.
+pub(crate) fn history_since(state: &State, place: usize) -> impl Iterator<Item = Entry<'_>> {
+    let open = state.open.as_ref().and_then(|open| state.turns.position(&open.id));
+    let turns = open.map_or(state.turns.len(), |open| open + 1);
+    // A turn that waited was asked for before what came of the turns ahead of it.
+    let has_new = move |n: &usize| {
+        *n + 1 == turns || state.turns[*n].read.last().is_some_and(|at| *at >= place)
+    };
+    (0..turns).rev().take_while(has_new).flat_map(move |turn| {
+        let new = state.turns[turn].read.iter().rev().take_while(move |at| **at >= place);
+        new.map(move |at| Entry { at: *at, turn, message: &state.messages[*at] })
+    })
 }
 
 /// A message's place among those that models read.

@@ -5,7 +5,7 @@ use crate::id::CallId;
 use crate::model::Prompt;
 use crate::session::{CallPhase, State};
 
-use super::{Shorten, aside, conversation, history, said};
+use super::{PromptCache, Shorten, aside, conversation, history, said};
 
 const ASK_FOR_REVIEW: &str = "Before the change below is made, read it again as a careful colleague \
 who did not write it. Does it do what was asked, and nothing that was not? Would it break something, \
@@ -16,9 +16,10 @@ reason in a sentence.";
 pub fn review(state: &State, call: &CallId) -> Option<Prompt> {
     let call = state.open.as_ref()?.call(call)?;
     let CallPhase::InReview { assessment } = &call.phase else { return None };
-    let mut messages = conversation(state, &history(state), Shorten::of(state));
+    let mut cache = PromptCache::default();
+    let mut messages = conversation(state, &history(state), Shorten::of(state), &mut cache);
     let tool = &call.request.tool;
-    messages.push(said(format!("{ASK_FOR_REVIEW}\n\n{tool}:\n{}", assessment.preview)));
+    messages.push(said(format!("{ASK_FOR_REVIEW}\n\n{tool}:\n{}", assessment.preview)).into());
     Some(aside(state, messages))
 }
 

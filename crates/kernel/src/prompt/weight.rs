@@ -59,7 +59,7 @@ fn weight(prompt: &Prompt, count: &dyn Fn(&str) -> Count) -> Weight {
 }
 
 /// A guess at the tokens of a message, shortened as a prompt has it.
-pub(crate) fn guess_entry(Entry { at, message }: &Entry<'_>, shorten: Shorten) -> u64 {
+pub(crate) fn guess_entry(Entry { at, message, .. }: &Entry<'_>, shorten: Shorten) -> u64 {
     let old = shorten.is_old(*at);
     let most = match message.role {
         Role::Tool => shorten.result_bytes(*at, 1),

@@ -8,7 +8,9 @@ use crate::event::{Event, Turns};
 use crate::id::MessageId;
 use crate::message::Role;
 use crate::model::{Count, Usage};
-use crate::prompt::{Entry, History, Shorten, assemble, digest, guess, guess_entry, history};
+use crate::prompt::{
+    Entry, History, Shorten, assemble, digest, guess, guess_entry, history, history_since,
+};
 use crate::session::state::State;
 
 /// How many turns stay word for word, where there are at least twice as many.
@@ -67,9 +69,8 @@ pub(super) fn estimate(state: &State) -> u64 {
     match state.compaction.counted {
         None => guess(&assemble(state)),
         Some(counted) => {
-            let (history, shorten) = (history(state), Shorten::of(state));
-            let since = history.recent.iter().filter(|entry| entry.at >= counted);
-            let since = since.map(|entry| guess_entry(entry, shorten));
+            let shorten = Shorten::of(state);
+            let since = history_since(state, counted).map(|entry| guess_entry(&entry, shorten));
             since.fold(state.compaction.tokens, u64::saturating_add)
         }
     }

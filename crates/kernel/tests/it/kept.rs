@@ -81,7 +81,7 @@ fn seals_and_pictures_come_back() {
     tell(&mut state, Command::Finished { call: id, outcome });
 
     let prompt = prompt::assemble(&state);
-    let PromptMessage::Assistant { by, parts } = &prompt.messages[1] else { panic!("{prompt:?}") };
+    let PromptMessage::Assistant { by, parts } = &*prompt.messages[1] else { panic!("{prompt:?}") };
     assert_eq!(by.as_ref().map(ToString::to_string).as_deref(), Some("fake/b"));
     let [Said::Thought(_), Said::Sealed(first), Said::Text(_), Said::Sealed(second), Said::Call(_)] =
         parts.as_slice()
@@ -89,7 +89,7 @@ fn seals_and_pictures_come_back() {
         panic!("{parts:?}")
     };
     assert_eq!((first, second), (&json!("s1"), &json!("s2")));
-    let PromptMessage::Result { text, media, ok: true, .. } = &prompt.messages[2] else {
+    let PromptMessage::Result { text, media, ok: true, .. } = &*prompt.messages[2] else {
         panic!("{prompt:?}")
     };
     let [PromptPart::Media { name, mime, .. }] = media.as_slice() else { panic!("{media:?}") };

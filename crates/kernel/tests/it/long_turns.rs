@@ -167,7 +167,7 @@ fn check_prompt(state: &State, prompt: &Prompt) {
     let asked = state.turns.last().unwrap();
     let request = &state.messages.iter().find(|message| message.id == asked.message).unwrap().parts;
     let [Part::Text(request)] = &request[..] else { panic!("{request:?}") };
-    let verbatim = prompt.messages.iter().filter(|message| match message {
+    let verbatim = prompt.messages.iter().filter(|message| match &***message {
         PromptMessage::User(parts) => parts[..] == [PromptPart::Text(request.clone())],
         PromptMessage::Assistant { .. } | PromptMessage::Result { .. } => false,
     });
@@ -179,7 +179,7 @@ fn guess(prompt: &Prompt) -> u64 {
         PromptPart::Text(text) => text.len() as u64 / 4,
         PromptPart::Media { .. } => 1_000,
     };
-    let messages = prompt.messages.iter().map(|message| match message {
+    let messages = prompt.messages.iter().map(|message| match &**message {
         PromptMessage::User(parts) => parts.iter().map(part).sum(),
         PromptMessage::Assistant { .. } => 20,
         PromptMessage::Result { text, media, .. } => {

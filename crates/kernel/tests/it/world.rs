@@ -15,7 +15,7 @@ use quintet_kernel::model::{
 use quintet_kernel::policy::{
     Approval, Limits, OnDeny, Recovery, Review, Rules, Subagents, Verify,
 };
-use quintet_kernel::prompt::{assemble, summarize};
+use quintet_kernel::prompt::{PromptCache, assemble, assemble_next, summarize};
 use quintet_kernel::session::{CallPhase, evolve, handle, next};
 use quintet_kernel::tool::{Assessment, Ending, Kind, Outcome, Placement, Risk, Spec, Subject};
 use quintet_kernel::{Effect, Question, Stamp, State, Time};
@@ -119,6 +119,8 @@ pub(crate) struct World {
     seed: u64,
     /// Calls that a recovery found running and that must not run again.
     lost: BTreeSet<CallId>,
+    /// What the last prompt left behind for the next one.
+    prompts: PromptCache,
 }
 
 impl World {
@@ -126,7 +128,8 @@ impl World {
         let state = State::new(SessionId::named("sess".into()), Arc::new(rules));
         let now = Time::from_micros(1_735_689_600_000_000);
         let profiles = profiles();
-        Self { state, journal: Vec::new(), now, profiles, seed: 0, lost: BTreeSet::new() }
+        let (journal, lost, prompts) = Default::default();
+        Self { state, journal, now, profiles, seed: 0, lost, prompts }
     }
 
     /// The same session after a crash that left so much of its journal.
@@ -134,7 +137,8 @@ impl World {
         let (state, journal) = (state.clone(), self.journal[..events].to_vec());
         let now = journal.last().map_or(self.now, |record| record.at);
         let profiles = self.profiles.clone();
-        Self { state, journal, now, profiles, seed: u64::MAX / 2, lost: BTreeSet::new() }
+        let (lost, prompts) = Default::default();
+        Self { state, journal, now, profiles, seed: u64::MAX / 2, lost, prompts }
     }
 
     /// A session that branches off after so many events.
@@ -238,7 +242,7 @@ impl World {
         assert_eq!(open, self.state.open.as_ref().map(|open| open.id.clone()));
     }
 
-    fn check_prompts(&self) {
+    fn check_prompts(&mut self) {
         if self.state.compaction.pending.is_some() {
             check_pairs(&summarize(&self.state));
         }
@@ -246,12 +250,14 @@ impl World {
             return;
         };
         let prompt = assemble(&self.state);
+        let next = assemble_next(&self.state, &mut self.prompts);
+        assert_eq!(next.messages, prompt.messages, "what was kept of the last prompt is another");
         check_pairs(&prompt);
         let turn = self.state.turn(&open.id).unwrap();
         let asked = self.state.messages.iter().find(|message| message.id == turn.message).unwrap();
         if asked.role == Role::User {
             let last = prompt.messages.last().unwrap();
-            assert!(!matches!(last, PromptMessage::Assistant { .. }), "nothing to answer");
+            assert!(!matches!(**last, PromptMessage::Assistant { .. }), "nothing to answer");
         }
     }
 }
@@ -326,7 +332,7 @@ pub(crate) fn check_pairs(prompt: &Prompt) {
     let mut due: Vec<CallId> = Vec::new();
     let mut seen = BTreeSet::new();
     for message in &prompt.messages {
-        match message {
+        match &**message {
             PromptMessage::Result { call, .. } => assert_eq!(Some(call), due.pop().as_ref()),
             PromptMessage::User(_) => assert!(due.is_empty()),
             PromptMessage::Assistant { parts, .. } => {

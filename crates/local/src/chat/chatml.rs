@@ -50,7 +50,7 @@ pub(crate) fn render(prompt: &Prompt, weights: &Weights) -> Script {
         given.map(|given| Piece::Plain(format!("\n\n{given}"))).into_iter().collect();
     pieces.extend([END, Piece::Plain("\n".into())]);
     let mut results: Vec<String> = Vec::new();
-    for message in &prompt.messages {
+    for message in prompt.messages.iter().map(|message| &**message) {
         if let PromptMessage::Result { tool, text, media, ok, .. } = message {
             let shown = [text.clone(), text_of(media)].join("\n");
             results.push(result(tool, shown.trim_end(), *ok));

@@ -66,7 +66,7 @@ fn prompt(messages: Vec<PromptMessage>, max_tokens: u64) -> Prompt {
     Prompt {
         model: ModelRef { provider: "local".into(), model: "smollm2-135m".into() },
         system: "You are a helpful assistant.".into(),
-        messages,
+        messages: messages.into_iter().map(Arc::new).collect(),
         tools: Vec::new(),
         may_call: true,
         search: Search::Off,

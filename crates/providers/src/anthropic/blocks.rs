@@ -82,7 +82,7 @@ struct Source<'a> {
 pub(super) fn messages<'a>(ask: &Ask<'a>, thinks: bool) -> Vec<Message<'a>> {
     let mut out: Vec<Message<'a>> = Vec::new();
     for message in &ask.prompt.messages {
-        let (role, blocks) = match message {
+        let (role, blocks) = match &**message {
             PromptMessage::User(parts) => ("user", parts.iter().filter_map(shown).collect()),
             PromptMessage::Assistant { by, parts } => {
                 let own = visible(&ask.prompt.model, by.as_ref(), parts);

@@ -175,7 +175,7 @@ fn may_think(ask: &Ask<'_>) -> bool {
     if !in_tool_loop(&ask.prompt.messages) || ask.facts.thinking == Thinking::Adaptive {
         return true;
     }
-    let last = ask.prompt.messages.iter().rev().find_map(|message| match message {
+    let last = ask.prompt.messages.iter().rev().find_map(|message| match &**message {
         PromptMessage::Assistant { by, parts } => Some((by, parts)),
         PromptMessage::User(_) | PromptMessage::Result { .. } => None,
     });

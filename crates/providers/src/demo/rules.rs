@@ -1,5 +1,7 @@
 //! What the demo model says to what.
 
+use std::sync::Arc;
+
 use quintet_kernel::model::{AskedCall, Prompt, PromptMessage, PromptPart};
 use serde_json::{Value, json};
 
@@ -15,7 +17,7 @@ const WHAT_I_AM: &str = "I am Quintet's built-in demo, a handful of rules and no
 
 /// The answer to a prompt.
 pub(super) fn reply(prompt: &Prompt) -> Reply {
-    match prompt.messages.last() {
+    match prompt.messages.last().map(|last| &**last) {
         Some(PromptMessage::Result { .. }) => say(report(&prompt.messages)),
         _ => answer(&last_user_text(&prompt.messages), prompt),
     }
@@ -55,8 +57,8 @@ fn call(prompt: &Prompt, tool: &str, input: Value, what: &str) -> Reply {
 }
 
 /// What the tools said that were called last.
-fn report(messages: &[PromptMessage]) -> String {
-    let results = messages.iter().rev().map_while(|message| match message {
+fn report(messages: &[Arc<PromptMessage>]) -> String {
+    let results = messages.iter().rev().map_while(|message| match &**message {
         PromptMessage::Result { tool, text, ok, .. } => Some(sentence(tool, text, *ok)),
         PromptMessage::User(_) | PromptMessage::Assistant { .. } => None,
     });
@@ -83,8 +85,8 @@ fn sentence(tool: &str, text: &str, ok: bool) -> String {
     format!("The {who} {verb}: {}{rest}", &text[..end])
 }
 
-fn last_user_text(messages: &[PromptMessage]) -> String {
-    let last = messages.iter().rev().find_map(|message| match message {
+fn last_user_text(messages: &[Arc<PromptMessage>]) -> String {
+    let last = messages.iter().rev().find_map(|message| match &**message {
         PromptMessage::User(parts) => Some(parts.as_slice()),
         PromptMessage::Assistant { .. } | PromptMessage::Result { .. } => None,
     });

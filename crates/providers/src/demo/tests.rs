@@ -23,7 +23,7 @@ fn prompt(messages: Vec<PromptMessage>) -> Prompt {
     Prompt {
         model: ModelRef { provider: "demo".into(), model: MODEL.into() },
         system: String::new(),
-        messages,
+        messages: messages.into_iter().map(Arc::new).collect(),
         tools: vec![spec("shell"), spec("read_file")],
         may_call: true,
         search: Search::Off,

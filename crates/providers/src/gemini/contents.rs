@@ -65,7 +65,7 @@ enum Told<'a> {
 pub(super) fn contents<'a>(ask: &Ask<'a>) -> Vec<Content<'a>> {
     let mut out: Vec<Content<'a>> = Vec::new();
     for message in &ask.prompt.messages {
-        match message {
+        match &**message {
             PromptMessage::User(parts) => push(&mut out, "user", parts.iter().map(shown)),
             PromptMessage::Assistant { by, parts } => {
                 let own: Vec<_> = visible(&ask.prompt.model, by.as_ref(), parts).collect();

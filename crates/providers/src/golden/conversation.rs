@@ -57,7 +57,7 @@ pub(super) fn with(family: &dyn Family, stream: &Path, by: ModelRef) -> Prompt {
     Prompt {
         model: asked(),
         system: "Be brief.".into(),
-        messages,
+        messages: messages.into_iter().map(Arc::new).collect(),
         tools: vec![tool()],
         may_call: true,
         search: Search::Off,

@@ -121,7 +121,7 @@ enum Message<'a> {
         content: Content<'a>,
     },
     Assistant {
-        content: Option<String>,
+        content: Option<Cow<'a, str>>,
         #[serde(skip_serializing_if = "String::is_empty")]
         reasoning_content: String,
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -165,7 +165,7 @@ fn messages<'a>(ask: &Ask<'a>) -> Vec<Message<'a>> {
     // Results have no room for pictures; they follow when all results of an answer are told.
     let mut pictures = Vec::new();
     for message in &prompt.messages {
-        match message {
+        match &**message {
             PromptMessage::User(said) => {
                 show(&mut pictures, &mut out);
                 out.push(Message::User { content: content(said) });
@@ -198,7 +198,10 @@ fn show<'a>(pictures: &mut Vec<(&'a str, &'a PromptPart)>, out: &mut Vec<Message
 
 fn assistant<'a>(parts: &'a [Said], own: &[&'a Said], quirks: &Quirks) -> Message<'a> {
     let tool_calls: Vec<_> = calls_said(parts).map(|call| Call::new(call, quirks)).collect();
-    let text = text_said(parts);
+    let text = match parts {
+        [Said::Text(text)] => Cow::Borrowed(text.as_str()),
+        parts => Cow::Owned(text_said(parts)),
+    };
     let thoughts = own.iter().filter_map(|part| match part {
         Said::Thought(text) if quirks.thoughts_back => Some(text.as_str()),
         Said::Thought(_) | Said::Text(_) | Said::Sealed(_) | Said::Call(_) => None,

@@ -59,7 +59,7 @@ pub(super) enum Output<'a> {
 pub(super) fn items<'a>(ask: &Ask<'a>) -> Vec<Item<'a>> {
     let mut out = Vec::new();
     for message in &ask.prompt.messages {
-        match message {
+        match &**message {
             PromptMessage::User(parts) => {
                 let content = parts.iter().map(shown).collect();
                 out.push(Item::Message { role: "user", content });

@@ -42,7 +42,7 @@ fn prompt(parts: Vec<PromptPart>) -> Prompt {
     Prompt {
         model: ModelRef { provider: "fake".into(), model: "mine".into() },
         system: "be brief".into(),
-        messages: vec![PromptMessage::User(parts)],
+        messages: vec![PromptMessage::User(parts).into()],
         tools: Vec::new(),
         may_call: true,
         search: Search::Off,

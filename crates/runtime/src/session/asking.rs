@@ -66,19 +66,24 @@ fn read_on(mut stream: Box<dyn ModelStream>) -> BoxFuture<'static, Result<Read, 
 }
 
 fn has_media(prompt: &Prompt) -> bool {
+    prompt.messages.iter().any(|message| names_media(message))
+}
+
+fn names_media(message: &PromptMessage) -> bool {
     let media = |part: &PromptPart| matches!(part, PromptPart::Media { .. });
-    prompt.messages.iter().any(|message| match message {
+    match message {
         PromptMessage::User(parts) | PromptMessage::Result { media: parts, .. } => {
             parts.iter().any(media)
         }
         PromptMessage::Assistant { .. } => false,
-    })
+    }
 }
 
 /// Reads the files that a prompt mentions.
 pub(super) async fn fill(mut prompt: Prompt, blobs: &dyn Blobs) -> Result<Prompt, StorageError> {
-    for message in &mut prompt.messages {
-        let (PromptMessage::User(parts) | PromptMessage::Result { media: parts, .. }) = message
+    for message in prompt.messages.iter_mut().filter(|message| names_media(message)) {
+        let (PromptMessage::User(parts) | PromptMessage::Result { media: parts, .. }) =
+            Arc::make_mut(message)
         else {
             continue;
         };

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use quintet_kernel::command::Command;
 use quintet_kernel::event::{Record, Seq};
 use quintet_kernel::port::{Error, Lease, Receipt, StorageError};
+use quintet_kernel::prompt::PromptCache;
 use quintet_kernel::session::{Call, CallPhase, Effect, Turn, TurnStatus, next};
 use quintet_kernel::tool::{Ending, Outcome, Placement};
 use quintet_kernel::{Refusal, SessionId, State, TurnId};
@@ -79,6 +80,8 @@ pub(super) struct Live {
     pub(super) snapshot: Seq,
     pending: VecDeque<Pending>,
     asking: Option<Asking>,
+    /// Messages of the last prompt, most of which the next one repeats.
+    prompts: PromptCache,
     flight: Option<Flight>,
     work: Work,
     /// Who called a turn off, or had it undone, and waits until that is over.
@@ -103,6 +106,7 @@ impl Live {
             snapshot: 0,
             pending: VecDeque::new(),
             asking: None,
+            prompts: PromptCache::default(),
             flight: None,
             work: Work::default(),
             waiting: Vec::new(),

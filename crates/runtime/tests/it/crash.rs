@@ -22,7 +22,7 @@ pub(crate) fn results<'a>(asked: &'a Asked) -> Vec<&'a str> {
         PromptMessage::Result { text, .. } => Some(text.as_str()),
         PromptMessage::User(_) | PromptMessage::Assistant { .. } => None,
     };
-    asked.prompt.messages.iter().filter_map(result).collect()
+    asked.prompt.messages.iter().map(|message| &**message).filter_map(result).collect()
 }
 
 fn count(names: &[&str], name: &str) -> usize {

@@ -141,7 +141,8 @@ impl Shown {
             true => (canonical(&asked.agent), self.tools()),
             false => Default::default(),
         };
-        let messages: Vec<Value> = self.prompt.messages.iter().flat_map(message).collect();
+        let messages: Vec<Value> =
+            self.prompt.messages.iter().flat_map(|one| message(one)).collect();
         json!({
             "config": self.config,
             "system_prompt": self.prompt.system,

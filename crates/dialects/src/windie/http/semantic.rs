@@ -99,7 +99,7 @@ async fn ask(desk: &Desk, choice: Choice, system: &str, text: String) -> Result<
     let mut prompt = Prompt {
         model: choice.model,
         system: system.into(),
-        messages: vec![PromptMessage::User(vec![PromptPart::Text(text)])],
+        messages: vec![PromptMessage::User(vec![PromptPart::Text(text)]).into()],
         tools: Vec::new(),
         may_call: false,
         search: Search::Off,

@@ -25,7 +25,7 @@ fn check(model: &str, messages: Vec<PromptMessage>, expected: Expect) {
     let prompt = Prompt {
         model: ModelRef { provider: "local".into(), model: model.into() },
         system: "Be kind.".into(),
-        messages,
+        messages: messages.into_iter().map(Arc::new).collect(),
         tools: vec![Arc::new(spec)],
         may_call: true,
         search: Search::Off,

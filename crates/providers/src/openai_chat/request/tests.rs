@@ -16,7 +16,7 @@ fn prompt(messages: Vec<PromptMessage>) -> Prompt {
     Prompt {
         model: ModelRef { provider: "p".into(), model: "vendor/m".into() },
         system: "be brief".into(),
-        messages,
+        messages: messages.into_iter().map(Arc::new).collect(),
         tools: Vec::new(),
         may_call: true,
         search: Search::Off,

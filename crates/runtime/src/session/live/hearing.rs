@@ -24,7 +24,7 @@ impl Live {
         let Some(step) = open.step() else { return };
         self.flight = Some(Flight::new(open.id.clone(), step));
         let parts = &self.shared.parts;
-        let prompt = prompt::assemble(&self.state);
+        let prompt = prompt::assemble_next(&self.state, &mut self.prompts);
         self.asking = Some(Asking::new(id, prompt, Arc::clone(&parts.blobs), &parts.models));
     }
 

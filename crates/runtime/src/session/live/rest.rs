@@ -58,7 +58,8 @@ impl Drop for Rest {
 /// About how many bytes a message takes.
 fn size(message: &Message) -> usize {
     let part = |part: &Part| match part {
-        Part::Text(text) | Part::Context(text) | Part::Thought(text) => text.len(),
+        // Once in the state and once in the last prompt.
+        Part::Text(text) | Part::Context(text) | Part::Thought(text) => 2 * text.len(),
         Part::Media { .. } | Part::Call { .. } => MESSAGE_BYTES,
     };
     MESSAGE_BYTES + message.parts.iter().map(part).sum::<usize>()

@@ -1,0 +1,62 @@
+//! Messages of a session's last prompt: most of the next one is the same, and is not written again.
+
+use std::sync::Arc;
+
+use crate::message::Message;
+use crate::model::PromptMessage;
+
+use super::Entry;
+
+/// Messages of a session's last prompt, by their place in the session.
+#[derive(Debug, Default)]
+pub struct PromptCache {
+    /// The place of the first slot.
+    first: usize,
+    slots: Vec<Option<Cached>>,
+}
+
+#[derive(Debug)]
+struct Cached {
+    /// The message that was written. Holding it makes a later change a copy, so a message that is still
+    /// the same allocation still says the same.
+    source: Arc<Message>,
+    /// The most bytes that it was written with.
+    limit: usize,
+    written: Arc<PromptMessage>,
+}
+
+impl PromptCache {
+    /// Lets go of messages before this place: no prompt has them any more.
+    pub(super) fn begin_at(&mut self, first: usize) {
+        let gone = first.saturating_sub(self.first).min(self.slots.len());
+        if first < self.first {
+            self.slots.clear();
+        }
+        self.slots.drain(..gone);
+        self.first = first;
+    }
+
+    /// A message as it was written with this limit, or as `write` writes it now.
+    pub(super) fn message(
+        &mut self,
+        entry: &Entry<'_>,
+        limit: usize,
+        write: impl FnOnce(&Message) -> PromptMessage,
+    ) -> Arc<PromptMessage> {
+        let Some(n) = entry.at.checked_sub(self.first) else {
+            return Arc::new(write(entry.message));
+        };
+        if self.slots.len() <= n {
+            self.slots.resize_with(n + 1, || None);
+        }
+        let same =
+            |cached: &&Cached| cached.limit == limit && Arc::ptr_eq(&cached.source, entry.message);
+        if let Some(cached) = self.slots[n].as_ref().filter(same) {
+            return Arc::clone(&cached.written);
+        }
+        let written = Arc::new(write(entry.message));
+        let (source, kept) = (Arc::clone(entry.message), Arc::clone(&written));
+        self.slots[n] = Some(Cached { source, limit, written: kept });
+        written
+    }
+}
