@@ -40,13 +40,17 @@ pub fn assemble(state: &State) -> Prompt {
 pub fn assemble_next(state: &State, cache: &mut PromptCache) -> Prompt {
     let open = state.open.as_ref();
     let model = open.and_then(|open| open.step()).map_or(state.current_model(), |step| &step.model);
+    let may_call = open.is_none_or(|open| open.options.tools == ToolUse::Offered);
+    let messages = conversation(state, &history(state), Shorten::of(state), cache);
+    // Providers refuse calls in a history that names no tools.
+    let named = may_call || messages.iter().any(|one| is_result(one));
     Prompt {
-        tools: tools(state, model),
-        may_call: open.is_none_or(|open| open.options.tools == ToolUse::Offered),
+        tools: if named { tools(state, model) } else { Vec::new() },
+        may_call,
         search: search::by_provider(state, model),
         model: model.clone(),
         system: system(state),
-        messages: conversation(state, &history(state), Shorten::of(state), cache),
+        messages,
         sampling: open.map(|open| open.options.sampling.clone()).unwrap_or_default(),
         account: account(state),
     }

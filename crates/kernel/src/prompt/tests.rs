@@ -37,6 +37,24 @@ fn a_conversation() {
 }
 
 #[test]
+fn a_turn_without_tools_names_none_unless_they_were_called() {
+    check(expect![[r#"
+        create; say talk hi
+            fake/a: The workspace is /work.
+            user: "talk hi"
+            0 tools
+        create; say hi; answer a look; done a; text Hello; answer; say talk more
+            fake/a: The workspace is /work.
+            user: "hi"
+            assistant: "" a=look{}
+              a=look ok:
+            assistant: "Hello"
+            user: "talk more"
+            7 tools
+    "#]]);
+}
+
+#[test]
 fn what_a_front_end_tells_stands_before_the_message() {
     check(expect![[r#"
         create; say hi beside in /some/src
