@@ -203,6 +203,42 @@ async fn options_and_context_reach_the_model() {
 }
 
 #[tokio::test]
+async fn commands_run_where_the_query_is_asked() {
+    let world = World::start("").await;
+    let mut terminal = Terminal::ready(&world.terminal()).await;
+    let elsewhere = tempfile::tempdir().unwrap();
+    let elsewhere = elsewhere.path().canonicalize().unwrap();
+    let script = json!([{ "tools": [shell("pwd")] }, { "text": "ok" }]);
+    for folder in [world.workspace(), elsewhere.as_path()] {
+        terminal.query(folder, script.clone()).await;
+        terminal.until("stream.complete").await;
+        let calls = world.model.calls();
+        let told = calls[calls.len() - 1]["messages"].as_array().unwrap().last().unwrap().clone();
+        assert!(told.to_string().contains(folder.to_str().unwrap()), "{told}");
+    }
+    // What is not mentioned stays as it was; what is told beside queries counts for the next one.
+    let ask = format!("go {{{{script: {script}}}}}");
+    for folder in [elsewhere.as_path(), world.workspace()] {
+        terminal.request("agent.query", json!({ "message": ask })).await.unwrap();
+        terminal.until("stream.complete").await;
+        let calls = world.model.calls();
+        let told = calls[calls.len() - 1]["messages"].as_array().unwrap().last().unwrap().clone();
+        assert!(told.to_string().contains(folder.to_str().unwrap()), "{told}");
+        terminal.notify("context.update", json!({ "cwd": world.workspace() })).await;
+    }
+}
+
+#[tokio::test]
+async fn a_query_without_tools_offers_none() {
+    let world = World::start("").await;
+    let mut terminal = Terminal::ready(&world.terminal()).await;
+    let options = json!({ "tools_enabled": false });
+    terminal.query_with(world.workspace(), json!([{ "text": "ok" }]), options).await.unwrap();
+    terminal.until("stream.complete").await;
+    assert!(world.model.calls()[0].get("tools").is_none());
+}
+
+#[tokio::test]
 async fn approvals_can_be_required_where_policy_asks_nothing() {
     let world = World::start("").await;
     let mut terminal = Terminal::ready(&world.terminal()).await;

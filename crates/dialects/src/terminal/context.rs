@@ -28,6 +28,8 @@ pub(super) struct Typed {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Context {
     pub(super) cwd: Option<PathBuf>,
+    /// True if the client named `cwd` since it last asked something.
+    moved: bool,
     pub(super) shell: Option<String>,
     env: Vec<(String, String)>,
     pub(super) commands: Vec<Typed>,
@@ -44,7 +46,7 @@ impl Context {
             if !cwd.is_absolute() || cwd.to_string_lossy().contains('\0') {
                 return Err(fields.wrong("cwd", "an absolute path"));
             }
-            next.cwd = Some(cwd);
+            (next.cwd, next.moved) = (Some(cwd), true);
         }
         if let Some(shell) = fields.text("shell")? {
             next.shell = Some(shell.to_owned());
@@ -67,6 +69,16 @@ impl Context {
         }
         *self = next;
         Ok(())
+    }
+
+    /// Where the commands of a query run, if the client named a place since its last one.
+    pub(super) fn moved_to(&self) -> Option<PathBuf> {
+        self.cwd.clone().filter(|_| self.moved)
+    }
+
+    /// The session works where the client is, or where it worked before.
+    pub(super) fn settle(&mut self) {
+        self.moved = false;
     }
 
     /// What a model is told, in at most so many tokens; nothing if there is nothing to tell. What is

@@ -1,7 +1,7 @@
 //! What requests come to.
 
 use quintet_kernel::command::{Approve, Command, Run, Say};
-use quintet_kernel::event::{Answer, Event, TurnOptions};
+use quintet_kernel::event::{Answer, Event, Setup, TurnOptions};
 use quintet_kernel::message::{Part, Role};
 use quintet_kernel::port;
 use quintet_kernel::session::UNANSWERED;
@@ -90,10 +90,12 @@ impl Connection {
         let parts = news.map(Part::Context).into_iter().chain([Part::Text(message)]).collect();
         let answer_within_ms = self.desk.settings.answer_within_ms;
         let options = TurnOptions { answer_within_ms, ..options };
-        let say = Say::new(Role::User, parts, Run::Next, options);
+        let setup = Setup { workspace: self.link.context.moved_to(), ..Setup::default() };
+        let say = Say { setup, ..Say::new(Role::User, parts, Run::Next, options) };
         let receipt =
             self.submit(&session, Command::Say(Box::new(say))).await.map_err(|e| refusal(&e))?;
         self.told = told.or(self.told.take());
+        self.link.context.settle();
         let turn = receipt.records.iter().find_map(|record| match &record.event {
             Event::MessageAdded { turn, .. } => Some(turn.clone()),
             _ => None,

@@ -63,6 +63,8 @@ impl Connection {
         let link = encode::Link::new(&state, had, reader);
         self.watches.push(Watch { session: session.clone(), follow, link });
         self.told = None;
+        // A session that was opened goes on where it works, until the client names another place.
+        self.link.context.settle();
         self.let_go();
         Ok(state)
     }
