@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use quintet_kernel::SessionId;
+use quintet_kernel::command::Command;
 use quintet_kernel::event::Origin;
 use quintet_kernel::port::{Alias, Error, StorageError};
-use quintet_kernel::{SessionId, State};
 
 use super::identity::User;
 use super::room::{Client, Room};
@@ -36,8 +37,8 @@ impl Guest {
 }
 
 /// Whether a session was begun by this protocol.
-pub(super) fn is_ours(state: &State) -> bool {
-    state.labels.contains_key(OWNER)
+pub(super) fn is_ours(labels: &Labels) -> bool {
+    labels.contains_key(OWNER)
 }
 
 /// The notes on a session.
@@ -65,6 +66,16 @@ impl Desk {
         conversation: &str,
     ) -> Result<Option<SessionId>, Error> {
         let named = self.ports.directory.alias(&alias(&guest.id, conversation)).await?;
+        self.named(guest, conversation, named).await
+    }
+
+    /// The session that goes by a conversation's name, or else the one whose id the name is.
+    async fn named(
+        &self,
+        guest: &Guest,
+        conversation: &str,
+        named: Option<SessionId>,
+    ) -> Result<Option<SessionId>, Error> {
         match named.or_else(|| SessionId::parse(conversation)) {
             Some(session) => self.seen_by(guest, session).await,
             None => Ok(None),
@@ -87,10 +98,12 @@ impl Desk {
         conversation: &str,
         workspace: Option<PathBuf>,
     ) -> Result<SessionId, Error> {
-        if let Some(session) = self.known(guest, conversation).await? {
+        let user = guest.id.as_str();
+        let alias = alias(user, conversation);
+        let named = self.ports.directory.alias(&alias).await?;
+        if let Some(session) = self.named(guest, conversation, named.clone()).await? {
             return Ok(session);
         }
-        let user = guest.id.as_str();
         let workspace = match workspace {
             Some(workspace) => workspace,
             None => self.scratch(user).await?,
@@ -99,10 +112,14 @@ impl Desk {
         let labels = BTreeMap::from(labels);
         let origin = Origin { workspace, labels, ..Origin::default() };
         let session = self.ports.sessions.create(origin).await?.session;
-        let alias = alias(user, conversation);
         // What the name meant until now, if anything, is gone.
-        let gone = self.ports.directory.alias(&alias).await?;
-        Ok(self.ports.directory.set_alias(&alias, &session, gone.as_ref()).await?)
+        let holder = self.ports.directory.set_alias(&alias, &session, named.as_ref()).await?;
+        if holder != session {
+            // Another connection was faster: its session counts, and this one was never used.
+            let reason = Some("another session has its name".to_owned());
+            self.ports.sessions.submit(&session, Command::Close { reason }).await?;
+        }
+        Ok(holder)
     }
 
     /// The conversations that somebody may be waiting for: his, whose end he has not heard.

@@ -223,3 +223,25 @@ async fn what_is_sent_is_shown_also_where_the_workspace_is_not_looked_at() {
     let shown = ["query-accepted", "system-prompt", "user-message-full", "tool-schemas"];
     assert_eq!(kinds(&told)[..4], shown);
 }
+
+#[tokio::test]
+async fn clients_that_begin_a_conversation_together_share_it() {
+    let world = World::start("").await;
+    for round in 0..4 {
+        let mut computers = Vec::new();
+        for _ in 0..6 {
+            computers.push(Computer::connect(world.windie(), "u", json!(null)).await);
+        }
+        let conversation = format!("c{round}");
+        let asked = computers.iter_mut().enumerate().map(async |(n, computer)| {
+            let (id, text) = (format!("q{round}-{n}"), "go {{script: [{\"text\":\"ok\"}]}}");
+            let payload = json!({ "text": text, "conversation_ref": conversation });
+            let query = json!({ "id": id, "type": "query", "payload": payload, "user_id": "u" });
+            computer.say(&query.to_string()).await;
+            first(&computer.until("query-accepted").await, "query-accepted")["session_id"].clone()
+        });
+        let sessions = futures_util::future::join_all(asked).await;
+        let one = sessions.iter().all(|session| *session == sessions[0]);
+        assert!(one && sessions[0].is_string(), "{sessions:?}");
+    }
+}

@@ -65,9 +65,9 @@ impl Connection {
         (id, query): (&str, &Query),
         plan: &Plan,
     ) -> Result<Receipt, Trouble> {
-        let state = self.desk.ports.sessions.view(session).await?;
+        let card = self.desk.ports.sessions.card(session).await?;
         // A session that another protocol began keeps its own instructions and tools.
-        let setup = if is_ours(&state) { plan.setup() } else { Setup::default() };
+        let setup = if is_ours(&card.labels) { plan.setup() } else { Setup::default() };
         let files = self.desk.pictures(&self.guest, session, &query.screenshots).await?;
         let (content, aside) = (query.content.clone(), query.aside.clone());
         let options = plan.options((&self.guest.id, id), content, aside);
