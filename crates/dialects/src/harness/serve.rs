@@ -289,7 +289,7 @@ impl Desk {
                 None | Some("0") => usize::MAX,
                 Some(max) => max.parse().map_err(|_| Reply::new(400, "max must be a number"))?,
             };
-            return Ok(json_bytes(history(follow, Link::new(id.clone(), from), most).await?));
+            return Ok(json(history(follow, Link::new(id.clone(), from), most).await?));
         }
         let (follow, stream) = match self.follow(id, from).await {
             Ok(follow) => (follow, Stream { link: Link::new(id.clone(), from), first: Vec::new() }),
@@ -297,8 +297,8 @@ impl Desk {
             Err(Error::Ahead(_, head)) => {
                 let start = Position::After(Cursor::START);
                 let follow = self.follow(id, start).await.map_err(|error| refusal(&error))?;
-                let state = self.ports.sessions.view(id).await.map_err(|error| refusal(&error))?;
-                let first = reset(&state, asked, head);
+                let card = self.ports.sessions.card(id).await.map_err(|error| refusal(&error))?;
+                let first = reset(&card, asked, head);
                 (follow, Stream { link: Link::new(id.clone(), start), first })
             }
             Err(error) => return Err(refusal(&error)),
@@ -383,11 +383,11 @@ fn reply(reply: Reply) -> Response {
 }
 
 fn ok(body: &impl Serialize) -> Response {
-    json_bytes(serde_json::to_vec(body).expect("our own types serialize"))
+    json(Body::from(serde_json::to_vec(body).expect("our own types serialize")))
 }
 
-fn json_bytes(body: Vec<u8>) -> Response {
-    let mut response = status(StatusCode::OK, Body::from(body));
+fn json(body: Body) -> Response {
+    let mut response = status(StatusCode::OK, body);
     response
         .headers_mut()
         .insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));

@@ -2,10 +2,14 @@
 
 use std::time::Duration;
 
+use axum::body::{Body, Bytes};
 use axum::http::{HeaderValue, header};
 use axum::response::Response;
+use futures_util::{StreamExt as _, stream};
+use quintet_kernel::Item;
+use quintet_kernel::card::Card;
+use quintet_kernel::event::Seq;
 use quintet_kernel::port::{Error, Follow};
-use quintet_kernel::{Item, State};
 use serde_json::json;
 
 use super::decode::{Reply, refusal};
@@ -15,28 +19,54 @@ use crate::transport::sse::{self, Encode};
 /// How often a silent stream shows that it is alive.
 const BEAT: Duration = Duration::from_secs(15);
 
-/// Everything that was durable when the request came, or the first part of it, as an array.
+/// Everything that was durable when the request came, or the first part of it, as an array. Read as the
+/// client takes it. Fails if nothing can be read; later the response breaks off.
 pub(super) async fn history(
-    mut follow: Box<dyn Follow>,
-    mut link: Link,
+    follow: Box<dyn Follow>,
+    link: Link,
     most: usize,
-) -> Result<Vec<u8>, Reply> {
-    let head = follow.head();
-    let mut out = b"[".to_vec();
-    let mut count = 0;
-    while follow.position().seq < head && count < most {
-        let Some(items) = follow.next().await.map_err(|error| refusal(&error))? else { break };
-        let frames = items.iter().flat_map(|item| link.encode(item));
-        for frame in frames.take(most - count) {
-            if count > 0 {
+) -> Result<Body, Reply> {
+    let mut array = Array { head: follow.head(), follow, link, most, count: 0 };
+    let mut first = b"[".to_vec();
+    let more = array.page(&mut first).await.map_err(|error| refusal(&error))?;
+    let rest = stream::try_unfold(more.then_some(array), async |array| {
+        let Some(mut array) = array else { return Ok(None) };
+        let mut page = Vec::new();
+        let more = array.page(&mut page).await?;
+        Ok::<_, Error>(Some((Bytes::from(page), more.then_some(array))))
+    });
+    Ok(Body::from_stream(stream::iter([Ok(Bytes::from(first))]).chain(rest)))
+}
+
+/// An array of events that is being written.
+struct Array {
+    follow: Box<dyn Follow>,
+    link: Link,
+    /// The last event in it.
+    head: Seq,
+    most: usize,
+    count: usize,
+}
+
+impl Array {
+    /// Writes some more of it; false if that was all.
+    async fn page(&mut self, out: &mut Vec<u8>) -> Result<bool, Error> {
+        let left = self.follow.position().seq < self.head && self.count < self.most;
+        let items = if left { self.follow.next().await? } else { None };
+        let Some(items) = items else {
+            out.push(b']');
+            return Ok(false);
+        };
+        let frames = items.iter().flat_map(|item| self.link.encode(item));
+        for frame in frames.take(self.most - self.count) {
+            if self.count > 0 {
                 out.push(b',');
             }
             out.extend_from_slice(&frame.json);
-            count += 1;
+            self.count += 1;
         }
+        Ok(true)
     }
-    out.push(b']');
-    Ok(out)
 }
 
 /// One client that listens.
@@ -76,10 +106,10 @@ impl Encode for Stream {
 }
 
 /// Tells a client that it knows more than there is.
-pub(super) fn reset(state: &State, asked: &str, head: u64) -> Vec<u8> {
+pub(super) fn reset(card: &Card, asked: &str, head: u64) -> Vec<u8> {
     let event = json!({
-        "ts": state.updated.to_string(),
-        "session_id": state.id.as_str(),
+        "ts": card.updated.to_string(),
+        "session_id": card.id.as_str(),
         "type": "stream_reset",
         "message": "the position is after the end of the session; everything is sent again",
         "data": { "requested": asked, "last_event_id": head.to_string() },
