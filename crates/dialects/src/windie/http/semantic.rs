@@ -24,6 +24,8 @@ const MOST: usize = 100;
 const LONGEST_MODEL: usize = 256;
 const LONGEST_PROVIDER: usize = 128;
 const LONGEST_USER: usize = 256;
+/// The most that a model may write, in bytes; what comes after it is not read.
+const LONGEST_ANSWER: usize = 16 * 1024 * 1024;
 /// How long a model may take.
 const PATIENCE: Duration = Duration::from_secs(300);
 
@@ -124,6 +126,11 @@ async fn whole(desk: &Desk, prompt: Prompt) -> Result<String, Failure> {
     loop {
         for chunk in stream.next().await? {
             match chunk {
+                Chunk::Output(Channel::Text, piece)
+                    if text.len() + piece.len() > LONGEST_ANSWER =>
+                {
+                    return Ok(text);
+                }
                 Chunk::Output(Channel::Text, piece) => text.push_str(&piece),
                 Chunk::Finished(_) => return Ok(text),
                 Chunk::Output(Channel::Thought, _) | Chunk::Retrying { .. } => {}
