@@ -97,6 +97,17 @@ impl Link {
     }
 
     /// The client's name for a turn that is not over.
+    /// Whether that may be so once the items before this one are translated.
+    pub(crate) fn may_want_prompt(&self, item: &Item) -> bool {
+        let Item::Event(record) = item else {
+            return false;
+        };
+        match &record.event {
+            Event::StepStarted { turn, .. } if self.line(turn).is_none() => true,
+            _ => self.wants_prompt(item),
+        }
+    }
+
     pub(crate) fn name(&self, turn: &TurnId) -> Option<String> {
         self.line(turn).map(|line| line.name().to_owned())
     }
@@ -167,8 +178,8 @@ impl Link {
                 Event::CallStarted { .. } => AROUND_CALL,
                 _ => traces::ABOUT_EVENT,
             },
-            Item::Text { text, .. } => (text.len() as u64).saturating_sub(1),
-            Item::Progress { .. } => 0,
+            // Each piece of text is one message.
+            Item::Text { .. } | Item::Progress { .. } => 0,
         };
         self.encode(item, None);
         let turn = match item {

@@ -238,6 +238,11 @@ impl Room {
         self.log().revisions.remove(key)
     }
 
+    /// Whether a client waits for the history that a query leads to.
+    pub(super) fn expects_history(&self) -> bool {
+        !self.log().revisions.is_empty()
+    }
+
     /// The answer to a query should be spoken.
     pub(super) fn speak(&self, key: &str) {
         self.log().spoken.insert(key.into());

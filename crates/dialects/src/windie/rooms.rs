@@ -229,7 +229,8 @@ impl Rooms {
                 }
             };
             drop(next);
-            let prompt = match items.iter().flatten().flatten().any(shows_prompt) {
+            let shown = |item: &Item| teller.shows_prompt(item);
+            let prompt = match items.iter().flatten().flatten().any(shown) {
                 true => {
                     sessions.view(&teller.room.session).await.ok().map(|it| prompt::assemble(&it))
                 }
@@ -273,6 +274,12 @@ impl Rooms {
 }
 
 impl Teller {
+    /// Whether it may be told along with an item what the model is asked.
+    fn shows_prompt(&self, item: &Item) -> bool {
+        let ended = |item: &Item| matches!(item, Item::Event(record) if matches!(record.event, Event::TurnCompleted { .. }));
+        self.link.may_want_prompt(item) || (ended(item) && self.room.expects_history())
+    }
+
     /// What is told of an item.
     fn tell(&mut self, item: &Item, prompt: Option<&Prompt>) -> Vec<Frame> {
         if let Item::Event(record) = item {
@@ -416,15 +423,6 @@ async fn kept(spool: &Spool, state: &State) -> Option<Kept> {
     let open = state.open.as_ref();
     kept.settle(|call| open.and_then(|open| open.call(call)).is_some_and(Call::with_client));
     Some(kept)
-}
-
-/// Whether it may be told along with an item what the model is asked.
-fn shows_prompt(item: &Item) -> bool {
-    let Item::Event(record) = item else { return false };
-    matches!(
-        record.event,
-        Event::StepStarted { .. } | Event::Compacted { .. } | Event::TurnCompleted { .. }
-    )
 }
 
 /// A conversation, told from where its open turn begins on, or else from now on.
