@@ -1,22 +1,28 @@
 //! The calls that a client runs on one connection.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use quintet_kernel::command::Command;
-use quintet_kernel::port::{Error, Sessions};
+use quintet_kernel::port::{Error, Follow, Sessions};
 use quintet_kernel::{CallId, ClientRef, Cursor, Event, Item, SessionId};
+use tokio::task::JoinSet;
 
 /// How long a client that connected again is given for the end of its earlier connection.
 const TAKE_OVER_TIMEOUT: Duration = Duration::from_secs(2);
+/// How long to wait before a session that could not be read is read again.
+const RETRY_INTERVAL: Duration = Duration::from_millis(500);
 
 /// The calls that a client claimed on one connection. [`HeldCalls::release`] must follow its end.
+///
+/// A session that is read anew in the running daemon takes every holder for lost; as long as the
+/// connection is there it claims again what it holds.
 pub(crate) struct HeldCalls {
     sessions: Arc<dyn Sessions>,
     client: ClientRef,
-    held: BTreeSet<SessionId>,
+    held: BTreeMap<SessionId, JoinSet<()>>,
 }
 
 impl fmt::Debug for HeldCalls {
@@ -28,7 +34,7 @@ impl fmt::Debug for HeldCalls {
 impl HeldCalls {
     /// A connection of a client that has claimed nothing yet.
     pub(crate) fn new(sessions: Arc<dyn Sessions>, client: ClientRef) -> Self {
-        Self { sessions, client, held: BTreeSet::new() }
+        Self { sessions, client, held: BTreeMap::new() }
     }
 
     /// The client on this connection.
@@ -36,22 +42,23 @@ impl HeldCalls {
         &self.client
     }
 
-    /// Claims calls of a session, all of them or none. True if this connection may run them; durable
-    /// then. Fails if the session cannot be used.
+    /// Claims calls of a session that nobody holds, all of them or none. True if this connection may run
+    /// them; durable then. Fails if the session cannot be used.
     pub(crate) async fn claim(
         &mut self,
         session: &SessionId,
         calls: Vec<CallId>,
     ) -> Result<bool, Error> {
-        let claim = Command::Claim { calls, by: self.client.clone() };
-        match self.sessions.submit(session, claim).await {
-            Ok(_) => {
-                self.held.insert(session.clone());
-                Ok(true)
-            }
-            Err(Error::Refused(_) | Error::NotFound(_)) => Ok(false),
-            Err(error) => Err(error),
-        }
+        self.submit(session, calls, false).await
+    }
+
+    /// Claims calls for a client that came back: also those that it holds on a connection that is lost.
+    pub(crate) async fn resume(
+        &mut self,
+        session: &SessionId,
+        calls: Vec<CallId>,
+    ) -> Result<bool, Error> {
+        self.submit(session, calls, true).await
     }
 
     /// The same for a client that may hold the calls on an earlier connection, which is about to end.
@@ -60,7 +67,7 @@ impl HeldCalls {
         session: &SessionId,
         calls: Vec<CallId>,
     ) -> Result<bool, Error> {
-        if self.claim(session, calls.clone()).await? {
+        if self.resume(session, calls.clone()).await? {
             return Ok(true);
         }
         for call in &calls {
@@ -68,7 +75,33 @@ impl HeldCalls {
                 return Ok(false);
             }
         }
-        self.claim(session, calls).await
+        self.resume(session, calls).await
+    }
+
+    async fn submit(
+        &mut self,
+        session: &SessionId,
+        calls: Vec<CallId>,
+        came_back: bool,
+    ) -> Result<bool, Error> {
+        // Noted before it is asked for: whoever stops waiting for the answer may hold the calls.
+        self.held.entry(session.clone()).or_default();
+        let by = self.client.clone();
+        let claim = Command::Claim { calls: calls.clone(), by: by.clone(), came_back };
+        let receipt = match self.sessions.submit(session, claim).await {
+            Ok(receipt) => receipt,
+            Err(Error::Refused(_) | Error::NotFound(_)) => return Ok(false),
+            Err(error) => return Err(error),
+        };
+        if let Some(last) = receipt.records.last() {
+            let follow = self.sessions.follow(session, Cursor::after(last.seq)).await?;
+            let keeper =
+                Keeper { sessions: Arc::clone(&self.sessions), session: session.clone(), by };
+            let keepers = self.held.entry(session.clone()).or_default();
+            while keepers.try_join_next().is_some() {}
+            keepers.spawn(keeper.keep(follow, calls.into_iter().collect()));
+        }
+        Ok(true)
     }
 
     /// True if the client may return a call's result: nobody else has the call, or the client itself
@@ -76,13 +109,15 @@ impl HeldCalls {
     pub(crate) async fn inherits(&self, session: &SessionId, call: &CallId) -> Result<bool, Error> {
         let state = self.sessions.view(session).await?;
         let claim = state.open.as_ref().and_then(|open| open.call(call)?.claim.clone());
+        let head = state.head;
+        drop(state);
         let Some(claim) = claim.filter(|claim| !claim.is_held_by(&self.client)) else {
             return Ok(true);
         };
         if claim.by.name != self.client.name {
             return Ok(false);
         }
-        let mut follow = self.sessions.follow(session, Cursor::after(state.head)).await?;
+        let mut follow = self.sessions.follow(session, Cursor::after(head)).await?;
         let lost = async {
             while let Some(items) = follow.next().await? {
                 if let Some(lost) = items.iter().find_map(|item| lost(item, call)) {
@@ -101,13 +136,61 @@ impl HeldCalls {
 
     /// Starts the grace time of what the client still holds, because its connection is gone.
     pub(crate) async fn release(&mut self) {
-        for session in std::mem::take(&mut self.held) {
+        for (session, mut keepers) in std::mem::take(&mut self.held) {
+            keepers.shutdown().await;
             let gone = Command::Disconnect { client: self.client.clone() };
             match self.sessions.submit(&session, gone).await {
                 // A restart starts the grace time as well.
                 Ok(_) | Err(Error::NotFound(_) | Error::Closing) => {}
                 Err(error) => tracing::warn!(%session, %error, "claims were not released"),
             }
+        }
+    }
+}
+
+/// Keeps the claims of a connection that is there.
+struct Keeper {
+    sessions: Arc<dyn Sessions>,
+    session: SessionId,
+    by: ClientRef,
+}
+
+impl Keeper {
+    /// Claims calls again when their holder is taken for lost, until they are over.
+    async fn keep(self, mut follow: Box<dyn Follow>, mut calls: HashSet<CallId>) {
+        while !calls.is_empty() {
+            match follow.next().await {
+                Ok(Some(items)) => {
+                    for item in items {
+                        self.take(&item, &mut calls).await;
+                    }
+                }
+                // A session that storage failed under is read again, and then counts its holders as lost.
+                Err(Error::Storage(_)) => tokio::time::sleep(RETRY_INTERVAL).await,
+                Ok(None) | Err(_) => return,
+            }
+        }
+    }
+
+    async fn take(&self, item: &Item, calls: &mut HashSet<CallId>) {
+        let Item::Event(record) = item else { return };
+        match &record.event {
+            Event::ClaimHolderLost { call, by, .. } if *by == self.by => {
+                self.claim_again(call).await;
+            }
+            Event::ClaimReleased { call, .. } | Event::CallCompleted { call, .. } => {
+                calls.remove(call);
+            }
+            _ => {}
+        }
+    }
+
+    async fn claim_again(&self, call: &CallId) {
+        let (calls, by) = (vec![call.clone()], self.by.clone());
+        let claim = Command::Claim { calls, by, came_back: true };
+        match self.sessions.submit(&self.session, claim).await {
+            Ok(_) | Err(Error::Refused(_) | Error::NotFound(_) | Error::Closing) => {}
+            Err(error) => tracing::warn!(%call, %error, "a call was not claimed again"),
         }
     }
 }
@@ -121,3 +204,6 @@ fn lost(item: &Item, call: &CallId) -> Option<bool> {
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,6 +1,7 @@
 //! The desktop assistant: the desktop talks and acts, the daemon thinks and remembers.
 //! `docs/protocols/jarvis.md` is its text.
 
+mod askers;
 mod chat;
 mod decode;
 mod encode;
@@ -14,7 +15,7 @@ mod tools;
 mod wire;
 
 pub use serve::{Ports, Settings, router};
-pub use tools::{Risk, default_tools, risk};
+pub use tools::{FRONT_END, Risk, default_tools, risk};
 
 #[cfg(test)]
 mod tests;

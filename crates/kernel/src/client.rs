@@ -7,7 +7,8 @@ use crate::time::Time;
 /// A client that runs calls for sessions.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ClientRef {
-    /// The name that the client keeps when it connects again.
+    /// The name that the client keeps when it connects again. What stands before its first `/` names
+    /// the front end.
     pub name: String,
     /// The connection that it uses; not given where a protocol cannot tell its connections apart.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -23,6 +24,11 @@ impl ClientRef {
     /// A client on whichever connection it has.
     pub fn named(name: impl Into<String>) -> Self {
         Self { name: name.into(), connection: None }
+    }
+
+    /// The front end that the client belongs to.
+    pub fn front_end(&self) -> &str {
+        self.name.split_once('/').map_or(self.name.as_str(), |(front_end, _)| front_end)
     }
 }
 

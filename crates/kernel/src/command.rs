@@ -39,8 +39,10 @@ pub enum Command {
     Start { turn: TurnId },
     /// Answer a question.
     Approve(Approve),
-    /// Give these calls to a client, which alone may run them from now on; all of them or none.
-    Claim { calls: Vec<CallId>, by: ClientRef },
+    /// Give these calls to a client, which alone may run them from now on; all of them or none. What a
+    /// client of this name holds on a connection that is lost counts only if this is that client, come
+    /// back.
+    Claim { calls: Vec<CallId>, by: ClientRef, came_back: bool },
     /// A client ran one of its tools, or would not. Refused unless the call waits for this client.
     Return { call: CallId, by: ClientRef, outcome: Outcome },
     /// A connection is gone: the grace time of what its client holds begins.

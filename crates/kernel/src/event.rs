@@ -302,6 +302,9 @@ pub struct Errand {
     /// When it counts as failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires: Option<Time>,
+    /// The front end whose clients run it; any client may if not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub front_end: Option<String>,
 }
 
 /// A person's word on a call.

@@ -79,6 +79,9 @@ pub struct ClientTool {
     /// True if it only looks: another client may run a call again whose client is gone.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub repeatable: bool,
+    /// The front end that brought the tool: its clients alone run it. Any client may if not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub front_end: Option<String>,
 }
 
 impl Toolset {

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use super::book::{Book, Step};
 use super::original;
 use super::place::event_id;
+use super::question::is_question;
 use super::stored::{event, result_text, stop_reason, usage_of};
 use super::subagent;
 use super::wire::{CONTEXT_OVERFLOW, Manner, News};
@@ -76,7 +77,7 @@ fn of_event(book: &Book, record: &Record) -> Vec<News> {
         )],
         Event::TurnStarted { .. } => vec![status("running")],
         Event::StepStarted { turn, .. } => step_started(book, turn, at),
-        Event::CallStarted { call, tool, input, placement, .. } => {
+        Event::CallStarted { call, tool, input, placement, errand, .. } => {
             let data = json!({
                 "toolName": tool,
                 "toolId": call.as_str(),
@@ -84,7 +85,8 @@ fn of_event(book: &Book, record: &Record) -> Vec<News> {
                 "arguments": input,
             });
             let mut news = vec![News::both("agent.tool_start", data.clone())];
-            if *placement == Placement::Client {
+            let front_end = errand.as_ref().and_then(|errand| errand.front_end.as_deref());
+            if *placement == Placement::Client && is_question(front_end) {
                 news.push(News::both("agent.question", data));
                 news.push(status("waiting"));
             }

@@ -4,6 +4,15 @@ use quintet_kernel::tool::Risk;
 use quintet_kernel::toolset::{ClientTool, Toolset};
 use serde_json::json;
 
+/// The name of this front end, and of all its clients: a question is shown to all of them, and the first
+/// that answers it has claimed it.
+pub(super) const FRONT_END: &str = "agent";
+
+/// True if a call is a question of this front end, and not a tool that clients of another one run.
+pub(super) fn is_question(front_end: Option<&str>) -> bool {
+    front_end.is_none_or(|front_end| front_end == FRONT_END)
+}
+
 /// All of the daemon's tools and the question.
 pub(super) fn toolset() -> Toolset {
     let question = ClientTool {
@@ -26,6 +35,7 @@ pub(super) fn toolset() -> Toolset {
         }),
         risk: Risk::Low,
         repeatable: true,
+        front_end: Some(FRONT_END.into()),
     };
     Toolset { client: vec![question], ..Toolset::default() }
 }

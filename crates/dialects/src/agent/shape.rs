@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 
 use super::detail::ASSUMED;
 use super::place::event_id;
+use super::question::is_question;
 use super::stored::{block, usage_of};
 
 /// Shares of the context from which on it counts as filling up.
@@ -105,7 +106,9 @@ fn pending(state: &State) -> Vec<Value> {
     let asked = |call: &Call| {
         let kind = match &call.phase {
             CallPhase::Asked { .. } => "approval",
-            CallPhase::Started(_, Placement::Client) => "question",
+            CallPhase::Started(_, Placement::Client) if is_question(call.front_end.as_deref()) => {
+                "question"
+            }
             _ => return None,
         };
         let (id, name) = (call.id().as_str(), &call.request.tool);

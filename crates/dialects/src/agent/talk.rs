@@ -11,15 +11,12 @@ use quintet_kernel::{ClientRef, Question, Refusal, SessionId, State};
 use serde_json::{Value, json};
 
 use super::carry::{Done, Then, refused, watch};
+use super::question::{FRONT_END, is_question};
 use super::serve::Desk;
 use super::shape;
 use super::wire::{CONTEXT_OVERFLOW, NOTHING_PENDING};
 use super::wish::{File, Message, Read, Response};
 use crate::jsonrpc::Error;
-
-/// The name of all clients: a question is shown to all of them, and the first that answers it has
-/// claimed it.
-const CLIENT: &str = "agent";
 
 /// A message of no more bytes fits every model.
 const SURELY_FITS: usize = 4096;
@@ -98,8 +95,7 @@ impl Desk {
         call: Option<&str>,
         response: Response,
     ) -> Result<Done, Error> {
-        let state = self.view(&session).await?;
-        let (id, command) = answering(&state, call, response)?;
+        let (id, command) = answering(&*self.view(&session).await?, call, response)?;
         let receipt = self.ports.sessions.submit(&session, command).await.map_err(refused)?;
         let result = json!({
             "success": true, "acknowledged": true, "toolId": id.as_str(), "toolCallId": id.as_str(),
@@ -160,10 +156,11 @@ fn answering(
         return Ok((held.clone(), Command::Approve(word(held, response)?)));
     }
     let waits = |call: &&Call| {
-        let waits = matches!(
-            call.phase,
-            CallPhase::Asked { .. } | CallPhase::Started(_, Placement::Client)
-        );
+        let waits = match call.phase {
+            CallPhase::Asked { .. } => true,
+            CallPhase::Started(_, Placement::Client) => is_question(call.front_end.as_deref()),
+            _ => false,
+        };
         waits && is_meant(call.id().as_str())
     };
     if let Some(call) = state.open.iter().flat_map(|open| open.calls()).find(waits) {
@@ -171,7 +168,7 @@ fn answering(
         let command = match &call.phase {
             CallPhase::Asked { .. } => Command::Approve(word(id.clone().into(), response)?),
             _ => {
-                let (call, by) = (id.clone(), ClientRef::named(CLIENT));
+                let (call, by) = (id.clone(), ClientRef::named(FRONT_END));
                 Command::Return { call, by, outcome: outcome(response) }
             }
         };

@@ -42,6 +42,7 @@ pub(super) async fn stream(
 ) -> Result<Response, Reply> {
     let asked = ask(desk, chat, envelope.key.as_ref()).await?;
     let follow = follow(desk, chat, &asked).await?;
+    let asker = desk.askers.add(&chat.session);
     let (read, head) = (asked.begins - 1, follow.head());
     let turn = (asked.turn, asked.attempt);
     let link = match envelope.position {
@@ -50,9 +51,9 @@ pub(super) async fn stream(
         }
         Some(seen) if asked.joined && seen.seq > read => Link::of_turn(turn, seen, read, head),
         _ if asked.joined => Link::of_turn(turn, Cursor::after(read), read, head),
-        _ => Link::of_turn(turn, Cursor::after(read), read, read),
+        _ => Link::of_turn(turn, Cursor::after(read), read, 0),
     };
-    desk.stream_of(&chat.session, link).response(follow).await
+    desk.stream_of(&chat.session, link, Some(asker)).response(follow).await
 }
 
 /// Answers a message with its final text.

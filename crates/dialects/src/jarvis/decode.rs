@@ -79,9 +79,6 @@ impl Chat {
     }
 }
 
-/// The name of all desktops: nothing in the protocol tells one from another.
-pub(super) const CLIENT: &str = "jarvis";
-
 /// Finds out what a request is about.
 pub(super) fn route(method: &str, path: &str) -> Result<Route, Reply> {
     let (route, known) = match path {
@@ -184,7 +181,7 @@ fn result(body: wire::PostResult) -> Result<Step, Reply> {
     let call = CallId::parse(id).ok_or_else(unknown)?;
     let outcome = outcome(result)?;
     // A result comes on a connection of its own, so any desktop that knows the call's id may post it.
-    let by = ClientRef::named(CLIENT);
+    let by = ClientRef::named(tools::FRONT_END);
     Ok(Step::Submit(session, Command::Return { call, by, outcome }))
 }
 

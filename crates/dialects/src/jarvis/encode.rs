@@ -14,7 +14,7 @@ use quintet_kernel::{CallId, Cursor, Item, TurnId};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::tools::risk_word;
+use super::tools::{FRONT_END, risk_word};
 use super::wire;
 
 /// What one stream must remember.
@@ -26,8 +26,9 @@ pub(super) struct Link {
     seen: Cursor,
     /// What was read.
     read: Seq,
-    /// The last event when the stream began.
-    head: Seq,
+    /// The client has shown that it had what came up to here: if it ran calls that began by then, it
+    /// may go on with them.
+    shown: Seq,
     /// Calls that a client should run.
     delegated: Vec<Delegated>,
     /// Calls that this stream has claimed, so that its client alone is asked to run them.
@@ -44,8 +45,16 @@ struct Delegated {
     call: CallId,
     request: Vec<u8>,
     sent: bool,
-    /// True if it began before the stream did: its client may be the one that holds it, come back.
-    before: bool,
+    /// True if the client has shown that it was there when the call began.
+    came_back: bool,
+}
+
+/// A call that a stream may claim.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Claimable {
+    pub(super) call: CallId,
+    /// True if the client may hold it on a connection that is lost.
+    pub(super) came_back: bool,
 }
 
 /// How a turn ended.
@@ -66,13 +75,14 @@ pub(super) struct Frame {
 }
 
 impl Link {
-    /// A stream of a whole session to a client that has seen it up to a place.
-    pub(super) fn of_session(seen: Cursor, read: Seq, head: Seq) -> Self {
+    /// A stream of a whole session to a client that is told what comes after a place, and has shown
+    /// that it was there up to an event; 0 if it has shown nothing.
+    pub(super) fn of_session(seen: Cursor, read: Seq, shown: Seq) -> Self {
         Self {
             only: None,
             seen,
             read,
-            head,
+            shown,
             delegated: Vec::new(),
             claimed: HashSet::new(),
             answer: String::new(),
@@ -82,8 +92,8 @@ impl Link {
     }
 
     /// A stream of one turn, which is over when that attempt at it is.
-    pub(super) fn of_turn(turn: (TurnId, u32), seen: Cursor, read: Seq, head: Seq) -> Self {
-        Self { only: Some(turn), ..Self::of_session(seen, read, head) }
+    pub(super) fn of_turn(turn: (TurnId, u32), seen: Cursor, read: Seq, shown: Seq) -> Self {
+        Self { only: Some(turn), ..Self::of_session(seen, read, shown) }
     }
 
     /// Up to where there is nothing new for the client.
@@ -102,26 +112,45 @@ impl Link {
     }
 
     /// The calls that the stream has to claim before it encodes these items.
-    pub(super) fn claimable(&self, items: &[Item]) -> Vec<CallId> {
+    pub(super) fn claimable(&self, items: &[Item]) -> Vec<Claimable> {
         let offered = |item: &Item| match item {
-            Item::Event(record) => match &record.event {
-                Event::CallStarted { call, placement: Placement::Client, .. }
-                | Event::ClaimReleased { call, .. } => Some(call.clone()),
-                Event::ClaimHolderLost { call, .. } => {
-                    let mine = |known: &&Delegated| known.call == *call && known.before;
-                    self.delegated.iter().find(mine).map(|known| known.call.clone())
-                }
-                _ => None,
-            },
+            Item::Event(record) => self.offered(record),
             Item::Text { .. } | Item::Progress { .. } => None,
         };
         items.iter().filter_map(offered).collect()
     }
 
+    fn offered(&self, record: &Record) -> Option<Claimable> {
+        match &record.event {
+            Event::CallStarted { turn, call, placement: Placement::Client, errand, .. }
+                if self.tells_of(turn) && is_ours(errand.as_ref()) =>
+            {
+                Some(Claimable { call: call.clone(), came_back: record.seq <= self.shown })
+            }
+            Event::ClaimReleased { turn, call, .. } if self.tells_of(turn) => {
+                let known = self.delegated.iter().find(|known| known.call == *call)?;
+                Some(Claimable { call: known.call.clone(), came_back: false })
+            }
+            Event::ClaimHolderLost { call, .. } => {
+                let mine = |known: &&Delegated| known.call == *call && known.came_back;
+                let known = self.delegated.iter().find(mine)?;
+                Some(Claimable { call: known.call.clone(), came_back: true })
+            }
+            _ => None,
+        }
+    }
+
+    /// True if a turn is among those that the stream is about.
+    fn tells_of(&self, turn: &TurnId) -> bool {
+        self.only.as_ref().is_none_or(|(only, _)| only == turn)
+    }
+
     /// The calls of the past that nobody was asked to run on this stream.
-    pub(super) fn unsent(&self) -> Vec<CallId> {
+    pub(super) fn unsent(&self) -> Vec<Claimable> {
         let unsent = self.delegated.iter().filter(|delegated| !delegated.sent);
-        unsent.map(|delegated| delegated.call.clone()).collect()
+        let claimable =
+            |known: &Delegated| Claimable { call: known.call.clone(), came_back: known.came_back };
+        unsent.map(claimable).collect()
     }
 
     /// Has the client asked to run a call, which it has claimed.
@@ -132,7 +161,7 @@ impl Link {
     /// Asks the client to run those of the calls of the past that it has claimed.
     pub(super) fn begin(&mut self) -> Vec<Frame> {
         let mut frames = Vec::new();
-        for call in self.unsent() {
+        for Claimable { call, .. } in self.unsent() {
             self.offer(&call, &mut frames);
         }
         frames
@@ -176,7 +205,7 @@ impl Link {
             }
             Event::CallStarted {
                 call, tool, input, placement: Placement::Client, errand, ..
-            } => {
+            } if is_ours(errand.as_ref()) => {
                 let request = request(call, tool, input, errand.as_ref());
                 self.delegate(call, &request, fresh, frames);
             }
@@ -205,7 +234,44 @@ impl Link {
                     why.map_or("the turn was canceled".into(), |why| format!("canceled: {why}"));
                 self.failed(turn, ("CANCELLED".into(), why), fresh, frames);
             }
-            _ => {}
+            Event::SessionCreated(_)
+            | Event::Forked { .. }
+            | Event::Labelled { .. }
+            | Event::ModelSwitched { .. }
+            | Event::AttachmentAdded(_)
+            | Event::MessageAdded { .. }
+            | Event::ContextGathered { .. }
+            | Event::TextAppended { .. }
+            | Event::ModelRetrying { .. }
+            | Event::ModelCompleted { .. }
+            | Event::StepInterrupted { .. }
+            | Event::VerificationRequested { .. }
+            | Event::ReviewRequested { .. }
+            | Event::Reviewed { .. }
+            | Event::ApprovalRequested { .. }
+            | Event::ApprovalAnswered { .. }
+            | Event::ToolsChosen(_)
+            | Event::Instructed { .. }
+            | Event::Moved { .. }
+            | Event::Forgotten { .. }
+            | Event::CallStarted { .. }
+            | Event::CallClaimed { .. }
+            | Event::ClaimHolderLost { .. }
+            | Event::ClaimReleased { .. }
+            | Event::StopRequested { .. }
+            | Event::TurnResumed { .. }
+            | Event::TurnHeld { .. }
+            | Event::TurnReleased { .. }
+            | Event::RevertRequested { .. }
+            | Event::Reverted { .. }
+            | Event::RevertFailed { .. }
+            | Event::CompactionRequested { .. }
+            | Event::Compacted { .. }
+            | Event::CompactionFailed { .. }
+            | Event::MemorySaved { .. }
+            | Event::MemoryNotSaved { .. }
+            | Event::Subagent { .. }
+            | Event::SessionClosed { .. } => {}
         }
     }
 
@@ -230,8 +296,8 @@ impl Link {
     ) {
         let sent = fresh && self.claimed.contains(call);
         self.tell(frames, sent, "tool.request", request);
-        let (call, request, before) = (call.clone(), json(request), self.read <= self.head);
-        self.delegated.push(Delegated { call, request, sent, before });
+        let (call, request, came_back) = (call.clone(), json(request), self.read <= self.shown);
+        self.delegated.push(Delegated { call, request, sent, came_back });
     }
 
     fn returned(
@@ -305,6 +371,12 @@ impl Link {
             frames.push(Frame { position, event, data: json(data) });
         }
     }
+}
+
+/// True if desktops run a call, and not the clients of another front end.
+fn is_ours(errand: Option<&Errand>) -> bool {
+    let front_end = errand.and_then(|errand| errand.front_end.as_deref());
+    front_end.is_none_or(|front_end| front_end == FRONT_END)
 }
 
 fn request<'a>(

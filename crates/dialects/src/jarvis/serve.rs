@@ -1,8 +1,8 @@
 //! Moves bytes: requests to `decode`, what they ask to the core, events through `encode` to the client.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
@@ -18,11 +18,13 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use tokio_util::task::TaskTracker;
 
+use super::askers::{Asker, Askers};
 use super::chat::{self, Envelope};
-use super::decode::{CLIENT, Chat, LARGEST_BODY, Step, decode, key, position, route};
+use super::decode::{Chat, LARGEST_BODY, Step, decode, key, position, route};
 use super::encode::Link;
 use super::reply::Reply;
 use super::stream::Stream;
+use super::tools::FRONT_END;
 use super::{openapi, sessions, wire};
 use crate::held_calls::HeldCalls;
 use crate::transport::body::{Unread, whole};
@@ -69,15 +71,18 @@ pub(super) struct Desk {
     started: Time,
     /// How many streams there were.
     connections: Arc<AtomicU64>,
+    /// The streams that go first where calls are claimed.
+    pub(super) askers: Arc<Askers>,
     /// What has to be done after a client is gone.
-    tasks: TaskTracker,
+    pub(super) tasks: TaskTracker,
 }
 
 /// The dialect as a service.
 pub fn router(ports: Ports, settings: Settings) -> Router {
     let started = ports.stamps.now();
     let (settings, connections) = (Arc::new(settings), Arc::default());
-    let desk = Desk { ports, settings, started, connections, tasks: TaskTracker::new() };
+    let (askers, tasks) = (Arc::default(), TaskTracker::new());
+    let desk = Desk { ports, settings, started, connections, askers, tasks };
     Router::new().fallback(serve).with_state(desk)
 }
 
@@ -154,17 +159,24 @@ impl Desk {
         let seen = asked.unwrap_or(Cursor::after(state.head));
         let turn = state.turns.iter().rev().find(|turn| turn.begins <= seen.seq);
         let read = turn.map_or(seen.seq, |turn| turn.begins - 1);
+        drop(state);
         let follow = sessions.follow(id, Cursor::after(read)).await?;
-        let link = Link::of_session(seen, read, follow.head());
-        self.stream_of(id, link).response(follow).await
+        let shown = asked.map_or(0, |asked| asked.seq);
+        let link = Link::of_session(seen, read, shown);
+        self.stream_of(id, link, None).response(follow).await
     }
 
     /// A stream of a session to a desktop, which runs the calls that it is asked to run.
-    pub(super) fn stream_of(&self, session: &SessionId, link: Link) -> Stream {
+    pub(super) fn stream_of(
+        &self,
+        session: &SessionId,
+        link: Link,
+        asker: Option<Asker>,
+    ) -> Stream {
         let connection = self.connections.fetch_add(1, Ordering::Relaxed) + 1;
-        let client = ClientRef::connected(CLIENT, connection.to_string());
+        let client = ClientRef::connected(FRONT_END, connection.to_string());
         let held = HeldCalls::new(Arc::clone(&self.ports.sessions), client);
-        Stream::new(link, session.clone(), held, self.tasks.clone())
+        Stream::new(link, session.clone(), held, asker, self)
     }
 
     /// Where its sessions work, which is there from now on.

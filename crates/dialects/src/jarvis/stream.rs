@@ -1,15 +1,18 @@
 //! Events to a client, for as long as there is something to tell it.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::http::{HeaderValue, header};
 use axum::response::Response;
 use quintet_kernel::port::{BoxFuture, Error, Follow};
-use quintet_kernel::{CallId, Item, SessionId};
+use quintet_kernel::{Item, SessionId};
 use tokio_util::task::TaskTracker;
 
-use super::encode::{Frame, Link};
+use super::askers::{Asker, Askers};
+use super::encode::{Claimable, Frame, Link};
 use super::reply::Reply;
+use super::serve::Desk;
 use super::wire;
 use crate::held_calls::HeldCalls;
 use crate::transport::sse::{self, Encode};
@@ -25,6 +28,9 @@ pub(super) struct Stream {
     session: SessionId,
     /// The calls that its client runs.
     held: Option<HeldCalls>,
+    /// Goes first where calls are claimed, if its client sent the message.
+    asker: Option<Asker>,
+    askers: Arc<Askers>,
     /// Where they are released once the client is gone.
     tasks: TaskTracker,
     /// Beats since something was told.
@@ -33,8 +39,15 @@ pub(super) struct Stream {
 
 impl Stream {
     /// A stream of a session to a client that runs calls.
-    pub(super) fn new(link: Link, session: SessionId, held: HeldCalls, tasks: TaskTracker) -> Self {
-        Self { link, session, held: Some(held), tasks, beats: 0 }
+    pub(super) fn new(
+        link: Link,
+        session: SessionId,
+        held: HeldCalls,
+        asker: Option<Asker>,
+        desk: &Desk,
+    ) -> Self {
+        let (askers, tasks) = (Arc::clone(&desk.askers), desk.tasks.clone());
+        Self { link, session, held: Some(held), asker, askers, tasks, beats: 0 }
     }
 
     /// The stream as an answer, after everything that its client has was read in silence.
@@ -58,10 +71,19 @@ impl Stream {
 
 impl Stream {
     /// Claims calls for the client, one by one: another desktop may have some of them.
-    async fn claim(&mut self, calls: Vec<CallId>) {
+    async fn claim(&mut self, calls: Vec<Claimable>) {
         let Some(held) = &mut self.held else { return };
-        for call in calls {
-            match held.claim(&self.session, vec![call.clone()]).await {
+        for Claimable { call, came_back } in calls {
+            if self.asker.is_none() && !came_back {
+                self.askers.first(&self.session, &call).await;
+            }
+            let alone = vec![call.clone()];
+            let claimed = match came_back {
+                true => held.resume(&self.session, alone).await,
+                false => held.claim(&self.session, alone).await,
+            };
+            self.asker.iter().for_each(|asker| asker.tried(&call));
+            match claimed {
                 Ok(true) => self.link.claimed(call),
                 Ok(false) => {}
                 Err(error) => tracing::warn!(%call, %error, "a call was not claimed"),
@@ -123,8 +145,6 @@ fn write(frames: &[Frame], out: &mut Vec<u8>) {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use quintet_kernel::event::{Event, Record, TurnOptions};
     use quintet_kernel::{Cursor, Time, TurnId};
 
@@ -142,6 +162,8 @@ mod tests {
             link: Link::of_session(Cursor::START, 0, 0),
             session: SessionId::parse("s1").unwrap(),
             held: None,
+            asker: None,
+            askers: Arc::default(),
             tasks: TaskTracker::new(),
             beats: 0,
         };

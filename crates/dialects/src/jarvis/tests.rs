@@ -15,7 +15,7 @@ use quintet_kernel::model::Channel;
 use quintet_kernel::{CallId, Cursor, Item, ItemReader, StepId, Time, TurnId, codec};
 
 use super::decode::{Step, decode, key, position, route};
-use super::encode::Link;
+use super::encode::{Claimable, Link};
 use super::openapi;
 use super::reply::Reply;
 
@@ -142,12 +142,15 @@ impl Story {
         });
         let attempt = attempts.count() as u32;
         self.link = match how {
-            "live" => Link::of_session(Cursor::after(head), begins, head),
+            "live" => Link::of_session(Cursor::after(head), begins, 0),
             "again" => {
                 let from = Cursor::after(begins);
                 Link::of_turn((turn, attempt), from, begins, head)
             }
-            place => Link::of_session(position(Some(place), "").unwrap().unwrap(), begins, head),
+            place => {
+                let place = position(Some(place), "").unwrap().unwrap();
+                Link::of_session(place, begins, place.seq)
+            }
         };
         self.reader = Cursor::after(begins).into();
         for record in self.records.clone() {
@@ -163,15 +166,22 @@ impl Story {
     }
 
     /// Claims what the stream may claim, as the core would let it.
-    fn claim(&mut self, calls: Vec<CallId>) {
-        let over = |call: &CallId| {
-            self.records.iter().any(|record| match &record.event {
-                Event::CallCompleted { call: ended, .. } => ended == call,
+    fn claim(&mut self, calls: Vec<Claimable>) {
+        let last = |call: &CallId| {
+            self.records.iter().rev().map(|record| &record.event).find(|event| match event {
+                Event::CallCompleted { call: about, .. }
+                | Event::ClaimHolderLost { call: about, .. }
+                | Event::ClaimReleased { call: about, .. } => about == call,
                 _ => false,
             })
         };
-        let claimed: Vec<_> = calls.into_iter().filter(|call| !self.slow && !over(call)).collect();
-        claimed.into_iter().for_each(|call| self.link.claimed(call));
+        let may = |claimable: &Claimable| match last(&claimable.call) {
+            Some(Event::CallCompleted { .. }) => false,
+            Some(Event::ClaimHolderLost { .. }) => claimable.came_back,
+            _ => !self.slow,
+        };
+        let claimed: Vec<_> = calls.into_iter().filter(may).collect();
+        claimed.into_iter().for_each(|claimable| self.link.claimed(claimable.call));
     }
 
     fn show(&mut self, item: Option<&Item>) {

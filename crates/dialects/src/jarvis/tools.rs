@@ -8,6 +8,9 @@ use super::wire;
 
 pub use super::wire::Risk;
 
+/// The name of this front end, and of all desktops: nothing in the protocol tells one from another.
+pub const FRONT_END: &str = "jarvis";
+
 /// The two tools that every desktop has.
 pub fn default_tools() -> Vec<ClientTool> {
     let tool = |name: &str, description: &str, argument: &str, what: &str| {
@@ -19,7 +22,8 @@ pub fn default_tools() -> Vec<ClientTool> {
             "additionalProperties": false,
         });
         let (name, description, risk) = (name.into(), description.into(), tool::Risk::Medium);
-        ClientTool { name, description, schema, risk, repeatable: false }
+        let front_end = Some(FRONT_END.into());
+        ClientTool { name, description, schema, risk, repeatable: false, front_end }
     };
     vec![
         tool(
@@ -64,6 +68,7 @@ pub(super) fn brought(tool: wire::Tool) -> ClientTool {
         schema: tool.parameters.unwrap_or_else(nothing),
         risk: risk(tool.risk),
         repeatable: false,
+        front_end: Some(FRONT_END.into()),
     }
 }
 

@@ -30,7 +30,7 @@ use super::conversation::Guest;
 use super::decode::{Asks, Message, decode, handshake};
 use super::manifest::Manifest;
 use super::models;
-use super::offer::Offer;
+use super::offer::{FRONT_END, Offer};
 use super::plan::Agent;
 use super::room::{self, Offered, Room, Seat, Sent, Who};
 use super::rooms::Name;
@@ -111,8 +111,8 @@ pub(super) async fn run(desk: Desk, headers: HeaderMap, mut socket: WebSocket) {
             let number = desk.rooms.connection();
             let (listens, echoes, last) = Default::default();
             let called = name.as_deref().unwrap_or_default();
-            let client =
-                ClientRef::connected(format!("windie/{}/{called}", guest.id), number.to_string());
+            let called = format!("{FRONT_END}/{}/{called}", guest.id);
+            let client = ClientRef::connected(called, number.to_string());
             let held = HeldCalls::new(Arc::clone(&desk.ports.sessions), client);
             let mut connection = Connection {
                 desk,

@@ -7,7 +7,7 @@ mod traces;
 
 use std::collections::{HashMap, HashSet};
 
-use quintet_kernel::event::{Event, Record};
+use quintet_kernel::event::{Event, Record, RequestedCall};
 use quintet_kernel::message::{Role, text_of};
 use quintet_kernel::model::{Channel, Count, Prompt, Usage};
 use quintet_kernel::tool::{Outcome, Placement};
@@ -19,6 +19,7 @@ use super::artifacts::is_own;
 use super::catalogue::WEB_SEARCH;
 use super::handover::Errand;
 use super::line::{Frame, Line};
+use super::offer::is_own_tool;
 use super::results::active_window;
 use super::wire::Context;
 use super::{history, requests, tokens, transparency, trouble};
@@ -96,7 +97,6 @@ impl Link {
         }
     }
 
-    /// The client's name for a turn that is not over.
     /// Whether that may be so once the items before this one are translated.
     pub(crate) fn may_want_prompt(&self, item: &Item) -> bool {
         let Item::Event(record) = item else {
@@ -108,6 +108,7 @@ impl Link {
         }
     }
 
+    /// The client's name for a turn that is not over.
     pub(crate) fn name(&self, turn: &TurnId) -> Option<String> {
         self.line(turn).map(|line| line.name().to_owned())
     }
@@ -247,21 +248,14 @@ impl Link {
             Event::TurnStarted { turn, .. } => self.open = Some(turn.clone()),
             Event::StepStarted { turn, .. } => return self.step(turn, prompt, at),
             Event::ModelCompleted { turn, calls, usage, .. } => {
-                self.spent = self.spent.saturating_add(usage.total());
-                let (spent, client) = (self.spent, self.client.clone());
-                let Some(line) = self.line_mut(turn) else {
-                    return Vec::new();
-                };
-                line.added = 0;
-                line.handover.asked(calls, |tool| client.contains(tool));
-                let mut frames: Vec<Frame> = line.complete(at).into_iter().collect();
-                frames.push(line.frame("token-count", &tokens::payload(*usage, spent), at));
-                return frames;
+                return self.answered(turn, calls, *usage, at);
             }
-            Event::CallStarted { turn, call, tool, input, placement, .. } => {
+            Event::CallStarted { turn, call, tool, input, placement, errand, .. } => {
                 let request = self.request(call);
                 let (call, tool, input) = (call.clone(), tool.clone(), input.clone());
-                return self.begun(turn, Errand { call, request, tool, input }, *placement, at);
+                let front_end = errand.as_ref().and_then(|errand| errand.front_end.as_deref());
+                let here = *placement == Placement::Client && is_own_tool(front_end);
+                return self.begun(turn, Errand { call, request, tool, input }, here, at);
             }
             Event::ClaimReleased { call, .. } => return self.offer_again(|open| open == call, at),
             Event::CallCompleted { turn, call, tool, outcome, .. } => {
@@ -295,13 +289,64 @@ impl Link {
                 let payload = trouble::payload(*code, message);
                 return self.end(turn, |line| vec![line.plain("error", &payload, at)]);
             }
-            _ => {}
+            Event::SessionCreated(_)
+            | Event::Forked { .. }
+            | Event::Labelled { .. }
+            | Event::ModelSwitched { .. }
+            | Event::AttachmentAdded(_)
+            | Event::MessageAdded { .. }
+            | Event::ContextGathered { .. }
+            | Event::TextAppended { .. }
+            | Event::ModelRetrying { .. }
+            | Event::StepInterrupted { .. }
+            | Event::VerificationRequested { .. }
+            | Event::ReviewRequested { .. }
+            | Event::Reviewed { .. }
+            | Event::ApprovalRequested { .. }
+            | Event::ApprovalAnswered { .. }
+            | Event::Instructed { .. }
+            | Event::Moved { .. }
+            | Event::Forgotten { .. }
+            | Event::CallClaimed { .. }
+            | Event::ClaimHolderLost { .. }
+            | Event::StopRequested { .. }
+            | Event::TurnResumed { .. }
+            | Event::TurnHeld { .. }
+            | Event::TurnReleased { .. }
+            | Event::RevertRequested { .. }
+            | Event::Reverted { .. }
+            | Event::RevertFailed { .. }
+            | Event::MemorySaved { .. }
+            | Event::MemoryNotSaved { .. }
+            | Event::Subagent { .. }
+            | Event::SessionClosed { .. } => {}
         }
         Vec::new()
     }
 
     fn choose(&mut self, tools: &Toolset) {
-        self.client = tools.client.iter().map(|tool| tool.name.clone()).collect();
+        let ours = tools.client.iter().filter(|tool| is_own_tool(tool.front_end.as_deref()));
+        self.client = ours.map(|tool| tool.name.clone()).collect();
+    }
+
+    /// The model is done with a step.
+    fn answered(
+        &mut self,
+        turn: &TurnId,
+        calls: &[RequestedCall],
+        usage: Usage,
+        at: Time,
+    ) -> Vec<Frame> {
+        self.spent = self.spent.saturating_add(usage.total());
+        let (spent, client) = (self.spent, self.client.clone());
+        let Some(line) = self.line_mut(turn) else {
+            return Vec::new();
+        };
+        line.added = 0;
+        line.handover.asked(calls, |tool| client.contains(tool));
+        let mut frames: Vec<Frame> = line.complete(at).into_iter().collect();
+        frames.push(line.frame("token-count", &tokens::payload(usage, spent), at));
+        frames
     }
 
     fn step(&mut self, turn: &TurnId, prompt: Option<&Prompt>, at: Time) -> Vec<Frame> {
@@ -316,18 +361,17 @@ impl Link {
         shown.iter().map(|(kind, payload)| line.frame(kind, payload, at)).collect()
     }
 
-    fn begun(&mut self, turn: &TurnId, errand: Errand, by: Placement, at: Time) -> Vec<Frame> {
+    /// A call begins: clients of this protocol run it, or somebody else does.
+    fn begun(&mut self, turn: &TurnId, errand: Errand, here: bool, at: Time) -> Vec<Frame> {
         let Some(line) = self.line_mut(turn) else {
             return Vec::new();
         };
         line.running.insert(errand.call.clone(), (errand.clone(), at));
-        match by {
-            Placement::Daemon => vec![line.frame("tool-call", &errand.payload(true), at)],
-            Placement::Client => {
-                let handed = line.handover.begun(errand);
-                handed.iter().map(|handed| line.hand(handed, at)).collect()
-            }
+        if !here {
+            return vec![line.frame("tool-call", &errand.payload(true), at)];
         }
+        let handed = line.handover.begun(errand);
+        handed.iter().map(|handed| line.hand(handed, at)).collect()
     }
 
     fn over(

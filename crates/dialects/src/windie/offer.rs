@@ -10,6 +10,14 @@ use super::manifest::Manifest;
 use super::patience;
 use super::settings::{Interaction, Settings};
 
+/// The name of this front end; those of its clients begin with it.
+pub(super) const FRONT_END: &str = "windie";
+
+/// True if clients of this front end run a call, and not those of another one.
+pub(super) fn is_own_tool(front_end: Option<&str>) -> bool {
+    front_end.is_none_or(|front_end| front_end == FRONT_END)
+}
+
 /// What the daemon itself can do for an agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Abilities {
@@ -48,7 +56,12 @@ impl Offer<'_> {
         let overridden = |name: &str| self.brought() && self.manifest.tool(name).is_some();
         let mut client: Vec<ClientTool> = built_in
             .filter(|tool| self.lists(&tool.name) && !overridden(&tool.name))
-            .map(|tool| self.tool(&tool.name, &tool.description, &tool.parameters, tool.grounded))
+            .map(|tool| {
+                let repeatable = catalogue::only_looks(&tool.name);
+                let offered =
+                    self.tool(&tool.name, &tool.description, &tool.parameters, tool.grounded);
+                ClientTool { repeatable, ..offered }
+            })
             .collect();
         let brought = self.manifest.accepted.iter().filter(|_| self.brought());
         let brought = brought.filter(|tool| self.lists_brought(&tool.name));
@@ -162,7 +175,9 @@ impl Offer<'_> {
             description: description.into(),
             schema,
             risk: Risk::Medium,
-            repeatable: catalogue::only_looks(name),
+            // What a client's own tool does is not known, whatever its name.
+            repeatable: false,
+            front_end: Some(FRONT_END.into()),
         }
     }
 

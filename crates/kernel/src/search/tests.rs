@@ -111,7 +111,7 @@ fn prompted(world: World, daemon: Option<&[&str]>, client: &[&str]) -> Search {
 
 fn brought(name: &str) -> ClientTool {
     let (name, description, schema) = (name.into(), String::new(), json!({}));
-    ClientTool { name, description, schema, risk: Risk::Low, repeatable: false }
+    ClientTool { name, description, schema, risk: Risk::Low, repeatable: false, front_end: None }
 }
 
 #[test]

@@ -11,18 +11,21 @@ use crate::stamp::Stamp;
 use crate::time::Time;
 use crate::tool::{Ending, Outcome, Placement};
 
-/// Gives calls to a client, all of them or none.
+/// Gives calls to a client, all of them or none. Calls on a lost connection go to nobody but their
+/// holder that came back.
 pub(super) fn claim(
     state: &State,
     calls: Vec<CallId>,
-    by: &ClientRef,
+    (by, came_back): (&ClientRef, bool),
     stamp: &Stamp,
 ) -> Result<Vec<Event>, Refusal> {
     let mut events = Vec::new();
     for id in calls {
         let (open, call) = awaited(state, &id, by, stamp.at)?;
-        if call.claim.as_ref().is_none_or(|claim| claim.by != *by || claim.lost_until.is_some()) {
-            events.push(claimed(open, id, by));
+        match &call.claim {
+            Some(claim) if claim.by == *by && claim.lost_until.is_none() => {}
+            Some(_) if !came_back => return Err(Refusal::Claimed(id)),
+            Some(_) | None => events.push(claimed(open, id, by)),
         }
     }
     Ok(events)
@@ -68,7 +71,7 @@ pub(super) fn expired(open: &OpenTurn, call: &Call, at: Time, stamp: &Stamp) -> 
     })
 }
 
-/// The call, if it waits for this client.
+/// The call, if it waits for this client: one of the front end that brought the tool.
 fn awaited<'a>(
     state: &'a State,
     id: &CallId,
@@ -89,12 +92,20 @@ fn awaited<'a>(
         (CallPhase::Started(_, Placement::Client), _) if call.overdue(at) => {
             Err(Refusal::CallOver(id.clone()))
         }
+        (CallPhase::Started(_, Placement::Client), _) if !is_of(call, by) => {
+            Err(Refusal::NotDelegated(id.clone()))
+        }
         (CallPhase::Started(_, Placement::Client), Some(claim)) if !claim.is_held_by(by) => {
             Err(Refusal::Claimed(id.clone()))
         }
         (CallPhase::Started(_, Placement::Client), _) => Ok((open, call)),
         _ => Err(Refusal::NotDelegated(id.clone())),
     }
+}
+
+/// True if the client belongs to the front end that brought the call's tool.
+fn is_of(call: &Call, client: &ClientRef) -> bool {
+    call.front_end.as_ref().is_none_or(|front_end| front_end == client.front_end())
 }
 
 fn claimed(open: &OpenTurn, call: CallId, by: &ClientRef) -> Event {

@@ -46,7 +46,9 @@ pub fn decide(state: &State, command: Command, stamp: &Stamp) -> Result<Vec<Even
         Command::Say(say) => prompt::on_say(state, *say, stamp)?,
         Command::Start { turn } => on_start(state, turn)?,
         Command::Approve(approve) => on_approve(state, approve, stamp)?,
-        Command::Claim { calls, by } => claims::claim(state, calls, &by, stamp)?,
+        Command::Claim { calls, by, came_back } => {
+            claims::claim(state, calls, (&by, came_back), stamp)?
+        }
         Command::Return { call, by, outcome } => {
             claims::returned(state, call, &by, outcome, stamp)?
         }

@@ -37,11 +37,13 @@ pub(super) fn errand(
     if tool.placement == Placement::Daemon {
         return None;
     }
-    let risk = state.toolset.client_tool(&tool.name).map_or(Risk::Medium, |tool| tool.risk);
+    let offered = state.toolset.client_tool(&tool.name);
+    let risk = offered.map_or(Risk::Medium, |tool| tool.risk);
+    let front_end = offered.and_then(|tool| tool.front_end.clone());
     let handed = open.calls().iter().filter(|other| !other.done());
     let handed = handed.map(|call| (call.request.tool.as_str(), &call.request.input));
     let expires = state.toolset.timeout(handed).map(|span| stamp.at.after(span));
-    Some(Errand { risk, reason: said_with(state, call), expires })
+    Some(Errand { risk, reason: said_with(state, call), expires, front_end })
 }
 
 /// A call that no client answered in time.

@@ -168,6 +168,9 @@ pub struct Call {
     pub verifies: bool,
     /// When a client that runs it is no longer waited for.
     pub expires: Option<Time>,
+    /// The front end whose clients run it; any client may if not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub front_end: Option<String>,
     /// The client that runs it, once one has claimed it.
     pub claim: Option<Claim>,
 }

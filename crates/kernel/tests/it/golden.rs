@@ -521,6 +521,7 @@ fn of_clients() -> Vec<Event> {
         schema: json!({"type": "object"}),
         risk,
         repeatable: false,
+        front_end: None,
     };
     let chosen = |daemon, client, timeout_ms| {
         Event::ToolsChosen(Toolset { daemon, client, timeout_ms, spans: vec![] })
@@ -548,14 +549,14 @@ fn of_clients() -> Vec<Event> {
         options,
         nth: 2,
     };
-    let errand = |reason, expires| Event::CallStarted {
+    let errand = |reason, expires, front_end| Event::CallStarted {
         turn: turn(),
         call: id(),
         tool: "open_app".into(),
         input: json!({"app_id": "notion"}),
         kind: Kind::Network,
         placement: Placement::Client,
-        errand: Some(Errand { risk: Risk::Medium, reason, expires }),
+        errand: Some(Errand { risk: Risk::Medium, reason, expires, front_end }),
     };
     let key = TurnOptions { key: Some("k1".into()), ..TurnOptions::default() };
     let setup = Setup {
@@ -577,6 +578,10 @@ fn of_clients() -> Vec<Event> {
             client: vec![ClientTool { repeatable: true, ..tool(Risk::Low) }],
             ..Toolset::default()
         }),
+        Event::ToolsChosen(Toolset {
+            client: vec![ClientTool { front_end: Some("front".into()), ..tool(Risk::Low) }],
+            ..Toolset::default()
+        }),
         chosen(None, vec![], None),
         Event::ToolsChosen(Toolset { spans: vec![span], ..Toolset::default() }),
         said(worded),
@@ -588,8 +593,9 @@ fn of_clients() -> Vec<Event> {
         Event::Moved { workspace: "/repo".into() },
         Event::Forgotten { upto: id() },
         chosen(Some(vec!["look".into()]), vec![tool(Risk::Low), tool(Risk::Critical)], Some(3)),
-        errand(None, None),
-        errand(Some("to plan".into()), Some(Time::from_micros(1_735_689_600_000_001))),
+        errand(None, None, None),
+        errand(None, None, Some("front".into())),
+        errand(Some("to plan".into()), Some(Time::from_micros(1_735_689_600_000_001)), None),
         Event::MessageAdded {
             message: id(),
             turn: turn(),

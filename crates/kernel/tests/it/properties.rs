@@ -377,7 +377,10 @@ fn wanted(world: &World, want: Want) -> Command {
             let parts = vec![Part::Text("hi".into())];
             Command::Say(Box::new(Say::new(Role::User, parts, Run::Now, options)))
         }
-        Want::Claim(n) => Command::Claim { calls: vec![call(world, n)], by: client(n % 3) },
+        Want::Claim(n) => {
+            let (calls, by) = (vec![call(world, n)], client(n % 3));
+            Command::Claim { calls, by, came_back: n % 2 == 0 }
+        }
         Want::Gone(n) => Command::Disconnect { client: client(n) },
         Want::Revert(n) => Command::Revert { turn: turn(world, n * 4) },
         Want::Attach(n) => {
@@ -413,7 +416,7 @@ fn setup(n: usize) -> Setup {
 /// A client's tool in place of one that is not there, or of one that is.
 fn own_tool() -> ClientTool {
     let (name, description, schema) = ("nonsense".into(), String::new(), json!({}));
-    ClientTool { name, description, schema, risk: Risk::Medium, repeatable: true }
+    ClientTool { name, description, schema, risk: Risk::Medium, repeatable: true, front_end: None }
 }
 
 fn late(world: &World, which: usize, how: &How) -> Command {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use quintet_dialects::jarvis::{Risk, default_tools, risk};
+use quintet_dialects::jarvis::{FRONT_END, Risk, default_tools, risk};
 use quintet_kernel::toolset::{ClientTool, Toolset};
 use serde_json::{Value, json};
 
@@ -101,5 +101,6 @@ fn tool(table: Value) -> Result<ClientTool> {
     }
     let risk =
         Risk::try_from(word).map(risk).map_err(|why| anyhow::anyhow!("{name}: risk {why}"))?;
-    Ok(ClientTool { name, description, schema, risk, repeatable: false })
+    let front_end = Some(FRONT_END.into());
+    Ok(ClientTool { name, description, schema, risk, repeatable: false, front_end })
 }

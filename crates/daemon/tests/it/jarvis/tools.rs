@@ -108,9 +108,11 @@ async fn a_restart_while_the_desktop_works_loses_nothing() {
     world.kill();
     world.restart();
     let desktop = world.desktop();
-    // Who follows is offered what still waits, and nothing else.
-    let mut follower = desktop.follow(&id, None).await;
-    assert_eq!(follower.next().await.unwrap().data, two.data);
+    // Another desktop may be running what waits: one that only follows is not asked to run it.
+    let mut other = desktop.follow(&id, None).await;
+    // Who goes on where it broke off is offered what still waits, and nothing else.
+    let mut follower = desktop.follow(&id, Some(&two.id)).await;
+    assert_eq!(follower.next_of("tool.request").await.data, two.data);
     // Who sends the message again gets the turn so far, without what is answered. What waits was
     // handed to the follower, so that one has to be gone.
     drop(follower);
@@ -125,6 +127,8 @@ async fn a_restart_while_the_desktop_works_loses_nothing() {
     let rest = again.rest().await;
     assert_eq!(rest[0].data["id"], one.data["id"], "what came of the first call");
     assert_eq!(rest[rest.len() - 1].data, json!({ "text": "Done." }));
+    let seen = other.turn().await;
+    assert!(seen.iter().all(|frame| frame.event != "tool.request"), "{seen:#?}");
     assert_eq!(world.model.calls().len(), 2);
 }
 
@@ -156,6 +160,56 @@ async fn two_desktops_never_both_run_a_call() {
 }
 
 #[tokio::test]
+async fn a_desktop_that_asked_goes_before_one_that_follows() {
+    let world = World::start("").await;
+    let desktop = world.desktop();
+    let id = desktop.session("j_1").await;
+    let mut watching = desktop.follow(&id, None).await;
+    let script = json!([
+        { "tools": [open_app("a"), open_app("b")] },
+        { "tools": [open_app("c")] },
+        { "text": "Done." },
+    ]);
+    let mut asking = desktop.chat(&id, script).await;
+    for _ in 0..3 {
+        let request = asking.next_of("tool.request").await;
+        desktop.done(&id, &request, "launched").await;
+    }
+    asking.rest().await;
+    let seen = watching.turn().await;
+    assert!(seen.iter().all(|frame| frame.event != "tool.request"), "{seen:#?}");
+}
+
+#[tokio::test]
+async fn a_desktop_leaves_the_tools_of_other_front_ends_alone() {
+    let world = World::start("").await;
+    let (desktop, mut socket) = (world.desktop(), world.socket().await);
+    let session = socket.create(world.workspace()).await;
+    let open = json!({ "jarvis_session_id": "j_1", "preferred_session_id": session });
+    assert_eq!(desktop.open(open).await, session);
+    let mut frames = desktop.follow(&session, None).await;
+    let question = json!({ "name": "ask_user", "args": { "question": "why?" } });
+    let script = json!([{ "tools": [open_app("a"), question] }, { "text": "Done." }]);
+    socket.say(&session, script).await.unwrap();
+    let told = socket.until_told("agent.question").await;
+    let asked: Vec<&Value> =
+        told.iter().filter(|news| news["method"] == "agent.question").collect();
+    let call = &asked[0]["params"]["toolCallId"];
+    assert_eq!((asked.len(), &asked[0]["params"]["toolName"]), (1, &json!("ask_user")));
+    let request = frames.next_of("tool.request").await;
+    assert_eq!(request.data["name"], "open_app");
+    // Neither of them answers for the other.
+    let (status, body) = desktop.result(&session, json!({ "id": call, "ok": true })).await;
+    assert_eq!((status, &body["error"]["code"]), (409, &json!("TOOL_CALL_NOT_PENDING")));
+    let answer = json!({ "sessionId": session, "response": "because" });
+    socket.ask("agent.respond", answer.clone()).await.unwrap();
+    assert_eq!(socket.ask("agent.respond", answer).await.unwrap_err()["code"], -32003);
+    desktop.done(&session, &request, "launched").await;
+    let rest = frames.turn().await;
+    assert!(rest.iter().all(|frame| frame.event != "tool.request"), "{rest:#?}");
+}
+
+#[tokio::test]
 async fn a_desktop_that_is_gone_for_good_leaves_a_call_with_an_unknown_outcome() {
     let world = World::start("[clients]\ngrace_seconds = 1\n").await;
     let desktop = world.desktop();
@@ -163,11 +217,12 @@ async fn a_desktop_that_is_gone_for_good_leaves_a_call_with_an_unknown_outcome()
     let script = json!([{ "tools": [open_app("a")] }, { "text": "I do not know." }]);
     let mut gone = desktop.chat(&id, script).await;
     let request = gone.next_of("tool.request").await;
+    let mut other = desktop.follow(&id, None).await;
     drop(gone);
-    let told = world.client().until(&id, |event| event.kind() == "turn_completed").await;
-    let ended = told.iter().find(|event| event.kind() == "tool_call_completed").unwrap();
-    let data = &ended.json["data"];
-    assert_eq!((&data["tool_call_id"], &data["ok"]), (&request.data["id"], &json!(false)));
+    let told = other.turn().await;
+    assert_eq!(told.iter().filter(|frame| frame.event == "tool.request").count(), 0, "{told:#?}");
+    let result = told.iter().find(|frame| frame.event == "tool.result").unwrap();
+    assert_eq!((&result.data["id"], &result.data["ok"]), (&request.data["id"], &json!(false)));
     let told = world.model.calls()[1].to_string();
     assert!(told.contains("what came of it is not known"), "{told}");
 }

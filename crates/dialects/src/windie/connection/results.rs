@@ -10,6 +10,7 @@ use quintet_kernel::tool::{Outcome, Placement};
 use quintet_kernel::{CallId, SessionId, State};
 
 use super::super::conversation::may_see;
+use super::super::offer::is_own_tool;
 use super::super::requests::Request;
 use super::super::results::{BundleResult, ToolResult};
 use super::{Connection, Trouble};
@@ -77,6 +78,6 @@ fn together(state: &State, first: &CallId) -> Vec<(CallId, String)> {
 }
 
 fn delegated(state: &State, call: &Call) -> bool {
-    let tool = state.tool(&call.request.tool);
-    tool.is_some_and(|tool| tool.placement == Placement::Client)
+    let tool = state.toolset.client_tool(&call.request.tool);
+    tool.is_some_and(|tool| is_own_tool(tool.front_end.as_deref()))
 }

@@ -62,6 +62,15 @@ fn usually_there_is_the_catalogue_and_what_the_client_brings() {
 }
 
 #[test]
+fn only_built_in_tools_are_known_to_do_nothing_but_look() {
+    let repeatable = |case: &Case, name: &str| case.toolset().client_tool(name).unwrap().repeatable;
+    let brought = of(json!({}));
+    assert!(repeatable(&brought, "screenshot") && !repeatable(&brought, "mouse_control"));
+    assert!(!repeatable(&brought, "read_file"), "this one is the client's own");
+    assert!(repeatable(&of(json!({ "mode": "default" })), "read_file"));
+}
+
+#[test]
 fn the_usual_tools_alone() {
     let case = of(json!({ "mode": "default" }));
     assert_eq!(case.names(), format!("{ALL} | web_search"));

@@ -41,9 +41,10 @@ pub(super) fn evolve(state: &mut Data, event: &Event, at: Time) {
         }
         Event::CallStarted { call, kind, placement, errand, .. } => {
             call_phase(state, call, CallPhase::Started(*kind, *placement));
-            let expires = errand.as_ref().and_then(|errand| errand.expires);
             on_open(state, |open| {
-                open.call_mut(call).into_iter().for_each(|c| c.expires = expires)
+                if let (Some(call), Some(errand)) = (open.call_mut(call), errand) {
+                    (call.expires, call.front_end) = (errand.expires, errand.front_end.clone());
+                }
             });
             waiting(state, at);
         }
@@ -68,6 +69,7 @@ pub(super) fn new_call(request: &RequestedCall, verifies: bool) -> Call {
         phase: CallPhase::Requested,
         verifies,
         expires: None,
+        front_end: None,
         claim: None,
     }
 }

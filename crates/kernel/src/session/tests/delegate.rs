@@ -182,6 +182,29 @@ fn a_client_that_is_gone_may_come_back() {
             -> model s2, wake +630
         given; gone one/1; claim one/2 a b; +30 > wake
             (nothing)
+        given; gone one/1 > claim_new one/2 a; claim_new one/1 a; return a done by one/1
+            refused: tool call a is run by another client
+            refused: tool call a is run by another client
+            a Succeeded: done
+            -> wake +30
+        given > claim_new one/2 a; claim_new one/1 a
+            refused: tool call a is run by another client
+    "#]]);
+}
+
+#[test]
+fn clients_run_the_tools_of_their_own_front_end() {
+    check(expect![[r#"
+        let given = create; tools open@desk ask; say hi; answer a open + b ask
+        given > claim other/1 a; return a no by other/1; return a no by other; claim desk/1 a; return a yes by desk/1
+            refused: tool call a is not waiting for a client
+            refused: tool call a is not waiting for a client
+            refused: tool call a is not waiting for a client
+            a claimed by desk
+            a Succeeded: yes
+        given > claim desk/u1/1 a; claim other/1 b
+            a claimed by desk/u1
+            b claimed by other
     "#]]);
 }
 

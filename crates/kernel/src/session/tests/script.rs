@@ -15,7 +15,8 @@
 //! survey TITLE=text …     revert t1 | put_back t1 | not_put_back t1 why
 //! summary m2 text | unsummarized why      saved m2 PATH | not_saved m2 why      (`/` ends a line of text)
 //! tools NAME[:RISK] … [of=LOOK,EDIT] [within=SECONDS] [longer=TOOL]     say hi [worded <q>hi</q>] as KEY
-//! claim CLIENT/1 c1 c2     return c1 [text] [by CLIENT/1]     gone CLIENT/1     (NAME! may be repeated)
+//! claim CLIENT/1 c1 c2     claim_new CLIENT/1 c1 (a client that did not come back)     (NAME@FRONT_END)
+//! return c1 [text] [by CLIENT/1]     gone CLIENT/1     (NAME! may be repeated)
 //! ```
 
 use std::collections::HashMap;
@@ -200,10 +201,10 @@ impl Session {
                 let outcome = Outcome::success(text);
                 Command::Return { call: self.real(id), by: client(by), outcome }
             }
-            "claim" => {
+            "claim" | "claim_new" => {
                 let (by, calls) = split(rest);
                 let calls = calls.split_whitespace().map(|id| self.real(id)).collect();
-                Command::Claim { calls, by: client(by) }
+                Command::Claim { calls, by: client(by), came_back: word == "claim" }
             }
             "gone" => Command::Disconnect { client: client(rest) },
             "cancel" => Command::Cancel { reason: text() },
@@ -356,19 +357,22 @@ fn toolset(words: &str) -> Toolset {
 
 /// A client with its connection, or on any.
 fn client(word: &str) -> ClientRef {
-    match word.split_once('/') {
+    match word.rsplit_once('/') {
         Some((name, connection)) => ClientRef::connected(name, connection),
         None => ClientRef::named(word),
     }
 }
 
 fn client_tool(word: &str) -> ClientTool {
+    let (word, front_end) =
+        word.split_once('@').map_or((word, None), |(word, of)| (word, Some(of)));
     let (word, repeatable) = word.strip_suffix('!').map_or((word, false), |word| (word, true));
     let (name, risk) = word.split_once(':').unwrap_or((word, "medium"));
     let risks = [Risk::Low, Risk::Medium, Risk::High, Risk::Critical];
     let risk = risks.into_iter().find(|known| known.name() == risk).unwrap();
     let (description, schema) = ("at the client".into(), json!({ "type": "object" }));
-    ClientTool { name: name.into(), description, schema, risk, repeatable }
+    let front_end = front_end.map(Into::into);
+    ClientTool { name: name.into(), description, schema, risk, repeatable, front_end }
 }
 
 fn say(rest: &str, role: Role, run: Run) -> Say {

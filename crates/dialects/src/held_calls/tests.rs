@@ -1,0 +1,181 @@
+//! Claims of one connection, against sessions that only write down what they are told.
+
+use std::sync::{Mutex, MutexGuard};
+
+use quintet_kernel::card::Card;
+use quintet_kernel::event::{Origin, Record, Seq};
+use quintet_kernel::port::{BoxFuture, Receipt};
+use quintet_kernel::{State, Time, TurnId};
+use tokio::sync::{Notify, mpsc};
+
+use super::*;
+
+/// One session: commands in, events out.
+#[derive(Default)]
+struct Recorder {
+    inner: Mutex<Inner>,
+    /// Notified of each command.
+    submitted: Notify,
+    /// Set if commands are taken and never answered.
+    silent: bool,
+}
+
+#[derive(Default)]
+struct Inner {
+    commands: Vec<String>,
+    head: Seq,
+    followers: Vec<mpsc::UnboundedSender<Vec<Item>>>,
+}
+
+struct Following(mpsc::UnboundedReceiver<Vec<Item>>);
+
+impl Follow for Following {
+    fn next(&mut self) -> BoxFuture<'_, Result<Option<Vec<Item>>, Error>> {
+        Box::pin(async { Ok(self.0.recv().await) })
+    }
+
+    fn head(&self) -> Seq {
+        0
+    }
+
+    fn position(&self) -> Cursor {
+        Cursor::START
+    }
+}
+
+impl Recorder {
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap()
+    }
+
+    /// Publishes an event to everybody who follows.
+    fn publish(&self, event: Event) -> Arc<Record> {
+        let mut inner = self.lock();
+        inner.head += 1;
+        let record = Arc::new(Record { seq: inner.head, at: Time::default(), event });
+        let items = || vec![Item::Event(Arc::clone(&record))];
+        inner.followers.retain(|follower| follower.send(items()).is_ok());
+        record
+    }
+
+    /// Waits until there were so many commands, and gives them.
+    async fn commands(&self, count: usize) -> Vec<String> {
+        loop {
+            let submitted = self.submitted.notified();
+            let commands = self.lock().commands.clone();
+            if commands.len() >= count {
+                return commands;
+            }
+            submitted.await;
+        }
+    }
+}
+
+impl Sessions for Recorder {
+    fn create(&self, _: Origin) -> BoxFuture<'_, Result<Receipt, Error>> {
+        unimplemented!("no session begins here")
+    }
+
+    fn submit(
+        &self,
+        session: &SessionId,
+        command: Command,
+    ) -> BoxFuture<'_, Result<Receipt, Error>> {
+        let (shown, session) = (shown(&command), session.clone());
+        Box::pin(async move {
+            self.lock().commands.push(shown);
+            self.submitted.notify_waiters();
+            if self.silent {
+                std::future::pending::<()>().await;
+            }
+            let records = match command {
+                Command::Claim { calls, by, .. } => {
+                    let claimed = |call| Event::CallClaimed { turn: turn(), call, by: by.clone() };
+                    calls.into_iter().map(|call| self.publish(claimed(call))).collect()
+                }
+                _ => Vec::new(),
+            };
+            Ok(Receipt { session, records })
+        })
+    }
+
+    fn view(&self, _: &SessionId) -> BoxFuture<'_, Result<Arc<State>, Error>> {
+        unimplemented!("nobody looks at it")
+    }
+
+    fn follow(&self, _: &SessionId, _: Cursor) -> BoxFuture<'_, Result<Box<dyn Follow>, Error>> {
+        let (sender, receiver) = mpsc::unbounded_channel();
+        self.lock().followers.push(sender);
+        Box::pin(async { Ok(Box::new(Following(receiver)) as Box<dyn Follow>) })
+    }
+
+    fn card(&self, _: &SessionId) -> BoxFuture<'_, Result<Card, Error>> {
+        unimplemented!("nobody looks at it")
+    }
+
+    fn list(&self, _: usize) -> BoxFuture<'_, Result<Vec<Card>, Error>> {
+        unimplemented!("nobody looks for it")
+    }
+}
+
+fn shown(command: &Command) -> String {
+    match command {
+        Command::Claim { calls, came_back, .. } => {
+            let calls: Vec<&str> = calls.iter().map(CallId::as_str).collect();
+            format!("claim {}{}", calls.join(" "), if *came_back { ", come back" } else { "" })
+        }
+        Command::Disconnect { .. } => "disconnect".into(),
+        other => format!("{other:?}"),
+    }
+}
+
+fn turn() -> TurnId {
+    TurnId::parse("t1").unwrap()
+}
+
+fn call() -> CallId {
+    CallId::parse("c1").unwrap()
+}
+
+fn held(sessions: &Arc<Recorder>) -> (HeldCalls, SessionId) {
+    let client = ClientRef::connected("desk", "1");
+    let sessions = Arc::clone(sessions) as Arc<dyn Sessions>;
+    (HeldCalls::new(sessions, client), SessionId::parse("s1").unwrap())
+}
+
+fn lost_by(client: &str) -> Event {
+    let by = ClientRef::connected(client, "1");
+    Event::ClaimHolderLost { turn: turn(), call: call(), by, until: Time::default() }
+}
+
+#[tokio::test]
+async fn a_connection_that_ends_while_it_claims_releases_the_call() {
+    let sessions = Arc::new(Recorder { silent: true, ..Recorder::default() });
+    let (mut held, session) = held(&sessions);
+    tokio::select! {
+        _ = held.claim(&session, vec![call()]) => unreachable!("nobody answers"),
+        _ = sessions.commands(1) => {}
+    }
+    assert!(!held.is_empty());
+    tokio::select! {
+        () = held.release() => unreachable!("nobody answers"),
+        commands = sessions.commands(2) => assert_eq!(commands, ["claim c1", "disconnect"]),
+    }
+}
+
+#[tokio::test]
+async fn a_connection_that_is_there_claims_again_what_it_is_taken_to_have_lost() {
+    let sessions = Arc::new(Recorder::default());
+    let (mut held, session) = held(&sessions);
+    assert!(held.claim(&session, vec![call()]).await.unwrap());
+    sessions.publish(lost_by("other"));
+    sessions.publish(lost_by("desk"));
+    let commands = sessions.commands(2).await;
+    assert_eq!(commands, ["claim c1", "claim c1, come back"]);
+    // From here on its loss is meant.
+    held.release().await;
+    sessions.publish(lost_by("desk"));
+    let commands = sessions.commands(3).await;
+    assert_eq!(commands[2..], ["disconnect"]);
+    assert!(sessions.lock().followers.is_empty(), "nobody follows the session any more");
+}

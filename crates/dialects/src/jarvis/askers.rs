@@ -1,0 +1,60 @@
+//! Which streams go first when a call has to be run: a desktop that asked for the answer, before one
+//! that only follows the session.
+
+use std::collections::HashSet;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use quintet_kernel::{CallId, SessionId};
+use tokio::sync::watch;
+
+/// How long a stream that asked is waited for: its client may have stopped reading.
+const ASKER_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// The calls that a stream has tried to claim.
+type Tried = HashSet<CallId>;
+
+/// The streams of desktops that sent a message, by session.
+#[derive(Debug, Default)]
+pub(super) struct Askers(Mutex<Vec<(SessionId, watch::Receiver<Tried>)>>);
+
+/// A stream of a desktop that sent a message; it goes first for as long as this exists.
+#[derive(Debug)]
+pub(super) struct Asker(watch::Sender<Tried>);
+
+impl Asker {
+    /// Notes that the stream has tried to claim a call: others may try now.
+    pub(super) fn tried(&self, call: &CallId) {
+        self.0.send_modify(|tried| {
+            tried.insert(call.clone());
+        });
+    }
+}
+
+impl Askers {
+    /// A desktop sends a message to a session.
+    pub(super) fn add(&self, session: &SessionId) -> Asker {
+        let (sender, receiver) = watch::channel(Tried::new());
+        let mut streams = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        streams.retain(|(_, stream)| stream.has_changed().is_ok());
+        streams.push((session.clone(), receiver));
+        Asker(sender)
+    }
+
+    /// Waits until every stream that asked had its chance to claim a call, or takes too long.
+    pub(super) async fn first(&self, session: &SessionId, call: &CallId) {
+        let tried = async {
+            for mut stream in self.of(session) {
+                // A stream that is gone claims nothing any more.
+                let _ = stream.wait_for(|tried| tried.contains(call)).await;
+            }
+        };
+        let _ = tokio::time::timeout(ASKER_TIMEOUT, tried).await;
+    }
+
+    fn of(&self, session: &SessionId) -> Vec<watch::Receiver<Tried>> {
+        let streams = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let asks = streams.iter().filter(|(asked, _)| asked == session);
+        asks.map(|(_, stream)| stream.clone()).collect()
+    }
+}
