@@ -1,5 +1,7 @@
 //! Sends a message, or finds that it was sent before, and waits for the answer.
 
+use std::sync::Arc;
+
 use axum::response::Response;
 use quintet_kernel::command::Command;
 use quintet_kernel::event::{Event, Seq};
@@ -40,9 +42,9 @@ pub(super) async fn stream(
     chat: &Chat,
     envelope: &Envelope,
 ) -> Result<Response, Reply> {
+    let asker = desk.askers.add(&chat.session);
     let asked = ask(desk, chat, envelope.key.as_ref()).await?;
     let follow = follow(desk, chat, &asked).await?;
-    let asker = desk.askers.add(&chat.session);
     let (read, head) = (asked.begins - 1, follow.head());
     let turn = (asked.turn, asked.attempt);
     let link = match envelope.position {
@@ -94,15 +96,21 @@ async fn ask(desk: &Desk, chat: &Chat, key: Option<&String>) -> Result<Asked, Re
     let sessions = &desk.ports.sessions;
     let before = sessions.view(&chat.session).await?;
     if let Some(asked) = same_message(&before, &chat.parts, key) {
-        return join(desk, &before, asked).await;
+        return join(desk, before, asked).await;
     }
-    match sessions.submit(&chat.session, chat.command(key.cloned())).await {
+    let toolset = desk.waiting_tools(&before);
+    // A state that somebody holds is copied when the session goes on.
+    drop(before);
+    match sessions.submit(&chat.session, chat.command(key.cloned(), toolset)).await {
         Ok(receipt) => match brought(&receipt) {
-            Some(asked) => Ok(asked),
+            Some(asked) => {
+                desk.tools_taken(&chat.session);
+                Ok(asked)
+            }
             None => {
                 let state = sessions.view(&chat.session).await?;
                 let known = key.and_then(|key| state.keyed(key)).map(known);
-                join(desk, &state, known.ok_or_else(Reply::busy)?).await
+                join(desk, state, known.ok_or_else(Reply::busy)?).await
             }
         },
         // It may have come twice at the same time.
@@ -115,11 +123,13 @@ async fn ask(desk: &Desk, chat: &Chat, key: Option<&String>) -> Result<Asked, Re
 }
 
 /// A turn that waits for somebody's word after a crash has it now.
-async fn join(desk: &Desk, state: &State, asked: Asked) -> Result<Asked, Reply> {
+async fn join(desk: &Desk, state: Arc<State>, asked: Asked) -> Result<Asked, Reply> {
     let held = state.open.as_ref().is_some_and(|open| open.id == asked.turn && open.held);
+    let session = state.id.clone();
+    drop(state);
     if held {
         let start = Command::Start { turn: asked.turn.clone() };
-        desk.ports.sessions.submit(&state.id, start).await?;
+        desk.ports.sessions.submit(&session, start).await?;
     }
     Ok(asked)
 }

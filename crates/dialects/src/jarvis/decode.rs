@@ -1,11 +1,11 @@
 //! Requests as what they ask of the core.
 
 use quintet_kernel::command::{Command, Run, Say};
-use quintet_kernel::event::TurnOptions;
+use quintet_kernel::event::{Setup, TurnOptions};
 use quintet_kernel::memory::{Entry, Lines, Query, Target};
 use quintet_kernel::message::{Part, Role};
 use quintet_kernel::tool::{Ending, Outcome};
-use quintet_kernel::toolset::ClientTool;
+use quintet_kernel::toolset::{ClientTool, Toolset};
 use quintet_kernel::{CallId, ClientRef, Cursor, SessionId};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -72,10 +72,12 @@ pub(super) struct Chat {
 }
 
 impl Chat {
-    /// The message for the core, under the client's name for it.
-    pub(super) fn command(&self, key: Option<String>) -> Command {
+    /// The message for the core, under the client's name for it and with tools that wait for it.
+    pub(super) fn command(&self, key: Option<String>, toolset: Option<Toolset>) -> Command {
         let options = TurnOptions { key, ..TurnOptions::default() };
-        Command::Say(Box::new(Say::new(Role::User, self.parts.clone(), Run::Now, options)))
+        let setup = Setup { toolset, ..Setup::default() };
+        let say = Say::new(Role::User, self.parts.clone(), Run::Now, options);
+        Command::Say(Box::new(Say { setup, ..say }))
     }
 }
 

@@ -1,8 +1,9 @@
 //! Moves bytes: requests to `decode`, what they ask to the core, events through `encode` to the client.
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use axum::Router;
@@ -12,7 +13,7 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::Response;
 use quintet_kernel::memory::{Entry, Found, Lines, Query};
 use quintet_kernel::port::{Memory, Pulse, SessionIndex, Sessions, Stamps};
-use quintet_kernel::toolset::Toolset;
+use quintet_kernel::toolset::{ClientTool, Toolset};
 use quintet_kernel::{ClientRef, Cursor, SessionId, Time};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -71,6 +72,8 @@ pub(super) struct Desk {
     started: Time,
     /// How many streams there were.
     connections: Arc<AtomicU64>,
+    /// Tools that desktops brought in the middle of a turn, for the next message.
+    pub(super) brought: Arc<Mutex<HashMap<SessionId, Vec<ClientTool>>>>,
     /// The streams that go first where calls are claimed.
     pub(super) askers: Arc<Askers>,
     /// What has to be done after a client is gone.
@@ -81,8 +84,8 @@ pub(super) struct Desk {
 pub fn router(ports: Ports, settings: Settings) -> Router {
     let started = ports.stamps.now();
     let (settings, connections) = (Arc::new(settings), Arc::default());
-    let (askers, tasks) = (Arc::default(), TaskTracker::new());
-    let desk = Desk { ports, settings, started, connections, askers, tasks };
+    let (brought, askers, tasks) = (Arc::default(), Arc::default(), TaskTracker::new());
+    let desk = Desk { ports, settings, started, connections, brought, askers, tasks };
     Router::new().fallback(serve).with_state(desk)
 }
 

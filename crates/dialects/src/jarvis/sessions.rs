@@ -1,13 +1,13 @@
 //! Finds the session that a desktop means, or begins one.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{MutexGuard, PoisonError};
 
 use quintet_kernel::command::Command;
 use quintet_kernel::event::Origin;
 use quintet_kernel::port::{Alias, Error};
-use quintet_kernel::toolset::ClientTool;
-use quintet_kernel::{SessionId, State};
+use quintet_kernel::toolset::{ClientTool, Toolset};
+use quintet_kernel::{Card, SessionId, State};
 
 use super::decode::Open;
 use super::reply::Reply;
@@ -24,16 +24,16 @@ pub(super) async fn open(desk: &Desk, asked: Open) -> Result<SessionId, Reply> {
     let alias = Alias { space: SPACE.into(), name };
     let held = desk.ports.directory.alias(&alias).await.map_err(Error::Storage)?;
     let preferred = preferred.as_deref().and_then(SessionId::parse);
-    if let Some(state) = found(desk, preferred.as_ref()).await? {
-        resume(desk, &state, &tools).await?;
-        named(desk, &alias, &state.id, held.as_ref()).await?;
-        return Ok(state.id.clone());
+    if let Some(card) = found(desk, preferred.as_ref()).await? {
+        resume(desk, &card.id, tools).await?;
+        named(desk, &alias, &card.id, held.as_ref()).await?;
+        return Ok(card.id);
     }
-    if let Some(state) = found(desk, held.as_ref()).await?
-        && !expired(desk, &state)
+    if let Some(card) = found(desk, held.as_ref()).await?
+        && !expired(desk, &card)
     {
-        resume(desk, &state, &tools).await?;
-        return Ok(state.id.clone());
+        resume(desk, &card.id, tools).await?;
+        return Ok(card.id);
     }
     let new = begin(desk, &alias, &tools).await?;
     let holder = named(desk, &alias, &new, held.as_ref()).await?;
@@ -43,30 +43,69 @@ pub(super) async fn open(desk: &Desk, asked: Open) -> Result<SessionId, Reply> {
     // Somebody with the same name was faster: theirs counts, and ours was never used.
     let reason = Some("another session has its name".to_owned());
     desk.ports.sessions.submit(&new, Command::Close { reason }).await?;
-    if let Some(state) = found(desk, Some(&holder)).await? {
-        resume(desk, &state, &tools).await?;
+    if let Some(card) = found(desk, Some(&holder)).await? {
+        resume(desk, &card.id, tools).await?;
     }
     Ok(holder)
 }
 
-async fn found(desk: &Desk, id: Option<&SessionId>) -> Result<Option<Arc<State>>, Reply> {
+async fn found(desk: &Desk, id: Option<&SessionId>) -> Result<Option<Card>, Reply> {
     let Some(id) = id else { return Ok(None) };
-    match desk.ports.sessions.view(id).await {
-        Ok(state) => Ok(Some(state)),
+    match desk.ports.sessions.card(id).await {
+        Ok(card) => Ok(Some(card)),
         Err(Error::NotFound(_)) => Ok(None),
         Err(error) => Err(error.into()),
     }
 }
 
-fn expired(desk: &Desk, state: &State) -> bool {
-    let rested = desk.ports.stamps.now().since(state.updated);
-    !state.busy() && desk.settings.expiry.is_some_and(|expiry| rested >= expiry)
+fn expired(desk: &Desk, card: &Card) -> bool {
+    let rested = desk.ports.stamps.now().since(card.updated);
+    !card.open && desk.settings.expiry.is_some_and(|expiry| rested >= expiry)
 }
 
-async fn resume(desk: &Desk, state: &State, brought: &[ClientTool]) -> Result<(), Reply> {
-    let toolset = tools::of_resumed(state, &desk.settings.toolset, brought);
-    desk.ports.sessions.submit(&state.id, Command::Offer(toolset)).await?;
+/// Adds a desktop's tools to a session. While a turn is under way they wait for the next message: a
+/// turn keeps the tools that it began with.
+async fn resume(desk: &Desk, id: &SessionId, brought: Vec<ClientTool>) -> Result<(), Reply> {
+    let state = desk.ports.sessions.view(id).await?;
+    let toolset = tools::of_resumed(&state, &desk.settings.toolset, &brought);
+    if toolset == state.toolset {
+        return Ok(());
+    }
+    if state.open.is_some() {
+        return match toolset.fault().or_else(|| tools::clash(&state, &brought)) {
+            Some(fault) => Err(Reply::new(400, "INVALID_TOOLS", fault)),
+            None => {
+                desk.wait_with_tools(id, brought);
+                Ok(())
+            }
+        };
+    }
+    drop(state);
+    desk.ports.sessions.submit(id, Command::Offer(toolset)).await?;
     Ok(())
+}
+
+impl Desk {
+    /// Keeps tools for the next message to a session.
+    fn wait_with_tools(&self, session: &SessionId, brought: Vec<ClientTool>) {
+        self.waiting().insert(session.clone(), brought);
+    }
+
+    /// The tools of a session with those that waited for a message, if any did.
+    pub(super) fn waiting_tools(&self, state: &State) -> Option<Toolset> {
+        let waiting = self.waiting();
+        let brought = waiting.get(&state.id)?;
+        Some(tools::of_resumed(state, &self.settings.toolset, brought))
+    }
+
+    /// A message took the tools along that waited for it.
+    pub(super) fn tools_taken(&self, session: &SessionId) {
+        self.waiting().remove(session);
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, HashMap<SessionId, Vec<ClientTool>>> {
+        self.brought.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 async fn begin(desk: &Desk, alias: &Alias, brought: &[ClientTool]) -> Result<SessionId, Reply> {

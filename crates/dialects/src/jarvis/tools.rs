@@ -89,6 +89,15 @@ pub(super) fn of_resumed(state: &State, usual: &Toolset, brought: &[ClientTool])
     Toolset { client, daemon: state.toolset.daemon.clone(), ..usual.clone() }
 }
 
+/// What is wrong with tools that a desktop brings, if the session has one of the daemon's by such a name.
+pub(super) fn clash(state: &State, brought: &[ClientTool]) -> Option<String> {
+    let is_daemons = |tool: &&ClientTool| {
+        state.tool(&tool.name).is_some_and(|known| known.placement == tool::Placement::Daemon)
+    };
+    let clash = brought.iter().find(is_daemons)?;
+    Some(format!("the daemon has a tool {} itself", clash.name))
+}
+
 /// Both, of which the newer counts where they have a name in common.
 fn joined(old: &[ClientTool], new: &[ClientTool]) -> Vec<ClientTool> {
     let newest = |tool: &ClientTool| {

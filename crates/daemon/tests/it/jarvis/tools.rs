@@ -309,6 +309,23 @@ async fn tools_come_from_the_configuration_and_from_the_desktop() {
 }
 
 #[tokio::test]
+async fn tools_that_come_in_the_middle_of_a_turn_wait_for_the_next_message() {
+    let world = World::start(CALM).await;
+    let desktop = world.desktop();
+    let id = desktop.session("j_1").await;
+    let script = json!([{ "tools": [open_app("a")] }, { "text": "Done." }]);
+    let mut frames = desktop.chat(&id, script).await;
+    let request = frames.next_of("tool.request").await;
+    let own = json!([{ "name": "notify", "description": "Says.", "risk": "safe" }]);
+    desktop.open(json!({ "jarvis_session_id": "j_1", "tools": own })).await;
+    desktop.done(&id, &request, "launched").await;
+    frames.rest().await;
+    assert!(!offered(&world).contains(&"notify".into()), "{:?}", offered(&world));
+    desktop.chat(&id, json!([{ "text": "Yes." }])).await.rest().await;
+    assert!(offered(&world).contains(&"notify".into()), "{:?}", offered(&world));
+}
+
+#[tokio::test]
 async fn tools_of_the_daemon_are_approved_elsewhere() {
     let config = "[approval]\nkinds = [\"exec\"]\n[verify]\nauto = false\n\
                   [jarvis]\ndaemon_tools = [\"shell\"]\n";
