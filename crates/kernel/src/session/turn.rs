@@ -316,6 +316,11 @@ impl OpenTurn {
         self.calls().iter().any(Call::with_client)
     }
 
+    /// True if a client has claimed something that is not over.
+    pub fn has_claims(&self) -> bool {
+        self.calls().iter().any(|call| call.claim.is_some())
+    }
+
     /// A turn that is held is a question, too: whether to go on.
     pub fn question(&self) -> Option<Question> {
         self.held.then(|| Question::Turn(self.id.clone()))

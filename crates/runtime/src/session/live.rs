@@ -187,7 +187,9 @@ impl Live {
 
     fn idle(&self) -> bool {
         let working = self.asking.is_some() || !self.work.is_empty() || !self.tidying.is_empty();
-        !working && self.pending.is_empty()
+        // A session that is read anew takes the clients that run something for lost.
+        let claimed = self.state.open.as_ref().is_some_and(|open| open.has_claims());
+        !working && !claimed && self.pending.is_empty()
     }
 
     fn read(&mut self, letter: Mail) {

@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use quintet_kernel::port::Sessions;
-use quintet_kernel::tool::{Kind, Outcome};
-use quintet_kernel::{Command, Cursor};
+use quintet_kernel::tool::{Kind, Outcome, Risk};
+use quintet_kernel::toolset::{ClientTool, Toolset};
+use quintet_kernel::{ClientRef, Command, Cursor, Event};
 use tokio::task::JoinSet;
 
 use crate::world::{Client, World, label, within};
@@ -64,6 +65,39 @@ async fn those_that_were_used_last_stay_as_long_as_there_is_room() {
     runtime.watch(&busy, Cursor::START).await.turn_over().await;
     tokio::time::sleep(Duration::from_secs(1)).await;
     assert_eq!(runtime.awake(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_session_whose_call_a_client_runs_stays() {
+    let world = World::new();
+    let runtime = world.start();
+    let session = runtime.begin().await;
+    let tool = ClientTool {
+        name: "open".into(),
+        description: "opens".into(),
+        schema: serde_json::json!({ "type": "object" }),
+        risk: Risk::Low,
+        repeatable: false,
+        front_end: None,
+    };
+    let tools = Toolset { client: vec![tool], ..Toolset::default() };
+    runtime.submit(&session, Command::Offer(tools)).await.unwrap();
+    runtime.say(&session, "go").await.unwrap();
+    let asked = world.asked().await;
+    asked.call(&[("c1", "open", "{}")]);
+    runtime.watch(&session, Cursor::START).await.until("<call>").await;
+    let state = runtime.state(&session).await;
+    let calls = vec![state.open.as_ref().unwrap().calls()[0].id().clone()];
+    drop(state);
+    let by = ClientRef::connected("desk", "1");
+    let claim = Command::Claim { calls: calls.clone(), by: by.clone(), came_back: false };
+    runtime.submit(&session, claim).await.unwrap();
+    tokio::time::sleep(world.pace.hibernate_after * 3).await;
+    assert_eq!(runtime.awake(), 1);
+    let told = world.journal_of(&session).await;
+    assert!(matches!(told.last().unwrap().event, Event::CallClaimed { .. }));
+    let (call, outcome) = (calls[0].clone(), Outcome::success("done"));
+    runtime.submit(&session, Command::Return { call, by, outcome }).await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]
