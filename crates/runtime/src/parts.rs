@@ -95,7 +95,7 @@ pub struct Pace {
 impl Default for Pace {
     fn default() -> Self {
         Self {
-            flush_after: Duration::from_secs(1),
+            flush_after: Duration::from_secs(5),
             flush_undrafted_after: Duration::from_millis(100),
             flush_bytes: 16 * 1024,
             hibernate_after: Duration::from_secs(600),
