@@ -295,7 +295,8 @@ fn on_answered(state: &State, step: StepId, answer: model::Answer, stamp: &Stamp
 /// The codec reads at most 128 levels, and an event has some of its own around the arguments.
 const DEEPEST: usize = 100;
 
-/// Keeps the model's own id for a call where it can serve as one.
+/// Keeps the model's own id for a call where it can serve as one. What a subagent asks is asked of
+/// sessions above it, too, where the ids of several models would meet: its calls get fresh ones.
 fn name_call(
     state: &State,
     asked: AskedCall,
@@ -303,7 +304,7 @@ fn name_call(
     stamp: &Stamp,
 ) -> RequestedCall {
     let known = |id: &CallId| state.calls.contains(id) || taken.contains(id);
-    let free = |id: &CallId| !known(id) && !is_like_a_turn(id);
+    let free = |id: &CallId| state.depth == 0 && !known(id) && !is_like_a_turn(id);
     let id = CallId::parse(&asked.id).filter(free).unwrap_or_else(|| stamp.id());
     taken.insert(id.clone());
     let written = match asked.arguments.trim() {

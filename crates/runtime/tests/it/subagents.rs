@@ -280,3 +280,28 @@ async fn who_works_for_a_session_goes_with_it_but_not_with_its_fork() {
         assert!(matches!(within(runtime.view(session)).await, Err(Error::NotFound(_))));
     }
 }
+
+/// Models name their calls themselves, and both of these name theirs alike.
+#[tokio::test(start_paused = true)]
+async fn an_answer_reaches_the_subagent_that_asked() {
+    let mut world = World::new();
+    world.ask_for = vec![Kind::Exec];
+    let runtime = start(&world);
+    let root = runtime.begin().await;
+    runtime.say(&root, "go").await.unwrap();
+    let calls =
+        [("c1", subagents::NAME, r#"{"task":"a"}"#), ("c2", subagents::NAME, r#"{"task":"b"}"#)];
+    world.asked().await.call(&calls);
+    for _ in 0..2 {
+        world.asked().await.call(&[("call_1", "shell", "{}")]);
+    }
+    settle().await;
+    let asked = runtime.state(&root).await.asked.clone();
+    assert_eq!(asked.len(), 2);
+    for asked in asked.into_iter().rev() {
+        let allow = approve(asked.question.as_str(), Answer::Allow);
+        let receipt = within(runtime.submit(&root, allow)).await.unwrap();
+        assert_eq!(receipt.session, asked.session);
+        assert_eq!(within(world.shell.started()).await.call.session, asked.session);
+    }
+}
