@@ -122,8 +122,16 @@ pub enum Event {
         by: Option<ModelRef>,
     },
     /// The answer broke off. What there is of it, if anything, is kept as `message`, but not
-    /// sent to models.
-    StepInterrupted { turn: TurnId, step: StepId, message: Option<MessageId>, reason: String },
+    /// sent to models. Where the prompt was too long for the model and could not be summarized, the
+    /// model is taken to read only `context_window` tokens at once for the rest of the turn.
+    StepInterrupted {
+        turn: TurnId,
+        step: StepId,
+        message: Option<MessageId>,
+        reason: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        context_window: Option<u64>,
+    },
     /// Policy wants the workspace checked before the turn ends.
     VerificationRequested { turn: TurnId, call: RequestedCall },
     /// The model reads a change again before it is made.

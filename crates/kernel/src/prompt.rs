@@ -29,7 +29,7 @@ pub use order::in_order;
 pub use review::{review, reviewed};
 pub(crate) use shorten::Shorten;
 pub use weight::{Weight, weigh};
-pub(crate) use weight::{guess, guess_entry};
+pub(crate) use weight::{guess, guess_entries};
 
 /// The prompt for the open step of a session.
 pub fn assemble(state: &State) -> Prompt {

@@ -1,5 +1,6 @@
 //! Shortens old and very long results in a prompt, so that a long turn can go on.
 
+use crate::model::Count;
 use crate::session::State;
 
 /// Bytes that stay of an old result.
@@ -19,9 +20,14 @@ impl Shorten {
     /// How a session's prompts are shortened: the results of one answer never fill more than half of
     /// what its model reads at once.
     pub(crate) fn of(state: &State) -> Self {
-        let half = state.window().saturating_mul(crate::model::Count::BYTES) / 2;
+        let half = state.window().saturating_mul(Count::BYTES) / 2;
         let step_bytes = usize::try_from(half).unwrap_or(usize::MAX);
         Self { before: state.compaction.shortened, step_bytes }
+    }
+
+    /// Tokens that a model reads at once if the results of one answer fill so many bytes at most.
+    pub(crate) fn window_of(step_bytes: usize) -> u64 {
+        step_bytes as u64 * 2 / Count::BYTES
     }
 
     /// The same with every result taken for an old one.
@@ -36,11 +42,8 @@ impl Shorten {
 
     /// The most bytes of one of `together` results that belong to one answer.
     pub(crate) fn result_bytes(self, at: usize, together: usize) -> usize {
-        if self.is_old(at) {
-            OLD_RESULT_LIMIT
-        } else {
-            (self.step_bytes / together.max(1)).max(OLD_RESULT_LIMIT)
-        }
+        let most = self.step_bytes / together.max(1);
+        if self.is_old(at) { most.min(OLD_RESULT_LIMIT) } else { most }
     }
 }
 

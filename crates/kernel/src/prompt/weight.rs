@@ -58,11 +58,23 @@ fn weight(prompt: &Prompt, count: &dyn Fn(&str) -> Count) -> Weight {
     }
 }
 
-/// A guess at the tokens of a message, shortened as a prompt has it.
-pub(crate) fn guess_entry(Entry { at, message, .. }: &Entry<'_>, shorten: Shorten) -> u64 {
+/// Guesses at the tokens of messages, each shortened as a prompt has it. Results that follow each
+/// other belong to one answer.
+pub(crate) fn guess_entries(entries: &[Entry<'_>], shorten: Shorten) -> Vec<u64> {
+    let is_result = |entry: &Entry<'_>| entry.message.role == Role::Tool;
+    let steps = entries.chunk_by(|one, next| is_result(one) && is_result(next));
+    let guess = |step: &[Entry<'_>]| {
+        let guess = |entry| guess_entry(entry, step.len(), shorten);
+        step.iter().map(guess).collect::<Vec<u64>>()
+    };
+    steps.flat_map(guess).collect()
+}
+
+/// A guess at the tokens of a message; a result is one of `together`.
+fn guess_entry(Entry { at, message, .. }: &Entry<'_>, together: usize, shorten: Shorten) -> u64 {
     let old = shorten.is_old(*at);
     let most = match message.role {
-        Role::Tool => shorten.result_bytes(*at, 1),
+        Role::Tool => shorten.result_bytes(*at, together),
         Role::User | Role::Assistant | Role::System => usize::MAX,
     };
     let guess = |text: &str| Count::guess(&text[..text.floor_char_boundary(most)]).tokens;
@@ -73,8 +85,10 @@ pub(crate) fn guess_entry(Entry { at, message, .. }: &Entry<'_>, shorten: Shorte
         Part::Media { .. } if old => 0,
         Part::Media { .. } => FILE.tokens,
     };
-    let wording = message.wording.as_deref().map_or(0, guess);
-    message.parts.iter().map(part).fold(wording, u64::saturating_add)
+    let wording = message.wording.iter().map(|wording| guess(wording));
+    let sealed = message.sealed.iter().map(|sealed| guess(&sealed.content.to_string()));
+    let parts = message.parts.iter().map(part);
+    parts.chain(wording).chain(sealed).fold(0, u64::saturating_add)
 }
 
 struct Scales<'a> {

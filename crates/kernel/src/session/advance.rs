@@ -218,7 +218,7 @@ fn stop(state: &State, open: &OpenTurn, cause: &StopCause, stamp: &Stamp) -> Vec
             StopCause::Cancelled { .. } => "canceled".into(),
             StopCause::Failed { message, .. } => message.clone(),
         };
-        return vec![open.interrupted(step, reason, stamp)];
+        return vec![open.interrupted(step, reason, None, stamp)];
     }
     let runs_here =
         |call: &Call| !open.held && matches!(call.phase, CallPhase::Started(_, Placement::Daemon));

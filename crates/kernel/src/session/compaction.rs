@@ -9,7 +9,7 @@ use crate::id::MessageId;
 use crate::message::Role;
 use crate::model::{Count, Usage};
 use crate::prompt::{
-    Entry, History, Shorten, assemble, digest, guess, guess_entry, history, history_since,
+    Entry, History, Shorten, assemble, digest, guess, guess_entries, history, history_since,
 };
 use crate::session::state::State;
 
@@ -19,6 +19,8 @@ const KEPT_TURNS: u64 = 3;
 const KEPT_STEPS: usize = 3;
 /// Another summary is made when this part of the window was filled since the last one.
 const GROWTH: u64 = 8;
+/// Results of a step that take fewer bytes than this are not what makes a prompt too long.
+const LEAST_RESULTS: usize = 2_000;
 
 /// What is done so that a model can read the conversation.
 pub(super) enum Reduction {
@@ -40,7 +42,9 @@ pub(super) fn reduction(state: &State) -> Option<Reduction> {
         floor => tokens >= floor.saturating_add(window / GROWTH),
     };
     // What does not fit whatever is done about it is not summarized again at every step.
-    let must = compaction.overflow || (tokens >= window && (grown || compaction.failed));
+    let worth = || compaction.floor >= limit && summarizable(state) >= window / GROWTH;
+    let again = || grown || compaction.failed || worth();
+    let must = compaction.overflow || (tokens >= window && again());
     if !must && (tokens < limit || !grown) {
         return None;
     }
@@ -69,9 +73,8 @@ pub(super) fn estimate(state: &State) -> u64 {
     match state.compaction.counted {
         None => guess(&assemble(state)),
         Some(counted) => {
-            let shorten = Shorten::of(state);
-            let since = history_since(state, counted).map(|entry| guess_entry(&entry, shorten));
-            since.fold(state.compaction.tokens, u64::saturating_add)
+            let since: Vec<Entry<'_>> = history_since(state, counted).collect();
+            state.compaction.tokens.saturating_add(sum(&guess_entries(&since, Shorten::of(state))))
         }
     }
 }
@@ -94,16 +97,19 @@ pub(super) fn largest(state: &State) -> Option<MessageId> {
 /// The shortest part of the conversation for which a summary may stand, if that brings the tokens down
 /// to `target`; else the longest.
 fn range(state: &State, history: &History<'_>, tokens: u64, target: u64) -> Option<MessageId> {
-    let shorten = Shorten::of(state);
-    let sizes: Vec<u64> = history.recent.iter().map(|entry| guess_entry(entry, shorten)).collect();
-    let all = sizes.iter().fold(1_u64, |all, size| all.saturating_add(*size));
-    let left = |end: usize| {
-        let kept = sizes[end..].iter().fold(0_u64, |kept, size| kept.saturating_add(*size));
-        u128::from(tokens) * u128::from(kept) / u128::from(all)
-    };
+    let sizes = guess_entries(&history.recent, Shorten::of(state));
+    let all = sum(&sizes).max(1);
+    let left = |end: usize| u128::from(tokens) * u128::from(sum(&sizes[end..])) / u128::from(all);
     let ranges = ranges(state, history);
     let enough = ranges.iter().find(|end| left(**end) <= u128::from(target));
     last(history, *enough.or(ranges.last())?)
+}
+
+/// About how many tokens the longest part of the conversation takes for which a summary may stand.
+fn summarizable(state: &State) -> u64 {
+    let history = history(state);
+    let end = ranges(state, &history).into_iter().max().unwrap_or(0);
+    sum(&guess_entries(&history.recent[..end], Shorten::of(state)))
 }
 
 /// Where a summary may end, as the number of messages that it covers: nearer and nearer to the end.
@@ -152,10 +158,8 @@ fn shortenable(state: &State, history: &History<'_>) -> Option<(MessageId, u64)>
     let old = history.recent[..end].iter().max_by_key(|entry| entry.at)?;
     let now = Shorten::of(state);
     let then = Shorten { before: old.at + 1, ..now };
-    let saved = history.recent[..end]
-        .iter()
-        .map(|entry| guess_entry(entry, now).saturating_sub(guess_entry(entry, then)));
-    let saved: u64 = saved.sum();
+    let tokens = |shorten| sum(&guess_entries(&history.recent[..end], shorten));
+    let saved = tokens(now).saturating_sub(tokens(then));
     (then.before > now.before && saved > 0).then(|| (old.message.id.clone(), saved))
 }
 
@@ -175,6 +179,7 @@ pub(super) fn compacted(
         0 => state.compaction.floor,
         counted => counted,
     };
+    let gone = sum(&guess_entries(gone, Shorten::of(state)));
     let tokens_after = (tokens_before > 0).then(|| left(tokens_before, &history, gone, &summary));
     Event::Compacted { upto, summary, messages, tokens_before, tokens_after, usage, turns, facts }
 }
@@ -187,13 +192,30 @@ pub(super) fn digested(state: &State, upto: MessageId, tokens: u64) -> Vec<Event
     vec![Event::CompactionRequested { upto, tokens, overflow: false }, compacted]
 }
 
-/// About how many tokens a model reads once a summary stands for a part of the history.
-fn left(tokens: u64, history: &History<'_>, gone: &[Entry<'_>], summary: &str) -> u64 {
+/// About how many tokens a model reads once a summary stands for `gone` tokens of the history.
+fn left(tokens: u64, history: &History<'_>, gone: u64, summary: &str) -> u64 {
     let guess = |text: &str| Count::guess(text).tokens;
-    let said: u64 = gone.iter().map(|entry| guess(&entry.message.text())).sum();
-    let gone = said + history.summary.map_or(0, |earlier| guess(&earlier.text));
+    let earlier = history.summary.map_or(0, |earlier| guess(&earlier.text));
     // A provider may have counted anything.
-    tokens.saturating_sub(gone).saturating_add(guess(summary))
+    tokens.saturating_sub(gone).saturating_sub(earlier).saturating_add(guess(summary))
+}
+
+/// The window with which half of what is shown now of the last step's results is shown; nothing if
+/// they are not what makes the prompt too long.
+pub(super) fn smaller_window(state: &State) -> Option<u64> {
+    let (history, shorten) = (history(state), Shorten::of(state));
+    let results = history.recent.iter().rev();
+    let results: Vec<_> =
+        results.take_while(|entry| entry.message.role == Role::Tool).copied().collect();
+    let shown = |entry: &Entry<'_>| {
+        entry.message.text().len().min(shorten.result_bytes(entry.at, results.len()))
+    };
+    let shown: usize = results.iter().map(shown).sum();
+    (shown >= LEAST_RESULTS).then(|| Shorten::window_of(shown / 2))
+}
+
+fn sum(tokens: &[u64]) -> u64 {
+    tokens.iter().fold(0, |sum, tokens| sum.saturating_add(*tokens))
 }
 
 fn share(whole: u64, percent: u64) -> u64 {

@@ -330,14 +330,18 @@ fn name_call(
 
 fn on_model_failed(state: &State, step: StepId, failure: Failure, stamp: &Stamp) -> Vec<Event> {
     let Some((open, step)) = open_step(state, &step) else { return Vec::new() };
-    let interrupted = open.interrupted(step, failure.message.clone(), stamp);
+    let interrupted = |window| open.interrupted(step, failure.message.clone(), window, stamp);
     let overflow = failure.kind == FailureKind::ContextOverflow;
     if let Some(upto) = compaction::largest(state).filter(|_| overflow) {
         let tokens = compaction::estimate(state);
-        return vec![interrupted, Event::CompactionRequested { upto, tokens, overflow }];
+        return vec![interrupted(None), Event::CompactionRequested { upto, tokens, overflow }];
     }
-    let cause =
-        StopCause::Failed { code: FailureCode::Model(failure.kind), message: failure.message };
+    // What is left are the results of one step: the next one shows less of them.
+    if let Some(window) = compaction::smaller_window(state).filter(|_| overflow) {
+        return vec![interrupted(Some(window))];
+    }
+    let (interrupted, Failure { kind, message }) = (interrupted(None), failure);
+    let cause = StopCause::Failed { code: FailureCode::Model(kind), message };
     vec![interrupted, Event::StopRequested { turn: open.id.clone(), cause }]
 }
 

@@ -34,8 +34,8 @@ fn remember(state: &mut Data, record: &Record) {
         Event::SessionCreated(origin) => created(state, origin, at),
         Event::Forked { parent, at: seq } => fork::forked(state, parent, *seq, at),
         Event::Labelled { key, value } => labelled(state, key, value.as_ref()),
-        Event::ModelSwitched { model } => state.model = Some(model.clone()),
-        Event::Instructed { system_prompt } => state.system_prompt.clone_from(system_prompt),
+        Event::ModelSwitched { model } => switched(state, model),
+        Event::Instructed { system_prompt } => instructed(state, system_prompt.as_ref()),
         Event::Moved { workspace } => state.workspace.clone_from(workspace),
         Event::Forgotten { upto } => compaction::forgotten(state, upto),
         Event::ToolsChosen(toolset) => offered(state, toolset),
@@ -66,8 +66,9 @@ fn remember(state: &mut Data, record: &Record) {
             spent(state, *usage);
             compaction::counted(state, *usage);
         }
-        Event::StepInterrupted { step, message, .. } => {
-            interrupted(state, step, message.as_ref(), at)
+        Event::StepInterrupted { step, message, context_window, .. } => {
+            interrupted(state, step, message.as_ref(), at);
+            compaction::narrowed(state, *context_window);
         }
         Event::VerificationRequested { .. }
         | Event::ReviewRequested { .. }
@@ -142,9 +143,20 @@ fn labelled(state: &mut Data, key: &str, value: Option<&String>) {
     };
 }
 
+fn switched(state: &mut Data, model: &ModelRef) {
+    state.model = Some(model.clone());
+    compaction::model_switched(state);
+}
+
+fn instructed(state: &mut Data, system_prompt: Option<&String>) {
+    state.system_prompt = system_prompt.cloned();
+    compaction::prompt_changed(state);
+}
+
 fn offered(state: &mut Data, toolset: &Toolset) {
     state.toolset = toolset.clone();
     state.delegated = toolset.client.iter().map(ClientTool::spec).collect();
+    compaction::prompt_changed(state);
 }
 
 struct Said<'a> {

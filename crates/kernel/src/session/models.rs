@@ -74,12 +74,13 @@ impl State {
     }
 
     /// Tokens that the model reads at once: as it was when the open step began, else as it is known to
-    /// be, else a guess.
+    /// be, else a guess; less where that turned out to be too much.
     pub fn window(&self) -> u64 {
         let step = self.open.as_ref().and_then(|open| open.step());
         let known = || self.profile(self.current_model())?.context_window;
         let window = step.and_then(|step| step.context_window).or_else(known);
-        window.unwrap_or(self.rules.limits.assumed_window)
+        let window = window.unwrap_or(self.rules.limits.assumed_window);
+        self.compaction.window.map_or(window, |most| window.min(most))
     }
 
     /// How many tokens the model is told of the workspace. One with a short memory is told less: it

@@ -34,7 +34,7 @@ pub(super) fn recover(state: &State, cut_off: Vec<CutOff>, stamp: &Stamp) -> Vec
     if let Phase::Thinking(step) = &open.phase
         && step.written > 0
     {
-        events.push(open.interrupted(step, "the daemon stopped".into(), stamp));
+        events.push(open.interrupted(step, "the daemon stopped".into(), None, stamp));
     }
     events.extend(claims::restarted(state, open, stamp));
     let turn = open.id.clone();

@@ -131,6 +131,9 @@ pub struct Compaction {
     pub(super) failed: bool,
     /// Whether the provider said that the last prompt was too long.
     pub(super) overflow: bool,
+    /// The most tokens that the model is taken to read at once, where it turned out to read less than
+    /// it was said to.
+    pub(super) window: Option<u64>,
 }
 
 impl Compaction {

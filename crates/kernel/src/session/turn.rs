@@ -302,13 +302,16 @@ impl OpenTurn {
     }
 
     /// The event that closes a model call of this turn which broke off.
-    pub(super) fn interrupted(&self, step: &OpenStep, reason: String, stamp: &Stamp) -> Event {
-        Event::StepInterrupted {
-            turn: self.id.clone(),
-            step: step.id.clone(),
-            message: (step.written > 0).then(|| stamp.id()),
-            reason,
-        }
+    pub(super) fn interrupted(
+        &self,
+        step: &OpenStep,
+        reason: String,
+        context_window: Option<u64>,
+        stamp: &Stamp,
+    ) -> Event {
+        let (turn, step, message) =
+            (self.id.clone(), step.id.clone(), (step.written > 0).then(|| stamp.id()));
+        Event::StepInterrupted { turn, step, message, reason, context_window }
     }
 
     /// Whether a client runs something for it.

@@ -216,13 +216,9 @@ fn of_steps() -> Vec<Event> {
             wait_ms: 500,
             reason: "429".into(),
         },
-        Event::StepInterrupted {
-            turn: turn(),
-            step: step(),
-            message: Some(id()),
-            reason: "cut".into(),
-        },
-        Event::StepInterrupted { turn: turn(), step: step(), message: None, reason: "cut".into() },
+        interrupted(Some(id()), None),
+        interrupted(None, None),
+        interrupted(None, Some(500)),
         completed(Finish::Other("pause".into()), None),
         Event::ModelCompleted {
             turn: turn(),
@@ -631,6 +627,11 @@ fn outcome(ending: Ending) -> Outcome {
         unrecorded: Vec::new(),
         aside: Value::Null,
     }
+}
+
+fn interrupted(message: Option<MessageId>, context_window: Option<u64>) -> Event {
+    let (turn, step, reason) = (turn(), id(), "cut".into());
+    Event::StepInterrupted { turn, step, message, reason, context_window }
 }
 
 fn request(malformed: Option<String>) -> RequestedCall {

@@ -8,8 +8,8 @@ use quintet_kernel::event::{Event, Origin, TurnOptions};
 use quintet_kernel::id::{BlobId, Fresh};
 use quintet_kernel::message::{Artifact, MediaKind, Part, Role};
 use quintet_kernel::model::{
-    Answer, AskedCall, Failure, FailureKind, Finish, ModelRef, Profile, Prompt, PromptMessage,
-    PromptPart, Searches, Usage,
+    Answer, AskedCall, Channel, Failure, FailureKind, Finish, ModelRef, Profile, Prompt,
+    PromptMessage, PromptPart, Said, Searches, Usage,
 };
 use quintet_kernel::policy::Rules;
 use quintet_kernel::port::Profiles;
@@ -40,6 +40,24 @@ struct Weather {
     overflows: bool,
     /// Whether other turns were before it.
     talked_before: bool,
+    /// What a step is made of.
+    step: Step,
+}
+
+/// What a step is made of, in bytes.
+#[derive(Clone, Copy, Debug)]
+struct Step {
+    calls: usize,
+    arguments: usize,
+    thought: usize,
+    /// Each of its results.
+    result: usize,
+}
+
+impl Default for Step {
+    fn default() -> Self {
+        Self { calls: 1, arguments: 0, thought: 0, result: RESULT }
+    }
 }
 
 fn profiles() -> HashMap<String, Profile> {
@@ -132,21 +150,33 @@ fn answer(world: &mut World, weather: Weather, done: bool) {
         let failure = Failure { kind: FailureKind::ContextOverflow, message: "too long".into() };
         return world.send(Command::ModelFailed { step, failure });
     }
-    let output = if weather.counts { 20 } else { 0 };
+    let Step { calls, arguments, thought, .. } = weather.step;
+    let written = 20 + (calls * arguments + thought) as u64 / 4;
+    let output = if weather.counts { written } else { 0 };
     let input = if weather.counts { tokens } else { 0 };
     let usage = Usage { input, output, ..Usage::default() };
-    let calls = if done {
-        Vec::new()
-    } else {
-        let arguments = format!("{{\"n\":{}}}", world.journal.len());
-        vec![AskedCall { id: String::new(), tool: "look".into(), arguments }]
-    };
+    think(world, &step, weather.step.thought);
+    let calls = if done { 0 } else { weather.step.calls };
+    let calls: Vec<AskedCall> = (0..calls).map(|n| call(world, n, weather)).collect();
     let finish = if calls.is_empty() { Finish::Stop } else { Finish::ToolCalls };
     world.send(Command::Answered { step, answer: Answer::new(finish, calls, usage) });
 }
 
+fn think(world: &mut World, step: &StepId, bytes: usize) {
+    if bytes > 0 {
+        let (step, channel, text) = (step.clone(), Channel::Thought, "t".repeat(bytes));
+        world.send(Command::Output { step, offset: 0, channel, text, pieces: Vec::new() });
+    }
+}
+
+fn call(world: &World, n: usize, weather: Weather) -> AskedCall {
+    let padding = "a".repeat(weather.step.arguments);
+    let arguments = format!("{{\"n\":[{},{n}],\"a\":\"{padding}\"}}", world.journal.len());
+    AskedCall { id: String::new(), tool: "look".into(), arguments }
+}
+
 fn outcome(weather: Weather) -> Outcome {
-    let mut outcome = Outcome::success("r".repeat(RESULT));
+    let mut outcome = Outcome::success("r".repeat(weather.step.result));
     if weather.pictures {
         let (name, mime) = (String::from("shot.png"), String::from("image/png"));
         outcome.parts.push(Part::Media { kind: MediaKind::Image, name: name.clone(), mime: None });
@@ -179,9 +209,14 @@ fn guess(prompt: &Prompt) -> u64 {
         PromptPart::Text(text) => text.len() as u64 / 4,
         PromptPart::Media { .. } => 1_000,
     };
+    let said = |said: &Said| match said {
+        Said::Text(text) | Said::Thought(text) => text.len() as u64 / 4,
+        Said::Sealed(content) => content.to_string().len() as u64 / 4,
+        Said::Call(call) => call.input.to_string().len() as u64 / 4,
+    };
     let messages = prompt.messages.iter().map(|message| match &**message {
         PromptMessage::User(parts) => parts.iter().map(part).sum(),
-        PromptMessage::Assistant { .. } => 20,
+        PromptMessage::Assistant { parts, .. } => parts.iter().map(said).sum(),
         PromptMessage::Result { text, media, .. } => {
             text.len() as u64 / 4 + media.iter().map(part).sum::<u64>()
         }
@@ -214,6 +249,47 @@ fn a_turn_goes_on_however_much_it_reads() {
         }
     }
     check(Weather { talked_before: true, counts: true, ..Weather::default() });
+}
+
+#[test]
+fn a_turn_goes_on_whatever_its_steps_are_made_of() {
+    let usual = Step::default();
+    let few = Step { result: RESULT / 4, ..usual };
+    let steps = [
+        Step { arguments: 1_600, ..usual },
+        Step { arguments: 1_600, result: 10, ..usual },
+        Step { thought: 1_600, result: 10, ..usual },
+        Step { calls: 4, ..few },
+        Step { calls: 4, arguments: 200, thought: 400, ..few },
+    ];
+    for step in steps {
+        for counts in [false, true] {
+            check(Weather { counts, step, ..Weather::default() });
+            check(Weather { counts, step, no_summaries: true, ..Weather::default() });
+        }
+    }
+}
+
+/// However many results one step brings and however long each is, half of the window is what they get.
+#[test]
+fn results_that_come_together_fit() {
+    for calls in [2, 20, 128] {
+        let step = Step { calls, result: 10 * WINDOW as usize, ..Step::default() };
+        let weather = Weather { step, ..Weather::default() };
+        let mut world = begin(weather);
+        carry_on(&mut world, weather, (20 * calls, 5));
+        assert_eq!(world.state.turns.last().unwrap().status, TurnStatus::Succeeded);
+    }
+}
+
+#[test]
+fn a_turn_goes_on_where_one_result_is_more_than_a_provider_takes() {
+    let step = Step { result: 10 * WINDOW as usize, ..Step::default() };
+    let weather = Weather { step, overflows: true, ..Weather::default() };
+    let mut world = begin(weather);
+    carry_on(&mut world, weather, (200, 5));
+    let turn = world.state.turns.last().unwrap();
+    assert_eq!(turn.status, TurnStatus::Succeeded, "{:?}", turn.error);
 }
 
 #[test]

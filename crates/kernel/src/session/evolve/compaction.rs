@@ -39,12 +39,29 @@ pub(super) fn counted(state: &mut Data, usage: Usage) {
     state.compaction.overflow = false;
 }
 
+/// What stands beside the conversation in a prompt is another: what was counted says nothing any more.
+pub(super) fn prompt_changed(state: &mut Data) {
+    state.compaction.counted = None;
+}
+
+/// Another model counts otherwise, and reads more or less at once.
+pub(super) fn model_switched(state: &mut Data) {
+    prompt_changed(state);
+    state.compaction.window = None;
+}
+
+/// The model reads less at once than it was said to, where that is known.
+pub(super) fn narrowed(state: &mut Data, window: Option<u64>) {
+    state.compaction.window = window.or(state.compaction.window);
+}
+
 /// A turn may try again what came to nothing in the last one. One that is tried again, or was waiting,
 /// does not read what was counted.
 pub(super) fn turn_started(state: &mut Data, turn: &TurnId, attempt: u32) {
     let newest = state.turns.last().is_some_and(|last| last.id == *turn);
     let compaction = &mut state.compaction;
     (compaction.floor, compaction.failed, compaction.overflow) = (0, false, false);
+    compaction.window = None;
     compaction.counted = compaction.counted.filter(|_| newest && attempt == 1);
 }
 
@@ -58,9 +75,11 @@ pub(super) fn requested(state: &mut Data, upto: &MessageId, tokens: u64, overflo
 /// A summary stands for the history up to a message, with about so many tokens left to read.
 pub(super) fn compacted(state: &mut Data, upto: &MessageId, text: &str, left: Option<u64>) {
     summarized(state, upto, text);
-    let Compaction { summary, earlier, shortened, .. } = std::mem::take(&mut state.compaction);
+    let before = std::mem::take(&mut state.compaction);
+    let Compaction { summary, earlier, shortened, window, .. } = before;
     let floor = left.unwrap_or_default();
-    state.compaction = Compaction { summary, earlier, shortened, floor, ..Compaction::default() };
+    let after = Compaction::default();
+    state.compaction = Compaction { summary, earlier, shortened, floor, window, ..after };
     state.context.settle();
 }
 
