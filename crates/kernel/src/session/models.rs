@@ -53,11 +53,12 @@ impl State {
             | Command::Recover { .. }
             | Command::Wake => None,
         };
+        let step = self.open.as_ref().and_then(|open| open.step()).map(|step| &step.model);
         let open = self.open.as_ref().and_then(|open| open.options.model.as_ref());
         let queued = self.turns.next_queued().and_then(|turn| turn.options.model.as_ref());
         let usual = self.model.as_ref().unwrap_or(&self.rules.default_model);
         let mut models: Vec<ModelRef> =
-            [named, open, queued].into_iter().flatten().chain([usual]).cloned().collect();
+            [named, step, open, queued].into_iter().flatten().chain([usual]).cloned().collect();
         models.dedup();
         models
     }

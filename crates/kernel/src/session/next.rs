@@ -58,9 +58,9 @@ impl Effect {
 /// What the world should do now.
 pub fn next(state: &State) -> Vec<Effect> {
     let mut effects = Vec::new();
-    if let Some(upto) = &state.compaction.pending {
-        effects.push(Effect::Summarize(upto.clone()));
-    }
+    let held = state.open.as_ref().is_some_and(|open| open.held);
+    let summary = state.compaction.pending.clone().filter(|_| !held);
+    effects.extend(summary.map(Effect::Summarize));
     effects.extend(state.reverting.clone().map(Effect::Revert));
     effects.extend(state.saving.iter().map(|saving| Effect::Save(saving.upto.clone())));
     let orphans = state.subagents.orphans();

@@ -144,8 +144,7 @@ fn delegate(state: &State, open: &OpenTurn, task: &Task) -> Result<Delegation, S
     if state.subagents.working() >= limits.at_once {
         return Err(format!("{} subagents work already; wait for one of them", limits.at_once));
     }
-    let left = open.limits(&state.rules).tokens.saturating_sub(open.usage.total());
-    let left = Budget { tokens: Some(left), ..Budget::default() };
+    let left = Budget { tokens: Some(fair_share(state, open)), ..Budget::default() };
     let account = open.options.account().cloned();
     let options = TurnOptions {
         asking: open.options.asking,
@@ -156,6 +155,21 @@ fn delegate(state: &State, open: &OpenTurn, task: &Task) -> Result<Delegation, S
     };
     let toolset = Toolset { daemon: Some(daemon), ..Toolset::default() };
     Ok(Delegation { depth, toolset, options })
+}
+
+/// What another subagent may take of the tokens that are left of a turn: what those at work were given
+/// is theirs, and the rest is shared with the calls of this step that have none yet.
+fn fair_share(state: &State, open: &OpenTurn) -> u64 {
+    let at_work = |known: &&Subagent| !known.completed && known.turn == open.id;
+    let given = |known: &Subagent| known.delegation.as_ref()?.options.budget.as_ref()?.tokens;
+    let given = state.subagents.unfinished().filter(at_work).filter_map(given);
+    let taken = given.fold(open.usage.total(), u64::saturating_add);
+    let left = open.limits(&state.rules).tokens.saturating_sub(taken);
+    let waits = |call: &&Call| {
+        let delegates = call.request.tool == TOOL && !call.done();
+        delegates && state.subagents.of(call.id()).is_none()
+    };
+    left / (open.calls().iter().filter(waits).count() as u64).max(1)
 }
 
 /// Takes news of a session, if its call still runs and it is news. What came of it is news once, also

@@ -6,11 +6,13 @@ use crate::session::Data;
 use crate::session::state::{Compaction, Saving, Summary};
 use crate::time::Time;
 
-/// What models do not read any more needs no summary.
+/// What models do not read any more needs no summary. What was told of the workspace beside it stands
+/// at the beginning from now on.
 pub(super) fn forgotten(state: &mut Data, upto: &MessageId) {
     state.forgotten = state.position(upto).map_or(state.forgotten, |last| last + 1);
     state.first_read = state.turns.len();
     state.compaction = Compaction::default();
+    state.context.settle();
 }
 
 /// A summary in the middle of a turn is of no use if that turn is tried again: then the one that was

@@ -2,7 +2,10 @@
 
 use expect_test::expect;
 
-use super::check;
+use crate::prompt::assemble;
+use crate::prompt::guess;
+
+use super::{Session, check};
 
 #[test]
 fn an_overflow_is_answered_with_one_summary() {
@@ -295,5 +298,68 @@ fn the_last_turns_of_many_stay_as_they_were_said() {
             t7 starts, attempt 1
             compacting up to m6, 801 tokens
             -> summarize m6, wake +600
+    "#]]);
+}
+
+// What was counted was of another prompt.
+#[test]
+fn what_a_provider_counted_says_nothing_of_another_prompt() {
+    check(expect![[r#"
+        let talk = create; say one; text 1; answer [790/10]
+        talk > switch fake/b; say two
+            model fake/b
+            t2 User: "two"
+            t2 starts, attempt 1
+            s2 asks fake/b
+            -> model s2, wake +600
+        talk > instruct be brief; say two
+            instructed: Some("be brief")
+            t2 User: "two"
+            t2 starts, attempt 1
+            s2 asks fake/a
+            -> model s2, wake +600
+        talk > tools paint; say two
+            tools of the client: paint
+            t2 User: "two"
+            t2 starts, attempt 1
+            s2 asks fake/a
+            -> model s2, wake +600
+        talk > label a=b; say two
+            label a=b
+            t2 User: "two"
+            t2 starts, attempt 1
+            compacting up to m2, 801 tokens
+            -> summarize m2, wake +600
+    "#]]);
+}
+
+// The next answer must be read again, too, so less of each result is shown until it fits.
+#[test]
+fn an_overflow_by_the_results_of_one_step_shows_less_of_them() {
+    let mut session = Session::after("create; say one; answer a look + b look [1]");
+    let result = "x".repeat(5_000);
+    session.play(&format!("done a {result}")).unwrap();
+    session.play(&format!("done b {result}")).unwrap();
+    let mut sizes = Vec::new();
+    while session.state.open.is_some() {
+        sizes.push(guess(&assemble(&session.state)));
+        session.play("fails context_overflow").unwrap();
+        session.check_replay();
+    }
+    assert!(sizes.len() > 1 && sizes.is_sorted_by(|one, next| one > next), "{sizes:?}");
+    assert!(session.told.last().unwrap().starts_with("t1 FAILED context_overflow"));
+    session.play("say two").unwrap();
+    assert_eq!(session.state.window(), 1000, "another turn may be luckier");
+}
+
+#[test]
+fn nothing_is_summarized_while_a_turn_is_held() {
+    check(expect![[r#"
+        let talk = rules recovery=ask; create; say one; text 1; answer; say two; fails context_overflow; recover
+        talk > wake
+            (nothing)
+        talk > start t2
+            t2 released
+            -> summarize m2, wake +600
     "#]]);
 }

@@ -2,7 +2,9 @@
 
 use expect_test::expect;
 
-use super::check;
+use crate::prompt::assemble;
+
+use super::{Session, check};
 
 #[test]
 fn turns_wait_in_line() {
@@ -102,4 +104,13 @@ fn what_was_said_elsewhere_is_read_by_models() {
             s1 asks fake/a
             -> model s1, wake +600
     "#]]);
+}
+
+#[test]
+fn an_open_step_keeps_the_tools_of_its_model() {
+    let mut session = Session::after("create; say hi; switch plain/b");
+    session.play("wake").unwrap();
+    let prompt = assemble(&session.state);
+    assert_eq!(prompt.model.to_string(), "fake/a");
+    assert!(!prompt.tools.is_empty());
 }

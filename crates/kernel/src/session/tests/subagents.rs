@@ -1,15 +1,17 @@
 //! Sessions that work for a call: how many, with what, and that each is paid for once.
 
+use std::collections::BTreeMap;
+
 use serde_json::json;
 
 use crate::command::Command;
-use crate::event::{Budget, SubagentNews};
+use crate::event::{Budget, Origin, SubagentNews};
 use crate::id::{CallId, Fresh as _, SessionId};
 use crate::model::Usage;
 use crate::policy::Subagents;
 use crate::question::Question;
 use crate::session::{Effect, next};
-use crate::subagent::{TOOL, Task, beginning};
+use crate::subagent::{DEPTH, TOOL, Task, beginning};
 use crate::tool::{Kind, Placement};
 
 use super::{Session, rules, script};
@@ -31,7 +33,7 @@ fn delegating_with(limits: Subagents, answer: &str) -> Session {
     session
 }
 
-fn spawn(session: &mut Session, call: &str, tools: Option<&[&str]>) {
+pub(super) fn spawn(session: &mut Session, call: &str, tools: Option<&[&str]>) {
     let tools = tools.map(|names| names.iter().map(|name| (*name).to_owned()).collect());
     let task = Task { text: "look".into(), model: None, tools, budget: Budget::default() };
     let (call, child) = (CallId::named(call.into()), SessionId::named(format!("sess_{call}")));
@@ -45,6 +47,26 @@ fn completed(session: &mut Session, call: &str) {
     session
         .send(Command::Subagent { call: CallId::named(call.into()), session: child, news })
         .unwrap();
+}
+
+/// A session after so many turns with a subagent each, whose model wants another one by `last`.
+pub(super) fn worked(turns: usize) -> Session {
+    let mut session = delegating_with(Subagents::default(), "answer");
+    session.play("rules tokens=1000000").unwrap();
+    for n in 0..turns {
+        let call = format!("c{n}");
+        for line in ["say more".to_owned(), format!("answer {call} spawn_agent")] {
+            session.play(&line).unwrap();
+        }
+        spawn(&mut session, &call, None);
+        completed(&mut session, &call);
+        for line in [format!("done {call} found"), "answer".to_owned()] {
+            session.play(&line).unwrap();
+        }
+    }
+    session.play("say more").unwrap();
+    session.play("answer last spawn_agent").unwrap();
+    session
 }
 
 fn stops(session: &Session) -> Vec<String> {
@@ -133,4 +155,46 @@ fn an_answer_goes_to_the_own_question_first() {
     assert_eq!(session.state.asker(&question), None);
     session.play("allow c1").unwrap();
     assert_eq!(session.state.asker(&question), Some(&child));
+}
+
+/// Two sessions that work for the same one would else ask about calls of the same name.
+#[test]
+fn a_session_that_works_for_another_names_its_calls_itself() {
+    let named = |depth: &str| {
+        let mut session = Session::default();
+        let labels = BTreeMap::from([(DEPTH.to_owned(), depth.to_owned())]);
+        session.send(Command::Create(Origin { labels, ..Origin::default() })).unwrap();
+        session.play("say hi").unwrap();
+        session.play("answer c1 look").unwrap();
+        session.check_replay();
+        session.state.open.as_ref().unwrap().calls()[0].id().as_str() == "c1"
+    };
+    assert_eq!([named("0"), named("1"), named("2")], [true, false, false]);
+}
+
+/// What the subagent of each call may read and write.
+fn budgets(session: &Session) -> Vec<u64> {
+    let budget = |known: &crate::session::Subagent| {
+        known.delegation.as_ref()?.options.budget.as_ref()?.tokens
+    };
+    session.state.subagents.iter().map(|known| budget(known).unwrap()).collect()
+}
+
+#[test]
+fn subagents_share_what_is_left_of_their_turn() {
+    let two = "answer [50/50] a spawn_agent + b spawn_agent";
+    let mut session = delegating_with(Subagents::default(), two);
+    spawn(&mut session, "a", None);
+    spawn(&mut session, "b", None);
+    assert_eq!(budgets(&session), [4_950, 4_950], "10,000 without what was read and written");
+
+    let budget = Budget { tokens: Some(400), ..Budget::default() };
+    let limits = Subagents { budget, ..Subagents::default() };
+    let three = "answer [9000/100] a spawn_agent + b spawn_agent + c spawn_agent";
+    let mut session = delegating_with(limits, three);
+    spawn(&mut session, "a", None);
+    spawn(&mut session, "b", None);
+    completed(&mut session, "a");
+    spawn(&mut session, "c", None);
+    assert_eq!(budgets(&session), [300, 300, 400], "what one did not use is there for the next");
 }
