@@ -1,7 +1,6 @@
 //! A turn: what is remembered of it when it is over, and everything while it is open.
 
 use std::collections::HashMap;
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -12,6 +11,7 @@ use crate::change::{FileChange, Gap};
 use crate::client::Claim;
 use crate::event::{Answer, Event, RequestedCall, Seq, StopCause, TurnOptions};
 use crate::id::{CallId, MessageId, StepId, TurnId};
+use crate::message::text_of;
 use crate::model::{Channel, ModelRef, Usage};
 use crate::policy::{Limits, Rules};
 use crate::question::Question;
@@ -106,7 +106,7 @@ pub struct OpenTurn {
     pub failed_checks: u32,
     /// What verification last said.
     pub verified: Option<bool>,
-    /// Calls skipped because they repeat.
+    /// Calls skipped because they repeat, since a call last brought anything new.
     pub repeats: u32,
     pub(super) clock: Clock,
     pub(super) ran: Ran,
@@ -379,8 +379,8 @@ impl Clock {
     }
 }
 
-/// How often the same daemon call runs while nothing else changes. Polling a log is fine; the next one
-/// is taken for a loop.
+/// How often the same daemon call runs while nothing changes, its result included. Polling a log is
+/// fine; the next one is taken for a loop.
 const IDENTICAL_CALLS_LIMIT: u32 = 4;
 
 /// Which calls ran in this turn, to notice a model that goes in circles.
@@ -395,35 +395,41 @@ pub(super) struct Ran {
 /// How often one call ran.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 struct Repeated {
-    /// How often in a row, while nothing else changed.
+    /// How often in a row, while nothing changed.
     times: u32,
     /// The number of changes when it was last over.
     changes: u32,
+    /// The fingerprint of what it last returned.
+    result: u64,
 }
 
 impl Ran {
-    /// Notes that a call is over. What a client runs changes a world that is not seen from here.
+    /// Notes that a call is over; says whether it brought anything new. What a client runs changes a
+    /// world that is not seen from here.
     pub(super) fn note(
         &mut self,
         (kind, placement): (Kind, Placement),
         request: &RequestedCall,
-        ending: Ending,
-    ) {
+        outcome: &Outcome,
+    ) -> bool {
         let before = self.changes;
         if placement == Placement::Client || kind.changes_what_is_seen() {
             self.changes += 1;
         }
         // What a crash cut off may be worth another try.
-        if placement == Placement::Client || ending == Ending::Interrupted {
-            return;
+        if placement == Placement::Client || outcome.ending == Ending::Interrupted {
+            return placement == Placement::Client;
         }
+        let result = fingerprint_of(outcome);
         let seen = self.seen.entry(fingerprint(&request.tool, &request.input));
-        let seen = seen.or_insert(Repeated { times: 0, changes: before });
-        let times = if seen.changes == before { seen.times + 1 } else { 1 };
-        *seen = Repeated { times, changes: self.changes };
+        let seen = seen.or_insert(Repeated { times: 0, changes: before, result });
+        let same = seen.changes == before && seen.result == result;
+        let times = if same { seen.times + 1 } else { 1 };
+        *seen = Repeated { times, changes: self.changes, result };
+        times == 1
     }
 
-    /// True if the very same call ran too often while nothing else changed.
+    /// True if the very same call ran too often while nothing changed.
     pub(super) fn repeats(&self, tool: &str, input: &Value) -> bool {
         self.seen
             .get(&fingerprint(tool, input))
@@ -433,8 +439,20 @@ impl Ran {
 
 /// Object keys are sorted in our JSON values, so equal arguments print equally.
 fn fingerprint(tool: &str, input: &Value) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    tool.hash(&mut hasher);
-    input.to_string().hash(&mut hasher);
-    hasher.finish()
+    fnv1a([tool, &input.to_string()])
+}
+
+fn fingerprint_of(outcome: &Outcome) -> u64 {
+    let text = text_of(&outcome.parts);
+    let files = outcome.artifacts.iter().map(|file| file.blob.as_str());
+    fnv1a([&*text].into_iter().chain(files))
+}
+
+/// Snapshots keep these, so they must be the same in every release.
+fn fnv1a<'a>(texts: impl IntoIterator<Item = &'a str>) -> u64 {
+    // No text has this byte, so texts do not run into each other.
+    let bytes = texts.into_iter().flat_map(|text| text.bytes().chain([0xff]));
+    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    })
 }

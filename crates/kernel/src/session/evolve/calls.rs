@@ -127,13 +127,21 @@ fn call_done(state: &mut Data, id: &CallId, message: &MessageId, outcome: &Outco
     };
     let ran = match call.phase {
         CallPhase::Started(kind, placement) => Some((kind, placement)),
-        _ => None,
+        CallPhase::Requested
+        | CallPhase::InReview { .. }
+        | CallPhase::Reviewed { .. }
+        | CallPhase::Asked { .. }
+        | CallPhase::Allowed
+        | CallPhase::Denied { .. }
+        | CallPhase::Done(_) => None,
     };
     call.phase = CallPhase::Done(outcome.ending);
     call.claim = None;
     let (request, verifies) = (call.request.clone(), call.verifies);
     if let Some(ran) = ran.filter(|_| !verifies) {
-        open.ran.note(ran, &request, outcome.ending);
+        if open.ran.note(ran, &request, outcome) {
+            open.repeats = 0;
+        }
         open.dirty |= ran.0.changes_workspace();
     }
     if outcome.ending == Ending::Skipped {

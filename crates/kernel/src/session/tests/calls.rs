@@ -186,6 +186,49 @@ fn polling_is_fine_and_going_in_circles_is_not() {
 }
 
 #[test]
+fn a_call_that_returns_something_else_each_time_is_no_loop() {
+    check(expect![[r#"
+        let polls = create; say hi; answer a look; done a 1; answer b look; done b 2; answer c look; done c 3; answer d look; done d 4
+        polls > answer e look; done e 4; answer f look; done f 4; answer g look
+            s5 answered e=look{}
+            e starts at Daemon
+            e Succeeded: 4
+            s6 asks fake/a
+            s6 answered f=look{}
+            f starts at Daemon
+            f Succeeded: 4
+            s7 asks fake/a
+            s7 answered g=look{}
+            g starts at Daemon
+            -> run g, wake +600
+        let logs = create; say hi; answer a shell; done a 1; answer b shell; done b 1; answer c shell; done c 1; answer d shell; done d 2
+        logs > answer e shell
+            s5 answered e=shell{}
+            e starts at Daemon
+            -> run e, wake +600
+    "#]]);
+}
+
+#[test]
+fn a_model_that_goes_on_with_something_else_is_not_stopped() {
+    check(expect![[r#"
+        let looks = rules steps=20; create; say hi; answer a look; done a; answer b look; done b; answer c look; done c; answer d look; done d; answer e look
+        looks > answer f fetch; done f; answer g look; answer h look
+            s6 answered f=fetch{}
+            f starts at Daemon
+            f Succeeded:
+            s7 asks fake/a
+            s7 answered g=look{}
+            g Skipped: duplicate tool call: no new info
+            s8 asks fake/a
+            s8 answered h=look{}
+            h Skipped: duplicate tool call: no new info
+            t1 stops: repeated_call: duplicate tool call: no new info
+            t1 FAILED repeated_call: duplicate tool call: no new info
+    "#]]);
+}
+
+#[test]
 fn a_model_that_repeats_itself_is_stopped() {
     check(expect![[r#"
         let looks = create; say hi; answer a look; done a; answer b look; done b; answer c look; done c; answer d look; done d
