@@ -58,9 +58,9 @@ pub fn assemble_next(state: &State, cache: &mut PromptCache) -> Prompt {
 
 /// Whose means the turn under way is worked on with, or the last one was.
 fn account(state: &State) -> Option<Account> {
-    let last = || state.turns.iter().rev().find(|turn| turn.started.is_some());
     let options = state.open.as_ref().map(|open| &open.options);
-    options.or_else(|| last().map(|turn| &turn.options))?.account().cloned()
+    let last = || state.turns.last_started().map(|turn| &turn.options);
+    options.or_else(last)?.account().cloned()
 }
 
 /// The prompt that has a session's older history summarized. Where all of it would be more than the

@@ -43,7 +43,7 @@ pub(crate) async fn load(parts: &Parts, id: &SessionId) -> Result<Loaded, Error>
             parts.tell_models(&mut state, &Command::Wake);
             refresh(parts, &state, &lease).await?;
             // The daemon may have died between the end of a turn and this.
-            if let Some(turn) = state.turns.iter().last().map(|turn| turn.id.clone()) {
+            if let Some(turn) = state.turns.last().map(|turn| turn.id.clone()) {
                 let workspaces = Arc::clone(&parts.workspaces);
                 let _ = spawn_blocking(move || workspaces.over(&turn)).await;
             }

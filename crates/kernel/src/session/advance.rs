@@ -114,6 +114,10 @@ fn another_step(state: &State, open: &OpenTurn, stamp: &Stamp) -> Vec<Event> {
     if open.usage.total() >= limits.tokens {
         return fail(open, FailureCode::TokenLimit, "max turn tokens reached");
     }
+    // First, because a compaction takes what is told of the workspace to the beginning.
+    if surveys(state, open) {
+        return Vec::new();
+    }
     let shortened = match compaction::reduction(state) {
         Some(Reduction::Summarize { upto, tokens }) => {
             return vec![Event::CompactionRequested { upto, tokens, overflow: false }];
@@ -124,9 +128,6 @@ fn another_step(state: &State, open: &OpenTurn, stamp: &Stamp) -> Vec<Event> {
         Some(Reduction::Shorten { upto }) => Some(upto),
         None => None,
     };
-    if surveys(state, open) {
-        return Vec::new();
-    }
     let (turn, step, model) = (open.id.clone(), stamp.id(), state.current_model().clone());
     let context_window = Some(state.window());
     vec![Event::StepStarted { turn, step, model, context_window, shortened }]

@@ -58,9 +58,15 @@ impl SubagentList {
         self.all.is_empty()
     }
 
-    /// The one that works, or did last, for a call.
+    /// The one that works, or did last, for a call of the turn that had a subagent last.
     pub fn of(&self, call: &CallId) -> Option<&Subagent> {
-        self.all.iter().rev().find(|known| known.call == *call)
+        let turn = &self.all.last()?.turn;
+        let mut of_turn = self.all.iter().rev().take_while(|known| known.turn == *turn);
+        of_turn.find(|known| {
+            #[cfg(test)]
+            crate::session::tests::scale::visited();
+            known.call == *call
+        })
     }
 
     /// Those whose call is over and of which nobody knows whether they rest: they are to be stopped.

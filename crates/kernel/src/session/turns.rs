@@ -19,6 +19,8 @@ pub struct TurnList {
     by_key: HashMap<String, usize>,
     /// Those that begin by themselves once the turns before them are over.
     queued: BTreeSet<usize>,
+    /// The newest one that ever began.
+    last_started: Option<usize>,
 }
 
 impl TurnList {
@@ -30,6 +32,11 @@ impl TurnList {
     /// The newest turn.
     pub fn last(&self) -> Option<&Turn> {
         self.turns.last().map(|turn| &**turn)
+    }
+
+    /// The newest turn that ever began.
+    pub(crate) fn last_started(&self) -> Option<&Turn> {
+        self.last_started.map(|n| &*self.turns[n])
     }
 
     /// How many there are.
@@ -69,14 +76,14 @@ impl TurnList {
             self.by_key.insert(key.clone(), n);
         }
         self.turns.push(Arc::new(turn));
-        self.note_queued(n);
+        self.note_status(n);
     }
 
     /// Changes the turn of that id, if there is one.
     pub(super) fn change(&mut self, id: &TurnId, change: impl FnOnce(&mut Turn)) {
         if let Some(n) = self.position(id) {
             change(Arc::make_mut(&mut self.turns[n]));
-            self.note_queued(n);
+            self.note_status(n);
         }
     }
 
@@ -89,8 +96,11 @@ impl TurnList {
         }
     }
 
-    fn note_queued(&mut self, n: usize) {
+    fn note_status(&mut self, n: usize) {
         let turn = &self.turns[n];
+        if turn.started.is_some() {
+            self.last_started = self.last_started.max(Some(n));
+        }
         if turn.options.queued && turn.status == TurnStatus::Pending {
             self.queued.insert(n);
         } else {

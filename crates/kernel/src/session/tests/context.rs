@@ -2,7 +2,9 @@
 
 use expect_test::expect;
 
-use super::check;
+use crate::prompt::system;
+
+use super::{Session, check};
 
 #[test]
 fn the_workspace_is_looked_at_before_the_model_is_asked() {
@@ -65,27 +67,34 @@ fn a_later_turn_is_told_what_changed() {
 }
 
 #[test]
-fn a_compaction_comes_first() {
+fn the_workspace_is_looked_at_before_a_compaction() {
     check(expect![[r#"
         let full = rules context=100; create; say hi; survey TREE=a; answer [900/1]
         full > say more
             t2 User: "more"
             t2 starts, attempt 1
+            -> survey t2, wake +600
+        full > say more; survey TREE=b
+            t2 User: "more"
+            t2 starts, attempt 1
+            told of [TREE], 1 tokens
             compacting up to m1, 902 tokens
             -> summarize m1, wake +600
-        full > say more; summary m1 short
+        full > say more; survey TREE=b; summary m1 short
             t2 User: "more"
             t2 starts, attempt 1
-            compacting up to m1, 902 tokens
-            compacted 1 up to m1: short
-            -> survey t2, wake +600
-        full > say more; summary m1 short; survey TREE=b
-            t2 User: "more"
-            t2 starts, attempt 1
-            compacting up to m1, 902 tokens
-            compacted 1 up to m1: short
             told of [TREE], 1 tokens
+            compacting up to m1, 902 tokens
+            compacted 1 up to m1: short
             s2 asks fake/a
             -> model s2, wake +600
     "#]]);
+}
+
+#[test]
+fn what_was_told_beside_what_is_forgotten_is_told_at_the_beginning() {
+    let told = "rules context=100; create; say hi; survey TREE=a; answer";
+    let changed = format!("{told}; say more; survey TREE=b; answer; replace me once");
+    let session = Session::after(&changed);
+    assert!(system(&session.state).contains("TREE:\nb"), "{}", system(&session.state));
 }

@@ -4,6 +4,7 @@
 use std::cell::Cell;
 
 use crate::prompt::assemble;
+use crate::session::tests::subagents;
 
 use super::Session;
 
@@ -66,4 +67,29 @@ fn an_answer_with_too_many_calls_is_no_trouble() {
     assert_eq!((open.calls().len(), done), (1_000, 1_000 - 128));
     let refused = session.told.iter().filter(|line| line.contains("ask for it again"));
     assert_eq!(refused.count(), done);
+}
+
+#[test]
+fn the_length_of_a_conversation_is_guessed_once_a_turn() {
+    let cost = |rules: &str, looks: &str| {
+        let mut session = Session::after(&format!("rules tokens=1000000 {rules}; create"));
+        for _ in 0..50 {
+            for line in ["say hi", looks, "text ho", "answer"] {
+                session.play(line).unwrap();
+            }
+        }
+        visits(&mut session, &format!("say more; {looks}"))
+    };
+    assert_eq!(cost("context=10", "survey"), cost("context=0", "wake"));
+}
+
+#[test]
+fn another_subagent_costs_the_same_however_many_there_were() {
+    let cost = |turns: usize| {
+        let mut session = subagents::worked(turns);
+        VISITS.with(|visits| visits.set(0));
+        subagents::spawn(&mut session, "last", None);
+        VISITS.with(Cell::get)
+    };
+    assert_eq!(cost(100), cost(10));
 }
