@@ -25,6 +25,7 @@ use crate::toolset::Toolset;
 
 pub use options::{Asking, Budget, More, Setup, ToolUse, TurnOptions};
 pub use subagent::{Delegation, SubagentNews};
+pub use turn::Over;
 
 /// The number of an event in its session; 0 stands for "before the first".
 pub type Seq = u64;

@@ -6,7 +6,7 @@ use std::cmp::Ordering;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use quintet_kernel::event::{Event, Record, Seq};
+use quintet_kernel::event::{Event, Over, Record, Seq};
 use quintet_kernel::follow::{Item, ItemReader, Piece};
 use quintet_kernel::{CallId, Time, TurnId, codec};
 use tokio::sync::watch;
@@ -151,19 +151,15 @@ impl Tail {
 impl Inner {
     fn publish(&mut self, record: &Arc<Record>) {
         self.head = record.seq;
-        match &record.event {
-            Event::TextAppended { offset, text, .. } => {
-                let end = offset + text.len() as u64;
-                while self.pieces.front().is_some_and(|piece| end_of(piece) <= end) {
-                    self.pieces.pop_front();
-                }
+        if let Event::TextAppended { offset, text, .. } = &record.event {
+            let end = offset + text.len() as u64;
+            while self.pieces.front().is_some_and(|piece| end_of(piece) <= end) {
+                self.pieces.pop_front();
             }
-            Event::StepStarted { .. }
-            | Event::ModelCompleted { .. }
-            | Event::StepInterrupted { .. } => {
-                self.pieces.clear();
-            }
-            _ => {}
+        }
+        let begins = matches!(record.event, Event::StepStarted { .. });
+        if begins || record.event.over() == Some(Over::Step) {
+            self.pieces.clear();
         }
         let size = codec::size(&record.event);
         self.recent_bytes += size;

@@ -1,9 +1,70 @@
-//! Which turn an event belongs to.
+//! Which turn an event belongs to, and what is over with it.
 
 use super::Event;
 use crate::id::TurnId;
 
+/// What is over with an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Over<'a> {
+    /// A model call, well or badly.
+    Step,
+    /// A turn, well or badly.
+    Turn(&'a TurnId),
+    /// An attempt to undo what this turn did to files.
+    Revert(&'a TurnId),
+}
+
 impl Event {
+    /// What is over with it, if anything is.
+    pub fn over(&self) -> Option<Over<'_>> {
+        match self {
+            Event::ModelCompleted { .. } | Event::StepInterrupted { .. } => Some(Over::Step),
+            Event::TurnCompleted { turn, .. }
+            | Event::TurnFailed { turn, .. }
+            | Event::TurnCancelled { turn, .. } => Some(Over::Turn(turn)),
+            Event::Reverted { turn, .. } | Event::RevertFailed { turn, .. } => {
+                Some(Over::Revert(turn))
+            }
+            Event::SessionCreated(_)
+            | Event::Forked { .. }
+            | Event::Labelled { .. }
+            | Event::ModelSwitched { .. }
+            | Event::Instructed { .. }
+            | Event::Moved { .. }
+            | Event::Forgotten { .. }
+            | Event::ToolsChosen(_)
+            | Event::AttachmentAdded(_)
+            | Event::MessageAdded { .. }
+            | Event::TurnStarted { .. }
+            | Event::ContextGathered { .. }
+            | Event::StepStarted { .. }
+            | Event::TextAppended { .. }
+            | Event::ModelRetrying { .. }
+            | Event::VerificationRequested { .. }
+            | Event::ReviewRequested { .. }
+            | Event::Reviewed { .. }
+            | Event::ApprovalRequested { .. }
+            | Event::ApprovalAnswered { .. }
+            | Event::CallStarted { .. }
+            | Event::CallClaimed { .. }
+            | Event::ClaimHolderLost { .. }
+            | Event::ClaimReleased { .. }
+            | Event::CallCompleted { .. }
+            | Event::Subagent { .. }
+            | Event::StopRequested { .. }
+            | Event::TurnResumed { .. }
+            | Event::TurnHeld { .. }
+            | Event::TurnReleased { .. }
+            | Event::RevertRequested { .. }
+            | Event::CompactionRequested { .. }
+            | Event::Compacted { .. }
+            | Event::CompactionFailed { .. }
+            | Event::MemorySaved { .. }
+            | Event::MemoryNotSaved { .. }
+            | Event::SessionClosed { .. } => None,
+        }
+    }
+
     /// The turn that it belongs to; nothing if it is the session's own.
     pub fn turn(&self) -> Option<&TurnId> {
         match self {

@@ -75,13 +75,9 @@ pub fn decide(state: &State, command: Command, stamp: &Stamp) -> Result<Vec<Even
         Command::ModelFailed { step, failure } => on_model_failed(state, step, failure, stamp),
         Command::Surveyed { turn, sections } => on_surveyed(state, turn, sections),
         Command::Assessed { call, assessment } => on_assessed(state, call, *assessment, stamp),
-        Command::Reviewed { call, answer, comment, usage } => match open_call(state, &call) {
-            Some((open, Call { phase: CallPhase::InReview { .. }, request, .. })) => {
-                let (turn, tool) = (open.id.clone(), request.tool.clone());
-                vec![Event::Reviewed { turn, call, tool, answer, comment, usage }]
-            }
-            _ => Vec::new(),
-        },
+        Command::Reviewed { call, answer, comment, usage } => {
+            on_reviewed(state, call, (answer, comment), usage)
+        }
         Command::Spawn { call, session, task } => {
             subagents::spawn(state, &call, (session, task), stamp)
         }
@@ -187,7 +183,13 @@ fn on_approve(state: &State, approve: Approve, stamp: &Stamp) -> Result<Vec<Even
     // From `expires` on the answer is "no", also if nobody has looked at the clock yet.
     let asked = |call: &&Call| match call.phase {
         CallPhase::Asked { expires, .. } => expires.is_none_or(|expires| stamp.at < expires),
-        _ => false,
+        CallPhase::Requested
+        | CallPhase::InReview { .. }
+        | CallPhase::Reviewed { .. }
+        | CallPhase::Allowed
+        | CallPhase::Denied { .. }
+        | CallPhase::Started(..)
+        | CallPhase::Done(_) => false,
     };
     let Some(asked) = open.call(&call).filter(asked) else {
         return Err(Refusal::NotPending(call));
@@ -269,13 +271,10 @@ fn on_output(
     output: (Channel, String, Vec<u32>),
 ) -> Vec<Event> {
     let (channel, text, pieces) = output;
-    match open_step(state, &step) {
-        Some((open, at)) if at.written == offset && !text.is_empty() => {
-            let turn = open.id.clone();
-            vec![Event::TextAppended { turn, step, offset, channel, text, pieces }]
-        }
-        _ => Vec::new(),
-    }
+    let written = open_step(state, &step).filter(|(_, at)| at.written == offset);
+    let Some((open, _)) = written.filter(|_| !text.is_empty()) else { return Vec::new() };
+    let turn = open.id.clone();
+    vec![Event::TextAppended { turn, step, offset, channel, text, pieces }]
 }
 
 fn on_answered(state: &State, step: StepId, answer: model::Answer, stamp: &Stamp) -> Vec<Event> {
@@ -346,22 +345,34 @@ fn on_model_failed(state: &State, step: StepId, failure: Failure, stamp: &Stamp)
 }
 
 fn on_surveyed(state: &State, turn: TurnId, found: Vec<Section>) -> Vec<Event> {
-    match &state.open {
-        Some(open) if open.id == turn && advance::surveys(state, open) => {
-            let sections = state.context.news(found);
-            let bytes = sections.iter().map(|section| section.text.len()).sum::<usize>();
-            vec![Event::ContextGathered { turn, sections, tokens: bytes.div_ceil(4) as u64 }]
-        }
-        _ => Vec::new(),
+    let open = state.open.as_ref().filter(|open| open.id == turn);
+    if !open.is_some_and(|open| advance::surveys(state, open)) {
+        return Vec::new();
     }
+    let sections = state.context.news(found);
+    let bytes = sections.iter().map(|section| section.text.len()).sum::<usize>();
+    vec![Event::ContextGathered { turn, sections, tokens: bytes.div_ceil(4) as u64 }]
+}
+
+fn on_reviewed(
+    state: &State,
+    id: CallId,
+    (answer, comment): (Option<Answer>, String),
+    usage: Usage,
+) -> Vec<Event> {
+    let in_review = |call: &Call| matches!(call.phase, CallPhase::InReview { .. });
+    let Some((open, call)) = open_call(state, &id).filter(|(_, call)| in_review(call)) else {
+        return Vec::new();
+    };
+    let (turn, tool) = (open.id.clone(), call.request.tool.clone());
+    vec![Event::Reviewed { turn, call: id, tool, answer, comment, usage }]
 }
 
 fn on_assessed(state: &State, id: CallId, assessment: Assessment, stamp: &Stamp) -> Vec<Event> {
-    match open_call(state, &id) {
-        Some((open, call)) if call.phase == CallPhase::Requested => {
-            judge::assessed(state, open, call, assessment, stamp)
-        }
-        _ => Vec::new(),
+    let requested = |call: &Call| call.phase == CallPhase::Requested;
+    match open_call(state, &id).filter(|(_, call)| requested(call)) {
+        Some((open, call)) => judge::assessed(state, open, call, assessment, stamp),
+        None => Vec::new(),
     }
 }
 
@@ -405,11 +416,10 @@ fn on_saved(state: &State, upto: MessageId, result: Result<String, String>) -> V
 }
 
 fn on_finished(state: &State, id: CallId, outcome: Outcome, stamp: &Stamp) -> Vec<Event> {
-    match open_call(state, &id) {
-        Some((open, call)) if matches!(call.phase, CallPhase::Started(..)) => {
-            vec![open.completed(call, outcome, stamp)]
-        }
-        _ => Vec::new(),
+    let runs = |call: &Call| matches!(call.phase, CallPhase::Started(..));
+    match open_call(state, &id).filter(|(_, call)| runs(call)) {
+        Some((open, call)) => vec![open.completed(call, outcome, stamp)],
+        None => Vec::new(),
     }
 }
 
@@ -442,7 +452,7 @@ pub(super) fn takes(
         Some(profile) if !text && !profile.inputs.contains(kind) => {
             Err(Refusal::UnsupportedInput { model: model.clone(), kind: *kind })
         }
-        _ => Ok(()),
+        Some(_) | None => Ok(()),
     }
 }
 

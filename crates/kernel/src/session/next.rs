@@ -109,11 +109,17 @@ fn of_calls<'a>(state: &'a State, open: &'a OpenTurn) -> impl Iterator<Item = Ef
 fn alarm(state: &State, open: &OpenTurn) -> Option<Time> {
     let expiry = |call: &Call| match call.phase {
         CallPhase::Asked { expires, .. } => expires,
-        _ if call.with_client() => {
+        CallPhase::Started(_, Placement::Client) => {
             let lost_until = call.claim.as_ref().and_then(|claim| claim.lost_until);
             call.expires.into_iter().chain(lost_until).min()
         }
-        _ => None,
+        CallPhase::Requested
+        | CallPhase::InReview { .. }
+        | CallPhase::Reviewed { .. }
+        | CallPhase::Allowed
+        | CallPhase::Denied { .. }
+        | CallPhase::Started(_, Placement::Daemon)
+        | CallPhase::Done(_) => None,
     };
     let questions = open.calls().iter().filter_map(expiry);
     questions.chain(open.clock.deadline(open.limits(&state.rules).time)).min()

@@ -23,7 +23,14 @@ pub(super) fn recover(state: &State, cut_off: Vec<CutOff>, stamp: &Stamp) -> Vec
     let over = leave || open.stopping.is_some();
     let lost = |call: &&Call| match call.phase {
         CallPhase::Started(kind, Placement::Daemon) => over || !kind.repeatable(),
-        _ => false,
+        CallPhase::Requested
+        | CallPhase::InReview { .. }
+        | CallPhase::Reviewed { .. }
+        | CallPhase::Asked { .. }
+        | CallPhase::Allowed
+        | CallPhase::Denied { .. }
+        | CallPhase::Started(_, Placement::Client)
+        | CallPhase::Done(_) => false,
     };
     let known = |call: &Call| {
         let found = cut_off.iter().find(|found| found.call == *call.id());

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use quintet_kernel::TurnId;
-use quintet_kernel::event::{Event, Record};
+use quintet_kernel::event::{Event, Over, Record};
 
 use super::{Live, Waiting};
 use crate::session::pending::{Answer, Pending};
@@ -45,21 +45,17 @@ impl Live {
     }
 
     fn noticed(&mut self, record: &Arc<Record>) {
-        match &record.event {
-            Event::TurnCompleted { turn, .. }
-            | Event::TurnFailed { turn, .. }
-            | Event::TurnCancelled { turn, .. } => {
+        match record.event.over() {
+            Some(Over::Turn(turn)) => {
                 let (workspaces, turn_over) =
                     (Arc::clone(&self.shared.parts.workspaces), turn.clone());
                 self.tidying.spawn_blocking(move || workspaces.over(&turn_over));
                 self.clear_draft();
                 self.over(turn, record);
             }
-            Event::ModelCompleted { .. } | Event::StepInterrupted { .. } => self.clear_draft(),
-            Event::Reverted { turn, .. } | Event::RevertFailed { turn, .. } => {
-                self.over(turn, record);
-            }
-            _ => {}
+            Some(Over::Step) => self.clear_draft(),
+            Some(Over::Revert(turn)) => self.over(turn, record),
+            None => {}
         }
     }
 
