@@ -5,6 +5,7 @@
 //! back. After a crash the same path is walked from the journal.
 
 mod archive;
+mod backoff;
 mod branches;
 mod changes;
 mod follower;

@@ -91,6 +91,11 @@ impl Runtime {
         self.shared.mailbox(session, Begin::Load).map(drop)
     }
 
+    /// Done once the daemon takes nothing new.
+    pub(crate) fn closing(&self) -> &CancellationToken {
+        &self.shared.closing
+    }
+
     pub(crate) fn parts(&self) -> &Parts {
         &self.shared.parts
     }

@@ -1,19 +1,17 @@
 //! One call and the session that works for it: begun, followed, stopped.
 
-use std::time::Duration;
+use std::sync::Arc;
 
 use quintet_kernel::command::Command;
-use quintet_kernel::event::{Event, SubagentNews};
-use quintet_kernel::port::{BoxFuture, Error, Sessions as _};
+use quintet_kernel::event::{Event, Over, SubagentNews};
+use quintet_kernel::port::{BoxFuture, Error, Sessions as _, StorageError};
 use quintet_kernel::subagent::{self, Beginning, Task};
 use quintet_kernel::tool::Outcome;
 use quintet_kernel::{CallId, Cursor, Item, SessionId, State};
 
 use super::stopped;
+use crate::backoff::Backoff;
 use crate::runtime::Runtime;
-
-/// How long to wait before a subagent is stopped again that could not be.
-const RETRY_DELAY: Duration = Duration::from_millis(500);
 
 /// A call and where it came from.
 pub(super) struct SubagentRun {
@@ -88,7 +86,7 @@ impl SubagentRun {
                 if matches!(record.event, Event::StepStarted { .. }) {
                     steps += 1;
                 }
-                if is_end(&record.event) {
+                if matches!(record.event.over(), Some(Over::Turn(_))) {
                     return self.complete(child).await;
                 }
                 for (session, news) in subagent::news(child, &record.event, steps) {
@@ -100,9 +98,24 @@ impl SubagentRun {
     }
 
     async fn complete(&self, child: &SessionId) -> Result<Outcome, Error> {
-        let (news, outcome) = subagent::result(&*self.runtime.view(child).await?);
+        let (news, outcome) = subagent::result(&*self.at_rest(child).await?);
         self.tell(child, news).await?;
         Ok(outcome)
+    }
+
+    /// A session whose turn is over, once nothing works for it any more: what its own subagents cost is
+    /// part of what it cost.
+    async fn at_rest(&self, child: &SessionId) -> Result<Arc<State>, Error> {
+        let mut state = self.runtime.view(child).await?;
+        let mut follow = self.runtime.follow(child, Cursor::after(state.head)).await?;
+        while state.subagents.orphans().next().is_some() {
+            tokio::select! {
+                items = follow.next() => items?.ok_or(Error::Closing)?,
+                () = self.runtime.closing().cancelled() => return Err(Error::Closing),
+            };
+            state = self.runtime.view(child).await?;
+        }
+        Ok(state)
     }
 
     async fn tell(&self, session: &SessionId, news: SubagentNews) -> Result<(), Error> {
@@ -116,16 +129,19 @@ impl SubagentRun {
         let cancel = Command::Cancel { reason: Some("the parent was cancelled".into()) };
         let rests = async {
             self.runtime.submit(child, cancel).await?;
-            self.runtime.view(child).await
+            self.at_rest(child).await
+        };
+        let lost = |result: String| SubagentNews::Completed {
+            result,
+            ok: false,
+            usage: Default::default(),
         };
         match rests.await {
             Ok(state) => Ok(subagent::result(&state).0),
             // It could not begin, or the daemon died before it was there.
-            Err(Error::NotFound(_) | Error::Refused(_)) => Ok(SubagentNews::Completed {
-                result: "it never began".into(),
-                ok: false,
-                usage: Default::default(),
-            }),
+            Err(Error::NotFound(_) | Error::Refused(_)) => Ok(lost("it never began".into())),
+            // Nothing can ever run for it again.
+            Err(Error::Storage(error @ StorageError::Damaged(_))) => Ok(lost(error.to_string())),
             Err(error) => Err(error),
         }
     }
@@ -143,20 +159,15 @@ pub(crate) fn cancel(
     Box::pin(async move {
         let Some(call) = call else { return Command::Wake };
         let run = SubagentRun { runtime, parent, call: call.clone() };
-        match run.cancel(&session).await {
-            Ok(news) => Command::Subagent { call, session, news },
-            Err(error) => {
-                tracing::warn!(%session, %error, "a subagent could not be stopped yet");
-                tokio::time::sleep(RETRY_DELAY).await;
-                Command::Wake
+        let mut backoff = Backoff::new();
+        loop {
+            match run.cancel(&session).await {
+                Ok(news) => return Command::Subagent { call, session, news },
+                Err(error) => {
+                    tracing::warn!(%session, %error, "a subagent could not be stopped yet");
+                    backoff.wait().await;
+                }
             }
         }
     })
-}
-
-fn is_end(event: &Event) -> bool {
-    matches!(
-        event,
-        Event::TurnCompleted { .. } | Event::TurnFailed { .. } | Event::TurnCancelled { .. }
-    )
 }

@@ -1,6 +1,7 @@
 //! A journal that holds appends and reads back, or fails them, when a test says so.
 
 use std::future;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use quintet_kernel::SessionId;
@@ -38,6 +39,8 @@ pub(crate) struct GatedJournal {
     /// Reads that fail.
     read_failures: AtomicUsize,
     reads: watch::Sender<Reads>,
+    /// A session of which nothing can be read.
+    damaged: OnceLock<SessionId>,
 }
 
 /// What happens to reads.
@@ -58,6 +61,7 @@ impl GatedJournal {
             last: AtomicUsize::new(usize::MAX),
             read_failures: AtomicUsize::new(0),
             reads: watch::Sender::default(),
+            damaged: OnceLock::new(),
         }
     }
 
@@ -73,6 +77,11 @@ impl GatedJournal {
     /// So many reads fail, beginning with the next.
     pub(crate) fn fail_reads(&self, count: usize) {
         self.read_failures.store(count, Ordering::SeqCst);
+    }
+
+    /// Nothing of this session can be read any more.
+    pub(crate) fn damage(&self, session: &SessionId) {
+        self.damaged.set(session.clone()).unwrap();
     }
 
     /// Reads wait, or go on.
@@ -165,6 +174,9 @@ impl Journal for GatedJournal {
         Box::pin(async move {
             if one_of(&self.read_failures) {
                 return Err(StorageError::Unavailable("the disk does not answer".into()));
+            }
+            if self.damaged.get() == Some(&session) {
+                return Err(StorageError::Damaged("event 1".into()));
             }
             self.reads.send_modify(|reads| reads.under_way += 1);
             let mut reads = self.reads.subscribe();

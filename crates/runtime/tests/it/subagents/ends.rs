@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use quintet_kernel::SessionId;
 use quintet_kernel::event::{Event, Record, StopCause};
+use quintet_kernel::model::{Answer, AskedCall, Chunk, Finish, Usage};
 use quintet_kernel::policy::Subagents;
-use quintet_kernel::port::{Batch, Journal as _, Leases as _};
+use quintet_kernel::port::{Batch, Journal as _, Leases as _, Sessions as _};
 use quintet_kernel::session::TurnStatus;
 use quintet_runtime::{Runtime, subagents};
 use quintet_testkit::scripted::Asked;
@@ -83,6 +84,45 @@ async fn a_stopped_session_leaves_no_subagent_running_after_a_crash() {
     assert!(!view.busy() && view.subagents.iter().all(|known| known.completed));
     let names = world.names_of(&parent).await;
     assert_eq!(names.iter().filter(|name| **name == "cancelled").count(), 1, "{names:?}");
+}
+
+/// A subagent is called off whose own subagent does not stop in time, and has cost something by then.
+#[tokio::test(start_paused = true)]
+async fn what_a_subagents_subagent_cost_is_paid_at_the_root() {
+    let world = World::new();
+    let runtime = start(&world);
+    let (root, asked) = delegated(&world, &runtime).await;
+    asked.call(&[("c1", subagents::NAME, r#"{"task":"b"}"#)]);
+    let asked = world.asked().await;
+    let call = AskedCall { id: "l1".into(), tool: "look".into(), arguments: "{}".into() };
+    let usage = Usage { input: 7_000, output: 0, ..Usage::default() };
+    asked.send(vec![Chunk::Finished(Answer::new(Finish::ToolCalls, vec![call], usage))]);
+    let _deaf = within(world.look.started()).await;
+    let child = children(&runtime, &root).await.remove(0);
+    runtime.cancel(&child).await.unwrap();
+    let _goes_on = world.asked().await;
+    let usage = runtime.state(&root).await.usage;
+    assert!(usage.total() > 7_000, "{usage:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_subagent_that_cannot_be_read_is_let_go() {
+    let mut world = World::new();
+    let runtime = start(&world);
+    let (parent, asked) = delegated(&world, &runtime).await;
+    settle().await;
+    let child = children(&runtime, &parent).await.remove(0);
+    within(runtime.close(FOREVER)).await;
+    drop((asked, runtime));
+    world.reopen();
+    stop(&world, &parent).await;
+    world.journal.damage(&child);
+    let runtime = start(&world);
+    within(runtime.recover()).await.unwrap();
+    settle().await;
+    settle().await;
+    assert!(runtime.state(&parent).await.subagents.iter().all(|known| known.completed));
+    assert!(!within(runtime.card(&parent)).await.unwrap().open);
 }
 
 /// Writes into a journal that the open turn is to be stopped, as if there had been time for no more.
