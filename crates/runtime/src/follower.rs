@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use quintet_kernel::event::Seq;
 use quintet_kernel::port::{BoxFuture, Error, Follow, Journal, Page, StorageError};
-use quintet_kernel::{Cursor, Item, ItemReader, SessionId};
+use quintet_kernel::{Cursor, Item, ItemReader, Record, SessionId};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
+use crate::backoff::Backoff;
 use crate::tail::{Found, Tail};
 
 const PAGE: Page = Page { events: 256, bytes: 256 * 1024 };
@@ -73,7 +74,7 @@ impl Follower {
 
     /// Reads on in the journal. Advances even if nothing in the page is new to this follower.
     async fn page(&mut self) -> Result<Vec<Item>, Error> {
-        let records = self.journal.read(&self.session, self.seq(), PAGE).await?;
+        let records = self.read().await?;
         if records.is_empty() {
             // Shorter than it said: never wait for events that are not there.
             self.head = self.seq();
@@ -83,6 +84,23 @@ impl Follower {
             self.reader.take(&Arc::new(record), &mut items);
         }
         Ok(items)
+    }
+
+    /// The next page of the journal. Storage that does not answer is asked again until the daemon is
+    /// closed: a client that lost its place would have to begin anew.
+    async fn read(&self) -> Result<Vec<Record>, StorageError> {
+        let mut backoff = Backoff::new();
+        loop {
+            let error = match self.journal.read(&self.session, self.seq(), PAGE).await {
+                Err(error @ StorageError::Unavailable(_)) => error,
+                read => return read,
+            };
+            tracing::warn!(session = %self.session, %error, "a follower waits for storage");
+            tokio::select! {
+                () = backoff.wait() => {}
+                () = self.closed.cancelled() => return Err(error),
+            }
+        }
     }
 
     fn seq(&self) -> Seq {

@@ -15,10 +15,11 @@ use std::time::Duration;
 
 use quintet_kernel::command::Command;
 use quintet_kernel::port::{Error, Receipt, Removals as _, StorageError};
-use quintet_kernel::{SessionId, State};
+use quintet_kernel::{Card, SessionId, State, Status};
 use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
 use tokio::time::Instant;
 
+use crate::backoff::Backoff;
 use crate::load::load;
 use crate::runtime::{Runtime, Shared};
 use crate::session::live::{End, Erased, Live};
@@ -66,10 +67,6 @@ pub(crate) enum Begin {
     Recover,
 }
 
-/// How long to leave storage alone after it failed: at first, and at most. The delay doubles.
-const FIRST_RETRY_DELAY: Duration = Duration::from_millis(500);
-const LONGEST_RETRY_DELAY: Duration = Duration::from_secs(30);
-
 /// The task of one session.
 pub(crate) struct Task {
     shared: Arc<Shared>,
@@ -85,7 +82,7 @@ impl Task {
     }
 
     pub(crate) async fn run(mut self, begin: Begin) {
-        let (mut begin, mut delay) = (begin, FIRST_RETRY_DELAY);
+        let (mut begin, mut backoff) = (begin, Backoff::new());
         while !self.shared.closing.is_cancelled() {
             let place = match begin {
                 Begin::New | Begin::Load => None,
@@ -101,7 +98,7 @@ impl Task {
                     return self.give_up(&error).await;
                 }
                 Err(error) => {
-                    tracing::error!(session = %self.id, %error, ?delay, "reading the session again");
+                    tracing::error!(session = %self.id, %error, "reading the session again");
                 }
                 Ok(live) => {
                     let since = Instant::now();
@@ -114,18 +111,17 @@ impl Task {
                             return self.give_up(&error.into()).await;
                         }
                         End::Broken(error) => {
-                            tracing::error!(session = %self.id, %error, ?delay, "storage failed; reading the session again");
+                            tracing::error!(session = %self.id, %error, "storage failed; reading the session again");
                         }
                     }
                     // What lasted longer than any delay got over what was wrong before.
-                    if since.elapsed() > LONGEST_RETRY_DELAY {
-                        delay = FIRST_RETRY_DELAY;
+                    if since.elapsed() > Backoff::LONGEST {
+                        backoff = Backoff::new();
                     }
                 }
             }
             begin = Begin::Recover;
-            self.wait(delay).await;
-            delay = LONGEST_RETRY_DELAY.min(delay * 2);
+            self.wait(backoff.delay()).await;
         }
         self.answer_all(|| Error::Closing).await;
     }
@@ -227,8 +223,24 @@ impl Task {
 
     async fn give_up(self, error: &Error) {
         tracing::error!(session = %self.id, %error, "the session is let go");
+        if let Error::Storage(damage @ StorageError::Damaged(_)) = error
+            && let Err(error) = self.mark_failed(damage).await
+        {
+            tracing::error!(session = %self.id, %error, "lists do not say that the session is damaged");
+        }
         let id = self.id.clone();
         self.answer_all(|| same(error, &id)).await;
+    }
+
+    /// Has lists say that a session failed which cannot be read: nothing goes on in it.
+    async fn mark_failed(&self, damage: &StorageError) -> Result<(), StorageError> {
+        let parts = &self.shared.parts;
+        let Some(card) = parts.directory.card(&self.id).await?.filter(|card| card.open) else {
+            return Ok(());
+        };
+        let lease = parts.leases.acquire(&self.id).await?;
+        let (status, error) = (Status::Failed, Some(damage.to_string()));
+        parts.directory.update(&lease, Card { status, error, open: false, ..card }).await
     }
 
     async fn answer_all(mut self, error: impl Fn() -> Error) {
@@ -264,7 +276,7 @@ impl Drop for Task {
     fn drop(&mut self) {
         self.leave();
         if std::thread::panicking() {
-            self.shared.wake_later(&self.id, LONGEST_RETRY_DELAY);
+            self.shared.wake_later(&self.id, Backoff::LONGEST);
         }
     }
 }

@@ -3,9 +3,14 @@
 use std::future;
 use std::sync::Arc;
 
-use quintet_kernel::StepId;
 use quintet_kernel::model::{Chunk, Failure, FailureKind, Prompt, PromptMessage, PromptPart};
 use quintet_kernel::port::{Blobs, BoxFuture, ModelStream, Models, StorageError};
+use quintet_kernel::{BlobId, StepId};
+
+use crate::backoff::Backoff;
+
+/// Bytes that a model may write in one answer; what writes more has gone astray.
+pub(super) const OUTPUT_LIMIT: u64 = 16 * 1024 * 1024;
 
 type Read = (Box<dyn ModelStream>, Result<Vec<Chunk>, Failure>);
 
@@ -79,7 +84,8 @@ fn names_media(message: &PromptMessage) -> bool {
     }
 }
 
-/// Reads the files that a prompt mentions.
+/// Reads the files that a prompt mentions. Storage that does not answer is asked again for as long as
+/// the model is to be asked.
 pub(super) async fn fill(mut prompt: Prompt, blobs: &dyn Blobs) -> Result<Prompt, StorageError> {
     for message in prompt.messages.iter_mut().filter(|message| names_media(message)) {
         let (PromptMessage::User(parts) | PromptMessage::Result { media: parts, .. }) =
@@ -89,11 +95,24 @@ pub(super) async fn fill(mut prompt: Prompt, blobs: &dyn Blobs) -> Result<Prompt
         };
         for part in parts {
             if let PromptPart::Media { blob, content, .. } = part {
-                *content = blobs.get(blob).await?.into();
+                *content = read(blob, blobs).await?.into();
             }
         }
     }
     Ok(prompt)
+}
+
+async fn read(blob: &BlobId, blobs: &dyn Blobs) -> Result<Vec<u8>, StorageError> {
+    let mut backoff = Backoff::new();
+    loop {
+        match blobs.get(blob).await {
+            Err(error @ StorageError::Unavailable(_)) => {
+                tracing::warn!(%blob, %error, "a model call waits for storage");
+                backoff.wait().await;
+            }
+            read => return read,
+        }
+    }
 }
 
 pub(super) fn unreadable(error: &StorageError) -> Failure {

@@ -1,13 +1,20 @@
 //! Storage that cannot be read, or never answers: nobody hangs, and no open turn is forgotten.
 
+use std::future::ready;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use quintet_kernel::port::{Error, Sessions, StorageError};
-use quintet_kernel::{Cursor, SessionId};
+use quintet_kernel::command::{Command, Upload};
+use quintet_kernel::message::MediaKind;
+use quintet_kernel::port::{Blobs, Body, BoxFuture, Error, Sessions, StorageError};
+use quintet_kernel::{BlobId, Cursor, SessionId, Status};
+use quintet_runtime::{Parts, Runtime};
+use quintet_stores::memory::Store;
 
 use crate::crash::life;
 use crate::gate::Gate;
-use crate::world::{Client, FOREVER, World, label, settle, waits, within};
+use crate::world::{Client, FOREVER, World, label, say, settle, waits, within};
 
 /// A session with an open turn, after the death of the daemon.
 fn cut_off(world: &mut World) -> SessionId {
@@ -81,6 +88,84 @@ async fn a_session_at_rest_that_cannot_be_read_is_let_go() {
     settle().await;
     assert_eq!(runtime.awake(), 0);
     runtime.label(&session, "a").await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_follower_waits_for_storage_that_does_not_answer() {
+    let world = World::new();
+    let runtime = world.start();
+    let session = runtime.begin().await;
+    let mut watcher = runtime.watch(&session, Cursor::START).await;
+    world.journal.fail_reads(5);
+    watcher.until("<created>").await;
+    assert_eq!(world.journal.read_failures(), 0);
+    let mut hanging = runtime.follow(&session, Cursor::START).await.unwrap();
+    world.journal.fail_reads(usize::MAX);
+    let mut next = hanging.next();
+    assert!(waits(&mut next).await);
+    within(runtime.close(FOREVER)).await;
+    assert!(unavailable(within(next).await));
+}
+
+#[test]
+fn lists_say_that_a_session_failed_that_cannot_be_read() {
+    let mut world = World::new();
+    let session = cut_off(&mut world);
+    world.journal.damage(&session);
+    life(async {
+        let runtime = world.start();
+        assert!(within(runtime.card(&session)).await.unwrap().open);
+        runtime.recover().await.unwrap();
+        settle().await;
+        let card = within(runtime.card(&session)).await.unwrap();
+        assert_eq!((card.status, card.open), (Status::Failed, false));
+        assert_eq!(card.error.as_deref(), Some("damaged: event 1"));
+        assert_eq!(runtime.recover().await.unwrap(), 0);
+    });
+}
+
+/// Files of which some reads fail.
+struct FlakyBlobs {
+    store: Store,
+    failures: AtomicUsize,
+}
+
+impl Blobs for FlakyBlobs {
+    fn put(&self, content: Vec<u8>) -> BoxFuture<'_, Result<BlobId, StorageError>> {
+        self.store.put(content)
+    }
+
+    fn put_all(&self, contents: Vec<Body>) -> BoxFuture<'_, Result<Vec<BlobId>, StorageError>> {
+        self.store.put_all(contents)
+    }
+
+    fn get(&self, blob: &BlobId) -> BoxFuture<'_, Result<Vec<u8>, StorageError>> {
+        let one_less = |left: usize| left.checked_sub(1);
+        match self.failures.fetch_update(Ordering::SeqCst, Ordering::SeqCst, one_less) {
+            Ok(_) => Box::pin(ready(Err(StorageError::Unavailable("no answer".into())))),
+            Err(_) => self.store.get(blob),
+        }
+    }
+
+    fn body(&self, blob: &BlobId, most: u64) -> BoxFuture<'_, Result<Body, StorageError>> {
+        self.store.body(blob, most)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_file_that_cannot_be_read_yet_is_waited_for() {
+    let world = World::new();
+    let (store, failures) = (world.store.clone(), AtomicUsize::new(3));
+    let blob = store.put(b"read me".to_vec()).await.unwrap();
+    let blobs = Arc::new(FlakyBlobs { store, failures });
+    let runtime = Runtime::new(Parts { blobs, ..world.parts() });
+    let session = runtime.begin().await;
+    let upload = Upload { name: "a.txt".into(), mime: "text/plain".into(), blob, size: 7 };
+    let Command::Say(mut say) = say("look at this") else { unreachable!() };
+    say.files = vec![(MediaKind::File, upload)];
+    within(runtime.submit(&session, Command::Say(say))).await.unwrap();
+    world.asked().await.finish();
+    runtime.watch(&session, Cursor::START).await.until("<step><answered><done>").await;
 }
 
 /// Many sessions with an open turn, after the death of the daemon.
