@@ -121,3 +121,8 @@ pub(super) fn unreadable(error: &StorageError) -> Failure {
         message: format!("an attachment is gone: {error}"),
     }
 }
+
+pub(super) fn too_much_output() -> Failure {
+    let message = format!("the model wrote more than {OUTPUT_LIMIT} bytes in one answer");
+    Failure { kind: FailureKind::Malformed, message }
+}

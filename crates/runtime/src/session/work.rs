@@ -21,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 use crate::changes::with_content;
 use crate::parts::Parts;
 use crate::runtime::{Runtime, Shared};
-use crate::session::asking::{fill, unreadable};
+use crate::session::asking::{OUTPUT_LIMIT, fill, too_much_output, unreadable};
 use crate::session::keep::keep;
 use crate::subagents;
 use crate::tail::Tail;
@@ -323,12 +323,21 @@ fn save(parts: &Parts, state: &State, upto: &MessageId) -> BoxFuture<'static, Co
 async fn words(parts: &Parts, prompt: Prompt) -> Result<(String, Usage), Failure> {
     let prompt = fill(prompt, &*parts.blobs).await.map_err(|error| unreadable(&error))?;
     let mut stream = parts.models.stream(prompt);
-    let mut text = String::new();
+    let (mut text, mut written) = (String::new(), 0);
     loop {
         for chunk in stream.next().await? {
             match chunk {
-                Chunk::Output(Channel::Text, more) => text.push_str(&more),
-                Chunk::Output(Channel::Thought, _) | Chunk::Retrying { .. } => {}
+                Chunk::Output(channel, more) => {
+                    written += more.len() as u64;
+                    if written > OUTPUT_LIMIT {
+                        return Err(too_much_output());
+                    }
+                    match channel {
+                        Channel::Text => text.push_str(&more),
+                        Channel::Thought => {}
+                    }
+                }
+                Chunk::Retrying { .. } => {}
                 Chunk::Finished(answer) => return Ok((text, answer.usage)),
             }
         }

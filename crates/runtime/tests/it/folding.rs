@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use quintet_kernel::model::{Channel, Chunk};
-use quintet_kernel::port::Drafts;
+use quintet_kernel::port::{Drafts, Sessions as _};
 use quintet_kernel::tool::Outcome;
-use quintet_kernel::{Cursor, Event, SessionId};
+use quintet_kernel::{Command, Cursor, Event, SessionId};
 use quintet_runtime::Runtime;
 use quintet_testkit::scripted::{Asked, answer};
 
@@ -175,4 +175,22 @@ async fn a_step_without_end_fails_and_keeps_what_it_wrote() {
         panic!("{:?}", records.last());
     };
     assert_eq!(message, "the model wrote more than 16777216 bytes in one answer");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_summary_without_end_is_not_written() {
+    let world = World::new();
+    let (runtime, session, asked) = thinking(&world).await;
+    asked.finish();
+    let mut watcher = runtime.watch(&session, Cursor::START).await;
+    watcher.turn_over().await;
+    within(runtime.submit(&session, Command::Compact)).await.unwrap();
+    let asked = world.asked().await;
+    let page = "x".repeat(1024 * 1024);
+    for _ in 0..9 {
+        asked.think(&page);
+        asked.say(&page);
+    }
+    watcher.until("<compact><not compacted>").await;
+    assert!(asked.dropped());
 }

@@ -4,16 +4,13 @@ use std::sync::Arc;
 
 use quintet_kernel::StepId;
 use quintet_kernel::command::Command;
-use quintet_kernel::model::{Channel, Chunk, Failure, FailureKind};
+use quintet_kernel::model::{Channel, Chunk, Failure};
 use quintet_kernel::prompt;
 
 use super::Live;
-use crate::session::asking::Asking;
+use crate::session::asking::{Asking, OUTPUT_LIMIT, too_much_output};
 use crate::session::flight::Flight;
 use crate::session::pending::Pending;
-
-/// Bytes that a model may write in one step; what writes more has gone astray.
-const OUTPUT_LIMIT: u64 = 16 * 1024 * 1024;
 
 impl Live {
     pub(super) fn ask(&mut self, id: StepId) {
@@ -56,10 +53,9 @@ impl Live {
             return;
         };
         if flight.end() + output.1.len() as u64 > OUTPUT_LIMIT {
-            let message = format!("the model wrote more than {OUTPUT_LIMIT} bytes in one answer");
-            let failure = Failure { kind: FailureKind::Malformed, message };
             self.asking = None;
-            return self.news(Command::ModelFailed { step: step.clone(), failure });
+            let (step, failure) = (step.clone(), too_much_output());
+            return self.news(Command::ModelFailed { step, failure });
         }
         let piece = flight.piece(output, parts.stamps.now());
         if flight.draft(&piece, &self.state.id, &*parts.drafts) {
