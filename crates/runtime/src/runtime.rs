@@ -23,8 +23,9 @@ use crate::tail::Tail;
 /// Letters that may wait at a session's door; who comes later waits outside.
 const MAILBOX: usize = 256;
 
-/// Sessions that are loaded at a time when the daemon starts. More would bring nothing, and need a
-/// file and their whole journal in memory each.
+/// Sessions that are loaded, and have their models begin to answer, at a time when the daemon starts.
+/// More would bring nothing, need a file and their whole journal in memory each, and be refused by
+/// providers that count requests.
 const RECOVERED_AT_ONCE: usize = 16;
 
 /// How long tasks that were given up have to notice it.

@@ -91,16 +91,15 @@ impl Task {
             if self.shared.closing.is_cancelled() {
                 break;
             }
-            let woken = self.wake(begin).await;
-            drop(place);
-            match woken {
+            match self.wake(begin).await {
                 Err(error) if begin == Begin::New || !self.tries_again(&error).await => {
                     return self.give_up(&error).await;
                 }
                 Err(error) => {
                     tracing::error!(session = %self.id, %error, "reading the session again");
                 }
-                Ok(live) => {
+                Ok(mut live) => {
+                    live.place = place;
                     let since = Instant::now();
                     match live.run(&mut self.mail, self.unread.take()).await {
                         End::Idle => return self.retire().await,

@@ -16,7 +16,7 @@ use quintet_kernel::prompt::PromptCache;
 use quintet_kernel::session::{Call, CallPhase, Effect, Turn, TurnStatus, next};
 use quintet_kernel::tool::{Ending, Outcome, Placement};
 use quintet_kernel::{Refusal, SessionId, State, TurnId};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
 use tokio::task::JoinSet;
 use tokio::task::coop::consume_budget;
 use tokio::time::{Instant, sleep_until};
@@ -91,6 +91,9 @@ pub(super) struct Live {
     /// Files of turns that are over are taken away, on threads that may wait for a disk.
     tidying: JoinSet<()>,
     rest: Rest,
+    /// The session's place among those that are recovered at a time, until its model has begun to answer
+    /// or it waits for something else.
+    pub(super) place: Option<OwnedSemaphorePermit>,
 }
 
 impl Live {
@@ -112,6 +115,7 @@ impl Live {
             waiting: Vec::new(),
             erasing: None,
             tidying: JoinSet::new(),
+            place: None,
         }
     }
 
@@ -137,6 +141,9 @@ impl Live {
         unread.into_iter().for_each(|letter| self.read(letter));
         loop {
             let idle = self.idle();
+            if self.asking.is_none() && self.pending.is_empty() {
+                self.place = None;
+            }
             if idle
                 && !self.state.busy()
                 && let Some(reply) = self.erasing.take()
@@ -174,6 +181,7 @@ impl Live {
                 () = sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => self.flush(),
                 (step, heard) = heard(&mut self.asking), if room => {
                     last_use = Instant::now();
+                    self.place = None;
                     self.hear(&step, heard);
                     // A model that is always ready must not keep the thread from everybody else.
                     consume_budget().await;

@@ -212,6 +212,25 @@ fn sessions_are_recovered_some_at_a_time() {
     });
 }
 
+#[test]
+fn models_of_recovered_sessions_are_asked_some_at_a_time() {
+    let mut world = World::new();
+    cut_off_many(&mut world);
+    let asked_before = world.model.count();
+    life(async {
+        let runtime = world.start();
+        within(runtime.recover()).await.unwrap();
+        settle().await;
+        assert_eq!(world.model.count() - asked_before, 16);
+        let mut answering = Vec::new();
+        for _ in 0..100 {
+            let asked = world.asked().await;
+            asked.say("here");
+            answering.push(asked);
+        }
+    });
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_disk_that_hangs_does_not_hang_the_end() {
     let world = World::new();
