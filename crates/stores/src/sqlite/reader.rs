@@ -19,6 +19,9 @@ use super::open::PATIENCE;
 use super::trouble;
 use crate::lock;
 
+/// Pages that one reader keeps, in KiB. The system keeps the file's pages anyway, for all readers once.
+const READER_CACHE_KIB: i64 = 256;
+
 /// Reads that run at once.
 const CONNECTIONS: usize = 4;
 
@@ -114,6 +117,7 @@ impl Readers {
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let db = Connection::open_with_flags(&self.path, flags)?;
         db.busy_timeout(PATIENCE)?;
+        db.pragma_update(None, "cache_size", -READER_CACHE_KIB)?;
         Ok(db)
     }
 }
