@@ -33,7 +33,8 @@ impl Accounts for UserKeys {
                 format!("the settings of this user cannot be read ({error}), so nobody pays")
             };
             let kept = self.settings.preference(space, name).await.map_err(|e| unreadable(&e))?;
-            let Some(kept) = kept else { return Ok(None) };
+            // A turn names an account only if its user has settings; if they are gone, so is the key.
+            let kept = kept.ok_or_else(|| unreadable(&"there are none any more"))?;
             let own = windie::own_key(kept, &provider).map_err(|error| unreadable(&error))?;
             let Some((provider, sealed)) = own else { return Ok(None) };
             let key = self.vault.open(&sealed, &purpose([space, name, &provider])).await;

@@ -46,7 +46,6 @@ async fn a_key_is_encrypted_and_found_again() {
     keys.settings.prefer("windie", "ann", settings(KEY)).await.unwrap();
     assert!(!world.kept("ann").await.to_string().contains(KEY));
     assert_eq!(key(&keys, "ann").await, Ok(Some(KEY.into())));
-    assert_eq!(key(&keys, "bob").await, Ok(None));
     // What is read and written back stays what it is.
     let read = keys.settings.preference("windie", "ann").await.unwrap().unwrap();
     keys.settings.prefer("windie", "ann", read.clone()).await.unwrap();
@@ -89,4 +88,16 @@ async fn without_what_it_was_encrypted_with_nobody_pays() {
     }
     world.store.prefer("windie", "ann", json!("nonsense")).await.unwrap();
     assert!(key(&world.keys(), "ann").await.unwrap_err().contains("so nobody pays"));
+}
+
+#[tokio::test]
+async fn the_daemon_pays_only_for_users_whose_settings_say_so() {
+    let world = World::new();
+    world.store.prefer("windie", "ann", json!({ "provider_api_keys": {} })).await.unwrap();
+    assert_eq!(key(&world.keys(), "ann").await, Ok(None));
+    assert!(key(&world.keys(), "gone").await.unwrap_err().contains("so nobody pays"));
+    let secret = json!({ "provider_api_keys": { "openai": KEY } });
+    world.store.prefer("windie", "ann", secret).await.unwrap();
+    let error = key(&world.keys(), "ann").await.unwrap_err();
+    assert!(error.contains("so nobody pays") && !error.contains(KEY), "{error}");
 }

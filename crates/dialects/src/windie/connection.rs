@@ -35,6 +35,7 @@ use super::plan::Agent;
 use super::room::{self, Offered, Room, Seat, Sent, Who};
 use super::rooms::Name;
 use super::serve::Desk;
+use super::settings::SettingsError;
 use super::wire::{self, Answer, Context, SILENT, TOO_MANY};
 use crate::held_calls::HeldCalls;
 
@@ -308,7 +309,10 @@ impl Connection {
             Asks::ListModels => {
                 let (desk, user) = (self.desk.clone(), self.guest.id.clone());
                 out.slow.push(Box::pin(async move {
-                    let settings = desk.settings_of(&user).await.unwrap_or_default();
+                    let settings = match desk.settings_of(&user).await {
+                        Ok(settings) => settings,
+                        Err(error) => return vec![Answer::error(Some(&id), &error.to_string())],
+                    };
                     let listed = models::payload(&desk.ports.models.list().await, &settings);
                     vec![Answer::to(&id, "models-listed", listed)]
                 }));
@@ -460,6 +464,13 @@ impl From<&str> for Trouble {
 impl From<Error> for Trouble {
     fn from(error: Error) -> Self {
         Self::Core(error)
+    }
+}
+
+impl From<SettingsError> for Trouble {
+    fn from(error: SettingsError) -> Self {
+        tracing::warn!(%error, "a user's settings");
+        Self::Said(error.to_string())
     }
 }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use quintet_kernel::model::{Account, Effort, ModelRef};
+use quintet_kernel::port::StorageError;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
@@ -136,9 +137,11 @@ pub(crate) struct Choice {
 }
 
 impl Settings {
-    /// Reads what was kept; whatever cannot be read counts as never set.
-    pub(crate) fn kept(value: Value) -> Self {
-        serde_json::from_value(value).unwrap_or_default()
+    /// Reads what was kept. Fails if it is not of this version's form. Defaults must not stand in for
+    /// it: somebody else would pay, and the next change would erase the user's keys.
+    pub(crate) fn kept(value: Value) -> Result<Self, Unreadable> {
+        // The error of serde quotes what it found, which may be a key.
+        serde_json::from_value(value).map_err(|_| Unreadable)
     }
 
     /// How it is kept.
@@ -214,6 +217,28 @@ impl Settings {
     }
 }
 
+/// Stored settings that are not of this version's form.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "they are damaged or of another version; start the version that wrote them, or restore a backup of quintet.db"
+)]
+pub struct Unreadable;
+
+impl From<Unreadable> for StorageError {
+    fn from(unreadable: Unreadable) -> Self {
+        Self::Damaged(unreadable.to_string())
+    }
+}
+
+/// A user's settings can be neither used nor changed. The reason is the user's to know.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum SettingsError {
+    #[error("Your settings cannot be read: {0}")]
+    Read(StorageError),
+    #[error("Your settings were not changed: {0}")]
+    Write(StorageError),
+}
+
 /// Whose settings these are, among all front ends'.
 pub(crate) const SPACE: &str = "windie";
 
@@ -224,12 +249,12 @@ pub(crate) fn account(user: &str) -> Account {
 
 /// A provider, by the name in the settings, and what somebody pays it with, from what was kept of
 /// their settings; nothing if the daemon pays. A provider may go by several names. Fails if the
-/// settings make no sense, because then it is not known who pays.
+/// settings cannot be read, because then it is not known who pays.
 pub fn own_key(
     kept: Value,
     provider: &[&str],
-) -> Result<Option<(String, String)>, serde_json::Error> {
-    let settings: Settings = serde_json::from_value(kept)?;
+) -> Result<Option<(String, String)>, Unreadable> {
+    let settings = Settings::kept(kept)?;
     let own = settings.key_for(provider);
     Ok(own.map(|(provider, key)| (provider.to_owned(), key.to_owned())))
 }

@@ -178,6 +178,39 @@ async fn a_key_that_cannot_be_read_is_not_replaced_by_another() {
     assert_eq!(databases(&data, &[ANNS, BOBS, NEXT]), Vec::<String>::new());
 }
 
+#[tokio::test]
+async fn settings_that_cannot_be_read_are_reported_and_stay() {
+    let server = Replay::start(Reply::stream(ANSWER)).await.unwrap();
+    let mut world = World::start(&config(&server.url(), Some(OURS))).await;
+    user(&world, "ann", Some(ANNS)).await;
+    world.terminate();
+    let newer = json!({
+        "model_mode": "quantum", "model_provider": "openai", "selected_model_id": "gpt-5.4",
+        "provider_api_keys": { "openai": { "enabled": true, "api_key": "sealed:9:x" } },
+    });
+    let database = world.data_dir().join("quintet.db");
+    let open = || rusqlite::Connection::open(&database).unwrap();
+    let set = "UPDATE preferences SET value = ?1 WHERE space = 'windie' AND name = 'ann'";
+    assert_eq!(open().execute(set, [newer.to_string()]).unwrap(), 1);
+    world.restart();
+    let mut ann = Computer::connect(world.windie(), "ann", Value::Null).await;
+    for (kind, payload) in [
+        ("load-settings", json!({})),
+        ("update-settings", json!({ "wakeword_enabled": false })),
+        ("list-models", json!({})),
+        ("query", json!({ "text": "hello", "conversation_ref": "c" })),
+    ] {
+        ann.send(kind, payload).await;
+        let error = ann.until("error").await.pop().unwrap().to_string();
+        assert!(error.contains("Your settings cannot be read"), "{kind}: {error}");
+    }
+    assert_eq!(asked(&server), 0);
+    world.terminate();
+    let kept = "SELECT value FROM preferences WHERE space = 'windie' AND name = 'ann'";
+    let kept: String = open().query_row(kept, [], |row| row.get(0)).unwrap();
+    assert_eq!(kept, newer.to_string());
+}
+
 /// The database's files that hold one of these texts.
 fn databases(data: &Path, texts: &[&str]) -> Vec<String> {
     let files = std::fs::read_dir(data).unwrap().map(|entry| entry.unwrap().path());

@@ -1,10 +1,8 @@
 //! A user's settings: loaded, changed and kept.
 
-use quintet_kernel::port::StorageError;
-
 use super::super::plan::Agent;
 use super::super::serve::Desk;
-use super::super::settings::{Patch, SPACE, Settings};
+use super::super::settings::{Patch, SPACE, Settings, SettingsError};
 use super::super::wire;
 use super::{Connection, Out, Trouble};
 
@@ -43,17 +41,22 @@ impl Connection {
 }
 
 impl Desk {
-    /// What a user set.
-    pub(in super::super) async fn settings_of(&self, user: &str) -> Result<Settings, StorageError> {
-        let kept = self.ports.preferences.preference(SPACE, user).await?;
-        Ok(kept.map(Settings::kept).unwrap_or_default())
+    /// What a user set; the defaults only if the user never set anything.
+    pub(in super::super) async fn settings_of(
+        &self,
+        user: &str,
+    ) -> Result<Settings, SettingsError> {
+        let kept = self.ports.preferences.preference(SPACE, user).await;
+        let kept = kept.map_err(SettingsError::Read)?.map(Settings::kept).transpose();
+        Ok(kept.map_err(|unreadable| SettingsError::Read(unreadable.into()))?.unwrap_or_default())
     }
 
-    async fn set(&self, user: &str, patch: Patch) -> Result<Settings, StorageError> {
+    async fn set(&self, user: &str, patch: Patch) -> Result<Settings, SettingsError> {
         let _alone = self.setting.lock().await;
         let mut settings = self.settings_of(user).await?;
         settings.apply(patch);
-        self.ports.preferences.prefer(SPACE, user, settings.keep()).await?;
+        let kept = self.ports.preferences.prefer(SPACE, user, settings.keep()).await;
+        kept.map_err(SettingsError::Write)?;
         Ok(settings)
     }
 }

@@ -8,6 +8,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::super::identity::Refused;
+use super::super::settings::SettingsError;
 
 /// An answer that is an error.
 #[derive(Debug)]
@@ -78,6 +79,13 @@ impl From<StorageError> for Reply {
     fn from(error: StorageError) -> Self {
         tracing::error!(%error, "storage");
         Self::new(500, "Internal server error")
+    }
+}
+
+impl From<SettingsError> for Reply {
+    fn from(error: SettingsError) -> Self {
+        tracing::error!(%error, "a user's settings");
+        Self::new(500, error.to_string())
     }
 }
 

@@ -67,8 +67,20 @@ fn everything_can_be_set() {
     shown.as_object_mut().unwrap().remove("provider_api_keys");
     assert_eq!(shown, payload);
     assert_eq!(keys, payload.as_object().unwrap().keys().cloned().collect::<Vec<_>>());
-    assert_eq!(Settings::kept(settings.keep()), settings);
-    assert_eq!(Settings::kept(json!({ "model_mode": 7 })), Settings::default());
+    assert_eq!(Settings::kept(settings.keep()), Ok(settings));
+}
+
+#[test]
+fn what_cannot_be_read_is_an_error_that_shows_no_key() {
+    for kept in [
+        json!({ "model_mode": 7 }),
+        json!("sk-own"),
+        json!({ "model_mode": "quantum", "provider_api_keys": {} }),
+        json!({ "provider_api_keys": { "openai": "sk-own" } }),
+    ] {
+        let error = Settings::kept(kept).unwrap_err();
+        assert!(!error.to_string().contains("sk-own"), "{error}");
+    }
 }
 
 #[test]
