@@ -45,7 +45,10 @@ pub trait Preferences: Send + Sync {
         space: &str,
         name: &str,
     ) -> BoxFuture<'_, Result<Option<Value>, StorageError>>;
-    /// Keeps it instead of what was there; durable when it resolves.
+    /// The names in somebody's space.
+    fn names(&self, space: &str) -> BoxFuture<'_, Result<Vec<String>, StorageError>>;
+    /// Keeps it instead of what was there, in the order of the calls; durable when it resolves. Null
+    /// takes away what was there.
     fn prefer(
         &self,
         space: &str,

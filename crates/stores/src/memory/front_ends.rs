@@ -91,6 +91,12 @@ impl Preferences for Store {
         Box::pin(ready(Ok(lock(&self.contents).front_ends.preferences.get(&key).cloned())))
     }
 
+    fn names(&self, space: &str) -> BoxFuture<'_, Result<Vec<String>, StorageError>> {
+        let contents = lock(&self.contents);
+        let keys = contents.front_ends.preferences.keys().filter(|(of, _)| of == space);
+        Box::pin(ready(Ok(keys.map(|(_, name)| name.clone()).collect())))
+    }
+
     fn prefer(
         &self,
         space: &str,
@@ -98,7 +104,11 @@ impl Preferences for Store {
         value: Value,
     ) -> BoxFuture<'_, Result<(), StorageError>> {
         let key = (space.to_owned(), name.to_owned());
-        lock(&self.contents).front_ends.preferences.insert(key, value);
+        let preferences = &mut lock(&self.contents).front_ends.preferences;
+        match value {
+            Value::Null => preferences.remove(&key),
+            value => preferences.insert(key, value),
+        };
         Box::pin(ready(Ok(())))
     }
 }

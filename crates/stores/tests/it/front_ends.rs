@@ -6,7 +6,7 @@ use std::sync::Arc;
 use quintet_kernel::port::{Artifact, Install, StorageError, Uploads};
 use quintet_kernel::time::Time;
 use quintet_stores::{DataDir, FileUploads, sqlite};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::subject::{Store, Subject, batch, card, session};
 
@@ -73,6 +73,11 @@ async fn preferences_are_kept_by_space_and_name() {
         assert_eq!(kept, Some(json!({ "mode": "agent", "n": [1, null] })));
         assert_eq!(store.preference("y", "me").await.unwrap(), Some(json!(1)));
         assert_eq!(store.preference("x", "you").await.unwrap(), None);
+        assert_eq!(store.names("x").await.unwrap(), ["me"]);
+        store.prefer("x", "me", Value::Null).await.unwrap();
+        assert_eq!(store.preference("x", "me").await.unwrap(), None);
+        assert_eq!(store.names("x").await.unwrap(), [] as [&str; 0]);
+        assert_eq!(store.names("y").await.unwrap(), ["me"]);
     }
 }
 
