@@ -6,10 +6,10 @@ use std::sync::Arc;
 use quintet_kernel::card::Card;
 use quintet_kernel::id::SessionId;
 use quintet_kernel::port::{Alias, BoxFuture, Lease, SessionIndex, StorageError};
-use rusqlite::{Connection, Params, params};
+use rusqlite::{Connection, Params};
 
 use super::append::{self, Summary};
-use super::{Store, aliases, to_sql, trouble};
+use super::{Store, aliases, trouble};
 
 impl SessionIndex for Store {
     fn card(&self, session: &SessionId) -> BoxFuture<'_, Result<Option<Card>, StorageError>> {
@@ -22,8 +22,8 @@ impl SessionIndex for Store {
     }
 
     fn list(&self, limit: usize) -> BoxFuture<'_, Result<Vec<Card>, StorageError>> {
-        let query = "SELECT key, id, card FROM sessions ORDER BY created DESC, key DESC LIMIT ?1";
-        Box::pin(Arc::clone(&self.readers).run(move |db| cards(db, query, [to_sql(limit as u64)])))
+        let query = "SELECT key, id, card FROM sessions ORDER BY created DESC, key DESC";
+        Box::pin(Arc::clone(&self.readers).run(move |db| cards(db, query, [], limit)))
     }
 
     fn recent(
@@ -33,18 +33,19 @@ impl SessionIndex for Store {
     ) -> BoxFuture<'_, Result<Vec<Card>, StorageError>> {
         // What is no text is no card's workspace either: cards are text.
         let workspace = workspace.map(|path| path.to_string_lossy().into_owned());
-        let limit = to_sql(limit as u64);
         Box::pin(Arc::clone(&self.readers).run(move |db| match workspace {
             Some(workspace) => cards(
                 db,
-                "SELECT key, id, card FROM sessions WHERE workspace = ?2
-                 ORDER BY updated DESC, key DESC LIMIT ?1",
-                params![limit, workspace],
+                "SELECT key, id, card FROM sessions WHERE workspace = ?1
+                 ORDER BY updated DESC, key DESC",
+                [workspace],
+                limit,
             ),
             None => cards(
                 db,
-                "SELECT key, id, card FROM sessions ORDER BY updated DESC, key DESC LIMIT ?1",
-                params![limit],
+                "SELECT key, id, card FROM sessions ORDER BY updated DESC, key DESC",
+                [],
+                limit,
             ),
         }))
     }
@@ -53,7 +54,9 @@ impl SessionIndex for Store {
         let id = session.clone();
         let query = "SELECT key, id, card FROM forks JOIN sessions ON sessions.key = forks.child
             WHERE forks.parent = (SELECT key FROM sessions WHERE id = ?1) ORDER BY key";
-        Box::pin(Arc::clone(&self.readers).run(move |db| cards(db, query, [id.as_str()])))
+        Box::pin(
+            Arc::clone(&self.readers).run(move |db| cards(db, query, [id.as_str()], usize::MAX)),
+        )
     }
 
     fn open(&self) -> BoxFuture<'_, Result<Vec<SessionId>, StorageError>> {
@@ -102,10 +105,17 @@ impl SessionIndex for Store {
 struct Row {
     key: i64,
     id: String,
-    card: String,
+    card: Vec<u8>,
 }
 
 impl Row {
+    /// Text that is damaged may be no UTF-8; that is this session's trouble and no other's.
+    fn read(row: &rusqlite::Row<'_>) -> rusqlite::Result<Self> {
+        let text = |n| Ok::<_, rusqlite::Error>(row.get_ref(n)?.as_bytes()?.to_vec());
+        let id = String::from_utf8_lossy(&text(1)?).into_owned();
+        Ok(Self { key: row.get(0)?, id, card: text(2)? })
+    }
+
     fn session(&self) -> Result<SessionId, StorageError> {
         SessionId::parse(&self.id).ok_or_else(|| self.damaged("its id"))
     }
@@ -113,7 +123,7 @@ impl Row {
     /// What the list has, up to the last event.
     fn card(&self, db: &Connection) -> Result<Card, StorageError> {
         let mut card: Card =
-            serde_json::from_str(&self.card).map_err(|error| self.damaged(&error.to_string()))?;
+            serde_json::from_slice(&self.card).map_err(|error| self.damaged(&error.to_string()))?;
         let (head, at) = append::last(db, self.key).map_err(trouble)?;
         card.head = head;
         card.updated = at.unwrap_or(card.updated);
@@ -126,15 +136,26 @@ impl Row {
 }
 
 fn rows(db: &Connection, query: &str, by: impl Params) -> rusqlite::Result<Vec<Row>> {
-    let read =
-        |row: &rusqlite::Row<'_>| Ok(Row { key: row.get(0)?, id: row.get(1)?, card: row.get(2)? });
-    db.prepare_cached(query)?.query_map(by, read)?.collect()
+    db.prepare_cached(query)?.query_map(by, Row::read)?.collect()
 }
 
-/// The sessions that can be read; one that cannot hides no other.
-fn cards(db: &Connection, query: &str, by: impl Params) -> Result<Vec<Card>, StorageError> {
-    let rows = rows(db, query, by).map_err(trouble)?;
-    Ok(rows.iter().filter_map(|row| readable(row.card(db), row)).collect())
+/// The first sessions that can be read; one that cannot hides no other, nor counts as one.
+fn cards(
+    db: &Connection,
+    query: &str,
+    by: impl Params,
+    limit: usize,
+) -> Result<Vec<Card>, StorageError> {
+    let mut statement = db.prepare_cached(query).map_err(trouble)?;
+    let mut rows = statement.query(by).map_err(trouble)?;
+    let mut cards = Vec::new();
+    while cards.len() < limit
+        && let Some(row) = rows.next().map_err(trouble)?
+    {
+        let row = Row::read(row).map_err(trouble)?;
+        cards.extend(readable(row.card(db), &row));
+    }
+    Ok(cards)
 }
 
 fn readable<T>(found: Result<T, StorageError>, row: &Row) -> Option<T> {

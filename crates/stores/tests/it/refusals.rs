@@ -119,21 +119,25 @@ async fn what_cannot_be_read_of_one_session_hides_no_other() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("test.db");
     let store = sqlite::Store::open(&path).unwrap();
-    for name in ["a", "b", "c"] {
+    for name in ["a", "b", "c", "d"] {
         let lease = store.acquire(&session(name)).await.unwrap();
-        let card = Card { open: true, ..card(name, 1, 1) };
+        let card = Card { open: name != "d", ..card(name, 1, 1) };
         store.append(&lease, 0, batch(card, &["x", "y"])).await.unwrap();
     }
     drop(store);
     let db = Connection::open(&path).unwrap();
     db.execute("UPDATE sessions SET card = 'x' WHERE id = 'a'", []).unwrap();
     db.execute("UPDATE sessions SET id = 'a b' WHERE id = 'c'", []).unwrap();
+    db.execute("UPDATE sessions SET card = CAST(x'ff' AS TEXT) WHERE id = 'd'", []).unwrap();
     db.execute("UPDATE events SET body = x'00' WHERE place = 2 << 32 | 2", []).unwrap();
     drop(db);
     let store = sqlite::Store::open(&path).unwrap();
     let ids = |cards: Vec<Card>| cards.iter().map(|card| card.id.to_string()).collect::<Vec<_>>();
     assert_eq!(ids(store.list(9).await.unwrap()), ["c", "b"]);
     assert_eq!(ids(store.recent(None, 9).await.unwrap()), ["c", "b"]);
+    // It does not count as one either: whoever gets fewer than asked for has all that there are.
+    assert_eq!(ids(store.recent(None, 2).await.unwrap()), ["c", "b"]);
+    assert_eq!(ids(store.list(1).await.unwrap()), ["c"]);
     assert_eq!(store.open().await.unwrap(), [session("a"), session("b")]);
     let all = Page { events: 9, bytes: usize::MAX };
     assert!(matches!(store.card(&session("a")).await, Err(StorageError::Damaged(_))));
