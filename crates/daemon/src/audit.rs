@@ -13,6 +13,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Result;
+use futures_util::future::try_join_all;
 use quintet_dialects::change_feed::Change;
 use quintet_dialects::projection::{Projection, Trouble};
 use quintet_kernel::event::{Event, Seq};
@@ -71,14 +72,42 @@ impl Audit {
     /// How far the log is in a session, as it was kept.
     async fn progress(&self, session: &SessionId) -> Result<Progress, Trouble> {
         let kept = self.positions.preference(SPACE, session.as_str()).await?;
-        let number = |name: &str| kept.as_ref().and_then(|kept| kept[name].as_u64()).unwrap_or(0);
-        let agent = kept.as_ref().and_then(|kept| kept["agent"].as_str());
-        let found = self.found.get(session).copied().unwrap_or_default();
-        Ok(Progress {
-            trail: Trail::new(session.clone(), agent.and_then(entry::known_agent)),
-            read: number("read"),
-            written: number("written").max(found),
-        })
+        let Some(kept) = kept else { return self.beginning(session).await };
+        let number = |name: &str| kept[name].as_u64().unwrap_or(0);
+        let agent = kept["agent"].as_str().and_then(entry::known_agent);
+        let trail = Trail::new(session.clone(), agent);
+        let written = number("written").max(self.found(session));
+        Ok(Progress { trail, read: number("read"), written })
+    }
+
+    /// Where the log begins in a session. What a fork shares was decided in another session and is
+    /// written down there.
+    async fn beginning(&self, session: &SessionId) -> Result<Progress, Trouble> {
+        let card = self.sessions.card(session).await?;
+        let agent = card.forked.is_some().then(|| entry::agent(&card.labels));
+        let trail = Trail::new(session.clone(), agent);
+        let read = card.forked.map_or(0, |fork| fork.at);
+        Ok(Progress { trail, read, written: self.found(session) })
+    }
+
+    fn found(&self, session: &SessionId) -> Seq {
+        self.found.get(session).copied().unwrap_or_default()
+    }
+
+    /// The positions that are newer than those that are kept. Lines behind the position of the whole log
+    /// are not looked at again, so every session that has any needs a position.
+    async fn new_positions(&self) -> Result<Vec<(SessionId, Value)>, Trouble> {
+        let mut positions = Vec::new();
+        for session in self.found.keys().filter(|session| !self.active.contains_key(*session)) {
+            match self.progress(session).await {
+                Ok(progress) => positions.push((session.clone(), progress.position())),
+                Err(Trouble::Session(Error::NotFound(_))) => {}
+                Err(trouble) => return Err(trouble),
+            }
+        }
+        let active = self.active.iter().map(|(session, at)| (session.clone(), at.position()));
+        positions.extend(active);
+        Ok(positions)
     }
 
     async fn read_on(&mut self, session: &SessionId) -> Result<(), Trouble> {
@@ -142,15 +171,19 @@ impl Projection for Audit {
             },
             Change::Erased => {
                 self.active.remove(session);
-                Ok(())
+                self.found.remove(session);
+                Ok(self.positions.prefer(SPACE, session.as_str(), Value::Null).await?)
             }
         }
     }
 
     async fn checkpoint(&mut self, since: Time) -> Result<(), Trouble> {
-        for (session, progress) in &self.active {
-            self.positions.prefer(SPACE, session.as_str(), progress.position()).await?;
-        }
+        let positions = self.new_positions().await?;
+        let keep = |(session, position): (SessionId, Value)| {
+            self.positions.prefer(SPACE, session.as_str(), position)
+        };
+        // Queued together, so that they share commits.
+        try_join_all(positions.into_iter().map(keep)).await?;
         let whole = json!({ "since": since.micros(), "bytes": self.log.bytes() });
         self.positions.prefer(SPACE, WHOLE, whole).await?;
         self.since = since;

@@ -14,7 +14,7 @@ use super::redact::Redactor;
 const AGENTS: [&str; 2] = ["general", "code"];
 
 /// For whom a session works, by its labels.
-fn agent(labels: &BTreeMap<String, String>) -> &'static str {
+pub(super) fn agent(labels: &BTreeMap<String, String>) -> &'static str {
     let [general, code] = AGENTS;
     if labels.contains_key("jarvis_session_id") { general } else { code }
 }

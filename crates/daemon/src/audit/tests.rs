@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
+use quintet_kernel::card::Fork;
 use quintet_kernel::command::Command;
 use quintet_kernel::event::{Origin, Record, RequestedCall};
 use quintet_kernel::port::{BoxFuture, Follow, Receipt, StorageError};
@@ -18,6 +19,9 @@ struct Journals {
     read: Arc<Mutex<usize>>,
     kept: Mutex<BTreeMap<String, Value>>,
     broken: Mutex<bool>,
+    /// Changes that wait for a commit, and how many commits there were.
+    queued: Mutex<usize>,
+    commits: Mutex<usize>,
 }
 
 struct Reader {
@@ -75,8 +79,21 @@ impl Sessions for Journals {
         })
     }
 
-    fn card(&self, _: &SessionId) -> BoxFuture<'_, Result<Card, Error>> {
-        unreachable!("the log reads events alone")
+    fn card(&self, session: &SessionId) -> BoxFuture<'_, Result<Card, Error>> {
+        let events = self.events.lock().unwrap().get(session).cloned();
+        let missing = Error::NotFound(session.clone());
+        let card = json!({
+            "id": session, "created": 0, "updated": 0, "status": "active", "workspace": "/",
+            "labels": {}, "last_turn": null, "error": null, "open": false,
+        });
+        Box::pin(async move {
+            let mut card: Card = serde_json::from_value(card).unwrap();
+            card.forked = events.ok_or(missing)?.iter().find_map(|record| match &record.event {
+                Event::Forked { parent, at } => Some(Fork { parent: parent.clone(), at: *at }),
+                _ => None,
+            });
+            Ok(card)
+        })
     }
 
     fn list(&self, _: usize) -> BoxFuture<'_, Result<Vec<Card>, Error>> {
@@ -94,14 +111,30 @@ impl Preferences for Journals {
         Box::pin(async { Ok(kept) })
     }
 
+    fn names(&self, _: &str) -> BoxFuture<'_, Result<Vec<String>, StorageError>> {
+        unreachable!("positions are looked up by name")
+    }
+
     fn prefer(
         &self,
         space: &str,
         name: &str,
         value: Value,
     ) -> BoxFuture<'_, Result<(), StorageError>> {
-        self.kept.lock().unwrap().insert(format!("{space} {name}"), value);
-        Box::pin(async { Ok(()) })
+        let (name, mut kept) = (format!("{space} {name}"), self.kept.lock().unwrap());
+        match value {
+            Value::Null => kept.remove(&name),
+            value => kept.insert(name, value),
+        };
+        *self.queued.lock().unwrap() += 1;
+        Box::pin(async {
+            // A commit takes a while; whatever is queued meanwhile shares the next one.
+            tokio::task::yield_now().await;
+            if std::mem::take(&mut *self.queued.lock().unwrap()) > 0 {
+                *self.commits.lock().unwrap() += 1;
+            }
+            Ok(())
+        })
     }
 }
 
@@ -249,4 +282,64 @@ async fn a_session_that_is_gone_is_no_trouble() {
     world.update("s1").await.unwrap();
     world.audit.update(&session("s1"), Change::Erased).await.unwrap();
     assert!(world.audit.active.is_empty());
+}
+
+#[tokio::test]
+async fn a_checkpoint_in_the_middle_of_catching_up_doubles_nothing() {
+    let mut world = World::new().await;
+    for name in ["s1", "s2"] {
+        world.ask(name, name);
+        world.complete(name, name);
+        world.update(name).await.unwrap();
+    }
+    // No position was ever kept, as after an upgrade or a crash.
+    world.restart().await;
+    world.update("s1").await.unwrap();
+    world.checkpoint().await;
+    world.update("s2").await.unwrap();
+    assert_eq!(world.lines(), ["s1", "s2"]);
+    // The same if the daemon dies in between.
+    world.restart().await;
+    world.update("s2").await.unwrap();
+    assert_eq!(world.lines(), ["s1", "s2"]);
+}
+
+#[tokio::test]
+async fn what_a_fork_shares_is_not_read() {
+    let mut world = World::new().await;
+    for n in 0..50 {
+        let call = format!("c{n}");
+        world.ask("s1", &call);
+        world.complete("s1", &call);
+    }
+    world.add("s1", Event::Forked { parent: session("s0"), at: 100 });
+    world.ask("s1", "own");
+    world.complete("s1", "own");
+    world.update("s1").await.unwrap();
+    assert_eq!((world.lines(), world.read()), (vec!["own".to_owned()], 3));
+}
+
+#[tokio::test]
+async fn positions_share_commits() {
+    let mut world = World::new().await;
+    for n in 0..300 {
+        let name = format!("s{n}");
+        world.talk(&name);
+        world.update(&name).await.unwrap();
+    }
+    world.checkpoint().await;
+    // One for the sessions and one for the whole log.
+    assert_eq!(*world.journals.commits.lock().unwrap(), 2);
+}
+
+#[tokio::test]
+async fn nothing_is_kept_of_a_session_that_is_erased() {
+    let mut world = World::new().await;
+    world.talk("s1");
+    world.update("s1").await.unwrap();
+    world.checkpoint().await;
+    let kept = |world: &World| world.journals.kept.lock().unwrap().contains_key("audit s1");
+    assert!(kept(&world));
+    world.audit.update(&session("s1"), Change::Erased).await.unwrap();
+    assert!(!kept(&world));
 }
