@@ -43,7 +43,7 @@ pub use artifacts::sweep;
 pub use encode::Beside;
 pub use offer::Abilities;
 pub use serve::{Ports, Registration, Settings, service};
-pub use settings::{Unreadable, keys_in, own_key};
+pub use settings::{SPACE, Unreadable, keys_in, nobody_pays, own_key};
 
 #[cfg(test)]
 mod tests;

@@ -15,7 +15,7 @@ use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, NONCE_LEN, Nonce, UnboundK
 use ring::rand::{SecureRandom as _, SystemRandom};
 use tokio::sync::OnceCell;
 
-use crate::keyring;
+use crate::keyring::{self, Trouble};
 
 const FILE: &str = "users.key";
 /// How the file begins where the key is in the keyring; the name that it has there follows.
@@ -40,12 +40,44 @@ pub(crate) enum Error {
     File(PathBuf, io::Error),
     #[error("{0} holds no key")]
     NoKey(PathBuf),
-    #[error("{0}")]
-    Keyring(#[from] keyring::Trouble),
+    #[error("{1}")]
+    Keyring(PathBuf, keyring::Trouble),
     #[error("it was encrypted with another key than {0} has, or is damaged")]
     Damaged(PathBuf),
     #[error("there are no random numbers")]
     Random,
+}
+
+impl Error {
+    /// What to do about it.
+    pub(crate) fn mend(&self) -> String {
+        let anew = |file: &Path| format!("delete {} and enter the keys again", file.display());
+        match self {
+            Self::Missing(file) => {
+                format!("restore {} from a backup, or enter the keys again", file.display())
+            }
+            Self::File(file, _) => {
+                format!("make {} a file that the daemon can read and write", file.display())
+            }
+            Self::NoKey(file) => format!("restore it from a backup, or {}", anew(file)),
+            Self::Keyring(file, Trouble::Absent(_)) => {
+                format!("start the daemon where the keyring is, or {}", anew(file))
+            }
+            Self::Keyring(file, Trouble::Missing) => {
+                format!("restore the keyring, or {}", anew(file))
+            }
+            Self::Keyring(_, Trouble::Locked | Trouble::Refused) => {
+                "unlock the keyring and try again".into()
+            }
+            Self::Keyring(_, trouble @ (Trouble::Silent | Trouble::Other(_))) => {
+                trouble.mend().into()
+            }
+            Self::Damaged(file) => {
+                format!("restore the {} of that time, or enter the key again", file.display())
+            }
+            Self::Random => "try again".into(),
+        }
+    }
 }
 
 impl Vault {
@@ -54,9 +86,9 @@ impl Vault {
         Self { file: folder.join(FILE).into(), key: OnceCell::new() }
     }
 
-    /// True if this was encrypted by a vault.
+    /// True if this was encrypted by a vault, of whatever version.
     pub(crate) fn is_sealed(text: &str) -> bool {
-        text.starts_with(SEALED)
+        text.starts_with("sealed:")
     }
 
     /// Encrypts a text for one purpose. Fails if the vault's key can neither be read nor made.
@@ -109,7 +141,9 @@ fn read(file: &Path) -> Result<[u8; KEY_BYTES], Error> {
         Err(error) => return Err(Error::File(file.into(), error)),
     };
     let key = match text.trim_end().strip_prefix(IN_KEYRING) {
-        Some(name) => keyring::vault_key(name)?,
+        Some(name) => {
+            keyring::vault_key(name).map_err(|error| Error::Keyring(file.into(), error))?
+        }
         None => text.trim_end().to_owned(),
     };
     let key = BASE64.decode(key).ok().and_then(|key| key.try_into().ok());
@@ -137,7 +171,12 @@ fn make(file: &Path, why: Error) -> Result<[u8; KEY_BYTES], Error> {
 fn write(file: &Path, content: &str) -> io::Result<()> {
     let draft = file.with_extension("new");
     let mut options = OpenOptions::new();
-    let mut opened = options.write(true).create(true).truncate(true).mode(0o600).open(&draft)?;
+    // One that was left behind may have another mode.
+    match std::fs::remove_file(&draft) {
+        Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+        Ok(()) | Err(_) => {}
+    }
+    let mut opened = options.write(true).create_new(true).mode(0o600).open(&draft)?;
     opened.write_all(content.as_bytes())?;
     opened.sync_all()?;
     std::fs::rename(draft, file)?;

@@ -240,7 +240,7 @@ pub(crate) enum SettingsError {
 }
 
 /// Whose settings these are, among all front ends'.
-pub(crate) const SPACE: &str = "windie";
+pub const SPACE: &str = "windie";
 
 /// A user, as somebody who may pay for models.
 pub(crate) fn account(user: &str) -> Account {
@@ -250,13 +250,18 @@ pub(crate) fn account(user: &str) -> Account {
 /// A provider, by the name in the settings, and what somebody pays it with, from what was kept of
 /// their settings; nothing if the daemon pays. A provider may go by several names. Fails if the
 /// settings cannot be read, because then it is not known who pays.
-pub fn own_key(
-    kept: Value,
-    provider: &[&str],
-) -> Result<Option<(String, String)>, Unreadable> {
+pub fn own_key(kept: Value, provider: &[&str]) -> Result<Option<(String, String)>, Unreadable> {
     let settings = Settings::kept(kept)?;
     let own = settings.key_for(provider);
     Ok(own.map(|(provider, key)| (provider.to_owned(), key.to_owned())))
+}
+
+/// How a message begins that says why a user's own key cannot pay, which is the user's to know.
+pub(crate) const NOBODY_PAYS: &str = "Nobody pays for this turn";
+
+/// Tells a user why no model is asked.
+pub fn nobody_pays(reason: &str) -> String {
+    format!("{NOBODY_PAYS}: {reason}")
 }
 
 /// The keys in what is kept of somebody's settings, by provider, so that they can be encrypted.

@@ -4,6 +4,8 @@ use quintet_kernel::event::FailureCode;
 use quintet_kernel::model::FailureKind;
 use serde_json::{Value, json};
 
+use super::settings::NOBODY_PAYS;
+
 /// What is said of what nobody outside should know more of.
 const INTERNAL: &str = "An internal error occurred. Please try again.";
 /// Words of which one stands in every message about what a client can put right.
@@ -18,10 +20,8 @@ pub(crate) fn payload(code: FailureCode, message: &str) -> Value {
 /// A message from the inside as far as it may be seen.
 pub(crate) fn sanitized(message: &str) -> &str {
     let lower = message.to_lowercase();
-    match ABOUT_INPUT.iter().any(|word| lower.contains(word)) {
-        true => message,
-        false => INTERNAL,
-    }
+    let about_input = ABOUT_INPUT.iter().any(|word| lower.contains(word));
+    if about_input || message.contains(NOBODY_PAYS) { message } else { INTERNAL }
 }
 
 fn told(code: FailureCode, message: &str) -> &str {
@@ -65,6 +65,8 @@ mod tests {
         assert_eq!(sanitized("temperature is INVALID"), "temperature is INVALID");
         assert_eq!(sanitized("field required"), "field required");
         assert_eq!(sanitized("panic at 10.0.0.7: key sk-1"), INTERNAL);
+        let unpaid = super::super::nobody_pays("users.key holds no key; delete it");
+        assert_eq!(sanitized(&unpaid), unpaid);
         let rejected = FailureCode::Model(FailureKind::Rejected);
         assert_eq!(payload(rejected, "socket /run/x")["message"], INTERNAL);
         assert_eq!(payload(rejected, "model not found")["message"], "model not found");
