@@ -1,7 +1,8 @@
 //! The listener: what the dialect speaks to, how it is set up, and who may come in.
 
+use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use axum::Router;
@@ -17,7 +18,7 @@ use quintet_kernel::port::{
     Artifacts, Blobs, Installs, Models, Preferences, Pulse, Rehearsals, SessionIndex, Sessions,
     Stamps, Uploads,
 };
-use tokio::sync::Mutex;
+use tokio::sync::Mutex as AsyncMutex;
 use tokio_util::sync::CancellationToken;
 
 use super::artifacts::Shelf;
@@ -118,8 +119,8 @@ pub(super) struct Desk {
     pub(super) rooms: Arc<Rooms>,
     /// Stops that came before what they stop.
     pub(super) stops: Arc<Stops>,
-    /// Whoever changes a user's settings does so alone.
-    pub(super) setting: Arc<Mutex<()>>,
+    /// Locks of users whose settings are being changed: one change at a time for each of them.
+    pub(super) setting: Arc<Mutex<HashMap<String, Arc<AsyncMutex<()>>>>>,
 }
 
 impl Desk {
