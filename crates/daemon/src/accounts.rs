@@ -10,10 +10,16 @@ use quintet_dialects::windie;
 use quintet_kernel::model::Account;
 use quintet_kernel::port::{BoxFuture, Preferences, StorageError};
 use quintet_providers::{Accounts, Secret};
+use quintet_stores::sqlite::Store;
 use serde_json::Value;
 use tokio::sync::Mutex;
 
 pub(crate) use vault::Vault;
+
+/// Where it is kept that nothing of old keys is left.
+const SPACE: &str = "vault";
+/// True if no key was ever in clear text in the database's files, or all of them were erased.
+const ERASED: &str = "clear_text_erased";
 
 /// Keys among the settings of users.
 pub(crate) struct UserKeys {
@@ -30,7 +36,7 @@ impl Accounts for UserKeys {
         Box::pin(async move {
             let Account { space, name } = account;
             let unreadable = |error: &dyn fmt::Display| {
-                format!("the settings of this user cannot be read ({error}), so nobody pays")
+                windie::nobody_pays(&format!("your settings cannot be read: {error}"))
             };
             let kept = self.settings.preference(space, name).await.map_err(|e| unreadable(&e))?;
             // A turn names an account only if its user has settings; if they are gone, so is the key.
@@ -39,9 +45,10 @@ impl Accounts for UserKeys {
             let Some((provider, sealed)) = own else { return Ok(None) };
             let key = self.vault.open(&sealed, &purpose([space, name, &provider])).await;
             key.map(|key| Some(Secret::new(key))).map_err(|error| {
-                format!(
-                    "this user's own key for {provider} cannot be read: {error}; enter it again"
-                )
+                let mend = error.mend();
+                windie::nobody_pays(&format!(
+                    "your key for {provider} cannot be read: {error}; {mend}"
+                ))
             })
         })
     }
@@ -58,13 +65,13 @@ impl fmt::Debug for UserKeys {
 pub(crate) struct SealedSettings {
     settings: Arc<dyn Preferences>,
     vault: Arc<Vault>,
-    /// Held while settings are written, so that older ones never replace newer ones.
-    writing: Mutex<()>,
+    /// Held until settings are queued to be written, so that older ones never replace newer ones.
+    queueing: Mutex<()>,
 }
 
 impl SealedSettings {
     pub(crate) fn new(settings: Arc<dyn Preferences>, vault: Arc<Vault>) -> Self {
-        Self { settings, vault, writing: Mutex::default() }
+        Self { settings, vault, queueing: Mutex::default() }
     }
 
     /// Encrypts the keys that are not yet; says whether there were any.
@@ -73,25 +80,46 @@ impl SealedSettings {
         for (provider, key) in windie::keys_in(value).filter(|(_, key)| !Vault::is_sealed(key)) {
             let kept = self.vault.seal(key, &purpose([space, name, provider])).await;
             *key = kept.map_err(|error| {
-                StorageError::Unavailable(format!("a key cannot be encrypted: {error}"))
+                let mend = error.mend();
+                StorageError::Unavailable(format!("a key cannot be encrypted: {error}; {mend}"))
             })?;
             sealed = true;
         }
         Ok(sealed)
     }
 
-    /// Encrypts what an older version kept as it came.
-    async fn migrate(&self, space: &str, name: &str) -> Result<Option<Value>, StorageError> {
-        let _alone = self.writing.lock().await;
-        let Some(mut value) = self.settings.preference(space, name).await? else { return Ok(None) };
-        if self.seal(space, name, &mut value).await? {
-            self.settings.prefer(space, name, value.clone()).await?;
+    /// Encrypts the keys that an older version kept as they came, and erases what is left of them in the
+    /// database's files. Nobody else may use the store meanwhile. Fails if a key cannot be encrypted or
+    /// storage fails; the next start tries again then.
+    pub(crate) async fn encrypt_old_keys(&self, store: &Store) -> Result<(), StorageError> {
+        let mut keys = false;
+        for name in store.names(windie::SPACE).await? {
+            keys |= self.encrypt_old_keys_of(&name).await?;
         }
-        Ok(Some(value))
+        if self.settings.preference(SPACE, ERASED).await? == Some(true.into()) {
+            return Ok(());
+        }
+        if keys {
+            store.vacuum().await?;
+        }
+        self.settings.prefer(SPACE, ERASED, true.into()).await
+    }
+
+    /// Encrypts a user's keys where they are kept; says whether there are any.
+    async fn encrypt_old_keys_of(&self, name: &str) -> Result<bool, StorageError> {
+        // Settings that cannot be read are reported to their user.
+        let kept = self.settings.preference(windie::SPACE, name).await;
+        let Ok(Some(mut value)) = kept else { return Ok(false) };
+        if self.seal(windie::SPACE, name, &mut value).await? {
+            self.settings.prefer(SPACE, ERASED, false.into()).await?;
+            self.settings.prefer(windie::SPACE, name, value.clone()).await?;
+        }
+        Ok(windie::keys_in(&mut value).next().is_some())
     }
 }
 
 impl Preferences for SealedSettings {
+    /// Whoever reads sees keys encrypted, also one that is not yet where it is kept.
     fn preference(
         &self,
         space: &str,
@@ -100,12 +128,15 @@ impl Preferences for SealedSettings {
         let (space, name) = (space.to_owned(), name.to_owned());
         Box::pin(async move {
             let mut kept = self.settings.preference(&space, &name).await?;
-            let clear = |value| windie::keys_in(value).any(|(_, key)| !Vault::is_sealed(key));
-            if kept.as_mut().is_some_and(clear) {
-                return self.migrate(&space, &name).await;
+            if let Some(value) = &mut kept {
+                self.seal(&space, &name, value).await?;
             }
             Ok(kept)
         })
+    }
+
+    fn names(&self, space: &str) -> BoxFuture<'_, Result<Vec<String>, StorageError>> {
+        self.settings.names(space)
     }
 
     fn prefer(
@@ -116,9 +147,12 @@ impl Preferences for SealedSettings {
     ) -> BoxFuture<'_, Result<(), StorageError>> {
         let (space, name) = (space.to_owned(), name.to_owned());
         Box::pin(async move {
-            let _alone = self.writing.lock().await;
+            let queued = self.queueing.lock().await;
             self.seal(&space, &name, &mut value).await?;
-            self.settings.prefer(&space, &name, value).await
+            let kept = self.settings.prefer(&space, &name, value);
+            // Others are queued meanwhile and share the commit.
+            drop(queued);
+            kept.await
         })
     }
 }

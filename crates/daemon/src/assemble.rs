@@ -9,8 +9,7 @@ use quintet_dialects::change_feed::ChangeFeed;
 use quintet_dialects::harness::Tree;
 use quintet_kernel::policy::{Rules, Verdict};
 use quintet_kernel::port::{
-    Artifacts, Blobs, Installs, Memory, Models, Outlines, Preferences, Pulse, SessionIndex, Tool,
-    Uploads,
+    Artifacts, Blobs, Installs, Memory, Models, Outlines, Pulse, SessionIndex, Tool, Uploads,
 };
 use quintet_kernel::search::{WEB_SEARCH, without_asking};
 use quintet_kernel::tool::Spec;
@@ -52,7 +51,7 @@ pub(crate) struct Assembly {
 /// What is kept for front ends besides sessions.
 pub(crate) struct FrontEnds {
     pub(crate) installs: Arc<dyn Installs>,
-    pub(crate) preferences: Arc<dyn Preferences>,
+    pub(crate) preferences: Arc<SealedSettings>,
     pub(crate) artifacts: Arc<dyn Artifacts>,
     pub(crate) uploads: Arc<dyn Uploads>,
 }
@@ -66,8 +65,7 @@ pub(crate) fn assemble(options: &Options) -> Result<Assembly> {
     let directory: Arc<dyn SessionIndex> = store.clone();
     let pulse: Arc<dyn Pulse> = store.clone();
     let vault = Arc::new(Vault::new(dir.path()));
-    let settings: Arc<dyn Preferences> =
-        Arc::new(SealedSettings::new(store.clone(), Arc::clone(&vault)));
+    let settings = Arc::new(SealedSettings::new(store.clone(), Arc::clone(&vault)));
     let front_ends = FrontEnds {
         installs: store.clone(),
         preferences: Arc::clone(&settings),

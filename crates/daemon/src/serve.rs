@@ -36,14 +36,14 @@ use crate::{open_files, telemetry};
 use signals::{Signals, exit_code};
 use tasks::Tasks;
 
-/// How long sessions have to make everything durable.
-const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long sessions have to make everything durable: longer than they wait for a tool to end.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(6);
 /// How long connections may take to end once sessions are parked.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(2);
 /// How long the whole shutdown may take, but for blocking calls that are under way.
-const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(8);
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(9);
 /// How long blocking calls may take to end after that, such as a read on a disk that hangs.
-const BLOCKING_TIMEOUT: Duration = Duration::from_secs(2);
+const BLOCKING_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// `quintet serve`.
 pub(crate) fn main(flags: &Flags, dev: bool) -> Result<()> {
@@ -72,6 +72,7 @@ async fn run(options: &Options) -> Result<()> {
     warn_of_gaps(options.sandbox.mode);
     let assembly = assemble(options)?;
     let writer_ended = assembly.store.writer_ended();
+    encrypt_old_keys(&assembly).await;
     let bound = Bound::new(options).await?;
     let woken = assembly.runtime.recover().await?;
     if woken > 0 {
@@ -96,6 +97,14 @@ async fn run(options: &Options) -> Result<()> {
         process::exit(code);
     }
     ended
+}
+
+/// Whoever has such a key is told what is wrong when it is used.
+async fn encrypt_old_keys(assembly: &Assembly) {
+    let settings = &assembly.front_ends.preferences;
+    if let Err(error) = settings.encrypt_old_keys(&assembly.store).await {
+        tracing::error!(%error, "users' keys of an older version stay in the database as they are");
+    }
 }
 
 /// Waits for the end of a shutdown. Gives the exit code if somebody sends another signal or it takes
@@ -250,7 +259,15 @@ impl Daemon {
         if drained.is_err() {
             tracing::warn!("some connections did not end and are dropped");
         }
+        drop_aside(self).await;
     }
+}
+
+/// Drops something where it may block: the last owner of the store waits for the disk, and signals and
+/// the time limit must be noticed meanwhile.
+async fn drop_aside(value: impl Send + 'static) {
+    // Only a panic of a destructor is an error here, and it was logged.
+    let _ = tokio::task::spawn_blocking(move || drop(value)).await;
 }
 
 /// Starts the copies of sessions that are kept behind the journal.
@@ -271,7 +288,7 @@ fn projections(options: &Options, assembly: &Assembly, parked: &CancellationToke
     if options.audit {
         let (sources, sessions) = (sources(), Arc::new(assembly.runtime.clone()));
         let (folder, secrets) = (options.data_dir.clone(), secrets(options));
-        let positions = Arc::clone(&assembly.front_ends.preferences);
+        let positions = assembly.store.clone();
         let stop = parked.clone();
         tasks.spawn("the audit log", async move {
             match Audit::open(&folder, secrets, sessions, positions).await {
@@ -294,7 +311,7 @@ fn ports(assembly: &Assembly, sessions: Arc<dyn Sessions>) -> Ports {
         blobs: Arc::clone(&assembly.blobs),
         models: Arc::clone(&assembly.models),
         pulse: Arc::clone(&assembly.pulse),
-        preferences: Arc::clone(&assembly.front_ends.preferences),
+        preferences: assembly.front_ends.preferences.clone(),
         outlines: Arc::clone(&assembly.outlines),
         tree: assembly.tree.clone(),
     }
@@ -337,7 +354,36 @@ async fn serve_http(listener: TcpListener, router: axum::Router, closing: Cancel
 mod tests {
     use std::future::{pending, ready};
 
+    use std::sync::mpsc::{Receiver, channel};
+
+    use quintet_runtime::Pace;
+
     use super::*;
+
+    /// A store whose disk hangs until this is told otherwise.
+    struct Hangs(Receiver<()>);
+
+    impl Drop for Hangs {
+        fn drop(&mut self) {
+            let _ = self.0.recv();
+        }
+    }
+
+    #[tokio::test]
+    async fn a_disk_that_hangs_keeps_neither_the_limit_nor_a_signal_from_ending_it() {
+        let (soon, late) = (Duration::from_millis(1), Duration::from_secs(3600));
+        let (_answers, disk) = channel();
+        assert_eq!(hurried(drop_aside(Hangs(disk)), pending(), soon).await, Some(1));
+        let (_answers, disk) = channel();
+        assert_eq!(hurried(drop_aside(Hangs(disk)), ready(Signal::INT), late).await, Some(130));
+    }
+
+    #[test]
+    fn each_limit_leaves_room_for_those_inside_it() {
+        assert!(Pace::default().stop_within < CLOSE_TIMEOUT);
+        assert!(CLOSE_TIMEOUT + DRAIN_TIMEOUT < SHUTDOWN_TIMEOUT);
+        assert!(SHUTDOWN_TIMEOUT + BLOCKING_TIMEOUT <= Duration::from_secs(10));
+    }
 
     #[tokio::test]
     async fn a_shutdown_that_hangs_has_an_end() {

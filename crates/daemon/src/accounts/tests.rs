@@ -1,7 +1,12 @@
 //! Users' keys: what is kept of them, and what happens if they cannot be read.
 
-use quintet_stores::memory;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use quintet_stores::{DataDir, memory};
 use serde_json::json;
+use tokio::sync::Barrier;
+use tokio::time::timeout;
 
 use super::*;
 
@@ -57,11 +62,103 @@ async fn a_key_is_encrypted_and_found_again() {
 }
 
 #[tokio::test]
-async fn a_key_in_clear_text_is_encrypted_when_it_is_read() {
+async fn a_key_in_clear_text_can_be_paid_with() {
     let world = World::new();
     world.store.prefer("windie", "ann", settings(KEY)).await.unwrap();
-    assert_eq!(key(&world.keys(), "ann").await, Ok(Some(KEY.into())));
-    assert!(!world.kept("ann").await.to_string().contains(KEY));
+    let keys = world.keys();
+    let read = keys.settings.preference("windie", "ann").await.unwrap().unwrap();
+    assert!(!read.to_string().contains(KEY));
+    assert_eq!(key(&keys, "ann").await, Ok(Some(KEY.into())));
+}
+
+/// A key as long as those of providers are, of a user.
+fn long_key(user: usize, version: usize) -> String {
+    format!("sk-{user}-{version}-{}", "k".repeat(157))
+}
+
+/// The files below a folder that hold a text.
+fn holding(folder: &Path, text: &str) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let files = entries.filter(|path| path.is_file());
+    let holds = |path: &PathBuf| {
+        let bytes = std::fs::read(path).unwrap();
+        bytes.windows(text.len()).any(|part| part == text.as_bytes())
+    };
+    files.filter(holds).collect()
+}
+
+#[tokio::test]
+async fn a_start_encrypts_all_old_keys_and_leaves_nothing_of_them() {
+    let home = tempfile::tempdir().unwrap();
+    let dir = DataDir::open(home.path()).unwrap();
+    let store = Arc::new(dir.sqlite().unwrap());
+    let user = |n: usize| format!("user{n}");
+    // As an older version wrote them: each was replaced once, and what was replaced stayed.
+    let database = rusqlite::Connection::open(home.path().join("quintet.db")).unwrap();
+    database.query_row("PRAGMA secure_delete = OFF", [], |_| Ok(())).unwrap();
+    let set = "INSERT OR REPLACE INTO preferences (space, name, value) VALUES ('windie', ?1, ?2)";
+    for (n, version) in (0..6).flat_map(|n| [(n, 0), (n, 1)]) {
+        let value = settings(&long_key(n, version)).to_string();
+        database.execute(set, [user(n), value]).unwrap();
+    }
+    // Rows that come and go move others about.
+    for n in 0..200 {
+        database
+            .execute(set, [format!("aside{n}"), settings(&"x".repeat(3000)).to_string()])
+            .unwrap();
+    }
+    database.execute("DELETE FROM preferences WHERE name LIKE 'aside%'", []).unwrap();
+    drop(database);
+    assert_eq!(long_key(0, 0).len(), 164);
+    assert_ne!(holding(home.path(), &long_key(0, 1)), [] as [PathBuf; 0]);
+    let vault = Arc::new(Vault::new(home.path()));
+    let sealed = Arc::new(SealedSettings::new(store.clone(), Arc::clone(&vault)));
+    sealed.encrypt_old_keys(&store).await.unwrap();
+    for (n, version) in (0..6).flat_map(|n| [(n, 0), (n, 1)]) {
+        let found = holding(home.path(), &long_key(n, version));
+        assert_eq!(found, [] as [PathBuf; 0], "user {n}, version {version}");
+    }
+    let keys = UserKeys { settings: sealed.clone(), vault };
+    assert_eq!(key(&keys, "user5").await, Ok(Some(long_key(5, 1))));
+    // Once is enough.
+    let before = store.preference("windie", "user0").await.unwrap();
+    sealed.encrypt_old_keys(&store).await.unwrap();
+    assert_eq!(store.preference("windie", "user0").await.unwrap(), before);
+}
+
+#[tokio::test]
+async fn a_burst_of_settings_shares_a_commit() {
+    const USERS: usize = 20;
+    let dir = tempfile::tempdir().unwrap();
+    let store = Arc::new(OneCommit(Barrier::new(USERS)));
+    let sealed = SealedSettings::new(store, Arc::new(Vault::new(dir.path())));
+    let user = |n: usize| (format!("user{n}"), settings(KEY));
+    let burst = (0..USERS).map(user).map(|(name, value)| {
+        let sealed = &sealed;
+        async move { sealed.prefer("windie", &name, value).await }
+    });
+    let kept = timeout(Duration::from_secs(60), futures_util::future::try_join_all(burst)).await;
+    kept.expect("all are queued before the first is durable").unwrap();
+}
+
+/// Storage that commits only when so many changes are queued.
+struct OneCommit(Barrier);
+
+impl Preferences for OneCommit {
+    fn preference(&self, _: &str, _: &str) -> BoxFuture<'_, Result<Option<Value>, StorageError>> {
+        Box::pin(async { Ok(None) })
+    }
+
+    fn names(&self, _: &str) -> BoxFuture<'_, Result<Vec<String>, StorageError>> {
+        Box::pin(async { Ok(Vec::new()) })
+    }
+
+    fn prefer(&self, _: &str, _: &str, _: Value) -> BoxFuture<'_, Result<(), StorageError>> {
+        Box::pin(async {
+            self.0.wait().await;
+            Ok(())
+        })
+    }
 }
 
 #[tokio::test]
@@ -71,9 +168,13 @@ async fn without_what_it_was_encrypted_with_nobody_pays() {
     let file = world.dir.path().join("users.key");
     let whole = std::fs::read(&file).unwrap();
     for (damage, says) in [
-        (None, "is missing"),
-        (Some(&b"nonsense"[..]), "holds no key"),
-        (Some(&b"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA\n"[..]), "another key"),
+        (None, ["is missing", "users.key from a backup, or enter the keys again"]),
+        (Some(&b"nonsense"[..]), ["holds no key", "users.key and enter the keys again"]),
+        (Some(&b"keyring gone\n"[..]), ["keyring", "users.key and enter the keys again"]),
+        (
+            Some(&b"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA\n"[..]),
+            ["another key", "enter the key again"],
+        ),
     ] {
         match damage {
             None => std::fs::remove_file(&file).unwrap(),
@@ -81,13 +182,14 @@ async fn without_what_it_was_encrypted_with_nobody_pays() {
         }
         let keys = world.keys();
         let error = key(&keys, "ann").await.unwrap_err();
-        assert!(error.contains("own key for openai cannot be read") && error.contains(says));
+        assert!(error.contains("your key for openai cannot be read"), "{error}");
+        says.iter().for_each(|says| assert!(error.contains(says), "{says}: {error}"));
         std::fs::write(&file, &whole).unwrap();
         // The next try may find it.
         assert_eq!(key(&world.keys(), "ann").await, Ok(Some(KEY.into())));
     }
     world.store.prefer("windie", "ann", json!("nonsense")).await.unwrap();
-    assert!(key(&world.keys(), "ann").await.unwrap_err().contains("so nobody pays"));
+    assert!(key(&world.keys(), "ann").await.unwrap_err().contains("Nobody pays"));
 }
 
 #[tokio::test]
@@ -95,9 +197,9 @@ async fn the_daemon_pays_only_for_users_whose_settings_say_so() {
     let world = World::new();
     world.store.prefer("windie", "ann", json!({ "provider_api_keys": {} })).await.unwrap();
     assert_eq!(key(&world.keys(), "ann").await, Ok(None));
-    assert!(key(&world.keys(), "gone").await.unwrap_err().contains("so nobody pays"));
+    assert!(key(&world.keys(), "gone").await.unwrap_err().contains("Nobody pays"));
     let secret = json!({ "provider_api_keys": { "openai": KEY } });
     world.store.prefer("windie", "ann", secret).await.unwrap();
     let error = key(&world.keys(), "ann").await.unwrap_err();
-    assert!(error.contains("so nobody pays") && !error.contains(KEY), "{error}");
+    assert!(error.contains("Nobody pays") && !error.contains(KEY), "{error}");
 }

@@ -25,7 +25,7 @@ pub(super) fn parts(
         pulse: Arc::clone(&assembly.pulse),
         stamps: Arc::new(SystemStamps),
         installs: Arc::clone(&assembly.front_ends.installs),
-        preferences: Arc::clone(&assembly.front_ends.preferences),
+        preferences: assembly.front_ends.preferences.clone(),
         artifacts: Arc::clone(&assembly.front_ends.artifacts),
         uploads: Arc::clone(&assembly.front_ends.uploads),
     };

@@ -66,13 +66,23 @@ fn probe(db: &Connection, version: u32) -> rusqlite::Result<()> {
 fn prepare(db: &mut Connection) -> rusqlite::Result<u64> {
     use_log(db)?;
     db.pragma_update(None, "synchronous", "FULL")?;
-    // What is replaced or deleted, such as a key in clear text, does not stay behind in the file.
-    db.query_row("PRAGMA secure_delete = FAST", [], |_| Ok(()))?;
+    // What is replaced or deleted does not stay behind in the file, nor on its free pages.
+    db.query_row("PRAGMA secure_delete = ON", [], |_| Ok(()))?;
     db.query_row(&format!("PRAGMA wal_autocheckpoint = {LOG_PAGES}"), [], |_| Ok(()))?;
     db.query_row(&format!("PRAGMA journal_size_limit = {LOG_BYTES}"), [], |_| Ok(()))?;
     migrate::migrate(db)?;
     db.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false)?;
     next_epoch(db)
+}
+
+/// Writes the whole database anew, so that nothing is left in its files of what was replaced or deleted
+/// before. Nobody else may write meanwhile.
+pub(super) fn vacuum(path: &Path) -> rusqlite::Result<()> {
+    let db = connect(path)?;
+    db.execute_batch("VACUUM")?;
+    let busy = db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, bool>(0))?;
+    let in_use = || rusqlite::Error::InvalidPath("the log is in use".into());
+    (!busy).then_some(()).ok_or_else(in_use)
 }
 
 fn next_epoch(db: &mut Connection) -> rusqlite::Result<u64> {
@@ -111,8 +121,8 @@ fn create(path: &Path) -> Result<(), Error> {
 fn label(path: &Path) -> rusqlite::Result<()> {
     let db = Connection::open(path)?;
     db.pragma_update(None, "synchronous", "FULL")?;
-    // What is replaced or deleted, such as a key in clear text, does not stay behind in the file.
-    db.query_row("PRAGMA secure_delete = FAST", [], |_| Ok(()))?;
+    // What is replaced or deleted does not stay behind in the file, nor on its free pages.
+    db.query_row("PRAGMA secure_delete = ON", [], |_| Ok(()))?;
     db.pragma_update(None, "application_id", APPLICATION_ID)?;
     use_log(&db)?;
     db.close().map_err(|(_, error)| error)

@@ -6,7 +6,8 @@ use quintet_kernel::port::{BoxFuture, Preferences, StorageError};
 use rusqlite::{Connection, OptionalExtension};
 use serde_json::Value;
 
-use super::{Store, trouble};
+use super::{Store, open, trouble};
+use crate::blobs::blocking;
 
 impl Preferences for Store {
     fn preference(
@@ -23,19 +24,29 @@ impl Preferences for Store {
         }))
     }
 
+    fn names(&self, space: &str) -> BoxFuture<'_, Result<Vec<String>, StorageError>> {
+        let space = space.to_owned();
+        Box::pin(Arc::clone(&self.readers).run(move |db| names(db, &space).map_err(trouble)))
+    }
+
     fn prefer(
         &self,
         space: &str,
         name: &str,
         value: Value,
     ) -> BoxFuture<'_, Result<(), StorageError>> {
-        let (space, name, value) = (space.to_owned(), name.to_owned(), value.to_string());
-        self.writer.change(self.epoch, move |db| {
-            let query =
-                "INSERT OR REPLACE INTO preferences (space, name, value) VALUES (?1, ?2, ?3)";
-            db.prepare_cached(query)?.execute([&space, &name, &value])?;
-            Ok(())
-        })
+        let (space, name) = (space.to_owned(), name.to_owned());
+        let value = (!value.is_null()).then(|| value.to_string());
+        self.writer.change(self.epoch, move |db| set(db, [&space, &name], value.as_deref()))
+    }
+}
+
+impl Store {
+    /// Writes the database anew, so that nothing is left in its files of what was replaced before. Fails
+    /// if somebody else uses it at the same time.
+    pub async fn vacuum(&self) -> Result<(), StorageError> {
+        let path = self.readers.path().to_owned();
+        blocking(move || open::vacuum(&path).map_err(trouble)).await
     }
 }
 
@@ -43,4 +54,26 @@ fn find(db: &Connection, space: &str, name: &str) -> rusqlite::Result<Option<Str
     db.prepare_cached("SELECT value FROM preferences WHERE space = ?1 AND name = ?2")?
         .query_row([space, name], |row| row.get(0))
         .optional()
+}
+
+fn names(db: &Connection, space: &str) -> rusqlite::Result<Vec<String>> {
+    db.prepare_cached("SELECT name FROM preferences WHERE space = ?1")?
+        .query_map([space], |row| row.get(0))?
+        .collect()
+}
+
+/// Keeps a text under a name, or nothing. Must run in a transaction.
+pub(super) fn set(db: &Connection, of: [&str; 2], value: Option<&str>) -> rusqlite::Result<()> {
+    let [space, name] = of;
+    match value {
+        Some(value) => db
+            .prepare_cached(
+                "INSERT OR REPLACE INTO preferences (space, name, value) VALUES (?1, ?2, ?3)",
+            )?
+            .execute([space, name, value])?,
+        None => db
+            .prepare_cached("DELETE FROM preferences WHERE space = ?1 AND name = ?2")?
+            .execute([space, name])?,
+    };
+    Ok(())
 }

@@ -61,6 +61,11 @@ impl Readers {
         }
     }
 
+    /// The database.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// Runs a query where it may block. It must end its cursors before it returns, so no reader
     /// ever keeps the log from being tidied for longer than one page takes.
     pub(super) async fn run<T: Send + 'static>(

@@ -150,7 +150,7 @@ async fn a_key_that_cannot_be_read_is_not_replaced_by_another() {
     ann.send("query", json!({ "text": "hello", "conversation_ref": "d" })).await;
     let frames = ann.until("error").await;
     let error = frames[frames.len() - 1].to_string();
-    assert!(error.contains("own key for openai cannot be read"), "{error}");
+    assert!(error.contains("your key for openai cannot be read"), "{error}");
     let mut frames = frames.iter().filter(|frame| frame["conversation_ref"] == "d");
     assert!(!frames.any(|frame| frame["type"] == "streaming-response"));
     assert_eq!(asked(&server), 1);
