@@ -1,7 +1,7 @@
 //! Builds the parts and joins them.
 
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Result;
@@ -98,7 +98,7 @@ pub(crate) fn assemble(options: &Options) -> Result<Assembly> {
     let tree = options.session_tree.then(|| {
         let archive = Arc::new(Archive::new(store.clone(), store.clone(), rules));
         let sessions = Arc::new(runtime.clone());
-        Tree::new(dir.path().join("sessions"), Arc::clone(&blobs), sessions, archive)
+        Tree::new(tree_root(dir.path()), Arc::clone(&blobs), sessions, archive)
     });
     Ok(Assembly {
         runtime,
@@ -116,6 +116,11 @@ pub(crate) fn assemble(options: &Options) -> Result<Assembly> {
         unasked,
         searches,
     })
+}
+
+/// Where the session tree is, if there is one.
+pub(crate) fn tree_root(data_dir: &Path) -> PathBuf {
+    data_dir.join("sessions")
 }
 
 /// What must never be written down.

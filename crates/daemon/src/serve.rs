@@ -8,18 +8,20 @@ mod windie;
 
 use std::io::Write as _;
 use std::net::SocketAddr;
+use std::path::Path;
 use std::process;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow};
 use axum::serve::ListenerExt as _;
+use futures_util::future::try_join_all;
 use quintet_dialects::harness::{self, Ports, Settings};
 use quintet_dialects::jarvis;
 use quintet_dialects::projection::{self, Sources};
 use quintet_dialects::transport::guard::{Guard, Token};
 use quintet_dialects::transport::uds::Socket;
-use quintet_kernel::port::Sessions;
+use quintet_kernel::port::{ERASED, Preferences as _, Sessions};
 use quintet_runtime::SystemStamps;
 use quintet_tools::sandbox::{self, Mode};
 use rustix::process::Signal;
@@ -27,7 +29,7 @@ use serde_json::Value;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use crate::assemble::{Assembly, assemble, secrets};
+use crate::assemble::{self, Assembly, assemble, secrets};
 use crate::audit::Audit;
 use crate::cli::Flags;
 use crate::options::{self, Jarvis, Options};
@@ -73,6 +75,7 @@ async fn run(options: &Options) -> Result<()> {
     let assembly = assemble(options)?;
     let writer_ended = assembly.store.writer_ended();
     encrypt_old_keys(&assembly).await;
+    forget_erased(&assembly, &options.data_dir).await;
     let bound = Bound::new(options).await?;
     let woken = assembly.runtime.recover().await?;
     if woken > 0 {
@@ -97,6 +100,22 @@ async fn run(options: &Options) -> Result<()> {
         process::exit(code);
     }
     ended
+}
+
+/// Forgets which sessions were erased, unless there is a session tree that may still have them.
+async fn forget_erased(assembly: &Assembly, data_dir: &Path) {
+    if assembly.tree.is_some() || assemble::tree_root(data_dir).exists() {
+        return;
+    }
+    let store = &assembly.store;
+    let forget = async {
+        let names = store.names(ERASED).await?;
+        let forget = |name: &String| store.prefer(ERASED, name, Value::Null);
+        try_join_all(names.iter().map(forget)).await
+    };
+    if let Err(error) = forget.await {
+        tracing::warn!(%error, "the list of erased sessions was not cleared");
+    }
 }
 
 /// Whoever has such a key is told what is wrong when it is used.
@@ -280,9 +299,9 @@ fn projections(options: &Options, assembly: &Assembly, parked: &CancellationToke
         stop: parked.clone(),
     };
     if let Some(tree) = assembly.tree.clone() {
-        let sources = sources();
+        let (sources, notes) = (sources(), assembly.store.clone());
         tasks.spawn("the session tree", async {
-            projection::run(tree.projection().await, sources).await;
+            projection::run(tree.projection(notes).await, sources).await;
         });
     }
     if options.audit {

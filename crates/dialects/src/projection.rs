@@ -4,6 +4,7 @@
 //! may be behind: at a start only sessions that changed after that time are looked at, and of those
 //! only the ones that it does not have to the end are opened.
 
+use std::io::ErrorKind;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -36,6 +37,11 @@ pub trait Projection: Send {
 
     /// True if the copy has a session up to this event.
     fn has(&mut self, session: &SessionId, head: Seq) -> impl Future<Output = bool> + Send;
+
+    /// Sessions that were erased and that the copy may still have.
+    fn erased(&mut self) -> impl Future<Output = Result<Vec<SessionId>, Trouble>> + Send {
+        std::future::ready(Ok(Vec::new()))
+    }
 
     /// Brings the copy of one session up to date. What is done must be found again if it is called
     /// again after a crash.
@@ -120,6 +126,7 @@ impl<P: Projection> Upkeep<P> {
             self.whole = false;
             Vec::new()
         });
+        self.remove_erased().await;
         // A position from now on, even if nothing is missing: the next start looks at less.
         self.writes += cards.len().min(1);
         for card in cards.into_iter().rev() {
@@ -132,6 +139,20 @@ impl<P: Projection> Upkeep<P> {
             }
             if self.writes >= WRITES_LIMIT {
                 self.keep_position(since).await;
+            }
+        }
+    }
+
+    /// Brings the copies of sessions up to date that were erased while nobody looked.
+    async fn remove_erased(&mut self) {
+        match self.projection.erased().await {
+            Ok(erased) => {
+                for session in erased {
+                    self.update(session, Change::Head(0)).await;
+                }
+            }
+            Err(error) => {
+                tracing::error!(projection = P::NAME, %error, "erased sessions cannot be listed");
             }
         }
     }
@@ -186,12 +207,16 @@ impl<P: Projection> Upkeep<P> {
     }
 }
 
-/// What is damaged stays so; everything else may be mended and is tried again.
-fn may_pass(error: &Trouble) -> bool {
-    let damaged = |error: &StorageError| matches!(error, StorageError::Damaged(_));
+/// What is damaged or missing stays so, and so does a name that is too long; everything else may be
+/// mended and is tried again.
+pub(crate) fn may_pass(error: &Trouble) -> bool {
     match error {
-        Trouble::Session(Error::Storage(error)) | Trouble::Storage(error) => !damaged(error),
-        Trouble::Session(_) | Trouble::File(_) => true,
+        Trouble::Session(Error::Storage(error)) | Trouble::Storage(error) => match error {
+            StorageError::Damaged(_) | StorageError::Missing(_) => false,
+            StorageError::Conflict(_) | StorageError::Fenced | StorageError::Unavailable(_) => true,
+        },
+        Trouble::File(error) => error.kind() != ErrorKind::InvalidFilename,
+        Trouble::Session(_) => true,
     }
 }
 

@@ -24,7 +24,9 @@ use crate::stamp::Stamp;
 use crate::time::Time;
 use crate::tool::{Assessment, Outcome, Spec};
 
-pub use front_ends::{Artifact, Artifacts, Install, Installs, Preferences, Upload, Uploads};
+pub use front_ends::{
+    Artifact, Artifacts, ERASED, Install, Installs, Preferences, Upload, Uploads,
+};
 
 /// A future behind a port.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;

@@ -87,6 +87,12 @@ impl World {
         self.running = Some(Running { child, base, desktop, agent, agent_health, windie });
     }
 
+    /// Replaces a part of the configuration, from the next start on.
+    pub(crate) fn reconfigure(&mut self, part: &str, instead: &str) {
+        assert!(self.config.contains(part), "{}", self.config);
+        self.config = self.config.replace(part, instead);
+    }
+
     pub(crate) fn client(&self) -> Client {
         Client::new(&self.running.as_ref().unwrap().base)
     }

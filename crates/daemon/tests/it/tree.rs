@@ -93,3 +93,27 @@ async fn a_large_session_is_not_written_anew_after_every_turn() {
     world.restart();
     until("the second turn is in session.json", async || answers() == 2).await;
 }
+
+#[tokio::test]
+async fn a_session_that_is_erased_while_there_is_no_tree_is_not_left_in_it() {
+    let tree = "[harness]\nsession_tree = true\n";
+    let mut world = World::start(&format!("[verify]\nauto = false\n{tree}")).await;
+    let [erased, kept] = [
+        world.client().create(world.workspace()).await,
+        world.client().create(world.workspace()).await,
+    ];
+    let folder = |world: &World, id: &str| world.data_dir().join("sessions").join(id);
+    let written = async || folder(&world, &erased).exists() && folder(&world, &kept).exists();
+    until("both are in the tree", written).await;
+    world.terminate();
+    world.reconfigure(tree, "[harness]\nsession_tree = false\n");
+    world.restart();
+    let mut socket = world.socket().await;
+    socket.ask("session.delete", json!({ "sessionId": erased })).await.unwrap();
+    world.terminate();
+    assert!(folder(&world, &erased).exists());
+    world.reconfigure("session_tree = false", "session_tree = true");
+    world.restart();
+    until("its folder is gone", async || !folder(&world, &erased).exists()).await;
+    assert!(folder(&world, &kept).exists());
+}

@@ -10,11 +10,13 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use futures_util::future::try_join_all;
 use quintet_kernel::event::{Event, Seq};
-use quintet_kernel::port::{Blobs, Error, Sessions};
+use quintet_kernel::port::{Blobs, ERASED, Error, Preferences, Sessions};
 use quintet_kernel::{BlobId, Cursor, Item, SessionId, State, Time};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use tokio::fs;
 use tokio::io::AsyncWriteExt;
 use tokio::sync::Mutex as AsyncMutex;
@@ -23,7 +25,7 @@ use super::encode::Link;
 use super::position::Position;
 use super::shape;
 use crate::change_feed::Change;
-use crate::projection::{Projection, Trouble};
+use crate::projection::{Projection, Trouble, may_pass};
 
 const EVENTS: &str = "events.ndjson";
 const SESSION: &str = "session.json";
@@ -67,10 +69,10 @@ impl Tree {
         Self { root: root.into(), blobs, sessions, archive, writing, stale }
     }
 
-    /// The tree as something that is kept up to date.
-    pub async fn projection(self) -> impl Projection {
-        let since = load(&self.root.join(SINCE)).await.unwrap_or_default();
-        Kept { tree: self, since }
+    /// The tree as something that is kept up to date. Sessions that were erased are noted in these
+    /// preferences.
+    pub async fn projection(self, notes: Arc<dyn Preferences>) -> impl Projection {
+        Kept::new(self, notes).await
     }
 
     /// Writes the folders of all sessions; gives how many.
@@ -172,21 +174,32 @@ impl Tree {
         Ok(text.map_err(io::Error::other)?)
     }
 
-    /// Attachments and artifacts that an event mentions.
+    /// Attachments and artifacts that an event mentions. One that will never be there keeps nothing else
+    /// of the session from being written.
     async fn files(&self, folder: &Path, item: &Item) -> Result<(), Trouble> {
         let Item::Event(record) = item else { return Ok(()) };
         match &record.event {
             Event::AttachmentAdded(file) => {
-                self.copy(&file.blob, &folder.join("attachments"), &file.name).await
+                self.copy_if_any(&file.blob, &folder.join("attachments"), &file.name).await
             }
             Event::CallCompleted { turn, call, outcome, .. } => {
                 let place = folder.join("artifacts").join(turn.as_str());
                 for file in &outcome.artifacts {
-                    self.copy(&file.blob, &place, &format!("{call}-{}", file.name)).await?;
+                    self.copy_if_any(&file.blob, &place, &format!("{call}-{}", file.name)).await?;
                 }
                 Ok(())
             }
             _ => Ok(()),
+        }
+    }
+
+    async fn copy_if_any(&self, blob: &BlobId, folder: &Path, name: &str) -> Result<(), Trouble> {
+        match self.copy(blob, folder, name).await {
+            Err(error) if !may_pass(&error) => {
+                tracing::warn!(folder = %folder.display(), name, %error, "a file is left out");
+                Ok(())
+            }
+            done => done,
         }
     }
 
@@ -214,6 +227,41 @@ impl Tree {
 struct Kept {
     tree: Tree,
     since: Time,
+    /// Where sessions are noted that were erased.
+    notes: Arc<dyn Preferences>,
+    /// Notes that are not needed any more once a session's folder is up to date.
+    noted: HashSet<SessionId>,
+    /// Notes that are not needed any more.
+    done: HashSet<SessionId>,
+}
+
+impl Kept {
+    async fn new(tree: Tree, notes: Arc<dyn Preferences>) -> Self {
+        let since = load(&tree.root.join(SINCE)).await.unwrap_or_default();
+        let (noted, done) = Default::default();
+        Self { tree, since, notes, noted, done }
+    }
+
+    /// Writes what was put off. What fails and may work later is put off again; gives one such failure.
+    async fn write_stale(&self) -> Result<(), Trouble> {
+        let mut failed = Ok(());
+        for session in self.tree.take_stale() {
+            let Err(error) = self.tree.update(&session).await else { continue };
+            tracing::warn!(%session, %error, "the session's folder is behind");
+            if may_pass(&error) {
+                self.tree.note_stale(&session, true);
+                failed = Err(error);
+            }
+        }
+        failed
+    }
+
+    async fn forget_notes(&mut self) -> Result<(), Trouble> {
+        let forget = |id: &SessionId| self.notes.prefer(ERASED, id.as_str(), Value::Null);
+        try_join_all(self.done.iter().map(forget)).await?;
+        self.done.clear();
+        Ok(())
+    }
 }
 
 impl Projection for Kept {
@@ -229,24 +277,32 @@ impl Projection for Kept {
         written.is_some_and(|written| written.seq == head && written.unwritten == 0)
     }
 
+    async fn erased(&mut self) -> Result<Vec<SessionId>, Trouble> {
+        let names = self.notes.names(ERASED).await?;
+        self.noted = names.iter().filter_map(|name| SessionId::parse(name)).collect();
+        Ok(self.noted.iter().cloned().collect())
+    }
+
     async fn update(&mut self, session: &SessionId, change: Change) -> Result<(), Trouble> {
         match change {
-            Change::Head(_) => self.tree.update(session).await,
+            Change::Head(_) => self.tree.update(session).await?,
             Change::Erased => {
                 let lock = self.tree.lock_of(session);
                 let _only = lock.lock().await;
-                self.tree.remove(session).await
+                self.tree.remove(session).await?;
+                self.noted.insert(session.clone());
             }
         }
+        self.done.extend(self.noted.take(session));
+        Ok(())
     }
 
     async fn checkpoint(&mut self, since: Time) -> Result<(), Trouble> {
-        for session in self.tree.take_stale() {
-            self.tree.update(&session).await?;
-        }
-        self.since = since;
+        self.write_stale().await?;
         fs::create_dir_all(&self.tree.root).await?;
-        Ok(replace(&self.tree.root.join(SINCE), &json(&since)).await?)
+        replace(&self.tree.root.join(SINCE), &json(&since)).await?;
+        self.since = since;
+        self.forget_notes().await
     }
 }
 
@@ -344,10 +400,13 @@ fn json(value: &impl Serialize) -> Vec<u8> {
     serde_json::to_vec(value).expect("our types serialize")
 }
 
-/// Readers see the old file or the new one.
+/// Readers see the old file or the new one. A session's folder has one writer, so one name is enough for
+/// what is not whole yet; with the file's own in it, it could be too long.
 async fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
-    let mut draft = path.as_os_str().to_owned();
-    draft.push(".new");
+    let draft = path.with_file_name(".new");
     fs::write(&draft, content).await?;
     fs::rename(&draft, path).await
 }
+
+#[cfg(test)]
+mod tests;

@@ -37,6 +37,10 @@ pub trait Installs: Send + Sync {
     fn revoke(&self, id: &str) -> BoxFuture<'_, Result<bool, StorageError>>;
 }
 
+/// The space in which stores note every session that is erased, with the erasing, under its name. Whoever
+/// keeps copies of sessions takes the note away once the copy is gone.
+pub const ERASED: &str = "erased";
+
 /// Front ends' own settings. What they mean is theirs.
 pub trait Preferences: Send + Sync {
     /// What is kept under a name in somebody's space.

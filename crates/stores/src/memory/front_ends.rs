@@ -5,7 +5,7 @@ use std::future::ready;
 
 use quintet_kernel::id::SessionId;
 use quintet_kernel::port::{
-    Artifact, Artifacts, BoxFuture, Install, Installs, Preferences, StorageError,
+    Artifact, Artifacts, BoxFuture, ERASED, Install, Installs, Preferences, StorageError,
 };
 use quintet_kernel::time::Time;
 use serde_json::Value;
@@ -34,6 +34,11 @@ impl FrontEnds {
     /// A session is gone.
     pub(super) fn forget(&mut self, session: &SessionId) {
         self.claims.retain(|(_, claimed)| claimed != session);
+    }
+
+    /// Notes that a session was erased, for those who keep copies.
+    pub(super) fn note_erased(&mut self, session: &SessionId) {
+        self.preferences.insert((ERASED.into(), session.to_string()), true.into());
     }
 
     fn is_claimed(&self, artifact: &str) -> bool {

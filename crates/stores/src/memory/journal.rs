@@ -135,6 +135,7 @@ impl Contents {
         self.front_ends.forget(&lease.session);
         self.aliases.retain(|_, session| *session != lease.session);
         if let Some(session) = self.sessions.remove(&lease.session) {
+            self.front_ends.note_erased(&lease.session);
             session.history.drop_snapshot();
             self.loose.extend(session.history.blobs());
         }

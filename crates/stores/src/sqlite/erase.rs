@@ -2,10 +2,11 @@
 
 use quintet_kernel::event::Seq;
 use quintet_kernel::id::SessionId;
+use quintet_kernel::port::ERASED;
 use rusqlite::Connection;
 
 use super::append::{self, place};
-use super::{fork, from_sql, references};
+use super::{fork, from_sql, preferences, references};
 
 /// Takes a session away, with its names and claims. Must run in a transaction.
 pub(super) fn erase(db: &Connection, session: &SessionId) -> rusqlite::Result<()> {
@@ -14,6 +15,7 @@ pub(super) fn erase(db: &Connection, session: &SessionId) -> rusqlite::Result<()
         db.prepare_cached(query)?.execute([session.as_str()])?;
     }
     let Some((key, _)) = append::find(db, session)? else { return Ok(()) };
+    preferences::set(db, [ERASED, session.as_str()], Some("true"))?;
     for query in ["DELETE FROM sessions WHERE key = ?1", "DELETE FROM snapshots WHERE session = ?1"]
     {
         db.prepare_cached(query)?.execute([key])?;

@@ -3,7 +3,7 @@
 use std::fs;
 use std::sync::Arc;
 
-use quintet_kernel::port::{Artifact, Install, StorageError, Uploads};
+use quintet_kernel::port::{Artifact, ERASED, Install, StorageError, Uploads};
 use quintet_kernel::time::Time;
 use quintet_stores::{DataDir, FileUploads, sqlite};
 use serde_json::{Value, json};
@@ -146,6 +146,8 @@ async fn a_claim_is_made_before_an_erase_that_was_asked_for_later() {
         assert!(claimed.await.unwrap());
         erased.await.unwrap();
         assert_eq!(unclaimed(&store, 99).await, "a.png");
+        // Whoever keeps copies can find out later.
+        assert_eq!(store.names(ERASED).await.unwrap(), ["s"]);
     }
 }
 

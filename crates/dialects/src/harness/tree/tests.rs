@@ -1,0 +1,211 @@
+//! The session tree: what fails, what is missing, and what was erased.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use quintet_kernel::command::Command;
+use quintet_kernel::event::{Origin, Record};
+use quintet_kernel::message::Attachment;
+use quintet_kernel::model::ModelRef;
+use quintet_kernel::policy::{
+    Approval, Limits, OnDeny, Recovery, Review, Rules, Subagents, Verify,
+};
+use quintet_kernel::port::{BoxFuture, Follow, Receipt};
+use quintet_kernel::{Card, State};
+use quintet_stores::memory;
+
+use super::*;
+
+/// Sessions that all have the same events; none, once they are gone.
+#[derive(Default)]
+struct Alike {
+    events: Vec<Event>,
+    gone: AtomicBool,
+}
+
+struct Reader(Vec<Arc<Record>>, Cursor);
+
+impl Follow for Reader {
+    fn next(&mut self) -> BoxFuture<'_, Result<Option<Vec<Item>>, Error>> {
+        self.1 = Cursor::after(self.head());
+        let items = self.0.iter().cloned().map(Item::Event).collect();
+        Box::pin(async { Ok(Some(items)) })
+    }
+
+    fn head(&self) -> Seq {
+        self.0.len() as Seq
+    }
+
+    fn position(&self) -> Cursor {
+        self.1
+    }
+}
+
+impl Sessions for Alike {
+    fn create(&self, _: Origin) -> BoxFuture<'_, Result<Receipt, Error>> {
+        unreachable!("the tree creates nothing")
+    }
+
+    fn submit(&self, _: &SessionId, _: Command) -> BoxFuture<'_, Result<Receipt, Error>> {
+        unreachable!("the tree decides nothing")
+    }
+
+    fn view(&self, session: &SessionId) -> BoxFuture<'_, Result<Arc<State>, Error>> {
+        let state = State::new(session.clone(), Arc::new(rules()));
+        Box::pin(async { Ok(Arc::new(state)) })
+    }
+
+    fn follow(
+        &self,
+        session: &SessionId,
+        cursor: Cursor,
+    ) -> BoxFuture<'_, Result<Box<dyn Follow>, Error>> {
+        let session = session.clone();
+        let record = |(n, event): (usize, &Event)| {
+            Arc::new(Record { seq: n as Seq + 1, at: Time::default(), event: event.clone() })
+        };
+        let records = self.events.iter().enumerate().map(record).collect();
+        Box::pin(async move {
+            match self.gone.load(Ordering::Relaxed) {
+                true => Err(Error::NotFound(session)),
+                false => Ok(Box::new(Reader(records, cursor)) as Box<dyn Follow>),
+            }
+        })
+    }
+
+    fn card(&self, _: &SessionId) -> BoxFuture<'_, Result<Card, Error>> {
+        unreachable!("the tree reads events and states")
+    }
+
+    fn list(&self, _: usize) -> BoxFuture<'_, Result<Vec<Card>, Error>> {
+        unreachable!("the tree never lists all sessions here")
+    }
+}
+
+fn rules() -> Rules {
+    let (rules, kinds, tools) = (Vec::new(), Vec::new(), Vec::new());
+    let limits = Limits {
+        steps: 1,
+        tokens: 1,
+        time: Duration::from_secs(1),
+        repeats: 1,
+        compact_at_percent: 80,
+        assumed_window: 128_000,
+    };
+    Rules {
+        approval: Approval { rules, kinds, tools, on_deny: OnDeny::Continue, expires: None },
+        review: Review::Off,
+        context_tokens: 0,
+        save_memory: false,
+        verify: Verify { auto: false, tool: "verify".into(), attempts: 1 },
+        limits,
+        recovery: Recovery::Continue,
+        client_grace: Duration::from_secs(30),
+        subagents: Subagents::default(),
+        tools: Vec::new(),
+        default_model: ModelRef { provider: "fake".into(), model: "fake".into() },
+    }
+}
+
+struct World {
+    home: tempfile::TempDir,
+    sessions: Arc<Alike>,
+    store: Arc<memory::Store>,
+}
+
+impl World {
+    fn new(events: Vec<Event>) -> Self {
+        let sessions = Arc::new(Alike { events, ..Alike::default() });
+        Self { home: tempfile::tempdir().unwrap(), sessions, store: Arc::default() }
+    }
+
+    async fn start(&self) -> Kept {
+        let root = self.home.path().to_owned();
+        let sessions = (self.sessions.clone(), self.sessions.clone());
+        let tree = Tree::new(root, self.store.clone(), sessions.0, sessions.1);
+        Kept::new(tree, self.store.clone()).await
+    }
+
+    fn has(&self, path: &str) -> bool {
+        self.home.path().join(path).exists()
+    }
+}
+
+fn session(name: &str) -> SessionId {
+    SessionId::parse(name).unwrap()
+}
+
+fn attachment(name: &str) -> Event {
+    let blob = BlobId::parse(&"ab".repeat(32)).unwrap();
+    Event::AttachmentAdded(Attachment {
+        name: name.into(),
+        mime: "text/plain".into(),
+        blob,
+        size: 1,
+    })
+}
+
+#[tokio::test]
+async fn one_folder_that_fails_is_tried_again_and_holds_up_no_other() {
+    let world = World::new(Vec::new());
+    let mut kept = world.start().await;
+    // Where its folder should be is a file.
+    std::fs::write(world.home.path().join("bad"), "").unwrap();
+    let good: Vec<String> = (0..8).map(|n| format!("s{n}")).collect();
+    for name in good.iter().map(String::as_str).chain(["bad"]) {
+        kept.tree.note_stale(&session(name), true);
+    }
+    let later = Time::from_micros(7);
+    assert!(kept.checkpoint(later).await.is_err());
+    assert!(good.iter().all(|name| world.has(&format!("{name}/{POSITION}"))));
+    assert_eq!(kept.since(), Time::default());
+    std::fs::remove_file(world.home.path().join("bad")).unwrap();
+    kept.checkpoint(later).await.unwrap();
+    assert!(world.has("bad/position.json"));
+    assert_eq!(kept.since(), later);
+}
+
+#[tokio::test]
+async fn a_file_that_will_never_be_there_holds_up_nothing() {
+    let long = "x".repeat(255);
+    for (name, content) in [("a.txt", None), (long.as_str(), Some("ab")), ("y/../..", Some("ab"))] {
+        let mut event = attachment(name);
+        let world = World::new(Vec::new());
+        if let (Some(content), Event::AttachmentAdded(file)) = (content, &mut event) {
+            file.blob = world.store.put(content.into()).await.unwrap();
+        }
+        let sessions = Arc::new(Alike { events: vec![event], ..Alike::default() });
+        let world = World { sessions, ..world };
+        let mut kept = world.start().await;
+        kept.update(&session("s"), Change::Head(1)).await.unwrap();
+        assert!(kept.has(&session("s"), 1).await);
+        // As long as a name may be.
+        assert_eq!(world.has(&format!("s/attachments/{long}")), name == long);
+    }
+    let too_long = Trouble::File(io::ErrorKind::InvalidFilename.into());
+    assert!(!may_pass(&too_long));
+}
+
+#[tokio::test]
+async fn what_was_erased_while_nobody_looked_is_removed_at_the_next_start() {
+    let world = World::new(vec![attachment("a.txt")]);
+    let mut kept = world.start().await;
+    kept.update(&session("s"), Change::Head(1)).await.unwrap();
+    kept.update(&session("t"), Change::Head(1)).await.unwrap();
+    kept.checkpoint(Time::default()).await.unwrap();
+    world.store.prefer(ERASED, "s", true.into()).await.unwrap();
+    world.sessions.gone.store(true, Ordering::Relaxed);
+    let mut kept = world.start().await;
+    assert_eq!(kept.erased().await.unwrap(), [session("s")]);
+    kept.update(&session("s"), Change::Head(0)).await.unwrap();
+    assert!(!world.has("s") && world.has("t"));
+    // The note is gone when that is known to be kept.
+    assert_eq!(world.store.names(ERASED).await.unwrap(), ["s"]);
+    kept.checkpoint(Time::default()).await.unwrap();
+    assert_eq!(world.store.names(ERASED).await.unwrap(), [] as [&str; 0]);
+    // So is that of a session that is erased meanwhile.
+    world.store.prefer(ERASED, "t", true.into()).await.unwrap();
+    kept.update(&session("t"), Change::Erased).await.unwrap();
+    kept.checkpoint(Time::default()).await.unwrap();
+    assert!(!world.has("t") && world.store.names(ERASED).await.unwrap().is_empty());
+}
