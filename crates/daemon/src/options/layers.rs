@@ -1,7 +1,7 @@
 //! Puts the sources on top of each other and remembers where each value comes from.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use toml::{Table, Value};
@@ -188,10 +188,17 @@ fn absolute(path: Value) -> Result<Value> {
     match path.as_str() {
         Some(path) if !path.is_empty() => {
             let path = std::path::absolute(path).with_context(|| format!("{path} is no path"))?;
-            Ok(Value::String(path.to_string_lossy().into()))
+            text_of(path).map(Value::String)
         }
         _ => Ok(path),
     }
+}
+
+/// A path as text. One with anything replaced in it would be another path.
+fn text_of(path: PathBuf) -> Result<String> {
+    path.into_os_string().into_string().map_err(|path| {
+        anyhow::anyhow!("{} is not UTF-8: give an absolute path that is", path.display())
+    })
 }
 
 /// The line is named and not quoted, because a key may stand in it.
@@ -227,4 +234,19 @@ fn path_of(variable: &str) -> Option<String> {
             rest.strip_suffix(&named(field))?.strip_suffix('_').filter(|name| !name.is_empty())?;
         Some(format!("providers.{}.{field}", name.to_lowercase()))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsString;
+    use std::os::unix::ffi::OsStringExt as _;
+
+    use super::*;
+
+    #[test]
+    fn a_folder_whose_name_is_no_text_is_not_taken_for_another() {
+        assert_eq!(text_of("/a/b".into()).unwrap(), "/a/b");
+        let odd = OsString::from_vec(b"/a/\xff/b".to_vec());
+        assert!(text_of(odd.into()).unwrap_err().to_string().contains("is not UTF-8"));
+    }
 }
