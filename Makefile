@@ -6,6 +6,8 @@ DATA_DIR ?= .quintet
 ARGS ?=
 # The model for those who configured none: default, small, demo, or provider/model.
 MODEL ?=
+# The build that `make readme` runs: debug or release.
+PROFILE ?= debug
 SUDO := $(shell [ "$$(id -u)" = 0 ] || command -v sudo)
 
 # Tests an HTTP API against its OpenAPI document; kept in the user's cache, not in every clone.
@@ -20,7 +22,7 @@ help:
 	@echo "            with a model that runs here; MODEL=small for a smaller one, MODEL=demo for none"
 	@echo "make test   format, lints, tidy rules and all tests"
 	@echo "make api    the HTTP API of the computer-use protocol against its OpenAPI document"
-	@echo "make readme what the README shows, run as it is shown"
+	@echo "make readme what the README shows, run as it is shown (PROFILE=release: with the build of make run)"
 	@echo "make lint   format and lints alone"
 	@echo "make bench  measure against a bare proxy in the same run; make bench-decode: reading answers alone"
 
@@ -55,12 +57,13 @@ api: setup
 	  python3 crates/daemon/tests/api/run.py target/debug/quintet "$(SCHEMATHESIS)"; \
 	else echo "schemathesis is not installed: the HTTP API was not tested against its document"; fi
 
-# What the README shows, as it is shown: its commands, and what they print.
+# What the README shows, as it is shown: its commands, and what they print. PROFILE=release takes the program
+# that `make run` builds.
 readme: KEYRING = no
 readme: SCHEMATHESIS = /bin/true
 readme: setup
-	$(CARGO) build -q -p quintet-daemon
-	@python3 crates/daemon/tests/readme/run.py target/debug/quintet
+	$(CARGO) build -q -p quintet-daemon $(if $(filter release,$(PROFILE)),--release)
+	@python3 crates/daemon/tests/readme/run.py target/$(PROFILE)/quintet
 
 lint: setup
 	$(CARGO) fmt --all --check
@@ -89,7 +92,7 @@ build bench bench-decode: SCHEMATHESIS = /bin/true
 setup:
 	@command -v $(CARGO) >/dev/null || { echo "Rust is not installed: see rustup.rs"; exit 1; }
 	@missing=""; \
-	for tool in cc:gcc c++:g++ cmake:cmake clang:clang make:make git:git curl:curl; do \
+	for tool in cc:gcc c++:g++ cmake:cmake clang:clang make:make git:git curl:curl python3:python3; do \
 	  command -v $${tool%%:*} >/dev/null || missing="$$missing $${tool##*:}"; done; \
 	[ -e /etc/ssl/certs/ca-certificates.crt ] || missing="$$missing ca-certificates"; \
 	if [ -n "$$missing" ]; then \

@@ -3,7 +3,7 @@
 The tour's blocks are pasted into one shell; `make run` among them starts the daemon with the flags that the
 Makefile has. The block below a command is what it prints, in which `…` stands for anything. Differences from
 what a reader does: the program may be a debug build, the ports are free ones, and `pkill` reaches this daemon
-alone. Usage: run.py QUINTET
+alone. The commands in the text are run too. Usage: run.py QUINTET
 """
 
 import json
@@ -25,6 +25,8 @@ PORTS = {"harness": 8787, "jarvis": 8100, "agent": 8080, "agent_health": 8081, "
 # Nothing in the tour takes this long, unless it hangs.
 TIMEOUT_SECONDS = 60
 END = "::end of block::"
+# How the demo model begins where it has no rule for a question.
+CHAT_ANSWER = "You said: What is in this folder?"
 
 
 def section(readme, title):
@@ -41,10 +43,19 @@ def blocks(text):
             yield code.strip(), below[1].strip() if below[0] == "text" else ""
 
 
-def makefile_runs():
+def clean_environment(home):
+    """The environment of a reader who has set nothing: neither for the program nor for make."""
+    foreign = re.compile(
+        r"QUINTET_|OPENAI_|HARNESS_|JARVIS_|.*_API_KEY$|DBUS_SESSION|MAKE|MFLAGS$|(CONFIG|DATA_DIR|ARGS|MODEL|NAME)$"
+    )
+    env = {name: value for name, value in os.environ.items() if not foreign.match(name)}
+    return env | {"HOME": home, "XDG_RUNTIME_DIR": home, "QUINTET_LOG": "warn", "LC_ALL": "C.UTF-8"}
+
+
+def makefile_runs(env):
     """What `make run` would run of the program that it builds."""
     lines = subprocess.run(
-        ["make", "-n", *MAKE_RUN.split()[1:]], cwd=ROOT, check=True, capture_output=True, text=True
+        ["make", "-n", *MAKE_RUN.split()[1:]], cwd=ROOT, env=env, check=True, capture_output=True, text=True
     ).stdout.splitlines()
     runs = [line.split("||")[0] for line in lines if line.strip().startswith(BUILT)]
     assert len(runs) == 2, f"`make run` does not run what this test expects: {runs}"
@@ -62,9 +73,7 @@ def free_ports():
 class Reader:
     def __init__(self, home, quintet):
         self.home, self.quintet, self.ports = home, quintet, free_ports()
-        foreign = re.compile(r"QUINTET_|OPENAI_|HARNESS_|JARVIS_|.*_API_KEY$|DBUS_SESSION")
-        self.env = {name: value for name, value in os.environ.items() if not foreign.match(name)}
-        self.env |= {"HOME": home, "XDG_RUNTIME_DIR": home, "QUINTET_LOG": "warn", "LC_ALL": "C.UTF-8"}
+        self.env = clean_environment(home)
         self.daemon = None
         self.shell = subprocess.Popen(
             ["bash", "--norc", "--noprofile"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
@@ -78,7 +87,7 @@ class Reader:
             self.lines.put(line)
 
     def make_run(self):
-        pull, serve = makefile_runs()
+        pull, serve = makefile_runs(self.env)
         subprocess.run([self.quintet, *pull], cwd=self.home, env=self.env, check=True)
         for name, port in self.ports.items():
             serve += ["--listen", f"{name}=127.0.0.1:{port}"]
@@ -90,10 +99,23 @@ class Reader:
         assert pathlib.Path(self.home, ".quintet").is_dir(), "make run keeps its data elsewhere"
         self.paste(f'pkill() {{ [ "$*" = "-9 -x quintet" ] && kill -9 {self.daemon.pid}; }}')
 
-    def paste(self, code):
+    def adapted(self, code):
         for name, port in PORTS.items():
             code = code.replace(f"127.0.0.1:{port}", f"127.0.0.1:{self.ports[name]}")
-        code = code.replace(BUILT, shlex.quote(self.quintet))
+        return code.replace(BUILT, shlex.quote(self.quintet))
+
+    def run(self, code, statuses=(0,), cwd=None):
+        """What a command prints in a shell of its own, in which nothing comes on standard input."""
+        done = subprocess.run(
+            ["bash", "-c", self.adapted(code)], cwd=cwd or self.home, env=self.env, text=True,
+            stdin=subprocess.DEVNULL, capture_output=True, timeout=TIMEOUT_SECONDS,
+        )
+        if done.returncode not in statuses:
+            raise SystemExit(f"{code} ends with {done.returncode}:\n{done.stdout}{done.stderr}")
+        return done.stdout
+
+    def paste(self, code):
+        code = self.adapted(code)
         self.shell.stdin.write(f"{code}\necho '{END}'\n")
         self.shell.stdin.flush()
         printed = ""
@@ -120,9 +142,34 @@ def check(code, printed, expected):
         raise SystemExit(f"the README shows\n{code}\nand says that it prints\n{expected}\nIt prints\n{printed}")
 
 
+def expect(part, code, printed):
+    if part not in printed:
+        raise SystemExit(f"{code} should print {part!r}. It prints\n{printed}")
+
+
+def check_text(readme, reader):
+    """Runs the commands that stand in the text, with the daemon of the tour and its session."""
+    shown = set(re.findall(r"`([^`\n]+)`", readme))
+
+    def run(code, part, **options):
+        assert code in shown, f"the README does not show `{code}` any more"
+        expect(part, code, reader.run(code, **options))
+
+    run(f'{BUILT} chat -p "What is in this folder?"', CHAT_ANSWER)
+    run(f"{BUILT} models", "demo/demo")
+    run(f"{BUILT} config", "listen.harness = ")
+    run("make help", "make run", cwd=ROOT)
+    # No server answers for the model of the example, and `doctor` says so.
+    run(f"{BUILT} doctor --config quintet.toml", "mine/qwen3-coder", statuses=(0, 1))
+    config = f"{BUILT} config --config quintet.toml"
+    expect('default_model = "mine/qwen3-coder"', config, reader.run(config))
+    events = "curl -sN $Q/v1/sessions/$S/events"
+    assert events in shown, f"the README does not show `{events}` any more"
+    expect("turn_completed", events, reader.paste(f"{events} --max-time 2 | grep -m1 turn_completed"))
+
+
 def main(quintet):
     readme = (ROOT / "README.md").read_text()
-    chat = re.search(rf'`({BUILT} chat -p "[^"]*")`', readme)[1]
     config = re.search(r"```toml\n# quintet.toml\n(.*?)```", readme, flags=re.S)[1]
     with tempfile.TemporaryDirectory() as home:
         reader = Reader(home, quintet)
@@ -136,11 +183,8 @@ def main(quintet):
                     reader.make_run()
                 else:
                     check(code, reader.paste(code), expected)
-            # In a terminal nothing comes on standard input; here it would be the next block.
-            assert reader.paste(f"{chat} < /dev/null"), f"{chat} prints nothing"
             pathlib.Path(home, "quintet.toml").write_text(config)
-            shown = reader.paste(f"{BUILT} config --config quintet.toml")
-            assert 'default_model = "mine/qwen3-coder"' in shown, shown
+            check_text(readme, reader)
         finally:
             reader.close()
     print(f"the README's tour of {steps} steps prints what it says")
