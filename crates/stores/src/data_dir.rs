@@ -1,6 +1,9 @@
 //! The directory that one daemon keeps everything in.
 
-use std::fs::{DirBuilder, File, OpenOptions};
+use std::ffi::OsString;
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::ErrorKind;
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,6 +18,8 @@ const DATABASE: &str = "quintet.db";
 const BLOBS: &str = "blobs";
 const UNDO: &str = "undo";
 const DRAFTS: &str = "drafts";
+/// Says where the drafts are, unless they are here.
+const DRAFTS_AT: &str = "drafts.at";
 const UPLOADS: &str = "artifacts";
 
 /// A data directory, locked against other daemons.
@@ -73,30 +78,60 @@ impl DataDir {
     }
 
     /// Opens the drafts: in a directory for what lives as long as the machine runs, where there is
-    /// one that can be used, so that text in flight is never written to a disk; otherwise here.
+    /// one that can be used, so that text in flight is never written to a disk; otherwise here. Where the
+    /// last daemon kept them is noted, because it may have had another such directory, or none.
     pub fn drafts(&self, runtime_dir: Option<&Path>) -> Result<FileDrafts, Error> {
-        let here = self.path.join(DRAFTS);
-        let Some(runtime_dir) = runtime_dir else { return FileDrafts::open(&here) };
+        let (here, note) = (self.path.join(DRAFTS), self.path.join(DRAFTS_AT));
+        let there = runtime_dir.map(|dir| self.drafts_in(dir)).transpose()?;
+        let earlier = fs::read(&note).ok().map(|path| PathBuf::from(OsString::from_vec(path)));
+        let earlier = [Some(here.clone()), earlier];
+        let opened = there.and_then(|there| {
+            let opened = open_drafts(&there, &earlier).and_then(|drafts| {
+                fs::write(&note, there.as_os_str().as_bytes()).map_err(Error::unusable(&note))?;
+                Ok(drafts.or_in(&here))
+            });
+            opened
+                .inspect_err(
+                    |error| tracing::warn!(%error, "drafts are kept in the data directory"),
+                )
+                .ok()
+        });
+        if let Some(drafts) = opened {
+            return Ok(drafts);
+        }
+        let drafts = open_drafts(&here, &earlier)?;
+        match fs::remove_file(&note) {
+            Err(error) if error.kind() != ErrorKind::NotFound => Err(Error::unusable(&note)(error)),
+            Ok(()) | Err(_) => Ok(drafts),
+        }
+    }
+
+    /// Where the drafts of this data directory are in one for what lives as long as the machine runs.
+    fn drafts_in(&self, runtime_dir: &Path) -> Result<PathBuf, Error> {
         let path = self.path.canonicalize().map_err(Error::unusable(&self.path))?;
         let name = blobs::name(path.as_os_str().as_encoded_bytes());
-        let there = runtime_dir.join("quintet").join(&name.as_str()[..16]).join(DRAFTS);
-        let opened = FileDrafts::open(&there).and_then(|drafts| {
-            if here.is_dir() {
-                drafts.take_over(&here).map_err(Error::unusable(&here))?;
-            }
-            Ok(drafts)
-        });
-        opened.or_else(|error| {
-            tracing::warn!(%error, "drafts are kept in the data directory");
-            FileDrafts::open(&here)
-        })
+        Ok(runtime_dir.join("quintet").join(&name.as_str()[..16]).join(DRAFTS))
     }
 }
 
-/// Creates a directory and those above it, unless they are there.
+/// Opens a directory of drafts and takes over those of earlier daemons from other ones.
+fn open_drafts(root: &Path, earlier: &[Option<PathBuf>]) -> Result<FileDrafts, Error> {
+    let drafts = FileDrafts::open(root)?;
+    for other in earlier.iter().flatten().filter(|other| *other != root && other.is_dir()) {
+        drafts.take_over(other).map_err(Error::unusable(other))?;
+    }
+    Ok(drafts)
+}
+
+/// Creates a directory and those above it, unless they are there. New ones outlive a power cut: what is
+/// synced in a directory that is not would be gone with it.
 pub(crate) fn create_private(path: &Path) -> Result<(), Error> {
+    let new: Vec<&Path> = path.ancestors().take_while(|path| !path.exists()).collect();
     let created = DirBuilder::new().recursive(true).mode(0o700).create(path);
-    created.map_err(Error::unusable(path))
+    let above = new.iter().filter_map(|path| path.parent());
+    let above = above.map(|path| if path.as_os_str().is_empty() { Path::new(".") } else { path });
+    let synced = created.and_then(|()| above.into_iter().try_for_each(blobs::sync));
+    synced.map_err(Error::unusable(path))
 }
 
 fn lock(dir: &Path) -> Result<File, Error> {

@@ -4,9 +4,9 @@
 //! the operating system with one `write` and never synced, and nothing is buffered on this side.
 
 use std::collections::HashMap;
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, ErrorKind, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, ErrorKind, Read as _, Seek as _, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
@@ -23,6 +23,8 @@ mod record;
 #[derive(Debug)]
 pub struct FileDrafts {
     root: PathBuf,
+    /// Where drafts go if the directory is taken away: a login session that ends takes what is its.
+    fallback: Option<PathBuf>,
     // A lock of its own for each draft: what waits for a disk holds up its own session alone.
     drafts: Mutex<HashMap<SessionId, Arc<Mutex<Draft>>>>,
 }
@@ -31,11 +33,16 @@ impl FileDrafts {
     /// Opens a directory of drafts; creates it if it is not there.
     pub fn open(root: &Path) -> Result<Self, Error> {
         create_private(root)?;
-        let drafts = Self { root: root.into(), drafts: Mutex::default() };
+        let drafts = Self { root: root.into(), fallback: None, drafts: Mutex::default() };
         if let Err(error) = drafts.tidy() {
             tracing::warn!(%error, "empty drafts could not be removed");
         }
         Ok(drafts)
+    }
+
+    /// The same, with another directory for when this one is taken away.
+    pub(crate) fn or_in(self, fallback: &Path) -> Self {
+        Self { fallback: Some(fallback.into()), ..self }
     }
 
     /// Takes over the drafts of an earlier daemon that kept them in another directory.
@@ -61,16 +68,18 @@ impl FileDrafts {
 
     /// A session's draft, open or not.
     fn draft(&self, session: &SessionId) -> io::Result<Arc<Mutex<Draft>>> {
-        let path = self.path(session)?;
+        let paths = self.paths(session)?;
         let mut drafts = lock(&self.drafts);
-        let draft = drafts.entry(session.clone()).or_insert_with(|| Arc::new(Draft::new(path)));
+        let draft = drafts.entry(session.clone()).or_insert_with(|| Arc::new(Draft::new(paths)));
         Ok(Arc::clone(draft))
     }
 
-    /// Ids that were read from a file are not checked by their type, and this one becomes a path.
-    fn path(&self, session: &SessionId) -> io::Result<PathBuf> {
+    /// Where a draft may be, the usual place first. Ids that were read from a file are not checked by
+    /// their type, and this one becomes a path.
+    fn paths(&self, session: &SessionId) -> io::Result<Vec<PathBuf>> {
         let name = SessionId::parse(session.as_str()).ok_or(ErrorKind::InvalidFilename)?;
-        Ok(self.root.join(name.as_str()))
+        let roots = [Some(&self.root), self.fallback.as_ref()].into_iter().flatten();
+        Ok(roots.map(|root| root.join(name.as_str())).collect())
     }
 }
 
@@ -81,11 +90,14 @@ impl Drafts for FileDrafts {
     }
 
     fn load(&self, session: &SessionId) -> Result<Vec<Piece>, StorageError> {
-        match self.path(session).and_then(fs::read) {
-            Ok(bytes) => Ok(record::pieces(&bytes).0),
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),
-            Err(error) => Err(unavailable(error)),
+        for path in self.paths(session).map_err(unavailable)? {
+            match fs::read(path) {
+                Ok(bytes) => return Ok(record::pieces(&bytes).0),
+                Err(error) if is_missing(&error) => {}
+                Err(error) => return Err(unavailable(error)),
+            }
         }
+        Ok(Vec::new())
     }
 
     fn clear(&self, session: &SessionId) {
@@ -106,7 +118,8 @@ impl Drafts for FileDrafts {
 /// One session's draft.
 #[derive(Debug)]
 struct Draft {
-    path: PathBuf,
+    /// Where it may be, the usual place first.
+    paths: Vec<PathBuf>,
     /// Opened when something is first kept.
     file: Option<File>,
     whole: u64,
@@ -114,19 +127,51 @@ struct Draft {
 }
 
 impl Draft {
-    fn new(path: PathBuf) -> Mutex<Self> {
-        Mutex::new(Self { path, file: None, whole: 0, buffer: Vec::new() })
+    fn new(paths: Vec<PathBuf>) -> Mutex<Self> {
+        Mutex::new(Self { paths, file: None, whole: 0, buffer: Vec::new() })
     }
 
     /// Opens a draft to go on with it; the torn end of an earlier life is cut off, or nothing
     /// after it could be read.
     fn open(&mut self) -> io::Result<File> {
-        let file = OpenOptions::new().append(true).create(true).mode(0o600).open(&self.path)?;
-        self.whole = 0;
-        if file.metadata()?.len() > 0 {
-            self.whole = record::pieces(&fs::read(&self.path)?).1 as u64;
+        let mut file = self.find()?;
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes)?;
+        self.whole = record::pieces(&bytes).1 as u64;
+        if self.whole < bytes.len() as u64 {
             file.set_len(self.whole)?;
         }
+        Ok(file)
+    }
+
+    /// The first place where a file can be made. The next one counts only if the directory before it
+    /// was taken away and cannot be made again.
+    fn find(&self) -> io::Result<File> {
+        let mut gone = io::Error::from(ErrorKind::NotFound);
+        for path in &self.paths {
+            let opened = create(path).or_else(|error| match (error.kind(), path.parent()) {
+                (ErrorKind::NotFound, Some(root)) => {
+                    DirBuilder::new().recursive(true).mode(0o700).create(root)?;
+                    create(path)
+                }
+                _ => Err(error),
+            });
+            match opened {
+                Err(error) if is_gone(&error) => gone = error,
+                opened => return opened,
+            }
+        }
+        Err(gone)
+    }
+
+    /// Goes on in a new file, with all that was in one that was taken away.
+    fn move_from(&mut self, mut lost: File) -> io::Result<File> {
+        let mut bytes = Vec::new();
+        lost.rewind()?;
+        lost.read_to_end(&mut bytes)?;
+        let mut file = self.find()?;
+        file.set_len(0)?;
+        file.write_all(&bytes)?;
         Ok(file)
     }
 
@@ -134,6 +179,7 @@ impl Draft {
         self.buffer.clear();
         record::write(&mut self.buffer, piece)?;
         let file = match self.file.take() {
+            Some(file) if file.metadata()?.nlink() == 0 => self.move_from(file)?,
             Some(file) => file,
             None => self.open()?,
         };
@@ -164,11 +210,28 @@ impl Draft {
     }
 
     fn unlink(&self) -> io::Result<()> {
-        match fs::remove_file(&self.path) {
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        self.paths.iter().try_for_each(|path| match fs::remove_file(path) {
+            Err(error) if is_missing(&error) => Ok(()),
             done => done,
-        }
+        })
     }
+}
+
+fn create(path: &Path) -> io::Result<File> {
+    OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(path)
+}
+
+/// True if a directory is not there and this daemon may not make it.
+fn is_gone(error: &io::Error) -> bool {
+    let denied = matches!(
+        error.kind(),
+        ErrorKind::AlreadyExists | ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem
+    );
+    denied || is_missing(error)
+}
+
+fn is_missing(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
 }
 
 fn unavailable(error: io::Error) -> StorageError {

@@ -87,3 +87,42 @@ fn drafts_stay_here_if_the_other_place_cannot_be_used() {
     drafts.keep(&session("s"), &piece("one")).unwrap();
     assert!(home.path().join("drafts/s").exists());
 }
+
+#[test]
+fn drafts_are_found_by_a_start_without_the_place_that_they_were_in() {
+    let (home, runtime) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let data = DataDir::open(home.path()).unwrap();
+    let drafts = data.drafts(Some(runtime.path())).unwrap();
+    drafts.keep(&session("s"), &piece("one")).unwrap();
+    drop(drafts);
+    let drafts = data.drafts(None).unwrap();
+    assert_eq!(drafts.load(&session("s")).unwrap().len(), 1);
+    drafts.keep(&session("s"), &piece("two")).unwrap();
+    drop(drafts);
+    // And by one that has another place.
+    let other = tempfile::tempdir().unwrap();
+    let drafts = data.drafts(Some(runtime.path())).unwrap();
+    assert_eq!(drafts.load(&session("s")).unwrap().len(), 2);
+    drop(drafts);
+    let drafts = data.drafts(Some(other.path())).unwrap();
+    assert_eq!(drafts.load(&session("s")).unwrap().len(), 2);
+}
+
+#[test]
+fn drafts_outlive_the_place_that_they_are_in() {
+    let (home, runtime) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let data = DataDir::open(home.path()).unwrap();
+    let drafts = data.drafts(Some(runtime.path())).unwrap();
+    drafts.keep(&session("s"), &piece("one")).unwrap();
+    // As at a logout: the place is gone, and cannot be made again.
+    fs::remove_dir_all(runtime.path()).unwrap();
+    fs::write(runtime.path(), "").unwrap();
+    drafts.keep(&session("s"), &piece("two")).unwrap();
+    drafts.keep(&session("t"), &piece("new")).unwrap();
+    assert_eq!(drafts.load(&session("s")).unwrap().len(), 2);
+    drop(drafts);
+    let drafts = data.drafts(None).unwrap();
+    assert_eq!(drafts.load(&session("s")).unwrap().len(), 2);
+    assert_eq!(drafts.load(&session("t")).unwrap().len(), 1);
+    fs::remove_file(runtime.path()).unwrap();
+}
