@@ -124,11 +124,13 @@ fn take_room(file: &Path) -> io::Result<()> {
     written
 }
 
-/// A table that nobody keeps shows whether there may be more pages; the row that is written anew
+/// A long row that nobody keeps shows whether there may be more pages; the row that is written anew
 /// shows whether any can be written.
 fn touch(db: &Connection) -> rusqlite::Result<()> {
-    db.execute_batch("SAVEPOINT pulse; CREATE TABLE pulse (body BLOB);")?;
-    db.execute("INSERT INTO pulse VALUES (zeroblob(?1))", [ROOM as i64])?;
+    db.execute_batch("SAVEPOINT pulse")?;
+    let row = "INSERT OR REPLACE INTO preferences (space, name, value)
+        VALUES ('pulse', '', CAST(zeroblob(?1) AS TEXT))";
+    db.execute(row, [ROOM as i64])?;
     db.execute_batch("ROLLBACK TO pulse; RELEASE pulse; UPDATE meta SET epoch = epoch;")
 }
 
