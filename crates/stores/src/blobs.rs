@@ -25,6 +25,8 @@ mod bound;
 use bound::Bound;
 
 pub(crate) const TMP: &str = "tmp";
+/// Lists the blobs that were put since the last start, a line each.
+const PUT: &str = "put";
 const HEX_DIGITS: usize = 64;
 /// How much of a file is read at once.
 const PIECE: usize = 64 * 1024;
@@ -55,6 +57,24 @@ impl FileBlobs {
         match path.map(fs::remove_file) {
             Some(Err(error)) if error.kind() != ErrorKind::NotFound => Err(error),
             Some(Ok(()) | Err(_)) | None => Ok(()),
+        }
+    }
+
+    /// The blobs that were put since this was last forgotten; the command that brought one may have been
+    /// refused, so that nobody refers to it.
+    pub(crate) fn put_lately(root: &Path) -> io::Result<Vec<BlobId>> {
+        match fs::read_to_string(root.join(PUT)) {
+            Ok(list) => Ok(list.lines().filter_map(BlobId::parse).collect()),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Forgets which blobs were put; only for whoever has the directory to himself.
+    pub(crate) fn forget_put(root: &Path) -> io::Result<()> {
+        match fs::remove_file(root.join(PUT)) {
+            Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
+            Ok(()) | Err(_) => Ok(()),
         }
     }
 
@@ -163,7 +183,7 @@ fn write(root: &Path, content: &[u8], durable: bool) -> io::Result<(BlobId, Path
     if !is_kept(&path, content) {
         let mut file = NamedTempFile::new_in(root.join(TMP))?;
         file.write_all(content)?;
-        persist(root, file, &path, durable)?;
+        persist(root, file, (&blob, &path), durable)?;
     }
     Ok((blob, path))
 }
@@ -180,7 +200,7 @@ fn take(root: &Path, from: &Path, durable: bool) -> io::Result<(BlobId, PathBuf)
     let path = path(root, &blob).expect("our own names are whole");
     let is_kept = File::open(&path).and_then(|mut kept| name_of(&mut kept));
     if !is_kept.is_ok_and(|kept| kept == blob) {
-        persist(root, file, &path, durable)?;
+        persist(root, file, (&blob, &path), durable)?;
     }
     Ok((blob, path))
 }
@@ -191,8 +211,16 @@ fn copy(from: &Path, to: &Path) -> io::Result<File> {
     Ok(copy)
 }
 
-fn persist(root: &Path, file: NamedTempFile, path: &Path, durable: bool) -> io::Result<()> {
+fn persist(
+    root: &Path,
+    file: NamedTempFile,
+    (blob, path): (&BlobId, &Path),
+    durable: bool,
+) -> io::Result<()> {
     if durable {
+        // Not synced: if a power cut takes it, the worst is a blob too many.
+        let mut list = File::options().append(true).create(true).open(root.join(PUT))?;
+        list.write_all(format!("{blob}\n").as_bytes())?;
         file.as_file().sync_all()?;
     }
     fs::create_dir_all(path.parent().unwrap_or(root))?;

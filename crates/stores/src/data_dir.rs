@@ -52,8 +52,7 @@ impl DataDir {
     /// Opens the database.
     pub fn sqlite(&self) -> Result<sqlite::Store, Error> {
         let blobs = self.path.join(BLOBS);
-        let delete = |name: &str| FileBlobs::delete(&blobs, name);
-        let store = sqlite::Store::open_and_clear(&self.path.join(DATABASE), delete)?;
+        let store = sqlite::Store::open_and_clear(&self.path.join(DATABASE), &blobs)?;
         Ok(store.holding(Arc::clone(&self.lock)))
     }
 

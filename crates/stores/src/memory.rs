@@ -36,7 +36,7 @@ struct Contents {
     drafts: HashMap<SessionId, Vec<Piece>>,
     blobs: HashMap<BlobId, Vec<u8>>,
     front_ends: front_ends::FrontEnds,
-    /// Blobs that a session referred to that is gone.
+    /// Blobs that nobody may refer to: those that were put, and those of sessions that are gone.
     loose: HashSet<BlobId>,
 }
 
@@ -114,8 +114,7 @@ impl Drafts for Store {
 
 impl Blobs for Store {
     fn put(&self, content: Vec<u8>) -> BoxFuture<'_, Result<BlobId, StorageError>> {
-        let blob = blobs::name(&content);
-        lock(&self.contents).blobs.insert(blob.clone(), content);
+        let blob = lock(&self.contents).put(content);
         Box::pin(ready(Ok(blob)))
     }
 
@@ -125,9 +124,7 @@ impl Blobs for Store {
                 return Ok(blob);
             }
             let content = blobs::held(content)?.unwrap_or_default();
-            let blob = blobs::name(&content);
-            lock(&self.contents).blobs.insert(blob.clone(), content);
-            Ok(blob)
+            Ok(lock(&self.contents).put(content))
         };
         Box::pin(ready(contents.into_iter().map(one).collect()))
     }

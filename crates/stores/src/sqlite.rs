@@ -6,13 +6,12 @@
 use std::fmt;
 use std::fs::File;
 use std::future::ready;
-use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
 use quintet_kernel::id::SessionId;
 use quintet_kernel::port::{BoxFuture, Lease, Leases, StorageError};
-use rusqlite::ErrorCode;
+use rusqlite::{Connection, ErrorCode};
 
 use crate::Error;
 use pulse::Pulse;
@@ -53,19 +52,21 @@ impl Store {
     ///
     /// A file that cannot be used is left as it is. Leases of earlier stores on it are void.
     pub fn open(path: &Path) -> Result<Self, Error> {
-        Self::open_and_clear(path, |_| Ok(()))
+        let (db, epoch) = open::open(path)?;
+        Self::start(path, db, epoch)
     }
 
-    /// The same; has the content deleted, by name, that nobody refers to any more.
-    pub(crate) fn open_and_clear(
-        path: &Path,
-        delete: impl Fn(&str) -> io::Result<()>,
-    ) -> Result<Self, Error> {
+    /// The same; deletes the blobs of a directory that nobody refers to any more, or never did.
+    pub(crate) fn open_and_clear(path: &Path, blobs: &Path) -> Result<Self, Error> {
         let (db, epoch) = open::open(path)?;
         // What is left lying about does no harm; that sessions cannot be read would.
-        if let Err(error) = references::clear_away(&db, delete) {
+        if let Err(error) = references::clear_away(&db, blobs) {
             tracing::warn!(%error, "content that nobody needs cannot be looked for");
         }
+        Self::start(path, db, epoch)
+    }
+
+    fn start(path: &Path, db: Connection, epoch: u64) -> Result<Self, Error> {
         let pulse = Arc::new(Pulse::of(path));
         let writer = Writer::start(db, Arc::clone(&pulse)).map_err(Error::unusable(path))?;
         Ok(Self { readers: Arc::new(Readers::new(path)), writer, epoch, pulse, _lock: None })

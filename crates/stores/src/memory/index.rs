@@ -11,7 +11,7 @@ use quintet_kernel::id::{BlobId, SessionId};
 use quintet_kernel::port::{Alias, BoxFuture, Lease, SessionIndex, StorageError};
 
 use super::{Contents, Session, Store};
-use crate::lock;
+use crate::{blobs, lock};
 
 impl SessionIndex for Store {
     fn card(&self, session: &SessionId) -> BoxFuture<'_, Result<Option<Card>, StorageError>> {
@@ -91,6 +91,14 @@ impl Contents {
             }
             Some(_) | None => Err(StorageError::Conflict(head)),
         }
+    }
+
+    /// Keeps a blob, which is loose until somebody refers to it.
+    pub(super) fn put(&mut self, content: Vec<u8>) -> BlobId {
+        let blob = blobs::name(&content);
+        self.blobs.insert(blob.clone(), content);
+        self.loose.insert(blob.clone());
+        blob
     }
 
     /// Deletes the blobs that nobody refers to any more. Nobody may be about to.

@@ -4,12 +4,15 @@
 //! from is loose: noted in that commit, and deleted when the daemon next starts, if it is loose still.
 //! Only then is it certain that nobody has just put the same content and is about to refer to it.
 
+use std::path::Path;
+
 use quintet_kernel::codec;
 use quintet_kernel::event::Seq;
 use quintet_kernel::id::BlobId;
 use rusqlite::{Connection, params};
 
 use super::{from_sql, to_sql};
+use crate::FileBlobs;
 
 /// Notes what an event refers to.
 pub(super) fn note<'a>(
@@ -59,22 +62,32 @@ pub(super) fn backfill(db: &Connection) -> rusqlite::Result<()> {
     Ok(())
 }
 
-/// Has what is loose deleted, and forgets of it what is gone then. Nobody else may be at work.
-pub(super) fn clear_away(
-    db: &Connection,
-    delete: impl Fn(&str) -> std::io::Result<()>,
-) -> rusqlite::Result<()> {
+/// Deletes the blobs of a directory that are loose, also those that were put and never referred to. Nobody
+/// else may be at work.
+pub(super) fn clear_away(db: &Connection, blobs: &Path) -> Result<(), Box<dyn std::error::Error>> {
+    let put = FileBlobs::put_lately(blobs)?;
+    let noted = db.unchecked_transaction()?;
+    for blob in &put {
+        noted.execute("INSERT OR IGNORE INTO loose (blob) VALUES (?1)", [blob.as_str()])?;
+    }
+    noted.commit()?;
+    FileBlobs::forget_put(blobs)?;
+    Ok(delete_loose(db, blobs)?)
+}
+
+fn delete_loose(db: &Connection, blobs: &Path) -> rusqlite::Result<()> {
     let query = "SELECT blob, EXISTS (SELECT 1 FROM refs WHERE refs.blob = loose.blob) FROM loose";
     let loose: Vec<(String, bool)> = db
         .prepare(query)?
         .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?
         .collect::<rusqlite::Result<_>>()?;
+    let cleared = db.unchecked_transaction()?;
     for (blob, needed) in loose {
-        if !needed && let Err(error) = delete(&blob) {
+        if !needed && let Err(error) = FileBlobs::delete(blobs, &blob) {
             tracing::warn!(%blob, %error, "content that nobody needs cannot be deleted");
             continue;
         }
-        db.execute("DELETE FROM loose WHERE blob = ?1", [blob])?;
+        cleared.execute("DELETE FROM loose WHERE blob = ?1", [blob])?;
     }
-    Ok(())
+    cleared.commit()
 }

@@ -346,7 +346,7 @@ async fn content_goes_with_the_last_session_that_refers_to_it() {
         restart
         blob a                => gone
         blob b                => b
-        blob c                => c
+        blob c                => gone
         lease t
         erase t               => gone
         lease u

@@ -5,11 +5,11 @@ use std::os::unix::fs::PermissionsExt;
 
 use quintet_kernel::follow::Piece;
 use quintet_kernel::model::Channel;
-use quintet_kernel::port::{Blobs, Drafts, SessionIndex};
+use quintet_kernel::port::{Blobs, Drafts, Journal as _, Leases as _, SessionIndex};
 use quintet_stores::{DataDir, Error};
 
 use crate::drafts::piece as piece_at;
-use crate::subject::session;
+use crate::subject::{batch, card, session};
 
 #[tokio::test]
 async fn everything_has_its_place() {
@@ -52,6 +52,28 @@ fn unfinished_blobs_are_swept_away() {
     fs::write(&half, "ha").unwrap();
     DataDir::open(dir.path()).unwrap().blobs().unwrap();
     assert!(!half.exists());
+}
+
+#[tokio::test]
+async fn a_blob_that_nobody_came_to_refer_to_is_gone_after_the_next_start() {
+    let dir = tempfile::tempdir().unwrap();
+    let data = DataDir::open(dir.path()).unwrap();
+    let (store, blobs) = (data.sqlite().unwrap(), data.blobs().unwrap());
+    let used = blobs.put(b"used".to_vec()).await.unwrap();
+    // The command that brought it was refused.
+    let unused = blobs.put(b"unused".to_vec()).await.unwrap();
+    let lease = store.acquire(&session("s")).await.unwrap();
+    store.append(&lease, 0, batch(card("s", 1, 1), &["#used"])).await.unwrap();
+    drop((store, data));
+    let data = DataDir::open(dir.path()).unwrap();
+    let (store, blobs) = (data.sqlite().unwrap(), data.blobs().unwrap());
+    assert_eq!(blobs.get(&used).await.unwrap(), b"used");
+    assert!(blobs.get(&unused).await.is_err());
+    drop((store, data));
+    // What is needed is not looked at again.
+    let data = DataDir::open(dir.path()).unwrap();
+    let _store = data.sqlite().unwrap();
+    assert_eq!(data.blobs().unwrap().get(&used).await.unwrap(), b"used");
 }
 
 fn piece(text: &str) -> Piece {
