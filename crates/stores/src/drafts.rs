@@ -123,12 +123,14 @@ struct Draft {
     /// Opened when something is first kept.
     file: Option<File>,
     whole: u64,
+    /// The ids of the last record that was written here.
+    last: Option<record::Ids>,
     buffer: Vec<u8>,
 }
 
 impl Draft {
     fn new(paths: Vec<PathBuf>) -> Mutex<Self> {
-        Mutex::new(Self { paths, file: None, whole: 0, buffer: Vec::new() })
+        Mutex::new(Self { paths, file: None, whole: 0, last: None, buffer: Vec::new() })
     }
 
     /// Opens a draft to go on with it; the torn end of an earlier life is cut off, or nothing
@@ -177,7 +179,7 @@ impl Draft {
 
     fn keep(&mut self, piece: &Piece) -> io::Result<()> {
         self.buffer.clear();
-        record::write(&mut self.buffer, piece)?;
+        record::write(&mut self.buffer, piece, self.last.as_ref())?;
         let file = match self.file.take() {
             Some(file) if file.metadata()?.nlink() == 0 => self.move_from(file)?,
             Some(file) => file,
@@ -190,6 +192,7 @@ impl Draft {
             return Err(error);
         }
         self.whole += self.buffer.len() as u64;
+        self.last = Some((piece.turn.clone(), piece.step.clone()));
         Ok(())
     }
 
@@ -200,12 +203,13 @@ impl Draft {
             Some(_) => {}
             None => self.unlink()?,
         }
-        self.whole = 0;
+        (self.whole, self.last) = (0, None);
         Ok(())
     }
 
     fn close(&mut self) -> io::Result<()> {
         let was_open = self.file.take().is_some();
+        self.last = None;
         if was_open && self.whole == 0 { self.unlink() } else { Ok(()) }
     }
 

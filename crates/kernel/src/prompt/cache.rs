@@ -22,6 +22,8 @@ struct Cached {
     source: Arc<Message>,
     /// The most bytes that it was written with.
     limit: usize,
+    /// True if nothing else of a prompt depends on the message, such as results of calls in it.
+    alone: bool,
     written: Arc<PromptMessage>,
 }
 
@@ -34,6 +36,22 @@ impl PromptCache {
         }
         self.slots.drain(..gone);
         self.first = first;
+    }
+
+    /// A message that was all that its entry brings to a prompt, if it still is. The entry itself is not
+    /// looked at: in a long session most of a prompt is found here.
+    pub(super) fn alone(&self, entry: &Entry<'_>) -> Option<Arc<PromptMessage>> {
+        let cached = self.slots.get(entry.at.checked_sub(self.first)?)?.as_ref()?;
+        let same = cached.alone && Arc::ptr_eq(&cached.source, entry.message);
+        same.then(|| Arc::clone(&cached.written))
+    }
+
+    /// Notes that the cached message of an entry is all that the entry brings to a prompt.
+    pub(super) fn note_alone(&mut self, entry: &Entry<'_>) {
+        let slot = entry.at.checked_sub(self.first).and_then(|n| self.slots.get_mut(n));
+        if let Some(Some(cached)) = slot {
+            cached.alone = true;
+        }
     }
 
     /// A message as it was written with this limit, or as `write` writes it now.
@@ -56,7 +74,7 @@ impl PromptCache {
         }
         let written = Arc::new(write(entry.message));
         let (source, kept) = (Arc::clone(entry.message), Arc::clone(&written));
-        self.slots[n] = Some(Cached { source, limit, written: kept });
+        self.slots[n] = Some(Cached { source, limit, alone: false, written: kept });
         written
     }
 }

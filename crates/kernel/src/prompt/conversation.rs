@@ -1,5 +1,6 @@
 //! A history as the messages of a prompt: every result behind its call, what is old shortened.
 
+use std::cell::OnceCell;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -27,11 +28,9 @@ pub(super) fn conversation(
     cache: &mut PromptCache,
 ) -> Messages {
     let recent = &history.recent;
-    let results = recent.iter().filter_map(|entry| Some((entry.message.call.as_ref()?, *entry)));
-    let results = results.collect();
     cache.begin_at(recent.iter().map(|entry| entry.at).min().unwrap_or(0));
     let messages = Vec::with_capacity(recent.len() + 2);
-    let mut writer = Writer { state, shorten, results, cache, messages };
+    let mut writer = Writer { state, shorten, recent, results: OnceCell::new(), cache, messages };
     let changes = workspace_changes(state, history);
     if let Some(request) = &history.request {
         writer.add(changes.get(&request.turn).map(|sections| said(context::update(sections))));
@@ -88,30 +87,40 @@ pub(super) fn said(text: String) -> PromptMessage {
 struct Writer<'a> {
     state: &'a State,
     shorten: Shorten,
-    results: HashMap<&'a CallId, Entry<'a>>,
+    recent: &'a [Entry<'a>],
+    /// The results among `recent`, by their calls; looked for when there is a call.
+    results: OnceCell<HashMap<&'a CallId, Entry<'a>>>,
     cache: &'a mut PromptCache,
     messages: Messages,
 }
 
-impl Writer<'_> {
+impl<'a> Writer<'a> {
     fn add(&mut self, message: Option<PromptMessage>) {
         self.messages.extend(message.map(Arc::new));
     }
 
     fn write(&mut self, entry: &Entry<'_>) {
+        if let Some(written) = self.cache.alone(entry) {
+            return self.messages.push(written);
+        }
         let message = entry.message;
         match message.role {
             Role::Assistant => self.assistant(entry),
             // A result stands right behind its call, see `assistant`.
             Role::Tool if message.call.is_some() => {}
             Role::Tool | Role::User | Role::System => {
-                self.add(beside(message));
-                let written = if names_files(message) {
-                    Arc::new(PromptMessage::User(self.parts_with_files(entry)))
-                } else {
-                    let write = |message: &Message| PromptMessage::User(text_parts(message));
-                    self.cache.message(entry, usize::MAX, write)
-                };
+                let beside = beside(message);
+                let alone = beside.is_none();
+                self.add(beside);
+                if names_files(message) {
+                    let parts = self.parts_with_files(entry);
+                    return self.add(Some(PromptMessage::User(parts)));
+                }
+                let write = |message: &Message| PromptMessage::User(text_parts(message));
+                let written = self.cache.message(entry, usize::MAX, write);
+                if alone {
+                    self.cache.note_alone(entry);
+                }
                 self.messages.push(written);
             }
         }
@@ -137,6 +146,9 @@ impl Writer<'_> {
             Part::Text(_) | Part::Context(_) | Part::Thought(_) | Part::Media { .. } => None,
         });
         let together = calls.clone().count();
+        if together == 0 {
+            self.cache.note_alone(entry);
+        }
         for call in calls {
             let result = self.result(call, together);
             self.messages.push(result);
@@ -144,7 +156,10 @@ impl Writer<'_> {
     }
 
     fn result(&mut self, (call, tool): (&CallId, &str), together: usize) -> Arc<PromptMessage> {
-        let Some(entry) = self.results.get(call).copied() else {
+        let recent = self.recent;
+        let called = |entry: &Entry<'a>| Some((entry.message.call.as_ref()?, *entry));
+        let results = self.results.get_or_init(|| recent.iter().filter_map(called).collect());
+        let Some(entry) = results.get(call).copied() else {
             let (call, tool, text) = (call.clone(), tool.into(), INTERRUPTED.into());
             let missing = PromptMessage::Result { call, tool, text, media: Vec::new(), ok: false };
             return Arc::new(missing);

@@ -4,7 +4,8 @@
 //! u32 length of the rest | u32 checksum of the rest | u64 offset | i64 at | u8 channel
 //! | u16 length, the turn's id | u16 length, the step's id | the text
 //! ```
-//! Numbers are little-endian. A draft never outlives the version that wrote it by more than one
+//! Numbers are little-endian. An id that is empty is that of the record before: most pieces are of one
+//! step, and its ids would be most of what is written. A draft never outlives the version that wrote it by more than one
 //! restart; what cannot be read is treated like a torn end.
 
 use std::io::{self, ErrorKind};
@@ -16,15 +17,19 @@ use quintet_kernel::time::Time;
 
 const HEAD: usize = 8;
 
-/// Adds a piece to a buffer.
-pub(super) fn write(buffer: &mut Vec<u8>, piece: &Piece) -> io::Result<()> {
+/// The turn and the step of a record.
+pub(super) type Ids = (TurnId, StepId);
+
+/// Adds a piece to a buffer, behind a record with these ids.
+pub(super) fn write(buffer: &mut Vec<u8>, piece: &Piece, before: Option<&Ids>) -> io::Result<()> {
     let start = buffer.len();
     buffer.extend_from_slice(&[0; HEAD]);
     buffer.extend_from_slice(&piece.offset.to_le_bytes());
     buffer.extend_from_slice(&piece.at.micros().to_le_bytes());
     buffer.push(code(piece.channel));
-    write_id(buffer, piece.turn.as_str())?;
-    write_id(buffer, piece.step.as_str())?;
+    let same = before.is_some_and(|(turn, step)| *turn == piece.turn && *step == piece.step);
+    let ids = if same { ["", ""] } else { [piece.turn.as_str(), piece.step.as_str()] };
+    ids.into_iter().try_for_each(|id| write_id(buffer, id))?;
     buffer.extend_from_slice(piece.text.as_bytes());
     let (head, body) = buffer[start..].split_at_mut(HEAD);
     let len = u32::try_from(body.len()).map_err(|_| ErrorKind::InvalidInput)?;
@@ -42,32 +47,36 @@ fn write_id(buffer: &mut Vec<u8>, id: &str) -> io::Result<()> {
 
 /// The pieces of a draft, and how many bytes of it are whole.
 pub(super) fn pieces(bytes: &[u8]) -> (Vec<Piece>, usize) {
-    let mut pieces = Vec::new();
+    let mut pieces: Vec<Piece> = Vec::new();
     let mut rest = bytes;
-    while let Some((piece, after)) = record(rest) {
+    while let Some((piece, after)) = record(rest, pieces.last()) {
         pieces.push(piece);
         rest = after;
     }
     (pieces, bytes.len() - rest.len())
 }
 
-fn record(bytes: &[u8]) -> Option<(Piece, &[u8])> {
+fn record<'b>(bytes: &'b [u8], before: Option<&Piece>) -> Option<(Piece, &'b [u8])> {
     let (len, rest) = bytes.split_first_chunk()?;
     let (sum, rest) = rest.split_first_chunk()?;
     let (body, rest) = rest.split_at_checked(u32::from_le_bytes(*len) as usize)?;
     let sound = checksum(body) == u32::from_le_bytes(*sum);
-    sound.then(|| piece(body)).flatten().map(|piece| (piece, rest))
+    sound.then(|| piece(body, before)).flatten().map(|piece| (piece, rest))
 }
 
-fn piece(body: &[u8]) -> Option<Piece> {
+fn piece(body: &[u8], before: Option<&Piece>) -> Option<Piece> {
     let (offset, rest) = body.split_first_chunk()?;
     let (at, rest) = rest.split_first_chunk()?;
     let (code, rest) = rest.split_first()?;
     let (turn, rest) = id(rest)?;
     let (step, text) = id(rest)?;
+    let (turn, step) = match (turn, step) {
+        ("", "") => before.map(|before| (before.turn.clone(), before.step.clone()))?,
+        (turn, step) => (TurnId::parse(turn)?, StepId::parse(step)?),
+    };
     Some(Piece {
-        turn: TurnId::parse(turn)?,
-        step: StepId::parse(step)?,
+        turn,
+        step,
         offset: u64::from_le_bytes(*offset),
         channel: channel(*code)?,
         text: str::from_utf8(text).ok()?.into(),

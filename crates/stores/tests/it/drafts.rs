@@ -53,6 +53,32 @@ fn every_store_keeps_pieces_in_order() {
     check(&FileDrafts::open(dir.path()).unwrap(), "s", "0Text:hé 3Thought:");
 }
 
+#[test]
+fn pieces_of_one_step_name_it_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let drafts = FileDrafts::open(dir.path()).unwrap();
+    let of_step = |step: &str, offset: u64| {
+        let step = StepId::parse(step).expect("an id");
+        Piece { step, ..piece(offset, Channel::Text, "ab") }
+    };
+    let s = session("s");
+    let length = || fs::metadata(dir.path().join(s.as_str())).unwrap().len();
+    for (step, offset) in [("step_1", 0), ("step_1", 2), ("step_2", 0)] {
+        drafts.keep(&s, &of_step(step, offset)).unwrap();
+    }
+    assert_eq!(length(), 3 * (8 + 8 + 8 + 1 + 2 + 2 + 2) + 2 * ("turn_22".len() + 6) as u64);
+    drop(drafts);
+    // The next daemon cannot know what the last record was of, and neither can what follows a clear.
+    let drafts = FileDrafts::open(dir.path()).unwrap();
+    drafts.keep(&s, &of_step("step_2", 2)).unwrap();
+    let read = drafts.load(&s).unwrap();
+    let steps: Vec<_> = read.iter().map(|piece| piece.step.as_str()).collect();
+    assert_eq!(steps, ["step_1", "step_1", "step_2", "step_2"]);
+    drafts.clear(&s);
+    drafts.keep(&s, &of_step("step_2", 4)).unwrap();
+    assert_eq!(drafts.load(&s).unwrap()[0].step.as_str(), "step_2");
+}
+
 /// Damages the draft of `s`, then goes on with it as the next daemon would.
 #[track_caller]
 fn check_damage(damage: impl Fn(&Path), then: &str) {
@@ -70,12 +96,14 @@ fn check_damage(damage: impl Fn(&Path), then: &str) {
 
 #[test]
 fn a_torn_end_is_left_out() {
-    let record = 8 + 8 + 8 + 1 + 2 + "turn_22".len() as u64 + 2 + "step_1".len() as u64 + 3;
-    for len in 0..=2 * record {
+    let second = 8 + 8 + 8 + 1 + 2 + 2 + 3;
+    let first = second + ("turn_22".len() + "step_1".len()) as u64;
+    for len in 0..=first + second {
         let cut = |path: &Path| {
             OpenOptions::new().write(true).open(path).unwrap().set_len(len).unwrap();
         };
-        let then = ["", "0Text:one", "0Text:one 3Text:two"][(len / record) as usize];
+        let whole = usize::from(len >= first) + usize::from(len == first + second);
+        let then = ["", "0Text:one", "0Text:one 3Text:two"][whole];
         check_damage(cut, then);
     }
 }
