@@ -33,7 +33,7 @@ const POSITION: &str = "position.json";
 /// The position of the whole tree, beside the folders.
 const SINCE: &str = ".since.json";
 /// A `session.json` of fewer bytes is written after every turn.
-const SMALL_SESSION_LIMIT: u64 = 32 * 1024;
+const SMALL_SESSION_LIMIT: u64 = 256 * 1024;
 /// A larger one is written when at least this part of it is new.
 const NEW_SHARE: u64 = 4;
 

@@ -228,15 +228,16 @@ async fn what_is_sent_is_shown_also_where_the_workspace_is_not_looked_at() {
 async fn clients_that_begin_a_conversation_together_share_it() {
     let world = World::start("").await;
     for round in 0..4 {
-        let mut computers = Vec::new();
+        // Clients without a name hear all that their user's other clients began: one user a round.
+        let (user, mut computers) = (format!("u{round}"), Vec::new());
         for _ in 0..6 {
-            computers.push(Computer::connect(world.windie(), "u", json!(null)).await);
+            computers.push(Computer::connect(world.windie(), &user, json!(null)).await);
         }
         let conversation = format!("c{round}");
         let asked = computers.iter_mut().enumerate().map(async |(n, computer)| {
             let (id, text) = (format!("q{round}-{n}"), "go {{script: [{\"text\":\"ok\"}]}}");
             let payload = json!({ "text": text, "conversation_ref": conversation });
-            let query = json!({ "id": id, "type": "query", "payload": payload, "user_id": "u" });
+            let query = json!({ "id": id, "type": "query", "payload": payload, "user_id": user });
             computer.say(&query.to_string()).await;
             first(&computer.until("query-accepted").await, "query-accepted")["session_id"].clone()
         });
