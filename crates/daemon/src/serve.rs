@@ -127,20 +127,24 @@ async fn encrypt_old_keys(assembly: &Assembly) {
 }
 
 /// Waits for the end of a shutdown. Gives the exit code if somebody sends another signal or it takes
-/// too long.
+/// too long; the process is to end then. What the shutdown still owns is not dropped, because that may
+/// wait for a disk that hangs.
 async fn hurried(
     shutdown: impl Future<Output = ()>,
     signal: impl Future<Output = Signal>,
     limit: Duration,
 ) -> Option<i32> {
-    tokio::select! {
-        () = shutdown => None,
-        signal = signal => Some(exit_code(signal)),
+    let mut shutdown = Box::pin(shutdown);
+    let code = tokio::select! {
+        () = &mut shutdown => return None,
+        signal = signal => exit_code(signal),
         () = tokio::time::sleep(limit) => {
             tracing::error!("the shutdown takes too long and is given up");
-            Some(1)
+            1
         }
-    }
+    };
+    std::mem::forget(shutdown);
+    Some(code)
 }
 
 /// Says what the kernel cannot keep commands from.
@@ -395,6 +399,14 @@ mod tests {
         assert_eq!(hurried(drop_aside(Hangs(disk)), pending(), soon).await, Some(1));
         let (_answers, disk) = channel();
         assert_eq!(hurried(drop_aside(Hangs(disk)), ready(Signal::INT), late).await, Some(130));
+        // One that was not begun, or is in the middle of something else, owns the disk as well.
+        let (_answers, disk) = channel();
+        let disk = Hangs(disk);
+        let closing = async move {
+            pending::<()>().await;
+            drop(disk);
+        };
+        assert_eq!(hurried(closing, ready(Signal::INT), late).await, Some(130));
     }
 
     #[test]
