@@ -126,7 +126,8 @@ pub(crate) fn tree_root(data_dir: &Path) -> PathBuf {
 /// What must never be written down.
 pub(crate) fn secrets(options: &Options) -> Vec<Secret> {
     let keys = options.providers.iter().filter_map(|provider| provider.api_key.clone());
-    let tokens = [&options.harness_token, &options.agent.token].into_iter().flatten();
+    let tokens =
+        [&options.auth.token, &options.harness_token, &options.agent.token].into_iter().flatten();
     let tokens = tokens.chain(&options.windie.secrets);
     let search = options.search.key.clone();
     keys.chain(search).chain(tokens.cloned().map(Secret::new)).collect()

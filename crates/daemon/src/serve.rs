@@ -14,12 +14,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow};
-use axum::serve::ListenerExt as _;
+use axum::response::Response;
 use futures_util::future::try_join_all;
 use quintet_dialects::harness::{self, Ports, Settings};
 use quintet_dialects::jarvis;
 use quintet_dialects::projection::{self, Sources};
-use quintet_dialects::transport::guard::{Guard, Token};
+use quintet_dialects::transport::access::{Access, Denied, Token};
+use quintet_dialects::transport::listener::serve as serve_http;
 use quintet_dialects::transport::uds::Socket;
 use quintet_kernel::port::{ERASED, Preferences as _, Sessions};
 use quintet_runtime::SystemStamps;
@@ -234,22 +235,29 @@ impl Daemon {
         let sessions: Arc<dyn Sessions> = Arc::new(assembly.runtime.clone());
         if let Some(listener) = bound.jarvis {
             let router = desktop(options, &assembly, Arc::clone(&sessions));
-            listeners.spawn("listen.jarvis", serve_http(listener, router, closing.clone()));
+            let access = access(options, &options.jarvis.hosts, jarvis::refuse);
+            listeners.spawn("listen.jarvis", serve_http(listener, router, access, closing.clone()));
         }
         let (speaks, tells) = agent::routers(options, &assembly, &closing);
+        let health = access(options, &options.agent.hosts, quintet_dialects::agent::refuse);
         if let Some(listener) = bound.agent {
-            listeners.spawn("listen.agent", serve_http(listener, speaks, closing.clone()));
+            let access =
+                Access { own: options.agent.token.clone().map(Token::new), ..health.clone() };
+            listeners.spawn("listen.agent", serve_http(listener, speaks, access, closing.clone()));
         }
         if let Some(listener) = bound.agent_health {
-            listeners.spawn("listen.agent_health", serve_http(listener, tells, closing.clone()));
+            let serve = serve_http(listener, tells, health, closing.clone());
+            listeners.spawn("listen.agent_health", serve);
         }
         if let Some(listener) = bound.windie {
             let (ports, settings) = windie::parts(options, &assembly, &closing);
             let sweep = quintet_dialects::windie::sweep(ports.clone(), settings.clone());
             followers.spawn("the artifacts' sweep", sweep);
+            let access = access(options, &options.windie.hosts, quintet_dialects::windie::refuse);
+            let access = Access { asks_itself: settings.asks_itself(), ..access };
             let (router, telling) = quintet_dialects::windie::service(ports, settings);
             listeners.spawn("listen.windie", telling);
-            listeners.spawn("listen.windie", serve_http(listener, router, closing.clone()));
+            listeners.spawn("listen.windie", serve_http(listener, router, access, closing.clone()));
         }
         if let (Some(socket), Some(settings)) = (bound.terminal, &options.terminal) {
             let serve = terminal::run(socket, options, settings, &assembly, &closing);
@@ -257,7 +265,10 @@ impl Daemon {
         }
         if let Some(listener) = bound.harness {
             let router = harness::router(ports(&assembly, sessions), settings(options));
-            listeners.spawn("listen.harness", serve_http(listener, router, closing.clone()));
+            let own = options.harness_token.clone().map(Token::new);
+            let access = access(options, &options.harness_hosts, harness::refuse);
+            let serve = serve_http(listener, router, Access { own, ..access }, closing.clone());
+            listeners.spawn("listen.harness", serve);
         }
         Self { assembly, closing, parked, listeners, followers }
     }
@@ -342,7 +353,7 @@ fn ports(assembly: &Assembly, sessions: Arc<dyn Sessions>) -> Ports {
 
 /// The desktop-assistant protocol.
 fn desktop(options: &Options, assembly: &Assembly, sessions: Arc<dyn Sessions>) -> axum::Router {
-    let Jarvis { hosts, workspace, session_expiry, toolset, .. } = options.jarvis.clone();
+    let Jarvis { workspace, session_expiry, toolset, .. } = options.jarvis.clone();
     let ports = jarvis::Ports {
         sessions,
         directory: Arc::clone(&assembly.directory),
@@ -350,26 +361,22 @@ fn desktop(options: &Options, assembly: &Assembly, sessions: Arc<dyn Sessions>) 
         pulse: Arc::clone(&assembly.pulse),
         stamps: Arc::new(SystemStamps),
     };
-    let guard = Guard { hosts, token: None };
-    jarvis::router(ports, jarvis::Settings { guard, workspace, expiry: session_expiry, toolset })
+    jarvis::router(ports, jarvis::Settings { workspace, expiry: session_expiry, toolset })
 }
 
 fn settings(options: &Options) -> Settings {
-    let guard = Guard {
-        hosts: options.harness_hosts.clone(),
-        token: options.harness_token.clone().map(Token::new),
-    };
-    Settings { guard, default_model: options.default_model.to_string() }
+    Settings { default_model: options.default_model.to_string() }
 }
 
-async fn serve_http(listener: TcpListener, router: axum::Router, closing: CancellationToken) {
-    // Deltas are small and must not wait for each other.
-    let listener = listener.tap_io(|stream| {
-        let _ = stream.set_nodelay(true);
-    });
-    let served = axum::serve(listener, router).with_graceful_shutdown(closing.cancelled_owned());
-    if let Err(error) = served.await {
-        tracing::error!(%error, "the listener ended");
+/// Whom a listener answers that is addressed by these names.
+fn access(options: &Options, hosts: &[String], refuse: fn(&Denied) -> Response) -> Access {
+    Access {
+        token: options.auth.token.clone().map(Token::new),
+        own: None,
+        hosts: hosts.to_vec(),
+        origins: options.auth.origins.clone(),
+        asks_itself: |_| false,
+        refuse,
     }
 }
 

@@ -30,7 +30,7 @@ mod wire;
 mod wish;
 
 pub use health::health;
-pub use serve::{Ports, Settings, router};
+pub use serve::{Ports, Settings, refuse, router};
 
 #[cfg(test)]
 mod tests;

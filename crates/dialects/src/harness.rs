@@ -12,7 +12,7 @@ mod stream;
 mod tree;
 mod wire;
 
-pub use serve::{Ports, Settings, router};
+pub use serve::{Ports, Settings, refuse, router};
 pub use tree::Tree;
 
 #[cfg(test)]

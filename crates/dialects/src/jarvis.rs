@@ -14,7 +14,7 @@ mod strict;
 mod tools;
 mod wire;
 
-pub use serve::{Ports, Settings, router};
+pub use serve::{Ports, Settings, refuse, router};
 pub use tools::{FRONT_END, Risk, default_tools, risk};
 
 #[cfg(test)]

@@ -1,7 +1,8 @@
 //! What several dialects need to move bytes.
 
+pub mod access;
 pub mod body;
-pub mod guard;
+pub mod listener;
 pub mod query;
 pub mod sse;
 pub mod uds;

@@ -42,7 +42,7 @@ mod wire;
 pub use artifacts::sweep;
 pub use encode::Beside;
 pub use offer::Abilities;
-pub use serve::{Ports, Registration, Settings, service};
+pub use serve::{Ports, Registration, Settings, refuse, service};
 pub use settings::{SPACE, Unreadable, keys_in, nobody_pays, own_key};
 
 #[cfg(test)]

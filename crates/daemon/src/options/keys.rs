@@ -39,6 +39,8 @@ pub(super) const KEYS: &[Key] = &[
     ("listen.agent_health", Shape::Text, Some("\"127.0.0.1:8081\"")),
     ("listen.windie", Shape::Text, Some("\"127.0.0.1:8765\"")),
     ("listen.terminal", Shape::Text, Some("\"auto\"")),
+    ("auth.token", Shape::Secret, None),
+    ("auth.origins", Shape::List, Some("[]")),
     ("models.fallback", Shape::List, Some("[]")),
     ("providers.*.vendor", Shape::Text, None),
     ("providers.*.api", Shape::Text, None),

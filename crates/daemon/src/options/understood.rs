@@ -16,6 +16,7 @@ use super::layers::Layers;
 use super::listeners::{self, Listener};
 
 mod agent;
+mod auth;
 mod credentials;
 mod jarvis;
 mod local;
@@ -29,6 +30,7 @@ mod terminal;
 mod windie;
 
 pub(crate) use agent::{Agent, Port};
+pub(crate) use auth::Auth;
 pub(crate) use credentials::Keys;
 pub(super) use credentials::wanted as wanted_keys;
 pub(crate) use jarvis::Jarvis;
@@ -49,6 +51,8 @@ pub(crate) struct Options {
     pub(crate) default_model: ModelRef,
     /// Every place that is named to listen at.
     pub(crate) listeners: Vec<Listener>,
+    /// Who may connect to any of them.
+    pub(crate) auth: Auth,
     pub(crate) harness: Option<SocketAddr>,
     pub(crate) harness_token: Option<String>,
     pub(crate) harness_hosts: Vec<String>,
@@ -98,6 +102,8 @@ impl Options {
         let jarvis = jarvis::understand(layers, &data_dir)?;
         let memory = memory::understand(layers, &data_dir)?;
         let harness = address(layers, "listen.harness")?;
+        let listeners = listeners::understand(layers);
+        let auth = auth::understand(layers, &listeners)?;
         Ok(Self {
             jarvis,
             agent: agent::understand(layers)?,
@@ -109,7 +115,8 @@ impl Options {
                 .map(PathBuf::from)
                 .filter(|dir| dir.is_absolute() && dir.is_dir()),
             default_model,
-            listeners: listeners::understand(layers),
+            auth,
+            listeners,
             harness,
             harness_token: layers
                 .str("harness.auth_token")

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use anyhow::Result;
 use axum::Router;
 use quintet_dialects::agent;
-use quintet_dialects::transport::guard::{Guard, Token};
 use quintet_runtime::SystemStamps;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -42,9 +41,8 @@ pub(super) fn routers(
         stamps: Arc::new(SystemStamps),
         changes: assembly.changes.clone(),
     };
-    let Agent { hosts, token, ping, silence, home, .. } = options.agent.clone();
+    let Agent { ping, silence, home, .. } = options.agent.clone();
     let settings = agent::Settings {
-        guard: Guard { hosts, token: token.map(Token::new) },
         home,
         default_model: options.default_model.to_string(),
         providers: options.providers.iter().map(|provider| provider.name.clone()).collect(),

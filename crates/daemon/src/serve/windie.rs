@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use quintet_dialects::transport::guard::{Guard, Token};
+use quintet_dialects::transport::access::Token;
 use quintet_dialects::windie::{Abilities, Beside, Ports, Settings};
 use quintet_runtime::SystemStamps;
 use tokio_util::sync::CancellationToken;
@@ -38,9 +38,8 @@ pub(super) fn parts(
 }
 
 fn settings(options: &Options, assembly: &Assembly, closing: &CancellationToken) -> Settings {
-    let Windie { hosts, registration, runs_key, embedding_key, .. } = options.windie.clone();
+    let Windie { registration, runs_key, embedding_key, .. } = options.windie.clone();
     Settings {
-        guard: Guard { hosts, token: None },
         default_model: options.default_model.clone(),
         install_auth: options.windie.install_auth,
         registration,

@@ -122,6 +122,16 @@ impl World {
         &self.running.as_ref().unwrap().windie
     }
 
+    /// Where the desktop-assistant protocol is spoken.
+    pub(crate) fn jarvis(&self) -> &str {
+        &self.running.as_ref().unwrap().desktop
+    }
+
+    /// Where it is said whether the daemon is well.
+    pub(crate) fn agent_health(&self) -> &str {
+        &self.running.as_ref().unwrap().agent_health
+    }
+
     pub(crate) fn base(&self) -> &str {
         &self.running.as_ref().unwrap().base
     }

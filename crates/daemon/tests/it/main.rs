@@ -4,6 +4,7 @@
 #![expect(clippy::disallowed_methods, reason = "tests start the daemon themselves")]
 
 mod acceptance;
+mod access;
 mod agent;
 mod attachments;
 mod bad_input;

@@ -30,8 +30,15 @@ fn a_mistyped_key_is_an_error_that_names_the_right_one() {
     check("[approval]\nkinds = [\"magic\"]", "there is no kind \"magic\"");
     check("[approval]\nkinds = \"exec\"", "approval.kinds must be a list of strings");
     check("[listen]\nharness = \"nowhere\"", "listen.harness must be an address");
-    check("[listen]\nwindie = \"0.0.0.0:8765\"", "windie.install_auth must be true");
-    check("[listen]\njarvis = \"0.0.0.0:8100\"", "must be a loopback address");
+    for protocol in ["harness", "jarvis", "agent", "agent_health", "windie"] {
+        let open = format!("[listen]\n{protocol} = \"0.0.0.0:0\"");
+        check(&open, &format!("listen.{protocol} = 0.0.0.0:0: other machines"));
+        check(&open, "auth.token must be set, or it must be a loopback address");
+    }
+    let open =
+        "[listen]\nwindie = \"0.0.0.0:0\"\n[windie]\ninstall_auth = true\n[auth]\ntoken = \"t\"";
+    check(open, "windie.registration_secret must be set");
+    check("[auth]\norigins = [\"http://localhost:3000/\"]", "is no origin");
     check("[[jarvis.tools]]\nname = \"x\"\nrisk = \"deadly\"", "\"deadly\" is none of");
     check("[[jarvis.tools]]\nname = \"a b\"", "is no name for a tool");
     check("[[jarvis.tools]]\nname = \"x\"\nrisks = \"safe\"", "unknown field \"risks\"");

@@ -9,7 +9,7 @@ use axum::Router;
 use axum::extract::State;
 use axum::extract::ws::WebSocketUpgrade;
 use axum::extract::ws::rejection::WebSocketUpgradeRejection;
-use axum::http::{HeaderMap, StatusCode, Uri};
+use axum::http::{StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use quintet_kernel::Time;
@@ -20,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::connection::Connection;
 use crate::change_feed::ChangeFeed;
-use crate::transport::guard::{Denied, Guard};
+use crate::transport::access::Denied;
 
 /// The largest message that is taken.
 pub(super) const LARGEST: usize = 16 * 1024 * 1024;
@@ -62,8 +62,6 @@ impl std::fmt::Debug for Ports {
 /// How the dialect is set up.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Whom to answer.
-    pub guard: Guard,
     /// The model of sessions that name none.
     pub default_model: String,
     /// The home folder, where there is one.
@@ -108,13 +106,8 @@ pub fn router(ports: Ports, settings: Settings) -> Router {
 async fn connect(
     State(desk): State<Desk>,
     path: Uri,
-    headers: HeaderMap,
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Response {
-    let guard = &desk.settings.guard;
-    if let Err(denied) = guard.admit(&headers).and_then(|()| guard.authorize(&headers)) {
-        return turned_away(&denied);
-    }
     let upgrade = match upgrade {
         Ok(upgrade) => upgrade,
         Err(rejection) => return rejection.into_response(),
@@ -147,15 +140,8 @@ impl Drop for Seat {
     }
 }
 
-/// How somebody who may not come in is told so.
-pub(super) fn turned_away(denied: &Denied) -> Response {
-    match denied {
-        Denied::Token => StatusCode::UNAUTHORIZED.into_response(),
-        Denied::Host(host) => {
-            (StatusCode::FORBIDDEN, format!("host not allowed: {host}")).into_response()
-        }
-        Denied::Origin(origin) => {
-            (StatusCode::FORBIDDEN, format!("origin not allowed: {origin}")).into_response()
-        }
-    }
+/// How a request is refused.
+pub fn refuse(denied: &Denied) -> Response {
+    let code = StatusCode::from_u16(denied.status()).unwrap_or(StatusCode::FORBIDDEN);
+    (code, denied.to_string()).into_response()
 }

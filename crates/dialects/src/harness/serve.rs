@@ -27,7 +27,7 @@ use super::position::Position;
 use super::stream::{Stream, history, reset};
 use super::tree::Tree;
 use super::{openapi, shape, wire};
-use crate::transport::guard::{Denied, Guard};
+use crate::transport::access::Denied;
 use crate::transport::query::parameter;
 
 /// How many sessions a list holds, unless the client says.
@@ -65,8 +65,6 @@ impl std::fmt::Debug for Ports {
 /// How the dialect is set up.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Whom to answer.
-    pub guard: Guard,
     /// The model of sessions that name none.
     pub default_model: String,
 }
@@ -86,19 +84,10 @@ pub fn router(ports: Ports, settings: Settings) -> Router {
 }
 
 async fn serve(State(desk): State<Desk>, request: Request) -> Response {
-    let guard = &desk.settings.guard;
-    if let Err(denied) = guard.admit(request.headers()) {
-        return turned_away(&denied);
+    match request.method() == Method::OPTIONS {
+        true => status(StatusCode::NO_CONTENT, Body::empty()),
+        false => desk.answer(request).await.unwrap_or_else(reply),
     }
-    let response = if request.method() == Method::OPTIONS {
-        status(StatusCode::NO_CONTENT, Body::empty())
-    } else {
-        match guard.authorize(request.headers()) {
-            Err(denied) => turned_away(&denied),
-            Ok(()) => desk.answer(request).await.unwrap_or_else(reply),
-        }
-    };
-    open_to_local_pages(response)
 }
 
 impl Desk {
@@ -348,25 +337,12 @@ fn result(route: &Route, receipt: &Receipt) -> Value {
     body
 }
 
-fn turned_away(denied: &Denied) -> Response {
+/// How a request is refused.
+pub fn refuse(denied: &Denied) -> Response {
     match denied {
         Denied::Token => status(StatusCode::UNAUTHORIZED, Body::empty()),
-        Denied::Host(host) => reply(Reply::new(403, format!("host not allowed: {host}"))),
-        Denied::Origin(origin) => reply(Reply::new(403, format!("origin not allowed: {origin}"))),
+        denied => reply(Reply::new(denied.status(), denied.to_string())),
     }
-}
-
-/// Only pages from this machine get this far, see [`Guard`].
-fn open_to_local_pages(mut response: Response) -> Response {
-    let headers = response.headers_mut();
-    for (name, value) in [
-        (header::ACCESS_CONTROL_ALLOW_ORIGIN, "*"),
-        (header::ACCESS_CONTROL_ALLOW_HEADERS, "Authorization, Content-Type, Last-Event-ID"),
-        (header::ACCESS_CONTROL_ALLOW_METHODS, "GET, POST, OPTIONS"),
-    ] {
-        headers.insert(name, HeaderValue::from_static(value));
-    }
-    response
 }
 
 fn reply(reply: Reply) -> Response {

@@ -28,8 +28,8 @@ use super::stream::Stream;
 use super::tools::FRONT_END;
 use super::{openapi, sessions, wire};
 use crate::held_calls::HeldCalls;
+use crate::transport::access::Denied;
 use crate::transport::body::{Unread, whole};
-use crate::transport::guard::{Denied, Guard};
 
 /// What the dialect speaks to.
 #[derive(Clone)]
@@ -55,8 +55,6 @@ impl std::fmt::Debug for Ports {
 /// How the dialect is set up.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Whom to answer.
-    pub guard: Guard,
     /// Where its sessions work and memory is kept; made when it is first needed.
     pub workspace: PathBuf,
     /// After how long without use a session is not gone on with by itself; never if not given.
@@ -90,10 +88,7 @@ pub fn router(ports: Ports, settings: Settings) -> Router {
 }
 
 async fn serve(State(desk): State<Desk>, request: Request) -> Response {
-    match desk.settings.guard.admit(request.headers()) {
-        Err(denied) => refused(&turned_away(&denied)),
-        Ok(()) => desk.answer(request).await.unwrap_or_else(|reply| refused(&reply)),
-    }
+    desk.answer(request).await.unwrap_or_else(|reply| refused(&reply))
 }
 
 impl Desk {
@@ -257,16 +252,16 @@ fn unread(unread: Unread) -> Reply {
     }
 }
 
-fn turned_away(denied: &Denied) -> Reply {
-    match denied {
-        Denied::Token => Reply::new(401, "UNAUTHORIZED", "a token is needed"),
-        Denied::Host(host) => {
-            Reply::new(403, "HOST_NOT_ALLOWED", format!("host not allowed: {host}"))
-        }
-        Denied::Origin(origin) => {
-            Reply::new(403, "ORIGIN_NOT_ALLOWED", format!("origin not allowed: {origin}"))
-        }
-    }
+/// How a request is refused.
+pub fn refuse(denied: &Denied) -> Response {
+    let code = match denied {
+        Denied::Twice(_) => "INVALID_REQUEST",
+        Denied::Token => "UNAUTHORIZED",
+        Denied::Host(_) => "HOST_NOT_ALLOWED",
+        Denied::Origin(_) => "ORIGIN_NOT_ALLOWED",
+        Denied::Peer(_) => "FORBIDDEN",
+    };
+    refused(&Reply::new(denied.status(), code, denied.to_string()))
 }
 
 fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {

@@ -13,6 +13,8 @@ use tokio::net::{UnixListener, UnixStream};
 
 pub use lines::{Line, Lines};
 
+use super::access::is_command;
+
 /// A socket that only this user can connect to; its file goes away with it.
 #[derive(Debug)]
 pub struct Socket {
@@ -50,6 +52,9 @@ impl Socket {
         loop {
             let (stream, _) = self.listener.accept().await?;
             match stream.peer_cred() {
+                Ok(peer) if is_command(peer.pid()) => {
+                    tracing::warn!(pid = peer.pid(), "a connection of a command was refused");
+                }
                 Ok(peer) if ours(&peer) => return Ok((stream, Peer { pid: peer.pid() })),
                 Ok(peer) => {
                     tracing::warn!(uid = peer.uid(), "a connection of another user was refused");

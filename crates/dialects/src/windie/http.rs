@@ -80,11 +80,20 @@ async fn health(desk: &Desk) -> Result<Response, Reply> {
 
 /// Everything below `/api` but the way to get a token is for those who have one.
 async fn caller(desk: &Desk, path: &str, headers: &HeaderMap) -> Result<Option<User>, Reply> {
-    let is_open = |path: &str| path.trim_end_matches('/') == "/api/install/register";
-    match path == "/api" || path.starts_with("/api/") {
-        true if !is_open(path) => Ok(desk.identify(headers).await?),
-        true | false => Ok(None),
+    match is_for_installs(path) && !is_registration(path) {
+        true => Ok(desk.identify(headers).await?),
+        false => Ok(None),
     }
+}
+
+/// Whether a path is below `/api`.
+pub(super) fn is_for_installs(path: &str) -> bool {
+    path == "/api" || path.starts_with("/api/")
+}
+
+/// Whether a path is the way to get a token.
+pub(super) fn is_registration(path: &str) -> bool {
+    path.trim_end_matches('/') == "/api/install/register"
 }
 
 /// The members of a body.

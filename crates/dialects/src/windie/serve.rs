@@ -28,7 +28,7 @@ use super::offer::Abilities;
 use super::rooms::Rooms;
 use super::stops::Stops;
 use super::{connection, http, transcription};
-use crate::transport::guard::{Denied, Guard, Token};
+use crate::transport::access::{Denied, Token};
 
 /// The largest message that is read at all. One that is larger than it may be is still read, so that
 /// the client can be told.
@@ -70,8 +70,6 @@ impl std::fmt::Debug for Ports {
 /// How the dialect is set up.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Whom to answer.
-    pub guard: Guard,
     /// The model of those who name none.
     pub default_model: ModelRef,
     /// Whether requests must say who they are; if not, everybody is whom he claims to be.
@@ -157,9 +155,6 @@ async fn connect(
     headers: HeaderMap,
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Response {
-    if let Err(denied) = desk.settings.guard.admit(&headers) {
-        return turned_away(&denied).into();
-    }
     let upgrade = match upgrade {
         Ok(upgrade) => upgrade,
         Err(rejection) => return rejection.into_response(),
@@ -169,17 +164,29 @@ async fn connect(
 }
 
 async fn serve(State(desk): State<Desk>, request: Request) -> Response {
-    match desk.settings.guard.admit(request.headers()) {
-        Err(denied) => turned_away(&denied).into(),
-        Ok(()) => http::answer(&desk, request).await.unwrap_or_else(Response::from),
+    http::answer(&desk, request).await.unwrap_or_else(Response::from)
+}
+
+/// How a request is refused.
+pub fn refuse(denied: &Denied) -> Response {
+    Reply::new(denied.status(), denied.to_string()).into()
+}
+
+impl Settings {
+    /// Says at which paths the protocol itself asks for a token or a key.
+    pub fn asks_itself(&self) -> fn(&str) -> bool {
+        match (self.install_auth, &self.registration) {
+            (true, Registration::Secret(_)) => {
+                |path| http::is_for_installs(path) || is_socket(path)
+            }
+            (true, Registration::Open | Registration::Off) => |path| {
+                (http::is_for_installs(path) && !http::is_registration(path)) || is_socket(path)
+            },
+            (false, _) => |_| false,
+        }
     }
 }
 
-/// How somebody who may not come in is told so.
-pub(super) fn turned_away(denied: &Denied) -> Reply {
-    match denied {
-        Denied::Token => Reply::new(401, "a token is needed"),
-        Denied::Host(host) => Reply::new(403, format!("host not allowed: {host}")),
-        Denied::Origin(origin) => Reply::new(403, format!("origin not allowed: {origin}")),
-    }
+fn is_socket(path: &str) -> bool {
+    matches!(path, "/ws" | "/ws/transcription")
 }

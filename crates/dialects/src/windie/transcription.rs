@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::http::reply::Reply;
 use super::identity::uuid;
-use super::serve::{Desk, turned_away};
+use super::serve::Desk;
 
 /// Takes a connection, if it may be taken.
 pub(super) async fn connect(
@@ -17,9 +17,6 @@ pub(super) async fn connect(
     headers: HeaderMap,
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Response {
-    if let Err(denied) = desk.settings.guard.admit(&headers) {
-        return turned_away(&denied).into();
-    }
     let Ok(upgrade) = upgrade else { return Reply::new(404, "Not Found").into() };
     match desk.identify(&headers).await {
         Ok(_) => upgrade.on_upgrade(decline),

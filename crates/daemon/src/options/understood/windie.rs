@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::{Result, bail};
-use quintet_dialects::transport::guard::Token;
+use quintet_dialects::transport::access::Token;
 use quintet_dialects::windie::Registration;
 
 use super::agent::Port;
@@ -38,17 +38,18 @@ const LISTEN: &str = "listen.windie";
 pub(super) fn understand(layers: &Layers) -> Result<Windie> {
     let socket = Port::of(layers, LISTEN)?;
     let install_auth = layers.flag("windie.install_auth").unwrap_or(false);
+    let secret = |key: &str| layers.str(key).filter(|secret| !secret.is_empty()).map(String::from);
+    let registration_secret = secret("windie.registration_secret");
+    let registration = registration(layers, registration_secret.clone());
     if let Some(address) = socket.address.filter(|address| !address.ip().is_loopback())
-        && !install_auth
+        && matches!(registration, Registration::Open)
     {
         bail!(
-            "{LISTEN} = {address}: other machines could reach it, so windie.install_auth must be \
-             true, or it must be a loopback address ({})",
+            "{LISTEN} = {address}: other machines could register, so windie.registration_secret must \
+             be set, or windie.registration must be false ({})",
             layers.source(LISTEN)
         );
     }
-    let secret = |key: &str| layers.str(key).filter(|secret| !secret.is_empty()).map(String::from);
-    let registration_secret = secret("windie.registration_secret");
     let (runs_key, embedding_key) =
         (secret("windie.runs_key"), secret("windie.embedding_service_key"));
     let secrets = [&registration_secret, &runs_key, &embedding_key];
@@ -58,7 +59,7 @@ pub(super) fn understand(layers: &Layers) -> Result<Windie> {
         socket,
         hosts: layers.list("windie.hosts").unwrap_or_default(),
         install_auth,
-        registration: registration(layers, registration_secret),
+        registration,
         runs_key,
         embedding_key,
         largest_artifact: layers.number("windie.artifact_limit_bytes").unwrap_or(u64::MAX),

@@ -8,7 +8,7 @@ use super::super::serve::Desk;
 use super::fields::Fields;
 use super::reply::Reply;
 use super::{body, text};
-use crate::transport::guard::Token;
+use crate::transport::access::Token;
 
 const LONGEST_TEXT: usize = 2000;
 const LONGEST_CANDIDATE: usize = 128;

@@ -1,0 +1,212 @@
+//! Who may talk to the daemon: one policy for every listener.
+//!
+//! On this machine the process at the other end must belong to the same user, and must not be a
+//! command that the agent started (see [`peer`]). A page in a browser runs as that user, too, and can
+//! send requests here, directly or by pointing its own name here (DNS rebinding): so `Host` must be
+//! ours, and an `Origin` must be one that was named. Where a token is set every request must bring it;
+//! then, and only then, others than this user are answered.
+
+pub mod peer;
+mod process;
+mod sockets;
+
+use std::fmt;
+use std::net::IpAddr;
+
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderValue, Method, Uri, header};
+use axum::response::Response;
+use subtle::ConstantTimeEq;
+
+use self::peer::Peer;
+use super::query::parameter;
+
+pub(super) use self::process::is_command;
+
+/// Whom a listener answers.
+#[derive(Clone)]
+pub struct Access {
+    /// The daemon's token; where there is one, every request must bring it.
+    pub token: Option<Token>,
+    /// The token of this listener's protocol, which is as good here.
+    pub own: Option<Token>,
+    /// Names besides the loopback ones that requests may be addressed to.
+    pub hosts: Vec<String>,
+    /// Pages that may call, as browsers name them: scheme, host and port.
+    pub origins: Vec<String>,
+    /// Whether the protocol itself asks for a token or a key at a path.
+    pub asks_itself: fn(&str) -> bool,
+    /// How the protocol says that a request is refused.
+    pub refuse: fn(&Denied) -> Response,
+}
+
+impl fmt::Debug for Access {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Access").field("hosts", &self.hosts).finish_non_exhaustive()
+    }
+}
+
+/// A secret that requests are compared with. Never shown.
+#[derive(Clone)]
+pub struct Token(String);
+
+impl Token {
+    /// Wraps a secret.
+    pub fn new(secret: impl Into<String>) -> Self {
+        Self(secret.into())
+    }
+
+    /// Compares, in a time that tells nothing of the secret.
+    pub fn matches(&self, given: &str) -> bool {
+        self.0.as_bytes().ct_eq(given.as_bytes()).into()
+    }
+}
+
+impl fmt::Debug for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("***")
+    }
+}
+
+/// Why a request is refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Denied {
+    /// A header that may be there once is there twice.
+    #[error("more than one {0} header")]
+    Twice(&'static str),
+    /// It is addressed to somebody else.
+    #[error("host not allowed: {0}")]
+    Host(String),
+    /// It comes from a foreign page.
+    #[error("origin not allowed: {0}")]
+    Origin(String),
+    /// It lacks the token.
+    #[error("a token is needed")]
+    Token,
+    /// Whoever sent it may not.
+    #[error("{0}")]
+    Peer(&'static str),
+}
+
+impl Denied {
+    /// The status to refuse with.
+    pub fn status(&self) -> u16 {
+        match self {
+            Self::Twice(_) => 400,
+            Self::Token => 401,
+            Self::Host(_) | Self::Origin(_) | Self::Peer(_) => 403,
+        }
+    }
+}
+
+/// What a request may have once it is admitted.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Admitted {
+    /// An answer.
+    Answer,
+    /// An answer that a page of this origin may read.
+    Page(HeaderValue),
+    /// Word that such a page may ask.
+    Preflight(HeaderValue),
+}
+
+impl Access {
+    /// Whether whoever is at the other end is answered at all.
+    pub(super) fn knows(&self, peer: Peer) -> Result<(), Denied> {
+        match peer {
+            Peer::SameUser => Ok(()),
+            Peer::OwnCommand => Err(Denied::Peer("commands of the agent may not call it")),
+            Peer::OtherUser | Peer::Elsewhere | Peer::Unknown if self.token.is_some() => Ok(()),
+            Peer::OtherUser => Err(Denied::Peer("another user's daemon; it needs auth.token")),
+            Peer::Elsewhere => Err(Denied::Peer("another machine's daemon; it needs auth.token")),
+            Peer::Unknown => {
+                Err(Denied::Peer("whose connection this is cannot be told; it needs auth.token"))
+            }
+        }
+    }
+
+    /// Looks at where a request goes to and comes from, and at its token.
+    pub(super) fn admit(&self, local: IpAddr, request: &Parts) -> Result<Admitted, Denied> {
+        let headers = &request.headers;
+        let host = single(headers, header::HOST)?.unwrap_or_default();
+        let named = request.uri.host();
+        if !self.is_ours(host_name(host), local) || !named.is_none_or(|it| self.is_ours(it, local))
+        {
+            return Err(Denied::Host(named.unwrap_or(host).into()));
+        }
+        let origin = single(headers, header::ORIGIN)?.map(|origin| self.origin(origin, host));
+        let origin = origin.transpose()?;
+        let asks = headers.contains_key(header::ACCESS_CONTROL_REQUEST_METHOD);
+        match origin {
+            Some(page) if request.method == Method::OPTIONS && asks => {
+                Ok(Admitted::Preflight(page))
+            }
+            page => {
+                self.authorize(request)?;
+                Ok(page.map_or(Admitted::Answer, Admitted::Page))
+            }
+        }
+    }
+
+    fn authorize(&self, request: &Parts) -> Result<(), Denied> {
+        let tokens: Vec<&Token> = self.token.iter().chain(&self.own).collect();
+        if tokens.is_empty() || (self.asks_itself)(request.uri.path()) {
+            return Ok(());
+        }
+        let given = match single(&request.headers, header::AUTHORIZATION)? {
+            Some(value) => value.strip_prefix("Bearer ").map(Into::into),
+            None => in_query(&request.method, &request.uri),
+        };
+        let given = given.unwrap_or_default();
+        match tokens.iter().any(|token| token.matches(&given)) {
+            true => Ok(()),
+            false => Err(Denied::Token),
+        }
+    }
+
+    /// A page may call if its origin was named, or if it came from this very listener.
+    fn origin(&self, origin: &str, host: &str) -> Result<HeaderValue, Denied> {
+        let ours = origin.strip_prefix("http://") == Some(host);
+        let denied = || Denied::Origin(origin.into());
+        match ours || self.origins.iter().any(|known| known == origin) {
+            true => HeaderValue::from_str(origin).map_err(|_| denied()),
+            false => Err(denied()),
+        }
+    }
+
+    fn is_ours(&self, name: &str, local: IpAddr) -> bool {
+        let address = name.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
+        name == "localhost"
+            || address.is_ok_and(|address| address.is_loopback() || address == local)
+            || self.hosts.iter().any(|known| known.eq_ignore_ascii_case(name))
+    }
+}
+
+/// Browsers cannot give a WebSocket or an event stream a header, so these may bring the token as
+/// `access_token` (RFC 6750).
+fn in_query(method: &Method, uri: &Uri) -> Option<String> {
+    let query = uri.query().filter(|_| method == Method::GET)?;
+    parameter(query, "access_token")
+}
+
+fn single(headers: &HeaderMap, name: header::HeaderName) -> Result<Option<&str>, Denied> {
+    let mut values = headers.get_all(&name).iter();
+    let first = values.next().map(|value| value.to_str().unwrap_or("?"));
+    match values.next() {
+        None => Ok(first),
+        Some(_) if name == header::HOST => Err(Denied::Twice("Host")),
+        Some(_) if name == header::ORIGIN => Err(Denied::Twice("Origin")),
+        Some(_) => Err(Denied::Twice("Authorization")),
+    }
+}
+
+/// The host without its port.
+fn host_name(host: &str) -> &str {
+    match host.rsplit_once(':') {
+        Some((name, port)) if port.bytes().all(|b| b.is_ascii_digit()) => name,
+        _ => host,
+    }
+}
+
+#[cfg(test)]
+mod tests;

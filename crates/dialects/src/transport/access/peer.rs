@@ -1,0 +1,119 @@
+//! Who is at the other end of a TCP connection.
+
+use std::net::{SocketAddr, TcpListener, TcpStream};
+
+use rustix::process::getuid;
+
+use super::{process, sockets};
+
+/// Who is at the other end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Peer {
+    /// A process of this user, or of root, to whom nothing can be denied.
+    SameUser,
+    /// A process of another user of this machine.
+    OtherUser,
+    /// A process that this one started: a command of the agent.
+    OwnCommand,
+    /// Another machine.
+    Elsewhere,
+    /// Somebody on this machine who let go of the connection already, or whom the kernel does not show.
+    Unknown,
+}
+
+/// The two ends of a connection, seen from here.
+#[derive(Clone, Copy, Debug)]
+pub(in super::super) struct Ends {
+    pub(in super::super) local: SocketAddr,
+    remote: SocketAddr,
+}
+
+/// A peer, and its socket where it is on this machine.
+#[derive(Clone, Copy, Debug)]
+pub(in super::super) struct Found {
+    pub(in super::super) peer: Peer,
+    inode: Option<u32>,
+}
+
+impl Ends {
+    /// The ends of an accepted connection.
+    pub(in super::super) fn of(local: SocketAddr, remote: SocketAddr) -> Self {
+        let plain = |end: SocketAddr| SocketAddr::new(end.ip().to_canonical(), end.port());
+        Self { local: plain(local), remote: plain(remote) }
+    }
+
+    /// Looks the other end up in the kernel's table of sockets. A socket that its process closed has no
+    /// inode, and its owner reads as root.
+    pub(in super::super) fn look_up(self) -> Found {
+        let nobody = |peer| Found { peer, inode: None };
+        match sockets::find(self.remote, self.local) {
+            Ok(Some(socket)) if socket.inode != 0 => {
+                let ours = socket.uid == 0 || socket.uid == getuid().as_raw();
+                let peer = if ours { Peer::SameUser } else { Peer::OtherUser };
+                Found { peer, inode: Some(socket.inode) }
+            }
+            Ok(None) if !self.remote.ip().is_loopback() && self.remote.ip() != self.local.ip() => {
+                nobody(Peer::Elsewhere)
+            }
+            Ok(_) => nobody(Peer::Unknown),
+            Err(error) => {
+                tracing::warn!(%error, "the kernel does not say who connects");
+                nobody(Peer::Unknown)
+            }
+        }
+    }
+}
+
+impl Found {
+    /// Looks whether the connection is held by a command of the agent.
+    pub(in super::super) fn or_command(self) -> Peer {
+        match self.inode {
+            Some(inode) if !process::is_held_by_others(inode) => Peer::OwnCommand,
+            Some(_) | None => self.peer,
+        }
+    }
+}
+
+/// Whether it can be told on this machine who connects, or why not; found out by trying.
+pub fn can_be_told() -> std::io::Result<()> {
+    let listener = TcpListener::bind("127.0.0.1:0")?;
+    let client = TcpStream::connect(listener.local_addr()?)?;
+    match sockets::find(client.local_addr()?, client.peer_addr()?)? {
+        Some(socket) if socket.inode != 0 && socket.uid == getuid().as_raw() => Ok(()),
+        Some(_) | None => Err(std::io::Error::other("a connection is not in the kernel's tables")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_connection_of_ours_is_known_until_it_is_let_go() {
+        can_be_told().unwrap();
+        for address in ["127.0.0.1:0", "[::1]:0", "[::]:0"] {
+            let listener = TcpListener::bind(address).unwrap();
+            let port = listener.local_addr().unwrap().port();
+            let to = if address == "[::1]:0" { "::1" } else { "127.0.0.1" };
+            let client = TcpStream::connect((to, port)).unwrap();
+            let (accepted, remote) = listener.accept().unwrap();
+            let ends = Ends::of(accepted.local_addr().unwrap(), remote);
+            assert_eq!(ends.look_up().peer, Peer::SameUser, "{address}");
+            assert_eq!(ends.look_up().or_command(), Peer::SameUser, "{address}");
+            client.shutdown(std::net::Shutdown::Write).unwrap();
+            assert_eq!(ends.look_up().peer, Peer::SameUser, "half of it is still open");
+            drop(client);
+            assert_eq!(ends.look_up().peer, Peer::Unknown, "{address}");
+        }
+    }
+
+    #[test]
+    fn who_is_in_no_table_is_elsewhere() {
+        let ends = |remote: &str| {
+            Ends::of("192.0.2.1:80".parse().unwrap(), remote.parse().unwrap()).look_up().peer
+        };
+        assert_eq!(ends("192.0.2.2:5000"), Peer::Elsewhere);
+        assert_eq!(ends("127.0.0.1:1"), Peer::Unknown);
+        assert_eq!(ends("192.0.2.1:5000"), Peer::Unknown, "it would be this machine");
+    }
+}

@@ -1,0 +1,152 @@
+//! The kernel's table of TCP sockets: whose a socket is.
+//!
+//! One socket is asked for by `sock_diag(7)`, whatever else is open. A kernel without that is asked for
+//! the whole table, `/proc/net/tcp`.
+
+use std::fs;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+
+use rustix::io::Errno;
+use rustix::net::{
+    AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, netlink, recv, send, socket_with,
+};
+
+/// A socket of this machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Socket {
+    /// Whose it is.
+    pub(super) uid: u32,
+    /// Its number; 0 if no process has it any more.
+    pub(super) inode: u32,
+}
+
+/// The socket on this machine whose own end and other end these are.
+pub(super) fn find(own: SocketAddr, other: SocketAddr) -> io::Result<Option<Socket>> {
+    ask(own, other).or_else(|_| listed(own, other))
+}
+
+/// `SOCK_DIAG_BY_FAMILY`, and the flag of a request.
+const BY_FAMILY: u16 = 20;
+const REQUEST: u16 = 1;
+/// The type of an answer that is an error.
+const ERROR: u16 = 2;
+const LISTENS: u8 = 10;
+const TCP: u8 = 6;
+/// Where things are in an answer: a header of 16 bytes, `inet_diag_msg` after it.
+const STATE: usize = 17;
+const UID: usize = 80;
+const INODE: usize = 84;
+
+fn ask(own: SocketAddr, other: SocketAddr) -> io::Result<Option<Socket>> {
+    let (kind, flags) = (SocketType::DGRAM, SocketFlags::CLOEXEC);
+    let kernel = socket_with(AddressFamily::NETLINK, kind, flags, Some(netlink::SOCK_DIAG))?;
+    send(&kernel, &request(own, other), SendFlags::empty())?;
+    let mut answer = [0; 512];
+    let (length, _) = recv(&kernel, &mut answer, RecvFlags::empty())?;
+    understood(&answer[..length.min(answer.len())])
+}
+
+fn understood(answer: &[u8]) -> io::Result<Option<Socket>> {
+    let short = || io::Error::from(io::ErrorKind::UnexpectedEof);
+    let word = |at: usize| {
+        let bytes = answer.get(at..at + 4).and_then(|bytes| bytes.try_into().ok());
+        bytes.map(u32::from_ne_bytes).ok_or_else(short)
+    };
+    match word(4)? as u16 {
+        BY_FAMILY if answer.get(STATE) == Some(&LISTENS) => Ok(None),
+        BY_FAMILY => Ok(Some(Socket { uid: word(UID)?, inode: word(INODE)? })),
+        ERROR if word(16)?.wrapping_neg() == Errno::NOENT.raw_os_error() as u32 => Ok(None),
+        ERROR => Err(io::Error::from_raw_os_error(word(16)?.wrapping_neg() as i32)),
+        _ => Err(io::Error::from(io::ErrorKind::InvalidData)),
+    }
+}
+
+/// A header and `inet_diag_req_v2`.
+fn request(own: SocketAddr, other: SocketAddr) -> Vec<u8> {
+    let family = if own.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+    let mut bytes = Vec::with_capacity(72);
+    bytes.extend(72_u32.to_ne_bytes());
+    bytes.extend(BY_FAMILY.to_ne_bytes());
+    bytes.extend(REQUEST.to_ne_bytes());
+    bytes.extend([0; 8]);
+    bytes.extend([family.as_raw() as u8, TCP, 0, 0]);
+    bytes.extend(u32::MAX.to_ne_bytes());
+    bytes.extend(own.port().to_be_bytes());
+    bytes.extend(other.port().to_be_bytes());
+    bytes.extend(sixteen(own.ip()));
+    bytes.extend(sixteen(other.ip()));
+    // Any interface, and no cookie.
+    bytes.extend([0; 4]);
+    bytes.extend([0xff; 8]);
+    bytes
+}
+
+fn sixteen(address: IpAddr) -> [u8; 16] {
+    match address {
+        IpAddr::V6(address) => address.octets(),
+        IpAddr::V4(address) => {
+            let mut bytes = [0; 16];
+            bytes[..4].copy_from_slice(&address.octets());
+            bytes
+        }
+    }
+}
+
+fn listed(own: SocketAddr, other: SocketAddr) -> io::Result<Option<Socket>> {
+    // A socket of IPv6 may speak IPv4; it is listed with its own kind then.
+    let table = fs::read_to_string("/proc/net/tcp")?;
+    let sixth = fs::read_to_string("/proc/net/tcp6").unwrap_or_default();
+    Ok(row(&table, own, other).or_else(|| row(&sixth, own, other)))
+}
+
+/// The row `0: LOCAL REMOTE STATE QUEUES TIMER RETRANSMIT UID TIMEOUT INODE …`.
+fn row(table: &str, own: SocketAddr, other: SocketAddr) -> Option<Socket> {
+    table.lines().skip(1).find_map(|line| {
+        let fields: Vec<&str> = line.split_ascii_whitespace().collect();
+        let [_, local, remote, _, _, _, _, uid, _, inode, ..] = fields[..] else { return None };
+        let same = address(local)? == own && address(remote)? == other;
+        same.then_some(Socket { uid: uid.parse().ok()?, inode: inode.parse().ok()? })
+    })
+}
+
+/// An address such as `0100007F:1F90`: words in the machine's own order, in hex.
+fn address(text: &str) -> Option<SocketAddr> {
+    let (address, port) = text.split_once(':')?;
+    let port = u16::from_str_radix(port, 16).ok()?;
+    let word = |at: usize| {
+        let digits = address.get(at..at + 8)?;
+        u32::from_str_radix(digits, 16).ok().map(u32::to_ne_bytes)
+    };
+    let ip: IpAddr = match address.len() {
+        8 => IpAddr::from(word(0)?),
+        32 => {
+            let bytes = [word(0)?, word(8)?, word(16)?, word(24)?].concat();
+            IpAddr::from(<[u8; 16]>::try_from(bytes).ok()?).to_canonical()
+        }
+        _ => return None,
+    };
+    Some(SocketAddr::new(ip, port))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{TcpListener, TcpStream};
+
+    use super::*;
+
+    #[test]
+    fn the_table_says_what_the_kernel_says_when_asked() {
+        for address in ["127.0.0.1:0", "[::1]:0"] {
+            let listener = TcpListener::bind(address).unwrap();
+            let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+            let (own, other) = (client.local_addr().unwrap(), client.peer_addr().unwrap());
+            let asked = ask(own, other).unwrap().unwrap();
+            assert_eq!(listed(own, other).unwrap(), Some(asked));
+            assert!(asked.inode != 0 && asked.uid == rustix::process::getuid().as_raw());
+            // The listener is none of its connections.
+            let nobody = SocketAddr::new(own.ip(), 1);
+            assert_eq!(ask(other, nobody).unwrap(), None);
+        }
+    }
+}
