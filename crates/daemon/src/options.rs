@@ -21,7 +21,7 @@ use layers::Layers;
 
 pub(crate) use listeners::{Listener, Place};
 pub(crate) use understood::{
-    Agent, Jarvis, Memory, Options, Port, Provider, SEARCH, Terminal, Windie,
+    Agent, Auth, Jarvis, Memory, Options, Port, Provider, SEARCH, Terminal, Windie,
 };
 
 /// Reads everything that says something.

@@ -7,14 +7,44 @@ use std::os::unix::fs::FileTypeExt as _;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 
+use quintet_dialects::transport::access::peer;
 use rustix::fs::{Access, access};
 
 use super::{Finding, Health};
-use crate::options::{Listener, Place};
+use crate::options::{Auth, Listener, Place};
 
-/// A line for each; `runs` says whether a daemon has the data already, and so probably the places.
-pub(super) fn look(listeners: &[Listener], runs: bool) -> Vec<Finding> {
-    listeners.iter().map(|listener| place(listener, runs)).collect()
+/// A line for each, with who may connect there; `runs` says whether a daemon has the data already, and so
+/// probably the places.
+pub(super) fn look(listeners: &[Listener], auth: &Auth, runs: bool) -> Vec<Finding> {
+    let with_access = |listener: &Listener| {
+        let finding = place(listener, runs);
+        let what = format!("{}; {}", finding.what, who(listener, auth));
+        Finding { what, ..finding }
+    };
+    listeners.iter().map(with_access).chain(peers(auth)).collect()
+}
+
+/// Who may connect to a listener.
+fn who(listener: &Listener, auth: &Auth) -> String {
+    let pages = match &auth.origins[..] {
+        [] => String::new(),
+        origins => format!(", pages of {}", origins.join(", ")),
+    };
+    match (&listener.place, &auth.token) {
+        (Place::Unix(_), _) => "for this user alone".into(),
+        (Place::Tcp(_), None) => format!("for this user alone{pages}"),
+        (Place::Tcp(_), Some(_)) => format!("for whoever brings auth.token{pages}"),
+    }
+}
+
+/// Whether the kernel says whose a connection is.
+fn peers(auth: &Auth) -> Option<Finding> {
+    let error = peer::can_be_told().err()?;
+    let what = format!("whose connections are cannot be told: {error}");
+    Some(match auth.token {
+        Some(_) => Finding::well("access", format!("{what}; auth.token is asked for instead")),
+        None => Finding::ill("access", what, "set auth.token: nobody is answered without it"),
+    })
 }
 
 fn place(listener: &Listener, runs: bool) -> Finding {
@@ -36,12 +66,7 @@ fn port(name: &'static str, address: SocketAddr, runs: bool) -> Finding {
         Ok(_) if exposed => Finding::poor(
             name,
             format!("{address} can be reached from other machines"),
-            match name {
-                "windie" => {
-                    "give tokens to those you know alone: windie.registration_secret".into()
-                }
-                name => format!("listen on 127.0.0.1, or set {name}.auth_token"),
-            },
+            "listen on 127.0.0.1, or let them come through a proxy with TLS: the token is sent as it is",
         ),
         Ok(_) => Finding::well(name, format!("{address} is free")),
         Err(error) if error.kind() == io::ErrorKind::AddrInUse && runs => taken(name, &address),
@@ -86,10 +111,12 @@ mod tests {
     fn check(path: &Path, [chosen, runs]: [bool; 2], health: Health, what: &str) {
         let place = Place::Unix(path.to_owned());
         let listener = Listener { protocol: "terminal", place, chosen };
-        let found = look(&[listener], runs);
+        let auth = Auth { token: None, origins: Vec::new() };
+        let found = look(&[listener], &auth, runs);
         assert!(found.len() == 1 && found[0].about == "terminal");
         assert_eq!(found[0].health, health, "{found:?}");
         assert!(found[0].what.contains(what), "{found:?}");
+        assert!(found[0].what.ends_with("; for this user alone"), "{found:?}");
         assert_eq!(found[0].mend.is_some(), health != Health::Well, "{found:?}");
     }
 

@@ -22,7 +22,7 @@ pub(super) fn look(options: &Options, flags: &Flags) -> Vec<Finding> {
     let (data, runs) = data(&options.data_dir);
     let mut findings = data;
     findings.extend(flags.config.as_deref().and_then(|file| config(file, options)));
-    findings.extend(listeners::look(&options.listeners, runs));
+    findings.extend(listeners::look(&options.listeners, &options.auth, runs));
     findings.push(model(options));
     findings.extend(weights::look(options));
     findings.extend(search(options));

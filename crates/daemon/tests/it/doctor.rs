@@ -57,6 +57,25 @@ fn what_is_ill_is_named_with_its_cure() {
 }
 
 #[test]
+fn who_may_connect_is_said_of_every_listener() {
+    let listen = "[listen]\nharness = \"127.0.0.1:0\"\nwindie = \"off\"\nterminal = \"/tmp/quintet-none.sock\"\n";
+    let (told, _) = examine(listen);
+    for protocol in ["harness", "jarvis", "agent", "agent_health", "terminal"] {
+        let line = told.lines().find(|line| line.contains(&format!(" {protocol} "))).unwrap();
+        assert!(line.ends_with("; for this user alone"), "{line}");
+    }
+    let open = listen.replace("127.0.0.1", "0.0.0.0");
+    let (told, well) = examine(&open);
+    assert!(!well && told.contains("auth.token must be set"), "{told}");
+    let auth = "[auth]\ntoken = \"hush\"\norigins = [\"http://localhost:3000\"]\n";
+    let (told, _) = examine(&format!("{open}{auth}"));
+    let line = told.lines().find(|line| line.contains(" harness ")).unwrap();
+    let who = "; for whoever brings auth.token, pages of http://localhost:3000";
+    assert!(line.starts_with("poor") && line.ends_with(who), "{line}");
+    assert!(!told.contains("hush"), "{told}");
+}
+
+#[test]
 fn weights_are_checked() {
     let models = TempDir::new().unwrap();
     let dir = format!("--set=local.models_dir={}", models.path().display());
