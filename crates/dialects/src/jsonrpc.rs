@@ -4,7 +4,10 @@
 
 mod fields;
 
-use serde::{Serialize, Serializer};
+use std::fmt;
+
+use serde::de::{IgnoredAny, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Number, Value, json};
 
 pub use fields::Fields;
@@ -130,13 +133,49 @@ impl Id {
     }
 }
 
+/// The most requests of a batch.
+pub const MOST_TOGETHER: usize = 50;
+
 /// Reads a message.
 pub fn read(text: &str) -> Result<Incoming, Error> {
-    match serde_json::from_str(text) {
-        Err(error) => Err(Error::parse(error)),
-        Ok(Value::Array(calls)) if calls.is_empty() => Err(Error::invalid("the batch is empty")),
-        Ok(Value::Array(calls)) => Ok(Incoming::Batch(calls.into_iter().map(call).collect())),
-        Ok(one) => Ok(Incoming::One(call(one))),
+    if !text.trim_start().starts_with('[') {
+        let one = serde_json::from_str(text).map_err(Error::parse)?;
+        return Ok(Incoming::One(call(one)));
+    }
+    match serde_json::from_str(text).map_err(Error::parse)? {
+        Batch(calls) if calls.is_empty() => Err(Error::invalid("the batch is empty")),
+        Batch(calls) if calls.len() > MOST_TOGETHER => {
+            Err(Error::invalid(format!("a batch has at most {MOST_TOGETHER} requests")))
+        }
+        Batch(calls) => Ok(Incoming::Batch(calls.into_iter().map(call).collect())),
+    }
+}
+
+/// The values of an array; of one that is too long only so many that it shows.
+struct Batch(Vec<Value>);
+
+impl<'de> Deserialize<'de> for Batch {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Values;
+        impl<'de> Visitor<'de> for Values {
+            type Value = Batch;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an array")
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut array: A) -> Result<Batch, A::Error> {
+                let mut values = Vec::new();
+                while values.len() <= MOST_TOGETHER
+                    && let Some(value) = array.next_element()?
+                {
+                    values.push(value);
+                }
+                while array.next_element::<IgnoredAny>()?.is_some() {}
+                Ok(Batch(values))
+            }
+        }
+        deserializer.deserialize_seq(Values)
     }
 }
 

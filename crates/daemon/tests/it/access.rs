@@ -1,5 +1,7 @@
 //! Who may talk to the daemon, at every listener.
 
+mod answers;
+
 use std::os::unix::process::CommandExt as _;
 use std::process::Command;
 use std::time::Duration;

@@ -59,6 +59,9 @@ fn plain(manner: Manner, received: jsonrpc::Received) -> Request {
 
 /// A request as the original server's clients write it: without `jsonrpc`.
 fn native(text: &str) -> Option<Request> {
+    if !text.trim_start().starts_with('{') {
+        return None;
+    }
     let frame: Value = serde_json::from_str(text).ok()?;
     let members = frame.as_object().filter(|members| !members.contains_key("jsonrpc"))?;
     let method = members.get("method")?.as_str()?;

@@ -134,3 +134,17 @@ fn fields_are_named_when_they_are_wrong() {
     assert_eq!(fields.text("no").unwrap(), None);
     assert_eq!(fields.object("no").unwrap().flag("x").unwrap(), None);
 }
+
+#[test]
+fn a_batch_has_its_limit() {
+    let batch = |calls: usize| {
+        let one = r#"{"jsonrpc":"2.0","id":1,"method":"m"}"#;
+        read(&format!("[{}]", vec![one; calls].join(",")))
+    };
+    assert!(matches!(batch(50), Ok(Incoming::Batch(calls)) if calls.len() == 50));
+    for calls in [51, 5000] {
+        assert_eq!(batch(calls).unwrap_err().code, INVALID_REQUEST);
+    }
+    assert_eq!(read("[1,2").unwrap_err().code, PARSE_ERROR);
+    assert_eq!(read("[1] 2").unwrap_err().code, PARSE_ERROR);
+}
