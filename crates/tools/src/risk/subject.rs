@@ -36,7 +36,7 @@ struct Found {
     commands: Vec<String>,
     /// The same, to find them in.
     known: HashSet<String>,
-    /// Each program with its first argument.
+    /// Each program with what says what it does.
     common: BTreeSet<String>,
     sure: bool,
     room: usize,
@@ -99,9 +99,8 @@ impl Found {
         for program in as_given.into_iter().chain(by_name) {
             let text = [program].into_iter().chain(arguments.iter().map(String::as_str));
             self.take(text.collect::<Vec<_>>().join(" "));
-            let first = arguments.iter().find(|word| !word.starts_with('-'));
-            let first = first.map_or(String::new(), |first| format!(" {first}"));
-            self.common.insert(format!("`{program}{first}`"));
+            let common = [program].into_iter().chain(telling(arguments));
+            self.common.insert(format!("`{}`", common.collect::<Vec<_>>().join(" ")));
         }
     }
 
@@ -122,6 +121,17 @@ impl Found {
         let text = format!("commands {}", common.join(", "));
         (self.sure && !common.is_empty() && text.len() <= LONGEST).then_some(text)
     }
+}
+
+/// The arguments that say what a command does: the first word, and every option with what follows it, which
+/// may be its value.
+fn telling(arguments: &[String]) -> impl Iterator<Item = &str> {
+    let is_option = |at: usize| arguments[at].starts_with('-');
+    let first = (0..arguments.len()).find(|at| !is_option(*at));
+    let tells = move |at: &usize| {
+        is_option(*at) || Some(*at) == first || at.checked_sub(1).is_some_and(is_option)
+    };
+    (0..arguments.len()).filter(tells).map(|at| arguments[at].as_str())
 }
 
 /// Whether a shell may take this for something else than the program of that name.

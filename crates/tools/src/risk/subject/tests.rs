@@ -186,9 +186,24 @@ fn a_rule_that_allows_one_command_allows_no_other() {
 #[test]
 fn similar_calls_have_their_programs_in_common() {
     let similar = |command: &str| of(command).similar.unwrap_or_default();
-    assert_eq!(similar("git diff --stat && cargo -q test x"), "commands `cargo test`, `git diff`");
-    assert_eq!(similar("cargo test; cargo test --all"), "commands `cargo test`");
-    assert_eq!(similar("ls -la"), "commands `ls`");
+    let both = "commands `cargo -q test`, `git diff --stat`";
+    assert_eq!(similar("git diff --stat && cargo -q test x"), both);
+    assert_eq!(
+        similar("cargo test; cargo test --all"),
+        "commands `cargo test --all`, `cargo test`"
+    );
+    assert_eq!(similar("ls -la"), "commands `ls -la`");
+    assert_eq!(similar("git diff a.rs"), similar("git diff a.rs b.rs"));
+    // What an option says is not covered by a word for the program.
+    for (asked, other) in [
+        ("ls src", "ls -R src"),
+        ("git push origin", "git push origin --force"),
+        ("sort a -o a", "sort a -o /elsewhere"),
+        ("git log", "git -c core.pager=evil log"),
+        ("tar xf a.tar", "tar xf a.tar --to-command=evil"),
+    ] {
+        assert_ne!(similar(asked), similar(other), "{asked}");
+    }
     assert_eq!(similar(""), "");
     assert_eq!(subject(&["git push -f".to_owned()], Risk::High).similar, None);
 }
