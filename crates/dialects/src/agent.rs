@@ -22,6 +22,7 @@ mod question;
 mod serve;
 mod sessions;
 mod shape;
+mod shown;
 mod stored;
 mod subagent;
 mod talk;

@@ -11,14 +11,16 @@ use futures_util::stream::FuturesUnordered;
 use quintet_kernel::event::Seq;
 use quintet_kernel::port::{BoxFuture, Error, Follow};
 use quintet_kernel::{Cursor, Item, SessionId, Time};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::book::Book;
 use super::carry::Then;
 use super::encode::encode;
 use super::serve::Desk;
+use super::shown::Shown;
 use super::wire::{Manner, News};
 use crate::change_feed::{Change, Changes, Subscription};
+use crate::jsonrpc;
 
 /// How many sessions are looked at where it is not known which have something new.
 const LOOKED_AT: usize = 256;
@@ -36,6 +38,7 @@ pub(super) struct Audience {
     everywhere: Option<Subscription>,
     /// From when on such a client is told of all sessions.
     since: Time,
+    shown: Shown,
 }
 
 /// A session that the client is told of.
@@ -67,6 +70,19 @@ impl Audience {
             bound: None,
             everywhere: None,
             since,
+            shown: Shown::default(),
+        }
+    }
+
+    /// The questions that the client was shown.
+    pub(super) fn shown(&self) -> &Shown {
+        &self.shown
+    }
+
+    /// The client gets a result.
+    pub(super) fn given(&mut self, outcome: &Result<Value, jsonrpc::Error>) {
+        if let Ok(result) = outcome {
+            self.shown.given(result);
         }
     }
 
@@ -184,6 +200,7 @@ impl Audience {
         };
         match items {
             Ok(Some(items)) => {
+                items.iter().for_each(|item| self.shown.told(item));
                 let book = &mut watched.book;
                 let frames = items.iter().flat_map(|item| encode(book, manner, item)).collect();
                 watched.position = follow.position();

@@ -9,6 +9,8 @@ use serde_json::{Value, json};
 
 use super::history::{Events, History};
 use super::serve::Desk;
+use super::shown::Shown;
+use super::talk::Meant;
 use super::wire::{BUSY, NOTHING_PENDING, SESSION_NOT_FOUND};
 use super::wish::Wish;
 use crate::jsonrpc::{Error, INTERNAL_ERROR, INVALID_PARAMS};
@@ -45,8 +47,8 @@ impl From<Value> for Done {
 }
 
 impl Desk {
-    /// Carries a wish out.
-    pub(super) async fn carry_out(&self, wish: Wish) -> Result<Done, Error> {
+    /// Carries out a wish of a client that was shown these questions.
+    pub(super) async fn carry_out(&self, wish: Wish, shown: &Shown) -> Result<Done, Error> {
         match wish {
             Wish::Create(begin) => self.create(begin).await,
             Wish::List { workspace, limit } => self.list(workspace.as_deref(), limit).await,
@@ -60,7 +62,8 @@ impl Desk {
             Wish::Message(message) => self.message(message).await,
             Wish::Abort(session) => self.abort(&session).await,
             Wish::Respond { session, call, response } => {
-                self.respond(session, call.as_deref(), response).await
+                let meant = call.as_deref().map_or(Meant::Only(shown), Meant::Named);
+                self.respond(session, meant, response).await
             }
             Wish::Doing(session) => self.doing(&session).await,
             Wish::Models => Ok(self.models().await.into()),

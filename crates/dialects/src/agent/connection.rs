@@ -19,6 +19,7 @@ use super::audience::{Audience, Happening};
 use super::carry::{Done, Then};
 use super::decode::{Asked, Request, decode};
 use super::serve::{Desk, LARGEST};
+use super::shown::Shown;
 use super::wire::{Manner, answer, hello};
 use super::wish::Wish;
 use crate::jsonrpc::{self, Id};
@@ -145,13 +146,14 @@ impl Connection {
             Ok(wish) if takes_longer(&wish) => {
                 let desk = self.desk.clone();
                 self.slow.push(Box::pin(async move {
-                    let done = desk.carry_out(wish).await;
+                    // None of these is an answer.
+                    let done = desk.carry_out(wish, &Shown::default()).await;
                     (manner, id, done)
                 }));
                 Ok(())
             }
             Ok(wish) => {
-                let done = self.desk.carry_out(wish).await;
+                let done = self.desk.carry_out(wish, self.audience.shown()).await;
                 self.give(socket, (manner, id), done).await
             }
             Err(error) => self.give(socket, (manner, id), Err(error)).await,
@@ -166,10 +168,11 @@ impl Connection {
         let (mut answers, mut thens) = (Vec::new(), Vec::new());
         for Request { manner, id, wish } in requests {
             let done = match wish {
-                Ok(wish) => self.desk.carry_out(wish).await,
+                Ok(wish) => self.desk.carry_out(wish, self.audience.shown()).await,
                 Err(error) => Err(error),
             };
             let (outcome, then) = split(done);
+            self.audience.given(&outcome);
             answers.extend(answer(manner, id.as_ref(), &outcome, self.desk.now()));
             thens.push((manner, then));
         }
@@ -205,6 +208,7 @@ impl Connection {
         done: Result<Done, jsonrpc::Error>,
     ) -> Result<(), Gone> {
         let (outcome, then) = split(done);
+        self.audience.given(&outcome);
         if let Some(text) = answer(manner, id.as_ref(), &outcome, self.desk.now()) {
             send(socket, Frame::Text(text.into())).await?;
         }

@@ -7,13 +7,14 @@ use quintet_kernel::model::{Count, Effort, ModelRef, Sampling};
 use quintet_kernel::port::{self, Receipt};
 use quintet_kernel::session::{Call, CallPhase};
 use quintet_kernel::tool::{Outcome, Placement};
-use quintet_kernel::{ClientRef, Question, Refusal, SessionId, State};
+use quintet_kernel::{CallId, ClientRef, Question, Refusal, SessionId, State};
 use serde_json::{Value, json};
 
 use super::carry::{Done, Then, refused, watch};
 use super::question::{FRONT_END, is_question};
 use super::serve::Desk;
 use super::shape;
+use super::shown::Shown;
 use super::wire::{CONTEXT_OVERFLOW, NOTHING_PENDING};
 use super::wish::{File, Message, Read, Response};
 use crate::jsonrpc::Error;
@@ -92,10 +93,10 @@ impl Desk {
     pub(super) async fn respond(
         &self,
         session: SessionId,
-        call: Option<&str>,
+        meant: Meant<'_>,
         response: Response,
     ) -> Result<Done, Error> {
-        let (id, command) = answering(&*self.view(&session).await?, call, response)?;
+        let (id, command) = answering(&*self.view(&session).await?, meant, response)?;
         let receipt = self.ports.sessions.submit(&session, command).await.map_err(refused)?;
         let result = json!({
             "success": true, "acknowledged": true, "toolId": id.as_str(), "toolCallId": id.as_str(),
@@ -143,54 +144,86 @@ fn acknowledged(receipt: &Receipt) -> Value {
     })
 }
 
-/// What an answer is to whom: to the call that is named, else to the turn that is held or the first
-/// call that waits, of this session or of one that works for it.
-fn answering(
-    state: &State,
-    named: Option<&str>,
-    response: Response,
-) -> Result<(Question, Command), Error> {
-    let is_meant = |id: &str| named.is_none_or(|named| id == named);
-    let held = state.open.as_ref().and_then(|open| open.question());
-    if let Some(held) = held.filter(|held| is_meant(held.as_str())) {
-        return Ok((held.clone(), Command::Approve(word(held, response)?)));
-    }
-    let waits = |call: &&Call| {
-        let waits = match call.phase {
-            CallPhase::Asked { .. } => true,
-            CallPhase::Started(_, Placement::Client) => is_question(call.front_end.as_deref()),
-            _ => false,
-        };
-        waits && is_meant(call.id().as_str())
-    };
-    if let Some(call) = state.open.iter().flat_map(|open| open.calls()).find(waits) {
-        let id = call.id().clone();
-        let command = match &call.phase {
-            CallPhase::Asked { .. } => Command::Approve(word(id.clone().into(), response)?),
-            _ => {
-                let (call, by) = (id.clone(), ClientRef::named(FRONT_END));
-                Command::Return { call, by, outcome: outcome(response) }
+/// What an answer is meant for.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Meant<'a> {
+    /// What has this id.
+    Named(&'a str),
+    /// The only thing that waits, if it is among those that the client was shown.
+    Only(&'a Shown),
+}
+
+impl Meant<'_> {
+    /// Picks what is meant from all that waits.
+    fn pick(self, waiting: Vec<Waiting>) -> Result<Waiting, Error> {
+        let none = || Error::new(NOTHING_PENDING, "nothing waits for this answer");
+        match self {
+            Self::Named(id) => {
+                waiting.into_iter().find(|one| one.question().as_str() == id).ok_or_else(none)
             }
-        };
-        return Ok((id.into(), command));
-    }
-    match state.asked.iter().find(|asked| is_meant(asked.question.as_str())) {
-        Some(asked) => {
-            let question = asked.question.clone();
-            Ok((question.clone(), Command::Approve(word(question, response)?)))
+            Self::Only(shown) => match <[Waiting; 1]>::try_from(waiting) {
+                Ok([one]) if shown.has(&one.question()) => Ok(one),
+                Err(waiting) if waiting.is_empty() => Err(none()),
+                Ok(_) | Err(_) => Err(Error::field("toolId", "the id of what is answered")),
+            },
         }
-        None => Err(Error::new(NOTHING_PENDING, "nothing waits for this answer")),
     }
 }
 
+/// Something that waits for a person.
+enum Waiting {
+    /// A word on whether it may go on.
+    Word(Question),
+    /// An answer to the model.
+    Answer(CallId),
+}
+
+impl Waiting {
+    fn question(&self) -> Question {
+        match self {
+            Self::Word(question) => question.clone(),
+            Self::Answer(call) => call.clone().into(),
+        }
+    }
+}
+
+/// All that waits, of a session and of those that work for it.
+fn waiting(state: &State) -> Vec<Waiting> {
+    let of_call = |call: &Call| match call.phase {
+        CallPhase::Asked { .. } => Some(Waiting::Word(call.id().clone().into())),
+        CallPhase::Started(_, Placement::Client) if is_question(call.front_end.as_deref()) => {
+            Some(Waiting::Answer(call.id().clone()))
+        }
+        _ => None,
+    };
+    let held = state.open.iter().filter_map(|open| open.question()).map(Waiting::Word);
+    let own = state.open.iter().flat_map(|open| open.calls()).filter_map(of_call);
+    let theirs = state.asked.iter().map(|asked| Waiting::Word(asked.question.clone()));
+    held.chain(own).chain(theirs).collect()
+}
+
+/// What an answer is to whom.
+fn answering(
+    state: &State,
+    meant: Meant<'_>,
+    response: Response,
+) -> Result<(Question, Command), Error> {
+    let one = meant.pick(waiting(state))?;
+    let question = one.question();
+    let command = match one {
+        Waiting::Word(question) => Command::Approve(word(question, response)?),
+        Waiting::Answer(call) => {
+            let by = ClientRef::named(FRONT_END);
+            Command::Return { call, by, outcome: outcome(response) }
+        }
+    };
+    Ok((question, command))
+}
+
+/// A word on something. What a person typed is none, whatever it says.
 fn word(question: Question, response: Response) -> Result<Approve, Error> {
-    let (allow, reason) = match response {
-        Response::Word { allow, reason } => (allow, reason),
-        Response::Said { text, .. } => match text.trim().to_lowercase().as_str() {
-            "yes" | "y" | "allow" | "approve" | "ok" | "true" => (true, None),
-            "no" | "n" | "deny" | "reject" | "false" => (false, None),
-            _ => return Err(Error::field("response", "allow or deny")),
-        },
+    let Response::Word { allow, reason } = response else {
+        return Err(Error::field("response", "an object with `approved` or `decision`"));
     };
     let answer = if allow { Answer::Allow } else { Answer::Deny };
     let (by, remember) = (Answerer::Client, Remember::Once);

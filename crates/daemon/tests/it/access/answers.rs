@@ -1,8 +1,50 @@
-//! How much may be asked at once.
+//! What an answer counts for, and how much may be asked at once.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::daemon::World;
+use crate::socket::Socket;
+
+const ASKING: &str = "[approval]\nkinds = [\"read\"]\n[verify]\nauto = false\n";
+
+/// Answers without an id; gives the code of the refusal, if it is one.
+async fn respond(socket: &mut Socket, session: &str, response: Value) -> Option<i64> {
+    let answer = json!({ "sessionId": session, "response": response });
+    socket.ask("agent.respond", answer).await.err().and_then(|error| error["code"].as_i64())
+}
+
+#[tokio::test]
+async fn an_answer_without_an_id_is_for_the_only_thing_that_was_shown() {
+    let world = World::start(ASKING).await;
+    let mut socket = world.socket().await;
+    let id = socket.create(world.workspace()).await;
+    // Calls that only read are asked about side by side.
+    let read = |path: &str| json!({ "name": "read_file", "args": { "path": path } });
+    let script = json!([{ "tools": [read("a"), read("b")] }, { "text": "done" }]);
+    socket.say(&id, script).await.unwrap();
+    let mut calls = Vec::new();
+    for _ in 0..2 {
+        let told = socket.until_told("agent.approval").await;
+        calls.push(told[told.len() - 1]["params"]["toolId"].clone());
+    }
+    let yes = json!({ "approved": true });
+    assert_eq!(respond(&mut socket, &id, yes.clone()).await, Some(-32602), "two wait");
+    for text in ["y", "yes", "ok", "allow", "true"] {
+        let typed = json!({ "toolId": calls[0], "answer": text });
+        assert_eq!(respond(&mut socket, &id, typed).await, Some(-32602), "{text}");
+        assert_eq!(respond(&mut socket, &id, json!(text)).await, Some(-32602), "{text}");
+    }
+    let named = json!({ "toolId": calls[0], "approved": false });
+    assert_eq!(respond(&mut socket, &id, named).await, None);
+    let mut other = world.socket().await;
+    assert_eq!(respond(&mut other, &id, yes.clone()).await, Some(-32602), "not shown there");
+    assert_eq!(respond(&mut socket, &id, json!("y")).await, Some(-32602));
+    let waiting = socket.ask("session.get", json!({ "sessionId": id })).await.unwrap();
+    assert_eq!(waiting["pending"].as_array().unwrap().len(), 1, "{waiting}");
+    assert_eq!(respond(&mut socket, &id, yes.clone()).await, None);
+    socket.until_told("agent.turn_complete").await;
+    assert_eq!(respond(&mut socket, &id, yes).await, Some(-32003), "nothing waits");
+}
 
 #[tokio::test]
 async fn a_batch_is_not_too_long() {

@@ -1,0 +1,52 @@
+//! Which questions a connection was shown: an answer that names none is for one of them.
+
+use std::collections::HashSet;
+
+use quintet_kernel::event::{Event, SubagentNews};
+use quintet_kernel::tool::Placement;
+use quintet_kernel::{Item, Question};
+use serde_json::Value;
+
+/// So many questions are remembered; who was shown more may have to name what is answered.
+const MOST: usize = 1000;
+
+/// The questions that a connection was shown.
+#[derive(Debug, Default)]
+pub(super) struct Shown(HashSet<String>);
+
+impl Shown {
+    pub(super) fn has(&self, question: &Question) -> bool {
+        self.0.contains(question.as_str())
+    }
+
+    /// The client was told of something that happened.
+    pub(super) fn told(&mut self, item: &Item) {
+        let Item::Event(record) = item else { return };
+        match &record.event {
+            Event::ApprovalRequested { call, .. }
+            | Event::CallStarted { call, placement: Placement::Client, .. } => {
+                self.add(call.as_str());
+            }
+            Event::TurnHeld { turn, .. } => self.add(turn.as_str()),
+            Event::Subagent { news: SubagentNews::Asked { call, .. }, .. } => {
+                self.add(call.as_str());
+            }
+            _ => {}
+        }
+    }
+
+    /// The client was given a result, which may list what waits.
+    pub(super) fn given(&mut self, result: &Value) {
+        let waiting = result["pending"].as_array().into_iter().flatten();
+        for id in waiting.filter_map(|one| one["toolId"].as_str()) {
+            self.add(id);
+        }
+    }
+
+    fn add(&mut self, id: &str) {
+        if self.0.len() >= MOST {
+            self.0.clear();
+        }
+        self.0.insert(id.to_owned());
+    }
+}
