@@ -101,7 +101,7 @@ async fn commands_are_those_that_run() {
     let bench = workspace();
     let got = subject(&bench, "shell", json!({ "command": "cargo test && git diff -p" })).await;
     assert_eq!((got.commands.join("; ").as_str(), got.opaque), ("cargo test; git diff -p", false));
-    assert_eq!(got.similar.as_deref(), Some("commands `cargo test`, `git diff`"));
+    assert_eq!(got.similar.as_deref(), Some("commands `cargo test`, `git diff -p`"));
     let got = subject(&bench, "shell", json!({ "command": "git diff > x" })).await;
     assert_eq!((got.commands.join("; ").as_str(), got.opaque), ("git diff >x", true));
     assert_eq!(got.similar, None);
