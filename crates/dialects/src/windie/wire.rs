@@ -48,7 +48,8 @@ pub(crate) fn renamed(frame: &str, conversation: &str) -> String {
     if payload.get("conversation_ref").is_some() {
         payload["conversation_ref"] = conversation.into();
     }
-    for row in payload["rows"].as_array_mut().into_iter().flatten().filter(|row| row.is_object()) {
+    let rows = payload.get_mut("rows").and_then(Value::as_array_mut);
+    for row in rows.into_iter().flatten().filter(|row| row.is_object()) {
         row["conversation_ref"] = conversation.into();
     }
     told.to_string()
