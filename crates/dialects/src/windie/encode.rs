@@ -30,7 +30,7 @@ const LONGEST_PREVIEW: usize = 180;
 /// How many messages show what a model is asked.
 const SHOWN: u64 = 3;
 /// More messages than there ever are about a call that the journal does not tell of: that it was
-/// handed over again, or how far it was.
+/// handed over again.
 const AROUND_CALL: u64 = 100;
 
 /// What clients are told beside what they need.
@@ -226,7 +226,8 @@ impl Link {
                     }
                 }]
             }
-            Item::Progress { turn, call, text, at } => self.progress(turn, call, text, *at),
+            // A number must be the same whenever the turn is told, and progress is not in the journal.
+            Item::Progress { .. } => Vec::new(),
         }
     }
 
@@ -366,9 +367,13 @@ impl Link {
         let Some(line) = self.line_mut(turn) else {
             return Vec::new();
         };
-        line.running.insert(errand.call.clone(), (errand.clone(), at));
+        line.running.insert(errand.call.clone(), at);
         if !here {
-            return vec![line.frame("tool-call", &errand.payload(true), at)];
+            let mut frames = vec![line.frame("tool-call", &errand.payload(true), at)];
+            frames.extend(
+                searching(&errand).map(|payload| line.frame("web-search-progress", &payload, at)),
+            );
+            return frames;
         }
         let handed = line.handover.begun(errand);
         handed.iter().map(|handed| line.hand(handed, at)).collect()
@@ -385,26 +390,13 @@ impl Link {
         let Some(line) = self.line_mut(turn) else {
             return Vec::new();
         };
-        let began = line.running.remove(call).map_or(at, |(_, began)| began);
+        let began = line.running.remove(call).unwrap_or(at);
         let took = at.since(began).as_secs_f64();
         line.added += weight(&text_of(&outcome.parts));
         let handed = line.handover.over(call);
         let mut frames: Vec<Frame> = handed.iter().map(|handed| line.hand(handed, at)).collect();
         frames.push(line.frame("tool-output", &output((call, &request), tool, outcome, took), at));
         frames
-    }
-
-    fn progress(&mut self, turn: &TurnId, call: &CallId, text: &str, at: Time) -> Vec<Frame> {
-        let request = self.request(call);
-        let Some(line) = self.line_mut(turn) else {
-            return Vec::new();
-        };
-        let running = line.running.get(call).map(|(errand, _)| errand);
-        let Some(errand) = running.filter(|errand| errand.tool == WEB_SEARCH) else {
-            return Vec::new();
-        };
-        let payload = searching(text, &request, &errand.input);
-        vec![line.frame("web-search-progress", &payload, at)]
     }
 
     fn summarizing(&mut self, tokens: u64, at: Time) -> Vec<Frame> {
@@ -498,18 +490,23 @@ fn weight(text: &str) -> u64 {
     Count::guess(text).tokens
 }
 
-/// How far a search is, and what is looked for where, as far as that is known.
-fn searching(text: &str, request: &str, input: &Value) -> Value {
-    let mut payload = json!({ "text": text, "request_id": request });
+/// What is looked for where, as far as a search says so; nothing for other calls.
+fn searching(errand: &Errand) -> Option<Value> {
+    let mut payload = json!({ "text": "searching the web", "request_id": errand.request });
     // The last that is given says what is done: a word is looked for on a page, a page is opened.
-    let kinds = [("query", "search"), ("url", "open_page"), ("pattern", "find_in_page")];
-    for (name, kind) in kinds {
-        if let Some(given) = input[name].as_str() {
+    let kinds = [
+        ("query", "search", "searching for"),
+        ("url", "open_page", "opening"),
+        ("pattern", "find_in_page", "looking for"),
+    ];
+    for (name, kind, doing) in kinds {
+        if let Some(given) = errand.input[name].as_str() {
             payload[name] = given.into();
             payload["action_type"] = kind.into();
+            payload["text"] = format!("{doing} {given}").into();
         }
     }
-    payload
+    (errand.tool == WEB_SEARCH).then_some(payload)
 }
 
 /// What came of a call, as the client is told.

@@ -6,7 +6,7 @@ use quintet_kernel::{CallId, Time, TurnId};
 use serde_json::{Value, json};
 
 use super::encode::Spans;
-use super::handover::{Errand, Handed, Handover};
+use super::handover::{Handed, Handover};
 use super::wire::{Context, envelope};
 
 /// What is said for a model that did something and said nothing.
@@ -46,8 +46,8 @@ pub(super) struct Line {
     /// How many tokens came to it since the model was last asked, by a rule of thumb.
     pub(super) added: u64,
     pub(super) handover: Handover,
-    /// Calls that run, since when, with what they are.
-    pub(super) running: HashMap<CallId, (Errand, Time)>,
+    /// Since when calls run.
+    pub(super) running: HashMap<CallId, Time>,
     /// What of it takes time.
     pub(super) spans: Spans,
     /// Who it is about, and the client's name for the turn.
