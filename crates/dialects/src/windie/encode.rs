@@ -20,6 +20,7 @@ use super::catalogue::WEB_SEARCH;
 use super::handover::Errand;
 use super::line::{Frame, Line};
 use super::offer::is_own_tool;
+use super::query::REVISION;
 use super::results::active_window;
 use super::wire::Context;
 use super::{history, requests, tokens, transparency, trouble};
@@ -92,6 +93,9 @@ impl Link {
                 let first = |line: &Line| line.steps == 0;
                 self.line(turn).is_some_and(|line| self.beside.traces || first(line))
             }
+            Event::TurnCompleted { turn, .. } => {
+                self.line(turn).is_some_and(|line| line.revision.is_some())
+            }
             Event::Compacted { .. } => true,
             _ => false,
         }
@@ -103,41 +107,37 @@ impl Link {
             return false;
         };
         match &record.event {
-            Event::StepStarted { turn, .. } if self.line(turn).is_none() => true,
+            Event::StepStarted { turn, .. } | Event::TurnCompleted { turn, .. }
+                if self.line(turn).is_none() =>
+            {
+                true
+            }
             _ => self.wants_prompt(item),
         }
     }
 
-    /// The client's name for a turn that is not over.
-    pub(crate) fn name(&self, turn: &TurnId) -> Option<String> {
-        self.line(turn).map(|line| line.name().to_owned())
-    }
-
     /// The history that a turn led to, for a client that keeps it under a name of its own.
-    pub(crate) fn history(
-        &mut self,
-        turn: &TurnId,
-        revision: &str,
-        prompt: &Prompt,
-        at: Time,
-    ) -> Option<Frame> {
+    fn history(&mut self, item: &Item, prompt: Option<&Prompt>) -> Option<Frame> {
+        let Item::Event(record) = item else { return None };
+        let Event::TurnCompleted { turn, .. } = &record.event else { return None };
         let conversation = self.context.conversation_ref.clone();
         let line = self.line_mut(turn)?;
+        let revision = line.revision.take()?;
         let checkpoint = format!("mh:{revision}:{}", line.name());
-        let mut rows = history::entries(prompt, false);
+        let mut rows = history::entries(prompt?, false);
         for (n, row) in rows.iter_mut().enumerate() {
             row["id"] = format!("{checkpoint}:{n}").into();
             row["conversation_ref"] = json!(conversation);
-            row["revision_id"] = revision.into();
+            row["revision_id"] = revision.as_str().into();
         }
         let payload = json!({
             "conversation_ref": conversation,
             "revision_id": revision,
             "checkpoint_id": checkpoint,
-            "created_at": at.to_string(),
+            "created_at": record.at.to_string(),
             "rows": rows,
         });
-        Some(line.frame("model-history-updated", &payload, at))
+        Some(line.frame("model-history-updated", &payload, record.at))
     }
 
     /// The client asked for a summary, under this name; what comes of it is told under that name.
@@ -203,10 +203,12 @@ impl Link {
 
     /// Translates an item. `prompt` is what the model would be asked now, see [`Link::wants_prompt`].
     pub(crate) fn encode(&mut self, item: &Item, prompt: Option<&Prompt>) -> Vec<Frame> {
+        let mut frames: Vec<Frame> = self.history(item, prompt).into_iter().collect();
         if !self.beside.traces {
-            return self.translate(item, prompt);
+            frames.extend(self.translate(item, prompt));
+            return frames;
         }
-        let mut frames = self.traced_before(item, prompt);
+        frames.extend(self.traced_before(item, prompt));
         frames.extend(self.translate(item, prompt));
         frames.extend(self.traced_after(item, prompt));
         frames
@@ -241,6 +243,8 @@ impl Link {
                 let name = options.key.as_deref().unwrap_or(turn.as_str());
                 let mut line = self.new_line(Some(turn.clone()), name);
                 line.original = text_of(parts);
+                line.revision =
+                    options.aside(REVISION).and_then(Value::as_str).map(ToOwned::to_owned);
                 line.added = weight(options.wording.as_ref().unwrap_or(&line.original));
                 let frame = line.frame("query-accepted", &json!({ "status": "accepted" }), at);
                 self.lines.push(line);

@@ -41,6 +41,8 @@ pub(super) struct Line {
     pub(super) turn: Option<TurnId>,
     /// What the user said.
     pub(super) original: String,
+    /// What the client calls the history that the turn leads to, if it keeps it.
+    pub(super) revision: Option<String>,
     /// How often the model was asked.
     pub(super) steps: u64,
     /// How many tokens came to it since the model was last asked, by a rule of thumb.
@@ -68,6 +70,7 @@ impl Line {
             turn,
             context,
             original: String::new(),
+            revision: None,
             steps: 0,
             added: 0,
             handover: Handover::default(),

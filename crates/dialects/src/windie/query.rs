@@ -12,6 +12,13 @@ const LONGEST_TEXT: usize = 50_000;
 /// The longest message with rules of a repository.
 const LONGEST_RULES: usize = 200_000;
 
+/// The note on a query that says which agent of the client asked it.
+pub(super) const AGENT: &str = "agent_id";
+/// The note on a query that names the history it leads to.
+pub(super) const REVISION: &str = "revision_id";
+/// The note on a query whose answer should be spoken.
+pub(super) const SPEECH: &str = "speech_mode_enabled";
+
 /// A question of the user.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Query {

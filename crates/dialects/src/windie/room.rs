@@ -71,10 +71,6 @@ struct Log {
     expected: Option<String>,
     /// Who is about to ask.
     reserved: HashSet<String>,
-    /// The clients' names for the histories that their queries lead to.
-    revisions: HashMap<String, String>,
-    /// Queries whose answers should be spoken.
-    spoken: HashSet<String>,
     /// Where it is kept for the next daemon.
     spool: Spool,
 }
@@ -160,7 +156,6 @@ impl Room {
     pub(super) fn resume(&self, turn: Option<&TurnId>, kept: Kept) {
         let mut log = self.log();
         log.open.extend(turn.cloned());
-        log.revisions.extend(kept.revisions);
         log.agents.extend(kept.agents);
         log.push(kept.frames);
     }
@@ -185,10 +180,9 @@ impl Room {
                 if log.open.is_empty() {
                     log.turn = log.end();
                     log.stopped.clear();
-                    let Log { spool, agents, revisions, .. } = &mut *log;
+                    let Log { spool, agents, .. } = &mut *log;
                     spool.begin();
                     agents.keys().for_each(|agent| spool.listens(agent));
-                    revisions.iter().for_each(|named| spool.revises(named));
                 }
                 log.open.insert(turn.clone());
             }
@@ -222,35 +216,10 @@ impl Room {
     }
 
     /// Somebody wants to ask, under this name, and runs what that leads to.
-    pub(super) fn reserve(&self, key: &str, revision: Option<&str>, connection: u64) {
+    pub(super) fn reserve(&self, key: &str, connection: u64) {
         let mut log = self.log();
         log.runners.choose(key, connection);
         log.reserved.insert(key.into());
-        if let Some(revision) = revision {
-            let (query, revision) = (key.to_owned(), revision.to_owned());
-            log.spool.revises((&query, &revision));
-            log.revisions.insert(query, revision);
-        }
-    }
-
-    /// What the client calls the history that a query led to, if it has a name for it; told once.
-    pub(super) fn revision(&self, key: &str) -> Option<String> {
-        self.log().revisions.remove(key)
-    }
-
-    /// Whether a client waits for the history that a query leads to.
-    pub(super) fn expects_history(&self) -> bool {
-        !self.log().revisions.is_empty()
-    }
-
-    /// The answer to a query should be spoken.
-    pub(super) fn speak(&self, key: &str) {
-        self.log().spoken.insert(key.into());
-    }
-
-    /// Whether the answer to a query should be spoken; told once.
-    pub(super) fn unspoken(&self, key: &str) -> bool {
-        self.log().spoken.remove(key)
     }
 
     /// He has asked.
@@ -258,12 +227,10 @@ impl Room {
         self.log().reserved.remove(key);
     }
 
-    /// Nothing comes of what he wanted to ask, or nothing that would be told under the names he gave.
+    /// Nothing comes of what he wanted to ask.
     pub(super) fn forget(&self, key: &str) {
         let mut log = self.log();
         log.reserved.remove(key);
-        log.revisions.remove(key);
-        log.spoken.remove(key);
         if log.open.is_empty() {
             log.runners.forget(|turn| turn == key);
         }

@@ -229,7 +229,7 @@ impl Rooms {
                 }
             };
             drop(next);
-            let shown = |item: &Item| teller.shows_prompt(item);
+            let shown = |item: &Item| teller.link.may_want_prompt(item);
             let prompt = match items.iter().flatten().flatten().any(shown) {
                 true => {
                     sessions.view(&teller.room.session).await.ok().map(|it| prompt::assemble(&it))
@@ -274,12 +274,6 @@ impl Rooms {
 }
 
 impl Teller {
-    /// Whether it may be told along with an item what the model is asked.
-    fn shows_prompt(&self, item: &Item) -> bool {
-        let ended = |item: &Item| matches!(item, Item::Event(record) if matches!(record.event, Event::TurnCompleted { .. }));
-        self.link.may_want_prompt(item) || (ended(item) && self.room.expects_history())
-    }
-
     /// What is told of an item.
     fn tell(&mut self, item: &Item, prompt: Option<&Prompt>) -> Vec<Frame> {
         if let Item::Event(record) = item {
@@ -290,11 +284,8 @@ impl Teller {
             return Vec::new();
         };
         let item = item.as_ref();
-        let mut frames: Vec<Frame> = self.kept(item, prompt).into_iter().collect();
         let prompt = prompt.filter(|_| self.link.wants_prompt(item));
-        frames.extend(self.link.encode(item, prompt));
-        self.unspoken(item);
-        frames
+        self.link.encode(item, prompt)
     }
 
     /// What of an item was not told before.
@@ -311,23 +302,6 @@ impl Teller {
         Some(item)
     }
 
-    /// Notes that what is answered should be spoken.
-    fn unspoken(&mut self, item: &Item) {
-        let Item::Event(record) = item else { return };
-        let Event::MessageAdded { turn, options, .. } = &record.event else { return };
-        if options.key.as_deref().is_some_and(|key| self.room.unspoken(key)) {
-            self.link.unspoken(turn);
-        }
-    }
-
-    /// The history that a turn led to, right before its end, for a client that keeps it.
-    fn kept(&mut self, item: &Item, prompt: Option<&Prompt>) -> Option<Frame> {
-        let Item::Event(record) = item else { return None };
-        let Event::TurnCompleted { turn, .. } = &record.event else { return None };
-        let revision = self.room.revision(&self.link.name(turn)?)?;
-        self.link.history(turn, &revision, prompt?, record.at)
-    }
-
     fn note(&mut self, event: &Event) {
         match event {
             Event::MessageAdded { turn, role: Role::User, options, .. } if !options.recalled => {
@@ -335,12 +309,9 @@ impl Teller {
                 options.key.iter().for_each(|key| self.room.release(key));
             }
             Event::CallCompleted { call, .. } => self.room.settle(call),
-            Event::TurnCompleted { turn, .. } => self.room.note(turn, Stage::Over),
-            Event::TurnFailed { turn, .. } | Event::TurnCancelled { turn, .. } => {
-                // There is no history that it led to.
-                self.link.name(turn).iter().for_each(|name| self.room.forget(name));
-                self.room.note(turn, Stage::Over);
-            }
+            Event::TurnCompleted { turn, .. }
+            | Event::TurnFailed { turn, .. }
+            | Event::TurnCancelled { turn, .. } => self.room.note(turn, Stage::Over),
             Event::CompactionRequested { .. } => {
                 if let Some(request) = self.room.expected() {
                     self.link.compacting(&request);

@@ -40,8 +40,6 @@ pub(super) struct Kept {
     pub(super) frames: Vec<Frame>,
     /// To whom, and how many of them each has heard for certain.
     pub(super) agents: HashMap<Client, u64>,
-    /// The clients' names for the histories that their queries lead to.
-    pub(super) revisions: HashMap<String, String>,
     /// How many bytes of the file are whole.
     good: usize,
 }
@@ -52,7 +50,6 @@ pub(super) struct Kept {
 enum Entry {
     Told { up_to: String, frames: Vec<Written> },
     Client(Client),
-    Revision { query: String, revision: String },
     Heard { client: Client, frames: u64 },
 }
 
@@ -99,12 +96,6 @@ impl Spool {
     /// Somebody listens.
     pub(super) fn listens(&mut self, agent: &Client) {
         self.write(&Entry::Client(agent.clone()));
-    }
-
-    /// A query leads to a history that the client has a name for.
-    pub(super) fn revises(&mut self, (query, revision): (&String, &String)) {
-        let (query, revision) = (query.clone(), revision.clone());
-        self.write(&Entry::Revision { query, revision });
     }
 
     /// A client has heard so many frames for certain.
@@ -188,9 +179,6 @@ impl Kept {
             match entry {
                 Entry::Client(client) => drop(kept.agents.entry(client).or_default()),
                 Entry::Heard { client, frames } => drop(kept.agents.insert(client, frames)),
-                Entry::Revision { query, revision } => {
-                    kept.revisions.insert(query, revision);
-                }
                 Entry::Told { up_to, frames } => {
                     kept.up_to = Cursor::parse(&up_to)?;
                     kept.frames.extend(frames.into_iter().map(Written::frame));

@@ -3,8 +3,7 @@
 //! `>` a message of the client and `=` what it asks for, or the answer if that is "no"; `!` an event
 //! of the journal (or what is in flight: `! text …`, `! thought …`, `! progress CALL …`) and `<` what
 //! the client is sent. `~ skip` has what follows passed over until `~ tell`; `~ again` is a client that
-//! comes back; `~ beside` one that is told more; `~ unspoken` one that wants to hear the answer;
-//! `~ compact ID` one that asks for a summary. `UPDATE_GOLDEN=1` rewrites `=` and `<`.
+//! comes back; `~ beside` one that is told more; `~ compact ID` one that asks for a summary. `UPDATE_GOLDEN=1` rewrites `=` and `<`.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -109,7 +108,6 @@ impl Story {
                 let link = Link::new(context(), &Toolset::default(), Usage::default());
                 self.link = link.telling(Beside { traces: true, memories: true });
             }
-            ("unspoken", turn) => self.link.unspoken(&TurnId::parse(turn).unwrap()),
             ("compact", request) => self.link.compacting(request),
             ("unneeded", reason) => {
                 let frames = self.link.not_compacted(reason, at(self.records));

@@ -6,10 +6,11 @@ use quintet_kernel::message::{MediaKind, Part, Role};
 use quintet_kernel::port::{Error, Receipt};
 use quintet_kernel::session::Refusal;
 use quintet_kernel::{SessionId, TurnId};
+use serde_json::Value;
 
 use super::super::conversation::is_ours;
 use super::super::plan::{Agent, Plan};
-use super::super::query::Query;
+use super::super::query::{AGENT, Query, REVISION, SPEECH};
 use super::super::wire::TOO_MANY;
 use super::{Connection, Out, Trouble};
 
@@ -37,10 +38,7 @@ impl Connection {
         let room = self.desk.rooms.enter(&name, &session).await?;
         self.listen(&name, &room, out);
         self.last = Some(query.conversation.clone());
-        room.reserve(id, query.revision.as_deref(), self.number);
-        if plan.speech {
-            room.speak(id);
-        }
+        room.reserve(id, self.number);
         let asked_for = self.ask(&session, (id, &query), &plan).await;
         // Where it was asked, it counts as soon as it is told.
         match &asked_for {
@@ -69,10 +67,27 @@ impl Connection {
         // A session that another protocol began keeps its own instructions and tools.
         let setup = if is_ours(&card.labels) { plan.setup() } else { Setup::default() };
         let files = self.desk.pictures(&self.guest, session, &query.screenshots).await?;
-        let (content, aside) = (query.content.clone(), query.aside.clone());
-        let options = plan.options((&self.guest.id, id), content, aside);
+        let aside = self.aside(query, plan);
+        let options = plan.options((&self.guest.id, id), query.content.clone(), aside);
         let say = Say::new(Role::User, vec![Part::Text(query.text.clone())], Run::Next, options);
         self.say(session, Say { files, setup, ..say }).await
+    }
+
+    /// What is kept with a query and no model is told: what the encoder has to know of it whenever the
+    /// turn is told, and what the client keeps with it.
+    fn aside(&self, query: &Query, plan: &Plan) -> Value {
+        let notes = [
+            (AGENT, self.name.clone().map(Value::from)),
+            (REVISION, query.revision.clone().map(Value::from)),
+            (SPEECH, plan.speech.then_some(Value::Bool(true))),
+        ];
+        let mut aside = query.aside.clone();
+        for (name, note) in notes {
+            if let Some(note) = note {
+                aside[name] = note;
+            }
+        }
+        aside
     }
 
     async fn plan(&self, query: &Query) -> Result<Plan, Trouble> {

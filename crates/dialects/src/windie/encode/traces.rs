@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::super::catalogue;
 use super::super::line::{Frame, Line};
+use super::super::query;
 use super::Link;
 
 /// More of these than there ever are when a model is asked.
@@ -91,13 +92,6 @@ impl Stand {
 }
 
 impl Link {
-    /// The answers to this question should be spoken, and nothing here can speak.
-    pub(crate) fn unspoken(&mut self, turn: &TurnId) {
-        if let Some(line) = self.line_mut(turn) {
-            line.spans.speech = true;
-        }
-    }
-
     /// What is told of an item before the messages that say what it is.
     pub(super) fn traced_before(&mut self, item: &Item, prompt: Option<&Prompt>) -> Vec<Frame> {
         let Item::Event(record) = item else { return Vec::new() };
@@ -149,10 +143,11 @@ impl Link {
         match event {
             Event::MessageAdded { turn, role: Role::User, parts, options, .. } => {
                 let state = options.aside("system_state_internal").is_some();
+                let speech = options.aside(query::SPEECH).is_some();
                 let media = parts.iter().filter(|part| matches!(part, Part::Media { .. })).count();
                 self.with(turn, |line| {
                     (line.spans.begun, line.spans.pictures) = (Some(at), media);
-                    line.spans.state = state;
+                    (line.spans.state, line.spans.speech) = (state, speech);
                     Vec::new()
                 })
             }

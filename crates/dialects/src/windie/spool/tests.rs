@@ -36,12 +36,10 @@ fn what_was_told_is_there_again_without_what_was_cut_off() {
     spool.listens(&None);
     spool.listens(&agent);
     spool.heard(&agent, 2);
-    spool.revises((&"q".to_owned(), &"r".to_owned()));
     cut_off(&spool, br#"{"told":{"up_to":"9""#);
     let kept = of(folder.path(), "s1").kept().unwrap();
     assert_eq!((kept.up_to, &kept.frames[..]), (Cursor { seq: 7, offset: 3 }, &frames[..]));
     assert_eq!(kept.agents, HashMap::from([(None, 0), (agent, 2)]));
-    assert_eq!(kept.revisions["q"], "r");
     assert_eq!(kept.counts(), HashMap::from([("t".to_owned(), 2)]));
 }
 
