@@ -255,8 +255,7 @@ impl Daemon {
             followers.spawn("the artifacts' sweep", sweep);
             let access = access(options, &options.windie.hosts, quintet_dialects::windie::refuse);
             let access = Access { asks_itself: settings.asks_itself(), ..access };
-            let (router, telling) = quintet_dialects::windie::service(ports, settings);
-            listeners.spawn("listen.windie", telling);
+            let router = quintet_dialects::windie::service(ports, settings);
             listeners.spawn("listen.windie", serve_http(listener, router, access, closing.clone()));
         }
         if let (Some(socket), Some(settings)) = (bound.terminal, &options.terminal) {

@@ -1,6 +1,7 @@
 //! The computer-use protocol: a person's machine acts, the daemon thinks.
 //! `docs/protocols/windie.md` is its text.
 
+mod acknowledged;
 mod artifacts;
 mod catalogue;
 mod connection;
@@ -26,17 +27,15 @@ mod rehearsal;
 mod rehydrate;
 mod requests;
 mod results;
-mod room;
-mod rooms;
 mod schema;
 mod serve;
 mod settings;
-mod spool;
 mod stops;
 mod tokens;
 mod transcription;
 mod transparency;
 mod trouble;
+mod turns;
 mod wire;
 
 pub use artifacts::sweep;

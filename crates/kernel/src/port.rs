@@ -115,7 +115,7 @@ pub struct Changeset {
 }
 
 /// One follower.
-pub trait Follow: Send {
+pub trait Follow: Send + Sync {
     /// What comes next, as much of it as is there; nothing once the daemon shuts down. May be
     /// empty, where what is there was seen before.
     fn next(&mut self) -> BoxFuture<'_, Result<Option<Vec<Item>>, Error>>;

@@ -48,7 +48,6 @@ fn settings(options: &Options, assembly: &Assembly, closing: &CancellationToken)
         largest_artifact: options.windie.largest_artifact,
         keep_artifacts: options.windie.keep_artifacts,
         workspace: options.data_dir.join("windie"),
-        told: options.data_dir.join("windie-told"),
         abilities: Abilities {
             web_search: assembly.searches.clone(),
             tools: assembly.unasked.clone(),

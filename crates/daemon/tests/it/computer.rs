@@ -1,6 +1,6 @@
 //! A client of the computer-use protocol, as strict with the stream as the original one.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::time::Duration;
 
 use futures_util::{SinkExt as _, StreamExt as _};
@@ -41,8 +41,6 @@ pub(crate) struct Computer {
     name: String,
     /// What was last seen of each turn.
     seen: HashMap<String, u64>,
-    /// The turns that it has stopped: it counts no more of them.
-    stopped: HashSet<String>,
     closed: Option<CloseFrame>,
 }
 
@@ -57,8 +55,7 @@ impl Computer {
         }
         let (stream, _) = connect_async(request).await.unwrap();
         let name = format!("c{}", handshake["user_id"].as_str().unwrap_or_default());
-        let (seen, stopped) = Default::default();
-        let mut computer = Self { stream, sent: 0, name, seen, stopped, closed: None };
+        let mut computer = Self { stream, sent: 0, name, seen: HashMap::new(), closed: None };
         computer.say(&handshake.to_string()).await;
         computer
     }
@@ -76,10 +73,10 @@ impl Computer {
 
     /// Goes on as the same client on another connection: it knows what it has seen.
     pub(crate) async fn again(self, url: &str, handshake: &Value) -> Self {
-        let (seen, sent, stopped) = (self.seen.clone(), self.sent + 1000, self.stopped.clone());
+        let (seen, sent) = (self.seen.clone(), self.sent + 1000);
         drop(self);
         let mut next = Self::reach(url, None, handshake).await;
-        (next.seen, next.sent, next.stopped) = (seen, sent, stopped);
+        (next.seen, next.sent) = (seen, sent);
         next
     }
 
@@ -109,16 +106,14 @@ impl Computer {
         self.send("query", payload).await
     }
 
-    /// Stops a turn, and wants to hear no more of it.
+    /// Stops a turn. Like `agent.stop()` of the original it keeps no note of that, and counts on.
     pub(crate) async fn stop(&mut self, conversation: &str, turn: &str) {
-        self.stopped.insert(turn.into());
         let payload = json!({ "conversation_ref": conversation, "turn_ref": turn });
         self.send("stop-query", payload).await;
     }
 
     /// Stops everything that it has heard of.
     pub(crate) async fn stop_all(&mut self) {
-        self.stopped.extend(self.seen.keys().cloned());
         self.send("stop-query", json!({})).await;
     }
 
@@ -157,13 +152,6 @@ impl Computer {
         }
         let turn = frame["turn_ref"].as_str().expect(kind);
         assert!(frame["conversation_ref"].is_string(), "{frame}");
-        if self.stopped.contains(turn) {
-            let first = format!("{turn}-evt-000001-query-accepted");
-            let ended = kind == "streaming-complete";
-            // It would miss the numbers before a new one.
-            assert!(!ended || frame["event_id"] == first && frame["sequence"] == 1, "{frame}");
-            return ended;
-        }
         let sequence = frame["sequence"].as_u64().expect(kind);
         assert_eq!(frame["event_id"], format!("{turn}-evt-{sequence:06}-{kind}"));
         let last = self.seen.entry(turn.into()).or_default();
@@ -199,11 +187,6 @@ impl Computer {
     pub(crate) async fn close_code(&mut self) -> u16 {
         while self.frame().await.is_some() {}
         self.closed.as_ref().map_or(0, |frame| frame.code.into())
-    }
-
-    /// Takes note that what it has seen of a turn does not count any more.
-    pub(crate) fn forget(&mut self, turn: &str, up_to: u64) {
-        self.seen.insert(turn.into(), up_to);
     }
 }
 

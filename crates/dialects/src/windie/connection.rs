@@ -6,14 +6,13 @@
 
 mod adopt;
 mod compact;
-mod echo;
 mod query;
 mod recall;
 mod results;
 mod settings;
 mod stop;
+mod stream;
 
-use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -25,15 +24,15 @@ use quintet_kernel::ClientRef;
 use quintet_kernel::port::{BoxFuture, Error, StorageError};
 use tokio::time::{Instant, interval, sleep_until, timeout};
 
-use self::echo::Echoes;
+use self::stop::Stopping;
+use self::stream::Subscription;
+use super::acknowledged::Client;
 use super::conversation::Guest;
 use super::decode::{Asks, Message, decode, handshake};
 use super::manifest::Manifest;
 use super::models;
 use super::offer::{FRONT_END, Offer};
 use super::plan::Agent;
-use super::room::{self, Offered, Room, Seat, Sent, Who};
-use super::rooms::Name;
 use super::serve::Desk;
 use super::settings::SettingsError;
 use super::wire::{self, Answer, Context, SILENT, TOO_MANY};
@@ -61,14 +60,14 @@ pub(super) struct Connection {
     /// What it came with, which says who it is for as long as that is true.
     headers: HeaderMap,
     agent: Agent,
-    /// What the client called its agent when it came.
-    name: room::Client,
+    /// Who the client is, on whatever connection.
+    client: Client,
     /// The calls that it runs.
     held: HeldCalls,
-    /// The conversations that it listens to, by its names for them.
-    listens: Vec<(String, Arc<Room>)>,
-    /// What it was sent and has perhaps not heard.
-    echoes: Echoes,
+    /// The conversations that it follows.
+    subscriptions: Vec<Subscription>,
+    /// How often it was asked whether it has seen what it was sent.
+    pings: u64,
     /// The one that it spoke of last.
     last: Option<String>,
 }
@@ -78,18 +77,18 @@ pub(super) struct Connection {
 struct Out {
     answers: Vec<Answer>,
     frames: Vec<String>,
-    seats: Vec<Seat>,
-    slow: Vec<BoxFuture<'static, Vec<Answer>>>,
+    slow: Vec<BoxFuture<'static, Done>>,
 }
 
-/// What a listener was given.
-type Heard = (Seat, Option<Vec<Sent>>);
-
+/// What came of something that took longer.
 #[derive(Default)]
-struct Streams {
-    heard: FuturesUnordered<BoxFuture<'static, Heard>>,
-    slow: FuturesUnordered<BoxFuture<'static, Vec<Answer>>>,
+struct Done {
+    answers: Vec<Answer>,
+    stops: Vec<Stopping>,
 }
+
+/// What goes on beside.
+type Slow = FuturesUnordered<BoxFuture<'static, Done>>;
 
 /// The client is gone, or is to go.
 struct Gone;
@@ -108,26 +107,29 @@ pub(super) async fn run(desk: Desk, headers: HeaderMap, mut socket: WebSocket) {
         Ok(hello) => {
             let guest = Guest::new(user, hello.user);
             let agent = Agent::new(hello.definition.unwrap_or_default());
-            let name = agent.definition.id.clone();
-            let number = desk.rooms.connection();
-            let (listens, echoes, last) = Default::default();
-            let called = name.as_deref().unwrap_or_default();
+            let client = Client { user: guest.id.clone(), agent: agent.definition.id.clone() };
+            let (turns, number) = (Arc::clone(&desk.turns), desk.turns.connect());
+            let called = client.agent.as_deref().unwrap_or_default();
             let called = format!("{FRONT_END}/{}/{called}", guest.id);
-            let client = ClientRef::connected(called, number.to_string());
-            let held = HeldCalls::new(Arc::clone(&desk.ports.sessions), client);
+            let held = HeldCalls::new(
+                Arc::clone(&desk.ports.sessions),
+                ClientRef::connected(called, number.to_string()),
+            );
+            let (subscriptions, pings, last) = Default::default();
             let mut connection = Connection {
                 desk,
                 guest,
                 number,
                 headers,
                 agent,
-                name,
+                client,
                 held,
-                listens,
-                echoes,
+                subscriptions,
+                pings,
                 last,
             };
             connection.serve(socket).await;
+            turns.disconnect(number);
             connection.held.release().await;
         }
         Err(why) => {
@@ -154,9 +156,10 @@ async fn first(socket: &mut WebSocket) -> Option<String> {
 impl Connection {
     async fn serve(&mut self, mut socket: WebSocket) {
         let closing = self.desk.settings.closing.clone();
-        let mut streams = Streams::default();
+        let mut disconnected = self.desk.turns.disconnected();
+        let mut slow = Slow::default();
         let out = self.welcome().await;
-        if self.give(&mut socket, &mut streams, out).await.is_err() {
+        if self.give(&mut socket, &mut slow, out).await.is_err() {
             return;
         }
         let (mut ping, mut last) = (interval(PING), Instant::now());
@@ -175,17 +178,23 @@ impl Connection {
                         last = alive;
                     }
                     match frame {
-                        Some(Ok(frame)) => self.receive(&mut socket, &mut streams, frame).await,
+                        Some(Ok(frame)) => self.receive(&mut socket, &mut slow, frame).await,
                         Some(Err(_)) | None => return,
                     }
                 }
-                Some(answers) = streams.slow.next() => {
+                Some(Done { answers, stops }) = slow.next() => {
+                    self.stopped(stops);
                     let out = Out { answers, ..Out::default() };
-                    self.give(&mut socket, &mut streams, out).await
+                    match self.give(&mut socket, &mut slow, out).await {
+                        Ok(()) => self.flush_all(&mut socket).await,
+                        Err(gone) => Err(gone),
+                    }
                 }
-                Some(heard) = streams.heard.next() => {
-                    self.tell(&mut socket, &mut streams, heard).await
+                news = stream::next(&mut self.subscriptions) => {
+                    self.tell(&mut socket, news).await
                 }
+                // What the client of that connection was to run, this one may run.
+                Ok(()) = disconnected.changed() => self.flush_all(&mut socket).await,
                 _ = ping.tick() => match alive.elapsed() > SILENCE || self.is_revoked().await {
                     true => return hang_up(&mut socket, close_code::POLICY, "").await,
                     false => send(&mut socket, Frame::Ping(Default::default())).await,
@@ -203,8 +212,10 @@ impl Connection {
         let mut out = Out::default();
         out.answers.extend(self.brought());
         out.answers.push(self.remote().await);
-        for (name, room) in self.desk.waiting(&self.guest, &self.name).await {
-            self.listen(&name, &room, &mut out);
+        for (name, session) in self.desk.waiting(&self.client).await {
+            if let Err(error) = self.follow(&name, &session).await {
+                tracing::warn!(%error, %session, "a conversation cannot be told");
+            }
         }
         out
     }
@@ -227,41 +238,10 @@ impl Connection {
         Answer::unasked("remote-tool-catalog", offer.remote_tools())
     }
 
-    /// Listens to a conversation, unless it does already; from now on it has this name.
-    fn listen(&mut self, name: &Name, room: &Arc<Room>, out: &mut Out) {
-        let known = self.listens.iter_mut().find(|(_, known)| Arc::ptr_eq(known, room));
-        match known {
-            Some((conversation, _)) => conversation.clone_from(&name.1),
-            None => {
-                self.listens.push((name.1.clone(), Arc::clone(room)));
-                let who = Who { connection: self.number, client: self.name.clone() };
-                out.seats.push(room.sit(who));
-            }
-        }
-    }
-
-    /// A frame as it is sent: the client hears its own name for the conversation.
-    fn addressed<'f>(&self, room: &Arc<Room>, frame: &'f str) -> Cow<'f, str> {
-        let name = self.listens.iter().find(|(_, known)| Arc::ptr_eq(known, room));
-        match name.filter(|(name, _)| *name != room.conversation) {
-            Some((name, _)) => Cow::Owned(wire::renamed(frame, name)),
-            None => Cow::Borrowed(frame),
-        }
-    }
-
-    /// Whoever speaks of a conversation that is told wants to hear it.
-    fn attend(&mut self, conversation: Option<&str>, out: &mut Out) {
-        let Some(conversation) = conversation else { return };
-        let name = (self.guest.id.clone(), conversation.to_owned());
-        if let Some(room) = self.desk.rooms.of(&name) {
-            self.listen(&name, &room, out);
-        }
-    }
-
     async fn receive(
         &mut self,
         socket: &mut WebSocket,
-        streams: &mut Streams,
+        slow: &mut Slow,
         frame: Frame,
     ) -> Result<(), Gone> {
         let read = match &frame {
@@ -269,11 +249,11 @@ impl Connection {
             Frame::Binary(bytes) => decode(std::str::from_utf8(bytes).unwrap_or_default()),
             Frame::Ping(_) => return Ok(()),
             Frame::Pong(echo) => {
-                self.echoes.came(echo, &self.name);
+                self.answered(echo);
                 return Ok(());
             }
             Frame::Close(_) => {
-                self.echoes.parted(&self.name);
+                self.parted();
                 return Err(Gone);
             }
         };
@@ -283,10 +263,10 @@ impl Connection {
         }
         let mut out = Out::default();
         match read {
-            Ok(message) => self.carry_out(message, streams.slow.len(), &mut out).await,
+            Ok(message) => self.carry_out(message, slow.len(), &mut out).await,
             Err(answer) => out.answers.push(*answer),
         }
-        self.give(socket, streams, out).await
+        self.give(socket, slow, out).await
     }
 
     /// Whether it is not any more who it was.
@@ -297,11 +277,10 @@ impl Connection {
     async fn carry_out(&mut self, message: Message, under_way: usize, out: &mut Out) {
         let Message { id, asks } = message;
         let about = self.about(&id, &asks);
-        self.attend(about.conversation_ref.as_deref(), out);
         let heavy = matches!(asks, Asks::ListModels | Asks::Compact { .. });
         let done = match asks {
             _ if heavy && under_way >= MOST => Err(Trouble::from(TOO_MANY)),
-            Asks::Query(query) => self.query(&id, *query, out).await,
+            Asks::Query(query) => self.query(&id, *query).await,
             Asks::Stop { conversation, turn } => self.stop(&id, (conversation, turn), out).await,
             Asks::Rehydrate(kept) => self.recall(kept).await,
             Asks::LoadSettings => self.load_settings(&id, out).await,
@@ -314,7 +293,8 @@ impl Connection {
                         Err(error) => return vec![Answer::error(Some(&id), &error.to_string())],
                     };
                     let listed = models::payload(&desk.ports.models.list().await, &settings);
-                    vec![Answer::to(&id, "models-listed", listed)]
+                    let answers = vec![Answer::to(&id, "models-listed", listed)];
+                    Done { answers, ..Done::default() }
                 }));
                 return;
             }
@@ -349,27 +329,10 @@ impl Connection {
         Context { session_id: None, user_id, conversation_ref, turn_ref }
     }
 
-    /// The message that hands calls over if this client may run them, or else the one that only shows
-    /// them. Where that is not known the client has to come back.
-    async fn take(&mut self, seat: &Seat, offer: Offered) -> Result<Arc<str>, Gone> {
-        let Offered { calls, text, shown } = offer;
-        match self.held.take_over(&seat.room.session, calls.clone()).await {
-            Ok(true) => {
-                seat.room.claimed(&calls);
-                Ok(text)
-            }
-            Ok(false) => Ok(shown),
-            Err(error) => {
-                tracing::warn!(%error, "calls were not claimed");
-                Err(Gone)
-            }
-        }
-    }
-
     async fn give(
         &mut self,
         socket: &mut WebSocket,
-        streams: &mut Streams,
+        slow: &mut Slow,
         out: Out,
     ) -> Result<(), Gone> {
         let now = self.desk.now();
@@ -379,45 +342,9 @@ impl Connection {
         for frame in out.frames {
             send(socket, Frame::Text(frame.into())).await?;
         }
-        streams.slow.extend(out.slow);
-        streams.heard.extend(out.seats.into_iter().map(hear));
+        slow.extend(out.slow);
         Ok(())
     }
-
-    async fn tell(
-        &mut self,
-        socket: &mut WebSocket,
-        streams: &mut Streams,
-        heard: Heard,
-    ) -> Result<(), Gone> {
-        let (seat, frames) = heard;
-        let Some(frames) = frames else {
-            self.listens.retain(|(_, room)| !Arc::ptr_eq(room, &seat.room));
-            // One that was not told to the end is asked for again by a client that comes back.
-            let missed = seat.is_behind() || seat.room.busy() > 0;
-            return if missed { Err(Gone) } else { Ok(()) };
-        };
-        for sent in frames {
-            let frame = match sent {
-                Sent::Text(text) => text,
-                Sent::Offer(offer) => self.take(&seat, offer).await?,
-            };
-            let frame = self.addressed(&seat.room, &frame).into_owned();
-            send(socket, Frame::Text(frame.into())).await?;
-        }
-        if let Some(call) = self.echoes.sent(&seat) {
-            send(socket, Frame::Ping(call)).await?;
-        }
-        streams.heard.push(hear(seat));
-        Ok(())
-    }
-}
-
-fn hear(mut seat: Seat) -> BoxFuture<'static, Heard> {
-    Box::pin(async move {
-        let frames = seat.next().await;
-        (seat, frames)
-    })
 }
 
 async fn send(socket: &mut WebSocket, frame: Frame) -> Result<(), Gone> {

@@ -2,22 +2,24 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::Arc;
 
-use quintet_kernel::SessionId;
+use quintet_kernel::card::Card;
 use quintet_kernel::command::Command;
 use quintet_kernel::event::Origin;
 use quintet_kernel::port::{Alias, Error, StorageError};
+use quintet_kernel::{SessionId, Time};
 
+use super::acknowledged::{Client, TELL_AGAIN};
 use super::identity::User;
-use super::room::{Client, Room};
-use super::rooms::Name;
 use super::serve::Desk;
 
 /// The label that says whose a session is.
 pub(super) const OWNER: &str = "windie_user";
 /// The label that says what its user calls it.
 const NAME: &str = "windie_conversation";
+
+/// How many sessions are looked at for what a client may have missed.
+const RECENT: usize = 100;
 
 /// Who is at the other end.
 #[derive(Clone, Debug)]
@@ -53,9 +55,9 @@ pub(super) fn may_see(desk: &Desk, guest: &Guest, labels: &Labels) -> bool {
     }
 }
 
-/// Whose conversation a session is, and what he calls it; nothing if it is none of this protocol.
-pub(super) fn name_of(labels: &Labels) -> Option<Name> {
-    Some((labels.get(OWNER)?.clone(), labels.get(NAME)?.clone()))
+/// What a user calls a session; nothing if it is not a conversation of theirs.
+fn name_of<'l>(labels: &'l Labels, user: &str) -> Option<&'l String> {
+    labels.get(NAME).filter(|_| labels.get(OWNER).is_some_and(|owner| owner == user))
 }
 
 impl Desk {
@@ -122,12 +124,37 @@ impl Desk {
         Ok(holder)
     }
 
-    /// The conversations that somebody may be waiting for: his, whose end he has not heard.
-    pub(super) async fn waiting(&self, guest: &Guest, agent: &Client) -> Vec<(Name, Arc<Room>)> {
-        self.rooms.resumed().await;
-        let mut rooms = self.rooms.of_user(&guest.id);
-        rooms.retain(|(_, room)| room.awaited_by(agent));
-        rooms
+    /// The conversations that a client may be waiting for, by its names for them. What cannot be read is
+    /// passed over.
+    pub(super) async fn waiting(&self, client: &Client) -> Vec<(String, SessionId)> {
+        let now = self.now();
+        let mut waiting = Vec::new();
+        for (name, session) in self.lately(client, now).await {
+            let state = self.ports.sessions.view(&session).await;
+            if state.is_ok_and(|state| self.acknowledged.is_awaited(client, &state, now)) {
+                waiting.push((name, session));
+            }
+        }
+        waiting
+    }
+
+    /// The conversations of a client in which something happened lately, or is still happening.
+    async fn lately(&self, client: &Client, now: Time) -> Vec<(String, SessionId)> {
+        let lately = |card: &Card| card.open || now.since(card.updated) < TELL_AGAIN;
+        let mut found = Vec::new();
+        for (name, session) in self.acknowledged.sessions(client) {
+            if self.ports.sessions.card(&session).await.is_ok_and(|card| lately(&card)) {
+                found.push((name, session));
+            }
+        }
+        let recent = self.ports.directory.recent(None, RECENT).await.unwrap_or_default();
+        for card in recent.into_iter().filter(lately) {
+            let known = found.iter().any(|(_, session)| *session == card.id);
+            if let Some(name) = name_of(&card.labels, &client.user).filter(|_| !known) {
+                found.push((name.clone(), card.id));
+            }
+        }
+        found
     }
 
     /// Where a user's own folder is, for conversations that are about none.

@@ -1,11 +1,11 @@
-//! Events of the core as messages to the clients of one conversation.
+//! Events of the core as messages to a client of one conversation.
 //!
-//! A turn is numbered from its first message on, so what follows a conversation begins before its
-//! open turn: what a client was told of it earlier is passed over by [`Link::skip`].
+//! A turn is numbered from its first message on, and only by what is in the journal: whoever is told it
+//! again from its beginning is told the same messages under the same numbers.
 
 mod traces;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
 use quintet_kernel::event::{Event, Record, RequestedCall};
 use quintet_kernel::message::{Role, text_of};
@@ -28,12 +28,6 @@ pub(super) use traces::Spans;
 
 /// How much of a summary is shown, in characters.
 const LONGEST_PREVIEW: usize = 180;
-/// How many messages show what a model is asked.
-const SHOWN: u64 = 3;
-/// More messages than there ever are about a call that the journal does not tell of: that it was
-/// handed over again.
-const AROUND_CALL: u64 = 100;
-
 /// What clients are told beside what they need.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Beside {
@@ -101,18 +95,21 @@ impl Link {
         }
     }
 
-    /// Whether that may be so once the items before this one are translated.
-    pub(crate) fn may_want_prompt(&self, item: &Item) -> bool {
-        let Item::Event(record) = item else {
-            return false;
-        };
-        match &record.event {
-            Event::StepStarted { turn, .. } | Event::TurnCompleted { turn, .. }
-                if self.line(turn).is_none() =>
-            {
-                true
-            }
-            _ => self.wants_prompt(item),
+    /// True if no turn is under way, as far as was translated.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.lines.is_empty()
+    }
+
+    /// From now on the client has this name for the conversation.
+    pub(crate) fn rename(&mut self, conversation: &str) {
+        self.context.conversation_ref = Some(conversation.into());
+        self.lines.iter_mut().for_each(|line| line.rename(conversation));
+    }
+
+    /// The client has stopped a turn, by its name for it: it is sent no more of it but the end.
+    pub(crate) fn stop(&mut self, turn: &str) {
+        if let Some(line) = self.lines.iter_mut().find(|line| line.name() == turn) {
+            line.stopped = true;
         }
     }
 
@@ -170,39 +167,12 @@ impl Link {
         frames
     }
 
-    /// Takes an item that clients were told of earlier. Nobody knows in how many messages, so the
-    /// next one has a number that is higher than any of them can have had.
-    pub(crate) fn skip(&mut self, item: &Item) {
-        let most = match item {
-            Item::Event(record) => match &record.event {
-                Event::StepStarted { .. } => SHOWN + traces::ABOUT_STEP,
-                Event::CallStarted { .. } => AROUND_CALL,
-                _ => traces::ABOUT_EVENT,
-            },
-            // Each piece of text is one message.
-            Item::Text { .. } | Item::Progress { .. } => 0,
-        };
-        self.encode(item, None);
-        let turn = match item {
-            Item::Event(record) => record.event.turn(),
-            Item::Text { turn, .. } | Item::Progress { turn, .. } => Some(turn),
-        };
-        if let Some(line) = turn.and_then(|turn| self.line_mut(turn)) {
-            line.skip(most);
-        }
-    }
-
-    /// So many messages were sent of these turns, by the client's names for them.
-    pub(crate) fn recount(&mut self, counts: &HashMap<String, u64>) {
-        for line in &mut self.lines {
-            if let Some(count) = counts.get(line.name()) {
-                line.recount(*count);
-            }
-        }
-    }
-
     /// Translates an item. `prompt` is what the model would be asked now, see [`Link::wants_prompt`].
     pub(crate) fn encode(&mut self, item: &Item, prompt: Option<&Prompt>) -> Vec<Frame> {
+        let turn = turn_of(item).filter(|turn| self.line(turn).is_some_and(|line| line.stopped));
+        if let Some(turn) = turn {
+            return self.stopped(turn, item);
+        }
         let mut frames: Vec<Frame> = self.history(item, prompt).into_iter().collect();
         if !self.beside.traces {
             frames.extend(self.translate(item, prompt));
@@ -211,6 +181,21 @@ impl Link {
         frames.extend(self.traced_before(item, prompt));
         frames.extend(self.translate(item, prompt));
         frames.extend(self.traced_after(item, prompt));
+        frames
+    }
+
+    /// What is sent of a turn that the client has stopped: that it is over, under the number after the
+    /// last that the client was sent.
+    fn stopped(&mut self, turn: &TurnId, item: &Item) -> Vec<Frame> {
+        if let Item::Event(record) = item
+            && let Event::TurnCompleted { .. } | Event::TurnCancelled { .. } = record.event
+        {
+            return self.end(turn, |line| vec![line.end(&json!({}), record.at)]);
+        }
+        let count = self.line(turn).map_or(0, Line::count);
+        let mut frames = self.translate(item, None);
+        frames.retain(|frame| frame.ends.is_some());
+        self.line_mut(turn).into_iter().for_each(|line| line.recount(count));
         frames
     }
 
@@ -292,7 +277,9 @@ impl Link {
             }
             Event::TurnFailed { turn, code, message, .. } => {
                 let payload = trouble::payload(*code, message);
-                return self.end(turn, |line| vec![line.plain("error", &payload, at)]);
+                return self.end(turn, |line| {
+                    vec![Frame { ends: Some(at), ..line.plain("error", &payload, at) }]
+                });
             }
             Event::SessionCreated(_)
             | Event::Forked { .. }
@@ -486,6 +473,14 @@ impl Link {
 
     fn line_mut(&mut self, turn: &TurnId) -> Option<&mut Line> {
         self.lines.iter_mut().find(|line| line.turn.as_ref() == Some(turn))
+    }
+}
+
+/// The turn that an item is about.
+fn turn_of(item: &Item) -> Option<&TurnId> {
+    match item {
+        Item::Event(record) => record.event.turn(),
+        Item::Text { turn, .. } | Item::Progress { turn, .. } => Some(turn),
     }
 }
 

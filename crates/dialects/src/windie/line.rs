@@ -19,10 +19,19 @@ pub(crate) struct Frame {
     /// The turn, by the client's name for it.
     pub(crate) turn: String,
     pub(crate) text: String,
-    /// What it says to a client that has stopped the turn; nothing, but at its end.
-    pub(crate) stopped: Option<String>,
+    /// When the turn ended, if this is what says so.
+    pub(crate) ends: Option<Time>,
     /// The calls that it hands over, if it does.
     pub(crate) hands: Option<Box<Hands>>,
+}
+
+impl Frame {
+    /// Hands nothing over any more.
+    pub(crate) fn show(&mut self) {
+        if let Some(hands) = self.hands.take() {
+            self.text = hands.shown;
+        }
+    }
 }
 
 /// Calls that a message hands over.
@@ -30,7 +39,7 @@ pub(crate) struct Frame {
 pub(crate) struct Hands {
     /// Those that the client still has to run.
     pub(crate) calls: Vec<CallId>,
-    /// The message that stands for it afterwards: it has the same number, and nobody runs anything.
+    /// The message for clients that do not run them: it has the same number, and only shows them.
     pub(crate) shown: String,
 }
 
@@ -52,6 +61,8 @@ pub(super) struct Line {
     pub(super) running: HashMap<CallId, Time>,
     /// What of it takes time.
     pub(super) spans: Spans,
+    /// Whether the client has stopped it: it is sent no more of it but the end.
+    pub(super) stopped: bool,
     /// Who it is about, and the client's name for the turn.
     context: Context,
     /// How many messages there were.
@@ -76,6 +87,7 @@ impl Line {
             handover: Handover::default(),
             running: HashMap::new(),
             spans: Spans::default(),
+            stopped: false,
             count: 0,
             step: String::new(),
             said: String::new(),
@@ -102,20 +114,19 @@ impl Line {
         Frame { hands: Some(Box::new(Hands { calls: handed.calls(), shown })), ..frame }
     }
 
-    /// A message that has no number, and is the last.
+    /// A message that has no number.
     pub(super) fn plain(&self, kind: &str, payload: &Value, at: Time) -> Frame {
-        let frame = self.close(envelope(kind, payload, at));
-        Frame { stopped: Some(frame.text.clone()), ..frame }
+        self.close(envelope(kind, payload, at))
     }
 
-    /// So many messages were sent.
+    /// Takes back messages that are not sent: so many were.
     pub(super) fn recount(&mut self, count: u64) {
         self.count = count;
     }
 
-    /// Counts messages that the client may have been sent, but nobody knows how many.
-    pub(super) fn skip(&mut self, most: u64) {
-        self.count += most;
+    /// From now on the conversation has this name.
+    pub(super) fn rename(&mut self, conversation: &str) {
+        self.context.conversation_ref = Some(conversation.into());
     }
 
     /// The model is asked.
@@ -163,8 +174,7 @@ impl Line {
             "user_id": self.context.user_id,
             "session_id": self.context.conversation_ref,
         });
-        let frame = || Frame { stopped: None, ..self.plain("memory-store", &payload, at) };
-        (!asked.is_empty()).then(frame)
+        (!asked.is_empty()).then(|| self.plain("memory-store", &payload, at))
     }
 
     fn answer(&self) -> &str {
@@ -183,16 +193,9 @@ impl Line {
         self.step.chars().count()
     }
 
-    /// The turn ended. A client that has stopped it counts no more of it: whatever new number the end
-    /// had, it would miss those before. So it is told under that of the first message, which the client
-    /// has counted, or else counts now.
+    /// The turn ended.
     pub(super) fn end(&mut self, payload: &Value, at: Time) -> Frame {
-        let mut frame = envelope("streaming-complete", payload, at);
-        frame
-            .insert("event_id".into(), format!("{}-evt-000001-query-accepted", self.name()).into());
-        frame.insert("sequence".into(), 1.into());
-        let stopped = Some(self.close(frame).text);
-        Frame { stopped, ..self.frame("streaming-complete", payload, at) }
+        Frame { ends: Some(at), ..self.frame("streaming-complete", payload, at) }
     }
 
     /// The client's name for the turn.
@@ -204,6 +207,6 @@ impl Line {
         frame.insert("id".into(), self.name().into());
         self.context.put_into(&mut frame);
         let text = Value::Object(frame).to_string();
-        Frame { turn: self.name().into(), text, stopped: None, hands: None }
+        Frame { turn: self.name().into(), text, ends: None, hands: None }
     }
 }

@@ -21,12 +21,13 @@ use quintet_kernel::port::{
 use tokio::sync::Mutex as AsyncMutex;
 use tokio_util::sync::CancellationToken;
 
+use super::acknowledged::Acknowledged;
 use super::artifacts::Shelf;
 use super::encode::Beside;
 use super::http::reply::Reply;
 use super::offer::Abilities;
-use super::rooms::Rooms;
 use super::stops::Stops;
+use super::turns::Turns;
 use super::{connection, http, transcription};
 use crate::transport::access::{Denied, Token};
 
@@ -86,8 +87,6 @@ pub struct Settings {
     pub keep_artifacts: Option<Duration>,
     /// Where conversations work that are about no folder of this machine; a folder for each user.
     pub workspace: PathBuf,
-    /// Where what was told of the turns under way is kept.
-    pub told: PathBuf,
     /// What the daemon itself can do for agents.
     pub abilities: Abilities,
     /// What clients are told beside what they need.
@@ -113,8 +112,10 @@ pub(super) struct Desk {
     pub(super) ports: Ports,
     pub(super) settings: Arc<Settings>,
     pub(super) shelf: Shelf,
-    /// The conversations that are told.
-    pub(super) rooms: Arc<Rooms>,
+    /// The turns that are under way.
+    pub(super) turns: Arc<Turns>,
+    /// What clients have seen.
+    pub(super) acknowledged: Arc<Acknowledged>,
     /// Stops that came before what they stop.
     pub(super) stops: Arc<Stops>,
     /// Locks of users whose settings are being changed: one change at a time for each of them.
@@ -127,27 +128,19 @@ impl Desk {
     }
 }
 
-/// The dialect as a service, and what tells its conversations for as long as it is served.
-pub fn service(ports: Ports, settings: Settings) -> (Router, impl Future<Output = ()> + Send) {
+/// The dialect as a service.
+pub fn service(ports: Ports, settings: Settings) -> Router {
     let shelf = Shelf::new(&ports);
-    let closing = settings.closing.clone();
-    let (rooms, telling) = Rooms::new(&ports, &settings);
-    let (stops, setting) = Default::default();
-    let desk = Desk { ports, settings: Arc::new(settings), shelf, rooms, stops, setting };
-    let router = Router::new()
+    let (turns, acknowledged, stops, setting) = Default::default();
+    let settings = Arc::new(settings);
+    let desk = Desk { ports, settings, shelf, turns, acknowledged, stops, setting };
+    Router::new()
         .route("/ws", get(connect))
         .route("/ws/transcription", get(transcription::connect))
         .fallback(serve)
         // Every family of requests has its own limit.
         .layer(DefaultBodyLimit::disable())
-        .with_state(desk);
-    let telling = async move {
-        tokio::select! {
-            () = telling => {}
-            () = closing.cancelled() => {}
-        }
-    };
-    (router, telling)
+        .with_state(desk)
 }
 
 async fn connect(

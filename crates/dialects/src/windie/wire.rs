@@ -40,21 +40,6 @@ pub(crate) struct Answer {
     pub(crate) context: Context,
 }
 
-/// A frame as it is for a client that has another name for the conversation.
-pub(crate) fn renamed(frame: &str, conversation: &str) -> String {
-    let Ok(mut told) = serde_json::from_str::<Value>(frame) else { return frame.into() };
-    told["conversation_ref"] = conversation.into();
-    let payload = &mut told["payload"];
-    if payload.get("conversation_ref").is_some() {
-        payload["conversation_ref"] = conversation.into();
-    }
-    let rows = payload.get_mut("rows").and_then(Value::as_array_mut);
-    for row in rows.into_iter().flatten().filter(|row| row.is_object()) {
-        row["conversation_ref"] = conversation.into();
-    }
-    told.to_string()
-}
-
 /// What a message is about.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Context {

@@ -12,8 +12,8 @@ use super::super::wire::{COMPACT_WHILE_BUSY, Context};
 use super::{Connection, Out, Trouble};
 
 impl Connection {
-    /// Has a conversation, or the one that was spoken of last, summarized. What comes of it is told to
-    /// all who listen.
+    /// Has a conversation, or the one that was spoken of last, summarized. What comes of it is told on
+    /// this connection, under the name of the request.
     pub(super) async fn compact(
         &mut self,
         id: &str,
@@ -26,19 +26,18 @@ impl Connection {
         let Some(session) = self.desk.known(&self.guest, &conversation).await? else {
             return Err("Conversation not found".into());
         };
-        let name = (self.guest.id.clone(), conversation);
-        let room = self.desk.rooms.enter(&name, &session).await?;
-        self.listen(&name, &room, out);
-        room.expect(id);
+        self.follow(&conversation, &session).await?;
         let done = self.desk.ports.sessions.submit(&session, Command::Compact).await;
-        if done.is_err() {
-            room.expected();
-        }
         match done {
-            Ok(_) => Ok(()),
+            Ok(_) => {
+                // None of it was read yet: conversations are read between messages.
+                let told = self.subscription(&session);
+                told.into_iter().for_each(|told| told.link.compacting(id));
+                Ok(())
+            }
             Err(Error::Refused(Refusal::Busy(_))) => Err(COMPACT_WHILE_BUSY.into()),
             Err(Error::Refused(Refusal::NothingToCompact)) => {
-                out.frames.extend(self.nothing_to_compact(id, name.1, &session));
+                out.frames.extend(self.nothing_to_compact(id, conversation, &session));
                 Ok(())
             }
             Err(error) => Err(error.into()),

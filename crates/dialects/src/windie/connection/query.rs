@@ -5,14 +5,16 @@ use quintet_kernel::event::{Event, Setup};
 use quintet_kernel::message::{MediaKind, Part, Role};
 use quintet_kernel::port::{Error, Receipt};
 use quintet_kernel::session::Refusal;
-use quintet_kernel::{SessionId, TurnId};
+use quintet_kernel::{SessionId, State, TurnId};
 use serde_json::Value;
 
-use super::super::conversation::is_ours;
+use super::super::conversation::{Guest, is_ours};
 use super::super::plan::{Agent, Plan};
 use super::super::query::{AGENT, Query, REVISION, SPEECH};
+use super::super::serve::Desk;
 use super::super::wire::TOO_MANY;
-use super::{Connection, Out, Trouble};
+use super::stop::is_over;
+use super::{Connection, Trouble};
 
 /// Turns under way, of one user and of all.
 const MOST_OF_USER: usize = 4;
@@ -21,37 +23,29 @@ const MOST_OF_ALL: usize = 200;
 const UNSEEN: &str = "A picture of the screen came with this, but this model cannot see pictures.";
 
 impl Connection {
-    pub(super) async fn query(
-        &mut self,
-        id: &str,
-        query: Query,
-        out: &mut Out,
-    ) -> Result<(), Trouble> {
-        let (mine, all) = self.desk.rooms.busy(&self.guest.id);
-        if mine >= MOST_OF_USER || all >= MOST_OF_ALL {
+    pub(super) async fn query(&mut self, id: &str, query: Query) -> Result<(), Trouble> {
+        if !self.desk.has_capacity(&self.guest).await {
+            self.attend(&query.conversation).await?;
             return Err(TOO_MANY.into());
         }
         let plan = self.plan(&query).await?;
         let workspace = plan.workspace.clone();
         let session = self.desk.open(&self.guest, &query.conversation, workspace).await?;
-        let name = (self.guest.id.clone(), query.conversation.clone());
-        let room = self.desk.rooms.enter(&name, &session).await?;
-        self.listen(&name, &room, out);
+        self.follow(&query.conversation, &session).await?;
         self.last = Some(query.conversation.clone());
-        room.reserve(id, self.number);
+        self.desk.turns.begin((&session, id), &self.guest.id, self.number);
         let asked_for = self.ask(&session, (id, &query), &plan).await;
-        // Where it was asked, it counts as soon as it is told.
-        match &asked_for {
-            Ok(receipt) if asked(receipt).is_some() => {}
-            Ok(_) => room.release(id),
-            Err(_) => room.forget(id),
+        let turn = asked_for.as_ref().ok().and_then(asked);
+        // One that was asked before may be over, and then nobody is told that it ends.
+        if turn.is_none() && !self.desk.is_open(&session, id).await {
+            self.desk.turns.end(&session, id);
         }
-        let receipt = asked_for?;
-        let now = self.desk.now();
-        if self.desk.stops.meant(&self.guest.id, &query.conversation, id, now)
-            && let Some(turn) = asked(&receipt)
+        let (turn, now) = (turn.cloned(), self.desk.now());
+        asked_for?;
+        if let Some(turn) = turn
+            && self.desk.stops.meant(&self.guest.id, &query.conversation, id, now)
         {
-            let stopped = Command::Withdraw { turn: turn.clone(), reason: None };
+            let stopped = Command::Withdraw { turn, reason: None };
             self.desk.ports.sessions.submit(&session, stopped).await?;
         }
         Ok(())
@@ -77,7 +71,7 @@ impl Connection {
     /// turn is told, and what the client keeps with it.
     fn aside(&self, query: &Query, plan: &Plan) -> Value {
         let notes = [
-            (AGENT, self.name.clone().map(Value::from)),
+            (AGENT, self.client.agent.clone().map(Value::from)),
             (REVISION, query.revision.clone().map(Value::from)),
             (SPEECH, plan.speech.then_some(Value::Bool(true))),
         ];
@@ -121,6 +115,35 @@ impl Connection {
             }
         }
     }
+}
+
+impl Desk {
+    /// True if a user may ask for one more turn. Turns whose connection is gone may be over.
+    async fn has_capacity(&self, guest: &Guest) -> bool {
+        let is_free = |(mine, all): (usize, usize)| mine < MOST_OF_USER && all < MOST_OF_ALL;
+        if is_free(self.turns.count(&guest.id)) {
+            return true;
+        }
+        for session in self.turns.sessions(None) {
+            let state = match self.ports.sessions.view(&session).await {
+                Ok(state) => Some(state),
+                Err(Error::NotFound(_)) => None,
+                Err(_) => continue,
+            };
+            let state = state.as_deref();
+            self.turns.retain(&session, |key| state.is_some_and(|state| is_open(state, key)));
+        }
+        is_free(self.turns.count(&guest.id))
+    }
+
+    /// True if a session has a turn of that name that is not over.
+    async fn is_open(&self, session: &SessionId, key: &str) -> bool {
+        self.ports.sessions.view(session).await.is_ok_and(|state| is_open(&state, key))
+    }
+}
+
+fn is_open(state: &State, key: &str) -> bool {
+    state.keyed(key).is_some_and(|turn| !is_over(turn.status))
 }
 
 /// The turn that a message asked for.

@@ -23,6 +23,7 @@ impl Connection {
         let plan = Plan::new(&self.desk, &self.agent, &settings, beside).await;
         let workspace = plan.workspace.clone();
         let session = self.desk.open(&self.guest, &kept.conversation, workspace.clone()).await?;
+        self.follow(&kept.conversation, &session).await?;
         self.last = Some(kept.conversation.clone());
         let sessions = &self.desk.ports.sessions;
         let state = sessions.view(&session).await?;

@@ -1,141 +1,148 @@
 //! Calling queries off.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use quintet_kernel::command::Command;
 use quintet_kernel::port::{Error, Sessions};
-use quintet_kernel::session::TurnStatus;
+use quintet_kernel::session::{Turn, TurnStatus};
 use quintet_kernel::{SessionId, State, TurnId};
 
-use super::super::conversation::Guest;
-use super::super::room::{Client, Stopping};
 use super::super::serve::Desk;
 use super::super::stops::{REMEMBERED, Stop};
 use super::super::wire::{self, Context};
-use super::{Connection, Out, Trouble};
+use super::{Connection, Done, Out, Trouble};
 
 impl Connection {
     /// Calls a query off, or all of a conversation, or all that are under way. Which ones is decided at
-    /// once, so that none is meant that comes later; what is stopped may take a moment to end.
+    /// once, so that none is meant that comes later; what is stopped may take a moment to end, and until
+    /// it is known whether it can be stopped, the client is sent nothing of its conversation.
     pub(super) async fn stop(
-        &self,
+        &mut self,
         id: &str,
         (conversation, turn): (Option<String>, Option<String>),
         out: &mut Out,
     ) -> Result<(), Trouble> {
-        let meant = self.desk.meant(&self.guest, conversation.as_deref(), turn.as_deref()).await?;
+        if let Some(name) = &conversation {
+            self.attend(name).await?;
+        }
+        let stops = self.meant(conversation.as_deref(), turn.as_deref()).await?;
+        for stop in &stops {
+            self.subscription(&stop.session).into_iter().for_each(|told| told.stopping += 1);
+        }
         let about = Context {
             session_id: None,
             user_id: Some(self.guest.id.clone()),
             conversation_ref: conversation,
             turn_ref: turn,
         };
-        let mut stops = Vec::with_capacity(meant.len());
-        for (session, turn) in meant {
-            let silent = self.desk.silence(&self.guest, &self.name, &session, &turn).await?;
-            stops.push((session, turn, silent));
-        }
         let (sessions, id) = (Arc::clone(&self.desk.ports.sessions), id.to_owned());
         out.slow.push(Box::pin(async move {
-            let mut stopped = false;
-            for (session, turn, silent) in stops {
-                stopped |= withdraw(&*sessions, &session, turn, silent).await;
-            }
-            vec![wire::stop_ack(&id, stopped, about)]
+            let stops = withdraw(&*sessions, stops).await;
+            let stopped = stops.iter().any(|stop| stop.done);
+            Done { answers: vec![wire::stop_ack(&id, stopped, about)], stops }
         }));
         Ok(())
     }
-}
 
-/// Calls a turn off; says whether that is done. Who wanted it hears on of one that goes on.
-async fn withdraw(
-    sessions: &dyn Sessions,
-    session: &SessionId,
-    turn: TurnId,
-    silent: Vec<Stopping>,
-) -> bool {
-    let reason = Some("stopped by the user".into());
-    match sessions.submit(session, Command::Withdraw { turn, reason }).await {
-        Ok(_) => {
-            silent.into_iter().for_each(Stopping::done);
-            true
-        }
-        Err(error) => {
-            tracing::warn!(%error, "a query could not be stopped");
-            false
+    /// Goes on with conversations whose stops are decided: of a turn that is stopped the client hears no
+    /// more but that it is over.
+    pub(super) fn stopped(&mut self, stops: Vec<Stopping>) {
+        for stop in stops {
+            let Some(told) = self.subscription(&stop.session) else { continue };
+            told.stopping = told.stopping.saturating_sub(1);
+            if stop.done {
+                told.stop(&stop.name);
+            }
         }
     }
-}
 
-impl Desk {
     /// The turns that a stop is meant for. Where there are none it may have overtaken what it stops, and
     /// is remembered; but not if it came too late for something.
     async fn meant(
         &self,
-        guest: &Guest,
         conversation: Option<&str>,
         turn: Option<&str>,
-    ) -> Result<Vec<(SessionId, TurnId)>, Error> {
-        let sessions = match conversation {
-            Some(name) => self.known(guest, name).await?.into_iter().collect(),
-            None => self.told(guest),
+    ) -> Result<Vec<Stopping>, Error> {
+        let desk = &self.desk;
+        let sessions: HashSet<SessionId> = match conversation {
+            Some(name) => desk.known(&self.guest, name).await?.into_iter().collect(),
+            None => self.under_way(),
         };
         let (mut found, mut lately) = (Vec::new(), false);
         for session in sessions {
-            let state = self.ports.sessions.view(&session).await?;
-            lately |= ended_lately(self, &state);
-            found.extend(meant(&state, turn).into_iter().map(|turn| (session.clone(), turn)));
+            let state = desk.ports.sessions.view(&session).await?;
+            lately |= ended_lately(desk, &state);
+            found.extend(meant(&state, turn));
         }
         let late = lately && turn.is_none();
         if found.is_empty() && !late && (conversation.is_some() || turn.is_some()) {
-            self.stops.remember(Stop {
-                user: guest.id.clone(),
+            desk.stops.remember(Stop {
+                user: self.guest.id.clone(),
                 conversation: conversation.map(Into::into),
                 turn: turn.map(Into::into),
-                at: self.now(),
+                at: desk.now(),
             });
         }
         Ok(found)
     }
 
-    /// Whoever stops a turn wants to hear no more of it but that it is over; until it is known whether
-    /// it is stopped, he hears nothing of it.
-    async fn silence(
-        &self,
-        guest: &Guest,
-        agent: &Client,
-        session: &SessionId,
-        turn: &TurnId,
-    ) -> Result<Vec<Stopping>, Error> {
-        let state = self.ports.sessions.view(session).await?;
-        let key = state.turn(turn).and_then(|turn| turn.options.key.clone());
-        let name = key.unwrap_or_else(|| turn.to_string());
-        let rooms = self.rooms.of_user(&guest.id).into_iter().map(|(_, room)| room);
-        let told = rooms.filter(|room| room.session == *session);
-        Ok(told.map(|room| room.stopping(agent, &name)).collect())
+    /// The sessions that the user has turns under way in, and those that this connection follows.
+    fn under_way(&self) -> HashSet<SessionId> {
+        let mut sessions = self.desk.turns.sessions(Some(&self.guest.id));
+        sessions.extend(self.subscriptions.iter().map(|told| told.session.clone()));
+        sessions
     }
+}
 
-    /// The sessions of a user that are told.
-    fn told(&self, guest: &Guest) -> Vec<SessionId> {
-        let rooms = self.rooms.of_user(&guest.id);
-        rooms.into_iter().map(|(_, room)| room.session.clone()).collect()
+/// A turn that is to be stopped.
+#[derive(Debug)]
+pub(super) struct Stopping {
+    session: SessionId,
+    turn: TurnId,
+    /// The client's name for it.
+    name: String,
+    /// Whether it is stopped.
+    done: bool,
+}
+
+/// Calls turns off; notes which ones that is done for.
+async fn withdraw(sessions: &dyn Sessions, mut stops: Vec<Stopping>) -> Vec<Stopping> {
+    for stop in &mut stops {
+        let reason = Some("stopped by the user".into());
+        let command = Command::Withdraw { turn: stop.turn.clone(), reason };
+        match sessions.submit(&stop.session, command).await {
+            Ok(_) => stop.done = true,
+            Err(error) => tracing::warn!(%error, "a query could not be stopped"),
+        }
+    }
+    stops
+}
+
+/// True if a turn is over.
+pub(super) fn is_over(status: TurnStatus) -> bool {
+    match status {
+        TurnStatus::Pending | TurnStatus::Running | TurnStatus::WaitingApproval => false,
+        TurnStatus::Succeeded | TurnStatus::Failed | TurnStatus::Cancelled => true,
     }
 }
 
 /// The turns that a stop is meant for: the one it names, or all that are not over.
-fn meant(state: &State, named: Option<&str>) -> Vec<TurnId> {
-    let waits = |status: TurnStatus| match status {
-        TurnStatus::Pending | TurnStatus::Running | TurnStatus::WaitingApproval => true,
-        TurnStatus::Succeeded | TurnStatus::Failed | TurnStatus::Cancelled => false,
-    };
-    let fits = |turn: &&quintet_kernel::session::Turn| match named {
+fn meant(state: &State, named: Option<&str>) -> Vec<Stopping> {
+    let fits = |turn: &&Turn| match named {
         Some(named) => turn.options.key.as_deref() == Some(named) || turn.id.as_str() == named,
         None => {
             turn.options.key.is_some() || state.open.as_ref().is_some_and(|it| it.id == turn.id)
         }
     };
-    let turns = state.turns.iter().filter(|turn| waits(turn.status)).filter(fits);
-    turns.map(|turn| turn.id.clone()).collect()
+    let turns = state.turns.iter().filter(|turn| !is_over(turn.status)).filter(fits);
+    let stopping = |turn: &Turn| Stopping {
+        session: state.id.clone(),
+        turn: turn.id.clone(),
+        name: turn.options.key.clone().unwrap_or_else(|| turn.id.to_string()),
+        done: false,
+    };
+    turns.map(stopping).collect()
 }
 
 fn ended_lately(desk: &Desk, state: &State) -> bool {

@@ -12,11 +12,6 @@ use super::super::line::{Frame, Line};
 use super::super::query;
 use super::Link;
 
-/// More of these than there ever are when a model is asked.
-pub(super) const ABOUT_STEP: u64 = 6;
-/// More than there ever are about anything else that happens.
-pub(super) const ABOUT_EVENT: u64 = 2;
-
 /// What of a turn is not over, and what was counted of it.
 #[derive(Debug, Default)]
 pub(in super::super) struct Spans {
@@ -264,7 +259,7 @@ impl Line {
             "modelId": model.model,
             "modelProvider": model.provider,
         });
-        // Without the prompt nobody is told: a client was before the daemon started again.
+        // Without the prompt there is nothing to tell.
         let Some((prompt, sources)) = asked else {
             self.spans.asked = Some((at, data));
             return Vec::new();

@@ -186,30 +186,32 @@ async fn a_daemon_that_died_in_the_middle_of_an_answer_goes_on_number_for_number
 }
 
 #[tokio::test]
-async fn a_daemon_that_knows_no_more_what_it_told_offers_a_call_again() {
+async fn connections_and_daemons_give_the_same_frames_the_same_numbers() {
     let mut world = World::start("").await;
     let mut computer = Computer::reach(world.windie(), None, &handshake("u")).await;
     computer.until("remote-tool-catalog").await;
-    let id = computer.query("c1", json!([{ "tools": [note("milk")] }, { "text": "noted" }])).await;
-    let told = computer.until("tool-call").await;
-    let seen = told.last().unwrap()["sequence"].as_u64().unwrap();
-    world.kill();
-    std::fs::remove_dir_all(world.data_dir().join("windie-told")).unwrap();
-    world.restart();
-    let mut computer = Computer::reach(world.windie(), None, &handshake("u")).await;
-    let told = loop {
-        let frame = computer.raw().await.unwrap();
-        if frame["type"] == "tool-call" {
-            break frame;
-        }
+    let script = json!([
+        { "deltas": ["so ", "and ", "so "], "gap_ms": 5, "thought": "hm", "tools": [note("milk")] },
+        { "text": "noted" },
+    ]);
+    computer.query("c1", script).await;
+    let mut told = computer.until("tool-call").await;
+    told.retain(|frame| frame.get("sequence").is_some());
+    let ids = |told: &[Value]| -> Vec<(Value, Value)> {
+        told.iter().map(|frame| (frame["event_id"].clone(), frame["payload"].clone())).collect()
     };
-    // It is numbered after everything that may have been seen.
-    assert_eq!(told["turn_ref"], id.as_str());
-    assert!(told["sequence"].as_u64().unwrap() > seen, "{told}");
-    computer.forget(&id, told["sequence"].as_u64().unwrap());
-    computer.send("tool-result", done(&told["payload"]["request_id"], "saved")).await;
-    let told = computer.until("streaming-complete").await;
-    assert_eq!(text(&told), "noted");
+    // The same client on another connection, and then with another daemon.
+    let mut other = Computer::reach(world.windie(), None, &handshake("u")).await;
+    drop(computer);
+    other.until("remote-tool-catalog").await;
+    assert_eq!(ids(&other.until("tool-call").await), ids(&told));
+    drop(other);
+    world.kill();
+    assert!(!world.data_dir().join("windie-told").exists());
+    world.restart();
+    let mut anew = Computer::reach(world.windie(), None, &handshake("u")).await;
+    anew.until("remote-tool-catalog").await;
+    assert_eq!(ids(&anew.until("tool-call").await), ids(&told));
 }
 
 #[tokio::test]
