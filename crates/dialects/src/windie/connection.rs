@@ -288,13 +288,15 @@ impl Connection {
             Asks::ListModels => {
                 let (desk, user) = (self.desk.clone(), self.guest.id.clone());
                 out.slow.push(Box::pin(async move {
-                    let settings = match desk.settings_of(&user).await {
-                        Ok(settings) => settings,
-                        Err(error) => return vec![Answer::error(Some(&id), &error.to_string())],
+                    let answer = match desk.settings_of(&user).await {
+                        Ok(settings) => {
+                            let listed =
+                                models::payload(&desk.ports.models.list().await, &settings);
+                            Answer::to(&id, "models-listed", listed)
+                        }
+                        Err(error) => Answer::error(Some(&id), &error.to_string()),
                     };
-                    let listed = models::payload(&desk.ports.models.list().await, &settings);
-                    let answers = vec![Answer::to(&id, "models-listed", listed)];
-                    Done { answers, ..Done::default() }
+                    Done { answers: vec![answer], ..Done::default() }
                 }));
                 return;
             }
