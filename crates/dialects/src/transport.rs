@@ -2,6 +2,7 @@
 
 pub mod access;
 pub mod body;
+mod crowd;
 pub mod listener;
 pub mod query;
 pub mod sse;

@@ -341,7 +341,9 @@ fn result(route: &Route, receipt: &Receipt) -> Value {
 pub fn refuse(denied: &Denied) -> Response {
     match denied {
         Denied::Token => status(StatusCode::UNAUTHORIZED, Body::empty()),
-        denied => reply(Reply::new(denied.status(), denied.to_string())),
+        Denied::Twice(_) | Denied::Host(_) | Denied::Origin(_) | Denied::Peer(_) => {
+            reply(Reply::new(denied.status(), denied.to_string()))
+        }
     }
 }
 

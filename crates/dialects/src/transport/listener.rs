@@ -3,10 +3,8 @@
 //! A connection without a request under way may have to make room for a new one, so that nobody keeps
 //! others out by holding connections. Whoever says nothing for too long is let go.
 
-use std::collections::VecDeque;
 use std::convert::Infallible;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
@@ -14,32 +12,23 @@ use axum::body::Body;
 use axum::extract::Request;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
-use http_body_util::BodyExt as _;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use rustix::process::{Resource, getrlimit};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Notify, OnceCell, OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{OnceCell, OwnedSemaphorePermit};
 use tokio::task::{JoinSet, spawn_blocking};
-use tokio::time::{sleep, timeout};
+use tokio::time::sleep;
 use tokio_util::io::InspectReader;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt as _;
 
 use super::access::peer::{Ends, Found};
 use super::access::{Access, Admitted, Denied};
+use super::crowd::{Answering, Crowd, SILENCE, Visit};
 
-/// The most connections of one listener, if the process may open many files.
-const MOST: usize = 512;
-/// One listener takes no more than this part of the files that the process may open.
-const SHARE: u64 = 16;
-/// How long a client may take for the head of a request, the first or the next.
-const SILENCE: Duration = Duration::from_secs(30);
 /// The most bytes that the head of a request may have.
 const LARGEST_HEAD: usize = 64 * 1024;
-/// How long a connection that makes room may take to go.
-const LEAVING: Duration = Duration::from_secs(1);
 /// How long to leave the listener alone after it failed.
 const BREATH: Duration = Duration::from_millis(100);
 /// What is said where there is no room.
@@ -54,7 +43,7 @@ pub async fn serve(
     closing: CancellationToken,
 ) {
     let access = Arc::new(access);
-    let (mut crowd, mut tasks) = (Crowd::new(most()), JoinSet::new());
+    let (mut crowd, mut tasks) = (Crowd::new(), JoinSet::new());
     loop {
         tokio::select! {
             () = closing.cancelled() => break,
@@ -80,87 +69,6 @@ pub async fn serve(
     // Nobody new finds it from here on.
     drop(listener);
     while tasks.join_next().await.is_some() {}
-}
-
-/// How many connections one listener may have.
-fn most() -> usize {
-    let files = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
-    usize::try_from(files / SHARE).unwrap_or(MOST).clamp(1, MOST)
-}
-
-/// The connections of a listener.
-struct Crowd {
-    seats: Arc<Semaphore>,
-    /// The oldest first; some may be gone.
-    visits: VecDeque<Weak<Visit>>,
-}
-
-/// A connection, as far as it can be asked to make room.
-#[derive(Default)]
-struct Visit {
-    /// Whether a request was ever read.
-    spoke: AtomicBool,
-    /// How many are under way; a WebSocket is one for as long as it lasts.
-    busy: AtomicUsize,
-    leave: Notify,
-}
-
-impl Crowd {
-    fn new(most: usize) -> Self {
-        Self { seats: Arc::new(Semaphore::new(most)), visits: VecDeque::new() }
-    }
-
-    /// A seat for a new connection; nothing if all are taken by those who are being answered.
-    async fn admit(&mut self) -> Option<(OwnedSemaphorePermit, Arc<Visit>)> {
-        let seat = match Arc::clone(&self.seats).try_acquire_owned() {
-            Ok(seat) => seat,
-            Err(_) => self.make_room().await?,
-        };
-        let visit = Arc::new(Visit::default());
-        self.visits.push_back(Arc::downgrade(&visit));
-        Some((seat, visit))
-    }
-
-    /// Lets the oldest connection go that is not being answered.
-    async fn make_room(&mut self) -> Option<OwnedSemaphorePermit> {
-        self.visits.retain(|visit| visit.strong_count() > 0);
-        let visits = self.visits.iter().filter_map(Weak::upgrade);
-        let idle = visits.into_iter().find(|visit| visit.busy.load(Ordering::SeqCst) == 0)?;
-        idle.leave.notify_one();
-        drop(idle);
-        timeout(LEAVING, Arc::clone(&self.seats).acquire_owned()).await.ok()?.ok()
-    }
-}
-
-/// A request that is being answered.
-struct Answering(Arc<Visit>);
-
-impl Answering {
-    fn begin(visit: &Arc<Visit>) -> Self {
-        visit.spoke.store(true, Ordering::SeqCst);
-        visit.busy.fetch_add(1, Ordering::SeqCst);
-        Self(Arc::clone(visit))
-    }
-
-    /// Ends when the body of the answer was handed over. A WebSocket only begins with its answer.
-    fn until_sent(self, response: Response) -> Response {
-        if response.status() == StatusCode::SWITCHING_PROTOCOLS {
-            self.0.busy.fetch_add(1, Ordering::SeqCst);
-            return response;
-        }
-        response.map(|body| {
-            Body::new(body.map_frame(move |frame| {
-                let Self(_visit) = &self;
-                frame
-            }))
-        })
-    }
-}
-
-impl Drop for Answering {
-    fn drop(&mut self) {
-        self.0.busy.fetch_sub(1, Ordering::SeqCst);
-    }
 }
 
 /// What a connection comes through.
@@ -203,7 +111,7 @@ impl Door {
         }
         connection.as_mut().graceful_shutdown();
         // Whoever never spoke would be waited for.
-        if visit.spoke.load(Ordering::SeqCst) {
+        if visit.spoke() {
             let _ = connection.await;
         }
     }
