@@ -95,11 +95,11 @@ impl HeldCalls {
         };
         if let Some(last) = receipt.records.last() {
             let follow = self.sessions.follow(session, Cursor::after(last.seq)).await?;
-            let keeper =
-                Keeper { sessions: Arc::clone(&self.sessions), session: session.clone(), by };
+            let renewal =
+                ClaimRenewal { sessions: Arc::clone(&self.sessions), session: session.clone(), by };
             let keepers = self.held.entry(session.clone()).or_default();
             while keepers.try_join_next().is_some() {}
-            keepers.spawn(keeper.keep(follow, calls.into_iter().collect()));
+            keepers.spawn(renewal.keep(follow, calls.into_iter().collect()));
         }
         Ok(true)
     }
@@ -149,13 +149,13 @@ impl HeldCalls {
 }
 
 /// Keeps the claims of a connection that is there.
-struct Keeper {
+struct ClaimRenewal {
     sessions: Arc<dyn Sessions>,
     session: SessionId,
     by: ClientRef,
 }
 
-impl Keeper {
+impl ClaimRenewal {
     /// Claims calls again when their holder is taken for lost, until they are over.
     async fn keep(self, mut follow: Box<dyn Follow>, mut calls: HashSet<CallId>) {
         while !calls.is_empty() {

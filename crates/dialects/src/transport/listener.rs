@@ -23,16 +23,17 @@ use tokio_util::io::InspectReader;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt as _;
 
-use super::access::peer::{Ends, Found};
+use super::access::peer::{Ends, LocatedPeer};
 use super::access::{Access, Admitted, Denied};
-use super::crowd::{Answering, Crowd, SILENCE, Visit};
+use super::connection_limit::{Activity, Answering, ConnectionLimit, HEAD_TIMEOUT};
 
 /// The most bytes that the head of a request may have.
-const LARGEST_HEAD: usize = 64 * 1024;
+const HEAD_LIMIT: usize = 64 * 1024;
 /// How long to leave the listener alone after it failed.
-const BREATH: Duration = Duration::from_millis(100);
+const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
 /// What is said where there is no room.
-const FULL: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nconnection: close\r\nretry-after: 1\r\n\
+const TOO_MANY_CONNECTIONS: &[u8] =
+    b"HTTP/1.1 503 Service Unavailable\r\nconnection: close\r\nretry-after: 1\r\n\
                       content-length: 20\r\n\r\ntoo many connections";
 
 /// Serves a protocol until told to stop; requests under way are still answered.
@@ -43,94 +44,94 @@ pub async fn serve(
     closing: CancellationToken,
 ) {
     let access = Arc::new(access);
-    let (mut crowd, mut tasks) = (Crowd::new(), JoinSet::new());
+    let (mut connections, mut tasks) = (ConnectionLimit::new(), JoinSet::new());
     loop {
         tokio::select! {
             () = closing.cancelled() => break,
             Some(_) = tasks.join_next() => {}
             accepted = listener.accept() => match accepted {
                 Ok((stream, remote)) => {
-                    let Some((seat, visit)) = crowd.admit().await else {
-                        let _ = stream.try_write(FULL);
+                    let Some((permit, activity)) = connections.admit().await else {
+                        let _ = stream.try_write(TOO_MANY_CONNECTIONS);
                         continue;
                     };
                     let Ok(local) = stream.local_addr() else { continue };
                     let (access, router) = (Arc::clone(&access), router.clone());
-                    let door = Door { access, router, visit, ends: Ends::of(local, remote) };
-                    tasks.spawn(door.converse(stream, seat, closing.clone()));
+                    let accepted = Accepted { access, router, activity, ends: Ends::of(local, remote) };
+                    tasks.spawn(accepted.run(stream, permit, closing.clone()));
                 }
                 Err(error) => {
                     tracing::error!(%error, "a listener does not accept");
-                    sleep(BREATH).await;
+                    sleep(ACCEPT_RETRY_DELAY).await;
                 }
             },
         }
     }
-    // Nobody new finds it from here on.
+    // No new client connects from here on.
     drop(listener);
     while tasks.join_next().await.is_some() {}
 }
 
-/// What a connection comes through.
-struct Door {
+/// A connection that was accepted, with what is needed to answer it.
+struct Accepted {
     access: Arc<Access>,
     router: Router,
-    visit: Arc<Visit>,
+    activity: Arc<Activity>,
     ends: Ends,
 }
 
-impl Door {
-    async fn converse(
+impl Accepted {
+    async fn run(
         self,
         stream: TcpStream,
-        seat: OwnedSemaphorePermit,
+        permit: OwnedSemaphorePermit,
         closing: CancellationToken,
     ) {
         // Deltas are small and must not wait for each other.
         let _ = stream.set_nodelay(true);
         let ends = self.ends;
-        let Ok(found) = spawn_blocking(move || ends.look_up()).await else { return };
-        let visit = Arc::clone(&self.visit);
-        let guest = Arc::new(Guest { door: self, found, known: OnceCell::new() });
+        let Ok(located) = spawn_blocking(move || ends.look_up()).await else { return };
+        let activity = Arc::clone(&self.activity);
+        let connection = Arc::new(Connection { accepted: self, located, known: OnceCell::new() });
         let service = service_fn(move |request: hyper::Request<hyper::body::Incoming>| {
-            let guest = Arc::clone(&guest);
-            async move { Ok::<_, Infallible>(guest.answer(request.map(Body::new)).await) }
+            let connection = Arc::clone(&connection);
+            async move { Ok::<_, Infallible>(connection.answer(request.map(Body::new)).await) }
         });
-        // The seat is taken for as long as the stream lasts, which may become a WebSocket.
+        // The permit is taken for as long as the stream lasts, which may become a WebSocket.
         let stream = InspectReader::new(stream, move |_| {
-            let _seat = &seat;
+            let _permit = &permit;
         });
         let mut builder = http1::Builder::new();
-        builder.timer(TokioTimer::new()).header_read_timeout(SILENCE).max_buf_size(LARGEST_HEAD);
+        builder.timer(TokioTimer::new()).header_read_timeout(HEAD_TIMEOUT).max_buf_size(HEAD_LIMIT);
         let connection = builder.serve_connection(TokioIo::new(stream), service).with_upgrades();
         let mut connection = std::pin::pin!(connection);
         tokio::select! {
             _ = connection.as_mut() => return,
             () = closing.cancelled() => {}
-            () = visit.leave.notified() => {}
+            () = activity.leave.notified() => {}
         }
         connection.as_mut().graceful_shutdown();
-        // Whoever never spoke would be waited for.
-        if visit.spoke() {
+        // A client that sent nothing would be waited for.
+        if activity.spoke() {
             let _ = connection.await;
         }
     }
 }
 
-/// Somebody who came in.
-struct Guest {
-    door: Door,
-    found: Found,
-    /// Whether he is answered at all; found out with his first request.
+/// A connection whose other end was looked up.
+struct Connection {
+    accepted: Accepted,
+    located: LocatedPeer,
+    /// Whether the peer is answered at all; decided with its first request.
     known: OnceCell<Result<(), Denied>>,
 }
 
-impl Guest {
+impl Connection {
     async fn answer(&self, request: Request) -> Response {
-        let answering = Answering::begin(&self.door.visit);
+        let answering = Answering::begin(&self.accepted.activity);
         let (head, body) = request.into_parts();
         let admitted = match self.known().await {
-            Ok(()) => self.door.access.admit(self.door.ends.local.ip(), &head),
+            Ok(()) => self.accepted.access.admit(self.accepted.ends.local.ip(), &head),
             Err(denied) => Err(denied),
         };
         let request = Request::from_parts(head, body);
@@ -147,11 +148,11 @@ impl Guest {
 
     async fn known(&self) -> Result<(), Denied> {
         let find_out = || async {
-            let found = self.found;
-            let peer = spawn_blocking(move || found.or_command()).await;
-            let known = self.door.access.knows(peer.unwrap_or(found.peer));
+            let located = self.located;
+            let peer = spawn_blocking(move || located.or_command()).await;
+            let known = self.accepted.access.knows(peer.unwrap_or(located.peer));
             if let Err(denied) = &known {
-                tracing::warn!(ends = ?self.door.ends, "a connection was refused: {denied}");
+                tracing::warn!(ends = ?self.accepted.ends, "a connection was refused: {denied}");
             }
             known
         };
@@ -160,13 +161,13 @@ impl Guest {
 
     /// Whoever is refused does not keep the connection.
     fn refuse(&self, denied: &Denied) -> Response {
-        let mut response = (self.door.access.refuse)(denied);
+        let mut response = (self.accepted.access.refuse)(denied);
         response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
         response
     }
 
     async fn pass_on(&self, request: Request) -> Response {
-        match self.door.router.clone().oneshot(request).await {
+        match self.accepted.router.clone().oneshot(request).await {
             Ok(response) => response,
             Err(never) => match never {},
         }

@@ -99,7 +99,7 @@ impl Found {
         for program in as_given.into_iter().chain(by_name) {
             let text = [program].into_iter().chain(arguments.iter().map(String::as_str));
             self.take(text.collect::<Vec<_>>().join(" "));
-            let common = [program].into_iter().chain(telling(arguments));
+            let common = [program].into_iter().chain(meaningful_arguments(arguments));
             self.common.insert(format!("`{}`", common.collect::<Vec<_>>().join(" ")));
         }
     }
@@ -125,7 +125,7 @@ impl Found {
 
 /// The arguments that say what a command does: the first word, and every option with what follows it, which
 /// may be its value.
-fn telling(arguments: &[String]) -> impl Iterator<Item = &str> {
+fn meaningful_arguments(arguments: &[String]) -> impl Iterator<Item = &str> {
     let is_option = |at: usize| arguments[at].starts_with('-');
     let first = (0..arguments.len()).find(|at| !is_option(*at));
     let tells = move |at: &usize| {

@@ -30,7 +30,7 @@ pub(in super::super) struct Ends {
 
 /// A peer, and its socket where it is on this machine.
 #[derive(Clone, Copy, Debug)]
-pub(in super::super) struct Found {
+pub(in super::super) struct LocatedPeer {
     pub(in super::super) peer: Peer,
     inode: Option<u32>,
 }
@@ -44,13 +44,13 @@ impl Ends {
 
     /// Looks the other end up in the kernel's table of sockets. A socket that its process closed has no
     /// inode, and its owner reads as root.
-    pub(in super::super) fn look_up(self) -> Found {
-        let nobody = |peer| Found { peer, inode: None };
+    pub(in super::super) fn look_up(self) -> LocatedPeer {
+        let nobody = |peer| LocatedPeer { peer, inode: None };
         match sockets::find(self.remote, self.local) {
             Ok(Some(socket)) if socket.inode != 0 => {
                 let ours = socket.uid == 0 || socket.uid == getuid().as_raw();
                 let peer = if ours { Peer::SameUser } else { Peer::OtherUser };
-                Found { peer, inode: Some(socket.inode) }
+                LocatedPeer { peer, inode: Some(socket.inode) }
             }
             Ok(None) if !self.remote.ip().is_loopback() && self.remote.ip() != self.local.ip() => {
                 nobody(Peer::Elsewhere)
@@ -64,7 +64,7 @@ impl Ends {
     }
 }
 
-impl Found {
+impl LocatedPeer {
     /// Looks whether the connection is held by a command of the agent.
     pub(in super::super) fn or_command(self) -> Peer {
         match self.inode {

@@ -14,30 +14,30 @@ use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
 /// The most connections of one listener, if the process may open many files.
-const MOST: usize = 512;
+const CONNECTIONS_LIMIT: usize = 512;
 /// One listener takes no more than this part of the files that the process may open.
 const SHARE: u64 = 16;
 /// How long a client may take for the head of a request, the first or the next.
-pub(super) const SILENCE: Duration = Duration::from_secs(30);
+pub(super) const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long a connection that makes room may take to go.
-const LEAVING: Duration = Duration::from_secs(1);
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// How many connections one listener may have.
 fn most() -> usize {
     let files = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
-    usize::try_from(files / SHARE).unwrap_or(MOST).clamp(1, MOST)
+    usize::try_from(files / SHARE).unwrap_or(CONNECTIONS_LIMIT).clamp(1, CONNECTIONS_LIMIT)
 }
 
 /// The connections of a listener.
-pub(super) struct Crowd {
-    seats: Arc<Semaphore>,
+pub(super) struct ConnectionLimit {
+    permits: Arc<Semaphore>,
     /// The oldest first; some may be gone.
-    visits: VecDeque<Weak<Visit>>,
+    connections: VecDeque<Weak<Activity>>,
 }
 
 /// A connection, as far as it can be asked to make room.
 #[derive(Default)]
-pub(super) struct Visit {
+pub(super) struct Activity {
     /// Whether a request was ever read.
     spoke: AtomicBool,
     /// How many are under way; a WebSocket is one for as long as it lasts.
@@ -45,50 +45,50 @@ pub(super) struct Visit {
     pub(super) leave: Notify,
 }
 
-impl Visit {
+impl Activity {
     /// Whether a request was ever read.
     pub(super) fn spoke(&self) -> bool {
         self.spoke.load(Ordering::SeqCst)
     }
 }
 
-impl Crowd {
+impl ConnectionLimit {
     pub(super) fn new() -> Self {
-        Self { seats: Arc::new(Semaphore::new(most())), visits: VecDeque::new() }
+        Self { permits: Arc::new(Semaphore::new(most())), connections: VecDeque::new() }
     }
 
-    /// A seat for a new connection; nothing if all are taken by those who are being answered.
-    pub(super) async fn admit(&mut self) -> Option<(OwnedSemaphorePermit, Arc<Visit>)> {
-        let seat = match Arc::clone(&self.seats).try_acquire_owned() {
-            Ok(seat) => seat,
+    /// A permit for a new connection; nothing if all are taken by those who are being answered.
+    pub(super) async fn admit(&mut self) -> Option<(OwnedSemaphorePermit, Arc<Activity>)> {
+        let permit = match Arc::clone(&self.permits).try_acquire_owned() {
+            Ok(permit) => permit,
             Err(_) => self.make_room().await?,
         };
-        let visit = Arc::new(Visit::default());
-        self.visits.push_back(Arc::downgrade(&visit));
-        Some((seat, visit))
+        let activity = Arc::new(Activity::default());
+        self.connections.push_back(Arc::downgrade(&activity));
+        Some((permit, activity))
     }
 
     /// Lets the oldest connection go that is not being answered.
     async fn make_room(&mut self) -> Option<OwnedSemaphorePermit> {
-        self.visits.retain(|visit| visit.strong_count() > 0);
-        let is_idle = |visit: &Weak<Visit>| {
-            visit.upgrade().is_some_and(|visit| visit.busy.load(Ordering::SeqCst) == 0)
+        self.connections.retain(|activity| activity.strong_count() > 0);
+        let is_idle = |activity: &Weak<Activity>| {
+            activity.upgrade().is_some_and(|activity| activity.busy.load(Ordering::SeqCst) == 0)
         };
         // Nobody is asked twice: the next one may come before this one is quite gone.
-        let idle = self.visits.remove(self.visits.iter().position(is_idle)?)?;
-        idle.upgrade().inspect(|visit| visit.leave.notify_one());
-        timeout(LEAVING, Arc::clone(&self.seats).acquire_owned()).await.ok()?.ok()
+        let idle = self.connections.remove(self.connections.iter().position(is_idle)?)?;
+        idle.upgrade().inspect(|activity| activity.leave.notify_one());
+        timeout(CLOSE_TIMEOUT, Arc::clone(&self.permits).acquire_owned()).await.ok()?.ok()
     }
 }
 
 /// A request that is being answered.
-pub(super) struct Answering(Arc<Visit>);
+pub(super) struct Answering(Arc<Activity>);
 
 impl Answering {
-    pub(super) fn begin(visit: &Arc<Visit>) -> Self {
-        visit.spoke.store(true, Ordering::SeqCst);
-        visit.busy.fetch_add(1, Ordering::SeqCst);
-        Self(Arc::clone(visit))
+    pub(super) fn begin(activity: &Arc<Activity>) -> Self {
+        activity.spoke.store(true, Ordering::SeqCst);
+        activity.busy.fetch_add(1, Ordering::SeqCst);
+        Self(Arc::clone(activity))
     }
 
     /// Ends when the body of the answer was handed over. A WebSocket only begins with its answer.
