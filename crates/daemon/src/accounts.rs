@@ -119,7 +119,7 @@ impl SealedSettings {
 }
 
 impl Preferences for SealedSettings {
-    /// Whoever reads sees keys encrypted, also one that is not yet where it is kept.
+    /// Readers see keys encrypted, also a key whose encrypted form is not stored yet.
     fn preference(
         &self,
         space: &str,

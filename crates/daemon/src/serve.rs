@@ -119,7 +119,7 @@ async fn forget_erased(assembly: &Assembly, data_dir: &Path) {
     }
 }
 
-/// Whoever has such a key is told what is wrong when it is used.
+/// Encrypts keys of an older version. One that could not be is reported to its user when it is used.
 async fn encrypt_old_keys(assembly: &Assembly) {
     let settings = &assembly.front_ends.preferences;
     if let Err(error) = settings.encrypt_old_keys(&assembly.store).await {

@@ -24,7 +24,7 @@ pub(super) fn look(listeners: &[Listener], auth: &Auth, runs: bool) -> Vec<Findi
     listeners.iter().map(with_access).chain(peers(auth)).collect()
 }
 
-/// Who may connect to a listener.
+/// A sentence for the user: which peers may connect to a listener.
 fn who(listener: &Listener, auth: &Auth) -> String {
     let pages = match &auth.origins[..] {
         [] => String::new(),

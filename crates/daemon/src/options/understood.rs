@@ -51,7 +51,7 @@ pub(crate) struct Options {
     pub(crate) default_model: ModelRef,
     /// Every place that is named to listen at.
     pub(crate) listeners: Vec<Listener>,
-    /// Who may connect to any of them.
+    /// The rules that decide which peers may connect to a listener.
     pub(crate) auth: Auth,
     pub(crate) harness: Option<SocketAddr>,
     pub(crate) harness_token: Option<String>,

@@ -17,7 +17,7 @@ use crate::daemon::World;
 const FREE: &str = "[approval]\nkinds = []\n[verify]\nauto = false\n";
 /// A client that waits for longer is kept out.
 const SOON: Duration = Duration::from_secs(5);
-/// Somebody else, whoever runs the tests.
+/// A user id that is not that of the tests.
 const NOBODY: u32 = 65534;
 
 /// Every TCP listener, and a path there that answers whoever may ask.

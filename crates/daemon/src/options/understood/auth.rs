@@ -5,7 +5,7 @@ use anyhow::{Result, bail};
 use super::super::listeners::{Listener, Place};
 use crate::options::layers::Layers;
 
-/// Who may connect.
+/// The settings that decide which peers may connect.
 #[derive(Clone, Debug)]
 pub(crate) struct Auth {
     /// What every request must bring.
