@@ -1,6 +1,7 @@
 //! The outside world, as the core sees it. Adapters implement these; nobody else is told how.
 
 mod front_ends;
+mod senses;
 
 use std::fmt;
 use std::future::{Future, ready};
@@ -26,6 +27,10 @@ use crate::tool::{Assessment, Outcome, Spec};
 
 pub use front_ends::{
     Artifact, Artifacts, ERASED, Install, Installs, Preferences, Upload, Uploads,
+};
+pub use senses::{
+    Embedder, EmbeddingSpace, Embeddings, Ocr, RecognizedText, Seen, SenseError, TextBox, Vision,
+    VisualTarget,
 };
 
 /// A future behind a port.
