@@ -6,7 +6,7 @@ mod vault;
 use std::fmt;
 use std::sync::Arc;
 
-use quintet_dialects::windie;
+use quintet_dialects::user_keys;
 use quintet_kernel::model::Account;
 use quintet_kernel::port::{BoxFuture, Preferences, StorageError};
 use quintet_providers::{Accounts, Secret};
@@ -36,17 +36,17 @@ impl Accounts for UserKeys {
         Box::pin(async move {
             let Account { space, name } = account;
             let unreadable = |error: &dyn fmt::Display| {
-                windie::nobody_pays(&format!("your settings cannot be read: {error}"))
+                user_keys::nobody_pays(&format!("your settings cannot be read: {error}"))
             };
             let kept = self.settings.preference(space, name).await.map_err(|e| unreadable(&e))?;
             // A turn names an account only if its user has settings; if they are gone, so is the key.
             let kept = kept.ok_or_else(|| unreadable(&"there are none any more"))?;
-            let own = windie::own_key(kept, &provider).map_err(|error| unreadable(&error))?;
+            let own = user_keys::own_key(kept, &provider).map_err(|error| unreadable(&error))?;
             let Some((provider, sealed)) = own else { return Ok(None) };
             let key = self.vault.open(&sealed, &purpose([space, name, &provider])).await;
             key.map(|key| Some(Secret::new(key))).map_err(|error| {
                 let mend = error.mend();
-                windie::nobody_pays(&format!(
+                user_keys::nobody_pays(&format!(
                     "your key for {provider} cannot be read: {error}; {mend}"
                 ))
             })
@@ -77,7 +77,7 @@ impl SealedSettings {
     /// Encrypts the keys that are not yet; says whether there were any.
     async fn seal(&self, space: &str, name: &str, value: &mut Value) -> Result<bool, StorageError> {
         let mut sealed = false;
-        for (provider, key) in windie::keys_in(value).filter(|(_, key)| !Vault::is_sealed(key)) {
+        for (provider, key) in user_keys::keys_in(value).filter(|(_, key)| !Vault::is_sealed(key)) {
             let kept = self.vault.seal(key, &purpose([space, name, provider])).await;
             *key = kept.map_err(|error| {
                 let mend = error.mend();
@@ -93,7 +93,7 @@ impl SealedSettings {
     /// storage fails; the next start tries again then.
     pub(crate) async fn encrypt_old_keys(&self, store: &Store) -> Result<(), StorageError> {
         let mut keys = false;
-        for name in store.names(windie::SPACE).await? {
+        for name in store.names(user_keys::SPACE).await? {
             keys |= self.encrypt_old_keys_of(&name).await?;
         }
         if self.settings.preference(SPACE, ERASED).await? == Some(true.into()) {
@@ -108,13 +108,13 @@ impl SealedSettings {
     /// Encrypts a user's keys where they are kept; says whether there are any.
     async fn encrypt_old_keys_of(&self, name: &str) -> Result<bool, StorageError> {
         // Settings that cannot be read are reported to their user.
-        let kept = self.settings.preference(windie::SPACE, name).await;
+        let kept = self.settings.preference(user_keys::SPACE, name).await;
         let Ok(Some(mut value)) = kept else { return Ok(false) };
-        if self.seal(windie::SPACE, name, &mut value).await? {
+        if self.seal(user_keys::SPACE, name, &mut value).await? {
             self.settings.prefer(SPACE, ERASED, false.into()).await?;
-            self.settings.prefer(windie::SPACE, name, value.clone()).await?;
+            self.settings.prefer(user_keys::SPACE, name, value.clone()).await?;
         }
-        Ok(windie::keys_in(&mut value).next().is_some())
+        Ok(user_keys::keys_in(&mut value).next().is_some())
     }
 }
 

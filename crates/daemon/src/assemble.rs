@@ -1,12 +1,11 @@
 //! Builds the parts and joins them.
 
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::Result;
 use quintet_dialects::change_feed::ChangeFeed;
-use quintet_dialects::harness::Tree;
 use quintet_kernel::policy::{Rules, Verdict};
 use quintet_kernel::port::{
     Artifacts, Blobs, Installs, Memory, Models, Outlines, Pulse, SessionIndex, Tool, Uploads,
@@ -32,7 +31,8 @@ pub(crate) struct Assembly {
     pub(crate) blobs: Arc<dyn Blobs>,
     pub(crate) models: Arc<dyn Models>,
     pub(crate) local: Option<Local>,
-    pub(crate) tree: Option<Tree>,
+    /// Sessions as they are in the journal, read without waking them.
+    pub(crate) archive: Archive,
     pub(crate) directory: Arc<dyn SessionIndex>,
     /// Whether storage can be written to.
     pub(crate) pulse: Arc<dyn Pulse>,
@@ -95,18 +95,14 @@ pub(crate) fn assemble(options: &Options) -> Result<Assembly> {
         hints: vec![Arc::new(changes.clone())],
         pace: Pace::default(),
     });
-    let tree = options.session_tree.then(|| {
-        let archive = Arc::new(Archive::new(store.clone(), store.clone(), rules));
-        let sessions = Arc::new(runtime.clone());
-        Tree::new(tree_root(dir.path()), Arc::clone(&blobs), sessions, archive)
-    });
+    let archive = Archive::new(store.clone(), store.clone(), rules);
     Ok(Assembly {
         runtime,
         store,
         blobs,
         models,
         local,
-        tree,
+        archive,
         directory,
         pulse,
         memory,
@@ -118,19 +114,11 @@ pub(crate) fn assemble(options: &Options) -> Result<Assembly> {
     })
 }
 
-/// Where the session tree is, if there is one.
-pub(crate) fn tree_root(data_dir: &Path) -> PathBuf {
-    data_dir.join("sessions")
-}
-
 /// What must never be written down.
 pub(crate) fn secrets(options: &Options) -> Vec<Secret> {
     let keys = options.providers.iter().filter_map(|provider| provider.api_key.clone());
-    let tokens =
-        [&options.auth.token, &options.harness_token, &options.agent.token].into_iter().flatten();
-    let tokens = tokens.chain(&options.windie.secrets);
     let search = options.search.key.clone();
-    keys.chain(search).chain(tokens.cloned().map(Secret::new)).collect()
+    keys.chain(search).chain(options.secrets.iter().cloned().map(Secret::new)).collect()
 }
 
 /// The models, as these options set them up, and those among them that run in here.

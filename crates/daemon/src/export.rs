@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Result, bail};
-use quintet_dialects::harness::Tree;
+use quintet_dialects::SessionTree;
 use quintet_runtime::Archive;
 use quintet_stores::DataDir;
 
@@ -23,7 +23,7 @@ pub(crate) fn main(flags: &Flags, to: &Path) -> Result<()> {
     let store = Arc::new(dir.sqlite()?);
     let rules = Arc::new(rules(&options, &toolbox(&options)));
     let archive = Arc::new(Archive::new(store.clone(), store, rules));
-    let tree = Tree::new(to.into(), Arc::new(dir.blobs()?), archive.clone(), archive);
+    let tree = SessionTree::new(to.into(), Arc::new(dir.blobs()?), archive.clone(), archive);
     let threads = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let count = threads.block_on(tree.export())?;
     writeln!(std::io::stdout(), "{count} sessions written to {}", to.display())?;

@@ -20,9 +20,7 @@ use crate::keyring::{self, Names};
 use layers::Layers;
 
 pub(crate) use listeners::{Listener, Place};
-pub(crate) use understood::{
-    Agent, Auth, Jarvis, Memory, Options, Port, Provider, SEARCH, Terminal, Windie,
-};
+pub(crate) use understood::{Auth, Memory, Options, Provider, SEARCH};
 
 /// Reads everything that says something.
 pub(crate) fn read(flags: &Flags) -> Result<Options> {

@@ -1,28 +1,22 @@
 //! Runs the daemon: binds, says so, serves, and shuts down in order.
 
-mod agent;
 mod signals;
 mod tasks;
-mod terminal;
-mod windie;
 
 use std::io::Write as _;
-use std::net::SocketAddr;
-use std::path::Path;
 use std::process;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow};
-use axum::response::Response;
-use futures_util::future::try_join_all;
-use quintet_dialects::harness::{self, Ports, Settings};
-use quintet_dialects::jarvis;
+use quintet_dialects::dialect::{
+    AccessRules, Endpoint, ListenerSpec, Service, Services, Transport,
+};
 use quintet_dialects::projection::{self, Sources};
-use quintet_dialects::transport::access::{Access, Denied, Token};
+use quintet_dialects::transport::access::{Access, Token};
 use quintet_dialects::transport::listener::serve as serve_http;
 use quintet_dialects::transport::uds::Socket;
-use quintet_kernel::port::{ERASED, Preferences as _, Sessions};
+use quintet_kernel::port::BoxFuture;
 use quintet_runtime::SystemStamps;
 use quintet_tools::sandbox::{self, Mode};
 use rustix::process::Signal;
@@ -30,10 +24,10 @@ use serde_json::Value;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use crate::assemble::{self, Assembly, assemble, secrets};
+use crate::assemble::{Assembly, assemble, secrets};
 use crate::audit::Audit;
 use crate::cli::Flags;
-use crate::options::{self, Jarvis, Options};
+use crate::options::{self, Auth, Listener, Options, Place};
 use crate::{open_files, telemetry};
 
 use signals::{Signals, exit_code};
@@ -54,8 +48,7 @@ pub(crate) fn main(flags: &Flags, dev: bool) -> Result<()> {
     telemetry::start(flags.log_format, filter.as_ref().map(|(_, value)| value.as_str()));
     let mut options = options::read(flags)?;
     if dev {
-        options.agent.socket = options.agent.socket.dev();
-        options.agent.health = options.agent.health.dev();
+        options.listeners.iter_mut().for_each(Listener::use_dev_port);
     }
     open_files::raise_limit();
     let threads = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
@@ -76,8 +69,7 @@ async fn run(options: &Options) -> Result<()> {
     let assembly = assemble(options)?;
     let writer_ended = assembly.store.writer_ended();
     encrypt_old_keys(&assembly).await;
-    forget_erased(&assembly, &options.data_dir).await;
-    let bound = Bound::new(options).await?;
+    let bound = bind_all(&options.listeners).await?;
     let woken = assembly.runtime.recover().await?;
     if woken > 0 {
         tracing::info!(sessions = woken, "going on with what was left open");
@@ -101,22 +93,6 @@ async fn run(options: &Options) -> Result<()> {
         process::exit(code);
     }
     ended
-}
-
-/// Forgets which sessions were erased, unless there is a session tree that may still have them.
-async fn forget_erased(assembly: &Assembly, data_dir: &Path) {
-    if assembly.tree.is_some() || assemble::tree_root(data_dir).exists() {
-        return;
-    }
-    let store = &assembly.store;
-    let forget = async {
-        let names = store.names(ERASED).await?;
-        let forget = |name: &String| store.prefer(ERASED, name, Value::Null);
-        try_join_all(names.iter().map(forget)).await
-    };
-    if let Err(error) = forget.await {
-        tracing::warn!(%error, "the list of erased sessions was not cleared");
-    }
 }
 
 /// Encrypts keys of an older version. One that could not be is reported to its user when it is used.
@@ -158,59 +134,58 @@ fn warn_of_gaps(mode: Mode) {
     }
 }
 
-/// Where protocols are listened for.
+/// A listener whose socket is bound.
 struct Bound {
-    harness: Option<TcpListener>,
-    jarvis: Option<TcpListener>,
-    agent: Option<TcpListener>,
-    agent_health: Option<TcpListener>,
-    windie: Option<TcpListener>,
-    terminal: Option<Socket>,
+    spec: &'static ListenerSpec,
+    socket: BoundSocket,
 }
 
-impl Bound {
-    async fn new(options: &Options) -> Result<Self> {
-        let jarvis = &options.jarvis;
-        Ok(Self {
-            harness: bind("harness", options.harness).await?,
-            jarvis: match bind("jarvis", jarvis.address).await {
-                Err(error) if !jarvis.wanted => {
-                    tracing::warn!("{error:#}; desktops are not served");
-                    None
-                }
-                bound => bound?,
-            },
-            agent: agent::bind("agent", options.agent.socket).await?,
-            agent_health: agent::bind("agent_health", options.agent.health).await?,
-            windie: agent::bind("windie", options.windie.socket).await?,
-            terminal: options.terminal.as_ref().map(terminal::bind).transpose()?,
-        })
-    }
+enum BoundSocket {
+    Tcp(TcpListener),
+    Unix(Socket),
 }
 
-async fn bind(protocol: &str, address: Option<SocketAddr>) -> Result<Option<TcpListener>> {
-    let Some(address) = address else { return Ok(None) };
-    let bound = TcpListener::bind(address).await;
-    bound.map(Some).with_context(|| format!("listen.{protocol} = {address}"))
-}
-
-/// The one line on standard output, once every listener is bound.
-fn announce(bound: &Bound) -> Result<()> {
-    let mut listeners = serde_json::Map::new();
-    for (protocol, scheme, listener) in [
-        ("harness", "http", &bound.harness),
-        ("jarvis", "http", &bound.jarvis),
-        ("agent", "ws", &bound.agent),
-        ("agent_health", "http", &bound.agent_health),
-        ("windie", "http", &bound.windie),
-    ] {
-        if let Some(listener) = listener {
-            let address = format!("{scheme}://{}", listener.local_addr()?);
-            listeners.insert(protocol.into(), address.into());
+/// Binds every listener. One at its default place is left out, with a warning, if it cannot be bound
+/// and the daemon can do without it.
+async fn bind_all(listeners: &[Listener]) -> Result<Vec<Bound>> {
+    let mut all = Vec::new();
+    for listener in listeners {
+        let spec = listener.spec;
+        match bind(listener).await {
+            Ok(socket) => all.push(Bound { spec, socket }),
+            Err(error) if !listener.is_required() => {
+                tracing::warn!("{error:#}; this protocol is not served");
+            }
+            Err(error) => return Err(error),
         }
     }
-    if let Some(socket) = &bound.terminal {
-        listeners.insert("terminal".into(), socket.path().to_string_lossy().into());
+    Ok(all)
+}
+
+async fn bind(listener: &Listener) -> Result<BoundSocket> {
+    let name = listener.spec.name;
+    match &listener.place {
+        Place::Tcp(address) => {
+            let bound = TcpListener::bind(address).await.map(BoundSocket::Tcp);
+            bound.with_context(|| format!("listen.{name} = {address}"))
+        }
+        Place::Unix(path) => {
+            let bound = Socket::bind(path).map(BoundSocket::Unix);
+            bound.with_context(|| format!("listen.{name} = {}", path.display()))
+        }
+    }
+}
+
+/// Prints the one line on standard output, once every listener is bound.
+fn announce(bound: &[Bound]) -> Result<()> {
+    let mut listeners = serde_json::Map::new();
+    for Bound { spec, socket } in bound {
+        let scheme = if spec.transport == Transport::WebSocket { "ws" } else { "http" };
+        let place = match socket {
+            BoundSocket::Tcp(listener) => format!("{scheme}://{}", listener.local_addr()?),
+            BoundSocket::Unix(socket) => socket.path().to_string_lossy().into_owned(),
+        };
+        listeners.insert(spec.name.into(), place.into());
     }
     let mut stdout = std::io::stdout().lock();
     writeln!(stdout, "{{\"ready\":true,\"listeners\":{}}}", Value::Object(listeners))?;
@@ -228,46 +203,25 @@ struct Daemon {
 }
 
 impl Daemon {
-    fn start(options: &Options, assembly: Assembly, bound: Bound) -> Self {
+    fn start(options: &Options, assembly: Assembly, mut bound: Vec<Bound>) -> Self {
         let (closing, parked) = (CancellationToken::new(), CancellationToken::new());
+        let services = services(&assembly, &closing, &parked);
         let mut listeners = Tasks::default();
-        let mut followers = projections(options, &assembly, &parked);
-        let sessions: Arc<dyn Sessions> = Arc::new(assembly.runtime.clone());
-        if let Some(listener) = bound.jarvis {
-            let router = desktop(options, &assembly, Arc::clone(&sessions));
-            let access = access(options, &options.jarvis.hosts, jarvis::refuse);
-            listeners.spawn("listen.jarvis", serve_http(listener, router, access, closing.clone()));
-        }
-        let (speaks, tells) = agent::routers(options, &assembly, &closing);
-        let health = access(options, &options.agent.hosts, quintet_dialects::agent::refuse);
-        if let Some(listener) = bound.agent {
-            let access =
-                Access { own: options.agent.token.clone().map(Token::new), ..health.clone() };
-            listeners.spawn("listen.agent", serve_http(listener, speaks, access, closing.clone()));
-        }
-        if let Some(listener) = bound.agent_health {
-            let serve = serve_http(listener, tells, health, closing.clone());
-            listeners.spawn("listen.agent_health", serve);
-        }
-        if let Some(listener) = bound.windie {
-            let (ports, settings) = windie::parts(options, &assembly, &closing);
-            let sweep = quintet_dialects::windie::sweep(ports.clone(), settings.clone());
-            followers.spawn("the artifacts' sweep", sweep);
-            let access = access(options, &options.windie.hosts, quintet_dialects::windie::refuse);
-            let access = Access { asks_itself: settings.asks_itself(), ..access };
-            let router = quintet_dialects::windie::service(ports, settings);
-            listeners.spawn("listen.windie", serve_http(listener, router, access, closing.clone()));
-        }
-        if let (Some(socket), Some(settings)) = (bound.terminal, &options.terminal) {
-            let serve = terminal::run(socket, options, settings, &assembly, &closing);
-            listeners.spawn("listen.terminal", serve);
-        }
-        if let Some(listener) = bound.harness {
-            let router = harness::router(ports(&assembly, sessions), settings(options));
-            let own = options.harness_token.clone().map(Token::new);
-            let access = access(options, &options.harness_hosts, harness::refuse);
-            let serve = serve_http(listener, router, Access { own, ..access }, closing.clone());
-            listeners.spawn("listen.harness", serve);
+        let mut followers = audit_log(options, &assembly, &parked);
+        for (dialect, protocol) in &options.protocols {
+            let is_own =
+                |bound: &Bound| dialect.listeners.iter().any(|own| own.name == bound.spec.name);
+            let serving = protocol.serve(&services, bound.iter().any(is_own));
+            for (name, task) in serving.background {
+                followers.spawn(name, task.0);
+            }
+            for Endpoint { listener, service } in serving.endpoints {
+                if let Some(at) = bound.iter().position(|bound| bound.spec.name == listener) {
+                    let serve =
+                        endpoint(bound.swap_remove(at).socket, service, &options.auth, &closing);
+                    listeners.spawn(format!("listen.{listener}"), serve);
+                }
+            }
         }
         Self { assembly, closing, parked, listeners, followers }
     }
@@ -303,80 +257,92 @@ async fn drop_aside(value: impl Send + 'static) {
     let _ = tokio::task::spawn_blocking(move || drop(value)).await;
 }
 
-/// Starts the copies of sessions that are kept behind the journal.
-fn projections(options: &Options, assembly: &Assembly, parked: &CancellationToken) -> Tasks {
+/// Serves an endpoint on its socket until the daemon closes.
+fn endpoint(
+    socket: BoundSocket,
+    service: Service,
+    auth: &Auth,
+    closing: &CancellationToken,
+) -> BoxFuture<'static, ()> {
+    match (socket, service) {
+        (BoundSocket::Tcp(listener), Service::Http { router, access }) => {
+            let AccessRules { token, hosts, asks_itself, refuse } = access;
+            let access = Access {
+                token: auth.token.clone().map(Token::new),
+                own: token,
+                hosts,
+                origins: auth.origins.clone(),
+                asks_itself,
+                refuse,
+            };
+            Box::pin(serve_http(listener, router, access, closing.clone()))
+        }
+        (BoundSocket::Unix(socket), Service::Unix(serve)) => serve(socket),
+        (BoundSocket::Tcp(_), Service::Unix(_)) | (BoundSocket::Unix(_), Service::Http { .. }) => {
+            unreachable!("a listener's transport is the one of its endpoint")
+        }
+    }
+}
+
+/// The parts that protocols are built on.
+fn services(
+    assembly: &Assembly,
+    closing: &CancellationToken,
+    parked: &CancellationToken,
+) -> Services {
+    let runtime = Arc::new(assembly.runtime.clone());
+    Services {
+        sessions: runtime.clone(),
+        archive: Arc::new(assembly.archive.clone()),
+        branches: runtime.clone(),
+        rehearsals: runtime.clone(),
+        removals: runtime.clone(),
+        changes: runtime,
+        directory: Arc::clone(&assembly.directory),
+        blobs: Arc::clone(&assembly.blobs),
+        models: Arc::clone(&assembly.models),
+        pulse: Arc::clone(&assembly.pulse),
+        stamps: Arc::new(SystemStamps),
+        installs: Arc::clone(&assembly.front_ends.installs),
+        preferences: assembly.front_ends.preferences.clone(),
+        notes: assembly.store.clone(),
+        artifacts: Arc::clone(&assembly.front_ends.artifacts),
+        uploads: Arc::clone(&assembly.front_ends.uploads),
+        memory: assembly.memory.clone(),
+        outlines: Arc::clone(&assembly.outlines),
+        change_feed: assembly.changes.clone(),
+        unattended_tools: assembly.unasked.clone(),
+        web_search: assembly.searches.clone(),
+        closing: closing.clone(),
+        parked: parked.clone(),
+    }
+}
+
+/// Starts the audit log, a copy of decisions that is kept behind the journal.
+fn audit_log(options: &Options, assembly: &Assembly, parked: &CancellationToken) -> Tasks {
     let mut tasks = Tasks::default();
-    let sources = || Sources {
+    if !options.audit {
+        return tasks;
+    }
+    let sources = Sources {
         changes: assembly.changes.subscribe(),
         sessions: Arc::new(assembly.runtime.clone()),
         stamps: Arc::new(SystemStamps),
         stop: parked.clone(),
     };
-    if let Some(tree) = assembly.tree.clone() {
-        let (sources, notes) = (sources(), assembly.store.clone());
-        tasks.spawn("the session tree", async {
-            projection::run(tree.projection(notes).await, sources).await;
-        });
-    }
-    if options.audit {
-        let (sources, sessions) = (sources(), Arc::new(assembly.runtime.clone()));
-        let (folder, secrets) = (options.data_dir.clone(), secrets(options));
-        let positions = assembly.store.clone();
-        let stop = parked.clone();
-        tasks.spawn("the audit log", async move {
-            match Audit::open(&folder, secrets, sessions, positions).await {
-                Ok(audit) => projection::run(audit, sources).await,
-                Err(error) => {
-                    tracing::error!("the audit log cannot be written: {error:#}");
-                    stop.cancelled().await;
-                }
+    let sessions = Arc::new(assembly.runtime.clone());
+    let (folder, secrets) = (options.data_dir.clone(), secrets(options));
+    let (positions, stop) = (assembly.store.clone(), parked.clone());
+    tasks.spawn("the audit log", async move {
+        match Audit::open(&folder, secrets, sessions, positions).await {
+            Ok(audit) => projection::run(audit, sources).await,
+            Err(error) => {
+                tracing::error!("the audit log cannot be written: {error:#}");
+                stop.cancelled().await;
             }
-        });
-    }
+        }
+    });
     tasks
-}
-
-/// What the harness speaks to.
-fn ports(assembly: &Assembly, sessions: Arc<dyn Sessions>) -> Ports {
-    Ports {
-        sessions,
-        changes: Arc::new(assembly.runtime.clone()),
-        blobs: Arc::clone(&assembly.blobs),
-        models: Arc::clone(&assembly.models),
-        pulse: Arc::clone(&assembly.pulse),
-        preferences: assembly.front_ends.preferences.clone(),
-        outlines: Arc::clone(&assembly.outlines),
-        tree: assembly.tree.clone(),
-    }
-}
-
-/// The desktop-assistant protocol.
-fn desktop(options: &Options, assembly: &Assembly, sessions: Arc<dyn Sessions>) -> axum::Router {
-    let Jarvis { workspace, session_expiry, toolset, .. } = options.jarvis.clone();
-    let ports = jarvis::Ports {
-        sessions,
-        directory: Arc::clone(&assembly.directory),
-        memory: assembly.memory.clone(),
-        pulse: Arc::clone(&assembly.pulse),
-        stamps: Arc::new(SystemStamps),
-    };
-    jarvis::router(ports, jarvis::Settings { workspace, expiry: session_expiry, toolset })
-}
-
-fn settings(options: &Options) -> Settings {
-    Settings { default_model: options.default_model.to_string() }
-}
-
-/// Whom a listener answers that is addressed by these names.
-fn access(options: &Options, hosts: &[String], refuse: fn(&Denied) -> Response) -> Access {
-    Access {
-        token: options.auth.token.clone().map(Token::new),
-        own: None,
-        hosts: hosts.to_vec(),
-        origins: options.auth.origins.clone(),
-        asks_itself: |_| false,
-        refuse,
-    }
 }
 
 #[cfg(test)]

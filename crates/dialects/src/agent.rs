@@ -11,6 +11,7 @@ mod connection;
 mod context;
 mod decode;
 mod detail;
+mod dialect;
 mod encode;
 mod events;
 mod folders;
@@ -30,8 +31,7 @@ mod tree;
 mod wire;
 mod wish;
 
-pub use health::health;
-pub use serve::{Ports, Settings, refuse, router};
+pub(crate) use dialect::DIALECT;
 
 #[cfg(test)]
 mod tests;

@@ -2,6 +2,7 @@
 
 mod body;
 mod decode;
+mod dialect;
 mod encode;
 mod openapi;
 mod policy;
@@ -12,7 +13,7 @@ mod stream;
 mod tree;
 mod wire;
 
-pub use serve::{Ports, Settings, refuse, router};
+pub(crate) use dialect::DIALECT;
 pub use tree::Tree;
 
 #[cfg(test)]

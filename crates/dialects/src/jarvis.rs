@@ -4,6 +4,7 @@
 mod askers;
 mod chat;
 mod decode;
+mod dialect;
 mod encode;
 mod openapi;
 mod reply;
@@ -14,8 +15,7 @@ mod strict;
 mod tools;
 mod wire;
 
-pub use serve::{Ports, Settings, refuse, router};
-pub use tools::{FRONT_END, Risk, default_tools, risk};
+pub(crate) use dialect::DIALECT;
 
 #[cfg(test)]
 mod tests;

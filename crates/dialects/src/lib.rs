@@ -1,17 +1,30 @@
 //! The protocols: each a translator between its wire and the one core.
 //!
 //! A dialect is a folder with `wire` (its types), `decode` (wire to commands), `encode` (events to
-//! wire), both pure, and `serve`, which moves bytes. No dialect decides anything.
+//! wire), both pure, `serve`, which moves bytes, and `dialect`, which declares its listeners and
+//! options. No dialect decides anything. To add one, write its folder and add it to the list below.
 
-pub mod agent;
+mod agent;
 pub mod change_feed;
+pub mod dialect;
 #[cfg(test)]
 mod golden;
-pub mod harness;
+mod harness;
 mod held_calls;
-pub mod jarvis;
+mod jarvis;
 pub mod jsonrpc;
 pub mod projection;
-pub mod terminal;
+mod terminal;
 pub mod transport;
-pub mod windie;
+mod windie;
+
+use dialect::Dialect;
+
+/// Every protocol that the daemon speaks, in the order of the ready line.
+pub const DIALECTS: &[Dialect] =
+    &[harness::DIALECT, jarvis::DIALECT, agent::DIALECT, windie::DIALECT, terminal::DIALECT];
+
+/// Sessions as folders of plain files, for people and scripts.
+pub use harness::Tree as SessionTree;
+/// The provider keys that users entered in a front end, as they are stored with their settings.
+pub use windie::user_keys;

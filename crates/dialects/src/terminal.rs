@@ -5,6 +5,7 @@ mod calls;
 mod connection;
 mod context;
 mod decode;
+mod dialect;
 mod encode;
 mod files;
 mod out;
@@ -19,8 +20,7 @@ mod shape;
 mod suggest;
 mod wire;
 
-pub use files::Folders;
-pub use serve::{Ports, Settings, run};
+pub(crate) use dialect::DIALECT;
 
 #[cfg(test)]
 mod tests;

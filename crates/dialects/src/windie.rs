@@ -8,6 +8,7 @@ mod connection;
 mod conversation;
 mod decode;
 mod definition;
+mod dialect;
 mod encode;
 mod fields;
 mod handover;
@@ -36,13 +37,10 @@ mod transcription;
 mod transparency;
 mod trouble;
 mod turns;
+pub mod user_keys;
 mod wire;
 
-pub use artifacts::sweep;
-pub use encode::Beside;
-pub use offer::Abilities;
-pub use serve::{Ports, Registration, Settings, refuse, service};
-pub use settings::{SPACE, Unreadable, keys_in, nobody_pays, own_key};
+pub(crate) use dialect::DIALECT;
 
 #[cfg(test)]
 mod tests;

@@ -48,13 +48,13 @@ fn peers(auth: &Auth) -> Option<Finding> {
 }
 
 fn place(listener: &Listener, runs: bool) -> Finding {
-    let name = listener.protocol;
+    let name = listener.spec.name;
     let mut finding = match &listener.place {
         Place::Tcp(address) => port(name, *address, runs),
         Place::Unix(path) => socket(name, path, runs),
     };
-    // What nobody asked for is left out where it cannot be had; only the first is always wanted.
-    if finding.health == Health::Ill && !listener.chosen && name != "harness" {
+    // The daemon starts without a listener that the user did not ask for.
+    if finding.health == Health::Ill && !listener.is_required() {
         finding.health = Health::Poor;
     }
     finding
@@ -105,15 +105,19 @@ fn elsewhere(name: &'static str, what: String, place: &str) -> Finding {
 mod tests {
     use std::os::unix::net::UnixListener;
 
+    use quintet_dialects::DIALECTS;
+
     use super::*;
 
     #[track_caller]
     fn check(path: &Path, [chosen, runs]: [bool; 2], health: Health, what: &str) {
         let place = Place::Unix(path.to_owned());
-        let listener = Listener { protocol: "terminal", place, chosen };
+        let mut specs = DIALECTS.iter().flat_map(|dialect| dialect.listeners);
+        let spec = specs.find(|spec| spec.name == "agent").expect("an optional listener");
+        let listener = Listener { spec, place, chosen };
         let auth = Auth { token: None, origins: Vec::new() };
         let found = look(&[listener], &auth, runs);
-        assert!(found.len() == 1 && found[0].about == "terminal");
+        assert!(found.len() == 1 && found[0].about == "agent");
         assert_eq!(found[0].health, health, "{found:?}");
         assert!(found[0].what.contains(what), "{found:?}");
         assert!(found[0].what.ends_with("; for this user alone"), "{found:?}");

@@ -1,44 +1,36 @@
 //! Everything that can be set.
 
-/// What a value looks like.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Shape {
-    Text,
-    /// Text that is never shown.
-    Secret,
-    /// A file or folder. One that is not absolute is meant from the folder the program started in.
-    Path,
-    Flag,
-    Number,
-    List,
-    /// Several things with fields of their own.
-    Tables,
-}
+use std::borrow::Cow;
 
-impl Shape {
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::Text | Self::Secret | Self::Path => "a string",
-            Self::Flag => "true or false",
-            Self::Number => "a whole number",
-            Self::List => "a list of strings",
-            Self::Tables => "a list of tables",
-        }
+use quintet_dialects::DIALECTS;
+use quintet_dialects::dialect::{OptionSpec, Shape};
+
+/// The name of a shape in messages.
+pub(super) fn shape_name(shape: Shape) -> &'static str {
+    match shape {
+        Shape::Text | Shape::Secret | Shape::Path => "a string",
+        Shape::Flag => "true or false",
+        Shape::Number => "a whole number",
+        Shape::List => "a list of strings",
+        Shape::Tables => "a list of tables",
     }
 }
 
-/// A key, its shape and, where it has one, its default as TOML. `*` stands for any name.
-pub(super) type Key = (&'static str, Shape, Option<&'static str>);
+/// Every key: the daemon's own and those of the protocols.
+pub(super) fn all() -> impl Iterator<Item = &'static OptionSpec> {
+    KEYS.iter().chain(DIALECTS.iter().flat_map(|dialect| dialect.options))
+}
 
-pub(super) const KEYS: &[Key] = &[
+/// The keys below `[listen]`, with their defaults.
+pub(super) fn listen() -> impl Iterator<Item = (String, &'static str)> {
+    let listeners = DIALECTS.iter().flat_map(|dialect| dialect.listeners);
+    listeners.map(|listener| (format!("listen.{}", listener.name), listener.default))
+}
+
+/// The keys of the daemon itself.
+const KEYS: &[OptionSpec] = &[
     ("data_dir", Shape::Path, None),
     ("default_model", Shape::Text, None),
-    ("listen.harness", Shape::Text, Some("\"127.0.0.1:8787\"")),
-    ("listen.jarvis", Shape::Text, Some("\"127.0.0.1:8100\"")),
-    ("listen.agent", Shape::Text, Some("\"127.0.0.1:8080\"")),
-    ("listen.agent_health", Shape::Text, Some("\"127.0.0.1:8081\"")),
-    ("listen.windie", Shape::Text, Some("\"127.0.0.1:8765\"")),
-    ("listen.terminal", Shape::Text, Some("\"auto\"")),
     ("auth.token", Shape::Secret, None),
     ("auth.origins", Shape::List, Some("[]")),
     ("models.fallback", Shape::List, Some("[]")),
@@ -114,46 +106,26 @@ pub(super) const KEYS: &[Key] = &[
     ("limits.repeats", Shape::Number, Some("3")),
     ("limits.compact_at_percent", Shape::Number, Some("80")),
     ("limits.assumed_window", Shape::Number, Some("128000")),
-    ("harness.auth_token", Shape::Secret, None),
-    ("harness.hosts", Shape::List, Some("[]")),
-    ("harness.session_tree", Shape::Flag, None),
-    ("jarvis.workspace", Shape::Text, None),
-    ("jarvis.session_expiry", Shape::Number, Some("86400")),
-    ("jarvis.tool_timeout", Shape::Number, Some("300")),
-    ("jarvis.tools", Shape::Tables, Some("[]")),
-    ("jarvis.daemon_tools", Shape::List, Some("[]")),
-    ("jarvis.hosts", Shape::List, Some("[]")),
-    ("agent.auth_token", Shape::Secret, None),
-    ("agent.hosts", Shape::List, Some("[]")),
-    ("agent.ping_seconds", Shape::Number, Some("30")),
-    ("agent.silence_seconds", Shape::Number, Some("75")),
     ("audit.log", Shape::Flag, Some("true")),
-    ("terminal.sessions_dir", Shape::Text, None),
-    ("terminal.context_tokens", Shape::Number, Some("2000")),
-    ("terminal.approval_timeout_seconds", Shape::Number, Some("300")),
-    ("windie.hosts", Shape::List, Some("[]")),
-    ("windie.install_auth", Shape::Flag, Some("false")),
-    ("windie.registration", Shape::Flag, Some("true")),
-    ("windie.registration_secret", Shape::Secret, None),
-    ("windie.artifact_limit_bytes", Shape::Number, Some("26214400")),
-    ("windie.artifact_keep_seconds", Shape::Number, Some("604800")),
-    ("windie.trace_events", Shape::Flag, Some("false")),
-    ("windie.memory_events", Shape::Flag, Some("false")),
-    ("windie.runs_key", Shape::Secret, None),
-    ("windie.max_active_runs_per_workspace", Shape::Number, None),
-    ("windie.embedding_service_key", Shape::Secret, None),
 ];
 
-/// The key that a path names.
-pub(super) fn find(path: &str) -> Option<&'static Key> {
-    KEYS.iter().find(|(pattern, ..)| matches(pattern, path))
+/// The shape of the key that a path names.
+pub(super) fn shape_of(path: &str) -> Option<Shape> {
+    let own = all().find(|(pattern, ..)| matches(pattern, path)).map(|(_, shape, _)| *shape);
+    own.or_else(|| listen().any(|(key, _)| key == path).then_some(Shape::Text))
+}
+
+/// Every key as a pattern.
+pub(super) fn patterns() -> impl Iterator<Item = Cow<'static, str>> {
+    let listen = listen().map(|(key, _)| Cow::Owned(key));
+    all().map(|(pattern, ..)| Cow::Borrowed(*pattern)).chain(listen)
 }
 
 /// The known key that a mistyped path is most like.
 pub(super) fn nearest(path: &str) -> String {
     let named = path.starts_with("provider") || path.starts_with("rule");
     let name = path.split('.').nth(1).filter(|_| named).unwrap_or("NAME");
-    let spelled = KEYS.iter().map(|(pattern, ..)| pattern.replace('*', name));
+    let spelled = patterns().map(|pattern| pattern.replace('*', name));
     spelled.min_by_key(|known| strsim::damerau_levenshtein(known, path)).expect("there are keys")
 }
 

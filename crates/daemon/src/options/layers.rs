@@ -4,9 +4,11 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
+use quintet_dialects::DIALECTS;
+use quintet_dialects::dialect::{Shape, Values};
 use toml::{Table, Value};
 
-use super::keys::{self, KEYS, Shape};
+use super::keys;
 use crate::cli::Flags;
 use crate::keyring::Found;
 
@@ -30,30 +32,33 @@ struct Set {
 pub(super) fn gather(flags: &Flags, environment: &[(String, String)]) -> Result<Layers> {
     let mut layers =
         Layers { environment: environment.iter().cloned().collect(), ..Layers::default() };
-    for (path, _, default) in KEYS {
+    for (path, _, default) in keys::all() {
         if let Some(default) = default {
             layers.set(path, parse(default).expect("defaults are TOML"), "default")?;
         }
+    }
+    for (path, default) in keys::listen() {
+        layers.set(&path, Value::String(default.into()), "default")?;
     }
     if let Some(file) = &flags.config {
         layers.file(file)?;
     }
     for (name, value) in environment {
-        layers.variable(name, value)?;
+        layers.set_variable(name, value)?;
     }
     if let Some(dir) = &flags.data_dir {
-        layers.text("data_dir", &dir.to_string_lossy(), "--data-dir")?;
+        layers.set_text("data_dir", &dir.to_string_lossy(), "--data-dir")?;
     }
     for pair in &flags.listen {
         let (name, address) = pair
             .split_once('=')
             .with_context(|| format!("--listen wants PROTOCOL=ADDRESS, not {pair:?}"))?;
-        layers.text(&format!("listen.{name}"), address, "--listen")?;
+        layers.set_text(&format!("listen.{name}"), address, "--listen")?;
     }
     for pair in &flags.set {
         let (path, value) =
             pair.split_once('=').with_context(|| format!("--set wants KEY=VALUE, not {pair:?}"))?;
-        layers.text(path, value, "--set")?;
+        layers.set_text(path, value, "--set")?;
     }
     Ok(layers)
 }
@@ -79,23 +84,21 @@ impl Layers {
     }
 
     /// `QUINTET_LISTEN_HARNESS` is `listen.harness`. A variable that is no key is somebody else's.
-    fn variable(&mut self, name: &str, value: &str) -> Result<()> {
-        if name == "HARNESS_AUTH_TOKEN" && !value.is_empty() {
-            return self.text("harness.auth_token", value, name);
-        }
-        if name == "JARVIS_GENERAL_PORT" && !value.is_empty() {
-            return self.text("listen.jarvis", &format!("127.0.0.1:{value}"), name);
+    fn set_variable(&mut self, name: &str, value: &str) -> Result<()> {
+        let mut variables = DIALECTS.iter().flat_map(|dialect| dialect.variables);
+        if let Some(known) = variables.find(|known| known.name == name && !value.is_empty()) {
+            return self.set_text(known.key, &format!("{}{value}", known.prefix), name);
         }
         let Some(rest) = name.strip_prefix("QUINTET_") else { return Ok(()) };
         match path_of(rest) {
-            Some(path) => self.text(&path, value, name),
+            Some(path) => self.set_text(&path, value, name),
             None => Ok(()),
         }
     }
 
     /// A value that came as plain text, read as its key wants it.
-    fn text(&mut self, path: &str, text: &str, source: &str) -> Result<()> {
-        let shape = keys::find(path).map_or(Shape::Text, |(_, shape, _)| *shape);
+    fn set_text(&mut self, path: &str, text: &str, source: &str) -> Result<()> {
+        let shape = keys::shape_of(path).unwrap_or(Shape::Text);
         let value = match shape {
             Shape::Text | Shape::Secret | Shape::Path => Value::String(text.into()),
             Shape::List if !text.trim_start().starts_with('[') => {
@@ -104,7 +107,7 @@ impl Layers {
             }
             Shape::Flag | Shape::Number | Shape::List | Shape::Tables => {
                 parse(text).with_context(|| {
-                    format!("{path} must be {}, not {text:?} ({source})", shape.name())
+                    format!("{path} must be {}, not {text:?} ({source})", keys::shape_name(shape))
                 })?
             }
         };
@@ -112,13 +115,13 @@ impl Layers {
     }
 
     fn set(&mut self, path: &str, value: Value, source: &str) -> Result<()> {
-        let Some((_, shape, _)) = keys::find(path) else {
+        let Some(shape) = keys::shape_of(path) else {
             bail!("unknown key {path:?} ({source}); did you mean {:?}?", keys::nearest(path));
         };
-        if !fits(&value, *shape) {
-            bail!("{path} must be {} ({source})", shape.name());
+        if !fits(&value, shape) {
+            bail!("{path} must be {} ({source})", keys::shape_name(shape));
         }
-        let value = if *shape == Shape::Path { absolute(value)? } else { value };
+        let value = if shape == Shape::Path { absolute(value)? } else { value };
         self.values.insert(path.into(), Set { value, source: source.into() });
         Ok(())
     }
@@ -165,6 +168,15 @@ impl Layers {
         self.values.get(path).map_or("default", |set| &set.source)
     }
 
+    /// The values of all keys that are secrets.
+    pub(super) fn secrets(&self) -> Vec<String> {
+        let secret = |(path, set): (&String, &Set)| {
+            let is_secret = keys::shape_of(path) == Some(Shape::Secret);
+            set.value.as_str().filter(|text| is_secret && !text.is_empty()).map(String::from)
+        };
+        self.values.iter().filter_map(secret).collect()
+    }
+
     /// Everything that is set, as TOML, without the secrets. The key of a section is shown to be
     /// there, wherever it was found.
     pub(super) fn show(&self, keys: &BTreeMap<String, String>) -> String {
@@ -173,13 +185,43 @@ impl Layers {
             (path.clone(), format!("{path} = \"***\"  # {source}\n"))
         };
         let line = |(path, set): (&String, &Set)| {
-            let secret = keys::find(path).is_some_and(|(_, shape, _)| *shape == Shape::Secret);
+            let secret = keys::shape_of(path) == Some(Shape::Secret);
             let value = if secret { "\"***\"".into() } else { set.value.to_string() };
             (path.clone(), format!("{path} = {value}  # {}\n", set.source))
         };
         let lines: BTreeMap<_, _> =
             keys.iter().map(key).chain(self.values.iter().map(line)).collect();
         lines.into_values().collect()
+    }
+}
+
+impl Values for Layers {
+    fn text(&self, key: &str) -> Option<&str> {
+        self.str(key)
+    }
+
+    fn flag(&self, key: &str) -> Option<bool> {
+        self.flag(key)
+    }
+
+    fn number(&self, key: &str) -> Option<u64> {
+        self.number(key)
+    }
+
+    fn list(&self, key: &str) -> Option<Vec<String>> {
+        self.list(key)
+    }
+
+    fn tables(&self, key: &str) -> Vec<serde_json::Value> {
+        self.tables(key)
+    }
+
+    fn source(&self, key: &str) -> &str {
+        self.source(key)
+    }
+
+    fn variable(&self, name: &str) -> Option<&str> {
+        self.environment.get(name).map(String::as_str)
     }
 }
 
@@ -224,11 +266,11 @@ fn fits(value: &Value, shape: Shape) -> bool {
 
 fn path_of(variable: &str) -> Option<String> {
     let named = |pattern: &str| pattern.replace('.', "_").to_uppercase();
-    if let Some((path, ..)) = KEYS.iter().find(|(path, ..)| named(path) == variable) {
-        return Some((*path).into());
+    if let Some(path) = keys::patterns().find(|path| named(path) == variable) {
+        return Some(path.into_owned());
     }
     let rest = variable.strip_prefix("PROVIDERS_")?;
-    KEYS.iter().find_map(|(path, ..)| {
+    keys::all().find_map(|(path, ..)| {
         let field = path.strip_prefix("providers.*.")?;
         let name =
             rest.strip_suffix(&named(field))?.strip_suffix('_').filter(|name| !name.is_empty())?;

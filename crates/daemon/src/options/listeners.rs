@@ -1,18 +1,20 @@
-//! Where the daemon is asked to listen, whatever it speaks there: every `listen.*` that is not off.
+//! The sockets that the daemon listens on: a row for every listener of a protocol that is not off.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use super::keys::KEYS;
+use anyhow::{Context as _, Result, bail};
+use quintet_dialects::DIALECTS;
+use quintet_dialects::dialect::{ListenerSpec, Transport};
+
 use super::layers::Layers;
 
-/// A place to listen at.
+/// A socket to listen on.
 #[derive(Debug)]
 pub(crate) struct Listener {
-    /// As the key has it, after `listen.`.
-    pub(crate) protocol: &'static str,
+    pub(crate) spec: &'static ListenerSpec,
     pub(crate) place: Place,
-    /// Whether somebody chose it, rather than nobody saying otherwise.
+    /// True if the user named the place; false if it is the default.
     pub(crate) chosen: bool,
 }
 
@@ -20,42 +22,60 @@ pub(crate) struct Listener {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Place {
     Tcp(SocketAddr),
-    /// A Unix socket.
     Unix(PathBuf),
 }
 
-impl Place {
-    /// What a value means; nothing if it names no place.
-    fn of(text: &str) -> Option<Self> {
-        if let Ok(address) = text.parse() {
-            return Some(Self::Tcp(address));
+impl Listener {
+    /// False if the daemon starts without this listener when its place is taken.
+    pub(crate) fn is_required(&self) -> bool {
+        self.chosen || self.spec.required
+    }
+
+    /// Moves a default port to the one for development, where the protocol has one.
+    pub(crate) fn use_dev_port(&mut self) {
+        if let Place::Tcp(address) = &mut self.place
+            && !self.chosen
+        {
+            address.set_port(address.port() + self.spec.dev_port_offset);
         }
-        let path = text.strip_prefix("unix:").unwrap_or(text);
-        path.contains('/').then(|| Self::Unix(PathBuf::from(path)))
     }
 }
 
-pub(super) fn understand(layers: &Layers) -> Vec<Listener> {
-    let listener = |(key, _, _): &(&'static str, _, _)| {
-        let protocol = key.strip_prefix("listen.")?;
-        let place = Place::of(layers.str(key)?)?;
-        Some(Listener { protocol, place, chosen: layers.source(key) != "default" })
-    };
-    KEYS.iter().filter_map(listener).collect()
+/// Reads the places. Fails if a value is no place, or one of the wrong kind.
+pub(super) fn parse(layers: &Layers) -> Result<Vec<Listener>> {
+    let specs = DIALECTS.iter().flat_map(|dialect| dialect.listeners);
+    let mut listeners = Vec::new();
+    for spec in specs {
+        let key = format!("listen.{}", spec.name);
+        let Some(text) = layers.str(&key).filter(|text| *text != "off") else { continue };
+        let place = match spec.transport {
+            Transport::Http | Transport::WebSocket => Place::Tcp(address(layers, &key, text)?),
+            Transport::Unix(file) => Place::Unix(socket(layers, &key, text, file)?),
+        };
+        listeners.push(Listener { spec, place, chosen: layers.source(&key) != "default" });
+    }
+    Ok(listeners)
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+fn address(layers: &Layers, key: &str, text: &str) -> Result<SocketAddr> {
+    let source = layers.source(key);
+    text.parse().with_context(|| {
+        format!("{key} must be an address like 127.0.0.1:8787, or \"off\", not {text:?} ({source})")
+    })
+}
 
-    #[test]
-    fn a_place_is_an_address_or_a_path() {
-        let tcp = |text: &str| Some(Place::Tcp(text.parse().expect("an address")));
-        let unix = |text: &str| Some(Place::Unix(text.into()));
-        assert_eq!(Place::of("127.0.0.1:8787"), tcp("127.0.0.1:8787"));
-        assert_eq!(Place::of("[::1]:80"), tcp("[::1]:80"));
-        assert_eq!(Place::of("/run/me/q.sock"), unix("/run/me/q.sock"));
-        assert_eq!(Place::of("unix:/run/me/q.sock"), unix("/run/me/q.sock"));
-        assert_eq!(Place::of("off"), None);
+/// The path of a Unix socket; `auto` is the protocol's own file where clients look for it.
+fn socket(layers: &Layers, key: &str, text: &str, file: &str) -> Result<PathBuf> {
+    let path = if text == "auto" { runtime_dir(layers).join(file) } else { text.into() };
+    if !path.is_absolute() {
+        let source = layers.source(key);
+        bail!("{key} must be an absolute path, \"auto\" or \"off\", not {path:?} ({source})");
     }
+    Ok(path.to_string_lossy().replace("{pid}", &std::process::id().to_string()).into())
+}
+
+/// The user's runtime directory. The variable may be inherited from a login whose directory is gone.
+fn runtime_dir(layers: &Layers) -> &Path {
+    let dir = layers.environment.get("XDG_RUNTIME_DIR").map(Path::new);
+    dir.filter(|dir| dir.is_absolute() && dir.is_dir()).unwrap_or(Path::new("/tmp"))
 }

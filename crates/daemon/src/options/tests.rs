@@ -1,18 +1,17 @@
 //! Options: who wins, what is understood, and what is said where something is not.
 
 use std::io::Write as _;
+use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::time::Duration;
 
 use quintet_kernel::policy::{Action, Review};
 use quintet_kernel::tool::Kind;
-use quintet_kernel::toolset::Toolset;
 use quintet_providers::Api;
 use quintet_tools::sandbox::Mode;
 use tempfile::NamedTempFile;
 
 use super::layers::gather;
-use super::{Options, keys};
+use super::{Options, Place, keys};
 use crate::cli::Flags;
 
 fn read(file: &str, environment: &[(&str, &str)], flags: Flags) -> Result<Options, String> {
@@ -26,9 +25,17 @@ fn read(file: &str, environment: &[(&str, &str)], flags: Flags) -> Result<Option
     Options::understand(&layers).map_err(|error| format!("{error:#}"))
 }
 
+fn address(options: &Options, listener: &str) -> Option<SocketAddr> {
+    let found = options.listeners.iter().find(|found| found.spec.name == listener)?;
+    match found.place {
+        Place::Tcp(address) => Some(address),
+        Place::Unix(_) => None,
+    }
+}
+
 #[test]
 fn flags_win_over_environment_over_file_over_defaults() {
-    let port = |options: Options| options.harness.unwrap().port();
+    let port = |options: Options| address(&options, "harness").unwrap().port();
     let file = "[listen]\nharness = \"127.0.0.1:2\"\n";
     let environment = [("QUINTET_LISTEN_HARNESS", "127.0.0.1:3")];
     let flags = Flags { listen: vec!["harness=127.0.0.1:4".into()], ..Flags::default() };
@@ -37,16 +44,10 @@ fn flags_win_over_environment_over_file_over_defaults() {
     assert_eq!(port(read(file, &environment, Flags::default()).unwrap()), 3);
     assert_eq!(port(read(file, &environment, flags).unwrap()), 4);
     let off = Flags { set: vec!["listen.harness=off".into()], ..Flags::default() };
-    assert!(read(file, &[], off).unwrap().harness.is_none());
-}
-
-#[test]
-fn the_session_tree_goes_with_the_harness() {
-    let tree = |file: &str| read(file, &[], Flags::default()).unwrap().session_tree;
-    assert!(tree(""));
-    assert!(!tree("[listen]\nharness = \"off\"\n"));
-    assert!(tree("[listen]\nharness = \"off\"\n[harness]\nsession_tree = true\n"));
-    assert!(!tree("[harness]\nsession_tree = false\n"));
+    assert_eq!(address(&read(file, &[], off).unwrap(), "harness"), None);
+    let variable = [("JARVIS_GENERAL_PORT", "9100")];
+    let options = read("", &variable, Flags::default()).unwrap();
+    assert_eq!(address(&options, "jarvis").unwrap().port(), 9100);
 }
 
 #[test]
@@ -65,7 +66,7 @@ fn variables_reach_every_key() {
         (options.approval.kinds.len(), options.verify.auto, options.limits.steps),
         (2, false, 7)
     );
-    assert_eq!(options.harness_token.as_deref(), Some("hush"));
+    assert_eq!(options.secrets, ["hush"]);
     let provider = options.providers.iter().find(|provider| provider.name == "my_llm").unwrap();
     assert_eq!(provider.base_url, "http://127.0.0.1:1/v1");
     assert_eq!(options.data_dir.to_str(), Some("/home/me/.local/share/quintet"));
@@ -79,7 +80,6 @@ fn paths_are_absolute() {
     assert_eq!(options.data_dir, here.join("data"));
     assert_eq!(options.memory.unwrap().settings.index, here.join("index"));
     assert_eq!(options.local.unwrap().models_dir, here.join("../m"));
-    assert_eq!(options.jarvis.workspace, here.join("data/workspace"));
     let flags = Flags { data_dir: Some(".quintet".into()), ..Flags::default() };
     assert_eq!(read("", &[], flags).unwrap().data_dir, here.join(".quintet"));
     let options = read("", &[("XDG_DATA_HOME", "share")], Flags::default()).unwrap();
@@ -253,30 +253,15 @@ fn memory_is_on_and_kept_in_the_data_directory() {
 }
 
 #[test]
-fn desktops_have_their_own_settings() {
-    let plain = read("", &[], Flags::default()).unwrap().jarvis;
-    assert_eq!(plain.address.unwrap().to_string(), "127.0.0.1:8100");
-    assert!(!plain.wanted && plain.workspace.ends_with("workspace"));
-    assert_eq!(plain.session_expiry, Some(Duration::from_secs(24 * 60 * 60)));
-    let names =
-        |toolset: &Toolset| toolset.client.iter().map(|t| t.name.clone()).collect::<Vec<_>>();
-    assert_eq!(names(&plain.toolset), ["open_app", "run_whitelisted"]);
-    let variable = [("JARVIS_GENERAL_PORT", "9100")];
-    let file = "[jarvis]\nsession_expiry = 0\ntool_timeout = 0\ndaemon_tools = [\"read_file\"]\n\
-                tools = [{ name = \"lock\", risk = \"safe\" }, { name = \"open_app\", risk = \"forbidden\" }]\n";
-    let set = read(file, &variable, Flags::default()).unwrap().jarvis;
-    assert_eq!((set.address.unwrap().port(), set.wanted, set.session_expiry), (9100, true, None));
-    assert_eq!(names(&set.toolset), ["run_whitelisted", "lock", "open_app"]);
-    assert_eq!(set.toolset.timeout_ms, None);
-    assert!(set.toolset.includes("read_file") && set.toolset.includes("memory_search"));
-    assert!(!set.toolset.includes("shell"));
-}
-
-#[test]
 fn the_terminal_has_a_socket_of_its_own() {
     let socket = |file: &str, environment: &[(&str, &str)]| {
         let options = read(file, environment, Flags::default());
-        options.map(|options| options.terminal.map(|terminal| terminal.socket))
+        options.map(|options| {
+            options.listeners.into_iter().find_map(|listener| match listener.place {
+                Place::Unix(path) => Some(path),
+                Place::Tcp(_) => None,
+            })
+        })
     };
     let own = format!("openagent-terminal-{}.sock", std::process::id());
     let home = tempfile::tempdir().unwrap();
@@ -292,11 +277,4 @@ fn the_terminal_has_a_socket_of_its_own() {
     assert_eq!(socket(named, &runtime), Ok(Some(path)));
     let error = socket("[listen]\nterminal = \"x.sock\"", &[]).unwrap_err();
     assert!(error.contains("listen.terminal must be an absolute path"), "{error}");
-    let file = "data_dir = \"/data\"\n[terminal]\napproval_timeout_seconds = 0\n";
-    let terminal = read(file, &[], Flags::default()).unwrap().terminal.unwrap();
-    assert_eq!(terminal.answer_within_ms, None);
-    assert_eq!(
-        terminal.folders,
-        [PathBuf::from("/home/me/.openagent/sessions"), PathBuf::from("/data/saved")]
-    );
 }

@@ -6,6 +6,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
+use quintet_dialects::DIALECTS;
+use quintet_dialects::dialect::{Config, Dialect, Protocol};
 use quintet_kernel::model::ModelRef;
 use quintet_kernel::policy::{Approval, Limits, Recovery, Review, Verify};
 use quintet_providers::ProviderConfig;
@@ -13,12 +15,10 @@ use quintet_tools::Reach;
 use quintet_tools::sandbox::Sandbox;
 
 use super::layers::Layers;
-use super::listeners::{self, Listener};
+use super::listeners::{self, Listener, Place};
 
-mod agent;
 mod auth;
 mod credentials;
-mod jarvis;
 mod local;
 mod memory;
 mod policy;
@@ -26,18 +26,12 @@ mod providers;
 mod sandbox;
 mod search;
 mod subagents;
-mod terminal;
-mod windie;
 
-pub(crate) use agent::{Agent, Port};
 pub(crate) use auth::Auth;
 pub(crate) use credentials::Keys;
 pub(super) use credentials::wanted as wanted_keys;
-pub(crate) use jarvis::Jarvis;
 pub(crate) use memory::Memory;
 pub(crate) use search::{SEARCH, Search};
-pub(crate) use terminal::Terminal;
-pub(crate) use windie::Windie;
 
 /// A provider as it is configured.
 pub(crate) type Provider = ProviderConfig;
@@ -49,19 +43,14 @@ pub(crate) struct Options {
     /// Where what need not outlive the machine is kept, where there is such a place.
     pub(crate) runtime_dir: Option<PathBuf>,
     pub(crate) default_model: ModelRef,
-    /// Every place that is named to listen at.
+    /// The sockets to listen on.
     pub(crate) listeners: Vec<Listener>,
+    /// The protocols, with their own options checked.
+    pub(crate) protocols: Vec<(&'static Dialect, Box<dyn Protocol>)>,
+    /// All secrets of the configuration, which must never be written down.
+    pub(crate) secrets: Vec<String>,
     /// The rules that decide which peers may connect to a listener.
     pub(crate) auth: Auth,
-    pub(crate) harness: Option<SocketAddr>,
-    pub(crate) harness_token: Option<String>,
-    pub(crate) harness_hosts: Vec<String>,
-    pub(crate) session_tree: bool,
-    pub(crate) jarvis: Jarvis,
-    pub(crate) agent: Agent,
-    pub(crate) windie: Windie,
-    /// The terminal protocol, if it is on.
-    pub(crate) terminal: Option<Terminal>,
     /// How many sessions of their own models may have work for them; nothing if none.
     pub(crate) subagents: Option<subagents::Limits>,
     /// Whether every decision about a tool call is written down.
@@ -99,15 +88,20 @@ impl Options {
         let local = local::understand(layers, &providers)?;
         let (default_model, advice) = providers::default_model(layers, &providers, local.as_ref())?;
         let data_dir = data_dir(layers)?;
-        let jarvis = jarvis::understand(layers, &data_dir)?;
         let memory = memory::understand(layers, &data_dir)?;
-        let harness = address(layers, "listen.harness")?;
-        let listeners = listeners::understand(layers);
+        let listeners = listeners::parse(layers)?;
         let auth = auth::understand(layers, &listeners)?;
+        let names: Vec<_> = providers.iter().map(|provider| provider.name.clone()).collect();
+        let protocols = protocols(&Config {
+            values: layers,
+            addresses: &addresses(&listeners),
+            data_dir: &data_dir,
+            default_model: &default_model,
+            providers: &names,
+        })?;
         Ok(Self {
-            jarvis,
-            agent: agent::understand(layers)?,
-            windie: windie::understand(layers)?,
+            protocols,
+            secrets: layers.secrets(),
             subagents: subagents::understand(layers),
             audit: layers.flag("audit.log").unwrap_or(true),
             data_dir,
@@ -117,14 +111,6 @@ impl Options {
             default_model,
             auth,
             listeners,
-            harness,
-            harness_token: layers
-                .str("harness.auth_token")
-                .filter(|token| !token.is_empty())
-                .map(Into::into),
-            harness_hosts: layers.list("harness.hosts").unwrap_or_default(),
-            session_tree: layers.flag("harness.session_tree").unwrap_or(harness.is_some()),
-            terminal: terminal::understand(layers)?,
             fallback: providers::fallback(layers, &providers, local.as_ref())?,
             keys: credentials::keys(layers)?,
             providers,
@@ -200,20 +186,19 @@ fn fetch(layers: &Layers) -> Result<Option<Reach>> {
     Ok(layers.flag("tools.fetch_url").unwrap_or(false).then_some(reach))
 }
 
-fn address(layers: &Layers, path: &str) -> Result<Option<SocketAddr>> {
-    match layers.str(path) {
-        None | Some("off") => Ok(None),
-        Some(text) => {
-            let address = text.parse();
-            let address = address.with_context(|| {
-                format!(
-                    "{path} must be an address like 127.0.0.1:8787, or \"off\", not {text:?} ({})",
-                    layers.source(path)
-                )
-            })?;
-            Ok(Some(address))
-        }
-    }
+/// Lets every protocol check its options.
+fn protocols(config: &Config<'_>) -> Result<Vec<(&'static Dialect, Box<dyn Protocol>)>> {
+    let configure = |dialect: &'static Dialect| Ok((dialect, (dialect.configure)(config)?));
+    DIALECTS.iter().map(configure).collect()
+}
+
+/// The listeners that are TCP sockets, by name.
+fn addresses(listeners: &[Listener]) -> Vec<(&'static str, SocketAddr)> {
+    let address = |listener: &Listener| match &listener.place {
+        Place::Tcp(address) => Some((listener.spec.name, *address)),
+        Place::Unix(_) => None,
+    };
+    listeners.iter().filter_map(address).collect()
 }
 
 fn choice<T: Clone>(layers: &Layers, path: &str, words: &[(&str, T)]) -> Result<T> {

@@ -8,17 +8,17 @@ use tokio::task::{Id, JoinError, JoinSet};
 #[derive(Debug, Default)]
 pub(super) struct Tasks {
     set: JoinSet<()>,
-    names: HashMap<Id, &'static str>,
+    names: HashMap<Id, String>,
 }
 
 impl Tasks {
     pub(super) fn spawn(
         &mut self,
-        name: &'static str,
+        name: impl Into<String>,
         task: impl Future<Output = ()> + Send + 'static,
     ) {
         let handle = self.set.spawn(task);
-        self.names.insert(handle.id(), name);
+        self.names.insert(handle.id(), name.into());
     }
 
     /// Waits until one of the tasks ends, which none should, and says which. Never, if there is none.
@@ -43,8 +43,8 @@ impl Tasks {
         anyhow::anyhow!("{} failed: {error}", self.name(error.id()))
     }
 
-    fn name(&self, id: Id) -> &'static str {
-        self.names.get(&id).copied().unwrap_or("a task")
+    fn name(&self, id: Id) -> &str {
+        self.names.get(&id).map_or("a task", String::as_str)
     }
 }
 
@@ -55,11 +55,13 @@ mod tests {
     #[tokio::test]
     async fn a_task_that_ends_or_panics_is_named() {
         let mut tasks = Tasks::default();
-        tasks.spawn("listen.harness", std::future::pending());
-        tasks.spawn("listen.windie", async {});
-        assert_eq!(tasks.failed().await.to_string(), "listen.windie ended unexpectedly");
-        tasks.spawn("listen.agent", async { panic!("no more sockets") });
+        tasks.spawn("the first listener", std::future::pending());
+        tasks.spawn("the second listener", async {});
+        assert_eq!(tasks.failed().await.to_string(), "the second listener ended unexpectedly");
+        tasks.spawn("the third listener", async { panic!("no more sockets") });
         let failed = tasks.failed().await.to_string();
-        assert!(failed.starts_with("listen.agent failed: ") && failed.contains("no more sockets"));
+        assert!(
+            failed.starts_with("the third listener failed: ") && failed.contains("no more sockets")
+        );
     }
 }

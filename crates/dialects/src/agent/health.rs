@@ -19,7 +19,7 @@ struct Watch {
 }
 
 /// The health service: `/health`, `/ready` and `/metrics`.
-pub fn health(ports: Ports, settings: Settings) -> Router {
+pub(super) fn health(ports: Ports, settings: Settings) -> Router {
     let desk = Desk::new(ports, settings);
     let mut router = Router::new().route("/metrics", get(metrics));
     for path in ["/health", "/healthz", "/ready", "/readyz", "/"] {

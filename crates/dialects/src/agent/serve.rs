@@ -32,7 +32,7 @@ const CROWD: usize = 256;
 
 /// What the dialect speaks to.
 #[derive(Clone)]
-pub struct Ports {
+pub(super) struct Ports {
     /// The core.
     pub sessions: Arc<dyn Sessions>,
     /// How sessions belong together.
@@ -61,7 +61,7 @@ impl std::fmt::Debug for Ports {
 
 /// How the dialect is set up.
 #[derive(Clone, Debug)]
-pub struct Settings {
+pub(super) struct Settings {
     /// The model of sessions that name none.
     pub default_model: String,
     /// The home folder, where there is one.
@@ -98,7 +98,7 @@ impl Desk {
 }
 
 /// The dialect as a service.
-pub fn router(ports: Ports, settings: Settings) -> Router {
+pub(super) fn router(ports: Ports, settings: Settings) -> Router {
     let desk = Desk::new(ports, settings);
     Router::new().route("/", get(connect)).route("/ws", get(connect)).with_state(desk)
 }
@@ -141,7 +141,7 @@ impl Drop for Seat {
 }
 
 /// How a request is refused.
-pub fn refuse(denied: &Denied) -> Response {
+pub(super) fn refuse(denied: &Denied) -> Response {
     let code = StatusCode::from_u16(denied.status()).unwrap_or(StatusCode::FORBIDDEN);
     (code, denied.to_string()).into_response()
 }

@@ -37,7 +37,7 @@ const FILES: usize = 800;
 
 /// What the dialect speaks to.
 #[derive(Clone)]
-pub struct Ports {
+pub(super) struct Ports {
     /// The core.
     pub sessions: Arc<dyn Sessions>,
     /// What turns did to files.
@@ -64,7 +64,7 @@ impl std::fmt::Debug for Ports {
 
 /// How the dialect is set up.
 #[derive(Clone, Debug)]
-pub struct Settings {
+pub(super) struct Settings {
     /// The model of sessions that name none.
     pub default_model: String,
 }
@@ -77,7 +77,7 @@ struct Desk {
 }
 
 /// The dialect as a service.
-pub fn router(ports: Ports, settings: Settings) -> Router {
+pub(super) fn router(ports: Ports, settings: Settings) -> Router {
     let policies = Policies::new(Arc::clone(&ports.preferences));
     let desk = Desk { ports, settings: Arc::new(settings), policies };
     Router::new().fallback(serve).with_state(desk)
@@ -338,7 +338,7 @@ fn result(route: &Route, receipt: &Receipt) -> Value {
 }
 
 /// How a request is refused.
-pub fn refuse(denied: &Denied) -> Response {
+pub(super) fn refuse(denied: &Denied) -> Response {
     match denied {
         Denied::Token => status(StatusCode::UNAUTHORIZED, Body::empty()),
         Denied::Twice(_) | Denied::Host(_) | Denied::Origin(_) | Denied::Peer(_) => {

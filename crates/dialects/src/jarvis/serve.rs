@@ -33,7 +33,7 @@ use crate::transport::body::{Unread, whole};
 
 /// What the dialect speaks to.
 #[derive(Clone)]
-pub struct Ports {
+pub(super) struct Ports {
     /// The core.
     pub sessions: Arc<dyn Sessions>,
     /// Where desktops' own names of sessions are kept.
@@ -54,7 +54,7 @@ impl std::fmt::Debug for Ports {
 
 /// How the dialect is set up.
 #[derive(Clone, Debug)]
-pub struct Settings {
+pub(super) struct Settings {
     /// Where its sessions work and memory is kept; made when it is first needed.
     pub workspace: PathBuf,
     /// After how long without use a session is not gone on with by itself; never if not given.
@@ -79,7 +79,7 @@ pub(super) struct Desk {
 }
 
 /// The dialect as a service.
-pub fn router(ports: Ports, settings: Settings) -> Router {
+pub(super) fn router(ports: Ports, settings: Settings) -> Router {
     let started = ports.stamps.now();
     let (settings, connections) = (Arc::new(settings), Arc::default());
     let (brought, askers, tasks) = (Arc::default(), Arc::default(), TaskTracker::new());
@@ -253,7 +253,7 @@ fn unread(unread: Unread) -> Reply {
 }
 
 /// How a request is refused.
-pub fn refuse(denied: &Denied) -> Response {
+pub(super) fn refuse(denied: &Denied) -> Response {
     let code = match denied {
         Denied::Twice(_) => "INVALID_REQUEST",
         Denied::Token => "UNAUTHORIZED",

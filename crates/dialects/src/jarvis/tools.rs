@@ -6,13 +6,13 @@ use serde_json::json;
 
 use super::wire;
 
-pub use super::wire::Risk;
+pub(super) use super::wire::Risk;
 
 /// The name of this front end, and of all desktops: nothing in the protocol tells one from another.
-pub const FRONT_END: &str = "jarvis";
+pub(super) const FRONT_END: &str = "jarvis";
 
 /// The two tools that every desktop has.
-pub fn default_tools() -> Vec<ClientTool> {
+pub(super) fn default_tools() -> Vec<ClientTool> {
     let tool = |name: &str, description: &str, argument: &str, what: &str| {
         let properties = json!({ argument: { "type": "string", "description": what } });
         let schema = json!({
@@ -42,7 +42,7 @@ pub fn default_tools() -> Vec<ClientTool> {
 }
 
 /// The core's word for a risk.
-pub fn risk(risk: Risk) -> tool::Risk {
+pub(super) fn risk(risk: Risk) -> tool::Risk {
     match risk {
         Risk::Safe => tool::Risk::Low,
         Risk::Risky => tool::Risk::Medium,

@@ -31,7 +31,7 @@ pub(super) struct Tool {
 /// How bad a call can get, in the protocol's words.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", try_from = "String")]
-pub enum Risk {
+pub(super) enum Risk {
     /// It may run at once.
     Safe,
     /// The user is asked.

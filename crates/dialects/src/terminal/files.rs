@@ -13,13 +13,13 @@ const LARGEST: u64 = 64 * 1024 * 1024;
 
 /// The folders that sessions may be saved in.
 #[derive(Clone, Debug)]
-pub struct Folders {
+pub(super) struct Folders {
     roots: Vec<PathBuf>,
 }
 
 impl Folders {
     /// These folders.
-    pub fn new(roots: Vec<PathBuf>) -> Self {
+    pub(super) fn new(roots: Vec<PathBuf>) -> Self {
         Self { roots }
     }
 

@@ -24,7 +24,7 @@ const BREATH: Duration = Duration::from_millis(100);
 
 /// What the dialect speaks to.
 #[derive(Clone)]
-pub struct Ports {
+pub(super) struct Ports {
     /// The core.
     pub sessions: Arc<dyn Sessions>,
     /// Takes sessions away.
@@ -43,7 +43,7 @@ impl std::fmt::Debug for Ports {
 
 /// How the dialect is set up.
 #[derive(Clone, Debug)]
-pub struct Settings {
+pub(super) struct Settings {
     /// The model of sessions that name none.
     pub default_model: ModelRef,
     /// Where sessions may be saved.
@@ -80,7 +80,12 @@ impl Desk {
 }
 
 /// Serves clients of a socket until told to stop; what is under way is still told.
-pub async fn run(socket: Socket, ports: Ports, settings: Settings, closing: CancellationToken) {
+pub(super) async fn run(
+    socket: Socket,
+    ports: Ports,
+    settings: Settings,
+    closing: CancellationToken,
+) {
     let desk = Arc::new(Desk { ports, settings, models: Mutex::default() });
     let mut tasks = JoinSet::new();
     let known = Arc::clone(&desk);

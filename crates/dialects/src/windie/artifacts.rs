@@ -156,7 +156,7 @@ impl Shelf {
 }
 
 /// Takes away artifacts that nobody needs any more, now and then, until the daemon shuts down.
-pub async fn sweep(ports: Ports, settings: Settings) {
+pub(super) async fn sweep(ports: Ports, settings: Settings) {
     let (keep, closing) = (settings.keep_artifacts, settings.closing);
     let pause = keep.map_or(SELDOM, |keep| keep.clamp(OFTEN, SELDOM));
     let shelf = Shelf::new(&ports);

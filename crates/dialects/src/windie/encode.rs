@@ -30,7 +30,7 @@ pub(super) use traces::Spans;
 const LONGEST_PREVIEW: usize = 180;
 /// What clients are told beside what they need.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Beside {
+pub(super) struct Beside {
     /// What took how long.
     pub traces: bool,
     /// What may be worth remembering of a turn, once it is over.

@@ -20,7 +20,7 @@ pub(super) fn is_own_tool(front_end: Option<&str>) -> bool {
 
 /// What the daemon itself can do for an agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Abilities {
+pub(super) struct Abilities {
     /// Whether it can search the web, or why not.
     pub web_search: Result<(), String>,
     /// Whether it finds text on pictures.

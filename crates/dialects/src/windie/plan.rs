@@ -12,7 +12,8 @@ use super::instructions;
 use super::manifest::Manifest;
 use super::offer::Offer;
 use super::serve::Desk;
-use super::settings::{Choice, Settings, account};
+use super::settings::{Choice, Settings};
+use super::user_keys::account;
 
 /// What a client makes of its agent, looked at.
 #[derive(Clone, Debug, Default)]

@@ -37,7 +37,7 @@ const LARGEST: usize = 64 * 1024 * 1024;
 
 /// What the dialect speaks to.
 #[derive(Clone)]
-pub struct Ports {
+pub(super) struct Ports {
     /// The core.
     pub sessions: Arc<dyn Sessions>,
     /// What would become of commands.
@@ -70,7 +70,7 @@ impl std::fmt::Debug for Ports {
 
 /// How the dialect is set up.
 #[derive(Clone, Debug)]
-pub struct Settings {
+pub(super) struct Settings {
     /// The model of those who name none.
     pub default_model: ModelRef,
     /// Whether requests must say who they are; if not, everybody is whom he claims to be.
@@ -97,7 +97,7 @@ pub struct Settings {
 
 /// Who may register.
 #[derive(Clone, Debug)]
-pub enum Registration {
+pub(super) enum Registration {
     /// Everybody who can reach the listener.
     Open,
     /// Whoever knows a secret.
@@ -129,7 +129,7 @@ impl Desk {
 }
 
 /// The dialect as a service.
-pub fn service(ports: Ports, settings: Settings) -> Router {
+pub(super) fn service(ports: Ports, settings: Settings) -> Router {
     let shelf = Shelf::new(&ports);
     let (turns, acknowledged, stops, setting) = Default::default();
     let settings = Arc::new(settings);
@@ -161,13 +161,13 @@ async fn serve(State(desk): State<Desk>, request: Request) -> Response {
 }
 
 /// How a request is refused.
-pub fn refuse(denied: &Denied) -> Response {
+pub(super) fn refuse(denied: &Denied) -> Response {
     Reply::new(denied.status(), denied.to_string()).into()
 }
 
 impl Settings {
     /// Says at which paths the protocol itself asks for a token or a key.
-    pub fn asks_itself(&self) -> fn(&str) -> bool {
+    pub(super) fn asks_itself(&self) -> fn(&str) -> bool {
         match (self.install_auth, &self.registration) {
             (true, Registration::Secret(_)) => {
                 |path| http::is_for_installs(path) || is_socket(path)

@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use quintet_kernel::model::{Account, Effort, ModelRef};
+use quintet_kernel::model::{Effort, ModelRef};
 use quintet_kernel::port::StorageError;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::definition::{self, Definition, ToolsMode};
 use super::fields::{Faults, Object, Wrong};
+use super::user_keys::Unreadable;
 
 /// The longest name of a model.
 const LONGEST_MODEL: usize = 256;
@@ -217,19 +218,6 @@ impl Settings {
     }
 }
 
-/// Stored settings that are not of this version's form.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "they are damaged or of another version; start the version that wrote them, or restore a backup of quintet.db"
-)]
-pub struct Unreadable;
-
-impl From<Unreadable> for StorageError {
-    fn from(unreadable: Unreadable) -> Self {
-        Self::Damaged(unreadable.to_string())
-    }
-}
-
 /// A user's settings can be neither used nor changed. The reason is the user's to know.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SettingsError {
@@ -237,40 +225,6 @@ pub(crate) enum SettingsError {
     Read(StorageError),
     #[error("Your settings were not changed: {0}")]
     Write(StorageError),
-}
-
-/// Whose settings these are, among all front ends'.
-pub const SPACE: &str = "windie";
-
-/// A user, as somebody who may pay for models.
-pub(crate) fn account(user: &str) -> Account {
-    Account { space: SPACE.into(), name: user.into() }
-}
-
-/// A provider, by the name in the settings, and what somebody pays it with, from what was kept of
-/// their settings; nothing if the daemon pays. A provider may go by several names. Fails if the
-/// settings cannot be read, because then it is not known who pays.
-pub fn own_key(kept: Value, provider: &[&str]) -> Result<Option<(String, String)>, Unreadable> {
-    let settings = Settings::kept(kept)?;
-    let own = settings.key_for(provider);
-    Ok(own.map(|(provider, key)| (provider.to_owned(), key.to_owned())))
-}
-
-/// How a message begins that says why a user's own key cannot pay, which is the user's to know.
-pub(crate) const NOBODY_PAYS: &str = "Nobody pays for this turn";
-
-/// Tells a user why no model is asked.
-pub fn nobody_pays(reason: &str) -> String {
-    format!("{NOBODY_PAYS}: {reason}")
-}
-
-/// The keys in what is kept of somebody's settings, by provider, so that they can be encrypted.
-pub fn keys_in(kept: &mut Value) -> impl Iterator<Item = (&str, &mut String)> {
-    let keys = kept.get_mut("provider_api_keys").and_then(Value::as_object_mut);
-    keys.into_iter().flatten().filter_map(|(provider, key)| match key.get_mut("api_key") {
-        Some(Value::String(key)) if !key.is_empty() => Some((provider.as_str(), key)),
-        _ => None,
-    })
 }
 
 /// A model by the name that clients have for it: the model's own and, behind `@@`, a word on how

@@ -4,7 +4,7 @@ use quintet_kernel::event::FailureCode;
 use quintet_kernel::model::FailureKind;
 use serde_json::{Value, json};
 
-use super::settings::NOBODY_PAYS;
+use super::user_keys::NOBODY_PAYS;
 
 /// What is said of what nobody outside should know more of.
 const INTERNAL: &str = "An internal error occurred. Please try again.";
@@ -65,7 +65,7 @@ mod tests {
         assert_eq!(sanitized("temperature is INVALID"), "temperature is INVALID");
         assert_eq!(sanitized("field required"), "field required");
         assert_eq!(sanitized("panic at 10.0.0.7: key sk-1"), INTERNAL);
-        let unpaid = super::super::nobody_pays("users.key holds no key; delete it");
+        let unpaid = super::super::user_keys::nobody_pays("users.key holds no key; delete it");
         assert_eq!(sanitized(&unpaid), unpaid);
         let rejected = FailureCode::Model(FailureKind::Rejected);
         assert_eq!(payload(rejected, "socket /run/x")["message"], INTERNAL);

@@ -91,19 +91,42 @@ fn translators_know_no_transport() {
 }
 
 #[test]
-fn every_dialect_has_its_parts_and_golden_transcripts() {
-    let folders = root().join("crates/dialects/src").read_dir().unwrap();
-    let folders = folders.map(|entry| entry.unwrap().path()).filter(|path| path.is_dir());
-    let shared = ["transport", "jsonrpc", "held_calls", "change_feed", "projection"];
-    let dialects: Vec<_> =
-        folders.filter(|path| !shared.iter().any(|shared| path.ends_with(shared))).collect();
-    assert!(!dialects.is_empty());
-    for dialect in dialects {
-        for part in ["wire.rs", "decode.rs", "encode.rs", "serve.rs"] {
-            assert!(dialect.join(part).exists(), "{} has no {part}", dialect.display());
+fn every_dialect_has_its_parts_golden_transcripts_and_a_page() {
+    let readme = std::fs::read_to_string(root().join("README.md")).unwrap();
+    for dialect in dialects() {
+        let folder = root().join("crates/dialects/src").join(&dialect);
+        for part in ["dialect.rs", "wire.rs", "decode.rs", "encode.rs", "serve.rs"] {
+            assert!(folder.join(part).exists(), "{dialect} has no {part}");
         }
-        let golden = dialect.join("golden").read_dir().map(Iterator::count).unwrap_or_default();
-        assert!(golden > 0, "{} has no golden transcripts", dialect.display());
+        let golden = folder.join("golden").read_dir().map(Iterator::count).unwrap_or_default();
+        assert!(golden > 0, "{dialect} has no golden transcripts");
+        let page = format!("docs/protocols/{dialect}.md");
+        assert!(root().join(&page).exists(), "{page} is missing");
+        assert!(readme.contains(&page), "README.md does not link to {page}");
+    }
+}
+
+/// A protocol is a folder and a line: nothing else uses it, and the daemon does not know its options.
+#[test]
+fn a_dialect_is_named_only_in_its_folder_and_the_list() {
+    let list = root().join(DIALECT_LIST);
+    for dialect in dialects() {
+        let folder = root().join("crates/dialects/src").join(&dialect);
+        let code = [format!("dialects::{dialect}"), format!("crate::{dialect}::")];
+        let options = [format!("\"listen.{dialect}"), format!("\"{dialect}.")];
+        for file in sources("crates") {
+            let own = file.starts_with(&folder) || file == folder.with_extension("rs");
+            let is_test = file.ends_with("tests.rs")
+                || file.components().any(|part| part.as_os_str() == "tests");
+            if own || is_test || file == list {
+                continue;
+            }
+            let text = std::fs::read_to_string(&file).unwrap();
+            let in_daemon = file.starts_with(root().join("crates/daemon"));
+            let words = code.iter().chain(options.iter().filter(|_| in_daemon));
+            let found = words.into_iter().find(|word| text.contains(*word));
+            assert!(found.is_none(), "{} names {found:?}", file.display());
+        }
     }
 }
 
@@ -118,6 +141,19 @@ fn every_source_file_says_what_it_is_for() {
             file.display()
         );
     }
+}
+
+/// Where the protocols are listed.
+const DIALECT_LIST: &str = "crates/dialects/src/lib.rs";
+
+/// The names in the list of protocols.
+fn dialects() -> Vec<String> {
+    let list = std::fs::read_to_string(root().join(DIALECT_LIST)).unwrap();
+    let words = list.split(|letter: char| !(letter.is_alphanumeric() || "_:".contains(letter)));
+    let names: Vec<_> =
+        words.filter_map(|w| w.strip_suffix("::DIALECT")).map(String::from).collect();
+    assert!(!names.is_empty(), "the list of protocols was not found");
+    names
 }
 
 /// Our crates and what each uses outside its tests.

@@ -16,12 +16,12 @@ pub(crate) struct Auth {
 
 pub(super) fn understand(layers: &Layers, listeners: &[Listener]) -> Result<Auth> {
     let token = layers.str("auth.token").filter(|token| !token.is_empty()).map(String::from);
-    for Listener { protocol, place, .. } in listeners {
+    for Listener { spec, place, .. } in listeners {
         if let Place::Tcp(address) = place
             && !address.ip().is_loopback()
             && token.is_none()
         {
-            let key = format!("listen.{protocol}");
+            let key = format!("listen.{}", spec.name);
             bail!(
                 "{key} = {address}: other machines could reach it, so auth.token must be set, or it \
                  must be a loopback address ({})",

@@ -6,7 +6,8 @@ use tokio::sync::Mutex as AsyncMutex;
 
 use super::super::plan::Agent;
 use super::super::serve::Desk;
-use super::super::settings::{Patch, SPACE, Settings, SettingsError};
+use super::super::settings::{Patch, Settings, SettingsError};
+use super::super::user_keys::SPACE;
 use super::super::wire;
 use super::{Connection, Out, Trouble};
 

@@ -1,0 +1,96 @@
+//! What the agent server declares: its WebSocket, its health service and its options.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::health::health;
+use super::serve::{Ports, Settings, refuse, router};
+use crate::dialect::{
+    AccessRules, Config, ConfigError, Dialect, Endpoint, ListenerSpec, Protocol, Service, Services,
+    Serving, Shape, Transport,
+};
+use crate::transport::access::Token;
+
+/// The agent server.
+pub(crate) const DIALECT: Dialect = Dialect {
+    name: "agent",
+    listeners: &[
+        ListenerSpec {
+            transport: Transport::WebSocket,
+            dev_port_offset: 2,
+            ..ListenerSpec::http("agent", "127.0.0.1:8080")
+        },
+        ListenerSpec { dev_port_offset: 2, ..ListenerSpec::http("agent_health", "127.0.0.1:8081") },
+    ],
+    options: &[
+        ("agent.auth_token", Shape::Secret, None),
+        ("agent.hosts", Shape::List, Some("[]")),
+        ("agent.ping_seconds", Shape::Number, Some("30")),
+        ("agent.silence_seconds", Shape::Number, Some("75")),
+    ],
+    variables: &[],
+    configure,
+};
+
+#[derive(Debug)]
+struct Agent {
+    default_model: String,
+    home: Option<PathBuf>,
+    providers: Vec<String>,
+    token: Option<Token>,
+    hosts: Vec<String>,
+    ping: Duration,
+    silence: Duration,
+}
+
+fn configure(config: &Config<'_>) -> Result<Box<dyn Protocol>, ConfigError> {
+    let seconds = |key: &str| Duration::from_secs(config.values.number(key).unwrap_or(1).max(1));
+    Ok(Box::new(Agent {
+        default_model: config.default_model.to_string(),
+        home: config.home(),
+        providers: config.providers.to_vec(),
+        token: config.token("agent.auth_token"),
+        hosts: config.list("agent.hosts"),
+        ping: seconds("agent.ping_seconds"),
+        silence: seconds("agent.silence_seconds"),
+    }))
+}
+
+impl Protocol for Agent {
+    fn serve(&self, services: &Services, _is_on: bool) -> Serving {
+        let ports = Ports {
+            sessions: Arc::clone(&services.sessions),
+            branches: Arc::clone(&services.branches),
+            rehearsals: Arc::clone(&services.rehearsals),
+            removals: Arc::clone(&services.removals),
+            blobs: Arc::clone(&services.blobs),
+            models: Arc::clone(&services.models),
+            pulse: Arc::clone(&services.pulse),
+            stamps: Arc::clone(&services.stamps),
+            changes: services.change_feed.clone(),
+        };
+        let settings = Settings {
+            home: self.home.clone(),
+            default_model: self.default_model.clone(),
+            providers: self.providers.clone(),
+            closing: services.closing.clone(),
+            connections: Arc::default(),
+            ping: self.ping,
+            silence: self.silence,
+        };
+        let access = AccessRules::new(self.hosts.clone(), refuse);
+        let socket = Service::Http {
+            router: router(ports.clone(), settings.clone()),
+            access: AccessRules { token: self.token.clone(), ..access.clone() },
+        };
+        let health = Service::Http { router: health(ports, settings), access };
+        Serving {
+            endpoints: vec![
+                Endpoint { listener: "agent", service: socket },
+                Endpoint { listener: "agent_health", service: health },
+            ],
+            background: Vec::new(),
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! What the harness declares: its listener, its options, and the session tree that it keeps on disk.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use futures_util::future::try_join_all;
+use quintet_kernel::port::{ERASED, Preferences, StorageError};
+use serde_json::Value;
+
+use super::serve::{Ports, Settings, refuse, router};
+use super::tree::Tree;
+use crate::dialect::{
+    AccessRules, Config, ConfigError, Dialect, Endpoint, ListenerSpec, Protocol, Service, Services,
+    Serving, Shape, Task, Variable,
+};
+use crate::projection::{self, Sources};
+use crate::transport::access::Token;
+
+/// The coding harness.
+pub(crate) const DIALECT: Dialect = Dialect {
+    name: "harness",
+    listeners: &[ListenerSpec {
+        required: true,
+        ..ListenerSpec::http("harness", "127.0.0.1:8787")
+    }],
+    options: &[
+        ("harness.auth_token", Shape::Secret, None),
+        ("harness.hosts", Shape::List, Some("[]")),
+        ("harness.session_tree", Shape::Flag, None),
+    ],
+    variables: &[Variable { name: "HARNESS_AUTH_TOKEN", key: "harness.auth_token", prefix: "" }],
+    configure,
+};
+
+#[derive(Debug)]
+struct Harness {
+    default_model: String,
+    token: Option<Token>,
+    hosts: Vec<String>,
+    /// The folder of the session tree.
+    tree_root: PathBuf,
+    /// False if no session tree is kept.
+    keeps_tree: bool,
+}
+
+fn configure(config: &Config<'_>) -> Result<Box<dyn Protocol>, ConfigError> {
+    Ok(Box::new(Harness::new(config)))
+}
+
+impl Harness {
+    fn new(config: &Config<'_>) -> Self {
+        let is_on = config.address("harness").is_some();
+        Self {
+            default_model: config.default_model.to_string(),
+            token: config.token("harness.auth_token"),
+            hosts: config.list("harness.hosts"),
+            tree_root: config.data_dir.join("sessions"),
+            keeps_tree: config.values.flag("harness.session_tree").unwrap_or(is_on),
+        }
+    }
+
+    /// Clears the list of erased sessions, unless an older session tree may still have them.
+    fn forget_erased(&self, services: &Services) -> impl Future<Output = ()> + Send + 'static {
+        let (is_needed, notes) = (self.tree_root.exists(), Arc::clone(&services.notes));
+        let parked = services.parked.clone();
+        async move {
+            if !is_needed && let Err(error) = forget(&*notes).await {
+                tracing::warn!(%error, "the list of erased sessions was not cleared");
+            }
+            parked.cancelled().await;
+        }
+    }
+}
+
+impl Protocol for Harness {
+    fn serve(&self, services: &Services, _is_on: bool) -> Serving {
+        let tree = self.keeps_tree.then(|| {
+            let (sessions, archive) =
+                (Arc::clone(&services.sessions), Arc::clone(&services.archive));
+            Tree::new(self.tree_root.clone(), Arc::clone(&services.blobs), sessions, archive)
+        });
+        let background = match tree.clone() {
+            Some(tree) => ("the session tree", Task::new(keep_tree(tree, services))),
+            None => ("the list of erased sessions", Task::new(self.forget_erased(services))),
+        };
+        let ports = Ports {
+            sessions: Arc::clone(&services.sessions),
+            changes: Arc::clone(&services.changes),
+            blobs: Arc::clone(&services.blobs),
+            models: Arc::clone(&services.models),
+            pulse: Arc::clone(&services.pulse),
+            preferences: Arc::clone(&services.preferences),
+            outlines: Arc::clone(&services.outlines),
+            tree,
+        };
+        let settings = Settings { default_model: self.default_model.clone() };
+        let access = AccessRules::new(self.hosts.clone(), refuse);
+        let service = Service::Http {
+            router: router(ports, settings),
+            access: AccessRules { token: self.token.clone(), ..access },
+        };
+        Serving {
+            endpoints: vec![Endpoint { listener: "harness", service }],
+            background: vec![background],
+        }
+    }
+}
+
+async fn forget(notes: &dyn Preferences) -> Result<(), StorageError> {
+    let names = notes.names(ERASED).await?;
+    try_join_all(names.iter().map(|name| notes.prefer(ERASED, name, Value::Null))).await?;
+    Ok(())
+}
+
+fn keep_tree(tree: Tree, services: &Services) -> impl Future<Output = ()> + Send + 'static {
+    let sources = Sources {
+        changes: services.change_feed.subscribe(),
+        sessions: Arc::clone(&services.branches),
+        stamps: Arc::clone(&services.stamps),
+        stop: services.parked.clone(),
+    };
+    let notes = Arc::clone(&services.notes);
+    async move { projection::run(tree.projection(notes).await, sources).await }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,157 @@
+//! What the computer-use protocol declares: its listener and its options.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use quintet_kernel::model::ModelRef;
+
+use super::artifacts::sweep;
+use super::encode::Beside;
+use super::offer::Abilities;
+use super::serve::{Ports, Registration, Settings, refuse, service};
+use crate::dialect::{
+    AccessRules, Config, ConfigError, Dialect, Endpoint, ListenerSpec, Protocol, Service, Services,
+    Serving, Shape, Task,
+};
+use crate::transport::access::Token;
+
+/// The computer-use protocol.
+pub(crate) const DIALECT: Dialect = Dialect {
+    name: "windie",
+    listeners: &[ListenerSpec::http("windie", "127.0.0.1:8765")],
+    options: &[
+        ("windie.hosts", Shape::List, Some("[]")),
+        ("windie.install_auth", Shape::Flag, Some("false")),
+        ("windie.registration", Shape::Flag, Some("true")),
+        ("windie.registration_secret", Shape::Secret, None),
+        ("windie.artifact_limit_bytes", Shape::Number, Some("26214400")),
+        ("windie.artifact_keep_seconds", Shape::Number, Some("604800")),
+        ("windie.trace_events", Shape::Flag, Some("false")),
+        ("windie.memory_events", Shape::Flag, Some("false")),
+        ("windie.runs_key", Shape::Secret, None),
+        ("windie.max_active_runs_per_workspace", Shape::Number, None),
+        ("windie.embedding_service_key", Shape::Secret, None),
+    ],
+    variables: &[],
+    configure,
+};
+
+#[derive(Debug)]
+struct Windie {
+    default_model: ModelRef,
+    hosts: Vec<String>,
+    install_auth: bool,
+    registration: Registration,
+    runs_key: Option<Token>,
+    max_active_runs: Option<u64>,
+    embedding_key: Option<Token>,
+    largest_artifact: u64,
+    keep_artifacts: Option<Duration>,
+    workspace: PathBuf,
+    beside: Beside,
+}
+
+fn configure(config: &Config<'_>) -> Result<Box<dyn Protocol>, ConfigError> {
+    let values = config.values;
+    let flag = |key: &str, default: bool| values.flag(key).unwrap_or(default);
+    let registration = registration(config)?;
+    let keep = values.number("windie.artifact_keep_seconds").filter(|seconds| *seconds > 0);
+    Ok(Box::new(Windie {
+        default_model: config.default_model.clone(),
+        hosts: config.list("windie.hosts"),
+        install_auth: flag("windie.install_auth", false),
+        registration,
+        runs_key: config.token("windie.runs_key"),
+        max_active_runs: values.number("windie.max_active_runs_per_workspace"),
+        embedding_key: config.token("windie.embedding_service_key"),
+        largest_artifact: values.number("windie.artifact_limit_bytes").unwrap_or(u64::MAX),
+        keep_artifacts: keep.map(Duration::from_secs),
+        workspace: config.data_dir.join("windie"),
+        beside: Beside {
+            traces: flag("windie.trace_events", false),
+            memories: flag("windie.memory_events", false),
+        },
+    }))
+}
+
+/// Who may register an install. Off this machine that takes a secret.
+fn registration(config: &Config<'_>) -> Result<Registration, ConfigError> {
+    let secret = config.token("windie.registration_secret");
+    let registration = match (config.values.flag("windie.registration").unwrap_or(true), secret) {
+        (false, _) => Registration::Off,
+        (true, Some(secret)) => Registration::Secret(secret),
+        (true, None) => Registration::Open,
+    };
+    let remote = config.address("windie").filter(|address| !address.ip().is_loopback());
+    match (remote, &registration) {
+        (Some(address), Registration::Open) => Err(ConfigError(format!(
+            "listen.windie = {address}: other machines could register, so \
+             windie.registration_secret must be set, or windie.registration must be false ({})",
+            config.values.source("listen.windie")
+        ))),
+        (Some(_) | None, _) => Ok(registration),
+    }
+}
+
+impl Protocol for Windie {
+    fn serve(&self, services: &Services, is_on: bool) -> Serving {
+        if !is_on {
+            return Serving::default();
+        }
+        if let Some(most) = self.max_active_runs {
+            tracing::warn!(
+                "windie.max_active_runs_per_workspace = {most} has no effect: runs are not served yet"
+            );
+        }
+        let (ports, settings) = (ports(services), self.settings(services));
+        let access = AccessRules {
+            asks_itself: settings.asks_itself(),
+            ..AccessRules::new(self.hosts.clone(), refuse)
+        };
+        let sweep = Task::new(sweep(ports.clone(), settings.clone()));
+        let service = Service::Http { router: service(ports, settings), access };
+        Serving {
+            endpoints: vec![Endpoint { listener: "windie", service }],
+            background: vec![("the artifacts' sweep", sweep)],
+        }
+    }
+}
+
+impl Windie {
+    fn settings(&self, services: &Services) -> Settings {
+        Settings {
+            default_model: self.default_model.clone(),
+            install_auth: self.install_auth,
+            registration: self.registration.clone(),
+            runs_key: self.runs_key.clone(),
+            embedding_key: self.embedding_key.clone(),
+            largest_artifact: self.largest_artifact,
+            keep_artifacts: self.keep_artifacts,
+            workspace: self.workspace.clone(),
+            abilities: Abilities {
+                web_search: services.web_search.clone(),
+                tools: services.unattended_tools.clone(),
+                ..Abilities::default()
+            },
+            beside: self.beside,
+            closing: services.closing.clone(),
+        }
+    }
+}
+
+fn ports(services: &Services) -> Ports {
+    Ports {
+        sessions: Arc::clone(&services.sessions),
+        rehearsals: Arc::clone(&services.rehearsals),
+        directory: Arc::clone(&services.directory),
+        blobs: Arc::clone(&services.blobs),
+        models: Arc::clone(&services.models),
+        pulse: Arc::clone(&services.pulse),
+        stamps: Arc::clone(&services.stamps),
+        installs: Arc::clone(&services.installs),
+        preferences: Arc::clone(&services.preferences),
+        artifacts: Arc::clone(&services.artifacts),
+        uploads: Arc::clone(&services.uploads),
+    }
+}
