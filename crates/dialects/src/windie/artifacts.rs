@@ -9,7 +9,7 @@ use std::time::Duration;
 use quintet_kernel::id::{BlobId, SessionId};
 use quintet_kernel::port::{Artifact, Artifacts, Blobs, Stamps, StorageError, Upload, Uploads};
 
-use super::identity::{User, uuid};
+use super::auth::{User, uuid};
 use super::serve::{Ports, Settings};
 
 /// How much of an artifact is read at once.

@@ -9,9 +9,9 @@ use quintet_kernel::event::Origin;
 use quintet_kernel::port::{Alias, Error, StorageError};
 use quintet_kernel::{SessionId, Time};
 
-use super::acknowledged::{Client, TELL_AGAIN};
-use super::identity::User;
+use super::auth::User;
 use super::serve::Desk;
+use super::ws::acknowledged::{Client, TELL_AGAIN};
 
 /// The label that says whose a session is.
 pub(super) const OWNER: &str = "windie_user";

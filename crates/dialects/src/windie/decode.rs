@@ -2,12 +2,12 @@
 
 use serde_json::Value;
 
-use super::definition::{Definition, LONGEST_PATH};
-use super::fields::{Faults, Object};
-use super::query::Query;
-use super::rehydrate::Rehydrate;
-use super::results::{BundleResult, ToolResult};
-use super::settings::Patch;
+use super::wire::agent_definition::{Definition, LONGEST_PATH};
+use super::wire::fields::{Faults, Object};
+use super::wire::query::Query;
+use super::wire::rehydrate::Rehydrate;
+use super::wire::tool_results::{BundleResult, ToolResult};
+use super::wire::user_settings::Patch;
 use super::wire::{Answer, Context, LARGEST_MESSAGE};
 
 /// The longest id of a message.

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use quintet_kernel::model::ModelRef;
 
+use super::agent::tool_selection::Abilities;
 use super::artifacts::sweep;
 use super::encode::Beside;
-use super::offer::Abilities;
 use super::serve::{Ports, Registration, Settings, refuse, service};
 use crate::dialect::{
     AccessRules, Config, ConfigError, Dialect, Endpoint, ListenerSpec, Protocol, Service, Services,

@@ -3,7 +3,13 @@
 //! A turn is numbered from its first message on, and only by what is in the journal: whoever is told it
 //! again from its beginning is told the same messages under the same numbers.
 
+pub(crate) mod errors;
+pub(crate) mod history;
+pub(crate) mod prompt_disclosure;
+mod tokens;
+mod tool_dispatch;
 mod traces;
+pub(crate) mod turn_frames;
 
 use std::collections::HashSet;
 
@@ -15,16 +21,16 @@ use quintet_kernel::toolset::Toolset;
 use quintet_kernel::{CallId, Item, Time, TurnId};
 use serde_json::{Value, json};
 
+use super::agent::builtin_tools::WEB_SEARCH;
+use super::agent::tool_selection::is_own_tool;
 use super::artifacts::is_own;
-use super::catalogue::WEB_SEARCH;
-use super::handover::Errand;
-use super::line::{Frame, Line};
-use super::offer::is_own_tool;
-use super::query::REVISION;
-use super::results::active_window;
+use super::call_ids;
 use super::wire::Context;
-use super::{history, requests, tokens, transparency, trouble};
+use super::wire::query::REVISION;
+use super::wire::tool_results::active_window;
+use tool_dispatch::Errand;
 pub(super) use traces::Spans;
+use turn_frames::{Frame, Line};
 
 /// How much of a summary is shown, in characters.
 const LONGEST_PREVIEW: usize = 180;
@@ -260,7 +266,7 @@ impl Link {
                 let payload = json!({
                     "reason": self.why(),
                     "strategy": "auto",
-                    "error": trouble::sanitized(reason),
+                    "error": errors::sanitized(reason),
                 });
                 return self.compaction("context-compaction-failed", &payload, at);
             }
@@ -276,7 +282,7 @@ impl Link {
                 return self.end(turn, |line| vec![line.end(&json!({}), at)]);
             }
             Event::TurnFailed { turn, code, message, .. } => {
-                let payload = trouble::payload(*code, message);
+                let payload = errors::payload(*code, message);
                 return self.end(turn, |line| {
                     vec![Frame { ends: Some(at), ..line.plain("error", &payload, at) }]
                 });
@@ -349,7 +355,7 @@ impl Link {
         let Some(prompt) = prompt.filter(|_| line.steps == 1) else {
             return Vec::new();
         };
-        let shown = transparency::of_turn(prompt, &line.original);
+        let shown = prompt_disclosure::of_turn(prompt, &line.original);
         shown.iter().map(|(kind, payload)| line.frame(kind, payload, at)).collect()
     }
 
@@ -460,7 +466,7 @@ impl Link {
 
     /// The client's name for a call.
     fn request(&self, call: &CallId) -> String {
-        requests::name(self.context.session_id.as_deref().unwrap_or_default(), call)
+        call_ids::name(self.context.session_id.as_deref().unwrap_or_default(), call)
     }
 
     fn new_line(&self, turn: Option<TurnId>, name: &str) -> Line {

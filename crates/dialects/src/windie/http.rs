@@ -18,13 +18,13 @@ use axum::http::HeaderMap;
 use axum::response::Response;
 use serde_json::json;
 
-use self::fields::Fields;
-use self::reply::{Reply, ok};
-use self::route::{About, Route, route};
-use super::identity::User;
+use super::auth::User;
 use super::openapi;
 use super::serve::Desk;
 use crate::transport::body::{Unread, whole};
+use fields::Fields;
+use reply::{Reply, ok};
+use route::{About, Route, route};
 
 /// The largest body that is JSON: an image of the largest size may stand in it.
 const LARGEST_BODY: usize = 40 * 1024 * 1024;

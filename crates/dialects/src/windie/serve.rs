@@ -21,14 +21,15 @@ use quintet_kernel::port::{
 use tokio::sync::Mutex as AsyncMutex;
 use tokio_util::sync::CancellationToken;
 
-use super::acknowledged::Acknowledged;
+use super::agent::tool_selection::Abilities;
 use super::artifacts::Shelf;
 use super::encode::Beside;
 use super::http::reply::Reply;
-use super::offer::Abilities;
-use super::stops::Stops;
-use super::turns::Turns;
-use super::{connection, http, transcription};
+use super::ws::acknowledged::Acknowledged;
+use super::ws::active_turns::Turns;
+use super::ws::early_stops::Stops;
+use super::ws::transcription;
+use super::{http, ws};
 use crate::transport::access::{Denied, Token};
 
 /// The largest message that is read at all. One that is larger than it may be is still read, so that
@@ -153,7 +154,7 @@ async fn connect(
         Err(rejection) => return rejection.into_response(),
     };
     let upgrade = upgrade.max_message_size(LARGEST).max_frame_size(LARGEST);
-    upgrade.on_upgrade(|socket| connection::run(desk, headers, socket))
+    upgrade.on_upgrade(|socket| ws::run(desk, headers, socket))
 }
 
 async fn serve(State(desk): State<Desk>, request: Request) -> Response {

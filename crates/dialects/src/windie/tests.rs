@@ -20,8 +20,8 @@ use quintet_kernel::{CallId, Item, ItemReader, StepId, Time, TurnId, codec};
 use serde_json::Value;
 
 use super::decode::decode;
+use super::encode::turn_frames::Frame;
 use super::encode::{Beside, Link};
-use super::line::Frame;
 use super::wire::Context;
 
 #[test]

@@ -6,7 +6,7 @@ use quintet_kernel::model::Account;
 use quintet_kernel::port::StorageError;
 use serde_json::Value;
 
-use super::settings::Settings;
+use super::wire::user_settings::Settings;
 
 /// Stored settings that are not of this version's form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

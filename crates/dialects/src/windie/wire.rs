@@ -1,10 +1,20 @@
 //! The envelope of everything that clients are sent, and the small payloads.
 
+pub(crate) mod agent_definition;
+pub(crate) mod fields;
+pub(crate) mod models;
+pub(crate) mod query;
+pub(crate) mod rehydrate;
+pub(crate) mod tool_manifest;
+pub(crate) mod tool_results;
+pub(crate) mod tool_schema;
+pub(crate) mod user_settings;
+
 use quintet_kernel::Time;
 use quintet_kernel::model::ModelRef;
 use serde_json::{Map, Value, json};
 
-use super::settings::Settings;
+use user_settings::Settings;
 
 /// The largest message that is read, in bytes.
 pub(crate) const LARGEST_MESSAGE: usize = 10 * 1024 * 1024;

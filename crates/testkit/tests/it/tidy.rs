@@ -1,7 +1,7 @@
 //! Keeps the map of `ARCHITECTURE.md` true.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use serde_json::Value;
 
@@ -79,9 +79,13 @@ fn a_decision_asks_no_port() {
 
 #[test]
 fn translators_know_no_transport() {
-    let pure = ["wire.rs", "decode.rs", "encode.rs"];
+    let pure = ["wire", "decode", "encode"];
+    let is_pure = |part: Component<'_>| {
+        let name = part.as_os_str().to_string_lossy();
+        pure.contains(&name.strip_suffix(".rs").unwrap_or(&name))
+    };
     for file in sources("crates/dialects/src") {
-        if pure.iter().any(|name| file.ends_with(name)) {
+        if file.components().any(is_pure) {
             let text = std::fs::read_to_string(&file).unwrap();
             for word in ["axum", "tokio"] {
                 assert!(!text.contains(word), "{} names {word}", file.display());

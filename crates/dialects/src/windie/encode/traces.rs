@@ -7,14 +7,14 @@ use quintet_kernel::model::{Channel, ModelRef, Prompt};
 use quintet_kernel::{Item, Time, TurnId};
 use serde_json::{Value, json};
 
-use super::super::catalogue;
-use super::super::line::{Frame, Line};
-use super::super::query;
 use super::Link;
+use super::turn_frames::{Frame, Line};
+use crate::windie::agent::builtin_tools;
+use crate::windie::wire::query;
 
 /// What of a turn is not over, and what was counted of it.
 #[derive(Debug, Default)]
-pub(in super::super) struct Spans {
+pub(in crate::windie) struct Spans {
     begun: Option<Time>,
     /// Since when the model is asked, and what is known of that.
     asked: Option<(Time, Value)>,
@@ -174,7 +174,7 @@ impl Link {
     fn sources(&self, prompt: &Prompt) -> Value {
         let (mut builtin, mut client, mut daemon) = (0, 0, 0);
         for tool in &prompt.tools {
-            match (self.client.contains(&tool.name), catalogue::tool(&tool.name)) {
+            match (self.client.contains(&tool.name), builtin_tools::tool(&tool.name)) {
                 (true, Some(_)) => builtin += 1,
                 (true, None) => client += 1,
                 (false, _) => daemon += 1,

@@ -14,12 +14,12 @@ use quintet_kernel::port::{Artifact, StorageError, Upload, Uploads};
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
 
-use super::super::artifacts::{PIECE, TELLING, Taken};
-use super::super::identity::{User, hex};
-use super::super::serve::Desk;
 use super::range::{Wanted, names, wanted};
 use super::reply::{Reply, ok};
 use super::text;
+use crate::windie::artifacts::{PIECE, TELLING, Taken};
+use crate::windie::auth::{User, hex};
+use crate::windie::serve::Desk;
 
 /// What clients may say a picture is. What it really is its bytes tell.
 const TAKEN: [&str; 3] = ["image/png", "image/jpeg", "image/jpg"];

@@ -4,15 +4,15 @@ use quintet_kernel::command::Recalled;
 use quintet_kernel::message::Role;
 use serde_json::{Map, Value, json};
 
-use super::super::definition::{Definition, LONGEST_PATH};
-use super::super::identity::User;
-use super::super::plan::Agent;
-use super::super::query::Query;
-use super::super::serve::Desk;
-use super::super::settings::{Interaction, Settings};
-use super::super::transparency::between;
 use super::fields::Fields;
 use super::reply::Reply;
+use crate::windie::agent::turn_setup::Agent;
+use crate::windie::auth::User;
+use crate::windie::encode::prompt_disclosure::between;
+use crate::windie::serve::Desk;
+use crate::windie::wire::agent_definition::{Definition, LONGEST_PATH};
+use crate::windie::wire::query::Query;
+use crate::windie::wire::user_settings::{Interaction, Settings};
 
 const LONGEST_USER: usize = 256;
 const LONGEST_MODEL: usize = 256;

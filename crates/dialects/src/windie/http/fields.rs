@@ -7,13 +7,13 @@ use std::ops::RangeInclusive;
 
 use serde_json::{Map, Value, json};
 
-use super::super::fields::one_of;
 use super::reply::Reply;
 use crate::transport::query::parameter;
+use crate::windie::wire::fields::one_of;
 
 /// An object that is being read.
 #[derive(Debug)]
-pub(in super::super) struct Fields {
+pub(in crate::windie) struct Fields {
     place: Vec<Value>,
     members: Map<String, Value>,
     faults: Vec<Value>,
@@ -21,7 +21,7 @@ pub(in super::super) struct Fields {
 
 impl Fields {
     /// The object that a body is.
-    pub(in super::super) fn of_body(body: &[u8]) -> Result<Self, Reply> {
+    pub(in crate::windie) fn of_body(body: &[u8]) -> Result<Self, Reply> {
         let place = vec![json!("body")];
         if body.is_empty() {
             return Err(Reply::unprocessable(vec![fault(&place, "missing", "Field required")]));
@@ -39,19 +39,19 @@ impl Fields {
     }
 
     /// The parameters of a query that have these names.
-    pub(in super::super) fn of_query(query: &str, names: &[&str]) -> Self {
+    pub(in crate::windie) fn of_query(query: &str, names: &[&str]) -> Self {
         let given = |name: &&str| Some(((*name).to_owned(), parameter(query, name)?.into()));
         let members = names.iter().filter_map(given).collect();
         Self { place: vec![json!("query")], members, faults: Vec::new() }
     }
 
     /// Takes something as it is, unless it is left out or null.
-    pub(in super::super) fn take(&mut self, name: &str) -> Option<Value> {
+    pub(in crate::windie) fn take(&mut self, name: &str) -> Option<Value> {
         self.given(name)
     }
 
     /// Takes one of some words, which must be there.
-    pub(in super::super) fn word(
+    pub(in crate::windie) fn word(
         &mut self,
         name: &str,
         words: &[&'static str],
@@ -66,7 +66,7 @@ impl Fields {
     }
 
     /// Takes one of some words, which may be left out or null.
-    pub(in super::super) fn maybe_word(
+    pub(in crate::windie) fn maybe_word(
         &mut self,
         name: &str,
         words: &[&'static str],
@@ -76,7 +76,7 @@ impl Fields {
     }
 
     /// Takes a text that must be there; empty if it is not.
-    pub(in super::super) fn text(&mut self, name: &str, length: RangeInclusive<usize>) -> String {
+    pub(in crate::windie) fn text(&mut self, name: &str, length: RangeInclusive<usize>) -> String {
         match self.members.remove(name) {
             None => self.missing(name),
             Some(value) => return self.is_text(&[json!(name)], value, length).unwrap_or_default(),
@@ -85,7 +85,7 @@ impl Fields {
     }
 
     /// Takes a text that may be left out or null.
-    pub(in super::super) fn maybe_text(
+    pub(in crate::windie) fn maybe_text(
         &mut self,
         name: &str,
         length: RangeInclusive<usize>,
@@ -95,7 +95,7 @@ impl Fields {
     }
 
     /// Takes a list of texts that must be there.
-    pub(in super::super) fn texts(
+    pub(in crate::windie) fn texts(
         &mut self,
         name: &str,
         count: RangeInclusive<usize>,
@@ -111,7 +111,7 @@ impl Fields {
     }
 
     /// Takes a list that must be there.
-    pub(in super::super) fn list(
+    pub(in crate::windie) fn list(
         &mut self,
         name: &str,
         count: RangeInclusive<usize>,
@@ -145,7 +145,7 @@ impl Fields {
     }
 
     /// Looks at a whole number that must be there.
-    pub(in super::super) fn integer(&mut self, name: &str, within: RangeInclusive<i64>) {
+    pub(in crate::windie) fn integer(&mut self, name: &str, within: RangeInclusive<i64>) {
         match self.members.remove(name) {
             None => self.missing(name),
             Some(value) => self.is_integer(name, &value, within),
@@ -153,14 +153,14 @@ impl Fields {
     }
 
     /// Looks at a whole number that may be left out.
-    pub(in super::super) fn maybe_integer(&mut self, name: &str, within: RangeInclusive<i64>) {
+    pub(in crate::windie) fn maybe_integer(&mut self, name: &str, within: RangeInclusive<i64>) {
         if let Some(value) = self.members.remove(name) {
             self.is_integer(name, &value, within);
         }
     }
 
     /// Looks at a number that may be left out.
-    pub(in super::super) fn maybe_number(&mut self, name: &str, within: RangeInclusive<f64>) {
+    pub(in crate::windie) fn maybe_number(&mut self, name: &str, within: RangeInclusive<f64>) {
         let Some(value) = self.members.remove(name) else { return };
         match value.as_f64() {
             None => self.wrong(&[json!(name)], "float_type", "Input should be a valid number"),
@@ -171,7 +171,7 @@ impl Fields {
     }
 
     /// Takes a yes or no that may be left out.
-    pub(in super::super) fn maybe_flag(&mut self, name: &str) -> Option<bool> {
+    pub(in crate::windie) fn maybe_flag(&mut self, name: &str) -> Option<bool> {
         let value = self.members.remove(name)?;
         if !value.is_boolean() {
             self.wrong(&[json!(name)], "bool_type", "Input should be a valid boolean");
@@ -180,7 +180,7 @@ impl Fields {
     }
 
     /// Looks into an object that must be there.
-    pub(in super::super) fn object(&mut self, name: &str, look: impl Fn(&mut Self)) {
+    pub(in crate::windie) fn object(&mut self, name: &str, look: impl Fn(&mut Self)) {
         match self.members.remove(name) {
             None => self.missing(name),
             Some(value) => self.inside(&[json!(name)], value, look),
@@ -188,14 +188,14 @@ impl Fields {
     }
 
     /// Looks into an object that may be left out or null.
-    pub(in super::super) fn maybe_object(&mut self, name: &str, look: impl Fn(&mut Self)) {
+    pub(in crate::windie) fn maybe_object(&mut self, name: &str, look: impl Fn(&mut Self)) {
         if let Some(value) = self.given(name) {
             self.inside(&[json!(name)], value, look);
         }
     }
 
     /// Looks into every object of a list that may be left out or null, and has at most so many.
-    pub(in super::super) fn maybe_objects(
+    pub(in crate::windie) fn maybe_objects(
         &mut self,
         name: &str,
         most: usize,
@@ -261,18 +261,18 @@ impl Fields {
     }
 
     /// Says what is wrong besides, at a member or at the whole.
-    pub(in super::super) fn wrong(&mut self, at: &[Value], kind: &str, message: &str) {
+    pub(in crate::windie) fn wrong(&mut self, at: &[Value], kind: &str, message: &str) {
         let place: Vec<Value> = self.place.iter().chain(at).cloned().collect();
         self.faults.push(fault(&place, kind, message));
     }
 
     /// That is all there should be; more is not minded.
-    pub(in super::super) fn rest(self) -> Result<(), Reply> {
+    pub(in crate::windie) fn rest(self) -> Result<(), Reply> {
         if self.faults.is_empty() { Ok(()) } else { Err(Reply::unprocessable(self.faults)) }
     }
 
     /// That is all there may be.
-    pub(in super::super) fn whole(mut self) -> Result<(), Reply> {
+    pub(in crate::windie) fn whole(mut self) -> Result<(), Reply> {
         let extra: Vec<String> = self.members.keys().cloned().collect();
         for name in extra {
             self.wrong(&[json!(name)], "extra_forbidden", "Extra inputs are not permitted");

@@ -5,10 +5,10 @@ use axum::http::HeaderMap;
 use axum::response::Response;
 use serde_json::json;
 
-use super::super::identity::{User, fresh};
-use super::super::serve::{Desk, Registration};
 use super::reply::{Reply, ok};
 use super::{body, text};
+use crate::windie::auth::{User, fresh};
+use crate::windie::serve::{Desk, Registration};
 
 /// The longest name of a system.
 const LONGEST_SYSTEM: usize = 128;

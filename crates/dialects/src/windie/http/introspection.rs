@@ -8,14 +8,16 @@ use quintet_kernel::port::Error;
 use quintet_kernel::prompt;
 use serde_json::{Value, json};
 
-use super::super::identity::User;
-use super::super::plan::Agent;
-use super::super::rehearsal::Scene;
-use super::super::serve::Desk;
-use super::super::{catalogue, models, transparency};
 use super::asked::{Asked, Overrides};
 use super::body;
 use super::reply::{Reply, ok};
+use crate::windie::agent::builtin_tools;
+use crate::windie::agent::dry_run::Scene;
+use crate::windie::agent::turn_setup::Agent;
+use crate::windie::auth::User;
+use crate::windie::encode::prompt_disclosure;
+use crate::windie::serve::Desk;
+use crate::windie::wire::models;
 
 /// What is asked where only the surroundings of a question are wanted.
 const ANYTHING: &str = "hello";
@@ -58,13 +60,13 @@ pub(super) async fn tool(
 ) -> Result<Response, Reply> {
     let asked = Asked::alone(Overrides::of_query(query)?);
     let capabilities =
-        catalogue::capabilities(name).ok_or_else(|| Reply::new(404, "Tool not found"))?;
+        builtin_tools::capabilities(name).ok_or_else(|| Reply::new(404, "Tool not found"))?;
     let shown = Shown::new(desk, user, &asked).await?;
     Ok(ok(&json!({
         "config": shown.config,
         "tool_name": name,
         "capability": capabilities,
-        "canonical_tool_schema": catalogue::tool(name).map(catalogue::BuiltIn::canonical),
+        "canonical_tool_schema": builtin_tools::tool(name).map(builtin_tools::BuiltIn::canonical),
         "provider_tool_schema": shown.tools().iter().find(|tool| tool["name"] == name),
     })))
 }
@@ -133,7 +135,7 @@ impl Shown {
 
     /// The tools as the model is offered them.
     fn tools(&self) -> Vec<Value> {
-        self.prompt.tools.iter().map(|tool| catalogue::flat(tool)).collect()
+        self.prompt.tools.iter().map(|tool| builtin_tools::flat(tool)).collect()
     }
 
     fn preview(&self, asked: &Asked) -> Value {
@@ -157,14 +159,14 @@ impl Shown {
 
     /// The question with everything around it, where there is something around it.
     fn user_message(&self, asked: &Asked) -> Option<Value> {
-        transparency::between(asked.query.content.as_deref()?, "user_query")?;
-        let [_, (_, full), _] = transparency::of_turn(&self.prompt, &asked.query.text);
+        prompt_disclosure::between(asked.query.content.as_deref()?, "user_query")?;
+        let [_, (_, full), _] = prompt_disclosure::of_turn(&self.prompt, &asked.query.text);
         Some(full)
     }
 
     /// What a client is told before the model answers.
     fn events(&self, asked: &Asked) -> Vec<Value> {
-        let events = transparency::of_turn(&self.prompt, &asked.query.text).into_iter();
+        let events = prompt_disclosure::of_turn(&self.prompt, &asked.query.text).into_iter();
         let wanted = events.filter(|(kind, _)| match *kind {
             "user-message-full" => !asked.query.text.is_empty(),
             "tool-schemas" => asked.include_tools,
@@ -176,7 +178,7 @@ impl Shown {
 
 /// The tools that there are, before anybody chose among them.
 fn canonical(agent: &Agent) -> Vec<Value> {
-    let built_in = catalogue::tools().iter().map(catalogue::BuiltIn::canonical);
+    let built_in = builtin_tools::tools().iter().map(builtin_tools::BuiltIn::canonical);
     let brought = agent.manifest.iter().flat_map(|manifest| &manifest.accepted);
     let brought = brought.map(|tool| {
         json!({

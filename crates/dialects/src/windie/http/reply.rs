@@ -7,12 +7,12 @@ use quintet_kernel::port::StorageError;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::super::identity::Refused;
-use super::super::settings::SettingsError;
+use crate::windie::auth::Refused;
+use crate::windie::wire::user_settings::SettingsError;
 
 /// An answer that is an error.
 #[derive(Debug)]
-pub(in super::super) struct Reply {
+pub(in crate::windie) struct Reply {
     status: u16,
     detail: Value,
     header: Option<(HeaderName, String)>,
@@ -20,12 +20,12 @@ pub(in super::super) struct Reply {
 
 impl Reply {
     /// A status and what it is about.
-    pub(in super::super) fn new(status: u16, detail: impl Into<String>) -> Self {
+    pub(in crate::windie) fn new(status: u16, detail: impl Into<String>) -> Self {
         Self { status, detail: Value::String(detail.into()), header: None }
     }
 
     /// A body or a query that is not as it should be, with all that is wrong with it.
-    pub(in super::super) fn unprocessable(faults: Vec<Value>) -> Self {
+    pub(in crate::windie) fn unprocessable(faults: Vec<Value>) -> Self {
         Self { status: 422, detail: Value::Array(faults), header: None }
     }
 
@@ -41,7 +41,7 @@ impl Reply {
 
     /// What it says, for whoever passes it on another way.
     #[cfg(test)]
-    pub(in super::super) fn said(&self) -> (u16, &Value) {
+    pub(in crate::windie) fn said(&self) -> (u16, &Value) {
         (self.status, &self.detail)
     }
 }

@@ -88,8 +88,8 @@ fn offered(path: &str) -> Vec<(&'static str, Route)> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::openapi;
     use super::*;
+    use crate::windie::openapi;
 
     /// How many pairs of a method and a path there are.
     const SERVED: usize = 38;

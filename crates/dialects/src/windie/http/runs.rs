@@ -4,11 +4,11 @@
 use axum::extract::Request;
 use serde_json::{Value, json};
 
-use super::super::serve::Desk;
 use super::body;
 use super::fields::Fields;
 use super::reply::Reply;
 use super::unavailable::{RUNS, opened};
+use crate::windie::serve::Desk;
 
 const LONGEST_NAME: usize = 1024;
 const LONGEST_QUERY: usize = 200_000;

@@ -10,12 +10,12 @@ use quintet_kernel::model::{
 };
 use serde_json::{Value, json};
 
-use super::super::serve::Desk;
-use super::super::settings::{Choice, choice};
 use super::body;
 use super::fields::Fields;
 use super::reply::{Reply, ok};
 use super::written::{summary, title};
+use crate::windie::serve::Desk;
+use crate::windie::wire::user_settings::{Choice, choice};
 
 /// The most of one conversation or message, in characters.
 const LONGEST: usize = 32_768;

@@ -4,11 +4,11 @@ use axum::extract::Request;
 use axum::http::HeaderMap;
 use serde_json::json;
 
-use super::super::serve::Desk;
 use super::fields::Fields;
 use super::reply::Reply;
 use super::{body, text};
 use crate::transport::access::Token;
+use crate::windie::serve::Desk;
 
 const LONGEST_TEXT: usize = 2000;
 const LONGEST_CANDIDATE: usize = 128;

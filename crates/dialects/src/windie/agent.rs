@@ -1,0 +1,8 @@
+//! What an agent of a client is: its instructions, its tools, and how its turns are set up.
+
+pub(crate) mod builtin_tools;
+pub(crate) mod dry_run;
+pub(crate) mod system_prompt;
+pub(crate) mod tool_selection;
+pub(crate) mod tool_timeouts;
+pub(crate) mod turn_setup;

@@ -1,0 +1,137 @@
+//! The tools of computer use that every client has, and the one that the daemon runs for it.
+
+use std::sync::LazyLock;
+
+use quintet_kernel::tool::Spec;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+/// The tool that the daemon runs for agents.
+pub(crate) const WEB_SEARCH: &str = "web_search";
+/// What it does.
+pub(crate) const WEB_SEARCH_DESCRIPTION: &str = "Search the web.";
+
+/// Tools that change nothing on the user's computer.
+const ONLY_LOOK: [&str; 5] =
+    ["screenshot", "wait", "get_open_windows", "get_system_stats", "read_file"];
+
+/// What an agent that only chats may use.
+const CHAT: [&str; 14] = [
+    "open_app",
+    "process",
+    "mouse_control",
+    "keyboard_control",
+    "screenshot",
+    "scroll_control",
+    "switch_window",
+    "wait",
+    "run_shell_command",
+    "replace",
+    "read_file",
+    "get_system_stats",
+    "get_open_windows",
+    WEB_SEARCH,
+];
+
+static TOOLS: LazyLock<Vec<BuiltIn>> = LazyLock::new(|| {
+    let text = include_str!("builtin_tools.json");
+    serde_json::from_str(text).expect("the catalogue is part of this program")
+});
+
+/// A tool that every client has.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct BuiltIn {
+    pub(crate) name: String,
+    pub(crate) description: String,
+    /// What it is about.
+    pub(crate) capability: String,
+    /// Whether places on the screen are still to be found before it runs.
+    #[serde(default)]
+    pub(crate) grounded: bool,
+    /// Whether the screen is another one afterwards.
+    #[serde(default)]
+    pub(crate) computer_use: bool,
+    /// The arguments.
+    pub(crate) parameters: Value,
+}
+
+/// All of them.
+pub(crate) fn tools() -> &'static [BuiltIn] {
+    &TOOLS
+}
+
+/// The one of that name.
+pub(crate) fn tool(name: &str) -> Option<&'static BuiltIn> {
+    tools().iter().find(|tool| tool.name == name)
+}
+
+/// True if a tool changes nothing on the user's computer, so that another client may run a call again.
+pub(crate) fn only_looks(name: &str) -> bool {
+    ONLY_LOOK.contains(&name)
+}
+
+/// Whether an agent that only chats may use a tool.
+pub(crate) fn in_chat(name: &str) -> bool {
+    CHAT.contains(&name)
+}
+
+impl BuiltIn {
+    /// As a function, before anybody chose among the tools.
+    pub(crate) fn canonical(&self) -> Value {
+        function(&self.name, &self.description, &self.parameters)
+    }
+}
+
+/// What is known of a tool beside its schema; nothing if there is no such tool.
+pub(crate) fn capabilities(name: &str) -> Option<Value> {
+    if name == WEB_SEARCH {
+        return Some(json!({
+            "tool_name": name,
+            "description": WEB_SEARCH_DESCRIPTION,
+            "capability": "web_search",
+            "execution_target": "backend",
+            "argument_resolution": "passthrough",
+            "computer_use": false,
+            "interaction_modes": ["chat", "agent"],
+        }));
+    }
+    let tool = tool(name)?;
+    let modes: &[&str] = if in_chat(name) { &["chat", "agent"] } else { &["agent"] };
+    Some(json!({
+        "tool_name": tool.name,
+        "description": tool.description,
+        "capability": tool.capability,
+        "execution_target": "local_runtime",
+        "argument_resolution": if tool.grounded { "backend_grounding" } else { "passthrough" },
+        "computer_use": tool.computer_use,
+        "interaction_modes": modes,
+    }))
+}
+
+/// A tool as a flat function, as clients are shown it over HTTP.
+pub(crate) fn flat(spec: &Spec) -> Value {
+    function(&spec.name, &spec.description, &spec.schema)
+}
+
+/// A tool as a function in an object of its own, as events show it.
+pub(crate) fn nested(spec: &Spec) -> Value {
+    let function = json!({
+        "name": spec.name,
+        "description": spec.description,
+        "parameters": spec.schema,
+    });
+    json!({ "type": "function", "function": function })
+}
+
+fn function(name: &str, description: &str, parameters: &Value) -> Value {
+    json!({
+        "type": "function",
+        "name": name,
+        "description": description,
+        "parameters": parameters,
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,69 @@
+//! What a model would be asked: found out by the very decisions that would have it asked, on a session
+//! that nobody keeps.
+
+use quintet_kernel::State;
+use quintet_kernel::command::{Command, Recalled, Run, Say};
+use quintet_kernel::event::Origin;
+use quintet_kernel::message::{Part, Role};
+use quintet_kernel::port::Error;
+use quintet_kernel::session::Refusal;
+use serde_json::Value;
+
+use super::turn_setup::{Agent, Plan};
+use crate::windie::serve::Desk;
+use crate::windie::wire::query::Query;
+use crate::windie::wire::user_settings::Settings;
+
+/// Who would ask, and how.
+#[derive(Debug)]
+pub(crate) struct Scene<'a> {
+    /// Whose conversation it would be.
+    pub(crate) user: &'a str,
+    pub(crate) agent: &'a Agent,
+    pub(crate) settings: &'a Settings,
+    /// What was said before.
+    pub(crate) before: Vec<Recalled>,
+}
+
+impl Desk {
+    /// A new conversation, as it would be when a model is asked a question.
+    pub(crate) async fn rehearse(&self, scene: Scene<'_>, query: &Query) -> Result<State, Error> {
+        let beside = (query.workspace.as_deref(), &query.layers[..]);
+        let plan = Plan::new(self, scene.agent, scene.settings, beside).await;
+        let workspace = match plan.workspace.clone() {
+            Some(workspace) => workspace,
+            // Nothing works there, so it need not be there.
+            None => self.scratch_path(scene.user),
+        };
+        let origin = Origin { workspace, ..Origin::default() };
+        let mut commands = vec![Command::Create(origin)];
+        if !scene.before.is_empty() {
+            commands.push(Command::Recall { messages: scene.before, instead: true });
+        }
+        self.try_out(commands, &plan, query).await
+    }
+
+    /// Asks. A model that is not to be had makes way for the usual one, as it would.
+    async fn try_out(
+        &self,
+        commands: Vec<Command>,
+        plan: &Plan,
+        query: &Query,
+    ) -> Result<State, Error> {
+        let mut options =
+            plan.options(("rehearsal", "rehearsal"), query.content.clone(), Value::Null);
+        loop {
+            let (parts, options_now) = (vec![Part::Text(query.text.clone())], options.clone());
+            let say = Say::new(Role::User, parts, Run::Next, options_now);
+            let say = Say { setup: plan.setup(), ..say };
+            let mut all = commands.clone();
+            all.push(Command::Say(Box::new(say)));
+            match self.ports.rehearsals.rehearse(None, all).await {
+                Err(Error::Refused(Refusal::UnknownModel(_))) if options.model.is_some() => {
+                    options.model = None;
+                }
+                state => return state,
+            }
+        }
+    }
+}

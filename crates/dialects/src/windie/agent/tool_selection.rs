@@ -1,0 +1,238 @@
+//! Which tools an agent has: what there is, less what client, user and daemon leave out.
+
+use quintet_kernel::tool::Risk;
+use quintet_kernel::toolset::{ClientTool, Toolset};
+use serde_json::{Value, json};
+
+use super::builtin_tools;
+use super::builtin_tools::{WEB_SEARCH, WEB_SEARCH_DESCRIPTION};
+use super::tool_timeouts;
+use crate::windie::wire::agent_definition::{Capability, Definition, Method, ToolsMode};
+use crate::windie::wire::tool_manifest::Manifest;
+use crate::windie::wire::user_settings::{Interaction, Settings};
+
+/// The name of this front end; those of its clients begin with it.
+pub(crate) const FRONT_END: &str = "windie";
+
+/// True if clients of this front end run a call, and not those of another one.
+pub(crate) fn is_own_tool(front_end: Option<&str>) -> bool {
+    front_end.is_none_or(|front_end| front_end == FRONT_END)
+}
+
+/// What the daemon itself can do for an agent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Abilities {
+    /// Whether it can search the web, or why not.
+    pub web_search: Result<(), String>,
+    /// Whether it finds text on pictures.
+    pub ocr: bool,
+    /// Whether it finds things on pictures.
+    pub vision: bool,
+    /// Its own tools for folders of this machine that nobody has to be asked about: this protocol has
+    /// no way to ask.
+    pub tools: Vec<String>,
+}
+
+impl Default for Abilities {
+    fn default() -> Self {
+        let web_search = Err("web search is not configured".into());
+        Self { web_search, ocr: false, vision: false, tools: Vec::new() }
+    }
+}
+
+/// Everything that has a say in which tools an agent has.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Offer<'a> {
+    pub(crate) definition: &'a Definition,
+    pub(crate) manifest: &'a Manifest,
+    pub(crate) settings: &'a Settings,
+    pub(crate) abilities: &'a Abilities,
+}
+
+impl Offer<'_> {
+    /// The tools of the agent. The daemon's own are for agents that work in a folder of this machine,
+    /// and make way for the client's.
+    pub(crate) fn toolset(&self, at_home: bool) -> Toolset {
+        let built_in = builtin_tools::tools().iter();
+        let overridden = |name: &str| self.brought() && self.manifest.tool(name).is_some();
+        let mut client: Vec<ClientTool> = built_in
+            .filter(|tool| self.lists(&tool.name) && !overridden(&tool.name))
+            .map(|tool| {
+                let repeatable = builtin_tools::only_looks(&tool.name);
+                let offered =
+                    self.tool(&tool.name, &tool.description, &tool.parameters, tool.grounded);
+                ClientTool { repeatable, ..offered }
+            })
+            .collect();
+        let brought = self.manifest.accepted.iter().filter(|_| self.brought());
+        let brought = brought.filter(|tool| self.lists_brought(&tool.name));
+        client.extend(
+            brought.map(|tool| {
+                self.tool(&tool.name, &tool.description, &tool.parameters, tool.grounded)
+            }),
+        );
+        client.retain(|tool| self.allows(&tool.name));
+        let searches = self.wants_search() && self.abilities.web_search.is_ok();
+        let own = self.abilities.tools.iter().filter(|name| at_home && self.wants_own(name));
+        let own = own.filter(|name| client.iter().all(|tool| tool.name != **name)).cloned();
+        let daemon = Some(searches.then(|| WEB_SEARCH.into()).into_iter().chain(own).collect());
+        let timeout_ms = u64::try_from(tool_timeouts::USUAL.as_millis()).ok();
+        Toolset { daemon, client, timeout_ms, spans: vec![tool_timeouts::of_commands()] }
+    }
+
+    /// What the client is told of the tools that the daemon runs.
+    pub(crate) fn remote_tools(&self) -> Value {
+        let available = &self.abilities.web_search;
+        json!({ "remote_tools": [{
+            "name": WEB_SEARCH,
+            "description": WEB_SEARCH_DESCRIPTION,
+            "enabled": self.wants_search() && available.is_ok(),
+            "available": available.is_ok(),
+            "reason_unavailable": available.as_ref().err(),
+        }] })
+    }
+
+    /// Whether the client's own tools count.
+    fn brought(&self) -> bool {
+        match self.definition.tools.mode {
+            ToolsMode::Default => false,
+            ToolsMode::DefaultPlusClient | ToolsMode::ClientOnly | ToolsMode::Explicit => true,
+        }
+    }
+
+    /// Whether a tool of the catalogue is among those to begin with.
+    fn lists(&self, name: &str) -> bool {
+        match self.definition.tools.mode {
+            ToolsMode::Default | ToolsMode::DefaultPlusClient => self.names(name).unwrap_or(true),
+            ToolsMode::ClientOnly => false,
+            ToolsMode::Explicit => self.names(name).unwrap_or(false),
+        }
+    }
+
+    /// Whether a tool of the client is.
+    fn lists_brought(&self, name: &str) -> bool {
+        match self.definition.tools.mode {
+            ToolsMode::Default => false,
+            ToolsMode::DefaultPlusClient => self.names(name).unwrap_or(true),
+            ToolsMode::ClientOnly | ToolsMode::Explicit => true,
+        }
+    }
+
+    /// Whether the search of the daemon is wanted, as far as client and user are concerned.
+    fn wants_search(&self) -> bool {
+        let tools = &self.definition.tools;
+        let enabled = contains(tools.enabled_remote_tools.as_deref(), WEB_SEARCH);
+        let named = self.names(WEB_SEARCH);
+        let listed = match tools.mode {
+            ToolsMode::Default | ToolsMode::DefaultPlusClient => {
+                named.unwrap_or(true) && enabled.unwrap_or(true)
+            }
+            ToolsMode::ClientOnly => enabled.unwrap_or(false),
+            ToolsMode::Explicit => named.unwrap_or(false) || enabled.unwrap_or(false),
+        };
+        listed && self.allows(WEB_SEARCH)
+    }
+
+    /// Whether a tool of the daemon is wanted.
+    fn wants_own(&self, name: &str) -> bool {
+        let tools = &self.definition.tools;
+        let enabled = contains(tools.enabled_remote_tools.as_deref(), name).unwrap_or(false);
+        let listed = match tools.mode {
+            ToolsMode::Default | ToolsMode::DefaultPlusClient => self.names(name).unwrap_or(true),
+            ToolsMode::ClientOnly => false,
+            ToolsMode::Explicit => self.names(name).unwrap_or(false),
+        };
+        (listed || enabled) && self.allows(name)
+    }
+
+    /// Whether the client says that it has a tool; nothing if it does not say which it has.
+    fn names(&self, name: &str) -> Option<bool> {
+        contains(self.definition.tools.available_tools.as_deref(), name)
+    }
+
+    /// Whether nobody left a tool out.
+    fn allows(&self, name: &str) -> bool {
+        let tools = &self.definition.tools;
+        let off = |capability| tools.disabled_capabilities.contains(&capability);
+        let left_out = match name {
+            "browser" => off(Capability::Browser) || !self.settings.browser_automation_enabled,
+            WEB_SEARCH => off(Capability::WebSearch),
+            _ => false,
+        };
+        let fits = match self.settings.interaction_mode {
+            Interaction::Agent => true,
+            Interaction::Chat => builtin_tools::in_chat(name),
+        };
+        fits && !left_out && !tools.disabled_tools.iter().any(|disabled| disabled == name)
+    }
+
+    fn tool(&self, name: &str, description: &str, schema: &Value, grounded: bool) -> ClientTool {
+        let mut schema = schema.clone();
+        if grounded {
+            narrow(&mut schema, &self.methods());
+        }
+        ClientTool {
+            name: name.into(),
+            description: description.into(),
+            schema,
+            risk: Risk::Medium,
+            // What a client's own tool does is not known, whatever its name.
+            repeatable: false,
+            front_end: Some(FRONT_END.into()),
+        }
+    }
+
+    /// How places on the screen can be found. Pointing at them always can be, if nothing else.
+    fn methods(&self) -> Vec<Method> {
+        let off = |capability| self.definition.tools.disabled_capabilities.contains(&capability);
+        let asked = self.definition.runtime.coordinate_methods.as_deref();
+        let fits = |method: &Method| {
+            let able = match method {
+                Method::Manual => true,
+                Method::Ocr => self.abilities.ocr && !off(Capability::Ocr),
+                Method::Prediction => self.abilities.vision && !off(Capability::Vision),
+            };
+            able && asked.is_none_or(|asked| asked.contains(method))
+        };
+        let all = [Method::Manual, Method::Ocr, Method::Prediction];
+        let methods: Vec<Method> = all.into_iter().filter(fits).collect();
+        if methods.is_empty() { vec![Method::Manual] } else { methods }
+    }
+}
+
+/// Leaves out what belongs to other ways of finding places.
+fn narrow(schema: &mut Value, methods: &[Method]) {
+    let Some(properties) = schema.get_mut("properties").and_then(Value::as_object_mut) else {
+        return;
+    };
+    let words: Vec<&str> = methods.iter().map(|method| method.name()).collect();
+    let stays = |name: &str| needs(name).is_none_or(|method| methods.contains(&method));
+    properties.retain(|name, _| stays(name));
+    for name in ["find_coordinates_by", "drag_to_find_coordinates_by"] {
+        let Some(Value::Object(choice)) = properties.get_mut(name) else {
+            continue;
+        };
+        choice.insert("enum".into(), json!(words));
+        choice.insert("default".into(), json!(words.first()));
+    }
+    if let Some(Value::Array(required)) = schema.get_mut("required") {
+        required.retain(|name| name.as_str().is_none_or(stays));
+    }
+}
+
+/// The way of finding places that an argument belongs to.
+fn needs(argument: &str) -> Option<Method> {
+    match argument.strip_prefix("drag_to_").unwrap_or(argument) {
+        "ocr_text" | "candidate_id" => Some(Method::Ocr),
+        "source_description" | "destination_description" | "model_name" => Some(Method::Prediction),
+        _ => None,
+    }
+}
+
+/// Whether a list has a name in it; nothing if there is no list.
+fn contains(names: Option<&[String]>, name: &str) -> Option<bool> {
+    names.map(|names| names.iter().any(|known| known == name))
+}
+
+#[cfg(test)]
+mod tests;

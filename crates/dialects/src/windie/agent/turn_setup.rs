@@ -1,0 +1,127 @@
+//! What a query is answered with: instructions, tools and a model, from all who have a say in them.
+
+use std::path::{Path, PathBuf};
+
+use quintet_kernel::event::{More, Setup, TurnOptions};
+use quintet_kernel::model::Sampling;
+use quintet_kernel::toolset::Toolset;
+use serde_json::Value;
+
+use super::system_prompt;
+use super::tool_selection::Offer;
+use crate::windie::serve::Desk;
+use crate::windie::user_keys::account;
+use crate::windie::wire::agent_definition::{Definition, Layer};
+use crate::windie::wire::tool_manifest::Manifest;
+use crate::windie::wire::user_settings::{Choice, Settings};
+
+/// What a client makes of its agent, looked at.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Agent {
+    pub(crate) definition: Definition,
+    /// The tools that it brings, if it says so.
+    pub(crate) manifest: Option<Manifest>,
+}
+
+impl Agent {
+    pub(crate) fn new(definition: Definition) -> Self {
+        let manifest = definition.tools.client_manifest.as_ref().map(Manifest::validate);
+        Self { definition, manifest }
+    }
+}
+
+/// What a query is answered with.
+#[derive(Clone, Debug)]
+pub(crate) struct Plan {
+    pub(crate) system_prompt: String,
+    pub(crate) toolset: Toolset,
+    pub(crate) choice: Option<Choice>,
+    /// The folder on this machine that it is about, if it is about one that is here.
+    pub(crate) workspace: Option<PathBuf>,
+    /// Whether the answer should be spoken.
+    pub(crate) speech: bool,
+    /// Whether the user has keys of their own.
+    pub(crate) pays: bool,
+}
+
+impl Plan {
+    /// Plans for an agent, with what came along with a query.
+    pub(crate) async fn new(
+        desk: &Desk,
+        agent: &Agent,
+        settings: &Settings,
+        (workspace, layers): (Option<&str>, &[Layer]),
+    ) -> Self {
+        let definition = &agent.definition;
+        let named = workspace.or(definition.runtime.workspace_path.as_deref());
+        let here = match named.filter(|_| !desk.settings.install_auth) {
+            Some(path) => here(Path::new(path)).await,
+            None => None,
+        };
+        let mut system_prompt = system_prompt::system_prompt(definition, layers);
+        if let (Some(path), None) = (named, &here) {
+            system_prompt.push_str("\n\nOn the user's computer, the folder to work in is ");
+            system_prompt.push_str(path.trim());
+            system_prompt.push('.');
+        }
+        let nothing = Manifest::default();
+        let offer = Offer {
+            definition,
+            manifest: agent.manifest.as_ref().unwrap_or(&nothing),
+            settings,
+            abilities: &desk.settings.abilities,
+        };
+        let toolset = offer.toolset(here.is_some());
+        Self {
+            system_prompt,
+            toolset,
+            choice: settings.choice(&desk.settings.default_model),
+            workspace: here,
+            speech: settings.speech_mode_enabled,
+            pays: !settings.provider_api_keys.is_empty(),
+        }
+    }
+
+    /// The same with rules of a repository, which come anew with each query.
+    pub(crate) fn with_rules(mut self, rules: &[String]) -> Self {
+        for rule in rules {
+            self.system_prompt.push_str("\n\n");
+            self.system_prompt.push_str(rule.trim());
+        }
+        self
+    }
+
+    /// What the session runs with from the query on.
+    pub(crate) fn setup(&self) -> Setup {
+        Setup {
+            system_prompt: Some(self.system_prompt.clone()),
+            toolset: Some(self.toolset.clone()),
+            workspace: self.workspace.clone(),
+        }
+    }
+
+    /// How the turn of a query is to be answered.
+    pub(crate) fn options(
+        &self,
+        (user, key): (&str, &str),
+        wording: Option<String>,
+        aside: Value,
+    ) -> TurnOptions {
+        let effort = self.choice.as_ref().and_then(|choice| choice.effort);
+        TurnOptions {
+            model: self.choice.as_ref().map(|choice| choice.model.clone()),
+            sampling: Sampling { effort, ..Sampling::default() },
+            key: Some(key.into()),
+            wording,
+            more: More { account: self.pays.then(|| account(user)), aside, ..More::default() }
+                .unless_empty(),
+            ..TurnOptions::default()
+        }
+    }
+}
+
+/// The folder, if it is on this machine.
+async fn here(path: &Path) -> Option<PathBuf> {
+    let folder = path.is_absolute() && tokio::fs::metadata(path).await.ok()?.is_dir();
+    folder.then(|| path.to_owned())
+}

@@ -1,0 +1,69 @@
+//! What a client is shown of what a model is asked, so that people can look into it.
+
+use quintet_kernel::model::{Prompt, PromptMessage, PromptPart};
+use serde_json::{Value, json};
+
+use crate::windie::agent::builtin_tools;
+
+/// Messages of a turn that show what the model is asked: their types and payloads, in order.
+pub(crate) fn of_turn(prompt: &Prompt, original: &str) -> [(&'static str, Value); 3] {
+    let (content, pictured) = asked(prompt);
+    [
+        ("system-prompt", json!({ "content": prompt.system })),
+        ("user-message-full", user_message(&content, original, pictured)),
+        ("tool-schemas", json!({ "tool_schemas": tool_schemas(prompt) })),
+    ]
+}
+
+/// The tools that the model is offered.
+pub(crate) fn tool_schemas(prompt: &Prompt) -> Vec<Value> {
+    prompt.tools.iter().map(|tool| builtin_tools::nested(tool)).collect()
+}
+
+/// A message of the user with everything around it. `original` is what they said.
+pub(crate) fn user_message(content: &str, original: &str, pictured: bool) -> Value {
+    let injected = injected_context(content);
+    let memory = injected.contains("_memory>");
+    json!({
+        "content": content,
+        "metadata": {
+            "original_query": original,
+            "context_type": "initial",
+            "injected_context": injected,
+            "active_window": between(content, "active_window").unwrap_or_default(),
+            "has_screenshot": pictured,
+            "has_memory": memory,
+        },
+    })
+}
+
+/// What the user is asked about last: the text, and whether there is a picture with it.
+fn asked(prompt: &Prompt) -> (String, bool) {
+    let last = prompt.messages.iter().rev().find_map(|message| match &**message {
+        PromptMessage::User(parts) => Some(parts.as_slice()),
+        PromptMessage::Assistant { .. } | PromptMessage::Result { .. } => None,
+    });
+    let parts = last.unwrap_or_default();
+    let text = parts.iter().filter_map(|part| match part {
+        PromptPart::Text(text) => Some(text.as_str()),
+        PromptPart::Media { .. } => None,
+    });
+    let pictured = parts.iter().any(|part| matches!(part, PromptPart::Media { .. }));
+    (text.collect(), pictured)
+}
+
+/// What stands around a question.
+fn injected_context(content: &str) -> String {
+    let around = content.split_once("<user_query>").and_then(|(before, rest)| {
+        let (_, after) = rest.split_once("</user_query>")?;
+        Some(format!("{before}{after}"))
+    });
+    around.unwrap_or_default().trim().into()
+}
+
+/// What stands between the tags of a name.
+pub(crate) fn between<'a>(content: &'a str, name: &str) -> Option<&'a str> {
+    let (_, rest) = content.split_once(&format!("<{name}>"))?;
+    let (inner, _) = rest.split_once(&format!("</{name}>"))?;
+    Some(inner.trim())
+}

@@ -1,0 +1,194 @@
+//! A conversation as the client kept it, to go on with.
+
+use std::collections::HashMap;
+
+use quintet_kernel::CallId;
+use quintet_kernel::command::Recalled;
+use quintet_kernel::message::{Part, Role};
+use quintet_kernel::model::PromptCall;
+use serde_json::{Value, json};
+
+use super::fields::Object;
+use super::query::rules;
+use crate::windie::decode::{LONGEST_REF, workspace};
+
+/// A conversation as the client kept it.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Rehydrate {
+    pub(crate) conversation: String,
+    pub(crate) entries: Vec<Entry>,
+    pub(crate) workspace: Option<String>,
+    /// Rules of the repository.
+    pub(crate) rules: Vec<String>,
+}
+
+/// A message of it.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Entry {
+    pub(crate) role: Role,
+    pub(crate) text: String,
+    /// The tool, where it is a result.
+    pub(crate) tool: Option<String>,
+    /// The picture with it, by the name of its artifact.
+    pub(crate) screenshot: Option<String>,
+    /// The calls that the model asked for.
+    pub(crate) calls: Vec<PromptCall>,
+    /// The call that it is the result of.
+    pub(crate) call: Option<CallId>,
+}
+
+impl Rehydrate {
+    /// Reads it. Nothing comes back if its shape is wrong.
+    pub(crate) fn of(payload: &Object<'_>) -> Option<Self> {
+        let conversation = payload.solid_text("conversation_ref", LONGEST_REF);
+        payload.word("rehydrate_mode", &["replace"]);
+        payload.needed("messages");
+        let mut entries: Vec<Entry> =
+            payload.objects("messages").iter().filter_map(entry).collect();
+        if entries.is_empty() {
+            let kept = payload.object("model_history");
+            let rows = kept.as_ref().map(|kept| kept.objects("rows")).unwrap_or_default();
+            entries = rows.iter().filter_map(row).collect();
+        }
+        link(&mut entries);
+        Some(Self {
+            conversation: conversation.unwrap_or_default(),
+            entries,
+            workspace: workspace(payload),
+            rules: rules(payload),
+        })
+    }
+}
+
+impl Entry {
+    /// The message for the core; its picture is still to be added.
+    pub(crate) fn recalled(&self) -> Recalled {
+        if let Some(call) = &self.call {
+            let (parts, call) = (vec![Part::Text(self.text.clone())], Some(call.clone()));
+            return Recalled { role: Role::Tool, parts, wording: None, call };
+        }
+        let text = match (self.role, &self.tool) {
+            (Role::Tool, Some(tool)) => format!("Result of {tool}:\n{}", self.text),
+            (Role::Tool, None) => format!("Result of a tool:\n{}", self.text),
+            (Role::User | Role::Assistant | Role::System, _) => self.text.clone(),
+        };
+        let mut recalled = Recalled::text(self.role, text);
+        recalled.parts.extend(self.calls.iter().cloned().map(called));
+        recalled
+    }
+}
+
+fn called(PromptCall { call, tool, input }: PromptCall) -> Part {
+    Part::Call { call, tool, input }
+}
+
+/// What is the result of no call that was asked for before it is words like any other.
+fn link(entries: &mut [Entry]) {
+    // How often each call was asked for and has no result yet.
+    let mut open: HashMap<CallId, usize> = HashMap::new();
+    for entry in entries {
+        for asked in &entry.calls {
+            *open.entry(asked.call.clone()).or_default() += 1;
+        }
+        let Some(call) = &entry.call else { continue };
+        match open.get_mut(call).filter(|left| **left > 0) {
+            Some(left) => *left -= 1,
+            None => entry.call = None,
+        }
+    }
+}
+
+/// The calls that a message asks for. One without a name that could be one is passed over.
+fn calls(role: Role, value: Option<&Value>) -> Vec<PromptCall> {
+    let listed = value.and_then(Value::as_array).filter(|_| role == Role::Assistant);
+    listed.into_iter().flatten().filter_map(asked).collect()
+}
+
+fn asked(call: &Value) -> Option<PromptCall> {
+    let function = &call["function"];
+    let tool = [&call["name"], &function["name"]].into_iter().find_map(Value::as_str)?.trim();
+    let given = [&call["arguments"], &call["args"], &function["arguments"]];
+    let input = given.into_iter().find_map(arguments).unwrap_or_else(|| json!({}));
+    let call = CallId::parse(call["id"].as_str()?.trim())?;
+    (!tool.is_empty()).then(|| PromptCall { call, tool: tool.into(), input })
+}
+
+fn arguments(value: &Value) -> Option<Value> {
+    match value {
+        Value::Object(_) => Some(value.clone()),
+        Value::String(text) => serde_json::from_str(text).ok().filter(Value::is_object),
+        _ => None,
+    }
+}
+
+/// The call that a message is the result of.
+fn answered(role: Role, names: [Option<&Value>; 2]) -> Option<CallId> {
+    let named = names.into_iter().flatten().filter_map(Value::as_str);
+    named.filter(|_| role == Role::Tool).find_map(|name| CallId::parse(name.trim()))
+}
+
+fn entry(entry: &Object<'_>) -> Option<Entry> {
+    entry.needed("role");
+    let role = entry.word("role", &["user", "assistant", "tool"]);
+    for name in ["message_type", "correlation_id", "tool_call_id"] {
+        entry.text(name, 0..=usize::MAX);
+    }
+    let tool = entry.text("tool_name", 0..=LONGEST_REF);
+    let screenshot = entry.text("screenshot_ref", 0..=LONGEST_REF);
+    let role = match role? {
+        "user" => Role::User,
+        "assistant" => Role::Assistant,
+        _ => Role::Tool,
+    };
+    let text = entry.member("content").map(plain).unwrap_or_default();
+    let given = |name: &String| !name.trim().is_empty();
+    Some(Entry {
+        role,
+        text,
+        tool: tool.filter(given),
+        screenshot: screenshot.filter(given),
+        calls: calls(role, entry.member("tool_calls")),
+        call: answered(role, [entry.member("tool_call_id"), entry.member("correlation_id")]),
+    })
+}
+
+/// A row of what models read, as the client was told of it; instructions come by other ways.
+fn row(row: &Object<'_>) -> Option<Entry> {
+    let role = match row.member("role").and_then(Value::as_str)? {
+        "user" => Role::User,
+        "assistant" => Role::Assistant,
+        "tool" => Role::Tool,
+        _ => return None,
+    };
+    let text = |name: &str| row.member(name).and_then(Value::as_str).map(str::to_owned);
+    let pictures = row.member("image_refs").and_then(Value::as_array);
+    let picture = pictures.and_then(|refs| refs.first()).and_then(Value::as_str).map(Into::into);
+    Some(Entry {
+        role,
+        text: row.member("content").map(plain).unwrap_or_default(),
+        tool: text("tool_name"),
+        screenshot: text("screenshot_ref").or(picture),
+        calls: calls(role, row.member("tool_calls")),
+        call: answered(role, [row.member("tool_call_id"), row.member("correlation_id")]),
+    })
+}
+
+/// The text of what a message says: text, or pieces of which some are text.
+fn plain(content: &Value) -> String {
+    let text = match content {
+        Value::String(text) => text.clone(),
+        Value::Array(pieces) => {
+            let piece = |piece: &Value| match piece {
+                Value::String(text) => Some(text.clone()),
+                piece => piece["text"].as_str().map(Into::into),
+            };
+            pieces.iter().filter_map(piece).collect::<Vec<String>>().join("\n")
+        }
+        Value::Null => String::new(),
+        other => other.to_string(),
+    };
+    text.replace('\0', "")
+}
+
+#[cfg(test)]
+mod tests;

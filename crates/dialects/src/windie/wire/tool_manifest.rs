@@ -1,0 +1,207 @@
+//! The tools that a client brings: which are taken, and why the others are not.
+
+use std::collections::HashSet;
+
+use serde_json::{Value, json};
+
+use super::tool_schema;
+
+/// The largest manifest, in bytes.
+const LARGEST: usize = 512_000;
+/// The most tools.
+const MOST: usize = 64;
+/// The longest name.
+const LONGEST_NAME: usize = 96;
+/// The longest description.
+const LONGEST_DESCRIPTION: usize = 2000;
+/// Names of tools that are not the client's to give.
+const RESERVED: [&str; 3] = ["web_search", "grounded_mouse_action", "grounded_scroll_action"];
+
+/// What came of a manifest.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Manifest {
+    pub(crate) accepted: Vec<Accepted>,
+    pub(crate) rejected: Vec<Rejected>,
+}
+
+/// A tool that is taken.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Accepted {
+    pub(crate) name: String,
+    pub(crate) description: String,
+    /// Who runs it, in the client's words.
+    pub(crate) execution_target: String,
+    /// Whether places on the screen are still to be found before it runs.
+    pub(crate) grounded: bool,
+    /// The schema as the client wrote it.
+    pub(crate) schema: Value,
+    /// The arguments that it describes.
+    pub(crate) parameters: Value,
+    /// The schema of what the client runs in the end.
+    pub(crate) executable_schema: Option<Value>,
+}
+
+/// A tool that is not.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Rejected {
+    pub(crate) name: String,
+    pub(crate) reason: String,
+}
+
+impl Manifest {
+    /// Looks at what a client brings.
+    pub(crate) fn validate(manifest: &Value) -> Self {
+        let mut result = Self::default();
+        match entries(manifest) {
+            Ok(tools) => result.take(tools),
+            Err(reason) => result.reject("", reason),
+        }
+        result
+    }
+
+    /// The tool of that name.
+    pub(crate) fn tool(&self, name: &str) -> Option<&Accepted> {
+        self.accepted.iter().find(|tool| tool.name == name)
+    }
+
+    /// What the client is told of it.
+    pub(crate) fn payload(&self) -> Value {
+        let accepted: Vec<Value> = self.accepted.iter().map(Accepted::shown).collect();
+        let rejected: Vec<Value> = self.rejected.iter().map(Rejected::shown).collect();
+        json!({ "accepted": accepted, "rejected": rejected })
+    }
+
+    fn take(&mut self, tools: &[Value]) {
+        let mut seen = HashSet::new();
+        for (n, tool) in tools.iter().enumerate() {
+            match accept(tool, &mut seen) {
+                Ok(accepted) => self.accepted.push(accepted),
+                Err(reason) => {
+                    let name = tool["name"].as_str().unwrap_or_default();
+                    let numbered = format!("#{n}");
+                    self.reject(if tool.is_object() { name } else { &numbered }, reason);
+                }
+            }
+        }
+    }
+
+    fn reject(&mut self, name: &str, reason: String) {
+        self.rejected.push(Rejected { name: name.into(), reason });
+    }
+}
+
+impl Accepted {
+    fn shown(&self) -> Value {
+        let mut shown = json!({
+            "name": self.name,
+            "description": self.description,
+            "execution_target": self.execution_target,
+            "schema": self.schema,
+            "argument_resolution": if self.grounded { "backend_grounding" } else { "passthrough" },
+        });
+        if let Some(schema) = &self.executable_schema {
+            shown["executable_schema"] = schema.clone();
+        }
+        shown
+    }
+}
+
+impl Rejected {
+    fn shown(&self) -> Value {
+        json!({ "name": self.name, "reason": self.reason })
+    }
+}
+
+fn entries(manifest: &Value) -> Result<&[Value], String> {
+    let reason = match &manifest["tools"] {
+        _ if !manifest.is_object() => " must be an object",
+        _ if manifest.to_string().len() > LARGEST => " exceeds size limit",
+        Value::Array(tools) if tools.len() > MOST => " cannot exceed 64 tools",
+        Value::Array(tools) => return Ok(tools),
+        _ => ".tools must be a list",
+    };
+    Err(format!("client_tool_manifest{reason}"))
+}
+
+/// Takes a tool, or says what is wrong with it first.
+fn accept(tool: &Value, seen: &mut HashSet<String>) -> Result<Accepted, String> {
+    if !tool.is_object() {
+        return Err("tool entry must be an object".into());
+    }
+    let name = name(tool, seen)?;
+    let description = description(tool)?;
+    let execution_target = execution_target(tool)?;
+    let grounded = match word(tool, "argument_resolution") {
+        Ok(None | Some("passthrough")) => false,
+        Ok(Some("backend_grounding")) => true,
+        _ => return Err("invalid argument_resolution".into()),
+    };
+    let schema = &tool["schema"];
+    if !schema.is_object() {
+        return Err("schema must be an object".into());
+    }
+    let parameters =
+        tool_schema::parameters(schema).map_err(|fault| format!("invalid schema: {fault}"))?;
+    let executable_schema =
+        Some(tool["executable_schema"].clone()).filter(|schema| !schema.is_null());
+    if let Some(schema) = &executable_schema {
+        tool_schema::parameters(schema)
+            .map_err(|fault| format!("invalid executable_schema: {fault}"))?;
+    }
+    Ok(Accepted {
+        name,
+        description,
+        execution_target,
+        grounded,
+        schema: schema.clone(),
+        parameters,
+        executable_schema,
+    })
+}
+
+fn name(tool: &Value, seen: &mut HashSet<String>) -> Result<String, String> {
+    let name = tool["name"].as_str().unwrap_or_default();
+    let plain = |b: u8| b.is_ascii_alphanumeric() || b == b'_' || b == b'-';
+    let begins = name.as_bytes().first().is_some_and(u8::is_ascii_alphabetic);
+    let reason = match name {
+        name if name.trim().is_empty() => "tool name is required",
+        name if !begins || name.len() > LONGEST_NAME || !name.bytes().all(plain) => {
+            "tool name does not match allowed pattern"
+        }
+        name if !seen.insert(name.into()) => "duplicate tool name",
+        name if RESERVED.contains(&name) => "reserved backend tool names cannot be overridden",
+        name => return Ok(name.into()),
+    };
+    Err(reason.into())
+}
+
+fn description(tool: &Value) -> Result<String, String> {
+    let text = tool["description"].as_str().map(str::trim).unwrap_or_default();
+    let reason = match text {
+        "" => "description is required",
+        text if text.chars().count() > LONGEST_DESCRIPTION => "description exceeds length limit",
+        text => return Ok(text.into()),
+    };
+    Err(reason.into())
+}
+
+fn execution_target(tool: &Value) -> Result<String, String> {
+    match word(tool, "execution_target") {
+        Ok(None) => Ok("local_runtime".into()),
+        Ok(Some(target @ ("local_runtime" | "sidecar"))) => Ok(target.into()),
+        Ok(Some("backend")) => Err("client manifests cannot add backend tools".into()),
+        _ => Err("invalid execution_target".into()),
+    }
+}
+
+/// A word that may be left out, but not be anything else.
+fn word<'a>(tool: &'a Value, name: &str) -> Result<Option<&'a str>, ()> {
+    match &tool[name] {
+        Value::Null => Ok(None),
+        Value::String(word) => Ok(Some(word)),
+        _ => Err(()),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,279 @@
+//! What came of the tools that a client ran.
+
+use quintet_kernel::CallId;
+use quintet_kernel::tool::Outcome;
+use serde_json::{Map, Value};
+
+use super::fields::Object;
+use crate::windie::decode::LONGEST_REF;
+
+/// How much of a result models are told, in bytes.
+const LONGEST_OUTPUT: usize = 64 * 1024;
+/// What stands around what a result tells of the desktop.
+const STATE: (&str, &str) = ("\n\n<system_state>\n", "\n</system_state>");
+
+/// What came of one call.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct ToolResult {
+    pub(crate) call: String,
+    pub(crate) outcome: Outcome,
+    pub(crate) picture: Option<Picture>,
+}
+
+/// A picture of the screen afterwards.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Picture {
+    /// An artifact of this name.
+    Artifact(String),
+    /// In base64, perhaps as a data URL.
+    Inline(String),
+}
+
+/// What came of several calls that were handed over together.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct BundleResult {
+    pub(crate) bundle: String,
+    pub(crate) steps: Vec<Step>,
+    pub(crate) error: Option<String>,
+    pub(crate) state: Option<Desktop>,
+    pub(crate) picture: Option<Picture>,
+    /// What the client keeps with it.
+    pub(crate) aside: Value,
+}
+
+/// What came of one of them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Step {
+    pub(crate) tool: Option<String>,
+    pub(crate) ok: bool,
+    pub(crate) output: String,
+    pub(crate) error: Option<String>,
+}
+
+/// What came of a call of a bundle.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Came {
+    pub(crate) call: CallId,
+    pub(crate) outcome: Outcome,
+    /// Whether it was the last that was run, so that the picture shows what came of it.
+    pub(crate) pictured: bool,
+}
+
+/// What a result tells of the desktop.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Desktop {
+    pub(crate) active_window: Option<String>,
+    pub(crate) mouse_position: Option<String>,
+}
+
+impl ToolResult {
+    /// Reads it. Nothing comes back if its shape is wrong.
+    pub(crate) fn of(payload: &Object<'_>) -> Option<Self> {
+        let call = payload.solid_text("request_id", LONGEST_REF);
+        payload.needed("success");
+        let ok = payload.flag("success");
+        let data = payload.object("data");
+        let output = match &data {
+            Some(data) => data.needed("output").map(words).unwrap_or_default(),
+            None => String::new(),
+        };
+        let error = payload.member("error").map(words).filter(|error| !error.is_empty());
+        let state = data.as_ref().and_then(desktop);
+        let picture = data.as_ref().and_then(picture);
+        let mut outcome = outcome(ok?, &output, error, state.as_ref());
+        outcome.aside = data.as_ref().map(aside).unwrap_or_default();
+        Some(Self { call: call?, outcome, picture })
+    }
+}
+
+impl BundleResult {
+    /// Reads it. Nothing comes back if its shape is wrong.
+    pub(crate) fn of(payload: &Object<'_>) -> Option<Self> {
+        let bundle = payload.solid_text("bundle_id", LONGEST_REF);
+        payload.needed("status");
+        payload.word("status", &["success", "partial_failure", "failure"]);
+        let error = payload.member("error").map(words).filter(|error| !error.is_empty());
+        let steps = payload.objects("step_results").iter().map(step).collect();
+        let (state, picture) = (desktop(payload), picture(payload));
+        let aside = aside(payload);
+        Some(Self { bundle: bundle?, steps, error, state, picture, aside })
+    }
+
+    /// What came of each call of the bundle, in order: the next step of its tool is about it, and a
+    /// call without one was not run.
+    pub(crate) fn outcomes(&self, calls: &[(CallId, String)]) -> Vec<Came> {
+        let mut steps = self.steps.as_slice();
+        let mut next = |tool: &String| {
+            let fits = |step: &Step| step.tool.as_ref().is_none_or(|of| of == tool);
+            let n = steps.iter().position(fits)?;
+            let step = &steps[n];
+            steps = &steps[n + 1..];
+            Some(step)
+        };
+        let matched: Vec<Option<&Step>> = calls.iter().map(|(_, tool)| next(tool)).collect();
+        let last = matched.iter().rposition(Option::is_some);
+        let each = calls.iter().zip(matched).enumerate();
+        each.map(|(n, ((call, tool), step))| {
+            let pictured = Some(n) == last;
+            let state = self.state.as_ref().filter(|_| pictured);
+            let mut outcome = step.map_or_else(|| self.not_run(), |step| step.outcome(tool, state));
+            if pictured {
+                outcome.aside = self.aside.clone();
+            }
+            Came { call: call.clone(), outcome, pictured }
+        })
+        .collect()
+    }
+
+    fn not_run(&self) -> Outcome {
+        match &self.error {
+            Some(error) => Outcome::failure(format!("not run: {error}")),
+            None => Outcome::failure("not run"),
+        }
+    }
+}
+
+impl Step {
+    fn outcome(&self, tool: &str, state: Option<&Desktop>) -> Outcome {
+        let output = match self.ok && self.output.trim().is_empty() {
+            true => format!("Tool {tool} executed successfully (no output)."),
+            false => self.output.clone(),
+        };
+        outcome(self.ok, &output, self.error.clone(), state)
+    }
+}
+
+impl Desktop {
+    fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+fn step(step: &Object<'_>) -> Step {
+    let text = |name: &str| step.member(name).map(words).filter(|text| !text.is_empty());
+    let status = step.member("status").and_then(Value::as_str);
+    Step {
+        tool: text("tool"),
+        ok: matches!(status, Some("ok" | "success")),
+        output: step.member("output").map(output).unwrap_or_default(),
+        error: text("error"),
+    }
+}
+
+/// What a step gives: text, or an object that has it among others. Pictures are no text.
+fn output(value: &Value) -> String {
+    let Value::Object(members) = value else { return words(value) };
+    let told = ["output", "message", "error"].iter().find_map(|name| members.get(*name)?.as_str());
+    match told.filter(|text| !text.trim().is_empty()) {
+        Some(text) => words(&text.into()),
+        None => {
+            let mut members = members.clone();
+            members.remove("screenshot");
+            words(&Value::Object(members))
+        }
+    }
+}
+
+/// What the desktop was like; the client may tell more of it than models are told.
+fn desktop(data: &Object<'_>) -> Option<Desktop> {
+    let state = data.object("system_state")?;
+    let text = |name: &str| state.member(name).map(words).filter(|text| !text.is_empty());
+    let (active_window, mouse_position) = (text("active_window"), text("mouse_position"));
+    Some(Desktop { active_window, mouse_position }).filter(|state| !state.is_empty())
+}
+
+/// What is kept for clients and told to no model: what people are shown, how a picture was taken, what
+/// the desktop was like. Nothing that is too long, and no pictures as text.
+pub(crate) fn aside(data: &Object<'_>) -> Value {
+    let mut kept = Map::new();
+    for name in ["capture_meta", "system_state_internal"] {
+        let object = data.object(name).map(|object| Value::Object(object.members().clone()));
+        kept.extend(object.map(|object| (name.to_owned(), object)));
+    }
+    let shown = data.member("display_attachments").and_then(Value::as_array);
+    let shown: Vec<Value> =
+        shown.into_iter().flatten().filter(|shown| is_reference(shown)).cloned().collect();
+    if !shown.is_empty() {
+        kept.insert("display_attachments".into(), shown.into());
+    }
+    let kept = Value::Object(kept);
+    match kept.as_object().is_some_and(Map::is_empty) || kept.to_string().len() > LONGEST_OUTPUT {
+        true => Value::Null,
+        false => kept,
+    }
+}
+
+/// Whether an attachment says where a picture is, rather than what is in it.
+fn is_reference(attachment: &Value) -> bool {
+    let inline = |value: &Value| value.as_str().is_some_and(|text| text.starts_with("data:"));
+    attachment.as_object().is_some_and(|members| !members.values().any(inline))
+}
+
+/// The picture; an artifact goes before one that came along.
+fn picture(data: &Object<'_>) -> Option<Picture> {
+    let given = |text: &String| !text.trim().is_empty();
+    let artifact = data.text("screenshot_ref", 0..=LONGEST_REF).filter(given);
+    let inline = data.text("screenshot", 0..=usize::MAX).filter(given);
+    artifact.map(Picture::Artifact).or(inline.map(Picture::Inline))
+}
+
+fn outcome(ok: bool, output: &str, error: Option<String>, state: Option<&Desktop>) -> Outcome {
+    let output = cut(output);
+    let error = error.map(|error| cut(&error));
+    let shown = state.map(told).unwrap_or_default();
+    match (ok, error, output.trim().is_empty()) {
+        (true, ..) => Outcome::success(output + &shown),
+        (false, Some(error), true) => Outcome::failed_with(format!("{error}{shown}"), error),
+        (false, Some(error), false) if output.contains(&error) => {
+            Outcome::failed_with(output + &shown, error)
+        }
+        (false, Some(error), false) => {
+            Outcome::failed_with(format!("{error}\n{output}{shown}"), error)
+        }
+        (false, None, true) => Outcome::failure("the tool failed"),
+        (false, None, false) => {
+            let line = output.lines().next().unwrap_or_default().to_owned();
+            Outcome::failed_with(output + &shown, line)
+        }
+    }
+}
+
+/// The desktop in words for a model.
+fn told(state: &Desktop) -> String {
+    let lines =
+        [("active_window", &state.active_window), ("mouse_position", &state.mouse_position)];
+    let line = |(name, value): (&str, &Option<String>)| {
+        value.as_ref().map(|value| format!("{name}: {}", value.replace('\n', " ")))
+    };
+    let lines: Vec<String> = lines.into_iter().filter_map(line).collect();
+    format!("{}{}{}", STATE.0, lines.join("\n"), STATE.1)
+}
+
+/// The window that a result says was in front.
+pub(crate) fn active_window(text: &str) -> Option<&str> {
+    let state = text.strip_suffix(STATE.1)?.rsplit_once(STATE.0)?.1;
+    state.lines().find_map(|line| line.strip_prefix("active_window: "))
+}
+
+/// What a client wrote, as text.
+fn words(value: &Value) -> String {
+    let text = match value {
+        Value::Null => String::new(),
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    };
+    text.replace('\0', "")
+}
+
+fn cut(text: &str) -> String {
+    match text.len() > LONGEST_OUTPUT {
+        true => {
+            let end = text.floor_char_boundary(LONGEST_OUTPUT);
+            format!("{}\n[the rest is left out]", &text[..end])
+        }
+        false => text.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,415 @@
+//! One connection: a handshake, then messages in, and answers and news out.
+//!
+//! Messages are carried out one after the other, and none of them waits for a model: so what a client
+//! says of its tools and settings is never behind a query. What may take longer than a moment goes on
+//! beside.
+
+pub(crate) mod acknowledged;
+pub(crate) mod active_turns;
+mod compact;
+pub(crate) mod early_stops;
+mod pictures;
+mod query;
+mod rehydrate;
+mod settings;
+mod stop;
+mod subscription;
+mod tool_results;
+pub(crate) mod transcription;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::extract::ws::{CloseFrame, Message as Frame, WebSocket, close_code};
+use axum::http::HeaderMap;
+use futures_util::StreamExt as _;
+use futures_util::stream::FuturesUnordered;
+use quintet_kernel::ClientRef;
+use quintet_kernel::port::{BoxFuture, Error, StorageError};
+use tokio::time::{Instant, interval, sleep_until, timeout};
+
+use super::agent::tool_selection::{FRONT_END, Offer};
+use super::agent::turn_setup::Agent;
+use super::conversation::Guest;
+use super::decode::{Asks, Message, decode, handshake};
+use super::serve::Desk;
+use super::wire;
+use super::wire::models;
+use super::wire::tool_manifest::Manifest;
+use super::wire::user_settings::SettingsError;
+use super::wire::{Answer, Context, SILENT, TOO_MANY};
+use crate::held_calls::HeldCalls;
+use acknowledged::Client;
+use stop::Stopping;
+use subscription::Subscription;
+
+/// How long a client may be silent.
+const RECEIVE: Duration = Duration::from_secs(3600);
+/// How long it may take to say who it is.
+const HELLO: Duration = Duration::from_secs(60);
+/// How often it is asked whether it is there.
+const PING: Duration = Duration::from_secs(30);
+/// How long it may leave that unanswered.
+const SILENCE: Duration = Duration::from_secs(90);
+/// How long it may take to read one frame.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// What may be under way at once, beside what takes but a moment.
+const MOST: usize = 50;
+
+/// One connection.
+pub(super) struct Connection {
+    desk: Desk,
+    guest: Guest,
+    /// Which one it is.
+    number: u64,
+    /// What it came with, which says who it is for as long as that is true.
+    headers: HeaderMap,
+    agent: Agent,
+    /// Who the client is, on whatever connection.
+    client: Client,
+    /// The calls that it runs.
+    held: HeldCalls,
+    /// The conversations that it follows.
+    subscriptions: Vec<Subscription>,
+    /// How often it was asked whether it has seen what it was sent.
+    pings: u64,
+    /// The one that it spoke of last.
+    last: Option<String>,
+}
+
+/// What came of messages, and is still to be sent or waited for.
+#[derive(Default)]
+struct Out {
+    answers: Vec<Answer>,
+    frames: Vec<String>,
+    slow: Vec<BoxFuture<'static, Done>>,
+}
+
+/// What came of something that took longer.
+#[derive(Default)]
+struct Done {
+    answers: Vec<Answer>,
+    stops: Vec<Stopping>,
+}
+
+/// What goes on beside.
+type Slow = FuturesUnordered<BoxFuture<'static, Done>>;
+
+/// The client is gone, or is to go.
+struct Gone;
+
+/// Serves a client that may come in, if it says who it is.
+pub(super) async fn run(desk: Desk, headers: HeaderMap, mut socket: WebSocket) {
+    let user = match desk.identify(&headers).await {
+        Ok(user) => user,
+        Err(refused) => {
+            tracing::debug!("a connection is refused: {}", refused.message());
+            return hang_up(&mut socket, close_code::POLICY, "").await;
+        }
+    };
+    let Some(first) = first(&mut socket).await else { return };
+    match handshake(&first) {
+        Ok(hello) => {
+            let guest = Guest::new(user, hello.user);
+            let agent = Agent::new(hello.definition.unwrap_or_default());
+            let client = Client { user: guest.id.clone(), agent: agent.definition.id.clone() };
+            let (turns, number) = (Arc::clone(&desk.turns), desk.turns.connect());
+            let called = client.agent.as_deref().unwrap_or_default();
+            let called = format!("{FRONT_END}/{}/{called}", guest.id);
+            let held = HeldCalls::new(
+                Arc::clone(&desk.ports.sessions),
+                ClientRef::connected(called, number.to_string()),
+            );
+            let (subscriptions, pings, last) = Default::default();
+            let mut connection = Connection {
+                desk,
+                guest,
+                number,
+                headers,
+                agent,
+                client,
+                held,
+                subscriptions,
+                pings,
+                last,
+            };
+            connection.serve(socket).await;
+            turns.disconnect(number);
+            connection.held.release().await;
+        }
+        Err(why) => {
+            tracing::debug!("a handshake is refused: {why}");
+            hang_up(&mut socket, close_code::POLICY, "").await;
+        }
+    }
+}
+
+async fn first(socket: &mut WebSocket) -> Option<String> {
+    loop {
+        match timeout(HELLO, socket.recv()).await {
+            Ok(Some(Ok(Frame::Text(text)))) => return Some(text.to_string()),
+            Ok(Some(Ok(Frame::Binary(_)))) | Err(_) => {
+                hang_up(socket, close_code::POLICY, "").await;
+                return None;
+            }
+            Ok(Some(Ok(Frame::Ping(_) | Frame::Pong(_)))) => {}
+            Ok(Some(Ok(Frame::Close(_)) | Err(_)) | None) => return None,
+        }
+    }
+}
+
+impl Connection {
+    async fn serve(&mut self, mut socket: WebSocket) {
+        let closing = self.desk.settings.closing.clone();
+        let mut disconnected = self.desk.turns.disconnected();
+        let mut slow = Slow::default();
+        let out = self.welcome().await;
+        if self.give(&mut socket, &mut slow, out).await.is_err() {
+            return;
+        }
+        let (mut ping, mut last) = (interval(PING), Instant::now());
+        let mut alive = last;
+        loop {
+            let step = tokio::select! {
+                () = closing.cancelled() => {
+                    return hang_up(&mut socket, close_code::AWAY, "shutting down").await;
+                }
+                () = sleep_until(last + RECEIVE) => {
+                    return hang_up(&mut socket, close_code::POLICY, SILENT).await;
+                }
+                frame = socket.recv() => {
+                    alive = Instant::now();
+                    if matches!(frame, Some(Ok(Frame::Text(_) | Frame::Binary(_)))) {
+                        last = alive;
+                    }
+                    match frame {
+                        Some(Ok(frame)) => self.receive(&mut socket, &mut slow, frame).await,
+                        Some(Err(_)) | None => return,
+                    }
+                }
+                Some(Done { answers, stops }) = slow.next() => {
+                    self.stopped(stops);
+                    let out = Out { answers, ..Out::default() };
+                    match self.give(&mut socket, &mut slow, out).await {
+                        Ok(()) => self.flush_all(&mut socket).await,
+                        Err(gone) => Err(gone),
+                    }
+                }
+                news = subscription::next(&mut self.subscriptions) => {
+                    self.tell(&mut socket, news).await
+                }
+                // What the client of that connection was to run, this one may run.
+                Ok(()) = disconnected.changed() => self.flush_all(&mut socket).await,
+                _ = ping.tick() => match alive.elapsed() > SILENCE || self.is_revoked().await {
+                    true => return hang_up(&mut socket, close_code::POLICY, "").await,
+                    false => send(&mut socket, Frame::Ping(Default::default())).await,
+                },
+            };
+            if step.is_err() {
+                return;
+            }
+        }
+    }
+
+    /// What a client hears first: what became of its tools, which tools the daemon has, and how far
+    /// the turns are that it may have been away from.
+    async fn welcome(&mut self) -> Out {
+        let mut out = Out::default();
+        out.answers.extend(self.brought());
+        out.answers.push(self.remote().await);
+        for (name, session) in self.desk.waiting(&self.client).await {
+            if let Err(error) = self.follow(&name, &session).await {
+                tracing::warn!(%error, %session, "a conversation cannot be told");
+            }
+        }
+        out
+    }
+
+    /// What became of the tools that the client brings, if it brings any.
+    fn brought(&self) -> Option<Answer> {
+        let payload = self.agent.manifest.as_ref().map(Manifest::payload)?;
+        Some(Answer::unasked("client-tool-manifest", payload))
+    }
+
+    async fn remote(&self) -> Answer {
+        let settings = self.desk.settings_of(&self.guest.id).await.unwrap_or_default();
+        let nothing = Manifest::default();
+        let offer = Offer {
+            definition: &self.agent.definition,
+            manifest: self.agent.manifest.as_ref().unwrap_or(&nothing),
+            settings: &settings,
+            abilities: &self.desk.settings.abilities,
+        };
+        Answer::unasked("remote-tool-catalog", offer.remote_tools())
+    }
+
+    async fn receive(
+        &mut self,
+        socket: &mut WebSocket,
+        slow: &mut Slow,
+        frame: Frame,
+    ) -> Result<(), Gone> {
+        let read = match &frame {
+            Frame::Text(text) => decode(text),
+            Frame::Binary(bytes) => decode(std::str::from_utf8(bytes).unwrap_or_default()),
+            Frame::Ping(_) => return Ok(()),
+            Frame::Pong(echo) => {
+                self.answered(echo);
+                return Ok(());
+            }
+            Frame::Close(_) => {
+                self.parted();
+                return Err(Gone);
+            }
+        };
+        if self.is_revoked().await {
+            hang_up(socket, close_code::POLICY, "").await;
+            return Err(Gone);
+        }
+        let mut out = Out::default();
+        match read {
+            Ok(message) => self.carry_out(message, slow.len(), &mut out).await,
+            Err(answer) => out.answers.push(*answer),
+        }
+        self.give(socket, slow, out).await
+    }
+
+    /// Whether it is not any more who it was.
+    async fn is_revoked(&self) -> bool {
+        self.desk.identify(&self.headers).await.is_err_and(|refused| refused.is_final())
+    }
+
+    async fn carry_out(&mut self, message: Message, under_way: usize, out: &mut Out) {
+        let Message { id, asks } = message;
+        let about = self.about(&id, &asks);
+        let heavy = matches!(asks, Asks::ListModels | Asks::Compact { .. });
+        let done = match asks {
+            _ if heavy && under_way >= MOST => Err(Trouble::from(TOO_MANY)),
+            Asks::Query(query) => self.query(&id, *query).await,
+            Asks::Stop { conversation, turn } => self.stop(&id, (conversation, turn), out).await,
+            Asks::Rehydrate(kept) => self.recall(kept).await,
+            Asks::LoadSettings => self.load_settings(&id, out).await,
+            Asks::UpdateSettings(patch) => self.update_settings(&id, *patch, out).await,
+            Asks::ListModels => {
+                let (desk, user) = (self.desk.clone(), self.guest.id.clone());
+                out.slow.push(Box::pin(async move {
+                    let answer = match desk.settings_of(&user).await {
+                        Ok(settings) => {
+                            let listed =
+                                models::payload(&desk.ports.models.list().await, &settings);
+                            Answer::to(&id, "models-listed", listed)
+                        }
+                        Err(error) => Answer::error(Some(&id), &error.to_string()),
+                    };
+                    Done { answers: vec![answer], ..Done::default() }
+                }));
+                return;
+            }
+            Asks::ToolResult(result) => self.result(result).await,
+            Asks::BundleResult(result) => self.bundle_result(result).await,
+            Asks::Wakeword => match self.desk.settings_of(&self.guest.id).await {
+                Ok(settings) => {
+                    out.answers.extend(wire::awake(&id, &settings));
+                    Ok(())
+                }
+                Err(error) => Err(error.into()),
+            },
+            Asks::Compact { conversation, .. } => self.compact(&id, conversation, out).await,
+        };
+        if let Err(trouble) = done {
+            out.answers.push(Answer::error(Some(&id), &trouble.message()).about(about));
+        }
+    }
+
+    /// What an error about a message is about.
+    fn about(&self, id: &str, asks: &Asks) -> Context {
+        let conversation_ref = match asks {
+            Asks::Query(query) => Some(query.conversation.clone()),
+            Asks::Rehydrate(kept) => Some(kept.conversation.clone()),
+            Asks::Stop { conversation, .. } | Asks::Compact { conversation, .. } => {
+                conversation.clone()
+            }
+            _ => None,
+        };
+        let turn_ref = matches!(asks, Asks::Query(_)).then(|| id.to_owned());
+        let user_id = Some(self.guest.id.clone());
+        Context { session_id: None, user_id, conversation_ref, turn_ref }
+    }
+
+    async fn give(
+        &mut self,
+        socket: &mut WebSocket,
+        slow: &mut Slow,
+        out: Out,
+    ) -> Result<(), Gone> {
+        let now = self.desk.now();
+        for answer in out.answers {
+            send(socket, Frame::Text(answer.frame(now).into())).await?;
+        }
+        for frame in out.frames {
+            send(socket, Frame::Text(frame.into())).await?;
+        }
+        slow.extend(out.slow);
+        Ok(())
+    }
+}
+
+async fn send(socket: &mut WebSocket, frame: Frame) -> Result<(), Gone> {
+    match timeout(PATIENCE, socket.send(frame)).await {
+        Ok(Ok(())) => Ok(()),
+        Ok(Err(_)) | Err(_) => Err(Gone),
+    }
+}
+
+async fn hang_up(socket: &mut WebSocket, code: u16, reason: &'static str) {
+    let frame = CloseFrame { code, reason: reason.into() };
+    let _ = timeout(PATIENCE, socket.send(Frame::Close(Some(frame)))).await;
+}
+
+/// Why a message was not carried out.
+#[derive(Debug)]
+enum Trouble {
+    /// In words for the client.
+    Said(String),
+    /// The core's words, of which a client is told no more than it needs.
+    Core(Error),
+}
+
+impl Trouble {
+    fn message(&self) -> String {
+        match self {
+            Self::Said(words) => words.clone(),
+            Self::Core(Error::Refused(refusal)) => format!("Invalid request: {refusal}"),
+            Self::Core(Error::NotFound(_)) => "Conversation not found".into(),
+            Self::Core(error) => {
+                tracing::warn!(%error, "a message could not be carried out");
+                "An internal error occurred. Please try again.".into()
+            }
+        }
+    }
+}
+
+impl From<&str> for Trouble {
+    fn from(words: &str) -> Self {
+        Self::Said(words.into())
+    }
+}
+
+impl From<Error> for Trouble {
+    fn from(error: Error) -> Self {
+        Self::Core(error)
+    }
+}
+
+impl From<SettingsError> for Trouble {
+    fn from(error: SettingsError) -> Self {
+        tracing::warn!(%error, "a user's settings");
+        Self::Said(error.to_string())
+    }
+}
+
+impl From<StorageError> for Trouble {
+    fn from(error: StorageError) -> Self {
+        Self::Core(error.into())
+    }
+}

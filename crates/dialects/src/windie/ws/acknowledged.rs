@@ -1,0 +1,114 @@
+//! Which turns' ends clients have seen for certain, so that a client that was away is told the others
+//! again. In memory only: after a restart all that ended lately count as unseen, which does no harm,
+//! because a client drops what it has.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use quintet_kernel::session::{Turn, TurnStatus};
+use quintet_kernel::{SessionId, State, Time};
+
+use crate::windie::wire::query::AGENT;
+
+/// How long the end of a turn is told to a client that was away.
+pub(crate) const TELL_AGAIN: Duration = Duration::from_secs(15 * 60);
+/// How long it is known what a client has seen.
+const REMEMBERED: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// A client: a user, and what the client calls its agent, if it has a name for it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Client {
+    pub(crate) user: String,
+    pub(crate) agent: Option<String>,
+}
+
+/// What clients have seen of the conversations that they follow.
+#[derive(Debug, Default)]
+pub(crate) struct Acknowledged(Mutex<HashMap<(Client, SessionId), Seen>>);
+
+#[derive(Debug)]
+struct Seen {
+    /// The client's name for the conversation.
+    conversation: String,
+    /// Ends up to here are seen.
+    up_to: Time,
+    noted: Time,
+}
+
+impl Acknowledged {
+    /// Notes that a client follows a conversation under a name. What it has seen is left alone; of one
+    /// that is new to it, everything up to `up_to` counts as seen.
+    pub(crate) fn follow(&self, of: (&Client, &SessionId), name: &str, (up_to, now): (Time, Time)) {
+        let mut seen = self.seen();
+        seen.retain(|_, seen| now.since(seen.noted) < REMEMBERED);
+        let known = seen.entry((of.0.clone(), of.1.clone())).or_insert_with(|| Seen {
+            conversation: String::new(),
+            up_to,
+            noted: now,
+        });
+        (known.conversation, known.noted) = (name.into(), now);
+    }
+
+    /// Notes that a client has seen the end of a turn.
+    pub(crate) fn note(&self, client: &Client, session: &SessionId, end: Time) {
+        if let Some(seen) = self.seen().get_mut(&(client.clone(), session.clone())) {
+            seen.up_to = seen.up_to.max(end);
+        }
+    }
+
+    /// The sessions that a client follows or followed, by its names for them.
+    pub(crate) fn sessions(&self, client: &Client) -> Vec<(String, SessionId)> {
+        let seen = self.seen();
+        let its = seen.iter().filter(|((of, _), _)| of == client);
+        its.map(|((_, session), seen)| (seen.conversation.clone(), session.clone())).collect()
+    }
+
+    /// The first turn that a client has to be told of: one that is not over, or whose end it may not
+    /// have seen.
+    pub(crate) fn first_unseen<'s>(
+        &self,
+        client: &Client,
+        state: &'s State,
+        now: Time,
+    ) -> Option<&'s Turn> {
+        let up_to = self.up_to(client, &state.id);
+        state.turns.iter().find(|turn| is_unseen(turn, client, up_to, now))
+    }
+
+    /// True if a client may wait for more of a session: it follows the session, or asked for a turn that
+    /// it has to be told of.
+    pub(crate) fn is_awaited(&self, client: &Client, state: &State, now: Time) -> bool {
+        let up_to = self.up_to(client, &state.id);
+        let mut unseen = state.turns.iter().filter(|turn| is_unseen(turn, client, up_to, now));
+        unseen.any(|turn| up_to.is_some() || is_by(turn, client))
+    }
+
+    fn up_to(&self, client: &Client, session: &SessionId) -> Option<Time> {
+        self.seen().get(&(client.clone(), session.clone())).map(|seen| seen.up_to)
+    }
+
+    fn seen(&self) -> MutexGuard<'_, HashMap<(Client, SessionId), Seen>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn is_unseen(turn: &Turn, client: &Client, up_to: Option<Time>, now: Time) -> bool {
+    match turn.status {
+        TurnStatus::Running | TurnStatus::WaitingApproval => true,
+        TurnStatus::Pending => turn.options.queued,
+        TurnStatus::Succeeded | TurnStatus::Failed | TurnStatus::Cancelled => {
+            let lately = turn.completed.filter(|end| now.since(*end) < TELL_AGAIN);
+            lately.is_some_and(|end| up_to.map_or(is_by(turn, client), |up_to| end > up_to))
+        }
+    }
+}
+
+/// True if an agent of the client asked for a turn.
+fn is_by(turn: &Turn, client: &Client) -> bool {
+    let agent = turn.options.aside(AGENT).and_then(|agent| agent.as_str());
+    turn.options.key.is_some() && agent == client.agent.as_deref()
+}
+
+#[cfg(test)]
+mod tests;

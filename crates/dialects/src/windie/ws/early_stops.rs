@@ -1,0 +1,78 @@
+//! Stops that came before what they stop: they count for a moment.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use quintet_kernel::Time;
+
+/// How long a stop is remembered that had nothing to stop.
+pub(crate) const REMEMBERED: Duration = Duration::from_secs(5);
+/// How many are, at most.
+const MOST: usize = 1000;
+
+/// Stops that came early.
+#[derive(Debug, Default)]
+pub(crate) struct Stops(Mutex<Vec<Stop>>);
+
+/// A stop that had nothing to stop.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Stop {
+    pub(crate) user: String,
+    /// The conversation, if it names one.
+    pub(crate) conversation: Option<String>,
+    /// The turn, if it names one.
+    pub(crate) turn: Option<String>,
+    pub(crate) at: Time,
+}
+
+impl Stops {
+    /// Remembers a stop.
+    pub(crate) fn remember(&self, stop: Stop) {
+        let mut stops = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = stop.at;
+        stops.retain(|stop| now.since(stop.at) < REMEMBERED);
+        if stops.len() < MOST {
+            stops.push(stop);
+        }
+    }
+
+    /// Whether a query was stopped before it came; such a stop counts once.
+    pub(crate) fn meant(&self, user: &str, conversation: &str, turn: &str, now: Time) -> bool {
+        let mut stops = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let fits =
+            |named: &Option<String>, name: &str| named.as_deref().is_none_or(|it| it == name);
+        let meant = |stop: &Stop| {
+            let young = now.since(stop.at) < REMEMBERED;
+            let named = fits(&stop.turn, turn) && fits(&stop.conversation, conversation);
+            young && stop.user == user && named
+        };
+        let found = stops.iter().position(meant);
+        found.map(|nth| stops.remove(nth)).is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stop(conversation: Option<&str>, turn: Option<&str>) -> Stop {
+        let (conversation, turn) = (conversation.map(Into::into), turn.map(Into::into));
+        Stop { user: "u".into(), conversation, turn, at: Time::default() }
+    }
+
+    #[test]
+    fn a_stop_counts_once_for_its_turn_and_not_for_long() {
+        let (stops, now) = (Stops::default(), Time::default());
+        stops.remember(stop(Some("c"), Some("t")));
+        assert!(!stops.meant("other", "c", "t", now));
+        assert!(!stops.meant("u", "d", "t", now));
+        assert!(!stops.meant("u", "c", "s", now));
+        assert!(stops.meant("u", "c", "t", now));
+        assert!(!stops.meant("u", "c", "t", now));
+        stops.remember(stop(None, Some("t")));
+        assert!(!stops.meant("u", "c", "t", now.after(REMEMBERED)));
+        assert!(stops.meant("u", "c", "t", now));
+        stops.remember(stop(Some("c"), None));
+        assert!(stops.meant("u", "c", "t", now));
+    }
+}

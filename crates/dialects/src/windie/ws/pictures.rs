@@ -1,0 +1,106 @@
+//! Pictures: from what a client handed in to what a session has and models are shown.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use quintet_kernel::command::Upload;
+use quintet_kernel::message::{self, MediaKind, Part};
+use quintet_kernel::tool::Outcome;
+use quintet_kernel::{SessionId, State};
+
+use super::Trouble;
+use crate::windie::artifacts::mime;
+use crate::windie::conversation::Guest;
+use crate::windie::serve::Desk;
+use crate::windie::wire::tool_results::Picture;
+
+/// What a model that cannot see is told instead.
+const UNSEEN: &str =
+    "\n[a picture of the screen came with this, but this model cannot see pictures]";
+
+impl Desk {
+    /// Artifacts as files that come with a message. One that is gone, or somebody else's, is passed
+    /// over.
+    pub(super) async fn pictures(
+        &self,
+        guest: &Guest,
+        session: &SessionId,
+        pictures: &[String],
+    ) -> Result<Vec<(MediaKind, Upload)>, Trouble> {
+        let mut files = Vec::with_capacity(pictures.len());
+        for id in pictures {
+            let Some((artifact, blob)) = self.shelf.adopt(guest.user.as_ref(), id, session).await?
+            else {
+                tracing::warn!(artifact = id, "a picture is not there, and is left out");
+                continue;
+            };
+            let (name, mime, size) = (artifact.id, artifact.mime, artifact.size);
+            files.push((MediaKind::Image, Upload { name, mime, blob, size }));
+        }
+        Ok(files)
+    }
+
+    /// Adds a picture to what came of a call, for a model that sees or does not.
+    pub(super) async fn illustrate(
+        &self,
+        guest: &Guest,
+        state: &State,
+        outcome: &mut Outcome,
+        picture: Picture,
+    ) -> Result<(), Trouble> {
+        let picture = self.picture(guest, &state.id, picture).await?;
+        let (Some(artifact), sees) = (picture, sees(state)) else { return Ok(()) };
+        let (kind, name, mime) = (MediaKind::Image, artifact.name.clone(), None);
+        outcome.parts.push(match sees {
+            true => Part::Media { kind, name, mime },
+            false => Part::Text(UNSEEN.into()),
+        });
+        outcome.artifacts.push(artifact);
+        Ok(())
+    }
+
+    async fn picture(
+        &self,
+        guest: &Guest,
+        session: &SessionId,
+        picture: Picture,
+    ) -> Result<Option<message::Artifact>, Trouble> {
+        match picture {
+            Picture::Artifact(id) => {
+                let adopted = self.shelf.adopt(guest.user.as_ref(), &id, session).await?;
+                Ok(adopted.map(|(artifact, blob)| message::Artifact {
+                    name: artifact.id,
+                    mime: artifact.mime,
+                    blob,
+                    size: artifact.size,
+                }))
+            }
+            Picture::Inline(text) => {
+                let Some((bytes, mime)) = inline(&text) else { return Ok(None) };
+                let size = bytes.len() as u64;
+                let blob = self.ports.blobs.put(bytes).await?;
+                let name =
+                    format!("screenshot.{}", if mime == "image/png" { "png" } else { "jpg" });
+                Ok(Some(message::Artifact { name, mime: mime.into(), blob, size }))
+            }
+        }
+    }
+}
+
+/// Whether the model sees pictures.
+fn sees(state: &State) -> bool {
+    let profile = state.profile(state.current_model());
+    profile.is_some_and(|profile| profile.inputs.contains(&MediaKind::Image))
+}
+
+/// A picture that was written out in base64, perhaps as a data URL.
+fn inline(text: &str) -> Option<(Vec<u8>, &'static str)> {
+    let text = text.trim();
+    let data = match text.strip_prefix("data:") {
+        Some(url) => url.split_once(',')?.1,
+        None => text,
+    };
+    let data: String = data.chars().filter(|c| !c.is_whitespace()).collect();
+    let bytes = STANDARD.decode(data).ok()?;
+    let mime = mime(&bytes)?;
+    Some((bytes, mime))
+}

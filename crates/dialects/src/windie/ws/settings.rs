@@ -1,0 +1,74 @@
+//! A user's settings: loaded, changed and kept.
+
+use std::sync::{Arc, PoisonError};
+
+use tokio::sync::Mutex as AsyncMutex;
+
+use super::{Connection, Out, Trouble};
+use crate::windie::agent::turn_setup::Agent;
+use crate::windie::serve::Desk;
+use crate::windie::user_keys::SPACE;
+use crate::windie::wire;
+use crate::windie::wire::user_settings::{Patch, Settings, SettingsError};
+
+impl Connection {
+    pub(super) async fn load_settings(&self, id: &str, out: &mut Out) -> Result<(), Trouble> {
+        let settings = self.desk.settings_of(&self.guest.id).await?;
+        let usual = &self.desk.settings.default_model;
+        out.answers.push(wire::settings_loaded(id, &settings, usual));
+        Ok(())
+    }
+
+    /// What concerns agents is this connection's, all else the user's.
+    pub(super) async fn update_settings(
+        &mut self,
+        id: &str,
+        patch: Patch,
+        out: &mut Out,
+    ) -> Result<(), Trouble> {
+        let updated = patch.updated_keys.clone();
+        let mut definition = patch.definition.clone();
+        if let Some(tools) = &patch.tools {
+            let changed = definition.get_or_insert_with(|| self.agent.definition.clone());
+            changed.tools.mode = tools.mode.unwrap_or(changed.tools.mode);
+            if tools.client_manifest.is_some() {
+                changed.tools.client_manifest.clone_from(&tools.client_manifest);
+            }
+        }
+        let settings = self.desk.set(&self.guest.id, patch).await?;
+        if let Some(definition) = definition {
+            self.agent = Agent::new(definition);
+            out.answers.extend(self.brought());
+        }
+        out.answers.push(wire::settings_updated(id, &updated, &settings));
+        Ok(())
+    }
+}
+
+impl Desk {
+    /// What a user set; the defaults only if the user never set anything.
+    pub(in crate::windie) async fn settings_of(
+        &self,
+        user: &str,
+    ) -> Result<Settings, SettingsError> {
+        let kept = self.ports.preferences.preference(SPACE, user).await;
+        let kept = kept.map_err(SettingsError::Read)?.map(Settings::kept).transpose();
+        Ok(kept.map_err(|unreadable| SettingsError::Read(unreadable.into()))?.unwrap_or_default())
+    }
+
+    fn setting_of(&self, user: &str) -> Arc<AsyncMutex<()>> {
+        let mut setting = self.setting.lock().unwrap_or_else(PoisonError::into_inner);
+        setting.retain(|_, lock| Arc::strong_count(lock) > 1);
+        Arc::clone(setting.entry(user.into()).or_default())
+    }
+
+    async fn set(&self, user: &str, patch: Patch) -> Result<Settings, SettingsError> {
+        let lock = self.setting_of(user);
+        let _alone = lock.lock().await;
+        let mut settings = self.settings_of(user).await?;
+        settings.apply(patch);
+        let kept = self.ports.preferences.prefer(SPACE, user, settings.keep()).await;
+        kept.map_err(SettingsError::Write)?;
+        Ok(settings)
+    }
+}

@@ -1,0 +1,280 @@
+//! What a connection is sent of conversations: a cursor over each session and an encoder of its own.
+//!
+//! A turn is followed from its first event on, and its frames are numbered by the encoder alone. So they
+//! have the same numbers on every connection and after a restart, and nothing that was sent is kept.
+
+use std::collections::VecDeque;
+use std::future::pending;
+
+use axum::extract::ws::{Message, WebSocket};
+use futures_util::future::select_all;
+use quintet_kernel::event::Event;
+use quintet_kernel::model::Usage;
+use quintet_kernel::port::{Error, Follow};
+use quintet_kernel::session::Call;
+use quintet_kernel::{CallId, Cursor, Item, SessionId, State, Time, prompt};
+
+use super::acknowledged::Client;
+use super::{Connection, Gone, send};
+use crate::windie::encode::Link;
+use crate::windie::encode::turn_frames::Frame;
+use crate::windie::wire::Context;
+
+/// A conversation that a connection follows.
+pub(super) struct Subscription {
+    pub(super) session: SessionId,
+    pub(super) link: Link,
+    follow: Box<dyn Follow>,
+    /// What is not sent yet, because it is open who runs the calls of the first frame.
+    waiting: VecDeque<Frame>,
+    /// How many stops of its turns are not carried out yet: until then nothing of it is sent.
+    pub(super) stopping: usize,
+    /// When the turn ended whose end was sent last.
+    ended: Option<Time>,
+    /// The ping that was sent after that, until it is answered.
+    ping: Option<u64>,
+}
+
+/// What is new in one of several sessions.
+type News = (usize, Result<Option<Vec<Item>>, Error>);
+
+/// Waits for news of one of the conversations that are not held back.
+pub(super) async fn next(subscriptions: &mut [Subscription]) -> News {
+    let told = subscriptions.iter_mut().enumerate().filter(|(_, it)| it.stopping == 0);
+    let news = told.map(|(nth, it)| Box::pin(async move { (nth, it.follow.next().await) }));
+    let news: Vec<_> = news.collect();
+    match news.is_empty() {
+        true => pending().await,
+        false => select_all(news).await.0,
+    }
+}
+
+impl Subscription {
+    /// Has the client hear no more of a turn but that it is over.
+    pub(super) fn stop(&mut self, turn: &str) {
+        self.waiting.iter_mut().filter(|frame| frame.turn == turn).for_each(Frame::show);
+        self.link.stop(turn);
+    }
+
+    /// True once everything was read that was there when following began.
+    fn has_caught_up(&self) -> bool {
+        self.follow.position().seq >= self.follow.head()
+    }
+
+    /// True if the encoder has to know what the model is asked. What a summary that is long over led to
+    /// is not known any more.
+    fn wants_prompt(&self, item: &Item) -> bool {
+        let late = |seq: u64| seq <= self.follow.head();
+        let is_old_summary = matches!(item, Item::Event(record)
+            if matches!(record.event, Event::Compacted { .. }) && late(record.seq));
+        self.link.wants_prompt(item) && !is_old_summary
+    }
+
+    /// Takes calls back that a frame has not handed over yet: a later one does.
+    fn supersede(&mut self, item: &Item) {
+        let Item::Event(record) = item else { return };
+        let Event::ClaimReleased { call, .. } = &record.event else { return };
+        let hands = |frame: &&mut Frame| {
+            frame.hands.as_ref().is_some_and(|hands| hands.calls.contains(call))
+        };
+        self.waiting.iter_mut().filter(hands).for_each(Frame::show);
+    }
+}
+
+impl Connection {
+    /// Follows a conversation, unless it does already; from now on it has this name. A turn that is under
+    /// way, or whose end the client may not have seen, is told from its beginning.
+    pub(super) async fn follow(&mut self, name: &str, session: &SessionId) -> Result<(), Error> {
+        let now = self.desk.now();
+        if let Some(known) = self.subscription(session) {
+            known.link.rename(name);
+            self.desk.acknowledged.follow((&self.client, session), name, (now, now));
+            return Ok(());
+        }
+        let sessions = &self.desk.ports.sessions;
+        let state = sessions.view(session).await?;
+        let unseen = self.desk.acknowledged.first_unseen(&self.client, &state, now);
+        let from = unseen.map_or(state.head, |turn| turn.begins.saturating_sub(1));
+        let follow = sessions.follow(session, Cursor::after(from)).await?;
+        let up_to = if unseen.is_some() { Time::default() } else { now };
+        self.desk.acknowledged.follow((&self.client, session), name, (up_to, now));
+        let link = link(&self.client, name, &state).telling(self.desk.settings.beside);
+        self.subscriptions.push(Subscription {
+            session: session.clone(),
+            link,
+            follow,
+            waiting: VecDeque::new(),
+            stopping: 0,
+            ended: None,
+            ping: None,
+        });
+        Ok(())
+    }
+
+    /// Follows a conversation if there is one of that name: whoever speaks of it wants to hear it.
+    pub(super) async fn attend(&mut self, name: &str) -> Result<(), Error> {
+        match self.desk.known(&self.guest, name).await? {
+            Some(session) => self.follow(name, &session).await,
+            None => Ok(()),
+        }
+    }
+
+    /// The conversation about a session, if it is followed.
+    pub(super) fn subscription(&mut self, session: &SessionId) -> Option<&mut Subscription> {
+        self.subscriptions.iter_mut().find(|it| it.session == *session)
+    }
+
+    /// Sends what is new of a conversation.
+    pub(super) async fn tell(&mut self, socket: &mut WebSocket, news: News) -> Result<(), Gone> {
+        let (nth, items) = news;
+        // The others come before it the next time.
+        let mut told = self.subscriptions.remove(nth);
+        let Ok(Some(items)) = items else {
+            // One that was not told to the end is asked for again by a client that comes back.
+            return if told.link.is_idle() { Ok(()) } else { Err(Gone) };
+        };
+        let encoded = self.encode(&mut told, &items).await;
+        self.subscriptions.push(told);
+        encoded.map_err(|error| {
+            tracing::warn!(%error, "a conversation cannot be told");
+            Gone
+        })?;
+        self.flush(socket, self.subscriptions.len() - 1).await
+    }
+
+    async fn encode(&self, told: &mut Subscription, items: &[Item]) -> Result<(), Error> {
+        let mut asked = None;
+        for item in items {
+            told.supersede(item);
+            let wanted = told.wants_prompt(item);
+            if wanted && asked.is_none() {
+                let state = self.desk.ports.sessions.view(&told.session).await?;
+                asked = Some(prompt::assemble(&state));
+            }
+            let frames = told.link.encode(item, asked.as_ref().filter(|_| wanted));
+            for ended in frames.iter().filter(|frame| frame.ends.is_some()) {
+                self.desk.turns.end(&told.session, &ended.turn);
+            }
+            told.waiting.extend(frames);
+        }
+        Ok(())
+    }
+
+    /// Sends what waits in all conversations, as far as it may be sent.
+    pub(super) async fn flush_all(&mut self, socket: &mut WebSocket) -> Result<(), Gone> {
+        for nth in 0..self.subscriptions.len() {
+            self.flush(socket, nth).await?;
+        }
+        Ok(())
+    }
+
+    /// Sends what waits in a conversation, as far as it may be sent. A client that is sent the end of a
+    /// turn is pinged: what was written to a connection may never have left this machine, and the answer
+    /// comes after everything that was sent before.
+    async fn flush(&mut self, socket: &mut WebSocket, nth: usize) -> Result<(), Gone> {
+        let mut ended = false;
+        while let Some(frame) = self.sendable(nth).await? {
+            send(socket, Message::Text(frame.text.into())).await?;
+            if let Some(end) = frame.ends {
+                (self.subscriptions[nth].ended, ended) = (Some(end), true);
+            }
+        }
+        if ended {
+            self.pings += 1;
+            self.subscriptions[nth].ping = Some(self.pings);
+            send(socket, Message::Ping(self.pings.to_be_bytes().to_vec().into())).await?;
+        }
+        Ok(())
+    }
+
+    /// Takes the first frame that waits in a conversation, as this client is sent it; nothing while it is
+    /// to wait.
+    async fn sendable(&mut self, nth: usize) -> Result<Option<Frame>, Gone> {
+        let told = &mut self.subscriptions[nth];
+        if told.stopping > 0 {
+            return Ok(None);
+        }
+        let caught_up = told.has_caught_up();
+        let Some(mut frame) = told.waiting.pop_front() else { return Ok(None) };
+        let Some(hands) = &frame.hands else { return Ok(Some(frame)) };
+        let turn = (told.session.clone(), frame.turn.clone());
+        match self.runs(&turn, &hands.calls, caught_up).await {
+            Ok(Some(runs)) => {
+                if !runs {
+                    frame.show();
+                }
+                Ok(Some(frame))
+            }
+            Ok(None) => {
+                self.subscriptions[nth].waiting.push_front(frame);
+                Ok(None)
+            }
+            Err(error) => {
+                tracing::warn!(%error, "calls were not claimed");
+                Err(Gone)
+            }
+        }
+    }
+
+    /// Whether this client runs calls of a turn; nothing while that is open, because the connection that
+    /// asked for the turn is to claim them, or they may have been handed over anew. The claim decides.
+    async fn runs(
+        &mut self,
+        (session, turn): &(SessionId, String),
+        calls: &[CallId],
+        caught_up: bool,
+    ) -> Result<Option<bool>, Error> {
+        let state = self.desk.ports.sessions.view(session).await?;
+        let open = calls.iter().filter_map(|id| state.open.as_ref()?.call(id));
+        let open: Vec<&Call> = open.filter(|call| call.with_client()).collect();
+        let Some(first) = open.first() else { return Ok(Some(false)) };
+        if !caught_up {
+            return Ok(None);
+        }
+        let asker = self.desk.turns.asker(session, turn);
+        let is_anothers = asker.is_some_and(|asker| asker != self.number);
+        let this = self.held.client();
+        match &first.claim {
+            None if is_anothers => return Ok(None),
+            Some(claim) if claim.by.name != this.name => return Ok(Some(false)),
+            // Clients without a name of their own are not told apart by it.
+            Some(claim) if is_anothers && self.client.agent.is_none() && claim.by != *this => {
+                return Ok(Some(false));
+            }
+            None | Some(_) => {}
+        }
+        let open = open.into_iter().map(|call| call.id().clone()).collect();
+        self.held.take_over(session, open).await.map(Some)
+    }
+
+    /// The client has answered a ping: it has seen what was sent before.
+    pub(super) fn answered(&mut self, ping: &[u8]) {
+        let Ok(ping) = <[u8; 8]>::try_from(ping).map(u64::from_be_bytes) else { return };
+        let told = self.subscriptions.iter_mut().find(|it| it.ping == Some(ping));
+        if let Some((told, end)) = told.and_then(|told| Some((&told.session, told.ended?))) {
+            self.desk.acknowledged.note(&self.client, told, end);
+        }
+    }
+
+    /// The client takes its leave: it wants to see no more of what it was sent.
+    pub(super) fn parted(&self) {
+        for told in &self.subscriptions {
+            if let Some(end) = told.ended {
+                self.desk.acknowledged.note(&self.client, &told.session, end);
+            }
+        }
+    }
+}
+
+/// The encoder of a conversation, from where its open turn begins, or else from now on.
+fn link(client: &Client, name: &str, state: &State) -> Link {
+    let context = Context {
+        session_id: Some(state.id.to_string()),
+        user_id: Some(client.user.clone()),
+        conversation_ref: Some(name.into()),
+        turn_ref: None,
+    };
+    let open = state.open.as_ref().map_or(0, |open| open.usage.total());
+    let spent = Usage { input: state.usage.total().saturating_sub(open), ..Usage::default() };
+    Link::new(context, &state.toolset, spent)
+}
