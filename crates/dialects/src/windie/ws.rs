@@ -103,7 +103,7 @@ pub(super) async fn run(desk: Desk, headers: HeaderMap, mut socket: WebSocket) {
     let user = match desk.identify(&headers).await {
         Ok(user) => user,
         Err(refused) => {
-            tracing::debug!("a connection is refused: {}", refused.message());
+            tracing::warn!("a connection is refused: {}", refused.message());
             return hang_up(&mut socket, close_code::POLICY, "").await;
         }
     };
@@ -138,7 +138,7 @@ pub(super) async fn run(desk: Desk, headers: HeaderMap, mut socket: WebSocket) {
             connection.held.release().await;
         }
         Err(why) => {
-            tracing::debug!("a handshake is refused: {why}");
+            tracing::warn!("a handshake is refused: {why}");
             hang_up(&mut socket, close_code::POLICY, "").await;
         }
     }

@@ -248,8 +248,13 @@ fn layer(layer: &Object<'_>) -> Option<Layer> {
 }
 
 fn plugin(plugin: &Object<'_>) -> Option<Plugin> {
-    plugin.only(&["id", "name", "version", "prompt_layers", "metadata"]);
-    let id = plugin.needed_text("id", 1..=LONGEST_NAME);
+    // The JS SDK sends a plugin as its caller named it, which may be by its folder alone.
+    plugin.only(&["id", "name", "version", "path", "prompt_layers", "metadata"]);
+    let path = plugin.text("path", 1..=LONGEST_PATH);
+    let id = match path {
+        Some(path) => plugin.text("id", 1..=LONGEST_NAME).or(Some(path)),
+        None => plugin.needed_text("id", 1..=LONGEST_NAME),
+    };
     let name = plugin.text("name", 0..=LONGEST_NAME);
     let version = plugin.text("version", 0..=LONGEST_NAME);
     let prompt_layers = layers(plugin, "prompt_layers");

@@ -18,7 +18,7 @@ fn what_the_stock_client_sends_is_taken() {
         "version": 1, "id": "agent-1", "name": "Agent",
         "system_prompt": { "mode": "replace", "content": "Be brief." },
         "tools": { "mode": "client_only", "client_manifest": { "version": 1, "tools": [] } },
-        "skills": [], "plugins": [],
+        "skills": [], "plugins": [{ "path": "./plugins/repo-agent" }],
         "runtime": { "workspace_path": "/tmp", "operating_system": "Linux" },
         "metadata": { "client_capability_revision": "cap_1", "client_capability": { "a": 1 } },
     });
