@@ -39,7 +39,7 @@ pub struct Fork {
 /// A session at a glance.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Card {
-    /// Its id.
+    /// The session.
     pub id: SessionId,
     /// When it began.
     pub created: Time,

@@ -13,10 +13,10 @@ pub const VERSION: u16 = 1;
 /// Why an event cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Somebody newer wrote it.
+    /// The event was written by a newer version.
     #[error("the event has format {0}, and this version reads up to {VERSION}")]
     Newer(u16),
-    /// It is damaged.
+    /// The event is damaged.
     #[error("the event cannot be read: {0}")]
     Damaged(#[from] serde_json::Error),
 }

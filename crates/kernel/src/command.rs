@@ -102,18 +102,18 @@ pub enum Command {
 pub struct Upload {
     /// The client's name for it.
     pub name: String,
-    /// Its type.
+    /// The MIME type.
     pub mime: String,
-    /// Its content.
+    /// The content.
     pub blob: BlobId,
-    /// Its length.
+    /// The length in bytes.
     pub size: u64,
 }
 
 /// A client's message.
 #[derive(Clone, Debug)]
 pub struct Say {
-    /// Who speaks.
+    /// The speaker.
     pub role: Role,
     /// What is said.
     pub parts: Vec<Part>,
@@ -138,7 +138,7 @@ impl Say {
 /// A message of another session.
 #[derive(Clone, Debug)]
 pub struct Recalled {
-    /// Who spoke.
+    /// The speaker.
     pub role: Role,
     /// What was said.
     pub parts: Vec<Part>,
@@ -178,7 +178,7 @@ pub struct Approve {
     pub answer: Answer,
     /// Why.
     pub reason: Option<String>,
-    /// Whose.
+    /// The answerer.
     pub by: Answerer,
     /// For which calls it counts.
     pub remember: Remember,

@@ -11,7 +11,7 @@ use crate::id::TurnId;
 /// One subject of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Section {
-    /// Its name.
+    /// The heading.
     pub title: String,
     /// What there is to say; nothing any more if empty.
     pub text: String,

@@ -33,7 +33,7 @@ pub type Seq = u64;
 /// An event in its place.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Record {
-    /// Its number.
+    /// The sequence number.
     pub seq: Seq,
     /// When it was decided.
     pub at: Time,
@@ -137,7 +137,7 @@ pub enum Event {
     VerificationRequested { turn: TurnId, call: RequestedCall },
     /// The model reads a change again before it is made.
     ReviewRequested { turn: TurnId, call: CallId, tool: String, assessment: Assessment },
-    /// It did; nothing is answered if it could not.
+    /// A reviewer looked at the change; no answer means that the review was not possible.
     Reviewed {
         turn: TurnId,
         call: CallId,
@@ -155,7 +155,7 @@ pub enum Event {
         assessment: Assessment,
         expires: Option<Time>,
     },
-    /// It was given; the first answer counts.
+    /// An approval was answered; the first answer counts.
     ApprovalAnswered {
         turn: TurnId,
         call: CallId,
@@ -193,7 +193,7 @@ pub enum Event {
     TurnResumed { turn: TurnId, after_ms: u64 },
     /// The turn waits for a client's word before it goes on after a crash.
     TurnHeld { turn: TurnId, reason: String },
-    /// That word was given.
+    /// A turn that waited for a client's decision goes on.
     TurnReleased { turn: TurnId },
     /// The turn ended well. `verified` says whether its changes passed, where there were any.
     TurnCompleted { turn: TurnId, usage: Usage, verified: Option<bool> },
@@ -203,9 +203,9 @@ pub enum Event {
     TurnCancelled { turn: TurnId, reason: Option<String>, usage: Usage },
     /// The turn's changes of files are being undone.
     RevertRequested { turn: TurnId },
-    /// They are undone.
+    /// The changes of a turn are undone.
     Reverted { turn: TurnId, files: Vec<String> },
-    /// They could not be; all files are as they were.
+    /// The changes of a turn could not be undone; all files are as they were.
     RevertFailed { turn: TurnId, reason: String },
     /// History up to and including `upto`, which may be in the middle of the open turn, is being
     /// summarized; `overflow` if the provider said that a prompt with all of it is too long.
@@ -235,7 +235,7 @@ pub enum Event {
     CompactionFailed { reason: String },
     /// The facts of the summary up to `upto` are in this file of memory.
     MemorySaved { upto: MessageId, path: String },
-    /// They could not be written.
+    /// The facts could not be written to memory.
     MemoryNotSaved { upto: MessageId, reason: String },
     /// The session is done with; another message opens it again.
     /// `summary` says in short how it ended.
@@ -289,11 +289,11 @@ pub struct Origin {
 /// A tool call, named and ready to be judged.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RequestedCall {
-    /// Its id, unique in the session.
+    /// The id, unique in the session.
     pub id: CallId,
     /// The tool's name.
     pub tool: String,
-    /// Its arguments; a string where the model did not write JSON.
+    /// The arguments; a string where the model did not write JSON.
     pub input: Value,
     /// What is wrong with the arguments, if they could not be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -320,19 +320,19 @@ pub struct Errand {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Answer {
-    /// It may run.
+    /// The call may run.
     Allow,
-    /// It may not.
+    /// The call may not run.
     Deny,
 }
 
-/// Who gave it.
+/// The source of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Answerer {
     /// A client.
     Client,
-    /// Nobody in time.
+    /// The approval timed out.
     Clock,
     /// A client, earlier, for all calls like this one.
     Memory,
@@ -361,9 +361,9 @@ impl Remember {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StopCause {
-    /// Somebody called it off.
+    /// A client cancelled the turn.
     Cancelled { reason: Option<String> },
-    /// It went wrong.
+    /// The turn failed.
     Failed { code: FailureCode, message: String },
 }
 

@@ -202,7 +202,7 @@ pub enum Item {
         turn: TurnId,
         /// The call.
         call: CallId,
-        /// Its output since the last time.
+        /// The output since the last progress.
         text: Arc<str>,
         /// When.
         at: Time,

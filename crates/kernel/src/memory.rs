@@ -52,7 +52,7 @@ pub struct Written {
     pub path: String,
     /// The first line of the entry, counted from 1.
     pub line_start: u64,
-    /// Its last line.
+    /// The last line.
     pub line_end: u64,
     /// What whoever wrote it should know, such as that the file has grown too long.
     pub warning: Option<String>,
@@ -73,13 +73,13 @@ pub struct Query {
 /// A passage that was found.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Found {
-    /// Its file, from the workspace on.
+    /// The file, relative to the workspace.
     pub path: String,
     /// What it says, shortened around what was looked for.
     pub excerpt: String,
-    /// Its first line, counted from 1.
+    /// The first line, counted from 1.
     pub line_start: u64,
-    /// Its last line.
+    /// The last line.
     pub line_end: u64,
     /// How well it fits, from 0 to 1, the best being highest.
     pub score: f64,
@@ -102,7 +102,7 @@ impl Lines {
 /// Lines that were read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Passage {
-    /// Their file, from the workspace on.
+    /// The file of the lines, relative to the workspace.
     pub path: String,
     /// What they say.
     pub text: String,

@@ -8,7 +8,7 @@ use crate::model::{ModelRef, Sealed};
 use crate::time::Time;
 use crate::tool::Ending;
 
-/// Who speaks.
+/// The speaker of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
@@ -58,7 +58,7 @@ pub enum Part {
         call: CallId,
         /// The tool's name.
         tool: String,
-        /// Its arguments.
+        /// The arguments.
         input: Value,
     },
 }
@@ -89,9 +89,9 @@ impl MediaKind {
 /// A message of the transcript.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Message {
-    /// Its id.
+    /// The message.
     pub id: MessageId,
-    /// Who speaks.
+    /// The speaker.
     pub role: Role,
     /// What is said.
     pub parts: Vec<Part>,
@@ -147,11 +147,11 @@ pub fn text_of(parts: &[Part]) -> String {
 pub struct Attachment {
     /// A plain file name, unique in the session.
     pub name: String,
-    /// Its type.
+    /// The MIME type.
     pub mime: String,
-    /// Its content.
+    /// The content.
     pub blob: BlobId,
-    /// Its length in bytes.
+    /// The length in bytes.
     pub size: u64,
 }
 
@@ -160,10 +160,10 @@ pub struct Attachment {
 pub struct Artifact {
     /// A plain file name, unique in the call.
     pub name: String,
-    /// Its type.
+    /// The MIME type.
     pub mime: String,
-    /// Its content.
+    /// The content.
     pub blob: BlobId,
-    /// Its length in bytes.
+    /// The length in bytes.
     pub size: u64,
 }

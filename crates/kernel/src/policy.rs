@@ -21,7 +21,7 @@ pub use rule::{Action, Rule};
 pub struct Rules {
     /// What needs a person's word.
     pub approval: Approval,
-    /// Who looks at a change before it is made.
+    /// The review of changes before they are made.
     pub review: Review,
     /// How many tokens a model is told of the workspace; nothing if 0.
     pub context_tokens: u64,
@@ -92,10 +92,10 @@ pub enum OnDeny {
     Fail,
 }
 
-/// Who looks at a change of files before it is made, whatever else policy says.
+/// The review of a file change before it is made, whatever else the policy says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Review {
-    /// Nobody.
+    /// No review.
     Off,
     /// A person, who is asked as for an approval.
     Request,
@@ -106,13 +106,13 @@ pub enum Review {
 /// What policy says of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It may run.
+    /// The call may run.
     Allow,
     /// A person is asked.
     Ask,
-    /// It does not run, for this reason.
+    /// The call does not run, for this reason.
     Refuse(String),
-    /// It must be looked at first.
+    /// The call must be assessed first.
     Look,
 }
 
@@ -181,10 +181,10 @@ impl Default for Subagents {
 /// What happens to a turn that the daemon's death cut off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Recovery {
-    /// It goes on by itself.
+    /// The turn goes on by itself.
     Continue,
-    /// It waits for a client's word.
+    /// The turn waits for a client's decision.
     Ask,
-    /// It ends as interrupted.
+    /// The turn ends as interrupted.
     Leave,
 }

@@ -151,7 +151,7 @@ pub enum Error {
     /// The position is after the end.
     #[error("position {0} is after the end of the session, which is {1}")]
     Ahead(Seq, Seq),
-    /// Nobody looks after sessions here; they are only shown.
+    /// Sessions are read-only here.
     #[error("sessions can only be read here")]
     ReadOnly,
     /// The daemon takes nothing new.
@@ -165,19 +165,19 @@ pub enum Error {
 /// Trouble with storage.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum StorageError {
-    /// Somebody else wrote first.
+    /// Another writer appended first.
     #[error("the session moved on to {0}")]
     Conflict(Seq),
-    /// Somebody else owns the session now.
+    /// Another owner holds the session's lease now.
     #[error("the session has another owner")]
     Fenced,
-    /// It is not there.
+    /// There is no such item.
     #[error("not found: {0}")]
     Missing(String),
     /// What is there cannot be read.
     #[error("damaged: {0}")]
     Damaged(String),
-    /// It does not answer; whether it was kept is not known.
+    /// Storage does not answer; whether the write was kept is not known.
     #[error("unavailable: {0}")]
     Unavailable(String),
 }
@@ -191,7 +191,7 @@ pub struct Lease {
     pub epoch: u64,
 }
 
-/// Who may write to a session.
+/// Leases: the right to write to a session.
 pub trait Leases: Send + Sync {
     /// Takes a session over.
     fn acquire(&self, session: &SessionId) -> BoxFuture<'_, Result<Lease, StorageError>>;
@@ -301,9 +301,9 @@ pub trait SessionIndex: Send + Sync {
         workspace: Option<&Path>,
         limit: usize,
     ) -> BoxFuture<'_, Result<Vec<Card>, StorageError>>;
-    /// Those that share some of this session's own events, oldest first.
+    /// The sessions that share some of this session's own events, oldest first.
     fn forks(&self, session: &SessionId) -> BoxFuture<'_, Result<Vec<Card>, StorageError>>;
-    /// Those that somebody must look after when the daemon starts.
+    /// The sessions that must be recovered when the daemon starts.
     fn open(&self) -> BoxFuture<'_, Result<Vec<SessionId>, StorageError>>;
     /// Replaces a session's summary and leaves its journal alone; refused as a conflict if the
     /// summary is of another head. Durable when it resolves, and in order with appends.
@@ -323,13 +323,13 @@ pub trait SessionIndex: Send + Sync {
 /// A name that a front end has for a session.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Alias {
-    /// Whose names these are.
+    /// The owner of the names.
     pub space: String,
     /// The name.
     pub name: String,
 }
 
-/// Who wants to know that a session has something new; told after it is durable.
+/// A listener that is told of a session's new events after they are durable.
 pub trait Hints: Send + Sync {
     /// There may be events up to `head`. Must return at once.
     fn published(&self, session: &SessionId, head: Seq);
@@ -417,11 +417,11 @@ pub struct Invocation {
     pub session: SessionId,
     /// The call.
     pub call: CallId,
-    /// Its turn.
+    /// The turn.
     pub turn: TurnId,
     /// Where it works.
     pub workspace: PathBuf,
-    /// Its arguments.
+    /// The arguments.
     pub input: Value,
 }
 
@@ -481,9 +481,9 @@ impl From<Outcome> for Output {
 pub struct File {
     /// A plain file name.
     pub name: String,
-    /// Its type.
+    /// The MIME type.
     pub mime: String,
-    /// Its content.
+    /// The content.
     pub content: Vec<u8>,
 }
 
@@ -505,7 +505,7 @@ pub struct Content {
     pub body: Option<Body>,
     /// How many there are.
     pub size: u64,
-    /// Its permissions, where they are known.
+    /// The permissions, where they are known.
     pub mode: Option<u32>,
     /// What it is; the body of a link is the path that it leads to.
     pub shape: Shape,

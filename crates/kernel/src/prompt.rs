@@ -56,7 +56,7 @@ pub fn assemble_next(state: &State, cache: &mut PromptCache) -> Prompt {
     }
 }
 
-/// Whose means the turn under way is worked on with, or the last one was.
+/// The account that pays for the turn under way, or paid for the last one.
 fn account(state: &State) -> Option<Account> {
     let options = state.open.as_ref().map(|open| &open.options);
     let last = || state.turns.last_started().map(|turn| &turn.options);

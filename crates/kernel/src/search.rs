@@ -25,11 +25,11 @@ that fit best, not the pages themselves.";
 pub struct Availability {
     /// Whether the front end wants it to.
     pub enabled: bool,
-    /// Who searches, or why nobody does.
+    /// The searcher, or why there is none.
     pub by: Result<Searcher, String>,
 }
 
-/// Who searches.
+/// The component that searches the web.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Searcher {
     /// The tool `web_search`.

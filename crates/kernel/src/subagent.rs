@@ -1,6 +1,7 @@
 //! Sessions that work for a call of another one: how they begin, and what the other one hears of them.
 //!
-//! Whoever carries a call out follows these; what they may do is decided in `session/subagents`.
+//! The runtime follows these when it carries a call out; what subagents may do is decided in
+//! `session/subagents`.
 
 use std::collections::BTreeMap;
 
@@ -46,7 +47,7 @@ pub struct Task {
 pub struct Beginning {
     /// The session, with its tools.
     pub origin: Origin,
-    /// Its task.
+    /// The task.
     pub say: Command,
 }
 

@@ -64,7 +64,7 @@ impl Kind {
     }
 }
 
-/// Who runs a tool.
+/// The place where a tool runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Placement {
@@ -77,7 +77,7 @@ pub enum Placement {
 /// A tool as it is offered to a model.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Spec {
-    /// Its name, the same in every protocol.
+    /// The name, the same in every protocol.
     pub name: String,
     /// What it does, for the model.
     pub description: String,
@@ -85,7 +85,7 @@ pub struct Spec {
     pub schema: Value,
     /// What it touches.
     pub kind: Kind,
-    /// Who runs it.
+    /// The place where the tool runs.
     pub placement: Placement,
 }
 
@@ -164,15 +164,15 @@ impl Subject {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Ending {
-    /// It ran and did what it should.
+    /// The tool ran and succeeded.
     Succeeded,
     /// There was nothing to do.
     Idle,
-    /// It ran, or could not run, and says why.
+    /// The tool ran, or could not run, and gave a reason.
     Failed,
     /// Policy or a person said no.
     Denied,
-    /// It repeats an earlier call and was not run.
+    /// The call repeats an earlier one and was not run.
     Skipped,
     /// The turn was cancelled.
     Cancelled,
@@ -207,7 +207,7 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// It worked; the model reads `text`.
+    /// A success; the model reads `text`.
     pub fn success(text: impl Into<String>) -> Self {
         Self::new(Ending::Succeeded, text.into(), None)
     }
@@ -217,12 +217,12 @@ impl Outcome {
         Self::new(Ending::Idle, text.into(), None)
     }
 
-    /// It did not work, and the model reads why.
+    /// A failure; the model reads the reason.
     pub fn failure(error: impl Into<String>) -> Self {
         Self::ended(Ending::Failed, error)
     }
 
-    /// It ended some other way than by its own result.
+    /// An end other than by the tool's own result.
     pub fn ended(ending: Ending, why: impl Into<String>) -> Self {
         let why = why.into();
         Self::new(ending, why.clone(), Some(why))

@@ -68,7 +68,7 @@ impl Span {
 /// A tool that clients run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClientTool {
-    /// Its name.
+    /// The name.
     pub name: String,
     /// What it does, for the model.
     pub description: String,

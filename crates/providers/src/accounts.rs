@@ -8,7 +8,7 @@ use quintet_kernel::port::BoxFuture;
 
 use crate::config::{ProviderConfig, Secret};
 
-/// Who knows what people pay providers with.
+/// Looks up the keys that users pay providers with.
 pub trait Accounts: fmt::Debug + Send + Sync {
     /// What somebody pays a provider with, as it is now; nothing if the daemon pays. A provider is
     /// known by its name and by that of its vendor. Where it cannot be found out who pays, the reason:
@@ -20,7 +20,7 @@ pub trait Accounts: fmt::Debug + Send + Sync {
     ) -> BoxFuture<'a, Result<Option<Secret>, String>>;
 }
 
-/// Somebody who may pay for a call.
+/// A user who may pay for a call.
 #[derive(Clone)]
 pub(crate) struct Payer {
     accounts: Arc<dyn Accounts>,

@@ -51,12 +51,12 @@ impl Breaker {
         }
     }
 
-    /// It answered.
+    /// Records an answer of the provider.
     pub(crate) fn succeeded(&self) {
         *self.state() = State::default();
     }
 
-    /// It could not be reached, or is broken.
+    /// Records that the provider could not be reached, or is broken.
     pub(crate) fn failed(&self) {
         let mut state = self.state();
         state.failures = state.failures.saturating_add(1);

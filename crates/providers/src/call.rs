@@ -35,7 +35,7 @@ pub(crate) struct Call {
     stage: Stage,
     /// The longest wait that is worth it.
     patience: Duration,
-    /// Who pays, if that is not the daemon.
+    /// The user who pays, if the daemon does not.
     payer: Option<Payer>,
     /// What the prompt costs, roughly, and how much was answered, for providers that do not count.
     read: u64,

@@ -11,7 +11,7 @@ use crate::quirks::Quirks;
 /// One provider of the configuration.
 #[derive(Clone, Debug)]
 pub struct ProviderConfig {
-    /// Its name, the first half of `provider/model`.
+    /// The name, the first half of `provider/model`.
     pub name: String,
     /// How it is talked to.
     pub api: Api,

@@ -1,7 +1,7 @@
 //! A small rule-based model inside the daemon, for trying things out without a provider.
 //!
-//! It is no language model and says so. It streams word by word like one, calls tools and reports
-//! their results, so that every part of a turn can be seen at work.
+//! The demo model is no language model and says so. It streams word by word like one, calls tools
+//! and reports their results, so that every part of a turn can be seen at work.
 
 mod rules;
 

@@ -24,9 +24,9 @@ pub(crate) trait Draft: Send {
 pub(crate) enum Stage {
     /// Nothing was said yet, so that it can be asked for again.
     Blank,
-    /// It has begun.
+    /// The answer has begun.
     Begun,
-    /// It said how it ends; more may come, such as what it cost.
+    /// The answer's end is known; more may come, such as its usage.
     Whole,
     /// The provider said that this is all.
     Done,

@@ -19,16 +19,16 @@ pub(crate) struct Facts {
 /// How a model is told to think.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Thinking {
-    /// It does not think.
+    /// The model does not think.
     Never,
-    /// Nobody knows whether and how it thinks.
+    /// Not known whether and how the model thinks.
     #[default]
     Unknown,
     /// By a word.
     Effort,
     /// By a number of tokens.
     Budget,
-    /// It decides by itself, and takes a word for how much.
+    /// The model decides by itself, and takes a word for how much.
     Adaptive,
 }
 

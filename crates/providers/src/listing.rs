@@ -21,9 +21,9 @@ const LONGEST: usize = 8 << 20;
 /// A model that a provider lists.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Found {
-    /// Its name there.
+    /// The provider's name for the model.
     pub(crate) id: String,
-    /// Its name for people.
+    /// The name for people.
     pub(crate) label: Option<String>,
     /// Tokens it can read at once.
     pub(crate) context_window: Option<u64>,
@@ -53,7 +53,7 @@ pub(crate) enum Answered {
     /// Not at all.
     #[default]
     No,
-    /// It does not take the key.
+    /// The provider refuses the key.
     Denied,
     /// Somehow: not every server has a list.
     Yes,

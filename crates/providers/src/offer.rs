@@ -1,7 +1,7 @@
 //! The tools that are offered, as they are written in a request.
 //!
-//! They hardly ever change from one request to the next, and their schemas are most of a short one:
-//! what was written last is kept.
+//! Tools hardly ever change from one request to the next, and their schemas are most of a short
+//! one: the last serialized form is cached.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -24,7 +24,7 @@ struct Written {
 }
 
 impl Offer {
-    /// These tools, and the provider's own search, as the family writes them; nothing if there is
+    /// The tools, and the provider's own search, as the family writes them; none if there is
     /// neither.
     pub(crate) fn written(
         &self,

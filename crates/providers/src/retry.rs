@@ -20,7 +20,7 @@ pub(crate) struct Trouble {
 /// Whether another try may help.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Retry {
-    /// It would end the same.
+    /// A retry would end the same.
     Never,
     /// After a while.
     Later,

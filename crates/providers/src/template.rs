@@ -1,8 +1,8 @@
 //! A short cut past the JSON of events that differ only in their text, as most of a stream do.
 //!
-//! It is exact: if what stands before and after a string is byte for byte the same as in an event
-//! that was parsed, and the string has nothing that JSON escapes or forbids, then parsing would
-//! find the same event with another text.
+//! The shortcut is exact: if what stands before and after a string is byte for byte the same as in
+//! an event that was parsed, and the string has nothing that JSON escapes or forbids, then parsing
+//! would find the same event with another text.
 
 use memchr::memchr2;
 use quintet_kernel::model::Channel;

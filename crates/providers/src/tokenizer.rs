@@ -10,9 +10,9 @@ const LONGEST_STRETCH: usize = 4_096;
 /// A tokenizer that is built in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tokenizer {
-    /// That of OpenAI's models since GPT-4o.
+    /// The encoding of OpenAI's models since GPT-4o.
     O200k,
-    /// That of GPT-4 and its time.
+    /// The encoding of GPT-4 and its time.
     Cl100k,
 }
 

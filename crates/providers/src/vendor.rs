@@ -1,4 +1,4 @@
-//! Who offers models: the rows of `data/vendors.toml`.
+//! Vendors of models: the rows of `data/vendors.toml`.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -15,7 +15,7 @@ use crate::quirks::{EffortStyle, Quirks};
 pub struct Vendor {
     /// The name of its provider unless the configuration has another.
     pub name: String,
-    /// Its name for people.
+    /// The name for people.
     pub label: String,
     api: String,
     elsewhere: Option<String>,

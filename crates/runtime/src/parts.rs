@@ -20,7 +20,7 @@ use quintet_kernel::{Refusal, Stamp, State};
 pub struct Parts {
     /// Where events are kept.
     pub journal: Arc<dyn Journal>,
-    /// Who may write them.
+    /// The right to write them.
     pub leases: Arc<dyn Leases>,
     /// The list of sessions.
     pub directory: Arc<dyn SessionIndex>,
@@ -30,7 +30,7 @@ pub struct Parts {
     pub blobs: Arc<dyn Blobs>,
     /// Where what files were is kept, for as long as there is room.
     pub undo: Arc<dyn Blobs>,
-    /// Who answers.
+    /// The models.
     pub models: Arc<dyn Models>,
     /// What can be run here, by name.
     pub tools: HashMap<String, Arc<dyn Tool>>,
@@ -42,7 +42,7 @@ pub struct Parts {
     pub stamps: Arc<dyn Stamps>,
     /// What is allowed.
     pub rules: Arc<Rules>,
-    /// Who else wants to know that something happened.
+    /// Listeners that are told of new events.
     pub hints: Vec<Arc<dyn Hints>>,
     /// How patient to be.
     pub pace: Pace,

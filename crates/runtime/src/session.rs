@@ -50,9 +50,9 @@ impl Mail {
 
 /// What became of a letter.
 pub(crate) enum Delivery {
-    /// It was answered.
+    /// The command was answered.
     Answered(Result<Receipt, Error>),
-    /// It was not read; send it again.
+    /// The command was not read; it must be sent again.
     Gone(Box<Command>),
 }
 
@@ -192,8 +192,8 @@ impl Task {
 
     /// Takes the session away; whoever writes to it or follows it is told that it is not there.
     ///
-    /// Those that worked for it go first: if the daemon dies in between, it is there to be taken away
-    /// again.
+    /// Subagents are deleted first: if the daemon dies in between, their parent is still there and
+    /// the deletion can be repeated.
     async fn erase(self, Erased { lease, subagents, reply }: Erased) {
         let parts = &self.shared.parts;
         let erased = async {

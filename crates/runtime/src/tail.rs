@@ -53,7 +53,7 @@ struct Word {
 pub(crate) enum Found {
     /// This.
     Items(Vec<Item>),
-    /// It is too far back: read the journal.
+    /// The position is before the window: read the journal.
     Behind,
     /// Nothing yet.
     Nothing,

@@ -19,12 +19,12 @@ pub enum Error {
     Newer {
         /// The database.
         path: PathBuf,
-        /// Its format.
+        /// The format that was found.
         found: u32,
         /// The newest format that is known here.
         known: u32,
     },
-    /// It was ours, but cannot be read.
+    /// The file is one of ours, but cannot be read.
     #[error("{} is damaged: {reason}", path.display())]
     Damaged {
         /// The database.

@@ -53,7 +53,7 @@ struct Session {
 
 /// A session's events: those that it shares with another one, by reference, and its own.
 ///
-/// Whoever branched off keeps what it shares alive, also when the other session is taken away.
+/// A fork keeps the events it shares alive, also when the other session is deleted.
 #[derive(Debug, Default)]
 struct History {
     shared: Option<Shared>,

@@ -78,7 +78,7 @@ impl Models for Scripted {
     }
 }
 
-/// Its models are those of the provider `fake`.
+/// The models are those of the provider `fake`.
 impl Profiles for Scripted {
     fn profile(&self, model: &ModelRef) -> Option<Profile> {
         let (inputs, search) = (Vec::new(), Searches::Never);

@@ -19,7 +19,7 @@ pub struct FakeStamps {
 }
 
 impl FakeStamps {
-    /// It is dawn.
+    /// A clock that begins at a fixed time.
     pub fn new() -> Self {
         Self { began: Instant::now(), given: AtomicU64::new(0) }
     }

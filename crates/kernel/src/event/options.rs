@@ -55,7 +55,7 @@ pub struct TurnOptions {
 /// What few turns have, apart so that the others are small.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct More {
-    /// Whose means models are asked with; the daemon's own if not given.
+    /// The account that pays for model calls; the daemon's own if not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub account: Option<Account>,
     /// What the front end keeps with it; models are not told.
@@ -134,10 +134,10 @@ impl Budget {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolUse {
-    /// It may.
+    /// The model may call tools.
     #[default]
     Offered,
-    /// It answers in words alone.
+    /// The model answers in words alone.
     Withheld,
 }
 
@@ -156,7 +156,7 @@ pub enum Asking {
 }
 
 impl TurnOptions {
-    /// Whose means models are asked with; the daemon's own if nobody's.
+    /// The account that pays for model calls; none if the daemon's own does.
     pub fn account(&self) -> Option<&Account> {
         self.more.as_ref()?.account.as_ref()
     }

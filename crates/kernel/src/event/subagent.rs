@@ -15,7 +15,7 @@ use crate::toolset::Toolset;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SubagentNews {
-    /// It began.
+    /// A subagent began.
     Spawned {
         /// What it is to do.
         task: String,
@@ -25,20 +25,20 @@ pub enum SubagentNews {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         delegation: Option<Box<Delegation>>,
     },
-    /// It works: so many model calls so far, and what it does now.
+    /// A subagent works: its model calls so far, and what it does now.
     Progressed {
         /// Model calls.
         steps: u64,
         /// What it does.
         status: String,
     },
-    /// It, or one that works for it, needs a person's word, which may be given here as well.
+    /// A subagent, or one below it, waits for a person's answer, which may be given here as well.
     Asked {
         /// What it asks.
         call: Question,
-        /// Its tool.
+        /// The tool.
         tool: String,
-        /// Its arguments.
+        /// The arguments.
         input: Value,
         /// What a person is shown.
         assessment: Box<Assessment>,
@@ -52,7 +52,7 @@ pub enum SubagentNews {
         /// The word, if one was given.
         answer: Option<Answer>,
     },
-    /// It is done, and says this.
+    /// A subagent completed, with this result.
     Completed {
         /// What it says, or why it says nothing.
         result: String,

@@ -28,12 +28,12 @@ pub struct Prompt {
     pub search: Search,
     /// How to answer.
     pub sampling: Sampling,
-    /// Whose means it is asked with; the daemon's own if not given.
+    /// The account that pays; the daemon's own if not given.
     pub account: Option<Account>,
 }
 
-/// Somebody with means of their own to ask models with. It is a name and no more: what the means are
-/// is looked up when a model is asked, and stands nowhere else.
+/// A user who pays for model calls with keys of their own. Only a name: the keys are looked up when
+/// a model is called and are stored nowhere else.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Account {
     /// The front end whose names these are.
@@ -173,9 +173,9 @@ pub enum PromptPart {
     Media {
         /// What it is to a model.
         kind: MediaKind,
-        /// Its file name.
+        /// The file name.
         name: String,
-        /// Its type.
+        /// The MIME type.
         mime: String,
         /// Where the content is kept.
         blob: BlobId,
@@ -191,6 +191,6 @@ pub struct PromptCall {
     pub call: CallId,
     /// The tool's name.
     pub tool: String,
-    /// Its arguments.
+    /// The arguments.
     pub input: Value,
 }

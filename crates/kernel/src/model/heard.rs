@@ -46,7 +46,7 @@ pub struct Answer {
     pub usage: Usage,
     /// What its author wants to have back with it.
     pub sealed: Vec<Sealed>,
-    /// Who answered, where that is not the model that was asked.
+    /// The model that answered, where another one was called.
     pub by: Option<ModelRef>,
 }
 
@@ -92,11 +92,11 @@ pub struct AskedCall {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Finish {
-    /// It was done.
+    /// The model completed its answer.
     Stop,
-    /// It asks for tools.
+    /// The model calls tools.
     ToolCalls,
-    /// It ran into the token limit.
+    /// The answer reached the token limit.
     Length,
     /// The provider withheld it.
     Refused,

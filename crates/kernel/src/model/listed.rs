@@ -19,10 +19,10 @@ pub struct Profile {
 /// Whether a model's provider searches the web for it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Searches {
-    /// It cannot, as far as is known.
+    /// The model cannot search, as far as is known.
     #[default]
     Never,
-    /// It could, but nobody said that it may: searches are paid for.
+    /// The model could search, but searches are paid for and not switched on.
     Off,
     /// Only where the model is offered no tools.
     Alone,
@@ -44,7 +44,7 @@ impl Searches {
 /// A model that can be chosen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listed {
-    /// Its name.
+    /// The model.
     pub model: ModelRef,
     /// What it can do.
     pub profile: Profile,
@@ -57,7 +57,7 @@ pub struct Listed {
 /// What people are told of a model. Everything but its name may be unknown.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct About {
-    /// Its name for people.
+    /// The name for people.
     pub label: String,
     /// What it is a version of, for programs: `openai::gpt-5`.
     pub family: Option<String>,
@@ -113,7 +113,7 @@ pub enum Latency {
     Fast,
     /// A second or two.
     Medium,
-    /// It thinks first.
+    /// The model thinks before it answers.
     Slow,
 }
 

@@ -11,9 +11,9 @@ pub struct Rule {
     pub kind: Option<Kind>,
     /// Of this tool.
     pub tool: Option<String>,
-    /// That name such paths.
+    /// Calls that name such paths.
     pub path: Option<Pattern>,
-    /// That run such commands.
+    /// Calls that run such commands.
     pub command: Option<Pattern>,
     /// What to do.
     pub action: Action,
@@ -24,11 +24,11 @@ pub struct Rule {
 /// What a rule does with a call, the strictest last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Action {
-    /// It may run.
+    /// The call may run.
     Allow,
     /// A person is asked.
     Ask,
-    /// It does not run.
+    /// The call does not run.
     Refuse,
 }
 
@@ -37,7 +37,7 @@ pub enum Action {
 pub(super) enum Fit {
     Yes,
     No,
-    /// Nobody can say before the call was looked at.
+    /// The call must be assessed first.
     Unknown,
 }
 

@@ -9,9 +9,9 @@ use crate::time::Time;
 /// A front end that registered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Install {
-    /// Its own name.
+    /// The install's id.
     pub id: String,
-    /// Whose it is.
+    /// The owner.
     pub user: String,
     /// The SHA-256 of its token, in hex; the token itself is kept nowhere.
     pub token: String,
@@ -64,15 +64,15 @@ pub trait Preferences: Send + Sync {
 /// A file that a front end handed in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Artifact {
-    /// Its name, which is also that of its content.
+    /// The artifact's id, which is also the name of its content.
     pub id: String,
-    /// Whose it is; nothing where nobody has to say who he is.
+    /// The owner; none where clients need not identify themselves.
     pub owner: Option<String>,
     /// What it was found to be.
     pub mime: String,
     /// How many bytes it has.
     pub size: u64,
-    /// Their SHA-256, in hex.
+    /// The SHA-256 of the content, in hex.
     pub sha256: String,
     /// When it came.
     pub created: Time,
@@ -87,7 +87,7 @@ pub trait Artifacts: Send + Sync {
     /// Notes that a session refers to one, for as long as there is the session or a fork of it. Says
     /// whether there is such an artifact; durable when it resolves.
     fn claim(&self, id: &str, session: &SessionId) -> BoxFuture<'_, Result<bool, StorageError>>;
-    /// Those that came before a time and that no session refers to, oldest first.
+    /// The artifacts older than a time that no session refers to, oldest first.
     fn unclaimed(&self, before: Time) -> BoxFuture<'_, Result<Vec<Artifact>, StorageError>>;
     /// Takes one away, unless a session refers to it by now; says whether it did. Durable when it
     /// resolves.

@@ -25,7 +25,7 @@ pub enum SenseError {
 /// The vector space of an embedding model. Vectors of different spaces cannot be compared.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EmbeddingSpace {
-    /// Who computes the vectors, for example `local-sentence-transformer`.
+    /// The source of the vectors, for example `local-sentence-transformer`.
     pub provider: String,
     /// The model, for example `sentence-transformers/all-MiniLM-L6-v2`.
     pub model: String,

@@ -96,7 +96,7 @@ pub(crate) fn history_since(state: &State, place: usize) -> impl Iterator<Item =
 /// A message's place among those that models read.
 struct Place {
     turn: usize,
-    /// Its number in the turn.
+    /// The number in the turn.
     nth: usize,
 }
 

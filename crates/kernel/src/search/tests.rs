@@ -1,4 +1,4 @@
-//! Who searches, and why nobody does.
+//! Tests of which component searches the web, and why none does.
 
 use std::collections::HashMap;
 

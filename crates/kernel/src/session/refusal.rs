@@ -28,10 +28,10 @@ pub enum Refusal {
     /// No such call.
     #[error("tool call not found: {0}")]
     UnknownCall(CallId),
-    /// Its result is known already, or nobody waits for it any more.
+    /// The call has a result already, or its turn is over.
     #[error("tool call {0} is over")]
     CallOver(CallId),
-    /// It is not a client's to run, or not yet.
+    /// The call is not a client's to run, or not yet.
     #[error("tool call {0} is not waiting for a client")]
     NotDelegated(CallId),
     /// Another client has the call.

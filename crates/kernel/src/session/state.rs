@@ -42,7 +42,7 @@ pub struct State {
 /// Everything that a session's journal says.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Data {
-    /// Its id.
+    /// The session.
     pub id: SessionId,
     /// The last event in it.
     pub head: Seq,
@@ -70,7 +70,7 @@ pub struct Data {
     pub messages: Vec<Arc<Message>>,
     /// How many of these, from the first on, models do not read any more.
     pub forgotten: usize,
-    /// Its turns, oldest first.
+    /// The turns, oldest first.
     pub turns: TurnList,
     /// The turn under way.
     pub open: Option<OpenTurn>,
@@ -177,9 +177,9 @@ pub struct Remembered {
 /// Which calls of a tool.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Calls {
-    /// Those with these arguments.
+    /// Calls with these arguments.
     Same(Value),
-    /// Those that have this in common.
+    /// Calls that have this in common.
     Similar(String),
 }
 

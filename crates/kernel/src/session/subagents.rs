@@ -18,7 +18,7 @@ use crate::toolset::Toolset;
 pub struct Subagent {
     /// The call.
     pub call: CallId,
-    /// Its turn.
+    /// The turn.
     pub turn: TurnId,
     /// The session.
     pub session: SessionId,
@@ -38,7 +38,7 @@ pub struct Subagent {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SubagentList {
     all: Vec<Subagent>,
-    /// Those that are not over or not completed.
+    /// The subagents that are not over or not completed.
     unfinished: Vec<usize>,
 }
 
@@ -69,7 +69,7 @@ impl SubagentList {
         })
     }
 
-    /// Those whose call is over and of which nobody knows whether they rest: they are to be stopped.
+    /// The subagents whose call is over and that may still be running: they are to be stopped.
     pub fn orphans(&self) -> impl Iterator<Item = &Subagent> {
         self.unfinished().filter(|known| known.over)
     }

@@ -22,7 +22,7 @@ use crate::tool::{Assessment, Ending, Kind, Outcome, Placement};
 /// A turn at a glance.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Turn {
-    /// Its id.
+    /// The turn.
     pub id: TurnId,
     /// The message it answers.
     pub message: MessageId,
@@ -82,7 +82,7 @@ pub enum TurnStatus {
 /// The turn that is under way.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct OpenTurn {
-    /// Its id.
+    /// The turn.
     pub id: TurnId,
     /// Which attempt this is.
     pub attempt: u32,
@@ -126,7 +126,7 @@ pub enum Phase {
 /// A model call under way.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct OpenStep {
-    /// Its id.
+    /// The step.
     pub id: StepId,
     /// The model that was asked.
     pub model: ModelRef,
@@ -201,21 +201,21 @@ pub enum CallPhase {
         /// When it counts as "no".
         expires: Option<Time>,
     },
-    /// It may run.
+    /// The call may run.
     Allowed,
-    /// It may not.
+    /// The call may not run.
     Denied {
         /// Why.
         reason: Option<String>,
     },
-    /// It runs.
+    /// The call runs.
     Started(Kind, Placement),
-    /// It is over.
+    /// The call is over.
     Done(Ending),
 }
 
 impl Call {
-    /// Its id.
+    /// The call's id.
     pub fn id(&self) -> &CallId {
         &self.request.id
     }

@@ -17,7 +17,7 @@ pub struct TurnList {
     turns: Vec<Arc<Turn>>,
     by_id: HashMap<TurnId, usize>,
     by_key: HashMap<String, usize>,
-    /// Those that begin by themselves once the turns before them are over.
+    /// The turns that begin by themselves once those before them are over.
     queued: BTreeSet<usize>,
     /// The newest one that ever began.
     last_started: Option<usize>,

@@ -28,7 +28,7 @@ use crate::world::{TOOLS, Todo, World, assessment, reviewed, rules, well, word};
 /// Something that happens. Numbers pick one of what there is.
 #[derive(Clone, Debug)]
 enum Op {
-    /// Somebody does what is to be done.
+    /// Carries out one of the effects.
     Do(usize, How),
     /// A client wants something.
     Want(Want),

@@ -38,11 +38,11 @@ const BACKLOG: usize = 64;
 
 /// Why a session's task ends.
 pub(super) enum End {
-    /// It has nothing to do.
+    /// The session has nothing to do.
     Idle,
     /// The daemon shuts down.
     Closing,
-    /// It is to be taken away, and does nothing any more.
+    /// The session is to be deleted and does nothing any more.
     Erased(Box<Erased>),
     /// What was decided could not be kept; the state in memory is worthless.
     Broken(StorageError),
@@ -53,14 +53,14 @@ pub(super) struct Erased {
     pub(super) lease: Lease,
     /// Sessions that worked for it, and go with it.
     pub(super) subagents: Vec<SessionId>,
-    /// Who is told when it is gone.
+    /// Told when the session is deleted.
     pub(super) reply: Farewell,
 }
 
-/// Who is told that a session is gone.
+/// The reply to a deletion.
 type Farewell = oneshot::Sender<Result<(), Error>>;
 
-/// Somebody who is answered when a turn is over or undone, not when that is decided.
+/// A client that is answered when a turn is over or undone, not when that is decided.
 struct Waiting {
     turn: TurnId,
     receipt: Receipt,
@@ -84,9 +84,9 @@ pub(super) struct Live {
     prompts: PromptCache,
     flight: Option<Flight>,
     work: Work,
-    /// Who called a turn off, or had it undone, and waits until that is over.
+    /// Clients that cancelled a turn, or had it undone, and wait until that is done.
     waiting: Vec<Waiting>,
-    /// Who had it taken away, which is done as soon as it rests.
+    /// The client that had the session deleted, which is done as soon as it is idle.
     erasing: Option<Farewell>,
     /// Files of turns that are over are taken away, on threads that may wait for a disk.
     tidying: JoinSet<()>,

@@ -11,11 +11,11 @@ use tokio::sync::oneshot;
 
 use crate::session::Delivery;
 
-/// Who waits for an append.
+/// The reply that waits for an append.
 pub(super) enum Answer {
     /// The sender of a command.
     Receipt(oneshot::Sender<Delivery>, Receipt),
-    /// Somebody who wants to see the session.
+    /// A request to see the session.
     View(oneshot::Sender<Result<Arc<State>, Error>>, Arc<State>),
 }
 

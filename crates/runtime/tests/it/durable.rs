@@ -1,4 +1,4 @@
-//! Nobody is told of anything that is not durable, but nobody waits who need not.
+//! Nothing is published before it is durable, and nothing waits for a sync that need not.
 
 use std::time::Duration;
 

@@ -14,15 +14,15 @@ use tokio::sync::watch;
 /// What happens to appends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Gate {
-    /// They go through.
+    /// Appends go through.
     Open,
-    /// They wait.
+    /// Appends wait.
     Shut,
-    /// They are kept at once, and can be read, but are not acknowledged yet.
+    /// Appends are stored at once, and can be read, but are not acknowledged yet.
     Late,
-    /// They fail, and nothing is kept.
+    /// Appends fail, and nothing is stored.
     Broken,
-    /// They are kept, but the answer is that nobody knows.
+    /// Appends are stored, but the answer is that the outcome is unknown.
     Unsure,
 }
 

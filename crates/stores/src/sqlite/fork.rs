@@ -60,7 +60,7 @@ pub(super) fn base(db: &Connection, child: i64) -> rusqlite::Result<Option<(i64,
         .optional()
 }
 
-/// Whose own event this is, so that a fork of a fork is read no slower.
+/// The session that an event belongs to, so that a fork of a fork is read no slower.
 fn owner(db: &Connection, session: i64, seq: Seq) -> rusqlite::Result<i64> {
     match base(db, session)? {
         Some((parent, shared)) if seq <= shared => owner(db, parent, seq),

@@ -118,8 +118,8 @@ fn load(
     Ok(reading.events)
 }
 
-/// Whose events make up a session after a number, and up to which each: its ancestors', oldest
-/// first, and its own.
+/// The sessions whose events make up a session after a number, and up to which each: its ancestors,
+/// oldest first, and itself.
 fn spans(db: &Connection, key: i64, after: Seq) -> rusqlite::Result<Vec<(i64, Seq)>> {
     let mut spans = vec![(key, Seq::MAX)];
     let mut key = key;

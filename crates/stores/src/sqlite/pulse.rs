@@ -41,7 +41,7 @@ struct Last {
     trying: bool,
 }
 
-/// Somebody finds out, until this is dropped.
+/// A write attempt under way, until this is dropped.
 struct Try(Arc<Pulse>);
 
 impl Drop for Try {

@@ -31,7 +31,7 @@ pub(super) struct Readers {
     path: PathBuf,
     idle: Mutex<Vec<Connection>>,
     line: Mutex<Line>,
-    /// Somebody who read found nothing more to read.
+    /// Signalled when a reader found nothing more to read.
     rests: Condvar,
 }
 
@@ -127,7 +127,7 @@ impl Readers {
     }
 }
 
-/// Somebody who works off the line until there is nothing in it.
+/// A thread that works off the queue until it is empty.
 struct Shift {
     readers: Arc<Readers>,
     over: bool,

@@ -39,7 +39,7 @@ impl Subject {
         ]
     }
 
-    /// Its blobs.
+    /// The store's blobs.
     pub(crate) fn blobs(&self) -> Arc<dyn Blobs> {
         match self {
             Self::Memory(store) => Arc::new(store.clone()),

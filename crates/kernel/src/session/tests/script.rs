@@ -140,7 +140,7 @@ impl Session {
         self.state.know(profiles);
     }
 
-    /// Its models cannot be asked any more.
+    /// Makes a provider's models unavailable.
     pub(super) fn forget_provider(&mut self, name: &str) {
         self.profiles.remove(name);
     }

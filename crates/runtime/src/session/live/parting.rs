@@ -10,7 +10,8 @@ use crate::session::Delivery;
 use crate::session::pending::{Answer, oldest};
 
 impl Live {
-    /// Whoever waits is told, and what runs is ended: nothing of it would be believed.
+    /// Ends the session after storage failed: waiting clients get the error, and running work is
+    /// stopped, because its results could not be stored.
     pub(super) async fn broken(mut self, error: StorageError) -> End {
         for pending in self.pending.drain(..) {
             pending.answers.into_iter().for_each(|answer| answer.fail(&error));
