@@ -1,11 +1,10 @@
 //! A language model inside the daemon: on the processor, offline, no key.
 //!
-//! [`weights`] is the table of models, [`pull`] fetches their files, [`Local`] answers prompts.
+//! [`weights`] is the table of models, [`Local`] answers prompts.
 //! `chat` knows the models' language, `engine` runs them on threads of their own.
 
 mod chat;
 mod engine;
-pub mod pull;
 mod stream;
 pub mod weights;
 
@@ -78,7 +77,7 @@ impl Local {
     }
 
     fn has(&self, weights: &Weights) -> bool {
-        self.engine.settings().models_dir.join(weights.file()).is_file()
+        self.engine.settings().models_dir.join(&weights.file.name).is_file()
     }
 
     fn start(&self, prompt: &Prompt) -> Result<Box<dyn ModelStream>, Failure> {

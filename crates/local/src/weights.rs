@@ -2,6 +2,7 @@
 
 use std::sync::LazyLock;
 
+use quintet_weights::{Model, WeightFile};
 use serde::Deserialize;
 
 static TABLE: LazyLock<Table> = LazyLock::new(|| {
@@ -33,14 +34,8 @@ pub struct Weights {
     pub tools: bool,
     /// Tokens it was trained to read at once.
     pub context: u32,
-    /// Bytes of its file.
-    pub size: u64,
-    /// What its file must hash to.
-    pub sha256: String,
-    /// Where the file is, whole.
-    pub hub: String,
-    /// Packages that carry it in pieces, in order.
-    pub packages: Vec<Package>,
+    /// Its file.
+    pub file: WeightFile,
 }
 
 /// How a model wants to be talked to.
@@ -51,20 +46,6 @@ pub enum Family {
     Qwen,
     /// ChatML.
     SmolLm2,
-}
-
-/// A package that carries a piece of a file.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Package {
-    /// Its name in the index.
-    pub package: String,
-    /// Which version.
-    pub version: String,
-    /// The piece's path in the package.
-    pub member: String,
-    /// Bytes of the piece.
-    pub size: u64,
 }
 
 /// All of them, the best first.
@@ -83,9 +64,9 @@ pub fn default() -> &'static Weights {
 }
 
 impl Weights {
-    /// The name of its file in the models' directory.
-    pub fn file(&self) -> String {
-        format!("{}.gguf", self.name)
+    /// The model as `quintet models pull` fetches it.
+    pub fn model(&self) -> Model<'_> {
+        Model { name: &self.name, title: &self.title, files: std::slice::from_ref(&self.file) }
     }
 }
 

@@ -3,7 +3,7 @@
 use std::io::{IsTerminal as _, Write as _};
 use std::sync::Mutex;
 
-use quintet_local::pull::Watch;
+use quintet_weights::Progress;
 
 const WIDTH: usize = 40;
 
@@ -27,13 +27,13 @@ impl Bar {
     }
 }
 
-impl Watch for Bar {
-    fn say(&self, line: &str) {
+impl Progress for Bar {
+    fn line(&self, text: &str) {
         self.end();
-        eprintln!("{line}");
+        eprintln!("{text}");
     }
 
-    fn at(&self, bytes: u64, of: u64) {
+    fn bytes(&self, bytes: u64, of: u64) {
         let percent = bytes.saturating_mul(100) / of.max(1);
         let step = if self.terminal { 1 } else { 10 };
         let mut shown = self.shown.lock().unwrap_or_else(|poisoned| poisoned.into_inner());

@@ -28,7 +28,7 @@ pub(super) struct Loaded {
 }
 
 pub(super) fn load(settings: &Settings, weights: &Weights) -> Result<Loaded, Failure> {
-    let path = settings.models_dir.join(weights.file());
+    let path = settings.models_dir.join(&weights.file.name);
     if !path.is_file() {
         let kind = FailureKind::UnknownModel;
         let name = &weights.name;

@@ -28,7 +28,7 @@ impl Shelf {
     pub(super) fn new(models_dir: &Path, weights: &Weights) -> Self {
         Self {
             dir: models_dir.join("read"),
-            weights: weights.sha256.clone(),
+            weights: weights.file.sha256.clone(),
             name: weights.name.clone(),
         }
     }

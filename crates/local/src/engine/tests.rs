@@ -6,18 +6,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quintet_kernel::model::{Chunk, Sampling, Usage};
+use quintet_weights::{Progress, Registries, pull};
 use tokio::sync::mpsc::unbounded_channel;
 
 use super::{Engine, Job, Settings};
 use crate::chat::{Piece, Script};
-use crate::pull::{Places, Watch, pull};
 use crate::weights;
 
 struct Quiet;
 
-impl Watch for Quiet {
-    fn say(&self, _: &str) {}
-    fn at(&self, _: u64, _: u64) {}
+impl Progress for Quiet {
+    fn line(&self, _: &str) {}
+    fn bytes(&self, _: u64, _: u64) {}
 }
 
 /// A directory with the small model, which lies in the user's cache.
@@ -26,10 +26,12 @@ async fn models_dir() -> tempfile::TempDir {
     let get = |name: &str| environment.iter().find(|(key, _)| key == name).map(|(_, dir)| dir);
     let cache = get("XDG_CACHE_HOME").map(PathBuf::from);
     let cache = cache.or_else(|| Some(PathBuf::from(get("HOME")?).join(".cache"))).unwrap();
-    let (small, places) = (weights::find("small").unwrap(), Places::of(&environment));
-    let path = pull(small, &cache.join("quintet/models"), &places, &Quiet).await.unwrap();
+    let (small, registries) = (weights::find("small").unwrap(), Registries::new(&environment));
+    let models = cache.join("quintet/models");
+    pull(small.model(), &models, &registries, &Quiet).await.unwrap();
     let dir = tempfile::tempdir().unwrap();
-    symlink(path, dir.path().join(small.file())).unwrap();
+    let file = &small.file.name;
+    symlink(models.join(file), dir.path().join(file)).unwrap();
     dir
 }
 

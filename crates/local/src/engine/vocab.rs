@@ -34,7 +34,7 @@ impl Vocabularies {
         if let Some(model) = read.get(weights.name.as_str()) {
             return Some(Arc::clone(model));
         }
-        let path = settings.models_dir.join(weights.file());
+        let path = settings.models_dir.join(&weights.file.name);
         let params = LlamaModelParams::default().with_vocab_only(true);
         let model = path.is_file().then(|| backend().ok())??;
         let model = Arc::new(LlamaModel::load_from_file(model, &path, &params).ok()?);

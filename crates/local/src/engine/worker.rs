@@ -12,7 +12,7 @@ use crate::weights::Weights;
 
 pub(super) fn run(engine: &Engine, weights: &Weights, first: Job, inbox: &Receiver<Job>) {
     // Not now, says the model, and the first try follows as soon as it is there.
-    let reason = format!("{} is being loaded ({} MB)", weights.name, weights.size / 1_000_000);
+    let reason = format!("{} is being loaded ({} MB)", weights.name, weights.file.size / 1_000_000);
     let _ = first.news.send(Ok(Chunk::Retrying { attempt: 1, wait: Duration::ZERO, reason }));
     match load(engine.settings(), weights) {
         Ok(loaded) => serve(engine, weights, &loaded, first, inbox),

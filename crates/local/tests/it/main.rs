@@ -4,7 +4,6 @@
 
 mod answers;
 mod memory;
-mod pulling;
 mod troubles;
 
 use std::path::PathBuf;
@@ -16,8 +15,8 @@ use quintet_kernel::model::{
     Search,
 };
 use quintet_kernel::port::{ModelStream, Models as _};
-use quintet_local::pull::{Places, Watch, pull};
 use quintet_local::{Local, Settings, weights};
+use quintet_weights::{Progress, Registries, pull};
 
 /// The small model, loaded once it is asked.
 fn local() -> Local {
@@ -44,7 +43,8 @@ fn models_dir() -> PathBuf {
         let dir = cache.join("quintet/models");
         let small = weights::find("small").unwrap();
         let threads = tokio::runtime::Runtime::new().unwrap();
-        threads.block_on(pull(small, &dir, &Places::of(&environment), &Aloud)).unwrap();
+        let registries = Registries::new(&environment);
+        threads.block_on(pull(small.model(), &dir, &registries, &Aloud)).unwrap();
         dir
     };
     // A runtime cannot run inside a test's own.
@@ -53,12 +53,12 @@ fn models_dir() -> PathBuf {
 
 struct Aloud;
 
-impl Watch for Aloud {
-    fn say(&self, line: &str) {
-        eprintln!("{line}");
+impl Progress for Aloud {
+    fn line(&self, text: &str) {
+        eprintln!("{text}");
     }
 
-    fn at(&self, _: u64, _: u64) {}
+    fn bytes(&self, _: u64, _: u64) {}
 }
 
 /// A prompt to the small model, answered the same way every time.

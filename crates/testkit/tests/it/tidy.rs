@@ -6,12 +6,14 @@ use std::path::{Component, Path, PathBuf};
 use serde_json::Value;
 
 /// Which of our crates a crate may use. Whoever needs a new arrow discusses it first.
-const ARROWS: [(&str, &[&str]); 13] = [
+const ARROWS: [(&str, &[&str]); 15] = [
     ("kernel", &[]),
     ("runtime", &["kernel"]),
     ("dialects", &["kernel"]),
     ("providers", &["kernel"]),
-    ("local", &["kernel"]),
+    ("weights", &[]),
+    ("local", &["kernel", "weights"]),
+    ("senses", &["kernel", "weights"]),
     ("stores", &["kernel"]),
     ("chat", &[]),
     ("seccomp", &[]),
@@ -29,6 +31,8 @@ const ARROWS: [(&str, &[&str]); 13] = [
             "stores",
             "tools",
             "memory",
+            "senses",
+            "weights",
             "chat",
         ],
     ),

@@ -1,27 +1,33 @@
-//! Where to look: the hub or its mirror, and the package index the way pip finds it.
+//! The addresses of sources: a hub or its mirror, and the package registries as pip and npm find them.
 
 use std::path::{Path, PathBuf};
 
-const HUB: &str = "https://huggingface.co";
-const INDEX: &str = "https://pypi.org/simple";
+use crate::Registry;
 
-/// Where to look.
+const HUB: &str = "https://huggingface.co";
+const PYPI: &str = "https://pypi.org/simple";
+const NPM: &str = "https://registry.npmjs.org";
+
+/// The addresses of sources.
 #[derive(Clone, Debug)]
-pub struct Places {
+pub struct Registries {
     mirror: Option<String>,
-    index: String,
+    pypi: String,
+    npm: String,
 }
 
-impl Places {
-    /// What the user's environment and pip's configuration say.
-    pub fn of(environment: &[(String, String)]) -> Self {
+impl Registries {
+    /// Reads the user's environment and the configuration files of pip and npm.
+    pub fn new(environment: &[(String, String)]) -> Self {
         let get = |name: &str| {
             let found = environment.iter().find(|(key, value)| key == name && !value.is_empty());
             found.map(|(_, value)| value.clone())
         };
-        let configured = || files(&get).iter().rev().find_map(|file| index_url(file));
-        let index = get("PIP_INDEX_URL").or_else(configured).unwrap_or_else(|| INDEX.into());
-        Self { mirror: get("HF_ENDPOINT"), index }
+        let pip = || files(&get).iter().rev().find_map(|file| index_url(file));
+        let pypi = get("PIP_INDEX_URL").or_else(pip).unwrap_or_else(|| PYPI.into());
+        let npm = get("NPM_CONFIG_REGISTRY").or_else(|| get("npm_config_registry"));
+        let npm = npm.or_else(|| npmrc_registry(&PathBuf::from(get("HOME")?).join(".npmrc")));
+        Self { mirror: get("HF_ENDPOINT"), pypi, npm: npm.unwrap_or_else(|| NPM.into()) }
     }
 
     /// The address of a file of the hub, at its mirror if there is one.
@@ -32,8 +38,11 @@ impl Places {
         }
     }
 
-    pub(super) fn index(&self) -> &str {
-        &self.index
+    pub(super) fn of(&self, registry: Registry) -> &str {
+        match registry {
+            Registry::PyPi => &self.pypi,
+            Registry::Npm => &self.npm,
+        }
     }
 }
 
@@ -65,6 +74,14 @@ fn index_url(file: &Path) -> Option<String> {
         }
     }
     found
+}
+
+/// `registry=` of npm's configuration file.
+fn npmrc_registry(file: &Path) -> Option<String> {
+    let text = std::fs::read_to_string(file).ok()?;
+    let values = text.lines().filter_map(|line| line.split_once('='));
+    let mut values = values.filter(|(key, _)| key.trim() == "registry");
+    values.next_back().map(|(_, value)| value.trim().to_owned()).filter(|value| !value.is_empty())
 }
 
 #[cfg(test)]

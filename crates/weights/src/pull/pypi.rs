@@ -1,9 +1,9 @@
-//! Finds a package's file in an index: a page of links for each package (PEP 503).
+//! Finds a package's wheel in an index: a page of links for each package (PEP 503).
 
 use reqwest::Url;
 
 use super::web::Web;
-use crate::weights::Package;
+use crate::Package;
 
 const ACCEPT: &str = "application/vnd.pypi.simple.v1+html, text/html;q=0.9";
 

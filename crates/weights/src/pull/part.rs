@@ -1,15 +1,12 @@
-//! A file that is not whole yet.
+//! A file that is not complete yet.
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read as _, Result, Seek as _, SeekFrom, Write as _};
-use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use sha2::{Digest as _, Sha256};
 
-use crate::weights::Weights;
-
-/// The beginning of a file; nobody else writes to it meanwhile.
+/// The beginning of a file, locked against other processes.
 #[derive(Debug)]
 pub(super) struct Part {
     path: PathBuf,
@@ -18,25 +15,21 @@ pub(super) struct Part {
 }
 
 impl Part {
-    /// Goes on where the last try ended; nothing if somebody else is at it.
-    pub(super) fn open(dir: &Path, weights: &Weights) -> Result<Option<Self>> {
-        std::fs::create_dir_all(dir)?;
-        let part = Self::at(dir.join(format!("{}.part", weights.file())))?;
+    /// Opens what the last try left; `None` if another process has it open.
+    pub(super) fn open(path: &Path) -> Result<Option<Self>> {
+        if let Some(dir) = path.parent() {
+            std::fs::create_dir_all(dir)?;
+        }
+        let part = Self::at(part_of(path))?;
         Ok(part.file.try_lock().is_ok().then_some(part))
     }
 
-    fn at(path: PathBuf) -> Result<Self> {
+    /// Opens a file without a lock.
+    pub(super) fn at(path: PathBuf) -> Result<Self> {
         let mut options = OpenOptions::new();
         let mut file = options.create(true).truncate(false).read(true).write(true).open(&path)?;
         let len = file.seek(SeekFrom::End(0))?;
         Ok(Self { path, file, len })
-    }
-
-    /// A file next to this one that holds a package for a while.
-    pub(super) fn beside(&self, name: &str) -> Result<Self> {
-        let mut path = self.path.clone().into_os_string();
-        path.push(format!(".{name}.whl"));
-        Self::at(path.into())
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -53,40 +46,42 @@ impl Part {
         Ok(())
     }
 
-    /// Gives up everything after so many bytes.
+    /// Drops everything after so many bytes.
     pub(super) fn cut(&mut self, len: u64) -> Result<()> {
-        self.file.set_len(len)?;
+        if len != self.len {
+            self.file.set_len(len)?;
+        }
         self.len = self.file.seek(SeekFrom::Start(len))?;
         Ok(())
     }
 
-    /// What the file hashes to by now.
+    /// The SHA-256 of what is here so far.
     pub(super) async fn sha256(&mut self) -> Result<String> {
         let path = self.path.clone();
         let hashing = tokio::task::spawn_blocking(move || sha256(&path));
         hashing.await.map_err(std::io::Error::other)?
     }
 
-    /// The file is whole and gets its name; what tries left beside it goes.
+    /// Gives the complete file its name.
     pub(super) fn keep(self, name: &Path) -> Result<()> {
         self.file.sync_all()?;
-        std::fs::rename(&self.path, name)?;
-        let (dir, stem) = (self.path.parent(), self.path.file_name().map(|name| name.as_bytes()));
-        for entry in dir.into_iter().filter_map(|dir| dir.read_dir().ok()).flatten().flatten() {
-            if stem.is_some_and(|stem| entry.file_name().as_bytes().starts_with(stem)) {
-                let _ = std::fs::remove_file(entry.path());
-            }
-        }
-        Ok(())
+        std::fs::rename(&self.path, name)
     }
 
     pub(super) fn remove(self) {
-        // A leftover costs room and nothing else.
+        // A leftover takes space and has no other effect.
         let _ = std::fs::remove_file(&self.path);
     }
 }
 
-/// What a file hashes to. Reads all of it.
+/// The name of a file while it is fetched.
+pub(super) fn part_of(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".part");
+    name.into()
+}
+
+/// The SHA-256 of a file. Reads all of it.
 pub(super) fn sha256(path: &Path) -> Result<String> {
     let (mut file, mut hash, mut block) = (File::open(path)?, Sha256::new(), vec![0; 1 << 20]);
     loop {

@@ -5,32 +5,34 @@ use std::time::Duration;
 use reqwest::header::{CONTENT_RANGE, RANGE};
 use reqwest::{Client, Response, StatusCode};
 
+use super::Failure;
 use super::part::Part;
 
-/// Longer is not worth waiting for a connection.
-const CONNECT: Duration = Duration::from_secs(10);
-/// A download that brings nothing for so long is cut off.
-const SILENCE: Duration = Duration::from_secs(60);
-/// Tries in a row that may bring nothing.
-const TRIES: u32 = 4;
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// A download that receives nothing for so long is cut off.
+const READ_TIMEOUT: Duration = Duration::from_secs(60);
+/// Tries in a row that may receive nothing.
+const TRIES_LIMIT: u32 = 4;
 
 pub(super) struct Web {
     client: Result<Client, String>,
 }
 
-/// Why a try ended.
+/// The reason why a try ended.
 enum Trouble {
-    /// Another may do better.
-    Passing(String),
-    /// No other will.
-    Lasting(String),
+    /// Another try may succeed.
+    Transient(String),
+    /// No other try can succeed.
+    Final(String),
+    /// The file cannot be written.
+    Disk(std::io::Error),
 }
 
 impl Web {
     pub(super) fn new() -> Self {
-        // Whoever was first to choose the cryptography chose the same.
+        // An error means that the same provider was installed already.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let client = Client::builder().connect_timeout(CONNECT).read_timeout(SILENCE);
+        let client = Client::builder().connect_timeout(CONNECT_TIMEOUT).read_timeout(READ_TIMEOUT);
         Self { client: client.build().map_err(|error| why(&error)) }
     }
 
@@ -42,25 +44,26 @@ impl Web {
         response.text().await.map_err(|error| why(&error))
     }
 
-    /// Fetches a file into its part. As long as tries bring something there is another one.
+    /// Fetches a file into its part. As long as tries receive something there is another one.
     pub(super) async fn fetch(
         &self,
         url: &str,
         part: &mut Part,
         size: Option<u64>,
         seen: &(dyn Fn(u64) + Sync),
-    ) -> Result<(), String> {
-        let mut left = TRIES;
+    ) -> Result<(), Failure> {
+        let mut left = TRIES_LIMIT;
         loop {
             let before = part.len();
             let reason = match self.go_on(url, part, size, seen).await {
                 Ok(()) => return Ok(()),
-                Err(Trouble::Lasting(reason)) => return Err(reason),
-                Err(Trouble::Passing(reason)) => reason,
+                Err(Trouble::Final(reason)) => return Err(Failure::Source(reason)),
+                Err(Trouble::Disk(reason)) => return Err(Failure::Disk(reason)),
+                Err(Trouble::Transient(reason)) => reason,
             };
-            left = if part.len() > before { TRIES } else { left - 1 };
+            left = if part.len() > before { TRIES_LIMIT } else { left - 1 };
             if left == 0 {
-                return Err(reason);
+                return Err(Failure::Source(reason));
             }
         }
     }
@@ -75,53 +78,55 @@ impl Web {
         if size.is_some_and(|size| part.len() == size) {
             return Ok(());
         }
-        let mut request = self.client.clone().map_err(Trouble::Lasting)?.get(url);
+        let mut request = self.client.clone().map_err(Trouble::Final)?.get(url);
         if part.len() > 0 {
             request = request.header(RANGE, format!("bytes={}-", part.len()));
         }
-        let response = request.send().await.map_err(|error| passing(&error))?;
+        let response = request.send().await.map_err(|error| transient(&error))?;
         let Some(whole) = begin(&response, part)? else { return Ok(()) };
         if let (Some(whole), Some(size)) = (whole, size)
             && whole != size
         {
             let reason = format!("what it has is another file ({whole} bytes instead of {size})");
-            return Err(Trouble::Lasting(reason));
+            return Err(Trouble::Final(reason));
         }
         receive(response, part, seen).await?;
         match whole.or(size).filter(|whole| *whole != part.len()) {
-            Some(whole) => Err(Trouble::Passing(format!("cut off at {} of {whole}", part.len()))),
+            Some(whole) => Err(Trouble::Transient(format!("cut off at {} of {whole}", part.len()))),
             None => Ok(()),
         }
     }
 }
 
-/// Brings the part to where the answer begins and tells how long the whole is, where known; nothing
-/// if there is no more to come.
+/// Brings the part to where the answer begins and returns the size of the whole, where known; `None`
+/// if nothing is missing.
 fn begin(response: &Response, part: &mut Part) -> Result<Option<Option<u64>>, Trouble> {
     match response.status() {
         StatusCode::PARTIAL_CONTENT => match range(response) {
             Some((start, whole)) if start == part.len() => Ok(Some(whole)),
-            _ => Err(Trouble::Lasting("it answers with another part of the file".into())),
+            _ => Err(Trouble::Final("it answers with another part of the file".into())),
         },
-        // It was whole, or it is another file by now.
+        // The part was complete, or the file is another one by now.
         StatusCode::RANGE_NOT_SATISFIABLE => match unsatisfied(response) {
             Some(whole) if whole == part.len() => Ok(None),
             _ => {
                 restart(part)?;
-                Err(Trouble::Passing("the file has changed".into()))
+                Err(Trouble::Transient("the file has changed".into()))
             }
         },
         status if status.is_success() => {
             restart(part)?;
             Ok(Some(response.content_length()))
         }
-        status if status.is_server_error() => Err(Trouble::Passing(format!("it answers {status}"))),
-        status => Err(Trouble::Lasting(format!("it answers {status}"))),
+        status if status.is_server_error() => {
+            Err(Trouble::Transient(format!("it answers {status}")))
+        }
+        status => Err(Trouble::Final(format!("it answers {status}"))),
     }
 }
 
 fn restart(part: &mut Part) -> Result<(), Trouble> {
-    part.cut(0).map_err(|error| Trouble::Lasting(error.to_string()))
+    part.cut(0).map_err(Trouble::Disk)
 }
 
 async fn receive(
@@ -129,28 +134,28 @@ async fn receive(
     part: &mut Part,
     seen: &(dyn Fn(u64) + Sync),
 ) -> Result<(), Trouble> {
-    while let Some(bytes) = response.chunk().await.map_err(|error| passing(&error))? {
-        part.add(&bytes).map_err(|error| Trouble::Lasting(error.to_string()))?;
+    while let Some(bytes) = response.chunk().await.map_err(|error| transient(&error))? {
+        part.add(&bytes).map_err(Trouble::Disk)?;
         seen(part.len());
     }
     Ok(())
 }
 
-/// Where the answer begins and how long the whole is: `bytes 5-9/10`.
+/// The start of the answer and the size of the whole: `bytes 5-9/10`.
 fn range(response: &Response) -> Option<(u64, Option<u64>)> {
     let text = response.headers().get(CONTENT_RANGE)?.to_str().ok()?;
     let (range, whole) = text.strip_prefix("bytes ")?.split_once('/')?;
     Some((range.split_once('-')?.0.parse().ok()?, whole.parse().ok()))
 }
 
-/// How long the whole is: `bytes */10`.
+/// The size of the whole: `bytes */10`.
 fn unsatisfied(response: &Response) -> Option<u64> {
     let text = response.headers().get(CONTENT_RANGE)?.to_str().ok()?;
     text.strip_prefix("bytes */")?.parse().ok()
 }
 
-fn passing(error: &reqwest::Error) -> Trouble {
-    Trouble::Passing(why(error))
+fn transient(error: &reqwest::Error) -> Trouble {
+    Trouble::Transient(why(error))
 }
 
 /// The innermost reason, which is the one that says something. Addresses are left out: they may
