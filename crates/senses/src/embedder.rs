@@ -1,0 +1,82 @@
+//! Texts as vectors, computed on this machine by all-MiniLM-L6-v2.
+
+mod minilm;
+mod wordpiece;
+
+use std::sync::Arc;
+
+use quintet_kernel::port::{BoxFuture, Embedder, EmbeddingSpace, Embeddings, SenseError};
+use quintet_weights::is_present;
+
+use crate::worker::{Limits, Worker};
+use crate::{Settings, weights};
+use minilm::{DIMENSIONS, MiniLm};
+
+#[cfg(test)]
+pub(crate) use minilm::FILES;
+
+/// The name of the sense, which is also that of its weights and of its option.
+const SENSE: &str = "embeddings";
+const QUEUE_LIMIT: usize = 64;
+/// Texts of different requests that are computed together.
+const BATCH_LIMIT: usize = 64;
+
+/// Computes vectors on this machine.
+#[derive(Debug)]
+pub struct LocalEmbedder {
+    settings: Arc<Settings>,
+    worker: Worker<MiniLm>,
+}
+
+impl LocalEmbedder {
+    /// Loads nothing yet.
+    pub fn new(settings: Settings) -> Self {
+        let settings = Arc::new(settings);
+        let limits = Limits { queue: QUEUE_LIMIT, batch: BATCH_LIMIT, idle: settings.idle };
+        let load = {
+            let settings = Arc::clone(&settings);
+            move || MiniLm::load(&settings)
+        };
+        Self { settings, worker: Worker::new(SENSE, limits, load) }
+    }
+
+    /// True while the model is in memory.
+    pub fn is_loaded(&self) -> bool {
+        self.worker.is_running()
+    }
+
+    fn has_weights(&self) -> Result<(), SenseError> {
+        let row = weights::find(SENSE).ok_or(SenseError::MissingWeights(SENSE))?;
+        match is_present(row.model(), &self.settings.models_dir) {
+            true => Ok(()),
+            false => Err(SenseError::MissingWeights(SENSE)),
+        }
+    }
+}
+
+impl Embedder for LocalEmbedder {
+    fn space(&self) -> EmbeddingSpace {
+        EmbeddingSpace {
+            provider: "local-sentence-transformer".into(),
+            model: "sentence-transformers/all-MiniLM-L6-v2".into(),
+            dimensions: DIMENSIONS,
+        }
+    }
+
+    fn ready(&self) -> Result<(), SenseError> {
+        self.has_weights()
+    }
+
+    fn embed(&self, texts: Vec<String>) -> BoxFuture<'_, Result<Embeddings, SenseError>> {
+        Box::pin(async move {
+            self.has_weights()?;
+            let cost = texts.len();
+            let done = self.worker.submit(texts, cost).await?;
+            Ok(Embeddings {
+                vectors: done.output,
+                queue_wait_ms: done.queue_wait.as_secs_f64() * 1e3,
+                service_time_ms: done.service_time.as_secs_f64() * 1e3,
+            })
+        })
+    }
+}

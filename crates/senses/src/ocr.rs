@@ -1,0 +1,122 @@
+//! Text in pictures, read on this machine by PP-OCRv6.
+//!
+//! `detect` finds the lines, `angle` suspects those that are upside down, `recognize` reads them,
+//! `tighten` shrinks their boxes to the ink.
+
+mod angle;
+mod crop;
+mod detect;
+mod geometry;
+mod order;
+mod recognize;
+mod regions;
+mod tighten;
+
+use std::sync::Arc;
+
+use quintet_kernel::port::{BoxFuture, Ocr, RecognizedText, SenseError};
+use quintet_weights::is_present;
+use rten::ThreadPool;
+
+use crate::network::Network;
+use crate::picture::Picture;
+use crate::worker::{Engine, Limits, Worker};
+use crate::{Settings, weights};
+use angle::Angle;
+use detect::Detector;
+use recognize::Recognizer;
+
+/// The name of the sense, which is also that of its weights and of its option.
+const SENSE: &str = "ocr";
+/// Pictures that may wait.
+const QUEUE_LIMIT: usize = 8;
+/// The files in the directory of models: detection, angle, recognition.
+pub(crate) const FILES: [&str; 3] = [
+    "pp-ocrv6-small/detection.onnx",
+    "pp-ocrv6-small/angle.onnx",
+    "pp-ocrv6-small/recognition.onnx",
+];
+
+/// Reads pictures on this machine.
+#[derive(Debug)]
+pub struct LocalOcr {
+    settings: Arc<Settings>,
+    worker: Worker<PpOcr>,
+}
+
+impl LocalOcr {
+    /// Loads nothing yet.
+    pub fn new(settings: Settings) -> Self {
+        let settings = Arc::new(settings);
+        let limits = Limits { queue: QUEUE_LIMIT, batch: 1, idle: settings.idle };
+        let load = {
+            let settings = Arc::clone(&settings);
+            move || PpOcr::load(&settings)
+        };
+        Self { settings, worker: Worker::new(SENSE, limits, load) }
+    }
+
+    /// True while the models are in memory.
+    pub fn is_loaded(&self) -> bool {
+        self.worker.is_running()
+    }
+
+    fn has_weights(&self) -> Result<(), SenseError> {
+        let row = weights::find(SENSE).ok_or(SenseError::MissingWeights(SENSE))?;
+        match is_present(row.model(), &self.settings.models_dir) {
+            true => Ok(()),
+            false => Err(SenseError::MissingWeights(SENSE)),
+        }
+    }
+}
+
+impl Ocr for LocalOcr {
+    fn ready(&self) -> Result<(), SenseError> {
+        self.has_weights()
+    }
+
+    fn read(&self, image: Vec<u8>) -> BoxFuture<'_, Result<RecognizedText, SenseError>> {
+        Box::pin(async move {
+            self.has_weights()?;
+            Ok(self.worker.submit(image, 1).await?.output)
+        })
+    }
+}
+
+/// The models in memory.
+struct PpOcr {
+    detector: Detector,
+    angle: Angle,
+    recognizer: Recognizer,
+}
+
+impl PpOcr {
+    fn load(settings: &Settings) -> Result<Self, SenseError> {
+        let threads = Arc::new(ThreadPool::with_num_threads(settings.threads));
+        let [detection, angle, recognition] =
+            FILES.map(|file| Network::load(&settings.models_dir.join(file), &threads));
+        Ok(Self {
+            detector: Detector::new(detection?),
+            angle: Angle::new(angle?),
+            recognizer: Recognizer::new(recognition?)?,
+        })
+    }
+
+    fn read(&self, image: &[u8]) -> Result<RecognizedText, SenseError> {
+        let picture = Picture::decode(image)?;
+        let quads = self.detector.detect(&picture)?;
+        let lines = self.recognizer.read(&picture, &quads, &self.angle)?;
+        let lines = lines.into_iter().map(|line| tighten::tightened(&picture, line)).collect();
+        let (width, height) = (picture.width as u32, picture.height as u32);
+        Ok(RecognizedText { width, height, lines: order::reading_order(lines) })
+    }
+}
+
+impl Engine for PpOcr {
+    type Input = Vec<u8>;
+    type Output = RecognizedText;
+
+    fn run(&mut self, batch: Vec<Vec<u8>>) -> Vec<Result<RecognizedText, SenseError>> {
+        batch.iter().map(|image| self.read(image)).collect()
+    }
+}

@@ -1,0 +1,44 @@
+//! Senses that the configuration turns off.
+
+use std::future::ready;
+
+use quintet_kernel::port::{
+    BoxFuture, Embedder, EmbeddingSpace, Embeddings, Ocr, RecognizedText, SenseError,
+};
+
+/// A sense that is off: every request fails with [`SenseError::Off`].
+#[derive(Clone, Copy, Debug)]
+pub struct Off(
+    /// The option below `[senses]` that would turn it on.
+    pub &'static str,
+);
+
+impl Off {
+    fn error(self) -> SenseError {
+        SenseError::Off(self.0)
+    }
+}
+
+impl Embedder for Off {
+    fn space(&self) -> EmbeddingSpace {
+        EmbeddingSpace { provider: "off".into(), model: "off".into(), dimensions: 0 }
+    }
+
+    fn ready(&self) -> Result<(), SenseError> {
+        Err(self.error())
+    }
+
+    fn embed(&self, _: Vec<String>) -> BoxFuture<'_, Result<Embeddings, SenseError>> {
+        Box::pin(ready(Err(self.error())))
+    }
+}
+
+impl Ocr for Off {
+    fn ready(&self) -> Result<(), SenseError> {
+        Err(self.error())
+    }
+
+    fn read(&self, _: Vec<u8>) -> BoxFuture<'_, Result<RecognizedText, SenseError>> {
+        Box::pin(ready(Err(self.error())))
+    }
+}
