@@ -33,18 +33,22 @@ NAME_default = local/qwen2.5-coder-1.5b
 NAME_small = local/smollm2-135m
 NAME_demo = demo/demo
 
-# Fetches the model that sessions would use, if it runs here and is not there yet.
+# Fetches the model that sessions would use, if it runs here and is not there yet. The weights of senses
+# are fetched while the daemon serves already.
 run: build
 	@target/release/quintet models pull $(FLAGS) || \
 	  { [ -z "$(MODEL)" ] && echo "going on without it"; }
-	@target/release/quintet serve $(FLAGS) $(ARGS)
+	@{ target/release/quintet models pull senses $(FLAGS) 2>&1 | sed 's/^/models: /' >&2; } & \
+	  target/release/quintet serve $(FLAGS) $(ARGS)
 
 build: setup
 	$(CARGO) build --release -p quintet-daemon
 
-# The tests of local models ask a real one, the small one (98 MB), which is kept in the user's cache.
+# The tests of local models ask a real one, the small one (98 MB), which is kept in the user's cache; so are
+# the weights of senses (123 MB).
 test: lint
 	$(CARGO) run -q -p quintet-daemon -- models pull small
+	$(CARGO) run -q -p quintet-daemon -- models pull senses
 	$(CARGO) test --workspace --no-fail-fast
 	@$(MAKE) --no-print-directory api readme
 

@@ -23,6 +23,7 @@ use quintet_tools::{Recall, Settings, Toolbox};
 
 use crate::accounts::{SealedSettings, UserKeys, Vault};
 use crate::options::{self, Options};
+use crate::senses::{self, Senses};
 
 /// Everything that runs.
 pub(crate) struct Assembly {
@@ -36,6 +37,7 @@ pub(crate) struct Assembly {
     pub(crate) directory: Arc<dyn SessionIndex>,
     /// Whether storage can be written to.
     pub(crate) pulse: Arc<dyn Pulse>,
+    pub(crate) senses: Senses,
     /// What is remembered, unless that is off.
     pub(crate) memory: Option<Arc<dyn Memory>>,
     pub(crate) outlines: Arc<dyn Outlines>,
@@ -105,6 +107,7 @@ pub(crate) fn assemble(options: &Options) -> Result<Assembly> {
         archive,
         directory,
         pulse,
+        senses: senses::build(options),
         memory,
         outlines,
         changes,

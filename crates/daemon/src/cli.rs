@@ -46,6 +46,23 @@ pub(crate) enum Verb {
         #[arg(long)]
         all: bool,
     },
+    /// Read the text in a picture, a line of the picture each.
+    Ocr {
+        #[command(flatten)]
+        flags: Flags,
+        /// PNG, JPEG, WebP or GIF; `-` reads standard input.
+        file: PathBuf,
+        /// Print positions and confidence too, as JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Print the embedding of each text, a line of JSON numbers each.
+    Embed {
+        #[command(flatten)]
+        flags: Flags,
+        #[arg(required = true, value_name = "TEXT")]
+        texts: Vec<String>,
+    },
     /// Keep the keys of providers and of the search engine in the keyring of the desktop.
     Keys {
         #[command(subcommand)]
@@ -154,7 +171,8 @@ pub(crate) enum Models {
     Pull {
         #[command(flatten)]
         flags: Flags,
-        /// Which; without a name the one that sessions would use.
+        /// Which: a chat model, `embeddings`, `ocr`, or `senses` for all senses that are on; without
+        /// a name the chat model that sessions would use.
         name: Option<String>,
     },
 }

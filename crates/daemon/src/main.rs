@@ -13,6 +13,7 @@ mod keys;
 mod models;
 mod open_files;
 mod options;
+mod senses;
 mod serve;
 mod telemetry;
 mod tools;
@@ -43,6 +44,8 @@ fn main() -> ExitCode {
         Verb::Models { verb, flags, all } => models::main(verb, &flags, all).map(well),
         Verb::Installs { verb, flags } => installs::main(verb, &flags).map(well),
         Verb::Keys { verb } => keys::main(verb).map(well),
+        Verb::Ocr { flags, file, json } => senses::ocr(&flags, &file, json).map(well),
+        Verb::Embed { flags, texts } => senses::embed(&flags, texts).map(well),
         Verb::Tools { flags, schema } => tools::list(&flags, schema).map(well),
     };
     match done {

@@ -68,6 +68,7 @@ async fn run(options: &Options) -> Result<()> {
     warn_of_gaps(options.sandbox.mode);
     let assembly = assemble(options)?;
     let writer_ended = assembly.store.writer_ended();
+    assembly.senses.log_missing();
     encrypt_old_keys(&assembly).await;
     let bound = bind_all(&options.listeners).await?;
     let woken = assembly.runtime.recover().await?;

@@ -25,6 +25,7 @@ pub(super) fn look(options: &Options, flags: &Flags) -> Vec<Finding> {
     findings.extend(listeners::look(&options.listeners, &options.auth, runs));
     findings.push(model(options));
     findings.extend(weights::look(options));
+    findings.extend(weights::senses(options));
     findings.extend(search(options));
     findings
 }

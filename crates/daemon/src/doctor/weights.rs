@@ -1,45 +1,84 @@
 //! The files of the models that run here.
 
-use quintet_local::pull::{State, check};
-use quintet_local::weights::{self, Weights};
-use quintet_local::{PROVIDER, Settings};
+use std::path::Path;
+
+use quintet_local::PROVIDER;
+use quintet_local::weights as chat;
+use quintet_senses::weights as senses;
+use quintet_weights::{Model, State, check};
 
 use super::Finding;
-use crate::options::Options;
+use crate::options::{EmbeddingSource, Options};
 
 const ABOUT: &str = "model files";
 
-/// A line a model that is here or wanted; one for all if there is none.
+/// A line for each chat model that is here or wanted; one for all if there is none.
 pub(super) fn look(options: &Options) -> Vec<Finding> {
     let Some(settings) = &options.local else { return Vec::new() };
-    let wanted = weights::find(&options.default_model.model)
+    let wanted = chat::find(&options.default_model.model)
         .filter(|_| options.default_model.provider == PROVIDER);
-    let is_wanted = |row: &Weights| wanted.is_some_and(|wanted| wanted.name == row.name);
-    let of = |row: &'static Weights| finding(row, settings, is_wanted(row));
-    let found: Vec<Finding> = weights::all().iter().filter_map(of).collect();
+    let is_wanted = |row: &chat::Weights| wanted.is_some_and(|wanted| wanted.name == row.name);
+    let of = |row: &'static chat::Weights| {
+        finding(ABOUT, row.model(), &settings.models_dir, is_wanted(row))
+    };
+    let found: Vec<Finding> = chat::all().iter().filter_map(of).collect();
     match found.is_empty() {
         true => vec![Finding::well(ABOUT, "none fetched, none needed")],
         false => found,
     }
 }
 
-fn finding(row: &Weights, settings: &Settings, wanted: bool) -> Option<Finding> {
-    let (name, pull) = (&row.name, format!("quintet models pull {}", row.name));
-    let path = settings.models_dir.join(row.file());
-    Some(match check(row, &settings.models_dir) {
-        State::Whole => Finding::well(ABOUT, format!("{name} is whole")),
-        State::Wrong => Finding::ill(
-            ABOUT,
-            format!("{} is not what was published", path.display()),
-            format!("rm {} && {pull}", path.display()),
-        ),
-        State::Begun(bytes) if wanted => {
-            Finding::ill(ABOUT, format!("{name}: {} of {} bytes", bytes, row.size), pull)
+/// A line for each sense.
+pub(super) fn senses(options: &Options) -> Vec<Finding> {
+    let (dir, used) = (&options.senses.settings.models_dir, options.senses.weights());
+    let local = senses::all().iter().filter(|row| used.contains(&row.name.as_str()));
+    let mut found: Vec<Finding> = local.map(|row| sense(&row.name, row.model(), dir)).collect();
+    match &options.senses.embeddings {
+        EmbeddingSource::Local => {}
+        EmbeddingSource::Off => found.push(Finding::well("embeddings", "off (senses.embeddings)")),
+        EmbeddingSource::Provider { config, model, dimensions, .. } => found.push(Finding::well(
+            "embeddings",
+            format!("{}/{model}, {dimensions} dimensions", config.name),
+        )),
+        EmbeddingSource::Service { url, .. } => {
+            found.push(Finding::well("embeddings", format!("the service at {url}")));
         }
-        State::Begun(bytes) => {
-            Finding::poor(ABOUT, format!("{name}: {} of {} bytes", bytes, row.size), pull)
+    }
+    if !options.senses.ocr {
+        found.push(Finding::well("ocr", "off (senses.ocr)"));
+    }
+    found.push(match &options.senses.vision {
+        Some(model) => Finding::well("vision", model.to_string()),
+        None => Finding::well("vision", "off (senses.vision)"),
+    });
+    found
+}
+
+fn sense(about: &'static str, model: Model<'_>, dir: &Path) -> Finding {
+    let missing = Finding::poor(
+        about,
+        format!("the weights of {} are not here", model.title),
+        format!("quintet models pull {}", model.name),
+    );
+    finding(about, model, dir, false).unwrap_or(missing)
+}
+
+fn finding(about: &'static str, model: Model<'_>, dir: &Path, wanted: bool) -> Option<Finding> {
+    let (name, pull) = (model.name, format!("quintet models pull {}", model.name));
+    let begun = |bytes: u64| format!("{name}: {bytes} of {} bytes", model.size());
+    Some(match check(model, dir) {
+        State::Complete => Finding::well(about, format!("{name} is whole")),
+        State::Wrong(file) => {
+            let path = dir.join(file);
+            Finding::ill(
+                about,
+                format!("{} is not what was published", path.display()),
+                format!("rm {} && {pull}", path.display()),
+            )
         }
-        State::Absent if wanted => Finding::ill(ABOUT, format!("{name} is not here"), pull),
+        State::Begun(bytes) if wanted => Finding::ill(about, begun(bytes), pull),
+        State::Begun(bytes) => Finding::poor(about, begun(bytes), pull),
+        State::Absent if wanted => Finding::ill(about, format!("{name} is not here"), pull),
         State::Absent => return None,
     })
 }

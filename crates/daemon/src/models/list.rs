@@ -2,11 +2,14 @@
 
 use std::fmt::Write as _;
 use std::io::Write as _;
+use std::path::Path;
 
 use anyhow::Result;
 use quintet_kernel::message::MediaKind;
 use quintet_kernel::model::{Listed, Price, Side};
 use quintet_kernel::port::Models as _;
+use quintet_senses::weights::{self, Weights};
+use quintet_weights::is_present;
 
 use crate::assemble::models;
 use crate::cli::Flags;
@@ -22,6 +25,9 @@ pub(super) fn list(flags: &Flags, all: bool) -> Result<()> {
     for listed in listed.iter().filter(|listed| all || listed.usable) {
         writeln!(stdout, "{}", line(listed))?;
     }
+    for row in weights::all() {
+        writeln!(stdout, "{}", sense(row, &options.senses.settings.models_dir))?;
+    }
     if hidden > 0 && !all {
         writeln!(
             stdout,
@@ -29,6 +35,14 @@ pub(super) fn list(flags: &Flags, all: bool) -> Result<()> {
         )?;
     }
     Ok(())
+}
+
+/// The weights of a sense, with their state.
+fn sense(row: &Weights, dir: &Path) -> String {
+    let state = if is_present(row.model(), dir) { "local" } else { "absent" };
+    let (title, licence) = (&row.title, &row.licence);
+    let size = row.model().size().div_ceil(1_000_000);
+    format!("{:<48} {state:<7} {title} ({licence}), {size} MB", row.name)
 }
 
 fn line(listed: &Listed) -> String {

@@ -1,11 +1,12 @@
-//! `quintet models pull`: fetches the weights of a model that runs here.
+//! `quintet models pull`: fetches the weights of models that run here.
 
 use std::io::Write as _;
 
 use anyhow::{Result, bail};
-use quintet_local::pull::{Places, pull};
-use quintet_local::weights::{self, Weights};
-use quintet_local::{PROVIDER, Settings};
+use quintet_local::PROVIDER;
+use quintet_local::weights as chat;
+use quintet_senses::weights as senses;
+use quintet_weights::{Model, Registries, pull};
 
 use super::bar;
 use crate::cli::Flags;
@@ -13,40 +14,55 @@ use crate::options::{self, Options};
 
 pub(super) fn fetch(flags: &Flags, name: Option<&str>) -> Result<()> {
     let options = options::read(flags)?;
-    let Some(weights) = wanted(&options, name)? else {
+    let models = wanted(&options, name)?;
+    if models.is_empty() {
         let model = &options.default_model;
-        writeln!(std::io::stdout(), "sessions use {model}, which needs nothing fetched")?;
+        let line = match name {
+            Some(_) => "no sense of this configuration needs weights".into(),
+            None => format!("sessions use {model}, which needs nothing fetched"),
+        };
+        writeln!(std::io::stdout(), "{line}")?;
         return Ok(());
-    };
-    let (settings, places) = (settings(&options)?, Places::of(&options::environment()));
-    let bar = bar::Bar::new();
+    }
+    let registries = Registries::new(&options::environment());
+    let dir = &options.senses.settings.models_dir;
     let threads = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let pulled = threads.block_on(pull(weights, &settings.models_dir, &places, &bar));
-    bar.end();
-    pulled?;
+    for model in models {
+        let bar = bar::Bar::new();
+        let pulled = threads.block_on(pull(model, dir, &registries, &bar));
+        bar.end();
+        pulled?;
+    }
     Ok(())
 }
 
-/// The weights that are asked for, or else those that sessions would use; nothing if they use none.
-fn wanted(options: &Options, name: Option<&str>) -> Result<Option<&'static Weights>> {
+/// The models of that name, or else the one that sessions would use; none if they use no local one.
+fn wanted(options: &Options, name: Option<&str>) -> Result<Vec<Model<'static>>> {
     let name = match name {
-        Some(name) => name,
-        None if options.default_model.provider == PROVIDER => &options.default_model.model,
-        None if options.unconfigured() => &weights::default().name,
-        None => return Ok(None),
-    };
-    match weights::find(name) {
-        Some(weights) => Ok(Some(weights)),
-        None => {
-            let known: Vec<&str> = weights::all().iter().map(|row| row.name.as_str()).collect();
-            bail!("there is no local model {name:?}; there are {}", known.join(" and "))
+        Some(senses::ALL) => {
+            let used = options.senses.weights();
+            let rows = senses::all().iter().filter(|row| used.contains(&row.name.as_str()));
+            return Ok(rows.map(senses::Weights::model).collect());
         }
+        Some(name) => match senses::find(name) {
+            Some(row) => return Ok(vec![row.model()]),
+            None => name,
+        },
+        None if options.default_model.provider == PROVIDER => &options.default_model.model,
+        None if options.unconfigured() => &chat::default().name,
+        None => return Ok(Vec::new()),
+    };
+    let Some(weights) = chat::find(name) else {
+        let known: Vec<&str> = chat::all().iter().map(|row| row.name.as_str()).collect();
+        let senses: Vec<&str> = senses::all().iter().map(|row| row.name.as_str()).collect();
+        bail!(
+            "there is no local model {name:?}; there are {}, and for senses {}",
+            known.join(" and "),
+            senses.join(" and ")
+        )
+    };
+    if options.local.is_none() {
+        bail!("providers.local of the configuration is another provider");
     }
-}
-
-fn settings(options: &Options) -> Result<Settings> {
-    match options.local.clone() {
-        Some(settings) => Ok(settings),
-        None => bail!("providers.local of the configuration is another provider"),
-    }
+    Ok(vec![weights.model()])
 }

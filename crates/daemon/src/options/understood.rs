@@ -25,6 +25,7 @@ mod policy;
 mod providers;
 mod sandbox;
 mod search;
+mod senses;
 mod subagents;
 
 pub(crate) use auth::Auth;
@@ -32,6 +33,7 @@ pub(crate) use credentials::Keys;
 pub(super) use credentials::wanted as wanted_keys;
 pub(crate) use memory::Memory;
 pub(crate) use search::{SEARCH, Search};
+pub(crate) use senses::EmbeddingSource;
 
 /// A provider as it is configured.
 pub(crate) type Provider = ProviderConfig;
@@ -61,6 +63,8 @@ pub(crate) struct Options {
     pub(crate) fallback: Vec<ModelRef>,
     /// The models of this machine, unless a provider of the configuration has that name.
     pub(crate) local: Option<quintet_local::Settings>,
+    /// Embeddings, OCR and vision.
+    pub(crate) senses: senses::Senses,
     pub(crate) approval: Approval,
     pub(crate) review: Review,
     pub(crate) context_tokens: u64,
@@ -87,6 +91,7 @@ impl Options {
         let providers = providers::understand(layers)?;
         let local = local::understand(layers, &providers)?;
         let (default_model, advice) = providers::default_model(layers, &providers, local.as_ref())?;
+        let senses = senses::understand(layers, &providers)?;
         let data_dir = data_dir(layers)?;
         let memory = memory::understand(layers, &data_dir)?;
         let listeners = listeners::parse(layers)?;
@@ -115,6 +120,7 @@ impl Options {
             keys: credentials::keys(layers)?,
             providers,
             local,
+            senses,
             approval: policy::approval(layers)?,
             review: policy::review(layers)?,
             context_tokens: layers.number("context.tokens").unwrap_or_default(),

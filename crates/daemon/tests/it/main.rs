@@ -24,6 +24,7 @@ mod memory;
 mod sandbox;
 mod search;
 mod secrets;
+mod senses;
 mod shutdown;
 mod socket;
 mod start;

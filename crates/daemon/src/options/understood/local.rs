@@ -35,12 +35,12 @@ pub(super) fn is_meant(layers: &Layers, name: &str) -> bool {
 /// The model for those who configured none, if its weights are here.
 pub(super) fn ready(settings: &Settings) -> Option<ModelRef> {
     let weights = weights::default();
-    let there = settings.models_dir.join(weights.file()).is_file();
+    let there = settings.models_dir.join(&weights.file.name).is_file();
     there.then(|| ModelRef { provider: PROVIDER.into(), model: weights.name.clone() })
 }
 
 /// Weights are large and the same for everybody, so they are kept in the user's cache.
-fn models_dir(layers: &Layers) -> Result<PathBuf> {
+pub(super) fn models_dir(layers: &Layers) -> Result<PathBuf> {
     if let Some(dir) = layers.str("local.models_dir") {
         return Ok(dir.into());
     }

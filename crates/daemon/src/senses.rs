@@ -1,0 +1,106 @@
+//! Builds the senses, and `quintet ocr` and `quintet embed`, which use them without a daemon.
+
+use std::io::{Read as _, Write as _};
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::{Context as _, Result};
+use quintet_kernel::port::{Embedder, Ocr, RecognizedText, SenseError, TextBox};
+use quintet_providers::HttpEmbedder;
+use quintet_senses::{LocalEmbedder, LocalOcr, Off};
+use serde_json::{Value, json};
+
+use crate::cli::Flags;
+use crate::options::{self, EmbeddingSource, Options};
+
+/// Files that are larger are no pictures that could be read.
+const FILE_LIMIT: u64 = 100 << 20;
+
+/// Perception, as the options set it up. Nothing is loaded before it is used.
+#[derive(Clone)]
+pub(crate) struct Senses {
+    pub(crate) embedder: Arc<dyn Embedder>,
+    pub(crate) ocr: Arc<dyn Ocr>,
+}
+
+/// Builds the senses.
+pub(crate) fn build(options: &Options) -> Senses {
+    let senses = &options.senses;
+    let embedder: Arc<dyn Embedder> = match &senses.embeddings {
+        EmbeddingSource::Off => Arc::new(Off("embeddings")),
+        EmbeddingSource::Local => Arc::new(LocalEmbedder::new(senses.settings.clone())),
+        EmbeddingSource::Provider { config, model, dimensions, shorten } => {
+            Arc::new(HttpEmbedder::provider(config, model, *dimensions, *shorten))
+        }
+        EmbeddingSource::Service { url, key } => Arc::new(HttpEmbedder::service(url, key.clone())),
+    };
+    let ocr: Arc<dyn Ocr> = match senses.ocr {
+        true => Arc::new(LocalOcr::new(senses.settings.clone())),
+        false => Arc::new(Off("ocr")),
+    };
+    Senses { embedder, ocr }
+}
+
+impl Senses {
+    /// Logs what cannot be used yet.
+    pub(crate) fn log_missing(&self) {
+        for ready in [self.embedder.ready(), self.ocr.ready()] {
+            if let Err(missing @ SenseError::MissingWeights(sense)) = ready {
+                tracing::info!(sense, "{missing}");
+            }
+        }
+    }
+}
+
+/// `quintet ocr`: prints the text of a picture, a line each, or all of it as JSON.
+pub(crate) fn ocr(flags: &Flags, file: &Path, as_json: bool) -> Result<()> {
+    let senses = build(&options::read(flags)?);
+    senses.ocr.ready()?;
+    let image = read(file).with_context(|| format!("{}", file.display()))?;
+    let text = run(senses.ocr.read(image))?.with_context(|| format!("{}", file.display()))?;
+    let mut stdout = std::io::stdout().lock();
+    match as_json {
+        true => writeln!(stdout, "{}", json(&text))?,
+        false => text.lines.iter().try_for_each(|line| writeln!(stdout, "{}", line.text))?,
+    }
+    Ok(())
+}
+
+/// `quintet embed`: prints a line of JSON for each text, the numbers of its vector.
+pub(crate) fn embed(flags: &Flags, texts: Vec<String>) -> Result<()> {
+    let senses = build(&options::read(flags)?);
+    let vectors = run(senses.embedder.embed(texts))??.vectors;
+    let mut stdout = std::io::stdout().lock();
+    for vector in vectors {
+        writeln!(stdout, "{}", json!(vector))?;
+    }
+    Ok(())
+}
+
+fn run<T>(work: impl Future<Output = T>) -> Result<T> {
+    let threads = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    Ok(threads.block_on(work))
+}
+
+/// A file, or standard input if it is called `-`.
+fn read(file: &Path) -> Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    if file == Path::new("-") {
+        std::io::stdin().lock().take(FILE_LIMIT + 1).read_to_end(&mut bytes)?;
+    } else {
+        std::fs::File::open(file)?.take(FILE_LIMIT + 1).read_to_end(&mut bytes)?;
+    }
+    anyhow::ensure!(bytes.len() as u64 <= FILE_LIMIT, "the file is larger than 100 MB");
+    Ok(bytes)
+}
+
+fn json(text: &RecognizedText) -> Value {
+    let line = |line: &TextBox| {
+        json!({
+            "text": line.text, "confidence": line.confidence,
+            "x": line.x, "y": line.y, "width": line.width, "height": line.height,
+        })
+    };
+    let lines: Vec<Value> = text.lines.iter().map(line).collect();
+    json!({ "width": text.width, "height": text.height, "lines": lines })
+}
