@@ -151,7 +151,7 @@ pub(crate) struct Chat {
 pub(crate) struct Trial {
     /// The tool, as `quintet tools` names it.
     pub(crate) tool: String,
-    /// Its arguments, as JSON.
+    /// Arguments of the tool, as JSON.
     #[arg(default_value = "{}")]
     pub(crate) input: String,
     /// Where it works, unless here.

@@ -30,7 +30,7 @@ struct Finding {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Health {
     Well,
-    /// It works, but less well or less safely than it could.
+    /// The part works, but less well or less safely than it could.
     Poor,
     /// The daemon, or a part of it, cannot work so.
     Ill,

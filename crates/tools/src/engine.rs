@@ -87,7 +87,7 @@ impl Engine {
         Ok(Self { api, base, reach, headers })
     }
 
-    /// Whom it asks.
+    /// The host that is queried.
     pub fn host(&self) -> &str {
         self.base.host_str().unwrap_or_default()
     }

@@ -47,11 +47,11 @@ enum Anchor {
     /// Nothing: it comes after the hunk before it.
     #[default]
     Next,
-    /// It begins at this line, counted from 0.
+    /// The hunk begins at this line, counted from 0.
     Line(usize),
-    /// It comes after these lines, one found after the other.
+    /// The hunk comes after these lines, one found after the other.
     After(Vec<String>),
-    /// It ends where the file ends; it comes after these lines.
+    /// The hunk ends where the file ends, after these lines.
     End(Vec<String>),
 }
 

@@ -53,7 +53,7 @@ pub struct Settings {
     pub sandbox: Sandbox,
     /// Which servers `fetch_url` may ask. It is not offered without.
     pub fetch: Option<Reach>,
-    /// Who `web_search` asks. It is not offered without.
+    /// The engine of `web_search`, which is not offered without one.
     pub search: Option<Engine>,
     /// A folder for what may be lost, but for calls that a crash cuts off. It need not be there.
     pub cache: PathBuf,

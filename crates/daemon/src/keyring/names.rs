@@ -57,7 +57,7 @@ impl Names {
     }
 }
 
-/// Nobody ever sees half of it.
+/// Replaces a file at once, so that no reader sees half of it.
 fn replace(file: &Path, text: &str) -> std::io::Result<()> {
     if let Some(folder) = file.parent() {
         fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;

@@ -8,12 +8,12 @@ use secret_service::Error;
 pub(crate) enum Trouble {
     /// There is none, for this reason if one is known.
     Absent(Option<String>),
-    /// It does not answer.
+    /// The keyring does not answer.
     Silent,
     Locked,
     /// The user did not unlock it.
     Refused,
-    /// It has no such key.
+    /// The keyring has no such key.
     Missing,
     Other(String),
 }

@@ -1,4 +1,4 @@
-//! Who may talk to the daemon, at every listener.
+//! Which peers the daemon answers, at every listener.
 
 mod answers;
 

@@ -28,13 +28,13 @@ pub(crate) struct Guest {
 }
 
 impl Guest {
-    /// Somebody who says nothing of himself.
+    /// A client without a token.
     pub(crate) fn stranger(world: &World) -> Self {
         let client = Client::new(world.windie());
         Self { client, token: None, user: String::new(), install: String::new() }
     }
 
-    /// Somebody who registered.
+    /// A client that registered.
     pub(crate) async fn register(world: &World) -> Self {
         let mut guest = Self::stranger(world);
         let (status, answer) =

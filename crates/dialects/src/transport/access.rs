@@ -23,7 +23,7 @@ use super::query::parameter;
 
 pub(super) use self::process::is_command;
 
-/// Whom a listener answers.
+/// The peers and pages that a listener answers.
 #[derive(Clone)]
 pub struct Access {
     /// The daemon's token; where there is one, every request must bring it.
@@ -74,16 +74,16 @@ pub enum Denied {
     /// A header that may be there once is there twice.
     #[error("more than one {0} header")]
     Twice(&'static str),
-    /// It is addressed to somebody else.
+    /// The request is addressed to another host.
     #[error("host not allowed: {0}")]
     Host(String),
-    /// It comes from a foreign page.
+    /// The request comes from a page of another origin.
     #[error("origin not allowed: {0}")]
     Origin(String),
-    /// It lacks the token.
+    /// The request lacks the token.
     #[error("a token is needed")]
     Token,
-    /// Whoever sent it may not.
+    /// The peer may not connect.
     #[error("{0}")]
     Peer(&'static str),
 }

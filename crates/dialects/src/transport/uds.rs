@@ -24,10 +24,10 @@ pub struct Socket {
     file: (u64, u64),
 }
 
-/// Who is at the other end.
+/// The process at the other end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Peer {
-    /// Its process, where that is known.
+    /// The process id, where it is known.
     pub pid: Option<i32>,
 }
 

@@ -17,10 +17,10 @@ use super::serve::Desk;
 /// How exactly it is known when an install was last seen; each note of it is a write.
 const EXACTNESS: Duration = Duration::from_secs(60);
 
-/// Somebody who registered.
+/// A registered user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct User {
-    /// Whose everything is that he makes.
+    /// The owner of the sessions and artifacts made over this connection.
     pub(super) id: String,
     /// By which install he came.
     pub(super) install: String,
@@ -29,11 +29,11 @@ pub(super) struct User {
 /// Why somebody is not known.
 #[derive(Debug)]
 pub(super) enum Refused {
-    /// He brings no token.
+    /// The request has no token.
     Missing,
-    /// It is no token of ours, or not any more.
+    /// The token is unknown or was revoked.
     Invalid,
-    /// It cannot be looked up.
+    /// The token cannot be looked up.
     Unavailable(StorageError),
 }
 
@@ -57,7 +57,7 @@ impl Refused {
 }
 
 impl Desk {
-    /// Who sent a request; nobody in particular where nobody has to say.
+    /// The user who sent a request; none while `install_auth` is off.
     pub(super) async fn identify(&self, headers: &HeaderMap) -> Result<Option<User>, Refused> {
         match self.settings.install_auth {
             true => self.authenticate(headers).await.map(Some),
@@ -65,7 +65,7 @@ impl Desk {
         }
     }
 
-    /// Who sent a request, by its token.
+    /// The user who sent a request, by its token.
     pub(super) async fn authenticate(&self, headers: &HeaderMap) -> Result<User, Refused> {
         let hash = hashed(bearer(headers).ok_or(Refused::Missing)?);
         let found = self.ports.installs.with_token(&hash).await.map_err(Refused::Unavailable)?;

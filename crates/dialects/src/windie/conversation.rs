@@ -21,17 +21,17 @@ const NAME: &str = "windie_conversation";
 /// How many sessions are looked at for what a client may have missed.
 const RECENT: usize = 100;
 
-/// Who is at the other end.
+/// The client of a connection or request.
 #[derive(Clone, Debug)]
 pub(super) struct Guest {
-    /// Whose everything is.
+    /// The owner of everything that the client makes.
     pub(super) id: String,
-    /// Who that is known to be, where one has to say.
+    /// The registered user, where `install_auth` is on.
     pub(super) user: Option<User>,
 }
 
 impl Guest {
-    /// Who somebody is: whom his token says, whatever he claims.
+    /// Takes the user of the token, whatever id the client claims.
     pub(super) fn new(user: Option<User>, claimed: String) -> Self {
         let id = user.as_ref().map_or(claimed, |user| user.id.clone());
         Self { id, user }
@@ -164,7 +164,7 @@ impl Desk {
         self.settings.workspace.join(name)
     }
 
-    /// That folder, which is there then.
+    /// The user's scratch folder, made if it is not there.
     async fn scratch(&self, user: &str) -> Result<PathBuf, Error> {
         let folder = self.scratch_path(user);
         let unavailable = |error: std::io::Error| {

@@ -49,7 +49,7 @@ const TYPES: [&str; 10] = [
 /// What a client says first.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Handshake {
-    /// Who it claims to be.
+    /// The claimed user id.
     pub(crate) user: String,
     pub(crate) definition: Option<Definition>,
 }

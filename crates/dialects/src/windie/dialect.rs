@@ -75,7 +75,7 @@ fn configure(config: &Config<'_>) -> Result<Box<dyn Protocol>, ConfigError> {
     }))
 }
 
-/// Who may register an install. Off this machine that takes a secret.
+/// The rule for registering installs. Off this machine that takes a secret.
 fn registration(config: &Config<'_>) -> Result<Registration, ConfigError> {
     let secret = config.token("windie.registration_secret");
     let registration = match (config.values.flag("windie.registration").unwrap_or(true), secret) {

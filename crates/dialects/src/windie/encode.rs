@@ -47,7 +47,7 @@ pub(super) struct Beside {
 #[derive(Debug)]
 pub(crate) struct Link {
     beside: Beside,
-    /// Who it is with.
+    /// The user and the conversation.
     context: Context,
     /// The tools that the client runs.
     client: HashSet<String>,

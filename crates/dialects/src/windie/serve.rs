@@ -53,7 +53,7 @@ pub(super) struct Ports {
     pub pulse: Arc<dyn Pulse>,
     /// The time.
     pub stamps: Arc<dyn Stamps>,
-    /// Who registered.
+    /// Registered installs.
     pub installs: Arc<dyn Installs>,
     /// The users' settings.
     pub preferences: Arc<dyn Preferences>,
@@ -76,7 +76,7 @@ pub(super) struct Settings {
     pub default_model: ModelRef,
     /// Whether requests must say who they are; if not, everybody is whom he claims to be.
     pub install_auth: bool,
-    /// Who may register.
+    /// The rule for registering.
     pub registration: Registration,
     /// What the control plane of runs is opened with; it is shut without one.
     pub runs_key: Option<Token>,
@@ -96,14 +96,14 @@ pub(super) struct Settings {
     pub closing: CancellationToken,
 }
 
-/// Who may register.
+/// The rule for registering installs.
 #[derive(Clone, Debug)]
 pub(super) enum Registration {
     /// Everybody who can reach the listener.
     Open,
-    /// Whoever knows a secret.
+    /// Clients that send the secret.
     Secret(Token),
-    /// Nobody.
+    /// No client.
     Off,
 }
 

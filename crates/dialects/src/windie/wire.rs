@@ -125,7 +125,8 @@ pub(crate) fn settings_loaded(id: &str, settings: &Settings, usual: &ModelRef) -
     Answer::to(id, "settings-loaded", json!({ "config": settings.shown(usual) }))
 }
 
-/// That they are others now, and which of them come to nothing because the daemon cannot do that.
+/// The answer to changed settings, with those that have no effect because the daemon cannot do
+/// that.
 pub(crate) fn settings_updated(id: &str, updated_keys: &[String], settings: &Settings) -> Answer {
     let mut payload = json!({ "updated_keys": updated_keys });
     let wanted = [

@@ -65,7 +65,7 @@ pub(super) struct Connection {
     /// What it came with, which says who it is for as long as that is true.
     headers: HeaderMap,
     agent: Agent,
-    /// Who the client is, on whatever connection.
+    /// The client, on whatever connection.
     client: Client,
     /// The calls that it runs.
     held: HeldCalls,

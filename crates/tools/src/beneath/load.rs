@@ -17,7 +17,7 @@ const FOLDER: u32 = 0o777;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Load<'a> {
     pub(super) filling: Filling<'a>,
-    /// Its permissions; the usual ones if nobody knows better.
+    /// The permissions; the usual ones if they are not known.
     pub(super) mode: Option<u32>,
     pub(super) shape: Shape,
 }

@@ -35,7 +35,7 @@ const TEMPORARY_END: &str = ".tmp";
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Content {
     pub(crate) bytes: Vec<u8>,
-    /// Its permissions; for a new file nothing, if it gets the usual ones.
+    /// The permissions; none for a new file that gets the usual ones.
     pub(crate) mode: Option<u32>,
     /// The bytes of a link are the path that it leads to.
     pub(crate) shape: Shape,

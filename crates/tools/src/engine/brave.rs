@@ -66,7 +66,7 @@ pub(super) fn found(body: &[u8], base: &Url) -> Result<Found, serde_json::Error>
     Ok(Found { hits, notes: notes.into_iter().collect() })
 }
 
-/// Its texts are pieces of HTML.
+/// Reads a result, whose texts are pieces of HTML.
 fn hit(page: Value, base: &Url) -> Option<Hit> {
     let page: Page = serde_json::from_value(page).ok()?;
     let plain = |text: Option<String>| fetch::plain(&text.unwrap_or_default(), base);

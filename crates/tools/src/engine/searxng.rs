@@ -25,7 +25,7 @@ struct Page {
 /// Where searches are.
 pub(super) const PATH: &str = "search";
 
-/// It gives a page of results, however many are wanted.
+/// The parameters of a request; the engine gives a page of results, however many are wanted.
 pub(super) fn parameters(query: &str) -> Vec<(&'static str, String)> {
     vec![("q", query.to_owned()), ("format", "json".to_owned())]
 }

@@ -106,7 +106,7 @@ impl Page {
         format!("{}\n{}, {mime}{length}", self.url, self.status)
     }
 
-    /// That there is more than was read.
+    /// Says that there is more than was read.
     fn note(&self, read: usize) -> String {
         if self.length == Some(read as u64) {
             return String::new();

@@ -55,11 +55,11 @@ pub(super) struct Definition {
 #[derive(Clone, Copy, Debug)]
 pub(super) enum When {
     Always,
-    /// Those at most this far from the root.
+    /// Nodes at most this far from the root.
     Within(usize),
-    /// Those that have this field.
+    /// Nodes that have this field.
     Has(&'static str),
-    /// Those whose field is a node of one of these kinds.
+    /// Nodes whose field is a node of one of these kinds.
     Is(&'static str, &'static [&'static str]),
 }
 

@@ -7,7 +7,7 @@ use super::base;
 /// A kind of command.
 #[derive(Debug)]
 pub(super) struct Row {
-    /// Its program; `mkfs*` means any that begins so, `git log` a first argument too.
+    /// The program; `mkfs*` means any that begins so, `git log` a first argument too.
     program: &'static [&'static str],
     /// What must be among its arguments: one of each group.
     ///

@@ -12,7 +12,7 @@ use std::str::Chars;
 /// A command line.
 #[derive(Debug, Default)]
 pub(super) struct Line {
-    /// Its simple commands, those inside of others too.
+    /// The simple commands, those inside of others too.
     pub(super) commands: Vec<Simple>,
     /// Whether a shell is certain to see the same, and nothing more.
     pub(super) sure: bool,
@@ -23,11 +23,11 @@ pub(super) struct Line {
 pub(super) struct Simple {
     /// Redirections are the last of them, as `>path` and `<path`.
     pub(super) words: Vec<String>,
-    /// Its input is another command's output.
+    /// The input is another command's output.
     pub(super) piped: bool,
     /// Another command is written inside of it.
     pub(super) opens: bool,
-    /// It writes to a file by `>`.
+    /// The command writes to a file by `>`.
     pub(super) writes: bool,
 }
 

@@ -205,7 +205,7 @@ async fn a_drawing_can_be_cancelled() {
     assert_eq!((output.outcome.ending, output.files.len()), (Ending::Cancelled, 0));
 }
 
-/// It is longer than any one argument of a program may be.
+/// The source is longer than any one argument of a program may be.
 #[tokio::test]
 async fn the_longest_source_is_drawn() {
     let bench = Bench::new();

@@ -1,4 +1,4 @@
-//! Who may connect, wherever it listens.
+//! The access rules that hold for every listener.
 
 use anyhow::{Result, bail};
 

@@ -1,5 +1,5 @@
-//! Who is asked for answers: the vendors that are known by themselves, as the configuration changes
-//! them, and those that only it knows.
+//! The providers: the known vendors, as the configuration changes them, and those that only the
+//! configuration names.
 
 use std::time::Duration;
 

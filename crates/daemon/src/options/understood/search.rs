@@ -1,4 +1,4 @@
-//! Who searches the web for models.
+//! The web search that models use.
 
 use anyhow::{Result, bail};
 use quintet_providers::Secret;
@@ -12,12 +12,12 @@ pub(crate) const SEARCH: &str = "search";
 /// The variable that Brave's own examples use.
 const BRAVE_VARIABLE: &str = "BRAVE_API_KEY";
 
-/// Who searches the web for models.
+/// The web search that models use.
 #[derive(Debug, Default)]
 pub(crate) struct Search {
-    /// Who is asked by `web_search`, if anybody.
+    /// The search engine of `web_search`, if there is one.
     pub(crate) engine: Option<Engine>,
-    /// Its key.
+    /// The key of the engine.
     pub(crate) key: Option<Secret>,
     /// Where the key comes from.
     pub(crate) source: Option<String>,

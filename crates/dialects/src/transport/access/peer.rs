@@ -1,4 +1,4 @@
-//! Who is at the other end of a TCP connection.
+//! The peer of a TCP connection.
 
 use std::net::{SocketAddr, TcpListener, TcpStream};
 
@@ -6,7 +6,7 @@ use rustix::process::getuid;
 
 use super::{process, sockets};
 
-/// Who is at the other end.
+/// The process at the other end of a TCP connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Peer {
     /// A process of this user, or of root, to whom nothing can be denied.
@@ -17,7 +17,8 @@ pub enum Peer {
     OwnCommand,
     /// Another machine.
     Elsewhere,
-    /// Somebody on this machine who let go of the connection already, or whom the kernel does not show.
+    /// A process of this machine that closed the connection already, or that the kernel does not
+    /// show.
     Unknown,
 }
 

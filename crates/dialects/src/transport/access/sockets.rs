@@ -15,9 +15,9 @@ use rustix::net::{
 /// A socket of this machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Socket {
-    /// Whose it is.
+    /// The owner.
     pub(super) uid: u32,
-    /// Its number; 0 if no process has it any more.
+    /// The inode; 0 if no process has the socket any more.
     pub(super) inode: u32,
 }
 

@@ -14,10 +14,10 @@ use crate::windie::serve::Desk;
 use crate::windie::wire::query::Query;
 use crate::windie::wire::user_settings::Settings;
 
-/// Who would ask, and how.
+/// The client and the settings of a dry run.
 #[derive(Debug)]
 pub(crate) struct Scene<'a> {
-    /// Whose conversation it would be.
+    /// The owner of the conversation.
     pub(crate) user: &'a str,
     pub(crate) agent: &'a Agent,
     pub(crate) settings: &'a Settings,

@@ -28,8 +28,8 @@ pub(crate) struct Abilities {
     pub ocr: bool,
     /// Whether it finds things on pictures.
     pub vision: bool,
-    /// Its own tools for folders of this machine that nobody has to be asked about: this protocol has
-    /// no way to ask.
+    /// The daemon's own tools for folders of this machine that need no approval: this protocol has
+    /// no way to ask for one.
     pub tools: Vec<String>,
 }
 

@@ -37,7 +37,7 @@ impl Frame {
 /// Calls that a message hands over.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Hands {
-    /// Those that the client still has to run.
+    /// The calls that the client still has to run.
     pub(crate) calls: Vec<CallId>,
     /// The message for clients that do not run them: it has the same number, and only shows them.
     pub(crate) shown: String,
@@ -46,7 +46,7 @@ pub(crate) struct Hands {
 /// One turn.
 #[derive(Debug)]
 pub(crate) struct Line {
-    /// Its id; nothing if it is no turn, but a summary that was asked for.
+    /// The turn; none for a summary that a client asked for.
     pub(crate) turn: Option<TurnId>,
     /// What the user said.
     pub(crate) original: String,
@@ -63,7 +63,7 @@ pub(crate) struct Line {
     pub(crate) spans: Spans,
     /// Whether the client has stopped it: it is sent no more of it but the end.
     pub(crate) stopped: bool,
-    /// Who it is about, and the client's name for the turn.
+    /// The user, the conversation, and the client's name for the turn.
     context: Context,
     /// How many messages there were.
     count: u64,

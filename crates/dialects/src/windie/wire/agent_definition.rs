@@ -75,14 +75,14 @@ pub(crate) struct Tools {
 /// Which tools there are to begin with.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum ToolsMode {
-    /// Those of the catalogue.
+    /// The built-in tools.
     Default,
-    /// Those and the client's.
+    /// The built-in tools and the client's.
     #[default]
     DefaultPlusClient,
     /// The client's alone.
     ClientOnly,
-    /// Those that the client names, and its own.
+    /// The tools that the client names, and its own.
     Explicit,
 }
 

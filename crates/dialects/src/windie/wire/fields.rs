@@ -90,7 +90,7 @@ impl<'a> Object<'a> {
         Self { members: self.members, place: String::new(), faults }
     }
 
-    /// Its members as they are.
+    /// The members as they are.
     pub(crate) fn members(&self) -> &'a Map<String, Value> {
         self.members
     }

@@ -29,7 +29,7 @@ pub(crate) struct Manifest {
 pub(crate) struct Accepted {
     pub(crate) name: String,
     pub(crate) description: String,
-    /// Who runs it, in the client's words.
+    /// The executor, in the client's words.
     pub(crate) execution_target: String,
     /// Whether places on the screen are still to be found before it runs.
     pub(crate) grounded: bool,

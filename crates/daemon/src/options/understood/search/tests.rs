@@ -1,4 +1,4 @@
-//! Who is asked, with whose key.
+//! Which engine is used, and with which key.
 
 use super::*;
 use crate::cli::Flags;

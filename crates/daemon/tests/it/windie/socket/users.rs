@@ -1,4 +1,4 @@
-//! Who one is, and what one sets.
+//! Identities of users, and their settings.
 
 use serde_json::{Value, json};
 
