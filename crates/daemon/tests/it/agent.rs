@@ -188,7 +188,7 @@ async fn questions_and_approvals_are_answered_also_after_a_restart() {
     socket.ask("agent.respond", json!({ "sessionId": id, "response": response })).await.unwrap();
     assert_eq!(text(&socket.until_told("agent.turn_complete").await), "done");
     let late = socket.ask("agent.respond", json!({ "sessionId": id, "response": "red" })).await;
-    assert_eq!(code(late), -32003);
+    assert_eq!(code(late), -32602);
 }
 
 #[tokio::test]

@@ -119,7 +119,10 @@ fn wish(method: &str, params: &Value) -> Result<Wish, Error> {
         "events.sync" => {
             let mut read = read(&fields, params, &["lastSequence"])?;
             read.limit = fields.whole("limit")?.map(|_| limit(&fields, PAGE)).transpose()?;
-            Wish::Sync(Read { from: Some(read.from.unwrap_or(0)), ..read })
+            if read.from.is_none() {
+                return Err(fields.wrong("lastSequence", "an event or its sequence"));
+            }
+            Wish::Sync(read)
         }
         "events.unsubscribe" => Wish::Unwatch(session()?),
         "system.ping" => Wish::Ping,

@@ -21,6 +21,8 @@ use crate::jsonrpc::Error;
 
 /// A message of no more bytes fits every model.
 const SURELY_FITS: usize = 4096;
+/// The most tokens of a message to a model whose context window is not known: 1 MiB of text.
+const UNKNOWN_WINDOW_LIMIT: u64 = 262_144;
 
 impl Desk {
     pub(super) async fn message(&self, message: Message) -> Result<Done, Error> {
@@ -42,7 +44,7 @@ impl Desk {
         Ok(Done { result: acknowledged(&receipt), then: watch(&receipt) })
     }
 
-    /// Whether a model can read a message at all, however much of the rest is summarized.
+    /// Fails if no model could read a message, however much of the rest is summarized.
     async fn fits(
         &self,
         session: &SessionId,
@@ -51,16 +53,19 @@ impl Desk {
     ) -> Result<(), Error> {
         let state = self.view(session).await?;
         let profile = self.ports.models.profile(model.unwrap_or(state.current_model()));
-        let (tokens, window) =
+        let (tokens, known) =
             (Count::guess(text).tokens, profile.and_then(|profile| profile.context_window));
-        match window.filter(|window| tokens > *window) {
-            None => Ok(()),
-            Some(window) => {
-                let why = format!("the message is about {tokens} tokens, the model reads {window}");
-                let data = json!({ "sessionId": session.as_str(), "contextLimit": window });
-                Err(Error::new(CONTEXT_OVERFLOW, why).with(data))
-            }
+        let window = known.unwrap_or(UNKNOWN_WINDOW_LIMIT);
+        if tokens <= window {
+            return Ok(());
         }
+        let reads = match known {
+            Some(_) => format!("the model reads {window}"),
+            None => format!("a model whose context window is not known is sent at most {window}"),
+        };
+        let data = json!({ "sessionId": session.as_str(), "contextLimit": window });
+        let why = format!("the message is about {tokens} tokens, {reads}");
+        Err(Error::new(CONTEXT_OVERFLOW, why).with(data))
     }
 
     /// Stores the files of a message, unless it is plain already that it will not be taken.

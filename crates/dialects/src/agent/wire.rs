@@ -11,12 +11,14 @@ pub(super) const SESSION_NOT_FOUND: i64 = -32000;
 pub(super) const BUSY: i64 = -32001;
 /// The conversation is longer than the model can read.
 pub(super) const CONTEXT_OVERFLOW: i64 = -32002;
-/// No question waits for this answer. Ours, beside those of the protocol.
-pub(super) const NOTHING_PENDING: i64 = -32003;
+// The original's frames have words for more errors than JSON-RPC has codes for. These stand for them
+// until a frame is written; a JSON-RPC client is sent one of the specified codes, see `specified`.
+/// No question waits for this answer.
+pub(super) const NOTHING_PENDING: i64 = 1;
 /// The original does this; it is not done here.
-pub(super) const NOT_AVAILABLE: i64 = -32004;
-/// The file system says no.
-pub(super) const FILESYSTEM_ERROR: i64 = -32005;
+pub(super) const NOT_AVAILABLE: i64 = 2;
+/// The file system refused.
+pub(super) const FILESYSTEM_ERROR: i64 = 3;
 
 /// How a client speaks, and is spoken to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -36,7 +38,13 @@ pub(super) fn answer(
     now: Time,
 ) -> Option<String> {
     match manner {
-        Manner::Plain => Some(jsonrpc::response(id?, outcome)),
+        Manner::Plain => Some(match outcome {
+            Ok(_) => jsonrpc::response(id?, outcome),
+            Err(error) => {
+                let code = specified(error.code);
+                jsonrpc::response(id?, &Err(Error { code, ..error.clone() }))
+            }
+        }),
         Manner::Native => Some(native_answer(id, outcome, now).to_string()),
     }
 }
@@ -67,6 +75,15 @@ fn native_answer(id: Option<&Id>, outcome: &Result<Value, Error>, now: Time) -> 
                 "data": { "code": code, "message": message },
             })
         }
+    }
+}
+
+/// The code of the specification for an error.
+fn specified(code: i64) -> i64 {
+    match code {
+        NOTHING_PENDING | FILESYSTEM_ERROR => jsonrpc::INVALID_PARAMS,
+        NOT_AVAILABLE => jsonrpc::METHOD_NOT_FOUND,
+        code => code,
     }
 }
 

@@ -43,7 +43,7 @@ async fn an_answer_without_an_id_is_for_the_only_thing_that_was_shown() {
     assert_eq!(waiting["pending"].as_array().unwrap().len(), 1, "{waiting}");
     assert_eq!(respond(&mut socket, &id, yes.clone()).await, None);
     socket.until_told("agent.turn_complete").await;
-    assert_eq!(respond(&mut socket, &id, yes).await, Some(-32003), "nothing waits");
+    assert_eq!(respond(&mut socket, &id, yes).await, Some(-32602), "nothing waits");
 }
 
 #[tokio::test]

@@ -158,4 +158,10 @@ async fn a_message_that_no_summary_makes_fit_is_an_overflow() {
     let fits = json!({ "sessionId": id, "content": "hello" });
     assert_eq!(socket.ask("agent.message", fits).await.unwrap()["acknowledged"], true);
     socket.until_told("agent.turn_complete").await;
+    // The window of this one is not known.
+    let id = socket.create(world.workspace()).await;
+    let too_long = json!({ "sessionId": id, "content": "word ".repeat(1_000_000) });
+    let refused = socket.ask("agent.message", too_long).await.unwrap_err();
+    assert_eq!(refused["code"], -32002, "{refused}");
+    assert!(refused["message"].as_str().unwrap().contains("1250000 tokens"), "{refused}");
 }

@@ -28,7 +28,7 @@ async fn a_question_of_a_subagent_is_seen_and_answered_above() {
     assert_eq!(shown["pending"][0]["subagentSessionId"], child.as_str(), "{shown}");
     let response = json!({ "sessionId": id, "response": true, "toolId": asked["toolId"] });
     other.ask("agent.respond", response.clone()).await.unwrap();
-    assert_eq!(code(other.ask("agent.respond", response).await), -32003);
+    assert_eq!(code(other.ask("agent.respond", response).await), -32602);
     let told = socket.until_told("agent.turn_complete").await;
     assert_eq!(text(&told), "done");
     let complete = told.iter().find(|news| news["method"] == "subagent.complete").unwrap();

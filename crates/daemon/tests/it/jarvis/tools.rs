@@ -203,7 +203,7 @@ async fn a_desktop_leaves_the_tools_of_other_front_ends_alone() {
     assert_eq!((status, &body["error"]["code"]), (409, &json!("TOOL_CALL_NOT_PENDING")));
     let answer = json!({ "sessionId": session, "response": "because" });
     socket.ask("agent.respond", answer.clone()).await.unwrap();
-    assert_eq!(socket.ask("agent.respond", answer).await.unwrap_err()["code"], -32003);
+    assert_eq!(socket.ask("agent.respond", answer).await.unwrap_err()["code"], -32602);
     desktop.done(&session, &request, "launched").await;
     let rest = frames.turn().await;
     assert!(rest.iter().all(|frame| frame.event != "tool.request"), "{rest:#?}");
