@@ -12,15 +12,15 @@ pub enum Error {
     )]
     Nobody(PathBuf),
     #[error(
-        "nobody answers on {0} ({1}); is `quintet serve` running with `[listen] terminal` set to it?"
+        "no daemon answers on {0} ({1}); is `quintet serve` running with `[listen] terminal` set to it?"
     )]
     Silent(PathBuf, #[source] io::Error),
-    #[error("{0} belongs to somebody else")]
+    #[error("{0} belongs to another user")]
     Foreign(PathBuf),
-    #[error("the daemon did not say who it is: {0}")]
+    #[error("the handshake with the daemon failed: {0}")]
     Handshake(String),
     /// The connection broke and could not be had again.
-    #[error("the daemon is gone")]
+    #[error("the connection to the daemon was lost")]
     Gone,
     /// The daemon said no.
     #[error("{0}")]

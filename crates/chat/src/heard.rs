@@ -64,8 +64,12 @@ pub(crate) struct Asked {
     pub(crate) execution: String,
     pub(crate) query: String,
     pub(crate) tool: String,
+    /// What kind of tool it is: `shell`, `network`, `file_system` or `other`.
+    pub(crate) category: String,
     pub(crate) description: String,
     pub(crate) preview: String,
+    /// What the preview shows: `diff`, `command` or `text`.
+    pub(crate) preview_type: String,
     pub(crate) risk: String,
     pub(crate) reasons: Vec<String>,
     pub(crate) reversible: Option<bool>,
@@ -82,6 +86,27 @@ pub(crate) struct Done {
     pub(crate) files: Vec<String>,
     pub(crate) millis: u64,
     pub(crate) error: Option<String>,
+}
+
+impl Asked {
+    /// What the tool wants to do, for a sentence that begins with its name.
+    pub(crate) fn wants(&self) -> &'static str {
+        match (self.category.as_str(), self.preview_type.as_str()) {
+            ("shell", _) | (_, "command") => "wants to run a command",
+            ("network", _) => "wants to use the network",
+            (_, "diff") => "wants to change files",
+            _ => "needs approval",
+        }
+    }
+
+    /// The sentence with the risk, as far as that is known.
+    pub(crate) fn sentence(&self) -> String {
+        let risk = match self.risk.as_str() {
+            "" => String::new(),
+            risk => format!(" ({risk} risk)"),
+        };
+        format!("{} {}{risk}", self.tool, self.wants())
+    }
 }
 
 impl Notice {
@@ -136,10 +161,17 @@ fn block(params: &Value) -> Block {
         (text(params, "/block/metadata/file"), text(params, "/block/metadata/lines"));
     let place = if lines.is_empty() { file } else { format!("{file}:{lines}") };
     let execution = params.pointer("/block/metadata/execution_id").and_then(Value::as_str);
+    // The flat copy of a tool's output is plain text where the block itself may be JSON.
+    let content = match kind {
+        Kind::ToolOutput | Kind::Error => either(params, "/content", "/block/content"),
+        Kind::Text | Kind::Code | Kind::Diff | Kind::Interactive => {
+            either(params, "/block/content", "/content")
+        }
+    };
     Block {
         kind,
         language: either(params, "/block/language", "/language"),
-        content: either(params, "/block/content", "/content"),
+        content,
         place,
         execution: execution.map(str::to_owned),
     }
@@ -169,8 +201,10 @@ fn asked(params: &Value) -> Asked {
         execution: text(params, "/execution_id"),
         query: text(params, "/query_id"),
         tool: either(params, "/tool/name", "/tool_name"),
+        category: text(params, "/tool/category"),
         description: either(params, "/tool/description", "/description"),
         preview: either(params, "/preview/content", "/preview"),
+        preview_type: text(params, "/preview/type"),
         risk: either(params, "/risk_assessment/level", "/risk_level"),
         reasons: texts(params.pointer("/risk_assessment/reasons")),
         reversible: params.pointer("/risk_assessment/reversible").and_then(Value::as_bool),

@@ -57,7 +57,7 @@ impl Link {
         };
         match timeout(HANDSHAKE, hello).await {
             Ok(server) => Ok((link, server?)),
-            Err(_) => Err(Error::Handshake("it took too long".into())),
+            Err(_) => Err(Error::Handshake("timed out".into())),
         }
     }
 

@@ -19,7 +19,7 @@ use crossterm::event::KeyEvent;
 use serde_json::Value;
 
 pub(crate) use asking::Ask;
-pub(crate) use commands::HELP;
+pub(crate) use commands::{COMMANDS, KEYS, SlashCommand};
 pub(crate) use editor::Editor;
 pub(crate) use past::{KEPT, Past};
 pub(crate) use sessions::{Row, Sessions};
@@ -197,7 +197,7 @@ impl Model {
             }
             None if self.talk.running.take().is_some() => {
                 self.transcript
-                    .trouble("the connection broke before the question arrived; ask again");
+                    .trouble("the connection broke before the message arrived; send it again");
                 Vec::new()
             }
             None => Vec::new(),

@@ -195,7 +195,7 @@ impl<'a> Errand<'a> {
             Consent::Give => (Word::Once, "approved"),
             Consent::Refuse => (Word::No, "refused (--yes approves)"),
         };
-        self.sheet.remark(&format!("{}: {said}", asked.description))?;
+        self.sheet.remark(&format!("{}: {}: {said}", asked.sentence(), asked.description))?;
         self.line.send(Request::Approve { execution: asked.execution, word }).await;
         Ok(())
     }

@@ -131,7 +131,7 @@ impl Conversation {
         if let Some(file) = &self.settings.history
             && history::keep(file, &fresh).is_err()
         {
-            self.model.hint = Some("what you type cannot be kept".into());
+            self.model.hint = Some("the history file cannot be written".into());
         }
     }
 }

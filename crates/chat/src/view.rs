@@ -56,11 +56,13 @@ impl View {
     fn body(&mut self, frame: &mut Frame<'_>, model: &mut Model, body: Rect) {
         self.lay_out(&model.transcript, body.width);
         self.transcript(frame, model, body);
+        let offered = model.offered_commands();
         match &mut model.pane {
             _ if !model.talk.asks.is_empty() => {
                 asking::draw(frame, &mut model.talk.asks, body, self.palette);
             }
-            Pane::Talk | Pane::Search(_) => {}
+            Pane::Talk => lists::commands(frame, &offered, body, self.palette),
+            Pane::Search(_) => {}
             Pane::Help => lists::help(frame, body, self.palette),
             Pane::Sessions(sessions) => lists::sessions(frame, sessions, body, self.palette),
         }

@@ -95,7 +95,7 @@ impl Model {
         let last = messages.iter().rposition(by_person).map_or(messages.len(), |last| last + 1);
         let shown = if running { &messages[..last] } else { messages };
         if result["truncated"] == true {
-            self.transcript.note("what came before is too long to be shown");
+            self.transcript.note("earlier messages are not shown");
         }
         for message in shown {
             let text = message["content"].as_str().unwrap_or_default().to_owned();
@@ -119,6 +119,6 @@ impl Model {
             self.talk.asks.clear();
             self.transcript.clear();
         }
-        self.hint = Some("the session is gone".into());
+        self.hint = Some("session deleted".into());
     }
 }

@@ -3,29 +3,62 @@
 use super::{Model, Pane};
 use crate::wire::Request;
 
-/// What there is to know, a line each.
-pub(crate) const HELP: [(&str, &str); 18] = [
+/// A command that begins with a slash.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct SlashCommand {
+    pub(crate) name: &'static str,
+    pub(crate) arguments: &'static str,
+    pub(crate) help: &'static str,
+}
+
+const fn command(name: &'static str, arguments: &'static str, help: &'static str) -> SlashCommand {
+    SlashCommand { name, arguments, help }
+}
+
+/// All commands, as the help and the list below a slash show them.
+pub(crate) const COMMANDS: [SlashCommand; 7] = [
+    command("/new", "", "begin another session"),
+    command("/sessions", "", "open, search and delete sessions"),
+    command("/model", " [NAME]", "list models, or choose one"),
+    command("/resume", "", "continue an answer that was paused after a crash"),
+    command("/clear", "", "empty the screen"),
+    command("/help", "", "keys and commands"),
+    command("/quit", "", "leave"),
+];
+
+/// The keys, a line each.
+pub(crate) const KEYS: [(&str, &str); 11] = [
     ("Enter", "ask"),
     ("Alt-Enter, Ctrl-J", "a new line"),
     ("Up, Down", "what was typed before"),
     ("PgUp, PgDn, Esc", "scroll, back to the end"),
     ("Ctrl-F", "search what was said"),
-    ("Ctrl-L, /sessions", "sessions: open, search, delete"),
+    ("Ctrl-L", "sessions"),
     ("Ctrl-C", "stop the answer; twice: quit"),
     ("Ctrl-D", "quit"),
     ("Ctrl-A E W U K", "line begin, end; delete word, to begin, to end"),
-    ("y n a s", "yes, no, always this, always such (when a tool asks)"),
-    ("/new", "begin another session"),
-    ("/model [NAME]", "list models, or choose one"),
-    ("/resume", "go on with an answer that was held after a crash"),
-    ("/clear", "empty the screen"),
-    ("/quit", "leave"),
-    ("/help", "this"),
-    ("", ""),
+    ("y n a s", "yes, no, always this one, always similar (for approvals)"),
     ("a leading space", "keeps a line out of the history"),
 ];
 
 impl Model {
+    /// The commands that what is typed may become; none unless it begins with a slash.
+    pub(crate) fn offered_commands(&self) -> Vec<SlashCommand> {
+        let typed = self.editor.text();
+        if !typed.starts_with('/') || !matches!(self.pane, Pane::Talk) {
+            return Vec::new();
+        }
+        COMMANDS.into_iter().filter(|command| command.name.starts_with(typed)).collect()
+    }
+
+    /// Completes what is typed to the first command that it may become.
+    pub(super) fn complete_command(&mut self) {
+        if let Some(command) = self.offered_commands().first() {
+            let space = if command.arguments.is_empty() { "" } else { " " };
+            self.editor.set(format!("{}{space}", command.name));
+        }
+    }
+
     pub(super) fn command(&mut self, line: &str) -> Vec<Request> {
         let (name, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
         match name {
@@ -36,7 +69,7 @@ impl Model {
             "model" | "models" => self.choose(rest.trim()),
             "resume" => return self.resume(),
             "quit" | "exit" | "q" => self.leaving = true,
-            other => self.hint = Some(format!("there is no /{other}; /help lists what there is")),
+            other => self.hint = Some(format!("unknown command /{other}; type / to see all")),
         }
         Vec::new()
     }
@@ -49,7 +82,7 @@ impl Model {
         }
         self.talk.chosen = Some(name.to_owned());
         self.talk.model = Some(name.to_owned());
-        self.hint = Some(format!("{name} answers from now on"));
+        self.hint = Some(format!("model is now {name}"));
     }
 
     fn resume(&mut self) -> Vec<Request> {
@@ -57,7 +90,7 @@ impl Model {
         match query {
             Some(query) => vec![Request::Resume { query }],
             None => {
-                self.hint = Some("nothing is held".into());
+                self.hint = Some("no answer is paused".into());
                 Vec::new()
             }
         }

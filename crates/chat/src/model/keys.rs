@@ -81,6 +81,7 @@ impl Model {
                 }
             }
             KeyCode::Esc => self.scroll = 0,
+            KeyCode::Tab if self.editor.text().starts_with('/') => self.complete_command(),
             _ => self.editor.key(key),
         }
         Vec::new()
@@ -92,7 +93,7 @@ impl Model {
             return Vec::new();
         }
         if !self.talk.online && !text.starts_with('/') {
-            self.hint = Some("the daemon is away; what you wrote stays here".into());
+            self.hint = Some("not connected to the daemon; your message is kept here".into());
             return Vec::new();
         }
         self.past.remember(self.editor.text());

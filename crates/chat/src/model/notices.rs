@@ -26,7 +26,7 @@ impl Model {
                 }
             }
             Notice::Asked(asked) => {
-                self.running(&asked.query).doing = format!("{} waits for your word", asked.tool);
+                self.running(&asked.query).doing = format!("{} waits for approval", asked.tool);
                 self.talk.asks.push_back(Ask::new(asked));
             }
             Notice::Progress { execution, status, message } => {
@@ -66,7 +66,7 @@ impl Model {
         match status {
             "success" => {}
             "cancelled" => self.transcript.note("stopped"),
-            "timeout" => self.transcript.trouble("it took too long"),
+            "timeout" => self.transcript.trouble("timed out"),
             _ => {}
         }
         self.hint = (status == "success").then(|| {

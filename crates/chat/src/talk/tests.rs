@@ -63,7 +63,7 @@ async fn a_question_is_asked_approved_and_answered() {
     let settings = Settings { history: Some(history.clone()), ..server.settings.clone() };
     let mut stage = Stage::enter(&settings).await;
     stage.ask("write it").await;
-    stage.until("write_file asks for your word: risk medium").await;
+    stage.until("write_file wants to change files (medium risk)").await;
     assert!(stage.screen().contains("+fn new() {}"));
     stage.conversation.take(Message::Tick).await;
     stage.conversation.take(Message::Tick).await;

@@ -14,7 +14,7 @@ use super::wrap::{cut, wrap};
 use crate::heard::Asked;
 use crate::model::Ask;
 
-const KEYS: &str = " y yes  n/Esc no  a always this  s always such  ↑↓ scroll ";
+const KEYS: &str = " y yes  n/Esc no  a always this one  s always similar  ↑↓ scroll ";
 const SHORT_KEYS: &str = " y n a s ";
 
 pub(super) fn draw(frame: &mut Frame<'_>, asks: &mut VecDeque<Ask>, area: Rect, palette: Palette) {
@@ -37,7 +37,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, asks: &mut VecDeque<Ask>, area: Rect, 
 
 fn title(asked: &Asked, others: usize, width: u16, palette: Palette) -> Line<'static> {
     let more = if others == 0 { String::new() } else { format!(" (and {others} more)") };
-    let text = format!(" {} asks for your word: risk {}{more}", asked.tool, asked.risk);
+    let text = format!(" {}{more}", asked.sentence());
     let text = format!("{:<1$}", cut(&text, usize::from(width)), usize::from(width));
     palette.line(vec![(Ink::Bar, text)])
 }
@@ -49,8 +49,8 @@ fn about(ask: &Ask, width: u16, palette: Palette) -> Vec<Line<'static>> {
         lines.extend(text_rows(risk(&asked.risk), &format!("- {reason}"), width, palette));
     }
     let undone = match asked.reversible {
-        Some(true) => "it can be undone",
-        Some(false) => "it cannot be undone",
+        Some(true) => "can be undone",
+        Some(false) => "cannot be undone",
         None => "",
     };
     let until = ask.left().map(|left| format!("refused in {left} s")).unwrap_or_default();

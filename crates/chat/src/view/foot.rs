@@ -109,7 +109,7 @@ fn state(model: &Model) -> String {
         n => format!(", {n} waiting"),
     };
     match (&model.hint, &talk.running) {
-        _ if !talk.online => format!(" {spin} looking for the daemon"),
+        _ if !talk.online => format!(" {spin} reconnecting to the daemon"),
         (Some(hint), _) => format!(" {hint}"),
         (None, Some(running)) => format!(" {spin} {}{waiting}", running.doing),
         (None, None) => " ready, /help".to_owned(),

@@ -1,4 +1,4 @@
-//! The list of sessions, and the help.
+//! The list of sessions, the list of commands and the help.
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
@@ -7,14 +7,35 @@ use ratatui::text::Line;
 use super::fill;
 use super::palette::{Ink, Palette};
 use super::wrap::cut;
-use crate::model::{HELP, Row, Sessions};
+use crate::model::{COMMANDS, KEYS, Row, Sessions, SlashCommand};
 
 pub(super) fn help(frame: &mut Frame<'_>, area: Rect, palette: Palette) {
     let title = palette.line(vec![(Ink::Heading, "Keys and commands".into())]);
-    let line = |(keys, what): (&str, &str)| {
-        palette.line(vec![(Ink::Strong, format!(" {keys:<19}")), (Ink::Plain, what.to_owned())])
-    };
-    fill(frame, area, [title, Line::default()].into_iter().chain(HELP.into_iter().map(line)));
+    let keys = KEYS.into_iter().map(|(keys, help)| help_line(keys, help, palette));
+    let commands = COMMANDS.into_iter().map(|command| command_line(command, palette));
+    let gap = || [Line::default()];
+    fill(frame, area, [title].into_iter().chain(gap()).chain(keys).chain(gap()).chain(commands));
+}
+
+/// The commands that what is typed may become, right above it.
+pub(super) fn commands(
+    frame: &mut Frame<'_>,
+    offered: &[SlashCommand],
+    area: Rect,
+    palette: Palette,
+) {
+    let height = u16::try_from(offered.len()).unwrap_or(u16::MAX).min(area.height);
+    let area = Rect { y: area.bottom() - height, height, ..area };
+    fill(frame, area, offered.iter().map(|command| command_line(*command, palette)));
+}
+
+fn command_line(command: SlashCommand, palette: Palette) -> Line<'static> {
+    let typed = format!("{}{}", command.name, command.arguments);
+    help_line(&typed, command.help, palette)
+}
+
+fn help_line(keys: &str, help: &str, palette: Palette) -> Line<'static> {
+    palette.line(vec![(Ink::Strong, format!(" {keys:<19}")), (Ink::Plain, help.to_owned())])
 }
 
 pub(super) fn sessions(frame: &mut Frame<'_>, sessions: &Sessions, area: Rect, palette: Palette) {
@@ -27,7 +48,7 @@ pub(super) fn sessions(frame: &mut Frame<'_>, sessions: &Sessions, area: Rect, p
         lines.push(palette.line(vec![(ink, text(row, usize::from(area.width)))]));
     }
     if shown.is_empty() {
-        let none = if sessions.loaded { " no session" } else { " asking the daemon" };
+        let none = if sessions.loaded { " no session" } else { " loading" };
         lines.push(palette.line(vec![(Ink::Dim, none.into())]));
     }
     lines.truncate(room + 1);

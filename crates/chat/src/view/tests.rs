@@ -182,11 +182,11 @@ fn a_question_about_a_tool() {
     check(
         asked(80, 24),
         expect![[r#"
-         write_file asks for your word: risk high
+         write_file wants to change files (high risk)
         write_file x
         - Replaces a file
         - Outside of version control
-        it cannot be undone; refused in 30 s
+        cannot be undone; refused in 30 s
         --- a/x
         +++ b/x
         @@ -1 +1 @@
@@ -203,8 +203,8 @@ fn a_question_about_a_tool() {
         +line 10
         +line 11
         +line 12
-         y yes  n/Esc no  a always this  s always such  ↑↓ scroll
-         | write_file waits for your word                         demo/small | 0 tokens
+         y yes  n/Esc no  a always this one  s always similar  ↑↓ scroll
+         | write_file waits for approval                          demo/small | 0 tokens
         > and then"#]],
     );
     let mut scrolled = asked(80, 24);
@@ -212,11 +212,11 @@ fn a_question_about_a_tool() {
     check(
         scrolled,
         expect![[r#"
-         write_file asks for your word: risk high
+         write_file wants to change files (high risk)
         write_file x
         - Replaces a file
         - Outside of version control
-        it cannot be undone; refused in 30 s
+        cannot be undone; refused in 30 s
         +line 9
         +line 10
         +line 11
@@ -233,8 +233,8 @@ fn a_question_about_a_tool() {
         +line 22
         +line 23
         +line 24
-         y yes  n/Esc no  a always this  s always such  ↑↓ scroll
-         | write_file waits for your word                         demo/small | 0 tokens
+         y yes  n/Esc no  a always this one  s always similar  ↑↓ scroll
+         | write_file waits for approval                          demo/small | 0 tokens
         > and then"#]],
     );
 }
@@ -281,31 +281,91 @@ fn the_help_fits() {
     check(
         model,
         expect![[r#"
-        Keys and commands
+            Keys and commands
 
-         Enter              ask
-         Alt-Enter, Ctrl-J  a new line
-         Up, Down           what was typed before
-         PgUp, PgDn, Esc    scroll, back to the end
-         Ctrl-F             search what was said
-         Ctrl-L, /sessions  sessions: open, search, delete
-         Ctrl-C             stop the answer; twice: quit
-         Ctrl-D             quit
-         Ctrl-A E W U K     line begin, end; delete word, to begin, to end
-         y n a s            yes, no, always this, always such (when a tool asks)
-         /new               begin another session
-         /model [NAME]      list models, or choose one
-         /resume            go on with an answer that was held after a crash
-         /clear             empty the screen
-         /quit              leave
-         /help              this
+             Enter              ask
+             Alt-Enter, Ctrl-J  a new line
+             Up, Down           what was typed before
+             PgUp, PgDn, Esc    scroll, back to the end
+             Ctrl-F             search what was said
+             Ctrl-L             sessions
+             Ctrl-C             stop the answer; twice: quit
+             Ctrl-D             quit
+             Ctrl-A E W U K     line begin, end; delete word, to begin, to end
+             y n a s            yes, no, always this one, always similar (for approvals)
+             a leading space    keeps a line out of the history
 
-         a leading space    keeps a line out of the history
+             /new               begin another session
+             /sessions          open, search and delete sessions
+             /model [NAME]      list models, or choose one
+             /resume            continue an answer that was paused after a crash
+             /clear             empty the screen
+             /help              keys and commands
+             /quit              leave
 
-
-         ready, /help                                             demo/small | 0 tokens
-        >"#]],
+             ready, /help                                             demo/small | 0 tokens
+            >"#]],
     );
+}
+
+#[test]
+fn a_slash_lists_the_commands() {
+    let mut model = model(80, 12);
+    press(&mut model, KeyCode::Char('/'));
+    check(
+        model,
+        expect![[r#"
+
+
+
+         /new               begin another session
+         /sessions          open, search and delete sessions
+         /model [NAME]      list models, or choose one
+         /resume            continue an answer that was paused after a crash
+         /clear             empty the screen
+         /help              keys and commands
+         /quit              leave
+         ready, /help                                             demo/small | 0 tokens
+        > /"#]],
+    );
+    let mut model = talked(80, 12);
+    model.editor.clear();
+    update(&mut model, Message::Paste("/s".into()));
+    let shown = screen(&mut model, Colours::On).to_string();
+    assert!(shown.contains("/sessions") && !shown.contains("/new"), "{shown}");
+    press(&mut model, KeyCode::Tab);
+    assert_eq!(model.editor.text(), "/sessions");
+    update(&mut model, Message::Paste(" x".into()));
+    assert_eq!(model.offered_commands(), []);
+}
+
+#[test]
+fn a_command_that_asks_is_described_in_plain_words() {
+    let mut model = model(80, 12);
+    tell(
+        &mut model,
+        "tool.request_approval",
+        json!({
+            "execution_id": "exec-1", "query_id": "q-1", "timeout": null,
+            "tool": { "name": "shell", "description": "shell ls", "category": "shell" },
+            "preview": { "type": "command", "content": "ls" },
+            "risk_assessment": { "level": "low", "reasons": [], "reversible": true },
+        }),
+    );
+    let shown = screen(&mut model, Colours::On).to_string();
+    assert!(shown.contains("shell wants to run a command (low risk)"), "{shown}");
+}
+
+#[test]
+fn what_a_command_printed_is_shown_as_text() {
+    let mut model = model(80, 12);
+    let json = r#"{"cmd":"ls","exit_code":0,"stdout":"a\nb\n","stderr":""}"#;
+    let block = json!({ "type": "tool_output", "content": json });
+    let params = json!({ "query_id": "q-1", "block": block, "content": "a\nb\n" });
+    tell(&mut model, "stream.block", params);
+    let shown = screen(&mut model, Colours::On).to_string();
+    assert!(shown.contains("│ a") && shown.contains("│ b"), "{shown}");
+    assert!(!shown.contains("exit_code"), "{shown}");
 }
 
 #[test]
