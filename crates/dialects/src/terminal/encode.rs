@@ -6,13 +6,14 @@ use quintet_kernel::event::{Answer, Answerer, Event, FailureCode, Record, Subage
 use quintet_kernel::message::text_of;
 use quintet_kernel::model::{Channel, FailureKind, Usage};
 use quintet_kernel::session::Turn;
+use quintet_kernel::tool::Outcome;
 use quintet_kernel::{CallId, Item, Seq, State, Time, TurnId};
 use serde_json::{Value, json};
 
 use super::blocks::{Block, Kind, Meta, is_diff};
 use super::calls::{Asked, Described, completed, progress, seconds};
 use super::out::Out;
-use super::page::Reader;
+use super::page::{Reader, plain_output};
 use super::query::{Part, Query};
 use super::wire;
 
@@ -180,6 +181,28 @@ impl Link {
         out.block((&wire::query_id(turn), id), block, &printed, about);
     }
 
+    /// Sends what a call returned; what commands printed also without the JSON around it.
+    fn output(
+        &mut self,
+        turn: &TurnId,
+        call: &CallId,
+        tool: &str,
+        outcome: &Outcome,
+        out: &mut Out,
+    ) {
+        let text = text_of(&outcome.parts);
+        let cut = |text: &str| text[..text.floor_char_boundary(OUTPUT)].to_owned();
+        let kind = if outcome.ok() { Kind::ToolOutput } else { Kind::Error };
+        let printed = self.query(turn).printed(kind, &cut(&plain_output(&text)));
+        let about = json!({
+            "execution_id": wire::execution_id(call),
+            "tool": tool,
+            "truncated": text.len() > OUTPUT,
+        });
+        let (query, id) = (wire::query_id(turn), format!("block-{call}"));
+        out.block((&query, &id), &plain(kind, cut(&text)), &printed, about);
+    }
+
     fn text(&mut self, turn: &TurnId, channel: Channel, text: &str, out: &mut Out) {
         let query = self.query(turn);
         match channel {
@@ -324,15 +347,7 @@ impl Link {
                 self.asked.remove(call);
                 let took = self.query(turn).call_took(call, record.at);
                 out.send("tool.complete", completed((turn, call), tool, outcome, took));
-                let text = text_of(&outcome.parts);
-                let kind = if outcome.ok() { Kind::ToolOutput } else { Kind::Error };
-                let block = plain(kind, text[..text.floor_char_boundary(OUTPUT)].to_owned());
-                let about = json!({
-                    "execution_id": wire::execution_id(call),
-                    "tool": tool,
-                    "truncated": text.len() > OUTPUT,
-                });
-                self.block((turn, &format!("block-{call}")), &block, about, out);
+                self.output(turn, call, tool, outcome, out);
             }
             _ => {}
         }

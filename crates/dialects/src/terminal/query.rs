@@ -7,7 +7,7 @@ use quintet_kernel::{CallId, StepId, Time, TurnId};
 use serde_json::{Value, json};
 
 use super::blocks::{Block, Finder, Found, Kind};
-use super::page::{Page, Reader, plain_output};
+use super::page::{Page, Reader};
 use super::wire::{self, Token, TokenMeta};
 
 /// One query.
@@ -115,12 +115,7 @@ impl Query {
     pub(super) fn printed(&mut self, kind: Kind, content: &str) -> String {
         match &mut self.page {
             None => content.to_owned(),
-            Some(page) => match kind {
-                Kind::ToolOutput | Kind::Error => page.block(kind, &plain_output(content)),
-                Kind::Text | Kind::Code | Kind::Diff | Kind::Interactive => {
-                    page.block(kind, content)
-                }
-            },
+            Some(page) => page.block(kind, content),
         }
     }
 
