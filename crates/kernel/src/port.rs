@@ -1,6 +1,7 @@
 //! The outside world, as the core sees it. Adapters implement these; nobody else is told how.
 
 mod front_ends;
+mod receipt;
 mod senses;
 
 use std::fmt;
@@ -28,6 +29,7 @@ use crate::tool::{Assessment, Outcome, Spec};
 pub use front_ends::{
     Artifact, Artifacts, ERASED, Install, Installs, Preferences, Upload, Uploads,
 };
+pub use receipt::{AddedMessage, Receipt};
 pub use senses::{
     Embedder, EmbeddingSpace, Embeddings, Ocr, RecognizedText, Seen, SenseError, TextBox, Vision,
     VisualTarget,
@@ -128,15 +130,6 @@ pub trait Follow: Send + Sync {
     fn head(&self) -> Seq;
     /// Where the follower stands.
     fn position(&self) -> Cursor;
-}
-
-/// What a command led to, durable.
-#[derive(Clone, Debug)]
-pub struct Receipt {
-    /// The session.
-    pub session: SessionId,
-    /// The events.
-    pub records: Vec<Arc<Record>>,
 }
 
 /// Why a session could not be used.

@@ -1,7 +1,7 @@
 //! What clients say to an agent, and answer it.
 
 use quintet_kernel::command::{Approve, Command, Run, Say, Upload};
-use quintet_kernel::event::{Answer, Answerer, Event, Remember, TurnOptions};
+use quintet_kernel::event::{Answer, Answerer, Remember, TurnOptions};
 use quintet_kernel::message::{MediaKind, Part, Role};
 use quintet_kernel::model::{Count, Effort, ModelRef, Sampling};
 use quintet_kernel::port::{self, Receipt};
@@ -131,21 +131,16 @@ impl Desk {
 }
 
 fn acknowledged(receipt: &Receipt) -> Value {
-    let added = receipt.records.iter().find_map(|record| match &record.event {
-        Event::MessageAdded { message, turn, nth, .. } => Some((record.seq, message, turn, *nth)),
-        _ => None,
-    });
-    let Some((seq, message, turn, nth)) = added else { return json!({ "acknowledged": true }) };
-    let starts = |event: &Event| matches!(event, Event::TurnStarted { turn: id, .. } if id == turn);
+    let Some(added) = receipt.message() else { return json!({ "acknowledged": true }) };
     json!({
         "acknowledged": true,
         "sessionId": receipt.session.as_str(),
-        "messageId": message.as_str(),
-        "turnId": turn.as_str(),
-        "runId": turn.as_str(),
-        "turn": nth,
-        "sequence": seq,
-        "queued": !receipt.records.iter().any(|record| starts(&record.event)),
+        "messageId": added.message.as_str(),
+        "turnId": added.turn.as_str(),
+        "runId": added.turn.as_str(),
+        "turn": added.nth,
+        "sequence": added.seq,
+        "queued": !added.started,
     })
 }
 

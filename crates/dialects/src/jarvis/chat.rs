@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::response::Response;
 use quintet_kernel::command::Command;
-use quintet_kernel::event::{Event, Seq};
+use quintet_kernel::event::Seq;
 use quintet_kernel::message::Part;
 use quintet_kernel::port::{Error, Follow, Receipt};
 use quintet_kernel::session::Turn;
@@ -150,10 +150,6 @@ fn known(turn: &Turn) -> Asked {
 
 /// The turn that a command brought; nothing if it was there.
 fn brought(receipt: &Receipt) -> Option<Asked> {
-    receipt.records.iter().find_map(|record| match &record.event {
-        Event::MessageAdded { turn, .. } => {
-            Some(Asked { turn: turn.clone(), attempt: 1, begins: record.seq, joined: false })
-        }
-        _ => None,
-    })
+    let added = receipt.message()?;
+    Some(Asked { turn: added.turn.clone(), attempt: 1, begins: added.seq, joined: false })
 }

@@ -1,7 +1,7 @@
 //! What requests come to.
 
 use quintet_kernel::command::{Approve, Command, Run, Say};
-use quintet_kernel::event::{Answer, Event, Setup, TurnOptions};
+use quintet_kernel::event::{Answer, Setup, TurnOptions};
 use quintet_kernel::message::{Part, Role};
 use quintet_kernel::port;
 use quintet_kernel::session::UNANSWERED;
@@ -96,19 +96,15 @@ impl Connection {
             self.submit(&session, Command::Say(Box::new(say))).await.map_err(|e| refusal(&e))?;
         self.told = told.or(self.told.take());
         self.link.context.settle();
-        let turn = receipt.records.iter().find_map(|record| match &record.event {
-            Event::MessageAdded { turn, .. } => Some(turn.clone()),
-            _ => None,
-        });
-        let turn = turn.ok_or_else(|| Error::new(wire::AGENT_ERROR, "the query was lost"))?;
-        let begun = receipt.records.iter().any(|record| matches!(&record.event, Event::TurnStarted { turn: begun, .. } if *begun == turn));
+        let lost = || Error::new(wire::AGENT_ERROR, "the session added no message for the query");
+        let added = receipt.message().ok_or_else(lost)?;
         if let Some(watch) = self.watches.last_mut() {
-            watch.link.ask(&turn, stream);
+            watch.link.ask(added.turn, stream);
         }
         Ok(json!({
-            "query_id": wire::query_id(&turn),
+            "query_id": wire::query_id(added.turn),
             "status": "processing",
-            "queued": !begun,
+            "queued": !added.started,
             "session_id": session.as_str(),
         }))
     }
