@@ -7,6 +7,7 @@
 mod agent;
 pub mod change_feed;
 pub mod dialect;
+mod fallback;
 #[cfg(test)]
 mod golden;
 mod harness;

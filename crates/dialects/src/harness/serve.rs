@@ -13,7 +13,7 @@ use quintet_kernel::event::Event;
 use quintet_kernel::port::{
     Blobs, Changes, Error, Follow, Models, Outlines, Preferences, Pulse, Receipt, Sessions,
 };
-use quintet_kernel::{Cursor, Refusal, SessionId};
+use quintet_kernel::{Cursor, SessionId};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -27,6 +27,7 @@ use super::position::Position;
 use super::stream::{Stream, history, reset};
 use super::tree::Tree;
 use super::{openapi, shape, wire};
+use crate::fallback;
 use crate::transport::access::Denied;
 use crate::transport::query::parameter;
 
@@ -240,23 +241,15 @@ impl Desk {
         Ok(ok(&json!({ "root": folder, "files": files })))
     }
 
-    /// Says something, to the model that people like best unless another is named. One that cannot be
-    /// asked any more is passed over.
-    async fn say(&self, id: &SessionId, say: Box<Say>) -> Result<Receipt, Error> {
+    /// Submits a message, to the preferred model unless it or its session names another.
+    async fn say(&self, id: &SessionId, mut say: Box<Say>) -> Result<Receipt, Error> {
         let sessions = &self.ports.sessions;
-        let favourite = match say.options.model {
-            Some(_) => None,
-            None => self.policies.favourite().await?,
-        };
-        if let Some(favourite) = favourite
+        if say.options.model.is_none()
+            && let Some(preferred) = self.policies.favourite().await?
             && sessions.card(id).await?.model.is_none()
         {
-            let mut liked = say.clone();
-            liked.options.model = Some(favourite);
-            match sessions.submit(id, Command::Say(liked)).await {
-                Err(Error::Refused(Refusal::UnknownModel(_))) => {}
-                done => return done,
-            }
+            say.options.model = Some(preferred);
+            return fallback::say(&**sessions, id, *say).await;
         }
         sessions.submit(id, Command::Say(say)).await
     }
@@ -315,12 +308,12 @@ fn result(route: &Route, receipt: &Receipt) -> Value {
         Route::AddMessage(_) | Route::Attach(_) => json!({}),
         _ => json!({ "ok": true }),
     };
+    if let Some(added) = receipt.message() {
+        body["message_id"] = added.message.as_str().into();
+        body["turn_id"] = added.turn.as_str().into();
+    }
     for record in &receipt.records {
         match &record.event {
-            Event::MessageAdded { message, turn, .. } => {
-                body["message_id"] = message.as_str().into();
-                body["turn_id"] = turn.as_str().into();
-            }
             Event::Reverted { files, .. } => body["files"] = json!(files),
             Event::AttachmentAdded(file) => {
                 body["ref"] = format!("attachments/{}", file.name).into();

@@ -6,13 +6,13 @@ use quintet_kernel::command::{Command, Recalled, Run, Say};
 use quintet_kernel::event::Origin;
 use quintet_kernel::message::{Part, Role};
 use quintet_kernel::port::Error;
-use quintet_kernel::session::Refusal;
 use serde_json::Value;
 
 use super::turn_setup::{Agent, Plan};
 use crate::windie::serve::Desk;
 use crate::windie::wire::query::Query;
 use crate::windie::wire::user_settings::Settings;
+use crate::fallback;
 
 /// The client and the settings of a dry run.
 #[derive(Debug)]
@@ -43,27 +43,20 @@ impl Desk {
         self.try_out(commands, &plan, query).await
     }
 
-    /// Asks. A model that is not to be had makes way for the usual one, as it would.
     async fn try_out(
         &self,
         commands: Vec<Command>,
         plan: &Plan,
         query: &Query,
     ) -> Result<State, Error> {
-        let mut options =
-            plan.options(("rehearsal", "rehearsal"), query.content.clone(), Value::Null);
-        loop {
-            let (parts, options_now) = (vec![Part::Text(query.text.clone())], options.clone());
-            let say = Say::new(Role::User, parts, Run::Next, options_now);
-            let say = Say { setup: plan.setup(), ..say };
+        let options = plan.options(("rehearsal", "rehearsal"), query.content.clone(), Value::Null);
+        let say = Say::new(Role::User, vec![Part::Text(query.text.clone())], Run::Next, options);
+        let say = Say { setup: plan.setup(), ..say };
+        let rehearse = |say| {
             let mut all = commands.clone();
             all.push(Command::Say(Box::new(say)));
-            match self.ports.rehearsals.rehearse(None, all).await {
-                Err(Error::Refused(Refusal::UnknownModel(_))) if options.model.is_some() => {
-                    options.model = None;
-                }
-                state => return state,
-            }
-        }
+            self.ports.rehearsals.rehearse(None, all)
+        };
+        fallback::until_taken(say, rehearse).await
     }
 }

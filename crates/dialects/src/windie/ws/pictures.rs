@@ -3,7 +3,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use quintet_kernel::command::Upload;
-use quintet_kernel::message::{self, MediaKind, Part};
+use quintet_kernel::message::{self, MediaKind};
 use quintet_kernel::tool::Outcome;
 use quintet_kernel::{SessionId, State};
 
@@ -12,10 +12,7 @@ use crate::windie::artifacts::mime;
 use crate::windie::conversation::Guest;
 use crate::windie::serve::Desk;
 use crate::windie::wire::tool_results::Picture;
-
-/// What a model that cannot see is told instead.
-const UNSEEN: &str =
-    "\n[a picture of the screen came with this, but this model cannot see pictures]";
+use crate::fallback;
 
 impl Desk {
     /// Artifacts as files that come with a message. One that is gone, or somebody else's, is passed
@@ -48,12 +45,8 @@ impl Desk {
         picture: Picture,
     ) -> Result<(), Trouble> {
         let picture = self.picture(guest, &state.id, picture).await?;
-        let (Some(artifact), sees) = (picture, sees(state)) else { return Ok(()) };
-        let (kind, name, mime) = (MediaKind::Image, artifact.name.clone(), None);
-        outcome.parts.push(match sees {
-            true => Part::Media { kind, name, mime },
-            false => Part::Text(UNSEEN.into()),
-        });
+        let Some(artifact) = picture else { return Ok(()) };
+        outcome.parts.push(fallback::picture(state, artifact.name.clone()));
         outcome.artifacts.push(artifact);
         Ok(())
     }
@@ -84,12 +77,6 @@ impl Desk {
             }
         }
     }
-}
-
-/// Whether the model sees pictures.
-fn sees(state: &State) -> bool {
-    let profile = state.profile(state.current_model());
-    profile.is_some_and(|profile| profile.inputs.contains(&MediaKind::Image))
 }
 
 /// A picture that was written out in base64, perhaps as a data URL.

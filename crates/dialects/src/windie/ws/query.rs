@@ -1,11 +1,10 @@
 //! Questions of the user: the session is made ready for them, then they are asked.
 
 use quintet_kernel::command::{Command, Run, Say};
-use quintet_kernel::event::{Event, Setup};
-use quintet_kernel::message::{MediaKind, Part, Role};
+use quintet_kernel::event::Setup;
+use quintet_kernel::message::{Part, Role};
 use quintet_kernel::port::{Error, Receipt};
-use quintet_kernel::session::Refusal;
-use quintet_kernel::{SessionId, State, TurnId};
+use quintet_kernel::{SessionId, State};
 use serde_json::Value;
 
 use super::stop::is_over;
@@ -15,12 +14,11 @@ use crate::windie::conversation::{Guest, is_ours};
 use crate::windie::serve::Desk;
 use crate::windie::wire::TOO_MANY;
 use crate::windie::wire::query::{AGENT, Query, REVISION, SPEECH};
+use crate::fallback;
 
 /// Turns under way, of one user and of all.
 const MOST_OF_USER: usize = 4;
 const MOST_OF_ALL: usize = 200;
-/// What a model that cannot see is told instead of a picture.
-const UNSEEN: &str = "A picture of the screen came with this, but this model cannot see pictures.";
 
 impl Connection {
     pub(super) async fn query(&mut self, id: &str, query: Query) -> Result<(), Trouble> {
@@ -35,7 +33,7 @@ impl Connection {
         self.last = Some(query.conversation.clone());
         self.desk.turns.begin((&session, id), &self.guest.id, self.number);
         let asked_for = self.ask(&session, (id, &query), &plan).await;
-        let turn = asked_for.as_ref().ok().and_then(asked);
+        let turn = asked_for.as_ref().ok().and_then(Receipt::turn);
         // One that was asked before may be over, and then nobody is told that it ends.
         if turn.is_none() && !self.desk.is_open(&session, id).await {
             self.desk.turns.end(&session, id);
@@ -64,7 +62,8 @@ impl Connection {
         let aside = self.aside(query, plan);
         let options = plan.options((&self.guest.id, id), query.content.clone(), aside);
         let say = Say::new(Role::User, vec![Part::Text(query.text.clone())], Run::Next, options);
-        self.say(session, Say { files, setup, ..say }).await
+        let say = Say { files, setup, ..say };
+        Ok(fallback::say(&*self.desk.ports.sessions, session, say).await?)
     }
 
     /// What is kept with a query and no model is told: what the encoder has to know of it whenever the
@@ -90,30 +89,6 @@ impl Connection {
         let agent = of_query.as_ref().unwrap_or(&self.agent);
         let beside = (query.workspace.as_deref(), &query.layers[..]);
         Ok(Plan::new(&self.desk, agent, &settings, beside).await.with_rules(&query.rules))
-    }
-
-    /// Asks. A model that is not to be had makes way for the usual one, and one that cannot see is told
-    /// so instead of being shown pictures.
-    async fn say(&self, session: &SessionId, mut say: Say) -> Result<Receipt, Trouble> {
-        loop {
-            let command = Command::Say(Box::new(say.clone()));
-            match self.desk.ports.sessions.submit(session, command).await {
-                Ok(receipt) => return Ok(receipt),
-                Err(Error::Refused(Refusal::UnknownModel(model)))
-                    if say.options.model.is_some() =>
-                {
-                    tracing::warn!(%model, "a model that a user chose is not configured");
-                    say.options.model = None;
-                }
-                Err(Error::Refused(Refusal::UnsupportedInput {
-                    kind: MediaKind::Image, ..
-                })) => {
-                    say.files.clear();
-                    say.parts.insert(0, Part::Context(UNSEEN.into()));
-                }
-                Err(error) => return Err(error.into()),
-            }
-        }
     }
 }
 
@@ -144,12 +119,4 @@ impl Desk {
 
 fn is_open(state: &State, key: &str) -> bool {
     state.keyed(key).is_some_and(|turn| !is_over(turn.status))
-}
-
-/// The turn that a message asked for.
-fn asked(receipt: &Receipt) -> Option<&TurnId> {
-    receipt.records.iter().find_map(|record| match &record.event {
-        Event::MessageAdded { turn, .. } => Some(turn),
-        _ => None,
-    })
 }

@@ -10,6 +10,7 @@ use quintet_kernel::{SessionId, State};
 use super::{Connection, Trouble};
 use crate::windie::agent::turn_setup::Plan;
 use crate::windie::wire::rehydrate::{Entry, Rehydrate};
+use crate::fallback;
 
 /// What is said to a client that brings another history in the middle of a query.
 const BUSY: &str =
@@ -38,19 +39,10 @@ impl Connection {
         for entry in &kept.entries {
             messages.push(self.recalled(&session, entry).await?);
         }
-        match sessions.submit(&session, recall(messages.clone())).await {
-            Err(Error::Refused(Refusal::UnsupportedInput { .. })) => {
-                for message in &mut messages {
-                    message.parts.retain(|part| !matches!(part, Part::Media { .. }));
-                }
-                sessions.submit(&session, recall(messages)).await?;
-            }
-            Err(Error::Refused(Refusal::Busy(_))) => return Err(BUSY.into()),
-            done => {
-                done?;
-            }
+        match fallback::recall(&**sessions, &session, messages).await {
+            Err(Error::Refused(Refusal::Busy(_))) => Err(BUSY.into()),
+            done => Ok(done.map(drop)?),
         }
-        Ok(())
     }
 
     async fn recalled(&self, session: &SessionId, entry: &Entry) -> Result<Recalled, Trouble> {
@@ -67,10 +59,6 @@ impl Connection {
         }
         Ok(recalled)
     }
-}
-
-fn recall(messages: Vec<Recalled>) -> Command {
-    Command::Recall { messages, instead: true }
 }
 
 fn rules(text: String) -> Recalled {

@@ -1,0 +1,93 @@
+//! What happens to a message where a model is not configured or does not take pictures.
+//!
+//! A client may keep the name of a model that is gone, and may send pictures without knowing which model
+//! answers. Such a message is not refused: the session's own model answers it, and a model that cannot
+//! see is told that a picture was left out.
+
+use quintet_kernel::command::{Command, Recalled, Say};
+use quintet_kernel::message::{MediaKind, Part};
+use quintet_kernel::port::{Error, Receipt, Sessions};
+use quintet_kernel::{Refusal, SessionId, State};
+
+/// What a model that cannot see is told instead of the pictures of a message.
+const PICTURES_LEFT_OUT: &str =
+    "A picture of the screen came with this, but this model cannot see pictures.";
+/// What a model that cannot see is told instead of the picture of a result.
+const PICTURE_LEFT_OUT: &str =
+    "\n[a picture of the screen came with this, but this model cannot see pictures]";
+
+/// Submits a message, and again without what the model refuses. Fails like any other command.
+pub(crate) async fn say(
+    sessions: &dyn Sessions,
+    session: &SessionId,
+    say: Say,
+) -> Result<Receipt, Error> {
+    until_taken(say, |say| sessions.submit(session, Command::Say(Box::new(say)))).await
+}
+
+/// Tries a message out, and again without what the model refuses.
+pub(crate) async fn until_taken<T, F>(mut say: Say, submit: impl Fn(Say) -> F) -> Result<T, Error>
+where
+    F: Future<Output = Result<T, Error>>,
+{
+    loop {
+        match submit(say.clone()).await {
+            Err(Error::Refused(refusal)) if reduce(&mut say, &refusal) => {}
+            done => return done,
+        }
+    }
+}
+
+/// Takes out of a message what was refused; false if there is nothing to take out.
+fn reduce(say: &mut Say, refusal: &Refusal) -> bool {
+    if let Refusal::UnknownModel(model) = refusal
+        && say.options.model.take().is_some()
+    {
+        tracing::warn!(%model, "a model that a client chose is not configured");
+        return true;
+    }
+    if is_picture(refusal) && !say.files.is_empty() {
+        say.files.clear();
+        say.parts.insert(0, Part::Context(PICTURES_LEFT_OUT.into()));
+        return true;
+    }
+    false
+}
+
+/// Replaces a session's history, without its pictures if the model does not take them.
+pub(crate) async fn recall(
+    sessions: &dyn Sessions,
+    session: &SessionId,
+    mut messages: Vec<Recalled>,
+) -> Result<Receipt, Error> {
+    let recall = |messages| Command::Recall { messages, instead: true };
+    match sessions.submit(session, recall(messages.clone())).await {
+        Err(Error::Refused(refusal)) if is_unsupported(&refusal) => {
+            for message in &mut messages {
+                message.parts.retain(|part| !matches!(part, Part::Media { .. }));
+            }
+            sessions.submit(session, recall(messages)).await
+        }
+        done => done,
+    }
+}
+
+/// A picture of a call's result, as the session's model is shown it.
+pub(crate) fn picture(state: &State, name: String) -> Part {
+    let profile = state.profile(state.current_model());
+    match profile.is_some_and(|profile| profile.inputs.contains(&MediaKind::Image)) {
+        true => Part::Media { kind: MediaKind::Image, name, mime: None },
+        false => Part::Text(PICTURE_LEFT_OUT.into()),
+    }
+}
+
+fn is_unsupported(refusal: &Refusal) -> bool {
+    matches!(refusal, Refusal::UnsupportedInput { .. })
+}
+
+fn is_picture(refusal: &Refusal) -> bool {
+    matches!(refusal, Refusal::UnsupportedInput { kind: MediaKind::Image, .. })
+}
+
+#[cfg(test)]
+mod tests;
