@@ -125,12 +125,11 @@ impl ItemReader {
         if end <= self.cursor.offset {
             return None;
         }
-        let seen = usize::try_from(self.cursor.offset.saturating_sub(offset)).unwrap_or(0);
+        let new = unseen(text, offset, self.cursor.offset);
         self.cursor.offset = end;
-        // An offset that a client made up may fall into a character: give the whole character.
-        let text = match (text.floor_char_boundary(seen), shared) {
-            (0, Some(whole)) => Arc::clone(whole),
-            (from, _) => text[from..].into(),
+        let text = match shared {
+            Some(whole) if whole.len() == new.len() => Arc::clone(whole),
+            Some(_) | None => new.into(),
         };
         Some(Item::Text {
             position: Cursor { seq: self.last_event, offset: end },
@@ -142,6 +141,13 @@ impl ItemReader {
             at: source.at,
         })
     }
+}
+
+/// What of a text that begins at `offset` is new to a client that has everything before `seen`. A number
+/// that a client made up may fall into a character: then the whole character is new.
+pub fn unseen(text: &str, offset: u64, seen: u64) -> &str {
+    let known = usize::try_from(seen.saturating_sub(offset)).unwrap_or(usize::MAX);
+    &text[text.floor_char_boundary(known)..]
 }
 
 /// The pieces of a text. Where a length does not fit the text, the rest of it is one piece.

@@ -7,6 +7,7 @@
 use std::collections::HashSet;
 
 use quintet_kernel::event::{Errand, Event, Record, Seq};
+use quintet_kernel::follow::unseen;
 use quintet_kernel::message::text_of;
 use quintet_kernel::model::Channel;
 use quintet_kernel::tool::{Ending, Outcome, Placement, Risk};
@@ -174,12 +175,12 @@ impl Link {
             Item::Event(record) => self.event(record, &mut frames),
             Item::Text { position, seq, channel, text, .. } => {
                 self.read = self.read.max(*seq);
-                let unseen = self.unseen(Cursor { seq: *seq, ..*position }, text);
+                let new = self.unseen(Cursor { seq: *seq, ..*position }, text);
                 if *channel == Channel::Text {
                     self.answer.push_str(text);
-                    let data = json(&wire::Text { text: &text[text.len() - unseen..] });
+                    let data = json(&wire::Text { text: new });
                     let frame = Frame { position: *position, event: "assistant.delta", data };
-                    frames.extend((unseen > 0).then_some(frame));
+                    frames.extend((!new.is_empty()).then_some(frame));
                 }
             }
             Item::Progress { .. } => {}
@@ -275,16 +276,15 @@ impl Link {
         }
     }
 
-    /// How many bytes at the end of some text the client does not have.
-    fn unseen(&mut self, position: Cursor, text: &str) -> usize {
+    /// What of a text that ends at a position the client does not have.
+    fn unseen<'a>(&mut self, position: Cursor, text: &'a str) -> &'a str {
         if position <= self.seen {
-            return 0;
+            return "";
         }
         let start = position.offset.saturating_sub(text.len() as u64);
-        let seen = self.seen.offset.saturating_sub(start);
-        let seen = usize::try_from(seen).unwrap_or(usize::MAX).min(text.len());
+        let new = unseen(text, start, self.seen.offset);
         self.seen = Cursor { offset: self.seen.offset.max(position.offset), ..position };
-        text.len() - text.floor_char_boundary(seen)
+        new
     }
 
     fn delegate(

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use quintet_kernel::follow::unseen;
 use quintet_kernel::model::Usage;
 use quintet_kernel::{CallId, StepId, Time, TurnId};
 use serde_json::{Value, json};
@@ -183,9 +184,8 @@ impl Query {
         if !self.streams || self.offset <= self.had {
             return None;
         }
-        let seen = usize::try_from(self.had.saturating_sub(offset)).unwrap_or(0);
-        let seen = text.floor_char_boundary(seen);
-        let token = text[seen..].to_owned();
+        let token = unseen(&text, offset, self.had).to_owned();
+        let seen = text.len() - token.len();
         let content = match &mut self.page {
             _ if fenced => String::new(),
             Some(page) => page.prose(&token),
