@@ -7,3 +7,4 @@ pub mod listener;
 pub mod query;
 pub mod sse;
 pub mod uds;
+pub(crate) mod ws;

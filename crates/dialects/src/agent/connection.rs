@@ -7,13 +7,12 @@
 
 use std::time::Duration;
 
-use axum::extract::ws::{CloseCode, CloseFrame, Message as Frame, WebSocket, close_code};
+use axum::extract::ws::{Message as Frame, WebSocket, close_code};
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
 use quintet_kernel::port::BoxFuture;
 use serde_json::Value;
-use tokio::time::{Instant, MissedTickBehavior, interval, sleep, sleep_until, timeout};
-use tokio_tungstenite::tungstenite;
+use tokio::time::{Instant, sleep, sleep_until};
 
 use super::audience::{Audience, Happening};
 use super::carry::{Done, Then};
@@ -23,9 +22,8 @@ use super::shown::Shown;
 use super::wire::{Manner, answer, hello};
 use super::wish::Wish;
 use crate::jsonrpc::{self, Id};
+use crate::transport::ws::{Gone, Heartbeat, close, is_too_large, send};
 
-/// How long a client may take to read one frame.
-const PATIENCE: Duration = Duration::from_secs(30);
 /// How long to wait for a client's first word, which says how it speaks, before it is greeted.
 const FIRST_WORD: Duration = Duration::from_millis(300);
 /// A client that kept a frame waiting for so long, and then took it, is there.
@@ -44,44 +42,36 @@ pub(super) struct Connection {
     greeted: bool,
     audience: Audience,
     slow: FuturesUnordered<BoxFuture<'static, Answered>>,
-    /// When the client last gave a sign of life.
-    last: Instant,
+    heartbeat: Heartbeat,
 }
 
 /// A request that took longer.
 type Answered = (Manner, Option<Id>, Result<Done, jsonrpc::Error>);
-
-/// The client is gone, or is to go.
-struct Gone;
 
 impl Connection {
     /// A connection whose client is greeted, or expects nothing of the kind.
     pub(super) fn new(desk: Desk, greets: bool) -> Self {
         Self {
             audience: Audience::new(desk.clone()),
+            heartbeat: Heartbeat::new(desk.settings.ping, desk.settings.silence),
             desk,
             manner: Manner::default(),
             greets,
             greeted: false,
             slow: FuturesUnordered::new(),
-            last: Instant::now(),
         }
     }
 
     pub(super) async fn run(mut self, mut socket: WebSocket) {
         let closing = self.desk.settings.closing.clone();
         let first_word = Instant::now() + FIRST_WORD;
-        let mut ping = interval(self.desk.settings.ping);
-        // A client that kept us waiting is not asked for all the times that it was not asked.
-        ping.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        ping.tick().await;
         loop {
             let step = tokio::select! {
                 () = closing.cancelled() => {
                     return close(&mut socket, close_code::AWAY, "shutting down").await;
                 }
                 frame = socket.recv(), if self.slow.len() < PENDING => {
-                    self.last = Instant::now();
+                    self.heartbeat.alive();
                     match frame {
                         Some(Ok(frame)) => self.receive(&mut socket, frame).await,
                         Some(Err(error)) if is_too_large(&error) => {
@@ -95,9 +85,9 @@ impl Connection {
                 }
                 happening = self.audience.next() => self.tell(&mut socket, happening).await,
                 () = sleep_until(first_word), if self.greets => self.greet_anyone(&mut socket).await,
-                _ = ping.tick() => match self.last.elapsed() > self.desk.settings.silence {
-                    true => return,
-                    false => send(&mut socket, Frame::Ping(Default::default())).await,
+                there = self.heartbeat.due() => match there {
+                    true => send(&mut socket, Frame::Ping(Default::default())).await,
+                    false => return,
                 },
             };
             if step.is_err() {
@@ -228,7 +218,7 @@ impl Connection {
             let began = Instant::now();
             send(socket, Frame::Text(frame.into())).await?;
             if began.elapsed() > SLOW {
-                self.last = Instant::now();
+                self.heartbeat.alive();
             }
         }
         Ok(())
@@ -255,25 +245,7 @@ fn split(done: Result<Done, jsonrpc::Error>) -> (Result<Value, jsonrpc::Error>, 
     }
 }
 
-/// A client that does not read for too long is gone.
-async fn send(socket: &mut WebSocket, frame: Frame) -> Result<(), Gone> {
-    match timeout(PATIENCE, socket.send(frame)).await {
-        Ok(Ok(())) => Ok(()),
-        Ok(Err(_)) | Err(_) => Err(Gone),
-    }
-}
-
-fn is_too_large(error: &axum::Error) -> bool {
-    let inner = std::error::Error::source(error).and_then(|source| source.downcast_ref());
-    matches!(inner, Some(tungstenite::Error::Capacity(_)))
-}
-
 async fn too_large(socket: &mut WebSocket) -> Result<(), Gone> {
     close(socket, close_code::SIZE, "the message is too large").await;
     Err(Gone)
-}
-
-async fn close(socket: &mut WebSocket, code: CloseCode, reason: &'static str) {
-    let frame = CloseFrame { code, reason: reason.into() };
-    let _ = timeout(PATIENCE, socket.send(Frame::Close(Some(frame)))).await;
 }

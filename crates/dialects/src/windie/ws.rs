@@ -20,13 +20,13 @@ pub(crate) mod transcription;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::extract::ws::{CloseFrame, Message as Frame, WebSocket, close_code};
+use axum::extract::ws::{Message as Frame, WebSocket, close_code};
 use axum::http::HeaderMap;
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
 use quintet_kernel::ClientRef;
 use quintet_kernel::port::{BoxFuture, Error, StorageError};
-use tokio::time::{Instant, interval, sleep_until, timeout};
+use tokio::time::{Instant, sleep_until, timeout};
 
 use super::agent::tool_selection::{FRONT_END, Offer};
 use super::agent::turn_setup::Agent;
@@ -42,6 +42,7 @@ use crate::held_calls::HeldCalls;
 use acknowledged::Client;
 use stop::Stopping;
 use subscription::Subscription;
+use crate::transport::ws::{Gone, Heartbeat, close, send};
 
 /// How long a client may be silent.
 const RECEIVE: Duration = Duration::from_secs(3600);
@@ -51,8 +52,6 @@ const HELLO: Duration = Duration::from_secs(60);
 const PING: Duration = Duration::from_secs(30);
 /// How long it may leave that unanswered.
 const SILENCE: Duration = Duration::from_secs(90);
-/// How long it may take to read one frame.
-const PATIENCE: Duration = Duration::from_secs(30);
 /// What may be under way at once, beside what takes but a moment.
 const MOST: usize = 50;
 
@@ -95,16 +94,13 @@ struct Done {
 /// What goes on beside.
 type Slow = FuturesUnordered<BoxFuture<'static, Done>>;
 
-/// The client is gone, or is to go.
-struct Gone;
-
 /// Serves a client that may come in, if it says who it is.
 pub(super) async fn run(desk: Desk, headers: HeaderMap, mut socket: WebSocket) {
     let user = match desk.identify(&headers).await {
         Ok(user) => user,
         Err(refused) => {
             tracing::warn!("a connection is refused: {}", refused.message());
-            return hang_up(&mut socket, close_code::POLICY, "").await;
+            return close(&mut socket, close_code::POLICY, "").await;
         }
     };
     let Some(first) = first(&mut socket).await else { return };
@@ -139,7 +135,7 @@ pub(super) async fn run(desk: Desk, headers: HeaderMap, mut socket: WebSocket) {
         }
         Err(why) => {
             tracing::warn!("a handshake is refused: {why}");
-            hang_up(&mut socket, close_code::POLICY, "").await;
+            close(&mut socket, close_code::POLICY, "").await;
         }
     }
 }
@@ -149,7 +145,7 @@ async fn first(socket: &mut WebSocket) -> Option<String> {
         match timeout(HELLO, socket.recv()).await {
             Ok(Some(Ok(Frame::Text(text)))) => return Some(text.to_string()),
             Ok(Some(Ok(Frame::Binary(_)))) | Err(_) => {
-                hang_up(socket, close_code::POLICY, "").await;
+                close(socket, close_code::POLICY, "").await;
                 return None;
             }
             Ok(Some(Ok(Frame::Ping(_) | Frame::Pong(_)))) => {}
@@ -167,20 +163,19 @@ impl Connection {
         if self.give(&mut socket, &mut slow, out).await.is_err() {
             return;
         }
-        let (mut ping, mut last) = (interval(PING), Instant::now());
-        let mut alive = last;
+        let (mut heartbeat, mut last) = (Heartbeat::new(PING, SILENCE), Instant::now());
         loop {
             let step = tokio::select! {
                 () = closing.cancelled() => {
-                    return hang_up(&mut socket, close_code::AWAY, "shutting down").await;
+                    return close(&mut socket, close_code::AWAY, "shutting down").await;
                 }
                 () = sleep_until(last + RECEIVE) => {
-                    return hang_up(&mut socket, close_code::POLICY, SILENT).await;
+                    return close(&mut socket, close_code::POLICY, SILENT).await;
                 }
                 frame = socket.recv() => {
-                    alive = Instant::now();
+                    heartbeat.alive();
                     if matches!(frame, Some(Ok(Frame::Text(_) | Frame::Binary(_)))) {
-                        last = alive;
+                        last = Instant::now();
                     }
                     match frame {
                         Some(Ok(frame)) => self.receive(&mut socket, &mut slow, frame).await,
@@ -200,8 +195,8 @@ impl Connection {
                 }
                 // What the client of that connection was to run, this one may run.
                 Ok(()) = disconnected.changed() => self.flush_all(&mut socket).await,
-                _ = ping.tick() => match alive.elapsed() > SILENCE || self.is_revoked().await {
-                    true => return hang_up(&mut socket, close_code::POLICY, "").await,
+                there = heartbeat.due() => match !there || self.is_revoked().await {
+                    true => return close(&mut socket, close_code::POLICY, "").await,
                     false => send(&mut socket, Frame::Ping(Default::default())).await,
                 },
             };
@@ -263,7 +258,7 @@ impl Connection {
             }
         };
         if self.is_revoked().await {
-            hang_up(socket, close_code::POLICY, "").await;
+            close(socket, close_code::POLICY, "").await;
             return Err(Gone);
         }
         let mut out = Out::default();
@@ -352,18 +347,6 @@ impl Connection {
         slow.extend(out.slow);
         Ok(())
     }
-}
-
-async fn send(socket: &mut WebSocket, frame: Frame) -> Result<(), Gone> {
-    match timeout(PATIENCE, socket.send(frame)).await {
-        Ok(Ok(())) => Ok(()),
-        Ok(Err(_)) | Err(_) => Err(Gone),
-    }
-}
-
-async fn hang_up(socket: &mut WebSocket, code: u16, reason: &'static str) {
-    let frame = CloseFrame { code, reason: reason.into() };
-    let _ = timeout(PATIENCE, socket.send(Frame::Close(Some(frame)))).await;
 }
 
 /// Why a message was not carried out.

@@ -1,0 +1,79 @@
+//! What WebSocket connections share: sending within a time limit, closing, pings and silence.
+
+use std::time::Duration;
+
+use axum::extract::ws::{CloseCode, CloseFrame, Message, WebSocket};
+use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at, timeout};
+use tokio_tungstenite::tungstenite;
+
+/// How long a client may take to read one frame.
+const SEND_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// The client is gone, or the connection is to end.
+#[derive(Debug)]
+pub(crate) struct Gone;
+
+/// Sends a frame. Fails if the client is gone, or does not read for too long.
+pub(crate) async fn send(socket: &mut WebSocket, frame: Message) -> Result<(), Gone> {
+    match timeout(SEND_TIMEOUT, socket.send(frame)).await {
+        Ok(Ok(())) => Ok(()),
+        Ok(Err(_)) | Err(_) => Err(Gone),
+    }
+}
+
+/// Sends the frame that ends a connection, to a client that may be gone already.
+pub(crate) async fn close(socket: &mut WebSocket, code: CloseCode, reason: &'static str) {
+    let frame = CloseFrame { code, reason: reason.into() };
+    let _ = timeout(SEND_TIMEOUT, socket.send(Message::Close(Some(frame)))).await;
+}
+
+/// True if a frame was not read because it is too large.
+pub(crate) fn is_too_large(error: &axum::Error) -> bool {
+    let inner = std::error::Error::source(error).and_then(|source| source.downcast_ref());
+    matches!(inner, Some(tungstenite::Error::Capacity(_)))
+}
+
+/// When to ping a client, and since when nothing came from it.
+#[derive(Debug)]
+pub(crate) struct Heartbeat {
+    ping: Interval,
+    silence: Duration,
+    last: Instant,
+}
+
+impl Heartbeat {
+    /// Pings are due at this interval, of a client that may be silent for so long.
+    pub(crate) fn new(every: Duration, silence: Duration) -> Self {
+        let last = Instant::now();
+        let mut ping = interval_at(last + every, every);
+        // A client that kept the connection busy is pinged once, not for all the times that it was not.
+        ping.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        Self { ping, silence, last }
+    }
+
+    /// Notes a sign of life.
+    pub(crate) fn alive(&mut self) {
+        self.last = Instant::now();
+    }
+
+    /// Waits until a ping is due. False if the client was silent for too long. Safe to drop and call
+    /// again.
+    pub(crate) async fn due(&mut self) -> bool {
+        self.ping.tick().await;
+        self.last.elapsed() <= self.silence
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_silent_client_is_pinged_and_then_given_up() {
+        let mut heartbeat = Heartbeat::new(Duration::from_secs(30), Duration::from_secs(75));
+        assert!(heartbeat.due().await, "after 30 s");
+        heartbeat.alive();
+        assert!(heartbeat.due().await && heartbeat.due().await, "30 and 60 s after it was alive");
+        assert!(!heartbeat.due().await, "90 s after it was alive");
+    }
+}
