@@ -2,7 +2,7 @@
 
 pub mod access;
 pub mod body;
-mod connection_limit;
+pub(crate) mod connection_limit;
 pub mod listener;
 pub mod query;
 pub mod sse;

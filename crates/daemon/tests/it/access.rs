@@ -234,12 +234,17 @@ async fn others_are_answered_while_a_command_runs() {
     client.until_over(&id).await;
 }
 
-#[tokio::test]
-async fn idle_connections_keep_nobody_out() {
-    const IDLE: usize = 2000;
+/// Lets this process, and daemons that it starts, open as many files as they may.
+pub(crate) fn raise_open_files_limit() {
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum.or(Some(1 << 20));
     setrlimit(Resource::Nofile, limit).unwrap();
+}
+
+#[tokio::test]
+async fn idle_connections_keep_nobody_out() {
+    const IDLE: usize = 2000;
+    raise_open_files_limit();
     let world = World::start("").await;
     let address = world.base().trim_start_matches("http://").to_owned();
     let mut idle = Vec::new();

@@ -24,6 +24,7 @@ use super::serve::Desk;
 use super::suggest::History;
 use super::wire;
 use crate::jsonrpc::{self, Error, Id, Incoming, Received};
+use crate::transport::connection_limit::ConnectionPermit;
 use crate::transport::uds::{Line, Lines, Peer};
 
 /// Requests of one connection in a second.
@@ -35,6 +36,7 @@ const DEBOUNCE: Duration = Duration::from_millis(300);
 pub(super) struct Connection {
     desk: Arc<Desk>,
     peer: Peer,
+    permit: ConnectionPermit,
     link: decode::Link,
     rate: Rate,
     /// The sessions it hears of; the last is the one it talks to.
@@ -57,10 +59,11 @@ struct Watch {
 }
 
 impl Connection {
-    pub(super) fn new(desk: Arc<Desk>, peer: Peer) -> Self {
+    pub(super) fn new(desk: Arc<Desk>, peer: Peer, permit: ConnectionPermit) -> Self {
         Self {
             desk,
             peer,
+            permit,
             link: decode::Link::default(),
             rate: Rate::new(REQUESTS),
             watches: Vec::new(),
@@ -85,6 +88,7 @@ impl Connection {
             let sent = tokio::select! {
                 line = lines.next(), if listening => match line {
                     Ok(Some(line)) => {
+                        self.permit.in_use();
                         let reply = self.hear(line).await;
                         outbox.send(reply.as_slice()).await
                     }
@@ -97,6 +101,14 @@ impl Connection {
                     listening = false;
                     Ok(())
                 }
+                // A socket that is closed with something unread in it resets the connection.
+                () = self.permit.revoked(), if listening => match lines.has_unread() {
+                    true => {
+                        self.permit.in_use();
+                        Ok(())
+                    }
+                    false => return,
+                },
                 () = sleep_until(due), if self.suggest.is_some() => {
                     let suggestion = self.suggestion();
                     outbox.send(suggestion.as_slice()).await

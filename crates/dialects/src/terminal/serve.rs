@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use quintet_kernel::model::{Listed, ModelRef};
 use quintet_kernel::port::{Models, Removals, Sessions, Stamps};
+use tokio::net::UnixStream;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -13,6 +14,8 @@ use super::connection::Connection;
 use super::files::Folders;
 use super::outbox::{self, Outbox};
 use super::wire;
+use crate::jsonrpc::{self, Error, Id};
+use crate::transport::connection_limit::{ConnectionLimit, ConnectionPermit};
 use crate::transport::uds::{Lines, Socket};
 
 /// Messages that may wait for a client; who does not read them waits with the rest.
@@ -87,7 +90,7 @@ pub(super) async fn run(
     closing: CancellationToken,
 ) {
     let desk = Arc::new(Desk { ports, settings, models: Mutex::default() });
-    let mut tasks = JoinSet::new();
+    let (mut connections, mut tasks) = (ConnectionLimit::new(), JoinSet::new());
     let known = Arc::clone(&desk);
     tasks.spawn(async move { drop(known.list_models().await) });
     loop {
@@ -95,10 +98,13 @@ pub(super) async fn run(
             () = closing.cancelled() => break,
             Some(_) = tasks.join_next() => {}
             accepted = socket.accept() => match accepted {
-                Ok((stream, peer)) => {
-                    let connection = Connection::new(Arc::clone(&desk), peer);
-                    tasks.spawn(converse(stream, connection, closing.clone()));
-                }
+                Ok((stream, peer)) => match connections.admit().await.map(ConnectionPermit::new) {
+                    Some(permit) => {
+                        let connection = Connection::new(Arc::clone(&desk), peer, permit);
+                        tasks.spawn(converse(stream, connection, closing.clone()));
+                    }
+                    None => refuse(&stream),
+                },
                 Err(error) => {
                     tracing::error!(%error, "the terminal's socket does not accept");
                     tokio::time::sleep(BREATH).await;
@@ -111,12 +117,18 @@ pub(super) async fn run(
     while tasks.join_next().await.is_some() {}
 }
 
+/// Tells a client that there are too many connections. What it has sent is read first: a socket that is
+/// closed with something unread in it gives the client an error instead of the answer.
+fn refuse(stream: &UnixStream) {
+    let error = Error::new(wire::AGENT_ERROR, "too many connections");
+    let line = format!("{}\n", jsonrpc::response(&Id::Null, &Err(error)));
+    let _ = stream.try_write(line.as_bytes());
+    let mut buffer = [0; 4096];
+    while stream.try_read(&mut buffer).is_ok_and(|read| read > 0) {}
+}
+
 /// One connection, from its first line to its last.
-async fn converse(
-    stream: tokio::net::UnixStream,
-    mut connection: Connection,
-    closing: CancellationToken,
-) {
+async fn converse(stream: UnixStream, mut connection: Connection, closing: CancellationToken) {
     let (reader, writer) = stream.into_split();
     let (sender, queue) = mpsc::channel(QUEUE);
     let (outbox, stuck) = Outbox::new(sender);

@@ -1,6 +1,7 @@
 //! How many connections a listener has, and which of them makes room for a new one.
 
 use std::collections::VecDeque;
+use std::future::pending;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -11,7 +12,7 @@ use axum::response::Response;
 use http_body_util::BodyExt as _;
 use rustix::process::{Resource, getrlimit};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
-use tokio::time::timeout;
+use tokio::time::{Instant, sleep_until, timeout};
 
 /// The most connections of one listener, if the process may open many files.
 const CONNECTIONS_LIMIT: usize = 512;
@@ -29,7 +30,7 @@ fn most() -> usize {
 }
 
 /// The connections of a listener.
-pub(super) struct ConnectionLimit {
+pub(crate) struct ConnectionLimit {
     permits: Arc<Semaphore>,
     /// The oldest first; some may be gone.
     connections: VecDeque<Weak<Activity>>,
@@ -37,7 +38,7 @@ pub(super) struct ConnectionLimit {
 
 /// A connection, as far as it can be asked to make room.
 #[derive(Default)]
-pub(super) struct Activity {
+pub(crate) struct Activity {
     /// Whether a request was ever read.
     spoke: AtomicBool,
     /// How many are under way; a WebSocket is one for as long as it lasts.
@@ -53,12 +54,12 @@ impl Activity {
 }
 
 impl ConnectionLimit {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { permits: Arc::new(Semaphore::new(most())), connections: VecDeque::new() }
     }
 
     /// A permit for a new connection; nothing if all are taken by those who are being answered.
-    pub(super) async fn admit(&mut self) -> Option<(OwnedSemaphorePermit, Arc<Activity>)> {
+    pub(crate) async fn admit(&mut self) -> Option<(OwnedSemaphorePermit, Arc<Activity>)> {
         let permit = match Arc::clone(&self.permits).try_acquire_owned() {
             Ok(permit) => permit,
             Err(_) => self.make_room().await?,
@@ -78,6 +79,39 @@ impl ConnectionLimit {
         let idle = self.connections.remove(self.connections.iter().position(is_idle)?)?;
         idle.upgrade().inspect(|activity| activity.leave.notify_one());
         timeout(CLOSE_TIMEOUT, Arc::clone(&self.permits).acquire_owned()).await.ok()?.ok()
+    }
+}
+
+/// The permit of a connection that is no HTTP connection. Until its first request is read it may have to
+/// make room for another; from then on it stays, as a WebSocket does.
+pub(crate) struct ConnectionPermit {
+    activity: Arc<Activity>,
+    answering: Option<Answering>,
+    first_request_by: Instant,
+    _permit: OwnedSemaphorePermit,
+}
+
+impl ConnectionPermit {
+    pub(crate) fn new((permit, activity): (OwnedSemaphorePermit, Arc<Activity>)) -> Self {
+        let first_request_by = Instant::now() + HEAD_TIMEOUT;
+        Self { activity, answering: None, first_request_by, _permit: permit }
+    }
+
+    /// Notes that a request was read.
+    pub(crate) fn in_use(&mut self) {
+        self.answering.get_or_insert_with(|| Answering::begin(&self.activity));
+    }
+
+    /// Waits until the connection has to go, because it makes room or sent nothing for too long; for
+    /// ever once it is in use. Safe to drop and call again.
+    pub(crate) async fn revoked(&self) {
+        if self.answering.is_some() {
+            return pending().await;
+        }
+        tokio::select! {
+            () = self.activity.leave.notified() => {}
+            () = sleep_until(self.first_request_by) => {}
+        }
     }
 }
 

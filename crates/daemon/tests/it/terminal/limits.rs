@@ -1,5 +1,8 @@
 //! What is refused, and clients that are slow, many or rude.
 
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::os::unix::net::UnixStream;
+
 use serde_json::{Value, json};
 
 use super::client::{Terminal, of, text};
@@ -167,4 +170,54 @@ async fn the_original_client_misses_nothing_though_it_reads_no_batches() {
     let notes = slow.until("stream.complete").await;
     assert!(of(&notes, "stream.tokens").is_empty());
     assert_eq!(text(&notes).len(), word.len() * 2000);
+}
+
+#[tokio::test]
+async fn idle_connections_keep_no_terminal_out() {
+    const IDLE: usize = 2000;
+    crate::access::raise_open_files_limit();
+    let world = World::start("").await;
+    let mut first = Terminal::ready(&world.terminal()).await;
+    let mut idle = Vec::new();
+    for _ in 0..IDLE {
+        idle.push(Terminal::connect(&world.terminal()).await);
+    }
+    let mut late = Terminal::ready(&world.terminal()).await;
+    for terminal in [&mut first, &mut late] {
+        assert!(terminal.request("session.list", json!({})).await.is_ok());
+    }
+    // Those that made room were the oldest that had sent nothing.
+    assert_eq!(idle[0].message().await, None);
+    idle[IDLE - 1].initialize(json!([])).await;
+}
+
+#[tokio::test]
+async fn a_client_that_sent_something_is_answered_or_told_why_not() {
+    crate::access::raise_open_files_limit();
+    let world = World::start("").await;
+    let socket = world.terminal();
+    let params = json!({ "protocol_version": "1.0.0", "client_info": { "name": "test" } });
+    let request = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params });
+    let answers = tokio::task::spawn_blocking(move || {
+        let mut clients = Vec::new();
+        for _ in 0..700 {
+            let mut client = UnixStream::connect(&socket).unwrap();
+            // A client that was refused by now cannot write any more, but can still read why.
+            let _ = writeln!(client, "{request}");
+            clients.push(client);
+        }
+        let read = |client: &UnixStream| {
+            let mut line = String::new();
+            BufReader::new(client).read_line(&mut line).unwrap();
+            serde_json::from_str::<Value>(&line).unwrap()
+        };
+        clients.iter().map(read).collect::<Vec<_>>()
+    });
+    let (ready, refused): (Vec<Value>, Vec<Value>) =
+        answers.await.unwrap().into_iter().partition(|answer| answer.get("result").is_some());
+    assert!(ready.len() >= 512, "{} were answered", ready.len());
+    assert!(!refused.is_empty());
+    for answer in refused {
+        assert_eq!(answer["error"]["message"], "too many connections");
+    }
 }

@@ -3,6 +3,7 @@
 use std::io;
 
 use tokio::io::{AsyncRead, AsyncReadExt as _};
+use tokio::net::UnixStream;
 
 /// How much is asked of the system at once.
 const READ: usize = 16 * 1024;
@@ -46,6 +47,15 @@ impl<R: AsyncRead + Unpin> Lines<R> {
                 return Ok(None);
             }
         }
+    }
+
+    /// True if something was sent that is not read yet, also where the runtime has not noticed it.
+    pub fn has_unread(&self) -> bool
+    where
+        R: AsRef<UnixStream>,
+    {
+        let unread = rustix::io::ioctl_fionread(self.reader.as_ref());
+        !self.buffer.is_empty() || unread.is_ok_and(|bytes| bytes > 0)
     }
 
     fn buffered(&mut self) -> Option<Line> {
