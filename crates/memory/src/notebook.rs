@@ -53,7 +53,7 @@ impl Notebook {
         let mut shelves = self.shelves.lock().unwrap_or_else(PoisonError::into_inner);
         let make = || {
             let digest = Sha256::digest(real.as_os_str().as_encoded_bytes());
-            let key: String = digest.iter().take(12).map(|byte| format!("{byte:02x}")).collect();
+            let key = hex::encode(&digest[..12]);
             let file = |end: &str| self.settings.index.join(format!("{key}{end}"));
             let (index, pending) = (Index::new(file(".sqlite")), Pending::new(file(".pending")));
             Arc::new(Shelf { index, pending, swept: Mutex::default() })

@@ -5,7 +5,6 @@
 //! which nobody waits: after a power cut some may be gone or torn, and are found out by their hash.
 
 use std::collections::{BTreeSet, HashSet};
-use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read as _, Seek as _, Write as _};
 use std::path::{Path, PathBuf};
@@ -130,12 +129,8 @@ fn name_of(file: &mut File) -> io::Result<BlobId> {
     }
 }
 
-fn named(hash: impl IntoIterator<Item = u8>) -> BlobId {
-    let mut hex = String::with_capacity(HEX_DIGITS);
-    for byte in hash {
-        write!(hex, "{byte:02x}").expect("a string takes any text");
-    }
-    BlobId::parse(&hex).expect("hex digits make an id")
+fn named(hash: impl AsRef<[u8]>) -> BlobId {
+    BlobId::parse(&hex::encode(hash)).expect("hex digits make an id")
 }
 
 /// All of it, read if need be; nothing if there is nothing to be kept.

@@ -3,7 +3,6 @@
 //! A token is shown once, to whom it is given, and only its hash is kept. It is looked up by that hash,
 //! which tells nothing of the token, and compared in constant time.
 
-use std::fmt::Write as _;
 use std::time::Duration;
 
 use axum::http::{HeaderMap, header};
@@ -90,8 +89,8 @@ impl Desk {
 pub(super) fn fresh(at: Time, system: Option<String>) -> (Install, String) {
     let token = format!("wnd_install_{}", url_safe(&random::<32>()));
     let install = Install {
-        id: format!("install_{}", hex(&random::<16>())),
-        user: format!("user_{}", hex(&random::<16>())),
+        id: format!("install_{}", hex::encode(random::<16>())),
+        user: format!("user_{}", hex::encode(random::<16>())),
         token: hashed(&token),
         created: at,
         seen: at,
@@ -105,20 +104,11 @@ pub(super) fn uuid() -> String {
     let mut bytes = random::<16>();
     bytes[6] = (bytes[6] & 0x0f) | 0x40;
     bytes[8] = (bytes[8] & 0x3f) | 0x80;
-    hex(&bytes)
-}
-
-/// Bytes as hex digits.
-pub(super) fn hex(bytes: &[u8]) -> String {
-    let mut text = String::with_capacity(bytes.len() * 2);
-    for byte in bytes {
-        write!(text, "{byte:02x}").expect("a string takes any text");
-    }
-    text
+    hex::encode(bytes)
 }
 
 fn hashed(token: &str) -> String {
-    hex(&Sha256::digest(token))
+    hex::encode(Sha256::digest(token))
 }
 
 fn url_safe(bytes: &[u8]) -> String {

@@ -39,10 +39,10 @@ use super::wire::tool_manifest::Manifest;
 use super::wire::user_settings::SettingsError;
 use super::wire::{Answer, Context, SILENT, TOO_MANY};
 use crate::held_calls::HeldCalls;
+use crate::transport::ws::{Gone, Heartbeat, close, send};
 use acknowledged::Client;
 use stop::Stopping;
 use subscription::Subscription;
-use crate::transport::ws::{Gone, Heartbeat, close, send};
 
 /// How long a client may be silent.
 const RECEIVE: Duration = Duration::from_secs(3600);

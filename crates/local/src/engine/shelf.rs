@@ -119,5 +119,5 @@ fn name(path: &Path) -> Option<&str> {
 fn digest<const N: usize>(parts: [&[u8]; N]) -> String {
     let mut hash = Sha256::new();
     parts.iter().for_each(|part| hash.update(part));
-    hash.finalize().iter().take(16).map(|byte| format!("{byte:02x}")).collect()
+    hex::encode(&hash.finalize()[..16])
 }

@@ -1,6 +1,5 @@
 //! What is at a path now, and whether that is what was recorded.
 
-use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -146,11 +145,7 @@ pub(crate) fn digest(mut from: impl Read) -> io::Result<BlobId> {
             read => hash.update(&piece[..read]),
         }
     }
-    let mut hex = String::new();
-    for byte in hash.finalize() {
-        let _infallible = write!(hex, "{byte:02x}");
-    }
-    BlobId::parse(&hex).ok_or_else(|| io::ErrorKind::InvalidData.into())
+    BlobId::parse(&hex::encode(hash.finalize())).ok_or_else(|| io::ErrorKind::InvalidData.into())
 }
 
 /// Whether two things hold the same.

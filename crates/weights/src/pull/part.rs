@@ -86,7 +86,7 @@ pub(super) fn sha256(path: &Path) -> Result<String> {
     let (mut file, mut hash, mut block) = (File::open(path)?, Sha256::new(), vec![0; 1 << 20]);
     loop {
         match file.read(&mut block)? {
-            0 => return Ok(hash.finalize().iter().map(|b| format!("{b:02x}")).collect()),
+            0 => return Ok(hex::encode(hash.finalize())),
             read => hash.update(&block[..read]),
         }
     }

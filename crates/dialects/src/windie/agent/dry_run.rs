@@ -9,10 +9,10 @@ use quintet_kernel::port::Error;
 use serde_json::Value;
 
 use super::turn_setup::{Agent, Plan};
+use crate::fallback;
 use crate::windie::serve::Desk;
 use crate::windie::wire::query::Query;
 use crate::windie::wire::user_settings::Settings;
-use crate::fallback;
 
 /// The client and the settings of a dry run.
 #[derive(Debug)]

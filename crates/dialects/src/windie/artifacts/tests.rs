@@ -48,7 +48,7 @@ impl Room {
         use sha2::{Digest as _, Sha256};
         let mut upload = self.shelf.uploads.begin().await.unwrap();
         upload.write(content.to_vec()).await.unwrap();
-        let sha256 = crate::windie::auth::hex(&Sha256::digest(content));
+        let sha256 = hex::encode(Sha256::digest(content));
         let head = content.iter().copied().take(TELLING).collect();
         let taken = Taken { head, size: content.len() as u64, sha256 };
         self.shelf.keep(user, taken, upload).await.unwrap()

@@ -18,7 +18,7 @@ use super::range::{Wanted, names, wanted};
 use super::reply::{Reply, ok};
 use super::text;
 use crate::windie::artifacts::{PIECE, TELLING, Taken};
-use crate::windie::auth::{User, hex};
+use crate::windie::auth::User;
 use crate::windie::serve::Desk;
 
 /// What clients may say a picture is. What it really is its bytes tell.
@@ -99,7 +99,7 @@ async fn read(
         }
     }
     content.write(pending).await?;
-    Ok((Taken { head, size, sha256: hex(&hash.finalize()) }, content))
+    Ok((Taken { head, size, sha256: hex::encode(hash.finalize()) }, content))
 }
 
 async fn drain(field: &mut Field<'_>, mut read: u64) -> Result<(), Reply> {

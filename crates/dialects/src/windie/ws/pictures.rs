@@ -8,11 +8,11 @@ use quintet_kernel::tool::Outcome;
 use quintet_kernel::{SessionId, State};
 
 use super::Trouble;
+use crate::fallback;
 use crate::windie::artifacts::mime;
 use crate::windie::conversation::Guest;
 use crate::windie::serve::Desk;
 use crate::windie::wire::tool_results::Picture;
-use crate::fallback;
 
 impl Desk {
     /// Artifacts as files that come with a message. One that is gone, or somebody else's, is passed

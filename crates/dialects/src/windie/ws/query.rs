@@ -9,12 +9,12 @@ use serde_json::Value;
 
 use super::stop::is_over;
 use super::{Connection, Trouble};
+use crate::fallback;
 use crate::windie::agent::turn_setup::{Agent, Plan};
 use crate::windie::conversation::{Guest, is_ours};
 use crate::windie::serve::Desk;
 use crate::windie::wire::TOO_MANY;
 use crate::windie::wire::query::{AGENT, Query, REVISION, SPEECH};
-use crate::fallback;
 
 /// Turns under way, of one user and of all.
 const MOST_OF_USER: usize = 4;

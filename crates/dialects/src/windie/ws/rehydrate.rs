@@ -8,9 +8,9 @@ use quintet_kernel::session::Refusal;
 use quintet_kernel::{SessionId, State};
 
 use super::{Connection, Trouble};
+use crate::fallback;
 use crate::windie::agent::turn_setup::Plan;
 use crate::windie::wire::rehydrate::{Entry, Rehydrate};
-use crate::fallback;
 
 /// What is said to a client that brings another history in the middle of a query.
 const BUSY: &str =
