@@ -85,6 +85,45 @@ pub struct Found {
     pub score: f64,
 }
 
+/// What a search found, and how it ranked it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SearchResult {
+    /// The passages, the best first.
+    pub passages: Vec<Found>,
+    /// How they were ranked.
+    pub method: SearchMethod,
+}
+
+/// How a search ranked what it found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SearchMethod {
+    /// By words alone.
+    Words {
+        /// Why not by meaning.
+        reason: String,
+    },
+    /// By words and by meaning.
+    WordsAndMeaning,
+}
+
+impl SearchMethod {
+    /// The word for it in protocols.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Words { .. } => "words",
+            Self::WordsAndMeaning => "words_and_meaning",
+        }
+    }
+
+    /// Why meaning was left out, where it was.
+    pub fn reason(&self) -> Option<&str> {
+        match self {
+            Self::Words { reason } => Some(reason),
+            Self::WordsAndMeaning => None,
+        }
+    }
+}
+
 /// Lines of a file, both ends included, counted from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lines {

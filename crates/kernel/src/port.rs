@@ -3,6 +3,7 @@
 mod front_ends;
 mod receipt;
 mod senses;
+mod session_search;
 
 use std::fmt;
 use std::future::{Future, ready};
@@ -34,6 +35,7 @@ pub use senses::{
     Embedder, EmbeddingSpace, Embeddings, Ocr, RecognizedText, Seen, SenseError, TextBox, Vision,
     VisualTarget,
 };
+pub use session_search::{SearchError, SessionHit, SessionHits, SessionQuery, SessionSearch};
 
 /// A future behind a port.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
