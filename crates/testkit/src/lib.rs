@@ -1,5 +1,6 @@
 //! What tests need instead of the outside world. A dev-dependency only.
 
+pub mod embedder;
 pub mod model_server;
 pub mod notes;
 pub mod replay;
