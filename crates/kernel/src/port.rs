@@ -20,7 +20,7 @@ use crate::context::Section;
 use crate::event::{Origin, Record, Seq};
 use crate::follow::{Cursor, Item, Piece};
 use crate::id::{BlobId, CallId, SessionId, TurnId};
-use crate::memory::{self, Entry, Found, Lines, Passage, Query, Written};
+use crate::memory::{self, Entry, Lines, Passage, Query, SearchResult, Written};
 use crate::model::{Chunk, Count, Failure, Listed, ModelRef, Profile, Prompt};
 use crate::session::{Refusal, State};
 use crate::stamp::Stamp;
@@ -565,7 +565,7 @@ pub trait Memory: Send + Sync {
         &'a self,
         root: &'a Path,
         query: Query,
-    ) -> BoxFuture<'a, Result<Vec<Found>, memory::Error>>;
+    ) -> BoxFuture<'a, Result<SearchResult, memory::Error>>;
     /// Some lines of a file of memory, by its path from the workspace on.
     fn get<'a>(
         &'a self,

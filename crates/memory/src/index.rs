@@ -10,18 +10,22 @@ use std::time::Duration;
 use quintet_kernel::memory::Error;
 use rusqlite::Connection;
 
+use crate::vectors;
+
 pub(crate) mod find;
 pub(crate) mod update;
 
-const VERSION: i32 = 1;
+const VERSION: i32 = 2;
 
+/// `digest` tells whether a passage and the headings above it are those that a vector was made of.
 const SCHEMA: &str = "
     CREATE TABLE files (
         path TEXT PRIMARY KEY, print TEXT NOT NULL, digest BLOB NOT NULL
     ) WITHOUT ROWID;
     CREATE TABLE passages (
         id INTEGER PRIMARY KEY, path TEXT NOT NULL, kind TEXT NOT NULL, day TEXT NOT NULL,
-        line_start INTEGER NOT NULL, line_end INTEGER NOT NULL, text TEXT NOT NULL
+        line_start INTEGER NOT NULL, line_end INTEGER NOT NULL, text TEXT NOT NULL,
+        headings TEXT NOT NULL, digest BLOB NOT NULL
     );
     CREATE INDEX passages_of_file ON passages (path);
     CREATE VIRTUAL TABLE words USING fts5 (
@@ -41,6 +45,16 @@ pub(crate) struct Index {
 impl Index {
     pub(crate) fn new(path: PathBuf) -> Self {
         Self { path, turn: Mutex::new(()) }
+    }
+
+    /// Does something with the index only if it can be kept. Fails if it cannot.
+    pub(crate) fn on_disk<T>(
+        &self,
+        work: impl FnOnce(&mut Connection) -> rusqlite::Result<T>,
+    ) -> Result<T, Error> {
+        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let done = self.open().and_then(|mut db| work(&mut db));
+        done.map_err(|error| Error::Storage(format!("index: {error}")))
     }
 
     /// Does something with the index.
@@ -92,9 +106,10 @@ fn prepared(db: Connection) -> rusqlite::Result<Connection> {
     match db.pragma_query_value(None, "user_version", |row| row.get::<_, i32>(0))? {
         VERSION => Ok(db),
         0 => {
-            let made =
-                format!("BEGIN IMMEDIATE; {SCHEMA} PRAGMA user_version = {VERSION}; COMMIT;");
-            db.execute_batch(&made)?;
+            let vectors = vectors::SCHEMA;
+            db.execute_batch(&format!(
+                "BEGIN IMMEDIATE; {SCHEMA} {vectors} PRAGMA user_version = {VERSION}; COMMIT;"
+            ))?;
             Ok(db)
         }
         _ => Err(rusqlite::Error::InvalidQuery),

@@ -1,21 +1,25 @@
 //! Memory as Markdown files in the workspace: `memory/MEMORY.md` and a file for each day.
 //!
 //! The files are the truth and people may edit them. The index that they are searched by is a cache in
-//! another place: it notices what changed, may be deleted at any time and is built again by itself.
+//! another place: it notices what changed, may be deleted at any time and is built again by itself. It is
+//! searched by words (SQLite FTS5) and, where there is an embedder, by meaning; the two rankings are fused.
 
 mod append;
 mod beneath;
 mod bootstrap;
 mod cut;
 mod excerpt;
+mod fusion;
 mod index;
-mod merge;
+mod meaning;
 mod name;
+mod note_vectors;
 mod notebook;
 mod passages;
 mod pending;
 mod read;
 mod retention;
+mod vectors;
 mod words;
 
 pub use name::FOLDER;

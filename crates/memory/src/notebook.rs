@@ -6,16 +6,21 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use quintet_kernel::context::Section;
-use quintet_kernel::memory::{Entry, Error, Found, Lines, Passage, Query, Target, Written};
-use quintet_kernel::port::{BoxFuture, Memory, Stamps};
+use quintet_kernel::memory::{
+    Entry, Error, Found, Lines, Passage, Query, SearchMethod, SearchResult, Target, Written,
+};
+use quintet_kernel::port::{BoxFuture, Embedder, Memory, SenseError, Stamps};
 use sha2::{Digest, Sha256};
 use tokio::task::spawn_blocking;
 
 use crate::append::{self, Again};
 use crate::beneath::Root;
-use crate::index::{Index, find, update};
+use crate::index::Index;
+use crate::index::find::{self, Wanted};
+use crate::index::update::{self, Prints};
+use crate::note_vectors::NoteVectors;
 use crate::pending::Pending;
-use crate::{Settings, bootstrap, name, read, retention};
+use crate::{Settings, bootstrap, meaning, name, read, retention, vectors};
 
 /// How many passages are given where nobody says, and at most.
 const USUAL: usize = 8;
@@ -29,50 +34,64 @@ const LONGEST_QUERY: usize = 16 * 1024;
 pub struct Notebook {
     settings: Arc<Settings>,
     stamps: Arc<dyn Stamps>,
-    shelves: Arc<Mutex<HashMap<PathBuf, Arc<Shelf>>>>,
+    workspaces: Arc<Mutex<HashMap<PathBuf, Arc<WorkspaceNotes>>>>,
+    vectors: Option<Arc<NoteVectors>>,
 }
 
 /// What belongs to one workspace.
 #[derive(Debug)]
-struct Shelf {
-    index: Index,
+pub(crate) struct WorkspaceNotes {
+    pub(crate) index: Index,
     pending: Pending,
     /// The day on which old notes were last put away.
     swept: Mutex<String>,
 }
 
+/// The index of a workspace, up to date with the files.
+struct Prepared {
+    prints: Prints,
+    /// True if there are vectors of the embedder's space.
+    vectors: bool,
+}
+
 impl Notebook {
     /// Nothing is read or made before it is needed.
     pub fn new(settings: Settings, stamps: Arc<dyn Stamps>) -> Self {
-        Self { settings: settings.into(), stamps, shelves: Arc::default() }
+        Self { settings: settings.into(), stamps, workspaces: Arc::default(), vectors: None }
+    }
+
+    /// Searches by meaning, too, with vectors of this embedder.
+    pub fn with_embedder(mut self, embedder: Arc<dyn Embedder>) -> Self {
+        self.vectors = Some(Arc::new(NoteVectors::new(embedder, Arc::clone(&self.stamps))));
+        self
     }
 
     /// What belongs to a workspace, whatever name it is called by.
-    fn shelf(&self, root: &Path) -> Arc<Shelf> {
+    fn notes_of(&self, root: &Path) -> Arc<WorkspaceNotes> {
         let real = root.canonicalize().unwrap_or_else(|_| root.to_owned());
-        let mut shelves = self.shelves.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut workspaces = self.workspaces.lock().unwrap_or_else(PoisonError::into_inner);
         let make = || {
             let digest = Sha256::digest(real.as_os_str().as_encoded_bytes());
             let key = hex::encode(&digest[..12]);
             let file = |end: &str| self.settings.index.join(format!("{key}{end}"));
             let (index, pending) = (Index::new(file(".sqlite")), Pending::new(file(".pending")));
-            Arc::new(Shelf { index, pending, swept: Mutex::default() })
+            Arc::new(WorkspaceNotes { index, pending, swept: Mutex::default() })
         };
-        Arc::clone(shelves.entry(real.clone()).or_insert_with(make))
+        Arc::clone(workspaces.entry(real.clone()).or_insert_with(make))
     }
 
     /// The workspace and what belongs to it, with everything in order.
-    fn open(&self, root: &Path) -> Result<(Root, Arc<Shelf>), Error> {
-        let (opened, shelf) = (Root::open(root)?, self.shelf(root));
-        shelf.pending.heal(&opened);
-        self.sweep(&opened, &shelf);
-        Ok((opened, shelf))
+    fn open(&self, root: &Path) -> Result<(Root, Arc<WorkspaceNotes>), Error> {
+        let (opened, notes) = (Root::open(root)?, self.notes_of(root));
+        notes.pending.heal(&opened);
+        self.sweep(&opened, &notes);
+        Ok((opened, notes))
     }
 
     /// Puts old notes away, once a day.
-    fn sweep(&self, root: &Root, shelf: &Shelf) {
+    fn sweep(&self, root: &Root, notes: &WorkspaceNotes) {
         let (now, days) = (self.stamps.now(), self.settings.keep_days);
-        let mut swept = shelf.swept.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut swept = notes.swept.lock().unwrap_or_else(PoisonError::into_inner);
         if days == 0 || *swept == now.day() {
             return;
         }
@@ -84,11 +103,11 @@ impl Notebook {
 
     fn write_now(&self, root: &Path, entry: &Entry) -> Result<Written, Error> {
         let text = append::entry(&entry.content)?;
-        let (root, shelf) = self.open(root)?;
+        let (root, notes) = self.open(root)?;
         let at = entry.once.unwrap_or_else(|| self.stamps.now());
         let path = name::written(entry.target, at);
         let again = if entry.once.is_some() { Again::Leave } else { Again::Write };
-        let done = append::append(&root, &shelf.pending, &path, &text, again)?;
+        let done = append::append(&root, &notes.pending, &path, &text, again)?;
         let warning = self.warning(entry.target, &path, done.bytes);
         let (line_start, line_end) = (done.line_start, done.line_end);
         Ok(Written { path, line_start, line_end, warning })
@@ -107,20 +126,71 @@ impl Notebook {
         Some(warning)
     }
 
-    fn search_now(&self, root: &Path, query: &Query) -> Result<Vec<Found>, Error> {
+    /// Brings the index up to date.
+    fn prepare(&self, root: &Path) -> Result<Prepared, Error> {
+        let (root, notes) = self.open(root)?;
+        let prints = update::look(&root, self.stamps.now())?;
+        let space = self.vectors.as_ref().map(|vectors| vectors.space());
+        let vectors = notes.index.with(|db| {
+            update::update(db, &root, &prints)?;
+            space.as_ref().map_or(Ok(false), |space| vectors::any_of(db, space))
+        })?;
+        Ok(Prepared { prints, vectors })
+    }
+
+    /// Ranks by words and, if there is a vector of the query, by meaning.
+    fn find(
+        &self,
+        root: &Path,
+        query: &Query,
+        prints: &Prints,
+        vector: Option<&[f32]>,
+    ) -> Result<Vec<Found>, Error> {
+        let limit = query.limit.unwrap_or(USUAL).min(MOST);
+        let wanted = Wanted { query: &query.text, kind: query.kind, limit, vector };
+        let (root, notes) = (Root::open(root)?, self.notes_of(root));
+        notes.index.with(|db| {
+            // An index in memory is empty at first.
+            update::update(db, &root, prints)?;
+            find::find(db, &wanted)
+        })
+    }
+
+    async fn search_now(&self, root: PathBuf, query: Query) -> Result<SearchResult, Error> {
         if query.text.trim().is_empty() {
             return Err(Error::BadQuery("it is empty"));
         }
         if query.text.len() > LONGEST_QUERY {
             return Err(Error::BadQuery("it is too long"));
         }
-        let limit = query.limit.unwrap_or(USUAL).min(MOST);
-        let (root, shelf) = self.open(root)?;
-        let prints = update::look(&root, self.stamps.now())?;
-        shelf.index.with(|db| {
-            update::update(db, &root, &prints)?;
-            find::find(db, &query.text, query.kind, limit)
-        })
+        let folder = root.clone();
+        let prepared = self.blocking(move |this| this.prepare(&folder)).await?;
+        self.compute_vectors(&root);
+        let vector = self.query_vector(&query.text, prepared.vectors).await;
+        let (vector, method) = match vector {
+            Ok(vector) => (Some(vector), SearchMethod::WordsAndMeaning),
+            Err(reason) => (None, SearchMethod::Words { reason }),
+        };
+        let find = move |this: &Self| this.find(&root, &query, &prepared.prints, vector.as_deref());
+        Ok(SearchResult { passages: self.blocking(find).await?, method })
+    }
+
+    /// The vector of a query, or why notes are not ranked by meaning.
+    async fn query_vector(&self, text: &str, vectors: bool) -> Result<Vec<f32>, String> {
+        let off = || SenseError::Off("embeddings").to_string();
+        let embedder = self.vectors.as_ref().ok_or_else(off)?.embedder();
+        embedder.ready().map_err(|error| error.to_string())?;
+        if !vectors {
+            return Err("the notes have no vectors yet".to_owned());
+        }
+        meaning::query(embedder, text).await
+    }
+
+    /// Has the vectors that are missing computed in the background.
+    fn compute_vectors(&self, root: &Path) {
+        if let Some(vectors) = &self.vectors {
+            vectors.start(root, &self.notes_of(root));
+        }
     }
 
     async fn blocking<T: Send + 'static>(
@@ -136,16 +206,20 @@ impl Notebook {
 impl Memory for Notebook {
     fn write<'a>(&'a self, root: &'a Path, entry: Entry) -> BoxFuture<'a, Result<Written, Error>> {
         let root = root.to_owned();
-        Box::pin(self.blocking(move |this| this.write_now(&root, &entry)))
+        Box::pin(async move {
+            let folder = root.clone();
+            let written = self.blocking(move |this| this.write_now(&folder, &entry)).await?;
+            self.compute_vectors(&root);
+            Ok(written)
+        })
     }
 
     fn search<'a>(
         &'a self,
         root: &'a Path,
         query: Query,
-    ) -> BoxFuture<'a, Result<Vec<Found>, Error>> {
-        let root = root.to_owned();
-        Box::pin(self.blocking(move |this| this.search_now(&root, &query)))
+    ) -> BoxFuture<'a, Result<SearchResult, Error>> {
+        Box::pin(self.search_now(root.to_owned(), query))
     }
 
     fn get<'a>(

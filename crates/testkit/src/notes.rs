@@ -5,7 +5,9 @@ use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use quintet_kernel::context::Section;
-use quintet_kernel::memory::{Entry, Error, Found, Lines, Passage, Query, Target, Written};
+use quintet_kernel::memory::{
+    Entry, Error, Found, Lines, Passage, Query, SearchMethod, SearchResult, Target, Written,
+};
 use quintet_kernel::port::{BoxFuture, Memory};
 
 /// One memory, whatever the workspace. It looks for whole words and knows no dates.
@@ -56,7 +58,7 @@ impl Notes {
         Ok(Written { path, line_start, line_end, warning: None })
     }
 
-    fn find(&self, query: &Query) -> Result<Vec<Found>, Error> {
+    fn find(&self, query: &Query) -> Result<SearchResult, Error> {
         if query.text.trim().is_empty() {
             return Err(Error::BadQuery("it is empty"));
         }
@@ -71,7 +73,8 @@ impl Notes {
             }
         }
         found.truncate(query.limit.unwrap_or(8));
-        Ok(found)
+        let method = SearchMethod::Words { reason: "these notes have no vectors".into() };
+        Ok(SearchResult { passages: found, method })
     }
 
     fn passage(&self, path: &str, lines: Lines) -> Result<Passage, Error> {
@@ -91,7 +94,11 @@ impl Memory for Notes {
         Box::pin(std::future::ready(self.add(&entry)))
     }
 
-    fn search<'a>(&'a self, _: &'a Path, query: Query) -> BoxFuture<'a, Result<Vec<Found>, Error>> {
+    fn search<'a>(
+        &'a self,
+        _: &'a Path,
+        query: Query,
+    ) -> BoxFuture<'a, Result<SearchResult, Error>> {
         Box::pin(std::future::ready(self.find(&query)))
     }
 

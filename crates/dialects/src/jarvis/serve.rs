@@ -9,7 +9,7 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Request, State};
-use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::Response;
 use quintet_kernel::memory::{Entry, Found, Lines, Query};
 use quintet_kernel::port::{Memory, Pulse, SessionIndex, Sessions, Stamps};
@@ -202,8 +202,14 @@ impl Desk {
 
     async fn search(&self, query: Query) -> Result<Response, Reply> {
         let found = self.memory()?.search(self.workspace().await?, query).await?;
-        let results: Vec<Value> = found.iter().map(passage).collect();
-        Ok(ok(&json!({ "results": results })))
+        let results: Vec<Value> = found.passages.iter().map(passage).collect();
+        let mut response = ok(&json!({ "results": results }));
+        // The schema of the body has no room for how the passages were ranked.
+        let headers = response.headers_mut();
+        headers.insert("x-search", HeaderValue::from_static(found.method.name()));
+        let reason = found.method.reason().map(HeaderValue::from_str);
+        headers.extend(reason.and_then(Result::ok).map(|reason| (SEARCH_REASON, reason)));
+        Ok(response)
     }
 
     async fn get(&self, path: &str, lines: Lines) -> Result<Response, Reply> {
@@ -228,6 +234,9 @@ fn passage(found: &Found) -> Value {
         score: *score,
     })
 }
+
+/// Why a search of memory did not rank by meaning.
+const SEARCH_REASON: HeaderName = HeaderName::from_static("x-search-reason");
 
 /// JSON, and what `curl -d` says of any body unless it is told otherwise.
 const READ_AS_JSON: [&str; 2] = ["application/json", "application/x-www-form-urlencoded"];

@@ -6,7 +6,8 @@ use quintet_kernel::memory::{Found, Target};
 use rusqlite::{Connection, params};
 
 use crate::excerpt::excerpt;
-use crate::merge::{Ranked, merge};
+use crate::fusion::{Ranking, fuse, rounded};
+use crate::vectors::nearest;
 use crate::words;
 
 /// How many passages are looked at more closely, at least.
@@ -15,21 +16,30 @@ const CANDIDATES: usize = 100;
 /// How much the words of headings count beside those of the text.
 const HEADINGS: f64 = 0.4;
 
+/// What is looked for.
+#[derive(Debug)]
+pub(crate) struct Wanted<'a> {
+    pub(crate) query: &'a str,
+    pub(crate) kind: Option<Target>,
+    pub(crate) limit: usize,
+    /// The vector of the query, where passages are ranked by meaning, too.
+    pub(crate) vector: Option<&'a [f32]>,
+}
+
 /// The passages that fit best, the best first.
-pub(crate) fn find(
-    db: &Connection,
-    query: &str,
-    kind: Option<Target>,
-    limit: usize,
-) -> rusqlite::Result<Vec<Found>> {
-    let wanted = words::wanted(query);
-    let mut lists = vec![by_words(db, &wanted, kind, limit.max(CANDIDATES))?];
-    if lists.iter().all(|list| list.hits.is_empty()) {
-        lists = vec![by_marks(db, query, kind)?];
+pub(crate) fn find(db: &Connection, wanted: &Wanted<'_>) -> rusqlite::Result<Vec<Found>> {
+    let words = words::wanted(wanted.query);
+    let most = wanted.limit.max(CANDIDATES);
+    let mut ranking = by_words(db, &words, wanted.kind, most)?;
+    if ranking.is_empty() {
+        ranking = by_marks(db, wanted.query, wanted.kind)?;
+    }
+    if let Some(vector) = wanted.vector {
+        ranking = fuse(&[ranking, by_meaning(db, vector, wanted.kind, most)?]);
     }
     let mut found = Vec::new();
-    for (id, score) in merge(&lists) {
-        found.push(described(db, id, score, &wanted)?);
+    for (id, score) in ranking {
+        found.push(described(db, id, score, &words)?);
     }
     // Of those that fit equally well the newest is best.
     found.sort_by(|(a, day_of_a), (b, day_of_b)| {
@@ -39,7 +49,28 @@ pub(crate) fn find(
             .then_with(|| day_of_b.cmp(day_of_a))
             .then_with(|| place(a).cmp(&place(b)))
     });
-    Ok(found.into_iter().take(limit).map(|(found, _)| found).collect())
+    Ok(found.into_iter().take(wanted.limit).map(|(found, _)| found).collect())
+}
+
+/// By the cosine of their vectors with that of the query.
+fn by_meaning(
+    db: &Connection,
+    vector: &[f32],
+    kind: Option<Target>,
+    most: usize,
+) -> rusqlite::Result<Ranking> {
+    match kind {
+        None => {
+            let mut all = db.prepare_cached("SELECT id, vector FROM vectors")?;
+            nearest(all.query([])?, vector, most)
+        }
+        Some(kind) => {
+            let mut some = db.prepare_cached(
+                "SELECT id, vector FROM vectors JOIN passages USING (id) WHERE kind = ?1",
+            )?;
+            nearest(some.query([kind.name()])?, vector, most)
+        }
+    }
 }
 
 /// By BM25, compared with the best, and by how much of what was asked for is there; each counts half.
@@ -48,17 +79,15 @@ fn by_words(
     wanted: &[String],
     kind: Option<Target>,
     most: usize,
-) -> rusqlite::Result<Ranked> {
+) -> rusqlite::Result<Ranking> {
     let phrases: Vec<String> = wanted.iter().map(|word| words::phrase(word)).collect();
     let hits = ranked(db, &phrases, kind, most)?;
     let best = hits.iter().map(|(_, rank)| *rank).fold(f64::MIN_POSITIVE, f64::max);
     let there = coverage(db, &phrases, &hits)?;
     let score = |(id, rank): (i64, f64)| {
-        (id, (rank / best / 2.0 + there.get(&id).copied().unwrap_or_default() / 2.0))
+        (id, rounded(rank / best / 2.0 + there.get(&id).copied().unwrap_or_default() / 2.0))
     };
-    // Digits that mean nothing must not decide between passages that are alike.
-    let rounded = |(id, score): (i64, f64)| (id, (score * 1e4).round() / 1e4);
-    Ok(Ranked { weight: 1.0, hits: hits.into_iter().map(score).map(rounded).collect() })
+    Ok(hits.into_iter().map(score).collect())
 }
 
 fn ranked(
@@ -108,7 +137,7 @@ fn coverage(
 }
 
 /// By marks and pictures, which are no words: the share of them that is in a passage.
-fn by_marks(db: &Connection, query: &str, kind: Option<Target>) -> rusqlite::Result<Ranked> {
+fn by_marks(db: &Connection, query: &str, kind: Option<Target>) -> rusqlite::Result<Ranking> {
     let marks: Vec<String> = query.split_whitespace().take(16).map(str::to_lowercase).collect();
     let mut all =
         db.prepare_cached("SELECT id, text FROM passages WHERE ?1 IS NULL OR kind = ?1")?;
@@ -121,7 +150,7 @@ fn by_marks(db: &Connection, query: &str, kind: Option<Target>) -> rusqlite::Res
             hits.push((row.get(0)?, there as f64 / marks.len() as f64));
         }
     }
-    Ok(Ranked { weight: 1.0, hits })
+    Ok(hits)
 }
 
 /// A passage, and the day it is of.

@@ -10,7 +10,8 @@ use sha2::{Digest, Sha256};
 
 use crate::beneath::Root;
 use crate::name::{self, AT_TOP, FOLDER};
-use crate::{passages, retention, words};
+use crate::passages::{self, Passage};
+use crate::{retention, vectors, words};
 
 /// A file that changed so recently may change again without looking any different.
 const UNSETTLED: Duration = Duration::from_secs(2);
@@ -20,6 +21,9 @@ struct Known {
     print: String,
     digest: Vec<u8>,
 }
+
+/// Vectors by the digests of what they were made of.
+type Vectors = HashMap<Vec<u8>, Vec<u8>>;
 
 /// The files of memory and how each looks; nothing for one that may change without looking different.
 pub(crate) type Prints = BTreeMap<String, Option<String>>;
@@ -84,6 +88,7 @@ fn known(db: &Connection) -> rusqlite::Result<HashMap<String, Known>> {
 fn forget(change: &Transaction<'_>, path: &str) -> rusqlite::Result<()> {
     let of_file = "SELECT id FROM passages WHERE path = ?1";
     change.execute(&format!("DELETE FROM words WHERE rowid IN ({of_file})"), [path])?;
+    change.execute(&format!("DELETE FROM vectors WHERE id IN ({of_file})"), [path])?;
     change.execute("DELETE FROM passages WHERE path = ?1", [path])?;
     change.execute("DELETE FROM files WHERE path = ?1", [path])?;
     Ok(())
@@ -105,27 +110,55 @@ fn take(
     };
     let digest = Sha256::digest(&content).to_vec();
     if known.is_none_or(|known| known.digest != digest) {
+        let vectors = vectors_of(change, path)?;
         forget(change, path)?;
-        insert(change, path, &String::from_utf8_lossy(&content))?;
+        insert(change, path, &String::from_utf8_lossy(&content), &vectors)?;
     }
     let row = params![path, print, digest];
     change.execute("INSERT OR REPLACE INTO files VALUES (?1, ?2, ?3)", row)?;
     Ok(())
 }
 
-fn insert(change: &Transaction<'_>, path: &str, text: &str) -> rusqlite::Result<()> {
+/// The vectors of a file by the digests of their passages: those of passages that stay are kept.
+fn vectors_of(change: &Transaction<'_>, path: &str) -> rusqlite::Result<Vectors> {
+    let mut vectors = change.prepare_cached(
+        "SELECT digest, vector FROM passages JOIN vectors USING (id) WHERE path = ?1",
+    )?;
+    vectors.query_map([path], |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
+}
+
+fn insert(
+    change: &Transaction<'_>,
+    path: &str,
+    text: &str,
+    vectors: &Vectors,
+) -> rusqlite::Result<()> {
     let mut passage = change.prepare_cached(
-        "INSERT INTO passages (path, kind, day, line_start, line_end, text)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+        "INSERT INTO passages (path, kind, day, line_start, line_end, text, headings, digest)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
     )?;
     let mut body =
         change.prepare_cached("INSERT INTO words (rowid, body, headings) VALUES (?1, ?2, ?3)")?;
     // What should stay known is as good as new.
     let (kind, day) = (name::kind(path).name(), name::day(path).unwrap_or("9999"));
-    for found in passages::split(text) {
-        let lines = (found.line_start as i64, found.line_end as i64);
-        let id = passage.insert(params![path, kind, day, lines.0, lines.1, found.text])?;
-        body.insert(params![id, words::spaced(found.text), words::spaced(&found.headings)])?;
+    for Passage { line_start, line_end, text, headings } in passages::split(text) {
+        let (first, last) = (line_start as i64, line_end as i64);
+        let digest = digest(&embedded(&headings, text));
+        let row = params![path, kind, day, first, last, text, headings, digest];
+        let id = passage.insert(row)?;
+        body.insert(params![id, words::spaced(text), words::spaced(&headings)])?;
+        if let Some(vector) = vectors.get(&digest) {
+            vectors::put(change, id, vector)?;
+        }
     }
     Ok(())
+}
+
+/// A passage as it is embedded: with what it stands under.
+pub(crate) fn embedded(headings: &str, text: &str) -> String {
+    format!("{headings}\n{text}").trim().to_owned()
+}
+
+fn digest(text: &str) -> Vec<u8> {
+    Sha256::digest(text)[..16].to_vec()
 }

@@ -6,6 +6,7 @@ mod bootstrap;
 mod files;
 mod found;
 mod killed;
+mod meaning;
 mod retention;
 mod search;
 mod world;

@@ -48,7 +48,8 @@ async fn kinds_and_limits_are_kept() {
     );
     for (asked, given) in [(0, 0), (1, 1), (50, 50), (1000, 50)] {
         let query = Query { text: "alpha".into(), kind: None, limit: Some(asked) };
-        assert_eq!(world.memory.search(world.folder.path(), query).await.unwrap().len(), given);
+        let found = world.memory.search(world.folder.path(), query).await.unwrap();
+        assert_eq!(found.passages.len(), given);
     }
 }
 
@@ -190,7 +191,7 @@ async fn searches_and_writes_go_side_by_side() {
             let entry = quintet_kernel::memory::Entry::new(Target::Daily, text);
             memory.write(&root, entry).await.unwrap();
             let query = Query { text: format!("fact{n}"), kind: None, limit: None };
-            assert_eq!(memory.search(&root, query).await.unwrap().len(), 1);
+            assert_eq!(memory.search(&root, query).await.unwrap().passages.len(), 1);
         });
     }
     tasks.join_all().await;

@@ -4,10 +4,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use quintet_kernel::memory::{Entry, Error, Found, Lines, Passage, Query, Target, Written};
+use quintet_kernel::memory::{
+    Entry, Error, Found, Lines, Passage, Query, SearchResult, Target, Written,
+};
 use quintet_kernel::port::{Memory, Stamps};
 use quintet_kernel::{Stamp, Time};
 use quintet_memory::{Expired, Notebook, Settings};
+use quintet_testkit::embedder::FakeEmbedder;
 use quintet_testkit::stamps::DAWN;
 use tempfile::TempDir;
 
@@ -84,8 +87,22 @@ impl World {
     }
 
     pub(crate) async fn look(&self, text: &str, kind: Option<Target>) -> Result<Vec<Found>, Error> {
+        Ok(self.search(text, kind).await?.passages)
+    }
+
+    pub(crate) async fn search(
+        &self,
+        text: &str,
+        kind: Option<Target>,
+    ) -> Result<SearchResult, Error> {
         let query = Query { text: text.into(), kind, limit: None };
         self.memory.search(self.folder.path(), query).await
+    }
+
+    /// Searches by meaning, too, from now on, as a daemon does that was started anew.
+    pub(crate) fn embed_with(&mut self, embedder: &Arc<FakeEmbedder>) {
+        let memory = Notebook::new(settings(self.index.path()), self.clock.clone());
+        self.memory = memory.with_embedder(embedder.clone());
     }
 
     /// Where something is found, as `path:first-last`.

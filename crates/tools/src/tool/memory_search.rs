@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::sync::Arc;
 
-use quintet_kernel::memory::{Found, Query, Target};
+use quintet_kernel::memory::{Found, Query, SearchResult, Target};
 use quintet_kernel::port::{BoxFuture, Desk, Invocation, Memory, Output, Tool};
 use quintet_kernel::tool::{Assessment, Ending, Kind, Outcome, Spec};
 use serde::Deserialize;
@@ -27,7 +27,8 @@ struct Input {
 impl MemorySearch {
     pub(crate) fn new(memory: Arc<dyn Memory>) -> Self {
         let description =
-            "Search what is remembered from earlier conversations and days, by keywords. \
+            "Search what is remembered from earlier conversations and days, by keywords or a \
+                           question. \
                            Gives passages with their file, lines and a score up to 1; \
                            `memory_get` reads more around one. Search before you say that you do \
                            not know what a person prefers, decided or did."
@@ -83,17 +84,20 @@ impl Tool for MemorySearch {
     }
 }
 
-fn report(found: &[Found]) -> String {
-    if found.is_empty() {
-        return "nothing is remembered about that".to_owned();
-    }
+fn report(result: &SearchResult) -> String {
     let mut text = String::new();
-    for Found { path, excerpt, line_start, line_end, score } in found {
+    for Found { path, excerpt, line_start, line_end, score } in &result.passages {
         let _infallible = writeln!(
             text,
             "{path}, lines {line_start}-{line_end} (score {score:.2}):\n{excerpt}\n"
         );
     }
+    if text.is_empty() {
+        text = "nothing is remembered about that".to_owned();
+    }
     text.truncate(text.trim_end().len());
+    if let Some(reason) = result.method.reason() {
+        let _infallible = write!(text, "\n\n[search: {}; {reason}]", result.method.name());
+    }
     text
 }

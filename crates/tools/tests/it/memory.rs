@@ -14,11 +14,13 @@ async fn a_model_writes_searches_and_reads() {
     assert_eq!(bench.tell("memory_write", daily).await, "added to memory/2025-01-01.md, lines 1-2");
     let found = bench.tell("memory_search", json!({ "query": "milk?" })).await;
     assert!(found.starts_with("memory/2025-01-01.md, lines 1-2 (score "), "{found}");
-    assert!(found.ends_with("):\nbought tea\nand milk"), "{found}");
+    let end =
+        "):\nbought tea\nand milk\n\n[search: words; not configured: set `senses.embeddings`]";
+    assert!(found.ends_with(end), "{found}");
     let long_term = json!({ "query": "tea", "kind": "long_term", "limit": 1 });
     assert!(bench.tell("memory_search", long_term).await.contains("Ada likes tea"));
     let none = bench.tell("memory_search", json!({ "query": "zebra" })).await;
-    assert_eq!(none, "nothing is remembered about that");
+    assert!(none.starts_with("nothing is remembered about that\n\n[search: words; "), "{none}");
     let get = json!({ "path": "memory/2025-01-01.md", "start_line": 2, "end_line": 9 });
     assert_eq!(bench.tell("memory_get", get).await, "and milk\n[lines 2-2 of 2]\n");
     let get = json!({ "path": "memory/MEMORY.md" });

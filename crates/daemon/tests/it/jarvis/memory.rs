@@ -26,6 +26,10 @@ async fn what_is_written_is_found_and_read() {
     assert!(first["line_start"].as_u64().unwrap() >= 1 && first["score"].is_number(), "{first}");
     let (_, none) = desktop.client.get("/v1/memory/search?q=oolong&kind=daily").await;
     assert_eq!(none, json!({ "results": [] }));
+    let url = format!("{}/v1/memory/search?q=oolong", world.jarvis());
+    let headers = reqwest::get(&url).await.unwrap().headers().clone();
+    assert_eq!(headers["x-search"], "words");
+    assert!(headers.contains_key("x-search-reason"), "{headers:?}");
     let line = first["line_end"].as_u64().unwrap();
     let path = format!("/v1/memory/get?path=memory/MEMORY.md&line_start=1&line_end={line}");
     let (status, passage) = desktop.client.get(&path).await;

@@ -1,0 +1,70 @@
+//! Vectors from the embedder, within limits of time.
+
+use std::time::Duration;
+
+use quintet_kernel::port::{Embedder, SenseError};
+use tokio::time::{sleep, timeout};
+
+/// How long a search waits for the vector of its query before it ranks by words alone.
+const QUERY_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// The longest text that is embedded, in bytes. Models read less of it.
+const TEXT_LIMIT: usize = 4096;
+
+/// How many texts are embedded together. A query that comes meanwhile waits for one such batch.
+pub(crate) const BATCH: usize = 16;
+
+/// How long the background waits for an embedder that has too much to do, and how often.
+const BUSY_DELAY: Duration = Duration::from_secs(1);
+const BUSY_TRIES: u32 = 60;
+
+/// The longest pause after a batch.
+const PAUSE_LIMIT: Duration = Duration::from_secs(5);
+
+/// The vector of a query, or why there is none.
+pub(crate) async fn query(embedder: &dyn Embedder, text: &str) -> Result<Vec<f32>, String> {
+    let vectors = timeout(QUERY_TIMEOUT, vectors(embedder, vec![text.to_owned()])).await;
+    let vectors = vectors.map_err(|_| "the embedder did not answer in time".to_owned())?;
+    let (vectors, _) = vectors.map_err(|error| error.to_string())?;
+    vectors.into_iter().next().ok_or_else(|| "the embedder gave no vector".to_owned())
+}
+
+/// The vectors of a batch of texts. Afterwards the embedder is left alone for as long as it worked, so
+/// that the background takes at most half of its time.
+pub(crate) async fn batch(
+    embedder: &dyn Embedder,
+    texts: Vec<String>,
+) -> Result<Vec<Vec<f32>>, SenseError> {
+    let mut tries = 0;
+    let (vectors, worked) = loop {
+        match vectors(embedder, texts.clone()).await {
+            Err(SenseError::Busy) if tries < BUSY_TRIES => {
+                tries += 1;
+                sleep(BUSY_DELAY).await;
+            }
+            done => break done?,
+        }
+    };
+    sleep(worked.min(PAUSE_LIMIT)).await;
+    Ok(vectors)
+}
+
+async fn vectors(
+    embedder: &dyn Embedder,
+    texts: Vec<String>,
+) -> Result<(Vec<Vec<f32>>, Duration), SenseError> {
+    let cut = |mut text: String| {
+        text.truncate(text.floor_char_boundary(TEXT_LIMIT));
+        text
+    };
+    let (count, dimensions) = (texts.len(), embedder.space().dimensions);
+    let embeddings = embedder.embed(texts.into_iter().map(cut).collect()).await?;
+    let fits = |vector: &Vec<f32>| {
+        vector.len() == dimensions && vector.iter().all(|number| number.is_finite())
+    };
+    if embeddings.vectors.len() != count || !embeddings.vectors.iter().all(fits) {
+        return Err(SenseError::Failed("the embedder gave vectors that cannot be used".into()));
+    }
+    let worked = Duration::try_from_secs_f64(embeddings.service_time_ms / 1000.0);
+    Ok((embeddings.vectors, worked.unwrap_or_default()))
+}

@@ -1,0 +1,191 @@
+//! Computes the vectors of notes in the background.
+//!
+//! One task works on a workspace and one workspace is worked on at a time. A task begins with bringing
+//! the index up to date, and goes on until every passage has a vector. Whatever fails is tried again
+//! after the next search or entry.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use quintet_kernel::port::{Embedder, Stamps};
+use rusqlite::{Connection, TransactionBehavior};
+use tokio::sync::Semaphore;
+use tokio::task::{JoinSet, spawn_blocking};
+
+use crate::beneath::Root;
+use crate::index::update;
+use crate::notebook::WorkspaceNotes;
+use crate::{meaning, vectors};
+
+/// The most passages of a workspace that have vectors. The others are found by words.
+const VECTORS_LIMIT: i64 = 50_000;
+
+/// The background work for all workspaces. Dropping it ends the work.
+pub(crate) struct NoteVectors {
+    shared: Shared,
+    tasks: Mutex<JoinSet<()>>,
+}
+
+/// What every task has.
+#[derive(Clone)]
+struct Shared {
+    embedder: Arc<dyn Embedder>,
+    stamps: Arc<dyn Stamps>,
+    turn: Arc<Semaphore>,
+    /// Workspaces with a task, and whether there may be more to do than it knows.
+    under_way: Arc<Mutex<HashMap<PathBuf, bool>>>,
+}
+
+/// A passage that has no vector.
+struct Unembedded {
+    id: i64,
+    digest: Vec<u8>,
+    text: String,
+}
+
+impl NoteVectors {
+    pub(crate) fn new(embedder: Arc<dyn Embedder>, stamps: Arc<dyn Stamps>) -> Self {
+        let (turn, under_way) = (Arc::new(Semaphore::new(1)), Arc::default());
+        Self { shared: Shared { embedder, stamps, turn, under_way }, tasks: Mutex::default() }
+    }
+
+    pub(crate) fn embedder(&self) -> &dyn Embedder {
+        &*self.shared.embedder
+    }
+
+    /// The name of the embedder's space.
+    pub(crate) fn space(&self) -> String {
+        self.embedder().space().version()
+    }
+
+    /// Starts a task for a workspace, or has the one that there is look again. Nothing is done while
+    /// the embedder is not ready.
+    pub(crate) fn start(&self, root: &Path, notes: &Arc<WorkspaceNotes>) {
+        if self.embedder().ready().is_err() || !self.shared.begin(root) {
+            return;
+        }
+        let (shared, root, notes) = (self.shared.clone(), root.to_owned(), Arc::clone(notes));
+        let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
+        while tasks.try_join_next().is_some() {}
+        tasks.spawn(async move { shared.run(&root, &notes).await });
+    }
+}
+
+impl Shared {
+    /// True if a task is to be started.
+    fn begin(&self, root: &Path) -> bool {
+        let mut under_way = self.under_way.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = under_way.get_mut(root).map(|again| *again = true).is_some();
+        if !known {
+            under_way.insert(root.to_owned(), false);
+        }
+        !known
+    }
+
+    /// True if there is nothing more to do.
+    fn end(&self, root: &Path) -> bool {
+        let mut under_way = self.under_way.lock().unwrap_or_else(PoisonError::into_inner);
+        let again = under_way.get_mut(root).is_some_and(std::mem::take);
+        if !again {
+            under_way.remove(root);
+        }
+        !again
+    }
+
+    async fn run(&self, root: &Path, notes: &Arc<WorkspaceNotes>) {
+        let Ok(_turn) = self.turn.acquire().await else { return };
+        loop {
+            if let Err(reason) = self.compute(root, notes).await {
+                tracing::warn!(%reason, "vectors of notes are missing");
+            }
+            if self.end(root) {
+                return;
+            }
+        }
+    }
+
+    async fn compute(&self, root: &Path, notes: &Arc<WorkspaceNotes>) -> Result<(), String> {
+        let (folder, now) = (root.to_owned(), self.stamps.now());
+        let look = move || {
+            let root = Root::open(&folder)?;
+            let prints = update::look(&root, now)?;
+            Ok((root, prints))
+        };
+        let (root, prints) = blocking(look).await?;
+        let up_to_date = on_disk(notes, move |db| update::update(db, &root, &prints));
+        up_to_date.await?;
+        loop {
+            let space = self.embedder.space().version();
+            let missing = on_disk(notes, move |db| missing(db, &space)).await?;
+            if missing.is_empty() {
+                return Ok(());
+            }
+            let texts = missing.iter().map(|passage| passage.text.clone()).collect();
+            let vectors = meaning::batch(&*self.embedder, texts).await;
+            let vectors = vectors.map_err(|error| error.to_string())?;
+            let space = self.embedder.space().version();
+            on_disk(notes, move |db| store(db, &space, &missing, &vectors)).await?;
+        }
+    }
+}
+
+/// The next passages without a vector, those that were indexed last first.
+fn missing(db: &mut Connection, space: &str) -> rusqlite::Result<Vec<Unembedded>> {
+    let change = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    vectors::use_space(&change, space)?;
+    change.commit()?;
+    let count: i64 = db.query_row("SELECT count(*) FROM vectors", [], |row| row.get(0))?;
+    let batch = i64::try_from(meaning::BATCH).unwrap_or(i64::MAX).min(VECTORS_LIMIT - count);
+    let mut missing = db.prepare(
+        "SELECT id, digest, headings, text FROM passages
+         WHERE id NOT IN (SELECT id FROM vectors) ORDER BY id DESC LIMIT ?1",
+    )?;
+    let passages = missing.query_map([batch.max(0)], |row| {
+        let (headings, text): (String, String) = (row.get(2)?, row.get(3)?);
+        let text = update::embedded(&headings, &text);
+        Ok(Unembedded { id: row.get(0)?, digest: row.get(1)?, text })
+    })?;
+    passages.collect()
+}
+
+/// Stores vectors, of passages that are still the same.
+fn store(
+    db: &mut Connection,
+    space: &str,
+    passages: &[Unembedded],
+    vectors: &[Vec<f32>],
+) -> rusqlite::Result<()> {
+    let change = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    vectors::use_space(&change, space)?;
+    for (Unembedded { id, digest, .. }, vector) in passages.iter().zip(vectors) {
+        let mut same =
+            change.prepare_cached("SELECT 1 FROM passages WHERE id = ?1 AND digest = ?2")?;
+        if same.exists(rusqlite::params![id, digest])? {
+            vectors::put(&change, *id, &vectors::to_bytes(vector))?;
+        }
+    }
+    change.commit()
+}
+
+async fn on_disk<T: Send + 'static>(
+    notes: &Arc<WorkspaceNotes>,
+    work: impl FnOnce(&mut Connection) -> rusqlite::Result<T> + Send + 'static,
+) -> Result<T, String> {
+    let notes = Arc::clone(notes);
+    blocking(move || notes.index.on_disk(work)).await
+}
+
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, quintet_kernel::memory::Error> + Send + 'static,
+) -> Result<T, String> {
+    let done = spawn_blocking(work).await.map_err(|error| error.to_string())?;
+    done.map_err(|error| error.to_string())
+}
+
+impl fmt::Debug for NoteVectors {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("NoteVectors")
+    }
+}
