@@ -1,8 +1,10 @@
-//! Memory as Markdown files in the workspace: `memory/MEMORY.md` and a file for each day.
+//! Memory as Markdown files in the workspace (`memory/MEMORY.md` and a file for each day), and search in
+//! the messages of all sessions.
 //!
 //! The files are the truth and people may edit them. The index that they are searched by is a cache in
-//! another place: it notices what changed, may be deleted at any time and is built again by itself. It is
-//! searched by words (SQLite FTS5) and, where there is an embedder, by meaning; the two rankings are fused.
+//! another place: it notices what changed, may be deleted at any time and is built again by itself. The
+//! index of messages ([`MessageIndex`]) is a copy of what the journal has. Both are searched by words
+//! (SQLite FTS5) and, where there is an embedder, by meaning; the two rankings are fused.
 
 mod append;
 mod beneath;
@@ -12,6 +14,7 @@ mod excerpt;
 mod fusion;
 mod index;
 mod meaning;
+mod messages;
 mod name;
 mod note_vectors;
 mod notebook;
@@ -22,6 +25,7 @@ mod retention;
 mod vectors;
 mod words;
 
+pub use messages::{Collector, IndexedMessage, MessageIndex, SessionUpdate};
 pub use name::FOLDER;
 pub use notebook::Notebook;
 pub use retention::Expired;

@@ -63,7 +63,7 @@ fn pieces(run: &str) -> Vec<String> {
 
 /// Whether a character belongs to a script that is written without blanks, or to Hangul, whose words
 /// carry their endings with them.
-fn is_blankless(c: char) -> bool {
+pub(crate) fn is_blankless(c: char) -> bool {
     matches!(u32::from(c),
         0x0E00..=0x0EFF          // Thai, Lao
         | 0x1000..=0x109F        // Myanmar

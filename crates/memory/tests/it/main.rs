@@ -7,6 +7,7 @@ mod files;
 mod found;
 mod killed;
 mod meaning;
+mod messages;
 mod retention;
 mod search;
 mod world;

@@ -1,0 +1,202 @@
+//! The index of the messages of all sessions: an SQLite file beside the journal.
+//!
+//! Whoever reads the journal writes to it ([`Collector`], [`SessionUpdate`]); searches read on
+//! connections of their own and do not wait for that. Deleted messages leave no words behind in the file.
+//! An index that is damaged or of another version is deleted and filled anew.
+
+mod collect;
+mod embed;
+mod excerpt;
+mod file;
+mod find;
+mod highlight;
+mod write;
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use quintet_kernel::event::Seq;
+use quintet_kernel::memory::SearchMethod;
+use quintet_kernel::port::{
+    BoxFuture, Embedder, SearchError, SenseError, SessionHits, SessionQuery, SessionSearch,
+    StorageError,
+};
+use quintet_kernel::{SessionId, Time};
+use rusqlite::{Connection, ErrorCode};
+use tokio::sync::Notify;
+use tokio::task::spawn_blocking;
+
+use crate::meaning;
+
+pub use collect::{Collector, IndexedMessage};
+pub use write::SessionUpdate;
+
+/// The longest query, in bytes.
+const QUERY_LIMIT: usize = 16 * 1024;
+
+/// The index of messages. Cheap to clone.
+#[derive(Clone)]
+pub struct MessageIndex {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    path: PathBuf,
+    /// The connection that writes, once it was needed.
+    writer: Mutex<Option<Connection>>,
+    embedder: Option<Arc<dyn Embedder>>,
+    /// Notified when messages were added that have no vectors yet.
+    added: Notify,
+}
+
+impl MessageIndex {
+    /// An index in this file, which is made when something is written. Messages are ranked by meaning,
+    /// too, if there is an embedder.
+    pub fn new(path: PathBuf, embedder: Option<Arc<dyn Embedder>>) -> Self {
+        let (writer, added) = (Mutex::default(), Notify::new());
+        Self { shared: Arc::new(Shared { path, writer, embedder, added }) }
+    }
+
+    /// Since when sessions may have changed without the index; the beginning of time if not known.
+    /// Fails if the index can neither be read nor made.
+    pub async fn since(&self) -> Result<Time, StorageError> {
+        self.write(|db| write::since(db)).await
+    }
+
+    /// Keeps the time for [`Self::since`].
+    pub async fn checkpoint(&self, since: Time) -> Result<(), StorageError> {
+        self.write(move |db| write::checkpoint(db, since)).await
+    }
+
+    /// The event up to which a session is in the index; nothing if it is not.
+    pub async fn position(&self, session: &SessionId) -> Result<Option<Seq>, StorageError> {
+        let session = session.clone();
+        self.write(move |db| write::position(db, &session)).await
+    }
+
+    /// Adds messages to a session and moves its position.
+    pub async fn update(&self, update: SessionUpdate) -> Result<(), StorageError> {
+        let added = !update.messages.is_empty();
+        self.write(move |db| write::update(db, &update)).await?;
+        if added {
+            self.shared.added.notify_one();
+        }
+        Ok(())
+    }
+
+    /// Sessions that are to be read from their beginning, see [`Self::remove`].
+    pub async fn emptied(&self) -> Result<Vec<SessionId>, StorageError> {
+        self.write(|db| write::emptied(db)).await
+    }
+
+    /// Removes a session. Forks of it share its messages, which the index has once: they are emptied, so
+    /// that they can be read again with all their messages. Gives the forks.
+    pub async fn remove(&self, session: &SessionId) -> Result<Vec<SessionId>, StorageError> {
+        if !self.shared.path.exists() {
+            return Ok(Vec::new());
+        }
+        let session = session.clone();
+        self.write(move |db| write::remove(db, &session)).await
+    }
+
+    /// Computes vectors of new messages until the future is dropped.
+    pub async fn compute_vectors(&self) {
+        match &self.shared.embedder {
+            Some(embedder) => embed::run(self, &**embedder).await,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Runs a change where it may block. An index that turns out to be damaged is deleted, so that the
+    /// next start fills a new one.
+    async fn write<T: Send + 'static>(
+        &self,
+        change: impl FnOnce(&mut Connection) -> rusqlite::Result<T> + Send + 'static,
+    ) -> Result<T, StorageError> {
+        let shared = Arc::clone(&self.shared);
+        blocking(move || {
+            let mut writer = shared.writer.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut db = match writer.take() {
+                Some(db) => db,
+                None => file::open(&shared.path).map_err(trouble)?,
+            };
+            let done = change(&mut db).map_err(trouble);
+            match &done {
+                Err(StorageError::Damaged(_)) => {
+                    tracing::error!("the search index is damaged; the next start builds it again");
+                    file::delete(&shared.path);
+                }
+                Ok(_) | Err(_) => *writer = Some(db),
+            }
+            done
+        })
+        .await
+    }
+
+    async fn read<T: Send + 'static>(
+        &self,
+        query: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
+    ) -> Result<T, StorageError> {
+        let shared = Arc::clone(&self.shared);
+        blocking(move || {
+            let db = file::open_to_read(&shared.path).map_err(trouble)?;
+            query(&db).map_err(trouble)
+        })
+        .await
+    }
+
+    /// The vector of a query, or why messages are not ranked by meaning.
+    async fn query_vector(&self, text: &str) -> Result<Vec<f32>, String> {
+        let off = || SenseError::Off("embeddings").to_string();
+        let embedder = self.shared.embedder.as_deref().ok_or_else(off)?;
+        embedder.ready().map_err(|error| error.to_string())?;
+        let space = embedder.space().version();
+        let any = self.read(move |db| crate::vectors::any_of(db, &space)).await;
+        if !any.map_err(|error| error.to_string())? {
+            return Err("the messages have no vectors yet".to_owned());
+        }
+        meaning::query(embedder, text).await
+    }
+}
+
+impl SessionSearch for MessageIndex {
+    fn search(&self, query: SessionQuery) -> BoxFuture<'_, Result<SessionHits, SearchError>> {
+        Box::pin(async move {
+            if query.text.trim().is_empty() {
+                return Err(SearchError::BadQuery("it is empty"));
+            }
+            if query.text.len() > QUERY_LIMIT {
+                return Err(SearchError::BadQuery("it is too long"));
+            }
+            let (vector, method) = match self.query_vector(&query.text).await {
+                Ok(vector) => (Some(vector), SearchMethod::WordsAndMeaning),
+                Err(reason) => (None, SearchMethod::Words { reason }),
+            };
+            let hits = self.read(move |db| find::find(db, &query, vector.as_deref())).await?;
+            Ok(SessionHits { hits, method })
+        })
+    }
+}
+
+impl fmt::Debug for MessageIndex {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MessageIndex").field("path", &self.shared.path).finish_non_exhaustive()
+    }
+}
+
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, StorageError> + Send + 'static,
+) -> Result<T, StorageError> {
+    let done = spawn_blocking(work).await;
+    done.unwrap_or_else(|error| Err(StorageError::Unavailable(error.to_string())))
+}
+
+fn trouble(error: rusqlite::Error) -> StorageError {
+    match error.sqlite_error_code() {
+        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
+            StorageError::Damaged(error.to_string())
+        }
+        Some(_) | None => StorageError::Unavailable(error.to_string()),
+    }
+}

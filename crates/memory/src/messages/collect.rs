@@ -1,0 +1,112 @@
+//! Picks the messages out of the events of a session.
+//!
+//! An answer is written in pieces and is a message once its step is over. Until then the position stays
+//! before its first piece, so that whoever begins there again gets all of it.
+
+use quintet_kernel::event::{Event, Record, Seq};
+use quintet_kernel::message::{Role, text_of};
+use quintet_kernel::model::Channel;
+use quintet_kernel::{MessageId, StepId, Time, TurnId};
+
+/// The most that is kept of what a person or a model wrote, in bytes.
+const MESSAGE_LIMIT: usize = 64 * 1024;
+
+/// The most that is kept of what a tool gave, in bytes.
+const OUTPUT_LIMIT: usize = 16 * 1024;
+
+/// A message as the index has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IndexedMessage {
+    /// The event that completed it.
+    pub seq: Seq,
+    /// Its turn.
+    pub turn: TurnId,
+    /// Its id.
+    pub message: MessageId,
+    /// Its author.
+    pub role: Role,
+    /// The time of the event.
+    pub at: Time,
+    /// Its text, without thoughts and attachments; a long one is cut.
+    pub text: String,
+}
+
+/// Takes the events of one session in order and gives the messages.
+#[derive(Clone, Debug)]
+pub struct Collector {
+    read: Seq,
+    open: Option<Answer>,
+}
+
+/// The text of a step that is not over.
+#[derive(Clone, Debug)]
+struct Answer {
+    step: StepId,
+    begins: Seq,
+    text: String,
+}
+
+impl Collector {
+    /// Begins after an event that is a position of an earlier collector, or 0.
+    pub fn new(after: Seq) -> Self {
+        Self { read: after, open: None }
+    }
+
+    /// The last event that was taken.
+    pub fn read(&self) -> Seq {
+        self.read
+    }
+
+    /// The last event whose messages were all given: where another collector may begin.
+    pub fn position(&self) -> Seq {
+        self.open.as_ref().map_or(self.read, |answer| answer.begins - 1)
+    }
+
+    /// Takes the next event; gives the message that it completes.
+    pub fn take(&mut self, record: &Record) -> Option<IndexedMessage> {
+        self.read = record.seq;
+        let (turn, message, role, text) = match &record.event {
+            Event::MessageAdded { message, turn, role, parts, .. } => {
+                (turn, message, *role, text_of(parts))
+            }
+            Event::TextAppended { step, channel: Channel::Text, text, .. } => {
+                self.append(step, record.seq, text);
+                return None;
+            }
+            Event::ModelCompleted { turn, step, message, .. }
+            | Event::StepInterrupted { turn, step, message, .. } => {
+                let answer = self.open.take().filter(|answer| answer.step == *step)?;
+                (turn, message.as_ref()?, Role::Assistant, answer.text)
+            }
+            Event::CallCompleted { turn, message, outcome, .. } => {
+                let text = text_of(&outcome.parts);
+                let error = outcome.error.as_deref().filter(|error| !text.contains(error));
+                let text = [text.as_str(), error.unwrap_or_default()].join("\n");
+                (turn, message, Role::Tool, text)
+            }
+            _ => return None,
+        };
+        let limit = if role == Role::Tool { OUTPUT_LIMIT } else { MESSAGE_LIMIT };
+        let text = text[..text.floor_char_boundary(limit)].trim();
+        (!text.is_empty()).then(|| IndexedMessage {
+            seq: record.seq,
+            turn: turn.clone(),
+            message: message.clone(),
+            role,
+            at: record.at,
+            text: text.to_owned(),
+        })
+    }
+
+    fn append(&mut self, step: &StepId, seq: Seq, text: &str) {
+        let same = self.open.take_if(|answer| answer.step == *step);
+        let begin = || Answer { step: step.clone(), begins: seq, text: String::new() };
+        let mut answer = same.unwrap_or_else(begin);
+        let room = MESSAGE_LIMIT.saturating_sub(answer.text.len());
+        answer.text.push_str(&text[..text.floor_char_boundary(room)]);
+        self.open = Some(answer);
+    }
+}
+
+#[cfg(test)]
+mod tests;

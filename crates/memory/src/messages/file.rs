@@ -1,0 +1,112 @@
+//! The file of the index: its tables, opening it, deleting it.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rusqlite::{Connection, ErrorCode, OpenFlags};
+
+use crate::vectors;
+
+const VERSION: i32 = 1;
+
+/// How long to wait for another process that writes.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Pages that a connection keeps in memory, in KiB.
+const CACHE_KIB: i64 = 512;
+
+/// `sessions.seq` is the event up to which messages were taken in. A `pending` message is to get a vector.
+/// Words are removed for good where a message is deleted (`secure-delete`).
+const SCHEMA: &str = "
+    CREATE TABLE meta (since INTEGER NOT NULL);
+    INSERT INTO meta (since) VALUES (0);
+    CREATE TABLE sessions (
+        key INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE, parent TEXT,
+        seq INTEGER NOT NULL, title TEXT NOT NULL, workspace TEXT NOT NULL
+    );
+    CREATE INDEX forks ON sessions (parent) WHERE parent IS NOT NULL;
+    CREATE TABLE messages (
+        id INTEGER PRIMARY KEY AUTOINCREMENT, session INTEGER NOT NULL, seq INTEGER NOT NULL,
+        turn TEXT NOT NULL, message TEXT NOT NULL, role TEXT NOT NULL, at INTEGER NOT NULL,
+        text TEXT NOT NULL
+    );
+    CREATE INDEX messages_of_session ON messages (session, seq);
+    CREATE TABLE pending (id INTEGER PRIMARY KEY);
+    CREATE VIRTUAL TABLE words USING fts5 (
+        body, content = '', tokenize = 'porter unicode61 remove_diacritics 2'
+    );
+    INSERT INTO words (words, rank) VALUES ('secure-delete', 1);
+";
+
+/// Opens the index to write; makes it if it is not there, and anew if it cannot be used.
+pub(super) fn open(path: &Path) -> rusqlite::Result<Connection> {
+    match prepared(path) {
+        Err(error) if unusable(&error) => {
+            tracing::warn!(%error, "the search index is built again");
+            delete(path);
+            prepared(path)
+        }
+        opened => opened,
+    }
+}
+
+/// Opens the index to read, also beside a process that writes. Fails if it is not there.
+pub(super) fn open_to_read(path: &Path) -> rusqlite::Result<Connection> {
+    // Without the right to write it could not be read after a crash: the log is to be looked through.
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let db = Connection::open_with_flags(path, flags)?;
+    db.busy_timeout(BUSY_TIMEOUT)?;
+    db.pragma_update(None, "cache_size", -CACHE_KIB)?;
+    db.pragma_update(None, "query_only", true)?;
+    match version(&db)? {
+        VERSION => Ok(db),
+        _ => Err(rusqlite::Error::InvalidPath(path.into())),
+    }
+}
+
+/// Deletes the index.
+pub(super) fn delete(path: &Path) {
+    for end in ["", "-wal", "-shm", "-journal"] {
+        let _not_there = std::fs::remove_file(beside(path, end));
+    }
+}
+
+fn prepared(path: &Path) -> rusqlite::Result<Connection> {
+    let db = Connection::open(path)?;
+    db.busy_timeout(BUSY_TIMEOUT)?;
+    db.pragma_update(None, "journal_mode", "WAL")?;
+    // A power cut may cost the last changes, which are found again by their position.
+    db.pragma_update(None, "synchronous", "NORMAL")?;
+    db.pragma_update(None, "cache_size", -CACHE_KIB)?;
+    // What is deleted does not stay behind in the file.
+    db.query_row("PRAGMA secure_delete = ON", [], |_| Ok(()))?;
+    match version(&db)? {
+        VERSION => {}
+        0 => {
+            let vectors = vectors::SCHEMA;
+            db.execute_batch(&format!(
+                "BEGIN IMMEDIATE; {SCHEMA} {vectors} PRAGMA user_version = {VERSION}; COMMIT;"
+            ))?;
+        }
+        _ => return Err(rusqlite::Error::InvalidQuery),
+    }
+    Ok(db)
+}
+
+fn version(db: &Connection) -> rusqlite::Result<i32> {
+    db.pragma_query_value(None, "user_version", |row| row.get(0))
+}
+
+/// True if the file is no index of this version, and never will be.
+fn unusable(error: &rusqlite::Error) -> bool {
+    let code = error.sqlite_error_code();
+    matches!(code, Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase))
+        || matches!(error, rusqlite::Error::InvalidQuery)
+}
+
+fn beside(path: &Path, end: &str) -> PathBuf {
+    let mut name = OsString::from(path);
+    name.push(end);
+    name.into()
+}

@@ -1,0 +1,140 @@
+//! Finds the words of a query in a text, as the index does: by their stems, accents ignored.
+//!
+//! The text is put into a table in memory that splits words as the index does; SQLite marks what it found
+//! there, and the marks are read back as places in the text.
+
+use std::ops::Range;
+
+use rusqlite::{Connection, OptionalExtension as _};
+
+use crate::words::is_blankless;
+
+/// Marks around what was found. They are removed from the text before.
+const BEGIN: char = '\u{1}';
+const END: char = '\u{2}';
+
+/// Finds the words of one query.
+pub(super) struct Highlighter {
+    db: Connection,
+    /// The words as a query of SQLite.
+    words: String,
+    /// What is searched for instead where there are no words.
+    marks: Vec<String>,
+}
+
+impl Highlighter {
+    pub(super) fn new(phrases: &[String], query: &str) -> rusqlite::Result<Self> {
+        let db = Connection::open_in_memory()?;
+        db.execute_batch(
+            "CREATE VIRTUAL TABLE words USING fts5 (
+                body, tokenize = 'porter unicode61 remove_diacritics 2'
+            )",
+        )?;
+        let marks = query.split_whitespace().map(Into::into).collect();
+        Ok(Self { db, words: phrases.join(" OR "), marks })
+    }
+
+    /// Where the words are, in bytes and in order.
+    pub(super) fn matches(&self, text: &str) -> rusqlite::Result<Vec<Range<usize>>> {
+        if self.words.is_empty() {
+            return Ok(self.marks_in(text));
+        }
+        let Spaced { spaced, places } = Spaced::new(text);
+        self.db.execute("DELETE FROM words", [])?;
+        self.db.execute("INSERT INTO words (body) VALUES (?1)", [spaced])?;
+        let mut marked = self.db.prepare_cached(
+            "SELECT highlight(words, 0, char(1), char(2)) FROM words WHERE words MATCH ?1",
+        )?;
+        let marked = marked.query_row([&self.words], |row| row.get::<_, String>(0)).optional()?;
+        Ok(ranges(&marked.unwrap_or_default(), &places))
+    }
+
+    fn marks_in(&self, text: &str) -> Vec<Range<usize>> {
+        let places = self.marks.iter().flat_map(|mark| text.match_indices(mark.as_str()));
+        let mut places: Vec<_> = places.map(|(at, mark)| at..at + mark.len()).collect();
+        places.sort_by_key(|place| (place.start, place.end));
+        // Marks may overlap; the first counts.
+        let mut end = 0;
+        places.retain(|place| {
+            let apart = place.start >= end;
+            end = end.max(place.end);
+            apart
+        });
+        places
+    }
+}
+
+/// A text as the index splits it, and where each byte of that comes from.
+struct Spaced {
+    spaced: String,
+    places: Vec<usize>,
+}
+
+impl Spaced {
+    fn new(text: &str) -> Self {
+        let mut this = Self { spaced: String::with_capacity(text.len()), places: Vec::new() };
+        for (at, c) in text.char_indices() {
+            match c {
+                '\0' | BEGIN | END => this.push(' ', at),
+                c if is_blankless(c) => {
+                    this.push(' ', at);
+                    this.push(c, at);
+                    this.push(' ', at + c.len_utf8());
+                }
+                c => this.push(c, at),
+            }
+        }
+        this.places.push(text.len());
+        this
+    }
+
+    fn push(&mut self, c: char, place: usize) {
+        self.spaced.push(c);
+        self.places.extend(std::iter::repeat_n(place, c.len_utf8()));
+    }
+}
+
+/// The places between marks.
+fn ranges(marked: &str, places: &[usize]) -> Vec<Range<usize>> {
+    let (mut at, mut begin, mut ranges) = (0, 0, Vec::new());
+    let place = |at: usize| places.get(at).or(places.last()).copied().unwrap_or_default();
+    for c in marked.chars() {
+        match c {
+            BEGIN => begin = place(at),
+            END => ranges.push(begin..place(at)),
+            c => at += c.len_utf8(),
+        }
+    }
+    ranges
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::words;
+
+    #[track_caller]
+    fn check(query: &str, text: &str, expected: &[&str]) {
+        let phrases: Vec<_> = words::wanted(query).iter().map(|word| words::phrase(word)).collect();
+        let highlighter = Highlighter::new(&phrases, query).unwrap();
+        let found = highlighter.matches(text).unwrap();
+        let found: Vec<_> = found.into_iter().map(|place| &text[place]).collect();
+        assert_eq!(found, expected, "{query:?} in {text:?}");
+        // A second text is looked at as if it were the first.
+        assert_eq!(highlighter.matches("nothing").unwrap(), [] as [Range<usize>; 0]);
+    }
+
+    #[test]
+    fn words_are_found_by_their_stems() {
+        check("deploy", "We deployed it; DEPLOYS are deployable.", &["deployed", "DEPLOYS"]);
+        check("cafe", "Das Café, \u{1}ein Cafe\u{301}\u{2}", &["Café", "Cafe\u{301}"]);
+        check("a\"b AND *", "a AND b", &["a", "AND", "b"]);
+    }
+
+    #[test]
+    fn scripts_without_blanks_and_marks_are_found() {
+        check("東京", "昨日の会議は東京で🎉", &["東京"]);
+        check("会議は", "昨日の会議は東京で", &["会議は"]);
+        check("🎉 !!", "fertig 🎉🎉 !!", &["🎉", "🎉", "!!"]);
+    }
+}
