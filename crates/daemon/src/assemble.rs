@@ -14,7 +14,7 @@ use quintet_kernel::search::{WEB_SEARCH, without_asking};
 use quintet_kernel::tool::Spec;
 use quintet_kernel::toolset::Toolset;
 use quintet_local::Local;
-use quintet_memory::Notebook;
+use quintet_memory::{MessageIndex, Notebook};
 use quintet_providers::{Providers, Secret};
 use quintet_runtime::{Archive, Pace, Parts, Runtime, SystemStamps, subagents};
 use quintet_stores::DataDir;
@@ -24,6 +24,7 @@ use quintet_tools::{Recall, Settings, Toolbox};
 use crate::accounts::{SealedSettings, UserKeys, Vault};
 use crate::options::{self, Options};
 use crate::senses::{self, Senses};
+use crate::sessions;
 
 /// Everything that runs.
 pub(crate) struct Assembly {
@@ -40,6 +41,8 @@ pub(crate) struct Assembly {
     pub(crate) senses: Senses,
     /// What is remembered, unless that is off.
     pub(crate) memory: Option<Arc<dyn Memory>>,
+    /// The index of what was said in sessions.
+    pub(crate) messages: MessageIndex,
     pub(crate) outlines: Arc<dyn Outlines>,
     /// Which sessions changed.
     pub(crate) changes: ChangeFeed,
@@ -109,6 +112,7 @@ pub(crate) fn assemble(options: &Options) -> Result<Assembly> {
         pulse,
         senses: senses::build(options),
         memory,
+        messages: sessions::index(dir.path()),
         outlines,
         changes,
         front_ends,

@@ -76,6 +76,11 @@ pub(crate) enum Verb {
         #[command(flatten)]
         flags: Flags,
     },
+    /// Find sessions by what was said in them.
+    Sessions {
+        #[command(subcommand)]
+        verb: Sessions,
+    },
     /// Make one call of a tool by hand, as a session would, and print what came of it as JSON.
     Try {
         #[command(flatten)]
@@ -209,6 +214,28 @@ pub(crate) enum Installs {
         /// Which, as the list names it.
         id: String,
     },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Sessions {
+    /// Search the messages of people, models and tools in all sessions, also while the daemon runs.
+    Find(Find),
+}
+
+/// A search in all sessions.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct Find {
+    #[command(flatten)]
+    pub(crate) flags: Flags,
+    /// What to search for; no character has a special meaning.
+    #[arg(required = true)]
+    pub(crate) words: Vec<String>,
+    /// The most messages.
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u8).range(1..=100))]
+    pub(crate) limit: u8,
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Clone, Debug, Default, Args)]

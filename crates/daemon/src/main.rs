@@ -15,6 +15,7 @@ mod open_files;
 mod options;
 mod senses;
 mod serve;
+mod sessions;
 mod telemetry;
 mod tools;
 mod trial;
@@ -43,6 +44,7 @@ fn main() -> ExitCode {
         Verb::Try { flags, trial } => trial::main(&flags, &trial).map(well),
         Verb::Models { verb, flags, all } => models::main(verb, &flags, all).map(well),
         Verb::Installs { verb, flags } => installs::main(verb, &flags).map(well),
+        Verb::Sessions { verb } => sessions::main(verb).map(well),
         Verb::Keys { verb } => keys::main(verb).map(well),
         Verb::Ocr { flags, file, json } => senses::ocr(&flags, &file, json).map(well),
         Verb::Embed { flags, texts } => senses::embed(&flags, texts).map(well),

@@ -28,6 +28,7 @@ use crate::assemble::{Assembly, assemble, secrets};
 use crate::audit::Audit;
 use crate::cli::Flags;
 use crate::options::{self, Auth, Listener, Options, Place};
+use crate::sessions::{self, Indexer};
 use crate::{open_files, telemetry};
 
 use signals::{Signals, exit_code};
@@ -70,6 +71,7 @@ async fn run(options: &Options) -> Result<()> {
     let writer_ended = assembly.store.writer_ended();
     assembly.senses.log_missing();
     encrypt_old_keys(&assembly).await;
+    remove_erased(&assembly).await;
     let bound = bind_all(&options.listeners).await?;
     let woken = assembly.runtime.recover().await?;
     if woken > 0 {
@@ -94,6 +96,13 @@ async fn run(options: &Options) -> Result<()> {
         process::exit(code);
     }
     ended
+}
+
+/// Takes sessions that were erased while the daemon was down out of the search index.
+async fn remove_erased(assembly: &Assembly) {
+    if let Err(error) = sessions::remove_erased(&assembly.messages, &*assembly.store).await {
+        tracing::warn!(%error, "erased sessions may still be in the search index");
+    }
 }
 
 /// Encrypts keys of an older version. One that could not be is reported to its user when it is used.
@@ -208,7 +217,7 @@ impl Daemon {
         let (closing, parked) = (CancellationToken::new(), CancellationToken::new());
         let services = services(&assembly, &closing, &parked);
         let mut listeners = Tasks::default();
-        let mut followers = audit_log(options, &assembly, &parked);
+        let mut followers = projections(options, &assembly, &parked);
         for (dialect, protocol) in &options.protocols {
             let is_own =
                 |bound: &Bound| dialect.listeners.iter().any(|own| own.name == bound.spec.name);
@@ -319,30 +328,47 @@ fn services(
     }
 }
 
-/// Starts the audit log, a copy of decisions that is kept behind the journal.
-fn audit_log(options: &Options, assembly: &Assembly, parked: &CancellationToken) -> Tasks {
+/// Starts the copies of sessions that are kept behind the journal: the search index and the audit log.
+fn projections(options: &Options, assembly: &Assembly, parked: &CancellationToken) -> Tasks {
     let mut tasks = Tasks::default();
-    if !options.audit {
-        return tasks;
-    }
-    let sources = Sources {
+    let sources = || Sources {
         changes: assembly.changes.subscribe(),
         sessions: Arc::new(assembly.runtime.clone()),
         stamps: Arc::new(SystemStamps),
         stop: parked.clone(),
     };
-    let sessions = Arc::new(assembly.runtime.clone());
-    let (folder, secrets) = (options.data_dir.clone(), secrets(options));
-    let (positions, stop) = (assembly.store.clone(), parked.clone());
-    tasks.spawn("the audit log", async move {
-        match Audit::open(&folder, secrets, sessions, positions).await {
-            Ok(audit) => projection::run(audit, sources).await,
+    let (store, index) = (assembly.store.clone(), assembly.messages.clone());
+    let (index_sources, stop) = (sources(), parked.clone());
+    tasks.spawn("the search index", async move {
+        match Indexer::open(index, store.clone(), store).await {
+            Ok(indexer) => projection::run(indexer, index_sources).await,
             Err(error) => {
-                tracing::error!("the audit log cannot be written: {error:#}");
+                tracing::error!(%error, "sessions cannot be searched");
                 stop.cancelled().await;
             }
         }
     });
+    let (index, stop) = (assembly.messages.clone(), parked.clone());
+    tasks.spawn("the vectors of messages", async move {
+        tokio::select! {
+            () = index.compute_vectors() => {}
+            () = stop.cancelled() => {}
+        }
+    });
+    if options.audit {
+        let (sources, sessions) = (sources(), Arc::new(assembly.runtime.clone()));
+        let (folder, secrets) = (options.data_dir.clone(), secrets(options));
+        let (positions, stop) = (assembly.store.clone(), parked.clone());
+        tasks.spawn("the audit log", async move {
+            match Audit::open(&folder, secrets, sessions, positions).await {
+                Ok(audit) => projection::run(audit, sources).await,
+                Err(error) => {
+                    tracing::error!("the audit log cannot be written: {error:#}");
+                    stop.cancelled().await;
+                }
+            }
+        });
+    }
     tasks
 }
 

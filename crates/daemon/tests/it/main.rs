@@ -25,6 +25,7 @@ mod sandbox;
 mod search;
 mod secrets;
 mod senses;
+mod sessions;
 mod shutdown;
 mod socket;
 mod start;

@@ -1,0 +1,105 @@
+//! `quintet sessions find`: searches the messages of all sessions.
+
+mod indexer;
+mod show;
+
+use std::io::Write as _;
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::{Result, bail};
+use quintet_dialects::change_feed::Change;
+use quintet_dialects::projection::{Projection as _, Trouble};
+use quintet_kernel::SessionId;
+use quintet_kernel::port::{
+    ERASED, Preferences, SearchError, SessionIndex as _, SessionQuery, SessionSearch as _,
+    StorageError,
+};
+use quintet_memory::MessageIndex;
+use quintet_stores::DataDir;
+
+use crate::cli::{Find, Sessions};
+use crate::options;
+
+pub(crate) use indexer::Indexer;
+
+/// The file of the index in the data directory.
+const INDEX: &str = "search.db";
+
+/// From how many sessions on a person is told what takes so long.
+const MANY: usize = 100;
+
+pub(crate) fn main(verb: Sessions) -> Result<()> {
+    let Sessions::Find(find) = verb;
+    let threads = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    threads.block_on(run(find))
+}
+
+/// The index of the messages in a data directory.
+pub(crate) fn index(data_dir: &Path) -> MessageIndex {
+    MessageIndex::new(data_dir.join(INDEX), None)
+}
+
+/// Removes from the index what the list of erased sessions names.
+pub(crate) async fn remove_erased(
+    index: &MessageIndex,
+    notes: &dyn Preferences,
+) -> Result<(), StorageError> {
+    let names = notes.names(ERASED).await?;
+    for session in names.iter().filter_map(|name| SessionId::parse(name)) {
+        index.remove(&session).await?;
+    }
+    Ok(())
+}
+
+async fn run(find: Find) -> Result<()> {
+    let data_dir = options::read_closed(&find.flags)?.data_dir;
+    if !data_dir.is_dir() {
+        bail!("there are no sessions: {} is not there", data_dir.display());
+    }
+    let index = index(&data_dir);
+    match DataDir::open(&data_dir) {
+        Ok(dir) => catch_up(&dir, &index).await?,
+        // The daemon runs and looks after the index.
+        Err(quintet_stores::Error::InUse(_)) => {}
+        Err(error) => return Err(error.into()),
+    }
+    let query = SessionQuery { text: find.words.join(" "), limit: Some(find.limit.into()) };
+    let found = match index.search(query).await {
+        Err(SearchError::Storage(_)) if !data_dir.join(INDEX).exists() => {
+            bail!("there is no search index yet: the daemon is making it; try again in a moment")
+        }
+        found => found?,
+    };
+    if let Some(reason) = found.method.reason().filter(|_| !find.json) {
+        eprintln!("searched by words alone: {reason}");
+    }
+    let text = if find.json { show::json(&found) } else { show::text(&found) };
+    Ok(write!(std::io::stdout(), "{text}")?)
+}
+
+/// Takes in what is missing; nobody else does while the daemon is not running.
+async fn catch_up(dir: &DataDir, index: &MessageIndex) -> Result<()> {
+    let store = Arc::new(dir.sqlite()?);
+    remove_erased(index, &*store).await?;
+    let mut indexer = Indexer::open(index.clone(), store.clone(), store.clone()).await?;
+    let mut behind = indexer.erased().await?;
+    for card in store.recent(None, usize::MAX).await? {
+        if !indexer.has(&card.id, card.head).await {
+            behind.push(card.id);
+        }
+    }
+    if behind.len() >= MANY {
+        eprintln!("adding {} sessions to the search index", behind.len());
+    }
+    for session in behind {
+        match indexer.update(&session, Change::Head(0)).await {
+            // A session that cannot be read keeps no other from being found.
+            Err(error @ Trouble::Storage(StorageError::Damaged(_))) => {
+                eprintln!("session {session} is left out: {error}");
+            }
+            done => done?,
+        }
+    }
+    Ok(())
+}

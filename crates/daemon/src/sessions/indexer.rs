@@ -1,0 +1,134 @@
+//! Keeps the search index up to date with the journal.
+//!
+//! The index has the events that sessions share once: those of a fork begin where it branched off, for
+//! as long as the session is there from which it did.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use quintet_dialects::change_feed::Change;
+use quintet_dialects::projection::{Projection, Trouble};
+use quintet_kernel::card::Fork;
+use quintet_kernel::event::Seq;
+use quintet_kernel::port::{Journal, Page, SessionIndex, StorageError};
+use quintet_kernel::{Card, SessionId, Time};
+use quintet_memory::{Collector, MessageIndex, SessionUpdate};
+
+/// How much of a session is read at once.
+const PAGE: Page = Page { events: 512, bytes: 1024 * 1024 };
+
+/// How many answers that are being written are held in memory. Others are read again when they are over.
+const OPEN_LIMIT: usize = 64;
+
+/// The search index as a copy of the journal.
+pub(crate) struct Indexer {
+    index: MessageIndex,
+    journal: Arc<dyn Journal>,
+    directory: Arc<dyn SessionIndex>,
+    since: Time,
+    /// Sessions with an answer that is being written.
+    open: HashMap<SessionId, Collector>,
+}
+
+impl Indexer {
+    /// Fails if the index can neither be read nor made.
+    pub(crate) async fn open(
+        index: MessageIndex,
+        journal: Arc<dyn Journal>,
+        directory: Arc<dyn SessionIndex>,
+    ) -> Result<Self, StorageError> {
+        let since = index.since().await?;
+        Ok(Self { index, journal, directory, since, open: HashMap::new() })
+    }
+
+    async fn read_on(&mut self, session: &SessionId) -> Result<(), Trouble> {
+        let Some(card) = self.directory.card(session).await? else {
+            return self.remove(session).await;
+        };
+        let mut known = self.index.position(session).await?;
+        if known.is_some_and(|known| known > card.head) {
+            // The journal is older than the index, such as one that comes from a backup.
+            self.index.remove(session).await?;
+            known = None;
+        }
+        let open = self.open.remove(session);
+        let (mut collector, parent) = match known {
+            Some(known) => {
+                let open = open.filter(|open| open.position() == known);
+                (open.unwrap_or(Collector::new(known)), None)
+            }
+            None => {
+                let fork = self.branch(&card).await?;
+                let at = fork.as_ref().map_or(0, |fork| fork.at);
+                (Collector::new(at), fork.map(|fork| fork.parent))
+            }
+        };
+        loop {
+            let records = self.journal.read(session, collector.read(), PAGE).await?;
+            let messages: Vec<_> =
+                records.iter().filter_map(|record| collector.take(record)).collect();
+            if !messages.is_empty() || known != Some(collector.position()) {
+                let (session, parent) = (session.clone(), parent.clone());
+                let workspace = card.workspace.to_string_lossy().into_owned();
+                let (title, position) = (card.title.clone(), collector.position());
+                let update =
+                    SessionUpdate { session, parent, title, workspace, position, messages };
+                self.index.update(update).await?;
+            }
+            if records.is_empty() || collector.read() >= card.head {
+                break;
+            }
+        }
+        if collector.position() < collector.read() && self.open.len() < OPEN_LIMIT {
+            self.open.insert(session.clone(), collector);
+        }
+        Ok(())
+    }
+
+    /// Where a session branched off one that is still there.
+    async fn branch(&self, card: &Card) -> Result<Option<Fork>, Trouble> {
+        let Some(fork) = &card.forked else { return Ok(None) };
+        let parent = self.directory.card(&fork.parent).await?;
+        Ok(parent.map(|_| fork.clone()))
+    }
+
+    async fn remove(&mut self, session: &SessionId) -> Result<(), Trouble> {
+        self.open.remove(session);
+        for fork in self.index.remove(session).await? {
+            Box::pin(self.read_on(&fork)).await?;
+        }
+        Ok(())
+    }
+}
+
+impl Projection for Indexer {
+    const NAME: &'static str = "search index";
+
+    fn since(&self) -> Time {
+        self.since
+    }
+
+    async fn has(&mut self, session: &SessionId, head: Seq) -> bool {
+        self.index.position(session).await.is_ok_and(|position| position == Some(head))
+    }
+
+    async fn erased(&mut self) -> Result<Vec<SessionId>, Trouble> {
+        Ok(self.index.emptied().await?)
+    }
+
+    async fn update(&mut self, session: &SessionId, change: Change) -> Result<(), Trouble> {
+        match change {
+            Change::Head(_) => self.read_on(session).await,
+            Change::Erased => self.remove(session).await,
+        }
+    }
+
+    async fn checkpoint(&mut self, since: Time) -> Result<(), Trouble> {
+        self.index.checkpoint(since).await?;
+        self.since = since;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;
