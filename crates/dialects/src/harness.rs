@@ -7,6 +7,7 @@ mod encode;
 mod openapi;
 mod policy;
 mod position;
+mod routes;
 mod serve;
 mod shape;
 mod stream;

@@ -5,6 +5,7 @@ pub mod body;
 pub(crate) mod connection_limit;
 pub mod listener;
 pub mod query;
+pub(crate) mod routes;
 pub mod sse;
 pub mod uds;
 pub(crate) mod ws;

@@ -61,7 +61,7 @@ impl Reply {
         Self { status, error: Some(error.into()) }
     }
 
-    fn bare(status: u16) -> Self {
+    pub(super) fn bare(status: u16) -> Self {
         Self { status, error: None }
     }
 }
@@ -83,79 +83,6 @@ pub(super) struct File {
     pub(super) name: String,
     pub(super) mime: String,
     pub(super) content: Vec<u8>,
-}
-
-/// Finds out what a request is about.
-pub(super) fn route(method: &str, path: &str) -> Result<Route, Reply> {
-    let segments: Vec<&str> = path.trim_matches('/').split('/').collect();
-    let session = |id: &str| {
-        SessionId::parse(id).ok_or_else(|| Reply::new(404, format!("session not found: {id}")))
-    };
-    match (segments.as_slice(), method) {
-        (["healthz"], "GET") => Ok(Route::Health),
-        (["openapi.json"], "GET") => Ok(Route::OpenApi),
-        (["v1", "models"], "GET") => Ok(Route::Models),
-        (["v1", "model-policy"], "GET") => Ok(Route::Policy),
-        (["v1", "model-policy"], "POST") => Ok(Route::SetPolicy),
-        (["v1", "workspace", "tree"], "GET") => Ok(Route::Folder),
-        (["v1", "runs"], "GET") => Ok(Route::Runs),
-        (["v1", "sessions"], "POST") => Ok(Route::CreateSession),
-        (["v1", "sessions"], "GET") => Ok(Route::ListSessions),
-        (["v1", "sessions", id], "GET") => Ok(Route::GetSession(session(id)?)),
-        (["v1", "sessions", id, "messages"], "POST") => Ok(Route::AddMessage(session(id)?)),
-        (["v1", "sessions", id, "events"], "GET") => Ok(Route::Events(session(id)?)),
-        (["v1", "sessions", id, "approve"], "POST") => Ok(Route::Approve(session(id)?)),
-        (["v1", "sessions", id, "cancel"], "POST") => Ok(Route::Cancel((*id).into())),
-        (["v1", "sessions", id, "attachments"], "POST") => Ok(Route::Attach(session(id)?)),
-        (["v1", "sessions", id, "mode"], "POST") => Ok(Route::SetMode(session(id)?)),
-        (["v1", "sessions", id, "model"], "POST") => Ok(Route::SetModel(session(id)?)),
-        (["v1", "sessions", id, "compact"], "POST") => Ok(Route::Compact(session(id)?)),
-        (["v1", "sessions", id, "complete"], "POST") => Ok(Route::Complete(session(id)?)),
-        (["v1", "sessions", id, "turns", turn, "retry"], "POST") => {
-            Ok(Route::Retry(session(id)?, (*turn).into()))
-        }
-        (["v1", "sessions", id, "turns", turn, "revert"], "POST") => {
-            Ok(Route::Revert(session(id)?, (*turn).into()))
-        }
-        (["v1", "sessions", id, "turns", turn, "changes"], "GET") => {
-            Ok(Route::Changes(session(id)?, (*turn).into()))
-        }
-        (["v1", "sessions", id, "context"], "GET") => Ok(Route::Context(session(id)?)),
-        // Clients of the original show people the reason.
-        (["v1", "runs"], "POST") => Err(Reply::new(501, "there are no spec runs here")),
-        (["v1", "runs", id, ..], _) => Err(Reply::new(404, format!("run not found: {id}"))),
-        (["v1", "specs", "generate"], "POST") => {
-            Err(Reply::new(501, "specs are not generated here"))
-        }
-        (known, _) if is_known(known) => Err(Reply::bare(405)),
-        _ => Err(Reply::new(404, "unknown endpoint")),
-    }
-}
-
-fn is_known(segments: &[&str]) -> bool {
-    matches!(
-        segments,
-        ["healthz" | "openapi.json"]
-            | ["v1", "models" | "model-policy" | "runs" | "sessions"]
-            | ["v1", "workspace", "tree"]
-            | ["v1", "sessions", _]
-            | [
-                "v1",
-                "sessions",
-                _,
-                "messages"
-                    | "events"
-                    | "approve"
-                    | "cancel"
-                    | "attachments"
-                    | "mode"
-                    | "model"
-                    | "compact"
-                    | "complete"
-                    | "context"
-            ]
-            | ["v1", "sessions", _, "turns", _, "retry" | "revert" | "changes"]
-    )
 }
 
 /// Reads the body of a request that changes something.

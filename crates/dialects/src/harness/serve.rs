@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::body::Body;
-use axum::extract::{Request, State};
+use axum::extract::Request;
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::response::Response;
 use quintet_kernel::command::{Command, Say, Upload};
@@ -19,17 +19,19 @@ use serde_json::{Value, json};
 
 use super::body::{is_multipart, multipart, whole};
 use super::decode::{
-    File, LARGEST_BODY, LARGEST_FILE, Reply, Route, Step, decode, refusal, route, turn_id, upload,
+    File, LARGEST_BODY, LARGEST_FILE, Reply, Route, Step, decode, refusal, turn_id, upload,
 };
 use super::encode::Link;
 use super::policy::{Policies, Policy};
 use super::position::Position;
+use super::routes::{REFUSALS, ROUTES};
 use super::stream::{Stream, history, reset};
 use super::tree::Tree;
 use super::{openapi, shape, wire};
 use crate::fallback;
 use crate::transport::access::Denied;
 use crate::transport::query::parameter;
+use crate::transport::routes;
 
 /// How many sessions a list holds, unless the client says.
 const LISTED: usize = 1000;
@@ -81,14 +83,18 @@ struct Desk {
 pub(super) fn router(ports: Ports, settings: Settings) -> Router {
     let policies = Policies::new(Arc::clone(&ports.preferences));
     let desk = Desk { ports, settings: Arc::new(settings), policies };
-    Router::new().fallback(serve).with_state(desk)
+    routes::router(ROUTES, REFUSALS, serve).with_state(desk)
 }
 
-async fn serve(State(desk): State<Desk>, request: Request) -> Response {
-    match request.method() == Method::OPTIONS {
-        true => status(StatusCode::NO_CONTENT, Body::empty()),
-        false => desk.answer(request).await.unwrap_or_else(reply),
-    }
+async fn serve(desk: Desk, route: Result<Route, Reply>, request: Request) -> Response {
+    let answer = match route {
+        _ if request.method() == Method::OPTIONS => {
+            return status(StatusCode::NO_CONTENT, Body::empty());
+        }
+        Ok(route) => desk.answer(route, request).await,
+        Err(refused) => Err(refused),
+    };
+    answer.unwrap_or_else(reply)
 }
 
 impl Desk {
@@ -99,8 +105,7 @@ impl Desk {
         }
     }
 
-    async fn answer(&self, request: Request) -> Result<Response, Reply> {
-        let route = route(request.method().as_str(), request.uri().path())?;
+    async fn answer(&self, route: Route, request: Request) -> Result<Response, Reply> {
         let query = request.uri().query().unwrap_or_default().to_owned();
         match &route {
             Route::Health => self.health().await,

@@ -14,6 +14,7 @@ use super::reply::Reply;
 use super::strict::Object;
 use super::{tools, wire};
 use crate::transport::query::parameter;
+use crate::transport::routes::{Refusals, Row};
 
 /// The largest body.
 pub(super) const LARGEST_BODY: usize = 8 * 1024 * 1024;
@@ -81,25 +82,26 @@ impl Chat {
     }
 }
 
-/// Finds out what a request is about.
-pub(super) fn route(method: &str, path: &str) -> Result<Route, Reply> {
-    let (route, known) = match path {
-        "/health" => (Route::Health, "GET"),
-        "/openapi.json" => (Route::OpenApi, "GET"),
-        "/v1/sessions" => (Route::CreateSession, "POST"),
-        "/v1/chat" => (Route::Chat, "POST"),
-        "/v1/stream" => (Route::Stream, "GET"),
-        "/v1/tools/result" => (Route::ToolResult, "POST"),
-        "/v1/memory/write" => (Route::MemoryWrite, "POST"),
-        "/v1/memory/search" => (Route::MemorySearch, "GET"),
-        "/v1/memory/get" => (Route::MemoryGet, "GET"),
-        _ => return Err(Reply::new(404, "NOT_FOUND", format!("unknown endpoint: {path}"))),
-    };
-    match method == known {
-        true => Ok(route),
-        false => Err(Reply::new(405, "METHOD_NOT_ALLOWED", format!("{path} takes {known}"))),
-    }
-}
+/// Which requests there are.
+pub(super) const ROUTES: &[Row<Route, Reply>] = &[
+    ("GET", "/health", |_| Ok(Route::Health)),
+    ("GET", "/openapi.json", |_| Ok(Route::OpenApi)),
+    ("POST", "/v1/sessions", |_| Ok(Route::CreateSession)),
+    ("POST", "/v1/chat", |_| Ok(Route::Chat)),
+    ("GET", "/v1/stream", |_| Ok(Route::Stream)),
+    ("POST", "/v1/tools/result", |_| Ok(Route::ToolResult)),
+    ("POST", "/v1/memory/write", |_| Ok(Route::MemoryWrite)),
+    ("GET", "/v1/memory/search", |_| Ok(Route::MemorySearch)),
+    ("GET", "/v1/memory/get", |_| Ok(Route::MemoryGet)),
+];
+
+/// What is said to any other request.
+pub(super) const REFUSALS: &Refusals<Reply> = &Refusals {
+    unknown_path: |path| Reply::new(404, "NOT_FOUND", format!("unknown endpoint: {path}")),
+    wrong_method: |path, takes| {
+        Reply::new(405, "METHOD_NOT_ALLOWED", format!("{path} takes {takes}"))
+    },
+};
 
 /// Reads a request.
 pub(super) fn decode(route: Route, query: &str, body: &[u8]) -> Result<Step, Reply> {

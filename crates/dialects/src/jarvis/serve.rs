@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
-use axum::extract::{Request, State};
+use axum::extract::Request;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::Response;
 use quintet_kernel::memory::{Entry, Found, Lines, Query};
@@ -21,7 +21,7 @@ use tokio_util::task::TaskTracker;
 
 use super::askers::{Asker, Askers};
 use super::chat::{self, Envelope};
-use super::decode::{Chat, LARGEST_BODY, Step, decode, key, position, route};
+use super::decode::{Chat, LARGEST_BODY, REFUSALS, ROUTES, Route, Step, decode, key, position};
 use super::encode::Link;
 use super::reply::Reply;
 use super::stream::Stream;
@@ -30,6 +30,7 @@ use super::{openapi, sessions, wire};
 use crate::held_calls::HeldCalls;
 use crate::transport::access::Denied;
 use crate::transport::body::{Unread, whole};
+use crate::transport::routes;
 
 /// What the dialect speaks to.
 #[derive(Clone)]
@@ -84,16 +85,19 @@ pub(super) fn router(ports: Ports, settings: Settings) -> Router {
     let (settings, connections) = (Arc::new(settings), Arc::default());
     let (brought, askers, tasks) = (Arc::default(), Arc::default(), TaskTracker::new());
     let desk = Desk { ports, settings, started, connections, brought, askers, tasks };
-    Router::new().fallback(serve).with_state(desk)
+    routes::router(ROUTES, REFUSALS, serve).with_state(desk)
 }
 
-async fn serve(State(desk): State<Desk>, request: Request) -> Response {
-    desk.answer(request).await.unwrap_or_else(|reply| refused(&reply))
+async fn serve(desk: Desk, route: Result<Route, Reply>, request: Request) -> Response {
+    let answer = match route {
+        Ok(route) => desk.answer(route, request).await,
+        Err(refused) => Err(refused),
+    };
+    answer.unwrap_or_else(|reply| refused(&reply))
 }
 
 impl Desk {
-    async fn answer(&self, request: Request) -> Result<Response, Reply> {
-        let route = route(request.method().as_str(), request.uri().path())?;
+    async fn answer(&self, route: Route, request: Request) -> Result<Response, Reply> {
         let (head, body) = request.into_parts();
         let query = head.uri.query().unwrap_or_default();
         if head.method == "POST" {
