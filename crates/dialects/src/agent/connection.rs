@@ -1,9 +1,8 @@
-//! One connection: requests in, answers and news out.
+//! One connection: requests in, answers and notifications out.
 //!
-//! Nothing is queued for a client: what it is told of a session is read at its own pace, from the
-//! session's tail or, if it is slow, from the journal. While a request is being carried out that
-//! takes but a moment, nothing else is told, so that a client has its answer before the events that
-//! came of it.
+//! Nothing is queued for a client: the events of a session are read at the client's own pace, from the
+//! session's tail or, if it is slow, from the journal. While a short request is being carried out
+//! nothing else is sent, so that a client has its answer before the events that it led to.
 
 use std::time::Duration;
 
@@ -14,48 +13,48 @@ use quintet_kernel::port::BoxFuture;
 use serde_json::Value;
 use tokio::time::{Instant, sleep, sleep_until};
 
-use super::audience::{Audience, Happening};
-use super::carry::{Done, Then};
-use super::decode::{Asked, Request, decode};
-use super::serve::{Desk, LARGEST};
-use super::shown::Shown;
-use super::wire::{Manner, answer, hello};
-use super::wish::Wish;
+use super::decode::{Decoded, RequestFrame, decode};
+use super::dispatch::{FollowUp, Reply};
+use super::request::Request;
+use super::serve::{AppState, LARGEST};
+use super::shown_questions::ShownQuestions;
+use super::subscriptions::{Subscriptions, Update};
+use super::wire::{Framing, answer, greeting};
 use crate::jsonrpc::{self, Id};
 use crate::transport::ws::{Gone, Heartbeat, close, is_too_large, send};
 
-/// How long to wait for a client's first word, which says how it speaks, before it is greeted.
-const FIRST_WORD: Duration = Duration::from_millis(300);
-/// A client that kept a frame waiting for so long, and then took it, is there.
-const SLOW: Duration = Duration::from_secs(1);
-/// How long a client that is let go may take to read why.
-const FAREWELL: Duration = Duration::from_secs(5);
-/// Requests under way that take longer than a moment.
-const PENDING: usize = 32;
+/// How long to wait for a client's first request, which shows its framing, before it is greeted.
+const GREETING_DELAY: Duration = Duration::from_millis(300);
+/// A client that took so long to read a frame, and then read it, is alive.
+const SLOW_SEND: Duration = Duration::from_secs(1);
+/// How long a client may take to read why its connection is closed.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
+/// How many long requests may be under way.
+const PENDING_LIMIT: usize = 32;
 
 /// One connection.
 pub(super) struct Connection {
-    desk: Desk,
-    manner: Manner,
-    /// Whether the client is still to be greeted if it says nothing.
+    app: AppState,
+    framing: Framing,
+    /// True while a client that sends nothing is still to be greeted.
     greets: bool,
     greeted: bool,
-    audience: Audience,
+    subscriptions: Subscriptions,
     slow: FuturesUnordered<BoxFuture<'static, Answered>>,
     heartbeat: Heartbeat,
 }
 
-/// A request that took longer.
-type Answered = (Manner, Option<Id>, Result<Done, jsonrpc::Error>);
+/// A long request that is over.
+type Answered = (Framing, Option<Id>, Result<Reply, jsonrpc::Error>);
 
 impl Connection {
-    /// A connection whose client is greeted, or expects nothing of the kind.
-    pub(super) fn new(desk: Desk, greets: bool) -> Self {
+    /// A connection. `greets` says whether its client is greeted unasked.
+    pub(super) fn new(app: AppState, greets: bool) -> Self {
         Self {
-            audience: Audience::new(desk.clone()),
-            heartbeat: Heartbeat::new(desk.settings.ping, desk.settings.silence),
-            desk,
-            manner: Manner::default(),
+            subscriptions: Subscriptions::new(app.clone()),
+            heartbeat: Heartbeat::new(app.settings.ping, app.settings.silence),
+            app,
+            framing: Framing::default(),
             greets,
             greeted: false,
             slow: FuturesUnordered::new(),
@@ -63,28 +62,28 @@ impl Connection {
     }
 
     pub(super) async fn run(mut self, mut socket: WebSocket) {
-        let closing = self.desk.settings.closing.clone();
-        let first_word = Instant::now() + FIRST_WORD;
+        let closing = self.app.settings.closing.clone();
+        let greet_at = Instant::now() + GREETING_DELAY;
         loop {
             let step = tokio::select! {
                 () = closing.cancelled() => {
                     return close(&mut socket, close_code::AWAY, "shutting down").await;
                 }
-                frame = socket.recv(), if self.slow.len() < PENDING => {
+                frame = socket.recv(), if self.slow.len() < PENDING_LIMIT => {
                     self.heartbeat.alive();
                     match frame {
                         Some(Ok(frame)) => self.receive(&mut socket, frame).await,
                         Some(Err(error)) if is_too_large(&error) => {
-                            return self.let_go(&mut socket).await;
+                            return self.close_too_large(&mut socket).await;
                         }
                         Some(Err(_)) | None => return,
                     }
                 }
-                Some((manner, id, done)) = self.slow.next() => {
-                    self.give(&mut socket, (manner, id), done).await
+                Some((framing, id, reply)) = self.slow.next() => {
+                    self.send_reply(&mut socket, (framing, id), reply).await
                 }
-                happening = self.audience.next() => self.tell(&mut socket, happening).await,
-                () = sleep_until(first_word), if self.greets => self.greet_anyone(&mut socket).await,
+                update = self.subscriptions.next() => self.send_update(&mut socket, update).await,
+                () = sleep_until(greet_at), if self.greets => self.greet_unknown(&mut socket).await,
                 there = self.heartbeat.due() => match there {
                     true => send(&mut socket, Frame::Ping(Default::default())).await,
                     false => return,
@@ -96,13 +95,13 @@ impl Connection {
         }
     }
 
-    /// Says farewell to who announces more than is read, and leaves time to read it: the rest of the
-    /// message stays unread, and closing at once would take the farewell along.
-    async fn let_go(self, socket: &mut WebSocket) {
+    /// Closes the connection of a client that announces more than is read, and leaves it time to read
+    /// why: the rest of the message stays unread, and closing at once would discard the reason.
+    async fn close_too_large(self, socket: &mut WebSocket) {
         close(socket, close_code::SIZE, "the message is too large").await;
         tokio::select! {
-            () = self.desk.settings.closing.cancelled() => {}
-            () = sleep(FAREWELL) => {}
+            () = self.app.settings.closing.cancelled() => {}
+            () = sleep(CLOSE_TIMEOUT) => {}
         }
     }
 
@@ -110,114 +109,118 @@ impl Connection {
         let asked = match &frame {
             Frame::Text(text) if text.len() > LARGEST => return too_large(socket).await,
             Frame::Binary(bytes) if bytes.len() > LARGEST => return too_large(socket).await,
-            Frame::Text(text) => decode(self.manner, text),
+            Frame::Text(text) => decode(self.framing, text),
             Frame::Binary(bytes) => match std::str::from_utf8(bytes) {
-                Ok(text) => decode(self.manner, text),
-                Err(_) => decode(self.manner, ""),
+                Ok(text) => decode(self.framing, text),
+                Err(_) => decode(self.framing, ""),
             },
             Frame::Ping(_) | Frame::Pong(_) => return Ok(()),
             Frame::Close(_) => return Err(Gone),
         };
         self.greets = false;
         match asked {
-            Asked::One(request) => self.one(socket, request).await,
-            Asked::Together(requests) => self.together(socket, requests).await,
+            Decoded::One(request) => self.one(socket, request).await,
+            Decoded::Batch(requests) => self.batch(socket, requests).await,
         }
     }
 
-    async fn one(&mut self, socket: &mut WebSocket, request: Request) -> Result<(), Gone> {
-        let Request { manner, id, wish } = request;
-        self.manner = manner;
-        if manner == Manner::Native {
-            self.greet(socket, Some(manner)).await?;
-            self.audience.hear_all().await;
+    async fn one(&mut self, socket: &mut WebSocket, request: RequestFrame) -> Result<(), Gone> {
+        let RequestFrame { framing, id, request } = request;
+        self.framing = framing;
+        if framing == Framing::Legacy {
+            self.greet(socket, Some(framing)).await?;
+            self.subscriptions.subscribe_to_all().await;
         }
-        match wish {
-            Ok(wish) if takes_longer(&wish) => {
-                let desk = self.desk.clone();
+        match request {
+            Ok(request) if takes_longer(&request) => {
+                let app = self.app.clone();
                 self.slow.push(Box::pin(async move {
-                    // None of these is an answer.
-                    let done = desk.carry_out(wish, &Shown::default()).await;
-                    (manner, id, done)
+                    // None of these answers a question.
+                    let reply = app.dispatch(request, &ShownQuestions::default()).await;
+                    (framing, id, reply)
                 }));
                 Ok(())
             }
-            Ok(wish) => {
-                let done = self.desk.carry_out(wish, self.audience.shown()).await;
-                self.give(socket, (manner, id), done).await
+            Ok(request) => {
+                let reply = self.app.dispatch(request, self.subscriptions.shown()).await;
+                self.send_reply(socket, (framing, id), reply).await
             }
-            Err(error) => self.give(socket, (manner, id), Err(error)).await,
+            Err(error) => self.send_reply(socket, (framing, id), Err(error)).await,
         }
     }
 
-    async fn together(
+    async fn batch(
         &mut self,
         socket: &mut WebSocket,
-        requests: Vec<Request>,
+        requests: Vec<RequestFrame>,
     ) -> Result<(), Gone> {
         let (mut answers, mut thens) = (Vec::new(), Vec::new());
-        for Request { manner, id, wish } in requests {
-            let done = match wish {
-                Ok(wish) => self.desk.carry_out(wish, self.audience.shown()).await,
+        for RequestFrame { framing, id, request } in requests {
+            let reply = match request {
+                Ok(request) => self.app.dispatch(request, self.subscriptions.shown()).await,
                 Err(error) => Err(error),
             };
-            let (outcome, then) = split(done);
-            self.audience.given(&outcome);
-            answers.extend(answer(manner, id.as_ref(), &outcome, self.desk.now()));
-            thens.push((manner, then));
+            let (outcome, then) = split(reply);
+            self.subscriptions.note_result(&outcome);
+            answers.extend(answer(framing, id.as_ref(), &outcome, self.app.now()));
+            thens.push((framing, then));
         }
         if let Some(text) = jsonrpc::together(&answers) {
             send(socket, Frame::Text(text.into())).await?;
         }
-        for (manner, then) in thens {
-            self.audience.follow_up(manner, then).await;
+        for (framing, then) in thens {
+            self.subscriptions.follow_up(framing, then).await;
         }
         Ok(())
     }
 
-    /// Whoever waits to be greeted before it speaks is greeted in a way that everybody understands.
-    async fn greet_anyone(&mut self, socket: &mut WebSocket) -> Result<(), Gone> {
+    /// Greets a client that waits for it before its first request, in both framings at once.
+    async fn greet_unknown(&mut self, socket: &mut WebSocket) -> Result<(), Gone> {
         self.greets = false;
         self.greet(socket, None).await
     }
 
-    /// The original says hello first; a client that speaks JSON-RPC expects nothing of the kind.
-    async fn greet(&mut self, socket: &mut WebSocket, manner: Option<Manner>) -> Result<(), Gone> {
+    /// Sends the first frame of the original server; JSON-RPC clients do not expect one.
+    async fn greet(
+        &mut self,
+        socket: &mut WebSocket,
+        framing: Option<Framing>,
+    ) -> Result<(), Gone> {
         if self.greeted {
             return Ok(());
         }
         self.greeted = true;
-        let frame = hello(manner, self.desk.now());
+        let frame = greeting(framing, self.app.now());
         send(socket, Frame::Text(frame.to_string().into())).await
     }
 
-    async fn give(
+    async fn send_reply(
         &mut self,
         socket: &mut WebSocket,
-        (manner, id): (Manner, Option<Id>),
-        done: Result<Done, jsonrpc::Error>,
+        (framing, id): (Framing, Option<Id>),
+        reply: Result<Reply, jsonrpc::Error>,
     ) -> Result<(), Gone> {
-        let (outcome, then) = split(done);
-        self.audience.given(&outcome);
-        if let Some(text) = answer(manner, id.as_ref(), &outcome, self.desk.now()) {
+        let (outcome, then) = split(reply);
+        self.subscriptions.note_result(&outcome);
+        if let Some(text) = answer(framing, id.as_ref(), &outcome, self.app.now()) {
             send(socket, Frame::Text(text.into())).await?;
         }
-        self.audience.follow_up(manner, then).await;
+        self.subscriptions.follow_up(framing, then).await;
         Ok(())
     }
 
-    async fn tell(&mut self, socket: &mut WebSocket, happening: Happening) -> Result<(), Gone> {
-        let heard = match happening {
-            Happening::Heard(heard) => heard,
-            Happening::Changed(changes) => {
-                self.audience.changed(changes).await;
+    async fn send_update(&mut self, socket: &mut WebSocket, update: Update) -> Result<(), Gone> {
+        let delivery = match update {
+            Update::Items(delivery) => delivery,
+            Update::Changed(changes) => {
+                self.subscriptions.changed(changes).await;
                 return Ok(());
             }
         };
-        for frame in self.audience.told(self.manner, heard) {
+        for frame in self.subscriptions.frames(self.framing, delivery) {
             let began = Instant::now();
             send(socket, Frame::Text(frame.into())).await?;
-            if began.elapsed() > SLOW {
+            if began.elapsed() > SLOW_SEND {
                 self.heartbeat.alive();
             }
         }
@@ -225,23 +228,23 @@ impl Connection {
     }
 }
 
-/// Whether it waits for more than storage.
-fn takes_longer(wish: &Wish) -> bool {
+/// True if a request waits for more than storage.
+fn takes_longer(request: &Request) -> bool {
     matches!(
-        wish,
-        Wish::Abort(_)
-            | Wish::Compact { .. }
-            | Wish::Preview(_)
-            | Wish::Delete(_)
-            | Wish::Models
-            | Wish::Folder { .. }
+        request,
+        Request::Abort(_)
+            | Request::Compact { .. }
+            | Request::PreviewCompaction(_)
+            | Request::Delete(_)
+            | Request::Models
+            | Request::ListFolder { .. }
     )
 }
 
-fn split(done: Result<Done, jsonrpc::Error>) -> (Result<Value, jsonrpc::Error>, Then) {
-    match done {
-        Ok(Done { result, then }) => (Ok(result), then),
-        Err(error) => (Err(error), Then::Nothing),
+fn split(reply: Result<Reply, jsonrpc::Error>) -> (Result<Value, jsonrpc::Error>, FollowUp) {
+    match reply {
+        Ok(Reply { result, then }) => (Ok(result), then),
+        Err(error) => (Err(error), FollowUp::Nothing),
     }
 }
 

@@ -9,41 +9,41 @@ use quintet_kernel::prompt::weigh;
 use quintet_kernel::{Cursor, Item, Refusal, SessionId, State};
 use serde_json::{Value, json};
 
-use super::carry::{Done, refused};
 use super::detail;
-use super::serve::Desk;
+use super::dispatch::{Reply, refused};
+use super::serve::AppState;
 use super::shape;
 use crate::jsonrpc::{Error, INTERNAL_ERROR};
 
-/// What came of a summary: its words and the turns that were read before it and are after it.
+/// The result of a compaction: the summary, and how many turns models read before and after it.
 type Outcome = Result<(String, Turns), String>;
 
-impl Desk {
-    pub(super) async fn context(&self, session: &SessionId) -> Result<Done, Error> {
-        let shown = self.weighed(session, shape::context).await?;
+impl AppState {
+    pub(super) async fn context(&self, session: &SessionId) -> Result<Reply, Error> {
+        let shown = self.count_in(session, shape::context).await?;
         let mut result = shown.clone();
         result["context"] = shown;
         Ok(result.into())
     }
 
-    pub(super) async fn snapshot(&self, session: &SessionId, whole: bool) -> Result<Done, Error> {
+    pub(super) async fn snapshot(&self, session: &SessionId, whole: bool) -> Result<Reply, Error> {
         let show = if whole { detail::whole } else { detail::snapshot };
-        Ok(self.weighed(session, show).await?.into())
+        Ok(self.count_in(session, show).await?.into())
     }
 
-    pub(super) async fn room(&self, session: &SessionId, expected: u64) -> Result<Done, Error> {
+    pub(super) async fn room(&self, session: &SessionId, expected: u64) -> Result<Reply, Error> {
         Ok(self
-            .weighed(session, move |state, models| shape::room(state, models, expected))
+            .count_in(session, move |state, models| shape::room(state, models, expected))
             .await?
             .into())
     }
 
-    /// Has old history summarized, by the model or in these words, and waits for it.
+    /// Summarizes old history, by the model or with this text, and waits for the end of it.
     pub(super) async fn compact(
         &self,
         session: &SessionId,
         summary: Option<String>,
-    ) -> Result<Done, Error> {
+    ) -> Result<Reply, Error> {
         let before = self.tokens(session).await?;
         let command = match summary {
             Some(summary) => Command::Abridge { summary },
@@ -74,7 +74,7 @@ impl Desk {
         Ok(result.into())
     }
 
-    /// What a session's summary came to, once it is written.
+    /// Waits for the result of a compaction that was submitted.
     async fn summarized(&self, asked: &Receipt) -> Result<Outcome, Error> {
         if let Some(outcome) = asked.records.iter().find_map(|record| outcome(&record.event)) {
             return Ok(outcome);
@@ -94,8 +94,8 @@ impl Desk {
         Err(refused(port::Error::Closing))
     }
 
-    /// What a compaction would do now. The model writes the summary; nothing is kept of it.
-    pub(super) async fn preview(&self, session: &SessionId) -> Result<Done, Error> {
+    /// Shows what a compaction would do now. The model writes the summary; nothing is stored.
+    pub(super) async fn preview(&self, session: &SessionId) -> Result<Reply, Error> {
         let now = self.view(session).await?;
         let then = match self.ports.rehearsals.summarize(session).await {
             Ok(Ok(state)) => Arc::new(state),
@@ -104,8 +104,8 @@ impl Desk {
             Err(error) => return Err(refused(error)),
         };
         let preview = detail::preview(&now, &then);
-        let before = self.weighing(now, tokens).await?;
-        let after = self.weighing(then, tokens).await?;
+        let before = self.counted(now, tokens).await?;
+        let after = self.counted(then, tokens).await?;
         let mut result = reduced(before, after);
         for (name, value) in preview {
             result[name] = value;
@@ -113,8 +113,8 @@ impl Desk {
         Ok(result.into())
     }
 
-    /// The journal keeps everything, and a fork from before has it.
-    pub(super) async fn clear(&self, session: &SessionId) -> Result<Done, Error> {
+    /// Hides all messages from models. The journal keeps them, and a fork from before has them.
+    pub(super) async fn clear(&self, session: &SessionId) -> Result<Reply, Error> {
         let before = self.tokens(session).await?;
         let forget = Command::Recall { messages: Vec::new(), instead: true };
         self.ports.sessions.submit(session, forget).await.map_err(refused)?;
@@ -122,28 +122,28 @@ impl Desk {
         Ok(json!({ "success": true, "tokensBefore": before, "tokensAfter": after }).into())
     }
 
-    /// What a model would read now.
+    /// How many tokens a model would read now.
     async fn tokens(&self, session: &SessionId) -> Result<u64, Error> {
-        self.weighing(self.view(session).await?, tokens).await
+        self.counted(self.view(session).await?, tokens).await
     }
 
-    async fn weighed(
+    async fn count_in(
         &self,
         session: &SessionId,
         show: impl FnOnce(&State, &dyn Models) -> Value + Send + 'static,
     ) -> Result<Value, Error> {
-        self.weighing(self.view(session).await?, show).await
+        self.counted(self.view(session).await?, show).await
     }
 
-    /// Counting tokens may take a table that has to be read first.
-    async fn weighing<T: Send + 'static>(
+    /// Counts on a blocking thread: a tokenizer's table may have to be read first.
+    async fn counted<T: Send + 'static>(
         &self,
         state: Arc<State>,
         weigh: impl FnOnce(&State, &dyn Models) -> T + Send + 'static,
     ) -> Result<T, Error> {
         let models = Arc::clone(&self.ports.models);
-        let weighed = tokio::task::spawn_blocking(move || weigh(&state, &*models));
-        weighed.await.map_err(|_| Error::new(INTERNAL_ERROR, "it cannot be weighed"))
+        let count_in = tokio::task::spawn_blocking(move || weigh(&state, &*models));
+        count_in.await.map_err(|_| Error::new(INTERNAL_ERROR, "it cannot be count_in"))
     }
 }
 

@@ -1,4 +1,4 @@
-//! Requests: what a client's frame says it wants.
+//! Frames of clients as requests.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -6,137 +6,140 @@ use quintet_kernel::SessionId;
 use quintet_kernel::message::MediaKind;
 use serde_json::Value;
 
-use super::original;
-use super::place::sequence;
-use super::wire::Manner;
-use super::wish::{Begin, File, Message, Read, Response, Wish};
+use super::event_id::sequence;
+use super::legacy;
+use super::request::{CreateSession, File, Message, Read, Request, Response};
+use super::wire::Framing;
 use crate::jsonrpc::{self, Call, Error, Fields, Id, Incoming};
 
-/// Sessions that a list holds, unless the client says; and at most.
+/// How many sessions a list holds by default and at most.
 const LISTED: (u64, u64) = (100, 1000);
-/// Events that a page holds, unless the client says; and at most.
+/// How many events a page holds by default and at most.
 const PAGE: (u64, u64) = (100, 10_000);
 
-/// One request.
+/// One request and how to answer it.
 #[derive(Debug)]
-pub(super) struct Request {
-    pub(super) manner: Manner,
-    /// Nothing if no answer is wanted.
+pub(super) struct RequestFrame {
+    pub(super) framing: Framing,
+    /// None if no answer is wanted.
     pub(super) id: Option<Id>,
-    pub(super) wish: Result<Wish, Error>,
+    pub(super) request: Result<Request, Error>,
 }
 
-/// What a frame asks for.
+/// What a frame holds.
 #[derive(Debug)]
-pub(super) enum Asked {
-    One(Request),
-    /// Several, to be answered together.
-    Together(Vec<Request>),
+pub(super) enum Decoded {
+    One(RequestFrame),
+    /// Several requests, to be answered together.
+    Batch(Vec<RequestFrame>),
 }
 
-/// Reads a frame. `manner` is how the client spoke before.
-pub(super) fn decode(manner: Manner, text: &str) -> Asked {
-    if let Some(request) = native(text) {
-        return Asked::One(request);
+/// Reads a frame. `framing` is the one that the client used before.
+pub(super) fn decode(framing: Framing, text: &str) -> Decoded {
+    if let Some(request) = legacy_frame(text) {
+        return Decoded::One(request);
     }
     match jsonrpc::read(text) {
-        Ok(Incoming::One(one)) => Asked::One(plain(manner, one)),
+        Ok(Incoming::One(one)) => Decoded::One(json_rpc(framing, one)),
         Ok(Incoming::Batch(calls)) => {
-            Asked::Together(calls.into_iter().map(|call| plain(Manner::Plain, call)).collect())
+            Decoded::Batch(calls.into_iter().map(|call| json_rpc(Framing::JsonRpc, call)).collect())
         }
-        Err(error) => Asked::One(Request { manner, id: Some(Id::Null), wish: Err(error) }),
+        Err(error) => {
+            Decoded::One(RequestFrame { framing, id: Some(Id::Null), request: Err(error) })
+        }
     }
 }
 
-fn plain(manner: Manner, received: jsonrpc::Received) -> Request {
+fn json_rpc(framing: Framing, received: jsonrpc::Received) -> RequestFrame {
     match received {
         Ok(Call { id, method, params }) => {
-            Request { manner: Manner::Plain, id, wish: wish(&method, &params) }
+            RequestFrame { framing: Framing::JsonRpc, id, request: request(&method, &params) }
         }
-        Err(fault) => Request { manner, id: Some(fault.id), wish: Err(fault.error) },
+        Err(fault) => RequestFrame { framing, id: Some(fault.id), request: Err(fault.error) },
     }
 }
 
 /// A request as the original server's clients write it: without `jsonrpc`.
-fn native(text: &str) -> Option<Request> {
+fn legacy_frame(text: &str) -> Option<RequestFrame> {
     if !text.trim_start().starts_with('{') {
         return None;
     }
     let frame: Value = serde_json::from_str(text).ok()?;
     let members = frame.as_object().filter(|members| !members.contains_key("jsonrpc"))?;
     let method = members.get("method")?.as_str()?;
-    let manner = Manner::Native;
+    let framing = Framing::Legacy;
     let Some(id) = members.get("id").and_then(Value::as_str) else {
-        let wish = Err(Error::invalid("id must be a string"));
-        return Some(Request { manner, id: None, wish });
+        let request = Err(Error::invalid("id must be a string"));
+        return Some(RequestFrame { framing, id: None, request });
     };
-    let wish = wish(method, members.get("params").unwrap_or(&Value::Null));
-    let wish = wish.map_err(|error| original::unknown(method, error));
-    Some(Request { manner, id: Some(Id::Text(id.into())), wish })
+    let request = request(method, members.get("params").unwrap_or(&Value::Null));
+    let request = request.map_err(|error| legacy::unknown(method, error));
+    Some(RequestFrame { framing, id: Some(Id::Text(id.into())), request })
 }
 
-/// What a method wants. Methods of the original that mean the same stand beside those of the text.
-fn wish(method: &str, params: &Value) -> Result<Wish, Error> {
+/// The request that a method stands for. Methods of the original server that mean the same stand beside
+/// those of the specification.
+fn request(method: &str, params: &Value) -> Result<Request, Error> {
     let fields = Fields::of(params)?;
     let session = || session(&fields);
     Ok(match method {
-        "session.create" => Wish::Create(begin(&fields)?),
-        "session.list" => Wish::List {
+        "session.create" => Request::Create(create_session(&fields)?),
+        "session.list" => Request::List {
             workspace: fields.text("workspaceId")?.or(fields.text("workingDirectory")?).map(own),
             limit: limit(&fields, LISTED)?,
         },
-        "session.get" | "session.getState" => Wish::Get(session()?),
-        "session.resume" => Wish::Resume(session()?),
-        "events.subscribe" => Wish::Watch(session()?),
-        "session.getHead" => Wish::Head(session()?),
-        "session.fork" => Wish::Fork {
+        "session.get" | "session.getState" => Request::Get(session()?),
+        "session.resume" => Request::Resume(session()?),
+        "events.subscribe" => Request::Subscribe(session()?),
+        "session.getHead" => Request::Head(session()?),
+        "session.fork" => Request::Fork {
             session: session()?,
-            at: place(&fields, params, &["eventId", "fromEventId"])?,
+            at: sequence_of(&fields, params, &["eventId", "fromEventId"])?,
             name: fields.text("name")?.map(own),
             model: fields.text("model")?.map(own),
         },
-        "session.delete" => Wish::Delete(session()?),
-        "tree.getBranches" | "session.branches" => Wish::Branches(session()?),
-        "agent.message" | "agent.prompt" => Wish::Message(message(&fields, params)?),
-        "agent.abort" => Wish::Abort(session()?),
+        "session.delete" => Request::Delete(session()?),
+        "tree.getBranches" | "session.branches" => Request::Branches(session()?),
+        "agent.message" | "agent.prompt" => Request::Message(message(&fields, params)?),
+        "agent.abort" => Request::Abort(session()?),
         "agent.respond" | "tool.result" => respond(&fields, params)?,
-        "agent.getState" => Wish::Doing(session()?),
-        "model.list" => Wish::Models,
+        "agent.getState" => Request::AgentStatus(session()?),
+        "model.list" => Request::Models,
         "model.switch" => {
-            Wish::Switch { session: session()?, model: need(&fields, "model")?.into() }
+            Request::SwitchModel { session: session()?, model: need(&fields, "model")?.into() }
         }
-        "context.get" => Wish::Context(session()?),
+        "context.get" => Request::Context(session()?),
         "context.shouldCompact" | "context.canAcceptTurn" => {
             let expected = fields.whole("estimatedResponseTokens")?.unwrap_or(0);
-            Wish::Room { session: session()?, expected }
+            Request::ContextRoom { session: session()?, expected }
         }
-        "context.compact" | "context.confirmCompaction" => Wish::Compact {
+        "context.compact" | "context.confirmCompaction" => Request::Compact {
             session: session()?,
             summary: fields.text("editedSummary")?.filter(|text| !text.trim().is_empty()).map(own),
         },
-        "context.clear" => Wish::Clear(session()?),
-        "events.list" => Wish::Events(read(&fields, params, &["after", "afterEventId"])?),
+        "context.clear" => Request::Clear(session()?),
+        "events.list" => Request::Events(read(&fields, params, &["after", "afterEventId"])?),
         "events.sync" => {
             let mut read = read(&fields, params, &["lastSequence"])?;
             read.limit = fields.whole("limit")?.map(|_| limit(&fields, PAGE)).transpose()?;
             if read.from.is_none() {
                 return Err(fields.wrong("lastSequence", "an event or its sequence"));
             }
-            Wish::Sync(read)
+            Request::Sync(read)
         }
-        "events.unsubscribe" => Wish::Unwatch(session()?),
-        "system.ping" => Wish::Ping,
-        "system.getInfo" => Wish::Info,
-        _ => return original::wish(method, params),
+        "events.unsubscribe" => Request::Unsubscribe(session()?),
+        "system.ping" => Request::Ping,
+        "system.getInfo" => Request::Info,
+        _ => return legacy::request(method, params),
     })
 }
 
-fn begin(fields: &Fields<'_>) -> Result<Begin, Error> {
+fn create_session(fields: &Fields<'_>) -> Result<CreateSession, Error> {
     let workspace = need(fields, "workingDirectory")?;
     if !workspace.starts_with('/') {
         return Err(fields.wrong("workingDirectory", "an absolute path"));
     }
-    Ok(Begin {
+    Ok(CreateSession {
         workspace: workspace.into(),
         model: fields.text("model")?.filter(|model| !model.is_empty()).map(own),
         system_prompt: fields.text("systemPrompt")?.map(own),
@@ -208,7 +211,7 @@ fn attachment(file: &Fields<'_>, n: usize) -> Result<File, Error> {
     Ok(File { name, mime: mime.into(), kind, content })
 }
 
-fn respond(fields: &Fields<'_>, params: &Value) -> Result<Wish, Error> {
+fn respond(fields: &Fields<'_>, params: &Value) -> Result<Request, Error> {
     let session = session(fields)?;
     let given = params.get("response").or(params.get("result")).unwrap_or(&Value::Null);
     let call = |from: &Fields<'_>| -> Result<Option<String>, Error> {
@@ -221,15 +224,15 @@ fn respond(fields: &Fields<'_>, params: &Value) -> Result<Wish, Error> {
     };
     let response = match given {
         Value::Null => return Err(fields.wrong("response", "an answer")),
-        Value::Bool(allow) => Response::Word { allow: *allow, reason: None },
+        Value::Bool(allow) => Response::Decision { allow: *allow, reason: None },
         Value::Object(_) => answer(&inner, given)?,
-        Value::String(text) => Response::Said { text: text.clone(), failed: false },
+        Value::String(text) => Response::Text { text: text.clone(), failed: false },
         Value::Number(_) | Value::Array(_) => {
-            Response::Said { text: given.to_string(), failed: false }
+            Response::Text { text: given.to_string(), failed: false }
         }
     };
     let call = call(&inner)?.or(call(fields)?);
-    Ok(Wish::Respond { session, call, response })
+    Ok(Request::Respond { session, call, response })
 }
 
 fn answer(inner: &Fields<'_>, given: &Value) -> Result<Response, Error> {
@@ -242,7 +245,7 @@ fn answer(inner: &Fields<'_>, given: &Value) -> Result<Response, Error> {
         (None, None) => None,
     };
     if let Some(allow) = word {
-        return Ok(Response::Word { allow, reason });
+        return Ok(Response::Decision { allow, reason });
     }
     let failed = inner.flag("isError")?.unwrap_or(false);
     let said = ["answer", "content", "text", "result"].iter().find_map(|name| given.get(name));
@@ -251,13 +254,13 @@ fn answer(inner: &Fields<'_>, given: &Value) -> Result<Response, Error> {
         Some(other) => other.to_string(),
         None => given.to_string(),
     };
-    Ok(Response::Said { text, failed })
+    Ok(Response::Text { text, failed })
 }
 
 pub(super) fn read(fields: &Fields<'_>, params: &Value, from: &[&str]) -> Result<Read, Error> {
     Ok(Read {
         session: session(fields)?,
-        from: place(fields, params, from)?,
+        from: sequence_of(fields, params, from)?,
         limit: Some(limit(fields, PAGE)?),
         types: fields.texts("types")?.unwrap_or_default().into_iter().map(own).collect(),
         since: None,
@@ -265,7 +268,7 @@ pub(super) fn read(fields: &Fields<'_>, params: &Value, from: &[&str]) -> Result
     })
 }
 
-fn place(fields: &Fields<'_>, params: &Value, names: &[&str]) -> Result<Option<u64>, Error> {
+fn sequence_of(fields: &Fields<'_>, params: &Value, names: &[&str]) -> Result<Option<u64>, Error> {
     let given = names.iter().find_map(|name| Some((name, params.get(name)?)));
     match given {
         None | Some((_, Value::Null)) => Ok(None),
@@ -283,7 +286,7 @@ fn limit(fields: &Fields<'_>, (usual, most): (u64, u64)) -> Result<usize, Error>
 
 pub(super) fn session(fields: &Fields<'_>) -> Result<SessionId, Error> {
     let id = need(fields, "sessionId")?;
-    // What cannot be an id is nobody's.
+    // A text that cannot be an id is no session's.
     SessionId::parse(id)
         .ok_or_else(|| Error::new(super::wire::SESSION_NOT_FOUND, "Session does not exist"))
 }

@@ -1,4 +1,4 @@
-//! News: what clients are told of an item, in the order in which they are told it.
+//! Items of a session as notifications, in the order in which clients are sent them.
 
 use quintet_kernel::event::{Event, FailureCode, Record};
 use quintet_kernel::model::{Channel, FailureKind, Usage};
@@ -6,77 +6,77 @@ use quintet_kernel::tool::{Outcome, Placement};
 use quintet_kernel::{Item, Time, TurnId};
 use serde_json::{Value, json};
 
-use super::book::{Book, Step};
-use super::original;
-use super::place::event_id;
+use super::event_id::event_id;
+use super::legacy;
 use super::question::is_question;
+use super::session_context::{SessionContext, Step};
 use super::stored::{event, result_text, stop_reason, usage_of};
 use super::subagent;
-use super::wire::{CONTEXT_OVERFLOW, Manner, News};
+use super::wire::{CONTEXT_OVERFLOW, Framing, Notification};
 
-/// The frames that tell a client of an item.
-pub(super) fn encode(book: &mut Book, manner: Manner, item: &Item) -> Vec<String> {
-    book.learn(item);
+/// The frames for an item.
+pub(super) fn encode(context: &mut SessionContext, framing: Framing, item: &Item) -> Vec<String> {
+    context.apply(item);
     let (news, at) = match item {
         Item::Text { channel, text, at, .. } => {
             let name = match channel {
                 Channel::Text => "agent.text_delta",
                 Channel::Thought => "agent.thinking_delta",
             };
-            (vec![News::both(name, json!({ "delta": &**text }))], *at)
+            (vec![Notification::both(name, json!({ "delta": &**text }))], *at)
         }
         Item::Progress { call, text, at, .. } => {
             let data = json!({
                 "toolId": call.as_str(), "toolCallId": call.as_str(), "output": &**text,
             });
-            (vec![News::both("agent.tool_progress", data)], *at)
+            (vec![Notification::both("agent.tool_progress", data)], *at)
         }
         Item::Event(record) => {
-            let mut news = of_event(book, record);
-            let event = match manner {
-                Manner::Plain => event(book, record),
-                Manner::Native => original::stored(event(book, record)),
+            let mut news = of_event(context, record);
+            let event = match framing {
+                Framing::JsonRpc => event(context, record),
+                Framing::Legacy => legacy::stored(event(context, record)),
             };
             // The stored event comes first: it is what the rest is about.
-            let session = book.session.as_str();
+            let session = context.session.as_str();
             let stored = json!({ "event": event, "sessionId": session });
-            news.insert(0, News::both("events.new", stored));
+            news.insert(0, Notification::both("events.new", stored));
             (news, record.at)
         }
     };
     if let Item::Event(record) = item {
-        book.close(record);
+        context.finish(record);
     }
-    let session = book.session.as_str();
-    news.into_iter().filter_map(|news| news.frame(manner, Some(session), at)).collect()
+    let session = context.session.as_str();
+    news.into_iter().filter_map(|news| news.frame(framing, Some(session), at)).collect()
 }
 
-fn of_event(book: &Book, record: &Record) -> Vec<News> {
+fn of_event(context: &SessionContext, record: &Record) -> Vec<Notification> {
     let at = record.at;
     match &record.event {
-        Event::SessionCreated(origin) => vec![News::native(
+        Event::SessionCreated(origin) => vec![Notification::legacy(
             "session.created",
             json!({
-                "sessionId": book.session.as_str(),
+                "sessionId": context.session.as_str(),
                 "workingDirectory": origin.workspace.to_string_lossy(),
-                "model": book.model,
+                "model": context.model,
             }),
         )],
-        Event::Forked { parent, at } => vec![News::native(
+        Event::Forked { parent, at } => vec![Notification::legacy(
             "session.forked",
             json!({
                 "sourceSessionId": parent.as_str(),
                 "sourceEventId": event_id(parent, *at),
-                "newSessionId": book.session.as_str(),
-                "newRootEventId": event_id(&book.session, record.seq),
+                "newSessionId": context.session.as_str(),
+                "newRootEventId": event_id(&context.session, record.seq),
             }),
         )],
-        Event::ModelSwitched { model } => vec![News::native(
+        Event::ModelSwitched { model } => vec![Notification::legacy(
             "session.updated",
-            json!({ "sessionId": book.session.as_str(), "model": model.to_string() }),
+            json!({ "sessionId": context.session.as_str(), "model": model.to_string() }),
         )],
         Event::TurnStarted { .. } => vec![status("running")],
-        Event::StepStarted { turn, .. } => step_started(book, turn, at),
+        Event::StepStarted { turn, .. } => step_started(context, turn, at),
         Event::CallStarted { call, tool, input, placement, errand, .. } => {
             let data = json!({
                 "toolName": tool,
@@ -84,17 +84,17 @@ fn of_event(book: &Book, record: &Record) -> Vec<News> {
                 "toolCallId": call.as_str(),
                 "arguments": input,
             });
-            let mut news = vec![News::both("agent.tool_start", data.clone())];
+            let mut news = vec![Notification::both("agent.tool_start", data.clone())];
             let front_end = errand.as_ref().and_then(|errand| errand.front_end.as_deref());
             if *placement == Placement::Client && is_question(front_end) {
-                news.push(News::both("agent.question", data));
+                news.push(Notification::both("agent.question", data));
                 news.push(status("waiting"));
             }
             news
         }
         Event::CallCompleted { call, tool, outcome, .. } => {
             let text = result_text(outcome);
-            vec![News::both(
+            vec![Notification::both(
                 "agent.tool_end",
                 json!({
                     "toolId": call.as_str(),
@@ -105,12 +105,12 @@ fn of_event(book: &Book, record: &Record) -> Vec<News> {
                     "isError": !outcome.ok(),
                     "output": outcome.ok().then_some(&text),
                     "error": failure(outcome),
-                    "duration": book.call_took(call, at),
+                    "duration": context.call_took(call, at),
                 }),
             )]
         }
         Event::ApprovalRequested { call, tool, input, assessment, .. } => vec![
-            News::both(
+            Notification::both(
                 "agent.approval",
                 json!({
                     "toolName": tool,
@@ -125,34 +125,34 @@ fn of_event(book: &Book, record: &Record) -> Vec<News> {
         ],
         Event::ApprovalAnswered { .. } | Event::TurnReleased { .. } => vec![status("running")],
         Event::TurnHeld { turn, reason } => held(turn, reason),
-        Event::TurnCompleted { turn, usage, .. } => over(book, (turn, *usage, at), None),
+        Event::TurnCompleted { turn, usage, .. } => over(context, (turn, *usage, at), None),
         Event::TurnFailed { turn, code, message, usage } => {
-            over(book, (turn, *usage, at), Some(error(*code, message)))
+            over(context, (turn, *usage, at), Some(error(*code, message)))
         }
         Event::TurnCancelled { turn, usage, .. } => {
             let aborted = json!({ "message": "aborted", "code": "aborted" });
-            over(book, (turn, *usage, at), Some(aborted))
+            over(context, (turn, *usage, at), Some(aborted))
         }
         Event::Subagent { call, session, news, .. } => {
-            subagent::news(book, (call.as_str(), session, at), news)
+            subagent::news(context, (call.as_str(), session, at), news)
         }
         Event::Compacted { .. } => {
-            let told = event(book, record)["payload"].clone();
-            vec![News {
-                plain: Some("context.compaction"),
-                native: Some("agent.compaction"),
+            let told = event(context, record)["payload"].clone();
+            vec![Notification {
+                json_rpc: Some("context.compaction"),
+                legacy: Some("agent.compaction"),
                 data: told,
             }]
         }
         Event::SessionClosed { .. } => {
-            vec![status("ended"), News::native("session.ended", json!({}))]
+            vec![status("ended"), Notification::legacy("session.ended", json!({}))]
         }
         _ => Vec::new(),
     }
 }
 
 /// Whether a turn that is held may go on is asked like whether a call may run.
-fn held(turn: &TurnId, reason: &str) -> Vec<News> {
+fn held(turn: &TurnId, reason: &str) -> Vec<Notification> {
     let data = json!({
         "toolName": "resume_turn",
         "toolId": turn.as_str(),
@@ -161,26 +161,26 @@ fn held(turn: &TurnId, reason: &str) -> Vec<News> {
         "risk": "low",
         "preview": reason,
     });
-    vec![News::both("agent.approval", data), status("waiting")]
+    vec![Notification::both("agent.approval", data), status("waiting")]
 }
 
 /// A client of the original takes every question to a model for a turn.
-fn step_started(book: &Book, turn: &TurnId, at: Time) -> Vec<News> {
-    let before = book.step_before().map(|step| step_ended(book, turn, (step, at)));
-    let begins = News::native("agent.turn_start", json!({ "turn": book.nth(turn) }));
+fn step_started(context: &SessionContext, turn: &TurnId, at: Time) -> Vec<Notification> {
+    let before = context.step_before().map(|step| step_ended(context, turn, (step, at)));
+    let begins = Notification::legacy("agent.turn_start", json!({ "turn": context.nth(turn) }));
     before.into_iter().chain([begins]).collect()
 }
 
-fn step_ended(book: &Book, turn: &TurnId, (step, at): (&Step, Time)) -> News {
+fn step_ended(context: &SessionContext, turn: &TurnId, (step, at): (&Step, Time)) -> Notification {
     let took = u64::try_from(at.since(step.began).as_millis()).unwrap_or(u64::MAX);
-    News::native(
+    Notification::legacy(
         "agent.turn_end",
         json!({
-            "turn": book.nth(turn),
+            "turn": context.nth(turn),
             "duration": took,
             "tokenUsage": usage_of(step.usage),
             "stopReason": step.finish.as_ref().map(stop_reason),
-            "model": book.model,
+            "model": context.model,
         }),
     )
 }
@@ -192,17 +192,21 @@ fn failure(outcome: &Outcome) -> Option<String> {
 }
 
 /// A turn is over: well, or for this reason.
-fn over(book: &Book, of: (&TurnId, Usage, Time), error: Option<Value>) -> Vec<News> {
+fn over(
+    context: &SessionContext,
+    of: (&TurnId, Usage, Time),
+    error: Option<Value>,
+) -> Vec<Notification> {
     let (turn, usage, at) = of;
     let aborted = error.as_ref().is_some_and(|error| error["code"] == "aborted");
     let tokens = usage_of(usage);
     let mut news = Vec::new();
     match &error {
-        None => news.push(News::plain(
+        None => news.push(Notification::json_rpc(
             "agent.turn_complete",
-            json!({ "turn": book.nth(turn), "turnId": turn.as_str(), "tokenUsage": tokens, "duration": book.turn_took(at) }),
+            json!({ "turn": context.nth(turn), "turnId": turn.as_str(), "tokenUsage": tokens, "duration": context.turn_took(at) }),
         )),
-        Some(error) if !aborted => news.push(News::both("agent.error", error.clone())),
+        Some(error) if !aborted => news.push(Notification::both("agent.error", error.clone())),
         Some(_) => {}
     }
     news.push(status(match (&error, aborted) {
@@ -210,17 +214,17 @@ fn over(book: &Book, of: (&TurnId, Usage, Time), error: Option<Value>) -> Vec<Ne
         (Some(_), true) => "aborted",
         (Some(_), false) => "error",
     }));
-    news.extend(book.step().map(|step| step_ended(book, turn, (step, at))));
-    news.push(News::native(
+    news.extend(context.step().map(|step| step_ended(context, turn, (step, at))));
+    news.push(Notification::legacy(
         "agent.complete",
         json!({
-            "turns": book.step().map_or(0, |step| step.nth),
+            "turns": context.step().map_or(0, |step| step.nth),
             "tokenUsage": tokens,
             "success": error.is_none(),
             "error": error.as_ref().map(|error| error["message"].clone()),
         }),
     ));
-    news.push(News::native("agent.ready", json!({})));
+    news.push(Notification::legacy("agent.ready", json!({})));
     news
 }
 
@@ -230,6 +234,6 @@ fn error(code: FailureCode, message: &str) -> Value {
     json!({ "message": message, "code": code.name(), "rpcCode": number })
 }
 
-pub(super) fn status(status: &'static str) -> News {
-    News::both("session.status", json!({ "status": status }))
+pub(super) fn status(status: &'static str) -> Notification {
+    Notification::both("session.status", json!({ "status": status }))
 }

@@ -3,14 +3,14 @@
 use quintet_kernel::SessionId;
 use serde_json::{Value, json};
 
-use super::carry::{Done, Then, refused};
+use super::dispatch::{FollowUp, Reply, refused};
 use super::history::Events;
-use super::serve::Desk;
-use super::wish::Read;
+use super::request::Read;
+use super::serve::AppState;
 use crate::jsonrpc::Error;
 
-impl Desk {
-    pub(super) async fn events(&self, read: &Read) -> Result<Done, Error> {
+impl AppState {
+    pub(super) async fn events(&self, read: &Read) -> Result<Reply, Error> {
         let history = self.history(&read.session).await?;
         let mut after = read.from.unwrap_or(0);
         if let Some(since) = read.since {
@@ -21,7 +21,7 @@ impl Desk {
         Ok(page(&found).into())
     }
 
-    pub(super) async fn backwards(&self, read: &Read) -> Result<Done, Error> {
+    pub(super) async fn backwards(&self, read: &Read) -> Result<Reply, Error> {
         let history = self.history(&read.session).await?;
         let (events, more) = history.before(read).await.map_err(refused)?;
         let oldest = events.last().map(|event| event["id"].clone());
@@ -36,13 +36,13 @@ impl Desk {
         Ok(shown.into())
     }
 
-    pub(super) async fn sync(&self, read: &Read) -> Result<Done, Error> {
+    pub(super) async fn sync(&self, read: &Read) -> Result<Reply, Error> {
         let history = self.history(&read.session).await?;
         let found = history.after(read.from.unwrap_or(0), read).await.map_err(refused)?;
-        Ok(Done { result: page(&found), then: Then::GoOn(Box::new(found)) })
+        Ok(Reply { result: page(&found), then: FollowUp::Continue(Box::new(found)) })
     }
 
-    pub(super) async fn newest(&self, session: SessionId) -> Result<Done, Error> {
+    pub(super) async fn newest(&self, session: SessionId) -> Result<Reply, Error> {
         let history = self.history(&session).await?;
         let read = Read { limit: Some(1), original: true, ..Read::all(session.clone()) };
         let (events, _) = history.before(&read).await.map_err(refused)?;

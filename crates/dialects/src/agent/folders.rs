@@ -8,8 +8,8 @@ use quintet_kernel::Time;
 use serde_json::{Value, json};
 use tokio::fs;
 
-use super::carry::Done;
-use super::serve::Desk;
+use super::dispatch::Reply;
+use super::serve::AppState;
 use super::wire::FILESYSTEM_ERROR;
 use crate::jsonrpc::Error;
 
@@ -29,8 +29,8 @@ const USUAL: [&str; 10] = [
 /// Entries that are shown of one folder.
 const SHOWN: usize = 10_000;
 
-impl Desk {
-    pub(super) async fn folder(&self, path: Option<&str>, hidden: bool) -> Result<Done, Error> {
+impl AppState {
+    pub(super) async fn folder(&self, path: Option<&str>, hidden: bool) -> Result<Reply, Error> {
         let path = match path {
             Some(path) => absolute(path)?,
             None => self.home_folder(),
@@ -57,7 +57,7 @@ impl Desk {
         json!({ "homePath": home.to_string_lossy(), "suggestedPaths": suggested })
     }
 
-    pub(super) async fn make_folder(&self, path: &str, parents: bool) -> Result<Done, Error> {
+    pub(super) async fn make_folder(&self, path: &str, parents: bool) -> Result<Reply, Error> {
         let path = absolute(path)?;
         let made = match parents {
             true if fs::metadata(&path).await.is_ok() => {

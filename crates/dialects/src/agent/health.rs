@@ -10,22 +10,22 @@ use axum::{Json, Router};
 use quintet_kernel::Time;
 use serde_json::{Value, json};
 
-use super::carry::LOOKED_AT;
-use super::serve::{Desk, Ports, Settings};
+use super::dispatch::RECENT_LIMIT;
+use super::serve::{AppState, Ports, Settings};
 
 #[derive(Clone)]
 struct Watch {
-    desk: Desk,
+    app: AppState,
 }
 
 /// The health service: `/health`, `/ready` and `/metrics`.
 pub(super) fn health(ports: Ports, settings: Settings) -> Router {
-    let desk = Desk::new(ports, settings);
+    let app = AppState::new(ports, settings);
     let mut router = Router::new().route("/metrics", get(metrics));
     for path in ["/health", "/healthz", "/ready", "/readyz", "/"] {
         router = router.route(path, get(show));
     }
-    router.with_state(Watch { desk })
+    router.with_state(Watch { app })
 }
 
 async fn show(State(watch): State<Watch>) -> Response {
@@ -66,18 +66,18 @@ struct Look {
 
 impl Watch {
     async fn look(&self) -> Look {
-        let now = self.desk.now();
-        let recent = self.desk.ports.branches.recent(None, LOOKED_AT).await;
+        let now = self.app.now();
+        let recent = self.app.ports.branches.recent(None, RECENT_LIMIT).await;
         let open = recent.map(|cards| cards.iter().filter(|card| card.open).count());
-        let closing = self.desk.settings.closing.is_cancelled();
-        let beat = self.desk.ports.pulse.beat().await;
+        let closing = self.app.settings.closing.is_cancelled();
+        let beat = self.app.ports.pulse.beat().await;
         let active = match (closing, beat) {
             (true, _) => Err("shutting down".into()),
             (false, Err(error)) => Err(format!("storage cannot be written: {error}")),
             (false, Ok(())) => open.map_err(|error| error.to_string()),
         };
-        let connections = self.desk.settings.connections.load(Ordering::SeqCst);
-        Look { now, uptime: now.since(self.desk.began).as_secs(), connections, active }
+        let connections = self.app.settings.connections.load(Ordering::SeqCst);
+        Look { now, uptime: now.since(self.app.began).as_secs(), connections, active }
     }
 }
 

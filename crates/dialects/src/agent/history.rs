@@ -7,10 +7,10 @@ use quintet_kernel::port::{Error, Follow, Sessions};
 use quintet_kernel::{Cursor, Item, SessionId, Time};
 use serde_json::Value;
 
-use super::book::Book;
-use super::original;
+use super::legacy;
+use super::request::Read;
+use super::session_context::SessionContext;
 use super::stored::event;
-use super::wish::Read;
 
 /// How far to look back first for what is under way at some event.
 const LOOK_BACK: Seq = 64;
@@ -24,7 +24,7 @@ pub(super) struct Events {
     /// Whether there are more.
     pub(super) more: bool,
     /// What is known after the last of them.
-    pub(super) book: Book,
+    pub(super) context: SessionContext,
     /// Everything up to here was read, whether it was asked for or not.
     pub(super) upto: Seq,
 }
@@ -32,7 +32,7 @@ pub(super) struct Events {
 impl Events {
     /// From where on a follower misses and repeats nothing.
     pub(super) fn cursor(&self) -> Cursor {
-        Cursor { seq: self.upto, offset: self.book.written }
+        Cursor { seq: self.upto, offset: self.context.written }
     }
 }
 
@@ -55,9 +55,9 @@ impl History<'_> {
 
     /// Events after one and before another, oldest first.
     async fn between(&self, after: Seq, end: Seq, read: &Read) -> Result<Events, Error> {
-        let book = self.book(after).await?;
+        let context = self.context(after).await?;
         let mut follow = self.follow(after).await?;
-        let mut found = Events { events: Vec::new(), more: false, book, upto: after };
+        let mut found = Events { events: Vec::new(), more: false, context, upto: after };
         let (limit, mut bytes) = (read.limit.unwrap_or(usize::MAX), 0);
         while follow.position().seq < follow.head() {
             for item in follow.next().await?.unwrap_or_default() {
@@ -69,10 +69,10 @@ impl History<'_> {
                     found.more = true;
                     return Ok(found);
                 }
-                found.book.learn(&item);
+                found.context.apply(&item);
                 if let Item::Event(record) = &item {
-                    let event = told(read, event(&found.book, record));
-                    found.book.close(record);
+                    let event = told(read, event(&found.context, record));
+                    found.context.finish(record);
                     if read.wants(&event) {
                         bytes += event.to_string().len();
                         found.events.push(event);
@@ -162,25 +162,25 @@ impl History<'_> {
     }
 
     /// What must be known to tell of what comes after an event.
-    pub(super) async fn book(&self, after: Seq) -> Result<Book, Error> {
+    pub(super) async fn context(&self, after: Seq) -> Result<SessionContext, Error> {
         let mut span = LOOK_BACK;
         loop {
             let start = after.saturating_sub(span);
-            let book = self.read_up(start, after).await?;
-            if start == 0 || book.whole() {
-                return Ok(book);
+            let context = self.read_up(start, after).await?;
+            if start == 0 || context.is_complete() {
+                return Ok(context);
             }
             span = span.saturating_mul(4);
         }
     }
 
-    async fn read_up(&self, start: Seq, end: Seq) -> Result<Book, Error> {
+    async fn read_up(&self, start: Seq, end: Seq) -> Result<SessionContext, Error> {
         let (default, current) = &self.models;
         let model = if start == 0 { default } else { current };
         let setting = (self.workspace.clone(), model.clone());
-        let mut book = Book::new(self.session.clone(), setting, start);
+        let mut context = SessionContext::new(self.session.clone(), setting, start);
         if !self.turns {
-            book.orient();
+            context.mark_idle();
         }
         let mut follow = self.follow(start).await?;
         while follow.position().seq < follow.head().min(end) {
@@ -188,13 +188,13 @@ impl History<'_> {
                 if place(&item) > end {
                     break;
                 }
-                book.learn(&item);
+                context.apply(&item);
                 if let Item::Event(record) = &item {
-                    book.close(record);
+                    context.finish(record);
                 }
             }
         }
-        Ok(book)
+        Ok(context)
     }
 
     async fn follow(&self, after: Seq) -> Result<Box<dyn Follow>, Error> {
@@ -204,7 +204,7 @@ impl History<'_> {
 
 /// An event in the words in which it is asked for.
 fn told(read: &Read, event: Value) -> Value {
-    if read.original { original::stored(event) } else { event }
+    if read.original { legacy::stored(event) } else { event }
 }
 
 fn place(item: &Item) -> Seq {

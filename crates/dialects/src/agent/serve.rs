@@ -1,4 +1,4 @@
-//! The listener: who may connect, and what connections speak to.
+//! The service: its ports, settings and routes.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -24,13 +24,13 @@ use crate::transport::access::Denied;
 
 /// The largest message that is taken.
 pub(super) const LARGEST: usize = 16 * 1024 * 1024;
-/// What is read at most. More than is taken, so that who sends too much can be told so for certain:
-/// what is left unread on a connection may take the farewell with it.
-const READ: usize = 2 * LARGEST;
-/// Connections at once.
-const CROWD: usize = 256;
+/// How much of a message is read. More than is taken, so that a client that sends too much gets the reason:
+/// closing a connection with something unread on it may discard what was sent last.
+const READ_LIMIT: usize = 2 * LARGEST;
+/// How many connections there may be.
+const CONNECTIONS_LIMIT: usize = 256;
 
-/// What the dialect speaks to.
+/// The ports that the dialect uses.
 #[derive(Clone)]
 pub(super) struct Ports {
     /// The core.
@@ -70,23 +70,23 @@ pub(super) struct Settings {
     pub providers: Vec<String>,
     /// Says that the daemon shuts down.
     pub closing: CancellationToken,
-    /// How many are connected, for whoever wants to know.
+    /// How many clients are connected.
     pub connections: Arc<AtomicUsize>,
-    /// How often a client is asked whether it is there.
+    /// How often a client is pinged.
     pub ping: Duration,
-    /// How long it may be silent.
+    /// How long a client may be silent.
     pub silence: Duration,
 }
 
-/// Where requests are carried out.
+/// What all connections share.
 #[derive(Clone)]
-pub(super) struct Desk {
+pub(super) struct AppState {
     pub(super) ports: Ports,
     pub(super) settings: Arc<Settings>,
     pub(super) began: Time,
 }
 
-impl Desk {
+impl AppState {
     pub(super) fn new(ports: Ports, settings: Settings) -> Self {
         let began = ports.stamps.now();
         Self { ports, settings: Arc::new(settings), began }
@@ -99,12 +99,12 @@ impl Desk {
 
 /// The dialect as a service.
 pub(super) fn router(ports: Ports, settings: Settings) -> Router {
-    let desk = Desk::new(ports, settings);
-    Router::new().route("/", get(connect)).route("/ws", get(connect)).with_state(desk)
+    let app = AppState::new(ports, settings);
+    Router::new().route("/", get(connect)).route("/ws", get(connect)).with_state(app)
 }
 
 async fn connect(
-    State(desk): State<Desk>,
+    State(app): State<AppState>,
     path: Uri,
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Response {
@@ -112,29 +112,31 @@ async fn connect(
         Ok(upgrade) => upgrade,
         Err(rejection) => return rejection.into_response(),
     };
-    let Some(seat) = Seat::take(&desk.settings.connections) else {
+    let Some(count) = ConnectionCount::add(&app.settings.connections) else {
         return (StatusCode::SERVICE_UNAVAILABLE, "too many connections").into_response();
     };
-    // Clients of the original server come this way.
+    // Clients of the original server connect here.
     let greets = path.path() == "/ws";
-    upgrade.max_message_size(READ).max_frame_size(READ).on_upgrade(move |socket| async move {
-        Connection::new(desk, greets).run(socket).await;
-        drop(seat);
-    })
+    upgrade.max_message_size(READ_LIMIT).max_frame_size(READ_LIMIT).on_upgrade(
+        move |socket| async move {
+            Connection::new(app, greets).run(socket).await;
+            drop(count);
+        },
+    )
 }
 
-/// A connection, counted for as long as it lasts.
-struct Seat(Arc<AtomicUsize>);
+/// Counts a connection for as long as it lasts.
+struct ConnectionCount(Arc<AtomicUsize>);
 
-impl Seat {
-    fn take(taken: &Arc<AtomicUsize>) -> Option<Self> {
-        let one_more = |taken| (taken < CROWD).then_some(taken + 1);
-        taken.fetch_update(Ordering::SeqCst, Ordering::SeqCst, one_more).ok()?;
-        Some(Self(Arc::clone(taken)))
+impl ConnectionCount {
+    fn add(count: &Arc<AtomicUsize>) -> Option<Self> {
+        let one_more = |count| (count < CONNECTIONS_LIMIT).then_some(count + 1);
+        count.fetch_update(Ordering::SeqCst, Ordering::SeqCst, one_more).ok()?;
+        Some(Self(Arc::clone(count)))
     }
 }
 
-impl Drop for Seat {
+impl Drop for ConnectionCount {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::SeqCst);
     }

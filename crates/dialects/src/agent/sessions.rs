@@ -9,16 +9,16 @@ use quintet_kernel::event::{Origin, Seq};
 use quintet_kernel::model::ModelRef;
 use serde_json::{Value, json};
 
-use super::carry::{Done, Then, refused, watch};
-use super::place::event_id;
-use super::serve::Desk;
-use super::wish::Begin;
+use super::dispatch::{FollowUp, Reply, refused, subscribe};
+use super::event_id::event_id;
+use super::request::CreateSession;
+use super::serve::AppState;
 use super::{question, shape};
 use crate::jsonrpc::{Error, INVALID_PARAMS};
 
-impl Desk {
-    pub(super) async fn create(&self, begin: Begin) -> Result<Done, Error> {
-        let Begin { workspace, model, system_prompt, title } = begin;
+impl AppState {
+    pub(super) async fn create(&self, begin: CreateSession) -> Result<Reply, Error> {
+        let CreateSession { workspace, model, system_prompt, title } = begin;
         let model = self.model(model.as_deref()).await?;
         let labels = BTreeMap::from_iter(title.map(|title| ("title".to_owned(), title)));
         let (workspace, toolset) = (workspace.into(), Some(Box::new(question::toolset())));
@@ -27,10 +27,10 @@ impl Desk {
         let card = self.ports.sessions.card(&receipt.session).await.map_err(refused)?;
         let result = shape::session(&card, &self.settings.default_model);
         let from = receipt.records.first().map_or(0, |first| first.seq - 1);
-        Ok(Done { result, then: Then::Bind(receipt.session, from) })
+        Ok(Reply { result, then: FollowUp::Bind(receipt.session, from) })
     }
 
-    pub(super) async fn list(&self, workspace: Option<&str>, limit: usize) -> Result<Done, Error> {
+    pub(super) async fn list(&self, workspace: Option<&str>, limit: usize) -> Result<Reply, Error> {
         let workspace = workspace.map(Path::new);
         let cards = self.ports.branches.recent(workspace, limit).await.map_err(refused)?;
         let show = |card| shape::session(card, &self.settings.default_model);
@@ -46,15 +46,15 @@ impl Desk {
         Ok(result)
     }
 
-    pub(super) async fn resume(&self, session: SessionId, binds: bool) -> Result<Done, Error> {
+    pub(super) async fn resume(&self, session: SessionId, binds: bool) -> Result<Reply, Error> {
         let card = self.ports.sessions.card(&session).await.map_err(refused)?;
         let result = shape::session(&card, &self.settings.default_model);
         let head = self.head(&session).await?;
         let then = match binds {
-            true => Then::Bind(session, head),
-            false => Then::Watch(session, head),
+            true => FollowUp::Bind(session, head),
+            false => FollowUp::Subscribe(session, head),
         };
-        Ok(Done { result, then })
+        Ok(Reply { result, then })
     }
 
     pub(super) async fn fork(
@@ -62,7 +62,7 @@ impl Desk {
         session: SessionId,
         at: Option<Seq>,
         changes: (Option<String>, Option<String>),
-    ) -> Result<Done, Error> {
+    ) -> Result<Reply, Error> {
         let (name, model) = changes;
         let model = self.model(model.as_deref()).await?;
         let receipt = self.ports.branches.fork(&session, at).await.map_err(refused)?;
@@ -84,16 +84,16 @@ impl Desk {
             "forkedFromEventId": event_id(&session, root.saturating_sub(1)),
             "forkedFromSessionId": session.as_str(),
         });
-        Ok(Done { result, then: watch(&receipt) })
+        Ok(Reply { result, then: subscribe(&receipt) })
     }
 
-    pub(super) async fn delete(&self, session: SessionId) -> Result<Done, Error> {
+    pub(super) async fn delete(&self, session: SessionId) -> Result<Reply, Error> {
         self.ports.removals.remove(&session).await.map_err(refused)?;
         let result = json!({ "success": true, "deleted": true });
-        Ok(Done { result, then: Then::Leave(session) })
+        Ok(Reply { result, then: FollowUp::Unsubscribe(session) })
     }
 
-    pub(super) async fn switch(&self, session: &SessionId, model: &str) -> Result<Done, Error> {
+    pub(super) async fn switch(&self, session: &SessionId, model: &str) -> Result<Reply, Error> {
         let card = self.ports.sessions.card(session).await.map_err(refused)?;
         let before = card.model.map(|model| model.to_string());
         let before = before.unwrap_or_else(|| self.settings.default_model.clone());

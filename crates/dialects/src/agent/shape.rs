@@ -10,7 +10,7 @@ use quintet_kernel::{Card, State, Status};
 use serde_json::{Value, json};
 
 use super::detail::ASSUMED;
-use super::place::event_id;
+use super::event_id::event_id;
 use super::question::is_question;
 use super::stored::{block, usage_of};
 
@@ -138,7 +138,7 @@ fn pending(state: &State) -> Vec<Value> {
 }
 
 /// What the agent does. `events` are the newest of its calls, newest first.
-pub(super) fn doing(state: &State, events: &[Value]) -> Value {
+pub(super) fn agent_status(state: &State, events: &[Value]) -> Value {
     let open = state.open.as_ref();
     let text: Option<String> = open.and_then(|open| open.step()).map(|step| {
         let said = |segment: &&quintet_kernel::session::Segment| {
@@ -147,7 +147,7 @@ pub(super) fn doing(state: &State, events: &[Value]) -> Value {
         step.output.iter().filter(said).map(|segment| segment.text.as_str()).collect()
     });
     let calls = open.iter().flat_map(|open| open.calls());
-    let calls: Vec<Value> = calls.map(|call| doing_call(state, call, events)).collect();
+    let calls: Vec<Value> = calls.map(|call| call_status(state, call, events)).collect();
     json!({
         "isRunning": state.busy(),
         "currentTurn": state.turns.len(),
@@ -162,7 +162,7 @@ pub(super) fn doing(state: &State, events: &[Value]) -> Value {
     })
 }
 
-fn doing_call(state: &State, call: &Call, events: &[Value]) -> Value {
+fn call_status(state: &State, call: &Call, events: &[Value]) -> Value {
     let id = call.id().as_str();
     let event = |kind: &str| {
         let is = |event: &&Value| event["type"] == kind && event["payload"]["toolCallId"] == id;

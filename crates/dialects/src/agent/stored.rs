@@ -8,22 +8,22 @@ use quintet_kernel::tool::{Assessment, Outcome};
 use quintet_kernel::toolset::ClientTool;
 use serde_json::{Value, json};
 
-use super::book::Book;
-use super::place::event_id;
+use super::event_id::event_id;
+use super::session_context::SessionContext;
 use super::subagent;
 
-/// An event with its place. `book` has taken it in, but has not closed it.
-pub(super) fn event(book: &Book, record: &Record) -> Value {
-    let (kind, payload) = content(book, record);
+/// An event with its place. `context` has taken it in, but has not closed it.
+pub(super) fn event(context: &SessionContext, record: &Record) -> Value {
+    let (kind, payload) = content(context, record);
     let parent = match &record.event {
         Event::Forked { parent, at } => Some(event_id(parent, *at)),
-        _ => (book.last > 0).then(|| event_id(&book.session, book.last)),
+        _ => (context.last > 0).then(|| event_id(&context.session, context.last)),
     };
     json!({
-        "id": event_id(&book.session, record.seq),
+        "id": event_id(&context.session, record.seq),
         "parentId": parent,
-        "sessionId": book.session.as_str(),
-        "workspaceId": book.workspace,
+        "sessionId": context.session.as_str(),
+        "workspaceId": context.workspace,
         "timestamp": record.at.to_millis(),
         "type": kind,
         "sequence": record.seq,
@@ -31,9 +31,9 @@ pub(super) fn event(book: &Book, record: &Record) -> Value {
     })
 }
 
-fn content(book: &Book, record: &Record) -> (&'static str, Value) {
+fn content(context: &SessionContext, record: &Record) -> (&'static str, Value) {
     match &record.event {
-        Event::SessionCreated(origin) => ("session.start", start(book, origin)),
+        Event::SessionCreated(origin) => ("session.start", start(context, origin)),
         Event::Forked { parent, at } => (
             "session.fork",
             json!({ "sourceSessionId": parent.as_str(), "sourceEventId": event_id(parent, *at) }),
@@ -45,7 +45,7 @@ fn content(book: &Book, record: &Record) -> (&'static str, Value) {
         Event::Labelled { key, value } => ("session.label", json!({ "key": key, "value": value })),
         Event::ModelSwitched { model } => (
             "config.model_switch",
-            json!({ "previousModel": book.model, "newModel": model.to_string() }),
+            json!({ "previousModel": context.model, "newModel": model.to_string() }),
         ),
         Event::ToolsChosen(toolset) => {
             let names = |tools: &[ClientTool]| -> Vec<String> {
@@ -84,8 +84,8 @@ fn content(book: &Book, record: &Record) -> (&'static str, Value) {
                     "compactedTokens": after,
                     "compressionRatio": after as f64 / (*tokens_before).max(1) as f64,
                     "range": {
-                        "from": event_id(&book.session, 1),
-                        "to": event_id(&book.session, book.last),
+                        "from": event_id(&context.session, 1),
+                        "to": event_id(&context.session, context.last),
                     },
                 }),
             )
@@ -103,15 +103,15 @@ fn content(book: &Book, record: &Record) -> (&'static str, Value) {
         Event::RevertFailed { turn, reason } => {
             ("file.revert_failed", json!({ "turnId": turn.as_str(), "reason": reason }))
         }
-        _ => of_turn(book, record),
+        _ => of_turn(context, record),
     }
 }
 
 /// What belongs to a turn says which.
-fn of_turn(book: &Book, record: &Record) -> (&'static str, Value) {
-    let (kind, mut payload) = of_messages(book, record);
+fn of_turn(context: &SessionContext, record: &Record) -> (&'static str, Value) {
+    let (kind, mut payload) = of_messages(context, record);
     if let Some(turn) = record.event.turn() {
-        if let Some(nth) = book.nth(turn)
+        if let Some(nth) = context.nth(turn)
             && payload.get("turn").is_none()
         {
             payload["turn"] = nth.into();
@@ -121,7 +121,7 @@ fn of_turn(book: &Book, record: &Record) -> (&'static str, Value) {
     (kind, payload)
 }
 
-fn of_messages(book: &Book, record: &Record) -> (&'static str, Value) {
+fn of_messages(context: &SessionContext, record: &Record) -> (&'static str, Value) {
     match &record.event {
         Event::MessageAdded { message, role, parts, options, .. } => said(
             *role,
@@ -133,12 +133,12 @@ fn of_messages(book: &Book, record: &Record) -> (&'static str, Value) {
             }),
         ),
         Event::ModelCompleted { message, finish, calls, usage, by, .. } => {
-            let model = by.as_ref().map_or_else(|| book.model.clone(), ToString::to_string);
-            let mut content = written(book);
+            let model = by.as_ref().map_or_else(|| context.model.clone(), ToString::to_string);
+            let mut content = written(context);
             content.extend(calls.iter().map(|call| {
                 json!({ "type": "tool_use", "id": call.id.as_str(), "name": call.tool, "input": call.input })
             }));
-            let thinks = book.output.iter().any(|(channel, _)| *channel == Channel::Thought);
+            let thinks = context.output.iter().any(|(channel, _)| *channel == Channel::Thought);
             (
                 "message.assistant",
                 json!({
@@ -156,7 +156,7 @@ fn of_messages(book: &Book, record: &Record) -> (&'static str, Value) {
             json!({
                 "messageId": message.as_ref().map(|message| message.as_str()),
                 "reason": reason,
-                "content": written(book),
+                "content": written(context),
             }),
         ),
         Event::StepStarted { model, .. } => ("turn.step", json!({ "model": model.to_string() })),
@@ -185,18 +185,18 @@ fn of_messages(book: &Book, record: &Record) -> (&'static str, Value) {
         Event::TurnResumed { after_ms, .. } => ("turn.resumed", json!({ "afterMs": after_ms })),
         Event::TurnHeld { reason, .. } => ("turn.held", json!({ "reason": reason })),
         Event::TurnReleased { .. } => ("turn.released", json!({})),
-        _ => of_calls(book, record),
+        _ => of_calls(context, record),
     }
 }
 
-fn of_calls(book: &Book, record: &Record) -> (&'static str, Value) {
+fn of_calls(context: &SessionContext, record: &Record) -> (&'static str, Value) {
     match &record.event {
         Event::CallStarted { call, tool, input, .. } => (
             "tool.call",
             json!({ "toolId": call.as_str(), "toolCallId": call.as_str(), "name": tool, "toolName": tool, "arguments": input }),
         ),
         Event::CallCompleted { call, tool, outcome, .. } => {
-            let duration = book.call_took(call, record.at);
+            let duration = context.call_took(call, record.at);
             let files = told(&outcome.changes);
             (
                 "tool.result",
@@ -214,7 +214,7 @@ fn of_calls(book: &Book, record: &Record) -> (&'static str, Value) {
             )
         }
         Event::Subagent { call, session, news, .. } => {
-            subagent::stored(book, (call.as_str(), session, record.at), news)
+            subagent::stored(context, (call.as_str(), session, record.at), news)
         }
         Event::VerificationRequested { call, .. } => (
             "tool.verification",
@@ -248,9 +248,9 @@ fn of_calls(book: &Book, record: &Record) -> (&'static str, Value) {
     }
 }
 
-fn start(book: &Book, origin: &Origin) -> Value {
-    // The book knows of it already.
-    let model = book.model.as_str();
+fn start(context: &SessionContext, origin: &Origin) -> Value {
+    // The context knows of it already.
+    let model = context.model.as_str();
     json!({
         "workingDirectory": origin.workspace.to_string_lossy(),
         "model": model,
@@ -301,12 +301,12 @@ fn images(parts: &[Part]) -> usize {
     parts.iter().filter(image).count()
 }
 
-fn written(book: &Book) -> Vec<Value> {
+fn written(context: &SessionContext) -> Vec<Value> {
     let block = |(channel, text): &(Channel, String)| match channel {
         Channel::Text => json!({ "type": "text", "text": text }),
         Channel::Thought => json!({ "type": "thinking", "thinking": text }),
     };
-    book.output.iter().map(block).collect()
+    context.output.iter().map(block).collect()
 }
 
 /// What a call came to, in words.

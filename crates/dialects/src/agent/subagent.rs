@@ -1,21 +1,21 @@
-//! Sessions that work for a call: what clients are told and shown of them.
+//! Subagents: notifications and stored events about them.
 
 use quintet_kernel::event::SubagentNews;
 use quintet_kernel::{SessionId, Time};
 use serde_json::{Value, json};
 
-use super::book::Book;
 use super::detail::summary;
 use super::encode::status;
+use super::session_context::SessionContext;
 use super::stored::{assessed, usage_of, word};
-use super::wire::News;
+use super::wire::Notification;
 
 /// The call, the session that works for it, and when.
 type Of<'a> = (&'a str, &'a SessionId, Time);
 
 /// What clients of the session for which it works are told.
-pub(super) fn news(book: &Book, of: Of<'_>, news: &SubagentNews) -> Vec<News> {
-    let (plain, native) = match news {
+pub(super) fn news(context: &SessionContext, of: Of<'_>, news: &SubagentNews) -> Vec<Notification> {
+    let (json_rpc, legacy) = match news {
         SubagentNews::Spawned { .. } => ("subagent.spawn", "agent.subagent_spawned"),
         SubagentNews::Progressed { .. } => ("subagent.progress", "agent.subagent_status"),
         SubagentNews::Asked { .. } => ("agent.approval", "agent.approval"),
@@ -25,9 +25,9 @@ pub(super) fn news(book: &Book, of: Of<'_>, news: &SubagentNews) -> Vec<News> {
         }
         SubagentNews::Completed { ok: false, .. } => ("subagent.complete", "agent.subagent_failed"),
     };
-    let (_, mut data) = told(book, of, news);
-    data["parentSessionId"] = book.session.as_str().into();
-    let mut all = vec![News { plain: Some(plain), native: Some(native), data }];
+    let (_, mut data) = told(context, of, news);
+    data["parentSessionId"] = context.session.as_str().into();
+    let mut all = vec![Notification { json_rpc: Some(json_rpc), legacy: Some(legacy), data }];
     if matches!(news, SubagentNews::Asked { .. }) {
         all.push(status("waiting"));
     }
@@ -35,18 +35,22 @@ pub(super) fn news(book: &Book, of: Of<'_>, news: &SubagentNews) -> Vec<News> {
 }
 
 /// What stands in the history of the session for which it works.
-pub(super) fn stored(book: &Book, of: Of<'_>, news: &SubagentNews) -> (&'static str, Value) {
-    let (kind, mut payload) = told(book, of, news);
+pub(super) fn stored(
+    context: &SessionContext,
+    of: Of<'_>,
+    news: &SubagentNews,
+) -> (&'static str, Value) {
+    let (kind, mut payload) = told(context, of, news);
     payload["sessionId"] = of.1.as_str().into();
     (kind, payload)
 }
 
 /// By the names of both servers.
-fn told(book: &Book, of: Of<'_>, news: &SubagentNews) -> (&'static str, Value) {
+fn told(context: &SessionContext, of: Of<'_>, news: &SubagentNews) -> (&'static str, Value) {
     let (call, session, at) = of;
-    let (kind, mut data) = said(book, (session, at), news);
+    let (kind, mut data) = said(context, (session, at), news);
     data["subagentSessionId"] = session.as_str().into();
-    // News of a question names the call that waits.
+    // Notification of a question names the call that waits.
     if data.get("toolId").is_none() {
         data["toolId"] = call.into();
         data["toolCallId"] = call.into();
@@ -54,8 +58,12 @@ fn told(book: &Book, of: Of<'_>, news: &SubagentNews) -> (&'static str, Value) {
     (kind, data)
 }
 
-fn said(book: &Book, of: (&SessionId, Time), news: &SubagentNews) -> (&'static str, Value) {
-    let (took, turns) = book.subagent(of.0, of.1);
+fn said(
+    context: &SessionContext,
+    of: (&SessionId, Time),
+    news: &SubagentNews,
+) -> (&'static str, Value) {
+    let (took, turns) = context.subagent(of.0, of.1);
     match news {
         SubagentNews::Spawned { task, model, .. } => (
             "subagent.spawn",
@@ -63,7 +71,7 @@ fn said(book: &Book, of: (&SessionId, Time), news: &SubagentNews) -> (&'static s
                 "task": task,
                 "model": model.as_ref().map(ToString::to_string),
                 "spawnType": "subsession",
-                "workingDirectory": book.workspace,
+                "workingDirectory": context.workspace,
             }),
         ),
         SubagentNews::Progressed { steps, status } => {

@@ -13,10 +13,10 @@ use quintet_kernel::follow::Piece;
 use quintet_kernel::model::Channel;
 use quintet_kernel::{Item, ItemReader, SessionId, StepId, Time, TurnId, codec};
 
-use super::book::Book;
-use super::decode::{Asked, Request, decode};
+use super::decode::{Decoded, RequestFrame, decode};
 use super::encode::encode;
-use super::wire::{Manner, answer};
+use super::session_context::SessionContext;
+use super::wire::{Framing, answer};
 
 #[test]
 fn transcripts() {
@@ -30,21 +30,21 @@ fn no_frame_panics() {
         for params in params {
             for head in ["", "\"jsonrpc\":\"2.0\",", "\"id\":null,", "\"id\":\"a\","] {
                 let frame = format!("{{{head}\"method\":\"{method}\",\"params\":{params}}}");
-                let _ = decode(Manner::Plain, &frame);
+                let _ = decode(Framing::JsonRpc, &frame);
             }
         }
     }
     for frame in ["", "[", "[]", "[1]", "{}", "null", "\u{0}", "{\"method\":7}"] {
-        let _ = decode(Manner::Native, frame);
+        let _ = decode(Framing::Legacy, frame);
     }
 }
 
 /// One client and what happens around it.
 struct Story {
-    manner: Manner,
+    framing: Framing,
     records: u64,
     reader: ItemReader,
-    book: Book,
+    context: SessionContext,
     written: u64,
     out: String,
 }
@@ -52,9 +52,9 @@ struct Story {
 impl Default for Story {
     fn default() -> Self {
         let session = SessionId::parse("s1").unwrap();
-        let book = Book::new(session, ("/repo".into(), "fake/fake".into()), 0);
-        let (manner, reader) = (Manner::Plain, ItemReader::default());
-        Self { manner, records: 0, reader, book, written: 0, out: String::new() }
+        let context = SessionContext::new(session, ("/repo".into(), "fake/fake".into()), 0);
+        let (framing, reader) = (Framing::JsonRpc, ItemReader::default());
+        Self { framing, records: 0, reader, context, written: 0, out: String::new() }
     }
 }
 
@@ -68,7 +68,7 @@ impl Story {
             match line.get(..2) {
                 Some("> ") => self.request(&line[2..]),
                 Some("! ") => self.event(&line[2..]),
-                Some("~ ") => self.manner = Manner::Native,
+                Some("~ ") => self.framing = Framing::Legacy,
                 _ => {}
             }
         }
@@ -76,17 +76,17 @@ impl Story {
     }
 
     fn request(&mut self, line: &str) {
-        match decode(self.manner, line) {
-            Asked::One(request) => self.asked(request),
-            Asked::Together(requests) => requests.into_iter().for_each(|one| self.asked(one)),
+        match decode(self.framing, line) {
+            Decoded::One(request) => self.asked(request),
+            Decoded::Batch(requests) => requests.into_iter().for_each(|one| self.asked(one)),
         }
     }
 
-    fn asked(&mut self, request: Request) {
-        let Request { manner, id, wish } = request;
-        let line = match wish {
-            Ok(wish) => format!("{wish:?}"),
-            Err(error) => answer(manner, id.as_ref(), &Err(error), at(0)).unwrap_or_default(),
+    fn asked(&mut self, request: RequestFrame) {
+        let RequestFrame { framing, id, request } = request;
+        let line = match request {
+            Ok(request) => format!("{request:?}"),
+            Err(error) => answer(framing, id.as_ref(), &Err(error), at(0)).unwrap_or_default(),
         };
         writeln!(self.out, "= {}", line.trim_end()).unwrap();
     }
@@ -110,7 +110,7 @@ impl Story {
     }
 
     fn show(&mut self, items: &[Item]) {
-        for frame in items.iter().flat_map(|item| encode(&mut self.book, self.manner, item)) {
+        for frame in items.iter().flat_map(|item| encode(&mut self.context, self.framing, item)) {
             writeln!(self.out, "< {frame}").unwrap();
         }
     }

@@ -6,19 +6,19 @@ use quintet_kernel::event::Seq;
 use quintet_kernel::{Card, SessionId};
 use serde_json::{Value, json};
 
-use super::carry::{Done, refused};
 use super::detail::summary;
-use super::place::event_id;
-use super::serve::Desk;
+use super::dispatch::{Reply, refused};
+use super::event_id::event_id;
+use super::request::Read;
+use super::serve::AppState;
 use super::shape;
-use super::wish::Read;
 use crate::jsonrpc::Error;
 
 /// Events that a tree shows at most, the newest.
 const NODES: usize = 10_000;
 
-impl Desk {
-    pub(super) async fn branches(&self, session: &SessionId) -> Result<Done, Error> {
+impl AppState {
+    pub(super) async fn branches(&self, session: &SessionId) -> Result<Reply, Error> {
         let branches = &self.ports.branches;
         let card = self.ports.sessions.card(session).await.map_err(refused)?;
         let forks = branches.forks(session).await.map_err(refused)?;
@@ -33,7 +33,7 @@ impl Desk {
     }
 
     /// An event and those that led to it, across the sessions that it was forked from.
-    pub(super) async fn ancestors(&self, read: &Read) -> Result<Done, Error> {
+    pub(super) async fn ancestors(&self, read: &Read) -> Result<Reply, Error> {
         let history = self.history(&read.session).await?;
         let (mut events, _) = history.before(read).await.map_err(refused)?;
         let target = events.first().cloned();
@@ -41,7 +41,7 @@ impl Desk {
         Ok(json!({ "events": events, "ancestors": events, "targetEvent": target }).into())
     }
 
-    pub(super) async fn tree(&self, session: SessionId, messages: bool) -> Result<Done, Error> {
+    pub(super) async fn tree(&self, session: SessionId, messages: bool) -> Result<Reply, Error> {
         let history = self.history(&session).await?;
         let read = Read { limit: Some(NODES), original: true, ..Read::all(session.clone()) };
         let (mut events, _) = history.before(&read).await.map_err(refused)?;

@@ -1,4 +1,4 @@
-//! Frames: how answers and news are written, in either manner.
+//! Frames: how answers and notifications are written, in either framing.
 
 use quintet_kernel::Time;
 use serde_json::{Map, Value, json};
@@ -20,36 +20,36 @@ pub(super) const NOT_AVAILABLE: i64 = 2;
 /// The file system refused.
 pub(super) const FILESYSTEM_ERROR: i64 = 3;
 
-/// How a client speaks, and is spoken to.
+/// How the frames of a connection are written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Manner {
+pub(super) enum Framing {
     /// JSON-RPC 2.0.
     #[default]
-    Plain,
-    /// The frames of the original server: answers say `success`, news have a `type` and `data`.
-    Native,
+    JsonRpc,
+    /// The frames of the original server: answers have `success`, notifications `type` and `data`.
+    Legacy,
 }
 
-/// The answer to a request; nothing to one that wants none.
+/// The answer to a request; none if it has no id.
 pub(super) fn answer(
-    manner: Manner,
+    framing: Framing,
     id: Option<&Id>,
     outcome: &Result<Value, Error>,
     now: Time,
 ) -> Option<String> {
-    match manner {
-        Manner::Plain => Some(match outcome {
+    match framing {
+        Framing::JsonRpc => Some(match outcome {
             Ok(_) => jsonrpc::response(id?, outcome),
             Err(error) => {
                 let code = specified(error.code);
                 jsonrpc::response(id?, &Err(Error { code, ..error.clone() }))
             }
         }),
-        Manner::Native => Some(native_answer(id, outcome, now).to_string()),
+        Framing::Legacy => Some(legacy_answer(id, outcome, now).to_string()),
     }
 }
 
-fn native_answer(id: Option<&Id>, outcome: &Result<Value, Error>, now: Time) -> Value {
+fn legacy_answer(id: Option<&Id>, outcome: &Result<Value, Error>, now: Time) -> Value {
     let asked = |code| ![jsonrpc::PARSE_ERROR, jsonrpc::INVALID_REQUEST].contains(&code);
     match (id, outcome) {
         (Some(Id::Text(id)), Ok(result)) => json!({ "id": id, "success": true, "result": result }),
@@ -104,13 +104,12 @@ fn word(code: i64) -> &'static str {
     }
 }
 
-/// The first frame of the original server; where it is not known how a client speaks, in both
-/// manners at once.
-pub(super) fn hello(manner: Option<Manner>, now: Time) -> Value {
+/// The first frame of the original server; in both framings at once where that of a client is not known.
+pub(super) fn greeting(framing: Option<Framing>, now: Time) -> Value {
     let name = "system.connected";
     let data = json!({ "clientId": format!("client_{:012x}", now.micros() & 0xffff_ffff_ffff) });
     let mut frame = json!({ "type": name, "timestamp": now.to_millis(), "data": data });
-    if manner != Some(Manner::Native) {
+    if framing != Some(Framing::Legacy) {
         frame["jsonrpc"] = "2.0".into();
         frame["method"] = name.into();
         frame["params"] = data;
@@ -118,37 +117,37 @@ pub(super) fn hello(manner: Option<Manner>, now: Time) -> Value {
     frame
 }
 
-/// Something that clients are told without having asked.
+/// Something that clients are sent unasked.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct News {
-    /// What it is called in JSON-RPC, if it is told there.
-    pub(super) plain: Option<&'static str>,
-    /// What the original calls it, if it is told there.
-    pub(super) native: Option<&'static str>,
-    /// What it says, besides the session.
+pub(super) struct Notification {
+    /// The method, if JSON-RPC clients are sent it.
+    pub(super) json_rpc: Option<&'static str>,
+    /// The type, if legacy clients are sent it.
+    pub(super) legacy: Option<&'static str>,
+    /// The content, besides the session.
     pub(super) data: Value,
 }
 
-impl News {
-    /// Of both, by the same name.
+impl Notification {
+    /// For all clients, by the same name.
     pub(super) fn both(name: &'static str, data: Value) -> Self {
-        Self { plain: Some(name), native: Some(name), data }
+        Self { json_rpc: Some(name), legacy: Some(name), data }
     }
 
-    /// Of JSON-RPC alone.
-    pub(super) fn plain(name: &'static str, data: Value) -> Self {
-        Self { plain: Some(name), native: None, data }
+    /// For JSON-RPC clients alone.
+    pub(super) fn json_rpc(name: &'static str, data: Value) -> Self {
+        Self { json_rpc: Some(name), legacy: None, data }
     }
 
-    /// Of the original's frames alone.
-    pub(super) fn native(name: &'static str, data: Value) -> Self {
-        Self { plain: None, native: Some(name), data }
+    /// For legacy clients alone.
+    pub(super) fn legacy(name: &'static str, data: Value) -> Self {
+        Self { json_rpc: None, legacy: Some(name), data }
     }
 
-    /// As a frame, if this client is told of it.
-    pub(super) fn frame(self, manner: Manner, session: Option<&str>, at: Time) -> Option<String> {
-        match manner {
-            Manner::Plain => {
+    /// The frame, if a client with this framing is sent one.
+    pub(super) fn frame(self, framing: Framing, session: Option<&str>, at: Time) -> Option<String> {
+        match framing {
+            Framing::JsonRpc => {
                 let mut params = match self.data {
                     Value::Object(members) => members,
                     _ => Map::new(),
@@ -156,11 +155,11 @@ impl News {
                 if let Some(session) = session {
                     params.insert("sessionId".into(), session.into());
                 }
-                Some(jsonrpc::notification(self.plain?, Value::Object(params)))
+                Some(jsonrpc::notification(self.json_rpc?, Value::Object(params)))
             }
-            Manner::Native => {
+            Framing::Legacy => {
                 let mut frame = json!({
-                    "type": self.native?, "timestamp": at.to_millis(), "data": self.data,
+                    "type": self.legacy?, "timestamp": at.to_millis(), "data": self.data,
                 });
                 if let Some(session) = session {
                     frame["sessionId"] = session.into();

@@ -1,8 +1,8 @@
-//! What must be known of a session's past to tell of its present: which turn is which, what the
-//! model wrote so far, since when a call runs.
+//! What the encoder has to know of a session's past: which turn is which, what the model wrote so far,
+//! since when a call runs.
 //!
-//! A book can be opened in the middle of a session; [`Book::whole`] says whether it was opened early
-//! enough for what is under way.
+//! A context can begin in the middle of a session; [`SessionContext::is_complete`] says whether it began
+//! early enough for what is under way.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -11,18 +11,18 @@ use quintet_kernel::event::{Event, Record, Seq, SubagentNews};
 use quintet_kernel::model::{Channel, Finish, Usage};
 use quintet_kernel::{CallId, Item, SessionId, Time, TurnId};
 
-/// What is known of a session's past.
+/// What an encoder knows of a session's past.
 #[derive(Clone, Debug)]
-pub(super) struct Book {
+pub(super) struct SessionContext {
     pub(super) session: SessionId,
     pub(super) workspace: String,
     /// The model that was last chosen or asked; at first that of sessions that name none.
     pub(super) model: String,
-    /// The last event that was told.
+    /// The last event that was encoded.
     pub(super) last: Seq,
     /// What the open step wrote.
     pub(super) output: Vec<(Channel, String)>,
-    /// How many bytes that is.
+    /// The length of `output` in bytes.
     pub(super) written: u64,
     turns: HashMap<TurnId, u64>,
     open: Option<(TurnId, Time)>,
@@ -30,7 +30,7 @@ pub(super) struct Book {
     /// The open step, and the one before it, of the open turn.
     steps: [Option<Step>; 2],
     subagents: HashMap<SessionId, Working>,
-    oriented: bool,
+    knows_turn: bool,
 }
 
 /// One question to a model.
@@ -51,8 +51,8 @@ struct Working {
     steps: u64,
 }
 
-impl Book {
-    /// A book that begins after an event, of a session in a workspace and with a model.
+impl SessionContext {
+    /// A context that begins after an event. `setting` is the workspace and the model.
     pub(super) fn new(session: SessionId, setting: (String, String), after: Seq) -> Self {
         let (workspace, model) = setting;
         Self {
@@ -67,19 +67,19 @@ impl Book {
             calls: HashMap::new(),
             steps: [None, None],
             subagents: HashMap::new(),
-            oriented: after == 0,
+            knows_turn: after == 0,
         }
     }
 
-    /// No turn is under way where the book begins.
-    pub(super) fn orient(&mut self) {
-        self.oriented = true;
+    /// Notes that no turn is under way where the context begins.
+    pub(super) fn mark_idle(&mut self) {
+        self.knows_turn = true;
     }
 
-    /// Whether everything is known that matters to what is under way.
-    pub(super) fn whole(&self) -> bool {
+    /// True if everything is known about the open turn.
+    pub(super) fn is_complete(&self) -> bool {
         let known = |(turn, _): &(TurnId, Time)| self.turns.contains_key(turn);
-        self.oriented && self.open.as_ref().is_none_or(known)
+        self.knows_turn && self.open.as_ref().is_none_or(known)
     }
 
     /// Which turn of the session this is.
@@ -113,8 +113,8 @@ impl Book {
         known.map_or((0, 0), |known| (millis(now.since(known.began)), known.steps))
     }
 
-    /// Takes what was told into the book. What an event ends is forgotten by [`Self::close`].
-    pub(super) fn learn(&mut self, item: &Item) {
+    /// Adds an item. What an event ends is forgotten by [`Self::finish`].
+    pub(super) fn apply(&mut self, item: &Item) {
         match item {
             Item::Text { channel, text, .. } => {
                 self.written += text.len() as u64;
@@ -141,7 +141,7 @@ impl Book {
             Event::TurnStarted { turn, .. } => {
                 self.steps = [None, None];
                 self.open = Some((turn.clone(), record.at));
-                self.oriented = true;
+                self.knows_turn = true;
             }
             Event::StepStarted { model, .. } => {
                 self.model = model.to_string();
@@ -159,7 +159,7 @@ impl Book {
                     step.finish = Some(finish.clone());
                 }
             }
-            Event::Subagent { session, news, .. } => self.hear(session, news, record.at),
+            Event::Subagent { session, news, .. } => self.note_subagent(session, news, record.at),
             Event::CallStarted { call, .. } => {
                 self.calls.insert(call.clone(), record.at);
             }
@@ -167,7 +167,7 @@ impl Book {
         }
     }
 
-    fn hear(&mut self, session: &SessionId, news: &SubagentNews, at: Time) {
+    fn note_subagent(&mut self, session: &SessionId, news: &SubagentNews, at: Time) {
         let working = self.subagents.entry(session.clone());
         let working = working.or_insert(Working { began: at, steps: 0 });
         if let SubagentNews::Progressed { steps, .. } = news {
@@ -175,8 +175,8 @@ impl Book {
         }
     }
 
-    /// Forgets what an event ended, once it was told.
-    pub(super) fn close(&mut self, record: &Record) {
+    /// Forgets what an event ended, once the event was encoded.
+    pub(super) fn finish(&mut self, record: &Record) {
         self.last = record.seq;
         match &record.event {
             Event::ModelSwitched { model } => self.model = model.to_string(),
@@ -197,7 +197,7 @@ impl Book {
                     self.open = None;
                     self.calls.clear();
                     self.steps = [None, None];
-                    self.oriented = true;
+                    self.knows_turn = true;
                 }
                 self.turns.remove(turn);
             }

@@ -1,19 +1,19 @@
-//! Names that only the original server's clients use, and its words for what is the same here.
+//! Methods and types of the original server that the specification does not have.
 
 use quintet_kernel::Time;
 use serde_json::Value;
 
 use super::decode::{need, read, session};
-use super::place::place;
+use super::event_id;
+use super::request::{Read, Request};
 use super::wire::NOT_AVAILABLE;
-use super::wish::{Read, Wish};
 use crate::jsonrpc::{Error, Fields, METHOD_NOT_FOUND};
 
-/// Events that lead to one, at most.
-const ANCESTORS: usize = 10_000;
+/// How many events that led to one are shown.
+const ANCESTORS_LIMIT: usize = 10_000;
 
-/// Methods of the original for what there is nothing of here, and how it says so.
-const NONE: [(&str, &str); 13] = [
+/// Methods of the original whose result is always the same here.
+const STATIC_REPLIES: [(&str, &str); 13] = [
     ("worktree.getStatus", r#"{"hasWorktree":false}"#),
     ("worktree.list", r#"{"worktrees":[]}"#),
     ("skill.list", r#"{"skills":[],"totalCount":0,"autoInjectCount":0}"#),
@@ -29,8 +29,8 @@ const NONE: [(&str, &str); 13] = [
     ("canvas.get", r#"{"found":false}"#),
 ];
 
-/// Methods of the original for what cannot be done here.
-const ELSEWHERE: [&str; 29] = [
+/// Methods of the original that are not available here.
+const NOT_OFFERED: [&str; 29] = [
     "browser.startStream",
     "browser.stopStream",
     "device.register",
@@ -62,45 +62,50 @@ const ELSEWHERE: [&str; 29] = [
     "memory.search",
 ];
 
-/// Families of such methods.
-const OF_OTHERS: [&str; 3] = ["communication.", "sandbox.", "tasks."];
+/// Prefixes of methods that are not available here.
+const NOT_OFFERED_PREFIXES: [&str; 3] = ["communication.", "sandbox.", "tasks."];
 
-/// Whether the original does something by this name that cannot be done here.
-fn is_elsewhere(method: &str) -> bool {
-    ELSEWHERE.contains(&method) || OF_OTHERS.iter().any(|family| method.starts_with(family))
+/// True if the original has a method of this name that is not available here.
+fn is_not_offered(method: &str) -> bool {
+    NOT_OFFERED.contains(&method)
+        || NOT_OFFERED_PREFIXES.iter().any(|family| method.starts_with(family))
 }
 
-/// What a method of the original wants.
-pub(super) fn wish(method: &str, params: &Value) -> Result<Wish, Error> {
+/// The request that a method of the original stands for.
+pub(super) fn request(method: &str, params: &Value) -> Result<Request, Error> {
     let fields = Fields::of(params)?;
     let text = |name: &str| Ok(fields.text(name)?.map(str::to_owned));
     Ok(match method {
-        "context.getSnapshot" => Wish::Snapshot { session: session(&fields)?, whole: false },
-        "context.getDetailedSnapshot" => Wish::Snapshot { session: session(&fields)?, whole: true },
-        "context.previewCompaction" => Wish::Preview(session(&fields)?),
+        "context.getSnapshot" => Request::Snapshot { session: session(&fields)?, whole: false },
+        "context.getDetailedSnapshot" => {
+            Request::Snapshot { session: session(&fields)?, whole: true }
+        }
+        "context.previewCompaction" => Request::PreviewCompaction(session(&fields)?),
         "events.getHistory" => {
-            Wish::Backwards(original(read(&fields, params, &["beforeEventId"])?))
+            Request::EventsBackwards(original(read(&fields, params, &["beforeEventId"])?))
         }
         "events.getSince" => {
             let read = original(read(&fields, params, &["afterEventId", "after"])?);
-            Wish::Events(Read { since: moment(&fields)?, ..read })
+            Request::Events(Read { since: moment(&fields)?, ..read })
         }
-        "tree.getAncestors" => Wish::Ancestors(ancestors(&fields)?),
-        "tree.getVisualization" => Wish::Tree {
+        "tree.getAncestors" => Request::Ancestors(ancestors(&fields)?),
+        "tree.getVisualization" => Request::Tree {
             session: session(&fields)?,
             messages: fields.flag("messagesOnly")?.unwrap_or(false),
         },
-        "filesystem.listDir" => Wish::Folder {
+        "filesystem.listDir" => Request::ListFolder {
             path: text("path")?.filter(|path| !path.is_empty()),
             hidden: fields.flag("showHidden")?.unwrap_or(false),
         },
-        "filesystem.getHome" => Wish::Home,
-        "filesystem.createDir" => Wish::MakeFolder {
+        "filesystem.getHome" => Request::Home,
+        "filesystem.createDir" => Request::MakeFolder {
             path: need(&fields, "path")?.to_owned(),
             parents: fields.flag("recursive")?.unwrap_or(false),
         },
-        _ => match NONE.iter().find(|(name, _)| *name == method) {
-            Some((_, fact)) => Wish::Fact(serde_json::from_str(fact).unwrap_or_default()),
+        _ => match STATIC_REPLIES.iter().find(|(name, _)| *name == method) {
+            Some((_, reply)) => {
+                Request::StaticReply(serde_json::from_str(reply).unwrap_or_default())
+            }
             None => return Err(Error::no_method(method)),
         },
     })
@@ -119,12 +124,13 @@ fn moment(fields: &Fields<'_>) -> Result<Option<Time>, Error> {
 /// An event's name says whose it is.
 fn ancestors(fields: &Fields<'_>) -> Result<Read, Error> {
     let name = need(fields, "eventId")?;
-    let (session, seq) = place(name).ok_or_else(|| fields.wrong("eventId", "an event"))?;
+    let (session, seq) =
+        event_id::parse(name).ok_or_else(|| fields.wrong("eventId", "an event"))?;
     let limit = fields.whole("limit")?.and_then(|limit| usize::try_from(limit).ok());
     Ok(Read {
         session,
         from: Some(seq.saturating_add(1)),
-        limit: Some(limit.unwrap_or(ANCESTORS).min(ANCESTORS)),
+        limit: Some(limit.unwrap_or(ANCESTORS_LIMIT).min(ANCESTORS_LIMIT)),
         types: Vec::new(),
         since: None,
         original: true,
@@ -134,7 +140,7 @@ fn ancestors(fields: &Fields<'_>) -> Result<Read, Error> {
 /// Why there is no such method, as the original says it.
 pub(super) fn unknown(method: &str, error: Error) -> Error {
     match error.code {
-        METHOD_NOT_FOUND if is_elsewhere(method) => {
+        METHOD_NOT_FOUND if is_not_offered(method) => {
             Error::new(NOT_AVAILABLE, format!("{method} is not available"))
         }
         METHOD_NOT_FOUND => Error::new(METHOD_NOT_FOUND, format!("Unknown method: {method}")),

@@ -10,7 +10,7 @@ pub(super) fn event_id(session: &SessionId, seq: Seq) -> String {
 }
 
 /// The session and the number behind a name.
-pub(super) fn place(name: &str) -> Option<(SessionId, Seq)> {
+pub(super) fn parse(name: &str) -> Option<(SessionId, Seq)> {
     let (session, seq) = name.strip_prefix("evt_")?.rsplit_once('_')?;
     Some((SessionId::parse(session)?, sequence(&Value::String(seq.to_owned()))?))
 }

@@ -1,4 +1,4 @@
-//! What clients say to an agent, and answer it.
+//! Messages to an agent, and answers to its questions.
 
 use quintet_kernel::command::{Approve, Command, Run, Say, Upload};
 use quintet_kernel::event::{Answer, Answerer, Remember, TurnOptions};
@@ -10,13 +10,13 @@ use quintet_kernel::tool::{Outcome, Placement};
 use quintet_kernel::{CallId, ClientRef, Question, Refusal, SessionId, State};
 use serde_json::{Value, json};
 
-use super::carry::{Done, Then, refused, watch};
+use super::dispatch::{FollowUp, Reply, refused, subscribe};
 use super::question::{FRONT_END, is_question};
-use super::serve::Desk;
+use super::request::{File, Message, Read, Response};
+use super::serve::AppState;
 use super::shape;
-use super::shown::Shown;
+use super::shown_questions::ShownQuestions;
 use super::wire::{CONTEXT_OVERFLOW, NOTHING_PENDING};
-use super::wish::{File, Message, Read, Response};
 use crate::jsonrpc::Error;
 
 /// A message of no more bytes fits every model.
@@ -24,8 +24,8 @@ const SURELY_FITS: usize = 4096;
 /// The most tokens of a message to a model whose context window is not known: 1 MiB of text.
 const UNKNOWN_WINDOW_LIMIT: u64 = 262_144;
 
-impl Desk {
-    pub(super) async fn message(&self, message: Message) -> Result<Done, Error> {
+impl AppState {
+    pub(super) async fn message(&self, message: Message) -> Result<Reply, Error> {
         let Message { session, text, files, model, effort, queue, key } = message;
         let model = self.model(model.as_deref()).await?;
         let effort = effort.as_deref().map(self::effort).transpose()?;
@@ -36,12 +36,15 @@ impl Desk {
         let sampling = Sampling { effort, ..Sampling::default() };
         let options = TurnOptions { model, sampling, key, ..TurnOptions::default() };
         let run = if queue { Run::Next } else { Run::Now };
-        let files =
-            if files.is_empty() { Vec::new() } else { self.keep(&session, files, queue).await? };
+        let files = if files.is_empty() {
+            Vec::new()
+        } else {
+            self.store_files(&session, files, queue).await?
+        };
         let say = Say { files, ..Say::new(Role::User, parts, run, options) };
         let command = Command::Say(Box::new(say));
         let receipt = self.ports.sessions.submit(&session, command).await.map_err(refused)?;
-        Ok(Done { result: acknowledged(&receipt), then: watch(&receipt) })
+        Ok(Reply { result: acknowledged(&receipt), then: subscribe(&receipt) })
     }
 
     /// Fails if no model could read a message, however much of the rest is summarized.
@@ -68,8 +71,8 @@ impl Desk {
         Err(Error::new(CONTEXT_OVERFLOW, why).with(data))
     }
 
-    /// Stores the files of a message, unless it is plain already that it will not be taken.
-    async fn keep(
+    /// Stores the files of a message, unless it is clear already that it will be refused.
+    async fn store_files(
         &self,
         session: &SessionId,
         files: Vec<File>,
@@ -89,7 +92,7 @@ impl Desk {
         Ok(uploads)
     }
 
-    pub(super) async fn abort(&self, session: &SessionId) -> Result<Done, Error> {
+    pub(super) async fn abort(&self, session: &SessionId) -> Result<Reply, Error> {
         let cancel = Command::Cancel { reason: Some("aborted by the client".into()) };
         let receipt = self.ports.sessions.submit(session, cancel).await.map_err(refused)?;
         Ok(json!({ "aborted": !receipt.records.is_empty() }).into())
@@ -98,21 +101,21 @@ impl Desk {
     pub(super) async fn respond(
         &self,
         session: SessionId,
-        meant: Meant<'_>,
+        target: AnswerTarget<'_>,
         response: Response,
-    ) -> Result<Done, Error> {
-        let (id, command) = answering(&*self.view(&session).await?, meant, response)?;
+    ) -> Result<Reply, Error> {
+        let (id, command) = answer_command(&*self.view(&session).await?, target, response)?;
         let receipt = self.ports.sessions.submit(&session, command).await.map_err(refused)?;
         let result = json!({
             "success": true, "acknowledged": true, "toolId": id.as_str(), "toolCallId": id.as_str(),
         });
-        // An answer to a subagent is no wish to hear of it.
-        let then = if receipt.session == session { watch(&receipt) } else { Then::Nothing };
-        Ok(Done { result, then })
+        // Who answers a subagent does not subscribe to it.
+        let then = if receipt.session == session { subscribe(&receipt) } else { FollowUp::Nothing };
+        Ok(Reply { result, then })
     }
 
-    /// What the agent does, and since when.
-    pub(super) async fn doing(&self, session: &SessionId) -> Result<Done, Error> {
+    /// Shows what the agent is doing, and since when.
+    pub(super) async fn agent_status(&self, session: &SessionId) -> Result<Reply, Error> {
         let state = self.view(session).await?;
         let events = match &state.open {
             Some(open) if !open.calls().is_empty() => {
@@ -126,7 +129,7 @@ impl Desk {
             }
             _ => Vec::new(),
         };
-        Ok(shape::doing(&state, &events).into())
+        Ok(shape::agent_status(&state, &events).into())
     }
 }
 
@@ -144,24 +147,24 @@ fn acknowledged(receipt: &Receipt) -> Value {
     })
 }
 
-/// What an answer is meant for.
+/// What an answer is for.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Meant<'a> {
-    /// What has this id.
+pub(super) enum AnswerTarget<'a> {
+    /// The question with this id.
     Named(&'a str),
-    /// The only thing that waits, if it is among those that the client was shown.
-    Only(&'a Shown),
+    /// The only question that waits, if the client was shown it.
+    OnlyShown(&'a ShownQuestions),
 }
 
-impl Meant<'_> {
-    /// Picks what is meant from all that waits.
+impl AnswerTarget<'_> {
+    /// Picks the question from all that wait. Fails if it is not there or not clear.
     fn pick(self, waiting: Vec<Waiting>) -> Result<Waiting, Error> {
         let none = || Error::new(NOTHING_PENDING, "nothing waits for this answer");
         match self {
             Self::Named(id) => {
                 waiting.into_iter().find(|one| one.question().as_str() == id).ok_or_else(none)
             }
-            Self::Only(shown) => match <[Waiting; 1]>::try_from(waiting) {
+            Self::OnlyShown(shown) => match <[Waiting; 1]>::try_from(waiting) {
                 Ok([one]) if shown.has(&one.question()) => Ok(one),
                 Err(waiting) if waiting.is_empty() => Err(none()),
                 Ok(_) | Err(_) => Err(Error::field("toolId", "the id of what is answered")),
@@ -172,47 +175,47 @@ impl Meant<'_> {
 
 /// Something that waits for a person.
 enum Waiting {
-    /// A word on whether it may go on.
-    Word(Question),
-    /// An answer to the model.
-    Answer(CallId),
+    /// An approval: may a call run, or a turn go on?
+    Approval(Question),
+    /// A question of the model.
+    Question(CallId),
 }
 
 impl Waiting {
     fn question(&self) -> Question {
         match self {
-            Self::Word(question) => question.clone(),
-            Self::Answer(call) => call.clone().into(),
+            Self::Approval(question) => question.clone(),
+            Self::Question(call) => call.clone().into(),
         }
     }
 }
 
-/// All that waits, of a session and of those that work for it.
+/// All that waits, in a session and in its subagents.
 fn waiting(state: &State) -> Vec<Waiting> {
     let of_call = |call: &Call| match call.phase {
-        CallPhase::Asked { .. } => Some(Waiting::Word(call.id().clone().into())),
+        CallPhase::Asked { .. } => Some(Waiting::Approval(call.id().clone().into())),
         CallPhase::Started(_, Placement::Client) if is_question(call.front_end.as_deref()) => {
-            Some(Waiting::Answer(call.id().clone()))
+            Some(Waiting::Question(call.id().clone()))
         }
         _ => None,
     };
-    let held = state.open.iter().filter_map(|open| open.question()).map(Waiting::Word);
+    let held = state.open.iter().filter_map(|open| open.question()).map(Waiting::Approval);
     let own = state.open.iter().flat_map(|open| open.calls()).filter_map(of_call);
-    let theirs = state.asked.iter().map(|asked| Waiting::Word(asked.question.clone()));
+    let theirs = state.asked.iter().map(|asked| Waiting::Approval(asked.question.clone()));
     held.chain(own).chain(theirs).collect()
 }
 
-/// What an answer is to whom.
-fn answering(
+/// The command that gives an answer, and the question that it is for.
+fn answer_command(
     state: &State,
-    meant: Meant<'_>,
+    target: AnswerTarget<'_>,
     response: Response,
 ) -> Result<(Question, Command), Error> {
-    let one = meant.pick(waiting(state))?;
+    let one = target.pick(waiting(state))?;
     let question = one.question();
     let command = match one {
-        Waiting::Word(question) => Command::Approve(word(question, response)?),
-        Waiting::Answer(call) => {
+        Waiting::Approval(question) => Command::Approve(approval(question, response)?),
+        Waiting::Question(call) => {
             let by = ClientRef::named(FRONT_END);
             Command::Return { call, by, outcome: outcome(response) }
         }
@@ -220,9 +223,9 @@ fn answering(
     Ok((question, command))
 }
 
-/// A word on something. What a person typed is none, whatever it says.
-fn word(question: Question, response: Response) -> Result<Approve, Error> {
-    let Response::Word { allow, reason } = response else {
+/// The answer to an approval. Text that a person typed is none, whatever it says.
+fn approval(question: Question, response: Response) -> Result<Approve, Error> {
+    let Response::Decision { allow, reason } = response else {
         return Err(Error::field("response", "an object with `approved` or `decision`"));
     };
     let answer = if allow { Answer::Allow } else { Answer::Deny };
@@ -232,9 +235,9 @@ fn word(question: Question, response: Response) -> Result<Approve, Error> {
 
 fn outcome(response: Response) -> Outcome {
     match response {
-        Response::Said { text, failed: false } => Outcome::success(text),
-        Response::Said { text, failed: true } => Outcome::failure(text),
-        Response::Word { allow, reason } => {
+        Response::Text { text, failed: false } => Outcome::success(text),
+        Response::Text { text, failed: true } => Outcome::failure(text),
+        Response::Decision { allow, reason } => {
             let word = if allow { "yes" } else { "no" };
             Outcome::success(reason.map_or(word.into(), |reason| format!("{word}: {reason}")))
         }

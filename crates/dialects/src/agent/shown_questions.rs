@@ -7,20 +7,20 @@ use quintet_kernel::tool::Placement;
 use quintet_kernel::{Item, Question};
 use serde_json::Value;
 
-/// So many questions are remembered; who was shown more may have to name what is answered.
-const MOST: usize = 1000;
+/// How many questions are remembered; a client that was shown more may have to name the one it answers.
+const QUESTIONS_LIMIT: usize = 1000;
 
 /// The questions that a connection was shown.
 #[derive(Debug, Default)]
-pub(super) struct Shown(HashSet<String>);
+pub(super) struct ShownQuestions(HashSet<String>);
 
-impl Shown {
+impl ShownQuestions {
     pub(super) fn has(&self, question: &Question) -> bool {
         self.0.contains(question.as_str())
     }
 
-    /// The client was told of something that happened.
-    pub(super) fn told(&mut self, item: &Item) {
+    /// Notes an item that the client was sent.
+    pub(super) fn note_item(&mut self, item: &Item) {
         let Item::Event(record) = item else { return };
         match &record.event {
             Event::ApprovalRequested { call, .. }
@@ -35,8 +35,8 @@ impl Shown {
         }
     }
 
-    /// The client was given a result, which may list what waits.
-    pub(super) fn given(&mut self, result: &Value) {
+    /// Notes a result that the client was sent, which may list what waits.
+    pub(super) fn note_result(&mut self, result: &Value) {
         let waiting = result["pending"].as_array().into_iter().flatten();
         for id in waiting.filter_map(|one| one["toolId"].as_str()) {
             self.add(id);
@@ -44,7 +44,7 @@ impl Shown {
     }
 
     fn add(&mut self, id: &str) {
-        if self.0.len() >= MOST {
+        if self.0.len() >= QUESTIONS_LIMIT {
             self.0.clear();
         }
         self.0.insert(id.to_owned());

@@ -1,91 +1,91 @@
-//! What clients want.
+//! Requests of clients, decoded.
 
 use quintet_kernel::event::Seq;
 use quintet_kernel::message::MediaKind;
 use quintet_kernel::{SessionId, Time};
 use serde_json::Value;
 
-/// What a client wants.
+/// A request of a client.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Wish {
-    /// Begin a session.
-    Create(Begin),
-    /// See the newest sessions.
+pub(super) enum Request {
+    /// Create a session.
+    Create(CreateSession),
+    /// List the newest sessions.
     List { workspace: Option<String>, limit: usize },
-    /// See one.
+    /// Show a session.
     Get(SessionId),
-    /// See one and go on with it.
+    /// Show a session, and bind a legacy connection to it.
     Resume(SessionId),
-    /// See one and be told of it from now on.
-    Watch(SessionId),
-    /// See the newest event of one.
+    /// Show a session and send its events from now on.
+    Subscribe(SessionId),
+    /// Show the newest event of a session.
     Head(SessionId),
-    /// Branch off.
+    /// Fork a session.
     Fork { session: SessionId, at: Option<Seq>, name: Option<String>, model: Option<String> },
-    /// Have it gone.
+    /// Delete a session.
     Delete(SessionId),
-    /// See what branched off, and from what it did itself.
+    /// Show the forks of a session, and what it was forked from.
     Branches(SessionId),
-    /// Say something to the agent.
+    /// Send a message to the agent.
     Message(Message),
-    /// Call off what it does.
+    /// Cancel the open turn.
     Abort(SessionId),
-    /// Answer what it asked.
+    /// Answer an approval or a question.
     Respond { session: SessionId, call: Option<String>, response: Response },
-    /// See what it does.
-    Doing(SessionId),
-    /// See what models there are.
+    /// Show what the agent is doing.
+    AgentStatus(SessionId),
+    /// List models.
     Models,
-    /// Use another one.
-    Switch { session: SessionId, model: String },
-    /// See how full the context is.
+    /// Use another model.
+    SwitchModel { session: SessionId, model: String },
+    /// Show how full the context is.
     Context(SessionId),
-    /// The same as the original shows it, perhaps with everything in it.
+    /// Show how full the context is as the original server does, perhaps with everything in it.
     Snapshot { session: SessionId, whole: bool },
-    /// See whether a turn that reads so many tokens more fits.
-    Room { session: SessionId, expected: u64 },
-    /// Have old history summarized, by the model or in these words.
+    /// Show whether a turn with so many more tokens fits.
+    ContextRoom { session: SessionId, expected: u64 },
+    /// Summarize old history, by the model or with this text.
     Compact { session: SessionId, summary: Option<String> },
-    /// See what would come of it.
-    Preview(SessionId),
-    /// Have models read nothing any more of what was said.
+    /// Show what a compaction would do.
+    PreviewCompaction(SessionId),
+    /// Hide all messages so far from models.
     Clear(SessionId),
     /// Read events, oldest first.
     Events(Read),
     /// Read the newest events, newest first.
-    Backwards(Read),
-    /// Read what was missed and be told of what follows.
+    EventsBackwards(Read),
+    /// Read the events that were missed, and send those that follow.
     Sync(Read),
     /// Read an event and those that led to it, oldest first.
     Ancestors(Read),
-    /// See a session's events as a tree.
+    /// Show a session's events as a tree.
     Tree { session: SessionId, messages: bool },
-    /// Be told of a session no more.
-    Unwatch(SessionId),
-    /// See what is in a folder, the home folder if none is named.
-    Folder { path: Option<String>, hidden: bool },
-    /// See where sessions may work.
+    /// Send no more events of a session.
+    Unsubscribe(SessionId),
+    /// List a folder, the home folder if none is named.
+    ListFolder { path: Option<String>, hidden: bool },
+    /// Show the home folder and usual places for work.
     Home,
-    /// Make a folder, perhaps with those above it.
+    /// Create a folder, perhaps with those above it.
     MakeFolder { path: String, parents: bool },
-    /// Hear what is always so here.
-    Fact(Value),
-    /// Hear that somebody is there.
+    /// A method of the original server whose result is always the same here.
+    StaticReply(Value),
+    /// Answer that the daemon is there.
     Ping,
-    /// Hear who.
+    /// Show the version and the like.
     Info,
 }
 
-/// How a session is to begin.
+/// The parameters of a new session.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Begin {
+pub(super) struct CreateSession {
     pub(super) workspace: String,
     pub(super) model: Option<String>,
     pub(super) system_prompt: Option<String>,
     pub(super) title: Option<String>,
 }
 
-/// Something to be said to the agent.
+/// A message to the agent.
 #[derive(Clone, PartialEq)]
 pub(super) struct Message {
     pub(super) session: SessionId,
@@ -94,7 +94,7 @@ pub(super) struct Message {
     pub(super) model: Option<String>,
     pub(super) effort: Option<String>,
     pub(super) queue: bool,
-    /// The client's own name for it; sent again, it is answered once.
+    /// The idempotency key: a message that is sent again with the same key runs once.
     pub(super) key: Option<String>,
 }
 
@@ -110,7 +110,7 @@ impl std::fmt::Debug for Message {
     }
 }
 
-/// A file that comes with it.
+/// A file that comes with a message.
 #[derive(Clone, PartialEq)]
 pub(super) struct File {
     pub(super) name: String,
@@ -129,17 +129,17 @@ impl std::fmt::Debug for File {
 /// An answer to the agent.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Response {
-    /// A word on a call that waits for one.
-    Word { allow: bool, reason: Option<String> },
-    /// What a person said to a question, or what came of a call.
-    Said { text: String, failed: bool },
+    /// A decision on a call that waits for approval.
+    Decision { allow: bool, reason: Option<String> },
+    /// The answer to a question, or the result of a call.
+    Text { text: String, failed: bool },
 }
 
 /// Which events to read.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Read {
     pub(super) session: SessionId,
-    /// Those after this one or, backwards, before it.
+    /// Only events after this one or, backwards, before it.
     pub(super) from: Option<Seq>,
     /// At most so many.
     pub(super) limit: Option<usize>,
@@ -147,17 +147,17 @@ pub(super) struct Read {
     pub(super) types: Vec<String>,
     /// Not before this moment.
     pub(super) since: Option<Time>,
-    /// In the original server's words.
+    /// In the original server's types.
     pub(super) original: bool,
 }
 
 impl Read {
-    /// All of a session's.
+    /// All events of a session.
     pub(super) fn all(session: SessionId) -> Self {
         Self { session, from: None, limit: None, types: Vec::new(), since: None, original: false }
     }
 
-    /// Whether an event is among those asked for.
+    /// True if an event is among the types asked for.
     pub(super) fn wants(&self, event: &Value) -> bool {
         let is = |kind: &String| event["type"].as_str() == Some(kind);
         self.types.is_empty() || self.types.iter().any(is)
