@@ -1,8 +1,8 @@
 //! The desktop assistant: the desktop talks and acts, the daemon thinks and remembers.
 //! `docs/protocols/jarvis.md` is its text.
 
-mod askers;
 mod chat;
+mod claim_priority;
 mod decode;
 mod dialect;
 mod encode;

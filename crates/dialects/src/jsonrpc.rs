@@ -14,7 +14,7 @@ pub use fields::Fields;
 
 /// The text is no JSON.
 pub const PARSE_ERROR: i64 = -32700;
-/// It is JSON but no request.
+/// The text is JSON but no request.
 pub const INVALID_REQUEST: i64 = -32600;
 /// There is no such method.
 pub const METHOD_NOT_FOUND: i64 = -32601;

@@ -39,7 +39,7 @@ impl Policy {
     }
 
     /// The model that is liked best.
-    fn favourite(&self) -> Option<ModelRef> {
+    fn preferred_model(&self) -> Option<ModelRef> {
         self.preferred_models.first().and_then(|name| ModelRef::parse(name))
     }
 
@@ -86,8 +86,8 @@ impl Policies {
     }
 
     /// The model that is liked best.
-    pub(super) async fn favourite(&self) -> Result<Option<ModelRef>, StorageError> {
-        Ok(self.current().await?.favourite())
+    pub(super) async fn preferred_model(&self) -> Result<Option<ModelRef>, StorageError> {
+        Ok(self.current().await?.preferred_model())
     }
 
     fn know(&self, policy: Policy) {

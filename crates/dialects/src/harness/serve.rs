@@ -73,7 +73,7 @@ pub(super) struct Settings {
 }
 
 #[derive(Clone)]
-struct Desk {
+struct AppState {
     ports: Ports,
     settings: Arc<Settings>,
     policies: Policies,
@@ -82,22 +82,22 @@ struct Desk {
 /// The dialect as a service.
 pub(super) fn router(ports: Ports, settings: Settings) -> Router {
     let policies = Policies::new(Arc::clone(&ports.preferences));
-    let desk = Desk { ports, settings: Arc::new(settings), policies };
-    routes::router(ROUTES, REFUSALS, serve).with_state(desk)
+    let app = AppState { ports, settings: Arc::new(settings), policies };
+    routes::router(ROUTES, REFUSALS, serve).with_state(app)
 }
 
-async fn serve(desk: Desk, route: Result<Route, Reply>, request: Request) -> Response {
+async fn serve(app: AppState, route: Result<Route, Reply>, request: Request) -> Response {
     let answer = match route {
         _ if request.method() == Method::OPTIONS => {
             return status(StatusCode::NO_CONTENT, Body::empty());
         }
-        Ok(route) => desk.answer(route, request).await,
+        Ok(route) => app.answer(route, request).await,
         Err(refused) => Err(refused),
     };
     answer.unwrap_or_else(reply)
 }
 
-impl Desk {
+impl AppState {
     async fn health(&self) -> Result<Response, Reply> {
         match self.ports.pulse.beat().await {
             Ok(()) => Ok(ok(&json!({ "ok": true, "version": env!("CARGO_PKG_VERSION") }))),
@@ -250,7 +250,7 @@ impl Desk {
     async fn say(&self, id: &SessionId, mut say: Box<Say>) -> Result<Receipt, Error> {
         let sessions = &self.ports.sessions;
         if say.options.model.is_none()
-            && let Some(preferred) = self.policies.favourite().await?
+            && let Some(preferred) = self.policies.preferred_model().await?
             && sessions.card(id).await?.model.is_none()
         {
             say.options.model = Some(preferred);

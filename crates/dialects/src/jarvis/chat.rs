@@ -14,56 +14,61 @@ use serde_json::{Value, json};
 use super::decode::Chat;
 use super::encode::{End, Link};
 use super::reply::Reply;
-use super::serve::Desk;
+use super::serve::AppState;
 
 /// The turn that answers a message.
 #[derive(Debug)]
-struct Asked {
+struct AnsweringTurn {
     turn: TurnId,
     attempt: u32,
-    /// The event that brought it.
+    /// The event that added it.
     begins: Seq,
-    /// Whether it was there before.
+    /// True if the turn was there before this request.
     joined: bool,
 }
 
-/// How a message came.
+/// The headers of a message.
 #[derive(Debug, Default)]
 pub(super) struct Envelope {
-    /// The client's name for it.
+    /// The idempotency key.
     pub(super) key: Option<String>,
-    /// Where the client broke off, if it comes back.
+    /// The last event that a client that reconnects has seen.
     pub(super) position: Option<Cursor>,
 }
 
 /// Answers a message with a stream.
 pub(super) async fn stream(
-    desk: &Desk,
+    app: &AppState,
     chat: &Chat,
     envelope: &Envelope,
 ) -> Result<Response, Reply> {
-    let asker = desk.askers.add(&chat.session);
-    let asked = ask(desk, chat, envelope.key.as_ref()).await?;
-    let follow = follow(desk, chat, &asked).await?;
-    let (read, head) = (asked.begins - 1, follow.head());
-    let turn = (asked.turn, asked.attempt);
+    let priority = app.claim_priorities.add(&chat.session);
+    let answering = ask(app, chat, envelope.key.as_ref()).await?;
+    let follow = follow(app, chat, &answering).await?;
+    let (read, head) = (answering.begins - 1, follow.head());
+    let turn = (answering.turn, answering.attempt);
     let link = match envelope.position {
-        Some(seen) if asked.joined && seen.seq > head => {
+        Some(seen) if answering.joined && seen.seq > head => {
             return Err(Reply::gone(&seen.to_string()));
         }
-        Some(seen) if asked.joined && seen.seq > read => Link::of_turn(turn, seen, read, head),
-        _ if asked.joined => Link::of_turn(turn, Cursor::after(read), read, head),
+        Some(seen) if answering.joined && seen.seq > read => Link::of_turn(turn, seen, read, head),
+        _ if answering.joined => Link::of_turn(turn, Cursor::after(read), read, head),
         _ => Link::of_turn(turn, Cursor::after(read), read, 0),
     };
-    desk.stream_of(&chat.session, link, Some(asker)).response(follow).await
+    app.stream_of(&chat.session, link, Some(priority)).response(follow).await
 }
 
 /// Answers a message with its final text.
-pub(super) async fn whole(desk: &Desk, chat: &Chat, envelope: &Envelope) -> Result<Value, Reply> {
-    let asked = ask(desk, chat, envelope.key.as_ref()).await?;
-    let mut follow = follow(desk, chat, &asked).await?;
-    let read = asked.begins - 1;
-    let mut link = Link::of_turn((asked.turn, asked.attempt), Cursor::after(read), read, read);
+pub(super) async fn whole(
+    app: &AppState,
+    chat: &Chat,
+    envelope: &Envelope,
+) -> Result<Value, Reply> {
+    let answering = ask(app, chat, envelope.key.as_ref()).await?;
+    let mut follow = follow(app, chat, &answering).await?;
+    let read = answering.begins - 1;
+    let mut link =
+        Link::of_turn((answering.turn, answering.attempt), Cursor::after(read), read, read);
     loop {
         let items = follow.next().await?.ok_or(Error::Closing)?;
         for item in &items {
@@ -85,32 +90,36 @@ fn failed(code: &str, message: &str) -> Reply {
     Reply::new(status, code, message)
 }
 
-async fn follow(desk: &Desk, chat: &Chat, asked: &Asked) -> Result<Box<dyn Follow>, Reply> {
-    let from = Cursor::after(asked.begins - 1);
-    Ok(desk.ports.sessions.follow(&chat.session, from).await?)
+async fn follow(
+    app: &AppState,
+    chat: &Chat,
+    answering: &AnsweringTurn,
+) -> Result<Box<dyn Follow>, Reply> {
+    let from = Cursor::after(answering.begins - 1);
+    Ok(app.ports.sessions.follow(&chat.session, from).await?)
 }
 
 /// Sends a message. One that is being answered already, or that has a name which was, is not sent
 /// again.
-async fn ask(desk: &Desk, chat: &Chat, key: Option<&String>) -> Result<Asked, Reply> {
-    let sessions = &desk.ports.sessions;
+async fn ask(app: &AppState, chat: &Chat, key: Option<&String>) -> Result<AnsweringTurn, Reply> {
+    let sessions = &app.ports.sessions;
     let before = sessions.view(&chat.session).await?;
-    if let Some(asked) = same_message(&before, &chat.parts, key) {
-        return join(desk, before, asked).await;
+    if let Some(answering) = same_message(&before, &chat.parts, key) {
+        return join(app, before, answering).await;
     }
-    let toolset = desk.waiting_tools(&before);
+    let toolset = app.waiting_tools(&before);
     // A state that somebody holds is copied when the session goes on.
     drop(before);
     match sessions.submit(&chat.session, chat.command(key.cloned(), toolset)).await {
-        Ok(receipt) => match brought(&receipt) {
-            Some(asked) => {
-                desk.tools_taken(&chat.session);
-                Ok(asked)
+        Ok(receipt) => match added(&receipt) {
+            Some(answering) => {
+                app.tools_taken(&chat.session);
+                Ok(answering)
             }
             None => {
                 let state = sessions.view(&chat.session).await?;
                 let known = key.and_then(|key| state.keyed(key)).map(known);
-                join(desk, state, known.ok_or_else(Reply::busy)?).await
+                join(app, state, known.ok_or_else(Reply::busy)?).await
             }
         },
         // It may have come twice at the same time.
@@ -122,20 +131,24 @@ async fn ask(desk: &Desk, chat: &Chat, key: Option<&String>) -> Result<Asked, Re
     }
 }
 
-/// A turn that waits for somebody's word after a crash has it now.
-async fn join(desk: &Desk, state: Arc<State>, asked: Asked) -> Result<Asked, Reply> {
-    let held = state.open.as_ref().is_some_and(|open| open.id == asked.turn && open.held);
+/// Joins a turn; one that is held after a crash goes on.
+async fn join(
+    app: &AppState,
+    state: Arc<State>,
+    answering: AnsweringTurn,
+) -> Result<AnsweringTurn, Reply> {
+    let held = state.open.as_ref().is_some_and(|open| open.id == answering.turn && open.held);
     let session = state.id.clone();
     drop(state);
     if held {
-        let start = Command::Start { turn: asked.turn.clone() };
-        desk.ports.sessions.submit(&session, start).await?;
+        let start = Command::Start { turn: answering.turn.clone() };
+        app.ports.sessions.submit(&session, start).await?;
     }
-    Ok(asked)
+    Ok(answering)
 }
 
-/// The open turn, if this very message began it. A message with a name is only itself.
-fn same_message(state: &State, parts: &[Part], key: Option<&String>) -> Option<Asked> {
+/// The open turn, if this very message began it. A message with a key is only itself.
+fn same_message(state: &State, parts: &[Part], key: Option<&String>) -> Option<AnsweringTurn> {
     let open = state.open.as_ref()?;
     let turn = state.turn(&open.id)?;
     let message = state.messages.iter().find(|message| message.id == turn.message)?;
@@ -143,13 +156,13 @@ fn same_message(state: &State, parts: &[Part], key: Option<&String>) -> Option<A
     (same && message.parts == parts).then(|| known(turn))
 }
 
-fn known(turn: &Turn) -> Asked {
+fn known(turn: &Turn) -> AnsweringTurn {
     let (turn, attempt, begins) = (turn.id.clone(), turn.attempts, turn.begins);
-    Asked { turn, attempt, begins, joined: true }
+    AnsweringTurn { turn, attempt, begins, joined: true }
 }
 
-/// The turn that a command brought; nothing if it was there.
-fn brought(receipt: &Receipt) -> Option<Asked> {
+/// The turn that a command added; none if it was there before.
+fn added(receipt: &Receipt) -> Option<AnsweringTurn> {
     let added = receipt.message()?;
-    Some(Asked { turn: added.turn.clone(), attempt: 1, begins: added.seq, joined: false })
+    Some(AnsweringTurn { turn: added.turn.clone(), attempt: 1, begins: added.seq, joined: false })
 }

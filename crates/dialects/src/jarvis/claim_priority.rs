@@ -1,5 +1,5 @@
-//! Which streams go first when a call has to be run: a desktop that asked for the answer, before one
-//! that only follows the session.
+//! Which streams may claim a call first: that of the desktop that sent the message, before those that
+//! only follow the session.
 
 use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
@@ -9,20 +9,20 @@ use quintet_kernel::{CallId, SessionId};
 use tokio::sync::watch;
 
 /// How long a stream that asked is waited for: its client may have stopped reading.
-const ASKER_TIMEOUT: Duration = Duration::from_secs(2);
+const PRIORITY_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The calls that a stream has tried to claim.
 type Tried = HashSet<CallId>;
 
 /// The streams of desktops that sent a message, by session.
 #[derive(Debug, Default)]
-pub(super) struct Askers(Mutex<Vec<(SessionId, watch::Receiver<Tried>)>>);
+pub(super) struct ClaimPriorities(Mutex<Vec<(SessionId, watch::Receiver<Tried>)>>);
 
 /// A stream of a desktop that sent a message; it goes first for as long as this exists.
 #[derive(Debug)]
-pub(super) struct Asker(watch::Sender<Tried>);
+pub(super) struct ClaimPriority(watch::Sender<Tried>);
 
-impl Asker {
+impl ClaimPriority {
     /// Notes that the stream has tried to claim a call: others may try now.
     pub(super) fn tried(&self, call: &CallId) {
         self.0.send_modify(|tried| {
@@ -31,14 +31,14 @@ impl Asker {
     }
 }
 
-impl Askers {
+impl ClaimPriorities {
     /// A desktop sends a message to a session.
-    pub(super) fn add(&self, session: &SessionId) -> Asker {
+    pub(super) fn add(&self, session: &SessionId) -> ClaimPriority {
         let (sender, receiver) = watch::channel(Tried::new());
         let mut streams = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         streams.retain(|(_, stream)| stream.has_changed().is_ok());
         streams.push((session.clone(), receiver));
-        Asker(sender)
+        ClaimPriority(sender)
     }
 
     /// Waits until every stream that asked had its chance to claim a call, or takes too long.
@@ -49,7 +49,7 @@ impl Askers {
                 let _ = stream.wait_for(|tried| tried.contains(call)).await;
             }
         };
-        let _ = tokio::time::timeout(ASKER_TIMEOUT, tried).await;
+        let _ = tokio::time::timeout(PRIORITY_TIMEOUT, tried).await;
     }
 
     fn of(&self, session: &SessionId) -> Vec<watch::Receiver<Tried>> {

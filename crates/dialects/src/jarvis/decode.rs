@@ -56,7 +56,7 @@ pub(super) enum Step {
 /// A desktop wants a session.
 #[derive(Debug)]
 pub(super) struct Open {
-    /// Its own name for it.
+    /// The desktop's own name for the session.
     pub(super) name: String,
     /// The one it would like.
     pub(super) preferred: Option<String>,

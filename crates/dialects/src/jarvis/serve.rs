@@ -19,8 +19,8 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use tokio_util::task::TaskTracker;
 
-use super::askers::{Asker, Askers};
 use super::chat::{self, Envelope};
+use super::claim_priority::{ClaimPriorities, ClaimPriority};
 use super::decode::{Chat, LARGEST_BODY, REFUSALS, ROUTES, Route, Step, decode, key, position};
 use super::encode::Link;
 use super::reply::Reply;
@@ -65,7 +65,7 @@ pub(super) struct Settings {
 }
 
 #[derive(Clone)]
-pub(super) struct Desk {
+pub(super) struct AppState {
     pub(super) ports: Ports,
     pub(super) settings: Arc<Settings>,
     started: Time,
@@ -74,7 +74,7 @@ pub(super) struct Desk {
     /// Tools that desktops brought in the middle of a turn, for the next message.
     pub(super) brought: Arc<Mutex<HashMap<SessionId, Vec<ClientTool>>>>,
     /// The streams that go first where calls are claimed.
-    pub(super) askers: Arc<Askers>,
+    pub(super) claim_priorities: Arc<ClaimPriorities>,
     /// What has to be done after a client is gone.
     pub(super) tasks: TaskTracker,
 }
@@ -83,20 +83,20 @@ pub(super) struct Desk {
 pub(super) fn router(ports: Ports, settings: Settings) -> Router {
     let started = ports.stamps.now();
     let (settings, connections) = (Arc::new(settings), Arc::default());
-    let (brought, askers, tasks) = (Arc::default(), Arc::default(), TaskTracker::new());
-    let desk = Desk { ports, settings, started, connections, brought, askers, tasks };
-    routes::router(ROUTES, REFUSALS, serve).with_state(desk)
+    let (brought, claim_priorities, tasks) = (Arc::default(), Arc::default(), TaskTracker::new());
+    let app = AppState { ports, settings, started, connections, brought, claim_priorities, tasks };
+    routes::router(ROUTES, REFUSALS, serve).with_state(app)
 }
 
-async fn serve(desk: Desk, route: Result<Route, Reply>, request: Request) -> Response {
+async fn serve(app: AppState, route: Result<Route, Reply>, request: Request) -> Response {
     let answer = match route {
-        Ok(route) => desk.answer(route, request).await,
+        Ok(route) => app.answer(route, request).await,
         Err(refused) => Err(refused),
     };
     answer.unwrap_or_else(|reply| refused(&reply))
 }
 
-impl Desk {
+impl AppState {
     async fn answer(&self, route: Route, request: Request) -> Result<Response, Reply> {
         let (head, body) = request.into_parts();
         let query = head.uri.query().unwrap_or_default();
@@ -173,12 +173,12 @@ impl Desk {
         &self,
         session: &SessionId,
         link: Link,
-        asker: Option<Asker>,
+        priority: Option<ClaimPriority>,
     ) -> Stream {
         let connection = self.connections.fetch_add(1, Ordering::Relaxed) + 1;
         let client = ClientRef::connected(FRONT_END, connection.to_string());
         let held = HeldCalls::new(Arc::clone(&self.ports.sessions), client);
-        Stream::new(link, session.clone(), held, asker, self)
+        Stream::new(link, session.clone(), held, priority, self)
     }
 
     /// Where its sessions work, which is there from now on.

@@ -11,63 +11,63 @@ use quintet_kernel::{Card, SessionId, State};
 
 use super::decode::Open;
 use super::reply::Reply;
-use super::serve::Desk;
+use super::serve::AppState;
 use super::tools;
 
-/// Whose names desktops' own names of sessions are.
+/// The alias space of the names that desktops have for sessions.
 const SPACE: &str = "jarvis_session_id";
 
 /// The session that a desktop wants: the one it would like, the one that goes by its name, or a new
 /// one. A session that nobody used for long is only gone on with if it is asked for.
-pub(super) async fn open(desk: &Desk, asked: Open) -> Result<SessionId, Reply> {
+pub(super) async fn open(app: &AppState, asked: Open) -> Result<SessionId, Reply> {
     let Open { name, preferred, tools } = asked;
     let alias = Alias { space: SPACE.into(), name };
-    let held = desk.ports.directory.alias(&alias).await.map_err(Error::Storage)?;
+    let held = app.ports.directory.alias(&alias).await.map_err(Error::Storage)?;
     let preferred = preferred.as_deref().and_then(SessionId::parse);
-    if let Some(card) = found(desk, preferred.as_ref()).await? {
-        resume(desk, &card.id, tools).await?;
-        named(desk, &alias, &card.id, held.as_ref()).await?;
+    if let Some(card) = found(app, preferred.as_ref()).await? {
+        resume(app, &card.id, tools).await?;
+        named(app, &alias, &card.id, held.as_ref()).await?;
         return Ok(card.id);
     }
-    if let Some(card) = found(desk, held.as_ref()).await?
-        && !expired(desk, &card)
+    if let Some(card) = found(app, held.as_ref()).await?
+        && !expired(app, &card)
     {
-        resume(desk, &card.id, tools).await?;
+        resume(app, &card.id, tools).await?;
         return Ok(card.id);
     }
-    let new = begin(desk, &alias, &tools).await?;
-    let holder = named(desk, &alias, &new, held.as_ref()).await?;
+    let new = begin(app, &alias, &tools).await?;
+    let holder = named(app, &alias, &new, held.as_ref()).await?;
     if holder == new {
         return Ok(new);
     }
     // Somebody with the same name was faster: theirs counts, and ours was never used.
     let reason = Some("another session has its name".to_owned());
-    desk.ports.sessions.submit(&new, Command::Close { reason }).await?;
-    if let Some(card) = found(desk, Some(&holder)).await? {
-        resume(desk, &card.id, tools).await?;
+    app.ports.sessions.submit(&new, Command::Close { reason }).await?;
+    if let Some(card) = found(app, Some(&holder)).await? {
+        resume(app, &card.id, tools).await?;
     }
     Ok(holder)
 }
 
-async fn found(desk: &Desk, id: Option<&SessionId>) -> Result<Option<Card>, Reply> {
+async fn found(app: &AppState, id: Option<&SessionId>) -> Result<Option<Card>, Reply> {
     let Some(id) = id else { return Ok(None) };
-    match desk.ports.sessions.card(id).await {
+    match app.ports.sessions.card(id).await {
         Ok(card) => Ok(Some(card)),
         Err(Error::NotFound(_)) => Ok(None),
         Err(error) => Err(error.into()),
     }
 }
 
-fn expired(desk: &Desk, card: &Card) -> bool {
-    let rested = desk.ports.stamps.now().since(card.updated);
-    !card.open && desk.settings.expiry.is_some_and(|expiry| rested >= expiry)
+fn expired(app: &AppState, card: &Card) -> bool {
+    let rested = app.ports.stamps.now().since(card.updated);
+    !card.open && app.settings.expiry.is_some_and(|expiry| rested >= expiry)
 }
 
 /// Adds a desktop's tools to a session. While a turn is under way they wait for the next message: a
 /// turn keeps the tools that it began with.
-async fn resume(desk: &Desk, id: &SessionId, brought: Vec<ClientTool>) -> Result<(), Reply> {
-    let state = desk.ports.sessions.view(id).await?;
-    let toolset = tools::of_resumed(&state, &desk.settings.toolset, &brought);
+async fn resume(app: &AppState, id: &SessionId, brought: Vec<ClientTool>) -> Result<(), Reply> {
+    let state = app.ports.sessions.view(id).await?;
+    let toolset = tools::of_resumed(&state, &app.settings.toolset, &brought);
     if toolset == state.toolset {
         return Ok(());
     }
@@ -75,17 +75,17 @@ async fn resume(desk: &Desk, id: &SessionId, brought: Vec<ClientTool>) -> Result
         return match toolset.fault().or_else(|| tools::clash(&state, &brought)) {
             Some(fault) => Err(Reply::new(400, "INVALID_TOOLS", fault)),
             None => {
-                desk.wait_with_tools(id, brought);
+                app.wait_with_tools(id, brought);
                 Ok(())
             }
         };
     }
     drop(state);
-    desk.ports.sessions.submit(id, Command::Offer(toolset)).await?;
+    app.ports.sessions.submit(id, Command::Offer(toolset)).await?;
     Ok(())
 }
 
-impl Desk {
+impl AppState {
     /// Keeps tools for the next message to a session.
     fn wait_with_tools(&self, session: &SessionId, brought: Vec<ClientTool>) {
         self.waiting().insert(session.clone(), brought);
@@ -108,21 +108,21 @@ impl Desk {
     }
 }
 
-async fn begin(desk: &Desk, alias: &Alias, brought: &[ClientTool]) -> Result<SessionId, Reply> {
-    let toolset = tools::of_new(&desk.settings.toolset, brought);
+async fn begin(app: &AppState, alias: &Alias, brought: &[ClientTool]) -> Result<SessionId, Reply> {
+    let toolset = tools::of_new(&app.settings.toolset, brought);
     if let Some(fault) = toolset.fault() {
         return Err(Reply::new(400, "INVALID_TOOLS", fault));
     }
-    let workspace = desk.workspace().await?.to_owned();
+    let workspace = app.workspace().await?.to_owned();
     let labels = BTreeMap::from([(SPACE.to_owned(), alias.name.clone())]);
     let origin =
         Origin { workspace, labels, toolset: Some(Box::new(toolset)), ..Origin::default() };
-    Ok(desk.ports.sessions.create(origin).await?.session)
+    Ok(app.ports.sessions.create(origin).await?.session)
 }
 
 /// Has a session go by a name, unless somebody was faster; gives the session that does.
 async fn named(
-    desk: &Desk,
+    app: &AppState,
     alias: &Alias,
     session: &SessionId,
     held: Option<&SessionId>,
@@ -130,6 +130,6 @@ async fn named(
     if held == Some(session) {
         return Ok(session.clone());
     }
-    let named = desk.ports.directory.set_alias(alias, session, held).await;
+    let named = app.ports.directory.set_alias(alias, session, held).await;
     Ok(named.map_err(Error::Storage)?)
 }

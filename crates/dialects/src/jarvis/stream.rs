@@ -9,10 +9,10 @@ use quintet_kernel::port::{BoxFuture, Error, Follow};
 use quintet_kernel::{Item, SessionId};
 use tokio_util::task::TaskTracker;
 
-use super::askers::{Asker, Askers};
+use super::claim_priority::{ClaimPriorities, ClaimPriority};
 use super::encode::{Claimable, Frame, Link};
 use super::reply::Reply;
-use super::serve::Desk;
+use super::serve::AppState;
 use super::wire;
 use crate::held_calls::HeldCalls;
 use crate::transport::sse::{self, Encode};
@@ -29,8 +29,8 @@ pub(super) struct Stream {
     /// The calls that its client runs.
     held: Option<HeldCalls>,
     /// Goes first where calls are claimed, if its client sent the message.
-    asker: Option<Asker>,
-    askers: Arc<Askers>,
+    priority: Option<ClaimPriority>,
+    claim_priorities: Arc<ClaimPriorities>,
     /// Where they are released once the client is gone.
     tasks: TaskTracker,
     /// Beats since something was told.
@@ -43,11 +43,11 @@ impl Stream {
         link: Link,
         session: SessionId,
         held: HeldCalls,
-        asker: Option<Asker>,
-        desk: &Desk,
+        priority: Option<ClaimPriority>,
+        app: &AppState,
     ) -> Self {
-        let (askers, tasks) = (Arc::clone(&desk.askers), desk.tasks.clone());
-        Self { link, session, held: Some(held), asker, askers, tasks, beats: 0 }
+        let (claim_priorities, tasks) = (Arc::clone(&app.claim_priorities), app.tasks.clone());
+        Self { link, session, held: Some(held), priority, claim_priorities, tasks, beats: 0 }
     }
 
     /// The stream as an answer, after everything that its client has was read in silence.
@@ -74,15 +74,15 @@ impl Stream {
     async fn claim(&mut self, calls: Vec<Claimable>) {
         let Some(held) = &mut self.held else { return };
         for Claimable { call, came_back } in calls {
-            if self.asker.is_none() && !came_back {
-                self.askers.first(&self.session, &call).await;
+            if self.priority.is_none() && !came_back {
+                self.claim_priorities.first(&self.session, &call).await;
             }
             let alone = vec![call.clone()];
             let claimed = match came_back {
                 true => held.resume(&self.session, alone).await,
                 false => held.claim(&self.session, alone).await,
             };
-            self.asker.iter().for_each(|asker| asker.tried(&call));
+            self.priority.iter().for_each(|priority| priority.tried(&call));
             match claimed {
                 Ok(true) => self.link.claimed(call),
                 Ok(false) => {}
@@ -162,8 +162,8 @@ mod tests {
             link: Link::of_session(Cursor::START, 0, 0),
             session: SessionId::parse("s1").unwrap(),
             held: None,
-            asker: None,
-            askers: Arc::default(),
+            priority: None,
+            claim_priorities: Arc::default(),
             tasks: TaskTracker::new(),
             beats: 0,
         };

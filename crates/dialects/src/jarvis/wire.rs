@@ -32,12 +32,12 @@ pub(super) struct Tool {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", try_from = "String")]
 pub(super) enum Risk {
-    /// It may run at once.
+    /// May run at once.
     Safe,
     /// The user is asked.
     #[default]
     Risky,
-    /// It is never run.
+    /// Is never run.
     Forbidden,
 }
 

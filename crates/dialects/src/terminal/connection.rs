@@ -1,4 +1,4 @@
-//! One client: reads its requests, answers them, and tells it what happens in its sessions.
+//! One client: reads its requests, answers them, and sends it what happens in its sessions.
 
 mod names;
 mod requests;
@@ -18,9 +18,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::decode::{self, decode};
 use super::encode;
-use super::outbox::{Gone, Outbox, Room};
 use super::rate::Rate;
-use super::serve::Desk;
+use super::send_queue::{Gone, SendPermit, SendQueue};
+use super::serve::AppState;
 use super::suggest::History;
 use super::wire;
 use crate::jsonrpc::{self, Error, Id, Incoming, Received};
@@ -34,39 +34,39 @@ const DEBOUNCE: Duration = Duration::from_millis(300);
 
 /// One client.
 pub(super) struct Connection {
-    desk: Arc<Desk>,
+    app: Arc<AppState>,
     peer: Peer,
     permit: ConnectionPermit,
     link: decode::Link,
     rate: Rate,
-    /// The sessions it hears of; the last is the one it talks to.
-    watches: Vec<Watch>,
-    /// The sessions that it was last shown a list of.
+    /// The sessions that it follows; the last is the one that its queries go to.
+    followed: Vec<FollowedSession>,
+    /// The sessions of the last list that it was sent.
     listed: Vec<SessionId>,
-    /// What models were last told of its terminal in that session.
+    /// The context of its terminal that models were last given in that session.
     told: Option<String>,
     history: History,
-    /// When to suggest something, and what was suggested last.
+    /// When to suggest a command, and the last suggestion.
     suggest: Option<Instant>,
     suggested: Option<String>,
 }
 
-/// A session that the client hears of.
-struct Watch {
+/// A session that the client follows.
+struct FollowedSession {
     session: SessionId,
     follow: Box<dyn Follow>,
     link: encode::Link,
 }
 
 impl Connection {
-    pub(super) fn new(desk: Arc<Desk>, peer: Peer, permit: ConnectionPermit) -> Self {
+    pub(super) fn new(app: Arc<AppState>, peer: Peer, permit: ConnectionPermit) -> Self {
         Self {
-            desk,
+            app,
             peer,
             permit,
             link: decode::Link::default(),
             rate: Rate::new(REQUESTS),
-            watches: Vec::new(),
+            followed: Vec::new(),
             listed: Vec::new(),
             told: None,
             history: History::default(),
@@ -75,11 +75,11 @@ impl Connection {
         }
     }
 
-    /// Talks until the client has left and is owed nothing, or the daemon ends.
-    pub(super) async fn talk(
+    /// Serves the client until it is gone and waits for no answer, or the daemon shuts down.
+    pub(super) async fn run(
         &mut self,
         mut lines: Lines<OwnedReadHalf>,
-        outbox: Outbox,
+        send_queue: SendQueue,
         closing: CancellationToken,
     ) {
         let mut listening = true;
@@ -89,8 +89,8 @@ impl Connection {
                 line = lines.next(), if listening => match line {
                     Ok(Some(line)) => {
                         self.permit.in_use();
-                        let reply = self.hear(line).await;
-                        outbox.send(reply.as_slice()).await
+                        let reply = self.receive(line).await;
+                        send_queue.send(reply.as_slice()).await
                     }
                     Ok(None) | Err(_) => {
                         listening = false;
@@ -111,10 +111,10 @@ impl Connection {
                 },
                 () = sleep_until(due), if self.suggest.is_some() => {
                     let suggestion = self.suggestion();
-                    outbox.send(suggestion.as_slice()).await
+                    send_queue.send(suggestion.as_slice()).await
                 }
-                news = news(&mut self.watches, &outbox) => news.map(|(room, which, items)| {
-                    self.tell(room, which, items);
+                items = next_items(&mut self.followed, &send_queue) => items.map(|(permit, which, items)| {
+                    self.send_items(permit, which, items);
                 }),
             };
             if sent.is_err() {
@@ -129,43 +129,48 @@ impl Connection {
     /// said all it wanted, or the last words of a daemon that ends.
     fn owes(&self, closing: &CancellationToken) -> bool {
         match closing.is_cancelled() {
-            true => !self.watches.is_empty(),
+            true => !self.followed.is_empty(),
             false => self.open_queries() > 0,
         }
     }
 
     fn open_queries(&self) -> usize {
-        self.watches.iter().map(|watch| watch.link.waits_for()).sum()
+        self.followed.iter().map(|watch| watch.link.waits_for()).sum()
     }
 
-    fn tell(&mut self, room: Room<'_>, which: usize, items: Result<Option<Vec<Item>>, PortError>) {
-        let watch = &mut self.watches[which];
+    fn send_items(
+        &mut self,
+        permit: SendPermit<'_>,
+        which: usize,
+        items: Result<Option<Vec<Item>>, PortError>,
+    ) {
+        let watch = &mut self.followed[which];
         match items {
             Ok(Some(items)) => {
                 let batches = self.link.client.as_ref().is_none_or(decode::Client::takes_batches);
-                let pace = if batches { room.pace } else { encode::Pace::Keeping };
+                let pace = if batches { permit.pace } else { encode::Pace::Keeping };
                 let messages = watch.link.encode(&items, pace);
-                room.fill(&messages);
+                permit.fill(&messages);
                 self.let_go();
             }
             // The daemon ends, or the session is gone.
-            Ok(None) | Err(PortError::NotFound(_)) => drop(self.watches.remove(which)),
+            Ok(None) | Err(PortError::NotFound(_)) => drop(self.followed.remove(which)),
             Err(error) => {
                 tracing::warn!(session = %watch.session, %error, "a session cannot be followed");
-                self.watches.remove(which);
+                self.followed.remove(which);
             }
         }
     }
 
     /// Forgets sessions that the client left and waits for nothing from.
     fn let_go(&mut self) {
-        let last = self.watches.last().map(|watch| watch.session.clone());
-        self.watches
+        let last = self.followed.last().map(|watch| watch.session.clone());
+        self.followed
             .retain(|watch| watch.link.waits_for() > 0 || Some(&watch.session) == last.as_ref());
     }
 
     /// What is answered to a line, if anything.
-    async fn hear(&mut self, line: Line) -> Option<String> {
+    async fn receive(&mut self, line: Line) -> Option<String> {
         let fault = |error: Error| Some(jsonrpc::response(&Id::Null, &Err(error)));
         let bytes = match line {
             Line::Whole(bytes) => bytes,
@@ -195,7 +200,7 @@ impl Connection {
 
     /// The answer to one request; nothing to a notification.
     async fn answer(&mut self, received: Received) -> Option<String> {
-        let permitted = self.rate.take(self.desk.ports.stamps.now());
+        let permitted = self.rate.take(self.app.ports.stamps.now());
         let call = match received {
             Ok(call) => call,
             Err(fault) => return Some(jsonrpc::response(&fault.id, &Err(fault.error))),
@@ -248,20 +253,20 @@ fn too_many(wait: Duration) -> Error {
     Error::new(wire::PERMISSION_DENIED, message).with(data)
 }
 
-type News = Result<Option<Vec<Item>>, PortError>;
+type NextItems = Result<Option<Vec<Item>>, PortError>;
 
-/// What happens next in any of these sessions, once there is room to tell it: nothing is taken out of a
+/// What happens next in any of these sessions, once there is permit to tell it: nothing is taken out of a
 /// session that could not be passed on. Safe to drop and call again.
-async fn news<'a>(
-    watches: &mut [Watch],
-    outbox: &'a Outbox,
-) -> Result<(Room<'a>, usize, News), Gone> {
-    let room = outbox.room().await?;
-    if watches.is_empty() {
-        drop(room);
+async fn next_items<'a>(
+    followed: &mut [FollowedSession],
+    send_queue: &'a SendQueue,
+) -> Result<(SendPermit<'a>, usize, NextItems), Gone> {
+    let permit = send_queue.permit().await?;
+    if followed.is_empty() {
+        drop(permit);
         return future::pending().await;
     }
-    let next = watches.iter_mut().map(|watch| watch.follow.next());
+    let next = followed.iter_mut().map(|watch| watch.follow.next());
     let (items, which, _) = select_all(next).await;
-    Ok((room, which, items))
+    Ok((permit, which, items))
 }

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::blocks::{Block, Kind, Meta, is_diff};
 use super::calls::{Asked, Described, completed, progress, seconds};
-use super::out::Out;
+use super::notifications::Notifications;
 use super::page::{Reader, plain_output};
 use super::query::{Part, Query};
 use super::wire;
@@ -92,7 +92,7 @@ impl Link {
 
     /// Translates some items.
     pub(super) fn encode(&mut self, items: &[Item], pace: Pace) -> Vec<String> {
-        let mut out = Out::new(pace);
+        let mut out = Notifications::new(pace);
         if !self.own.is_empty() {
             self.kept.drain(..).for_each(|(_, question)| out.pass_on(question));
         }
@@ -103,7 +103,7 @@ impl Link {
         out.messages
     }
 
-    fn item(&mut self, item: &Item, out: &mut Out) {
+    fn item(&mut self, item: &Item, out: &mut Notifications) {
         match item {
             Item::Event(record) => {
                 let Some(turn) = record.event.turn() else { return };
@@ -150,10 +150,10 @@ impl Link {
 
     /// Of another client's turn the original client is told the questions, while its own query waits
     /// behind them: later it would read everything else as part of its next answer.
-    fn overhear(&mut self, turn: &TurnId, record: &Record, out: &mut Out) {
+    fn overhear(&mut self, turn: &TurnId, record: &Record, out: &mut Notifications) {
         match &record.event {
             Event::ApprovalRequested { call, .. } => {
-                let mut question = Out::new(Pace::Keeping);
+                let mut question = Notifications::new(Pace::Keeping);
                 self.call(turn, record, &mut question);
                 self.queries.remove(turn);
                 match self.own.is_empty() {
@@ -175,7 +175,7 @@ impl Link {
     }
 
     /// Sends a block that is no part of the model's text.
-    fn block(&mut self, of: (&TurnId, &str), block: &Block, about: Value, out: &mut Out) {
+    fn block(&mut self, of: (&TurnId, &str), block: &Block, about: Value, out: &mut Notifications) {
         let (turn, id) = of;
         let printed = self.query(turn).printed(block.kind, &block.content);
         out.block((&wire::query_id(turn), id), block, &printed, about);
@@ -188,7 +188,7 @@ impl Link {
         call: &CallId,
         tool: &str,
         outcome: &Outcome,
-        out: &mut Out,
+        out: &mut Notifications,
     ) {
         let text = text_of(&outcome.parts);
         let cut = |text: &str| text[..text.floor_char_boundary(OUTPUT)].to_owned();
@@ -203,7 +203,7 @@ impl Link {
         out.block((&query, &id), &plain(kind, cut(&text)), &printed, about);
     }
 
-    fn text(&mut self, turn: &TurnId, channel: Channel, text: &str, out: &mut Out) {
+    fn text(&mut self, turn: &TurnId, channel: Channel, text: &str, out: &mut Notifications) {
         let query = self.query(turn);
         match channel {
             Channel::Thought => out.send("agent.thinking", thinking(turn, "generating", text)),
@@ -217,7 +217,7 @@ impl Link {
         }
     }
 
-    fn event(&mut self, turn: &TurnId, record: &Record, out: &mut Out) {
+    fn event(&mut self, turn: &TurnId, record: &Record, out: &mut Notifications) {
         let think = |phase, message: &str| thinking(turn, phase, message);
         match &record.event {
             Event::TurnStarted { .. } => {
@@ -311,7 +311,7 @@ impl Link {
         }
     }
 
-    fn call(&mut self, turn: &TurnId, record: &Record, out: &mut Out) {
+    fn call(&mut self, turn: &TurnId, record: &Record, out: &mut Notifications) {
         match &record.event {
             Event::ApprovalRequested { call, tool, input, assessment, expires, .. } => {
                 self.asked.insert(call.clone());
@@ -353,7 +353,7 @@ impl Link {
         }
     }
 
-    fn over(&mut self, turn: &TurnId, status: &str, took: (Usage, Time), out: &mut Out) {
+    fn over(&mut self, turn: &TurnId, status: &str, took: (Usage, Time), out: &mut Notifications) {
         let (usage, at) = took;
         let figures = self.query(turn).figures(usage, at);
         let query_id = wire::query_id(turn);
@@ -369,7 +369,7 @@ impl Link {
 }
 
 /// Sends what came of some text.
-fn send(parts: Vec<Part>, query: &mut Query, out: &mut Out) {
+fn send(parts: Vec<Part>, query: &mut Query, out: &mut Notifications) {
     for part in parts {
         match part {
             Part::Token(token) => out.token(&query.id, token),

@@ -18,7 +18,7 @@ pub(super) struct Folders {
 }
 
 impl Folders {
-    /// These folders.
+    /// Sessions may be saved below these folders.
     pub(super) fn new(roots: Vec<PathBuf>) -> Self {
         Self { roots }
     }

@@ -8,13 +8,13 @@ use super::wire::{self, ManyTokens, OneToken, Token};
 use crate::jsonrpc::notification;
 
 /// Messages to send, in order. Tokens are gathered while the client is behind.
-pub(super) struct Out {
+pub(super) struct Notifications {
     pub(super) messages: Vec<String>,
     tokens: Option<(String, Vec<Token>)>,
     pace: Pace,
 }
 
-impl Out {
+impl Notifications {
     pub(super) fn new(pace: Pace) -> Self {
         Self { messages: Vec::new(), tokens: None, pace }
     }

@@ -10,7 +10,7 @@ use super::blocks::Kind;
 /// How a client reads what it is told.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Reader {
-    /// It tells queries apart.
+    /// A client that tells queries apart.
     #[default]
     Any,
     /// The original: it reads only while it waits for an answer of its own, shows whatever comes, and

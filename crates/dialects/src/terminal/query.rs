@@ -39,7 +39,7 @@ pub(super) struct Query {
 #[derive(Debug)]
 pub(super) enum Part {
     Token(Token),
-    /// Its name, what it is, and what is to be printed of it.
+    /// A block: its id, the block, and what the original client prints of it.
     Block(String, Block, String),
 }
 
@@ -120,7 +120,7 @@ impl Query {
         }
     }
 
-    /// It begins behind the answer to another.
+    /// Notes that the answer follows that to another query.
     pub(super) fn follows(&mut self) {
         if let Some(page) = &mut self.page {
             page.follow();

@@ -92,7 +92,7 @@ fn recalled(said: Said) -> Result<Recalled, String> {
         "user" => Role::User,
         "assistant" => Role::Assistant,
         "system" => Role::System,
-        other => return Err(format!("nobody is {other:?}")),
+        other => return Err(format!("unknown role {other:?}")),
     };
     Ok(Recalled::text(role, said.content))
 }
@@ -113,7 +113,10 @@ mod tests {
             (&*format!(r#"{{"format":"x","version":1,{head}}}"#), "it is x 1"),
             (&*file(&head.replace("s1", "../x")), "no good id"),
             (&*file(&head.replace("/w", "w")), "not an absolute path"),
-            (&*file(&format!(r#"{head},"messages":[{{"role":"tool","content":""}}]"#)), "nobody"),
+            (
+                &*file(&format!(r#"{head},"messages":[{{"role":"tool","content":""}}]"#)),
+                "unknown role",
+            ),
         ] {
             let said = read(text.as_bytes()).unwrap_err();
             assert!(said.contains(why), "{text}: {said}");

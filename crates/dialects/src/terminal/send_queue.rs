@@ -1,4 +1,4 @@
-//! What goes out of a connection: in order, one writer, and never more than a little of it waiting.
+//! Messages on their way to a client: in order, by one writer, and few of them at a time.
 
 use std::io;
 use std::sync::Arc;
@@ -9,9 +9,9 @@ use tokio::sync::mpsc::{Permit, Receiver, Sender};
 
 use super::encode::Pace;
 
-/// Where messages wait for their turn.
+/// Messages that wait to be written.
 #[derive(Debug)]
-pub(super) struct Outbox {
+pub(super) struct SendQueue {
     queue: Sender<Vec<u8>>,
     stuck: Arc<AtomicBool>,
 }
@@ -20,8 +20,8 @@ pub(super) struct Outbox {
 #[derive(Debug)]
 pub(super) struct Gone;
 
-impl Outbox {
-    /// An outbox, and what its writer sets while the client takes nothing.
+impl SendQueue {
+    /// A queue, and the flag that its writer sets while the client reads nothing.
     pub(super) fn new(queue: Sender<Vec<u8>>) -> (Self, Arc<AtomicBool>) {
         let stuck = Arc::new(AtomicBool::new(false));
         (Self { queue, stuck: Arc::clone(&stuck) }, stuck)
@@ -35,24 +35,24 @@ impl Outbox {
         }
     }
 
-    /// Waits until there is room for more.
-    pub(super) async fn room(&self) -> Result<Room<'_>, Gone> {
+    /// Waits until there is space for more.
+    pub(super) async fn permit(&self) -> Result<SendPermit<'_>, Gone> {
         let stuck = self.stuck.load(Ordering::Relaxed);
         let pace = if stuck { Pace::Behind } else { Pace::Keeping };
         let permit = self.queue.reserve().await.map_err(|_| Gone)?;
-        Ok(Room { permit, pace })
+        Ok(SendPermit { permit, pace })
     }
 }
 
-/// Room for more messages.
+/// Space for more messages.
 #[derive(Debug)]
-pub(super) struct Room<'a> {
+pub(super) struct SendPermit<'a> {
     permit: Permit<'a, Vec<u8>>,
-    /// Whether it had to be waited for.
+    /// Whether the client keeps up.
     pub(super) pace: Pace,
 }
 
-impl Room<'_> {
+impl SendPermit<'_> {
     pub(super) fn fill(self, messages: &[String]) {
         if !messages.is_empty() {
             self.permit.send(lines(messages));
@@ -69,7 +69,7 @@ fn lines(messages: &[String]) -> Vec<u8> {
     bytes
 }
 
-/// Writes what comes, until there is no more or nobody takes it.
+/// Writes what is queued, until there is no more or the client is gone.
 pub(super) async fn write(
     mut queue: Receiver<Vec<u8>>,
     writer: OwnedWriteHalf,

@@ -1,4 +1,4 @@
-//! Moves bytes: lets clients in, and gives each a conversation of its own.
+//! Accepts clients and serves each connection in a task of its own.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -12,20 +12,20 @@ use tokio_util::sync::CancellationToken;
 
 use super::connection::Connection;
 use super::files::Folders;
-use super::outbox::{self, Outbox};
+use super::send_queue::{self, SendQueue};
 use super::wire;
 use crate::jsonrpc::{self, Error, Id};
 use crate::transport::connection_limit::{ConnectionLimit, ConnectionPermit};
 use crate::transport::uds::{Lines, Socket};
 
-/// Messages that may wait for a client; who does not read them waits with the rest.
+/// How many messages may wait for a client that does not read.
 const QUEUE: usize = 4;
-/// A handshake does not wait longer for what providers list.
-const LISTING: Duration = Duration::from_millis(40);
+/// How long a handshake waits for the lists of providers.
+const LISTING_TIMEOUT: Duration = Duration::from_millis(40);
 /// How long to leave the socket alone after it failed.
-const BREATH: Duration = Duration::from_millis(100);
+const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
 
-/// What the dialect speaks to.
+/// The ports that the dialect uses.
 #[derive(Clone)]
 pub(super) struct Ports {
     /// The core.
@@ -58,17 +58,17 @@ pub(super) struct Settings {
 }
 
 /// What all connections share.
-pub(super) struct Desk {
+pub(super) struct AppState {
     pub(super) ports: Ports,
     pub(super) settings: Settings,
     /// The models as they were last listed.
     models: Mutex<Vec<Listed>>,
 }
 
-impl Desk {
+impl AppState {
     /// The models that can be asked, as far as they are known by now.
     pub(super) async fn models(&self) -> Vec<Listed> {
-        match tokio::time::timeout(LISTING, self.list_models()).await {
+        match tokio::time::timeout(LISTING_TIMEOUT, self.list_models()).await {
             Ok(models) => models,
             Err(_) => self.models.lock().unwrap_or_else(PoisonError::into_inner).clone(),
         }
@@ -83,15 +83,10 @@ impl Desk {
 }
 
 /// Serves clients of a socket until told to stop; what is under way is still told.
-pub(super) async fn run(
-    socket: Socket,
-    ports: Ports,
-    settings: Settings,
-    closing: CancellationToken,
-) {
-    let desk = Arc::new(Desk { ports, settings, models: Mutex::default() });
+pub(super) async fn run(socket: Socket, ports: Ports, settings: Settings, closing: CancellationToken) {
+    let app = Arc::new(AppState { ports, settings, models: Mutex::default() });
     let (mut connections, mut tasks) = (ConnectionLimit::new(), JoinSet::new());
-    let known = Arc::clone(&desk);
+    let known = Arc::clone(&app);
     tasks.spawn(async move { drop(known.list_models().await) });
     loop {
         tokio::select! {
@@ -100,19 +95,19 @@ pub(super) async fn run(
             accepted = socket.accept() => match accepted {
                 Ok((stream, peer)) => match connections.admit().await.map(ConnectionPermit::new) {
                     Some(permit) => {
-                        let connection = Connection::new(Arc::clone(&desk), peer, permit);
-                        tasks.spawn(converse(stream, connection, closing.clone()));
+                        let connection = Connection::new(Arc::clone(&app), peer, permit);
+                        tasks.spawn(serve_connection(stream, connection, closing.clone()));
                     }
                     None => refuse(&stream),
                 },
                 Err(error) => {
                     tracing::error!(%error, "the terminal's socket does not accept");
-                    tokio::time::sleep(BREATH).await;
+                    tokio::time::sleep(ACCEPT_RETRY_DELAY).await;
                 }
             },
         }
     }
-    // Nobody new finds it from here on.
+    // No new client connects from here on.
     drop(socket);
     while tasks.join_next().await.is_some() {}
 }
@@ -128,17 +123,21 @@ fn refuse(stream: &UnixStream) {
 }
 
 /// One connection, from its first line to its last.
-async fn converse(stream: UnixStream, mut connection: Connection, closing: CancellationToken) {
+async fn serve_connection(
+    stream: UnixStream,
+    mut connection: Connection,
+    closing: CancellationToken,
+) {
     let (reader, writer) = stream.into_split();
     let (sender, queue) = mpsc::channel(QUEUE);
-    let (outbox, stuck) = Outbox::new(sender);
+    let (send_queue, stuck) = SendQueue::new(sender);
     let lines = Lines::new(reader, wire::LONGEST);
     let talking = async move {
-        connection.talk(lines, outbox, closing).await;
+        connection.run(lines, send_queue, closing).await;
         // Dropped here, which lets the writer come to its end.
         drop(connection);
     };
-    let writing = outbox::write(queue, writer, stuck);
+    let writing = send_queue::write(queue, writer, stuck);
     let mut writing = std::pin::pin!(writing);
     tokio::select! {
         () = talking => writing.as_mut().await,

@@ -119,7 +119,7 @@ impl Story {
             }
             writeln!(self.out, "{line}").unwrap();
             match (line.get(..2), line.get(2..)) {
-                (Some("> "), Some(rest)) => self.hear(rest),
+                (Some("> "), Some(rest)) => self.receive(rest),
                 (Some("& "), Some(rest)) => {
                     let turn = TurnId::parse(rest.trim_end_matches(" whole")).unwrap();
                     self.link.ask(&turn, !rest.ends_with("whole"));
@@ -133,7 +133,7 @@ impl Story {
         self.out
     }
 
-    fn hear(&mut self, text: &str) {
+    fn receive(&mut self, text: &str) {
         let lines: Vec<String> = match jsonrpc::read(text) {
             Err(error) => vec![jsonrpc::response(&Id::Null, &Err(error))],
             Ok(Incoming::One(received)) => vec![self.understand(received)],

@@ -11,7 +11,7 @@ const DRAINED: usize = 64 * 1024 * 1024;
 pub enum Unread {
     /// The connection ended in the middle of it.
     Broken,
-    /// The body is longer than the limit.
+    /// The body is longer than is taken.
     TooLarge,
 }
 

@@ -159,7 +159,7 @@ impl Connection {
         self.known.get_or_init(find_out).await.clone()
     }
 
-    /// Answers a request that is refused, and closes its connection.
+    /// Refuses a request and closes its connection.
     fn refuse(&self, denied: &Denied) -> Response {
         let mut response = (self.accepted.access.refuse)(denied);
         response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));

@@ -27,7 +27,7 @@ pub struct Socket {
 /// The process at the other end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Peer {
-    /// The process id, where it is known.
+    /// The process id, where that is known.
     pub pid: Option<i32>,
 }
 
@@ -59,7 +59,9 @@ impl Socket {
                 Ok(peer) => {
                     tracing::warn!(uid = peer.uid(), "a connection of another user was refused");
                 }
-                Err(error) => tracing::warn!(%error, "a connection of nobody was refused"),
+                Err(error) => {
+                    tracing::warn!(%error, "could not read the uid of a peer, connection refused")
+                }
             }
         }
     }

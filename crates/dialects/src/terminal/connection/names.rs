@@ -22,7 +22,7 @@ const MENTIONED: usize = 5;
 impl Connection {
     /// The session that goes by a name: its id, its number in the last list, or part of its id.
     pub(super) async fn named(&mut self, name: SessionId) -> Result<SessionId, Error> {
-        let unknown = match self.desk.ports.sessions.card(&name).await {
+        let unknown = match self.app.ports.sessions.card(&name).await {
             Ok(_) => return Ok(name),
             Err(error @ port::Error::NotFound(_)) => error,
             Err(error) => return Err(refusal(&error)),
@@ -30,7 +30,7 @@ impl Connection {
         if let Some(session) = numbered(&self.listed, name.as_str()) {
             return Ok(session.clone());
         }
-        let cards = self.desk.ports.sessions.list(LOOKED_AT).await;
+        let cards = self.app.ports.sessions.list(LOOKED_AT).await;
         let mut cards = cards.map_err(|error| refusal(&error))?;
         let all = cards.len() < LOOKED_AT;
         cards.retain(|card| fits(card.id.as_str(), name.as_str()));

@@ -57,8 +57,8 @@ impl Connection {
     }
 
     async fn introduce(&mut self) -> Value {
-        let default = &self.desk.settings.default_model;
-        let models = self.desk.models().await;
+        let default = &self.app.settings.default_model;
+        let models = self.app.models().await;
         let mut models: Vec<Value> =
             models.iter().map(|listed| shape::model(listed, default)).collect();
         if !models.iter().any(|model| model["default"] == true) {
@@ -85,10 +85,10 @@ impl Connection {
             return Err(Error::new(wire::PERMISSION_DENIED, message).with(data));
         }
         let session = self.conversation().await?;
-        let told = self.link.context.told(self.desk.settings.context_tokens);
+        let told = self.link.context.told(self.app.settings.context_tokens);
         let news = told.clone().filter(|told| self.told.as_ref() != Some(told));
         let parts = news.map(Part::Context).into_iter().chain([Part::Text(message)]).collect();
-        let answer_within_ms = self.desk.settings.answer_within_ms;
+        let answer_within_ms = self.app.settings.answer_within_ms;
         let options = TurnOptions { answer_within_ms, ..options };
         let setup = Setup { workspace: self.link.context.moved_to(), ..Setup::default() };
         let say = Say { setup, ..Say::new(Role::User, parts, Run::Next, options) };
@@ -98,7 +98,7 @@ impl Connection {
         self.link.context.settle();
         let lost = || Error::new(wire::AGENT_ERROR, "the session added no message for the query");
         let added = receipt.message().ok_or_else(lost)?;
-        if let Some(watch) = self.watches.last_mut() {
+        if let Some(watch) = self.followed.last_mut() {
             watch.link.ask(added.turn, stream);
         }
         Ok(json!({
@@ -143,8 +143,8 @@ impl Connection {
             return Err(unknown_execution(approve.question.as_str()));
         };
         let execution = wire::execution_id(&call);
-        let asks = self.watches.iter().rev().find(|watch| watch.link.asks_about(&call));
-        let watch = asks.or(self.watches.last());
+        let asks = self.followed.iter().rev().find(|watch| watch.link.asks_about(&call));
+        let watch = asks.or(self.followed.last());
         let session = watch.map(|watch| watch.session.clone());
         let session = session.ok_or_else(|| unknown_execution(&execution))?;
         match self.submit(&session, Command::Approve(approve)).await {
@@ -165,8 +165,8 @@ impl Connection {
 
     /// The session that a turn belongs to, as far as this client knows.
     fn session_of(&self, turn: &TurnId) -> Option<SessionId> {
-        let known = self.watches.iter().find(|watch| watch.link.knows(turn));
-        known.or(self.watches.last()).map(|watch| watch.session.clone())
+        let known = self.followed.iter().find(|watch| watch.link.knows(turn));
+        known.or(self.followed.last()).map(|watch| watch.session.clone())
     }
 
     pub(super) async fn submit(
@@ -174,7 +174,7 @@ impl Connection {
         session: &SessionId,
         command: Command,
     ) -> Result<port::Receipt, port::Error> {
-        self.desk.ports.sessions.submit(session, command).await
+        self.app.ports.sessions.submit(session, command).await
     }
 }
 

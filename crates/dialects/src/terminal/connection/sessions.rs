@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use super::super::decode::{Client, Format, refusal};
 use super::super::{encode, saved, shape, wire};
-use super::{Connection, Watch};
+use super::{Connection, FollowedSession};
 use crate::jsonrpc::{Error, INTERNAL_ERROR, INVALID_PARAMS};
 
 /// How many sessions are looked at to find the newest by their last change.
@@ -25,7 +25,7 @@ const LONGEST: usize = 8 * 1024 * 1024;
 impl Connection {
     /// The session that the client talks to, which begins with its first query.
     pub(super) async fn conversation(&mut self) -> Result<SessionId, Error> {
-        if let Some(watch) = self.watches.last() {
+        if let Some(watch) = self.followed.last() {
             return Ok(watch.session.clone());
         }
         let cwd = self.link.context.cwd.clone().or_else(|| self.peer.directory());
@@ -42,7 +42,7 @@ impl Connection {
         labels: BTreeMap<String, String>,
     ) -> Result<SessionId, Error> {
         let origin = Origin { workspace, labels, ..Origin::default() };
-        let created = self.desk.ports.sessions.create(origin).await;
+        let created = self.app.ports.sessions.create(origin).await;
         let session = created.map_err(|error| refusal(&error))?.session;
         self.attach(&session, 0).await?;
         Ok(session)
@@ -51,17 +51,17 @@ impl Connection {
     /// From now on the client talks to this session and hears what happens there.
     async fn attach(&mut self, session: &SessionId, had: u64) -> Result<Arc<State>, Error> {
         let state = self.view(session).await?;
-        if let Some(place) = self.watches.iter().position(|watch| watch.session == *session) {
+        if let Some(place) = self.followed.iter().position(|watch| watch.session == *session) {
             // It is here already: what it heard it keeps, and what it waits for goes on.
-            let watch = self.watches.remove(place);
-            self.watches.push(watch);
+            let watch = self.followed.remove(place);
+            self.followed.push(watch);
             return Ok(state);
         }
-        let follow = self.desk.ports.sessions.follow(session, Cursor::START).await;
+        let follow = self.app.ports.sessions.follow(session, Cursor::START).await;
         let follow = follow.map_err(|error| refusal(&error))?;
         let reader = self.link.client.as_ref().map(Client::reader).unwrap_or_default();
         let link = encode::Link::new(&state, had, reader);
-        self.watches.push(Watch { session: session.clone(), follow, link });
+        self.followed.push(FollowedSession { session: session.clone(), follow, link });
         self.told = None;
         // A session that was opened goes on where it works, until the client names another place.
         self.link.context.settle();
@@ -76,7 +76,7 @@ impl Connection {
     }
 
     pub(super) async fn list(&mut self, limit: usize) -> Result<Value, Error> {
-        let cards = self.desk.ports.sessions.list(LOOKED_AT).await;
+        let cards = self.app.ports.sessions.list(LOOKED_AT).await;
         let mut cards = cards.map_err(|error| refusal(&error))?;
         cards.sort_by_key(|card| Reverse(card.updated));
         cards.truncate(limit);
@@ -107,9 +107,9 @@ impl Connection {
 
     pub(super) async fn delete(&mut self, session: SessionId) -> Result<Value, Error> {
         let session = self.named(session).await?;
-        let removed = self.desk.ports.removals.remove(&session).await;
+        let removed = self.app.ports.removals.remove(&session).await;
         removed.map_err(|error| refusal(&error))?;
-        self.watches.retain(|watch| watch.session != session);
+        self.followed.retain(|watch| watch.session != session);
         Ok(json!({ "status": "success", "deleted": true, "session_id": session.as_str() }))
     }
 
@@ -120,7 +120,7 @@ impl Connection {
         blocks: bool,
     ) -> Result<Value, Error> {
         let state = self.named_or_current(None).await?;
-        let folders = self.desk.settings.folders.clone();
+        let folders = self.app.settings.folders.clone();
         let target = path.clone();
         let size =
             off_thread(move || folders.write(&target, &saved::write(&state, history, blocks)));
@@ -130,14 +130,14 @@ impl Connection {
 
     /// Opens a file. A session that is here is gone on with; another one becomes a session here.
     pub(super) async fn load_file(&mut self, path: PathBuf) -> Result<Value, Error> {
-        let folders = self.desk.settings.folders.clone();
+        let folders = self.app.settings.folders.clone();
         let content = off_thread(move || folders.read(&path)).await;
         let content = content.map_err(|error| trouble(&error))?;
         let saved = saved::read(&content).map_err(|why| {
             Error::new(INVALID_PARAMS, format!("Invalid params: path is no saved session: {why}"))
                 .with(json!({ "field": "path" }))
         })?;
-        match self.desk.ports.sessions.card(&saved.session).await {
+        match self.app.ports.sessions.card(&saved.session).await {
             Ok(_) => return self.load(saved.session, 0).await,
             Err(port::Error::NotFound(_)) => {}
             Err(error) => return Err(refusal(&error)),
@@ -150,11 +150,11 @@ impl Connection {
     }
 
     pub(super) async fn view(&mut self, session: &SessionId) -> Result<Arc<State>, Error> {
-        self.desk.ports.sessions.view(session).await.map_err(|error| refusal(&error))
+        self.app.ports.sessions.view(session).await.map_err(|error| refusal(&error))
     }
 
     async fn named_or_current(&mut self, named: Option<SessionId>) -> Result<Arc<State>, Error> {
-        let current = self.watches.last().map(|watch| watch.session.clone());
+        let current = self.followed.last().map(|watch| watch.session.clone());
         let named = match named {
             Some(named) => Some(self.named(named).await?),
             None => current,

@@ -13,8 +13,8 @@ use rustix::io::Errno;
 
 /// Binds a socket at `path`.
 ///
-/// Makes the socket in a folder that no other user can enter and moves it from there, so that there
-/// is no moment in which another user could connect.
+/// The socket is made in a folder that nobody else can enter and moved from there, so that there is no moment
+/// in which another user could connect to it.
 pub(super) fn bind(path: &Path) -> io::Result<UnixListener> {
     if !path.is_absolute() {
         return Err(io::Error::other("the path of a socket must be absolute"));
