@@ -1,4 +1,4 @@
-//! One connection to the daemon: requests out, answers and notices in.
+//! One connection to the daemon: requests out, answers and notifications in.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -11,20 +11,20 @@ use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use crate::heard::Notice;
+use crate::notice::Notice;
 use crate::wire::{self, Fault, Request, Size};
 use crate::{Error, Settings, find};
 
 /// The longest message that is understood; the protocol allows 10 MB.
 const LONGEST: usize = 16 * 1024 * 1024;
-/// How long a daemon may take to say who it is.
+/// How long the handshake may take.
 const HANDSHAKE: Duration = Duration::from_secs(10);
-/// Messages that wait to be read or written.
+/// How many messages may wait to be read or written.
 const WAITING: usize = 256;
 
-/// A connection. It ends when it is dropped.
+/// A connection, which is closed when it is dropped.
 #[derive(Debug)]
-pub(crate) struct Link {
+pub(crate) struct Connection {
     settings: Settings,
     outgoing: Sender<Vec<u8>>,
     incoming: Receiver<Value>,
@@ -34,23 +34,23 @@ pub(crate) struct Link {
     _tasks: JoinSet<()>,
 }
 
-/// What came in.
+/// A message of the daemon.
 #[derive(Debug)]
-pub(crate) enum Heard {
+pub(crate) enum Incoming {
     Notice(Notice),
     Answer(Request, Result<Value, Fault>),
-    /// Something that means nothing here.
+    /// A message that is not known here.
     Noise,
 }
 
-impl Link {
+impl Connection {
     /// Finds the daemon, connects and says hello; what it said of itself comes with the link.
     pub(crate) async fn open(settings: &Settings, size: Size) -> Result<(Self, Value), Error> {
         let mut link = Self::over(find::open(settings).await?, settings);
         let hello = async {
             link.send(Request::Initialize(size)).await?;
             loop {
-                if let (_, Heard::Answer(_, answer)) = link.next().await.ok_or(Error::Gone)? {
+                if let (_, Incoming::Answer(_, answer)) = link.next().await.ok_or(Error::Gone)? {
                     return answer.map_err(|fault| Error::Handshake(fault.message));
                 }
             }
@@ -82,26 +82,26 @@ impl Link {
         self.outgoing.send(line).await.map_err(|_| Error::Gone)
     }
 
-    /// What comes next, with the message itself; nothing if the daemon is gone. Safe to drop and call
+    /// The next message, raw and decoded; none if the daemon is gone. Safe to drop and call
     /// again.
-    pub(crate) async fn next(&mut self) -> Option<(Value, Heard)> {
+    pub(crate) async fn next(&mut self) -> Option<(Value, Incoming)> {
         let message = self.incoming.recv().await?;
         Some(self.understood(message))
     }
 
-    /// What is there already.
-    pub(crate) fn ready(&mut self) -> Option<(Value, Heard)> {
+    /// A message that is there already.
+    pub(crate) fn ready(&mut self) -> Option<(Value, Incoming)> {
         let message = self.incoming.try_recv().ok()?;
         Some(self.understood(message))
     }
 
-    fn understood(&mut self, message: Value) -> (Value, Heard) {
+    fn understood(&mut self, message: Value) -> (Value, Incoming) {
         let answer = wire::answer(&message).and_then(|(id, answer)| {
             let request = self.open.remove(&id)?;
-            Some(Heard::Answer(request, answer))
+            Some(Incoming::Answer(request, answer))
         });
-        let heard = answer.or_else(|| Notice::read(&message).map(Heard::Notice));
-        (message, heard.unwrap_or(Heard::Noise))
+        let heard = answer.or_else(|| Notice::read(&message).map(Incoming::Notice));
+        (message, heard.unwrap_or(Incoming::Unknown))
     }
 }
 

@@ -1,4 +1,4 @@
-//! A conversation on the screen: moves keys and messages into the model, and requests out of it.
+//! The interactive screen: moves keys and messages into the model, and requests out of it.
 
 use std::io;
 use std::time::Duration;
@@ -11,9 +11,9 @@ use serde_json::Value;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::{MissedTickBehavior, interval};
 
-use crate::line::{Came, Line, Patience};
-use crate::link::Heard;
-use crate::model::{Message, Model, Past, update};
+use crate::connection::Incoming;
+use crate::model::{InputHistory, Message, Model, update};
+use crate::reconnect::{Reconnecting, RetryLimit, Update};
 use crate::screen::Screen;
 use crate::view::View;
 use crate::wire::Size;
@@ -24,21 +24,21 @@ const TICK: Duration = Duration::from_millis(250);
 /// Messages that are taken in before the screen is drawn again.
 const AT_ONCE: usize = 512;
 
-/// Talks until the person leaves.
-pub async fn talk(settings: &Settings) -> Result<(), Error> {
+/// Runs the screen until the person leaves. Fails if there is no daemon or no usable terminal.
+pub async fn interactive(settings: &Settings) -> Result<(), Error> {
     let (cols, rows) = crossterm::terminal::size().map_err(Error::Terminal)?;
     let size = Size { cols, rows };
-    // Nobody's screen is taken before there is somebody to talk to.
-    let (line, server) = Line::open(settings, size, Patience::Endless).await?;
+    // The screen is left alone until there is a connection.
+    let (connection, server) = Reconnecting::open(settings, size, RetryLimit::Endless).await?;
     let mut screen = Screen::enter().map_err(Error::Terminal)?;
-    let mut conversation = Conversation::new(settings, size, line);
+    let mut conversation = Conversation::new(settings, size, connection);
     let told = |error: io::Error| Error::Terminal(error);
     let mut ends = signal(SignalKind::terminate()).map_err(told)?;
-    let mut hangs_up = signal(SignalKind::hangup()).map_err(told)?;
+    let mut hangups = signal(SignalKind::hangup()).map_err(told)?;
     tokio::select! {
         over = conversation.run(&mut screen.terminal, EventStream::new(), server) => over,
         _ = ends.recv() => Ok(()),
-        _ = hangs_up.recv() => Ok(()),
+        _ = hangups.recv() => Ok(()),
     }
 }
 
@@ -46,17 +46,18 @@ pub(crate) struct Conversation {
     settings: Settings,
     model: Model,
     view: View,
-    line: Line,
+    connection: Reconnecting,
 }
 
 impl Conversation {
-    pub(crate) fn new(settings: &Settings, size: Size, line: Line) -> Self {
+    pub(crate) fn new(settings: &Settings, size: Size, connection: Reconnecting) -> Self {
         let mut model = Model::new(size, settings.session.clone(), settings.model.clone());
-        model.past = Past::new(settings.history.as_deref().map(history::read).unwrap_or_default());
-        Self { settings: settings.clone(), model, view: View::new(settings.colours), line }
+        model.input_history =
+            InputHistory::new(settings.history.as_deref().map(history::read).unwrap_or_default());
+        Self { settings: settings.clone(), model, view: View::new(settings.colours), connection }
     }
 
-    /// Talks until the person leaves or the keyboard is gone.
+    /// Runs until the person leaves or the keyboard is gone.
     pub(crate) async fn run<B>(
         &mut self,
         terminal: &mut Terminal<B>,
@@ -81,7 +82,7 @@ impl Conversation {
                     Some(Err(error)) => return Err(Error::Terminal(error)),
                     None => return Ok(()),
                 },
-                came = self.line.next(size) => {
+                came = self.connection.next(size) => {
                     self.came(came?).await;
                     self.catch_up().await;
                 }
@@ -103,18 +104,20 @@ impl Conversation {
     /// Takes in what came meanwhile, so that a fast model costs one drawing and not many.
     async fn catch_up(&mut self) {
         for _ in 0..AT_ONCE {
-            let Some(came) = self.line.ready() else { return };
+            let Some(came) = self.connection.ready() else { return };
             self.came(came).await;
         }
     }
 
-    async fn came(&mut self, came: Came) {
+    async fn came(&mut self, came: Update) {
         let message = match came {
-            Came::Heard(_, Heard::Notice(notice)) => Message::Notice(notice),
-            Came::Heard(_, Heard::Answer(request, answer)) => Message::Answer(request, answer),
-            Came::Heard(_, Heard::Noise) => return,
-            Came::Lost => Message::Lost,
-            Came::Back(server) => Message::Back(server),
+            Update::Incoming(_, Incoming::Notice(notice)) => Message::Notice(notice),
+            Update::Incoming(_, Incoming::Answer(request, answer)) => {
+                Message::Answer(request, answer)
+            }
+            Update::Incoming(_, Incoming::Unknown) => return,
+            Update::Lost => Message::Lost,
+            Update::Back(server) => Message::Back(server),
         };
         self.take(message).await;
     }
@@ -122,12 +125,12 @@ impl Conversation {
     async fn take(&mut self, message: Message) {
         let requests = update(&mut self.model, message);
         for request in requests {
-            self.line.send(request).await;
+            self.connection.send(request).await;
         }
-        if std::mem::take(&mut self.model.talk.anew) {
-            self.line.renew(self.model.size);
+        if std::mem::take(&mut self.model.chat.anew) {
+            self.connection.renew(self.model.size);
         }
-        let fresh = self.model.past.take_fresh();
+        let fresh = self.model.input_history.take_fresh();
         if let Some(file) = &self.settings.history
             && history::keep(file, &fresh).is_err()
         {

@@ -1,27 +1,27 @@
-//! A person, or a script, in a terminal talks to the daemon.
+//! `quintet chat`: a client of the terminal protocol for people and scripts.
 //!
-//! Everything goes over the terminal protocol; nothing here knows the daemon's insides. [`talk`] is the
+//! Everything goes over the terminal protocol; nothing here knows the daemon's insides. [`interactive`] is the
 //! screen, [`print`](mod@print) answers one question and ends.
 
+mod connection;
 mod error;
 mod find;
-mod heard;
 mod history;
-mod line;
-mod link;
+mod interactive;
 mod model;
+mod notice;
 pub mod print;
+mod reconnect;
 mod screen;
 #[cfg(test)]
 mod scripted;
-mod talk;
 mod view;
 mod wire;
 
 use std::path::PathBuf;
 
 pub use error::Error;
-pub use talk::talk;
+pub use interactive::interactive;
 
 /// What a conversation needs to know before it begins.
 #[derive(Clone, Debug, Default)]

@@ -4,12 +4,12 @@
 //! daemon goes out as [`Request`]s. Nothing here waits, reads or draws.
 
 mod answers;
-mod asking;
+mod approval;
 mod commands;
 mod editor;
+mod input_history;
 mod keys;
 mod notices;
-mod past;
 mod sessions;
 mod transcript;
 
@@ -18,14 +18,14 @@ use std::collections::VecDeque;
 use crossterm::event::KeyEvent;
 use serde_json::Value;
 
-pub(crate) use asking::Ask;
+pub(crate) use approval::OpenApproval;
 pub(crate) use commands::{COMMANDS, KEYS, SlashCommand};
 pub(crate) use editor::Editor;
-pub(crate) use past::{KEPT, Past};
+pub(crate) use input_history::{InputHistory, KEPT};
 pub(crate) use sessions::{Row, Sessions};
 pub(crate) use transcript::{Piece, Tool, Transcript};
 
-use crate::heard::Notice;
+use crate::notice::Notice;
 use crate::wire::{Fault, Request, Size};
 
 /// Something that happens to the screen.
@@ -48,13 +48,13 @@ pub(crate) enum Message {
 pub(crate) struct Model {
     pub(crate) transcript: Transcript,
     pub(crate) editor: Editor,
-    pub(crate) past: Past,
-    pub(crate) talk: Talk,
+    pub(crate) past: InputHistory,
+    pub(crate) talk: ChatState,
     pub(crate) pane: Pane,
     pub(crate) size: Size,
     /// How many lines the end of the transcript is below the screen.
     pub(crate) scroll: usize,
-    /// A word to the person until the next key.
+    /// A hint to the person until the next key.
     pub(crate) hint: Option<String>,
     pub(crate) ticks: u64,
     pub(crate) leaving: bool,
@@ -64,7 +64,7 @@ pub(crate) struct Model {
 
 /// The conversation.
 #[derive(Debug, Default)]
-pub(crate) struct Talk {
+pub(crate) struct ChatState {
     pub(crate) online: bool,
     /// The connection is to be made again, so that another session begins.
     pub(crate) anew: bool,
@@ -72,7 +72,7 @@ pub(crate) struct Talk {
     pub(crate) running: Option<Running>,
     /// What was typed while an answer was being written.
     pub(crate) waiting: VecDeque<String>,
-    pub(crate) asks: VecDeque<Ask>,
+    pub(crate) approvals: VecDeque<OpenApproval>,
     pub(crate) models: Vec<String>,
     /// The model that answers, as far as is known, and the one the person chose.
     pub(crate) model: Option<String>,
@@ -83,7 +83,7 @@ pub(crate) struct Talk {
 /// A query that is being answered.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Running {
-    /// Its name, once the daemon gave it one.
+    /// The query's id, once the daemon has sent it.
     pub(crate) query: Option<String>,
     pub(crate) doing: String,
     /// Bytes of the answer that are here.
@@ -95,13 +95,13 @@ pub(crate) struct Running {
 #[derive(Debug, Default)]
 pub(crate) enum Pane {
     #[default]
-    Talk,
+    ChatState,
     Help,
     Sessions(Sessions),
     Search(Search),
 }
 
-/// Looking for a word in the transcript.
+/// A search in the transcript.
 #[derive(Debug, Default)]
 pub(crate) struct Search {
     pub(crate) editor: Editor,
@@ -130,18 +130,18 @@ pub(crate) fn update(model: &mut Model, message: Message) -> Vec<Request> {
 impl Model {
     /// A screen before anything was said.
     pub(crate) fn new(size: Size, session: Option<String>, model: Option<String>) -> Self {
-        let talk = Talk { session, chosen: model, ..Talk::default() };
+        let talk = ChatState { session, chosen: model, ..ChatState::default() };
         Self { size, talk, ..Self::default() }
     }
 
     /// Whether time matters.
     pub(crate) fn is_busy(&self) -> bool {
-        self.talk.running.is_some() || !self.talk.asks.is_empty() || !self.talk.online
+        self.chat.running.is_some() || !self.chat.approvals.is_empty() || !self.chat.online
     }
 
     fn tick(&mut self) -> Vec<Request> {
         self.ticks = self.ticks.wrapping_add(1);
-        if let Some(ask) = self.talk.asks.front_mut() {
+        if let Some(ask) = self.chat.approvals.front_mut() {
             ask.age += 1;
         }
         Vec::new()
@@ -149,22 +149,22 @@ impl Model {
 
     /// Asks the daemon, or remembers to.
     fn ask(&mut self, text: String) -> Vec<Request> {
-        if self.talk.running.is_some() {
-            self.talk.waiting.push_back(text);
+        if self.chat.running.is_some() {
+            self.chat.waiting.push_back(text);
             return Vec::new();
         }
         self.scroll = 0;
         self.transcript.say(text.clone());
         let doing = "sending".to_owned();
-        self.talk.running = Some(Running { doing, ..Running::default() });
-        vec![Request::Query { text, model: self.talk.chosen.clone() }]
+        self.chat.running = Some(Running { doing, ..Running::default() });
+        vec![Request::Query { text, model: self.chat.chosen.clone() }]
     }
 
     /// The query is over; what waited is asked now.
     fn over(&mut self) -> Vec<Request> {
-        self.talk.running = None;
+        self.chat.running = None;
         self.transcript.seal();
-        match self.talk.waiting.pop_front() {
+        match self.chat.waiting.pop_front() {
             Some(text) => self.ask(text),
             None => Vec::new(),
         }
@@ -172,30 +172,30 @@ impl Model {
 
     /// Stops what is being written, or what waits to be asked.
     fn cancel(&mut self) -> Vec<Request> {
-        self.talk.waiting.clear();
-        let Some(running) = &mut self.talk.running else { return Vec::new() };
+        self.chat.waiting.clear();
+        let Some(running) = &mut self.chat.running else { return Vec::new() };
         running.cancelling = true;
         running.doing = "stopping".into();
         running.query.clone().map(|query| Request::Cancel { query }).into_iter().collect()
     }
 
     fn lost(&mut self) -> Vec<Request> {
-        self.talk.online = false;
-        self.talk.asks.clear();
+        self.chat.online = false;
+        self.chat.approvals.clear();
         Vec::new()
     }
 
     fn back(&mut self, server: &Value) -> Vec<Request> {
-        self.talk.online = true;
+        self.chat.online = true;
         self.greet(server);
-        match &self.talk.session {
+        match &self.chat.session {
             Some(session) => {
-                let had = self.talk.running.as_ref().map(|running| running.had);
+                let had = self.chat.running.as_ref().map(|running| running.had);
                 // A screen that shows nothing yet wants to be told everything.
                 let had = had.filter(|_| !self.transcript.is_empty());
                 vec![Request::Load { session: session.clone(), had }]
             }
-            None if self.talk.running.take().is_some() => {
+            None if self.chat.running.take().is_some() => {
                 self.transcript
                     .trouble("the connection broke before the message arrived; send it again");
                 Vec::new()
@@ -209,10 +209,10 @@ impl Model {
         let named = |model: &Value| model["name"].as_str().map(str::to_owned);
         let default = models.clone().find(|model| model["default"] == true);
         let default = default.or_else(|| models.clone().find(|model| model["loaded"] == true));
-        if self.talk.model.is_none() {
-            self.talk.model = self.talk.chosen.clone().or_else(|| default.and_then(named));
+        if self.chat.model.is_none() {
+            self.chat.model = self.chat.chosen.clone().or_else(|| default.and_then(named));
         }
-        self.talk.models = models.filter_map(named).collect();
+        self.chat.models = models.filter_map(named).collect();
     }
 }
 

@@ -1,20 +1,20 @@
-//! What the daemon tells without being asked, understood.
+//! Notifications of the daemon, decoded.
 //!
-//! The specification's shapes are read first, then the flat copies that older servers send. What is
-//! missing is empty and what is unknown is nothing: no message from outside is an error here.
+//! The specification's shapes are read first, then the flat copies that older servers send. A member that
+//! is missing is empty and an unknown message is none: no message from outside is an error here.
 
 use serde_json::Value;
 
-/// Something that happened.
+/// A notification.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Notice {
     Tokens { query: String, tokens: Vec<Token> },
     Block { query: String, block: Block },
     Complete { query: String, status: String, figures: Figures },
     Failed { query: String, message: String },
-    Asked(Asked),
+    ApprovalRequest(ApprovalRequest),
     Progress { execution: String, status: String, message: String },
-    Done(Done),
+    CallEnded(CallEnded),
     Thinking { query: String, phase: String, message: String },
 }
 
@@ -22,13 +22,13 @@ pub(crate) enum Notice {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Token {
     pub(crate) text: String,
-    /// Whether it belongs to a block that will come whole.
+    /// True if the text belongs to a block that is sent whole later.
     pub(crate) fenced: bool,
-    /// Where in the answer it ends, if that was said.
+    /// The position in the answer where the text ends, if it was sent.
     pub(crate) end: Option<u64>,
 }
 
-/// What a block is.
+/// The kind of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Text,
@@ -44,9 +44,9 @@ pub(crate) struct Block {
     pub(crate) kind: Kind,
     pub(crate) language: String,
     pub(crate) content: String,
-    /// The file it is about, with its lines.
+    /// The file that the block is about, with its lines.
     pub(crate) place: String,
-    /// The call it belongs to.
+    /// The call that the block belongs to.
     pub(crate) execution: Option<String>,
 }
 
@@ -58,13 +58,13 @@ pub(crate) struct Figures {
     pub(crate) millis: u64,
 }
 
-/// A question whether a tool may do something.
+/// A call that waits for approval.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Asked {
+pub(crate) struct ApprovalRequest {
     pub(crate) execution: String,
     pub(crate) query: String,
     pub(crate) tool: String,
-    /// What kind of tool it is: `shell`, `network`, `file_system` or `other`.
+    /// The kind of the tool: `shell`, `network`, `file_system` or `other`.
     pub(crate) category: String,
     pub(crate) description: String,
     pub(crate) preview: String,
@@ -73,13 +73,13 @@ pub(crate) struct Asked {
     pub(crate) risk: String,
     pub(crate) reasons: Vec<String>,
     pub(crate) reversible: Option<bool>,
-    /// Seconds until it is refused.
+    /// Seconds until the call is refused.
     pub(crate) timeout: Option<u64>,
 }
 
-/// A call is over.
+/// The end of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Done {
+pub(crate) struct CallEnded {
     pub(crate) execution: String,
     pub(crate) tool: String,
     pub(crate) status: String,
@@ -88,7 +88,7 @@ pub(crate) struct Done {
     pub(crate) error: Option<String>,
 }
 
-impl Asked {
+impl ApprovalRequest {
     /// What the tool wants to do, for a sentence that begins with its name.
     pub(crate) fn wants(&self) -> &'static str {
         match (self.category.as_str(), self.preview_type.as_str()) {
@@ -110,7 +110,7 @@ impl Asked {
 }
 
 impl Notice {
-    /// What a message says, if it is one that means something here.
+    /// Reads a message; none if it is no notification that is known here.
     pub(crate) fn read(message: &Value) -> Option<Self> {
         let params = message.get("params")?;
         let query = text(params, "/query_id");
@@ -125,13 +125,13 @@ impl Notice {
                 Self::Complete { query, status: text(params, "/status"), figures: figures(params) }
             }
             "stream.error" => Self::Failed { query, message: failure(params) },
-            "tool.request_approval" => Self::Asked(asked(params)),
+            "tool.request_approval" => Self::ApprovalRequest(asked(params)),
             "tool.progress" => Self::Progress {
                 execution: text(params, "/execution_id"),
                 status: text(params, "/progress/status"),
                 message: text(params, "/progress/message"),
             },
-            "tool.complete" | "tool.result" => Self::Done(done(params)),
+            "tool.complete" | "tool.result" => Self::CallEnded(done(params)),
             "agent.thinking" => {
                 let (phase, message) = (text(params, "/phase"), text(params, "/message"));
                 Self::Thinking { query, phase, message }
@@ -196,8 +196,8 @@ fn failure(params: &Value) -> String {
     }
 }
 
-fn asked(params: &Value) -> Asked {
-    Asked {
+fn asked(params: &Value) -> ApprovalRequest {
+    ApprovalRequest {
         execution: text(params, "/execution_id"),
         query: text(params, "/query_id"),
         tool: either(params, "/tool/name", "/tool_name"),
@@ -212,8 +212,8 @@ fn asked(params: &Value) -> Asked {
     }
 }
 
-fn done(params: &Value) -> Done {
-    Done {
+fn done(params: &Value) -> CallEnded {
+    CallEnded {
         execution: text(params, "/execution_id"),
         tool: text(params, "/tool_name"),
         status: text(params, "/status"),
@@ -227,7 +227,7 @@ fn text(value: &Value, at: &str) -> String {
     value.pointer(at).and_then(Value::as_str).unwrap_or_default().to_owned()
 }
 
-/// What stands at the one place, or else at the other.
+/// The text at one place, or else at the other.
 fn either(value: &Value, at: &str, or: &str) -> String {
     match value.pointer(at).and_then(Value::as_str) {
         Some(found) => found.to_owned(),

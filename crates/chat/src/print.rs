@@ -1,19 +1,19 @@
 //! Asks one question, prints the answer and ends.
 
-mod sheet;
+mod writer;
 
 use std::io::Write;
 
 use serde_json::Value;
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::heard::{Asked, Notice};
-use crate::line::{Came, Line, Patience};
-use crate::link::Heard;
-use crate::wire::{Fault, Request, Size, Word};
+use crate::connection::Incoming;
+use crate::notice::{ApprovalRequest, Notice};
+use crate::reconnect::{Reconnecting, RetryLimit, Update};
+use crate::wire::{Decision, Fault, Request, Size};
 use crate::{Error, Settings};
-pub use sheet::Form;
-use sheet::Sheet;
+use writer::AnswerWriter;
+pub use writer::Form;
 
 /// How often a connection that broke is looked for again.
 const TRIES: u32 = 8;
@@ -25,15 +25,15 @@ const NO_SCREEN: Size = Size { cols: 80, rows: 24 };
 pub struct Question {
     pub text: String,
     pub form: Form,
-    pub consent: Consent,
+    pub approvals: Approvals,
 }
 
-/// What tools are told that ask.
+/// How calls that need approval are answered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Consent {
+pub enum Approvals {
     #[default]
     Refuse,
-    Give,
+    Approve,
 }
 
 /// How it ended.
@@ -45,14 +45,14 @@ pub enum Ending {
 }
 
 /// Where the answer and the remarks go.
-pub struct Paper<'a> {
+pub struct Output<'a> {
     pub answer: &'a mut (dyn Write + Send),
     pub remarks: &'a mut (dyn Write + Send),
 }
 
-impl std::fmt::Debug for Paper<'_> {
+impl std::fmt::Debug for Output<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Paper")
+        f.write_str("Output")
     }
 }
 
@@ -60,31 +60,31 @@ impl std::fmt::Debug for Paper<'_> {
 pub async fn print(
     settings: &Settings,
     question: &Question,
-    paper: Paper<'_>,
+    output: Output<'_>,
 ) -> Result<Ending, Error> {
     let mut interrupts = signal(SignalKind::interrupt()).map_err(Error::Terminal)?;
-    let (line, _) = Line::open(settings, NO_SCREEN, Patience::Tries(TRIES)).await?;
-    let mut errand = Errand::new(settings, question, line, paper);
-    errand.begin().await;
+    let (connection, _) = Reconnecting::open(settings, NO_SCREEN, RetryLimit::Tries(TRIES)).await?;
+    let mut run = PrintRun::new(settings, question, connection, output);
+    run.begin().await;
     loop {
         let came = tokio::select! {
-            came = errand.line.next(NO_SCREEN) => came?,
-            _ = interrupts.recv() => match errand.stop().await {
+            came = run.connection.next(NO_SCREEN) => came?,
+            _ = interrupts.recv() => match run.stop().await {
                 Some(ending) => return Ok(ending),
                 None => continue,
             },
         };
-        if let Some(ending) = errand.take(came).await? {
+        if let Some(ending) = run.take(came).await? {
             return Ok(ending);
         }
     }
 }
 
-struct Errand<'a> {
+struct PrintRun<'a> {
     question: Question,
     model: Option<String>,
-    line: Line,
-    sheet: Sheet<'a>,
+    connection: Reconnecting,
+    writer: AnswerWriter<'a>,
     session: Option<String>,
     /// The query, once it has a name.
     query: Option<String>,
@@ -93,13 +93,18 @@ struct Errand<'a> {
     stopping: bool,
 }
 
-impl<'a> Errand<'a> {
-    fn new(settings: &Settings, question: &Question, line: Line, paper: Paper<'a>) -> Self {
+impl<'a> PrintRun<'a> {
+    fn new(
+        settings: &Settings,
+        question: &Question,
+        connection: Reconnecting,
+        output: Output<'a>,
+    ) -> Self {
         Self {
             question: question.clone(),
             model: settings.model.clone(),
-            line,
-            sheet: Sheet::new(question.form, paper),
+            connection,
+            writer: AnswerWriter::new(question.form, output),
             session: settings.session.clone(),
             query: None,
             asked: false,
@@ -110,7 +115,7 @@ impl<'a> Errand<'a> {
 
     async fn begin(&mut self) {
         match self.session.clone() {
-            Some(session) => self.line.send(Request::Load { session, had: None }).await,
+            Some(session) => self.connection.send(Request::Load { session, had: None }).await,
             None => self.ask().await,
         }
     }
@@ -118,7 +123,7 @@ impl<'a> Errand<'a> {
     async fn ask(&mut self) {
         self.asked = true;
         let (text, model) = (self.question.text.clone(), self.model.clone());
-        self.line.send(Request::Query { text, model }).await;
+        self.connection.send(Request::Query { text, model }).await;
     }
 
     /// Stops the answer; if that is not the first time, at once.
@@ -127,29 +132,31 @@ impl<'a> Errand<'a> {
             Some(query) if !self.stopping => {
                 let query = query.clone();
                 self.stopping = true;
-                self.line.send(Request::Cancel { query }).await;
+                self.connection.send(Request::Cancel { query }).await;
                 None
             }
             _ => Some(Ending::Cancelled),
         }
     }
 
-    async fn take(&mut self, came: Came) -> Result<Option<Ending>, Error> {
+    async fn take(&mut self, came: Update) -> Result<Option<Ending>, Error> {
         match came {
-            Came::Heard(message, Heard::Notice(notice)) => {
+            Update::Incoming(message, Incoming::Notice(notice)) => {
                 if !self.is_mine(&message) {
                     return Ok(None);
                 }
-                self.sheet.event(&message)?;
+                self.writer.event(&message)?;
                 self.notice(notice).await
             }
-            Came::Heard(_, Heard::Answer(request, answer)) => self.answer(&request, answer).await,
-            Came::Heard(message, Heard::Noise) => {
-                self.sheet.event(&message)?;
+            Update::Incoming(_, Incoming::Answer(request, answer)) => {
+                self.answer(&request, answer).await
+            }
+            Update::Incoming(message, Incoming::Unknown) => {
+                self.writer.event(&message)?;
                 Ok(None)
             }
-            Came::Lost => Ok(None),
-            Came::Back(_) => self.back().await,
+            Update::Lost => Ok(None),
+            Update::Back(_) => self.back().await,
         }
     }
 
@@ -169,34 +176,34 @@ impl<'a> Errand<'a> {
                 for token in tokens {
                     let end = self.had.saturating_add(token.text.len() as u64);
                     self.had = token.end.unwrap_or(end);
-                    self.sheet.token(&token.text)?;
+                    self.writer.token(&token.text)?;
                 }
             }
-            Notice::Block { block, .. } => self.sheet.block(&block)?,
-            Notice::Failed { message, .. } => self.sheet.remark(&message)?,
-            Notice::Asked(asked) => self.decide(asked).await?,
+            Notice::Block { block, .. } => self.writer.block(&block)?,
+            Notice::Failed { message, .. } => self.writer.remark(&message)?,
+            Notice::Approval(asked) => self.decide(asked).await?,
             Notice::Complete { status, .. } => {
-                self.sheet.end()?;
+                self.writer.end()?;
                 return Ok(Some(match status.as_str() {
                     "success" => Ending::Answered,
                     "cancelled" => Ending::Cancelled,
                     _ => Ending::Failed,
                 }));
             }
-            Notice::Done(_) | Notice::Progress { .. } => self.sheet.pause(),
+            Notice::CallEnded(_) | Notice::Progress { .. } => self.writer.pause(),
             Notice::Thinking { .. } => {}
         }
         Ok(None)
     }
 
-    async fn decide(&mut self, asked: Asked) -> Result<(), Error> {
-        self.sheet.pause();
-        let (word, said) = match self.question.consent {
-            Consent::Give => (Word::Once, "approved"),
-            Consent::Refuse => (Word::No, "refused (--yes approves)"),
+    async fn decide(&mut self, asked: ApprovalRequest) -> Result<(), Error> {
+        self.writer.pause();
+        let (decision, said) = match self.question.approvals {
+            Approvals::Approve => (Decision::Once, "approved"),
+            Approvals::Refuse => (Decision::No, "refused (--yes approves)"),
         };
-        self.sheet.remark(&format!("{}: {}: {said}", asked.sentence(), asked.description))?;
-        self.line.send(Request::Approve { execution: asked.execution, word }).await;
+        self.writer.remark(&format!("{}: {}: {said}", asked.sentence(), asked.description))?;
+        self.connection.send(Request::Approve { execution: asked.execution, decision }).await;
         Ok(())
     }
 
@@ -239,7 +246,7 @@ impl<'a> Errand<'a> {
     async fn back(&mut self) -> Result<Option<Ending>, Error> {
         match (&self.query, self.session.clone()) {
             (Some(_), Some(session)) => {
-                self.line.send(Request::Load { session, had: Some(self.had) }).await;
+                self.connection.send(Request::Load { session, had: Some(self.had) }).await;
                 Ok(None)
             }
             // It may have been asked or not; asking twice could do something twice.

@@ -1,4 +1,4 @@
-//! The connection as a conversation sees it: when it breaks it is looked for again.
+//! A connection that is made again when it breaks.
 
 use std::pin::Pin;
 use std::time::Duration;
@@ -6,52 +6,52 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio::time::sleep;
 
-use crate::link::{Heard, Link};
+use crate::connection::{Connection, Incoming};
 use crate::wire::{Request, Size};
 use crate::{Error, Settings};
 
 const FIRST_WAIT: Duration = Duration::from_millis(200);
 const LONGEST_WAIT: Duration = Duration::from_secs(5);
 
-/// How often it is tried again.
+/// How often to try again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Patience {
+pub(crate) enum RetryLimit {
     Tries(u32),
     Endless,
 }
 
-type Search = Pin<Box<dyn Future<Output = Result<(Link, Value), Error>> + Send>>;
+type Search = Pin<Box<dyn Future<Output = Result<(Connection, Value), Error>> + Send>>;
 
-/// A connection that comes back.
-pub(crate) struct Line {
+/// A connection that is made again when it breaks.
+pub(crate) struct Reconnecting {
     settings: Settings,
-    patience: Patience,
+    retry_limit: RetryLimit,
     state: State,
 }
 
 enum State {
-    Up(Box<Link>),
+    Up(Box<Connection>),
     Down(Search),
 }
 
-/// What came over the line.
+/// A message or a change of the connection.
 #[derive(Debug)]
-pub(crate) enum Came {
-    Heard(Value, Heard),
+pub(crate) enum Update {
+    Incoming(Value, Incoming),
     Lost,
-    /// It is back, and this is who answers.
+    /// The connection is there again, with the answer to the handshake.
     Back(Value),
 }
 
-impl Line {
+impl Reconnecting {
     pub(crate) async fn open(
         settings: &Settings,
         size: Size,
-        patience: Patience,
+        retry_limit: RetryLimit,
     ) -> Result<(Self, Value), Error> {
-        let (link, server) = Link::open(settings, size).await?;
+        let (link, server) = Connection::open(settings, size).await?;
         Ok((
-            Self { settings: settings.clone(), patience, state: State::Up(Box::new(link)) },
+            Self { settings: settings.clone(), retry_limit, state: State::Up(Box::new(link)) },
             server,
         ))
     }
@@ -64,45 +64,47 @@ impl Line {
         }
     }
 
-    /// What comes next; an error once patience is at its end. Safe to drop and call again.
-    pub(crate) async fn next(&mut self, size: Size) -> Result<Came, Error> {
+    /// What comes next; an error once retry_limit is at its end. Safe to drop and call again.
+    pub(crate) async fn next(&mut self, size: Size) -> Result<Update, Error> {
         match &mut self.state {
             State::Up(link) => match link.next().await {
-                Some((message, heard)) => Ok(Came::Heard(message, heard)),
+                Some((message, heard)) => Ok(Update::Incoming(message, heard)),
                 None => {
                     self.renew(size);
-                    Ok(Came::Lost)
+                    Ok(Update::Lost)
                 }
             },
             State::Down(search) => {
                 let (link, server) = search.await?;
                 self.state = State::Up(Box::new(link));
-                Ok(Came::Back(server))
+                Ok(Update::Back(server))
             }
         }
     }
 
-    /// What is there already.
-    pub(crate) fn ready(&mut self) -> Option<Came> {
+    /// A message that is there already.
+    pub(crate) fn ready(&mut self) -> Option<Update> {
         match &mut self.state {
-            State::Up(link) => link.ready().map(|(message, heard)| Came::Heard(message, heard)),
+            State::Up(link) => {
+                link.ready().map(|(message, heard)| Update::Incoming(message, heard))
+            }
             State::Down(_) => None,
         }
     }
 
-    /// Hangs up and calls again.
+    /// Closes the connection and makes another.
     pub(crate) fn renew(&mut self, size: Size) {
         self.state = State::Down(self.search(size));
     }
 
     fn search(&self, size: Size) -> Search {
-        let (settings, patience) = (self.settings.clone(), self.patience);
+        let (settings, retry_limit) = (self.settings.clone(), self.retry_limit);
         Box::pin(async move {
             let (mut wait, mut tried) = (FIRST_WAIT, 0);
             loop {
-                match Link::open(&settings, size).await {
+                match Connection::open(&settings, size).await {
                     Ok(found) => return Ok(found),
-                    Err(error) if Patience::Tries(tried) == patience => return Err(error),
+                    Err(error) if RetryLimit::Tries(tried) == retry_limit => return Err(error),
                     Err(_) => sleep(wait).await,
                 }
                 tried += 1;

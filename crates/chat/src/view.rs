@@ -3,7 +3,7 @@
 //! What was wrapped and coloured is kept for as long as it does not change, so that a long conversation
 //! costs no more to draw than a short one.
 
-mod asking;
+mod approval;
 mod code;
 mod entries;
 mod foot;
@@ -58,10 +58,10 @@ impl View {
         self.transcript(frame, model, body);
         let offered = model.offered_commands();
         match &mut model.pane {
-            _ if !model.talk.asks.is_empty() => {
-                asking::draw(frame, &mut model.talk.asks, body, self.palette);
+            _ if !model.chat.approvals.is_empty() => {
+                approval::draw(frame, &mut model.chat.approvals, body, self.palette);
             }
-            Pane::Talk => lists::commands(frame, &offered, body, self.palette),
+            Pane::Chat => lists::commands(frame, &offered, body, self.palette),
             Pane::Search(_) => {}
             Pane::Help => lists::help(frame, body, self.palette),
             Pane::Sessions(sessions) => lists::sessions(frame, sessions, body, self.palette),

@@ -1,4 +1,4 @@
-//! What goes over the wire: what this client asks, and what it understands of what it hears.
+//! What goes over the wire: what this client approvals, and what it understands of what it hears.
 
 use serde_json::{Map, Value, json};
 
@@ -27,13 +27,13 @@ pub(crate) enum Request {
     Cancel {
         query: String,
     },
-    /// Let a query go on that waits for a word after a crash.
+    /// Let a query go on that was paused after a crash.
     Resume {
         query: String,
     },
     Approve {
         execution: String,
-        word: Word,
+        decision: Decision,
     },
     /// The terminal is another one now; nothing is answered to that.
     Context(Size),
@@ -48,9 +48,9 @@ pub(crate) enum Request {
     },
 }
 
-/// A person's word on a call.
+/// The answer to a call that needs approval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Word {
+pub(crate) enum Decision {
     No,
     Once,
     /// And for the same call whenever it comes again.
@@ -101,12 +101,12 @@ impl Request {
                 params
             }
             Self::Cancel { query } | Self::Resume { query } => json!({ "query_id": query }),
-            Self::Approve { execution, word } => json!({
+            Self::Approve { execution, decision } => json!({
                 "execution_id": execution,
-                "approved": *word != Word::No,
+                "approved": *decision != Decision::No,
                 "options": {
-                    "remember_choice": matches!(word, Word::Same | Word::Similar),
-                    "apply_to_similar": *word == Word::Similar,
+                    "remember_choice": matches!(decision, Decision::Same | Decision::Similar),
+                    "apply_to_similar": *decision == Decision::Similar,
                 },
             }),
             Self::Context(size) => {

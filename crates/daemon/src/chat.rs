@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
-use quintet_chat::print::{Consent, Ending, Form, Paper, Question, print};
-use quintet_chat::{Colours, Settings, talk};
+use quintet_chat::print::{Approvals, Ending, Form, Output, Question, print};
+use quintet_chat::{Colours, Settings, interactive};
 
 use crate::cli::Chat;
 use crate::options;
@@ -23,13 +23,15 @@ pub(crate) fn main(asked: Chat) -> Result<ExitCode> {
         Some(text) => {
             let question = question(text, asked.json, asked.yes)?;
             let (mut answer, mut remarks) = (stdout(), stderr());
-            let paper = Paper { answer: &mut answer, remarks: &mut remarks };
-            Ok(code(threads.block_on(print(&settings, &question, paper))?))
+            let output = Output { answer: &mut answer, remarks: &mut remarks };
+            Ok(code(threads.block_on(print(&settings, &question, output))?))
         }
         None if !stdin().is_terminal() || !stdout().is_terminal() => {
             bail!("a conversation needs a terminal; `quintet chat -p QUESTION` does not")
         }
-        None => threads.block_on(talk(&settings)).map(|()| ExitCode::SUCCESS).map_err(Into::into),
+        None => {
+            threads.block_on(interactive(&settings)).map(|()| ExitCode::SUCCESS).map_err(Into::into)
+        }
     }
 }
 
@@ -47,14 +49,14 @@ fn question(text: String, json: bool, yes: bool) -> Result<Question> {
         (false, true) => Form::Plain,
         (false, false) => Form::Text,
     };
-    let consent = if yes { Consent::Give } else { Consent::Refuse };
+    let approvals = if yes { Approvals::Approve } else { Approvals::Refuse };
     let added = if stdin().is_terminal() { String::new() } else { piped()? };
     let text = [text.trim(), added.trim_end()].into_iter().filter(|part| !part.is_empty());
     let text = text.collect::<Vec<_>>().join("\n\n");
     if text.is_empty() {
         bail!("there is nothing to ask");
     }
-    Ok(Question { text, form, consent })
+    Ok(Question { text, form, approvals })
 }
 
 fn piped() -> Result<String> {

@@ -17,8 +17,9 @@ struct Stage {
 
 impl Stage {
     async fn enter(settings: &Settings) -> Self {
-        let (line, server) = Line::open(settings, SIZE, Patience::Endless).await.unwrap();
-        let mut conversation = Conversation::new(settings, SIZE, line);
+        let (connection, server) =
+            Reconnecting::open(settings, SIZE, RetryLimit::Endless).await.unwrap();
+        let mut conversation = Conversation::new(settings, SIZE, connection);
         conversation.take(Message::Back(server)).await;
         let terminal = Terminal::new(TestBackend::new(SIZE.cols, SIZE.rows)).unwrap();
         Self { conversation, terminal }
@@ -102,8 +103,9 @@ async fn a_session_that_is_named_is_shown() {
 #[tokio::test]
 async fn the_loop_ends_when_the_person_leaves() {
     let server = Server::play(vec![vec![accept()]]);
-    let (line, hello) = Line::open(&server.settings, SIZE, Patience::Endless).await.unwrap();
-    let mut conversation = Conversation::new(&server.settings, SIZE, line);
+    let (connection, hello) =
+        Reconnecting::open(&server.settings, SIZE, RetryLimit::Endless).await.unwrap();
+    let mut conversation = Conversation::new(&server.settings, SIZE, connection);
     let mut terminal = Terminal::new(TestBackend::new(80, 24)).unwrap();
     let key = KeyEvent::new(KeyCode::Char('d'), KeyModifiers::CONTROL);
     let keys = stream::iter([

@@ -20,8 +20,8 @@ impl Model {
             (Request::Load { had, .. }, Ok(result)) => self.loaded(&result, had.is_some()),
             (Request::Load { session, .. }, Err(fault)) => {
                 self.transcript.trouble(format!("session {session}: {}", fault.message));
-                self.talk.session = None;
-                self.talk.running = None;
+                self.chat.session = None;
+                self.chat.running = None;
                 Vec::new()
             }
             (Request::List, Ok(result)) => {
@@ -51,8 +51,8 @@ impl Model {
 
     fn accepted(&mut self, result: &Value) -> Vec<Request> {
         let name = |field: &str| result[field].as_str().map(str::to_owned);
-        self.talk.session = name("session_id").or(self.talk.session.take());
-        let Some(running) = &mut self.talk.running else { return Vec::new() };
+        self.chat.session = name("session_id").or(self.chat.session.take());
+        let Some(running) = &mut self.chat.running else { return Vec::new() };
         running.query = name("query_id");
         match running.cancelling {
             // The person was faster than the daemon.
@@ -69,18 +69,18 @@ impl Model {
     fn loaded(&mut self, result: &Value, back: bool) -> Vec<Request> {
         let open = result["running_queries"].as_array().into_iter().flatten();
         let open: Vec<&str> = open.filter_map(|query| query["query_id"].as_str()).collect();
-        self.talk.session = result["session_id"].as_str().map(str::to_owned);
-        let mine = self.talk.running.as_ref().and_then(|running| running.query.as_deref());
+        self.chat.session = result["session_id"].as_str().map(str::to_owned);
+        let mine = self.chat.running.as_ref().and_then(|running| running.query.as_deref());
         if back && mine.is_some_and(|mine| open.contains(&mine)) {
             return Vec::new();
         }
         self.show(result, !open.is_empty());
-        self.talk.running = open.first().map(|query| Running {
+        self.chat.running = open.first().map(|query| Running {
             query: Some((*query).to_owned()),
             doing: "answering".into(),
             ..Running::default()
         });
-        match self.talk.running {
+        match self.chat.running {
             Some(_) => Vec::new(),
             None => self.over(),
         }
@@ -105,7 +105,7 @@ impl Model {
                 _ => self.transcript.note(text),
             }
         }
-        self.talk.tokens =
+        self.chat.tokens =
             result.pointer("/session/total_tokens").and_then(Value::as_u64).unwrap_or_default();
     }
 
@@ -113,10 +113,10 @@ impl Model {
         if let Pane::Sessions(sessions) = &mut self.pane {
             sessions.remove(session);
         }
-        if self.talk.session.as_deref() == Some(session) {
-            self.talk.session = None;
-            self.talk.running = None;
-            self.talk.asks.clear();
+        if self.chat.session.as_deref() == Some(session) {
+            self.chat.session = None;
+            self.chat.running = None;
+            self.chat.approvals.clear();
             self.transcript.clear();
         }
         self.hint = Some("session deleted".into());

@@ -45,7 +45,7 @@ impl Model {
     /// The commands that what is typed may become; none unless it begins with a slash.
     pub(crate) fn offered_commands(&self) -> Vec<SlashCommand> {
         let typed = self.editor.text();
-        if !typed.starts_with('/') || !matches!(self.pane, Pane::Talk) {
+        if !typed.starts_with('/') || !matches!(self.pane, Pane::Chat) {
             return Vec::new();
         }
         COMMANDS.into_iter().filter(|command| command.name.starts_with(typed)).collect()
@@ -76,17 +76,17 @@ impl Model {
 
     fn choose(&mut self, name: &str) {
         if name.is_empty() {
-            let list = self.talk.models.join("\n");
+            let list = self.chat.models.join("\n");
             self.transcript.note(format!("models:\n{list}"));
             return;
         }
-        self.talk.chosen = Some(name.to_owned());
-        self.talk.model = Some(name.to_owned());
+        self.chat.chosen = Some(name.to_owned());
+        self.chat.model = Some(name.to_owned());
         self.hint = Some(format!("model is now {name}"));
     }
 
     fn resume(&mut self) -> Vec<Request> {
-        let query = self.talk.running.as_ref().and_then(|running| running.query.clone());
+        let query = self.chat.running.as_ref().and_then(|running| running.query.clone());
         match query {
             Some(query) => vec![Request::Resume { query }],
             None => {

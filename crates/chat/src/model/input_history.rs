@@ -5,7 +5,7 @@ pub(crate) const KEPT: usize = 1000;
 
 /// What was typed before, and where in it one looks.
 #[derive(Debug, Default)]
-pub(crate) struct Past {
+pub(crate) struct InputHistory {
     lines: Vec<String>,
     /// How far back one looks, and what was being typed before that.
     back: usize,
@@ -14,7 +14,7 @@ pub(crate) struct Past {
     fresh: Vec<String>,
 }
 
-impl Past {
+impl InputHistory {
     pub(crate) fn new(lines: Vec<String>) -> Self {
         Self { lines, ..Self::default() }
     }

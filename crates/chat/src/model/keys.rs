@@ -15,13 +15,13 @@ impl Model {
         }
         self.armed = false;
         self.hint = None;
-        if !self.talk.asks.is_empty() {
-            return self.key_of_ask(key);
+        if !self.chat.approvals.is_empty() {
+            return self.key_of_approval(key);
         }
         match self.pane {
-            Pane::Talk => self.key_of_talk(key),
+            Pane::Chat => self.key_of_chat(key),
             Pane::Help => {
-                self.pane = Pane::Talk;
+                self.pane = Pane::Chat;
                 Vec::new()
             }
             Pane::Sessions(_) => self.key_of_sessions(key),
@@ -32,8 +32,8 @@ impl Model {
     pub(super) fn paste(&mut self, text: &str) -> Vec<Request> {
         match &mut self.pane {
             // A question is answered with a key, never with what a paste happens to hold.
-            _ if !self.talk.asks.is_empty() => {}
-            Pane::Talk => self.editor.insert(text),
+            _ if !self.chat.approvals.is_empty() => {}
+            Pane::Chat => self.editor.insert(text),
             Pane::Search(search) => search.editor.insert(&text.replace('\n', " ")),
             Pane::Sessions(sessions) => sessions.filter.insert(&text.replace('\n', " ")),
             Pane::Help => {}
@@ -43,22 +43,22 @@ impl Model {
 
     /// Ctrl-C: stops what runs, then leaves.
     fn interrupt(&mut self) -> Vec<Request> {
-        if self.armed || self.talk.running.as_ref().is_some_and(|running| running.cancelling) {
+        if self.armed || self.chat.running.as_ref().is_some_and(|running| running.cancelling) {
             self.leaving = true;
             return Vec::new();
         }
         self.armed = true;
-        if self.talk.running.is_some() {
+        if self.chat.running.is_some() {
             self.hint = Some("stopping; Ctrl-C again to quit".into());
             return self.cancel();
         }
         self.editor.clear();
-        self.pane = Pane::Talk;
+        self.pane = Pane::Chat;
         self.hint = Some("Ctrl-C again to quit".into());
         Vec::new()
     }
 
-    fn key_of_talk(&mut self, key: KeyEvent) -> Vec<Request> {
+    fn key_of_chat(&mut self, key: KeyEvent) -> Vec<Request> {
         let page = usize::from(self.size.rows / 2).max(1);
         match key.code {
             KeyCode::Char('d') if is_ctrl(key, 'd') && self.editor.is_empty() => {
@@ -71,12 +71,12 @@ impl Model {
             KeyCode::End if key.modifiers.contains(KeyModifiers::CONTROL) => self.scroll = 0,
             KeyCode::Enter if !key.modifiers.contains(KeyModifiers::ALT) => return self.enter(),
             KeyCode::Up if self.editor.is_first_line() => {
-                if let Some(text) = self.past.older(self.editor.text()) {
+                if let Some(text) = self.input_history.older(self.editor.text()) {
                     self.editor.set(text);
                 }
             }
             KeyCode::Down if self.editor.is_last_line() => {
-                if let Some(text) = self.past.newer() {
+                if let Some(text) = self.input_history.newer() {
                     self.editor.set(text);
                 }
             }
@@ -92,11 +92,11 @@ impl Model {
         if text.is_empty() {
             return Vec::new();
         }
-        if !self.talk.online && !text.starts_with('/') {
+        if !self.chat.online && !text.starts_with('/') {
             self.hint = Some("not connected to the daemon; your message is kept here".into());
             return Vec::new();
         }
-        self.past.remember(self.editor.text());
+        self.input_history.remember(self.editor.text());
         self.editor.clear();
         match text.strip_prefix('/') {
             Some(command) => self.command(command),
@@ -113,7 +113,7 @@ impl Model {
         let Pane::Search(search) = &mut self.pane else { return Vec::new() };
         let last = search.found.saturating_sub(1);
         match key.code {
-            KeyCode::Esc => self.pane = Pane::Talk,
+            KeyCode::Esc => self.pane = Pane::Chat,
             KeyCode::Enter | KeyCode::Up => search.nth = (search.nth + 1).min(last),
             KeyCode::Down => search.nth = search.nth.saturating_sub(1),
             _ => {

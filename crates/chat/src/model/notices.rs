@@ -1,7 +1,7 @@
 //! What happens in the daemon, shown.
 
-use super::{Ask, Model, Running};
-use crate::heard::{Figures, Notice, Token};
+use super::{Model, OpenApproval, Running};
+use crate::notice::{Figures, Notice, Token};
 use crate::wire::Request;
 
 impl Model {
@@ -25,19 +25,19 @@ impl Model {
                     self.transcript.trouble(message);
                 }
             }
-            Notice::Asked(asked) => {
+            Notice::Approval(asked) => {
                 self.running(&asked.query).doing = format!("{} waits for approval", asked.tool);
-                self.talk.asks.push_back(Ask::new(asked));
+                self.chat.approvals.push_back(OpenApproval::new(asked));
             }
             Notice::Progress { execution, status, message } => {
                 // Somebody else, or the clock, may have answered.
                 if matches!(status.as_str(), "approved" | "denied") {
-                    self.talk.asks.retain(|ask| ask.asked.execution != execution);
+                    self.chat.approvals.retain(|ask| ask.asked.execution != execution);
                 }
                 self.transcript.working(&execution, &message);
             }
-            Notice::Done(done) => {
-                self.talk.asks.retain(|ask| ask.asked.execution != done.execution);
+            Notice::CallEnded(done) => {
+                self.chat.approvals.retain(|ask| ask.asked.execution != done.execution);
                 self.transcript.done(done);
             }
             Notice::Thinking { query, phase, message } => {
@@ -54,15 +54,15 @@ impl Model {
 
     /// What is under way, which may be something that another client of the session asked for.
     fn running(&mut self, query: &str) -> &mut Running {
-        let running = self.talk.running.get_or_insert_default();
+        let running = self.chat.running.get_or_insert_default();
         running.query.get_or_insert_with(|| query.to_owned());
         running
     }
 
     fn complete(&mut self, query: &str, status: &str, figures: Figures) -> Vec<Request> {
-        self.talk.tokens = self.talk.tokens.saturating_add(figures.tokens);
-        self.talk.model = figures.model.or(self.talk.model.take());
-        self.talk.asks.retain(|ask| ask.asked.query != query);
+        self.chat.tokens = self.chat.tokens.saturating_add(figures.tokens);
+        self.chat.model = figures.model.or(self.chat.model.take());
+        self.chat.approvals.retain(|ask| ask.asked.query != query);
         match status {
             "success" => {}
             "cancelled" => self.transcript.note("stopped"),
@@ -73,7 +73,7 @@ impl Model {
             let seconds = figures.millis as f64 / 1000.0;
             format!("{} tokens in {seconds:.1} s, {:.1} a second", figures.tokens, figures.pace)
         });
-        match self.talk.running.as_ref().and_then(|running| running.query.as_deref()) {
+        match self.chat.running.as_ref().and_then(|running| running.query.as_deref()) {
             Some(open) if open != query => Vec::new(),
             _ => self.over(),
         }

@@ -4,7 +4,7 @@ use crossterm::event::{KeyCode, KeyEvent};
 use serde_json::Value;
 
 use super::keys::is_ctrl;
-use super::{Editor, Model, Pane, Talk};
+use super::{ChatState, Editor, Model, Pane};
 use crate::wire::Request;
 
 /// The list of sessions.
@@ -42,7 +42,7 @@ impl Sessions {
         self.chosen = self.chosen.min(self.shown().len().saturating_sub(1));
     }
 
-    /// Those in which every word of the filter stands.
+    /// The sessions that contain every word of the filter.
     pub(crate) fn shown(&self) -> Vec<&Row> {
         let filter = self.filter.text().to_lowercase();
         let words: Vec<&str> = filter.split_whitespace().collect();
@@ -82,7 +82,7 @@ impl Model {
         }
         let last = sessions.shown().len().saturating_sub(1);
         match key.code {
-            KeyCode::Esc => self.pane = Pane::Talk,
+            KeyCode::Esc => self.pane = Pane::Chat,
             KeyCode::Up => sessions.chosen = sessions.chosen.saturating_sub(1),
             KeyCode::Down => sessions.chosen = (sessions.chosen + 1).min(last),
             KeyCode::PageUp => sessions.chosen = sessions.chosen.saturating_sub(10),
@@ -101,7 +101,7 @@ impl Model {
     fn open_chosen(&mut self) -> Vec<Request> {
         let Pane::Sessions(sessions) = &mut self.pane else { return Vec::new() };
         let Some(session) = sessions.id() else { return Vec::new() };
-        self.pane = Pane::Talk;
+        self.pane = Pane::Chat;
         self.switch(Some(session));
         Vec::new()
     }
@@ -109,9 +109,10 @@ impl Model {
     /// Turns to another session, or to one that does not exist yet. A connection talks to one session
     /// and begins it with its first question, so this takes another connection; what runs here goes on.
     pub(super) fn switch(&mut self, session: Option<String>) {
-        let (chosen, model) = (self.talk.chosen.take(), self.talk.model.take());
-        let models = std::mem::take(&mut self.talk.models);
-        self.talk = Talk { session, chosen, model, models, anew: true, ..Talk::default() };
+        let (chosen, model) = (self.chat.chosen.take(), self.chat.model.take());
+        let models = std::mem::take(&mut self.chat.models);
+        self.chat =
+            ChatState { session, chosen, model, models, anew: true, ..ChatState::default() };
         self.transcript.clear();
         self.scroll = 0;
     }

@@ -5,7 +5,7 @@ use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use serde_json::json;
 
 use super::*;
-use crate::wire::Word;
+use crate::wire::Decision;
 
 fn started() -> Model {
     let mut model = Model::new(Size { cols: 80, rows: 24 }, None, None);
@@ -94,17 +94,17 @@ fn words_are_shown_as_they_come_and_blocks_are_not_shown_twice() {
     token(&mut model, "```\n", "code", 28);
     let code = json!({ "type": "code", "language": "rust", "content": "fn a() {}" });
     tell(&mut model, "stream.block", json!({ "query_id": "q-1", "block": code }));
-    token(&mut model, "Done.", "text", 32);
-    assert_eq!(model.talk.running.as_ref().unwrap().had, 37);
+    token(&mut model, "CallEnded.", "text", 32);
+    assert_eq!(model.chat.running.as_ref().unwrap().had, 37);
     assert_eq!(complete(&mut model, "success"), []);
 
     let shown = pieces(&model);
     assert_eq!(shown.len(), 4, "{shown:?}");
     assert_eq!(shown[0], Piece::Said("hello".into()));
-    assert_eq!((&shown[1], &shown[3]), (&prose("See this:\n"), &prose("Done.")));
+    assert_eq!((&shown[1], &shown[3]), (&prose("See this:\n"), &prose("CallEnded.")));
     assert!(matches!(&shown[2], Piece::Block(block) if block.language == "rust"));
-    assert_eq!((model.talk.tokens, model.talk.model.as_deref()), (9, Some("demo/large")));
-    assert_eq!(model.talk.running, None);
+    assert_eq!((model.chat.tokens, model.chat.model.as_deref()), (9, Some("demo/large")));
+    assert_eq!(model.chat.running, None);
 }
 
 #[test]
@@ -157,16 +157,19 @@ fn who_stops_before_the_question_arrived_is_heard() {
 
 #[test]
 fn a_tool_is_answered_with_a_key() {
-    for (letter, word) in
-        [('y', Word::Once), ('a', Word::Same), ('s', Word::Similar), ('n', Word::No)]
-    {
+    for (letter, decision) in [
+        ('y', Decision::Once),
+        ('a', Decision::Same),
+        ('s', Decision::Similar),
+        ('n', Decision::No),
+    ] {
         let mut model = asked();
         approval(&mut model);
         update(&mut model, Message::Tick);
         update(&mut model, Message::Tick);
         let said = press(&mut model, KeyCode::Char(letter));
-        assert_eq!(said, [Request::Approve { execution: "exec-1".into(), word }]);
-        assert!(model.talk.asks.is_empty());
+        assert_eq!(said, [Request::Approve { execution: "exec-1".into(), decision }]);
+        assert!(model.chat.approvals.is_empty());
     }
 }
 
@@ -177,8 +180,8 @@ fn who_was_typing_when_a_tool_asked_did_not_say_yes() {
     assert_eq!(press(&mut model, KeyCode::Char('y')), []);
     assert_eq!(press(&mut model, KeyCode::Enter), []);
     assert_eq!(update(&mut model, Message::Paste("y".into())), []);
-    assert_eq!(model.talk.asks.len(), 1);
-    let no = Request::Approve { execution: "exec-1".into(), word: Word::No };
+    assert_eq!(model.chat.approvals.len(), 1);
+    let no = Request::Approve { execution: "exec-1".into(), decision: Decision::No };
     assert_eq!(press(&mut model, KeyCode::Esc), [no]);
 }
 
@@ -188,10 +191,10 @@ fn a_question_goes_when_somebody_else_answers_or_its_query_ends() {
     approval(&mut model);
     let progress = json!({ "status": "denied", "message": "nobody answered in time" });
     tell(&mut model, "tool.progress", json!({ "execution_id": "exec-1", "progress": progress }));
-    assert!(model.talk.asks.is_empty());
+    assert!(model.chat.approvals.is_empty());
     approval(&mut model);
     complete(&mut model, "timeout");
-    assert!(model.talk.asks.is_empty());
+    assert!(model.chat.approvals.is_empty());
 }
 
 #[test]
@@ -217,7 +220,7 @@ fn a_broken_connection_is_taken_up_where_it_was() {
     let mut model = asked();
     token(&mut model, "half", "text", 0);
     update(&mut model, Message::Lost);
-    assert!(model.is_busy() && !model.talk.online);
+    assert!(model.is_busy() && !model.chat.online);
     update(&mut model, Message::Paste("later".into()));
     assert_eq!(press(&mut model, KeyCode::Enter), []);
     assert_eq!(model.editor.text(), "later", "what cannot be asked is not lost");
@@ -244,7 +247,7 @@ fn what_ended_meanwhile_is_shown_as_it_is() {
     let result = json!({ "session_id": "session-1", "messages": messages, "running_queries": [] });
     update(&mut model, Message::Answer(load, Ok(result)));
     assert_eq!(pieces(&model), [Piece::Said("hello".into()), prose("half and whole")]);
-    assert_eq!(model.talk.running, None);
+    assert_eq!(model.chat.running, None);
 }
 
 #[test]
@@ -254,7 +257,7 @@ fn a_question_that_never_arrived_is_told() {
     update(&mut model, Message::Lost);
     assert_eq!(update(&mut model, Message::Back(json!({}))), []);
     assert!(matches!(pieces(&model).last(), Some(Piece::Trouble(_))));
-    assert_eq!(model.talk.running, None);
+    assert_eq!(model.chat.running, None);
 }
 
 fn listed() -> Model {
@@ -275,7 +278,7 @@ fn sessions_are_found_by_typing_and_opened() {
         press(&mut model, KeyCode::Char(letter));
     }
     assert_eq!(press(&mut model, KeyCode::Enter), []);
-    assert!(std::mem::take(&mut model.talk.anew), "another session takes another connection");
+    assert!(std::mem::take(&mut model.chat.anew), "another session takes another connection");
     let load = update(&mut model, Message::Back(json!({}))).remove(0);
     assert_eq!(load, Request::Load { session: "session-2".into(), had: None });
     let messages = json!([
@@ -290,7 +293,7 @@ fn sessions_are_found_by_typing_and_opened() {
         [Piece::Said("begin".into())],
         "the answer comes again as it is written"
     );
-    assert!(model.talk.running.is_some());
+    assert!(model.chat.running.is_some());
 }
 
 #[test]
@@ -319,7 +322,7 @@ fn commands_are_carried_out_and_unknown_ones_told() {
     enter(&mut model, "/nonsense");
     assert!(model.hint.as_ref().unwrap().contains("/nonsense"));
     enter(&mut model, "/new");
-    assert!(model.talk.anew && model.transcript.is_empty());
+    assert!(model.chat.anew && model.transcript.is_empty());
     enter(&mut model, "/quit");
     assert!(model.leaving);
 }

@@ -1,6 +1,6 @@
 //! What was said and done, in order.
 
-use crate::heard::{Block, Done, Kind};
+use crate::notice::{Block, CallEnded, Kind};
 
 /// What was said and done.
 #[derive(Debug, Default)]
@@ -136,7 +136,7 @@ impl Transcript {
     }
 
     /// A call is over.
-    pub(super) fn done(&mut self, done: Done) {
+    pub(super) fn done(&mut self, done: CallEnded) {
         let tool = self.tool(&done.execution);
         tool.name = done.tool;
         tool.message = match done.error {

@@ -39,14 +39,14 @@ fn the_specifications_shapes_are_read() {
         "execution_id": "exec-456def", "status": "success",
         "result": { "output": "written", "files_modified": ["src/main.rs"], "duration_ms": 125 },
     });
-    let Some(Notice::Done(done)) = read("tool.complete", done) else { panic!() };
+    let Some(Notice::CallEnded(done)) = read("tool.complete", done) else { panic!() };
     assert_eq!((done.files.as_slice(), done.millis), (&["src/main.rs".to_owned()][..], 125));
 
     let flat = json!({
         "execution_id": "e", "tool_name": "shell", "description": "ls", "risk_level": "high",
         "preview": "$ ls",
     });
-    let Some(Notice::Asked(asked)) = read("tool.request_approval", flat) else { panic!() };
+    let Some(Notice::Approval(asked)) = read("tool.request_approval", flat) else { panic!() };
     assert_eq!(
         (asked.tool.as_str(), asked.risk.as_str(), asked.preview.as_str()),
         ("shell", "high", "$ ls")

@@ -11,11 +11,11 @@ struct Printed {
     remarks: String,
 }
 
-async fn ask(settings: &Settings, form: Form, consent: Consent) -> Printed {
+async fn ask(settings: &Settings, form: Form, approvals: Approvals) -> Printed {
     let (mut answer, mut remarks) = (Vec::new(), Vec::new());
-    let question = Question { text: "say it".into(), form, consent };
-    let paper = Paper { answer: &mut answer, remarks: &mut remarks };
-    let ended = print(settings, &question, paper).await;
+    let question = Question { text: "say it".into(), form, approvals };
+    let output = Output { answer: &mut answer, remarks: &mut remarks };
+    let ended = print(settings, &question, output).await;
     let text = |bytes| String::from_utf8(bytes).unwrap();
     Printed { ended, answer: text(answer), remarks: text(remarks) }
 }
@@ -33,7 +33,7 @@ async fn the_answer_is_printed_as_it_comes() {
         Step::Tell("stream.block", block),
         complete("success"),
     ]]);
-    let printed = ask(&server.settings, Form::Text, Consent::Refuse).await;
+    let printed = ask(&server.settings, Form::Text, Approvals::Refuse).await;
     assert_eq!(printed.ended.unwrap(), Ending::Answered);
     assert_eq!((printed.answer.as_str(), printed.remarks.as_str()), ("Hello, world\n", ""));
 
@@ -58,14 +58,14 @@ async fn blocks_without_tokens_are_printed_too() {
         block("tool_output", "noise"),
         complete("success"),
     ]]);
-    let printed = ask(&server.settings, Form::Text, Consent::Refuse).await;
+    let printed = ask(&server.settings, Form::Text, Approvals::Refuse).await;
     assert_eq!(printed.answer, "Look:\nfn main() {}\n");
 }
 
 #[tokio::test]
 async fn tools_that_ask_are_refused_unless_told_otherwise() {
-    for (consent, approved, said) in
-        [(Consent::Refuse, false, "--yes"), (Consent::Give, true, "approved")]
+    for (approvals, approved, said) in
+        [(Approvals::Refuse, false, "--yes"), (Approvals::Approve, true, "approved")]
     {
         let server = Server::play(vec![vec![
             accept(),
@@ -75,7 +75,7 @@ async fn tools_that_ask_are_refused_unless_told_otherwise() {
             token("Then.", 6),
             complete("success"),
         ]]);
-        let printed = ask(&server.settings, Form::Text, consent).await;
+        let printed = ask(&server.settings, Form::Text, approvals).await;
         assert_eq!(printed.answer, "First.\nThen.\n");
         assert!(printed.remarks.contains("write_file src/main.rs"), "{}", printed.remarks);
         assert!(printed.remarks.contains(said), "{}", printed.remarks);
@@ -94,7 +94,7 @@ async fn programs_get_every_event_as_a_line() {
         token("Hi", 0),
         complete("success"),
     ]]);
-    let printed = ask(&server.settings, Form::Json, Consent::Refuse).await;
+    let printed = ask(&server.settings, Form::Json, Approvals::Refuse).await;
     let lines: Vec<Value> =
         printed.answer.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(lines.len(), 2);
@@ -114,12 +114,12 @@ async fn what_goes_wrong_is_told_and_counts() {
             Step::Tell("stream.error", json!({ "query_id": "q-1", "error": error })),
             complete(status),
         ]]);
-        let printed = ask(&server.settings, Form::Text, Consent::Refuse).await;
+        let printed = ask(&server.settings, Form::Text, Approvals::Refuse).await;
         assert_eq!(printed.ended.unwrap(), ending);
         assert_eq!(printed.remarks, "quintet: LLM inference failed: no [31mkey\n");
     }
     let server = Server::play(vec![vec![Step::Refuse("agent.query", "unknown model x/y")]]);
-    let printed = ask(&server.settings, Form::Text, Consent::Refuse).await;
+    let printed = ask(&server.settings, Form::Text, Approvals::Refuse).await;
     assert_eq!(printed.ended.unwrap_err().to_string(), "unknown model x/y");
 }
 
@@ -129,7 +129,7 @@ async fn a_broken_connection_is_taken_up_where_it_was() {
         vec![accept(), token("Hello, ", 0)],
         vec![load(true), token("world", 7), complete("success")],
     ]);
-    let printed = ask(&server.settings, Form::Text, Consent::Refuse).await;
+    let printed = ask(&server.settings, Form::Text, Approvals::Refuse).await;
     assert_eq!(printed.ended.unwrap(), Ending::Answered);
     assert_eq!(printed.answer, "Hello, world\n");
     let heard = server.heard().await;
@@ -141,7 +141,7 @@ async fn a_session_is_gone_on_with() {
     let server =
         Server::play(vec![vec![load(false), accept(), token("More", 0), complete("success")]]);
     let settings = Settings { session: Some("session-1".into()), ..server.settings.clone() };
-    let printed = ask(&settings, Form::Plain, Consent::Refuse).await;
+    let printed = ask(&settings, Form::Plain, Approvals::Refuse).await;
     assert_eq!(printed.answer, "More\n");
 }
 
@@ -152,6 +152,6 @@ async fn a_terminal_gets_nothing_that_controls_it() {
         token("a\u{1b}]0;title\u{7}b\tc\n", 0),
         complete("success"),
     ]]);
-    let printed = ask(&server.settings, Form::Plain, Consent::Refuse).await;
+    let printed = ask(&server.settings, Form::Plain, Approvals::Refuse).await;
     assert_eq!(printed.answer, "a]0;titleb\tc\n");
 }

@@ -1,35 +1,35 @@
-//! What an answer looks like outside of a screen.
+//! Writes an answer without a screen.
 
 use serde_json::Value;
 
-use super::Paper;
+use super::Output;
 use crate::Error;
-use crate::heard::{Block, Kind};
+use crate::notice::{Block, Kind};
 
 /// How the answer is printed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Form {
-    /// Its text, as it is.
+    /// The answer's text, as it is.
     #[default]
     Text,
-    /// Its text, for a terminal: nothing in it moves the cursor or changes a colour.
+    /// The text for a terminal: nothing in it moves the cursor or changes a colour.
     Plain,
     /// Everything that happens, a line of JSON each.
     Json,
 }
 
 /// An answer as it is printed.
-pub(super) struct Sheet<'a> {
+pub(super) struct AnswerWriter<'a> {
     form: Form,
-    paper: Paper<'a>,
+    output: Output<'a>,
     printed: String,
     /// Something else happened since the last word.
     paused: bool,
 }
 
-impl<'a> Sheet<'a> {
-    pub(super) fn new(form: Form, paper: Paper<'a>) -> Self {
-        Self { form, paper, printed: String::new(), paused: false }
+impl<'a> AnswerWriter<'a> {
+    pub(super) fn new(form: Form, output: Output<'a>) -> Self {
+        Self { form, output, printed: String::new(), paused: false }
     }
 
     /// Something happened.
@@ -82,7 +82,7 @@ impl<'a> Sheet<'a> {
     /// Says something beside the answer.
     pub(super) fn remark(&mut self, text: &str) -> Result<(), Error> {
         let text: String = text.chars().filter(|c| *c == '\n' || !c.is_control()).collect();
-        writeln!(self.paper.remarks, "quintet: {text}").map_err(Error::Output)
+        writeln!(self.output.remarks, "quintet: {text}").map_err(Error::Output)
     }
 
     pub(super) fn end(&mut self) -> Result<(), Error> {
@@ -98,7 +98,7 @@ impl<'a> Sheet<'a> {
     }
 
     fn write(&mut self, text: &str) -> Result<(), Error> {
-        let paper = &mut self.paper.answer;
-        paper.write_all(text.as_bytes()).and_then(|()| paper.flush()).map_err(Error::Output)
+        let output = &mut self.output.answer;
+        output.write_all(text.as_bytes()).and_then(|()| output.flush()).map_err(Error::Output)
     }
 }

@@ -1,4 +1,4 @@
-//! The question whether a tool may do something.
+//! Draws a call that waits for approval.
 
 use std::collections::VecDeque;
 
@@ -11,15 +11,20 @@ use super::fill;
 use super::foot::text_rows;
 use super::palette::{Ink, Palette};
 use super::wrap::{cut, wrap};
-use crate::heard::Asked;
-use crate::model::Ask;
+use crate::model::OpenApproval;
+use crate::notice::ApprovalRequest;
 
 const KEYS: &str = " y yes  n/Esc no  a always this one  s always similar  ↑↓ scroll ";
 const SHORT_KEYS: &str = " y n a s ";
 
-pub(super) fn draw(frame: &mut Frame<'_>, asks: &mut VecDeque<Ask>, area: Rect, palette: Palette) {
-    let others = asks.len().saturating_sub(1);
-    let Some(ask) = asks.front_mut() else { return };
+pub(super) fn draw(
+    frame: &mut Frame<'_>,
+    approvals: &mut VecDeque<OpenApproval>,
+    area: Rect,
+    palette: Palette,
+) {
+    let others = approvals.len().saturating_sub(1);
+    let Some(ask) = approvals.front_mut() else { return };
     let width = area.width;
     let mut lines = vec![title(&ask.asked, others, width, palette)];
     lines.extend(about(ask, width, palette));
@@ -35,14 +40,14 @@ pub(super) fn draw(frame: &mut Frame<'_>, asks: &mut VecDeque<Ask>, area: Rect, 
     fill(frame, area, lines);
 }
 
-fn title(asked: &Asked, others: usize, width: u16, palette: Palette) -> Line<'static> {
+fn title(asked: &ApprovalRequest, others: usize, width: u16, palette: Palette) -> Line<'static> {
     let more = if others == 0 { String::new() } else { format!(" (and {others} more)") };
     let text = format!(" {}{more}", asked.sentence());
     let text = format!("{:<1$}", cut(&text, usize::from(width)), usize::from(width));
     palette.line(vec![(Ink::Bar, text)])
 }
 
-fn about(ask: &Ask, width: u16, palette: Palette) -> Vec<Line<'static>> {
+fn about(ask: &OpenApproval, width: u16, palette: Palette) -> Vec<Line<'static>> {
     let asked = &ask.asked;
     let mut lines = text_rows(Ink::Strong, &asked.description, width, palette);
     for reason in &asked.reasons {
@@ -78,7 +83,7 @@ fn preview(text: &str, width: u16, palette: Palette) -> Vec<Line<'static>> {
     rows.map(|row| palette.line(row)).collect()
 }
 
-fn keys(ask: &Ask, width: u16, palette: Palette) -> Line<'static> {
+fn keys(ask: &OpenApproval, width: u16, palette: Palette) -> Line<'static> {
     let keys = match usize::from(width) > KEYS.chars().count() {
         true => KEYS,
         false => SHORT_KEYS,

@@ -4,8 +4,8 @@ use super::code::paint;
 use super::markdown::{self, boxed};
 use super::palette::{Ink, Row};
 use super::wrap::wrap;
-use crate::heard::{Block, Kind};
 use crate::model::{Piece, Tool};
+use crate::notice::{Block, Kind};
 
 /// Lines of a tool's output that are shown.
 const OUTPUT: usize = 12;

@@ -41,7 +41,7 @@ fn line(frame: &mut Frame<'_>, model: &Model, area: Rect, palette: Palette) {
             fill(frame, area, [palette.line(vec![(Ink::Caution, text)])]);
             frame.set_cursor_position(Position { x: area.x + end.min(area.width - 1), y: area.y });
         }
-        Pane::Talk | Pane::Help | Pane::Sessions(_) => edit(frame, &model.editor, area, palette),
+        Pane::Chat | Pane::Help | Pane::Sessions(_) => edit(frame, &model.editor, area, palette),
     }
 }
 
@@ -102,7 +102,7 @@ fn status(model: &Model, width: u16, palette: Palette) -> Line<'static> {
 }
 
 fn state(model: &Model) -> String {
-    let talk = &model.talk;
+    let talk = &model.chat;
     let spin = SPINNER[(model.ticks % 4) as usize];
     let waiting = match talk.waiting.len() {
         0 => String::new(),
@@ -117,9 +117,9 @@ fn state(model: &Model) -> String {
 }
 
 fn figures(model: &Model) -> String {
-    let name = model.talk.model.as_deref().unwrap_or_default();
+    let name = model.chat.model.as_deref().unwrap_or_default();
     let above = if model.scroll > 0 { format!("{} below | ", model.scroll) } else { String::new() };
-    format!("{above}{name} | {} tokens ", model.talk.tokens)
+    format!("{above}{name} | {} tokens ", model.chat.tokens)
 }
 
 /// A text as rows of one look.

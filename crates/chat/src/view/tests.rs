@@ -10,8 +10,8 @@ use ratatui::style::Color;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::heard::Notice;
 use crate::model::{Message, update};
+use crate::notice::Notice;
 use crate::wire::{Request, Size};
 
 fn model(cols: u16, rows: u16) -> Model {

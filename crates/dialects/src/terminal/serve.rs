@@ -83,7 +83,12 @@ impl AppState {
 }
 
 /// Serves clients of a socket until told to stop; what is under way is still told.
-pub(super) async fn run(socket: Socket, ports: Ports, settings: Settings, closing: CancellationToken) {
+pub(super) async fn run(
+    socket: Socket,
+    ports: Ports,
+    settings: Settings,
+    closing: CancellationToken,
+) {
     let app = Arc::new(AppState { ports, settings, models: Mutex::default() });
     let (mut connections, mut tasks) = (ConnectionLimit::new(), JoinSet::new());
     let known = Arc::clone(&app);

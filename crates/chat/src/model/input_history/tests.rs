@@ -4,7 +4,7 @@ use super::*;
 
 #[test]
 fn one_goes_back_and_forth_and_finds_what_one_was_typing() {
-    let mut past = Past::new(vec!["old".into()]);
+    let mut past = InputHistory::new(vec!["old".into()]);
     past.remember("new");
     assert_eq!(past.older("typing").as_deref(), Some("new"));
     assert_eq!(past.older("new").as_deref(), Some("old"));
@@ -16,7 +16,7 @@ fn one_goes_back_and_forth_and_finds_what_one_was_typing() {
 
 #[test]
 fn what_looks_secret_is_not_written_down() {
-    let mut past = Past::default();
+    let mut past = InputHistory::default();
     for line in [
         " with a space before",
         "my password is hunter2",
@@ -39,7 +39,7 @@ fn what_looks_secret_is_not_written_down() {
 
 #[test]
 fn the_same_twice_is_once() {
-    let mut past = Past::default();
+    let mut past = InputHistory::default();
     past.remember("again");
     past.remember("again");
     assert_eq!(past.take_fresh(), ["again"]);
