@@ -342,6 +342,7 @@ impl Link {
         };
         line.added = 0;
         line.handover.asked(calls, |tool| client.contains(tool));
+        line.requested = calls.iter().map(|call| (call.id.clone(), call.input.clone())).collect();
         let mut frames: Vec<Frame> = line.complete(at).into_iter().collect();
         frames.push(line.frame("token-count", &tokens::payload(usage, spent), at));
         frames
@@ -387,11 +388,18 @@ impl Link {
         let Some(line) = self.line_mut(turn) else {
             return Vec::new();
         };
-        let began = line.running.remove(call).unwrap_or(at);
-        let took = at.since(began).as_secs_f64();
+        let began = line.running.remove(call);
+        let took = at.since(began.unwrap_or(at)).as_secs_f64();
         line.added += weight(&text_of(&outcome.parts));
         let handed = line.handover.over(call);
         let mut frames: Vec<Frame> = handed.iter().map(|handed| line.hand(handed, at)).collect();
+        if began.is_none() {
+            // A call that never ran. Clients keep rows in which every output follows its call.
+            let input = line.requested.remove(call).unwrap_or_else(|| json!({}));
+            let (call, request, tool) = (call.clone(), request.clone(), tool.to_owned());
+            let refused = Errand { call, request, tool, input };
+            frames.push(line.frame("tool-call", &refused.payload(true), at));
+        }
         frames.push(line.frame("tool-output", &output((call, &request), tool, outcome, took), at));
         frames
     }

@@ -57,6 +57,8 @@ pub(crate) struct Line {
     /// How many tokens came to it since the model was last asked, by a rule of thumb.
     pub(crate) added: u64,
     pub(crate) handover: Handover,
+    /// The arguments of the calls of this step.
+    pub(crate) requested: HashMap<CallId, Value>,
     /// Since when calls run.
     pub(crate) running: HashMap<CallId, Time>,
     /// What of it takes time.
@@ -85,6 +87,7 @@ impl Line {
             steps: 0,
             added: 0,
             handover: Handover::default(),
+            requested: HashMap::new(),
             running: HashMap::new(),
             spans: Spans::default(),
             stopped: false,
