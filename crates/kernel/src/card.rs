@@ -63,6 +63,12 @@ pub struct Card {
     /// What it is about: the first words of the person.
     #[serde(default)]
     pub title: String,
+    /// The beginning of the newest message of a person.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub last_prompt: String,
+    /// The beginning of the newest message of a model.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub last_answer: String,
     /// How much was said by people and models.
     #[serde(default)]
     pub messages: u64,

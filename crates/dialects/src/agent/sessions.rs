@@ -19,7 +19,7 @@ use crate::jsonrpc::{Error, INVALID_PARAMS};
 impl AppState {
     pub(super) async fn create(&self, begin: CreateSession) -> Result<Reply, Error> {
         let CreateSession { workspace, model, system_prompt, title } = begin;
-        let model = self.model(model.as_deref()).await?;
+        let model = self.model_or_default(model.as_deref()).await;
         let labels = BTreeMap::from_iter(title.map(|title| ("title".to_owned(), title)));
         let (workspace, toolset) = (workspace.into(), Some(Box::new(question::toolset())));
         let origin = Origin { workspace, system_prompt, model, labels, toolset };
@@ -64,7 +64,7 @@ impl AppState {
         changes: (Option<String>, Option<String>),
     ) -> Result<Reply, Error> {
         let (name, model) = changes;
-        let model = self.model(model.as_deref()).await?;
+        let model = self.model_or_default(model.as_deref()).await;
         let receipt = self.ports.branches.fork(&session, at).await.map_err(refused)?;
         let root = receipt.records.first().map_or(0, |record| record.seq);
         let child = &receipt.session;
@@ -108,6 +108,15 @@ impl AppState {
     pub(super) async fn models(&self) -> Value {
         let models = self.ports.models.list().await;
         json!({ "models": models.iter().map(shape::model).collect::<Vec<_>>() })
+    }
+
+    /// The model that a new session asks for. A client may have the name of a model built in that is not
+    /// configured here; such a session gets the default model.
+    async fn model_or_default(&self, name: Option<&str>) -> Option<ModelRef> {
+        self.model(name).await.unwrap_or_else(|error| {
+            tracing::warn!("{}: the default model is used", error.message);
+            None
+        })
     }
 
     /// A model by its whole name, or by its own if that is enough.

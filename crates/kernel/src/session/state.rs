@@ -13,7 +13,7 @@ use crate::context::Context;
 use crate::event::{Answer, Record, Seq};
 use crate::id::{CallId, MessageId, SessionId, TurnId};
 use crate::memory::{Entry, Target};
-use crate::message::{Attachment, Message, Role};
+use crate::message::{Attachment, Message, Part, Role};
 use crate::model::{ModelRef, Profile, Usage};
 use crate::policy::{Rules, Verdict};
 use crate::question::Question;
@@ -303,9 +303,7 @@ impl Data {
         let at = self.messages.len();
         self.spoken += u64::from(message.role.speaks());
         if self.title.is_none() && message.role == Role::User {
-            let text = message.text();
-            let line = text.trim().lines().next().unwrap_or_default();
-            self.title = Some(line.chars().take(TITLE).collect());
+            self.title = Some(first_line(&message));
         }
         if message.role == Role::System {
             self.instructions.push(at);
@@ -315,6 +313,12 @@ impl Data {
             self.first_read = self.first_read.min(n);
         }
         self.messages.push(Arc::new(message));
+    }
+
+    /// The beginning of the newest message of a speaker that has text.
+    fn newest(&self, role: Role) -> String {
+        let of_role = self.messages.iter().rev().filter(|message| message.role == role);
+        of_role.map(|message| first_line(message)).find(|line| !line.is_empty()).unwrap_or_default()
     }
 
     /// The session at a glance.
@@ -330,6 +334,8 @@ impl Data {
             workspace: self.workspace.clone(),
             labels: self.labels.clone(),
             title: self.title.clone().unwrap_or_default(),
+            last_prompt: self.newest(Role::User),
+            last_answer: self.newest(Role::Assistant),
             messages: self.spoken,
             tokens: self.usage.total(),
             usage: self.usage,
@@ -412,5 +418,18 @@ impl Deref for State {
 impl PartialEq for State {
     fn eq(&self, other: &Self) -> bool {
         self.data == other.data
+    }
+}
+
+/// The first line of a message, shortened.
+fn first_line(message: &Message) -> String {
+    let line = message.parts.iter().find_map(line_of).unwrap_or_default();
+    line.chars().take(TITLE).collect()
+}
+
+fn line_of(part: &Part) -> Option<&str> {
+    match part {
+        Part::Text(text) => text.trim().lines().next(),
+        Part::Context(_) | Part::Thought(_) | Part::Media { .. } | Part::Call { .. } => None,
     }
 }

@@ -115,6 +115,8 @@ pub(crate) fn card(name: &str, created: i64, updated: i64) -> Card {
         workspace: PathBuf::from("/tmp/a place"),
         labels: BTreeMap::from([("k".into(), "ü".into())]),
         title: "hello".into(),
+        last_prompt: "hello again".into(),
+        last_answer: String::new(),
         messages: 2,
         tokens: 30,
         usage: Usage::default(),

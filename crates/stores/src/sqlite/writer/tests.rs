@@ -62,6 +62,8 @@ fn append(
         workspace: "/".into(),
         labels: [].into(),
         title: "hello".into(),
+        last_prompt: "hello again".into(),
+        last_answer: String::new(),
         messages: 2,
         tokens: 30,
         usage: Usage::default(),
