@@ -21,6 +21,7 @@ pub mod prompt;
 pub mod question;
 pub mod search;
 pub mod session;
+pub mod similarity;
 pub mod snapshot;
 pub mod stamp;
 pub mod subagent;
