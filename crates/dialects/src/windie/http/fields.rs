@@ -144,30 +144,43 @@ impl Fields {
         Vec::new()
     }
 
-    /// Looks at a whole number that must be there.
-    pub(in crate::windie) fn integer(&mut self, name: &str, within: RangeInclusive<i64>) {
+    /// Takes a whole number that must be there; nothing if it is not as it should be.
+    pub(in crate::windie) fn integer(
+        &mut self,
+        name: &str,
+        within: RangeInclusive<i64>,
+    ) -> Option<i64> {
         match self.members.remove(name) {
-            None => self.missing(name),
+            None => {
+                self.missing(name);
+                None
+            }
             Some(value) => self.is_integer(name, &value, within),
         }
     }
 
-    /// Looks at a whole number that may be left out.
-    pub(in crate::windie) fn maybe_integer(&mut self, name: &str, within: RangeInclusive<i64>) {
-        if let Some(value) = self.members.remove(name) {
-            self.is_integer(name, &value, within);
-        }
+    /// Takes a whole number that may be left out.
+    pub(in crate::windie) fn maybe_integer(
+        &mut self,
+        name: &str,
+        within: RangeInclusive<i64>,
+    ) -> Option<i64> {
+        let value = self.members.remove(name)?;
+        self.is_integer(name, &value, within)
     }
 
-    /// Looks at a number that may be left out.
-    pub(in crate::windie) fn maybe_number(&mut self, name: &str, within: RangeInclusive<f64>) {
-        let Some(value) = self.members.remove(name) else { return };
-        match value.as_f64() {
-            None => self.wrong(&[json!(name)], "float_type", "Input should be a valid number"),
-            Some(number) => {
-                self.is_within(name, number, (*within.start(), *within.end()));
-            }
-        }
+    /// Takes a number that may be left out.
+    pub(in crate::windie) fn maybe_number(
+        &mut self,
+        name: &str,
+        within: RangeInclusive<f64>,
+    ) -> Option<f64> {
+        let value = self.members.remove(name)?;
+        let Some(number) = value.as_f64() else {
+            self.wrong(&[json!(name)], "float_type", "Input should be a valid number");
+            return None;
+        };
+        self.is_within(name, number, (*within.start(), *within.end())).then_some(number)
     }
 
     /// Takes a yes or no that may be left out.
@@ -180,7 +193,7 @@ impl Fields {
     }
 
     /// Looks into an object that must be there.
-    pub(in crate::windie) fn object(&mut self, name: &str, look: impl Fn(&mut Self)) {
+    pub(in crate::windie) fn object(&mut self, name: &str, look: impl FnMut(&mut Self)) {
         match self.members.remove(name) {
             None => self.missing(name),
             Some(value) => self.inside(&[json!(name)], value, look),
@@ -188,7 +201,7 @@ impl Fields {
     }
 
     /// Looks into an object that may be left out or null.
-    pub(in crate::windie) fn maybe_object(&mut self, name: &str, look: impl Fn(&mut Self)) {
+    pub(in crate::windie) fn maybe_object(&mut self, name: &str, look: impl FnMut(&mut Self)) {
         if let Some(value) = self.given(name) {
             self.inside(&[json!(name)], value, look);
         }
@@ -234,30 +247,44 @@ impl Fields {
         self.faults.append(&mut inner.faults);
     }
 
-    fn is_integer(&mut self, name: &str, value: &Value, within: RangeInclusive<i64>) {
-        match value.as_f64() {
-            None => self.wrong(&[json!(name)], "int_type", "Input should be a valid integer"),
-            Some(number) if number.fract() != 0.0 => {
-                let why = "Input should be a valid integer, got a number with a fractional part";
-                self.wrong(&[json!(name)], "int_from_float", why);
-            }
-            #[expect(clippy::cast_precision_loss, reason = "limits are small, or none at all")]
-            Some(number) => {
-                let most = Some(*within.end()).filter(|most| *most < i64::MAX);
-                let most = most.map_or(f64::INFINITY, |most| most as f64);
-                self.is_within(name, number, (*within.start() as f64, most));
-            }
+    fn is_integer(
+        &mut self,
+        name: &str,
+        value: &Value,
+        within: RangeInclusive<i64>,
+    ) -> Option<i64> {
+        let Some(number) = value.as_f64() else {
+            self.wrong(&[json!(name)], "int_type", "Input should be a valid integer");
+            return None;
+        };
+        if number.fract() != 0.0 {
+            let why = "Input should be a valid integer, got a number with a fractional part";
+            self.wrong(&[json!(name)], "int_from_float", why);
+            return None;
         }
+        let most = Some(*within.end()).filter(|most| *most < i64::MAX);
+        #[expect(clippy::cast_precision_loss, reason = "limits are small, or none at all")]
+        let limits = (*within.start() as f64, most.map_or(f64::INFINITY, |most| most as f64));
+        #[expect(
+            clippy::cast_possible_truncation,
+            reason = "a number beyond the type is its limit"
+        )]
+        self.is_within(name, number, limits).then_some(number as i64)
     }
 
-    fn is_within(&mut self, name: &str, number: f64, (least, most): (f64, f64)) {
+    /// Notes a fault and gives false if a number is not between the limits.
+    fn is_within(&mut self, name: &str, number: f64, (least, most): (f64, f64)) -> bool {
         if number < least {
             let why = format!("Input should be greater than or equal to {least}");
             self.wrong(&[json!(name)], "greater_than_equal", &why);
-        } else if number > most {
+            return false;
+        }
+        if number > most {
             let why = format!("Input should be less than or equal to {most}");
             self.wrong(&[json!(name)], "less_than_equal", &why);
+            return false;
         }
+        true
     }
 
     /// Says what is wrong besides, at a member or at the whole.

@@ -115,7 +115,9 @@ fn what_is_inside_is_looked_at_in_its_place() {
         fields.object("o", |inner| {
             inner.text("a", 0..=1);
         });
-        fields.maybe_objects("l", 2, |inner| inner.integer("n", 0..=1));
+        fields.maybe_objects("l", 2, |inner| {
+            inner.integer("n", 0..=1);
+        });
         fields.maybe_object("m", |_| {});
     };
     check("{\"o\":{\"a\":\"\",\"b\":1},\"l\":[{\"n\":1}],\"m\":null}", look, &[]);
