@@ -17,8 +17,9 @@ use axum::Router;
 use axum::response::Response;
 use quintet_kernel::model::ModelRef;
 use quintet_kernel::port::{
-    Artifacts, Blobs, BoxFuture, Branches, Changes, Installs, Memory, Models, Outlines,
-    Preferences, Pulse, Rehearsals, Removals, SessionIndex, Sessions, Stamps, Uploads,
+    Artifacts, Blobs, BoxFuture, Branches, Changes, Embedder, Installs, Memory, Models, Ocr,
+    Outlines, Preferences, Pulse, Rehearsals, Removals, SessionIndex, Sessions, Stamps, Uploads,
+    Vision,
 };
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
@@ -237,6 +238,12 @@ pub struct Services {
     pub closing: CancellationToken,
     /// Cancelled when all sessions are parked and nothing more is appended.
     pub parked: CancellationToken,
+    /// Texts as vectors.
+    pub embedder: Arc<dyn Embedder>,
+    /// Text on pictures.
+    pub ocr: Arc<dyn Ocr>,
+    /// Models that look at pictures.
+    pub vision: Arc<dyn Vision>,
 }
 
 impl fmt::Debug for Services {

@@ -10,6 +10,7 @@ mod decode;
 mod dialect;
 mod encode;
 mod http;
+mod ocr_rows;
 mod openapi;
 mod serve;
 pub mod user_keys;

@@ -1,4 +1,5 @@
-//! Local perception: text as vectors and text in pictures, computed on this machine.
+//! Perception: text as vectors and text in pictures, computed on this machine, and models of providers
+//! that look at pictures.
 //!
 //! [`LocalEmbedder`] and [`LocalOcr`] run small models with `rten`, each on a thread of its own that
 //! is started by the first request and ended when nothing was requested for a while. [`weights`] is
@@ -9,6 +10,7 @@ mod network;
 mod ocr;
 mod off;
 mod picture;
+mod vision;
 pub mod weights;
 mod worker;
 
@@ -18,6 +20,7 @@ use std::time::Duration;
 pub use embedder::LocalEmbedder;
 pub use ocr::LocalOcr;
 pub use off::Off;
+pub use vision::{ModelVision, OcrVision};
 
 /// How models are run.
 #[derive(Clone, Debug)]

@@ -72,6 +72,17 @@ impl Shelf {
         }
     }
 
+    /// Artifacts of a store in memory.
+    #[cfg(test)]
+    pub(super) fn for_test(
+        store: quintet_stores::memory::Store,
+        uploads: Arc<dyn Uploads>,
+        stamps: Arc<dyn Stamps>,
+    ) -> Self {
+        let (artifacts, blobs) = (Arc::new(store.clone()), Arc::new(store));
+        Self { artifacts, uploads, blobs, stamps }
+    }
+
     /// Keeps what was handed in, durably; nothing if it is no picture, whatever it was said to be.
     pub(super) async fn keep(
         &self,

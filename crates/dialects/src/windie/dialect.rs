@@ -153,5 +153,8 @@ fn ports(services: &Services) -> Ports {
         preferences: Arc::clone(&services.preferences),
         artifacts: Arc::clone(&services.artifacts),
         uploads: Arc::clone(&services.uploads),
+        embedder: Arc::clone(&services.embedder),
+        ocr: Arc::clone(&services.ocr),
+        vision: Arc::clone(&services.vision),
     }
 }

@@ -2,15 +2,20 @@
 
 mod artifacts;
 mod asked;
+mod embeddings;
 pub(super) mod fields;
 mod install;
 mod introspection;
+mod ocr;
+mod perception;
 mod range;
 pub(super) mod reply;
 mod route;
 mod runs;
 mod semantic;
-mod unavailable;
+mod sense_error;
+mod service_key;
+mod vision;
 mod written;
 
 use axum::extract::Request;
@@ -23,8 +28,10 @@ use super::openapi;
 use super::serve::Desk;
 use crate::transport::body::{Unread, whole};
 use fields::Fields;
+use perception::Perception;
 use reply::{Reply, ok};
 use route::{About, Route, route};
+use service_key::{EMBEDDINGS, require_key};
 
 /// The largest body that is JSON: an image of the largest size may stand in it.
 const LARGEST_BODY: usize = 40 * 1024 * 1024;
@@ -46,10 +53,23 @@ pub(super) async fn answer(desk: &Desk, request: Request) -> Result<Response, Re
         Route::Title => semantic::name(desk, request).await,
         Route::SemanticHealth => Ok(semantic::health()),
         Route::Sdk(about) => introspect(desk, user.as_ref(), about, request).await,
-        Route::Sight(sight) => Err(unavailable::look(sight, request).await),
-        Route::Embeddings => Err(unavailable::embeddings(request).await),
-        Route::EmbeddingsHealth => Err(unavailable::embeddings_health()),
-        Route::Embed => Err(unavailable::embed(desk, request).await),
+        Route::Perception(route) => {
+            let context = Perception {
+                ocr: &*desk.ports.ocr,
+                vision: &*desk.ports.vision,
+                artifacts: &desk.shelf,
+                user: user.as_ref(),
+                size_limit: desk.settings.largest_artifact,
+            };
+            perception::answer(&context, route, request).await
+        }
+        Route::Embeddings => embeddings::embed_text(&*desk.ports.embedder, request).await,
+        Route::EmbeddingsHealth => embeddings::health(&*desk.ports.embedder),
+        Route::Embed => {
+            let key = desk.settings.embedding_key.as_ref();
+            require_key(key, request.headers(), &EMBEDDINGS)?;
+            embeddings::embed_batch(&*desk.ports.embedder, request).await
+        }
         Route::Runs(run) => Err(runs::runs(desk, run, request).await),
     }
 }

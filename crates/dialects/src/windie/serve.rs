@@ -15,8 +15,8 @@ use axum::routing::get;
 use quintet_kernel::Time;
 use quintet_kernel::model::ModelRef;
 use quintet_kernel::port::{
-    Artifacts, Blobs, Installs, Models, Preferences, Pulse, Rehearsals, SessionIndex, Sessions,
-    Stamps, Uploads,
+    Artifacts, Blobs, Embedder, Installs, Models, Ocr, Preferences, Pulse, Rehearsals,
+    SessionIndex, Sessions, Stamps, Uploads, Vision,
 };
 use tokio::sync::Mutex as AsyncMutex;
 use tokio_util::sync::CancellationToken;
@@ -61,6 +61,12 @@ pub(super) struct Ports {
     pub artifacts: Arc<dyn Artifacts>,
     /// The content of that.
     pub uploads: Arc<dyn Uploads>,
+    /// Texts as vectors.
+    pub embedder: Arc<dyn Embedder>,
+    /// Text on pictures.
+    pub ocr: Arc<dyn Ocr>,
+    /// Models that look at pictures.
+    pub vision: Arc<dyn Vision>,
 }
 
 impl std::fmt::Debug for Ports {

@@ -43,7 +43,8 @@ pub(super) async fn upload(
     Err(no_file())
 }
 
-fn shown(artifact: &Artifact, host: &str) -> serde_json::Value {
+/// An artifact as clients see it.
+pub(super) fn shown(artifact: &Artifact, host: &str) -> serde_json::Value {
     json!({
         "artifact_id": artifact.id,
         "content_type": artifact.mime,
@@ -211,7 +212,7 @@ fn content(uploads: Arc<dyn Uploads>, id: String, range: Range<u64>) -> Body {
 }
 
 /// Names of artifacts are those of files, and nothing that leads elsewhere.
-fn is_id(id: &str) -> bool {
+pub(super) fn is_id(id: &str) -> bool {
     let Some((name, ending)) = id.rsplit_once('.') else { return false };
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
     matches!(ending, "png" | "jpg" | "jpeg") && !name.is_empty() && name.bytes().all(plain)

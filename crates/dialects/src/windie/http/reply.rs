@@ -29,6 +29,11 @@ impl Reply {
         Self { status: 422, detail: Value::Array(faults), header: None }
     }
 
+    /// A status with a detail that is more than words.
+    pub(super) fn detailed(status: u16, detail: Value) -> Self {
+        Self { status, detail, header: None }
+    }
+
     pub(super) fn not_found() -> Self {
         Self::new(404, "Not Found")
     }

@@ -2,9 +2,9 @@
 
 use axum::http::header;
 
+use super::perception::PerceptionRoute;
 use super::reply::Reply;
 use super::runs::Run;
-use super::unavailable::Sight;
 
 /// What a request is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,7 +19,7 @@ pub(super) enum Route {
     Title,
     SemanticHealth,
     Sdk(About),
-    Sight(Sight),
+    Perception(PerceptionRoute),
     Embeddings,
     EmbeddingsHealth,
     Embed,
@@ -77,7 +77,8 @@ fn offered(path: &str) -> Vec<(&'static str, Route)> {
         ["api", "sdk", "prompt-preview"] => post(Route::Sdk(About::Preview)),
         ["api", "sdk", "query-plan"] => post(Route::Sdk(About::QueryPlan)),
         ["api", "sdk", service, name] => {
-            Sight::of(service, name).map(|sight| post(Route::Sight(sight))).unwrap_or_default()
+            let route = PerceptionRoute::of(service, name).map(Route::Perception);
+            route.map(post).unwrap_or_default()
         }
         ["api", "runs", rest @ ..] => {
             Run::offered(rest).iter().map(|(method, run)| (*method, Route::Runs(*run))).collect()

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::body;
 use super::fields::Fields;
 use super::reply::Reply;
-use super::unavailable::{RUNS, opened};
+use super::service_key::{RUNS, require_key};
 use crate::windie::serve::Desk;
 
 const LONGEST_NAME: usize = 1024;
@@ -50,7 +50,7 @@ impl Run {
 /// `/api/runs/*`, which is for those who have its key.
 pub(super) async fn runs(desk: &Desk, run: Run, request: Request) -> Reply {
     let asked = async {
-        opened(desk.settings.runs_key.as_ref(), request.headers(), &RUNS)?;
+        require_key(desk.settings.runs_key.as_ref(), request.headers(), &RUNS)?;
         match run {
             Run::Show => Ok(()),
             Run::Events => page(request.uri().query().unwrap_or_default()),

@@ -1,0 +1,221 @@
+//! The picture that a request is about: an artifact of the user, or one in the request itself.
+
+use std::io::Cursor;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use image::{DynamicImage, ImageFormat, ImageReader, Limits};
+use quintet_kernel::port::StorageError;
+use serde_json::{Value, json};
+use sha1::{Digest as _, Sha1};
+
+use crate::windie::auth::hex;
+use crate::windie::ocr_rows::Area;
+use crate::windie::http::artifacts::is_id;
+use crate::windie::http::fields::Fields;
+use crate::windie::http::reply::Reply;
+use super::{Perception, off_thread};
+
+const ARTIFACT_ID_LIMIT: usize = 200;
+/// The longest inline picture: one of 25 MiB in base64, and a data URL's head.
+const INLINE_LIMIT: usize = 36 * 1024 * 1024;
+/// The most pixels of a picture; a PNG of a few kilobytes can claim any number.
+const PIXELS_LIMIT: u64 = 40_000_000;
+/// The longest side of a picture.
+const SIDE_LIMIT: u32 = 16_384;
+/// The most bytes that decoding may allocate.
+const DECODE_LIMIT: u64 = 512 * 1024 * 1024;
+
+const NOT_AN_IMAGE: &str = "Image source is not a valid image";
+
+/// Where a picture comes from.
+#[derive(Debug, PartialEq, Eq)]
+pub(in crate::windie::http) enum ImageInput {
+    Artifact(String),
+    /// In base64, perhaps as a data URL.
+    Inline(String),
+}
+
+impl ImageInput {
+    /// Takes the member `image` of a body; nothing if it is not as it should be.
+    pub(in crate::windie::http) fn read(fields: &mut Fields) -> Option<Self> {
+        let mut found = None;
+        fields.object("image", |image| {
+            let artifact = image.maybe_text("artifact_id", 0..=ARTIFACT_ID_LIMIT);
+            let inline = image.maybe_text("image_base64", 0..=INLINE_LIMIT);
+            found = match (artifact, inline) {
+                (Some(id), None) => Some(Self::Artifact(id)),
+                (None, Some(data)) => Some(Self::Inline(data)),
+                (None, None) | (Some(_), Some(_)) => {
+                    let why = "Value error, exactly one of artifact_id or image_base64 is required";
+                    image.wrong(&[], "value_error", why);
+                    None
+                }
+            };
+        });
+        found
+    }
+}
+
+/// A picture: encoded, with its size known from its header.
+#[derive(Clone, Debug)]
+pub(in crate::windie::http) struct Source {
+    pub(in crate::windie::http) id: String,
+    artifact: Option<String>,
+    content_type: String,
+    pub(in crate::windie::http) width: u32,
+    pub(in crate::windie::http) height: u32,
+    pub(in crate::windie::http) bytes: Vec<u8>,
+}
+
+impl Source {
+    /// Loads a picture; fails if it is not there, not the user's, not a picture or too large.
+    pub(in crate::windie::http) async fn load(
+        context: &Perception<'_>,
+        input: ImageInput,
+    ) -> Result<Self, Reply> {
+        let (id, artifact, content_type, bytes) = match input {
+            ImageInput::Artifact(id) => {
+                let id = id.trim().to_owned();
+                let (content_type, bytes) = artifact(context, &id).await?;
+                (id.clone(), Some(id), content_type, bytes)
+            }
+            ImageInput::Inline(data) => {
+                let bytes = off_thread(move || decode_base64(&data)).await?;
+                let bytes = bytes.ok_or_else(|| Reply::new(422, "Invalid image_base64 payload"))?;
+                let id = format!("inline_{}", &hex(&Sha1::digest(&bytes))[..12]);
+                (id, None, "image/png".to_owned(), bytes)
+            }
+        };
+        if bytes.len() as u64 > context.size_limit {
+            return Err(Reply::new(413, "Image too large"));
+        }
+        let (width, height) = size_of(&bytes).map_err(|error| error.reply())?;
+        Ok(Self { id, artifact, content_type, width, height, bytes })
+    }
+
+    /// The picture as clients see it.
+    pub(in crate::windie::http) fn metadata(&self) -> Value {
+        json!({
+            "source_id": self.id,
+            "artifact_id": self.artifact,
+            "content_type": self.content_type,
+            "width": self.width,
+            "height": self.height,
+        })
+    }
+
+    /// A part of the picture, as a PNG; what of the area is beyond the edges is left out.
+    pub(in crate::windie::http) async fn crop(self, area: Area) -> Result<Self, Reply> {
+        let Area { x, y, .. } = area;
+        if x >= self.width || y >= self.height {
+            return Err(Reply::new(422, "Requested region is outside image bounds"));
+        }
+        let (width, height) = (area.width.min(self.width - x), area.height.min(self.height - y));
+        let id = format!("{}:crop:{x}:{y}:{width}:{height}", self.id);
+        let bytes = off_thread(move || {
+            let cropped = decode(&self.bytes)?.crop_imm(x, y, width, height);
+            encode_png(&cropped)
+        });
+        let bytes = bytes.await?.map_err(|error| error.reply())?;
+        Ok(Self { id, artifact: None, content_type: "image/png".into(), width, height, bytes })
+    }
+}
+
+/// The type and content of an artifact that the user may see.
+async fn artifact(context: &Perception<'_>, id: &str) -> Result<(String, Vec<u8>), Reply> {
+    if !is_id(id) {
+        return Err(Reply::new(400, "Invalid artifact id"));
+    }
+    let missing = || Reply::new(404, "Artifact not found");
+    let artifact = context.artifacts.find(context.user, id).await?.ok_or_else(missing)?;
+    if artifact.size > context.size_limit {
+        return Err(Reply::new(413, "Image too large"));
+    }
+    let length = usize::try_from(artifact.size).unwrap_or(usize::MAX);
+    match context.artifacts.uploads.part(id, 0, length).await {
+        Err(StorageError::Missing(_)) => Err(missing()),
+        read => Ok((artifact.mime, read?)),
+    }
+}
+
+/// The bytes of a text in base64, perhaps a data URL, with any whitespace in it.
+fn decode_base64(text: &str) -> Option<Vec<u8>> {
+    let text = text.trim();
+    let data = match text.strip_prefix("data:") {
+        Some(url) => url.split_once(',')?.1,
+        None => text,
+    };
+    let data: Vec<u8> = data.bytes().filter(|byte| !byte.is_ascii_whitespace()).collect();
+    STANDARD.decode(data).ok().filter(|bytes| !bytes.is_empty())
+}
+
+/// Why a picture cannot be used.
+#[derive(Debug, PartialEq, Eq)]
+pub(in crate::windie::http) enum PictureError {
+    NotAnImage,
+    TooLarge { width: u32, height: u32 },
+}
+
+impl PictureError {
+    pub(in crate::windie::http) fn reply(&self) -> Reply {
+        match self {
+            Self::NotAnImage => Reply::new(422, NOT_AN_IMAGE),
+            Self::TooLarge { width, height } => Reply::new(
+                422,
+                format!(
+                    "Image source is too large: {width}x{height} pixels (max: {PIXELS_LIMIT} \
+                     pixels, {SIDE_LIMIT} on a side)"
+                ),
+            ),
+        }
+    }
+}
+
+/// The width and height of an encoded picture, from its header alone.
+fn size_of(bytes: &[u8]) -> Result<(u32, u32), PictureError> {
+    let (width, height) = reader(bytes)?.into_dimensions().map_err(not_an_image)?;
+    if width == 0 || height == 0 {
+        return Err(PictureError::NotAnImage);
+    }
+    let pixels = u64::from(width) * u64::from(height);
+    if pixels > PIXELS_LIMIT || width > SIDE_LIMIT || height > SIDE_LIMIT {
+        return Err(PictureError::TooLarge { width, height });
+    }
+    Ok((width, height))
+}
+
+/// Decodes a picture; fails before it takes memory if the picture is too large.
+pub(in crate::windie::http) fn decode(bytes: &[u8]) -> Result<DynamicImage, PictureError> {
+    size_of(bytes)?;
+    let mut reader = reader(bytes)?;
+    let mut limits = Limits::default();
+    limits.max_alloc = Some(DECODE_LIMIT);
+    reader.limits(limits);
+    reader.decode().map_err(not_an_image)
+}
+
+/// Encodes a picture as PNG.
+pub(in crate::windie::http) fn encode_png(image: &DynamicImage) -> Result<Vec<u8>, PictureError> {
+    let mut bytes = Cursor::new(Vec::new());
+    image.write_to(&mut bytes, ImageFormat::Png).map_err(not_an_image)?;
+    Ok(bytes.into_inner())
+}
+
+fn reader(bytes: &[u8]) -> Result<ImageReader<Cursor<&[u8]>>, PictureError> {
+    let reader = ImageReader::new(Cursor::new(bytes)).with_guessed_format();
+    let reader = reader.map_err(|_| PictureError::NotAnImage)?;
+    match reader.format() {
+        Some(ImageFormat::Png | ImageFormat::Jpeg) => Ok(reader),
+        _ => Err(PictureError::NotAnImage),
+    }
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "the shape that map_err wants")]
+fn not_an_image(error: image::ImageError) -> PictureError {
+    tracing::debug!(%error, "a picture cannot be read");
+    PictureError::NotAnImage
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,163 @@
+//! Vision by a configured model of a provider.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use quintet_kernel::BlobId;
+use quintet_kernel::message::MediaKind;
+use quintet_kernel::model::{
+    Channel, Chunk, Failure, ModelRef, Prompt, PromptMessage, PromptPart, Sampling, Search,
+};
+use quintet_kernel::port::{BoxFuture, Models, Seen, SenseError, Vision, VisualTarget};
+use tokio::sync::Semaphore;
+
+use super::answer::{Habit, Sizes, targets};
+use super::scaled::{Scaled, scaled};
+
+/// How long a model may take.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(120);
+/// The most bytes of an answer that are read.
+const ANSWER_LIMIT: usize = 64 * 1024;
+/// The most pictures that are looked at or wait for it; more are refused.
+const REQUESTS_LIMIT: usize = 8;
+
+const LOCATE: &str = "You find things on screenshots. Answer with JSON only, in this form: \
+    {\"scale\": [WIDTH, HEIGHT], \"points\": [{\"x\": NUMBER, \"y\": NUMBER, \"label\": \"what it is\", \
+    \"confidence\": NUMBER FROM 0 TO 1}]}. `scale` is the size of the coordinate system of `x` and `y`, \
+    which are the middle of the thing, from the upper left corner. The best fit comes first. If nothing \
+    fits, `points` is empty.";
+const DESCRIBE: &str = "You describe pictures of user interfaces briefly for automation: what it is, \
+    the text that can be read, the kinds of controls, and the element that one would most likely use \
+    next. Plain text, no preamble.";
+
+/// Looks at pictures through a model of a provider.
+#[derive(Debug)]
+pub struct ModelVision {
+    models: Arc<dyn Models>,
+    model: ModelRef,
+    requests: Semaphore,
+}
+
+impl ModelVision {
+    /// Vision by this model, which must take pictures.
+    pub fn new(models: Arc<dyn Models>, model: ModelRef) -> Self {
+        Self { models, model, requests: Semaphore::new(REQUESTS_LIMIT) }
+    }
+
+    async fn look(&self, image: Vec<u8>) -> Result<Scaled, SenseError> {
+        let scaled = tokio::task::spawn_blocking(move || scaled(image)).await;
+        scaled.map_err(|error| SenseError::Failed(format!("scaling the picture: {error}")))?
+    }
+
+    /// Asks the model about a picture; `question` is told the size of what is sent.
+    async fn ask(
+        &self,
+        system: &str,
+        question: impl FnOnce((u32, u32)) -> String,
+        image: Vec<u8>,
+    ) -> Result<(String, Sizes), SenseError> {
+        let _permit = self.requests.try_acquire().map_err(|_| SenseError::Busy)?;
+        let scaled = self.look(image).await?;
+        let sizes = Sizes { sent: scaled.sent, original: scaled.original };
+        let prompt = self.prompt(system, question(scaled.sent), scaled);
+        let answer = tokio::time::timeout(ANSWER_TIMEOUT, self.answer(prompt)).await;
+        let answer = answer.map_err(|_| {
+            let seconds = ANSWER_TIMEOUT.as_secs();
+            SenseError::Failed(format!("{} took longer than {seconds} seconds", self.model))
+        })?;
+        Ok((answer.map_err(|failure| self.failed(&failure))?, sizes))
+    }
+
+    fn prompt(&self, system: &str, question: String, picture: Scaled) -> Prompt {
+        let picture = PromptPart::Media {
+            kind: MediaKind::Image,
+            name: "picture".into(),
+            mime: picture.mime.into(),
+            // The content comes along, so nobody looks for it.
+            blob: BlobId::parse("none").expect("a plain word is an id"),
+            content: picture.bytes.into(),
+        };
+        Prompt {
+            model: self.model.clone(),
+            system: system.into(),
+            messages: vec![PromptMessage::User(vec![picture, PromptPart::Text(question)]).into()],
+            tools: Vec::new(),
+            may_call: false,
+            search: Search::Off,
+            sampling: Sampling { temperature: Some(0.0), ..Sampling::default() },
+            account: None,
+        }
+    }
+
+    async fn answer(&self, prompt: Prompt) -> Result<String, Failure> {
+        let (mut stream, mut text) = (self.models.stream(prompt), String::new());
+        loop {
+            for chunk in stream.next().await? {
+                match chunk {
+                    Chunk::Output(Channel::Text, piece) => text.push_str(&piece),
+                    Chunk::Finished(_) => return Ok(text),
+                    Chunk::Output(Channel::Thought, _) | Chunk::Retrying { .. } => {}
+                }
+                if text.len() > ANSWER_LIMIT {
+                    text.truncate(text.floor_char_boundary(ANSWER_LIMIT));
+                    return Ok(text);
+                }
+            }
+        }
+    }
+
+    /// The kind alone: what providers say may hold more than is good for a client.
+    fn failed(&self, failure: &Failure) -> SenseError {
+        tracing::warn!(model = %self.model, "a vision model failed: {}", failure.message);
+        SenseError::Failed(format!("{} failed: {}", self.model, failure.kind.name()))
+    }
+}
+
+impl Vision for ModelVision {
+    fn ready(&self) -> Result<(), SenseError> {
+        match self.models.profile(&self.model) {
+            None => Err(SenseError::Failed(format!(
+                "senses.vision = {}: there is no such provider",
+                self.model
+            ))),
+            Some(profile) if !profile.inputs.contains(&MediaKind::Image) => {
+                Err(SenseError::Failed(format!(
+                    "senses.vision = {}: the model takes no pictures",
+                    self.model
+                )))
+            }
+            Some(_) => Ok(()),
+        }
+    }
+
+    fn locate(
+        &self,
+        image: Vec<u8>,
+        description: String,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<Seen<Vec<VisualTarget>>, SenseError>> {
+        Box::pin(async move {
+            let question = |(width, height)| {
+                format!(
+                    "The picture is {width} pixels wide and {height} pixels high; use pixels. Find \
+                     at most {limit}: {description}"
+                )
+            };
+            let (answer, sizes) = self.ask(LOCATE, question, image).await?;
+            let mut value = targets(&answer, sizes, Habit::of(&self.model.model))?;
+            value.truncate(limit);
+            Ok(Seen { value, model: self.model.to_string() })
+        })
+    }
+
+    fn describe(&self, image: Vec<u8>) -> BoxFuture<'_, Result<Seen<String>, SenseError>> {
+        Box::pin(async move {
+            let question = |_| "Describe this picture.".into();
+            let (answer, _) = self.ask(DESCRIBE, question, image).await?;
+            Ok(Seen { value: answer.trim().to_owned(), model: self.model.to_string() })
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;
