@@ -15,6 +15,7 @@ pub mod id;
 pub mod memory;
 pub mod message;
 pub mod model;
+pub mod pictures;
 pub mod policy;
 pub mod port;
 pub mod prompt;

@@ -21,6 +21,7 @@ use crate::event::{Origin, Record, Seq};
 use crate::follow::{Cursor, Item, Piece};
 use crate::id::{BlobId, CallId, SessionId, TurnId};
 use crate::memory::{self, Entry, Lines, Passage, Query, SearchResult, Written};
+use crate::message;
 use crate::model::{Chunk, Count, Failure, Listed, ModelRef, Profile, Prompt};
 use crate::session::{Refusal, State};
 use crate::stamp::Stamp;
@@ -418,6 +419,8 @@ pub struct Invocation {
     pub workspace: PathBuf,
     /// The arguments.
     pub input: Value,
+    /// The pictures of the session, the newest first, where the tool reads them.
+    pub pictures: Vec<message::Artifact>,
 }
 
 /// What a running tool is given to work with.

@@ -123,9 +123,7 @@ impl<'a> Matcher<'a> {
     /// A match with what stands around it in both texts: popular characters begin no match, but belong
     /// to one.
     fn extended(&self, mut found: Match, span: &Span) -> Match {
-        while found.a > span.a.0
-            && found.b > span.b.0
-            && self.a[found.a - 1] == self.b[found.b - 1]
+        while found.a > span.a.0 && found.b > span.b.0 && self.a[found.a - 1] == self.b[found.b - 1]
         {
             found = Match { a: found.a - 1, b: found.b - 1, length: found.length + 1 };
         }

@@ -16,6 +16,7 @@ pub(crate) mod fetch_url;
 pub(crate) mod find_files;
 pub(crate) mod git_status;
 pub(crate) mod list_dir;
+pub(crate) mod look;
 pub(crate) mod memory_get;
 pub(crate) mod memory_search;
 pub(crate) mod memory_write;

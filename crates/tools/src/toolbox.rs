@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use quintet_kernel::port::{Memory, Outlines, Tool, Workspaces};
+use quintet_kernel::port::{Blobs, Memory, Ocr, Outlines, Tool, Workspaces};
 use quintet_kernel::tool::Spec;
 
 use crate::change::Notes;
@@ -26,6 +26,7 @@ use crate::tool::fetch_url::FetchUrl;
 use crate::tool::find_files::FindFiles;
 use crate::tool::git_status::GitStatus;
 use crate::tool::list_dir::ListDir;
+use crate::tool::look::Look;
 use crate::tool::memory_get::MemoryGet;
 use crate::tool::memory_search::MemorySearch;
 use crate::tool::memory_write::MemoryWrite;
@@ -40,7 +41,7 @@ use crate::tool::write_file::WriteFile;
 use crate::watch::Watches;
 
 /// What the tools need to know.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Settings {
     /// The executable whose `supervise` subcommand is [`crate::supervisor::main`] and whose
     /// `confine` subcommand is [`crate::sandbox::main`].
@@ -62,6 +63,10 @@ pub struct Settings {
     pub undo: u64,
     /// What is remembered beyond sessions. Its tools are not offered without.
     pub recall: Option<Recall>,
+    /// What `look` reads pictures with. It is not offered without.
+    pub ocr: Option<Arc<dyn Ocr>>,
+    /// Where pictures of sessions are kept; without it `look` reads files of the workspace alone.
+    pub blobs: Option<Arc<dyn Blobs>>,
 }
 
 /// Every tool of the daemon.
@@ -109,6 +114,9 @@ impl Toolbox {
             tools.push(Arc::new(MemoryGet::new(memory.clone())));
             tools.push(Arc::new(MemoryWrite::new(memory.clone())));
         }
+        if let Some(ocr) = settings.ocr {
+            tools.push(Arc::new(Look::new(ocr, settings.blobs)));
+        }
         let checked = |tool| Arc::new(Checked::new(tool)) as Arc<dyn Tool>;
         let tools = tools.into_iter().map(checked).collect();
         Self { tools, survey, recall: settings.recall, notes, watches }
@@ -139,6 +147,12 @@ impl Toolbox {
     /// The tool of that name.
     pub fn get(&self, name: &str) -> Option<Arc<dyn Tool>> {
         self.tools.iter().find(|tool| tool.spec().name == name).cloned()
+    }
+}
+
+impl fmt::Debug for Settings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Settings")
     }
 }
 

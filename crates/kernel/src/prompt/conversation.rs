@@ -9,6 +9,7 @@ use crate::context::{self, Section};
 use crate::id::CallId;
 use crate::message::{MediaKind, Message, Part, Role, text_of};
 use crate::model::{PromptMessage, PromptPart};
+use crate::pictures;
 use crate::session::State;
 use crate::tool::Ending;
 
@@ -251,6 +252,11 @@ fn media(
         Some(file) => (&file.mime, &file.blob),
         None => state.attachment(name).map(|file| (&file.mime, &file.blob))?,
     };
+    let model = state.open.as_ref().and_then(|open| open.step()).map(|step| &step.model);
+    let model = model.unwrap_or(state.current_model());
+    if let Some(note) = pictures::instead(state, model, (kind, name, stated.unwrap_or(mime))) {
+        return Some(PromptPart::Text(note));
+    }
     Some(PromptPart::Media {
         kind,
         name: name.into(),

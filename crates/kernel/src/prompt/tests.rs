@@ -327,6 +327,16 @@ fn files_are_named_and_filled_in_later() {
             fake/a: The workspace is /work.
             user: "see" <image a.png image/png b10b 0 bytes>
             7 tools
+        create; attach a.png image/png; say see with image:a.png on blind/b
+            blind/b: The workspace is /work.
+            user: "see" "[image a.png: this model takes no pictures; the tool `look` reads the text in it]"
+            7 tools
+        create; attach a.png image/png; say see with image:a.png; text Yes; answer; say and now on plain/b
+            plain/b: The workspace is /work.
+            user: "see" "[image a.png left out: this model does not take image parts]"
+            assistant: "Yes"
+            user: "and now"
+            0 tools
         create; attach a.md text/plain; say with file:a.md on plain/b
             plain/b: The workspace is /work.
             user: "with file:a.md"

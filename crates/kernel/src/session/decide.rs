@@ -9,8 +9,9 @@ use crate::command::{Approve, Command};
 use crate::context::Section;
 use crate::event::{Answer, Event, FailureCode, Origin, RequestedCall, StopCause};
 use crate::id::{CallId, MessageId, StepId, TurnId};
-use crate::message::{Attachment, Message, Part, Role};
+use crate::message::{Attachment, MediaKind, Message, Part, Role};
 use crate::model::{self, AskedCall, Channel, Failure, FailureKind, ModelRef, Usage};
+use crate::pictures;
 use crate::prompt::summarized;
 use crate::question::{Question, is_like_a_turn};
 use crate::session::attach::attach;
@@ -447,19 +448,14 @@ pub(super) fn takes(
     let Some(file) = brought.or_else(|| state.attachment(name)) else {
         return Err(Refusal::UnknownAttachment(name.clone()));
     };
-    let text = is_text(mime.as_deref().unwrap_or(&file.mime));
+    let mime = mime.as_deref().unwrap_or(&file.mime);
+    let read = *kind == MediaKind::Image && pictures::can_look(state, model);
     match state.profile(model) {
-        Some(profile) if !text && !profile.inputs.contains(kind) => {
+        Some(profile) if !read && !pictures::takes(profile, *kind, mime) => {
             Err(Refusal::UnsupportedInput { model: model.clone(), kind: *kind })
         }
         Some(_) | None => Ok(()),
     }
-}
-
-/// Text files reach every model, as text.
-fn is_text(mime: &str) -> bool {
-    let kind = mime.split(';').next().unwrap_or_default().trim();
-    kind.starts_with("text/") || kind == "application/json"
 }
 
 /// The model call of that id, if it is still waited for, and its turn.

@@ -11,6 +11,7 @@ use std::time::Duration;
 use quintet_kernel::change::runs;
 use quintet_kernel::command::Command;
 use quintet_kernel::model::{Channel, Chunk, Failure, Prompt, Usage};
+use quintet_kernel::pictures::{LOOK, pictures};
 use quintet_kernel::port::{BoxFuture, Cancel, Desk, Invocation, Progress};
 use quintet_kernel::session::{Effect, Saving, Turn};
 use quintet_kernel::tool::{Assessment, Ending, Outcome, Risk, Subject};
@@ -187,7 +188,10 @@ fn invocation(state: &State, id: &CallId) -> Option<(String, Invocation)> {
     let call = open.call(id)?;
     let (turn, workspace) = (open.id.clone(), state.workspace.clone());
     let (session, input) = (state.id.clone(), call.request.input.clone());
-    let invocation = Invocation { session, call: id.clone(), turn, workspace, input };
+    // Only the tool that reads pictures pays for looking for them.
+    let looks = call.request.tool == LOOK;
+    let pictures = if looks { pictures(state) } else { Vec::new() };
+    let invocation = Invocation { session, call: id.clone(), turn, workspace, input, pictures };
     Some((call.request.tool.clone(), invocation))
 }
 

@@ -6,9 +6,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use quintet_kernel::change::Shape;
-use quintet_kernel::message::text_of;
+use quintet_kernel::message::{Artifact, text_of};
 use quintet_kernel::port::{
-    Body, BoxFuture, Cancel, Changed, Content, Desk, Invocation, Output, Progress, Traces,
+    Blobs, Body, BoxFuture, Cancel, Changed, Content, Desk, Invocation, Ocr, Output, Progress,
+    Traces,
 };
 use quintet_kernel::tool::Assessment;
 use quintet_kernel::{CallId, SessionId, TurnId};
@@ -80,6 +81,14 @@ impl Bench {
     pub(crate) fn searching(engine: Engine) -> Self {
         let mut bench = Self::new();
         let settings = Settings { search: Some(engine), ..settings(bench.cache.path()) };
+        bench.toolbox = Toolbox::new(settings);
+        bench
+    }
+
+    /// Reads pictures with this.
+    pub(crate) fn looking(ocr: Arc<dyn Ocr>, blobs: Option<Arc<dyn Blobs>>) -> Self {
+        let mut bench = Self::new();
+        let settings = Settings { ocr: Some(ocr), blobs, ..settings(bench.cache.path()) };
         bench.toolbox = Toolbox::new(settings);
         bench
     }
@@ -177,12 +186,28 @@ impl Bench {
     }
 
     pub(crate) async fn run_in(&self, workspace: &Path, tool: &str, input: Value) -> Output {
+        let number = self.calls.fetch_add(1, Ordering::Relaxed) + 1;
+        self.invoke(tool, call(number, workspace, input)).await
+    }
+
+    /// A call of a conversation that has these pictures.
+    pub(crate) async fn run_with(
+        &self,
+        pictures: Vec<Artifact>,
+        tool: &str,
+        input: Value,
+    ) -> Output {
+        let number = self.calls.fetch_add(1, Ordering::Relaxed) + 1;
+        let call = Invocation { pictures, ..call(number, self.path(), input) };
+        self.invoke(tool, call).await
+    }
+
+    async fn invoke(&self, tool: &str, call: Invocation) -> Output {
         let desk = Desk {
             progress: self.heard.clone(),
             cancel: Arc::new(Switch(self.cancel.subscribe())),
         };
-        let number = self.calls.fetch_add(1, Ordering::Relaxed) + 1;
-        self.toolbox.get(tool).unwrap().run(call(number, workspace, input), desk).await
+        self.toolbox.get(tool).unwrap().run(call, desk).await
     }
 
     pub(crate) async fn assess(&self, tool: &str, input: Value) -> Assessment {
@@ -253,6 +278,8 @@ fn settings(cache: &Path) -> Settings {
         cache: cache.join("snapshots"),
         undo: UNDO,
         recall: None,
+        ocr: None,
+        blobs: None,
     }
 }
 
@@ -273,6 +300,7 @@ fn call(number: usize, workspace: &Path, input: Value) -> Invocation {
         turn: TurnId::parse("turn_1").unwrap(),
         workspace: workspace.to_owned(),
         input,
+        pictures: Vec::new(),
     }
 }
 

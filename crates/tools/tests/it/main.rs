@@ -12,6 +12,7 @@ mod fetch_url;
 mod git_files;
 mod git_status;
 mod look;
+mod look_at_pictures;
 mod memory;
 mod patch;
 mod read_file;

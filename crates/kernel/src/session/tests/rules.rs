@@ -64,7 +64,8 @@ pub(super) fn profiles() -> HashMap<String, Profile> {
     let (inputs, window) = (vec![MediaKind::Image], Some(1000));
     let fake = Profile { inputs, tools: true, context_window: window, search };
     let plain = Profile { inputs: Vec::new(), tools: false, context_window: None, search };
-    HashMap::from([("fake".into(), fake), ("plain".into(), plain)])
+    let blind = Profile { tools: true, ..plain.clone() };
+    HashMap::from([("fake".into(), fake), ("plain".into(), plain), ("blind".into(), blind)])
 }
 
 /// Takes one `word` or `word=value` of a `rules` line.

@@ -254,6 +254,13 @@ fn media_goes_to_models_that_take_it_and_text_to_all() {
             -> model s1, wake +600
         given > say see with image:a.png on plain/b
             refused: model plain/b does not take image parts
+        given > say see with image:a.png on blind/b
+            t1 User: "see" image:a.png
+            t1 starts, attempt 1
+            s1 asks blind/b
+            -> model s1, wake +600
+        given > say hear with audio:a.wav on blind/b
+            refused: model blind/b does not take audio parts
         given > say hear with audio:a.wav
             refused: model fake/a does not take audio parts
         given > later hear with audio:a.wav

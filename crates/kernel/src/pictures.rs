@@ -1,0 +1,76 @@
+//! Pictures of a session, and what becomes of them where the model takes none: a tool reads their text.
+
+use crate::message::{Artifact, Attachment, MediaKind, Message, Part};
+use crate::model::{ModelRef, Profile};
+use crate::session::State;
+
+/// The tool that reads the text in pictures.
+pub const LOOK: &str = "look";
+/// The most pictures that a call of the tool can choose from; older ones are out of its reach.
+const PICTURES_LIMIT: usize = 100;
+
+/// The pictures of a session that the tool can read, the newest first.
+pub fn pictures(state: &State) -> Vec<Artifact> {
+    let messages = state.messages.iter().rev();
+    messages.flat_map(|message| of_message(state, message)).take(PICTURES_LIMIT).collect()
+}
+
+/// The newest picture of a session.
+pub fn newest(state: &State) -> Option<Artifact> {
+    state.messages.iter().rev().find_map(|message| of_message(state, message).next())
+}
+
+fn of_message<'a>(
+    state: &'a State,
+    message: &'a Message,
+) -> impl Iterator<Item = Artifact> + use<'a> {
+    message.parts.iter().rev().filter_map(|part| match part {
+        Part::Media { kind: MediaKind::Image, name, .. } => {
+            let left = message.files.iter().find(|file| file.name == *name).cloned();
+            left.or_else(|| state.attachment(name).map(kept))
+        }
+        Part::Media { .. }
+        | Part::Text(_)
+        | Part::Context(_)
+        | Part::Thought(_)
+        | Part::Call { .. } => None,
+    })
+}
+
+fn kept(file: &Attachment) -> Artifact {
+    let Attachment { name, mime, blob, size } = file.clone();
+    Artifact { name, mime, blob, size }
+}
+
+/// True if a model that does not take pictures can have their text read by the tool.
+pub(crate) fn can_look(state: &State, model: &ModelRef) -> bool {
+    let calls = state.profile(model).is_some_and(|profile| profile.tools);
+    calls && state.tool(LOOK).is_some()
+}
+
+/// What a model is told instead of a file that it does not take; nothing if it does.
+pub(crate) fn instead(
+    state: &State,
+    model: &ModelRef,
+    (kind, name, mime): (MediaKind, &str, &str),
+) -> Option<String> {
+    let profile = state.profile(model)?;
+    if takes(profile, kind, mime) {
+        return None;
+    }
+    let what = kind.name();
+    match kind {
+        MediaKind::Image if can_look(state, model) => Some(format!(
+            "[{what} {name}: this model takes no pictures; the tool `{LOOK}` reads the text in it]"
+        )),
+        MediaKind::Image | MediaKind::Audio | MediaKind::File => {
+            Some(format!("[{what} {name} left out: this model does not take {what} parts]"))
+        }
+    }
+}
+
+/// True if a model takes a file. Text files reach every model, as text.
+pub(crate) fn takes(profile: &Profile, kind: MediaKind, mime: &str) -> bool {
+    let mime = mime.split(';').next().unwrap_or_default().trim();
+    mime.starts_with("text/") || mime == "application/json" || profile.inputs.contains(&kind)
+}
