@@ -8,7 +8,8 @@ use anyhow::Result;
 use quintet_dialects::change_feed::ChangeFeed;
 use quintet_kernel::policy::{Rules, Verdict};
 use quintet_kernel::port::{
-    Artifacts, Blobs, Installs, Memory, Models, Outlines, Pulse, SessionIndex, Tool, Uploads,
+    Artifacts, Blobs, Installs, Memory, Models, Outlines, Pulse, SenseError, SessionIndex, Tool,
+    Uploads, Vision,
 };
 use quintet_kernel::search::{WEB_SEARCH, without_asking};
 use quintet_kernel::tool::Spec;
@@ -25,6 +26,7 @@ use crate::accounts::{SealedSettings, UserKeys, Vault};
 use crate::options::{self, Options};
 use crate::senses::{self, Senses};
 use crate::sessions;
+use crate::vision;
 
 /// Everything that runs.
 pub(crate) struct Assembly {
@@ -39,6 +41,8 @@ pub(crate) struct Assembly {
     /// Whether storage can be written to.
     pub(crate) pulse: Arc<dyn Pulse>,
     pub(crate) senses: Senses,
+    pub(crate) vision: Arc<dyn Vision>,
+    pub(crate) has_vision_model: bool,
     /// What is remembered, unless that is off.
     pub(crate) memory: Option<Arc<dyn Memory>>,
     /// The index of what was said in sessions.
@@ -77,11 +81,13 @@ pub(crate) fn assemble(options: &Options) -> Result<Assembly> {
         artifacts: store.clone(),
         uploads: Arc::new(dir.uploads()?),
     };
-    let toolbox = toolbox(options);
+    let senses = senses::build(options);
+    let toolbox = toolbox(options, &senses, Some(Arc::clone(&blobs)));
     let (memory, outlines) = (toolbox.memory(), toolbox.outlines());
     let (providers, local) = models(options);
     let providers = providers.with_accounts(Arc::new(UserKeys { settings, vault }));
     let models: Arc<dyn Models> = Arc::new(providers);
+    let vision = vision::build(options, &models, &senses.ocr);
     let rules = Arc::new(rules(options, &toolbox));
     let (unasked, searches) = (unasked(&rules), searches(&rules, &*models));
     let runtime = Runtime::new(Parts {
@@ -110,7 +116,9 @@ pub(crate) fn assemble(options: &Options) -> Result<Assembly> {
         archive,
         directory,
         pulse,
-        senses: senses::build(options),
+        senses,
+        vision,
+        has_vision_model: options.senses.vision.is_some(),
         memory,
         messages: sessions::index(dir.path()),
         outlines,
@@ -136,8 +144,13 @@ pub(crate) fn models(options: &Options) -> (Providers, Option<Local>) {
     (providers.with_inside(quintet_local::PROVIDER, Arc::new(local.clone())), Some(local))
 }
 
-/// The tools, as these options set them up.
-pub(crate) fn toolbox(options: &Options) -> Toolbox {
+/// The tools, as these options set them up. Without `blobs` there are no sessions whose pictures they
+/// could read.
+pub(crate) fn toolbox(
+    options: &Options,
+    senses: &Senses,
+    blobs: Option<Arc<dyn Blobs>>,
+) -> Toolbox {
     // The file may be replaced while the daemon runs; this name always means what is running.
     let supervisor = PathBuf::from("/proc/self/exe");
     let (verify, sandbox) = (options.verify_commands.clone(), options.sandbox.clone());
@@ -145,7 +158,20 @@ pub(crate) fn toolbox(options: &Options) -> Toolbox {
     let cache = options.data_dir.join("cache");
     let recall = options.memory.as_ref().map(|memory| recall(memory, options.context_tokens));
     let undo = options.undo;
-    Toolbox::new(Settings { supervisor, verify, sandbox, fetch, search, cache, undo, recall })
+    let is_off = matches!(senses.ocr.ready(), Err(SenseError::Off(_)));
+    let ocr = (!is_off).then(|| Arc::clone(&senses.ocr));
+    Toolbox::new(Settings {
+        supervisor,
+        verify,
+        sandbox,
+        fetch,
+        search,
+        cache,
+        undo,
+        recall,
+        ocr,
+        blobs,
+    })
 }
 
 /// Memory, as these options set it up.

@@ -56,6 +56,16 @@ pub(crate) enum Verb {
         #[arg(long)]
         json: bool,
     },
+    /// Say what is on a picture, by the vision model or, where there is none, by the text on it.
+    Describe {
+        #[command(flatten)]
+        flags: Flags,
+        /// PNG, JPEG, WebP or GIF; `-` reads standard input.
+        file: PathBuf,
+        /// Print the model that looked at it too, as JSON.
+        #[arg(long)]
+        json: bool,
+    },
     /// Print the embedding of each text, a line of JSON numbers each.
     Embed {
         #[command(flatten)]

@@ -12,6 +12,7 @@ use quintet_stores::DataDir;
 use crate::assemble::{rules, toolbox};
 use crate::cli::Flags;
 use crate::options;
+use crate::senses;
 
 /// Writes the folders. Sessions with an open turn are written as they are; nothing goes on.
 pub(crate) fn main(flags: &Flags, to: &Path) -> Result<()> {
@@ -21,7 +22,8 @@ pub(crate) fn main(flags: &Flags, to: &Path) -> Result<()> {
     }
     let dir = DataDir::open(&options.data_dir)?;
     let store = Arc::new(dir.sqlite()?);
-    let rules = Arc::new(rules(&options, &toolbox(&options)));
+    let toolbox = toolbox(&options, &senses::build(&options), None);
+    let rules = Arc::new(rules(&options, &toolbox));
     let archive = Arc::new(Archive::new(store.clone(), store, rules));
     let tree = SessionTree::new(to.into(), Arc::new(dir.blobs()?), archive.clone(), archive);
     let threads = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;

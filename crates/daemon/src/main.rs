@@ -19,6 +19,7 @@ mod sessions;
 mod telemetry;
 mod tools;
 mod trial;
+mod vision;
 
 use std::iter::once;
 use std::process::ExitCode;
@@ -48,6 +49,7 @@ fn main() -> ExitCode {
         Verb::Keys { verb } => keys::main(verb).map(well),
         Verb::Ocr { flags, file, json } => senses::ocr(&flags, &file, json).map(well),
         Verb::Embed { flags, texts } => senses::embed(&flags, texts).map(well),
+        Verb::Describe { flags, file, json } => vision::describe(&flags, &file, json).map(well),
         Verb::Tools { flags, schema } => tools::list(&flags, schema).map(well),
     };
     match done {

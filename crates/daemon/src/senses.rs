@@ -83,7 +83,7 @@ fn run<T>(work: impl Future<Output = T>) -> Result<T> {
 }
 
 /// A file, or standard input if it is called `-`.
-fn read(file: &Path) -> Result<Vec<u8>> {
+pub(crate) fn read(file: &Path) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
     if file == Path::new("-") {
         std::io::stdin().lock().take(FILE_LIMIT + 1).read_to_end(&mut bytes)?;

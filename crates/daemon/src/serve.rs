@@ -325,6 +325,10 @@ fn services(
         web_search: assembly.searches.clone(),
         closing: closing.clone(),
         parked: parked.clone(),
+        embedder: Arc::clone(&assembly.senses.embedder),
+        ocr: Arc::clone(&assembly.senses.ocr),
+        vision: Arc::clone(&assembly.vision),
+        has_vision_model: assembly.has_vision_model,
     }
 }
 

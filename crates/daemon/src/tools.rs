@@ -8,12 +8,13 @@ use quintet_kernel::policy::Verdict;
 use crate::assemble::{rules, toolbox};
 use crate::cli::Flags;
 use crate::options;
+use crate::senses;
 
 /// Prints a line a tool and, where asked for, its schema below it.
 pub(crate) fn list(flags: &Flags, schema: bool) -> Result<()> {
     let options = options::read(flags)?;
     let mut stdout = std::io::stdout().lock();
-    let toolbox = toolbox(&options);
+    let toolbox = toolbox(&options, &senses::build(&options), None);
     let rules = rules(&options, &toolbox);
     for tool in toolbox.specs() {
         let verdict = match rules.verdict(&tool, None) {

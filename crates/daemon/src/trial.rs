@@ -16,12 +16,13 @@ use serde_json::{Value, json};
 use crate::assemble::toolbox;
 use crate::cli::{Flags, Trial};
 use crate::options;
+use crate::senses;
 
 /// Looks at the call or runs it, and prints what came of it.
 pub(crate) fn main(flags: &Flags, trial: &Trial) -> Result<()> {
     let options = options::read(flags)?;
     let threads = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let toolbox = toolbox(&options);
+    let toolbox = toolbox(&options, &senses::build(&options), None);
     let Some(tool) = toolbox.get(&trial.tool) else {
         bail!("there is no tool {:?}; `quintet tools` lists them", trial.tool);
     };
@@ -55,7 +56,8 @@ fn invocation(trial: &Trial) -> Result<Invocation> {
     let call = CallId::parse("call_1");
     let call = call.context("a name")?;
     let session = SessionId::parse("sess_1").context("a name")?;
-    Ok(Invocation { session, call, turn: turn.context("a name")?, workspace, input })
+    let pictures = Vec::new();
+    Ok(Invocation { session, call, turn: turn.context("a name")?, workspace, input, pictures })
 }
 
 fn assessment(assessment: &Assessment) -> Value {

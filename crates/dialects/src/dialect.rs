@@ -244,6 +244,8 @@ pub struct Services {
     pub ocr: Arc<dyn Ocr>,
     /// Models that look at pictures.
     pub vision: Arc<dyn Vision>,
+    /// True if a vision model is configured; else vision knows no more than the text on a picture.
+    pub has_vision_model: bool,
 }
 
 impl fmt::Debug for Services {

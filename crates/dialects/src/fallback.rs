@@ -7,14 +7,11 @@
 use quintet_kernel::command::{Command, Recalled, Say};
 use quintet_kernel::message::{MediaKind, Part};
 use quintet_kernel::port::{Error, Receipt, Sessions};
-use quintet_kernel::{Refusal, SessionId, State};
+use quintet_kernel::{Refusal, SessionId};
 
 /// What a model that cannot see is told instead of the pictures of a message.
 const PICTURES_LEFT_OUT: &str =
     "A picture of the screen came with this, but this model cannot see pictures.";
-/// What a model that cannot see is told instead of the picture of a result.
-const PICTURE_LEFT_OUT: &str =
-    "\n[a picture of the screen came with this, but this model cannot see pictures]";
 
 /// Submits a message, and again without what the model refuses. Fails like any other command.
 pub(crate) async fn say(
@@ -69,15 +66,6 @@ pub(crate) async fn recall(
             sessions.submit(session, recall(messages)).await
         }
         done => done,
-    }
-}
-
-/// A picture of a call's result, as the session's model is shown it.
-pub(crate) fn picture(state: &State, name: String) -> Part {
-    let profile = state.profile(state.current_model());
-    match profile.is_some_and(|profile| profile.inputs.contains(&MediaKind::Image)) {
-        true => Part::Media { kind: MediaKind::Image, name, mime: None },
-        false => Part::Text(PICTURE_LEFT_OUT.into()),
     }
 }
 

@@ -132,7 +132,8 @@ impl Windie {
             abilities: Abilities {
                 web_search: services.web_search.clone(),
                 tools: services.unattended_tools.clone(),
-                ..Abilities::default()
+                ocr: true,
+                vision: services.has_vision_model,
             },
             beside: self.beside,
             closing: services.closing.clone(),

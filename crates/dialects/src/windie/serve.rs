@@ -130,6 +130,14 @@ pub(super) struct Desk {
 }
 
 impl Desk {
+    /// What the daemon can do for agents now: weights may have come since it started.
+    pub(super) fn abilities(&self) -> Abilities {
+        let mut abilities = self.settings.abilities.clone();
+        abilities.ocr &= self.ports.ocr.ready().is_ok();
+        abilities.vision &= self.ports.vision.ready().is_ok();
+        abilities
+    }
+
     pub(super) fn now(&self) -> Time {
         self.ports.stamps.now()
     }

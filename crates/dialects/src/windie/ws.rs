@@ -7,6 +7,7 @@
 pub(crate) mod acknowledged;
 pub(crate) mod active_turns;
 mod compact;
+mod coordinates;
 pub(crate) mod early_stops;
 mod pictures;
 mod query;
@@ -41,6 +42,7 @@ use super::wire::{Answer, Context, SILENT, TOO_MANY};
 use crate::held_calls::HeldCalls;
 use crate::transport::ws::{Gone, Heartbeat, close, send};
 use acknowledged::Client;
+use coordinates::Searches;
 use stop::Stopping;
 use subscription::Subscription;
 
@@ -70,6 +72,8 @@ pub(super) struct Connection {
     held: HeldCalls,
     /// The conversations that it follows.
     subscriptions: Vec<Subscription>,
+    /// Frames whose places on the screen are being looked for.
+    searches: Searches,
     /// How often it was asked whether it has seen what it was sent.
     pings: u64,
     /// The one that it spoke of last.
@@ -116,7 +120,7 @@ pub(super) async fn run(desk: Desk, headers: HeaderMap, mut socket: WebSocket) {
                 Arc::clone(&desk.ports.sessions),
                 ClientRef::connected(called, number.to_string()),
             );
-            let (subscriptions, pings, last) = Default::default();
+            let (subscriptions, searches, pings, last) = Default::default();
             let mut connection = Connection {
                 desk,
                 guest,
@@ -126,6 +130,7 @@ pub(super) async fn run(desk: Desk, headers: HeaderMap, mut socket: WebSocket) {
                 client,
                 held,
                 subscriptions,
+                searches,
                 pings,
                 last,
             };
@@ -193,6 +198,10 @@ impl Connection {
                 news = subscription::next(&mut self.subscriptions) => {
                     self.tell(&mut socket, news).await
                 }
+                located = coordinates::next(&mut self.searches) => match located {
+                    Some(located) => self.hand_over(&mut socket, located).await,
+                    None => Err(Gone),
+                },
                 // What the client of that connection was to run, this one may run.
                 Ok(()) = disconnected.changed() => self.flush_all(&mut socket).await,
                 there = heartbeat.due() => match !there || self.is_revoked().await {

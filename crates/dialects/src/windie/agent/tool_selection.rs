@@ -1,5 +1,6 @@
 //! Which tools an agent has: what there is, less what client, user and daemon leave out.
 
+use quintet_kernel::pictures::LOOK;
 use quintet_kernel::tool::Risk;
 use quintet_kernel::toolset::{ClientTool, Toolset};
 use serde_json::{Value, json};
@@ -73,7 +74,9 @@ impl Offer<'_> {
         );
         client.retain(|tool| self.allows(&tool.name));
         let searches = self.wants_search() && self.abilities.web_search.is_ok();
-        let own = self.abilities.tools.iter().filter(|name| at_home && self.wants_own(name));
+        // Pictures of the conversation are read wherever it works.
+        let here = |name: &str| at_home || name == LOOK;
+        let own = self.abilities.tools.iter().filter(|name| here(name) && self.wants_own(name));
         let own = own.filter(|name| client.iter().all(|tool| tool.name != **name)).cloned();
         let daemon = Some(searches.then(|| WEB_SEARCH.into()).into_iter().chain(own).collect());
         let timeout_ms = u64::try_from(tool_timeouts::USUAL.as_millis()).ok();
@@ -157,11 +160,12 @@ impl Offer<'_> {
         let left_out = match name {
             "browser" => off(Capability::Browser) || !self.settings.browser_automation_enabled,
             WEB_SEARCH => off(Capability::WebSearch),
+            LOOK => off(Capability::Ocr),
             _ => false,
         };
         let fits = match self.settings.interaction_mode {
             Interaction::Agent => true,
-            Interaction::Chat => builtin_tools::in_chat(name),
+            Interaction::Chat => builtin_tools::in_chat(name) || name == LOOK,
         };
         fits && !left_out && !tools.disabled_tools.iter().any(|disabled| disabled == name)
     }

@@ -69,7 +69,7 @@ impl Plan {
             definition,
             manifest: agent.manifest.as_ref().unwrap_or(&nothing),
             settings,
-            abilities: &desk.settings.abilities,
+            abilities: &desk.abilities(),
         };
         let toolset = offer.toolset(here.is_some());
         Self {

@@ -3,7 +3,6 @@
 use axum::response::Response;
 use serde_json::{Value, json};
 
-use crate::windie::ocr_rows::{Reason, Row, THRESHOLD, Unresolved, ranked, resolve, rows};
 use super::fields::Fields;
 use super::perception::drawing::{BOX_COLOR, Mark, Shape};
 use super::perception::overlay::keep_overlay;
@@ -11,6 +10,7 @@ use super::perception::source::{ImageInput, Source};
 use super::perception::{Perception, off_thread};
 use super::reply::{Reply, ok};
 use super::sense_error::Service;
+use crate::windie::ocr_rows::{Reason, Row, THRESHOLD, Unresolved, ranked, resolve, rows};
 
 const TEXT_LIMIT: usize = 2000;
 const CANDIDATE_LIMIT: usize = 128;

@@ -10,10 +10,10 @@ use axum::response::Response;
 use quintet_kernel::port::{Ocr, Vision};
 use tokio::sync::Semaphore;
 
-use crate::windie::artifacts::Shelf;
-use crate::windie::auth::User;
 use super::reply::Reply;
 use super::{body, ocr, text, vision};
+use crate::windie::artifacts::Shelf;
+use crate::windie::auth::User;
 
 /// A request about a picture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

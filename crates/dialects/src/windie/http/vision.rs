@@ -5,7 +5,6 @@ use image::Rgb;
 use quintet_kernel::port::{Seen, SenseError, VisualTarget};
 use serde_json::{Value, json};
 
-use crate::windie::ocr_rows::Area;
 use super::fields::Fields;
 use super::ocr::checked;
 use super::perception::Perception;
@@ -14,6 +13,7 @@ use super::perception::overlay::keep_overlay;
 use super::perception::source::{ImageInput, Source};
 use super::reply::{Reply, ok};
 use super::sense_error::Service;
+use crate::windie::ocr_rows::Area;
 
 const DESCRIPTION_LIMIT: usize = 2000;
 const RESULTS_LIMIT: i64 = 25;

@@ -3,12 +3,11 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use quintet_kernel::command::Upload;
-use quintet_kernel::message::{self, MediaKind};
+use quintet_kernel::message::{self, MediaKind, Part};
 use quintet_kernel::tool::Outcome;
 use quintet_kernel::{SessionId, State};
 
 use super::Trouble;
-use crate::fallback;
 use crate::windie::artifacts::mime;
 use crate::windie::conversation::Guest;
 use crate::windie::serve::Desk;
@@ -36,7 +35,7 @@ impl Desk {
         Ok(files)
     }
 
-    /// Adds a picture to what came of a call, for a model that sees or does not.
+    /// Adds a picture to what came of a call. A model that takes no pictures is told of it instead.
     pub(super) async fn illustrate(
         &self,
         guest: &Guest,
@@ -46,7 +45,8 @@ impl Desk {
     ) -> Result<(), Trouble> {
         let picture = self.picture(guest, &state.id, picture).await?;
         let Some(artifact) = picture else { return Ok(()) };
-        outcome.parts.push(fallback::picture(state, artifact.name.clone()));
+        let (kind, name, mime) = (MediaKind::Image, artifact.name.clone(), None);
+        outcome.parts.push(Part::Media { kind, name, mime });
         outcome.artifacts.push(artifact);
         Ok(())
     }

@@ -15,6 +15,7 @@ use quintet_kernel::session::Call;
 use quintet_kernel::{CallId, Cursor, Item, SessionId, State, Time, prompt};
 
 use super::acknowledged::Client;
+use super::coordinates::Located;
 use super::{Connection, Gone, send};
 use crate::windie::encode::Link;
 use crate::windie::encode::turn_frames::Frame;
@@ -27,6 +28,8 @@ pub(super) struct Subscription {
     follow: Box<dyn Follow>,
     /// What is not sent yet, because it is open who runs the calls of the first frame.
     waiting: VecDeque<Frame>,
+    /// True while the places of a frame are being looked for: what comes after it waits.
+    is_searching: bool,
     /// How many stops of its turns are not carried out yet: until then nothing of it is sent.
     pub(super) stopping: usize,
     /// When the turn ended whose end was sent last.
@@ -104,6 +107,7 @@ impl Connection {
             link,
             follow,
             waiting: VecDeque::new(),
+            is_searching: false,
             stopping: 0,
             ended: None,
             ping: None,
@@ -191,7 +195,7 @@ impl Connection {
     /// to wait.
     async fn sendable(&mut self, nth: usize) -> Result<Option<Frame>, Gone> {
         let told = &mut self.subscriptions[nth];
-        if told.stopping > 0 {
+        if told.stopping > 0 || told.is_searching {
             return Ok(None);
         }
         let caught_up = told.has_caught_up();
@@ -202,6 +206,10 @@ impl Connection {
             Ok(Some(runs)) => {
                 if !runs {
                     frame.show();
+                } else if self.needs_places(&frame) {
+                    self.subscriptions[nth].is_searching = true;
+                    self.find_places(&turn.0, frame);
+                    return Ok(None);
                 }
                 Ok(Some(frame))
             }
@@ -214,6 +222,45 @@ impl Connection {
                 Err(Gone)
             }
         }
+    }
+
+    /// Sends a frame whose places were looked for, and what waits behind it. Calls whose places were not
+    /// found are over.
+    pub(super) async fn hand_over(
+        &mut self,
+        socket: &mut WebSocket,
+        located: Located,
+    ) -> Result<(), Gone> {
+        let Located { session, mut frame, failed } = located;
+        for (call, outcome) in failed {
+            if let Err(trouble) = self.hand_back(&session, call, outcome).await {
+                tracing::warn!(%session, "a call was not ended: {}", trouble.message());
+                return Err(Gone);
+            }
+        }
+        let Some(nth) = self.subscriptions.iter().position(|it| it.session == session) else {
+            return Ok(());
+        };
+        let told = &mut self.subscriptions[nth];
+        told.is_searching = false;
+        if told.stopping > 0 {
+            told.waiting.push_front(frame);
+            return Ok(());
+        }
+        // A call may have timed out, or its turn may have ended, while its place was looked for.
+        if !self.is_open(&session, &frame).await {
+            frame.show();
+        }
+        send(socket, Message::Text(frame.text.into())).await?;
+        self.flush(socket, nth).await
+    }
+
+    /// True if a client still has to run a call that a frame hands over.
+    async fn is_open(&self, session: &SessionId, frame: &Frame) -> bool {
+        let Some(hands) = &frame.hands else { return true };
+        let Ok(state) = self.desk.ports.sessions.view(session).await else { return false };
+        let open = |id: &CallId| state.open.as_ref().and_then(|open| open.call(id));
+        hands.calls.iter().filter_map(open).any(Call::with_client)
     }
 
     /// Whether this client runs calls of a turn; nothing while that is open, because the connection that

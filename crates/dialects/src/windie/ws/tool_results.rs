@@ -53,7 +53,7 @@ impl Connection {
         Ok(mine.then_some((request, state)))
     }
 
-    async fn hand_back(
+    pub(super) async fn hand_back(
         &self,
         session: &SessionId,
         call: CallId,

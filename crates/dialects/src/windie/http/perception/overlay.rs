@@ -4,13 +4,13 @@ use image::DynamicImage;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
+use super::drawing::{Mark, draw};
+use super::source::{PictureError, Source, decode, encode_png};
+use super::{Perception, off_thread};
 use crate::windie::artifacts::{TELLING, Taken};
 use crate::windie::auth::hex;
 use crate::windie::http::artifacts::shown;
 use crate::windie::http::reply::Reply;
-use super::drawing::{Mark, draw};
-use super::source::{PictureError, Source, decode, encode_png};
-use super::{Perception, off_thread};
 
 /// Draws marks on a picture and keeps the result as a PNG artifact; gives the answer that names it.
 pub(in crate::windie::http) async fn keep_overlay(

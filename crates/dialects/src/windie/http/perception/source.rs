@@ -9,12 +9,12 @@ use quintet_kernel::port::StorageError;
 use serde_json::{Value, json};
 use sha1::{Digest as _, Sha1};
 
+use super::{Perception, off_thread};
 use crate::windie::auth::hex;
-use crate::windie::ocr_rows::Area;
 use crate::windie::http::artifacts::is_id;
 use crate::windie::http::fields::Fields;
 use crate::windie::http::reply::Reply;
-use super::{Perception, off_thread};
+use crate::windie::ocr_rows::Area;
 
 const ARTIFACT_ID_LIMIT: usize = 200;
 /// The longest inline picture: one of 25 MiB in base64, and a data URL's head.

@@ -25,14 +25,14 @@ use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 use tempfile::TempDir;
 
+use super::source::encode_png;
+use super::*;
+use crate::transport::access::Token;
 use crate::windie::artifacts::{TELLING, Taken};
 use crate::windie::auth::hex;
 use crate::windie::http::embeddings;
 use crate::windie::http::route::{Route, route};
 use crate::windie::http::service_key::{EMBEDDINGS, require_key};
-use super::source::encode_png;
-use super::*;
-use crate::transport::access::Token;
 
 #[test]
 fn transcripts() {

@@ -1,0 +1,349 @@
+//! Places on the screen that a call leaves to the daemon to find.
+//!
+//! A call of `mouse_control` or `scroll_control` may say `find_coordinates_by` instead of `x` and `y`.
+//! The place is then found on the newest picture of the session before the client is handed the call;
+//! where it is not found the call fails with the candidates there are, and the client never sees it.
+
+use std::time::Duration;
+
+use quintet_kernel::message::Artifact;
+use quintet_kernel::port::SenseError;
+use quintet_kernel::tool::Outcome;
+use quintet_kernel::{CallId, SessionId, pictures};
+use serde_json::{Value, json};
+use tokio::task::JoinSet;
+
+use super::Connection;
+use crate::windie::agent::builtin_tools;
+use crate::windie::artifacts::is_own;
+use crate::windie::encode::turn_frames::Frame;
+use crate::windie::ocr_rows::{Row, THRESHOLD, ranked, resolve, rows};
+use crate::windie::serve::Desk;
+
+/// How long finding the places of a frame may take.
+const FIND_TIMEOUT: Duration = Duration::from_secs(60);
+const NOT_RUN: &str = "not run: the place of an earlier call was not found";
+
+/// Frames whose places are being looked for.
+pub(super) type Searches = JoinSet<Located>;
+
+/// A frame whose places were looked for.
+pub(super) struct Located {
+    pub(super) session: SessionId,
+    pub(super) frame: Frame,
+    /// Calls that are over, because their places were not found.
+    pub(super) failed: Vec<(CallId, Outcome)>,
+}
+
+impl Connection {
+    /// True if a frame hands over a call whose place is still to be found.
+    pub(super) fn needs_places(&self, frame: &Frame) -> bool {
+        // Nearly all frames end here, without being read.
+        if frame.hands.is_none() || !frame.text.contains("find_coordinates_by") {
+            return false;
+        }
+        let Ok(mut message) = serde_json::from_str::<Value>(&frame.text) else { return false };
+        let is_open = |step: &Step<'_>| {
+            let asks =
+                |names: &Names| matches!(wanted(step.arguments, names), Ok(Some(_)) | Err(_));
+            self.is_grounded(step.tool) && PLACES.iter().any(asks)
+        };
+        steps(&mut message).iter().any(is_open)
+    }
+
+    /// Looks for the places of a frame; [`Connection::serve`] goes on with it.
+    pub(super) fn find_places(&mut self, session: &SessionId, frame: Frame) {
+        let grounded: Vec<String> =
+            tools_of(&frame).into_iter().filter(|tool| self.is_grounded(tool)).collect();
+        let (desk, session) = (self.desk.clone(), session.clone());
+        self.searches.spawn(async move { locate(&desk, session, frame, &grounded).await });
+    }
+
+    /// True if the daemon finds places for a tool. What the client says of its own tools counts first.
+    fn is_grounded(&self, tool: &str) -> bool {
+        let brought = self.agent.manifest.as_ref().and_then(|manifest| manifest.tool(tool));
+        let built_in = || builtin_tools::tool(tool).is_some_and(|tool| tool.grounded);
+        brought.map_or_else(built_in, |tool| tool.grounded)
+    }
+}
+
+/// The next frame whose places were looked for, nothing if that broke off; waits while there is none.
+pub(super) async fn next(searches: &mut Searches) -> Option<Located> {
+    match searches.join_next().await {
+        Some(located) => {
+            located.inspect_err(|error| tracing::error!(%error, "finding places broke off")).ok()
+        }
+        None => std::future::pending().await,
+    }
+}
+
+/// The arguments that say where.
+struct Names {
+    method: &'static str,
+    text: &'static str,
+    candidate: &'static str,
+    description: &'static str,
+    model: &'static str,
+    x: &'static str,
+    y: &'static str,
+}
+
+/// Where an action is, and where a drag ends.
+const PLACES: [Names; 2] = [
+    Names {
+        method: "find_coordinates_by",
+        text: "ocr_text",
+        candidate: "candidate_id",
+        description: "source_description",
+        model: "model_name",
+        x: "x",
+        y: "y",
+    },
+    Names {
+        method: "drag_to_find_coordinates_by",
+        text: "drag_to_ocr_text",
+        candidate: "drag_to_candidate_id",
+        description: "destination_description",
+        model: "drag_to_model_name",
+        x: "drag_to_x",
+        y: "drag_to_y",
+    },
+];
+
+/// How a place is found.
+#[derive(Debug, PartialEq, Eq)]
+enum Wanted {
+    /// By the text there.
+    Text(String),
+    /// By the id that an earlier error gave a text.
+    Candidate(String),
+    /// By what it looks like.
+    Description(String),
+}
+
+/// How a place is to be found; nothing if its coordinates are given. Fails if the arguments do not say
+/// what to look for.
+fn wanted(arguments: &Value, names: &Names) -> Result<Option<Wanted>, String> {
+    let given = |name: &str| {
+        let text = arguments[name].as_str().map(str::trim).filter(|text| !text.is_empty());
+        text.map(String::from)
+    };
+    match arguments[names.method].as_str() {
+        Some("ocr") => match (given(names.candidate), given(names.text)) {
+            (Some(id), _) => Ok(Some(Wanted::Candidate(id))),
+            (None, Some(text)) => Ok(Some(Wanted::Text(text))),
+            (None, None) => Err(format!(
+                "{} or {} is required when {} is ocr",
+                names.text, names.candidate, names.method
+            )),
+        },
+        Some("prediction") => match given(names.description) {
+            Some(description) => Ok(Some(Wanted::Description(description))),
+            None => Err(format!(
+                "{} is required when {} is prediction",
+                names.description, names.method
+            )),
+        },
+        Some(_) | None => Ok(None),
+    }
+}
+
+/// A call in a frame.
+struct Step<'a> {
+    call: CallId,
+    tool: &'a str,
+    arguments: &'a mut Value,
+}
+
+/// The calls of a message, whether it hands over one or several.
+fn steps(message: &mut Value) -> Vec<Step<'_>> {
+    let Some(payload) = message.get_mut("payload") else { return Vec::new() };
+    if payload.get("tools").is_some() {
+        let tools = payload["tools"].as_array_mut().map(Vec::as_mut_slice).unwrap_or_default();
+        return tools.iter_mut().filter_map(|tool| step(tool, "name", "args")).collect();
+    }
+    step(payload, "tool_name", "parameters").into_iter().collect()
+}
+
+fn step<'a>(value: &'a mut Value, tool: &str, arguments: &str) -> Option<Step<'a>> {
+    let members = value.as_object_mut()?;
+    let call = CallId::parse(members.get("tool_call_id")?.as_str()?)?;
+    let mut found = (None, None);
+    for (name, member) in members.iter_mut() {
+        if name == tool {
+            found.0 = member.as_str();
+        } else if name == arguments {
+            found.1 = Some(member);
+        }
+    }
+    Some(Step { call, tool: found.0?, arguments: found.1? })
+}
+
+/// The tools of a frame's calls.
+fn tools_of(frame: &Frame) -> Vec<String> {
+    let message = serde_json::from_str::<Value>(&frame.text);
+    let mut message = message.unwrap_or_default();
+    steps(&mut message).iter().map(|step| step.tool.to_owned()).collect()
+}
+
+/// Finds the places of a frame's calls, of those tools that have them found. The first call whose place
+/// is not found fails, and so does every call after it: the model meant them to follow each other.
+async fn locate(desk: &Desk, session: SessionId, mut frame: Frame, grounded: &[String]) -> Located {
+    let mut message: Value = serde_json::from_str(&frame.text).unwrap_or_default();
+    let mut screen = Screen { desk, session: &session, picture: None, rows: None };
+    let mut failed: Vec<(CallId, Outcome)> = Vec::new();
+    let finding = async {
+        for step in steps(&mut message) {
+            let outcome = match (failed.is_empty(), grounded.iter().any(|name| name == step.tool)) {
+                (false, _) => Err(Outcome::failure(NOT_RUN)),
+                (true, true) => screen.fill_in(step.tool, step.arguments).await,
+                (true, false) => Ok(()),
+            };
+            if let Err(outcome) = outcome {
+                failed.push((step.call, outcome));
+            }
+        }
+    };
+    if tokio::time::timeout(FIND_TIMEOUT, finding).await.is_err() {
+        let seconds = FIND_TIMEOUT.as_secs();
+        let late =
+            Outcome::failure(format!("finding the place took longer than {seconds} seconds"));
+        let calls = frame.hands.as_ref().map(|hands| hands.calls.clone()).unwrap_or_default();
+        failed = calls.into_iter().map(|call| (call, late.clone())).collect();
+    }
+    leave_out(&mut frame, message, &failed);
+    Located { session, frame, failed }
+}
+
+/// Puts a message into its frame, without the calls that are over.
+fn leave_out(frame: &mut Frame, mut message: Value, failed: &[(CallId, Outcome)]) {
+    let is_over = |id: &str| failed.iter().any(|(call, _)| call.as_str() == id);
+    let Some(hands) = &mut frame.hands else { return };
+    hands.calls.retain(|call| !is_over(call.as_str()));
+    if hands.calls.is_empty() {
+        return frame.show();
+    }
+    if let Some(tools) = message["payload"]["tools"].as_array_mut() {
+        tools.retain(|tool| !tool["tool_call_id"].as_str().is_some_and(is_over));
+    }
+    frame.text = message.to_string();
+}
+
+/// The newest picture of a session, and what was read on it so far.
+struct Screen<'a> {
+    desk: &'a Desk,
+    session: &'a SessionId,
+    picture: Option<(Artifact, Vec<u8>)>,
+    rows: Option<Vec<Row>>,
+}
+
+impl Screen<'_> {
+    /// Replaces what says how to find places by their coordinates.
+    async fn fill_in(&mut self, tool: &str, arguments: &mut Value) -> Result<(), Outcome> {
+        for names in &PLACES {
+            let Some(wanted) = wanted(arguments, names).map_err(Outcome::failure)? else {
+                continue;
+            };
+            let (x, y) = self.find(tool, wanted).await?;
+            let Some(members) = arguments.as_object_mut() else { continue };
+            let spent = [names.method, names.text, names.candidate, names.description, names.model];
+            members.retain(|name, _| !spent.contains(&name.as_str()));
+            members.insert(names.x.into(), x.into());
+            members.insert(names.y.into(), y.into());
+        }
+        Ok(())
+    }
+
+    async fn find(&mut self, tool: &str, wanted: Wanted) -> Result<(u32, u32), Outcome> {
+        match wanted {
+            Wanted::Candidate(id) => {
+                let row = self.rows().await?.iter().find(|row| row.candidate_id == id);
+                row.map(|row| row.area.center()).ok_or_else(|| {
+                    Outcome::failure(format!(
+                        "Could not find OCR candidate_id '{id}' on the newest screenshot: the screen \
+                         has changed, find the text again"
+                    ))
+                })
+            }
+            Wanted::Text(text) => self.find_text(tool, text).await,
+            Wanted::Description(description) => self.predict(description).await,
+        }
+    }
+
+    async fn find_text(&mut self, tool: &str, text: String) -> Result<(u32, u32), Outcome> {
+        let (rows, source) = (self.rows().await?.to_vec(), self.source().await?);
+        let query = text.clone();
+        let ranked = tokio::task::spawn_blocking(move || ranked(&query, &rows)).await;
+        let ranked = ranked.map_err(|error| Outcome::failure(error.to_string()))?;
+        match resolve((&text, THRESHOLD), &ranked, &source) {
+            Ok(row) => Ok(row.area.center()),
+            Err(error) => {
+                let Some(mut payload) = error.payload else {
+                    return Err(Outcome::failure(error.message));
+                };
+                payload["retry_tool"] = json!(tool);
+                let told = format!(
+                    "{}. Call {tool} again with find_coordinates_by \"ocr\" and the candidate_id of \
+                     the text that is meant.\nresolver_payload: {payload}",
+                    error.message
+                );
+                Err(Outcome::failed_with(told, error.message))
+            }
+        }
+    }
+
+    async fn predict(&mut self, description: String) -> Result<(u32, u32), Outcome> {
+        let bytes = self.picture().await?.1.clone();
+        let vision = &self.desk.ports.vision;
+        let found = vision.locate(bytes, description.clone(), 1).await;
+        let found = found.map_err(|error| unavailable("Vision", &error))?.value;
+        let best = found.first().map(|target| (target.x, target.y));
+        best.ok_or_else(|| {
+            Outcome::failure(format!("Vision model could not identify '{description}'"))
+        })
+    }
+
+    /// The text on the picture, read once.
+    async fn rows(&mut self) -> Result<&[Row], Outcome> {
+        if self.rows.is_none() {
+            let source = self.source().await?;
+            let bytes = self.picture().await?.1.clone();
+            let read = self.desk.ports.ocr.read(bytes).await;
+            let read = read.map_err(|error| unavailable("OCR", &error))?;
+            self.rows = Some(rows(&source, read.lines));
+        }
+        Ok(self.rows.as_deref().unwrap_or_default())
+    }
+
+    /// The id of the picture: that of its artifact, so that clients know it, else that of its content.
+    async fn source(&mut self) -> Result<String, Outcome> {
+        let picture = &self.picture().await?.0;
+        let is_artifact = is_own(&picture.name);
+        Ok(if is_artifact { picture.name.clone() } else { picture.blob.to_string() })
+    }
+
+    async fn picture(&mut self) -> Result<&(Artifact, Vec<u8>), Outcome> {
+        if self.picture.is_none() {
+            let ports = &self.desk.ports;
+            let state = ports.sessions.view(self.session).await;
+            let state = state.map_err(|error| Outcome::failure(error.to_string()))?;
+            let picture = pictures::newest(&state).ok_or_else(|| {
+                Outcome::failure("there is no screenshot yet: take one with `screenshot` first")
+            })?;
+            let bytes = ports.blobs.get(&picture.blob).await;
+            let bytes = bytes.map_err(|error| Outcome::failure(error.to_string()))?;
+            self.picture = Some((picture, bytes));
+        }
+        self.picture.as_ref().ok_or_else(|| Outcome::failure("there is no screenshot"))
+    }
+}
+
+fn unavailable(service: &str, error: &SenseError) -> Outcome {
+    Outcome::failure(format!(
+        "{service} could not find the place: {error}. Give the coordinates in pixels, or take another \
+         way"
+    ))
+}
+
+#[cfg(test)]
+mod tests;
