@@ -61,7 +61,7 @@ async fn a_picture_reaches_the_model() {
 
 #[tokio::test]
 async fn models_that_do_not_take_pictures_say_so() {
-    let world = World::start("inputs = [\"text\"]\n").await;
+    let world = World::start("inputs = [\"text\"]\n[senses]\nocr = \"off\"\n").await;
     let client = world.client();
     let id = client.create(world.workspace()).await;
     upload(&client, &id, "a.png", "image/png", "aGVsbG8=").await;
@@ -78,6 +78,27 @@ async fn models_that_do_not_take_pictures_say_so() {
     assert_eq!(client.post(&path, say("file", "a.txt")).await.0, 200);
     client.until_over(&id).await;
     assert!(world.model.calls()[0].to_string().contains("hello"));
+}
+
+#[tokio::test]
+async fn models_that_do_not_take_pictures_are_told_of_them_where_their_text_can_be_read() {
+    let world = World::start("inputs = [\"text\"]\n").await;
+    let client = world.client();
+    let id = client.create(world.workspace()).await;
+    upload(&client, &id, "a.png", "image/png", "aGVsbG8=").await;
+    let script = json!([{ "tools": [{ "name": "look", "args": {} }] }, { "text": "so" }]);
+    let parts = json!([
+        { "type": "image", "ref": "attachments/a.png" },
+        { "type": "text", "text": format!("{{{{script: {script}}}}}") },
+    ]);
+    let body = json!({ "role": "user", "parts": parts, "auto_run": true });
+    assert_eq!(client.post(&format!("/v1/sessions/{id}/messages"), body).await.0, 200);
+    client.until_over(&id).await;
+    let calls = world.model.calls();
+    let note = "[image a.png: this model takes no pictures; the tool `look` reads the text in it]";
+    assert!(calls[0].to_string().contains(note), "{}", calls[0]);
+    let missing = "a.png: the weights are missing: run `quintet models pull ocr`";
+    assert!(calls[1].to_string().contains(missing), "{}", calls[1]);
 }
 
 #[tokio::test]

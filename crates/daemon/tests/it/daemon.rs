@@ -20,6 +20,8 @@ pub(crate) struct World {
     pub(crate) home: TempDir,
     workspace: PathBuf,
     config: String,
+    /// True if the daemon uses the user's own weights, which are fetched once and not for every clone.
+    weights: bool,
     running: Option<Running>,
 }
 
@@ -38,12 +40,24 @@ impl World {
         Self::start_with(extra, |home| home.join("data")).await
     }
 
+    /// The same, with the weights of the senses.
+    pub(crate) async fn start_with_weights(extra: &str) -> Self {
+        let pull = ["models", "pull", "senses"];
+        let pulled = quintet(&pull).env_remove("QUINTET_LOCAL_MODELS_DIR").output().unwrap();
+        assert!(pulled.status.success(), "{}", String::from_utf8_lossy(&pulled.stderr));
+        Self::start_in(extra, |home| home.join("data"), true).await
+    }
+
     /// The same, with a data directory that is named from the folder the daemon starts in.
     pub(crate) async fn start_relative(extra: &str) -> Self {
         Self::start_with(extra, |_| PathBuf::from("data")).await
     }
 
     async fn start_with(extra: &str, data_dir: impl Fn(&Path) -> PathBuf) -> Self {
+        Self::start_in(extra, data_dir, false).await
+    }
+
+    async fn start_in(extra: &str, data_dir: impl Fn(&Path) -> PathBuf, weights: bool) -> Self {
         let model = ModelServer::start().await.unwrap();
         let home = TempDir::new().unwrap();
         let workspace = home.path().join("workspace");
@@ -61,7 +75,7 @@ impl World {
                 extra
             },
         );
-        let mut world = Self { model, home, workspace, config, running: None };
+        let mut world = Self { model, home, workspace, config, weights, running: None };
         world.restart();
         world
     }
@@ -69,7 +83,11 @@ impl World {
     pub(crate) fn restart(&mut self) {
         let file = self.home.path().join("quintet.toml");
         std::fs::write(&file, &self.config).unwrap();
-        let mut child = quintet(&["serve", "--config", file.to_str().unwrap()])
+        let mut command = quintet(&["serve", "--config", file.to_str().unwrap()]);
+        if self.weights {
+            command.env_remove("QUINTET_LOCAL_MODELS_DIR");
+        }
+        let mut child = command
             .env("QUINTET_LOG", "warn")
             .current_dir(self.home.path())
             .stdout(Stdio::piped())

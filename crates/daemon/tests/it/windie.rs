@@ -5,6 +5,7 @@ mod events;
 mod identity;
 mod introspection;
 pub(crate) mod keys;
+mod perception;
 mod semantic;
 mod socket;
 mod unavailable;

@@ -9,6 +9,9 @@ use tokio_tungstenite::tungstenite::Message;
 use super::{AUTH, Guest, answer, detail};
 use crate::daemon::World;
 
+const NO_EMBEDDINGS: &str = "Embedding service not available: the weights are missing: run `quintet \
+                             models pull embeddings`";
+
 /// Sends a body that something is wrong with, and says what.
 async fn wrong(guest: &Guest, path: &str, body: Value) -> String {
     let (status, said) = guest.post(path, body.clone()).await;
@@ -26,7 +29,7 @@ fn plain(value: &Value) -> String {
 }
 
 #[tokio::test]
-async fn pictures_are_not_understood() {
+async fn pictures_are_not_understood_without_weights() {
     let world = World::start(AUTH).await;
     let guest = Guest::register(&world).await;
     let image = json!({ "artifact_id": "shot.png" });
@@ -41,12 +44,12 @@ async fn pictures_are_not_understood() {
         ("vision/locate", json!({ "description": "a button" })),
         ("vision/locate-all", json!({ "description": "a button", "max_results": 25 })),
         ("vision/describe", json!({ "region": { "x": 0, "y": 0, "width": 1, "height": 1 } })),
-        ("vision/overlay", json!({ "points": [{ "x": 1, "y": 2, "color": "#1677ff" }] })),
     ] {
         let mut body = json!({ "image": image });
         body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         let service = if path.starts_with("ocr") { "OCR" } else { "Vision" };
-        let sorry = (503, detail(&format!("{service} service not available")));
+        let missing = "the weights are missing: run `quintet models pull ocr`";
+        let sorry = (503, detail(&format!("{service} service not available: {missing}")));
         let path = format!("/api/sdk/{path}");
         assert_eq!(guest.post(&path, body.clone()).await, sorry, "{path}");
         let stranger = Guest::stranger(&world).post(&path, body).await;
@@ -57,6 +60,14 @@ async fn pictures_are_not_understood() {
         );
     }
     assert_eq!(guest.post("/api/sdk/ocr/nothing", json!({})).await, (404, detail("Not Found")));
+    let off = World::start("[senses]\nocr = \"off\"\nembeddings = \"off\"\n").await;
+    let guest = Guest::stranger(&off);
+    let sorry = (503, detail("OCR service not available"));
+    assert_eq!(guest.post("/api/sdk/ocr/run", json!({ "image": image })).await, sorry);
+    let sorry = (503, detail("Vision service not available"));
+    assert_eq!(guest.post("/api/sdk/vision/describe", json!({ "image": image })).await, sorry);
+    let sorry = (503, detail("Embedding service not available"));
+    assert_eq!(guest.get("/api/embeddings/health").await, sorry);
 }
 
 #[tokio::test]
@@ -105,10 +116,10 @@ async fn what_is_asked_of_pictures_has_its_limits() {
 }
 
 #[tokio::test]
-async fn there_are_no_embeddings() {
+async fn there_are_no_embeddings_without_weights() {
     let world = World::start("").await;
     let guest = Guest::stranger(&world);
-    let sorry = (503, detail("Embedding service not available"));
+    let sorry = (503, detail(NO_EMBEDDINGS));
     assert_eq!(guest.post("/api/embeddings/", json!({ "text": "x" })).await, sorry);
     assert_eq!(guest.get("/api/embeddings/health").await, sorry);
     let said = wrong(&guest, "/api/embeddings/", json!({ "text": "x".repeat(8193) })).await;
@@ -186,7 +197,7 @@ async fn keys_open_what_is_for_other_services() {
     };
     let invalid = (401, detail("Invalid embedding service API key"));
     assert_eq!(embed("e-ke", json!(["x"])).await, invalid);
-    let sorry = (503, detail("Embedding service not available"));
+    let sorry = (503, detail(NO_EMBEDDINGS));
     assert_eq!(embed("e-key", json!(["x"])).await, sorry);
     assert_eq!(embed("e-key", json!(vec!["x".repeat(256); 256])).await, sorry);
     for texts in [json!([]), json!(vec!["x"; 257]), json!(["x".repeat(8193)])] {
