@@ -84,7 +84,11 @@ pub(super) fn targets(
     };
     places.truncate(PLACES_LIMIT);
     let habit = Habit { per_mille: habit.per_mille || per_mille, ..habit };
-    let scale = stated.unwrap_or_else(|| scale_of(&places, sizes.sent, habit));
+    // Some models state the scale that they were told of and then use their own.
+    let fits = |scale: &Scale| {
+        places.iter().all(|place| place.x <= scale.width && place.y <= scale.height)
+    };
+    let scale = stated.filter(fits).unwrap_or_else(|| scale_of(&places, sizes.sent, habit));
     places.into_iter().map(|place| mapped(place, scale, sizes.original)).collect()
 }
 

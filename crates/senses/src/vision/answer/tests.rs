@@ -39,6 +39,7 @@ fn the_unit_is_seen_from_the_numbers_or_stated() {
     check(r#"{"scale":[1000,1000],"points":[{"x":500,"y":250}]}"#, "1000,250");
     check(r#"{"scale":[1000,500],"points":[{"x":500,"y":250}]}"#, "1000,500");
     check(r#"{"scale":[0,0],"points":[{"x":500,"y":250}]}"#, "1000,500");
+    check(r#"{"scale":[1000,500],"points":[{"x":500,"y":750}]}"#, "1000,750");
 }
 
 #[test]
