@@ -17,7 +17,7 @@ const CANDIDATES_LIMIT: usize = 8;
 
 /// A line of text on a picture.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Row {
+pub(super) struct TextRow {
     pub(super) index: usize,
     pub(super) text: String,
     pub(super) confidence: f64,
@@ -46,7 +46,7 @@ impl Area {
     }
 }
 
-impl Row {
+impl TextRow {
     /// The row as clients see it.
     pub(super) fn shown(&self) -> Value {
         let (x, y) = self.area.center();
@@ -85,11 +85,11 @@ impl Row {
 }
 
 /// The rows of a picture, whose id is part of theirs.
-pub(super) fn rows(source_id: &str, lines: Vec<TextBox>) -> Vec<Row> {
+pub(super) fn rows(source_id: &str, lines: Vec<TextBox>) -> Vec<TextRow> {
     lines.into_iter().enumerate().map(|(index, line)| row(source_id, index, line)).collect()
 }
 
-fn row(source_id: &str, index: usize, line: TextBox) -> Row {
+fn row(source_id: &str, index: usize, line: TextBox) -> TextRow {
     let (x, y) = (line.x, line.y);
     let area = Area { x, y, width: line.width.max(1), height: line.height.max(1) };
     let text = stripped(&line.text).to_lowercase();
@@ -97,7 +97,7 @@ fn row(source_id: &str, index: usize, line: TextBox) -> Row {
     let named = format!("{source_id}|{index}|{text}|{x}|{y}|{width}|{height}");
     let digest = hex(&Sha1::digest(named));
     let confidence = if line.confidence.is_finite() { line.confidence.into() } else { 0.0 };
-    Row {
+    TextRow {
         index,
         text: line.text,
         confidence: rounded(confidence),
@@ -109,11 +109,13 @@ fn row(source_id: &str, index: usize, line: TextBox) -> Row {
 
 /// All rows with their scores, those that fit a query best first. Takes time that grows with the length
 /// of the texts, so it does not belong on an async thread.
-pub(super) fn ranked(query: &str, rows: &[Row]) -> Vec<Row> {
+pub(super) fn ranked(query: &str, rows: &[TextRow]) -> Vec<TextRow> {
     let query = normalized(query);
-    let scored =
-        |row: &Row| Row { score: Some(ratio(&query, &normalized(&row.text))), ..row.clone() };
-    let mut ranked: Vec<Row> = rows.iter().map(scored).collect();
+    let scored = |row: &TextRow| TextRow {
+        score: Some(ratio(&query, &normalized(&row.text))),
+        ..row.clone()
+    };
+    let mut ranked: Vec<TextRow> = rows.iter().map(scored).collect();
     ranked.sort_by(|one, other| other.score.unwrap_or(0.0).total_cmp(&one.score.unwrap_or(0.0)));
     ranked
 }
@@ -149,9 +151,9 @@ impl Unresolved {
 /// The one row of those ranked for a query that fits it.
 pub(super) fn resolve<'a>(
     (query, threshold): (&str, f64),
-    ranked: &'a [Row],
+    ranked: &'a [TextRow],
     source_id: &str,
-) -> Result<&'a Row, Unresolved> {
+) -> Result<&'a TextRow, Unresolved> {
     let best = ranked.first().ok_or_else(|| Unresolved {
         reason: Reason::Missing,
         message: "OCR results are empty".into(),
@@ -181,16 +183,18 @@ pub(super) fn resolve<'a>(
     }
 }
 
-fn listed(rows: &[Row]) -> String {
-    let mut listed: Vec<String> = rows.iter().take(CANDIDATES_LIMIT).map(Row::in_words).collect();
+fn listed(rows: &[TextRow]) -> String {
+    let mut listed: Vec<String> =
+        rows.iter().take(CANDIDATES_LIMIT).map(TextRow::in_words).collect();
     if rows.len() > CANDIDATES_LIMIT {
         listed.push(format!("+{} more", rows.len() - CANDIDATES_LIMIT));
     }
     listed.join(", ")
 }
 
-fn payload(rows: &[Row], source_id: &str) -> Value {
-    let candidates: Vec<Value> = rows.iter().take(CANDIDATES_LIMIT).map(Row::candidate).collect();
+fn payload(rows: &[TextRow], source_id: &str) -> Value {
+    let candidates: Vec<Value> =
+        rows.iter().take(CANDIDATES_LIMIT).map(TextRow::candidate).collect();
     json!({
         "retry_tool": "mouse_control",
         "retry_method": "ocr_candidate",

@@ -43,7 +43,7 @@ impl Habit {
 
 /// A place as the model wrote it.
 #[derive(Clone, Debug, PartialEq)]
-struct Place {
+struct ModelPlace {
     x: f64,
     y: f64,
     label: Option<String>,
@@ -74,7 +74,7 @@ pub(super) fn targets(
     habit: Habit,
 ) -> Result<Vec<VisualTarget>, SenseError> {
     let found = in_json(text, habit).or_else(|| in_tags(text)).or_else(|| in_pairs(text));
-    let Some(Found { mut places, stated, per_mille }) = found else {
+    let Some(Reading { mut places, stated, per_mille }) = found else {
         return match says_nothing_fits(text) {
             true => Ok(Vec::new()),
             false => {
@@ -93,26 +93,26 @@ pub(super) fn targets(
 }
 
 /// Places, and what is known of their scale besides their numbers.
-struct Found {
-    places: Vec<Place>,
+struct Reading {
+    places: Vec<ModelPlace>,
     /// The scale that the answer itself states.
     stated: Option<Scale>,
     /// The form is one of models that count in parts of 1000.
     per_mille: bool,
 }
 
-impl Found {
-    fn new(places: Vec<Place>) -> Self {
+impl Reading {
+    fn new(places: Vec<ModelPlace>) -> Self {
         Self { places, stated: None, per_mille: false }
     }
 }
 
 /// What the numbers are parts of, where the answer does not say: of 1 if none is larger, of 1000 if
 /// some would not be on the picture or the model is known for it, else of the picture's pixels.
-fn scale_of(places: &[Place], (width, height): (u32, u32), habit: Habit) -> Scale {
+fn scale_of(places: &[ModelPlace], (width, height): (u32, u32), habit: Habit) -> Scale {
     let pixels = Scale { width: width.into(), height: height.into() };
-    let all = |fits: &dyn Fn(&Place) -> bool| places.iter().all(fits);
-    let fraction = |place: &Place| place.x.fract() != 0.0 || place.y.fract() != 0.0;
+    let all = |fits: &dyn Fn(&ModelPlace) -> bool| places.iter().all(fits);
+    let fraction = |place: &ModelPlace| place.x.fract() != 0.0 || place.y.fract() != 0.0;
     if all(&|place| place.x <= 1.0 && place.y <= 1.0) && places.iter().any(fraction) {
         return Scale { width: 1.0, height: 1.0 };
     }
@@ -125,7 +125,7 @@ fn scale_of(places: &[Place], (width, height): (u32, u32), habit: Habit) -> Scal
 }
 
 /// A place in pixels of a picture. One right at the edge is put on it; one far from it is an error.
-fn mapped(place: Place, scale: Scale, size: (u32, u32)) -> Result<VisualTarget, SenseError> {
+fn mapped(place: ModelPlace, scale: Scale, size: (u32, u32)) -> Result<VisualTarget, SenseError> {
     let x = along(place.x, scale.width, size.0);
     let y = along(place.y, scale.height, size.1);
     match x.zip(y) {
@@ -152,12 +152,12 @@ fn along(value: f64, scale: f64, size: u32) -> Option<u32> {
 }
 
 /// Reads the first JSON in an answer that has places or says that there are none.
-fn in_json(text: &str, habit: Habit) -> Option<Found> {
+fn in_json(text: &str, habit: Habit) -> Option<Reading> {
     let starts = text.char_indices().filter(|(_, c)| matches!(c, '{' | '['));
     starts.take(20).find_map(|(at, _)| {
         let mut values = serde_json::Deserializer::from_str(&text[at..]).into_iter::<Value>();
         let value = values.next()?.ok()?;
-        let mut found = Found::new(Vec::new());
+        let mut found = Reading::new(Vec::new());
         let known = collect(&value, habit, &mut found, 0);
         known.then_some(found)
     })
@@ -171,14 +171,14 @@ const POINTS: [&str; 6] = ["point", "point_2d", "coordinate", "coordinates", "ce
 const BOXES: [&str; 4] = ["bbox_2d", "bbox", "box", "bounding_box"];
 
 /// Adds the places of a JSON value; false if the value is about something else.
-fn collect(value: &Value, habit: Habit, found: &mut Found, depth: usize) -> bool {
+fn collect(value: &Value, habit: Habit, found: &mut Reading, depth: usize) -> bool {
     if depth > 4 || found.places.len() >= PLACES_LIMIT {
         return false;
     }
     match value {
         Value::Array(items) => {
             if let Some((x, y)) = pair(items, habit.y_first) {
-                found.places.push(Place { x, y, label: None, confidence: None });
+                found.places.push(ModelPlace { x, y, label: None, confidence: None });
                 return true;
             }
             let objects = items.iter().filter(|item| item.is_object() || item.is_array());
@@ -190,7 +190,7 @@ fn collect(value: &Value, habit: Habit, found: &mut Found, depth: usize) -> bool
     }
 }
 
-fn object(members: &Map<String, Value>, habit: Habit, found: &mut Found, depth: usize) -> bool {
+fn object(members: &Map<String, Value>, habit: Habit, found: &mut Reading, depth: usize) -> bool {
     found.stated = found.stated.or_else(|| stated(members));
     if let Some((x, y)) = place_of(members, habit, found) {
         let text = |name: &str| members.get(name).and_then(Value::as_str);
@@ -199,7 +199,7 @@ fn object(members: &Map<String, Value>, habit: Habit, found: &mut Found, depth: 
         let confidence = ["confidence", "score"].into_iter().find_map(number);
         #[expect(clippy::cast_possible_truncation, reason = "a confidence needs few digits")]
         let confidence = confidence.map(|confidence| confidence.clamp(0.0, 1.0) as f32);
-        found.places.push(Place { x, y, label: label.map(String::from), confidence });
+        found.places.push(ModelPlace { x, y, label: label.map(String::from), confidence });
         return true;
     }
     if members.get("found") == Some(&Value::Bool(false)) {
@@ -222,7 +222,7 @@ fn stated(members: &Map<String, Value>) -> Option<Scale> {
     (sensible(width) && sensible(height)).then_some(Scale { width, height })
 }
 
-fn place_of(members: &Map<String, Value>, habit: Habit, found: &mut Found) -> Option<(f64, f64)> {
+fn place_of(members: &Map<String, Value>, habit: Habit, found: &mut Reading) -> Option<(f64, f64)> {
     let number = |name: &str| members.get(name).and_then(Value::as_f64);
     if let (Some(x), Some(y)) = (number("x"), number("y")) {
         return Some((x, y));
@@ -257,8 +257,8 @@ fn four(value: &Value) -> Option<[f64; 4]> {
 
 /// Reads `<point>x y</point>`, which counts in parts of 1000, and `<point x="…" y="…">`, which counts
 /// in parts of 100.
-fn in_tags(text: &str) -> Option<Found> {
-    let mut found = Found::new(Vec::new());
+fn in_tags(text: &str) -> Option<Reading> {
+    let mut found = Reading::new(Vec::new());
     for (at, tag) in text.match_indices("<point") {
         let rest = &text[at + tag.len()..];
         let Some((head, body)) = rest.split_once('>') else { continue };
@@ -268,20 +268,20 @@ fn in_tags(text: &str) -> Option<Found> {
         };
         if let (Some(x), Some(y)) = (attribute(" x"), attribute(" y")) {
             found.stated = Some(Scale { width: 100.0, height: 100.0 });
-            found.places.push(Place { x, y, label: None, confidence: None });
+            found.places.push(ModelPlace { x, y, label: None, confidence: None });
             continue;
         }
         let body = body.split('<').next().unwrap_or_default();
         if let [x, y] = numbers(body)[..] {
             found.per_mille = true;
-            found.places.push(Place { x, y, label: None, confidence: None });
+            found.places.push(ModelPlace { x, y, label: None, confidence: None });
         }
     }
     (!found.places.is_empty()).then_some(found)
 }
 
 /// Reads pairs of numbers in brackets: `(x, y)`, `[x, y]`, `(x1,y1),(x2,y2)` being two places.
-fn in_pairs(text: &str) -> Option<Found> {
+fn in_pairs(text: &str) -> Option<Reading> {
     let mut places = Vec::new();
     for (at, bracket) in text.match_indices(['(', '[']) {
         // A pair is short, and an answer may be nothing but brackets.
@@ -289,13 +289,13 @@ fn in_pairs(text: &str) -> Option<Found> {
         let rest = &rest[..rest.floor_char_boundary(PAIR_LIMIT)];
         let inner = &rest[..rest.find([')', ']']).unwrap_or(0)];
         if let [x, y] = numbers(inner)[..] {
-            places.push(Place { x, y, label: None, confidence: None });
+            places.push(ModelPlace { x, y, label: None, confidence: None });
         }
         if places.len() >= PLACES_LIMIT {
             break;
         }
     }
-    (!places.is_empty()).then(|| Found::new(places))
+    (!places.is_empty()).then(|| Reading::new(places))
 }
 
 /// The numbers of a text that has nothing else in it but what may stand around them.

@@ -9,7 +9,7 @@ use serde_json::json;
 use super::body;
 use super::fields::Fields;
 use super::reply::{Reply, ok};
-use super::sense_error::Service;
+use super::sense_error::PerceptionService;
 
 /// The longest text, in characters.
 const TEXT_LIMIT: usize = 8192;
@@ -23,7 +23,7 @@ const SERVICE_PROVIDER: &str = "embedding-service";
 
 /// The model behind an answer.
 #[derive(Serialize)]
-struct Model {
+struct EmbeddingModel {
     provider_id: String,
     model_id: String,
     model_name: String,
@@ -31,7 +31,7 @@ struct Model {
     embedding_space_version: String,
 }
 
-impl From<EmbeddingSpace> for Model {
+impl From<EmbeddingSpace> for EmbeddingModel {
     fn from(space: EmbeddingSpace) -> Self {
         Self {
             embedding_space_version: space.version(),
@@ -52,7 +52,7 @@ pub(super) async fn embed_text(
     struct Answer {
         embedding: Vec<f32>,
         #[serde(flatten)]
-        model: Model,
+        model: EmbeddingModel,
     }
     let text = read_text(body(request).await?)?;
     let mut embeddings = embed(embedder, vec![text]).await?;
@@ -66,7 +66,7 @@ pub(super) fn health(embedder: &dyn Embedder) -> Result<Response, Reply> {
     struct Answer {
         status: &'static str,
         #[serde(flatten)]
-        model: Model,
+        model: EmbeddingModel,
     }
     embedder.ready().map_err(unavailable)?;
     Ok(ok(&Answer { status: "healthy", model: embedder.space().into() }))
@@ -81,7 +81,7 @@ pub(super) async fn embed_batch(
     struct Answer {
         embeddings: Vec<Vec<f32>>,
         #[serde(flatten)]
-        model: Model,
+        model: EmbeddingModel,
         queue_wait_ms: f64,
         service_time_ms: f64,
     }
@@ -127,7 +127,7 @@ async fn embed(embedder: &dyn Embedder, texts: Vec<String>) -> Result<Embeddings
 
 #[expect(clippy::needless_pass_by_value, reason = "the shape that map_err wants")]
 fn unavailable(error: SenseError) -> Reply {
-    Service::Embeddings.failed(&error)
+    PerceptionService::Embeddings.failed(&error)
 }
 
 #[cfg(test)]

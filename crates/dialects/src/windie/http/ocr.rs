@@ -4,13 +4,13 @@ use axum::response::Response;
 use serde_json::{Value, json};
 
 use super::fields::Fields;
-use super::perception::drawing::{BOX_COLOR, Mark, Shape};
+use super::perception::drawing::{BOX_COLOR, Mark, MarkShape};
 use super::perception::overlay::keep_overlay;
 use super::perception::source::{ImageInput, Source};
 use super::perception::{Perception, off_thread};
 use super::reply::{Reply, ok};
-use super::sense_error::Service;
-use crate::windie::ocr_rows::{Reason, Row, THRESHOLD, Unresolved, ranked, resolve, rows};
+use super::sense_error::PerceptionService;
+use crate::windie::ocr_rows::{Reason, THRESHOLD, TextRow, Unresolved, ranked, resolve, rows};
 
 const TEXT_LIMIT: usize = 2000;
 const CANDIDATE_LIMIT: usize = 128;
@@ -35,7 +35,7 @@ impl TextQuery {
     }
 
     /// The answer that lists these rows.
-    fn listed(&self, source: &Source, matches: &[Row]) -> Response {
+    fn listed(&self, source: &Source, matches: &[TextRow]) -> Response {
         ok(&json!({
             "image": source.metadata(),
             "query": self.text,
@@ -124,7 +124,7 @@ pub(super) async fn inspect(
     let resolved =
         text.as_ref().map(|text| resolve((text.as_str(), threshold), &ranked, &source.id));
     let best = &ranked[..ranked.len().min(max_results)];
-    let accepted: Vec<Row> = best.iter().filter(|row| row.fits(threshold)).cloned().collect();
+    let accepted: Vec<TextRow> = best.iter().filter(|row| row.fits(threshold)).cloned().collect();
     let mut answer = json!({
         "image": source.metadata(),
         "query": text,
@@ -202,8 +202,8 @@ pub(super) fn checked(fields: Fields, image: Option<ImageInput>) -> Result<Image
 async fn read_rows(
     context: &Perception<'_>,
     image: ImageInput,
-) -> Result<(Source, Vec<Row>), Reply> {
-    let failed = |error| Service::Ocr.failed(&error);
+) -> Result<(Source, Vec<TextRow>), Reply> {
+    let failed = |error| PerceptionService::Ocr.failed(&error);
     context.ocr.ready().map_err(failed)?;
     let source = Source::load(context, image).await?;
     let read = context.ocr.read(source.bytes.clone()).await.map_err(failed)?;
@@ -211,13 +211,13 @@ async fn read_rows(
     Ok((source, rows))
 }
 
-async fn rank(query: &str, rows: Vec<Row>) -> Result<Vec<Row>, Reply> {
+async fn rank(query: &str, rows: Vec<TextRow>) -> Result<Vec<TextRow>, Reply> {
     let query = query.to_owned();
     off_thread(move || ranked(&query, &rows)).await
 }
 
-fn shown(rows: &[Row]) -> Vec<Value> {
-    rows.iter().map(Row::shown).collect()
+fn shown(rows: &[TextRow]) -> Vec<Value> {
+    rows.iter().map(TextRow::shown).collect()
 }
 
 fn status(error: &Unresolved) -> u16 {
@@ -227,11 +227,11 @@ fn status(error: &Unresolved) -> u16 {
     }
 }
 
-fn marks(rows: &[Row], show_labels: bool) -> Vec<Mark> {
-    let mark = |row: &Row| {
+fn marks(rows: &[TextRow], show_labels: bool) -> Vec<Mark> {
+    let mark = |row: &TextRow| {
         let (area, center) = (row.area, row.area.center());
         Mark {
-            shape: Shape::Box {
+            shape: MarkShape::Box {
                 x: area.x.into(),
                 y: area.y.into(),
                 width: area.width.into(),

@@ -7,13 +7,13 @@ use super::reply::Reply;
 
 /// A service of the protocol that a sense of the daemon stands behind.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Service {
+pub(super) enum PerceptionService {
     Embeddings,
     Ocr,
     Vision,
 }
 
-impl Service {
+impl PerceptionService {
     fn name(self) -> &'static str {
         match self {
             Self::Embeddings => "Embedding service",

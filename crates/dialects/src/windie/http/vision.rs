@@ -8,11 +8,11 @@ use serde_json::{Value, json};
 use super::fields::Fields;
 use super::ocr::checked;
 use super::perception::Perception;
-use super::perception::drawing::{BOX_COLOR, Mark, POINT_COLOR, Shape};
+use super::perception::drawing::{BOX_COLOR, Mark, MarkShape, POINT_COLOR};
 use super::perception::overlay::keep_overlay;
 use super::perception::source::{ImageInput, Source};
 use super::reply::{Reply, ok};
-use super::sense_error::Service;
+use super::sense_error::PerceptionService;
 use crate::windie::ocr_rows::Area;
 
 const DESCRIPTION_LIMIT: usize = 2000;
@@ -110,7 +110,7 @@ pub(super) async fn overlay(
         marks.iter_mut().for_each(|mark| mark.label = None);
     }
     // Points stay visible where regions cover them.
-    marks.sort_by_key(|mark| matches!(mark.shape, Shape::Point { .. }));
+    marks.sort_by_key(|mark| matches!(mark.shape, MarkShape::Point { .. }));
     let source = Source::load(context, checked(fields, image)?).await?;
     Ok(ok(&keep_overlay(context, source, marks, host).await?))
 }
@@ -130,7 +130,7 @@ async fn find(
 
 #[expect(clippy::needless_pass_by_value, reason = "the shape that map_err wants")]
 fn failed(error: SenseError) -> Reply {
-    Service::Vision.failed(&error)
+    PerceptionService::Vision.failed(&error)
 }
 
 fn shown(target: &VisualTarget, rank: usize, description: &str) -> Value {
@@ -160,14 +160,18 @@ fn read_marks(fields: &mut Fields, marks: &mut Vec<Mark>) {
         let (x, y) = (side(point, "x"), side(point, "y"));
         let (label, color) = label(point);
         let color = color.unwrap_or(POINT_COLOR);
-        marks.push(Mark { shape: Shape::Point { x, y }, color, label });
+        marks.push(Mark { shape: MarkShape::Point { x, y }, color, label });
     });
     fields.maybe_objects("regions", MARKS_LIMIT, |region| {
         let (x, y) = (side(region, "x"), side(region, "y"));
         let (width, height) = (side(region, "width"), side(region, "height"));
         let (label, color) = label(region);
         let color = color.unwrap_or(BOX_COLOR);
-        marks.push(Mark { shape: Shape::Box { x, y, width, height, center: None }, color, label });
+        marks.push(Mark {
+            shape: MarkShape::Box { x, y, width, height, center: None },
+            color,
+            label,
+        });
     });
 }
 

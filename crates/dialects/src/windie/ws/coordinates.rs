@@ -17,7 +17,7 @@ use super::Connection;
 use crate::windie::agent::builtin_tools;
 use crate::windie::artifacts::is_own;
 use crate::windie::encode::turn_frames::Frame;
-use crate::windie::ocr_rows::{Row, THRESHOLD, ranked, resolve, rows};
+use crate::windie::ocr_rows::{THRESHOLD, TextRow, ranked, resolve, rows};
 use crate::windie::serve::Desk;
 
 /// How long finding the places of a frame may take.
@@ -43,7 +43,7 @@ impl Connection {
             return false;
         }
         let Ok(mut message) = serde_json::from_str::<Value>(&frame.text) else { return false };
-        let is_open = |step: &Step<'_>| {
+        let is_open = |step: &FrameCall<'_>| {
             let asks =
                 |names: &Names| matches!(wanted(step.arguments, names), Ok(Some(_)) | Err(_));
             self.is_grounded(step.tool) && PLACES.iter().any(asks)
@@ -112,7 +112,7 @@ const PLACES: [Names; 2] = [
 
 /// How a place is found.
 #[derive(Debug, PartialEq, Eq)]
-enum Wanted {
+enum PlaceQuery {
     /// By the text there.
     Text(String),
     /// By the id that an earlier error gave a text.
@@ -123,22 +123,22 @@ enum Wanted {
 
 /// How a place is to be found; nothing if its coordinates are given. Fails if the arguments do not say
 /// what to look for.
-fn wanted(arguments: &Value, names: &Names) -> Result<Option<Wanted>, String> {
+fn wanted(arguments: &Value, names: &Names) -> Result<Option<PlaceQuery>, String> {
     let given = |name: &str| {
         let text = arguments[name].as_str().map(str::trim).filter(|text| !text.is_empty());
         text.map(String::from)
     };
     match arguments[names.method].as_str() {
         Some("ocr") => match (given(names.candidate), given(names.text)) {
-            (Some(id), _) => Ok(Some(Wanted::Candidate(id))),
-            (None, Some(text)) => Ok(Some(Wanted::Text(text))),
+            (Some(id), _) => Ok(Some(PlaceQuery::Candidate(id))),
+            (None, Some(text)) => Ok(Some(PlaceQuery::Text(text))),
             (None, None) => Err(format!(
                 "{} or {} is required when {} is ocr",
                 names.text, names.candidate, names.method
             )),
         },
         Some("prediction") => match given(names.description) {
-            Some(description) => Ok(Some(Wanted::Description(description))),
+            Some(description) => Ok(Some(PlaceQuery::Description(description))),
             None => Err(format!(
                 "{} is required when {} is prediction",
                 names.description, names.method
@@ -149,14 +149,14 @@ fn wanted(arguments: &Value, names: &Names) -> Result<Option<Wanted>, String> {
 }
 
 /// A call in a frame.
-struct Step<'a> {
+struct FrameCall<'a> {
     call: CallId,
     tool: &'a str,
     arguments: &'a mut Value,
 }
 
 /// The calls of a message, whether it hands over one or several.
-fn steps(message: &mut Value) -> Vec<Step<'_>> {
+fn steps(message: &mut Value) -> Vec<FrameCall<'_>> {
     let Some(payload) = message.get_mut("payload") else { return Vec::new() };
     if payload.get("tools").is_some() {
         let tools = payload["tools"].as_array_mut().map(Vec::as_mut_slice).unwrap_or_default();
@@ -165,7 +165,7 @@ fn steps(message: &mut Value) -> Vec<Step<'_>> {
     step(payload, "tool_name", "parameters").into_iter().collect()
 }
 
-fn step<'a>(value: &'a mut Value, tool: &str, arguments: &str) -> Option<Step<'a>> {
+fn step<'a>(value: &'a mut Value, tool: &str, arguments: &str) -> Option<FrameCall<'a>> {
     let members = value.as_object_mut()?;
     let call = CallId::parse(members.get("tool_call_id")?.as_str()?)?;
     let mut found = (None, None);
@@ -176,7 +176,7 @@ fn step<'a>(value: &'a mut Value, tool: &str, arguments: &str) -> Option<Step<'a
             found.1 = Some(member);
         }
     }
-    Some(Step { call, tool: found.0?, arguments: found.1? })
+    Some(FrameCall { call, tool: found.0?, arguments: found.1? })
 }
 
 /// The tools of a frame's calls.
@@ -234,7 +234,7 @@ struct Screen<'a> {
     desk: &'a Desk,
     session: &'a SessionId,
     picture: Option<(Artifact, Vec<u8>)>,
-    rows: Option<Vec<Row>>,
+    rows: Option<Vec<TextRow>>,
 }
 
 impl Screen<'_> {
@@ -254,9 +254,9 @@ impl Screen<'_> {
         Ok(())
     }
 
-    async fn find(&mut self, tool: &str, wanted: Wanted) -> Result<(u32, u32), Outcome> {
+    async fn find(&mut self, tool: &str, wanted: PlaceQuery) -> Result<(u32, u32), Outcome> {
         match wanted {
-            Wanted::Candidate(id) => {
+            PlaceQuery::Candidate(id) => {
                 let row = self.rows().await?.iter().find(|row| row.candidate_id == id);
                 row.map(|row| row.area.center()).ok_or_else(|| {
                     Outcome::failure(format!(
@@ -265,8 +265,8 @@ impl Screen<'_> {
                     ))
                 })
             }
-            Wanted::Text(text) => self.find_text(tool, text).await,
-            Wanted::Description(description) => self.predict(description).await,
+            PlaceQuery::Text(text) => self.find_text(tool, text).await,
+            PlaceQuery::Description(description) => self.predict(description).await,
         }
     }
 
@@ -304,7 +304,7 @@ impl Screen<'_> {
     }
 
     /// The text on the picture, read once.
-    async fn rows(&mut self) -> Result<&[Row], Outcome> {
+    async fn rows(&mut self) -> Result<&[TextRow], Outcome> {
         if self.rows.is_none() {
             let source = self.source().await?;
             let bytes = self.picture().await?.1.clone();

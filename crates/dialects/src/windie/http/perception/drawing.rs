@@ -16,14 +16,14 @@ const FONT_SCALE: i64 = 2;
 /// A mark on a picture.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::windie::http) struct Mark {
-    pub(in crate::windie::http) shape: Shape,
+    pub(in crate::windie::http) shape: MarkShape,
     pub(in crate::windie::http) color: Rgb<u8>,
     pub(in crate::windie::http) label: Option<String>,
 }
 
 /// The shape of a mark, in pixels. Coordinates may lie outside of the picture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::windie::http) enum Shape {
+pub(in crate::windie::http) enum MarkShape {
     /// An outline, with a dot in its middle where one is wanted.
     Box { x: i64, y: i64, width: i64, height: i64, center: Option<(i64, i64)> },
     /// A dot.
@@ -35,14 +35,14 @@ pub(in crate::windie::http) fn draw(image: &mut RgbImage, marks: &[Mark]) {
     for mark in marks {
         let (shape, color) = (mark.shape, mark.color);
         let label_at = match shape {
-            Shape::Box { x, y, width, height, center } => {
+            MarkShape::Box { x, y, width, height, center } => {
                 outline(image, (x, y, x.saturating_add(width), y.saturating_add(height)), color);
                 if let Some(center) = center {
                     dot(image, center, 4, color);
                 }
                 (x.saturating_add(4), y.saturating_sub(14).max(0))
             }
-            Shape::Point { x, y } => {
+            MarkShape::Point { x, y } => {
                 dot(image, (x, y), 6, color);
                 (x.saturating_add(8), y.saturating_sub(8).max(0))
             }
