@@ -89,6 +89,7 @@ pub(crate) fn assemble(options: &Options) -> Result<Assembly> {
     let models: Arc<dyn Models> = Arc::new(providers);
     let vision = vision::build(options, &models, &senses.ocr);
     let rules = Arc::new(rules(options, &toolbox));
+    let messages = sessions::index(dir.path(), senses.embedder_if_on());
     let (unasked, searches) = (unasked(&rules), searches(&rules, &*models));
     let runtime = Runtime::new(Parts {
         journal: store.clone(),
@@ -120,7 +121,7 @@ pub(crate) fn assemble(options: &Options) -> Result<Assembly> {
         vision,
         has_vision_model: options.senses.vision.is_some(),
         memory,
-        messages: sessions::index(dir.path()),
+        messages,
         outlines,
         changes,
         front_ends,
@@ -156,10 +157,10 @@ pub(crate) fn toolbox(
     let (verify, sandbox) = (options.verify_commands.clone(), options.sandbox.clone());
     let (fetch, search) = (options.fetch.clone(), options.search.engine.clone());
     let cache = options.data_dir.join("cache");
-    let recall = options.memory.as_ref().map(|memory| recall(memory, options.context_tokens));
+    let recall = options.memory.as_ref();
+    let recall = recall.map(|memory| recall_of(memory, options.context_tokens, senses));
     let undo = options.undo;
-    let is_off = matches!(senses.ocr.ready(), Err(SenseError::Off(_)));
-    let ocr = (!is_off).then(|| Arc::clone(&senses.ocr));
+    let ocr = senses.ocr_if_on();
     Toolbox::new(Settings {
         supervisor,
         verify,
@@ -175,8 +176,13 @@ pub(crate) fn toolbox(
 }
 
 /// Memory, as these options set it up.
-fn recall(options::Memory { settings, tokens, .. }: &options::Memory, others: u64) -> Recall {
-    let memory = Arc::new(Notebook::new(settings.clone(), Arc::new(SystemStamps)));
+fn recall_of(memory: &options::Memory, others: u64, senses: &Senses) -> Recall {
+    let options::Memory { settings, tokens, .. } = memory;
+    let notebook = Notebook::new(settings.clone(), Arc::new(SystemStamps));
+    let memory = Arc::new(match senses.embedder_if_on() {
+        Some(embedder) => notebook.with_embedder(embedder),
+        None => notebook,
+    });
     let folder = quintet_memory::FOLDER;
     Recall { memory, tokens: *tokens, folder, of: tokens.saturating_add(others) }
 }

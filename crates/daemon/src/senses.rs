@@ -42,6 +42,16 @@ pub(crate) fn build(options: &Options) -> Senses {
 }
 
 impl Senses {
+    /// The embedder, unless the configuration turns it off.
+    pub(crate) fn embedder_if_on(&self) -> Option<Arc<dyn Embedder>> {
+        is_on(self.embedder.ready()).then(|| Arc::clone(&self.embedder))
+    }
+
+    /// Reading text in pictures, unless the configuration turns it off.
+    pub(crate) fn ocr_if_on(&self) -> Option<Arc<dyn Ocr>> {
+        is_on(self.ocr.ready()).then(|| Arc::clone(&self.ocr))
+    }
+
     /// Logs what cannot be used yet.
     pub(crate) fn log_missing(&self) {
         for ready in [self.embedder.ready(), self.ocr.ready()] {
@@ -50,6 +60,11 @@ impl Senses {
             }
         }
     }
+}
+
+/// True unless the configuration turns a sense off.
+fn is_on(ready: Result<(), SenseError>) -> bool {
+    !matches!(ready, Err(SenseError::Off(_)))
 }
 
 /// `quintet ocr`: prints the text of a picture, a line each, or all of it as JSON.

@@ -12,14 +12,14 @@ use quintet_dialects::change_feed::Change;
 use quintet_dialects::projection::{Projection as _, Trouble};
 use quintet_kernel::SessionId;
 use quintet_kernel::port::{
-    ERASED, Preferences, SearchError, SessionIndex as _, SessionQuery, SessionSearch as _,
-    StorageError,
+    ERASED, Embedder, Preferences, SearchError, SessionIndex as _, SessionQuery,
+    SessionSearch as _, StorageError,
 };
 use quintet_memory::MessageIndex;
 use quintet_stores::DataDir;
 
 use crate::cli::{Find, Sessions};
-use crate::options;
+use crate::{options, senses};
 
 pub(crate) use indexer::Indexer;
 
@@ -36,8 +36,8 @@ pub(crate) fn main(verb: Sessions) -> Result<()> {
 }
 
 /// The index of the messages in a data directory.
-pub(crate) fn index(data_dir: &Path) -> MessageIndex {
-    MessageIndex::new(data_dir.join(INDEX), None)
+pub(crate) fn index(data_dir: &Path, embedder: Option<Arc<dyn Embedder>>) -> MessageIndex {
+    MessageIndex::new(data_dir.join(INDEX), embedder)
 }
 
 /// Removes from the index what the list of erased sessions names.
@@ -53,12 +53,13 @@ pub(crate) async fn remove_erased(
 }
 
 async fn run(find: Find) -> Result<()> {
-    let data_dir = options::read_closed(&find.flags)?.data_dir;
+    let options = options::read_closed(&find.flags)?;
+    let data_dir = &options.data_dir;
     if !data_dir.is_dir() {
         bail!("there are no sessions: {} is not there", data_dir.display());
     }
-    let index = index(&data_dir);
-    match DataDir::open(&data_dir) {
+    let index = index(data_dir, senses::build(&options).embedder_if_on());
+    match DataDir::open(data_dir) {
         Ok(dir) => catch_up(&dir, &index).await?,
         // The daemon runs and looks after the index.
         Err(quintet_stores::Error::InUse(_)) => {}
