@@ -40,7 +40,7 @@ pub(crate) enum Incoming {
     Notice(Notice),
     Answer(Request, Result<Value, Fault>),
     /// A message that is not known here.
-    Noise,
+    Unknown,
 }
 
 impl Connection {

@@ -111,11 +111,11 @@ impl Conversation {
 
     async fn came(&mut self, came: Update) {
         let message = match came {
-            Update::Incoming(_, Incoming::Notice(notice)) => Message::Notice(notice),
-            Update::Incoming(_, Incoming::Answer(request, answer)) => {
+            Update::Received(_, Incoming::Notice(notice)) => Message::Notice(notice),
+            Update::Received(_, Incoming::Answer(request, answer)) => {
                 Message::Answer(request, answer)
             }
-            Update::Incoming(_, Incoming::Unknown) => return,
+            Update::Received(_, Incoming::Unknown) => return,
             Update::Lost => Message::Lost,
             Update::Back(server) => Message::Back(server),
         };

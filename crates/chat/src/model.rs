@@ -48,8 +48,8 @@ pub(crate) enum Message {
 pub(crate) struct Model {
     pub(crate) transcript: Transcript,
     pub(crate) editor: Editor,
-    pub(crate) past: InputHistory,
-    pub(crate) talk: ChatState,
+    pub(crate) input_history: InputHistory,
+    pub(crate) chat: ChatState,
     pub(crate) pane: Pane,
     pub(crate) size: Size,
     /// How many lines the end of the transcript is below the screen.
@@ -95,7 +95,7 @@ pub(crate) struct Running {
 #[derive(Debug, Default)]
 pub(crate) enum Pane {
     #[default]
-    ChatState,
+    Chat,
     Help,
     Sessions(Sessions),
     Search(Search),
@@ -130,8 +130,8 @@ pub(crate) fn update(model: &mut Model, message: Message) -> Vec<Request> {
 impl Model {
     /// A screen before anything was said.
     pub(crate) fn new(size: Size, session: Option<String>, model: Option<String>) -> Self {
-        let talk = ChatState { session, chosen: model, ..ChatState::default() };
-        Self { size, talk, ..Self::default() }
+        let chat = ChatState { session, chosen: model, ..ChatState::default() };
+        Self { size, chat, ..Self::default() }
     }
 
     /// Whether time matters.

@@ -12,7 +12,7 @@ pub(crate) enum Notice {
     Block { query: String, block: Block },
     Complete { query: String, status: String, figures: Figures },
     Failed { query: String, message: String },
-    ApprovalRequest(ApprovalRequest),
+    Approval(Box<ApprovalRequest>),
     Progress { execution: String, status: String, message: String },
     CallEnded(CallEnded),
     Thinking { query: String, phase: String, message: String },
@@ -125,7 +125,7 @@ impl Notice {
                 Self::Complete { query, status: text(params, "/status"), figures: figures(params) }
             }
             "stream.error" => Self::Failed { query, message: failure(params) },
-            "tool.request_approval" => Self::ApprovalRequest(asked(params)),
+            "tool.request_approval" => Self::Approval(Box::new(asked(params))),
             "tool.progress" => Self::Progress {
                 execution: text(params, "/execution_id"),
                 status: text(params, "/progress/status"),

@@ -141,17 +141,17 @@ impl<'a> PrintRun<'a> {
 
     async fn take(&mut self, came: Update) -> Result<Option<Ending>, Error> {
         match came {
-            Update::Incoming(message, Incoming::Notice(notice)) => {
+            Update::Received(message, Incoming::Notice(notice)) => {
                 if !self.is_mine(&message) {
                     return Ok(None);
                 }
                 self.writer.event(&message)?;
                 self.notice(notice).await
             }
-            Update::Incoming(_, Incoming::Answer(request, answer)) => {
+            Update::Received(_, Incoming::Answer(request, answer)) => {
                 self.answer(&request, answer).await
             }
-            Update::Incoming(message, Incoming::Unknown) => {
+            Update::Received(message, Incoming::Unknown) => {
                 self.writer.event(&message)?;
                 Ok(None)
             }
@@ -181,7 +181,7 @@ impl<'a> PrintRun<'a> {
             }
             Notice::Block { block, .. } => self.writer.block(&block)?,
             Notice::Failed { message, .. } => self.writer.remark(&message)?,
-            Notice::Approval(asked) => self.decide(asked).await?,
+            Notice::Approval(asked) => self.decide(*asked).await?,
             Notice::Complete { status, .. } => {
                 self.writer.end()?;
                 return Ok(Some(match status.as_str() {

@@ -37,7 +37,7 @@ enum State {
 /// A message or a change of the connection.
 #[derive(Debug)]
 pub(crate) enum Update {
-    Incoming(Value, Incoming),
+    Received(Value, Incoming),
     Lost,
     /// The connection is there again, with the answer to the handshake.
     Back(Value),
@@ -68,7 +68,7 @@ impl Reconnecting {
     pub(crate) async fn next(&mut self, size: Size) -> Result<Update, Error> {
         match &mut self.state {
             State::Up(link) => match link.next().await {
-                Some((message, heard)) => Ok(Update::Incoming(message, heard)),
+                Some((message, heard)) => Ok(Update::Received(message, heard)),
                 None => {
                     self.renew(size);
                     Ok(Update::Lost)
@@ -86,7 +86,7 @@ impl Reconnecting {
     pub(crate) fn ready(&mut self) -> Option<Update> {
         match &mut self.state {
             State::Up(link) => {
-                link.ready().map(|(message, heard)| Update::Incoming(message, heard))
+                link.ready().map(|(message, heard)| Update::Received(message, heard))
             }
             State::Down(_) => None,
         }

@@ -43,7 +43,7 @@ impl Stage {
     /// Takes in what comes until it is on the screen.
     async fn until(&mut self, text: &str) {
         while !self.screen().contains(text) {
-            let came = self.conversation.line.next(SIZE).await.unwrap();
+            let came = self.conversation.connection.next(SIZE).await.unwrap();
             self.conversation.came(came).await;
         }
     }

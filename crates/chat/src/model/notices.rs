@@ -27,7 +27,7 @@ impl Model {
             }
             Notice::Approval(asked) => {
                 self.running(&asked.query).doing = format!("{} waits for approval", asked.tool);
-                self.chat.approvals.push_back(OpenApproval::new(asked));
+                self.chat.approvals.push_back(OpenApproval::new(*asked));
             }
             Notice::Progress { execution, status, message } => {
                 // Somebody else, or the clock, may have answered.

@@ -94,14 +94,14 @@ fn words_are_shown_as_they_come_and_blocks_are_not_shown_twice() {
     token(&mut model, "```\n", "code", 28);
     let code = json!({ "type": "code", "language": "rust", "content": "fn a() {}" });
     tell(&mut model, "stream.block", json!({ "query_id": "q-1", "block": code }));
-    token(&mut model, "CallEnded.", "text", 32);
+    token(&mut model, "Done.", "text", 32);
     assert_eq!(model.chat.running.as_ref().unwrap().had, 37);
     assert_eq!(complete(&mut model, "success"), []);
 
     let shown = pieces(&model);
     assert_eq!(shown.len(), 4, "{shown:?}");
     assert_eq!(shown[0], Piece::Said("hello".into()));
-    assert_eq!((&shown[1], &shown[3]), (&prose("See this:\n"), &prose("CallEnded.")));
+    assert_eq!((&shown[1], &shown[3]), (&prose("See this:\n"), &prose("Done.")));
     assert!(matches!(&shown[2], Piece::Block(block) if block.language == "rust"));
     assert_eq!((model.chat.tokens, model.chat.model.as_deref()), (9, Some("demo/large")));
     assert_eq!(model.chat.running, None);

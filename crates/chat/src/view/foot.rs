@@ -102,14 +102,14 @@ fn status(model: &Model, width: u16, palette: Palette) -> Line<'static> {
 }
 
 fn state(model: &Model) -> String {
-    let talk = &model.chat;
+    let chat = &model.chat;
     let spin = SPINNER[(model.ticks % 4) as usize];
-    let waiting = match talk.waiting.len() {
+    let waiting = match chat.waiting.len() {
         0 => String::new(),
         n => format!(", {n} waiting"),
     };
-    match (&model.hint, &talk.running) {
-        _ if !talk.online => format!(" {spin} reconnecting to the daemon"),
+    match (&model.hint, &chat.running) {
+        _ if !chat.online => format!(" {spin} reconnecting to the daemon"),
         (Some(hint), _) => format!(" {hint}"),
         (None, Some(running)) => format!(" {spin} {}{waiting}", running.doing),
         (None, None) => " ready, /help".to_owned(),

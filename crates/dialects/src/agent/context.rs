@@ -143,7 +143,7 @@ impl AppState {
     ) -> Result<T, Error> {
         let models = Arc::clone(&self.ports.models);
         let count_in = tokio::task::spawn_blocking(move || weigh(&state, &*models));
-        count_in.await.map_err(|_| Error::new(INTERNAL_ERROR, "it cannot be count_in"))
+        count_in.await.map_err(|_| Error::new(INTERNAL_ERROR, "counting tokens failed"))
     }
 }
 
