@@ -45,6 +45,13 @@ fn the_openapi_document_names_every_route_and_no_other() {
 }
 
 #[test]
+fn a_slash_at_the_end_makes_no_difference() {
+    let session = SessionId::parse("s1").unwrap();
+    assert_eq!(route("GET", "/v1/sessions/"), Ok(Route::ListSessions));
+    assert_eq!(route("GET", "/v1/sessions/s1/"), Ok(Route::GetSession(session)));
+}
+
+#[test]
 fn no_request_panics() {
     for method in ["GET", "POST", "PUT", "DELETE"] {
         for path in [

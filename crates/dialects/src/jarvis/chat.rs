@@ -21,7 +21,7 @@ use super::serve::AppState;
 struct AnsweringTurn {
     turn: TurnId,
     attempt: u32,
-    /// The event that added it.
+    /// The event that added its message.
     begins: Seq,
     /// True if the turn was there before this request.
     joined: bool,
@@ -99,8 +99,8 @@ async fn follow(
     Ok(app.ports.sessions.follow(&chat.session, from).await?)
 }
 
-/// Sends a message. One that is being answered already, or that has a name which was, is not sent
-/// again.
+/// Submits a message, unless the same message, or one with the same key, is being answered or was
+/// answered before.
 async fn ask(app: &AppState, chat: &Chat, key: Option<&String>) -> Result<AnsweringTurn, Reply> {
     let sessions = &app.ports.sessions;
     let before = sessions.view(&chat.session).await?;

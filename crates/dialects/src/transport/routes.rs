@@ -78,6 +78,10 @@ where
                 None => methods.fallback(handler),
             };
         }
+        // A slash at the end makes no difference.
+        if !path.contains("{*") {
+            router = router.route(&format!("{path}/"), methods.clone());
+        }
         router = router.route(path, methods);
     }
     router.fallback(move |State(state): State<S>, request: Request| {
