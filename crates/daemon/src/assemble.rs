@@ -8,8 +8,8 @@ use anyhow::Result;
 use quintet_dialects::change_feed::ChangeFeed;
 use quintet_kernel::policy::{Rules, Verdict};
 use quintet_kernel::port::{
-    Artifacts, Blobs, Installs, Memory, Models, Outlines, Pulse, SenseError, SessionIndex, Tool,
-    Uploads, Vision,
+    Artifacts, Blobs, Installs, Memory, Models, Outlines, Pulse, SessionIndex, Tool, Uploads,
+    Vision,
 };
 use quintet_kernel::search::{WEB_SEARCH, without_asking};
 use quintet_kernel::tool::Spec;

@@ -8,8 +8,6 @@ use quintet_kernel::similarity::{normalized, ratio, stripped};
 use serde_json::{Value, json};
 use sha1::{Digest as _, Sha1};
 
-use super::auth::hex;
-
 /// The score from which on a line is what a query means, unless the query says another.
 pub(super) const THRESHOLD: f64 = 0.8;
 /// The most lines that an error offers to choose from.
@@ -95,7 +93,7 @@ fn row(source_id: &str, index: usize, line: TextBox) -> TextRow {
     let text = stripped(&line.text).to_lowercase();
     let Area { width, height, .. } = area;
     let named = format!("{source_id}|{index}|{text}|{x}|{y}|{width}|{height}");
-    let digest = hex(&Sha1::digest(named));
+    let digest = hex::encode(Sha1::digest(named));
     let confidence = if line.confidence.is_finite() { line.confidence.into() } else { 0.0 };
     TextRow {
         index,

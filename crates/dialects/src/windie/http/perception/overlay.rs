@@ -8,7 +8,6 @@ use super::drawing::{Mark, draw};
 use super::source::{PictureError, Source, decode, encode_png};
 use super::{Perception, off_thread};
 use crate::windie::artifacts::{TELLING, Taken};
-use crate::windie::auth::hex;
 use crate::windie::http::artifacts::shown;
 use crate::windie::http::reply::Reply;
 
@@ -25,7 +24,7 @@ pub(in crate::windie::http) async fn keep_overlay(
     let taken = Taken {
         head: png.iter().copied().take(TELLING).collect(),
         size: png.len() as u64,
-        sha256: hex(&Sha256::digest(&png)),
+        sha256: hex::encode(Sha256::digest(&png)),
     };
     let mut content = context.artifacts.uploads.begin().await?;
     content.write(png).await?;

@@ -10,7 +10,6 @@ use serde_json::{Value, json};
 use sha1::{Digest as _, Sha1};
 
 use super::{Perception, off_thread};
-use crate::windie::auth::hex;
 use crate::windie::http::artifacts::is_id;
 use crate::windie::http::fields::Fields;
 use crate::windie::http::reply::Reply;
@@ -83,7 +82,7 @@ impl Source {
             ImageInput::Inline(data) => {
                 let bytes = off_thread(move || decode_base64(&data)).await?;
                 let bytes = bytes.ok_or_else(|| Reply::new(422, "Invalid image_base64 payload"))?;
-                let id = format!("inline_{}", &hex(&Sha1::digest(&bytes))[..12]);
+                let id = format!("inline_{}", &hex::encode(Sha1::digest(&bytes))[..12]);
                 (id, None, "image/png".to_owned(), bytes)
             }
         };

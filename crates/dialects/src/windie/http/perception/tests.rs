@@ -29,7 +29,6 @@ use super::source::encode_png;
 use super::*;
 use crate::transport::access::Token;
 use crate::windie::artifacts::{TELLING, Taken};
-use crate::windie::auth::hex;
 use crate::windie::http::embeddings;
 use crate::windie::http::route::{Route, route};
 use crate::windie::http::service_key::{EMBEDDINGS, require_key};
@@ -215,7 +214,7 @@ impl Story {
         let taken = Taken {
             head: png[..TELLING].to_vec(),
             size: png.len() as u64,
-            sha256: hex(&Sha256::digest(&png)),
+            sha256: hex::encode(Sha256::digest(&png)),
         };
         content.write(png).await.unwrap();
         let kept = self.artifacts.keep(user.as_ref(), taken, content).await.unwrap().unwrap();
