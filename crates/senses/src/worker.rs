@@ -162,6 +162,7 @@ impl<E: Engine> Shared<E> {
             if state.closed || timeout.timed_out() {
                 drop(state);
                 if engine.take().is_some() {
+                    quintet_allocator::release_free_memory();
                     tracing::info!(sense = self.name, "model unloaded");
                 }
                 state = self.state();

@@ -6,6 +6,8 @@ use serde::Deserialize;
 use unicode_categories::UnicodeCategories as _;
 use unicode_normalization::UnicodeNormalization as _;
 
+/// Letters of a text that are looked at; no model reads as many.
+const TEXT_LIMIT: usize = 65_536;
 /// A longer word counts as unknown.
 const WORD_LIMIT: usize = 100;
 
@@ -81,7 +83,7 @@ impl WordPiece {
 /// The text without control characters and accents, in lower case, ideographs apart.
 fn normalized(text: &str) -> String {
     let mut spaced = String::with_capacity(text.len());
-    for letter in text.chars().filter(|letter| !is_dropped(*letter)) {
+    for letter in text.chars().take(TEXT_LIMIT).filter(|letter| !is_dropped(*letter)) {
         if letter.is_whitespace() {
             spaced.push(' ');
         } else if is_ideograph(letter) {

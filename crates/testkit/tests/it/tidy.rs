@@ -6,14 +6,15 @@ use std::path::{Component, Path, PathBuf};
 use serde_json::Value;
 
 /// Which of our crates a crate may use. Whoever needs a new arrow discusses it first.
-const ARROWS: [(&str, &[&str]); 15] = [
+const ARROWS: [(&str, &[&str]); 16] = [
     ("kernel", &[]),
     ("runtime", &["kernel"]),
     ("dialects", &["kernel"]),
     ("providers", &["kernel"]),
     ("weights", &[]),
     ("local", &["kernel", "weights"]),
-    ("senses", &["kernel", "weights"]),
+    ("senses", &["kernel", "weights", "allocator"]),
+    ("allocator", &[]),
     ("stores", &["kernel"]),
     ("chat", &[]),
     ("seccomp", &[]),
