@@ -15,6 +15,7 @@ mod protocols;
 mod recovery;
 mod replay;
 mod round_trip;
+mod senses;
 mod start;
 mod stored;
 mod terminal;
@@ -32,7 +33,7 @@ use crate::rig::Rig;
 use crate::table::{self, Row};
 
 /// In the order of the table.
-pub(crate) const ALL: [&str; 21] = [
+pub(crate) const ALL: [&str; 22] = [
     "asked",
     "cpu",
     "latency",
@@ -54,6 +55,7 @@ pub(crate) const ALL: [&str; 21] = [
     "terminal",
     "tools",
     "agent",
+    "senses",
 ];
 
 /// No measurement may take longer.
@@ -125,6 +127,7 @@ async fn one(name: &str, rig: &Rig, plan: &Plan) -> Result<Vec<Row>> {
         "tools" => tools::run(rig, plan).await,
         "agent" => agent::run(rig, plan).await,
         "recovery" => recovery::run(rig, plan).await,
+        "senses" => senses::run(rig, plan).await,
         "restart" => recovery::among_many(rig, plan).await,
         _ => anyhow::bail!("there is no measurement {name:?}"),
     }

@@ -196,10 +196,9 @@ impl<E: Engine> Shared<E> {
         let outputs = catch_unwind(AssertUnwindSafe(|| loaded.run(inputs)));
         let service_time = started.elapsed();
         // A model that panicked is not used again.
-        let outputs = outputs.map(|outputs| {
+        if outputs.is_ok() {
             *engine = Some(loaded);
-            outputs
-        });
+        }
         let mut outputs = outputs.unwrap_or_default().into_iter();
         for (answer, queue_wait) in waiting {
             let output = outputs.next().unwrap_or_else(|| Err(failed("the model failed")));
