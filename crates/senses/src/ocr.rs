@@ -20,11 +20,11 @@ use rten::ThreadPool;
 
 use crate::network::Network;
 use crate::picture::Picture;
-use crate::worker::{Engine, Limits, Worker};
+use crate::worker::{Engine, Limits, Worker, cancelled};
 use crate::{Settings, weights};
 use angle::Angle;
 use detect::Detector;
-use recognize::Recognizer;
+use recognize::{Recognizer, batches};
 
 /// The name of the sense, which is also that of its weights and of its option.
 const SENSE: &str = "ocr";
@@ -102,10 +102,20 @@ impl PpOcr {
         })
     }
 
-    fn read(&self, image: &[u8]) -> Result<RecognizedText, SenseError> {
+    fn read(
+        &self,
+        image: &[u8],
+        abandoned: &dyn Fn() -> bool,
+    ) -> Result<RecognizedText, SenseError> {
         let picture = Picture::decode(image)?;
         let quads = self.detector.detect(&picture)?;
-        let lines = self.recognizer.read(&picture, &quads, &self.angle)?;
+        let mut lines = Vec::new();
+        for quads in batches(quads) {
+            if abandoned() {
+                return Err(cancelled());
+            }
+            lines.extend(self.recognizer.read(&picture, &quads, &self.angle)?);
+        }
         let lines = lines.into_iter().map(|line| tighten::tightened(&picture, line)).collect();
         let (width, height) = (picture.width as u32, picture.height as u32);
         Ok(RecognizedText { width, height, lines: order::reading_order(lines) })
@@ -116,7 +126,11 @@ impl Engine for PpOcr {
     type Input = Vec<u8>;
     type Output = RecognizedText;
 
-    fn run(&mut self, batch: Vec<Vec<u8>>) -> Vec<Result<RecognizedText, SenseError>> {
-        batch.iter().map(|image| self.read(image)).collect()
+    fn run(
+        &mut self,
+        batch: Vec<Vec<u8>>,
+        abandoned: &dyn Fn() -> bool,
+    ) -> Vec<Result<RecognizedText, SenseError>> {
+        batch.iter().map(|image| self.read(image, abandoned)).collect()
     }
 }

@@ -19,8 +19,13 @@ pub(crate) trait Engine: Sized + 'static {
     /// The answer to a request.
     type Output: Send + 'static;
 
-    /// Computes a batch; one result for each input, in their order.
-    fn run(&mut self, batch: Vec<Self::Input>) -> Vec<Result<Self::Output, SenseError>>;
+    /// Computes a batch; one result for each input, in their order. Once `abandoned` returns true no
+    /// answer is awaited any more, and the rest need not be computed.
+    fn run(
+        &mut self,
+        batch: Vec<Self::Input>,
+        abandoned: &dyn Fn() -> bool,
+    ) -> Vec<Result<Self::Output, SenseError>>;
 }
 
 /// The bounds of a worker.
@@ -188,12 +193,14 @@ impl<E: Engine> Shared<E> {
             }
         };
         let mut inputs = Vec::with_capacity(batch.len());
-        let mut waiting = Vec::with_capacity(batch.len());
+        let mut waiting: Vec<(oneshot::Sender<Answer<E::Output>>, Duration)> =
+            Vec::with_capacity(batch.len());
         for job in batch {
             inputs.push(job.input);
             waiting.push((job.answer, started.saturating_duration_since(job.queued)));
         }
-        let outputs = catch_unwind(AssertUnwindSafe(|| loaded.run(inputs)));
+        let abandoned = || waiting.iter().all(|(answer, _)| answer.is_closed());
+        let outputs = catch_unwind(AssertUnwindSafe(|| loaded.run(inputs, &abandoned)));
         let service_time = started.elapsed();
         // A model that panicked is not used again.
         if outputs.is_ok() {
@@ -222,6 +229,11 @@ fn take<E: Engine>(queue: &mut VecDeque<Job<E>>, limit: usize) -> Vec<Job<E>> {
         batch.push(job);
     }
     batch
+}
+
+/// The result of a request that was abandoned; nothing receives it.
+pub(crate) fn cancelled() -> SenseError {
+    failed("the request was cancelled")
 }
 
 pub(crate) fn failed(reason: impl Into<String>) -> SenseError {

@@ -10,7 +10,7 @@ use rten_tensor::prelude::*;
 use super::wordpiece::WordPiece;
 use crate::Settings;
 use crate::network::{Network, read, unusable};
-use crate::worker::{Engine, failed};
+use crate::worker::{Engine, cancelled, failed};
 
 /// Numbers per vector.
 pub(super) const DIMENSIONS: usize = 384;
@@ -47,7 +47,11 @@ impl MiniLm {
         Ok(Self { tokenizer, network })
     }
 
-    fn embed(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, SenseError> {
+    fn embed(
+        &self,
+        texts: &[&str],
+        abandoned: &dyn Fn() -> bool,
+    ) -> Result<Vec<Vec<f32>>, SenseError> {
         let tokens = |(place, text): (usize, &&str)| Tokens {
             place,
             ids: self.tokenizer.encode(text, TOKENS_LIMIT),
@@ -58,6 +62,9 @@ impl MiniLm {
         let mut vectors = vec![Vec::new(); texts.len()];
         let mut rest = &tokens[..];
         while !rest.is_empty() {
+            if abandoned() {
+                return Err(cancelled());
+            }
             let (run, later) = rest.split_at(run_length(rest));
             for (tokens, vector) in run.iter().zip(self.run(run)?) {
                 vectors[tokens.place] = vector;
@@ -105,9 +112,13 @@ impl Engine for MiniLm {
     type Input = Vec<String>;
     type Output = Vec<Vec<f32>>;
 
-    fn run(&mut self, batch: Vec<Vec<String>>) -> Vec<Result<Vec<Vec<f32>>, SenseError>> {
+    fn run(
+        &mut self,
+        batch: Vec<Vec<String>>,
+        abandoned: &dyn Fn() -> bool,
+    ) -> Vec<Result<Vec<Vec<f32>>, SenseError>> {
         let texts: Vec<&str> = batch.iter().flatten().map(String::as_str).collect();
-        match self.embed(&texts) {
+        match self.embed(&texts, abandoned) {
             Ok(vectors) => {
                 let mut vectors = vectors.into_iter();
                 batch.iter().map(|texts| Ok(vectors.by_ref().take(texts.len()).collect())).collect()

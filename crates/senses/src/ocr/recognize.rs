@@ -49,30 +49,20 @@ impl Recognizer {
         Ok(Self { network, characters })
     }
 
-    /// The text of every line, in any order. Lines without text are left out.
+    /// The text of a batch of lines. Lines without text are left out.
     pub(super) fn read(
         &self,
         picture: &Picture,
         quads: &[Quad],
         angle: &Angle,
     ) -> Result<Vec<TextBox>, SenseError> {
-        // Lines of like length are read together, so that little is padding.
-        let mut quads: Vec<Quad> = quads.to_vec();
-        quads.sort_by(|a, b| aspect(a).total_cmp(&aspect(b)));
-        let mut boxes = Vec::new();
-        let mut rest = &quads[..];
-        while !rest.is_empty() {
-            let (batch, later) = rest.split_at(batch_length(rest));
-            let lines: Vec<Picture> = batch.iter().map(|quad| crop(picture, quad)).collect();
-            let suspects = angle.suspects(&lines)?;
-            let lines = self.either_way(lines, &suspects)?;
-            let read = batch.iter().zip(lines).filter(|(_, line)| {
-                line.confidence >= CONFIDENCE_MINIMUM && !line.text.trim().is_empty()
-            });
-            boxes.extend(read.map(|(quad, line)| text_box(quad, line)));
-            rest = later;
-        }
-        Ok(boxes)
+        let lines: Vec<Picture> = quads.iter().map(|quad| crop(picture, quad)).collect();
+        let suspects = angle.suspects(&lines)?;
+        let lines = self.either_way(lines, &suspects)?;
+        let read = quads.iter().zip(lines).filter(|(_, line)| {
+            line.confidence >= CONFIDENCE_MINIMUM && !line.text.trim().is_empty()
+        });
+        Ok(read.map(|(quad, line)| text_box(quad, line)).collect())
     }
 
     /// Reads lines. Those that may be upside down and those that are hard to read are turned and read
@@ -143,6 +133,17 @@ impl Recognizer {
 /// The width of a line for the network.
 fn line_width(aspect: f32) -> usize {
     ((HEIGHT as f32 * aspect) as usize).clamp(WIDTH_MINIMUM, WIDTH_LIMIT)
+}
+
+/// Divides lines into batches. Lines of like length are read together, so that little is padding.
+pub(super) fn batches(mut quads: Vec<Quad>) -> Vec<Vec<Quad>> {
+    quads.sort_by(|a, b| aspect(a).total_cmp(&aspect(b)));
+    let mut batches = Vec::new();
+    while !quads.is_empty() {
+        let later = quads.split_off(batch_length(&quads));
+        batches.push(std::mem::replace(&mut quads, later));
+    }
+    batches
 }
 
 /// The number of lines from the front of the list that are read at once.

@@ -14,6 +14,9 @@ const GROWN_SIDE_MINIMUM: f32 = 5.0;
 /// Regions that are looked at. Bounds the work for a picture full of specks.
 const REGIONS_LIMIT: usize = 3000;
 
+/// Lines that are read. Bounds the time for a picture full of marks.
+const LINES_LIMIT: usize = 1000;
+
 /// How probably each pixel is text.
 pub(super) struct Map {
     pub(super) width: usize,
@@ -31,7 +34,8 @@ impl Map {
             let Rectangle { width, height, .. } = rectangle;
             rectangle.grown(width * height * GROWTH / (2.0 * (width + height)))
         });
-        grown.filter(|rectangle| rectangle.shorter_side() >= GROWN_SIDE_MINIMUM).collect()
+        let lines = grown.filter(|rectangle| rectangle.shorter_side() >= GROWN_SIDE_MINIMUM);
+        lines.take(LINES_LIMIT).collect()
     }
 
     /// The mean of the pixels in a rectangle.

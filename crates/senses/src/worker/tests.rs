@@ -15,15 +15,23 @@ use super::{Engine, Limits, Worker, failed};
 struct Doubler {
     batches: Sender<Vec<u32>>,
     permits: Arc<Mutex<Receiver<()>>>,
+    abandoned: Arc<AtomicUsize>,
 }
 
 impl Engine for Doubler {
     type Input = u32;
     type Output = u32;
 
-    fn run(&mut self, batch: Vec<u32>) -> Vec<Result<u32, SenseError>> {
+    fn run(
+        &mut self,
+        batch: Vec<u32>,
+        abandoned: &dyn Fn() -> bool,
+    ) -> Vec<Result<u32, SenseError>> {
         let _ = self.batches.send(batch.clone());
         self.permits.lock().unwrap().recv().unwrap();
+        if abandoned() {
+            self.abandoned.fetch_add(1, Ordering::SeqCst);
+        }
         assert!(!batch.contains(&13), "a bug of the model");
         batch.into_iter().map(|n| Ok(2 * n)).collect()
     }
@@ -34,18 +42,23 @@ struct Setup {
     batches: Receiver<Vec<u32>>,
     permits: Sender<()>,
     loads: Arc<AtomicUsize>,
+    abandoned: Arc<AtomicUsize>,
 }
 
 fn setup(idle: Duration) -> Setup {
     let ((batches_in, batches), (permits, permits_out)) = (channel(), channel());
     let (permits_out, loads) = (Arc::new(Mutex::new(permits_out)), Arc::new(AtomicUsize::new(0)));
     let counted = Arc::clone(&loads);
+    let abandoned = Arc::new(AtomicUsize::new(0));
+    let noted = Arc::clone(&abandoned);
     let load = move || {
         counted.fetch_add(1, Ordering::SeqCst);
-        Ok(Doubler { batches: batches_in.clone(), permits: Arc::clone(&permits_out) })
+        let (batches, permits) = (batches_in.clone(), Arc::clone(&permits_out));
+        Ok(Doubler { batches, permits, abandoned: Arc::clone(&noted) })
     };
     let limits = Limits { queue: 3, batch: 2, idle };
-    Setup { worker: Arc::new(Worker::new("test", limits, load)), batches, permits, loads }
+    let worker = Arc::new(Worker::new("test", limits, load));
+    Setup { worker, batches, permits, loads, abandoned }
 }
 
 const LONG: Duration = Duration::from_secs(3600);
@@ -66,7 +79,7 @@ async fn begin(
 
 #[tokio::test]
 async fn what_waits_is_computed_together_up_to_the_limit() {
-    let Setup { worker, batches, permits, loads } = setup(LONG);
+    let Setup { worker, batches, permits, loads, .. } = setup(LONG);
     assert!(!worker.is_running());
     let (mut tasks, batches) = begin(&worker, batches).await;
     // These wait while the first is computed; a fourth one is refused.
@@ -90,6 +103,17 @@ async fn a_request_that_is_dropped_is_not_computed() {
     assert_eq!(worker.submit(3, 1).await.unwrap().output, 6);
     assert_eq!(tasks.join_next().await.unwrap().unwrap(), 2);
     assert_eq!(batches.try_iter().collect::<Vec<_>>(), [[3]]);
+}
+
+#[tokio::test]
+async fn a_model_learns_that_no_answer_is_awaited() {
+    let Setup { worker, batches, permits, abandoned, .. } = setup(LONG);
+    let (tasks, _batches) = begin(&worker, batches).await;
+    drop(tasks);
+    tokio::task::yield_now().await;
+    (0..2).for_each(|_| permits.send(()).unwrap());
+    assert_eq!(worker.submit(2, 1).await.unwrap().output, 4);
+    assert_eq!(abandoned.load(Ordering::SeqCst), 1);
 }
 
 #[tokio::test]
