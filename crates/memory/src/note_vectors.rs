@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use quintet_kernel::port::{Embedder, Stamps};
-use rusqlite::{Connection, TransactionBehavior};
+use rusqlite::{Connection, TransactionBehavior, params};
 use tokio::sync::Semaphore;
 use tokio::task::{JoinSet, spawn_blocking};
 
@@ -19,8 +19,8 @@ use crate::index::update;
 use crate::notebook::WorkspaceNotes;
 use crate::{meaning, vectors};
 
-/// The most passages of a workspace that have vectors. The others are found by words.
-const VECTORS_LIMIT: i64 = 50_000;
+/// The passages that have vectors.
+const EMBEDDED: &str = "SELECT id FROM passages";
 
 /// The background work for all workspaces. Dropping it ends the work.
 pub(crate) struct NoteVectors {
@@ -120,7 +120,7 @@ impl Shared {
             let space = self.embedder.space().version();
             let missing = on_disk(notes, move |db| missing(db, &space)).await?;
             if missing.is_empty() {
-                return Ok(());
+                return on_disk(notes, |db| vectors::trim_vectors(db)).await;
             }
             let texts = missing.iter().map(|passage| passage.text.clone()).collect();
             let vectors = meaning::batch(&*self.embedder, texts).await;
@@ -131,23 +131,22 @@ impl Shared {
     }
 }
 
-/// The next passages without a vector, those that were indexed last first.
+/// The next passages without a vector.
 fn missing(db: &mut Connection, space: &str) -> rusqlite::Result<Vec<Unembedded>> {
     let change = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    vectors::use_space(&change, space)?;
+    vectors::use_space(&change, space, EMBEDDED)?;
+    let mut missing = Vec::new();
+    for id in vectors::pending(&change)? {
+        let mut passage =
+            change.prepare_cached("SELECT digest, headings, text FROM passages WHERE id = ?1")?;
+        missing.push(passage.query_row([id], |row| {
+            let (headings, text): (String, String) = (row.get(1)?, row.get(2)?);
+            let text = update::embedded(&headings, &text);
+            Ok(Unembedded { id, digest: row.get(0)?, text })
+        })?);
+    }
     change.commit()?;
-    let count: i64 = db.query_row("SELECT count(*) FROM vectors", [], |row| row.get(0))?;
-    let batch = i64::try_from(meaning::BATCH).unwrap_or(i64::MAX).min(VECTORS_LIMIT - count);
-    let mut missing = db.prepare(
-        "SELECT id, digest, headings, text FROM passages
-         WHERE id NOT IN (SELECT id FROM vectors) ORDER BY id DESC LIMIT ?1",
-    )?;
-    let passages = missing.query_map([batch.max(0)], |row| {
-        let (headings, text): (String, String) = (row.get(2)?, row.get(3)?);
-        let text = update::embedded(&headings, &text);
-        Ok(Unembedded { id: row.get(0)?, digest: row.get(1)?, text })
-    })?;
-    passages.collect()
+    Ok(missing)
 }
 
 /// Stores vectors, of passages that are still the same.
@@ -158,14 +157,16 @@ fn store(
     vectors: &[Vec<f32>],
 ) -> rusqlite::Result<()> {
     let change = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    vectors::use_space(&change, space)?;
+    vectors::use_space(&change, space, EMBEDDED)?;
+    let mut same = Vec::new();
     for (Unembedded { id, digest, .. }, vector) in passages.iter().zip(vectors) {
-        let mut same =
+        let mut passage =
             change.prepare_cached("SELECT 1 FROM passages WHERE id = ?1 AND digest = ?2")?;
-        if same.exists(rusqlite::params![id, digest])? {
-            vectors::put(&change, *id, &vectors::to_bytes(vector))?;
+        if passage.exists(params![id, digest])? {
+            same.push((*id, vector));
         }
     }
+    vectors::put_all(&change, same)?;
     change.commit()
 }
 

@@ -1,14 +1,20 @@
 //! Vectors in an SQLite table, all of one embedding space, and the nearest of them to a query.
 
-use rusqlite::{Connection, OptionalExtension as _, Rows, params};
+use rusqlite::{Connection, OptionalExtension as _, Rows, ToSql, params};
 
 use crate::fusion::Ranking;
+use crate::meaning;
 
-/// The tables. The numbers are those of the texts.
+/// The tables. The numbers are those of the texts; those of texts without a vector are `pending`.
 pub(crate) const SCHEMA: &str = "
     CREATE TABLE vectors (id INTEGER PRIMARY KEY, vector BLOB NOT NULL);
+    CREATE TABLE pending (id INTEGER PRIMARY KEY);
     CREATE TABLE embedding_space (version TEXT NOT NULL);
 ";
+
+/// The most vectors that are kept: those of the texts with the highest numbers, which came last. Others
+/// are found by words.
+const VECTORS_LIMIT: i64 = 50_000;
 
 /// The lowest cosine that counts as related. Sentences that have nothing to do with each other are
 /// below it in the usual models.
@@ -23,29 +29,88 @@ pub(crate) fn any_of(db: &Connection, space: &str) -> rusqlite::Result<bool> {
     any.query_row([space], |row| row.get(0))
 }
 
-/// Prepares the table for vectors of a space; those of another one are deleted. True if the space is
-/// new.
-pub(crate) fn use_space(db: &Connection, space: &str) -> rusqlite::Result<bool> {
+/// Prepares the tables for vectors of a space. Those of another one are deleted, and the texts that a
+/// query names are pending again.
+pub(crate) fn use_space(db: &Connection, space: &str, texts: &str) -> rusqlite::Result<()> {
     let mut version = db.prepare_cached("SELECT version FROM embedding_space")?;
     let known: Option<String> = version.query_row([], |row| row.get(0)).optional()?;
-    if known.as_deref() == Some(space) {
-        return Ok(false);
+    if known.as_deref() != Some(space) {
+        db.execute_batch(&format!(
+            "DELETE FROM vectors; DELETE FROM embedding_space;
+             INSERT OR IGNORE INTO pending {texts};"
+        ))?;
+        db.execute("INSERT INTO embedding_space (version) VALUES (?1)", [space])?;
     }
-    db.execute_batch("DELETE FROM vectors; DELETE FROM embedding_space;")?;
-    db.execute("INSERT INTO embedding_space (version) VALUES (?1)", [space])?;
-    Ok(true)
+    trim(db, "pending")
+}
+
+/// Notes that a text has no vector yet.
+pub(crate) fn add_pending(db: &Connection, id: i64) -> rusqlite::Result<()> {
+    db.prepare_cached("INSERT INTO pending (id) VALUES (?1)")?.execute([id])?;
+    Ok(())
+}
+
+/// The numbers of the next texts to be embedded, the lowest first: the table is filled from one end.
+pub(crate) fn pending(db: &Connection) -> rusqlite::Result<Vec<i64>> {
+    let mut pending = db.prepare_cached("SELECT id FROM pending ORDER BY id LIMIT ?1")?;
+    let batch = i64::try_from(meaning::BATCH).unwrap_or(i64::MAX);
+    pending.query_map([batch], |row| row.get(0))?.collect()
 }
 
 /// Stores the vector of a text.
 pub(crate) fn put(db: &Connection, id: i64, bytes: &[u8]) -> rusqlite::Result<()> {
+    db.prepare_cached("DELETE FROM pending WHERE id = ?1")?.execute([id])?;
     let mut put =
         db.prepare_cached("INSERT OR REPLACE INTO vectors (id, vector) VALUES (?1, ?2)")?;
     put.execute(params![id, bytes])?;
     Ok(())
 }
 
+/// Stores the vectors of a batch; a text that is not pending any more gets none.
+pub(crate) fn put_all<'a>(
+    db: &Connection,
+    vectors: impl IntoIterator<Item = (i64, &'a Vec<f32>)>,
+) -> rusqlite::Result<()> {
+    for (id, vector) in vectors {
+        let mut pending = db.prepare_cached("SELECT 1 FROM pending WHERE id = ?1")?;
+        if pending.exists([id])? {
+            put(db, id, &to_bytes(vector))?;
+        }
+    }
+    Ok(())
+}
+
+/// Deletes the vectors of the texts that a query names by one parameter.
+pub(crate) fn delete(db: &Connection, texts: &str, by: impl ToSql) -> rusqlite::Result<()> {
+    for table in ["vectors", "pending"] {
+        let query = format!("DELETE FROM {table} WHERE id IN ({texts})");
+        db.prepare_cached(&query)?.execute([&by])?;
+    }
+    Ok(())
+}
+
+/// Deletes the vectors that are too many.
+pub(crate) fn trim_vectors(db: &Connection) -> rusqlite::Result<()> {
+    trim(db, "vectors")
+}
+
+fn trim(db: &Connection, table: &str) -> rusqlite::Result<()> {
+    let span = format!(
+        "SELECT coalesce((SELECT max(id) FROM {table}) - (SELECT min(id) FROM {table}), 0)"
+    );
+    if db.query_row(&span, [], |row| row.get::<_, i64>(0))? < VECTORS_LIMIT {
+        return Ok(());
+    }
+    let query = format!(
+        "DELETE FROM {table}
+         WHERE id <= (SELECT id FROM {table} ORDER BY id DESC LIMIT 1 OFFSET ?1)"
+    );
+    db.execute(&query, [VECTORS_LIMIT])?;
+    Ok(())
+}
+
 /// A vector as it is stored.
-pub(crate) fn to_bytes(vector: &[f32]) -> Vec<u8> {
+fn to_bytes(vector: &[f32]) -> Vec<u8> {
     vector.iter().flat_map(|x| x.to_le_bytes()).collect()
 }
 
@@ -88,12 +153,15 @@ fn dot(query: &[f32], bytes: &[u8]) -> Option<f32> {
 mod tests {
     use super::*;
 
-    #[test]
-    fn the_nearest_come_first_and_strangers_not_at_all() {
+    fn tables() -> Connection {
         let db = Connection::open_in_memory().unwrap();
         db.execute_batch(SCHEMA).unwrap();
-        assert!(use_space(&db, "a").unwrap() && !use_space(&db, "a").unwrap());
-        assert!(!any_of(&db, "a").unwrap());
+        db
+    }
+
+    #[test]
+    fn the_nearest_come_first_and_strangers_not_at_all() {
+        let db = tables();
         let vectors = [(1, [1.0, 0.0]), (2, [0.6, 0.8]), (3, [0.0, 1.0]), (4, [f32::NAN, 0.0])];
         for (id, vector) in vectors {
             put(&db, id, &to_bytes(&vector)).unwrap();
@@ -106,8 +174,39 @@ mod tests {
             near.into_iter().map(|(id, _)| id).collect::<Vec<_>>()
         };
         assert_eq!((near(9), near(1)), (vec![1, 2], vec![1]));
-        assert!(any_of(&db, "a").unwrap() && !any_of(&db, "b").unwrap());
-        assert!(use_space(&db, "b").unwrap() && !any_of(&db, "b").unwrap());
+    }
+
+    #[test]
+    fn vectors_are_of_one_space_and_of_texts_that_are_there() {
+        let db = tables();
+        let texts = "SELECT 1 UNION SELECT 2 UNION SELECT 3";
+        use_space(&db, "a", texts).unwrap();
+        assert_eq!((pending(&db).unwrap(), any_of(&db, "a").unwrap()), (vec![1, 2, 3], false));
+        delete(&db, "SELECT ?1", 2).unwrap();
+        let vector = vec![1.0];
+        put_all(&db, [(3, &vector), (2, &vector)]).unwrap();
+        assert_eq!((pending(&db).unwrap(), any_of(&db, "a").unwrap()), (vec![1], true));
+        use_space(&db, "a", texts).unwrap();
+        assert_eq!(pending(&db).unwrap(), [1]);
+        use_space(&db, "b", texts).unwrap();
+        assert_eq!((pending(&db).unwrap(), any_of(&db, "b").unwrap()), (vec![1, 2, 3], false));
+    }
+
+    #[test]
+    fn there_are_never_too_many() {
+        let db = tables();
+        let numbers = format!(
+            "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {})
+             SELECT i FROM n",
+            VECTORS_LIMIT + 9
+        );
+        use_space(&db, "a", &numbers).unwrap();
+        let rest: (i64, i64) = db
+            .query_row("SELECT min(id), count(*) FROM pending", [], |row| {
+                Ok((row.get(0)?, row.get(1)?))
+            })
+            .unwrap();
+        assert_eq!(rest, (10, VECTORS_LIMIT));
     }
 
     #[test]

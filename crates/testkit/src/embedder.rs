@@ -28,7 +28,7 @@ impl FakeEmbedder {
     /// An embedder of a model with this name, for which the words of each group mean the same.
     pub fn new(model: &str, groups: &[&[&str]]) -> Self {
         let space =
-            EmbeddingSpace { provider: "fake".into(), model: model.into(), dimensions: 256 };
+            EmbeddingSpace { provider: "fake".into(), model: model.into(), dimensions: 384 };
         let group = |words: &&[&str]| {
             let first = words.first().copied().unwrap_or_default().to_owned();
             words.iter().map(|word| ((*word).to_owned(), first.clone())).collect::<Vec<_>>()

@@ -88,7 +88,7 @@ fn known(db: &Connection) -> rusqlite::Result<HashMap<String, Known>> {
 fn forget(change: &Transaction<'_>, path: &str) -> rusqlite::Result<()> {
     let of_file = "SELECT id FROM passages WHERE path = ?1";
     change.execute(&format!("DELETE FROM words WHERE rowid IN ({of_file})"), [path])?;
-    change.execute(&format!("DELETE FROM vectors WHERE id IN ({of_file})"), [path])?;
+    vectors::delete(change, of_file, path)?;
     change.execute("DELETE FROM passages WHERE path = ?1", [path])?;
     change.execute("DELETE FROM files WHERE path = ?1", [path])?;
     Ok(())
@@ -147,8 +147,9 @@ fn insert(
         let row = params![path, kind, day, first, last, text, headings, digest];
         let id = passage.insert(row)?;
         body.insert(params![id, words::spaced(text), words::spaced(&headings)])?;
-        if let Some(vector) = vectors.get(&digest) {
-            vectors::put(change, id, vector)?;
+        match vectors.get(&digest) {
+            Some(vector) => vectors::put(change, id, vector)?,
+            None => vectors::add_pending(change, id)?,
         }
     }
     Ok(())

@@ -16,7 +16,10 @@ const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 /// Pages that a connection keeps in memory, in KiB.
 const CACHE_KIB: i64 = 512;
 
-/// `sessions.seq` is the event up to which messages were taken in. A `pending` message is to get a vector.
+/// How many bytes of the log's file stay once its changes were moved to the index.
+const LOG_LIMIT: u32 = 4 * 1024 * 1024;
+
+/// `sessions.seq` is the event up to which messages were taken in; 0 if they are to be taken in again.
 /// Words are removed for good where a message is deleted (`secure-delete`).
 const SCHEMA: &str = "
     CREATE TABLE meta (since INTEGER NOT NULL);
@@ -32,7 +35,6 @@ const SCHEMA: &str = "
         text TEXT NOT NULL
     );
     CREATE INDEX messages_of_session ON messages (session, seq);
-    CREATE TABLE pending (id INTEGER PRIMARY KEY);
     CREATE VIRTUAL TABLE words USING fts5 (
         body, content = '', tokenize = 'porter unicode61 remove_diacritics 2'
     );
@@ -79,6 +81,7 @@ fn prepared(path: &Path) -> rusqlite::Result<Connection> {
     // A power cut may cost the last changes, which are found again by their position.
     db.pragma_update(None, "synchronous", "NORMAL")?;
     db.pragma_update(None, "cache_size", -CACHE_KIB)?;
+    db.query_row(&format!("PRAGMA journal_size_limit = {LOG_LIMIT}"), [], |_| Ok(()))?;
     // What is deleted does not stay behind in the file.
     db.query_row("PRAGMA secure_delete = ON", [], |_| Ok(()))?;
     match version(&db)? {

@@ -8,7 +8,7 @@ use rusqlite::{
 };
 
 use super::collect::IndexedMessage;
-use crate::words;
+use crate::{vectors, words};
 
 /// What is new of a session.
 #[derive(Clone, Debug)]
@@ -119,7 +119,7 @@ fn insert(change: &Transaction<'_>, key: i64, message: &IndexedMessage) -> rusql
         .prepare_cached("INSERT INTO words (rowid, body) VALUES (?1, ?2)")?
         .execute(params![id, words::spaced(text)])?;
     if role.speaks() {
-        change.prepare_cached("INSERT INTO pending (id) VALUES (?1)")?.execute([id])?;
+        vectors::add_pending(change, id)?;
     }
     Ok(())
 }
@@ -134,11 +134,7 @@ fn delete_messages(change: &Transaction<'_>, key: i64) -> rusqlite::Result<()> {
         let (id, text): (i64, String) = (row.get(0)?, row.get(1)?);
         unword.execute(params![id, words::spaced(&text)])?;
     }
-    for table in ["pending", "vectors"] {
-        let query =
-            format!("DELETE FROM {table} WHERE id IN (SELECT id FROM messages WHERE session = ?1)");
-        change.execute(&query, [key])?;
-    }
+    vectors::delete(change, "SELECT id FROM messages WHERE session = ?1", key)?;
     change.execute("DELETE FROM messages WHERE session = ?1", [key])?;
     Ok(())
 }
