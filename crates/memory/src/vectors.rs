@@ -16,9 +16,9 @@ pub(crate) const SCHEMA: &str = "
 /// are found by words.
 const VECTORS_LIMIT: i64 = 50_000;
 
-/// The lowest cosine that counts as related. Sentences that have nothing to do with each other are
-/// below it in the usual models.
-const RELATED: f32 = 0.25;
+/// The lowest cosine that counts as related. all-MiniLM-L6-v2 gives up to 0.15 to sentences that have
+/// nothing to do with each other, and 0.2 and more to questions and what answers them.
+const RELATED: f32 = 0.2;
 
 /// True if there are vectors of this space.
 pub(crate) fn any_of(db: &Connection, space: &str) -> rusqlite::Result<bool> {
