@@ -8,7 +8,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use quintet_kernel::memory::Error;
-use rusqlite::Connection;
+use rusqlite::{Connection, ErrorCode};
 
 use crate::vectors;
 
@@ -66,6 +66,9 @@ impl Index {
         let on_disk = || self.open().and_then(|mut db| work(&mut db));
         on_disk()
             .or_else(|error| {
+                if passes(&error) {
+                    return Err(error);
+                }
                 tracing::warn!(%error, "the index of memory is built again");
                 self.delete();
                 on_disk()
@@ -94,6 +97,12 @@ impl Index {
             let _not_there = std::fs::remove_file(with_end(&self.path, end));
         }
     }
+}
+
+/// True if nothing is wrong with the index itself: its vectors are not thrown away because a disk is full.
+fn passes(error: &rusqlite::Error) -> bool {
+    let code = error.sqlite_error_code();
+    matches!(code, Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked | ErrorCode::DiskFull))
 }
 
 fn with_end(path: &Path, end: &str) -> PathBuf {
