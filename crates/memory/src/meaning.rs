@@ -25,34 +25,43 @@ const PAUSE_LIMIT: Duration = Duration::from_secs(5);
 pub(crate) async fn query(embedder: &dyn Embedder, text: &str) -> Result<Vec<f32>, String> {
     let vectors = timeout(QUERY_TIMEOUT, vectors(embedder, vec![text.to_owned()])).await;
     let vectors = vectors.map_err(|_| "the embedder did not answer in time".to_owned())?;
-    let (vectors, _) = vectors.map_err(|error| error.to_string())?;
+    let Batch { vectors, .. } = vectors.map_err(|error| error.to_string())?;
     vectors.into_iter().next().ok_or_else(|| "the embedder gave no vector".to_owned())
 }
 
-/// The vectors of a batch of texts. Afterwards the embedder is left alone for as long as it worked, so
-/// that the background takes at most half of its time.
+/// The vectors of a batch of texts.
+pub(crate) struct Batch {
+    pub(crate) vectors: Vec<Vec<f32>>,
+    /// How long the embedder worked.
+    worked: Duration,
+}
+
+impl Batch {
+    /// Leaves the embedder alone for as long as it worked, so that the background takes at most half of
+    /// its time.
+    pub(crate) async fn pause(&self) {
+        sleep(self.worked.min(PAUSE_LIMIT)).await;
+    }
+}
+
+/// Computes the vectors of a batch of texts.
 pub(crate) async fn batch(
     embedder: &dyn Embedder,
     texts: Vec<String>,
-) -> Result<Vec<Vec<f32>>, SenseError> {
+) -> Result<Batch, SenseError> {
     let mut tries = 0;
-    let (vectors, worked) = loop {
+    loop {
         match vectors(embedder, texts.clone()).await {
             Err(SenseError::Busy) if tries < BUSY_TRIES => {
                 tries += 1;
                 sleep(BUSY_DELAY).await;
             }
-            done => break done?,
+            done => return done,
         }
-    };
-    sleep(worked.min(PAUSE_LIMIT)).await;
-    Ok(vectors)
+    }
 }
 
-async fn vectors(
-    embedder: &dyn Embedder,
-    texts: Vec<String>,
-) -> Result<(Vec<Vec<f32>>, Duration), SenseError> {
+async fn vectors(embedder: &dyn Embedder, texts: Vec<String>) -> Result<Batch, SenseError> {
     let cut = |mut text: String| {
         text.truncate(text.floor_char_boundary(TEXT_LIMIT));
         text
@@ -66,5 +75,5 @@ async fn vectors(
         return Err(SenseError::Failed("the embedder gave vectors that cannot be used".into()));
     }
     let worked = Duration::try_from_secs_f64(embeddings.service_time_ms / 1000.0);
-    Ok((embeddings.vectors, worked.unwrap_or_default()))
+    Ok(Batch { vectors: embeddings.vectors, worked: worked.unwrap_or_default() })
 }

@@ -43,11 +43,21 @@ pub struct MessageIndex {
 
 struct Shared {
     path: PathBuf,
-    /// The connection that writes, once it was needed.
-    writer: Mutex<Option<Connection>>,
+    writer: Mutex<Writer>,
     embedder: Option<Arc<dyn Embedder>>,
     /// Notified when messages were added that have no vectors yet.
     added: Notify,
+}
+
+/// The connection that writes.
+#[derive(Default)]
+enum Writer {
+    /// Nothing was written yet.
+    #[default]
+    Closed,
+    Open(Connection),
+    /// The index was deleted. A new one must not be written to before all sessions are read again.
+    Damaged,
 }
 
 impl MessageIndex {
@@ -117,17 +127,21 @@ impl MessageIndex {
         let shared = Arc::clone(&self.shared);
         blocking(move || {
             let mut writer = shared.writer.lock().unwrap_or_else(PoisonError::into_inner);
-            let mut db = match writer.take() {
-                Some(db) => db,
-                None => file::open(&shared.path).map_err(trouble)?,
+            if let Writer::Closed = *writer {
+                *writer = Writer::Open(file::open(&shared.path).map_err(trouble)?);
+            }
+            let Writer::Open(db) = &mut *writer else {
+                let reason = "the search index was damaged; the next start builds it again";
+                return Err(StorageError::Damaged(reason.into()));
             };
-            let done = change(&mut db).map_err(trouble);
-            match &done {
-                Err(StorageError::Damaged(_)) => {
-                    tracing::error!("the search index is damaged; the next start builds it again");
-                    file::delete(&shared.path);
-                }
-                Ok(_) | Err(_) => *writer = Some(db),
+            let done = change(db).map_err(trouble);
+            if let Err(StorageError::Damaged(reason)) = &done {
+                tracing::error!(
+                    reason,
+                    "the search index is deleted; the next start builds it again"
+                );
+                *writer = Writer::Damaged;
+                file::delete(&shared.path);
             }
             done
         })

@@ -123,10 +123,11 @@ impl Shared {
                 return on_disk(notes, |db| vectors::trim_vectors(db)).await;
             }
             let texts = missing.iter().map(|passage| passage.text.clone()).collect();
-            let vectors = meaning::batch(&*self.embedder, texts).await;
-            let vectors = vectors.map_err(|error| error.to_string())?;
-            let space = self.embedder.space().version();
-            on_disk(notes, move |db| store(db, &space, &missing, &vectors)).await?;
+            let batch = meaning::batch(&*self.embedder, texts).await;
+            let batch = Arc::new(batch.map_err(|error| error.to_string())?);
+            let (space, computed) = (self.embedder.space().version(), Arc::clone(&batch));
+            on_disk(notes, move |db| store(db, &space, &missing, &computed.vectors)).await?;
+            batch.pause().await;
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Vectors of messages, computed in the background. Output of tools has none.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use quintet_kernel::port::{Embedder, StorageError};
@@ -38,15 +39,17 @@ async fn catch_up(index: &MessageIndex, embedder: &dyn Embedder) -> Result<(), S
             return index.write(|db| vectors::trim_vectors(db)).await.map_err(said);
         }
         let (ids, texts): (Vec<i64>, Vec<String>) = pending.into_iter().unzip();
-        let vectors = meaning::batch(embedder, texts).await.map_err(|error| error.to_string())?;
-        let space = embedder.space().version();
+        let batch = meaning::batch(embedder, texts).await.map_err(|error| error.to_string())?;
+        let batch = Arc::new(batch);
+        let (space, computed) = (embedder.space().version(), Arc::clone(&batch));
         let store = move |db: &mut Connection| {
             let change = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
             vectors::use_space(&change, &space, EMBEDDED)?;
-            vectors::put_all(&change, ids.into_iter().zip(&vectors))?;
+            vectors::put_all(&change, ids.into_iter().zip(&computed.vectors))?;
             change.commit()
         };
         index.write(store).await.map_err(said)?;
+        batch.pause().await;
     }
 }
 

@@ -1,6 +1,8 @@
 //! The file of the index: its tables, opening it, deleting it.
 
 use std::ffi::OsString;
+use std::fs::OpenOptions;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -75,6 +77,8 @@ pub(super) fn delete(path: &Path) {
 }
 
 fn prepared(path: &Path) -> rusqlite::Result<Connection> {
+    // Nobody else may read what was said. Where this fails, opening the file will say so.
+    let _unmade = OpenOptions::new().append(true).create(true).mode(0o600).open(path);
     let db = Connection::open(path)?;
     db.busy_timeout(BUSY_TIMEOUT)?;
     db.pragma_update(None, "journal_mode", "WAL")?;

@@ -272,6 +272,28 @@ async fn a_damaged_index_is_made_anew() {
     assert_eq!(index.position(&session("one")).await.unwrap(), None);
 }
 
+#[tokio::test]
+async fn an_index_that_is_damaged_while_it_is_used_is_left_to_the_next_start() {
+    let world = World::new();
+    let many = vec![(Role::User, "words of some length to fill a page or two"); 400];
+    world.add("one", &many).await;
+    world.index.checkpoint(Time::from_micros(7)).await.unwrap();
+    let db = rusqlite::Connection::open(world.file()).unwrap();
+    db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).unwrap();
+    // Another process may still have it open; what it reads is damaged from now on.
+    let length = usize::try_from(std::fs::metadata(world.file()).unwrap().len()).unwrap();
+    let file = std::fs::OpenOptions::new().write(true).open(world.file()).unwrap();
+    std::os::unix::fs::FileExt::write_all_at(&file, &vec![0xa5; length - 4096], 4096).unwrap();
+    db.execute("UPDATE meta SET since = since", []).unwrap_err();
+    drop(db);
+    let index = open(&world.folder, None);
+    let damaged = index.checkpoint(Time::from_micros(8)).await;
+    assert!(matches!(damaged, Err(StorageError::Damaged(_))), "{damaged:?}");
+    let later = index.checkpoint(Time::from_micros(9)).await;
+    assert!(matches!(later, Err(StorageError::Damaged(_))), "{later:?}");
+    assert_eq!(open(&world.folder, None).since().await.unwrap(), Time::default());
+}
+
 #[tokio::test(start_paused = true)]
 async fn messages_are_found_by_meaning() {
     let embedder = Arc::new(FakeEmbedder::new("one", &[&["car", "automobile"]]));
