@@ -1,7 +1,7 @@
 //! The index of the messages of all sessions: an SQLite file beside the journal.
 //!
-//! Whoever reads the journal writes to it ([`Collector`], [`SessionUpdate`]); searches read on
-//! connections of their own and do not wait for that. Deleted messages leave no words behind in the file.
+//! The reader of the journal writes to it ([`Collector`], [`SessionUpdate`]); searches read on connections
+//! of their own and do not wait for that. Deleted messages leave no words behind in the file.
 //! An index that is damaged or of another version is deleted and filled anew.
 
 mod collect;

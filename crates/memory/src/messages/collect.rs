@@ -17,17 +17,17 @@ const OUTPUT_LIMIT: usize = 16 * 1024;
 /// A message as the index has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IndexedMessage {
-    /// The event that completed it.
+    /// The event that completed the message.
     pub seq: Seq,
-    /// Its turn.
+    /// The turn.
     pub turn: TurnId,
-    /// Its id.
+    /// The id of the message.
     pub message: MessageId,
-    /// Its author.
+    /// The author.
     pub role: Role,
     /// The time of the event.
     pub at: Time,
-    /// Its text, without thoughts and attachments; a long one is cut.
+    /// The text, without thoughts and attachments; a long one is cut.
     pub text: String,
 }
 
