@@ -4,6 +4,7 @@ mod front_ends;
 mod receipt;
 mod senses;
 mod session_search;
+mod voice;
 
 use std::fmt;
 use std::future::{Future, ready};
@@ -37,6 +38,9 @@ pub use senses::{
     VisualTarget,
 };
 pub use session_search::{SearchError, SessionHit, SessionHits, SessionQuery, SessionSearch};
+pub use voice::{
+    Audio, RECOGNITION_RATE, Recognizer, Speaker, Transcriber, Transcript, TranscriptionStream,
+};
 
 /// A future behind a port.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;

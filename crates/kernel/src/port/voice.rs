@@ -1,0 +1,80 @@
+//! Speech: audio as text and text as audio.
+//!
+//! A [`Recognizer`] transcribes one utterance, a [`Transcriber`] cuts a stream of audio into utterances
+//! and transcribes them, a [`Speaker`] reads a sentence aloud.
+
+use super::BoxFuture;
+use super::senses::SenseError;
+
+/// Samples per second of the audio that recognizers work on.
+pub const RECOGNITION_RATE: u32 = 16_000;
+
+/// Audio with one channel.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Audio {
+    /// The samples.
+    pub samples: Vec<i16>,
+    /// Samples per second.
+    pub rate: u32,
+}
+
+/// Transcribes one utterance.
+pub trait Recognizer: Send + Sync {
+    /// `Ok` if `recognize` can work now, without loading anything.
+    fn ready(&self) -> Result<(), SenseError>;
+    /// True if a growing utterance may be recognized again and again, so that partial transcripts are
+    /// cheap enough.
+    fn is_repeatable(&self) -> bool;
+    /// The text of an utterance at [`RECOGNITION_RATE`]; empty if there is no speech in it. `language` is an
+    /// ISO 639-1 code, if one was set. Dropping the future cancels work that has not begun.
+    fn recognize(
+        &self,
+        samples: Vec<f32>,
+        language: Option<String>,
+    ) -> BoxFuture<'_, Result<String, SenseError>>;
+}
+
+/// What becomes of the audio of a stream, in its order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Transcript {
+    /// The whole text of the utterance so far. A later one may differ in every word.
+    Partial(String),
+    /// The text of the utterance.
+    Final(String),
+    /// The utterance is over; follows its final text.
+    UtteranceEnd,
+}
+
+/// Transcribes streams of audio.
+pub trait Transcriber: Send + Sync {
+    /// `Ok` if a stream can be opened now.
+    fn ready(&self) -> Result<(), SenseError>;
+    /// Begins a stream. Fails if transcription is off, its weights are missing or too many streams are
+    /// open. Dropping the stream ends it.
+    fn open(&self) -> Result<Box<dyn TranscriptionStream>, SenseError>;
+}
+
+/// One stream of audio. Its methods may be called side by side.
+pub trait TranscriptionStream: Send + Sync {
+    /// Adds audio. Waits while much audio is still to be processed, so that none has to be dropped.
+    /// Fails with `BadInput` if the sample rate cannot be used; the stream goes on.
+    fn push(&self, audio: Audio) -> BoxFuture<'_, Result<(), SenseError>>;
+    /// Sets the language of what follows.
+    fn set_language(&self, language: String) -> BoxFuture<'_, ()>;
+    /// Forgets the audio of the utterance that is under way.
+    fn start_over(&self) -> BoxFuture<'_, ()>;
+    /// Ends the utterance that is under way; no audio follows.
+    fn finish(&self) -> BoxFuture<'_, ()>;
+    /// The next transcript; nothing after [`TranscriptionStream::finish`] once all audio is processed.
+    /// After an error the stream is over. Dropping the future loses nothing.
+    fn next(&self) -> BoxFuture<'_, Option<Result<Transcript, SenseError>>>;
+}
+
+/// Reads text aloud.
+pub trait Speaker: Send + Sync {
+    /// `Ok` if `speak` can work now, without loading anything.
+    fn ready(&self) -> Result<(), SenseError>;
+    /// The audio of a sentence; empty if nothing in it can be pronounced. Dropping the future cancels
+    /// work that has not begun.
+    fn speak(&self, sentence: String) -> BoxFuture<'_, Result<Audio, SenseError>>;
+}
