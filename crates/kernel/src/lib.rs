@@ -24,6 +24,7 @@ pub mod search;
 pub mod session;
 pub mod similarity;
 pub mod snapshot;
+pub mod speech;
 pub mod stamp;
 pub mod subagent;
 pub mod time;
