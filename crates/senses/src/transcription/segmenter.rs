@@ -1,0 +1,124 @@
+//! Cuts audio into utterances where somebody begins and stops speaking.
+
+use std::collections::VecDeque;
+
+use crate::vad::WINDOW;
+
+/// Somebody begins to speak at this probability.
+const SPEECH: f32 = 0.5;
+/// A window below this probability is a pause.
+const PAUSE: f32 = 0.35;
+/// Windows before the first of speech that belong to the utterance: 300 ms.
+const LEAD: usize = 10;
+/// Windows of pause that end an utterance: 500 ms.
+const TRAIL: usize = 16;
+/// Windows of speech that make an utterance; a click has fewer.
+const SPEECH_MINIMUM: usize = 3;
+/// An utterance that is longer is cut: 15 s.
+const LENGTH_LIMIT: usize = 468;
+/// The windows at the end of such an utterance among which the cut is sought: 3 s.
+const CUT_RANGE: usize = 94;
+
+/// The audio of an utterance and what comes before the next one.
+#[derive(Debug, Default)]
+pub(super) struct Segmenter {
+    /// The last windows before anybody speaks.
+    lead: VecDeque<f32>,
+    utterance: Option<Utterance>,
+}
+
+#[derive(Debug, Default)]
+struct Utterance {
+    samples: Vec<f32>,
+    /// The probability of each window of the samples.
+    probabilities: Vec<f32>,
+    /// Windows of speech.
+    speech: usize,
+    /// Windows of pause at the end.
+    pause: usize,
+}
+
+impl Segmenter {
+    /// Adds a window; returns the utterance that ends with it.
+    pub(super) fn push(&mut self, window: &[f32], probability: f32) -> Option<Vec<f32>> {
+        match &mut self.utterance {
+            Some(utterance) => {
+                utterance.push(window, probability);
+                self.cut()
+            }
+            None => {
+                self.wait(window, probability);
+                None
+            }
+        }
+    }
+
+    /// The audio of the utterance that is under way, once there is speech enough in it.
+    pub(super) fn current(&self) -> Option<&[f32]> {
+        let utterance = self.utterance.as_ref()?;
+        (utterance.speech >= SPEECH_MINIMUM).then_some(&utterance.samples[..])
+    }
+
+    /// Ends the utterance that is under way.
+    pub(super) fn finish(&mut self) -> Option<Vec<f32>> {
+        self.lead.clear();
+        self.utterance.take().and_then(Utterance::into_samples)
+    }
+
+    fn wait(&mut self, window: &[f32], probability: f32) {
+        if probability < SPEECH {
+            self.lead.extend(window);
+            let surplus = self.lead.len().saturating_sub(LEAD * WINDOW);
+            self.lead.drain(..surplus);
+            return;
+        }
+        let samples: Vec<f32> = std::mem::take(&mut self.lead).into();
+        let probabilities = vec![0.0; samples.len() / WINDOW];
+        let mut utterance = Utterance { samples, probabilities, ..Utterance::default() };
+        utterance.push(window, probability);
+        self.utterance = Some(utterance);
+    }
+
+    fn cut(&mut self) -> Option<Vec<f32>> {
+        let utterance = self.utterance.as_mut()?;
+        if utterance.pause >= TRAIL {
+            return self.utterance.take().and_then(Utterance::into_samples);
+        }
+        if utterance.probabilities.len() < LENGTH_LIMIT {
+            return None;
+        }
+        let rest = utterance.split();
+        std::mem::replace(utterance, rest).into_samples()
+    }
+}
+
+impl Utterance {
+    fn push(&mut self, window: &[f32], probability: f32) {
+        self.samples.extend_from_slice(window);
+        self.probabilities.push(probability);
+        self.speech += usize::from(probability >= SPEECH);
+        self.pause = if probability < PAUSE { self.pause + 1 } else { 0 };
+    }
+
+    fn into_samples(self) -> Option<Vec<f32>> {
+        (self.speech >= SPEECH_MINIMUM).then_some(self.samples)
+    }
+
+    /// Cuts the utterance at its quietest window of late; returns what follows.
+    fn split(&mut self) -> Self {
+        let start = self.probabilities.len() - CUT_RANGE;
+        let late = self.probabilities[start..].iter().enumerate();
+        let quietest = late.min_by(|a, b| a.1.total_cmp(b.1)).map_or(0, |(at, _)| at);
+        let (samples, probabilities) = (self.samples.clone(), self.probabilities.clone());
+        *self = Self::default();
+        let mut rest = Self::default();
+        for (at, window) in samples.chunks_exact(WINDOW).enumerate() {
+            let part = if at < start + quietest { &mut *self } else { &mut rest };
+            part.push(window, probabilities[at]);
+        }
+        rest
+    }
+}
+
+#[cfg(test)]
+mod tests;
