@@ -1,16 +1,23 @@
-//! Perception: text as vectors and text in pictures, computed on this machine, and models of providers
-//! that look at pictures.
+//! Perception: text as vectors, text in pictures and speech, computed on this machine, and models of
+//! providers that look at pictures.
 //!
-//! [`LocalEmbedder`] and [`LocalOcr`] run small models with `rten`, each on a thread of its own that
-//! is started by the first request and ended when nothing was requested for a while. [`weights`] is
-//! the table of their files.
+//! [`LocalEmbedder`], [`LocalOcr`], [`LocalRecognizer`] and [`LocalSpeaker`] run small models with `rten`,
+//! each on a thread of its own that is started by the first request and ended when nothing was requested
+//! for a while. [`StreamTranscriber`] cuts audio into utterances, [`WakeWord`] waits for one phrase.
+//! [`weights`] is the table of their files.
 
 mod embedder;
+mod graph;
 mod network;
 mod ocr;
 mod off;
 mod picture;
+mod resample;
+mod speech;
+mod transcription;
+mod vad;
 mod vision;
+mod wake_word;
 pub mod weights;
 mod worker;
 
@@ -20,7 +27,10 @@ use std::time::Duration;
 pub use embedder::LocalEmbedder;
 pub use ocr::LocalOcr;
 pub use off::Off;
+pub use speech::LocalSpeaker;
+pub use transcription::{LocalRecognizer, StreamTranscriber};
 pub use vision::{ModelVision, OcrVision};
+pub use wake_word::WakeWord;
 
 /// How models are run.
 #[derive(Clone, Debug)]

@@ -3,7 +3,8 @@
 use std::future::ready;
 
 use quintet_kernel::port::{
-    BoxFuture, Embedder, EmbeddingSpace, Embeddings, Ocr, RecognizedText, SenseError,
+    Audio, BoxFuture, Embedder, EmbeddingSpace, Embeddings, Ocr, RecognizedText, SenseError, Speaker,
+    Transcriber, TranscriptionStream,
 };
 
 /// A sense that is off: every request fails with [`SenseError::Off`].
@@ -39,6 +40,26 @@ impl Ocr for Off {
     }
 
     fn read(&self, _: Vec<u8>) -> BoxFuture<'_, Result<RecognizedText, SenseError>> {
+        Box::pin(ready(Err(self.error())))
+    }
+}
+
+impl Transcriber for Off {
+    fn ready(&self) -> Result<(), SenseError> {
+        Err(self.error())
+    }
+
+    fn open(&self) -> Result<Box<dyn TranscriptionStream>, SenseError> {
+        Err(self.error())
+    }
+}
+
+impl Speaker for Off {
+    fn ready(&self) -> Result<(), SenseError> {
+        Err(self.error())
+    }
+
+    fn speak(&self, _: String) -> BoxFuture<'_, Result<Audio, SenseError>> {
         Box::pin(ready(Err(self.error())))
     }
 }

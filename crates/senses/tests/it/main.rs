@@ -4,6 +4,7 @@
 
 mod embedding;
 mod reading;
+mod voice;
 
 use std::path::PathBuf;
 use std::sync::OnceLock;
