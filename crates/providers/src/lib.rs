@@ -40,6 +40,7 @@ mod template;
 mod tokenizer;
 mod tokens;
 mod vendor;
+mod voice;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -54,6 +55,7 @@ pub use accounts::Accounts;
 use accounts::Payer;
 pub use config::{Api, ProviderConfig, Retries, Secret, Stated, Timeouts};
 pub use embeddings::HttpEmbedder;
+pub use voice::{HttpRecognizer, HttpSpeaker};
 use fallback::Chain;
 use http::Http;
 use provider::Provider;
