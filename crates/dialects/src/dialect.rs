@@ -18,8 +18,8 @@ use axum::response::Response;
 use quintet_kernel::model::ModelRef;
 use quintet_kernel::port::{
     Artifacts, Blobs, BoxFuture, Branches, Changes, Embedder, Installs, Memory, Models, Ocr,
-    Outlines, Preferences, Pulse, Rehearsals, Removals, SessionIndex, Sessions, Stamps, Uploads,
-    Vision,
+    Outlines, Preferences, Pulse, Rehearsals, Removals, SessionIndex, Sessions, Speaker, Stamps,
+    Transcriber, Uploads, Vision,
 };
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
@@ -226,6 +226,10 @@ pub struct Services {
     pub uploads: Arc<dyn Uploads>,
     /// Notes of workspaces, unless memory is off.
     pub memory: Option<Arc<dyn Memory>>,
+    /// Transcribes speech.
+    pub transcriber: Arc<dyn Transcriber>,
+    /// Reads text aloud.
+    pub speaker: Arc<dyn Speaker>,
     /// Listings of workspaces.
     pub outlines: Arc<dyn Outlines>,
     /// Which sessions changed.

@@ -71,6 +71,7 @@ fn configure(config: &Config<'_>) -> Result<Box<dyn Protocol>, ConfigError> {
         beside: Beside {
             traces: flag("windie.trace_events", false),
             memories: flag("windie.memory_events", false),
+            speech: false,
         },
     }))
 }
@@ -157,5 +158,7 @@ fn ports(services: &Services) -> Ports {
         embedder: Arc::clone(&services.embedder),
         ocr: Arc::clone(&services.ocr),
         vision: Arc::clone(&services.vision),
+        transcriber: Arc::clone(&services.transcriber),
+        speaker: Arc::clone(&services.speaker),
     }
 }

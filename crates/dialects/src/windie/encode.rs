@@ -41,6 +41,8 @@ pub(super) struct Beside {
     pub traces: bool,
     /// What may be worth remembering of a turn, once it is over.
     pub memories: bool,
+    /// That answers can be read aloud.
+    pub speech: bool,
 }
 
 /// What must be remembered of one conversation.
@@ -99,6 +101,11 @@ impl Link {
             Event::Compacted { .. } => true,
             _ => false,
         }
+    }
+
+    /// Who the conversation is with.
+    pub(crate) fn context(&self) -> &Context {
+        &self.context
     }
 
     /// True if no turn is under way, as far as was translated.

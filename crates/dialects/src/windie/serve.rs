@@ -16,7 +16,7 @@ use quintet_kernel::Time;
 use quintet_kernel::model::ModelRef;
 use quintet_kernel::port::{
     Artifacts, Blobs, Embedder, Installs, Models, Ocr, Preferences, Pulse, Rehearsals,
-    SessionIndex, Sessions, Stamps, Uploads, Vision,
+    SessionIndex, Sessions, Speaker, Stamps, Transcriber, Uploads, Vision,
 };
 use tokio::sync::Mutex as AsyncMutex;
 use tokio_util::sync::CancellationToken;
@@ -25,6 +25,7 @@ use super::agent::tool_selection::Abilities;
 use super::artifacts::Shelf;
 use super::encode::Beside;
 use super::http::reply::Reply;
+use super::wire::Voice;
 use super::ws::acknowledged::Acknowledged;
 use super::ws::active_turns::Turns;
 use super::ws::early_stops::Stops;
@@ -67,6 +68,10 @@ pub(super) struct Ports {
     pub ocr: Arc<dyn Ocr>,
     /// Models that look at pictures.
     pub vision: Arc<dyn Vision>,
+    /// Transcribes speech.
+    pub transcriber: Arc<dyn Transcriber>,
+    /// Reads answers aloud.
+    pub speaker: Arc<dyn Speaker>,
 }
 
 impl std::fmt::Debug for Ports {
@@ -140,6 +145,14 @@ impl Desk {
 
     pub(super) fn now(&self) -> Time {
         self.ports.stamps.now()
+    }
+
+    /// Whether speech can be synthesized and transcribed now.
+    pub(super) fn voice(&self) -> Voice {
+        Voice {
+            speech: self.ports.speaker.ready().is_ok(),
+            transcription: self.ports.transcriber.ready().is_ok(),
+        }
     }
 }
 

@@ -102,7 +102,7 @@ impl Story {
             ("rename", conversation) => self.link.rename(conversation),
             ("beside", _) => {
                 let link = Link::new(context(), &Toolset::default(), Usage::default());
-                self.link = link.telling(Beside { traces: true, memories: true });
+                self.link = link.telling(Beside { traces: true, memories: true, speech: false });
             }
             ("compact", request) => self.link.compacting(request),
             ("unneeded", reason) => {

@@ -1,6 +1,7 @@
 //! The envelope of everything that clients are sent, and the small payloads.
 
 pub(crate) mod agent_definition;
+pub(crate) mod audio;
 pub(crate) mod fields;
 pub(crate) mod models;
 pub(crate) mod query;
@@ -30,6 +31,15 @@ pub(crate) const COMPACT_WHILE_BUSY: &str =
 pub(crate) const NO_SPEECH: &str = "Speech service not available";
 /// Why nothing that is spoken is written down.
 pub(crate) const NO_TRANSCRIPTION: &str = "Transcription service not available";
+
+/// What the daemon can do with speech.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Voice {
+    /// True if answers can be read aloud.
+    pub(crate) speech: bool,
+    /// True if speech can be transcribed.
+    pub(crate) transcription: bool,
+}
 
 /// How a user is greeted who called.
 const GREETINGS: [&str; 5] = [
@@ -127,14 +137,23 @@ pub(crate) fn settings_loaded(id: &str, settings: &Settings, usual: &ModelRef) -
 
 /// The answer to changed settings, with those that have no effect because the daemon cannot do
 /// that.
-pub(crate) fn settings_updated(id: &str, updated_keys: &[String], settings: &Settings) -> Answer {
+pub(crate) fn settings_updated(
+    id: &str,
+    updated_keys: &[String],
+    settings: &Settings,
+    voice: Voice,
+) -> Answer {
     let mut payload = json!({ "updated_keys": updated_keys });
     let wanted = [
-        ("speech_mode_enabled", settings.speech_mode_enabled, NO_SPEECH),
-        ("wakeword_stt_enabled", settings.wakeword_stt_enabled, NO_TRANSCRIPTION),
+        ("speech_mode_enabled", settings.speech_mode_enabled && !voice.speech, NO_SPEECH),
+        (
+            "wakeword_stt_enabled",
+            settings.wakeword_stt_enabled && !voice.transcription,
+            NO_TRANSCRIPTION,
+        ),
     ];
-    for (name, on, why) in wanted {
-        if on && updated_keys.iter().any(|key| key == name) {
+    for (name, missing, why) in wanted {
+        if missing && updated_keys.iter().any(|key| key == name) {
             payload["unavailable"][name] = why.into();
         }
     }
@@ -158,7 +177,7 @@ pub(crate) fn stop_ack(id: &str, stopped: bool, about: Context) -> Answer {
 }
 
 /// What a user hears who called; which greeting it is depends on the message.
-pub(crate) fn awake(id: &str, settings: &Settings) -> [Answer; 2] {
+pub(crate) fn awake(id: &str, settings: &Settings, voice: Voice) -> [Answer; 2] {
     let nth = id.bytes().map(usize::from).sum::<usize>() % GREETINGS.len();
     let greeting = GREETINGS[nth];
     let mut activated = json!({
@@ -166,7 +185,7 @@ pub(crate) fn awake(id: &str, settings: &Settings) -> [Answer; 2] {
         "greeting": greeting,
         "status": "listening",
     });
-    if settings.speech_mode_enabled {
+    if settings.speech_mode_enabled && !voice.speech {
         activated["unavailable"] = json!({ "speech_mode_enabled": NO_SPEECH });
     }
     [

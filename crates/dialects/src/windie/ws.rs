@@ -13,6 +13,7 @@ mod pictures;
 mod query;
 mod rehydrate;
 mod settings;
+mod speech;
 mod stop;
 mod subscription;
 mod tool_results;
@@ -43,6 +44,7 @@ use crate::held_calls::HeldCalls;
 use crate::transport::ws::{Gone, Heartbeat, close, send};
 use acknowledged::Client;
 use coordinates::Searches;
+use speech::Speech;
 use stop::Stopping;
 use subscription::Subscription;
 
@@ -74,6 +76,8 @@ pub(super) struct Connection {
     subscriptions: Vec<Subscription>,
     /// Frames whose places on the screen are being looked for.
     searches: Searches,
+    /// What is read aloud.
+    speech: Speech,
     /// How often it was asked whether it has seen what it was sent.
     pings: u64,
     /// The one that it spoke of last.
@@ -120,7 +124,7 @@ pub(super) async fn run(desk: Desk, headers: HeaderMap, mut socket: WebSocket) {
                 Arc::clone(&desk.ports.sessions),
                 ClientRef::connected(called, number.to_string()),
             );
-            let (subscriptions, searches, pings, last) = Default::default();
+            let (subscriptions, searches, speech, pings, last) = Default::default();
             let mut connection = Connection {
                 desk,
                 guest,
@@ -131,6 +135,7 @@ pub(super) async fn run(desk: Desk, headers: HeaderMap, mut socket: WebSocket) {
                 held,
                 subscriptions,
                 searches,
+                speech,
                 pings,
                 last,
             };
@@ -163,6 +168,7 @@ impl Connection {
     async fn serve(&mut self, mut socket: WebSocket) {
         let closing = self.desk.settings.closing.clone();
         let mut disconnected = self.desk.turns.disconnected();
+        let speaker = Arc::clone(&self.desk.ports.speaker);
         let mut slow = Slow::default();
         let out = self.welcome().await;
         if self.give(&mut socket, &mut slow, out).await.is_err() {
@@ -202,6 +208,7 @@ impl Connection {
                     Some(located) => self.hand_over(&mut socket, located).await,
                     None => Err(Gone),
                 },
+                spoken = self.speech.next(&speaker) => self.speak(&mut socket, spoken).await,
                 // What the client of that connection was to run, this one may run.
                 Ok(()) = disconnected.changed() => self.flush_all(&mut socket).await,
                 there = heartbeat.due() => match !there || self.is_revoked().await {
@@ -313,7 +320,13 @@ impl Connection {
             Asks::BundleResult(result) => self.bundle_result(result).await,
             Asks::Wakeword => match self.desk.settings_of(&self.guest.id).await {
                 Ok(settings) => {
-                    out.answers.extend(wire::awake(&id, &settings));
+                    let voice = self.desk.voice();
+                    let [activated, greeting] = wire::awake(&id, &settings, voice);
+                    let words = greeting.payload["text"].as_str().unwrap_or_default();
+                    if settings.speech_mode_enabled && voice.speech {
+                        self.speech.greet(&id, words);
+                    }
+                    out.answers.extend([activated, greeting]);
                     Ok(())
                 }
                 Err(error) => Err(error.into()),

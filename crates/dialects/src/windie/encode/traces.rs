@@ -23,8 +23,10 @@ pub(in crate::windie) struct Spans {
     pictures: usize,
     /// Whether the client told what the desktop is like.
     state: bool,
-    /// Whether the answer should have been spoken.
+    /// True if the user wants the answer to be spoken.
     speech: bool,
+    /// True if it can be.
+    speaks: bool,
     chunks: u64,
     calls: u64,
     outputs: u64,
@@ -140,7 +142,9 @@ impl Link {
                 let state = options.aside("system_state_internal").is_some();
                 let speech = options.aside(query::SPEECH).is_some();
                 let media = parts.iter().filter(|part| matches!(part, Part::Media { .. })).count();
+                let speaks = self.beside.speech;
                 self.with(turn, |line| {
+                    line.spans.speaks = speaks;
                     (line.spans.begun, line.spans.pictures) = (Some(at), media);
                     (line.spans.state, line.spans.speech) = (state, speech);
                     Vec::new()
@@ -302,11 +306,13 @@ impl Line {
         if self.spans.speech {
             let data = json!({
                 "speechModeEnabled": true,
-                "hasTtsService": false,
-                "hasAudioTask": false,
+                "hasTtsService": self.spans.speaks,
+                "hasAudioTask": self.spans.speaks,
                 "provider": null,
             });
-            frames.push(self.traced(&SPEECH, Stand::skipped(data), at));
+            let stand =
+                if self.spans.speaks { Stand::begun(data) } else { Stand::skipped(data) };
+            frames.push(self.traced(&SPEECH, stand, at));
         }
         frames
     }

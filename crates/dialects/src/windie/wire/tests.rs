@@ -26,7 +26,8 @@ fn settings_are_answered() {
         sent(&settings_loaded("m1", &Settings::default(), &ModelRef::parse("fake/fake").unwrap()));
     assert_eq!((&loaded["type"], &loaded["id"]), (&json!("settings-loaded"), &json!("m1")));
     assert_eq!(loaded["payload"]["config"]["model_mode"], "online");
-    let updated = sent(&settings_updated("m2", &["model_mode".into()], &Settings::default()));
+    let none = Voice::default();
+    let updated = sent(&settings_updated("m2", &["model_mode".into()], &Settings::default(), none));
     assert_eq!(updated["payload"], json!({ "updated_keys": ["model_mode"] }));
     assert!(updated.get("sequence").is_none() && updated.get("event_id").is_none());
 }
@@ -50,7 +51,7 @@ fn a_stop_is_answered_with_what_it_was_about() {
 
 #[test]
 fn who_calls_is_greeted() {
-    let [activated, greeting] = awake("m1", &Settings::default()).map(|answer| sent(&answer));
+    let [activated, greeting] = awake("m1", &Settings::default(), Voice::default()).map(|answer| sent(&answer));
     let words = &activated["payload"]["greeting"];
     assert_eq!(activated["payload"]["status"], "listening");
     assert_eq!(activated["payload"]["speech_mode_enabled"], false);
@@ -61,19 +62,26 @@ fn who_calls_is_greeted() {
 
 #[test]
 fn who_wants_to_hear_the_daemon_is_told_that_it_cannot_speak() {
+    let none = Voice::default();
     let settings =
         Settings { speech_mode_enabled: true, wakeword_stt_enabled: true, ..Settings::default() };
     let keys = ["speech_mode_enabled".to_owned(), "wakeword_stt_enabled".into()];
-    let updated = sent(&settings_updated("m1", &keys, &settings));
+    let updated = sent(&settings_updated("m1", &keys, &settings, none));
     let expected = json!({
         "speech_mode_enabled": "Speech service not available",
         "wakeword_stt_enabled": "Transcription service not available",
     });
     assert_eq!(updated["payload"]["unavailable"], expected);
-    let [activated, _] = awake("m1", &settings).map(|answer| sent(&answer));
+    let [activated, _] = awake("m1", &settings, none).map(|answer| sent(&answer));
     let why = &activated["payload"]["unavailable"]["speech_mode_enabled"];
     assert_eq!(why, "Speech service not available");
     // Who changes something else is not told again.
-    let updated = sent(&settings_updated("m1", &["model_mode".into()], &settings));
+    let updated = sent(&settings_updated("m1", &["model_mode".into()], &settings, none));
     assert_eq!(updated["payload"].get("unavailable"), None);
+    // Who can be heard and answered has nothing to be told.
+    let all = Voice { speech: true, transcription: true };
+    let updated = sent(&settings_updated("m1", &keys, &settings, all));
+    assert_eq!(updated["payload"].get("unavailable"), None);
+    let [activated, _] = awake("m1", &settings, all).map(|answer| sent(&answer));
+    assert_eq!(activated["payload"].get("unavailable"), None);
 }

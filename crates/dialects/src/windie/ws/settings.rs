@@ -40,7 +40,7 @@ impl Connection {
             self.agent = Agent::new(definition);
             out.answers.extend(self.brought());
         }
-        out.answers.push(wire::settings_updated(id, &updated, &settings));
+        out.answers.push(wire::settings_updated(id, &updated, &settings, self.desk.voice()));
         Ok(())
     }
 }

@@ -27,6 +27,7 @@ impl Connection {
         if let Some(name) = &conversation {
             self.attend(name).await?;
         }
+        self.silence(conversation.as_deref(), turn.as_deref()).await?;
         let stops = self.meant(conversation.as_deref(), turn.as_deref()).await?;
         for stop in &stops {
             self.subscription(&stop.session).into_iter().for_each(|told| told.stopping += 1);
@@ -43,6 +44,16 @@ impl Connection {
             let stopped = stops.iter().any(|stop| stop.done);
             Done { answers: vec![wire::stop_ack(&id, stopped, about)], stops }
         }));
+        Ok(())
+    }
+
+    /// Ends what is being read aloud of what is to be stopped, also if that was over already.
+    async fn silence(&mut self, conversation: Option<&str>, turn: Option<&str>) -> Result<(), Error> {
+        let meant: HashSet<SessionId> = match conversation {
+            Some(name) => self.desk.known(&self.guest, name).await?.into_iter().collect(),
+            None => self.speech.sessions(),
+        };
+        meant.iter().for_each(|session| self.speech.stop(session, turn));
         Ok(())
     }
 

@@ -17,7 +17,7 @@ use quintet_kernel::{CallId, Cursor, Item, SessionId, State, Time, prompt};
 use super::acknowledged::Client;
 use super::coordinates::Located;
 use super::{Connection, Gone, send};
-use crate::windie::encode::Link;
+use crate::windie::encode::{Beside, Link};
 use crate::windie::encode::turn_frames::Frame;
 use crate::windie::wire::Context;
 
@@ -101,7 +101,9 @@ impl Connection {
         let follow = sessions.follow(session, Cursor::after(from)).await?;
         let up_to = if unseen.is_some() { Time::default() } else { now };
         self.desk.acknowledged.follow((&self.client, session), name, (up_to, now));
-        let link = link(&self.client, name, &state).telling(self.desk.settings.beside);
+        let speech = self.desk.voice().speech;
+        let beside = Beside { speech, ..self.desk.settings.beside };
+        let link = link(&self.client, name, &state).telling(beside);
         self.subscriptions.push(Subscription {
             session: session.clone(),
             link,
@@ -137,6 +139,8 @@ impl Connection {
             // One that was not told to the end is asked for again by a client that comes back.
             return if told.link.is_idle() { Ok(()) } else { Err(Gone) };
         };
+        let context = told.link.context().clone();
+        items.iter().for_each(|item| self.note_speech(&told.session, item, &context));
         let encoded = self.encode(&mut told, &items).await;
         self.subscriptions.push(told);
         encoded.map_err(|error| {
@@ -200,6 +204,10 @@ impl Connection {
         }
         let caught_up = told.has_caught_up();
         let Some(mut frame) = told.waiting.pop_front() else { return Ok(None) };
+        if frame.ends.is_some() && self.speech.holds(&told.session, &frame.turn) {
+            told.waiting.push_front(frame);
+            return Ok(None);
+        }
         let Some(hands) = &frame.hands else { return Ok(Some(frame)) };
         let turn = (told.session.clone(), frame.turn.clone());
         match self.runs(&turn, &hands.calls, caught_up).await {
