@@ -1,0 +1,182 @@
+//! `quintet listen`: wake word, transcription, query and spoken answer, for people without a desktop app.
+//!
+//! A client of the computer-use protocol. The wake word is detected here; all else is the daemon's work.
+//!
+//! ```text
+//! audio → wake word → /ws/transcription → query on /ws → audio chunks → file
+//! ```
+
+mod client;
+mod source;
+
+use std::io::Write as _;
+
+use anyhow::{Context as _, Result, bail};
+use quintet_kernel::port::Audio;
+use quintet_senses::{Settings, WakeWord};
+use serde_json::{Value, json};
+
+use crate::cli::Listen;
+use crate::options::{self, Options, Place};
+use crate::voice::wav;
+use client::{Address, Client, Transcription};
+use source::Source;
+
+/// The user that the daemon knows this client as.
+const USER: &str = "listen";
+/// Seconds of audio after the wake word in which something must be said.
+const QUESTION_SECONDS: u32 = 8;
+
+/// Listens until the audio ends.
+pub(crate) fn main(asked: &Listen) -> Result<()> {
+    let options = options::read(&asked.flags)?;
+    let address = Address { url: url(&options, asked)?, token: options.auth.token.clone() };
+    let source = Source::open(&asked.file).with_context(|| format!("{}", asked.file.display()))?;
+    let threads = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    threads.block_on(async {
+        let conversation = Conversation::start(address, source, &options.senses.settings).await?;
+        let spoken = conversation.run().await?;
+        wav::write(&asked.out, &spoken).with_context(|| format!("{}", asked.out.display()))
+    })
+}
+
+/// Where the daemon of this configuration serves the computer-use protocol.
+fn url(options: &Options, asked: &Listen) -> Result<String> {
+    if let Some(url) = &asked.url {
+        return Ok(url.trim_end_matches('/').to_owned());
+    }
+    let found = options.listeners.iter().find(|listener| listener.spec.name == "windie");
+    match found.map(|listener| &listener.place) {
+        Some(Place::Tcp(address)) => Ok(format!("http://{address}")),
+        Some(Place::Unix(_)) | None => bail!(
+            "the computer-use protocol is off (listen.windie), and --url names no daemon"
+        ),
+    }
+}
+
+struct Conversation {
+    address: Address,
+    client: Client,
+    source: Source,
+    wake_word: Option<WakeWord>,
+    /// Everything that was spoken.
+    spoken: Audio,
+}
+
+impl Conversation {
+    async fn start(address: Address, source: Source, settings: &Settings) -> Result<Self> {
+        let wake_word = Some(WakeWord::load(settings)?);
+        let mut client = Client::connect(&address, USER).await?;
+        let id = client.send("update-settings", json!({ "speech_mode_enabled": true })).await?;
+        let updated = client.until(|frame| frame["type"] == "settings-updated" && frame["id"] == *id);
+        let updated = updated.await?;
+        if let Some(reason) = updated["payload"]["unavailable"]["speech_mode_enabled"].as_str() {
+            eprintln!("quintet: answers are not spoken: {reason}");
+        }
+        let spoken = Audio { samples: Vec::new(), rate: 24_000 };
+        Ok(Self { address, client, source, wake_word, spoken })
+    }
+
+    async fn run(mut self) -> Result<Audio> {
+        while let Some(rest) = self.wait_for_wake_word().await? {
+            self.client.send("wakeword-detected", json!({})).await?;
+            let Some(question) = self.question(rest).await? else { continue };
+            show("you", &question)?;
+            let answer = self.answer(&question).await?;
+            show("quintet", &answer)?;
+        }
+        Ok(self.spoken)
+    }
+
+    /// The audio behind the wake word; nothing if the audio ends before it is said.
+    async fn wait_for_wake_word(&mut self) -> Result<Option<Audio>> {
+        while let Some(audio) = self.source.next().await? {
+            let mut wake_word = self.wake_word.take().context("the wake word is in use")?;
+            // Computing blocks, and the connection must go on.
+            let detect = move || {
+                let said = wake_word.push(&audio);
+                (wake_word, said, audio)
+            };
+            let (wake_word, said, audio) = tokio::task::spawn_blocking(detect).await?;
+            self.wake_word = Some(wake_word);
+            if let Some(end) = said? {
+                let samples = audio.samples[end..].to_vec();
+                return Ok(Some(Audio { samples, rate: audio.rate }));
+            }
+        }
+        Ok(None)
+    }
+
+    /// What is said after the wake word; nothing if that is nothing.
+    async fn question(&mut self, rest: Audio) -> Result<Option<String>> {
+        let mut transcription = Transcription::open(&self.address).await?;
+        let limit = u64::from(QUESTION_SECONDS) * u64::from(rest.rate);
+        let (mut sent, mut next, mut text) = (0u64, Some(rest), String::new());
+        loop {
+            if let Some(audio) = next.take() {
+                sent += audio.samples.len() as u64;
+                transcription.push(&audio).await?;
+            }
+            // Audio is handed over as fast as it comes; what was said follows at its own pace.
+            tokio::select! {
+                message = transcription.next() => match message? {
+                    message if message["type"] == "realtime" => {
+                        text = message["text"].as_str().unwrap_or_default().to_owned();
+                    }
+                    message if message["type"] == "utterance_end" && !text.is_empty() => {
+                        return Ok(Some(text));
+                    }
+                    message if message["type"] == "error" => {
+                        bail!("transcription: {}", message["message"].as_str().unwrap_or_default())
+                    }
+                    _ => {}
+                },
+                frame = self.client.next() => self.keep_audio(&frame?)?,
+                audio = self.source.next_or_silence() => match audio? {
+                    _ if sent > limit && text.is_empty() => return Ok(None),
+                    audio => next = Some(audio),
+                },
+            }
+        }
+    }
+
+    /// Asks, and keeps what is spoken; returns the text of the answer.
+    async fn answer(&mut self, question: &str) -> Result<String> {
+        let payload = json!({ "text": question, "conversation_ref": "listen" });
+        let id = self.client.send("query", payload).await?;
+        let mut text = String::new();
+        loop {
+            tokio::select! {
+                frame = self.client.next() => {
+                    let frame = frame?;
+                    self.keep_audio(&frame)?;
+                    if frame["id"] != *id {
+                        continue;
+                    }
+                    let payload = &frame["payload"];
+                    match frame["type"].as_str().unwrap_or_default() {
+                        "streaming-response" => text += payload["text"].as_str().unwrap_or_default(),
+                        "streaming-complete" => return Ok(text),
+                        "error" => bail!("{}", payload["message"].as_str().unwrap_or("the query failed")),
+                        _ => {}
+                    }
+                }
+                // What a microphone hears of the answer is no question.
+                dropped = self.source.drop_live() => dropped?,
+            }
+        }
+    }
+
+    fn keep_audio(&mut self, frame: &Value) -> Result<()> {
+        if frame["type"] == "audio-chunk" {
+            let audio = client::audio(frame).context("the daemon sent audio that is none")?;
+            self.spoken.rate = audio.rate;
+            self.spoken.samples.extend(audio.samples);
+        }
+        Ok(())
+    }
+}
+
+fn show(who: &str, text: &str) -> Result<()> {
+    Ok(writeln!(std::io::stdout(), "{who}: {}", text.trim())?)
+}
