@@ -27,6 +27,7 @@ use crate::options::{self, Options};
 use crate::senses::{self, Senses};
 use crate::sessions;
 use crate::vision;
+use crate::voice::{self, Voice};
 
 /// Everything that runs.
 pub(crate) struct Assembly {
@@ -43,6 +44,7 @@ pub(crate) struct Assembly {
     pub(crate) senses: Senses,
     pub(crate) vision: Arc<dyn Vision>,
     pub(crate) has_vision_model: bool,
+    pub(crate) voice: Voice,
     /// What is remembered, unless that is off.
     pub(crate) memory: Option<Arc<dyn Memory>>,
     /// The index of what was said in sessions.
@@ -120,6 +122,7 @@ pub(crate) fn assemble(options: &Options) -> Result<Assembly> {
         senses,
         vision,
         has_vision_model: options.senses.vision.is_some(),
+        voice: voice::build(options),
         memory,
         messages,
         outlines,

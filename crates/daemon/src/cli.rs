@@ -73,6 +73,25 @@ pub(crate) enum Verb {
         #[arg(required = true, value_name = "TEXT")]
         texts: Vec<String>,
     },
+    /// Print what is said in a recording, a line for each utterance.
+    Transcribe {
+        #[command(flatten)]
+        flags: Flags,
+        /// A WAV file with samples of 16 bits.
+        file: PathBuf,
+    },
+    /// Read a text aloud into a WAV file.
+    Say {
+        #[command(flatten)]
+        flags: Flags,
+        text: String,
+        /// The file to write.
+        #[arg(long, value_name = "FILE")]
+        out: PathBuf,
+    },
+    /// Wait for "hey Quintet" in a recording, ask a running daemon what is said then, and write what it
+    /// answers aloud.
+    Listen(Listen),
     /// Keep the keys of providers and of the search engine in the keyring of the desktop.
     Keys {
         #[command(subcommand)]
@@ -161,6 +180,22 @@ pub(crate) struct Chat {
     pub(crate) no_history: bool,
 }
 
+/// A recording with questions.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct Listen {
+    #[command(flatten)]
+    pub(crate) flags: Flags,
+    /// A WAV file with samples of 16 bits; `-` reads plain samples (16 kHz, one channel) from a recorder.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) file: PathBuf,
+    /// The WAV file to write the spoken answers to.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out: PathBuf,
+    /// The daemon's address for the computer-use protocol; without it that of the configuration.
+    #[arg(long, value_name = "URL")]
+    pub(crate) url: Option<String>,
+}
+
 /// One call of a tool.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Trial {
@@ -186,7 +221,7 @@ pub(crate) enum Models {
     Pull {
         #[command(flatten)]
         flags: Flags,
-        /// Which: a chat model, `embeddings`, `ocr`, or `senses` for all senses that are on; without
+        /// Which: a chat model, a sense (`embeddings`, `ocr`, `transcription`, `speech`, …), or `senses` for all senses that are on; without
         /// a name the chat model that sessions would use.
         name: Option<String>,
     },

@@ -10,6 +10,7 @@ mod export;
 mod installs;
 mod keyring;
 mod keys;
+mod listen;
 mod models;
 mod open_files;
 mod options;
@@ -20,6 +21,7 @@ mod telemetry;
 mod tools;
 mod trial;
 mod vision;
+mod voice;
 
 use std::iter::once;
 use std::process::ExitCode;
@@ -48,6 +50,9 @@ fn main() -> ExitCode {
         Verb::Sessions { verb } => sessions::main(verb).map(well),
         Verb::Keys { verb } => keys::main(verb).map(well),
         Verb::Ocr { flags, file, json } => senses::ocr(&flags, &file, json).map(well),
+        Verb::Transcribe { flags, file } => voice::transcribe(&flags, &file).map(well),
+        Verb::Listen(asked) => listen::main(&asked).map(well),
+        Verb::Say { flags, text, out } => voice::say(&flags, &text, &out).map(well),
         Verb::Embed { flags, texts } => senses::embed(&flags, texts).map(well),
         Verb::Describe { flags, file, json } => vision::describe(&flags, &file, json).map(well),
         Verb::Tools { flags, schema } => tools::list(&flags, schema).map(well),

@@ -70,6 +70,7 @@ async fn run(options: &Options) -> Result<()> {
     let assembly = assemble(options)?;
     let writer_ended = assembly.store.writer_ended();
     assembly.senses.log_missing();
+    assembly.voice.log_missing();
     encrypt_old_keys(&assembly).await;
     remove_erased(&assembly).await;
     let bound = bind_all(&options.listeners).await?;
@@ -319,6 +320,8 @@ fn services(
         artifacts: Arc::clone(&assembly.front_ends.artifacts),
         uploads: Arc::clone(&assembly.front_ends.uploads),
         memory: assembly.memory.clone(),
+        transcriber: Arc::clone(&assembly.voice.transcriber),
+        speaker: Arc::clone(&assembly.voice.speaker),
         outlines: Arc::clone(&assembly.outlines),
         change_feed: assembly.changes.clone(),
         unattended_tools: assembly.unasked.clone(),

@@ -19,6 +19,8 @@
 //! | `garbage` | send a line that is not JSON after the pieces |
 //! | `plain` | answer with one JSON body though a stream was asked for |
 //! | `usage: [read, written, cached?, reasoning?]` | token counts to report |
+//!
+//! Text to be spoken becomes audio with a sample for each of its bytes.
 
 mod answer;
 mod script;
@@ -136,9 +138,18 @@ async fn serve(listener: TcpListener, shared: Arc<Shared>) {
     let routes = Router::new()
         .route("/v1/models", get(models))
         .route("/v1/chat/completions", post(chat))
+        .route("/v1/audio/speech", post(speech))
         .with_state(shared);
     let until = async move { while stopped.changed().await.is_ok() {} };
     let _ = axum::serve(listener, routes).with_graceful_shutdown(until).await;
+}
+
+/// Audio whose samples are the bytes of the text.
+async fn speech(body: Bytes) -> Response {
+    let body: Value = serde_json::from_slice(&body).unwrap_or_default();
+    let text = body["input"].as_str().unwrap_or_default();
+    let samples: Vec<u8> = text.bytes().flat_map(|byte| [byte, 0]).collect();
+    Response::new(Body::from(samples))
 }
 
 async fn models() -> Response {

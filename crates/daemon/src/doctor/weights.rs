@@ -8,7 +8,7 @@ use quintet_senses::weights as senses;
 use quintet_weights::{Model, State, check};
 
 use super::Finding;
-use crate::options::{EmbeddingSource, Options};
+use crate::options::{EmbeddingSource, Options, VoiceSource};
 
 const ABOUT: &str = "model files";
 
@@ -46,6 +46,18 @@ pub(super) fn senses(options: &Options) -> Vec<Finding> {
     }
     if !options.senses.ocr {
         found.push(Finding::well("ocr", "off (senses.ocr)"));
+    }
+    let voice = [
+        ("transcription", &options.senses.transcription),
+        ("speech", &options.senses.speech),
+    ];
+    for (about, source) in voice {
+        match source {
+            VoiceSource::Local => {}
+            VoiceSource::Off | VoiceSource::Provider { .. } => {
+                found.push(Finding::well(about, format!("{} (senses.{about})", source.name())));
+            }
+        }
     }
     found.push(match &options.senses.vision {
         Some(model) => Finding::well("vision", model.to_string()),

@@ -27,6 +27,7 @@ mod sandbox;
 mod search;
 mod senses;
 mod subagents;
+mod voice;
 
 pub(crate) use auth::Auth;
 pub(crate) use credentials::Keys;
@@ -34,6 +35,7 @@ pub(super) use credentials::wanted as wanted_keys;
 pub(crate) use memory::Memory;
 pub(crate) use search::{SEARCH, Search};
 pub(crate) use senses::EmbeddingSource;
+pub(crate) use voice::VoiceSource;
 
 /// A provider as it is configured.
 pub(crate) type Provider = ProviderConfig;

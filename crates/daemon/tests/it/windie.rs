@@ -9,6 +9,7 @@ mod perception;
 mod semantic;
 mod socket;
 mod unavailable;
+mod voice;
 
 use reqwest::{Method, Response};
 use serde_json::{Value, json};

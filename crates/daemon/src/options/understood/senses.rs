@@ -8,6 +8,7 @@ use quintet_kernel::model::ModelRef;
 use quintet_providers::{Api, Secret};
 use quintet_senses::Settings;
 
+use super::voice::{self, VoiceSource};
 use super::{Layers, Provider, local};
 
 /// More threads than this make a sense hardly faster.
@@ -33,6 +34,12 @@ pub(crate) struct Senses {
     pub(crate) embeddings: EmbeddingSource,
     /// True if text in pictures is read on this machine.
     pub(crate) ocr: bool,
+    /// Who transcribes speech.
+    pub(crate) transcription: VoiceSource,
+    /// Who reads answers aloud.
+    pub(crate) speech: VoiceSource,
+    /// The provider's voice, if a provider reads them.
+    pub(crate) voice: String,
     /// The model that looks at pictures, if one does.
     pub(crate) vision: Option<ModelRef>,
 }
@@ -62,7 +69,16 @@ impl Senses {
     /// The names of the weights that are used.
     pub(crate) fn weights(&self) -> Vec<&'static str> {
         let embeddings = matches!(self.embeddings, EmbeddingSource::Local).then_some("embeddings");
-        embeddings.into_iter().chain(self.ocr.then_some("ocr")).collect()
+        let transcription = match self.transcription {
+            VoiceSource::Off => None,
+            VoiceSource::Local => Some("transcription"),
+            VoiceSource::Provider { .. } => Some("voice-activity"),
+        };
+        let speech = matches!(self.speech, VoiceSource::Local).then_some("speech");
+        let ocr = self.ocr.then_some("ocr");
+        // `quintet listen` waits for the wake word and then transcribes.
+        let wake_word = transcription.map(|_| "wake-word");
+        [embeddings, ocr, transcription, speech, wake_word].into_iter().flatten().collect()
     }
 }
 
@@ -77,6 +93,9 @@ pub(super) fn understand(layers: &Layers, providers: &[Provider]) -> Result<Sens
         },
         embeddings: embeddings(layers, providers)?,
         ocr: super::choice(layers, "senses.ocr", &[("local", true), ("off", false)])?,
+        transcription: voice::source(layers, providers, "senses.transcription")?,
+        speech: voice::source(layers, providers, "senses.speech")?,
+        voice: layers.str("senses.voice").unwrap_or("alloy").into(),
         vision: vision(layers)?,
     })
 }

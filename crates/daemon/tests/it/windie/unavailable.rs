@@ -226,7 +226,7 @@ async fn keys_open_what_is_for_other_services() {
 }
 
 #[tokio::test]
-async fn speech_is_not_understood() {
+async fn missing_weights_of_transcription_are_named() {
     let heard = async |world: &World| {
         let url = format!("{}/ws/transcription", world.windie().replace("http://", "ws://"));
         let (socket, _) = connect_async(url).await.unwrap();
@@ -242,8 +242,8 @@ async fn speech_is_not_understood() {
         (&status["type"], status["client_id"].as_str().map(str::len)),
         (&json!("status"), Some(32))
     );
-    let sorry = json!({ "type": "error", "message": "Transcription service not available" });
-    assert_eq!(read(&messages[1]), sorry);
+    let missing = "the weights are missing: run `quintet models pull transcription`";
+    assert_eq!(read(&messages[1]), json!({ "type": "error", "message": missing }));
     assert!(messages[2].is_close());
     assert_eq!(Guest::stranger(&world).get("/ws/transcription").await, (404, detail("Not Found")));
 

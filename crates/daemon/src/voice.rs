@@ -1,0 +1,116 @@
+//! Builds transcription and speech, and `quintet transcribe` and `quintet say`, which use them without a
+//! daemon.
+
+pub(crate) mod wav;
+
+use std::io::Write as _;
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::{Context as _, Result};
+use quintet_kernel::port::{
+    Audio, Recognizer, SenseError, Speaker, Transcriber, Transcript, TranscriptionStream,
+};
+use quintet_kernel::speech::Sentences;
+use quintet_providers::{HttpRecognizer, HttpSpeaker};
+use quintet_senses::{LocalRecognizer, LocalSpeaker, Off, StreamTranscriber};
+
+use crate::cli::Flags;
+use crate::options::{self, Options, VoiceSource};
+
+/// Samples of a file that are handed over at once.
+const PIECE: usize = 16_000;
+
+/// Transcription and speech, as the options set them up. Nothing is loaded before it is used.
+#[derive(Clone)]
+pub(crate) struct Voice {
+    pub(crate) transcriber: Arc<dyn Transcriber>,
+    pub(crate) speaker: Arc<dyn Speaker>,
+}
+
+/// Builds both.
+pub(crate) fn build(options: &Options) -> Voice {
+    let senses = &options.senses;
+    let streams = |recognizer: Arc<dyn Recognizer>| -> Arc<dyn Transcriber> {
+        Arc::new(StreamTranscriber::new(senses.settings.clone(), recognizer))
+    };
+    let transcriber: Arc<dyn Transcriber> = match &senses.transcription {
+        VoiceSource::Off => Arc::new(Off("transcription")),
+        VoiceSource::Local => streams(Arc::new(LocalRecognizer::new(senses.settings.clone()))),
+        VoiceSource::Provider { config, model } => {
+            streams(Arc::new(HttpRecognizer::new(config, model)))
+        }
+    };
+    let speaker: Arc<dyn Speaker> = match &senses.speech {
+        VoiceSource::Off => Arc::new(Off("speech")),
+        VoiceSource::Local => Arc::new(LocalSpeaker::new(senses.settings.clone())),
+        VoiceSource::Provider { config, model } => {
+            Arc::new(HttpSpeaker::new(config, model, &senses.voice))
+        }
+    };
+    Voice { transcriber, speaker }
+}
+
+impl Voice {
+    /// Logs what cannot be used yet.
+    pub(crate) fn log_missing(&self) {
+        for ready in [self.transcriber.ready(), self.speaker.ready()] {
+            if let Err(missing @ SenseError::MissingWeights(sense)) = ready {
+                tracing::info!(sense, "{missing}");
+            }
+        }
+    }
+}
+
+/// `quintet transcribe`: prints what is said in a file, a line for each utterance.
+pub(crate) fn transcribe(flags: &Flags, file: &Path) -> Result<()> {
+    let voice = build(&options::read(flags)?);
+    let audio = wav::read(file).with_context(|| format!("{}", file.display()))?;
+    run(async {
+        let stream = voice.transcriber.open()?;
+        let (pushed, read) = tokio::join!(push(&*stream, &audio), print(&*stream));
+        pushed.and(read)
+    })
+}
+
+async fn push(stream: &dyn TranscriptionStream, audio: &Audio) -> Result<()> {
+    for piece in audio.samples.chunks(PIECE) {
+        stream.push(Audio { samples: piece.to_vec(), rate: audio.rate }).await?;
+    }
+    stream.finish().await;
+    Ok(())
+}
+
+async fn print(stream: &dyn TranscriptionStream) -> Result<()> {
+    while let Some(transcript) = stream.next().await {
+        match transcript? {
+            Transcript::Final(text) => writeln!(std::io::stdout(), "{text}")?,
+            Transcript::Partial(_) | Transcript::UtteranceEnd => {}
+        }
+    }
+    Ok(())
+}
+
+/// `quintet say`: writes a WAV file in which a text is read aloud.
+pub(crate) fn say(flags: &Flags, text: &str, out: &Path) -> Result<()> {
+    let voice = build(&options::read(flags)?);
+    voice.speaker.ready()?;
+    let mut sentences = Sentences::default();
+    let mut all = sentences.push(text);
+    all.extend(sentences.finish());
+    let audio = run(async {
+        let mut spoken = Audio { samples: Vec::new(), rate: 24_000 };
+        for sentence in all {
+            let Audio { samples, rate } = voice.speaker.speak(sentence).await?;
+            spoken.samples.extend(samples);
+            spoken.rate = rate;
+        }
+        Ok(spoken)
+    })?;
+    anyhow::ensure!(!audio.samples.is_empty(), "there is nothing in the text that can be spoken");
+    wav::write(out, &audio).with_context(|| format!("{}", out.display()))
+}
+
+fn run<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
+    tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(work)
+}
