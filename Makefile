@@ -45,7 +45,7 @@ build: setup
 	$(CARGO) build --release -p quintet-daemon
 
 # The tests of local models ask a real one, the small one (98 MB), which is kept in the user's cache; so are
-# the weights of senses (123 MB).
+# the weights of senses (170 MB). espeak-ng is an independent voice for the tests of transcription.
 test: lint
 	$(CARGO) run -q -p quintet-daemon -- models pull small
 	$(CARGO) run -q -p quintet-daemon -- models pull senses
@@ -105,6 +105,9 @@ setup:
 	@command -v dot >/dev/null || { echo "installing graphviz"; \
 	  { $(SUDO) apt-get update -qq && $(SUDO) apt-get install -y -qq --no-install-recommends graphviz; } >/dev/null 2>&1 \
 	  || echo "graphviz could not be installed: the tool \`diagram\` will draw Mermaid only"; }
+	@[ "$(KEYRING)" = no ] || command -v espeak-ng >/dev/null || { echo "installing espeak-ng"; \
+	  { $(SUDO) apt-get update -qq && $(SUDO) apt-get install -y -qq --no-install-recommends espeak-ng; } >/dev/null 2>&1 \
+	  || echo "espeak-ng could not be installed: its voice will not be tested"; }
 	@[ "$(KEYRING)" = no ] || { command -v dbus-daemon && command -v gnome-keyring-daemon; } >/dev/null || { \
 	  echo "installing dbus-daemon gnome-keyring"; \
 	  $(SUDO) apt-get update -qq && $(SUDO) apt-get install -y -qq --no-install-recommends dbus-daemon gnome-keyring; }
