@@ -48,9 +48,9 @@ fn url(options: &Options, asked: &Listen) -> Result<String> {
     let found = options.listeners.iter().find(|listener| listener.spec.name == "windie");
     match found.map(|listener| &listener.place) {
         Some(Place::Tcp(address)) => Ok(format!("http://{address}")),
-        Some(Place::Unix(_)) | None => bail!(
-            "the computer-use protocol is off (listen.windie), and --url names no daemon"
-        ),
+        Some(Place::Unix(_)) | None => {
+            bail!("the computer-use protocol is off (listen.windie), and --url names no daemon")
+        }
     }
 }
 
@@ -68,7 +68,8 @@ impl Conversation {
         let wake_word = Some(WakeWord::load(settings)?);
         let mut client = Client::connect(&address, USER).await?;
         let id = client.send("update-settings", json!({ "speech_mode_enabled": true })).await?;
-        let updated = client.until(|frame| frame["type"] == "settings-updated" && frame["id"] == *id);
+        let updated =
+            client.until(|frame| frame["type"] == "settings-updated" && frame["id"] == *id);
         let updated = updated.await?;
         if let Some(reason) = updated["payload"]["unavailable"]["speech_mode_enabled"].as_str() {
             eprintln!("quintet: answers are not spoken: {reason}");

@@ -150,8 +150,10 @@ fn without_links(line: &str) -> String {
 
 /// A word as it is said: addresses and HTML are left out.
 fn word(word: &str) -> Option<&str> {
-    let inner = word.trim_matches(['(', ')', '<', '>', '[', ']', '"', '\'', ',', '.', ';', ':', '*', '`']);
-    let is_address = inner.contains("://") || inner.starts_with("www.") || inner.starts_with("mailto:");
+    let inner =
+        word.trim_matches(['(', ')', '<', '>', '[', ']', '"', '\'', ',', '.', ';', ':', '*', '`']);
+    let is_address =
+        inner.contains("://") || inner.starts_with("www.") || inner.starts_with("mailto:");
     let is_tag = word.starts_with('<') && word.ends_with('>') && word.len() > 2;
     let mark = word.chars().next_back().filter(|mark| ".,;:!?".contains(*mark));
     match (is_address, is_tag) {

@@ -55,12 +55,12 @@ pub use accounts::Accounts;
 use accounts::Payer;
 pub use config::{Api, ProviderConfig, Retries, Secret, Stated, Timeouts};
 pub use embeddings::HttpEmbedder;
-pub use voice::{HttpRecognizer, HttpSpeaker};
 use fallback::Chain;
 use http::Http;
 use provider::Provider;
 pub use quirks::{EffortStyle, Quirks};
 pub use vendor::{Vendor, vendors};
+pub use voice::{HttpRecognizer, HttpSpeaker};
 
 /// Every provider that is configured. Clones are the same providers.
 #[derive(Clone, Debug)]

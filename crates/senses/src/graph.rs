@@ -4,7 +4,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use quintet_kernel::port::SenseError;
-use rten::{Model, ModelOptions, OpRegistry, RunOptions, ThreadPool, Value, ValueOrView, op_registry};
+use rten::{
+    Model, ModelOptions, OpRegistry, RunOptions, ThreadPool, Value, ValueOrView, op_registry,
+};
 use rten_tensor::Tensor;
 use rten_tensor::prelude::*;
 

@@ -3,8 +3,8 @@
 use std::future::ready;
 
 use quintet_kernel::port::{
-    Audio, BoxFuture, Embedder, EmbeddingSpace, Embeddings, Ocr, RecognizedText, SenseError, Speaker,
-    Transcriber, TranscriptionStream,
+    Audio, BoxFuture, Embedder, EmbeddingSpace, Embeddings, Ocr, RecognizedText, SenseError,
+    Speaker, Transcriber, TranscriptionStream,
 };
 
 /// A sense that is off: every request fails with [`SenseError::Off`].

@@ -65,7 +65,10 @@ impl Vad {
                 ("state", (&state.memory).into()),
                 ("sr", rate.into()),
             ];
-            let outputs: [Value; 2] = self.0.run(inputs, &["output", "stateN"])?.try_into()
+            let outputs: [Value; 2] = self
+                .0
+                .run(inputs, &["output", "stateN"])?
+                .try_into()
                 .map_err(|_| failed("the model gave no state"))?;
             let [probability, memory] = outputs;
             probabilities.push(numbers(probability)?.first().copied().unwrap_or(0.0));
@@ -80,7 +83,11 @@ impl Engine for Vad {
     type Input = Windows;
     type Output = Activity;
 
-    fn run(&mut self, batch: Vec<Windows>) -> Vec<Result<Activity, SenseError>> {
+    fn run(
+        &mut self,
+        batch: Vec<Windows>,
+        _abandoned: &dyn Fn() -> bool,
+    ) -> Vec<Result<Activity, SenseError>> {
         batch.into_iter().map(|windows| self.activity(windows)).collect()
     }
 }

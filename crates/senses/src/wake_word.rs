@@ -171,7 +171,8 @@ impl Head {
                 *unit += input * weight;
             }
         }
-        let sum: f32 = units.iter().zip(&self.second).map(|(unit, weight)| unit.max(0.0) * weight).sum();
+        let sum: f32 =
+            units.iter().zip(&self.second).map(|(unit, weight)| unit.max(0.0) * weight).sum();
         1.0 / (1.0 + (-(sum + self.offset)).exp())
     }
 }

@@ -47,10 +47,8 @@ pub(super) fn senses(options: &Options) -> Vec<Finding> {
     if !options.senses.ocr {
         found.push(Finding::well("ocr", "off (senses.ocr)"));
     }
-    let voice = [
-        ("transcription", &options.senses.transcription),
-        ("speech", &options.senses.speech),
-    ];
+    let voice =
+        [("transcription", &options.senses.transcription), ("speech", &options.senses.speech)];
     for (about, source) in voice {
         match source {
             VoiceSource::Local => {}

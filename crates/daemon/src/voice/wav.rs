@@ -49,7 +49,8 @@ struct Format {
 
 impl Format {
     fn parse(bytes: &[u8]) -> Result<Self> {
-        let short = |at: usize| bytes.get(at..at + 2).map(|pair| u16::from_le_bytes([pair[0], pair[1]]));
+        let short =
+            |at: usize| bytes.get(at..at + 2).map(|pair| u16::from_le_bytes([pair[0], pair[1]]));
         let (kind, channels, bits) = (short(0), short(2), short(14));
         let rate = bytes.get(4..8).context("its format is cut off")?;
         // 0xFFFE is the extensible format, which is plain where its samples have 16 bits.
@@ -64,7 +65,8 @@ impl Format {
     fn audio(&self, bytes: &[u8]) -> Audio {
         let frames = bytes.chunks_exact(2 * self.channels);
         let mean = |frame: &[u8]| {
-            let samples = frame.chunks_exact(2).map(|pair| i64::from(i16::from_le_bytes([pair[0], pair[1]])));
+            let samples =
+                frame.chunks_exact(2).map(|pair| i64::from(i16::from_le_bytes([pair[0], pair[1]])));
             (samples.sum::<i64>() / self.channels as i64) as i16
         };
         Audio { samples: frames.map(mean).collect(), rate: self.rate }

@@ -49,10 +49,7 @@ impl Hibari {
             std::array::from_fn::<PathBuf, 7, _>(|n| settings.models_dir.join(FILES[n]));
         let threads = Arc::new(ThreadPool::with_num_threads(settings.threads));
         let alphabet: HashMap<char, i32> = json(&alphabet)?;
-        let unknown = UnknownWords::new(
-            Graph::load(&unknown, &threads)?,
-            json(&unknown_letters)?,
-        );
+        let unknown = UnknownWords::new(Graph::load(&unknown, &threads)?, json(&unknown_letters)?);
         let lexicon = Lexicon::new(json(&gold)?, json(&silver)?);
         let phonemizer = Phonemizer::new(lexicon, Tagger::new(json(&tagger)?), unknown);
         let network = Graph::load(&network, &threads)?;
@@ -127,7 +124,11 @@ impl Engine for Hibari {
     type Input = String;
     type Output = Audio;
 
-    fn run(&mut self, batch: Vec<String>) -> Vec<Result<Audio, SenseError>> {
+    fn run(
+        &mut self,
+        batch: Vec<String>,
+        _abandoned: &dyn Fn() -> bool,
+    ) -> Vec<Result<Audio, SenseError>> {
         batch.iter().map(|sentence| self.speak(sentence)).collect()
     }
 }

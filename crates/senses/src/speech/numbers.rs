@@ -1,8 +1,26 @@
 //! Numbers in words.
 
 const ONES: [&str; 20] = [
-    "zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven",
-    "twelve", "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen",
+    "zero",
+    "one",
+    "two",
+    "three",
+    "four",
+    "five",
+    "six",
+    "seven",
+    "eight",
+    "nine",
+    "ten",
+    "eleven",
+    "twelve",
+    "thirteen",
+    "fourteen",
+    "fifteen",
+    "sixteen",
+    "seventeen",
+    "eighteen",
+    "nineteen",
 ];
 const TENS: [&str; 10] =
     ["", "", "twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"];
@@ -59,7 +77,8 @@ pub(super) fn year(number: u64) -> String {
 
 /// Each digit by itself.
 pub(super) fn digits(text: &str) -> String {
-    let words = text.chars().filter_map(|digit| digit.to_digit(10)).map(|digit| ONES[digit as usize]);
+    let words =
+        text.chars().filter_map(|digit| digit.to_digit(10)).map(|digit| ONES[digit as usize]);
     words.collect::<Vec<_>>().join(" ")
 }
 

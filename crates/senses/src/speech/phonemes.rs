@@ -76,7 +76,8 @@ impl Phonemizer {
 
     /// The tag of each token; that of a word with a clitic is the tag of its longer part.
     fn tags(&self, tokens: &[Token<'_>]) -> Vec<&str> {
-        let split: Vec<(&str, &str)> = tokens.iter().map(|token| split_clitic(token.text)).collect();
+        let split: Vec<(&str, &str)> =
+            tokens.iter().map(|token| split_clitic(token.text)).collect();
         let words: Vec<&str> = split.iter().flat_map(|(stem, clitic)| [*stem, *clitic]).collect();
         let words: Vec<&str> = words.into_iter().filter(|word| !word.is_empty()).collect();
         let mut tags = self.tagger.tags(&words).into_iter();
@@ -99,7 +100,8 @@ impl Phonemizer {
 
 /// "doesn't" is "does" and "n't".
 fn split_clitic(text: &str) -> (&str, &str) {
-    let clitic = CLITICS.iter().find(|clitic| text.ends_with(**clitic) && text.len() > clitic.len());
+    let clitic =
+        CLITICS.iter().find(|clitic| text.ends_with(**clitic) && text.len() > clitic.len());
     text.split_at(text.len() - clitic.map_or(0, |clitic| clitic.len()))
 }
 

@@ -4,8 +4,7 @@ use super::numbers::{cardinal, digits, ordinal, year};
 
 /// Marks that stay at the ends of words.
 const OPENING: &[char] = &['(', '[', '{', '"', '\'', '“', '‘'];
-const CLOSING: &[char] =
-    &['.', ',', ';', ':', '!', '?', ')', ']', '}', '"', '\'', '”', '’', '…'];
+const CLOSING: &[char] = &['.', ',', ';', ':', '!', '?', ')', ']', '}', '"', '\'', '”', '’', '…'];
 
 const ABBREVIATIONS: &[(&str, &str)] = &[
     ("mr.", "Mister"),
@@ -86,8 +85,18 @@ const MAGNITUDES: &[(&str, &str)] =
 const MAGNITUDE_WORDS: &[&str] = &["hundred", "thousand", "million", "billion", "trillion"];
 
 const MONTHS: [&str; 12] = [
-    "January", "February", "March", "April", "May", "June", "July", "August", "September", "October",
-    "November", "December",
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
+    "December",
 ];
 
 /// The text with everything in words that is none. Punctuation stays.
@@ -145,7 +154,10 @@ fn abbreviation(chunk: &str) -> Option<String> {
     let core = chunk.trim_start_matches(OPENING);
     let opening = &chunk[..chunk.len() - core.len()];
     let known = |text: &str| {
-        ABBREVIATIONS.iter().find(|(short, _)| short.eq_ignore_ascii_case(text)).map(|(_, word)| *word)
+        ABBREVIATIONS
+            .iter()
+            .find(|(short, _)| short.eq_ignore_ascii_case(text))
+            .map(|(_, word)| *word)
     };
     if let Some(word) = known(core) {
         return Some(format!("{opening}{word}"));
@@ -238,10 +250,12 @@ fn number(word: &str) -> Option<String> {
     };
     let (before, after) = word.split_once('.').unwrap_or((word, ""));
     if after.contains('.') {
-        let parts: Option<Vec<String>> = word.split('.').map(|part| whole(part).map(cardinal)).collect();
+        let parts: Option<Vec<String>> =
+            word.split('.').map(|part| whole(part).map(cardinal)).collect();
         return parts.map(|parts| format!("{sign}{}", parts.join(" point ")));
     }
-    let is_year = before.len() == 4 && after.is_empty() && sign.is_empty() && !before.starts_with('0');
+    let is_year =
+        before.len() == 4 && after.is_empty() && sign.is_empty() && !before.starts_with('0');
     let before = match before {
         "" if !after.is_empty() => "zero".to_owned(),
         before if before.len() > 1 && before.starts_with('0') => {
@@ -304,7 +318,9 @@ fn money(word: &str) -> Option<String> {
             Some(match (amount, cents) {
                 (amount, 0) => unit_of(amount, unit),
                 (0, cents) => unit_of(cents, part),
-                (amount, cents) => format!("{} and {}", unit_of(amount, unit), unit_of(cents, part)),
+                (amount, cents) => {
+                    format!("{} and {}", unit_of(amount, unit), unit_of(cents, part))
+                }
             })
         }
         Some(_) => Some(format!("{} {}", number(amount)?, plural(unit))),
@@ -364,7 +380,9 @@ fn mixed(word: &str) -> String {
         let end = rest.find(|letter| !is_same(letter)).unwrap_or(rest.len()).max(first.len_utf8());
         let (run, after) = rest.split_at(end);
         match first {
-            first if first.is_ascii_digit() => words.push(number(run).unwrap_or_else(|| digits(run))),
+            first if first.is_ascii_digit() => {
+                words.push(number(run).unwrap_or_else(|| digits(run)))
+            }
             first if first.is_alphabetic() => words.push(run.to_owned()),
             _ => words.extend(run.chars().filter_map(symbol).map(str::to_owned)),
         }

@@ -62,7 +62,9 @@ impl Tagger {
         let number = |tag: &str| tags.iter().position(|known| known == tag);
         let numbered = |pairs: Pairs| {
             let pairs = pairs.0.into_iter();
-            pairs.filter_map(|(tag, weight)| Some((u8::try_from(number(&tag)?).ok()?, weight))).collect()
+            pairs
+                .filter_map(|(tag, weight)| Some((u8::try_from(number(&tag)?).ok()?, weight)))
+                .collect()
         };
         let weights = data.weights.into_iter().map(|(feature, pairs)| (feature, numbered(pairs)));
         let weights = weights.collect();
@@ -115,7 +117,13 @@ impl Tagger {
     }
 }
 
-fn features(at: usize, word: &str, context: &[String], before: &str, before_that: &str) -> Vec<String> {
+fn features(
+    at: usize,
+    word: &str,
+    context: &[String],
+    before: &str,
+    before_that: &str,
+) -> Vec<String> {
     let here = at + 2;
     let neighbour = |by: usize| &context[here + by - 2];
     vec![

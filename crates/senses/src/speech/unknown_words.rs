@@ -29,12 +29,7 @@ pub(super) struct UnknownWords {
 impl UnknownWords {
     pub(super) fn new(network: Graph, letters: Letters) -> Self {
         let numbered = letters.r#in.iter().zip(1..).map(|(letter, number)| (*letter, number));
-        Self {
-            network,
-            letters: numbered.collect(),
-            phonemes: letters.out,
-            limit: letters.maxlen,
-        }
+        Self { network, letters: numbered.collect(), phonemes: letters.out, limit: letters.maxlen }
     }
 
     /// The phonemes of a word; none if its letters are not known.

@@ -63,7 +63,9 @@ impl Vocoder {
     pub(super) fn wave(&self, spectrum: &Spectrum) -> Option<Vec<f32>> {
         let frames = spectrum.pitch.len();
         let Spectrum { harmonics, theta, noise, free, phi, .. } = spectrum;
-        if frames == 0 || [harmonics, theta, noise, free, phi].iter().any(|part| part.len() != frames * BINS) {
+        if frames == 0
+            || [harmonics, theta, noise, free, phi].iter().any(|part| part.len() != frames * BINS)
+        {
             return None;
         }
         let pulses = pulses(&spectrum.pitch);

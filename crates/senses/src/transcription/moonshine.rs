@@ -69,7 +69,8 @@ impl Moonshine {
         let hidden = self.encoder.run(vec![("input_values", input.into())], &["last_hidden_state"]);
         let hidden = hidden?.pop().ok_or_else(|| failed("the encoder gave no output"))?;
         let tokens = self.decode(&hidden, limit)?;
-        let bytes = tokens.into_iter().filter_map(|token| self.tokens.get(token)).flatten().copied();
+        let bytes =
+            tokens.into_iter().filter_map(|token| self.tokens.get(token)).flatten().copied();
         let bytes: Vec<u8> = bytes.collect();
         Ok(String::from_utf8_lossy(&bytes).replace('\u{2581}', " ").trim().to_owned())
     }
@@ -138,7 +139,11 @@ impl Engine for Moonshine {
     type Input = Vec<f32>;
     type Output = String;
 
-    fn run(&mut self, batch: Vec<Vec<f32>>) -> Vec<Result<String, SenseError>> {
+    fn run(
+        &mut self,
+        batch: Vec<Vec<f32>>,
+        _abandoned: &dyn Fn() -> bool,
+    ) -> Vec<Result<String, SenseError>> {
         batch.iter().map(|samples| self.text(samples)).collect()
     }
 }

@@ -14,7 +14,12 @@ fn every_file_can_be_fetched_and_checked() {
 
 #[test]
 fn the_engines_find_their_files() {
-    let voice = [crate::transcription::FILES, &[crate::vad::FILE], crate::speech::FILES, crate::wake_word::FILES];
+    let voice = [
+        crate::transcription::FILES,
+        &[crate::vad::FILE],
+        crate::speech::FILES,
+        crate::wake_word::FILES,
+    ];
     let voice = voice.concat();
     for name in [crate::embedder::FILES, &crate::ocr::FILES, &voice].concat() {
         assert!(all().iter().flat_map(|weights| &weights.files).any(|file| file.name == name));

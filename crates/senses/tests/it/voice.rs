@@ -30,7 +30,8 @@ fn transcriber() -> StreamTranscriber {
 }
 
 fn words(text: &str) -> Vec<String> {
-    let plain = |letter: char| if letter.is_alphanumeric() || letter == '\'' { letter } else { ' ' };
+    let plain =
+        |letter: char| if letter.is_alphanumeric() || letter == '\'' { letter } else { ' ' };
     let text: String = text.to_lowercase().chars().map(plain).collect();
     text.split_whitespace().map(str::to_owned).collect()
 }
@@ -238,7 +239,9 @@ async fn odd_texts_are_spoken_or_silent() {
     }
     // An English voice says nothing of Chinese, and the rest of the sentence.
     assert!(!speaker.speak("你好 means hello".into()).await.unwrap().samples.is_empty());
-    assert!(!speaker.speak("xfce4-terminal v1.2.3 @ 7:30".into()).await.unwrap().samples.is_empty());
+    assert!(
+        !speaker.speak("xfce4-terminal v1.2.3 @ 7:30".into()).await.unwrap().samples.is_empty()
+    );
     let long = "word, ".repeat(300);
     assert!(!speaker.speak(long).await.unwrap().samples.is_empty());
     let error = speaker.speak("a".repeat(100_000)).await.unwrap_err();

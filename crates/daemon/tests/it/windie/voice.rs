@@ -42,7 +42,8 @@ async fn speaking(world: &World) -> Computer {
 async fn an_answer_is_spoken_sentence_by_sentence() {
     let world = World::start(SPEAKING).await;
     let mut computer = speaking(&world).await;
-    let answer = ["**One** is do", "ne. Run `ls` now!\n```\nrm x. y. z.\n```\n", "[Three](http://x.y) end"];
+    let answer =
+        ["**One** is do", "ne. Run `ls` now!\n```\nrm x. y. z.\n```\n", "[Three](http://x.y) end"];
     let id = computer.query("c1", json!([{ "deltas": answer, "gap_ms": 20 }])).await;
     let told = computer.until("streaming-complete").await;
     assert_eq!(spoken(&told), ["One is done.", "Run ls now!", "Three end"]);
@@ -103,7 +104,10 @@ async fn open(world: &World) -> Socket {
     let url = format!("{}/ws/transcription", world.windie().replace("http://", "ws://"));
     let (mut socket, _) = connect_async(url).await.unwrap();
     let status = receive(&mut socket).await;
-    assert_eq!((&status["type"], status["client_id"].as_str().map(str::len)), (&json!("status"), Some(32)));
+    assert_eq!(
+        (&status["type"], status["client_id"].as_str().map(str::len)),
+        (&json!("status"), Some(32))
+    );
     socket
 }
 

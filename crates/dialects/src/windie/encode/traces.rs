@@ -310,8 +310,7 @@ impl Line {
                 "hasAudioTask": self.spans.speaks,
                 "provider": null,
             });
-            let stand =
-                if self.spans.speaks { Stand::begun(data) } else { Stand::skipped(data) };
+            let stand = if self.spans.speaks { Stand::begun(data) } else { Stand::skipped(data) };
             frames.push(self.traced(&SPEECH, stand, at));
         }
         frames

@@ -51,7 +51,8 @@ fn a_stop_is_answered_with_what_it_was_about() {
 
 #[test]
 fn who_calls_is_greeted() {
-    let [activated, greeting] = awake("m1", &Settings::default(), Voice::default()).map(|answer| sent(&answer));
+    let [activated, greeting] =
+        awake("m1", &Settings::default(), Voice::default()).map(|answer| sent(&answer));
     let words = &activated["payload"]["greeting"];
     assert_eq!(activated["payload"]["status"], "listening");
     assert_eq!(activated["payload"]["speech_mode_enabled"], false);

@@ -71,9 +71,8 @@ impl Speech {
 
     /// True while the end of a turn, by the client's name for it, is to wait for its audio.
     pub(super) fn holds(&self, session: &SessionId, name: &str) -> bool {
-        let is_of = |sentence: &Sentence| {
-            sentence.id == name && sentence.session.as_ref() == Some(session)
-        };
+        let is_of =
+            |sentence: &Sentence| sentence.id == name && sentence.session.as_ref() == Some(session);
         self.sentences().any(is_of)
     }
 
@@ -191,7 +190,11 @@ impl Connection {
     }
 
     /// Sends the audio of a sentence, and what waited for it.
-    pub(super) async fn speak(&mut self, socket: &mut WebSocket, spoken: Spoken) -> Result<(), Gone> {
+    pub(super) async fn speak(
+        &mut self,
+        socket: &mut WebSocket,
+        spoken: Spoken,
+    ) -> Result<(), Gone> {
         let Spoken { sentence, audio } = spoken;
         let now = self.desk.now();
         match audio {

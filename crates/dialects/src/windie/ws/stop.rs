@@ -48,7 +48,11 @@ impl Connection {
     }
 
     /// Ends what is being read aloud of what is to be stopped, also if that was over already.
-    async fn silence(&mut self, conversation: Option<&str>, turn: Option<&str>) -> Result<(), Error> {
+    async fn silence(
+        &mut self,
+        conversation: Option<&str>,
+        turn: Option<&str>,
+    ) -> Result<(), Error> {
         let meant: HashSet<SessionId> = match conversation {
             Some(name) => self.desk.known(&self.guest, name).await?.into_iter().collect(),
             None => self.speech.sessions(),

@@ -17,8 +17,8 @@ use quintet_kernel::{CallId, Cursor, Item, SessionId, State, Time, prompt};
 use super::acknowledged::Client;
 use super::coordinates::Located;
 use super::{Connection, Gone, send};
-use crate::windie::encode::{Beside, Link};
 use crate::windie::encode::turn_frames::Frame;
+use crate::windie::encode::{Beside, Link};
 use crate::windie::wire::Context;
 
 /// A conversation that a connection follows.

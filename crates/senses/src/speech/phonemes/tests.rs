@@ -5,8 +5,10 @@ use super::{pieces, split_clitic, tokens};
 #[track_caller]
 fn check(text: &str, expected: &[&str]) {
     let found = tokens(text);
-    let shown: Vec<String> =
-        found.iter().map(|token| format!("{}{}", token.text, if token.space { "_" } else { "" })).collect();
+    let shown: Vec<String> = found
+        .iter()
+        .map(|token| format!("{}{}", token.text, if token.space { "_" } else { "" }))
+        .collect();
     assert_eq!(shown, expected, "{text}");
 }
 
