@@ -89,6 +89,10 @@ ids! {
     CallId = "call_";
     /// Content by the hex of its SHA-256.
     BlobId = "";
+    /// One run of the control plane; a UUID, see [`crate::Stamp::uuid`].
+    RunId = "";
+    /// One control command of a run; a UUID.
+    ControlId = "";
 }
 
 /// Ids become file names and URL segments, so they are kept to characters that mean nothing there.

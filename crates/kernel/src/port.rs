@@ -2,6 +2,7 @@
 
 mod front_ends;
 mod receipt;
+mod runs;
 mod senses;
 mod session_search;
 mod voice;
@@ -33,6 +34,9 @@ pub use front_ends::{
     Artifact, Artifacts, ERASED, Install, Installs, Preferences, Upload, Uploads,
 };
 pub use receipt::{AddedMessage, Receipt};
+pub use runs::{
+    RunEntry, RunError, RunFilter, RunJournal, RunPoll, RunReceipt, Runs,
+};
 pub use senses::{
     Embedder, EmbeddingSpace, Embeddings, Ocr, RecognizedText, Seen, SenseError, TextBox, Vision,
     VisualTarget,

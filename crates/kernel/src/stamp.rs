@@ -28,17 +28,29 @@ impl Stamp {
 
     /// A fresh id: prefix, second, and sixteen characters of base 32.
     pub fn id<I: Fresh>(&self) -> I {
-        let n = self.used.get();
-        self.used.set(n + 1);
-        let high = mix(self.seed[0] ^ n.wrapping_mul(0x9e37_79b9_7f4a_7c15));
-        let low = mix(self.seed[1].wrapping_add(n).wrapping_add(high.rotate_left(17)));
-        let bits = (u128::from(high) << 64) | u128::from(low);
+        let bits = self.bits();
         let mut name = String::with_capacity(40);
         name.push_str(I::PREFIX);
         name.push_str(&self.at.compact());
         name.push('_');
         name.extend((0..16).map(|i| base32((bits >> (5 * i)) & 31)));
         I::named(name)
+    }
+
+    /// A fresh id in the form of a random UUID (version 4), for protocols that promise one.
+    pub fn uuid<I: Fresh>(&self) -> I {
+        let bits = self.bits() & !(0xf << 76) & !(0b11 << 62) | (4 << 76) | (0b10 << 62);
+        let hex = format!("{bits:032x}");
+        let parts = [&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]];
+        I::named(parts.join("-"))
+    }
+
+    fn bits(&self) -> u128 {
+        let n = self.used.get();
+        self.used.set(n + 1);
+        let high = mix(self.seed[0] ^ n.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        let low = mix(self.seed[1].wrapping_add(n).wrapping_add(high.rotate_left(17)));
+        (u128::from(high) << 64) | u128::from(low)
     }
 }
 
@@ -57,7 +69,7 @@ fn mix(mut x: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::id::TurnId;
+    use crate::id::{RunId, TurnId};
 
     #[test]
     fn the_same_stamp_gives_the_same_ids_and_never_one_twice() {
@@ -72,5 +84,17 @@ mod tests {
         two.sort();
         two.dedup();
         assert_eq!(two.len(), 1000);
+    }
+
+    #[test]
+    fn a_uuid_says_its_version() {
+        let stamp = Stamp::new(Time::from_micros(0), [u64::MAX, 7]);
+        for _ in 0..1000 {
+            let uuid = stamp.uuid::<RunId>().to_string();
+            let lengths: Vec<usize> = uuid.split('-').map(str::len).collect();
+            assert_eq!(lengths, [8, 4, 4, 4, 12], "{uuid}");
+            assert_eq!(uuid.as_bytes()[14], b'4', "{uuid}");
+            assert!(matches!(uuid.as_bytes()[19], b'8' | b'9' | b'a' | b'b'), "{uuid}");
+        }
     }
 }

@@ -1,0 +1,174 @@
+//! Runs of a fleet's workers: what front ends may do with them, and where they are kept.
+
+use super::{BoxFuture, Page, StorageError};
+use crate::event::Seq;
+use crate::id::RunId;
+use crate::run::{
+    Control, NewRun, Progress, RunCommand, RunRecord, RunRefusal, RunState, RunStatus, Worker,
+};
+use crate::time::Time;
+
+/// A run and when its worker was last heard of.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RunEntry {
+    /// The run.
+    pub run: RunState,
+    /// The last heartbeat of the worker that has the run, to within a quarter of the lease.
+    pub heartbeat: Option<Time>,
+}
+
+/// What a command led to, durable.
+#[derive(Clone, Debug)]
+pub struct RunReceipt {
+    /// The run after the command.
+    pub entry: RunEntry,
+    /// The last event of the run.
+    pub latest: RunRecord,
+}
+
+/// What a worker is to do.
+#[derive(Clone, Debug, Default)]
+pub struct RunPoll {
+    /// A run to begin.
+    pub assigned: Option<RunEntry>,
+    /// Commands on the worker's runs whose effect was not reported yet, oldest first.
+    pub controls: Vec<(RunId, Control)>,
+}
+
+/// Which runs are wanted.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RunFilter {
+    /// Those of a workspace.
+    pub workspace: Option<String>,
+    /// Those that a worker has.
+    pub worker: Option<String>,
+    /// Those with this status.
+    pub status: Option<RunStatus>,
+    /// Those that are not over.
+    pub active: bool,
+}
+
+impl RunFilter {
+    /// True if a run is wanted.
+    pub fn matches(&self, run: &RunState) -> bool {
+        let progress = &run.progress;
+        let bound = progress.binding.as_ref().map(|binding| &binding.worker.id);
+        self.workspace.as_ref().is_none_or(|workspace| *workspace == run.brief.workspace)
+            && self.worker.as_ref().is_none_or(|worker| Some(worker) == bound)
+            && self.status.is_none_or(|status| status == progress.status)
+            && (!self.active || progress.status.is_active())
+    }
+}
+
+/// Why a run could not be used.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// No such run.
+    #[error("run not found: {0}")]
+    NotFound(RunId),
+    /// The command is refused.
+    #[error(transparent)]
+    Refused(#[from] RunRefusal),
+    /// Storage failed.
+    #[error("storage: {0}")]
+    Storage(#[from] StorageError),
+}
+
+/// Inbound: everything that clients and workers can do with runs. What resolves is durable.
+pub trait Runs: Send + Sync {
+    /// Puts a run in the queue of its workspace. Refused if the workspace has too many active runs.
+    fn create(&self, new: NewRun) -> BoxFuture<'_, Result<RunReceipt, RunError>>;
+    /// Submits a command.
+    fn submit(
+        &self,
+        run: &RunId,
+        command: RunCommand,
+    ) -> BoxFuture<'_, Result<RunReceipt, RunError>>;
+    /// Stops all active runs, or those of one workspace; gives those that were stopped.
+    fn stop_all(
+        &self,
+        workspace: Option<String>,
+        requested_by: Option<String>,
+    ) -> BoxFuture<'_, Result<Vec<RunId>, RunError>>;
+    /// A worker's heartbeat: renews the leases of the worker's runs, assigns the oldest run that
+    /// waits in the workspace if the worker is ready, and gives the commands for the worker.
+    fn poll(
+        &self,
+        workspace: String,
+        worker: Worker,
+    ) -> BoxFuture<'_, Result<RunPoll, RunError>>;
+    /// A run as it is.
+    fn view(&self, run: &RunId) -> BoxFuture<'_, Result<RunEntry, RunError>>;
+    /// The events of a run after a number.
+    fn events(
+        &self,
+        run: &RunId,
+        after: Seq,
+        page: Page,
+    ) -> BoxFuture<'_, Result<Vec<RunRecord>, RunError>>;
+    /// The newest runs that fit a filter, newest first.
+    fn list(
+        &self,
+        filter: RunFilter,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<Vec<RunEntry>, RunError>>;
+}
+
+/// Outbound: the journals of all runs, and the queue that follows from them.
+///
+/// Every append names the number that it follows, so that of several daemons on one store only one
+/// assigns a run.
+pub trait RunJournal: Send + Sync {
+    /// Begins a run with its first event, unless its workspace has `most_active` active runs already;
+    /// says whether it began. Durable when it resolves.
+    fn begin(
+        &self,
+        run: RunState,
+        record: RunRecord,
+        most_active: usize,
+    ) -> BoxFuture<'_, Result<bool, StorageError>>;
+    /// Appends an event; `progress` is the run after it. Refused as a conflict unless the event's
+    /// number follows the last one. Durable when it resolves.
+    fn append(
+        &self,
+        run: &RunId,
+        record: RunRecord,
+        progress: Progress,
+    ) -> BoxFuture<'_, Result<(), StorageError>>;
+    /// Notes a heartbeat for every run that a worker has. Durable when it resolves.
+    fn renew(&self, worker: &str, at: Time) -> BoxFuture<'_, Result<(), StorageError>>;
+    /// One run.
+    fn run(&self, run: &RunId) -> BoxFuture<'_, Result<Option<RunEntry>, StorageError>>;
+    /// The events of a run after a number.
+    fn events(
+        &self,
+        run: &RunId,
+        after: Seq,
+        page: Page,
+    ) -> BoxFuture<'_, Result<Vec<RunRecord>, StorageError>>;
+    /// The runs that wait in a workspace, oldest first.
+    fn waiting(
+        &self,
+        workspace: &str,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<Vec<RunId>, StorageError>>;
+    /// The runs that a worker must hear of, oldest first: active ones, and those with commands.
+    fn attended(&self, worker: &str) -> BoxFuture<'_, Result<Vec<RunEntry>, StorageError>>;
+    /// Active runs of all workspaces or of one, oldest first.
+    fn active(
+        &self,
+        workspace: Option<&str>,
+    ) -> BoxFuture<'_, Result<Vec<RunId>, StorageError>>;
+    /// Runs whose worker was last heard of before a time, the longest silent first.
+    fn silent(
+        &self,
+        before: Time,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<Vec<RunEntry>, StorageError>>;
+    /// The newest runs that fit a filter, newest first.
+    fn list(
+        &self,
+        filter: RunFilter,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<Vec<RunEntry>, StorageError>>;
+}

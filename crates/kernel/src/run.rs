@@ -1,0 +1,40 @@
+//! A run: a task for a worker of a fleet, from the queue to its end.
+//!
+//! A run is an aggregate like a session. [`decide`] says whether a command may happen and which event
+//! follows, [`evolve`] remembers it, and [`handle`] does both. The journal of a run is the truth;
+//! [`Progress`] is the fold over it and small, so that stores keep it beside the journal.
+
+mod command;
+mod decide;
+mod event;
+mod evolve;
+mod refusal;
+mod state;
+
+pub use command::{NewRun, Reporter, RunCommand, RunEnd, RunReport};
+pub use decide::{begin, decide};
+pub use event::{RunEvent, RunRecord, decode_event, encode_event};
+pub use evolve::{evolve, replay};
+pub use refusal::RunRefusal;
+pub use state::{
+    Binding, Brief, Control, ControlAction, ControlMode, Progress, RunFile, RunState, RunStatus,
+    Worker,
+};
+
+use crate::stamp::Stamp;
+
+/// Carries out a command in memory; nothing if it changes nothing. The record must be kept before
+/// anybody is told of it; if it cannot be, `state` is worthless and must be read again.
+pub fn handle(
+    state: &mut RunState,
+    command: RunCommand,
+    stamp: &Stamp,
+) -> Result<Option<RunRecord>, RunRefusal> {
+    let Some(event) = decide(state, command, stamp)? else { return Ok(None) };
+    let record = RunRecord { seq: state.progress.head + 1, at: stamp.at, event };
+    evolve(state, &record);
+    Ok(Some(record))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,299 @@
+//! What a run is: what was asked for, which never changes, and how far it is.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::event::Seq;
+use crate::id::{ControlId, RunId};
+use crate::time::Time;
+
+/// Where a run stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RunStatus {
+    /// In the queue of its workspace.
+    AwaitingWorker,
+    /// Assigned to a worker that has not begun.
+    Queued,
+    /// Under way.
+    Running,
+    /// Halted until it is resumed.
+    Paused,
+    /// Stopped by a person.
+    Stopped,
+    /// Done.
+    Completed,
+    /// The worker reported an error, or too many workers were lost.
+    Failed,
+}
+
+impl RunStatus {
+    /// All of them.
+    pub const ALL: [Self; 7] = [
+        Self::AwaitingWorker,
+        Self::Queued,
+        Self::Running,
+        Self::Paused,
+        Self::Stopped,
+        Self::Completed,
+        Self::Failed,
+    ];
+
+    /// The name in storage and in protocols.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::AwaitingWorker => "awaiting_worker",
+            Self::Queued => "queued",
+            Self::Running => "running",
+            Self::Paused => "paused",
+            Self::Stopped => "stopped",
+            Self::Completed => "completed",
+            Self::Failed => "failed",
+        }
+    }
+
+    /// The status with this name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|status| status.name() == name)
+    }
+
+    /// True if the run may still change its status.
+    pub fn is_active(self) -> bool {
+        match self {
+            Self::AwaitingWorker | Self::Queued | Self::Running | Self::Paused => true,
+            Self::Stopped | Self::Completed | Self::Failed => false,
+        }
+    }
+}
+
+/// Who may act in a run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ControlMode {
+    /// The agent alone.
+    #[default]
+    AgentOnly,
+    /// The agent, and a person is asked before its tools run.
+    SharedControl,
+    /// A person alone: no tool of the agent runs.
+    HumanOverride,
+}
+
+impl ControlMode {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::AgentOnly, Self::SharedControl, Self::HumanOverride];
+
+    /// The name in protocols.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::AgentOnly => "agent_only",
+            Self::SharedControl => "shared_control",
+            Self::HumanOverride => "human_override",
+        }
+    }
+
+    /// The mode with this name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|mode| mode.name() == name)
+    }
+}
+
+/// What a run is told to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ControlAction {
+    /// Halt.
+    Pause,
+    /// Go on.
+    Resume,
+    /// End.
+    Stop,
+    /// Change who may act.
+    SetMode(ControlMode),
+}
+
+impl ControlAction {
+    /// The name in protocols.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Pause => "pause",
+            Self::Resume => "resume",
+            Self::Stop => "stop",
+            Self::SetMode(_) => "set-control-mode",
+        }
+    }
+
+    /// The mode that is to be set, if that is the action.
+    pub fn mode(self) -> Option<ControlMode> {
+        match self {
+            Self::SetMode(mode) => Some(mode),
+            Self::Pause | Self::Resume | Self::Stop => None,
+        }
+    }
+}
+
+/// A control command. The worker is sent the command with every heartbeat until the worker reports
+/// its effect; the id keeps the worker from applying the command twice.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Control {
+    /// The id.
+    pub id: ControlId,
+    /// What to do.
+    pub action: ControlAction,
+    /// The person who asked, as the client says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub requested_by: Option<String>,
+    /// When the command was given.
+    pub at: Time,
+}
+
+/// A file that a run begins with.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunFile {
+    /// The uploaded file.
+    pub artifact: String,
+    /// The name that the file had.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub filename: Option<String>,
+    /// The media type, as the client says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub content_type: Option<String>,
+}
+
+/// What was asked for.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Brief {
+    /// The queue that the run is in.
+    pub workspace: String,
+    /// The agent that is to work, as the client names it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
+    /// The task.
+    pub query: String,
+    /// The person who asked, as the client says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub requested_by: Option<String>,
+    /// Files to begin with.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<RunFile>,
+    /// The client's own notes.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub metadata: Map<String, Value>,
+    /// The conversation that the run is carried out in, unless the worker names another one.
+    pub conversation: String,
+}
+
+/// A worker, as its heartbeats describe it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Worker {
+    /// The id, unique in the fleet.
+    pub id: String,
+    /// The machine.
+    pub vm: String,
+    /// The user that the worker's conversations belong to; unknown where the heartbeat does not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user: Option<String>,
+    /// The worker's connection.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<String>,
+    /// The agent on the machine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
+    /// What the worker says of itself.
+    pub status: String,
+    /// The worker's own notes.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub metadata: Map<String, Value>,
+}
+
+impl Worker {
+    /// True if the worker takes runs.
+    pub fn is_ready(&self) -> bool {
+        matches!(self.status.as_str(), "ready" | "running")
+    }
+}
+
+/// Which worker has a run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Binding {
+    /// The worker.
+    pub worker: Worker,
+    /// The fencing number: every assignment of a run has a higher one.
+    pub assignment: u64,
+}
+
+/// How far a run is. Every field follows from the journal.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Progress {
+    /// Where the run stands.
+    pub status: RunStatus,
+    /// Who may act.
+    pub mode: ControlMode,
+    /// The conversation.
+    pub conversation: String,
+    /// The turn that carries the run out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turn: Option<String>,
+    /// The worker that has the run; a finished run keeps its last one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub binding: Option<Binding>,
+    /// How often the run was assigned.
+    #[serde(default)]
+    pub assignments: u64,
+    /// How many workers were lost.
+    #[serde(default)]
+    pub losses: u32,
+    /// Turns of workers that were lost: what is reported of these is refused.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lost_turns: Vec<String>,
+    /// Commands whose effect was not reported yet, oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub controls: Vec<Control>,
+    /// The key of the last report that had one, so that a repeated request is stored once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_report: Option<String>,
+    /// When the worker was last heard of by an event; heartbeats that are no events are kept by stores.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub heartbeat: Option<Time>,
+    /// When the run was created.
+    pub created: Time,
+    /// When something last happened.
+    pub updated: Time,
+    /// The last event.
+    pub head: Seq,
+    /// The event that ended the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub finished: Option<Seq>,
+}
+
+impl Progress {
+    /// True if the run waits in the queue of its workspace.
+    pub fn is_waiting(&self) -> bool {
+        self.status == RunStatus::AwaitingWorker && self.binding.is_none()
+    }
+
+    /// True if a worker has the run and loses it when its heartbeats stop.
+    pub fn is_leased(&self) -> bool {
+        self.status.is_active() && self.binding.is_some()
+    }
+
+    /// The worker that must hear of the run: the worker is at work on it, or has commands to carry out.
+    pub fn attended_by(&self) -> Option<&str> {
+        let binding = self.binding.as_ref()?;
+        let busy = self.status.is_active() || !self.controls.is_empty();
+        busy.then_some(binding.worker.id.as_str())
+    }
+}
+
+/// A run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RunState {
+    /// The id.
+    pub id: RunId,
+    /// What was asked for.
+    pub brief: Arc<Brief>,
+    /// How far the run is.
+    pub progress: Progress,
+}
