@@ -35,7 +35,7 @@ pub use front_ends::{
 };
 pub use receipt::{AddedMessage, Receipt};
 pub use runs::{
-    RunEntry, RunError, RunFilter, RunJournal, RunPoll, RunReceipt, Runs,
+    RunEntry, RunError, RunFilter, RunJournal, RunPoll, RunReceipt, Runs, WorkerRuns,
 };
 pub use senses::{
     Embedder, EmbeddingSpace, Embeddings, Ocr, RecognizedText, Seen, SenseError, TextBox, Vision,

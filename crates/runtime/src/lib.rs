@@ -13,6 +13,7 @@ mod idle;
 mod load;
 mod parts;
 mod rehearsals;
+mod runs;
 mod runtime;
 mod session;
 mod stamps;
@@ -21,5 +22,6 @@ mod tail;
 
 pub use archive::Archive;
 pub use parts::{Pace, Parts};
+pub use runs::{RunService, RunSettings};
 pub use runtime::Runtime;
 pub use stamps::SystemStamps;

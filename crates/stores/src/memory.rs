@@ -19,6 +19,7 @@ mod front_ends;
 mod history;
 mod index;
 mod journal;
+mod runs;
 
 /// A store in memory. Clones share what is in it.
 #[derive(Clone, Debug, Default)]
@@ -36,6 +37,7 @@ struct Contents {
     drafts: HashMap<SessionId, Vec<Piece>>,
     blobs: HashMap<BlobId, Vec<u8>>,
     front_ends: front_ends::FrontEnds,
+    runs: runs::RunTable,
     /// Blobs that nobody may refer to: those that were put, and those of sessions that are gone.
     loose: HashSet<BlobId>,
 }

@@ -33,6 +33,7 @@ mod preferences;
 mod pulse;
 mod reader;
 mod references;
+mod runs;
 mod snapshots;
 mod writer;
 

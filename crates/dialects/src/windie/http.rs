@@ -70,7 +70,7 @@ pub(super) async fn answer(desk: &Desk, request: Request) -> Result<Response, Re
             require_key(key, request.headers(), &EMBEDDINGS)?;
             embeddings::embed_batch(&*desk.ports.embedder, request).await
         }
-        Route::Runs(run) => Err(runs::runs(desk, run, request).await),
+        Route::Runs(run) => runs::answer(desk, run, request).await,
     }
 }
 
@@ -118,7 +118,12 @@ pub(super) fn is_registration(path: &str) -> bool {
 
 /// The members of a body.
 async fn body(request: Request) -> Result<Fields, Reply> {
-    let body = whole(request.into_body(), LARGEST_BODY).await.map_err(|unread| match unread {
+    body_within(request, LARGEST_BODY).await
+}
+
+/// The members of a body that has at most so many bytes.
+async fn body_within(request: Request, limit: usize) -> Result<Fields, Reply> {
+    let body = whole(request.into_body(), limit).await.map_err(|unread| match unread {
         Unread::Broken => Reply::new(400, "There was an error parsing the body"),
         Unread::TooLarge => Reply::new(413, "Request body too large"),
     })?;

@@ -15,7 +15,7 @@ use axum::routing::get;
 use quintet_kernel::Time;
 use quintet_kernel::model::ModelRef;
 use quintet_kernel::port::{
-    Artifacts, Blobs, Embedder, Installs, Models, Ocr, Preferences, Pulse, Rehearsals,
+    Artifacts, Blobs, Embedder, Installs, Models, Ocr, Preferences, Pulse, Rehearsals, Runs,
     SessionIndex, Sessions, Speaker, Stamps, Transcriber, Uploads, Vision,
 };
 use tokio::sync::Mutex as AsyncMutex;
@@ -72,6 +72,8 @@ pub(super) struct Ports {
     pub transcriber: Arc<dyn Transcriber>,
     /// Reads answers aloud.
     pub speaker: Arc<dyn Speaker>,
+    /// The control plane of runs.
+    pub runs: Arc<dyn Runs>,
 }
 
 impl std::fmt::Debug for Ports {
@@ -91,6 +93,8 @@ pub(super) struct Settings {
     pub registration: Registration,
     /// What the control plane of runs is opened with; it is shut without one.
     pub runs_key: Option<Token>,
+    /// The key that stops all runs; the other one does where there is none.
+    pub runs_control_key: Option<Token>,
     /// What the internal embedding service is opened with; it is shut without one.
     pub embedding_key: Option<Token>,
     /// The most bytes that an artifact may have.

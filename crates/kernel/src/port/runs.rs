@@ -35,6 +35,15 @@ pub struct RunPoll {
     pub controls: Vec<(RunId, Control)>,
 }
 
+/// What a worker has.
+#[derive(Clone, Debug, Default)]
+pub struct WorkerRuns {
+    /// The oldest heartbeat among those of the worker's active runs; nothing if it has none.
+    pub heartbeat: Option<Time>,
+    /// The runs with commands for the worker, oldest first.
+    pub commanded: Vec<RunEntry>,
+}
+
 /// Which runs are wanted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RunFilter {
@@ -152,8 +161,8 @@ pub trait RunJournal: Send + Sync {
         workspace: &str,
         limit: usize,
     ) -> BoxFuture<'_, Result<Vec<RunId>, StorageError>>;
-    /// The runs that a worker must hear of, oldest first: active ones, and those with commands.
-    fn attended(&self, worker: &str) -> BoxFuture<'_, Result<Vec<RunEntry>, StorageError>>;
+    /// What a worker has.
+    fn of_worker(&self, worker: &str) -> BoxFuture<'_, Result<WorkerRuns, StorageError>>;
     /// Active runs of all workspaces or of one, oldest first.
     fn active(
         &self,

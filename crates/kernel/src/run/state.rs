@@ -279,11 +279,9 @@ impl Progress {
         self.status.is_active() && self.binding.is_some()
     }
 
-    /// The worker that must hear of the run: the worker is at work on it, or has commands to carry out.
-    pub fn attended_by(&self) -> Option<&str> {
-        let binding = self.binding.as_ref()?;
-        let busy = self.status.is_active() || !self.controls.is_empty();
-        busy.then_some(binding.worker.id.as_str())
+    /// The worker that has the run, or had it when it ended.
+    pub fn worker(&self) -> Option<&str> {
+        self.binding.as_ref().map(|binding| binding.worker.id.as_str())
     }
 }
 

@@ -15,6 +15,10 @@ use crate::Error;
 ///
 /// Since step 6 an event lies at `session << 32 | seq`, so that an append of text writes to one tree
 /// only; the head of a session is its last event. Large things left the list of sessions.
+///
+/// Runs (step 7) are laid out the same way. The columns of a run beside its journal say where the run is
+/// looked for: in the queue (`waiting`), in the limit of its workspace (`active`), with its worker if
+/// there are commands for it (`commands`), and where a worker may be lost (`leased`, `heartbeat`).
 const STEPS: &[&str] = &[
     "
     CREATE TABLE meta (
@@ -153,6 +157,33 @@ const STEPS: &[&str] = &[
             JOIN sessions AS heir ON heir.key = child
             JOIN sessions AS parent ON parent.key = ancestor
             JOIN claims ON claims.session = parent.id;
+",
+    "
+    CREATE TABLE runs (
+        key INTEGER PRIMARY KEY,
+        id TEXT NOT NULL UNIQUE,
+        workspace TEXT NOT NULL,
+        status TEXT NOT NULL,
+        worker TEXT,
+        commands INTEGER NOT NULL,
+        waiting INTEGER NOT NULL,
+        active INTEGER NOT NULL,
+        leased INTEGER NOT NULL,
+        heartbeat INTEGER,
+        updated INTEGER NOT NULL,
+        progress TEXT NOT NULL
+    ) STRICT;
+    CREATE INDEX runs_waiting ON runs (workspace, key) WHERE waiting = 1;
+    CREATE INDEX runs_active ON runs (workspace, key) WHERE active = 1;
+    CREATE INDEX runs_commanded ON runs (worker, key) WHERE commands > 0;
+    CREATE INDEX runs_of_worker ON runs (worker, heartbeat) WHERE leased = 1;
+    CREATE INDEX runs_leased ON runs (heartbeat) WHERE leased = 1;
+    CREATE TABLE run_events (
+        place INTEGER PRIMARY KEY,
+        at INTEGER NOT NULL,
+        format INTEGER NOT NULL,
+        body BLOB NOT NULL
+    ) STRICT;
 ",
 ];
 

@@ -9,6 +9,7 @@ mod data_dir;
 mod drafts;
 mod front_ends;
 mod refusals;
+mod runs;
 mod story;
 mod subject;
 mod written;

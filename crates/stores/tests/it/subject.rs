@@ -10,7 +10,7 @@ use quintet_kernel::id::{BlobId, SessionId, StepId, TurnId};
 use quintet_kernel::message::Attachment;
 use quintet_kernel::model::{Channel, Usage};
 use quintet_kernel::port::{
-    Artifacts, Batch, Blobs, Installs, Journal, Leases, Preferences, SessionIndex,
+    Artifacts, Batch, Blobs, Installs, Journal, Leases, Preferences, RunJournal, SessionIndex,
 };
 use quintet_kernel::time::Time;
 use quintet_stores::{DataDir, FileBlobs, memory};
@@ -45,6 +45,17 @@ impl Subject {
             Self::Memory(store) => Arc::new(store.clone()),
             Self::Sqlite(dir) => {
                 Arc::new(FileBlobs::open(&dir.path().join("blobs")).expect("a directory"))
+            }
+        }
+    }
+
+    /// Starts it for runs alone. The last start must have been dropped.
+    pub(crate) fn start_runs(&self) -> Arc<dyn RunJournal> {
+        match self {
+            Self::Memory(store) => Arc::new(store.reopen()),
+            Self::Sqlite(dir) => {
+                let dir = DataDir::open(dir.path()).expect("nobody else is there");
+                Arc::new(dir.sqlite().expect("the database is sound"))
             }
         }
     }

@@ -38,6 +38,10 @@ impl Reply {
         Self::new(404, "Not Found")
     }
 
+    pub(super) fn status(&self) -> u16 {
+        self.status
+    }
+
     /// With a header beside it.
     pub(super) fn with(mut self, name: HeaderName, value: impl Into<String>) -> Self {
         self.header = Some((name, value.into()));

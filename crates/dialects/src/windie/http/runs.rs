@@ -1,32 +1,48 @@
-//! The control plane of runs, which this daemon has not yet: what it is asked is looked at, and then
-//! it says so.
+//! The control plane of runs: `/api/runs/*`, for those who have its key.
+//!
+//! `decode` reads requests, `encode` shows runs and their events; what happens in between is the core's.
+
+mod decode;
+mod encode;
 
 use axum::extract::Request;
+use axum::http::HeaderMap;
+use axum::response::Response;
+use quintet_kernel::RunId;
+use quintet_kernel::port::{Page, RunError, RunReceipt};
+use quintet_kernel::run::{RunCommand, RunRefusal};
 use serde_json::{Value, json};
 
-use super::body;
+use self::decode::{Heartbeat, StopAll};
 use super::fields::Fields;
-use super::reply::Reply;
-use super::service_key::{RUNS, require_key};
+use super::reply::{Reply, ok};
+use super::{body_within, text};
+use crate::transport::access::Token;
 use crate::windie::serve::Desk;
 
-const LONGEST_NAME: usize = 1024;
-const LONGEST_QUERY: usize = 200_000;
-/// The most files that a run may begin with.
-const MOST_FILES: usize = 1000;
-const MODES: [&str; 3] = ["agent_only", "shared_control", "human_override"];
-/// The most events that are given at once.
-const MOST_EVENTS: i64 = 1000;
+const KEY: &str = "x-windie-runs-key";
+const CONTROL_KEY: &str = "x-windie-runs-control-key";
+const MISMATCH: &str = "Run not found or worker mismatch";
+/// The largest request that makes a run.
+const CREATE_BODY_LIMIT: usize = 4 * 1024 * 1024;
+/// The largest event; no message of the protocol is larger.
+const EVENT_BODY_LIMIT: usize = 10 * 1024 * 1024;
+/// The largest of the other requests.
+const BODY_LIMIT: usize = 64 * 1024;
+/// Events are given until they have so many bytes together; a client asks for the rest.
+const PAGE_BYTES: usize = 8 * 1024 * 1024;
 
 /// A request about runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Run {
     Create,
+    List,
     Show,
     Events,
-    Tell,
+    Report,
     Control,
     StopAll,
+    Poll,
     Heartbeat,
     Dispatched,
 }
@@ -35,102 +51,156 @@ impl Run {
     /// What there is below the path of runs, by method.
     pub(super) fn offered(segments: &[&str]) -> &'static [(&'static str, Self)] {
         match segments {
-            [] => &[("POST", Self::Create)],
+            [] => &[("POST", Self::Create), ("GET", Self::List)],
             ["stop-all"] => &[("POST", Self::StopAll)],
-            ["workers", "heartbeat"] => &[("POST", Self::Heartbeat)],
+            ["workers", "heartbeat"] => &[("POST", Self::Poll)],
             [_, "control"] => &[("POST", Self::Control)],
             [_, "worker-dispatched"] => &[("POST", Self::Dispatched)],
-            [_, "events"] => &[("GET", Self::Events), ("POST", Self::Tell)],
+            [_, "worker-heartbeat"] => &[("POST", Self::Heartbeat)],
+            [_, "events"] => &[("GET", Self::Events), ("POST", Self::Report)],
             [_] => &[("GET", Self::Show)],
             _ => &[],
         }
     }
 }
 
-/// `/api/runs/*`, which is for those who have its key.
-pub(super) async fn runs(desk: &Desk, run: Run, request: Request) -> Reply {
-    let asked = async {
-        require_key(desk.settings.runs_key.as_ref(), request.headers(), &RUNS)?;
-        match run {
-            Run::Show => Ok(()),
-            Run::Events => page(request.uri().query().unwrap_or_default()),
-            _ => check(run, body(request).await?),
-        }
-    };
-    asked.await.err().unwrap_or_else(|| Reply::new(503, "Runs API not available"))
-}
-
-fn check(run: Run, mut fields: Fields) -> Result<(), Reply> {
+/// Answers a request about runs.
+pub(super) async fn answer(desk: &Desk, run: Run, request: Request) -> Result<Response, Reply> {
+    unlock(desk, run, request.headers())?;
+    let path = request.uri().path().to_owned();
+    let query = request.uri().query().unwrap_or_default().to_owned();
     match run {
-        Run::Create => {
-            fields.text("workspace_id", 1..=LONGEST_NAME);
-            fields.text("query", 1..=LONGEST_QUERY);
-            names(&mut fields, &["agent_id", "requested_by"]);
-            fields.maybe_objects("files", MOST_FILES, |file| {
-                file.text("artifact_id", 1..=LONGEST_NAME);
-                names(file, &["filename", "content_type"]);
-            });
-            fields.maybe_object("metadata", |_| {});
+        Run::Create => create(desk, read(request, CREATE_BODY_LIMIT).await?).await,
+        Run::List => list(desk, &query).await,
+        Run::Show => show(desk, &path).await,
+        Run::Events => events(desk, &path, &query).await,
+        Run::Report => {
+            let report = decode::report(read(request, EVENT_BODY_LIMIT).await?)?;
+            submit(desk, &path, RunCommand::Report(report)).await
         }
-        Run::Control => control(&mut fields),
-        Run::StopAll => names(&mut fields, &["workspace_id", "requested_by"]),
+        Run::Control => {
+            let control = decode::control(read(request, BODY_LIMIT).await?)?;
+            submit(desk, &path, control).await
+        }
+        Run::StopAll => stop_all(desk, read(request, BODY_LIMIT).await?).await,
+        Run::Poll => poll(desk, read(request, BODY_LIMIT).await?).await,
         Run::Heartbeat => {
-            for name in ["workspace_id", "worker_id", "vm_id", "user_id"] {
-                fields.text(name, 1..=LONGEST_NAME);
-            }
-            names(&mut fields, &["session_id", "agent_id", "status"]);
-            fields.maybe_object("metadata", |_| {});
+            let heartbeat = decode::heartbeat(read(request, BODY_LIMIT).await?)?;
+            submit(desk, &path, heartbeat).await
         }
         Run::Dispatched => {
-            for name in ["worker_id", "user_id", "turn_ref"] {
-                fields.text(name, 1..=LONGEST_NAME);
+            let dispatched = decode::dispatched(read(request, BODY_LIMIT).await?)?;
+            match submit(desk, &path, dispatched).await {
+                Err(reply) if reply.status() == 404 => Err(Reply::new(404, MISMATCH)),
+                other => other,
             }
-            names(&mut fields, &["conversation_ref"]);
         }
-        Run::Tell => {
-            fields.text("event_type", 1..=LONGEST_NAME);
-            names(&mut fields, &["source"]);
-            fields.maybe_object("payload", |_| {});
+    }
+}
+
+async fn read(request: Request, limit: usize) -> Result<Fields, Reply> {
+    body_within(request, limit).await
+}
+
+/// Lets in whoever has the key. Where there is a control key, it alone opens what stops every run.
+fn unlock(desk: &Desk, run: Run, headers: &HeaderMap) -> Result<(), Reply> {
+    let has = |key: &Token, name: &str| key.matches(text(headers, name).unwrap_or_default().trim());
+    if run == Run::StopAll
+        && let Some(key) = &desk.settings.runs_control_key
+    {
+        let refused = || Reply::new(403, "Invalid runs control API key");
+        return has(key, CONTROL_KEY).then_some(()).ok_or_else(refused);
+    }
+    let key = desk.settings.runs_key.as_ref();
+    let key = key.ok_or_else(|| Reply::new(503, "Runs API key is not configured"))?;
+    has(key, KEY).then_some(()).ok_or_else(|| Reply::new(401, "Invalid runs API key"))
+}
+
+/// The run that a path is about.
+fn run_of(path: &str) -> Result<RunId, Reply> {
+    let id = path.split('/').nth(3).and_then(RunId::parse);
+    id.ok_or_else(|| Reply::new(404, "Run not found"))
+}
+
+async fn create(desk: &Desk, fields: Fields) -> Result<Response, Reply> {
+    let RunReceipt { entry, latest } = desk.ports.runs.create(decode::create(fields)?).await?;
+    let events = [encode::event(&entry.run.id, latest)];
+    Ok(ok(&json!({ "run": encode::view(&entry), "events": events })))
+}
+
+async fn list(desk: &Desk, query: &str) -> Result<Response, Reply> {
+    let (filter, limit) = decode::list(query)?;
+    let runs = desk.ports.runs.list(filter, limit).await?;
+    let runs: Vec<Value> = runs.iter().map(encode::view).collect();
+    Ok(ok(&json!({ "runs": runs })))
+}
+
+async fn show(desk: &Desk, path: &str) -> Result<Response, Reply> {
+    Ok(ok(&encode::view(&desk.ports.runs.view(&run_of(path)?).await?)))
+}
+
+async fn events(desk: &Desk, path: &str, query: &str) -> Result<Response, Reply> {
+    let (after, limit) = decode::page(query)?;
+    let (id, page) = (run_of(path)?, Page { events: limit, bytes: PAGE_BYTES });
+    let records = desk.ports.runs.events(&id, after, page).await?;
+    let next = records.last().map_or(after, |record| record.seq);
+    let events: Vec<Value> =
+        records.into_iter().map(|record| encode::event(&id, record)).collect();
+    Ok(ok(&json!({ "run_id": id.as_str(), "events": events, "next_after_seq": next })))
+}
+
+async fn submit(desk: &Desk, path: &str, command: RunCommand) -> Result<Response, Reply> {
+    let RunReceipt { entry, latest } = desk.ports.runs.submit(&run_of(path)?, command).await?;
+    let latest = encode::event(&entry.run.id, latest);
+    Ok(ok(&json!({ "run": encode::view(&entry), "latest_event": latest })))
+}
+
+async fn stop_all(desk: &Desk, fields: Fields) -> Result<Response, Reply> {
+    let StopAll { workspace, requested_by } = decode::stop_all(fields)?;
+    let wanted = workspace.clone().filter(|workspace| !workspace.trim().is_empty());
+    let stopped = desk.ports.runs.stop_all(wanted, requested_by).await?;
+    let ids: Vec<&str> = stopped.iter().map(RunId::as_str).collect();
+    let answer =
+        json!({ "workspace_id": workspace, "stopped_run_ids": ids, "count": stopped.len() });
+    Ok(ok(&answer))
+}
+
+async fn poll(desk: &Desk, fields: Fields) -> Result<Response, Reply> {
+    let Heartbeat { workspace, worker } = decode::poll(fields)?;
+    let shown = encode::worker(&worker, &workspace, desk.now());
+    let polled = desk.ports.runs.poll(workspace, worker).await?;
+    let commands: Vec<Value> =
+        polled.controls.iter().map(|(run, control)| encode::command(run, control)).collect();
+    let assigned = polled.assigned.as_ref().map(|entry| encode::assigned(&entry.run));
+    let answer =
+        json!({ "worker": shown, "assigned_run": assigned, "control_commands": commands });
+    Ok(ok(&answer))
+}
+
+impl From<RunError> for Reply {
+    fn from(error: RunError) -> Self {
+        match error {
+            RunError::NotFound(_) => Self::new(404, "Run not found"),
+            RunError::Refused(refusal) => refused(&refusal),
+            RunError::Storage(error) => error.into(),
         }
-        // These have no body.
-        Run::Show | Run::Events => {}
-    }
-    fields.rest()
-}
-
-fn names(fields: &mut Fields, names: &[&str]) {
-    for name in names {
-        fields.maybe_text(name, 0..=LONGEST_NAME);
     }
 }
 
-fn control(fields: &mut Fields) {
-    let action = fields.word("action", &["pause", "resume", "stop", "set-control-mode"]);
-    names(fields, &["requested_by"]);
-    let mode = fields.maybe_word("control_mode", &MODES);
-    if action == Some("set-control-mode") && mode.is_none() {
-        let why = "Value error, control_mode is required for set-control-mode";
-        fields.wrong(&[json!("control_mode")], "value_error", why);
+fn refused(refusal: &RunRefusal) -> Reply {
+    match refusal {
+        RunRefusal::Mismatch => Reply::new(404, MISMATCH),
+        RunRefusal::Finished(status) => {
+            Reply::new(409, format!("Run is already {}", status.name()))
+        }
+        RunRefusal::NotWaiting => Reply::new(409, "Run is not waiting for a worker"),
+        RunRefusal::TooManyEvents => Reply::new(409, "Run has too many events"),
+        RunRefusal::TooManyRuns { workspace, limit } => {
+            let why = format!("Active run limit reached for workspace '{workspace}' ({limit}).");
+            Reply::new(409, why)
+        }
     }
 }
 
-/// Which events are asked for.
-fn page(query: &str) -> Result<(), Reply> {
-    let mut fields = Fields::of_query(query, &["after_seq", "limit"]);
-    for (name, least, most) in [("after_seq", 0, i64::MAX), ("limit", 1, MOST_EVENTS)] {
-        let Some(Value::String(given)) = fields.take(name) else { continue };
-        let number = given.parse::<i64>().ok();
-        let (kind, why) = match number {
-            None => ("int_parsing", "Input should be a valid integer".to_owned()),
-            Some(number) if number < least => {
-                ("greater_than_equal", format!("Input should be greater than or equal to {least}"))
-            }
-            Some(number) if number > most => {
-                ("less_than_equal", format!("Input should be less than or equal to {most}"))
-            }
-            Some(_) => continue,
-        };
-        fields.wrong(&[json!(name)], kind, &why);
-    }
-    fields.rest()
-}
+#[cfg(test)]
+mod tests;

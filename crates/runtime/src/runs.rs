@@ -1,0 +1,382 @@
+//! The control plane of runs: loads a run, has the kernel decide, appends, and answers when that is
+//! durable.
+//!
+//! Commands on one run wait for each other here; another daemon on the same store is noticed by the
+//! number that an append must follow, and the command is decided again. Only runs that are being
+//! worked on are held in memory, and no more than a few hundred small ones.
+
+mod live;
+
+use std::collections::HashSet;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use futures_util::{StreamExt as _, stream};
+use quintet_kernel::Time;
+use quintet_kernel::event::Seq;
+use quintet_kernel::id::RunId;
+use quintet_kernel::port::{
+    BoxFuture, Page, RunEntry, RunError, RunFilter, RunJournal, RunPoll, RunReceipt, Runs, Stamps,
+    StorageError,
+};
+use quintet_kernel::run::{
+    ControlAction, NewRun, RunCommand, RunRecord, RunRefusal, RunState, Worker, begin, handle,
+};
+use tokio::sync::Semaphore;
+
+use live::LiveRuns;
+
+/// How often a command is decided again because somebody else was faster.
+const CONFLICT_RETRIES: usize = 16;
+/// Commands of one sweep that run at once; they share commits.
+const SWEEP_CONCURRENCY: usize = 64;
+/// Runs that are assigned at once; bounds how far each looks into the queue.
+const ASSIGNMENT_CONCURRENCY: usize = 64;
+/// Leases that one sweep ends at most.
+const EXPIRY_PAGE: usize = 256;
+/// Parts of a lease after which a heartbeat is written down again.
+const RENEWALS: u32 = 4;
+
+/// How runs are looked after.
+#[derive(Clone, Copy, Debug)]
+pub struct RunSettings {
+    /// Active runs that a workspace may have.
+    pub most_active: usize,
+    /// How long a worker may be silent before it loses its runs.
+    pub lease: Duration,
+    /// Lost workers after which a run fails.
+    pub most_losses: u32,
+}
+
+/// The control plane of runs. Clones are the same one.
+#[derive(Clone)]
+pub struct RunService {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    journal: Arc<dyn RunJournal>,
+    stamps: Arc<dyn Stamps>,
+    settings: RunSettings,
+    live: LiveRuns,
+    /// Runs that are being assigned right now.
+    assigning: Mutex<HashSet<RunId>>,
+    assignments: Semaphore,
+    watch: Mutex<Watch>,
+}
+
+/// Since when heartbeats could have been received.
+struct Watch {
+    since: Time,
+    last_sweep: Time,
+}
+
+impl fmt::Debug for RunService {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RunService").field("settings", &self.inner.settings).finish_non_exhaustive()
+    }
+}
+
+impl RunService {
+    /// A control plane on a store. Workers that had runs before it began have a whole lease to be
+    /// heard of.
+    pub fn new(
+        journal: Arc<dyn RunJournal>,
+        stamps: Arc<dyn Stamps>,
+        settings: RunSettings,
+    ) -> Self {
+        let now = stamps.now();
+        let watch = Mutex::new(Watch { since: now, last_sweep: now });
+        let assignments = Semaphore::new(ASSIGNMENT_CONCURRENCY);
+        let (live, assigning) = Default::default();
+        let inner = Inner { journal, stamps, settings, live, assigning, assignments, watch };
+        Self { inner: Arc::new(inner) }
+    }
+
+    /// How often [`Self::expire`] should be called.
+    pub fn sweep_interval(&self) -> Duration {
+        (self.inner.settings.lease / RENEWALS).clamp(MIN_SWEEP, MAX_SWEEP)
+    }
+
+    /// Takes runs away from workers that were silent for too long; gives how many.
+    pub async fn expire(&self) -> Result<usize, RunError> {
+        let inner = &*self.inner;
+        let now = inner.stamps.now();
+        let RunSettings { lease, most_losses, .. } = inner.settings;
+        if now < inner.listening_since(now).after(lease) {
+            return Ok(0);
+        }
+        let silent = inner.journal.silent(now.before(lease), EXPIRY_PAGE).await?;
+        let expired = stream::iter(silent)
+            .map(|entry| async move {
+                let heartbeat = entry.heartbeat.unwrap_or(now);
+                let expire = RunCommand::Expire { heartbeat, grace: lease, most_losses };
+                let receipt = inner.submit(&entry.run.id, expire).await?;
+                Ok::<_, RunError>(usize::from(receipt.entry.run.progress.losses > 0))
+            })
+            .buffer_unordered(SWEEP_CONCURRENCY);
+        let expired: Vec<Result<usize, RunError>> = expired.collect().await;
+        expired.into_iter().sum()
+    }
+}
+
+const MIN_SWEEP: Duration = Duration::from_millis(100);
+const MAX_SWEEP: Duration = Duration::from_secs(10);
+
+impl Inner {
+    /// Since when workers could reach this daemon. A gap between sweeps means that the machine slept,
+    /// and the workers with it: they have a whole lease again.
+    fn listening_since(&self, now: Time) -> Time {
+        let mut watch = lock(&self.watch);
+        let gap = (self.settings.lease / 2).max(MAX_SWEEP);
+        if now.since(watch.last_sweep) > gap {
+            watch.since = now;
+        }
+        watch.last_sweep = now;
+        watch.since
+    }
+
+    async fn load(&self, run: &RunId) -> Result<RunEntry, RunError> {
+        self.journal.run(run).await?.ok_or_else(|| RunError::NotFound(run.clone()))
+    }
+
+    async fn create(&self, new: NewRun) -> Result<RunReceipt, RunError> {
+        let stamp = self.stamps.stamp();
+        let (id, workspace) = (stamp.uuid::<RunId>(), new.workspace.clone());
+        let latest = RunRecord { seq: 1, at: stamp.at, event: begin(&id, new) };
+        let run = RunState::begun(id, &latest).expect("the first event begins a run");
+        let limit = self.settings.most_active;
+        match self.journal.begin(run.clone(), latest.clone(), limit).await? {
+            true => Ok(RunReceipt { entry: RunEntry { run, heartbeat: None }, latest }),
+            false => Err(RunRefusal::TooManyRuns { workspace, limit }.into()),
+        }
+    }
+
+    async fn submit(&self, id: &RunId, command: RunCommand) -> Result<RunReceipt, RunError> {
+        let slot = self.live.slot(id);
+        let submitted = {
+            let mut cached = slot.lock().await;
+            self.decide(id, &mut cached, command).await
+        };
+        self.live.release(id, slot);
+        submitted
+    }
+
+    async fn decide(
+        &self,
+        id: &RunId,
+        cached: &mut Option<RunEntry>,
+        command: RunCommand,
+    ) -> Result<RunReceipt, RunError> {
+        for _ in 0..CONFLICT_RETRIES {
+            let mut entry = match cached.take() {
+                Some(entry) => entry,
+                None => self.load(id).await?,
+            };
+            let before = entry.run.progress.head;
+            match handle(&mut entry.run, command.clone(), &self.stamps.stamp()) {
+                Err(refusal) => {
+                    // What is known here may be old: another daemon may have been at the run.
+                    if self.journal.run(id).await?.is_some_and(|now| now.run != entry.run) {
+                        continue;
+                    }
+                    live::keep(cached, entry);
+                    return Err(refusal.into());
+                }
+                Ok(None) => {
+                    let latest = self.latest(&entry).await?;
+                    live::keep(cached, entry.clone());
+                    return Ok(RunReceipt { entry, latest });
+                }
+                Ok(Some(latest)) => {
+                    let progress = entry.run.progress.clone();
+                    match self.journal.append(id, latest.clone(), progress).await {
+                        Ok(()) => {
+                            entry.heartbeat = entry.heartbeat.max(entry.run.progress.heartbeat);
+                            live::keep(cached, entry.clone());
+                            return Ok(RunReceipt { entry, latest });
+                        }
+                        Err(StorageError::Conflict(head)) => {
+                            tracing::debug!(run = %id, before, head, "a run moved on elsewhere");
+                        }
+                        Err(error) => return Err(error.into()),
+                    }
+                }
+            }
+        }
+        Err(StorageError::Unavailable("the run changes too fast".into()).into())
+    }
+
+    /// The last event of a run.
+    async fn latest(&self, entry: &RunEntry) -> Result<RunRecord, RunError> {
+        let (id, head) = (&entry.run.id, entry.run.progress.head);
+        let page = Page { events: 1, bytes: usize::MAX };
+        let found = self.journal.events(id, head.saturating_sub(1), page).await?.pop();
+        let missing = || StorageError::Damaged(format!("run {id} has no event {head}"));
+        Ok(found.ok_or_else(missing)?)
+    }
+
+    async fn poll(&self, workspace: &str, worker: Worker) -> Result<RunPoll, RunError> {
+        let now = self.stamps.now();
+        let mine = self.journal.of_worker(&worker.id).await?;
+        let renewal = self.settings.lease / RENEWALS;
+        if mine.heartbeat.is_some_and(|oldest| oldest.after(renewal) <= now) {
+            self.journal.renew(&worker.id, now).await?;
+        }
+        let assigned = match worker.is_ready() {
+            true => self.assign(workspace, &worker).await?,
+            false => None,
+        };
+        let commands = |entry: &RunEntry| -> Vec<_> {
+            let controls = entry.run.progress.controls.iter();
+            controls.map(|control| (entry.run.id.clone(), control.clone())).collect()
+        };
+        let controls = mine.commanded.iter().chain(&assigned).flat_map(commands).collect();
+        Ok(RunPoll { assigned, controls })
+    }
+
+    /// Assigns the oldest run that waits and that nobody is assigning right now.
+    async fn assign(
+        &self,
+        workspace: &str,
+        worker: &Worker,
+    ) -> Result<Option<RunEntry>, RunError> {
+        let closed = |_| StorageError::Unavailable("the daemon is shutting down".into());
+        let _permit = self.assignments.acquire().await.map_err(closed)?;
+        for _ in 0..CONFLICT_RETRIES {
+            let limit = lock(&self.assigning).len() + 1;
+            let waiting = self.journal.waiting(workspace, limit).await?;
+            if waiting.is_empty() {
+                return Ok(None);
+            }
+            let Some(claim) = Claim::first_of(&self.assigning, &waiting) else { continue };
+            let assign = RunCommand::Assign { worker: worker.clone() };
+            match self.submit(&claim.run, assign).await {
+                Ok(receipt) => return Ok(Some(receipt.entry)),
+                // Somebody else was faster.
+                Err(RunError::Refused(_) | RunError::NotFound(_)) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        // So many others take runs that this worker may as well ask again.
+        Ok(None)
+    }
+
+    async fn stop_all(
+        &self,
+        workspace: Option<String>,
+        requested_by: Option<String>,
+    ) -> Result<Vec<RunId>, RunError> {
+        let stop = RunCommand::Control { action: ControlAction::Stop, requested_by, bulk: true };
+        let active = self.journal.active(workspace.as_deref()).await?;
+        let stopped = stream::iter(active)
+            .map(|run| {
+                let stop = stop.clone();
+                async move {
+                    match self.submit(&run, stop).await {
+                        Ok(_) => Ok(Some(run)),
+                        // The run ended by itself meanwhile.
+                        Err(RunError::Refused(_)) => Ok(None),
+                        Err(error) => Err(error),
+                    }
+                }
+            })
+            .buffered(SWEEP_CONCURRENCY);
+        let stopped: Vec<Result<Option<RunId>, RunError>> = stopped.collect().await;
+        stopped.into_iter().filter_map(Result::transpose).collect()
+    }
+
+    async fn events(
+        &self,
+        run: &RunId,
+        after: Seq,
+        page: Page,
+    ) -> Result<Vec<RunRecord>, RunError> {
+        let events = self.journal.events(run, after, page).await?;
+        if events.is_empty() {
+            self.load(run).await?;
+        }
+        Ok(events)
+    }
+}
+
+/// A run that is being assigned.
+struct Claim<'a> {
+    assigning: &'a Mutex<HashSet<RunId>>,
+    run: RunId,
+}
+
+impl<'a> Claim<'a> {
+    fn first_of(assigning: &'a Mutex<HashSet<RunId>>, waiting: &[RunId]) -> Option<Self> {
+        let mut taken = lock(assigning);
+        let run = waiting.iter().find(|run| !taken.contains(*run))?.clone();
+        taken.insert(run.clone());
+        Some(Self { assigning, run })
+    }
+}
+
+impl Drop for Claim<'_> {
+    fn drop(&mut self) {
+        lock(self.assigning).remove(&self.run);
+    }
+}
+
+impl Runs for RunService {
+    fn create(&self, new: NewRun) -> BoxFuture<'_, Result<RunReceipt, RunError>> {
+        Box::pin(self.inner.create(new))
+    }
+
+    fn submit(
+        &self,
+        run: &RunId,
+        command: RunCommand,
+    ) -> BoxFuture<'_, Result<RunReceipt, RunError>> {
+        let run = run.clone();
+        Box::pin(async move { self.inner.submit(&run, command).await })
+    }
+
+    fn stop_all(
+        &self,
+        workspace: Option<String>,
+        requested_by: Option<String>,
+    ) -> BoxFuture<'_, Result<Vec<RunId>, RunError>> {
+        Box::pin(self.inner.stop_all(workspace, requested_by))
+    }
+
+    fn poll(
+        &self,
+        workspace: String,
+        worker: Worker,
+    ) -> BoxFuture<'_, Result<RunPoll, RunError>> {
+        Box::pin(async move { self.inner.poll(&workspace, worker).await })
+    }
+
+    fn view(&self, run: &RunId) -> BoxFuture<'_, Result<RunEntry, RunError>> {
+        let run = run.clone();
+        Box::pin(async move { self.inner.load(&run).await })
+    }
+
+    fn events(
+        &self,
+        run: &RunId,
+        after: Seq,
+        page: Page,
+    ) -> BoxFuture<'_, Result<Vec<RunRecord>, RunError>> {
+        let run = run.clone();
+        Box::pin(async move { self.inner.events(&run, after, page).await })
+    }
+
+    fn list(
+        &self,
+        filter: RunFilter,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<Vec<RunEntry>, RunError>> {
+        Box::pin(async move { Ok(self.inner.journal.list(filter, limit).await?) })
+    }
+}
+
+/// Locks, whether or not another thread panicked meanwhile: every change is made in one step.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,63 @@
+//! Runs that are being worked on: one command at a time for each, and the last state of small ones.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+
+use quintet_kernel::id::RunId;
+use quintet_kernel::port::RunEntry;
+use tokio::sync::Mutex as AsyncMutex;
+
+use super::lock;
+
+/// Runs whose state is kept at most.
+const LIVE_LIMIT: usize = 256;
+/// The largest run whose state is kept, in bytes of what was asked for.
+const LIVE_BYTES_LIMIT: usize = 64 * 1024;
+
+/// A run's place: the lock for its commands, and its state if it is kept.
+pub(super) type Slot = Arc<AsyncMutex<Option<RunEntry>>>;
+
+/// The runs that are being worked on.
+#[derive(Debug, Default)]
+pub(super) struct LiveRuns {
+    slots: Mutex<HashMap<RunId, Slot>>,
+}
+
+impl LiveRuns {
+    /// The place of a run.
+    pub(super) fn slot(&self, run: &RunId) -> Slot {
+        Arc::clone(lock(&self.slots).entry(run.clone()).or_default())
+    }
+
+    /// Gives a place back. A place that nobody uses goes if there is nothing in it, or if there are
+    /// too many.
+    pub(super) fn release(&self, run: &RunId, slot: Slot) {
+        let mut slots = lock(&self.slots);
+        drop(slot);
+        // Places are only handed out under this lock, so one with a single owner is free.
+        let idle = |slot: &mut Slot| Arc::get_mut(slot).map(|slot| slot.get_mut().is_none());
+        if slots.get_mut(run).and_then(idle) == Some(true) {
+            slots.remove(run);
+        }
+        if slots.len() > LIVE_LIMIT {
+            slots.retain(|_, slot| Arc::strong_count(slot) > 1);
+        }
+    }
+
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        lock(&self.slots).len()
+    }
+}
+
+/// Keeps a run's state, unless the run is over or large.
+pub(super) fn keep(cached: &mut Option<RunEntry>, entry: RunEntry) {
+    let brief = &entry.run.brief;
+    let metadata = |(name, value): (&String, &serde_json::Value)| {
+        name.len() + value.as_str().map_or(64, str::len)
+    };
+    // Nested notes are counted coarsely; requests with large ones have a limit of their own.
+    let bytes = brief.query.len() + brief.metadata.iter().map(metadata).sum::<usize>();
+    let small = bytes <= LIVE_BYTES_LIMIT && brief.files.len() <= LIVE_LIMIT;
+    *cached = (small && entry.run.progress.status.is_active()).then_some(entry);
+}
