@@ -17,7 +17,7 @@ use quintet_kernel::toolset::Toolset;
 use quintet_local::Local;
 use quintet_memory::{MessageIndex, Notebook};
 use quintet_providers::{Providers, Secret};
-use quintet_runtime::{Archive, Pace, Parts, Runtime, SystemStamps, subagents};
+use quintet_runtime::{Archive, Pace, Parts, RunService, Runtime, SystemStamps, subagents};
 use quintet_stores::DataDir;
 use quintet_stores::sqlite::Store;
 use quintet_tools::{Recall, Settings, Toolbox};
@@ -53,6 +53,8 @@ pub(crate) struct Assembly {
     /// Which sessions changed.
     pub(crate) changes: ChangeFeed,
     pub(crate) front_ends: FrontEnds,
+    /// The control plane of runs.
+    pub(crate) runs: RunService,
     /// Tools that run without anybody being asked.
     pub(crate) unasked: Vec<String>,
     /// Whether the usual model can search the web, or why not.
@@ -110,6 +112,7 @@ pub(crate) fn assemble(options: &Options) -> Result<Assembly> {
         pace: Pace::default(),
     });
     let archive = Archive::new(store.clone(), store.clone(), rules);
+    let runs = RunService::new(store.clone(), Arc::new(SystemStamps), options.runs);
     Ok(Assembly {
         runtime,
         store,
@@ -128,6 +131,7 @@ pub(crate) fn assemble(options: &Options) -> Result<Assembly> {
         outlines,
         changes,
         front_ends,
+        runs,
         unasked,
         searches,
     })

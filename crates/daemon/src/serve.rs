@@ -219,6 +219,7 @@ impl Daemon {
         let services = services(&assembly, &closing, &parked);
         let mut listeners = Tasks::default();
         let mut followers = projections(options, &assembly, &parked);
+        followers.spawn("the leases of runs", assembly.runs.clone().watch(closing.clone()));
         for (dialect, protocol) in &options.protocols {
             let is_own =
                 |bound: &Bound| dialect.listeners.iter().any(|own| own.name == bound.spec.name);
@@ -319,6 +320,7 @@ fn services(
         notes: assembly.store.clone(),
         artifacts: Arc::clone(&assembly.front_ends.artifacts),
         uploads: Arc::clone(&assembly.front_ends.uploads),
+        runs: Arc::new(assembly.runs.clone()),
         memory: assembly.memory.clone(),
         transcriber: Arc::clone(&assembly.voice.transcriber),
         speaker: Arc::clone(&assembly.voice.speaker),

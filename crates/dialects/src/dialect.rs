@@ -18,8 +18,8 @@ use axum::response::Response;
 use quintet_kernel::model::ModelRef;
 use quintet_kernel::port::{
     Artifacts, Blobs, BoxFuture, Branches, Changes, Embedder, Installs, Memory, Models, Ocr,
-    Outlines, Preferences, Pulse, Rehearsals, Removals, SessionIndex, Sessions, Speaker, Stamps,
-    Transcriber, Uploads, Vision,
+    Outlines, Preferences, Pulse, Rehearsals, Removals, Runs, SessionIndex, Sessions, Speaker,
+    Stamps, Transcriber, Uploads, Vision,
 };
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
@@ -224,6 +224,8 @@ pub struct Services {
     pub artifacts: Arc<dyn Artifacts>,
     /// The content of these.
     pub uploads: Arc<dyn Uploads>,
+    /// The control plane of runs.
+    pub runs: Arc<dyn Runs>,
     /// Notes of workspaces, unless memory is off.
     pub memory: Option<Arc<dyn Memory>>,
     /// Transcribes speech.

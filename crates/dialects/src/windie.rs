@@ -18,6 +18,7 @@ mod wire;
 mod ws;
 
 pub(crate) use dialect::DIALECT;
+pub use dialect::{RunLimits, run_limits};
 
 #[cfg(test)]
 mod tests;

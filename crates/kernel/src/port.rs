@@ -34,9 +34,7 @@ pub use front_ends::{
     Artifact, Artifacts, ERASED, Install, Installs, Preferences, Upload, Uploads,
 };
 pub use receipt::{AddedMessage, Receipt};
-pub use runs::{
-    RunEntry, RunError, RunFilter, RunJournal, RunPoll, RunReceipt, Runs, WorkerRuns,
-};
+pub use runs::{RunEntry, RunError, RunFilter, RunJournal, RunPoll, RunReceipt, Runs, WorkerRuns};
 pub use senses::{
     Embedder, EmbeddingSpace, Embeddings, Ocr, RecognizedText, Seen, SenseError, TextBox, Vision,
     VisualTarget,

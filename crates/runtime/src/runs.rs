@@ -24,6 +24,8 @@ use quintet_kernel::run::{
     ControlAction, NewRun, RunCommand, RunRecord, RunRefusal, RunState, Worker, begin, handle,
 };
 use tokio::sync::Semaphore;
+use tokio::time::{MissedTickBehavior, interval};
+use tokio_util::sync::CancellationToken;
 
 use live::LiveRuns;
 
@@ -37,6 +39,12 @@ const ASSIGNMENT_CONCURRENCY: usize = 64;
 const EXPIRY_PAGE: usize = 256;
 /// Parts of a lease after which a heartbeat is written down again.
 const RENEWALS: u32 = 4;
+
+/// How often leases are checked.
+const MIN_SWEEP: Duration = Duration::from_millis(100);
+const MAX_SWEEP: Duration = Duration::from_secs(10);
+/// What a worker says that has nothing to do.
+const IDLE: &str = "ready";
 
 /// How runs are looked after.
 #[derive(Clone, Copy, Debug)]
@@ -94,9 +102,22 @@ impl RunService {
         Self { inner: Arc::new(inner) }
     }
 
-    /// How often [`Self::expire`] should be called.
-    pub fn sweep_interval(&self) -> Duration {
-        (self.inner.settings.lease / RENEWALS).clamp(MIN_SWEEP, MAX_SWEEP)
+    /// Takes runs away from silent workers until the daemon shuts down.
+    pub async fn watch(self, stop: CancellationToken) {
+        let every = (self.inner.settings.lease / RENEWALS).clamp(MIN_SWEEP, MAX_SWEEP);
+        let mut ticks = interval(every);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                () = stop.cancelled() => return,
+                _ = ticks.tick() => {}
+            }
+            match self.expire().await {
+                Ok(0) => {}
+                Ok(lost) => tracing::warn!(runs = lost, "workers were lost: no heartbeats"),
+                Err(error) => tracing::error!(%error, "leases of runs could not be checked"),
+            }
+        }
     }
 
     /// Takes runs away from workers that were silent for too long; gives how many.
@@ -120,9 +141,6 @@ impl RunService {
         expired.into_iter().sum()
     }
 }
-
-const MIN_SWEEP: Duration = Duration::from_millis(100);
-const MAX_SWEEP: Duration = Duration::from_secs(10);
 
 impl Inner {
     /// Since when workers could reach this daemon. A gap between sweeps means that the machine slept,
@@ -222,7 +240,9 @@ impl Inner {
         let mine = self.journal.of_worker(&worker.id).await?;
         let renewal = self.settings.lease / RENEWALS;
         if mine.heartbeat.is_some_and(|oldest| oldest.after(renewal) <= now) {
-            self.journal.renew(&worker.id, now).await?;
+            // A worker that has nothing to do has not heard of a run that it did not begin.
+            let all = worker.status != IDLE;
+            self.journal.renew(&worker.id, now, all).await?;
         }
         let assigned = match worker.is_ready() {
             true => self.assign(workspace, &worker).await?,
@@ -237,11 +257,7 @@ impl Inner {
     }
 
     /// Assigns the oldest run that waits and that nobody is assigning right now.
-    async fn assign(
-        &self,
-        workspace: &str,
-        worker: &Worker,
-    ) -> Result<Option<RunEntry>, RunError> {
+    async fn assign(&self, workspace: &str, worker: &Worker) -> Result<Option<RunEntry>, RunError> {
         let closed = |_| StorageError::Unavailable("the daemon is shutting down".into());
         let _permit = self.assignments.acquire().await.map_err(closed)?;
         for _ in 0..CONFLICT_RETRIES {
@@ -344,11 +360,7 @@ impl Runs for RunService {
         Box::pin(self.inner.stop_all(workspace, requested_by))
     }
 
-    fn poll(
-        &self,
-        workspace: String,
-        worker: Worker,
-    ) -> BoxFuture<'_, Result<RunPoll, RunError>> {
+    fn poll(&self, workspace: String, worker: Worker) -> BoxFuture<'_, Result<RunPoll, RunError>> {
         Box::pin(async move { self.inner.poll(&workspace, worker).await })
     }
 

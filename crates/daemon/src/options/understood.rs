@@ -6,11 +6,12 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use quintet_dialects::DIALECTS;
 use quintet_dialects::dialect::{Config, Dialect, Protocol};
+use quintet_dialects::{DIALECTS, RunLimits, run_limits};
 use quintet_kernel::model::ModelRef;
 use quintet_kernel::policy::{Approval, Limits, Recovery, Review, Verify};
 use quintet_providers::ProviderConfig;
+use quintet_runtime::RunSettings;
 use quintet_tools::Reach;
 use quintet_tools::sandbox::Sandbox;
 
@@ -51,6 +52,8 @@ pub(crate) struct Options {
     pub(crate) listeners: Vec<Listener>,
     /// The protocols, with their own options checked.
     pub(crate) protocols: Vec<(&'static Dialect, Box<dyn Protocol>)>,
+    /// The limits of the control plane of runs.
+    pub(crate) runs: RunSettings,
     /// All secrets of the configuration, which must never be written down.
     pub(crate) secrets: Vec<String>,
     /// The rules that decide which peers may connect to a listener.
@@ -99,15 +102,19 @@ impl Options {
         let listeners = listeners::parse(layers)?;
         let auth = auth::understand(layers, &listeners)?;
         let names: Vec<_> = providers.iter().map(|provider| provider.name.clone()).collect();
-        let protocols = protocols(&Config {
+        let config = Config {
             values: layers,
             addresses: &addresses(&listeners),
             data_dir: &data_dir,
             default_model: &default_model,
             providers: &names,
-        })?;
+        };
+        let protocols = protocols(&config)?;
+        let RunLimits { active, lease, losses } = run_limits(&config)?;
+        let runs = RunSettings { most_active: active, lease, most_losses: losses };
         Ok(Self {
             protocols,
+            runs,
             secrets: layers.secrets(),
             subagents: subagents::understand(layers),
             audit: layers.flag("audit.log").unwrap_or(true),

@@ -6,6 +6,7 @@ mod identity;
 mod introspection;
 pub(crate) mod keys;
 mod perception;
+pub(crate) mod runs;
 mod semantic;
 mod socket;
 mod unavailable;

@@ -30,7 +30,10 @@ pub(crate) const DIALECT: Dialect = Dialect {
         ("windie.trace_events", Shape::Flag, Some("false")),
         ("windie.memory_events", Shape::Flag, Some("false")),
         ("windie.runs_key", Shape::Secret, None),
-        ("windie.max_active_runs_per_workspace", Shape::Number, None),
+        ("windie.runs_control_key", Shape::Secret, None),
+        ("windie.runs_lease_seconds", Shape::Number, Some("60")),
+        ("windie.runs_max_losses", Shape::Number, Some("3")),
+        ("windie.max_active_runs_per_workspace", Shape::Number, Some("1")),
         ("windie.embedding_service_key", Shape::Secret, None),
     ],
     variables: &[],
@@ -44,7 +47,7 @@ struct Windie {
     install_auth: bool,
     registration: Registration,
     runs_key: Option<Token>,
-    max_active_runs: Option<u64>,
+    runs_control_key: Option<Token>,
     embedding_key: Option<Token>,
     largest_artifact: u64,
     keep_artifacts: Option<Duration>,
@@ -63,7 +66,7 @@ fn configure(config: &Config<'_>) -> Result<Box<dyn Protocol>, ConfigError> {
         install_auth: flag("windie.install_auth", false),
         registration,
         runs_key: config.token("windie.runs_key"),
-        max_active_runs: values.number("windie.max_active_runs_per_workspace"),
+        runs_control_key: config.token("windie.runs_control_key"),
         embedding_key: config.token("windie.embedding_service_key"),
         largest_artifact: values.number("windie.artifact_limit_bytes").unwrap_or(u64::MAX),
         keep_artifacts: keep.map(Duration::from_secs),
@@ -95,15 +98,39 @@ fn registration(config: &Config<'_>) -> Result<Registration, ConfigError> {
     }
 }
 
+/// The limits of the control plane of runs.
+#[derive(Clone, Copy, Debug)]
+pub struct RunLimits {
+    /// Active runs that a workspace may have.
+    pub active: usize,
+    /// How long a worker may be silent before it loses its run.
+    pub lease: Duration,
+    /// Lost workers after which a run fails.
+    pub losses: u32,
+}
+
+/// Reads the limits of runs. Fails if one of them is out of range.
+pub fn run_limits(config: &Config<'_>) -> Result<RunLimits, ConfigError> {
+    let number = |key: &str, default: u32, most: u32| {
+        let number = config.values.number(key).unwrap_or(default.into());
+        let fits = u32::try_from(number).ok().filter(|number| (1..=most).contains(number));
+        fits.ok_or_else(|| {
+            let source = config.values.source(key);
+            ConfigError(format!("{key} = {number}: must be from 1 to {most} ({source})"))
+        })
+    };
+    let active = number("windie.max_active_runs_per_workspace", 1, 1_000_000)?;
+    Ok(RunLimits {
+        active: usize::try_from(active).unwrap_or(usize::MAX),
+        lease: Duration::from_secs(number("windie.runs_lease_seconds", 60, 86_400)?.into()),
+        losses: number("windie.runs_max_losses", 3, 1000)?,
+    })
+}
+
 impl Protocol for Windie {
     fn serve(&self, services: &Services, is_on: bool) -> Serving {
         if !is_on {
             return Serving::default();
-        }
-        if let Some(most) = self.max_active_runs {
-            tracing::warn!(
-                "windie.max_active_runs_per_workspace = {most} has no effect: runs are not served yet"
-            );
         }
         let (ports, settings) = (ports(services), self.settings(services));
         let access = AccessRules {
@@ -126,6 +153,7 @@ impl Windie {
             install_auth: self.install_auth,
             registration: self.registration.clone(),
             runs_key: self.runs_key.clone(),
+            runs_control_key: self.runs_control_key.clone(),
             embedding_key: self.embedding_key.clone(),
             largest_artifact: self.largest_artifact,
             keep_artifacts: self.keep_artifacts,
@@ -155,6 +183,7 @@ fn ports(services: &Services) -> Ports {
         preferences: Arc::clone(&services.preferences),
         artifacts: Arc::clone(&services.artifacts),
         uploads: Arc::clone(&services.uploads),
+        runs: Arc::clone(&services.runs),
         embedder: Arc::clone(&services.embedder),
         ocr: Arc::clone(&services.ocr),
         vision: Arc::clone(&services.vision),

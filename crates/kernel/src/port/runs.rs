@@ -101,11 +101,7 @@ pub trait Runs: Send + Sync {
     ) -> BoxFuture<'_, Result<Vec<RunId>, RunError>>;
     /// A worker's heartbeat: renews the leases of the worker's runs, assigns the oldest run that
     /// waits in the workspace if the worker is ready, and gives the commands for the worker.
-    fn poll(
-        &self,
-        workspace: String,
-        worker: Worker,
-    ) -> BoxFuture<'_, Result<RunPoll, RunError>>;
+    fn poll(&self, workspace: String, worker: Worker) -> BoxFuture<'_, Result<RunPoll, RunError>>;
     /// A run as it is.
     fn view(&self, run: &RunId) -> BoxFuture<'_, Result<RunEntry, RunError>>;
     /// The events of a run after a number.
@@ -144,8 +140,9 @@ pub trait RunJournal: Send + Sync {
         record: RunRecord,
         progress: Progress,
     ) -> BoxFuture<'_, Result<(), StorageError>>;
-    /// Notes a heartbeat for every run that a worker has. Durable when it resolves.
-    fn renew(&self, worker: &str, at: Time) -> BoxFuture<'_, Result<(), StorageError>>;
+    /// Notes a heartbeat for every run that a worker has begun and, if `all`, for those too that it
+    /// has not. Durable when it resolves.
+    fn renew(&self, worker: &str, at: Time, all: bool) -> BoxFuture<'_, Result<(), StorageError>>;
     /// One run.
     fn run(&self, run: &RunId) -> BoxFuture<'_, Result<Option<RunEntry>, StorageError>>;
     /// The events of a run after a number.
@@ -164,10 +161,7 @@ pub trait RunJournal: Send + Sync {
     /// What a worker has.
     fn of_worker(&self, worker: &str) -> BoxFuture<'_, Result<WorkerRuns, StorageError>>;
     /// Active runs of all workspaces or of one, oldest first.
-    fn active(
-        &self,
-        workspace: Option<&str>,
-    ) -> BoxFuture<'_, Result<Vec<RunId>, StorageError>>;
+    fn active(&self, workspace: Option<&str>) -> BoxFuture<'_, Result<Vec<RunId>, StorageError>>;
     /// Runs whose worker was last heard of before a time, the longest silent first.
     fn silent(
         &self,

@@ -74,9 +74,9 @@ fn ends(command: &RunCommand) -> bool {
         RunCommand::Control { action, .. } => *action == ControlAction::Stop,
         RunCommand::Report(report) => report.end.is_some(),
         RunCommand::Expire { .. } => true,
-        RunCommand::Assign { .. }
-        | RunCommand::Dispatch { .. }
-        | RunCommand::Heartbeat { .. } => false,
+        RunCommand::Assign { .. } | RunCommand::Dispatch { .. } | RunCommand::Heartbeat { .. } => {
+            false
+        }
     }
 }
 

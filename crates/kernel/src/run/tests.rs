@@ -90,11 +90,9 @@ fn command(line: &str, run: &RunState) -> RunCommand {
             applied: run.progress.controls.iter().take(1).map(|it| it.id.clone()).collect(),
             ..report("applied", None, "")
         }),
-        "expire" => RunCommand::Expire {
-            heartbeat: Time::from_micros(0),
-            grace: GRACE,
-            most_losses: 2,
-        },
+        "expire" => {
+            RunCommand::Expire { heartbeat: Time::from_micros(0), grace: GRACE, most_losses: 2 }
+        }
         kind => {
             let by = words[1..].iter().find(|word| word.starts_with('w')).copied();
             let turn = words[1..].iter().find(|word| word.starts_with('t')).copied();

@@ -6,8 +6,10 @@ use std::future::ready;
 use quintet_kernel::codec;
 use quintet_kernel::event::Seq;
 use quintet_kernel::id::RunId;
-use quintet_kernel::port::{BoxFuture, Page, RunEntry, RunFilter, RunJournal, StorageError, WorkerRuns};
-use quintet_kernel::run::{Progress, RunRecord, RunState, decode_event, encode_event};
+use quintet_kernel::port::{
+    BoxFuture, Page, RunEntry, RunFilter, RunJournal, StorageError, WorkerRuns,
+};
+use quintet_kernel::run::{Progress, RunRecord, RunState, RunStatus, decode_event, encode_event};
 use quintet_kernel::time::Time;
 
 use super::Store;
@@ -70,21 +72,17 @@ impl RunTable {
         Ok(())
     }
 
-    fn renew(&mut self, worker: &str, at: Time) {
+    fn renew(&mut self, worker: &str, at: Time, all: bool) {
         for RunRow { entry, .. } in &mut self.rows {
             let progress = &entry.run.progress;
-            if progress.is_leased() && progress.worker() == Some(worker) {
+            let begun = all || progress.status != RunStatus::Queued;
+            if progress.is_leased() && begun && progress.worker() == Some(worker) {
                 entry.heartbeat = entry.heartbeat.max(Some(at));
             }
         }
     }
 
-    fn events(
-        &self,
-        run: &RunId,
-        after: Seq,
-        page: Page,
-    ) -> Result<Vec<RunRecord>, StorageError> {
+    fn events(&self, run: &RunId, after: Seq, page: Page) -> Result<Vec<RunRecord>, StorageError> {
         let Some(row) = self.row(run) else { return Ok(Vec::new()) };
         let skipped = usize::try_from(after).unwrap_or(usize::MAX);
         let numbered = row.events.iter().zip(1..).skip(skipped).take(page.events);
@@ -122,9 +120,9 @@ impl RunJournal for Store {
         Box::pin(ready(self.own_runs(|runs| runs.append(run, &record, progress))))
     }
 
-    fn renew(&self, worker: &str, at: Time) -> BoxFuture<'_, Result<(), StorageError>> {
+    fn renew(&self, worker: &str, at: Time, all: bool) -> BoxFuture<'_, Result<(), StorageError>> {
         let renewed = self.own_runs(|runs| {
-            runs.renew(worker, at);
+            runs.renew(worker, at, all);
             Ok(())
         });
         Box::pin(ready(renewed))
@@ -169,10 +167,7 @@ impl RunJournal for Store {
         })))
     }
 
-    fn active(
-        &self,
-        workspace: Option<&str>,
-    ) -> BoxFuture<'_, Result<Vec<RunId>, StorageError>> {
+    fn active(&self, workspace: Option<&str>) -> BoxFuture<'_, Result<Vec<RunId>, StorageError>> {
         let contents = lock(&self.contents);
         let filter = RunFilter {
             workspace: workspace.map(String::from),

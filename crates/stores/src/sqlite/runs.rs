@@ -8,9 +8,11 @@ use std::sync::Arc;
 use quintet_kernel::codec;
 use quintet_kernel::event::Seq;
 use quintet_kernel::id::RunId;
-use quintet_kernel::port::{BoxFuture, Page, RunEntry, RunFilter, RunJournal, StorageError, WorkerRuns};
+use quintet_kernel::port::{
+    BoxFuture, Page, RunEntry, RunFilter, RunJournal, StorageError, WorkerRuns,
+};
 use quintet_kernel::run::{
-    Progress, RunEvent, RunRecord, RunState, decode_event, encode_event, replay,
+    Progress, RunEvent, RunRecord, RunState, RunStatus, decode_event, encode_event, replay,
 };
 use quintet_kernel::time::Time;
 use rusqlite::{Connection, OptionalExtension as _, Row, ToSql, params};
@@ -47,23 +49,24 @@ impl RunJournal for Store {
         self.writer.submit(self.epoch, move |db| append(db, &run, &event, &progress))
     }
 
-    fn renew(&self, worker: &str, at: Time) -> BoxFuture<'_, Result<(), StorageError>> {
+    fn renew(&self, worker: &str, at: Time, all: bool) -> BoxFuture<'_, Result<(), StorageError>> {
         let worker = worker.to_owned();
         self.writer.change(self.epoch, move |db| {
             db.prepare_cached(
                 "UPDATE runs SET heartbeat = max(coalesce(heartbeat, ?2), ?2)
-                 WHERE worker = ?1 AND leased = 1",
+                 WHERE worker = ?1 AND leased = 1 AND (?3 OR status <> ?4)",
             )?
-            .execute(params![worker, at.micros()])?;
+            .execute(params![worker, at.micros(), all, RunStatus::Queued.name()])?;
             Ok(())
         })
     }
 
     fn run(&self, run: &RunId) -> BoxFuture<'_, Result<Option<RunEntry>, StorageError>> {
         let run = run.clone();
-        Box::pin(Arc::clone(&self.readers).run(move |db| {
-            Ok(entries(db, "WHERE runs.id = ?1", &[&run.as_str()])?.pop())
-        }))
+        Box::pin(
+            Arc::clone(&self.readers)
+                .run(move |db| Ok(entries(db, "WHERE runs.id = ?1", &[&run.as_str()])?.pop())),
+        )
     }
 
     fn events(
@@ -106,15 +109,11 @@ impl RunJournal for Store {
         }))
     }
 
-    fn active(
-        &self,
-        workspace: Option<&str>,
-    ) -> BoxFuture<'_, Result<Vec<RunId>, StorageError>> {
+    fn active(&self, workspace: Option<&str>) -> BoxFuture<'_, Result<Vec<RunId>, StorageError>> {
         let workspace = workspace.map(String::from);
         Box::pin(Arc::clone(&self.readers).run(move |db| match &workspace {
             Some(workspace) => {
-                let query =
-                    "SELECT id FROM runs WHERE workspace = ?1 AND active = 1 ORDER BY key";
+                let query = "SELECT id FROM runs WHERE workspace = ?1 AND active = 1 ORDER BY key";
                 ids(db, query, &[workspace])
             }
             None => ids(db, "SELECT id FROM runs WHERE active = 1 ORDER BY key", &[]),
@@ -318,12 +317,7 @@ fn decode(id: &RunId, format: u16, body: &[u8]) -> Result<RunEvent, StorageError
     decode_event(format, body).map_err(|error| StorageError::Damaged(format!("run {id}: {error}")))
 }
 
-fn read(
-    db: &Connection,
-    key: i64,
-    after: Seq,
-    page: Page,
-) -> Result<Vec<RunRecord>, StorageError> {
+fn read(db: &Connection, key: i64, after: Seq, page: Page) -> Result<Vec<RunRecord>, StorageError> {
     let mut query = db
         .prepare_cached(
             "SELECT place & 0xffffffff, at, format, body FROM run_events
@@ -331,9 +325,8 @@ fn read(
         )
         .map_err(trouble)?;
     let limit = to_sql(page.events as u64);
-    let mut rows = query
-        .query(params![place(key, after), place(key, Seq::MAX), limit])
-        .map_err(trouble)?;
+    let mut rows =
+        query.query(params![place(key, after), place(key, Seq::MAX), limit]).map_err(trouble)?;
     let (mut records, mut bytes) = (Vec::new(), 0_usize);
     while let Some(row) = rows.next().map_err(trouble)? {
         let (seq, record) = record(row).map_err(trouble)?;
@@ -356,11 +349,7 @@ fn record(row: &Row<'_>) -> rusqlite::Result<(Seq, KeptEvent)> {
     Ok((from_sql(row.get(0)?), (at, row.get(2)?, row.get(3)?)))
 }
 
-fn list(
-    db: &Connection,
-    filter: &RunFilter,
-    limit: usize,
-) -> Result<Vec<RunEntry>, StorageError> {
+fn list(db: &Connection, filter: &RunFilter, limit: usize) -> Result<Vec<RunEntry>, StorageError> {
     let RunFilter { workspace, worker, status, active } = filter;
     let mut clauses: Vec<&str> = Vec::new();
     let mut by: Vec<Box<dyn ToSql>> = Vec::new();

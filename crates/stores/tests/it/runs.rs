@@ -147,11 +147,8 @@ async fn the_queue_is_first_in_first_out_by_workspace() {
         assert_eq!(store.waiting("w", 2).await.unwrap(), [id("c"), id("a")]);
         change(&store, "c", 2, assign("x")).await.unwrap();
         assert_eq!(waiting(&store, "w").await, "a b");
-        let lost = RunCommand::Expire {
-            heartbeat: at(2),
-            grace: Duration::from_secs(60),
-            most_losses: 3,
-        };
+        let lost =
+            RunCommand::Expire { heartbeat: at(2), grace: Duration::from_secs(60), most_losses: 3 };
         change(&store, "c", 99, lost).await.unwrap();
         assert_eq!(waiting(&store, "w").await, "c a b");
         change(&store, "a", 3, STOP).await.unwrap();
@@ -192,7 +189,9 @@ async fn heartbeats_renew_what_a_worker_has() {
         change(&store, "c", 15, assign("y")).await.unwrap();
         assert_eq!(names(&store.silent(at(16), 9).await.unwrap()), "a c");
         assert_eq!(names(&store.silent(at(16), 1).await.unwrap()), "a");
-        store.renew("x", at(18)).await.unwrap();
+        store.renew("x", at(17), false).await.unwrap();
+        assert_eq!(names(&store.silent(at(16), 9).await.unwrap()), "a c", "nobody began");
+        store.renew("x", at(18), true).await.unwrap();
         assert_eq!(names(&store.silent(at(19), 9).await.unwrap()), "c a");
         let b = store.run(&id("b")).await.unwrap().unwrap();
         assert_eq!(b.heartbeat, Some(at(20)), "the clock of a lease never goes back");
@@ -250,6 +249,6 @@ async fn an_older_store_writes_no_runs() {
     let store = subject.start_runs();
     let late = change(&old, "r", 2, assign("x")).await;
     assert!(matches!(late, Err(StorageError::Fenced)), "{late:?}");
-    assert!(matches!(old.renew("x", at(1)).await, Err(StorageError::Fenced)));
+    assert!(matches!(old.renew("x", at(1), true).await, Err(StorageError::Fenced)));
     change(&store, "r", 2, assign("x")).await.unwrap();
 }

@@ -131,61 +131,9 @@ async fn there_are_no_embeddings_without_weights() {
     assert_eq!(guest.post("/embed", json!({ "texts": ["x"] })).await, shut);
 }
 
-/// What may be asked of runs, as the protocol's text has it.
-const RUNS: [(&str, &str); 6] = [
-    (
-        "/api/runs/",
-        r#"{"workspace_id":"w","agent_id":"a","query":"q","requested_by":"u",
-        "files":[{"artifact_id":"r.pdf","filename":"r.pdf"}],"metadata":{}}"#,
-    ),
-    (
-        "/api/runs/workers/heartbeat",
-        r#"{"workspace_id":"w","worker_id":"x","vm_id":"v",
-        "user_id":"u","session_id":"s","status":"ready","metadata":{}}"#,
-    ),
-    ("/api/runs/r1/control", r#"{"action":"pause","requested_by":"u"}"#),
-    ("/api/runs/stop-all", r#"{"workspace_id":"w","requested_by":"operator"}"#),
-    ("/api/runs/r1/worker-dispatched", r#"{"worker_id":"x","user_id":"u","turn_ref":"t"}"#),
-    ("/api/runs/r1/events", r#"{"event_type":"tool-call","source":"worker-stream","payload":{}}"#),
-];
-
-#[tokio::test]
-async fn what_is_asked_of_runs_is_looked_at() {
-    let keys = "[approval]\nkinds = []\n[verify]\nauto = false\n[windie]\nruns_key = \"r-key\"\n\
-                max_active_runs_per_workspace = 2\n";
-    let world = World::start(keys).await;
-    let guest = Guest::stranger(&world);
-    let asked = async |method: Method, path: &str, body: &str| {
-        let request = guest.request(method, path).header("x-windie-runs-key", "r-key");
-        answer(request.body(body.to_owned()).send().await.unwrap()).await
-    };
-    let sorry = (503, detail("Runs API not available"));
-    for (path, body) in RUNS {
-        assert_eq!(asked(Method::POST, path, body).await, sorry, "{path}");
-        assert_eq!(asked(Method::POST, path, "[]").await.0, 422, "{path}");
-        let wrong = r#"{"workspace_id":1,"action":"dance","event_type":"","worker_id":""}"#;
-        assert_eq!(asked(Method::POST, path, wrong).await.0, 422, "{path}");
-    }
-    let mode = r#"{"action":"set-control-mode"}"#;
-    let (status, said) = asked(Method::POST, "/api/runs/r1/control", mode).await;
-    assert_eq!((status, &said["detail"][0]["loc"]), (422, &json!(["body", "control_mode"])));
-    for (query, status) in [
-        ("", 503),
-        ("?after_seq=0&limit=200", 503),
-        ("?after_seq=-1", 422),
-        ("?limit=0", 422),
-        ("?limit=1001", 422),
-        ("?limit=many", 422),
-    ] {
-        let path = format!("/api/runs/r1/events{query}");
-        assert_eq!(asked(Method::GET, &path, "").await.0, status, "{path}");
-    }
-    assert_eq!(asked(Method::GET, "/api/runs/r1", "").await, sorry);
-}
-
 #[tokio::test]
 async fn keys_open_what_is_for_other_services() {
-    let keys = format!("{AUTH}runs_key = \"r-key\"\nembedding_service_key = \"e-key\"\n");
+    let keys = format!("{AUTH}embedding_service_key = \"e-key\"\n");
     let world = World::start(&keys).await;
     let guest = Guest::register(&world).await;
     let with = async |path: &str, header: &'static str, key: &str, body: Value| {
@@ -207,22 +155,6 @@ async fn keys_open_what_is_for_other_services() {
     assert_eq!(status, 422);
     let why = "Value error, the texts may have at most 65536 characters together";
     assert_eq!(said["detail"][0]["msg"], why);
-
-    for (path, body) in RUNS {
-        let body: Value = serde_json::from_str(body).unwrap();
-        let run = async |key: &str| with(path, "x-windie-runs-key", key, body.clone()).await;
-        assert_eq!(run("wrong").await, (401, detail("Invalid runs API key")), "{path}");
-        assert_eq!(run("r-key").await, (503, detail("Runs API not available")), "{path}");
-    }
-    let invalid = (401, detail("Invalid runs API key"));
-    assert_eq!(guest.get("/api/runs/r1/events?after_seq=0&limit=200").await, invalid);
-    let stranger = Guest::stranger(&world);
-    assert_eq!(stranger.get("/api/runs/r1").await, (401, detail("Missing install bearer token")));
-    assert_eq!(guest.get("/api/runs/").await, (405, detail("Method Not Allowed")));
-
-    let world = World::start("").await;
-    let shut = (503, detail("Runs API key is not configured"));
-    assert_eq!(Guest::stranger(&world).get("/api/runs/r1").await, shut);
 }
 
 #[tokio::test]

@@ -144,8 +144,7 @@ async fn events(desk: &Desk, path: &str, query: &str) -> Result<Response, Reply>
     let (id, page) = (run_of(path)?, Page { events: limit, bytes: PAGE_BYTES });
     let records = desk.ports.runs.events(&id, after, page).await?;
     let next = records.last().map_or(after, |record| record.seq);
-    let events: Vec<Value> =
-        records.into_iter().map(|record| encode::event(&id, record)).collect();
+    let events: Vec<Value> = records.into_iter().map(|record| encode::event(&id, record)).collect();
     Ok(ok(&json!({ "run_id": id.as_str(), "events": events, "next_after_seq": next })))
 }
 
@@ -172,8 +171,7 @@ async fn poll(desk: &Desk, fields: Fields) -> Result<Response, Reply> {
     let commands: Vec<Value> =
         polled.controls.iter().map(|(run, control)| encode::command(run, control)).collect();
     let assigned = polled.assigned.as_ref().map(|entry| encode::assigned(&entry.run));
-    let answer =
-        json!({ "worker": shown, "assigned_run": assigned, "control_commands": commands });
+    let answer = json!({ "worker": shown, "assigned_run": assigned, "control_commands": commands });
     Ok(ok(&answer))
 }
 

@@ -55,10 +55,11 @@ impl Story {
                 "event" => decode::report(fields).map(|report| format!("{report:?}")),
                 "poll" => decode::poll(fields)
                     .map(|Heartbeat { workspace, worker }| format!("{workspace} {worker:?}")),
-                "stop-all" => decode::stop_all(fields)
-                    .map(|StopAll { workspace, requested_by }| {
+                "stop-all" => {
+                    decode::stop_all(fields).map(|StopAll { workspace, requested_by }| {
                         format!("{workspace:?} {requested_by:?}")
-                    }),
+                    })
+                }
                 other => panic!("{other}"),
             },
         };
