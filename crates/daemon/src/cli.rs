@@ -5,6 +5,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use crate::worker::JOBS_LIMIT;
+
 /// One local agent daemon that every agent front end can talk to.
 #[derive(Debug, Parser)]
 #[command(name = "quintet", version)]
@@ -110,6 +112,13 @@ pub(crate) enum Verb {
         #[command(subcommand)]
         verb: Sessions,
     },
+    /// List, start, follow and control runs: tasks for the workers of a fleet.
+    Runs {
+        #[command(subcommand)]
+        verb: Runs,
+    },
+    /// Take runs from a control plane and carry them out on this machine.
+    Worker(Box<Worker>),
     /// Make one call of a tool by hand, as a session would, and print what came of it as JSON.
     Try {
         #[command(flatten)]
@@ -194,6 +203,130 @@ pub(crate) struct Listen {
     /// The daemon's address for the computer-use protocol; without it that of the configuration.
     #[arg(long, value_name = "URL")]
     pub(crate) url: Option<String>,
+}
+
+/// Where runs are controlled.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct ControlPlane {
+    #[command(flatten)]
+    pub(crate) flags: Flags,
+    /// The daemon's computer-use address; without it that of the configuration.
+    #[arg(long, value_name = "URL")]
+    pub(crate) url: Option<String>,
+    /// The key of the runs API; without it `windie.runs_key` of the configuration.
+    #[arg(long, value_name = "KEY")]
+    pub(crate) key: Option<String>,
+    /// The token of an install, where the daemon asks for one.
+    #[arg(long, value_name = "TOKEN")]
+    pub(crate) token: Option<String>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Runs {
+    /// List runs, newest first.
+    List {
+        #[command(flatten)]
+        plane: ControlPlane,
+        /// Those of one workspace.
+        #[arg(long, value_name = "NAME")]
+        workspace: Option<String>,
+        /// Those with this status: active, awaiting_worker, queued, running, paused, stopped, completed, failed.
+        #[arg(long, value_name = "STATUS")]
+        status: Option<String>,
+        /// How many.
+        #[arg(long, default_value_t = 50)]
+        limit: u64,
+    },
+    /// Put a run in the queue of a workspace and print its id.
+    Start {
+        #[command(flatten)]
+        plane: ControlPlane,
+        /// The queue.
+        #[arg(long, value_name = "NAME", default_value = "default")]
+        workspace: String,
+        /// The task.
+        query: String,
+        /// The agent that is to work.
+        #[arg(long, value_name = "ID")]
+        agent: Option<String>,
+        /// An uploaded file to begin with; may be given several times.
+        #[arg(long, value_name = "ID")]
+        artifact: Vec<String>,
+        /// Show what happens until the run is over.
+        #[arg(long)]
+        follow: bool,
+    },
+    /// Show what happens in a run until it is over; fails unless the run completes.
+    Follow {
+        #[command(flatten)]
+        plane: ControlPlane,
+        run: String,
+        /// Print a line of JSON an event.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Halt a run: no tool of it runs until it is resumed.
+    Pause {
+        #[command(flatten)]
+        plane: ControlPlane,
+        run: String,
+    },
+    /// Let a run go on, or let the calls run that wait for a person.
+    Resume {
+        #[command(flatten)]
+        plane: ControlPlane,
+        run: String,
+    },
+    /// Say who may act in a run: agent_only, shared_control or human_override.
+    Mode {
+        #[command(flatten)]
+        plane: ControlPlane,
+        run: String,
+        #[arg(value_parser = ["agent_only", "shared_control", "human_override"])]
+        mode: String,
+    },
+    /// Stop a run, or all of them.
+    Stop {
+        #[command(flatten)]
+        plane: ControlPlane,
+        #[arg(required_unless_present = "all")]
+        run: Option<String>,
+        /// Stop every active run.
+        #[arg(long, conflicts_with = "run")]
+        all: bool,
+        /// Only those of one workspace.
+        #[arg(long, value_name = "NAME", requires = "all")]
+        workspace: Option<String>,
+    },
+}
+
+/// A worker of a fleet.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct Worker {
+    #[command(flatten)]
+    pub(crate) plane: ControlPlane,
+    /// The queue to take runs from.
+    #[arg(long, value_name = "NAME", default_value = "default")]
+    pub(crate) workspace: String,
+    /// How many runs to carry out at once.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=JOBS_LIMIT))]
+    pub(crate) jobs: u64,
+    /// The name of this worker, which must be its own in the fleet and the same after a restart; without
+    /// it `worker-` and the name of the machine.
+    #[arg(long, value_name = "ID")]
+    pub(crate) id: Option<String>,
+    /// The user that the worker's conversations belong to; without it the name of the worker.
+    #[arg(long, value_name = "USER")]
+    pub(crate) user: Option<String>,
+    /// The folder that tools work in; without it this one.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) dir: Option<PathBuf>,
+    /// The daemon that thinks; without it the one at --url.
+    #[arg(long, value_name = "URL")]
+    pub(crate) daemon: Option<String>,
+    /// Milliseconds between heartbeats.
+    #[arg(long, value_name = "MS", default_value_t = 2000)]
+    pub(crate) interval_ms: u64,
 }
 
 /// One call of a tool.

@@ -14,6 +14,7 @@ mod listen;
 mod models;
 mod open_files;
 mod options;
+mod runs;
 mod senses;
 mod serve;
 mod sessions;
@@ -22,6 +23,7 @@ mod tools;
 mod trial;
 mod vision;
 mod voice;
+mod worker;
 
 use std::iter::once;
 use std::process::ExitCode;
@@ -55,6 +57,8 @@ fn main() -> ExitCode {
         Verb::Say { flags, text, out } => voice::say(&flags, &text, &out).map(well),
         Verb::Embed { flags, texts } => senses::embed(&flags, texts).map(well),
         Verb::Describe { flags, file, json } => vision::describe(&flags, &file, json).map(well),
+        Verb::Runs { verb } => runs::main(verb),
+        Verb::Worker(asked) => worker::main(*asked).map(well),
         Verb::Tools { flags, schema } => tools::list(&flags, schema).map(well),
     };
     match done {

@@ -37,4 +37,5 @@ mod undo;
 mod undo_git;
 mod web_page;
 mod windie;
+mod worker;
 mod workspace;

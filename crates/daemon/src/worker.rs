@@ -1,0 +1,255 @@
+//! `quintet worker`: takes runs from a control plane and carries each out as a session of a daemon.
+//!
+//! The worker is a client of the computer-use protocol: the daemon thinks, the worker's tools act, in
+//! the worker's folder and sandbox. What the worker must remember is in the control plane and in the
+//! daemon, so a worker that was killed and started again under the same id goes on with its runs.
+
+mod assignment;
+mod call;
+mod gate;
+mod job;
+mod relay;
+mod socket;
+mod toolkit;
+
+use std::collections::{HashMap, HashSet};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, bail};
+use serde_json::{Value, json};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::task::JoinSet;
+use tokio::time::{MissedTickBehavior, interval};
+
+use crate::assemble::toolbox;
+use crate::cli::Worker;
+use crate::runs::api::{Api, ApiError};
+use crate::{options, runs, telemetry};
+
+use assignment::Assignment;
+use gate::{Change, Gate};
+use job::{Ended, Job};
+use toolkit::Toolkit;
+
+/// The most runs at once: a daemon carries out four queries of a user at a time.
+pub(crate) const JOBS_LIMIT: u64 = 4;
+/// Commands that were carried out, as far back as they are remembered.
+const APPLIED_LIMIT: usize = 4096;
+
+/// `quintet worker`.
+pub(crate) fn main(asked: Worker) -> Result<()> {
+    let filter = options::environment().into_iter().find(|(name, _)| name == "QUINTET_LOG");
+    let flags = &asked.plane.flags;
+    telemetry::start(flags.log_format, filter.as_ref().map(|(_, value)| value.as_str()));
+    let mut options = options::read_closed(flags)?;
+    // What is remembered beyond sessions belongs to a daemon's own workspaces.
+    options.memory = None;
+    let api = runs::connect(&asked.plane)?;
+    let folder = asked.dir.clone().unwrap_or_else(|| PathBuf::from("."));
+    let folder = folder.canonicalize().with_context(|| format!("--dir {}", folder.display()))?;
+    if !folder.is_dir() {
+        bail!("--dir {}: not a folder", folder.display());
+    }
+    let daemon = asked.daemon.clone().unwrap_or_else(|| api.url().to_owned());
+    let daemon = socket::address(&daemon)?;
+    let id = asked.id.clone().unwrap_or_else(default_id);
+    let identity = Identity {
+        user: asked.user.clone().unwrap_or_else(|| id.clone()),
+        workspace: asked.workspace.clone(),
+        id,
+    };
+    let toolkit = Toolkit::new(toolbox(&options), folder);
+    let threads = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let every = Duration::from_millis(asked.interval_ms.max(10));
+    let fleet = Fleet { api, daemon, identity, toolkit: Arc::new(toolkit) };
+    threads.block_on(run(Arc::new(fleet), asked.jobs, every))
+}
+
+fn default_id() -> String {
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let plain = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '-' };
+    let host: String = host.trim().chars().map(plain).collect();
+    format!("worker-{host}")
+}
+
+/// Who the worker is.
+#[derive(Clone, Debug)]
+struct Identity {
+    id: String,
+    user: String,
+    workspace: String,
+}
+
+/// What all runs of the worker share.
+struct Fleet {
+    api: Api,
+    /// The WebSocket of the daemon that carries the runs out.
+    daemon: String,
+    identity: Identity,
+    toolkit: Arc<Toolkit>,
+}
+
+/// Takes runs until a signal comes.
+async fn run(fleet: Arc<Fleet>, jobs: u64, every: Duration) -> Result<()> {
+    let mut terminate = signal(SignalKind::terminate())?;
+    let Identity { id, workspace, .. } = &fleet.identity;
+    tracing::info!(worker = id, workspace, url = fleet.api.url(), "taking runs");
+    let mut roster = Roster::new(fleet, usize::try_from(jobs)?);
+    let mut ticks = interval(every);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        tokio::select! {
+            _ = ticks.tick() => roster.poll().await?,
+            Some(ended) = roster.tasks.join_next() => roster.ended(ended),
+            _ = tokio::signal::ctrl_c() => break,
+            _ = terminate.recv() => break,
+        }
+    }
+    tracing::info!(runs = roster.gates.len(), "leaving; started again, the worker goes on with its runs");
+    Ok(())
+}
+
+/// The runs that the worker has.
+struct Roster {
+    fleet: Arc<Fleet>,
+    jobs: usize,
+    tasks: JoinSet<(String, Ended)>,
+    gates: HashMap<String, Arc<Gate>>,
+    /// Commands that were carried out, so that none is carried out twice.
+    applied: HashSet<String>,
+    /// True if the control plane may have given runs that the worker has not heard of.
+    unsure: bool,
+}
+
+impl Roster {
+    fn new(fleet: Arc<Fleet>, jobs: usize) -> Self {
+        let (tasks, gates, applied) = Default::default();
+        Self { fleet, jobs, tasks, gates, applied, unsure: true }
+    }
+
+    /// One heartbeat. Fails only if the control plane will not have this worker at all.
+    async fn poll(&mut self) -> Result<()> {
+        match self.beat().await {
+            Ok(()) => Ok(()),
+            Err(error) if error.is_passing() => {
+                tracing::warn!(%error, "the control plane does not answer");
+                self.unsure = true;
+                Ok(())
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    async fn beat(&mut self) -> Result<(), ApiError> {
+        if self.unsure {
+            self.catch_up().await?;
+        }
+        let Identity { id, user, workspace } = &self.fleet.identity;
+        let status = match self.gates.len() {
+            0 => "ready",
+            taken if taken < self.jobs => "running",
+            _ => "busy",
+        };
+        let polled = self
+            .fleet
+            .api
+            .heartbeat(json!({
+                "workspace_id": workspace, "worker_id": id, "vm_id": format!("vm-{id}"),
+                "user_id": user, "session_id": user, "status": status,
+                "metadata": { "client": concat!("quintet/", env!("CARGO_PKG_VERSION")) },
+            }))
+            .await?;
+        if let Some(assignment) = Assignment::given(&polled["assigned_run"]) {
+            self.begin(assignment);
+        }
+        for command in polled["control_commands"].as_array().into_iter().flatten() {
+            self.command(command).await?;
+        }
+        Ok(())
+    }
+
+    /// Goes on with runs that the control plane says this worker has.
+    async fn catch_up(&mut self) -> Result<(), ApiError> {
+        let id = self.fleet.identity.id.clone();
+        let query = [("worker_id", id.as_str()), ("status", "active"), ("limit", "200")];
+        let listed = self.fleet.api.list(&query).await?;
+        for view in listed["runs"].as_array().into_iter().flatten() {
+            if let Some(assignment) = Assignment::resumed(view) {
+                self.begin(assignment);
+            }
+        }
+        self.unsure = false;
+        Ok(())
+    }
+
+    fn begin(&mut self, assignment: Assignment) {
+        let run = assignment.run.clone();
+        if self.gates.contains_key(&run) {
+            return;
+        }
+        tracing::info!(run, assignment = assignment.number, resumed = assignment.resumed, "begins");
+        let gate = Arc::new(Gate::new(assignment.paused, assignment.mode));
+        self.gates.insert(run.clone(), Arc::clone(&gate));
+        let job = Job::new(Arc::clone(&self.fleet), assignment, gate);
+        self.tasks.spawn(async move { (run, job.carry_out().await) });
+    }
+
+    fn ended(&mut self, ended: Result<(String, Ended), tokio::task::JoinError>) {
+        match ended {
+            Ok((run, ended)) => {
+                tracing::info!(run, ?ended, "is over");
+                self.gates.remove(&run);
+            }
+            Err(error) => {
+                // Which run it was is not known; the control plane is asked which are left.
+                tracing::error!(%error, "a run ended by accident");
+                self.unsure = true;
+            }
+        }
+    }
+
+    /// Stops the turn of a run that this process does not have.
+    async fn stop_left_behind(&self, run: &str) -> Result<(), ApiError> {
+        let view = self.fleet.api.view(run).await?;
+        if let Some(assignment) = Assignment::resumed(&view) {
+            let gate = Arc::new(Gate::new(true, assignment.mode));
+            Job::new(Arc::clone(&self.fleet), assignment, gate).abandon().await;
+        }
+        Ok(())
+    }
+
+    /// Carries a command out, once, and says so.
+    async fn command(&mut self, command: &Value) -> Result<(), ApiError> {
+        let text = |name: &str| command[name].as_str().unwrap_or_default();
+        let (run, id) = (text("run_id"), text("command_id"));
+        if !self.applied.contains(id) {
+            let change = Change::named(text("action"), text("control_mode"));
+            match (self.gates.get(run), change) {
+                (Some(gate), Some(change)) => gate.apply(change),
+                // An earlier process of this worker may have left a turn behind.
+                (None, Some(Change::Stop)) => self.stop_left_behind(run).await?,
+                (None, _) | (_, None) => {}
+            }
+            tracing::info!(run, action = text("action"), "control");
+            if self.applied.len() >= APPLIED_LIMIT {
+                self.applied.clear();
+            }
+            self.applied.insert(id.to_owned());
+        }
+        let payload = json!({ "command_id": id, "action": text("action") });
+        let body = json!({
+            "event_type": "run-control-applied", "source": "worker", "payload": payload,
+            "worker_id": self.fleet.identity.id,
+        });
+        match self.fleet.api.report(run, body).await {
+            Err(error) if error.is_passing() => Err(error),
+            Err(error) => {
+                tracing::warn!(run, %error, "the effect of a command cannot be reported");
+                Ok(())
+            }
+            Ok(_) => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! A run that the control plane gave to this worker.
+
+use serde_json::Value;
+
+use super::gate::Mode;
+
+/// A file that a run begins with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct InputFile {
+    pub(super) artifact: String,
+    pub(super) filename: Option<String>,
+}
+
+/// A run that this worker has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Assignment {
+    pub(super) run: String,
+    /// The fencing number.
+    pub(super) number: u64,
+    pub(super) conversation: String,
+    pub(super) query: String,
+    pub(super) files: Vec<InputFile>,
+    pub(super) mode: Mode,
+    pub(super) paused: bool,
+    /// True if an earlier process of this worker may have begun the run.
+    pub(super) resumed: bool,
+}
+
+impl Assignment {
+    /// What a heartbeat was answered with; nothing if there is no run.
+    pub(super) fn given(assigned: &Value) -> Option<Self> {
+        Self::read(assigned, assigned["assignment"].as_u64()?, false)
+    }
+
+    /// A run in a list of those that this worker has.
+    pub(super) fn resumed(view: &Value) -> Option<Self> {
+        Self::read(view, view["worker"]["assignment"].as_u64()?, true)
+    }
+
+    /// The turn that carries the run out: the same after every restart of the worker, and another one
+    /// for every assignment.
+    pub(super) fn turn(&self) -> String {
+        format!("run-{}-{}", self.run, self.number)
+    }
+
+    fn read(run: &Value, number: u64, resumed: bool) -> Option<Self> {
+        let text = |name: &str| run[name].as_str().map(String::from);
+        let file = |file: &Value| {
+            Some(InputFile {
+                artifact: file["artifact_id"].as_str()?.to_owned(),
+                filename: file["filename"].as_str().map(String::from),
+            })
+        };
+        Some(Self {
+            run: text("run_id")?,
+            number,
+            conversation: text("conversation_ref")?,
+            query: text("query")?,
+            files: run["files"].as_array().into_iter().flatten().filter_map(file).collect(),
+            mode: Mode::named(run["control_mode"].as_str().unwrap_or_default()),
+            paused: run["status"] == "paused",
+            resumed,
+        })
+    }
+}

@@ -1,0 +1,182 @@
+//! Whether a run's tools may act: pause, stop and who is in control.
+
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::time::{Instant, timeout_at};
+
+/// How long a call may be held back before the model is told to ask again; the daemon waits 120 seconds.
+const HOLD_LIMIT: Duration = Duration::from_secs(100);
+/// A call that was held back for longer than this is not run: the daemon may have given it up.
+const FRESH: Duration = Duration::from_secs(5);
+
+/// Who may act.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Mode {
+    #[default]
+    Agent,
+    /// What changes something waits for a person, who says `resume`.
+    Shared,
+    /// Nothing runs until control is given back.
+    Human,
+}
+
+impl Mode {
+    pub(super) fn named(name: &str) -> Self {
+        match name {
+            "shared_control" => Self::Shared,
+            "human_override" => Self::Human,
+            _ => Self::Agent,
+        }
+    }
+}
+
+/// What a command changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Change {
+    Pause,
+    Resume,
+    Stop,
+    Mode(Mode),
+}
+
+impl Change {
+    pub(super) fn named(action: &str, mode: &str) -> Option<Self> {
+        match action {
+            "pause" => Some(Self::Pause),
+            "resume" => Some(Self::Resume),
+            "stop" => Some(Self::Stop),
+            "set-control-mode" => Some(Self::Mode(Mode::named(mode))),
+            _ => None,
+        }
+    }
+}
+
+/// What a call may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Admission {
+    /// It may run.
+    Run,
+    /// It must not run now; the model may ask again.
+    Held,
+    /// The run is to stop.
+    Stopped,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct State {
+    paused: bool,
+    mode: Mode,
+    stopped: bool,
+    /// How often a person said `resume`.
+    resumed: u64,
+}
+
+/// The gate of one run.
+#[derive(Debug)]
+pub(super) struct Gate {
+    state: watch::Sender<State>,
+}
+
+impl Gate {
+    pub(super) fn new(paused: bool, mode: Mode) -> Self {
+        Self { state: watch::Sender::new(State { paused, mode, ..State::default() }) }
+    }
+
+    pub(super) fn apply(&self, change: Change) {
+        self.state.send_modify(|state| match change {
+            Change::Pause => state.paused = true,
+            Change::Resume => {
+                state.paused = false;
+                state.resumed += 1;
+            }
+            Change::Stop => state.stopped = true,
+            Change::Mode(mode) => state.mode = mode,
+        });
+    }
+
+    /// Resolves when the run is to stop.
+    pub(super) async fn stopped(&self) {
+        self.until(|state| state.stopped).await;
+    }
+
+    /// Resolves when the run is not paused, or is to stop.
+    pub(super) async fn unpaused(&self) {
+        self.until(|state| !state.paused || state.stopped).await;
+    }
+
+    /// True if a call would have to wait now.
+    pub(super) fn holds(&self, only_reads: bool) -> bool {
+        !self.state.borrow().admits(only_reads, self.state.borrow().resumed)
+    }
+
+    /// Waits until a call may run, as long as the model can wait.
+    pub(super) async fn admit(&self, only_reads: bool) -> Admission {
+        let (began, asked) = (Instant::now(), self.state.borrow().resumed);
+        let decided = self.until(|state| state.stopped || state.admits(only_reads, asked));
+        if timeout_at(began + HOLD_LIMIT, decided).await.is_err() {
+            return Admission::Held;
+        }
+        if self.state.borrow().stopped {
+            Admission::Stopped
+        } else if began.elapsed() < FRESH {
+            Admission::Run
+        } else {
+            Admission::Held
+        }
+    }
+
+    async fn until(&self, is_so: impl Fn(&State) -> bool) {
+        // The sender is in this very gate, so it is never gone.
+        let _ = self.state.subscribe().wait_for(|state| is_so(state)).await;
+    }
+}
+
+impl State {
+    fn admits(&self, only_reads: bool, asked: u64) -> bool {
+        let allowed = match self.mode {
+            Mode::Agent => true,
+            Mode::Shared => only_reads || self.resumed > asked,
+            Mode::Human => false,
+        };
+        !self.paused && allowed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_call_waits_for_whoever_is_in_control() {
+        let gate = Gate::new(false, Mode::Agent);
+        assert_eq!(gate.admit(false).await, Admission::Run);
+        gate.apply(Change::Pause);
+        assert_eq!(gate.admit(true).await, Admission::Held, "nobody resumed in time");
+        gate.apply(Change::Resume);
+        gate.apply(Change::Mode(Mode::Human));
+        assert_eq!(gate.admit(true).await, Admission::Held);
+        gate.apply(Change::Mode(Mode::Shared));
+        assert_eq!(gate.admit(true).await, Admission::Run, "looking is allowed");
+        assert!(gate.holds(false) && !gate.holds(true));
+        let (admitted, ()) = tokio::join!(gate.admit(false), async {
+            tokio::task::yield_now().await;
+            gate.apply(Change::Resume);
+        });
+        assert_eq!(admitted, Admission::Run, "a person said so");
+        gate.apply(Change::Stop);
+        assert_eq!(gate.admit(false).await, Admission::Stopped);
+        gate.unpaused().await;
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_call_that_waited_long_is_asked_for_again() {
+        let gate = Gate::new(true, Mode::Agent);
+        let (admitted, ()) = tokio::join!(gate.admit(false), async {
+            tokio::time::sleep(FRESH * 2).await;
+            gate.apply(Change::Resume);
+        });
+        assert_eq!(admitted, Admission::Held);
+        assert_eq!(gate.admit(false).await, Admission::Run);
+    }
+}

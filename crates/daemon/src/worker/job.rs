@@ -1,0 +1,397 @@
+//! One run: its conversation with the daemon, the calls that the daemon hands over, and its end.
+//!
+//! A call is relayed into the run's timeline before it is begun. So a worker that was killed knows of a
+//! call that is handed over again whether it may have run before: then only a call that just looks
+//! is run again.
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Result, anyhow};
+use serde_json::{Value, json};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep, sleep_until, timeout};
+use tokio_util::sync::CancellationToken;
+
+use super::Fleet;
+use super::assignment::{Assignment, InputFile};
+use super::call::Handed;
+use super::gate::{Admission, Gate};
+use super::relay::{Line, Relay, Target, is_end};
+use super::socket::Socket;
+use super::toolkit::ToolOutput;
+
+/// How long to wait before the daemon or the control plane is asked again.
+const RETRY_DELAY: Duration = Duration::from_millis(500);
+const RETRY_DELAY_LIMIT: Duration = Duration::from_secs(10);
+/// How long the daemon may take to say anything of the turn.
+const UNHEARD_LIMIT: Duration = Duration::from_secs(60);
+/// How long a daemon that is busy is left alone.
+const BUSY_DELAY: Duration = Duration::from_secs(2);
+/// How long tools and the daemon have to end once the run is over.
+const END_TIMEOUT: Duration = Duration::from_secs(5);
+/// Results that are kept in case the daemon asks for them again.
+const RESULTS_LIMIT: usize = 32;
+/// The largest file that a run may begin with.
+const FILE_LIMIT: usize = 64 * 1024 * 1024;
+const BUSY: &str = "Too many concurrent requests. Please wait.";
+const HELD: &str = "not run: the run is paused or a person is in control. Make the call again.";
+const UNKNOWN: &str = "the worker was restarted while this call ran; whether and how it ended is not \
+                       known. Look before you make it again.";
+const PROMPT: &str = "You are an agent that carries out one task on a machine of its own. Nobody answers \
+    questions while you work: decide yourself, check what you did, and end with a short report of the \
+    result. Relative paths are meant from the folder";
+
+/// How the worker's part in a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ended {
+    /// The end was relayed.
+    Over,
+    /// The run is somebody else's now, or was over already.
+    Gone,
+}
+
+/// A call that was handed over.
+enum CallState {
+    Running,
+    Done(Vec<ToolOutput>),
+}
+
+/// One run.
+pub(super) struct Job {
+    fleet: Arc<Fleet>,
+    assignment: Assignment,
+    gate: Arc<Gate>,
+    turn: String,
+    relay: Relay,
+    line: Option<Line>,
+    /// The last frame of the turn that was relayed.
+    relayed: u64,
+    /// The last frame that an earlier process relayed.
+    relayed_before: u64,
+    calls: HashMap<String, CallState>,
+    running: JoinSet<(Handed, Vec<ToolOutput>)>,
+    cancel: CancellationToken,
+}
+
+impl Job {
+    pub(super) fn new(fleet: Arc<Fleet>, assignment: Assignment, gate: Arc<Gate>) -> Self {
+        let (relay, line) = Relay::new(Target {
+            api: fleet.api.clone(),
+            run: assignment.run.clone(),
+            worker: fleet.identity.id.clone(),
+            assignment: assignment.number,
+            gate: Arc::clone(&gate),
+        });
+        let turn = assignment.turn();
+        let (relayed, relayed_before, calls, running, cancel) = Default::default();
+        let line = Some(line);
+        Self {
+            fleet,
+            assignment,
+            gate,
+            turn,
+            relay,
+            line,
+            relayed,
+            relayed_before,
+            calls,
+            running,
+            cancel,
+        }
+    }
+
+    /// Carries the run out.
+    pub(super) async fn carry_out(mut self) -> Ended {
+        let mut relaying = JoinSet::new();
+        if let Some(line) = self.line.take() {
+            relaying.spawn(line.run());
+        }
+        let relay = self.relay.clone();
+        let ended = tokio::select! {
+            () = self.work() => Ended::Over,
+            () = relay.gone() => Ended::Gone,
+        };
+        self.cancel.cancel();
+        // Tools end their processes when they are told to; one that does not is dropped.
+        let _ = timeout(END_TIMEOUT, async { while self.running.join_next().await.is_some() {} }).await;
+        if ended == Ended::Gone {
+            self.abandon().await;
+        }
+        self.fleet.toolkit.over(&self.turn);
+        ended
+    }
+
+    /// Has the daemon stop the turn, if it can be reached.
+    pub(super) async fn abandon(&self) {
+        let stop = async {
+            let mut socket = self.connect().await?;
+            socket.send_anew("stop-query", self.names()).await?;
+            while socket.next().await?["type"] != "stop-query-ack" {}
+            socket.close().await;
+            Ok::<(), anyhow::Error>(())
+        };
+        if !matches!(timeout(END_TIMEOUT, stop).await, Ok(Ok(()))) {
+            tracing::warn!(run = self.assignment.run, "the turn could not be stopped");
+        }
+    }
+
+    async fn work(&mut self) {
+        let text = self.prepare().await;
+        let mut delay = RETRY_DELAY;
+        loop {
+            let began = Instant::now();
+            match self.converse(&text).await {
+                Ok(()) => return,
+                Err(error) => {
+                    tracing::warn!(run = self.assignment.run, "the daemon is gone: {error:#}");
+                }
+            }
+            if began.elapsed() > RETRY_DELAY_LIMIT {
+                delay = RETRY_DELAY;
+            }
+            sleep(delay).await;
+            delay = (delay * 2).min(RETRY_DELAY_LIMIT);
+        }
+    }
+
+    /// What the agent is asked, once it is known how far an earlier process came.
+    async fn prepare(&mut self) -> String {
+        while self.assignment.resumed
+            && let Err(error) = self.learn().await
+        {
+            tracing::warn!(run = self.assignment.run, "the timeline cannot be read: {error:#}");
+            sleep(RETRY_DELAY).await;
+        }
+        let mut text = self.assignment.query.clone();
+        for file in &self.assignment.files {
+            let said = match self.fetch(file).await {
+                Ok(name) => format!("The file {name} belongs to the task."),
+                Err(error) => {
+                    let artifact = &file.artifact;
+                    format!("The file {artifact} belongs to the task but cannot be had: {error}.")
+                }
+            };
+            text = format!("{text}\n\n{said}");
+        }
+        text
+    }
+
+    /// Finds out what an earlier process relayed of this turn.
+    async fn learn(&mut self) -> Result<()> {
+        let mut after = 0;
+        loop {
+            let page = self.fleet.api.events(&self.assignment.run, after).await?;
+            let events = page["events"].as_array().map(Vec::as_slice).unwrap_or_default();
+            let own = events.iter().filter(|event| event["payload"]["turn_ref"] == *self.turn);
+            let last = own.filter_map(|event| event["payload"]["sequence"].as_u64()).max();
+            self.relayed = self.relayed.max(last.unwrap_or(0));
+            if events.is_empty() {
+                self.relayed_before = self.relayed;
+                return Ok(());
+            }
+            after = page["next_after_seq"].as_u64().unwrap_or(after);
+        }
+    }
+
+    /// Fetches a file into the folder; gives its name there.
+    async fn fetch(&self, file: &InputFile) -> Result<String> {
+        let name = file.filename.as_deref().unwrap_or(&file.artifact);
+        // Names from outside must not lead out of the folder.
+        let name = Path::new(name).file_name().and_then(|name| name.to_str());
+        let name = name.ok_or_else(|| anyhow!("its name is no file name"))?.to_owned();
+        let path = self.fleet.toolkit.folder().join(&name);
+        if path.exists() {
+            return Ok(name);
+        }
+        let bytes = self.fleet.api.artifact(&file.artifact, FILE_LIMIT).await?;
+        tokio::task::spawn_blocking(move || fs::write(path, bytes)).await??;
+        Ok(name)
+    }
+
+    async fn connect(&self) -> Result<Socket> {
+        let Fleet { api, daemon, identity, toolkit } = &*self.fleet;
+        let folder = toolkit.folder().display();
+        let definition = json!({
+            "version": 1,
+            "id": format!("run-{}", self.assignment.run),
+            "name": "quintet worker",
+            "system_prompt": { "mode": "replace", "content": format!("{PROMPT} {folder}.") },
+            "tools": {
+                "mode": "client_only",
+                "client_manifest": toolkit.manifest(),
+                "enabled_remote_tools": ["web_search"],
+            },
+            "runtime": { "operating_system": "Linux" },
+        });
+        let handshake = json!({
+            "type": "handshake", "user_id": identity.user, "agent_definition": definition,
+        });
+        Socket::connect(daemon, api.token(), &handshake).await
+    }
+
+    /// The turn, as messages name it.
+    fn names(&self) -> Value {
+        json!({ "conversation_ref": self.assignment.conversation, "turn_ref": self.turn })
+    }
+
+    /// Talks to the daemon until the turn is over. Fails if the connection does.
+    async fn converse(&mut self, text: &str) -> Result<()> {
+        let mut socket = self.connect().await?;
+        self.dispatch().await?;
+        let query = json!({ "text": text, "conversation_ref": self.assignment.conversation });
+        socket.send(&self.turn, "query", query.clone()).await?;
+        let (mut heard, mut stopping) = (false, false);
+        let mut patience = Instant::now() + UNHEARD_LIMIT;
+        loop {
+            tokio::select! {
+                frame = socket.next() => {
+                    let frame = frame?;
+                    if self.is_busy(&frame) {
+                        sleep(BUSY_DELAY).await;
+                        patience = Instant::now() + UNHEARD_LIMIT;
+                        socket.send(&self.turn, "query", query.clone()).await?;
+                    } else if self.is_own(&frame) {
+                        heard = true;
+                        if self.take(&mut socket, &frame).await? {
+                            socket.close().await;
+                            return Ok(());
+                        }
+                    } else if frame["type"] == "client-tool-manifest" {
+                        self.complain(&frame);
+                    }
+                }
+                Some(done) = self.running.join_next() => self.answer(&mut socket, done?).await?,
+                () = self.gate.stopped(), if !stopping => {
+                    stopping = true;
+                    self.cancel.cancel();
+                    socket.send_anew("stop-query", self.names()).await?;
+                }
+                () = sleep_until(patience), if !heard => {
+                    let why = json!({ "message": "the daemon knows nothing of the turn any more" });
+                    let payload = json!({ "payload": why, "turn_ref": self.turn });
+                    let durable = self.relay.note("error", payload).await;
+                    return Ok(durable.await?);
+                }
+            }
+        }
+    }
+
+    /// Tells the control plane that the run has begun, until it is heard.
+    async fn dispatch(&self) -> Result<()> {
+        let Fleet { api, identity, .. } = &*self.fleet;
+        let body = json!({
+            "worker_id": identity.id, "user_id": identity.user, "turn_ref": self.turn,
+            "conversation_ref": self.assignment.conversation, "assignment": self.assignment.number,
+        });
+        match api.dispatched(&self.assignment.run, body).await {
+            Ok(_) => Ok(()),
+            Err(error) if error.is_gone() => {
+                self.relay.give_up();
+                Err(error.into())
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn is_own(&self, frame: &Value) -> bool {
+        frame["turn_ref"] == *self.turn || (frame["type"] == "error" && frame["id"] == *self.turn)
+    }
+
+    fn is_busy(&self, frame: &Value) -> bool {
+        self.is_own(frame) && frame["type"] == "error" && frame["payload"]["message"] == BUSY
+    }
+
+    fn complain(&self, frame: &Value) {
+        for tool in frame["payload"]["rejected"].as_array().into_iter().flatten() {
+            tracing::warn!(run = self.assignment.run, %tool, "the daemon does not take a tool");
+        }
+    }
+
+    /// Relays a frame and begins what it hands over; says whether the turn is over.
+    async fn take(&mut self, socket: &mut Socket, frame: &Value) -> Result<bool> {
+        let sequence = frame["sequence"].as_u64();
+        let handed = Handed::of(frame, &self.turn);
+        if sequence.is_some_and(|number| number <= self.relayed) {
+            if let Some(handed) = handed {
+                self.hand_over_again(socket, handed, sequence.unwrap_or(0)).await?;
+            }
+            return Ok(false);
+        }
+        let durable = self.relay.frame(frame).await;
+        self.relayed = sequence.unwrap_or(self.relayed);
+        let over = is_end(frame["type"].as_str().unwrap_or_default());
+        if over || handed.is_some() {
+            // Until the end is durable nothing more is read, so that the daemon, which asks by a ping
+            // whether the client has seen the end, tells a worker that dies now again.
+            durable.await?;
+        }
+        if let Some(handed) = handed {
+            self.begin(handed);
+        }
+        Ok(over)
+    }
+
+    /// A call that the daemon knows no result of, though the worker has heard of it before.
+    async fn hand_over_again(
+        &mut self,
+        socket: &mut Socket,
+        handed: Handed,
+        sequence: u64,
+    ) -> Result<()> {
+        let harmless = handed.calls.iter().all(|call| self.fleet.toolkit.only_reads(&call.tool));
+        match self.calls.get(&handed.request) {
+            Some(CallState::Running) => {}
+            Some(CallState::Done(outputs)) => {
+                let (kind, payload) = handed.result(outputs);
+                socket.send_anew(kind, payload).await?;
+            }
+            None if sequence > self.relayed_before || harmless => self.begin(handed),
+            None => {
+                let outputs = handed.calls.iter().map(|_| ToolOutput::failure(UNKNOWN)).collect();
+                self.answer(socket, (handed, outputs)).await?;
+            }
+        }
+        Ok(())
+    }
+
+    fn begin(&mut self, handed: Handed) {
+        if self.calls.len() >= RESULTS_LIMIT {
+            self.calls.retain(|_, state| matches!(state, CallState::Running));
+        }
+        self.calls.insert(handed.request.clone(), CallState::Running);
+        let (fleet, gate, relay) =
+            (Arc::clone(&self.fleet), Arc::clone(&self.gate), self.relay.clone());
+        let cancel = self.cancel.clone();
+        self.running.spawn(async move {
+            let mut outputs = Vec::new();
+            for call in &handed.calls {
+                let only_reads = fleet.toolkit.only_reads(&call.tool);
+                if gate.holds(only_reads) {
+                    let held = json!({ "tool_name": call.tool, "parameters": call.input });
+                    // Nobody needs to wait until it is said.
+                    drop(relay.note("run-tool-held", held).await);
+                }
+                outputs.push(match gate.admit(only_reads).await {
+                    Admission::Run => fleet.toolkit.run(call.clone(), cancel.clone()).await,
+                    Admission::Held => ToolOutput::failure(HELD),
+                    Admission::Stopped => ToolOutput::failure("not run: the run is stopped"),
+                });
+            }
+            (handed, outputs)
+        });
+    }
+
+    async fn answer(
+        &mut self,
+        socket: &mut Socket,
+        (handed, outputs): (Handed, Vec<ToolOutput>),
+    ) -> Result<()> {
+        let (kind, payload) = handed.result(&outputs);
+        self.calls.insert(handed.request, CallState::Done(outputs));
+        socket.send_anew(kind, payload).await
+    }
+}

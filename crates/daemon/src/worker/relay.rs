@@ -1,0 +1,198 @@
+//! Relays what happens in a conversation into the timeline of its run, in order and until it is durable.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
+
+use super::gate::Gate;
+use crate::runs::api::Api;
+
+/// Events that wait; a conversation that is faster than the control plane waits, too.
+const QUEUE_CAPACITY: usize = 256;
+/// Text that is put into one event.
+const TEXT_LIMIT: usize = 16 * 1024;
+/// How long to wait before a request is repeated.
+const RETRY_DELAY: Duration = Duration::from_millis(200);
+const RETRY_DELAY_LIMIT: Duration = Duration::from_secs(5);
+
+/// What is to be relayed.
+#[derive(Debug)]
+struct Event {
+    kind: String,
+    source: &'static str,
+    payload: Value,
+    durable: oneshot::Sender<()>,
+}
+
+/// Where events of a run are put in line.
+#[derive(Clone, Debug)]
+pub(super) struct Relay {
+    queue: mpsc::Sender<Event>,
+    /// Cancelled when the control plane takes nothing more: the run is over, or somebody else's.
+    gone: CancellationToken,
+}
+
+/// The other end of a [`Relay`].
+pub(super) struct Line {
+    pub(super) api: Api,
+    pub(super) run: String,
+    pub(super) worker: String,
+    pub(super) assignment: u64,
+    pub(super) gate: Arc<Gate>,
+    queue: mpsc::Receiver<Event>,
+    gone: CancellationToken,
+}
+
+/// Which run events are relayed for.
+pub(super) struct Target {
+    pub(super) api: Api,
+    pub(super) run: String,
+    pub(super) worker: String,
+    pub(super) assignment: u64,
+    pub(super) gate: Arc<Gate>,
+}
+
+impl Relay {
+    pub(super) fn new(target: Target) -> (Self, Line) {
+        let (sender, queue) = mpsc::channel(QUEUE_CAPACITY);
+        let gone = CancellationToken::new();
+        let Target { api, run, worker, assignment, gate } = target;
+        let line = Line { api, run, worker, assignment, gate, queue, gone: gone.clone() };
+        (Self { queue: sender, gone }, line)
+    }
+
+    /// Puts a frame of the conversation in line; the receiver resolves when it is durable, or fails
+    /// if it never will be.
+    pub(super) async fn frame(&self, frame: &Value) -> oneshot::Receiver<()> {
+        let mut payload = json!({ "payload": frame["payload"] });
+        for name in ["conversation_ref", "turn_ref", "session_id", "event_id", "sequence"] {
+            if let Some(value) = frame.get(name) {
+                payload[name] = value.clone();
+            }
+        }
+        let kind = frame["type"].as_str().unwrap_or_default().to_owned();
+        self.put(kind, "worker-stream", payload).await
+    }
+
+    /// Puts an event of the worker itself in line.
+    pub(super) async fn note(&self, kind: &str, payload: Value) -> oneshot::Receiver<()> {
+        self.put(kind.to_owned(), "worker", payload).await
+    }
+
+    async fn put(
+        &self,
+        kind: String,
+        source: &'static str,
+        payload: Value,
+    ) -> oneshot::Receiver<()> {
+        let (durable, done) = oneshot::channel();
+        // If the line is gone, so is the other end of `done`, and whoever waits is told.
+        let _ = self.queue.send(Event { kind, source, payload, durable }).await;
+        done
+    }
+
+    /// Notes that the control plane takes nothing more.
+    pub(super) fn give_up(&self) {
+        self.gone.cancel();
+    }
+
+    /// Resolves when the control plane takes nothing more.
+    pub(super) async fn gone(&self) {
+        self.gone.cancelled().await;
+    }
+}
+
+impl Line {
+    /// Relays until nothing more can come or be taken.
+    pub(super) async fn run(mut self) {
+        let mut next = None;
+        loop {
+            let event = match next.take() {
+                Some(event) => event,
+                None => match self.queue.recv().await {
+                    Some(event) => event,
+                    None => return,
+                },
+            };
+            let (event, waiting, left) = self.merge(event);
+            next = left;
+            if is_end(&event.kind) {
+                // A paused run does not end before somebody lets it go on.
+                self.gate.unpaused().await;
+            }
+            if !self.send(&event).await {
+                self.gone.cancel();
+                return;
+            }
+            for durable in waiting.into_iter().chain([event.durable]) {
+                // Nobody may wait for it.
+                let _ = durable.send(());
+            }
+        }
+    }
+
+    /// Puts text that waits together; gives whom to tell, and what else was in line.
+    fn merge(&mut self, mut event: Event) -> (Event, Vec<oneshot::Sender<()>>, Option<Event>) {
+        let mut waiting = Vec::new();
+        while is_text(&event.kind) {
+            let Ok(next) = self.queue.try_recv() else { break };
+            let said = event.payload["payload"]["text"].as_str().unwrap_or_default();
+            let more = next.payload["payload"]["text"].as_str();
+            let fits = next.kind == event.kind && said.len() < TEXT_LIMIT;
+            let Some(more) = more.filter(|_| fits) else { return (event, waiting, Some(next)) };
+            let text = format!("{said}{more}");
+            let mut merged = next;
+            merged.payload["payload"]["text"] = text.into();
+            waiting.push(std::mem::replace(&mut event, merged).durable);
+        }
+        (event, waiting, None)
+    }
+
+    /// Says whether the event is durable; it never will be if the run is over or somebody else's.
+    async fn send(&self, event: &Event) -> bool {
+        let mut delay = RETRY_DELAY;
+        loop {
+            let body = json!({
+                "event_type": event.kind, "source": event.source, "payload": event.payload,
+                "worker_id": self.worker, "assignment": self.assignment,
+            });
+            match self.api.report(&self.run, body).await {
+                Ok(_) => return true,
+                Err(error) if error.is_gone() => {
+                    tracing::warn!(run = self.run, %error, "the run is not this worker's any more");
+                    return false;
+                }
+                Err(error) if error.is_passing() => {
+                    tracing::warn!(run = self.run, %error, "an event waits for the control plane");
+                    tokio::time::sleep(delay).await;
+                    delay = (delay * 2).min(RETRY_DELAY_LIMIT);
+                }
+                Err(error) => {
+                    tracing::error!(run = self.run, kind = event.kind, %error, "an event is refused");
+                    // The end must not be lost with what it carries.
+                    return !is_end(&event.kind) || self.send_bare(event).await;
+                }
+            }
+        }
+    }
+
+    async fn send_bare(&self, event: &Event) -> bool {
+        let body = json!({
+            "event_type": event.kind, "source": event.source, "payload": {},
+            "worker_id": self.worker, "assignment": self.assignment,
+        });
+        self.api.report(&self.run, body).await.is_ok()
+    }
+}
+
+/// True if an event of this kind ends a run.
+pub(super) fn is_end(kind: &str) -> bool {
+    matches!(kind, "streaming-complete" | "error")
+}
+
+fn is_text(kind: &str) -> bool {
+    matches!(kind, "streaming-response" | "llm-thought")
+}

@@ -1,0 +1,102 @@
+//! The WebSocket of the computer-use protocol.
+
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, bail};
+use futures_util::{SinkExt as _, StreamExt as _};
+use serde_json::{Value, json};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
+use tokio_tungstenite::tungstenite::http::HeaderValue;
+use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
+
+/// How long a connection may take to be made.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long the daemon may be silent; it pings every 30 seconds.
+const SILENCE_LIMIT: Duration = Duration::from_secs(120);
+
+/// The address of the WebSocket of a daemon that is named by its HTTP address.
+pub(super) fn address(url: &str) -> Result<String> {
+    let url = url.trim_end_matches('/');
+    if let Some(rest) = url.strip_prefix("http://") {
+        return Ok(format!("ws://{rest}/ws"));
+    }
+    if url.starts_with("https://") {
+        bail!(
+            "{url}: the worker speaks to its daemon without TLS; name one that it reaches by http:// \
+             with --daemon (the control plane itself may be https://)"
+        );
+    }
+    bail!("{url}: an address begins with http://")
+}
+
+/// A connection that has said who it is.
+pub(super) struct Socket {
+    stream: WebSocketStream<MaybeTlsStream<TcpStream>>,
+    sent: u64,
+}
+
+impl Socket {
+    /// Connects and says who the client is.
+    pub(super) async fn connect(
+        url: &str,
+        token: Option<&str>,
+        handshake: &Value,
+    ) -> Result<Self> {
+        let mut request = url.into_client_request()?;
+        if let Some(token) = token {
+            let bearer = HeaderValue::try_from(format!("Bearer {token}"))?;
+            request.headers_mut().insert("authorization", bearer);
+        }
+        let connecting = timeout(CONNECT_TIMEOUT, connect_async(request)).await;
+        let (stream, _) = connecting.context("no connection in time")??;
+        let mut socket = Self { stream, sent: 0 };
+        socket.stream.send(Message::text(handshake.to_string())).await?;
+        Ok(socket)
+    }
+
+    /// Sends a message under an id.
+    pub(super) async fn send(&mut self, id: &str, kind: &str, payload: Value) -> Result<()> {
+        let frame = json!({ "id": id, "type": kind, "payload": payload });
+        Ok(self.stream.send(Message::text(frame.to_string())).await?)
+    }
+
+    /// Sends a message that nobody refers to.
+    pub(super) async fn send_anew(&mut self, kind: &str, payload: Value) -> Result<()> {
+        self.sent += 1;
+        let id = format!("w-{}", self.sent);
+        self.send(&id, kind, payload).await
+    }
+
+    /// The next frame. Fails when the connection is gone.
+    pub(super) async fn next(&mut self) -> Result<Value> {
+        loop {
+            let next = timeout(SILENCE_LIMIT, self.stream.next()).await.context("silence")?;
+            match next.context("the connection ended")?? {
+                Message::Text(text) => return Ok(serde_json::from_str(&text)?),
+                Message::Close(frame) => bail!("the daemon hung up: {frame:?}"),
+                Message::Binary(_) | Message::Ping(_) | Message::Pong(_) | Message::Frame(_) => {}
+            }
+        }
+    }
+
+    /// Takes leave.
+    pub(super) async fn close(mut self) {
+        // A connection that is gone already is closed as well.
+        let _ = timeout(CONNECT_TIMEOUT, self.stream.close(None)).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_daemon_is_named_by_its_http_address() {
+        assert_eq!(address("http://a:1/").unwrap(), "ws://a:1/ws");
+        assert!(address("https://a").unwrap_err().to_string().contains("without TLS"));
+        assert!(address("a:1").unwrap_err().to_string().contains("http://"));
+    }
+}

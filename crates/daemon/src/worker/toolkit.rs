@@ -1,0 +1,188 @@
+//! The tools of the worker: the daemon's own, offered to the agent as a client's, run here.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use quintet_kernel::message::text_of;
+use quintet_kernel::port::{BoxFuture, Cancel, Desk, Invocation, Progress};
+use quintet_kernel::tool::{Kind, Spec};
+use quintet_kernel::{CallId, SessionId, TurnId};
+use quintet_tools::Toolbox;
+use serde_json::{Map, Value, json};
+use tokio_util::sync::CancellationToken;
+
+/// What commands are called in the computer-use protocol, which waits for them as long as they say.
+const COMMAND: &str = "run_shell_command";
+const SHELL: &str = "shell";
+/// Seconds that a command has unless it says otherwise, and at most.
+const COMMAND_SECONDS: u64 = 120;
+const COMMAND_SECONDS_LIMIT: u64 = 880;
+
+/// What came of a call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct ToolOutput {
+    pub(super) ok: bool,
+    pub(super) text: String,
+}
+
+impl ToolOutput {
+    pub(super) fn failure(why: impl Into<String>) -> Self {
+        Self { ok: false, text: why.into() }
+    }
+}
+
+/// The tools and the folder that they work in.
+pub(super) struct Toolkit {
+    toolbox: Toolbox,
+    folder: PathBuf,
+}
+
+impl Toolkit {
+    pub(super) fn new(toolbox: Toolbox, folder: PathBuf) -> Self {
+        Self { toolbox, folder }
+    }
+
+    pub(super) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// What the agent is told of the tools.
+    pub(super) fn manifest(&self) -> Value {
+        let specs = self.toolbox.specs();
+        let tools = specs.iter().filter(|spec| is_offered(spec.kind)).map(|spec| offer(spec));
+        json!({ "version": 1, "tools": tools.collect::<Vec<_>>() })
+    }
+
+    /// True if a tool only looks. A tool that is not known does nothing.
+    pub(super) fn only_reads(&self, name: &str) -> bool {
+        self.toolbox.get(own_name(name)).is_none_or(|tool| tool.spec().kind == Kind::Read)
+    }
+
+    /// Runs a call. What it does to files is its own business: the worker's machine is the agent's.
+    pub(super) async fn run(&self, call: ToolCall, cancel: CancellationToken) -> ToolOutput {
+        let Some(tool) = self.toolbox.get(own_name(&call.tool)) else {
+            return ToolOutput::failure(format!("there is no tool {:?}", call.tool));
+        };
+        if !is_offered(tool.spec().kind) {
+            return ToolOutput::failure(format!("{} is not offered here", call.tool));
+        }
+        let Some(invocation) = self.invocation(&call) else {
+            return ToolOutput::failure("the call has no proper id");
+        };
+        let quiet = Arc::new(Quiet(cancel));
+        let output = tool.run(invocation, Desk { progress: quiet.clone(), cancel: quiet }).await;
+        let text = text_of(&output.outcome.parts);
+        match &output.outcome.error {
+            None => ToolOutput { ok: true, text },
+            Some(error) if text.is_empty() => ToolOutput::failure(error.clone()),
+            Some(_) => ToolOutput::failure(text),
+        }
+    }
+
+    /// Forgets what was noted for a turn.
+    pub(super) fn over(&self, turn: &str) {
+        if let Some(turn) = TurnId::parse(turn) {
+            self.toolbox.workspaces().over(&turn);
+        }
+    }
+
+    fn invocation(&self, call: &ToolCall) -> Option<Invocation> {
+        Some(Invocation {
+            session: SessionId::parse(&call.turn)?,
+            call: CallId::parse(&call.id)?,
+            turn: TurnId::parse(&call.turn)?,
+            workspace: self.folder.clone(),
+            input: own_input(&call.tool, &call.input),
+        })
+    }
+}
+
+/// A call of the agent.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct ToolCall {
+    pub(super) id: String,
+    pub(super) turn: String,
+    pub(super) tool: String,
+    pub(super) input: Value,
+}
+
+fn is_offered(kind: Kind) -> bool {
+    match kind {
+        Kind::Read | Kind::Write | Kind::Exec | Kind::Network => true,
+        Kind::Memory | Kind::Delegate => false,
+    }
+}
+
+fn own_name(name: &str) -> &str {
+    if name == COMMAND { SHELL } else { name }
+}
+
+fn offer(spec: &Spec) -> Value {
+    let (name, schema) = match spec.name.as_str() {
+        SHELL => (COMMAND, command_schema()),
+        name => (name, spec.schema.clone()),
+    };
+    json!({
+        "name": name,
+        "description": spec.description,
+        "execution_target": "local_runtime",
+        "argument_resolution": "passthrough",
+        "schema": schema,
+    })
+}
+
+fn command_schema() -> Value {
+    json!({
+        "type": "object",
+        "properties": {
+            "command": { "type": "string", "description": "The command line, for bash" },
+            "terminate_after_seconds": {
+                "type": "number",
+                "minimum": 1,
+                "maximum": COMMAND_SECONDS_LIMIT,
+                "description": format!("When to give up; default {COMMAND_SECONDS} seconds"),
+            },
+        },
+        "required": ["command"],
+    })
+}
+
+/// The arguments as the tool itself takes them.
+fn own_input(tool: &str, input: &Value) -> Value {
+    if tool != COMMAND {
+        return input.clone();
+    }
+    let seconds = input["terminate_after_seconds"].as_f64().unwrap_or(COMMAND_SECONDS as f64);
+    let mut own = Map::new();
+    own.insert("command".into(), input["command"].clone());
+    own.insert("timeout_seconds".into(), seconds.clamp(1.0, COMMAND_SECONDS_LIMIT as f64).into());
+    Value::Object(own)
+}
+
+/// Nobody watches a tool of a worker; it ends when its run is stopped.
+struct Quiet(CancellationToken);
+
+impl Progress for Quiet {
+    fn say(&self, _: &str) {}
+}
+
+impl Cancel for Quiet {
+    fn cancelled(&self) -> BoxFuture<'_, ()> {
+        Box::pin(self.0.cancelled())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_has_as_long_as_it_says() {
+        let input = |given: Value| own_input(COMMAND, &given)["timeout_seconds"].clone();
+        assert_eq!(input(json!({ "command": "x" })), json!(120.0));
+        assert_eq!(input(json!({ "command": "x", "terminate_after_seconds": 5 })), json!(5.0));
+        assert_eq!(input(json!({ "command": "x", "terminate_after_seconds": 1e9 })), json!(880.0));
+        let same = json!({ "path": "a" });
+        assert_eq!(own_input("read_file", &same), same);
+    }
+}

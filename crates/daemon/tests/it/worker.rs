@@ -1,0 +1,219 @@
+//! `quintet worker` and `quintet runs`, with a daemon, a model and a terminal around them.
+
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+
+use serde_json::{Value, json};
+
+use crate::daemon::{World, appears, quintet, until};
+use crate::windie::runs::{Fleet, ROOM};
+
+/// A worker that works in a folder of its own.
+struct Hand {
+    child: Child,
+}
+
+impl Hand {
+    fn start(world: &World, id: &str, more: &[&str]) -> Self {
+        let (url, dir) = (world.windie(), folder(world));
+        std::fs::create_dir_all(&dir).unwrap();
+        let mut command = worker(url, id);
+        command.args(["--dir", dir.to_str().unwrap()]).args(more);
+        Self { child: command.spawn().unwrap() }
+    }
+
+    /// `kill -9`.
+    fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+}
+
+impl Drop for Hand {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn worker(url: &str, id: &str) -> Command {
+    let mut command =
+        quintet(&["worker", "--url", url, "--key", "r-key", "--workspace", "w", "--id", id]);
+    command.args(["--interval-ms", "50", "--set", "sandbox.mode=off"]);
+    command.env("QUINTET_LOG", "warn");
+    command
+}
+
+fn folder(world: &World) -> PathBuf {
+    world.data_dir().parent().unwrap().join("machine")
+}
+
+fn script(steps: Value) -> String {
+    format!("go {{{{script: {steps}}}}}")
+}
+
+fn shell(command: &str) -> Value {
+    json!({ "name": "run_shell_command", "args": { "command": command } })
+}
+
+async fn over(fleet: &Fleet, run: &str) -> String {
+    until("the run is over", async || {
+        matches!(fleet.status(run).await.as_str(), "completed" | "failed" | "stopped")
+    })
+    .await;
+    fleet.status(run).await
+}
+
+/// Runs `quintet runs …`; gives what it prints and whether it went well.
+async fn runs(world: &World, arguments: &[&str]) -> (String, bool) {
+    let mut command = quintet(&["runs"]);
+    command.args(arguments).args(["--url", world.windie(), "--key", "r-key"]);
+    command.stderr(Stdio::inherit());
+    // The model answers in this test's own thread, which must not be blocked.
+    let output = tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap();
+    (String::from_utf8(output.stdout).unwrap(), output.status.success())
+}
+
+#[tokio::test]
+async fn a_worker_carries_runs_out_as_sessions() {
+    let world = World::start(ROOM).await;
+    let fleet = Fleet::of(&world);
+    let _hand = Hand::start(&world, "x", &["--jobs", "2"]);
+    let steps = json!([
+        { "text": "I look. ", "tools": [shell("echo hello > out.txt"), shell("cat out.txt")] },
+        { "tools": [json!({ "name": "read_file", "args": { "path": "out.txt" } })] },
+        { "text": "done" },
+    ]);
+    let one = fleet.create("w", &script(steps)).await;
+    let two = fleet.create("w", &script(json!([{ "text": "quick" }]))).await;
+    assert_eq!(over(&fleet, &one).await, "completed");
+    assert_eq!(over(&fleet, &two).await, "completed");
+    let wrote = std::fs::read_to_string(folder(&world).join("out.txt")).unwrap();
+    assert_eq!(wrote, "hello\n");
+    let timeline = fleet.timeline(&one).await;
+    let place = |kind: &str| timeline.iter().position(|known| known == kind).expect(kind);
+    let order = ["run-created", "run-worker-assigned", "run-dispatched", "query-accepted"];
+    assert_eq!(timeline[..4], order);
+    assert!(place("tool-bundle") < place("tool-call"), "{timeline:?}");
+    assert!(place("tool-call") < place("streaming-complete"), "{timeline:?}");
+    assert_eq!(timeline.last().unwrap(), "streaming-complete");
+    // What the commands gave was told to the model, and the run is a session like any other.
+    assert!(world.model.calls().iter().any(|call| call.to_string().contains("hello")));
+    let (_, view) = fleet.get(&format!("/{one}")).await;
+    assert_eq!(view["conversation_ref"], format!("run-{one}"));
+    let (_, page) = fleet.get(&format!("/{one}/events")).await;
+    let session = page["events"][3]["payload"]["session_id"].as_str().unwrap().to_owned();
+    let shown = world.client().session(&session).await;
+    assert!(shown["messages"].to_string().contains("go "), "{shown}");
+}
+
+#[tokio::test]
+async fn a_worker_that_was_killed_goes_on_with_its_run() {
+    let world = World::start(ROOM).await;
+    let fleet = Fleet::of(&world);
+    let mut hand = Hand::start(&world, "x", &[]);
+    let steps = json!([
+        { "tools": [shell("echo once >> count; touch began; sleep 600")] },
+        { "text": "so be it" },
+    ]);
+    let run = fleet.create("w", &script(steps)).await;
+    appears(&folder(&world).join("began")).await;
+    hand.kill();
+    assert_eq!(fleet.status(&run).await, "running");
+    let _again = Hand::start(&world, "x", &[]);
+    assert_eq!(over(&fleet, &run).await, "completed");
+    let count = std::fs::read_to_string(folder(&world).join("count")).unwrap();
+    assert_eq!(count, "once\n", "a command that may have run is not run again");
+    let timeline = fleet.timeline(&run).await;
+    for kind in ["run-dispatched", "tool-call", "streaming-complete"] {
+        assert_eq!(timeline.iter().filter(|known| *known == kind).count(), 1, "{timeline:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_run_survives_the_daemon() {
+    let mut world = World::start(ROOM).await;
+    // The worker knows the daemon by its address, which must stay the same.
+    let listed = "windie = \"127.0.0.1:0\"";
+    let address = world.windie().trim_start_matches("http://").to_owned();
+    world.reconfigure(listed, &format!("windie = {address:?}"));
+    let fleet = Fleet::of(&world);
+    let _hand = Hand::start(&world, "x", &[]);
+    let steps = json!([
+        { "tools": [shell("echo once >> count; touch began; sleep 1")] },
+        { "text": "done" },
+    ]);
+    let run = fleet.create("w", &script(steps)).await;
+    appears(&folder(&world).join("began")).await;
+    world.kill();
+    world.restart();
+    let fleet = Fleet::of(&world);
+    assert_eq!(over(&fleet, &run).await, "completed");
+    let count = std::fs::read_to_string(folder(&world).join("count")).unwrap();
+    assert_eq!(count, "once\n");
+    let timeline = fleet.timeline(&run).await;
+    assert_eq!(timeline.last().unwrap(), "streaming-complete");
+}
+
+#[tokio::test]
+async fn a_person_pauses_takes_over_and_stops() {
+    let world = World::start(ROOM).await;
+    let fleet = Fleet::of(&world);
+    let _hand = Hand::start(&world, "x", &[]);
+    let steps = json!([
+        { "tools": [shell("touch first; sleep 0.2")] },
+        { "tools": [shell("touch second")] },
+        { "text": "done" },
+    ]);
+    let has = async |run: &str, kind: &str| {
+        fleet.timeline(run).await.iter().any(|known| known == kind)
+    };
+    // Human control before it begins: nothing runs until control is given back.
+    let run = fleet.create("w", &script(steps.clone())).await;
+    runs(&world, &["mode", &run, "human_override"]).await;
+    until("a call waits", async || has(&run, "run-tool-held").await || has(&run, "streaming-complete").await).await;
+    if !folder(&world).join("second").exists() {
+        assert_eq!(fleet.status(&run).await, "running");
+        runs(&world, &["mode", &run, "agent_only"]).await;
+    }
+    assert_eq!(over(&fleet, &run).await, "completed");
+    assert!(folder(&world).join("second").exists());
+    let applied = fleet.timeline(&run).await;
+    assert!(applied.iter().any(|kind| kind == "run-control-applied"), "{applied:?}");
+    // A pause holds the next call; a stop ends the turn.
+    let long = json!([{ "tools": [shell("touch third; sleep 600")] }, { "text": "never" }]);
+    let run = fleet.create("w", &script(long)).await;
+    appears(&folder(&world).join("third")).await;
+    let (line, well) = runs(&world, &["pause", &run]).await;
+    assert!(well && line.contains("paused"), "{line}");
+    let (line, well) = runs(&world, &["stop", &run]).await;
+    assert!(well && line.contains("stopped"), "{line}");
+    until("the turn is over", async || has(&run, "streaming-complete").await).await;
+    assert_eq!(fleet.status(&run).await, "stopped");
+}
+
+#[tokio::test]
+async fn a_terminal_starts_follows_and_lists_runs() {
+    let world = World::start(ROOM).await;
+    let _hand = Hand::start(&world, "x", &[]);
+    let task = script(json!([{ "deltas": ["Hel", "lo"] }]));
+    let (shown, well) = runs(&world, &["start", "--workspace", "w", "--follow", &task]).await;
+    assert!(well && shown.contains("Hello"), "{shown}");
+    assert!(shown.contains("run-dispatched") && shown.contains("streaming-complete"), "{shown}");
+    let (listed, _) = runs(&world, &["list", "--status", "completed"]).await;
+    assert_eq!(listed.lines().count(), 1, "{listed}");
+    let id = listed.split_whitespace().next().unwrap();
+    let (events, well) = runs(&world, &["follow", id, "--json"]).await;
+    let first: Value = serde_json::from_str(events.lines().next().unwrap()).unwrap();
+    assert!(well && first["event_type"] == "run-created", "{events}");
+    let (_, well) = runs(&world, &["stop", id]).await;
+    assert!(!well, "the run is over");
+    let (_, well) = runs(&world, &["follow", "nothing"]).await;
+    assert!(!well);
+    let (id, _) = runs(&world, &["start", "--workspace", "elsewhere", "wait for ever"]).await;
+    let (stopped, well) = runs(&world, &["stop", "--all"]).await;
+    assert!(well && stopped == id, "{stopped} {id}");
+    let refused = quintet(&["worker", "--url", world.windie(), "--key", "wrong"]).output().unwrap();
+    let said = String::from_utf8(refused.stderr).unwrap();
+    assert!(!refused.status.success() && said.contains("Invalid runs API key"), "{said}");
+}
