@@ -107,7 +107,7 @@ async fn run(fleet: Arc<Fleet>, jobs: u64, every: Duration) -> Result<()> {
             _ = terminate.recv() => break,
         }
     }
-    tracing::info!(runs = roster.gates.len(), "leaving; started again, the worker goes on with its runs");
+    tracing::info!(runs = roster.taken.len(), "leaving; started again, the worker goes on");
     Ok(())
 }
 
@@ -116,7 +116,8 @@ struct Roster {
     fleet: Arc<Fleet>,
     jobs: usize,
     tasks: JoinSet<(String, Ended)>,
-    gates: HashMap<String, Arc<Gate>>,
+    /// The assignment that is being carried out, and the gate, for each run.
+    taken: HashMap<String, (u64, Arc<Gate>)>,
     /// Commands that were carried out, so that none is carried out twice.
     applied: HashSet<String>,
     /// True if the control plane may have given runs that the worker has not heard of.
@@ -125,8 +126,8 @@ struct Roster {
 
 impl Roster {
     fn new(fleet: Arc<Fleet>, jobs: usize) -> Self {
-        let (tasks, gates, applied) = Default::default();
-        Self { fleet, jobs, tasks, gates, applied, unsure: true }
+        let (tasks, taken, applied) = Default::default();
+        Self { fleet, jobs, tasks, taken, applied, unsure: true }
     }
 
     /// One heartbeat. Fails only if the control plane will not have this worker at all.
@@ -147,7 +148,7 @@ impl Roster {
             self.catch_up().await?;
         }
         let Identity { id, user, workspace } = &self.fleet.identity;
-        let status = match self.gates.len() {
+        let status = match self.taken.len() {
             0 => "ready",
             taken if taken < self.jobs => "running",
             _ => "busy",
@@ -174,24 +175,30 @@ impl Roster {
     async fn catch_up(&mut self) -> Result<(), ApiError> {
         let id = self.fleet.identity.id.clone();
         let query = [("worker_id", id.as_str()), ("status", "active"), ("limit", "200")];
-        let listed = self.fleet.api.list(&query).await?;
+        let listed = match self.fleet.api.list(&query).await {
+            // A control plane that lists nothing cannot say what this worker has.
+            Err(ApiError::Refused { status: 404 | 405, .. }) => json!({}),
+            listed => listed?,
+        };
+        self.unsure = false;
         for view in listed["runs"].as_array().into_iter().flatten() {
             if let Some(assignment) = Assignment::resumed(view) {
                 self.begin(assignment);
             }
         }
-        self.unsure = false;
         Ok(())
     }
 
     fn begin(&mut self, assignment: Assignment) {
         let run = assignment.run.clone();
-        if self.gates.contains_key(&run) {
+        if let Some((number, _)) = self.taken.get(&run) {
+            // The run was lost and came back: it begins anew once its old assignment is wound up.
+            self.unsure |= *number < assignment.number;
             return;
         }
         tracing::info!(run, assignment = assignment.number, resumed = assignment.resumed, "begins");
         let gate = Arc::new(Gate::new(assignment.paused, assignment.mode));
-        self.gates.insert(run.clone(), Arc::clone(&gate));
+        self.taken.insert(run.clone(), (assignment.number, Arc::clone(&gate)));
         let job = Job::new(Arc::clone(&self.fleet), assignment, gate);
         self.tasks.spawn(async move { (run, job.carry_out().await) });
     }
@@ -200,7 +207,7 @@ impl Roster {
         match ended {
             Ok((run, ended)) => {
                 tracing::info!(run, ?ended, "is over");
-                self.gates.remove(&run);
+                self.taken.remove(&run);
             }
             Err(error) => {
                 // Which run it was is not known; the control plane is asked which are left.
@@ -226,8 +233,8 @@ impl Roster {
         let (run, id) = (text("run_id"), text("command_id"));
         if !self.applied.contains(id) {
             let change = Change::named(text("action"), text("control_mode"));
-            match (self.gates.get(run), change) {
-                (Some(gate), Some(change)) => gate.apply(change),
+            match (self.taken.get(run), change) {
+                (Some((_, gate)), Some(change)) => gate.apply(change),
                 // An earlier process of this worker may have left a turn behind.
                 (None, Some(Change::Stop)) => self.stop_left_behind(run).await?,
                 (None, _) | (_, None) => {}

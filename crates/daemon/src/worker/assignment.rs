@@ -29,12 +29,13 @@ pub(super) struct Assignment {
 impl Assignment {
     /// What a heartbeat was answered with; nothing if there is no run.
     pub(super) fn given(assigned: &Value) -> Option<Self> {
-        Self::read(assigned, assigned["assignment"].as_u64()?, false)
+        // A control plane without leases numbers nothing.
+        Self::read(assigned, assigned["assignment"].as_u64().unwrap_or(1), false)
     }
 
     /// A run in a list of those that this worker has.
     pub(super) fn resumed(view: &Value) -> Option<Self> {
-        Self::read(view, view["worker"]["assignment"].as_u64()?, true)
+        Self::read(view, view["worker"]["assignment"].as_u64().unwrap_or(1), true)
     }
 
     /// The turn that carries the run out: the same after every restart of the worker, and another one

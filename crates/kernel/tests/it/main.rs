@@ -9,6 +9,8 @@ mod long_turns;
 #[cfg(test)]
 mod properties;
 #[cfg(test)]
+mod runs;
+#[cfg(test)]
 mod snapshots;
 #[cfg(test)]
 mod world;

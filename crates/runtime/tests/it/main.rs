@@ -20,6 +20,7 @@ mod panics;
 mod positions;
 mod recovery;
 mod rehearsing;
+mod runs;
 mod saving;
 mod storage;
 mod subagents;

@@ -1,7 +1,7 @@
 //! Databases of older versions, with something in them.
 
 use quintet_kernel::id::SessionId;
-use quintet_kernel::port::{Artifacts as _, Journal as _, Page, SessionIndex as _};
+use quintet_kernel::port::{Artifacts as _, Journal as _, Page, RunJournal, SessionIndex as _};
 use quintet_kernel::time::Time;
 
 use super::super::header::APPLICATION_ID;
@@ -80,6 +80,25 @@ async fn sessions_of_version_5_are_found_and_read() {
     let lease = quintet_kernel::port::Lease { session: id("s"), epoch: 1 };
     store.erase(&lease).await.expect("gone");
     assert!(store.unclaimed(Time::from_micros(9)).await.expect("a list").is_empty());
+}
+
+/// A run whose progress another version wrote is folded from its journal.
+#[tokio::test]
+async fn a_run_is_read_from_its_journal_where_its_row_cannot_be() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let created = r#"{"created":{"workspace":"w","query":"q","conversation":"c"}}"#;
+    let stop = r#"{"controlled":{"control":{"id":"k","action":"stop","at":2},"status":"stopped","mode":"agent_only"}}"#;
+    let rows = format!(
+        "INSERT INTO runs (id, workspace, status, commands, waiting, active, leased, updated, progress)
+            VALUES ('r', 'w', 'stopped', 1, 0, 0, 0, 2, '{{}}');
+         INSERT INTO run_events (place, at, format, body) VALUES
+            (1 << 32 | 1, 1, 1, CAST('{created}' AS BLOB)), (1 << 32 | 2, 2, 1, CAST('{stop}' AS BLOB));"
+    );
+    let store = reopened(dir.path(), NEWEST, &rows);
+    let id = quintet_kernel::RunId::parse("r").expect("a name");
+    let run = RunJournal::run(&store, &id).await.expect("a run").expect("it is there").run;
+    let progress = run.progress;
+    assert_eq!((progress.status.name(), progress.head, progress.controls.len()), ("stopped", 2, 1));
 }
 
 #[tokio::test]
