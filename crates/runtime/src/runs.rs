@@ -21,7 +21,8 @@ use quintet_kernel::port::{
     StorageError,
 };
 use quintet_kernel::run::{
-    ControlAction, NewRun, RunCommand, RunEvent, RunRecord, RunRefusal, RunState, Worker, begin, handle,
+    ControlAction, NewRun, RunCommand, RunEvent, RunRecord, RunRefusal, RunState, Worker, begin,
+    handle,
 };
 use tokio::sync::Semaphore;
 use tokio::time::{MissedTickBehavior, interval};
@@ -134,7 +135,10 @@ impl RunService {
                 let heartbeat = entry.heartbeat.unwrap_or(now);
                 let expire = RunCommand::Expire { heartbeat, grace: lease, most_losses };
                 let receipt = inner.submit(&entry.run.id, expire).await?;
-                Ok::<_, RunError>(usize::from(matches!(receipt.latest.event, RunEvent::Lost { .. })))
+                Ok::<_, RunError>(usize::from(matches!(
+                    receipt.latest.event,
+                    RunEvent::Lost { .. }
+                )))
             })
             .buffer_unordered(SWEEP_CONCURRENCY);
         let expired: Vec<Result<usize, RunError>> = expired.collect().await;

@@ -155,7 +155,8 @@ impl Api {
         if !status.is_success() {
             return Err(refusal(status, &bytes));
         }
-        let no_json = |error| ApiError::Unreachable(format!("{} answers no JSON: {error}", self.url));
+        let no_json =
+            |error| ApiError::Unreachable(format!("{} answers no JSON: {error}", self.url));
         serde_json::from_slice(&bytes).map_err(no_json)
     }
 
@@ -171,7 +172,10 @@ async fn read(mut response: reqwest::Response, limit: usize) -> Result<Vec<u8>, 
     let mut bytes = Vec::new();
     while let Some(chunk) = response.chunk().await.map_err(unreachable)? {
         if bytes.len() + chunk.len() > limit {
-            return Err(ApiError::Refused { status: 413, detail: "the answer is too large".into() });
+            return Err(ApiError::Refused {
+                status: 413,
+                detail: "the answer is too large".into(),
+            });
         }
         bytes.extend_from_slice(&chunk);
     }
@@ -189,7 +193,6 @@ fn refusal(status: StatusCode, bytes: &[u8]) -> ApiError {
 }
 
 /// The innermost reason says most.
-#[expect(clippy::needless_pass_by_value, reason = "for map_err")]
 fn unreachable(error: reqwest::Error) -> ApiError {
     let mut why = error.to_string();
     let mut source = std::error::Error::source(&error);

@@ -50,8 +50,13 @@ fn detail(kind: &str, payload: &Value) -> String {
     let shown = match kind {
         "tool-call" => format!("{} {}", word(&inner["tool_name"]), inner["parameters"]),
         "tool-output" => word(&inner["output"]),
-        "streaming-complete" | "tool-schemas" | "system-prompt" | "user-message-full"
-        | "assistant-message-full" | "query-accepted" | "token-count" => String::new(),
+        "streaming-complete"
+        | "tool-schemas"
+        | "system-prompt"
+        | "user-message-full"
+        | "assistant-message-full"
+        | "query-accepted"
+        | "token-count" => String::new(),
         "error" => word(&inner["message"]),
         _ => payload.to_string(),
     };
@@ -88,11 +93,10 @@ mod tests {
     #[test]
     fn text_runs_on_and_everything_else_has_a_line() {
         let mut timeline = Timeline::default();
-        let event = |seq: u64, kind: &str, payload: Value| {
-            json!({ "seq": seq, "timestamp": "T", "event_type": kind, "payload": payload })
-        };
+        let event = |seq: u64, kind: &str, payload: Value| json!({ "seq": seq, "timestamp": "T", "event_type": kind, "payload": payload });
         let text = |text: &str| json!({ "payload": { "text": text } });
-        let call = json!({ "payload": { "tool_name": "shell", "parameters": { "command": "ls" } } });
+        let call =
+            json!({ "payload": { "tool_name": "shell", "parameters": { "command": "ls" } } });
         let shown: String = [
             event(1, "query-accepted", json!({})),
             event(2, "streaming-response", text("Hel\u{1b}")),

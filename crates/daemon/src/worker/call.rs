@@ -74,8 +74,7 @@ impl Handed {
             _ => "partial_failure",
         };
         let steps: Vec<Value> = steps.collect();
-        let payload =
-            json!({ "bundle_id": self.request, "status": status, "step_results": steps });
+        let payload = json!({ "bundle_id": self.request, "status": status, "step_results": steps });
         ("tool-bundle-result", payload)
     }
 }
@@ -103,7 +102,8 @@ mod tests {
     fn a_bundle_says_what_came_of_each_step() {
         let step = |id: &str| json!({ "name": "x", "args": {}, "tool_call_id": id });
         let payload = json!({ "bundle_id": "b", "tools": [step("c1"), step("c2")] });
-        let handed = Handed::of(&json!({ "type": "tool-bundle", "payload": payload }), "t").unwrap();
+        let handed =
+            Handed::of(&json!({ "type": "tool-bundle", "payload": payload }), "t").unwrap();
         let ok = ToolOutput { ok: true, text: "a".into() };
         let (kind, result) = handed.result(&[ok.clone(), ToolOutput::failure("b")]);
         assert_eq!((kind, &result["status"]), ("tool-bundle-result", &json!("partial_failure")));

@@ -117,7 +117,8 @@ impl Job {
         };
         self.cancel.cancel();
         // Tools end their processes when they are told to; one that does not is dropped.
-        let _ = timeout(END_TIMEOUT, async { while self.running.join_next().await.is_some() {} }).await;
+        let _ =
+            timeout(END_TIMEOUT, async { while self.running.join_next().await.is_some() {} }).await;
         if ended == Ended::Gone {
             self.abandon().await;
         }

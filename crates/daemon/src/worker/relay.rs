@@ -8,7 +8,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use super::gate::Gate;
-use crate::runs::api::Api;
+use crate::runs::api::{Api, ApiError};
 
 /// Events that wait; a conversation that is faster than the control plane waits, too.
 const QUEUE_CAPACITY: usize = 256;
@@ -35,17 +35,6 @@ pub(super) struct Relay {
     gone: CancellationToken,
 }
 
-/// The other end of a [`Relay`].
-pub(super) struct Line {
-    pub(super) api: Api,
-    pub(super) run: String,
-    pub(super) worker: String,
-    pub(super) assignment: u64,
-    pub(super) gate: Arc<Gate>,
-    queue: mpsc::Receiver<Event>,
-    gone: CancellationToken,
-}
-
 /// Which run events are relayed for.
 pub(super) struct Target {
     pub(super) api: Api,
@@ -55,12 +44,18 @@ pub(super) struct Target {
     pub(super) gate: Arc<Gate>,
 }
 
+/// The other end of a [`Relay`].
+pub(super) struct Line {
+    target: Target,
+    queue: mpsc::Receiver<Event>,
+    gone: CancellationToken,
+}
+
 impl Relay {
     pub(super) fn new(target: Target) -> (Self, Line) {
         let (sender, queue) = mpsc::channel(QUEUE_CAPACITY);
         let gone = CancellationToken::new();
-        let Target { api, run, worker, assignment, gate } = target;
-        let line = Line { api, run, worker, assignment, gate, queue, gone: gone.clone() };
+        let line = Line { target, queue, gone: gone.clone() };
         (Self { queue: sender, gone }, line)
     }
 
@@ -121,7 +116,7 @@ impl Line {
             next = left;
             if is_end(&event.kind) {
                 // A paused run does not end before somebody lets it go on.
-                self.gate.unpaused().await;
+                self.target.gate.unpaused().await;
             }
             if !self.send(&event).await {
                 self.gone.cancel();
@@ -153,38 +148,35 @@ impl Line {
 
     /// Says whether the event is durable; it never will be if the run is over or somebody else's.
     async fn send(&self, event: &Event) -> bool {
-        let mut delay = RETRY_DELAY;
+        let (run, mut delay) = (&self.target.run, RETRY_DELAY);
         loop {
-            let body = json!({
-                "event_type": event.kind, "source": event.source, "payload": event.payload,
-                "worker_id": self.worker, "assignment": self.assignment,
-            });
-            match self.api.report(&self.run, body).await {
+            match self.report(event, event.payload.clone()).await {
                 Ok(_) => return true,
                 Err(error) if error.is_gone() => {
-                    tracing::warn!(run = self.run, %error, "the run is not this worker's any more");
+                    tracing::warn!(run, %error, "the run is not this worker's any more");
                     return false;
                 }
                 Err(error) if error.is_passing() => {
-                    tracing::warn!(run = self.run, %error, "an event waits for the control plane");
+                    tracing::warn!(run, %error, "an event waits for the control plane");
                     tokio::time::sleep(delay).await;
                     delay = (delay * 2).min(RETRY_DELAY_LIMIT);
                 }
                 Err(error) => {
-                    tracing::error!(run = self.run, kind = event.kind, %error, "an event is refused");
+                    tracing::error!(run, kind = event.kind, %error, "an event is refused");
                     // The end must not be lost with what it carries.
-                    return !is_end(&event.kind) || self.send_bare(event).await;
+                    return !is_end(&event.kind) || self.report(event, json!({})).await.is_ok();
                 }
             }
         }
     }
 
-    async fn send_bare(&self, event: &Event) -> bool {
+    async fn report(&self, event: &Event, payload: Value) -> Result<Value, ApiError> {
+        let Target { api, run, worker, assignment, .. } = &self.target;
         let body = json!({
-            "event_type": event.kind, "source": event.source, "payload": {},
-            "worker_id": self.worker, "assignment": self.assignment,
+            "event_type": event.kind, "source": event.source, "payload": payload,
+            "worker_id": worker, "assignment": assignment,
         });
-        self.api.report(&self.run, body).await.is_ok()
+        api.report(run, body).await
     }
 }
 

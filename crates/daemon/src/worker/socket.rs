@@ -20,16 +20,12 @@ const SILENCE_LIMIT: Duration = Duration::from_secs(120);
 /// The address of the WebSocket of a daemon that is named by its HTTP address.
 pub(super) fn address(url: &str) -> Result<String> {
     let url = url.trim_end_matches('/');
-    if let Some(rest) = url.strip_prefix("http://") {
-        return Ok(format!("ws://{rest}/ws"));
+    let socket = |scheme: &str, rest: &str| Ok(format!("{scheme}://{rest}/ws"));
+    match (url.strip_prefix("http://"), url.strip_prefix("https://")) {
+        (Some(rest), _) => socket("ws", rest),
+        (None, Some(rest)) => socket("wss", rest),
+        (None, None) => bail!("{url}: an address begins with http:// or https://"),
     }
-    if url.starts_with("https://") {
-        bail!(
-            "{url}: the worker speaks to its daemon without TLS; name one that it reaches by http:// \
-             with --daemon (the control plane itself may be https://)"
-        );
-    }
-    bail!("{url}: an address begins with http://")
 }
 
 /// A connection that has said who it is.
@@ -40,11 +36,7 @@ pub(super) struct Socket {
 
 impl Socket {
     /// Connects and says who the client is.
-    pub(super) async fn connect(
-        url: &str,
-        token: Option<&str>,
-        handshake: &Value,
-    ) -> Result<Self> {
+    pub(super) async fn connect(url: &str, token: Option<&str>, handshake: &Value) -> Result<Self> {
         let mut request = url.into_client_request()?;
         if let Some(token) = token {
             let bearer = HeaderValue::try_from(format!("Bearer {token}"))?;
@@ -96,7 +88,7 @@ mod tests {
     #[test]
     fn a_daemon_is_named_by_its_http_address() {
         assert_eq!(address("http://a:1/").unwrap(), "ws://a:1/ws");
-        assert!(address("https://a").unwrap_err().to_string().contains("without TLS"));
+        assert_eq!(address("https://a").unwrap(), "wss://a/ws");
         assert!(address("a:1").unwrap_err().to_string().contains("http://"));
     }
 }

@@ -160,9 +160,8 @@ async fn a_person_pauses_takes_over_and_stops() {
     let world = World::start(ROOM).await;
     let fleet = Fleet::of(&world);
     let steps = json!([{ "tools": [shell("touch first")] }, { "text": "done" }]);
-    let has = async |run: &str, kind: &str| {
-        fleet.timeline(run).await.iter().any(|known| known == kind)
-    };
+    let has =
+        async |run: &str, kind: &str| fleet.timeline(run).await.iter().any(|known| known == kind);
     // While a person is in control nothing runs.
     let run = fleet.create("w", &script(steps)).await;
     assert!(runs(&world, &["mode", &run, "human_override"]).await.1);

@@ -85,7 +85,12 @@ fn command(op: &Op, run: &Progress) -> Option<RunCommand> {
             source: "s".into(),
             payload: Map::new(),
             end: end.map(|well| if well { RunEnd::Completed } else { RunEnd::Failed }),
-            applied: run.controls.iter().take(usize::from(*applies)).map(|it| it.id.clone()).collect(),
+            applied: run
+                .controls
+                .iter()
+                .take(usize::from(*applies))
+                .map(|it| it.id.clone())
+                .collect(),
             by: by.as_ref().map(|by| Reporter { worker: name(by), assignment: None }),
             turn: turn.map(|turn| format!("t{turn}")),
             key: key.map(|key| format!("k{key}")),

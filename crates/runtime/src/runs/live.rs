@@ -43,11 +43,6 @@ impl LiveRuns {
             slots.retain(|_, slot| Arc::strong_count(slot) > 1);
         }
     }
-
-    #[cfg(test)]
-    pub(super) fn len(&self) -> usize {
-        lock(&self.slots).len()
-    }
 }
 
 /// Keeps a run's state, unless the run is over or large.
@@ -60,4 +55,53 @@ pub(super) fn keep(cached: &mut Option<RunEntry>, entry: RunEntry) {
     let bytes = brief.query.len() + brief.metadata.iter().map(metadata).sum::<usize>();
     let small = bytes <= LIVE_BYTES_LIMIT && brief.files.len() <= LIVE_LIMIT;
     *cached = (small && entry.run.progress.status.is_active()).then_some(entry);
+}
+
+#[cfg(test)]
+mod tests {
+    use quintet_kernel::Time;
+    use quintet_kernel::id::Fresh as _;
+    use quintet_kernel::run::{NewRun, RunRecord, RunState, begin};
+    use serde_json::Map;
+
+    use super::*;
+
+    fn entry(name: &str, query: String) -> RunEntry {
+        let id = RunId::named(name.into());
+        let new = NewRun {
+            workspace: "w".into(),
+            agent: None,
+            query,
+            requested_by: None,
+            files: Vec::new(),
+            metadata: Map::new(),
+            conversation: None,
+        };
+        let first = RunRecord { seq: 1, at: Time::from_micros(0), event: begin(&id, new) };
+        RunEntry { run: RunState::begun(id, &first).expect("a run"), heartbeat: None }
+    }
+
+    /// Works on a run; says how many runs are held in memory then.
+    async fn work(live: &LiveRuns, entry: RunEntry) -> usize {
+        let id = entry.run.id.clone();
+        let slot = live.slot(&id);
+        keep(&mut *slot.lock().await, entry);
+        live.release(&id, slot);
+        lock(&live.slots).len()
+    }
+
+    #[tokio::test]
+    async fn few_runs_and_no_large_ones_are_held() {
+        let live = LiveRuns::default();
+        assert_eq!(work(&live, entry("large", "x".repeat(LIVE_BYTES_LIMIT + 1))).await, 0);
+        assert_eq!(work(&live, entry("small", "x".into())).await, 1);
+        for n in 0..1000 {
+            assert!(work(&live, entry(&format!("r{n}"), "x".into())).await <= LIVE_LIMIT);
+        }
+        let used = live.slot(&RunId::named("used".into()));
+        for n in 0..1000 {
+            work(&live, entry(&format!("s{n}"), "x".into())).await;
+        }
+        assert!(Arc::ptr_eq(&used, &live.slot(&RunId::named("used".into()))), "one in use stays");
+    }
 }

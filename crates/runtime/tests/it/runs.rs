@@ -93,8 +93,7 @@ async fn what_another_daemon_did_is_seen_before_anything_is_decided() {
     let run = create(&daemons[0]).await;
     poll(&daemons[0], "x", "ready").await;
     daemons[1].submit(&run, dispatch("x", 1)).await.unwrap();
-    let stop =
-        RunCommand::Control { action: ControlAction::Stop, requested_by: None, bulk: false };
+    let stop = RunCommand::Control { action: ControlAction::Stop, requested_by: None, bulk: false };
     daemons[1].submit(&run, stop.clone()).await.unwrap();
     let late = daemons[0].submit(&run, stop).await;
     let finished = RunRefusal::Finished(RunStatus::Stopped);

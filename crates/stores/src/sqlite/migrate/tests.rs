@@ -1,7 +1,7 @@
 //! Databases of older versions, with something in them.
 
 use quintet_kernel::id::SessionId;
-use quintet_kernel::port::{Artifacts as _, Journal as _, Page, RunJournal, SessionIndex as _};
+use quintet_kernel::port::{Artifacts as _, Journal as _, Page, SessionIndex as _};
 use quintet_kernel::time::Time;
 
 use super::super::header::APPLICATION_ID;
@@ -96,7 +96,11 @@ async fn a_run_is_read_from_its_journal_where_its_row_cannot_be() {
     );
     let store = reopened(dir.path(), NEWEST, &rows);
     let id = quintet_kernel::RunId::parse("r").expect("a name");
-    let run = RunJournal::run(&store, &id).await.expect("a run").expect("it is there").run;
+    let run = quintet_kernel::port::RunJournal::run(&store, &id)
+        .await
+        .expect("a run")
+        .expect("it is there")
+        .run;
     let progress = run.progress;
     assert_eq!((progress.status.name(), progress.head, progress.controls.len()), ("stopped", 2, 1));
 }

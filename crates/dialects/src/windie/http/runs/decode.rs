@@ -229,8 +229,6 @@ fn assignment(fields: &mut Fields) -> Option<u64> {
     let value = fields.take("assignment")?;
     let whole = value.as_f64().filter(|number| number.fract() == 0.0);
     let number = value.as_u64().filter(|number| *number <= ASSIGNMENT_LIMIT);
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked")]
-    #[expect(clippy::cast_precision_loss, reason = "the limit is the largest exact number")]
     let number = number.or_else(|| {
         let within = whole.filter(|number| (0.0..=ASSIGNMENT_LIMIT as f64).contains(number));
         within.map(|number| number as u64)
