@@ -49,6 +49,21 @@ impl Conn {
         self.answer().await.with_context(|| format!("{method} {path}"))
     }
 
+    /// A `POST` with one more header, and the whole body of its answer.
+    pub(crate) async fn call_with(
+        &mut self,
+        path: &str,
+        (name, value): (&str, &str),
+        body: &str,
+    ) -> Result<Vec<u8>> {
+        let (host, length) = (self.host, body.len());
+        let request = format!(
+            "POST {path} HTTP/1.1\r\nhost: {host}\r\n{name}: {value}\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}"
+        );
+        self.stream.write_all(request.as_bytes()).await?;
+        self.answer().await.with_context(|| format!("POST {path}"))
+    }
+
     /// The whole body of the answer to what was sent.
     pub(crate) async fn answer(&mut self) -> Result<Vec<u8>> {
         let head = self.head().await?;

@@ -15,6 +15,7 @@ mod protocols;
 mod recovery;
 mod replay;
 mod round_trip;
+mod runs;
 mod senses;
 mod start;
 mod stored;
@@ -33,7 +34,7 @@ use crate::rig::Rig;
 use crate::table::{self, Row};
 
 /// In the order of the table.
-pub(crate) const ALL: [&str; 22] = [
+pub(crate) const ALL: [&str; 23] = [
     "asked",
     "cpu",
     "latency",
@@ -55,6 +56,7 @@ pub(crate) const ALL: [&str; 22] = [
     "terminal",
     "tools",
     "agent",
+    "runs",
     "senses",
 ];
 
@@ -126,6 +128,7 @@ async fn one(name: &str, rig: &Rig, plan: &Plan) -> Result<Vec<Row>> {
         "terminal" => terminal::run(rig, plan).await,
         "tools" => tools::run(rig, plan).await,
         "agent" => agent::run(rig, plan).await,
+        "runs" => runs::run(rig, plan).await,
         "recovery" => recovery::run(rig, plan).await,
         "senses" => senses::run(rig, plan).await,
         "restart" => recovery::among_many(rig, plan).await,

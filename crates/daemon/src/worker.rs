@@ -63,8 +63,8 @@ pub(crate) fn main(asked: Worker) -> Result<()> {
     let toolkit = Toolkit::new(toolbox(&options), folder);
     let threads = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let every = Duration::from_millis(asked.interval_ms.max(10));
-    let fleet = Fleet { api, daemon, identity, toolkit: Arc::new(toolkit) };
-    threads.block_on(run(Arc::new(fleet), asked.jobs, every))
+    let context = WorkerContext { api, daemon, identity, toolkit: Arc::new(toolkit) };
+    threads.block_on(run(Arc::new(context), asked.jobs, every))
 }
 
 fn default_id() -> String {
@@ -74,7 +74,7 @@ fn default_id() -> String {
     format!("worker-{host}")
 }
 
-/// Who the worker is.
+/// The names of the worker.
 #[derive(Clone, Debug)]
 struct Identity {
     id: String,
@@ -83,7 +83,7 @@ struct Identity {
 }
 
 /// What all runs of the worker share.
-struct Fleet {
+struct WorkerContext {
     api: Api,
     /// The WebSocket of the daemon that carries the runs out.
     daemon: String,
@@ -92,42 +92,42 @@ struct Fleet {
 }
 
 /// Takes runs until a signal comes.
-async fn run(fleet: Arc<Fleet>, jobs: u64, every: Duration) -> Result<()> {
+async fn run(context: Arc<WorkerContext>, jobs: u64, every: Duration) -> Result<()> {
     let mut terminate = signal(SignalKind::terminate())?;
-    let Identity { id, workspace, .. } = &fleet.identity;
-    tracing::info!(worker = id, workspace, url = fleet.api.url(), "taking runs");
-    let mut roster = Roster::new(fleet, usize::try_from(jobs)?);
+    let Identity { id, workspace, .. } = &context.identity;
+    tracing::info!(worker = id, workspace, url = context.api.url(), "taking runs");
+    let mut active = ActiveRuns::new(context, usize::try_from(jobs)?);
     let mut ticks = interval(every);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         tokio::select! {
-            _ = ticks.tick() => roster.poll().await?,
-            Some(ended) = roster.tasks.join_next() => roster.ended(ended),
+            _ = ticks.tick() => active.poll().await?,
+            Some(ended) = active.tasks.join_next() => active.ended(ended),
             _ = tokio::signal::ctrl_c() => break,
             _ = terminate.recv() => break,
         }
     }
-    tracing::info!(runs = roster.taken.len(), "leaving; started again, the worker goes on");
+    tracing::info!(runs = active.taken.len(), "leaving; started again, the worker goes on");
     Ok(())
 }
 
 /// The runs that the worker has.
-struct Roster {
-    fleet: Arc<Fleet>,
+struct ActiveRuns {
+    context: Arc<WorkerContext>,
     jobs: usize,
     tasks: JoinSet<(String, Ended)>,
     /// The assignment that is being carried out, and the gate, for each run.
     taken: HashMap<String, (u64, Arc<Gate>)>,
     /// Commands that were carried out, so that none is carried out twice.
     applied: HashSet<String>,
-    /// True if the control plane may have given runs that the worker has not heard of.
+    /// True if the control plane may have assigned runs in an answer that was lost.
     unsure: bool,
 }
 
-impl Roster {
-    fn new(fleet: Arc<Fleet>, jobs: usize) -> Self {
+impl ActiveRuns {
+    fn new(context: Arc<WorkerContext>, jobs: usize) -> Self {
         let (tasks, taken, applied) = Default::default();
-        Self { fleet, jobs, tasks, taken, applied, unsure: true }
+        Self { context, jobs, tasks, taken, applied, unsure: true }
     }
 
     /// One heartbeat. Fails only if the control plane will not have this worker at all.
@@ -147,14 +147,14 @@ impl Roster {
         if self.unsure {
             self.catch_up().await?;
         }
-        let Identity { id, user, workspace } = &self.fleet.identity;
+        let Identity { id, user, workspace } = &self.context.identity;
         let status = match self.taken.len() {
             0 => "ready",
             taken if taken < self.jobs => "running",
             _ => "busy",
         };
         let polled = self
-            .fleet
+            .context
             .api
             .heartbeat(json!({
                 "workspace_id": workspace, "worker_id": id, "vm_id": format!("vm-{id}"),
@@ -173,9 +173,9 @@ impl Roster {
 
     /// Goes on with runs that the control plane says this worker has.
     async fn catch_up(&mut self) -> Result<(), ApiError> {
-        let id = self.fleet.identity.id.clone();
+        let id = self.context.identity.id.clone();
         let query = [("worker_id", id.as_str()), ("status", "active"), ("limit", "200")];
-        let listed = match self.fleet.api.list(&query).await {
+        let listed = match self.context.api.list(&query).await {
             // A control plane that lists nothing cannot say what this worker has.
             Err(ApiError::Refused { status: 404 | 405, .. }) => json!({}),
             listed => listed?,
@@ -199,7 +199,7 @@ impl Roster {
         tracing::info!(run, assignment = assignment.number, resumed = assignment.resumed, "begins");
         let gate = Arc::new(Gate::new(assignment.paused, assignment.mode));
         self.taken.insert(run.clone(), (assignment.number, Arc::clone(&gate)));
-        let job = Job::new(Arc::clone(&self.fleet), assignment, gate);
+        let job = Job::new(Arc::clone(&self.context), assignment, gate);
         self.tasks.spawn(async move { (run, job.carry_out().await) });
     }
 
@@ -219,10 +219,13 @@ impl Roster {
 
     /// Stops the turn of a run that this process does not have.
     async fn stop_left_behind(&self, run: &str) -> Result<(), ApiError> {
-        let view = self.fleet.api.view(run).await?;
+        let view = match self.context.api.view(run).await {
+            Err(error) if !error.is_passing() => return Ok(()),
+            view => view?,
+        };
         if let Some(assignment) = Assignment::resumed(&view) {
             let gate = Arc::new(Gate::new(true, assignment.mode));
-            Job::new(Arc::clone(&self.fleet), assignment, gate).abandon().await;
+            Job::new(Arc::clone(&self.context), assignment, gate).abandon().await;
         }
         Ok(())
     }
@@ -248,9 +251,9 @@ impl Roster {
         let payload = json!({ "command_id": id, "action": text("action") });
         let body = json!({
             "event_type": "run-control-applied", "source": "worker", "payload": payload,
-            "worker_id": self.fleet.identity.id,
+            "worker_id": self.context.identity.id,
         });
-        match self.fleet.api.report(run, body).await {
+        match self.context.api.report(run, body).await {
             Err(error) if error.is_passing() => Err(error),
             Err(error) => {
                 tracing::warn!(run, %error, "the effect of a command cannot be reported");

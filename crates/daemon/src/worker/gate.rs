@@ -10,7 +10,7 @@ const HOLD_LIMIT: Duration = Duration::from_secs(100);
 /// A call that was held back for longer than this is not run: the daemon may have given it up.
 const FRESH: Duration = Duration::from_secs(5);
 
-/// Who may act.
+/// The party that may act in a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Mode {
     #[default]
@@ -55,9 +55,9 @@ impl Change {
 /// What a call may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Admission {
-    /// It may run.
+    /// The call may run.
     Run,
-    /// It must not run now; the model may ask again.
+    /// The call must not run now; the model may make it again.
     Held,
     /// The run is to stop.
     Stopped,

@@ -16,19 +16,19 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
-use super::Fleet;
+use super::WorkerContext;
 use super::assignment::{Assignment, InputFile};
 use super::call::Handed;
 use super::gate::{Admission, Gate};
-use super::relay::{Line, Relay, Target, is_end};
+use super::relay::{Relay, RelayTask, Target, is_end};
 use super::socket::Socket;
 use super::toolkit::ToolOutput;
 
 /// How long to wait before the daemon or the control plane is asked again.
 const RETRY_DELAY: Duration = Duration::from_millis(500);
 const RETRY_DELAY_LIMIT: Duration = Duration::from_secs(10);
-/// How long the daemon may take to say anything of the turn.
-const UNHEARD_LIMIT: Duration = Duration::from_secs(60);
+/// How long the daemon may take to send the first frame of the turn.
+const FIRST_FRAME_TIMEOUT: Duration = Duration::from_secs(60);
 /// How long a daemon that is busy is left alone.
 const BUSY_DELAY: Duration = Duration::from_secs(2);
 /// How long tools and the daemon have to end once the run is over.
@@ -62,12 +62,12 @@ enum CallState {
 
 /// One run.
 pub(super) struct Job {
-    fleet: Arc<Fleet>,
+    context: Arc<WorkerContext>,
     assignment: Assignment,
     gate: Arc<Gate>,
     turn: String,
     relay: Relay,
-    line: Option<Line>,
+    relay_task: Option<RelayTask>,
     /// The last frame of the turn that was relayed.
     relayed: u64,
     /// The last frame that an earlier process relayed.
@@ -78,24 +78,28 @@ pub(super) struct Job {
 }
 
 impl Job {
-    pub(super) fn new(fleet: Arc<Fleet>, assignment: Assignment, gate: Arc<Gate>) -> Self {
-        let (relay, line) = Relay::new(Target {
-            api: fleet.api.clone(),
+    pub(super) fn new(
+        context: Arc<WorkerContext>,
+        assignment: Assignment,
+        gate: Arc<Gate>,
+    ) -> Self {
+        let (relay, task) = Relay::new(Target {
+            api: context.api.clone(),
             run: assignment.run.clone(),
-            worker: fleet.identity.id.clone(),
+            worker: context.identity.id.clone(),
             assignment: assignment.number,
             gate: Arc::clone(&gate),
         });
         let turn = assignment.turn();
         let (relayed, relayed_before, calls, running, cancel) = Default::default();
-        let line = Some(line);
+        let relay_task = Some(task);
         Self {
-            fleet,
+            context,
             assignment,
             gate,
             turn,
             relay,
-            line,
+            relay_task,
             relayed,
             relayed_before,
             calls,
@@ -107,8 +111,8 @@ impl Job {
     /// Carries the run out.
     pub(super) async fn carry_out(mut self) -> Ended {
         let mut relaying = JoinSet::new();
-        if let Some(line) = self.line.take() {
-            relaying.spawn(line.run());
+        if let Some(task) = self.relay_task.take() {
+            relaying.spawn(task.run());
         }
         let relay = self.relay.clone();
         let ended = tokio::select! {
@@ -122,7 +126,7 @@ impl Job {
         if ended == Ended::Gone {
             self.abandon().await;
         }
-        self.fleet.toolkit.over(&self.turn);
+        self.context.toolkit.over(&self.turn);
         ended
     }
 
@@ -185,7 +189,7 @@ impl Job {
     async fn learn(&mut self) -> Result<()> {
         let mut after = 0;
         loop {
-            let page = self.fleet.api.events(&self.assignment.run, after).await?;
+            let page = self.context.api.events(&self.assignment.run, after).await?;
             let events = page["events"].as_array().map(Vec::as_slice).unwrap_or_default();
             let own = events.iter().filter(|event| event["payload"]["turn_ref"] == *self.turn);
             let last = own.filter_map(|event| event["payload"]["sequence"].as_u64()).max();
@@ -204,17 +208,17 @@ impl Job {
         // Names from outside must not lead out of the folder.
         let name = Path::new(name).file_name().and_then(|name| name.to_str());
         let name = name.ok_or_else(|| anyhow!("its name is no file name"))?.to_owned();
-        let path = self.fleet.toolkit.folder().join(&name);
+        let path = self.context.toolkit.folder().join(&name);
         if path.exists() {
             return Ok(name);
         }
-        let bytes = self.fleet.api.artifact(&file.artifact, FILE_LIMIT).await?;
+        let bytes = self.context.api.artifact(&file.artifact, FILE_LIMIT).await?;
         tokio::task::spawn_blocking(move || fs::write(path, bytes)).await??;
         Ok(name)
     }
 
     async fn connect(&self) -> Result<Socket> {
-        let Fleet { api, daemon, identity, toolkit } = &*self.fleet;
+        let WorkerContext { api, daemon, identity, toolkit } = &*self.context;
         let folder = toolkit.folder().display();
         let definition = json!({
             "version": 1,
@@ -245,24 +249,24 @@ impl Job {
         self.dispatch().await?;
         let query = json!({ "text": text, "conversation_ref": self.assignment.conversation });
         socket.send(&self.turn, "query", query.clone()).await?;
-        let (mut heard, mut stopping) = (false, false);
-        let mut patience = Instant::now() + UNHEARD_LIMIT;
+        let (mut received, mut stopping) = (false, false);
+        let mut deadline = Instant::now() + FIRST_FRAME_TIMEOUT;
         loop {
             tokio::select! {
                 frame = socket.next() => {
                     let frame = frame?;
                     if self.is_busy(&frame) {
                         sleep(BUSY_DELAY).await;
-                        patience = Instant::now() + UNHEARD_LIMIT;
+                        deadline = Instant::now() + FIRST_FRAME_TIMEOUT;
                         socket.send(&self.turn, "query", query.clone()).await?;
                     } else if self.is_own(&frame) {
-                        heard = true;
+                        received = true;
                         if self.take(&mut socket, &frame).await? {
                             socket.close().await;
                             return Ok(());
                         }
                     } else if frame["type"] == "client-tool-manifest" {
-                        self.complain(&frame);
+                        self.log_rejected_tools(&frame);
                     }
                 }
                 Some(done) = self.running.join_next() => self.answer(&mut socket, done?).await?,
@@ -271,7 +275,7 @@ impl Job {
                     self.cancel.cancel();
                     socket.send_anew("stop-query", self.names()).await?;
                 }
-                () = sleep_until(patience), if !heard => {
+                () = sleep_until(deadline), if !received => {
                     let why = json!({ "message": "the daemon knows nothing of the turn any more" });
                     let payload = json!({ "payload": why, "turn_ref": self.turn });
                     let durable = self.relay.note("error", payload).await;
@@ -281,9 +285,9 @@ impl Job {
         }
     }
 
-    /// Tells the control plane that the run has begun, until it is heard.
+    /// Reports to the control plane that the run has begun.
     async fn dispatch(&self) -> Result<()> {
-        let Fleet { api, identity, .. } = &*self.fleet;
+        let WorkerContext { api, identity, .. } = &*self.context;
         let body = json!({
             "worker_id": identity.id, "user_id": identity.user, "turn_ref": self.turn,
             "conversation_ref": self.assignment.conversation, "assignment": self.assignment.number,
@@ -306,7 +310,7 @@ impl Job {
         self.is_own(frame) && frame["type"] == "error" && frame["payload"]["message"] == BUSY
     }
 
-    fn complain(&self, frame: &Value) {
+    fn log_rejected_tools(&self, frame: &Value) {
         for tool in frame["payload"]["rejected"].as_array().into_iter().flatten() {
             tracing::warn!(run = self.assignment.run, %tool, "the daemon does not take a tool");
         }
@@ -336,14 +340,14 @@ impl Job {
         Ok(over)
     }
 
-    /// A call that the daemon knows no result of, though the worker has heard of it before.
+    /// Deals with a call that the daemon hands over a second time.
     async fn hand_over_again(
         &mut self,
         socket: &mut Socket,
         handed: Handed,
         sequence: u64,
     ) -> Result<()> {
-        let harmless = handed.calls.iter().all(|call| self.fleet.toolkit.only_reads(&call.tool));
+        let harmless = handed.calls.iter().all(|call| self.context.toolkit.only_reads(&call.tool));
         match self.calls.get(&handed.request) {
             Some(CallState::Running) => {}
             Some(CallState::Done(outputs)) => {
@@ -364,20 +368,20 @@ impl Job {
             self.calls.retain(|_, state| matches!(state, CallState::Running));
         }
         self.calls.insert(handed.request.clone(), CallState::Running);
-        let (fleet, gate, relay) =
-            (Arc::clone(&self.fleet), Arc::clone(&self.gate), self.relay.clone());
+        let (context, gate, relay) =
+            (Arc::clone(&self.context), Arc::clone(&self.gate), self.relay.clone());
         let cancel = self.cancel.clone();
         self.running.spawn(async move {
             let mut outputs = Vec::new();
             for call in &handed.calls {
-                let only_reads = fleet.toolkit.only_reads(&call.tool);
+                let only_reads = context.toolkit.only_reads(&call.tool);
                 if gate.holds(only_reads) {
                     let held = json!({ "tool_name": call.tool, "parameters": call.input });
                     // Nobody needs to wait until it is said.
                     drop(relay.note("run-tool-held", held).await);
                 }
                 outputs.push(match gate.admit(only_reads).await {
-                    Admission::Run => fleet.toolkit.run(call.clone(), cancel.clone()).await,
+                    Admission::Run => context.toolkit.run(call.clone(), cancel.clone()).await,
                     Admission::Held => ToolOutput::failure(HELD),
                     Admission::Stopped => ToolOutput::failure("not run: the run is stopped"),
                 });

@@ -27,7 +27,7 @@ struct Event {
     durable: oneshot::Sender<()>,
 }
 
-/// Where events of a run are put in line.
+/// The queue of events that are relayed into the timeline of a run.
 #[derive(Clone, Debug)]
 pub(super) struct Relay {
     queue: mpsc::Sender<Event>,
@@ -44,22 +44,22 @@ pub(super) struct Target {
     pub(super) gate: Arc<Gate>,
 }
 
-/// The other end of a [`Relay`].
-pub(super) struct Line {
+/// Sends what a [`Relay`] queues.
+pub(super) struct RelayTask {
     target: Target,
     queue: mpsc::Receiver<Event>,
     gone: CancellationToken,
 }
 
 impl Relay {
-    pub(super) fn new(target: Target) -> (Self, Line) {
+    pub(super) fn new(target: Target) -> (Self, RelayTask) {
         let (sender, queue) = mpsc::channel(QUEUE_CAPACITY);
         let gone = CancellationToken::new();
-        let line = Line { target, queue, gone: gone.clone() };
-        (Self { queue: sender, gone }, line)
+        let task = RelayTask { target, queue, gone: gone.clone() };
+        (Self { queue: sender, gone }, task)
     }
 
-    /// Puts a frame of the conversation in line; the receiver resolves when it is durable, or fails
+    /// Queues a frame of the conversation; the receiver resolves when it is durable, or fails
     /// if it never will be.
     pub(super) async fn frame(&self, frame: &Value) -> oneshot::Receiver<()> {
         let mut payload = json!({ "payload": frame["payload"] });
@@ -72,7 +72,7 @@ impl Relay {
         self.put(kind, "worker-stream", payload).await
     }
 
-    /// Puts an event of the worker itself in line.
+    /// Queues an event of the worker itself.
     pub(super) async fn note(&self, kind: &str, payload: Value) -> oneshot::Receiver<()> {
         self.put(kind.to_owned(), "worker", payload).await
     }
@@ -84,7 +84,7 @@ impl Relay {
         payload: Value,
     ) -> oneshot::Receiver<()> {
         let (durable, done) = oneshot::channel();
-        // If the line is gone, so is the other end of `done`, and whoever waits is told.
+        // If the task is gone, so is the other end of `done`, and waiting for it fails.
         let _ = self.queue.send(Event { kind, source, payload, durable }).await;
         done
     }
@@ -100,7 +100,7 @@ impl Relay {
     }
 }
 
-impl Line {
+impl RelayTask {
     /// Relays until nothing more can come or be taken.
     pub(super) async fn run(mut self) {
         let mut next = None;
@@ -129,7 +129,7 @@ impl Line {
         }
     }
 
-    /// Puts text that waits together; gives whom to tell, and what else was in line.
+    /// Merges text that is queued; gives whom to notify, and the event that was taken and not merged.
     fn merge(&mut self, mut event: Event) -> (Event, Vec<oneshot::Sender<()>>, Option<Event>) {
         let mut waiting = Vec::new();
         while is_text(&event.kind) {

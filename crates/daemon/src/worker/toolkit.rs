@@ -69,8 +69,10 @@ impl Toolkit {
         let Some(invocation) = self.invocation(&call) else {
             return ToolOutput::failure("the call has no proper id");
         };
-        let quiet = Arc::new(Quiet(cancel));
-        let output = tool.run(invocation, Desk { progress: quiet.clone(), cancel: quiet }).await;
+        let cancellation = Arc::new(Cancellation(cancel));
+        let output = tool
+            .run(invocation, Desk { progress: cancellation.clone(), cancel: cancellation })
+            .await;
         let text = text_of(&output.outcome.parts);
         match &output.outcome.error {
             None => ToolOutput { ok: true, text },
@@ -160,13 +162,13 @@ fn own_input(tool: &str, input: &Value) -> Value {
 }
 
 /// Nobody watches a tool of a worker; it ends when its run is stopped.
-struct Quiet(CancellationToken);
+struct Cancellation(CancellationToken);
 
-impl Progress for Quiet {
+impl Progress for Cancellation {
     fn say(&self, _: &str) {}
 }
 
-impl Cancel for Quiet {
+impl Cancel for Cancellation {
     fn cancelled(&self) -> BoxFuture<'_, ()> {
         Box::pin(self.0.cancelled())
     }

@@ -6,14 +6,15 @@ use std::process::{Child, Command, Stdio};
 use serde_json::{Value, json};
 
 use crate::daemon::{World, appears, quintet, until};
-use crate::windie::runs::{Fleet, ROOM};
+use crate::windie::Guest;
+use crate::windie::runs::{ControlPlane, ROOM};
 
 /// A worker that works in a folder of its own.
-struct Hand {
+struct WorkerProcess {
     child: Child,
 }
 
-impl Hand {
+impl WorkerProcess {
     fn start(world: &World, id: &str, more: &[&str]) -> Self {
         let (url, dir) = (world.windie(), folder(world));
         std::fs::create_dir_all(&dir).unwrap();
@@ -29,7 +30,7 @@ impl Hand {
     }
 }
 
-impl Drop for Hand {
+impl Drop for WorkerProcess {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -56,12 +57,12 @@ fn shell(command: &str) -> Value {
     json!({ "name": "run_shell_command", "args": { "command": command } })
 }
 
-async fn over(fleet: &Fleet, run: &str) -> String {
+async fn over(plane: &ControlPlane, run: &str) -> String {
     until("the run is over", async || {
-        matches!(fleet.status(run).await.as_str(), "completed" | "failed" | "stopped")
+        matches!(plane.status(run).await.as_str(), "completed" | "failed" | "stopped")
     })
     .await;
-    fleet.status(run).await
+    plane.status(run).await
 }
 
 /// Runs `quintet runs …`; gives what it prints and whether it went well.
@@ -77,20 +78,20 @@ async fn runs(world: &World, arguments: &[&str]) -> (String, bool) {
 #[tokio::test]
 async fn a_worker_carries_runs_out_as_sessions() {
     let world = World::start(ROOM).await;
-    let fleet = Fleet::of(&world);
-    let _hand = Hand::start(&world, "x", &["--jobs", "2"]);
+    let plane = ControlPlane::of(&world);
+    let _worker = WorkerProcess::start(&world, "x", &["--jobs", "2"]);
     let steps = json!([
         { "text": "I look. ", "tools": [shell("echo hello > out.txt"), shell("cat out.txt")] },
         { "tools": [json!({ "name": "read_file", "args": { "path": "out.txt" } })] },
         { "text": "done" },
     ]);
-    let one = fleet.create("w", &script(steps)).await;
-    let two = fleet.create("w", &script(json!([{ "text": "quick" }]))).await;
-    assert_eq!(over(&fleet, &one).await, "completed");
-    assert_eq!(over(&fleet, &two).await, "completed");
+    let one = plane.create("w", &script(steps)).await;
+    let two = plane.create("w", &script(json!([{ "text": "quick" }]))).await;
+    assert_eq!(over(&plane, &one).await, "completed");
+    assert_eq!(over(&plane, &two).await, "completed");
     let wrote = std::fs::read_to_string(folder(&world).join("out.txt")).unwrap();
     assert_eq!(wrote, "hello\n");
-    let timeline = fleet.timeline(&one).await;
+    let timeline = plane.timeline(&one).await;
     let place = |kind: &str| timeline.iter().position(|known| known == kind).expect(kind);
     let order = ["run-created", "run-worker-assigned", "run-dispatched", "query-accepted"];
     assert_eq!(timeline[..4], order);
@@ -99,32 +100,56 @@ async fn a_worker_carries_runs_out_as_sessions() {
     assert_eq!(timeline.last().unwrap(), "streaming-complete");
     // What the commands gave was told to the model, and the run is a session like any other.
     assert!(world.model.calls().iter().any(|call| call.to_string().contains("hello")));
-    let (_, view) = fleet.get(&format!("/{one}")).await;
+    let (_, view) = plane.get(&format!("/{one}")).await;
     assert_eq!(view["conversation_ref"], format!("run-{one}"));
-    let (_, page) = fleet.get(&format!("/{one}/events")).await;
+    let (_, page) = plane.get(&format!("/{one}/events")).await;
     let session = page["events"][3]["payload"]["session_id"].as_str().unwrap().to_owned();
     let shown = world.client().session(&session).await;
     assert!(shown["messages"].to_string().contains("go "), "{shown}");
 }
 
 #[tokio::test]
+async fn files_of_a_run_are_in_the_folder_of_its_worker() {
+    const PNG: &[u8] = b"\x89PNG\r\n\x1a\nnot much of a picture";
+    let world = World::start(ROOM).await;
+    let plane = ControlPlane::of(&world);
+    let (code, uploaded) = Guest::stranger(&world).hand_in(Some("image/png"), PNG).await;
+    assert_eq!(code, 200, "{uploaded}");
+    let files = json!([
+        { "artifact_id": uploaded["artifact_id"], "filename": "../shot.png" },
+        { "artifact_id": "nothing.png" },
+    ]);
+    let body = json!({
+        "workspace_id": "w", "query": script(json!([{ "text": "seen" }])), "files": files,
+    });
+    let (_, created) = plane.post("/", body).await;
+    let _worker = WorkerProcess::start(&world, "x", &[]);
+    let run = created["run"]["run_id"].as_str().unwrap();
+    assert_eq!(over(&plane, run).await, "completed");
+    assert_eq!(std::fs::read(folder(&world).join("shot.png")).unwrap(), PNG);
+    let asked = world.model.calls()[0].to_string();
+    assert!(asked.contains("The file shot.png belongs to the task."), "{asked}");
+    assert!(asked.contains("nothing.png belongs to the task but cannot be had"), "{asked}");
+}
+
+#[tokio::test]
 async fn a_worker_that_was_killed_goes_on_with_its_run() {
     let world = World::start(ROOM).await;
-    let fleet = Fleet::of(&world);
-    let mut hand = Hand::start(&world, "x", &[]);
+    let plane = ControlPlane::of(&world);
+    let mut first = WorkerProcess::start(&world, "x", &[]);
     let steps = json!([
         { "tools": [shell("echo once >> count; touch began; sleep 600")] },
         { "text": "so be it" },
     ]);
-    let run = fleet.create("w", &script(steps)).await;
+    let run = plane.create("w", &script(steps)).await;
     appears(&folder(&world).join("began")).await;
-    hand.kill();
-    assert_eq!(fleet.status(&run).await, "running");
-    let _again = Hand::start(&world, "x", &[]);
-    assert_eq!(over(&fleet, &run).await, "completed");
+    first.kill();
+    assert_eq!(plane.status(&run).await, "running");
+    let _again = WorkerProcess::start(&world, "x", &[]);
+    assert_eq!(over(&plane, &run).await, "completed");
     let count = std::fs::read_to_string(folder(&world).join("count")).unwrap();
     assert_eq!(count, "once\n", "a command that may have run is not run again");
-    let timeline = fleet.timeline(&run).await;
+    let timeline = plane.timeline(&run).await;
     for kind in ["run-dispatched", "tool-call", "streaming-complete"] {
         assert_eq!(timeline.iter().filter(|known| *known == kind).count(), 1, "{timeline:?}");
     }
@@ -137,67 +162,67 @@ async fn a_run_survives_the_daemon() {
     let listed = "windie = \"127.0.0.1:0\"";
     let address = world.windie().trim_start_matches("http://").to_owned();
     world.reconfigure(listed, &format!("windie = {address:?}"));
-    let fleet = Fleet::of(&world);
-    let _hand = Hand::start(&world, "x", &[]);
+    let plane = ControlPlane::of(&world);
+    let _worker = WorkerProcess::start(&world, "x", &[]);
     let steps = json!([
         { "tools": [shell("echo once >> count; touch began; sleep 1")] },
         { "text": "done" },
     ]);
-    let run = fleet.create("w", &script(steps)).await;
+    let run = plane.create("w", &script(steps)).await;
     appears(&folder(&world).join("began")).await;
     world.kill();
     world.restart();
-    let fleet = Fleet::of(&world);
-    assert_eq!(over(&fleet, &run).await, "completed");
+    let plane = ControlPlane::of(&world);
+    assert_eq!(over(&plane, &run).await, "completed");
     let count = std::fs::read_to_string(folder(&world).join("count")).unwrap();
     assert_eq!(count, "once\n");
-    let timeline = fleet.timeline(&run).await;
+    let timeline = plane.timeline(&run).await;
     assert_eq!(timeline.last().unwrap(), "streaming-complete");
 }
 
 #[tokio::test]
 async fn a_person_pauses_takes_over_and_stops() {
     let world = World::start(ROOM).await;
-    let fleet = Fleet::of(&world);
+    let plane = ControlPlane::of(&world);
     let steps = json!([{ "tools": [shell("touch first")] }, { "text": "done" }]);
     let has =
-        async |run: &str, kind: &str| fleet.timeline(run).await.iter().any(|known| known == kind);
+        async |run: &str, kind: &str| plane.timeline(run).await.iter().any(|known| known == kind);
     // While a person is in control nothing runs.
-    let run = fleet.create("w", &script(steps)).await;
+    let run = plane.create("w", &script(steps)).await;
     assert!(runs(&world, &["mode", &run, "human_override"]).await.1);
-    let _hand = Hand::start(&world, "x", &[]);
+    let _worker = WorkerProcess::start(&world, "x", &[]);
     until("a call waits", async || has(&run, "run-tool-held").await).await;
     assert!(!folder(&world).join("first").exists());
-    assert_eq!(fleet.status(&run).await, "running");
+    assert_eq!(plane.status(&run).await, "running");
     // Shared control: what changes something waits for a person.
     assert!(runs(&world, &["mode", &run, "shared_control"]).await.1);
     until("the worker obeys", async || {
-        let applied = fleet.timeline(&run).await;
+        let applied = plane.timeline(&run).await;
         applied.iter().filter(|kind| *kind == "run-control-applied").count() >= 2
     })
     .await;
     assert!(!folder(&world).join("first").exists());
     assert!(runs(&world, &["resume", &run]).await.1);
-    assert_eq!(over(&fleet, &run).await, "completed");
+    assert_eq!(over(&plane, &run).await, "completed");
     // The model may have been told to make the call again, and had nothing more to say.
-    let held = fleet.timeline(&run).await.contains(&"run-tool-held".to_owned());
+    let held = plane.timeline(&run).await.contains(&"run-tool-held".to_owned());
     assert!(held);
     // A pause holds the next call; a stop ends the turn.
     let long = json!([{ "tools": [shell("touch third; sleep 600")] }, { "text": "never" }]);
-    let run = fleet.create("w", &script(long)).await;
+    let run = plane.create("w", &script(long)).await;
     appears(&folder(&world).join("third")).await;
     let (line, well) = runs(&world, &["pause", &run]).await;
     assert!(well && line.contains("paused"), "{line}");
     let (line, well) = runs(&world, &["stop", &run]).await;
     assert!(well && line.contains("stopped"), "{line}");
     until("the turn is over", async || has(&run, "streaming-complete").await).await;
-    assert_eq!(fleet.status(&run).await, "stopped");
+    assert_eq!(plane.status(&run).await, "stopped");
 }
 
 #[tokio::test]
 async fn a_terminal_starts_follows_and_lists_runs() {
     let world = World::start(ROOM).await;
-    let _hand = Hand::start(&world, "x", &[]);
+    let _worker = WorkerProcess::start(&world, "x", &[]);
     let task = script(json!([{ "deltas": ["Hel", "lo"] }]));
     let (shown, well) = runs(&world, &["start", "--workspace", "w", "--follow", &task]).await;
     assert!(well && shown.contains("Hello"), "{shown}");

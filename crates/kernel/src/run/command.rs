@@ -58,7 +58,7 @@ pub struct RunReport {
     pub end: Option<RunEnd>,
     /// Commands that took effect.
     pub applied: Vec<ControlId>,
-    /// Who says so, if that is said.
+    /// The worker that reports, if it says who it is.
     pub by: Option<Reporter>,
     /// The turn in which it happened, if that is said.
     pub turn: Option<String>,
@@ -76,7 +76,7 @@ pub enum RunCommand {
     },
     /// The worker has begun a turn.
     Dispatch {
-        /// Who says so.
+        /// The worker.
         by: Reporter,
         /// The user that the worker's conversations belong to.
         user: String,

@@ -68,7 +68,7 @@ impl RunStatus {
     }
 }
 
-/// Who may act in a run.
+/// The party that may act in a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ControlMode {
@@ -229,7 +229,7 @@ pub struct Binding {
 pub struct Progress {
     /// Where the run stands.
     pub status: RunStatus,
-    /// Who may act.
+    /// The party that may act.
     pub mode: ControlMode,
     /// The conversation.
     pub conversation: String,

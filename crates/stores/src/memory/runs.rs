@@ -1,4 +1,4 @@
-//! Runs.
+//! Runs and their journals, kept in memory.
 
 use std::collections::HashMap;
 use std::future::ready;

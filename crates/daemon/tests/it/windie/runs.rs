@@ -21,9 +21,9 @@ const HASTY: &str = "[approval]\nkinds = []\n[verify]\nauto = false\n[windie]\n\
 const AT_ONCE: usize = 60;
 
 /// Somebody with the key.
-pub(crate) struct Fleet(Guest);
+pub(crate) struct ControlPlane(Guest);
 
-impl Fleet {
+impl ControlPlane {
     pub(crate) fn of(world: &World) -> Self {
         Self(Guest::stranger(world))
     }
@@ -96,43 +96,43 @@ fn beat(workspace: &str, worker: &str, status: &str) -> Value {
 #[tokio::test]
 async fn a_run_goes_from_the_queue_to_its_end_across_kills_of_the_daemon() {
     let mut world = World::start(ROOM).await;
-    let fleet = Fleet::of(&world);
-    let (first, second) = (fleet.create("w", "one").await, fleet.create("w", "two").await);
-    let (code, view) = fleet.get(&format!("/{first}")).await;
+    let plane = ControlPlane::of(&world);
+    let (first, second) = (plane.create("w", "one").await, plane.create("w", "two").await);
+    let (code, view) = plane.get(&format!("/{first}")).await;
     assert_eq!((code, &view["status"]), (200, &json!("awaiting_worker")));
     assert_eq!(view["conversation_ref"], format!("run-{first}"));
     assert_eq!((&view["worker"], &view["control_mode"]), (&Value::Null, &json!("agent_only")));
     world.kill();
     world.restart();
-    let fleet = Fleet::of(&world);
-    let polled = fleet.poll("w", "x", "ready").await;
+    let plane = ControlPlane::of(&world);
+    let polled = plane.poll("w", "x", "ready").await;
     assert_eq!(polled["assigned_run"]["run_id"], *first);
     assert_eq!(polled["worker"]["metadata"], json!({ "n": 1 }));
-    assert_eq!(fleet.poll("other", "y", "ready").await["assigned_run"], Value::Null);
-    assert_eq!(fleet.poll("w", "y", "busy").await["assigned_run"], Value::Null);
-    assert_eq!(fleet.status(&first).await, "queued");
+    assert_eq!(plane.poll("other", "y", "ready").await["assigned_run"], Value::Null);
+    assert_eq!(plane.poll("w", "y", "busy").await["assigned_run"], Value::Null);
+    assert_eq!(plane.status(&first).await, "queued");
     let mismatch = (404, detail("Run not found or worker mismatch"));
-    assert_eq!(fleet.dispatch(&first, "y", "t1").await, mismatch);
-    assert_eq!(fleet.dispatch(&second, "y", "t1").await, mismatch);
+    assert_eq!(plane.dispatch(&first, "y", "t1").await, mismatch);
+    assert_eq!(plane.dispatch(&second, "y", "t1").await, mismatch);
     world.kill();
     world.restart();
-    let fleet = Fleet::of(&world);
-    let (code, dispatched) = fleet.dispatch(&first, "x", "t1").await;
+    let plane = ControlPlane::of(&world);
+    let (code, dispatched) = plane.dispatch(&first, "x", "t1").await;
     assert_eq!((code, &dispatched["run"]["status"]), (200, &json!("running")));
     assert_eq!(dispatched["latest_event"]["event_type"], "run-dispatched");
     assert_eq!(dispatched["run"]["query_message_id"], "t1");
     world.kill();
     world.restart();
-    let fleet = Fleet::of(&world);
+    let plane = ControlPlane::of(&world);
     let payload = json!({ "payload": { "text": "hi" }, "turn_ref": "t1" });
-    assert_eq!(fleet.event(&first, "streaming-response", payload.clone()).await.0, 200);
-    let (_, done) = fleet.event(&first, "streaming-complete", json!({})).await;
+    assert_eq!(plane.event(&first, "streaming-response", payload.clone()).await.0, 200);
+    let (_, done) = plane.event(&first, "streaming-complete", json!({})).await;
     assert_eq!(done["run"]["status"], "completed");
     world.kill();
     world.restart();
-    let fleet = Fleet::of(&world);
+    let plane = ControlPlane::of(&world);
     assert_eq!(
-        fleet.timeline(&first).await,
+        plane.timeline(&first).await,
         [
             "run-created",
             "run-worker-assigned",
@@ -141,82 +141,83 @@ async fn a_run_goes_from_the_queue_to_its_end_across_kills_of_the_daemon() {
             "streaming-complete"
         ]
     );
-    let (_, page) = fleet.get(&format!("/{first}/events?after_seq=3&limit=1")).await;
+    let (_, page) = plane.get(&format!("/{first}/events?after_seq=3&limit=1")).await;
     assert_eq!((&page["next_after_seq"], &page["events"][0]["payload"]), (&json!(4), &payload));
-    let (_, page) = fleet.get(&format!("/{first}/events?after_seq=99")).await;
+    let (_, page) = plane.get(&format!("/{first}/events?after_seq=99")).await;
     assert_eq!((&page["next_after_seq"], &page["events"]), (&json!(99), &json!([])));
-    assert_eq!(fleet.status(&second).await, "awaiting_worker");
+    assert_eq!(plane.status(&second).await, "awaiting_worker");
     assert_eq!(world.integrity(), "ok");
 }
 
 #[tokio::test]
 async fn commands_are_delivered_until_their_effect_is_reported() {
     let mut world = World::start(ROOM).await;
-    let fleet = Fleet::of(&world);
-    let run = fleet.create("w", "one").await;
-    fleet.poll("w", "x", "ready").await;
-    fleet.dispatch(&run, "x", "t1").await;
-    let (code, paused) = fleet.control(&run, "pause").await;
+    let plane = ControlPlane::of(&world);
+    let run = plane.create("w", "one").await;
+    plane.poll("w", "x", "ready").await;
+    plane.dispatch(&run, "x", "t1").await;
+    let (code, paused) = plane.control(&run, "pause").await;
     assert_eq!((code, &paused["run"]["status"]), (200, &json!("paused")));
     let command = paused["latest_event"]["payload"]["command_id"].clone();
-    let commands =
-        async |fleet: &Fleet| fleet.poll("w", "x", "running").await["control_commands"].clone();
-    let delivered = commands(&fleet).await;
+    let commands = async |plane: &ControlPlane| {
+        plane.poll("w", "x", "running").await["control_commands"].clone()
+    };
+    let delivered = commands(&plane).await;
     assert_eq!(delivered.as_array().unwrap().len(), 1);
     assert_eq!(
         (&delivered[0]["command_id"], &delivered[0]["action"], &delivered[0]["run_id"]),
         (&command, &json!("pause"), &json!(run))
     );
-    assert_eq!(fleet.poll("w", "y", "ready").await["control_commands"], json!([]));
+    assert_eq!(plane.poll("w", "y", "ready").await["control_commands"], json!([]));
     // The answer may be lost, and so may the daemon.
     world.kill();
     world.restart();
-    let fleet = Fleet::of(&world);
-    assert_eq!(commands(&fleet).await, delivered);
+    let plane = ControlPlane::of(&world);
+    assert_eq!(commands(&plane).await, delivered);
     let applied = json!({ "command_id": command });
-    assert_eq!(fleet.event(&run, "run-control-applied", applied).await.0, 200);
-    assert_eq!(commands(&fleet).await, json!([]));
-    assert_eq!(fleet.status(&run).await, "paused");
-    assert_eq!(fleet.control(&run, "resume").await.1["run"]["status"], "running");
+    assert_eq!(plane.event(&run, "run-control-applied", applied).await.0, 200);
+    assert_eq!(commands(&plane).await, json!([]));
+    assert_eq!(plane.status(&run).await, "paused");
+    assert_eq!(plane.control(&run, "resume").await.1["run"]["status"], "running");
     let mode = json!({ "action": "set-control-mode", "control_mode": "human_override" });
-    let (_, changed) = fleet.post(&format!("/{run}/control"), mode).await;
+    let (_, changed) = plane.post(&format!("/{run}/control"), mode).await;
     assert_eq!(changed["run"]["control_mode"], "human_override");
-    assert_eq!(fleet.control(&run, "stop").await.1["run"]["status"], "stopped");
-    assert_eq!(commands(&fleet).await.as_array().unwrap().len(), 3);
+    assert_eq!(plane.control(&run, "stop").await.1["run"]["status"], "stopped");
+    assert_eq!(commands(&plane).await.as_array().unwrap().len(), 3);
     // The end of the turn is the effect of the stop; the run stays stopped.
-    let (code, late) = fleet.event(&run, "streaming-complete", json!({})).await;
+    let (code, late) = plane.event(&run, "streaming-complete", json!({})).await;
     assert_eq!((code, &late["run"]["status"]), (200, &json!("stopped")));
-    assert_eq!(commands(&fleet).await, json!([]));
+    assert_eq!(commands(&plane).await, json!([]));
     for action in ["pause", "resume", "stop"] {
         let over = (409, detail("Run is already stopped"));
-        assert_eq!(fleet.control(&run, action).await, over, "{action}");
+        assert_eq!(plane.control(&run, action).await, over, "{action}");
     }
-    assert_eq!(fleet.dispatch(&run, "x", "t2").await, (409, detail("Run is already stopped")));
+    assert_eq!(plane.dispatch(&run, "x", "t2").await, (409, detail("Run is already stopped")));
 }
 
 #[tokio::test]
 async fn a_worker_that_is_silent_loses_its_run_and_comes_too_late() {
     let world = World::start(HASTY).await;
-    let fleet = Fleet::of(&world);
-    let run = fleet.create("w", "one").await;
-    let first = fleet.poll("w", "x", "ready").await["assigned_run"].clone();
+    let plane = ControlPlane::of(&world);
+    let run = plane.create("w", "one").await;
+    let first = plane.poll("w", "x", "ready").await["assigned_run"].clone();
     assert_eq!((&first["run_id"], &first["assignment"]), (&json!(run), &json!(1)));
-    fleet.dispatch(&run, "x", "t1").await;
-    until("the run is back in the queue", async || fleet.status(&run).await == "awaiting_worker")
+    plane.dispatch(&run, "x", "t1").await;
+    until("the run is back in the queue", async || plane.status(&run).await == "awaiting_worker")
         .await;
     let mismatch = (404, detail("Run not found or worker mismatch"));
     let late = json!({ "turn_ref": "t1" });
-    assert_eq!(fleet.event(&run, "streaming-response", late.clone()).await, mismatch);
-    assert_eq!(fleet.dispatch(&run, "x", "t1").await, mismatch);
-    let second = fleet.poll("w", "y", "ready").await["assigned_run"].clone();
+    assert_eq!(plane.event(&run, "streaming-response", late.clone()).await, mismatch);
+    assert_eq!(plane.dispatch(&run, "x", "t1").await, mismatch);
+    let second = plane.poll("w", "y", "ready").await["assigned_run"].clone();
     assert_eq!((&second["run_id"], &second["assignment"]), (&json!(run), &json!(2)));
-    assert_eq!(fleet.event(&run, "streaming-complete", late).await, mismatch);
+    assert_eq!(plane.event(&run, "streaming-complete", late).await, mismatch);
     let stale = json!({ "event_type": "error", "payload": {}, "worker_id": "x", "assignment": 1 });
-    assert_eq!(fleet.post(&format!("/{run}/events"), stale).await, mismatch);
+    assert_eq!(plane.post(&format!("/{run}/events"), stale).await, mismatch);
     let good = json!({ "event_type": "x", "payload": {}, "worker_id": "y", "assignment": 2 });
-    assert_eq!(fleet.post(&format!("/{run}/events"), good).await.0, 200);
-    until("the run fails", async || fleet.status(&run).await == "failed").await;
-    let (_, page) = fleet.get(&format!("/{run}/events")).await;
+    assert_eq!(plane.post(&format!("/{run}/events"), good).await.0, 200);
+    until("the run fails", async || plane.status(&run).await == "failed").await;
+    let (_, page) = plane.get(&format!("/{run}/events")).await;
     let lost: Vec<&Value> = page["events"].as_array().unwrap().iter().collect();
     let lost: Vec<_> =
         lost.iter().filter(|event| event["event_type"] == "run-worker-lost").collect();
@@ -228,33 +229,33 @@ async fn a_worker_that_is_silent_loses_its_run_and_comes_too_late() {
 #[tokio::test]
 async fn a_worker_that_is_heard_of_keeps_its_run() {
     let world = World::start(HASTY).await;
-    let fleet = Fleet::of(&world);
-    let (kept, lost) = (fleet.create("w", "one").await, fleet.create("w", "two").await);
-    fleet.poll("w", "x", "ready").await;
-    fleet.poll("w", "y", "ready").await;
-    fleet.dispatch(&kept, "x", "t1").await;
+    let plane = ControlPlane::of(&world);
+    let (kept, lost) = (plane.create("w", "one").await, plane.create("w", "two").await);
+    plane.poll("w", "x", "ready").await;
+    plane.poll("w", "y", "ready").await;
+    plane.dispatch(&kept, "x", "t1").await;
     until("the other one is lost", async || {
-        fleet.poll("w", "x", "busy").await;
-        fleet.status(&lost).await != "queued"
+        plane.poll("w", "x", "busy").await;
+        plane.status(&lost).await != "queued"
     })
     .await;
-    assert_eq!(fleet.status(&kept).await, "running");
-    assert!(!fleet.timeline(&kept).await.contains(&"run-worker-lost".to_owned()));
+    assert_eq!(plane.status(&kept).await, "running");
+    assert!(!plane.timeline(&kept).await.contains(&"run-worker-lost".to_owned()));
 }
 
 #[tokio::test]
 async fn ten_thousand_heartbeats_at_once_assign_each_run_once() {
     let world = World::start(ROOM).await;
-    let fleet = Fleet::of(&world);
+    let plane = ControlPlane::of(&world);
     let created = (0..300).map(|n| {
-        let (fleet, query) = (&fleet, format!("run {n}"));
-        async move { fleet.create("w", &query).await }
+        let (plane, query) = (&plane, format!("run {n}"));
+        async move { plane.create("w", &query).await }
     });
     let created: BTreeSet<String> = stream::iter(created).buffer_unordered(AT_ONCE).collect().await;
     assert_eq!(created.len(), 300);
     let polls = (0..10_000).map(|n| {
-        let (fleet, worker) = (&fleet, format!("worker-{}", n % 700));
-        async move { fleet.poll("w", &worker, "running").await["assigned_run"]["run_id"].clone() }
+        let (plane, worker) = (&plane, format!("worker-{}", n % 700));
+        async move { plane.poll("w", &worker, "running").await["assigned_run"]["run_id"].clone() }
     });
     let given: Vec<Value> = stream::iter(polls).buffer_unordered(AT_ONCE).collect().await;
     let assigned: Vec<String> = given.iter().filter_map(Value::as_str).map(String::from).collect();
@@ -268,28 +269,28 @@ async fn a_workspace_has_a_limit_and_everything_can_be_stopped() {
         "[approval]\nkinds = []\n[verify]\nauto = false\n[windie]\nruns_key = \"r-key\"\n",
     )
     .await;
-    let fleet = Fleet::of(&world);
-    let one = fleet.create("w", "one").await;
+    let plane = ControlPlane::of(&world);
+    let one = plane.create("w", "one").await;
     let body = json!({ "workspace_id": "w", "query": "two" });
     let full = (409, detail("Active run limit reached for workspace 'w' (1)."));
-    assert_eq!(fleet.post("/", body.clone()).await, full);
-    let other = fleet.create("v", "other").await;
-    fleet.poll("w", "x", "ready").await;
+    assert_eq!(plane.post("/", body.clone()).await, full);
+    let other = plane.create("v", "other").await;
+    plane.poll("w", "x", "ready").await;
     let (code, stopped) =
-        fleet.post("/stop-all", json!({ "workspace_id": "w", "requested_by": "operator" })).await;
+        plane.post("/stop-all", json!({ "workspace_id": "w", "requested_by": "operator" })).await;
     let then = json!({ "workspace_id": "w", "stopped_run_ids": [one], "count": 1 });
     assert_eq!((code, stopped), (200, then));
-    let (_, page) = fleet.get(&format!("/{one}/events?after_seq=2")).await;
+    let (_, page) = plane.get(&format!("/{one}/events?after_seq=2")).await;
     assert_eq!(page["events"][0]["payload"]["bulk"], true);
-    assert_eq!(fleet.post("/", body).await.0, 200);
-    let (_, stopped) = fleet.post("/stop-all", json!({ "workspace_id": " " })).await;
+    assert_eq!(plane.post("/", body).await.0, 200);
+    let (_, stopped) = plane.post("/stop-all", json!({ "workspace_id": " " })).await;
     assert_eq!(stopped["count"], 2);
-    assert_eq!(fleet.status(&other).await, "stopped");
-    assert_eq!(fleet.post("/stop-all", json!({})).await.1["count"], 0);
-    let (_, listed) = fleet.get("/?workspace_id=w").await;
+    assert_eq!(plane.status(&other).await, "stopped");
+    assert_eq!(plane.post("/stop-all", json!({})).await.1["count"], 0);
+    let (_, listed) = plane.get("/?workspace_id=w").await;
     assert_eq!(listed["runs"].as_array().unwrap().len(), 2);
     assert_eq!(listed["runs"][1]["run_id"], *one);
-    assert_eq!(fleet.get("/?status=active").await.1, json!({ "runs": [] }));
+    assert_eq!(plane.get("/?status=active").await.1, json!({ "runs": [] }));
 }
 
 #[tokio::test]
@@ -324,16 +325,16 @@ async fn keys_open_the_control_plane() {
 #[tokio::test]
 async fn what_is_wrong_is_said_and_changes_nothing() {
     let world = World::start(ROOM).await;
-    let fleet = Fleet::of(&world);
-    let run = fleet.create("w", "one").await;
+    let plane = ControlPlane::of(&world);
+    let run = plane.create("w", "one").await;
     let unknown = (404, detail("Run not found"));
     for id in ["nothing", "00000000-0000-4000-8000-000000000000", "a%20b", "%00"] {
-        assert_eq!(fleet.get(&format!("/{id}")).await, unknown, "{id}");
-        assert_eq!(fleet.get(&format!("/{id}/events")).await, unknown, "{id}");
-        assert_eq!(fleet.control(id, "stop").await, unknown, "{id}");
-        assert_eq!(fleet.event(id, "x", json!({})).await, unknown, "{id}");
+        assert_eq!(plane.get(&format!("/{id}")).await, unknown, "{id}");
+        assert_eq!(plane.get(&format!("/{id}/events")).await, unknown, "{id}");
+        assert_eq!(plane.control(id, "stop").await, unknown, "{id}");
+        assert_eq!(plane.event(id, "x", json!({})).await, unknown, "{id}");
         let mismatch = (404, detail("Run not found or worker mismatch"));
-        assert_eq!(fleet.dispatch(id, "x", "t").await, mismatch, "{id}");
+        assert_eq!(plane.dispatch(id, "x", "t").await, mismatch, "{id}");
     }
     let wrong = json!({
         "workspace_id": 1, "query": [], "files": 3, "metadata": "x", "action": 1, "event_type": 1,
@@ -344,29 +345,29 @@ async fn what_is_wrong_is_said_and_changes_nothing() {
     let of_run = ["control", "worker-dispatched", "worker-heartbeat", "events"];
     let of_run = of_run.map(|name| format!("/{run}/{name}"));
     for path in paths.iter().chain(&of_run) {
-        let (code, said) = fleet.post(path, wrong.clone()).await;
+        let (code, said) = plane.post(path, wrong.clone()).await;
         assert_eq!((code, said["detail"].is_array()), (422, true), "{path} {said}");
         for body in ["", "[]", "{", "null", "\"x\""] {
-            let (code, _) = fleet.ask(Method::POST, path, body.to_owned()).await;
+            let (code, _) = plane.ask(Method::POST, path, body.to_owned()).await;
             assert_eq!(code, 422, "{path} {body}");
         }
         let large = json!({ "metadata": { "x": "x".repeat(11 * 1024 * 1024) } });
         assert_eq!(
-            fleet.post(path, large).await,
+            plane.post(path, large).await,
             (413, detail("Request body too large")),
             "{path}"
         );
     }
-    let (code, said) = fleet.control(&run, "set-control-mode").await;
+    let (code, said) = plane.control(&run, "set-control-mode").await;
     assert_eq!((code, &said["detail"][0]["loc"]), (422, &json!(["body", "control_mode"])));
     for query in ["after_seq=-1", "limit=0", "limit=1001", "limit=many", "after_seq=1e9"] {
-        assert_eq!(fleet.get(&format!("/{run}/events?{query}")).await.0, 422, "{query}");
+        assert_eq!(plane.get(&format!("/{run}/events?{query}")).await.0, 422, "{query}");
     }
     for query in ["limit=0", "limit=201", "status=dancing"] {
-        assert_eq!(fleet.get(&format!("/?{query}")).await.0, 422, "{query}");
+        assert_eq!(plane.get(&format!("/?{query}")).await.0, 422, "{query}");
     }
-    assert_eq!(fleet.timeline(&run).await, ["run-created"]);
-    let (code, bound) = fleet
+    assert_eq!(plane.timeline(&run).await, ["run-created"]);
+    let (code, bound) = plane
         .post(
             &format!("/{run}/worker-heartbeat"),
             json!({ "worker_id": "x", "vm_id": "v", "session_id": "s" }),
@@ -376,14 +377,14 @@ async fn what_is_wrong_is_said_and_changes_nothing() {
     assert_eq!(bound["latest_event"]["event_type"], "worker-heartbeat");
     let foreign = json!({ "worker_id": "y", "vm_id": "v", "session_id": "s" });
     assert_eq!(
-        fleet.post(&format!("/{run}/worker-heartbeat"), foreign).await,
+        plane.post(&format!("/{run}/worker-heartbeat"), foreign).await,
         (404, detail("Run not found or worker mismatch"))
     );
-    fleet.event(&run, "error", json!({ "message": "broke" })).await;
-    assert_eq!(fleet.status(&run).await, "failed");
+    plane.event(&run, "error", json!({ "message": "broke" })).await;
+    assert_eq!(plane.status(&run).await, "failed");
     assert_eq!(
-        fleet.event(&run, "streaming-complete", json!({})).await.1["run"]["status"],
+        plane.event(&run, "streaming-complete", json!({})).await.1["run"]["status"],
         "failed"
     );
-    assert_eq!(fleet.control(&run, "stop").await, (409, detail("Run is already failed")));
+    assert_eq!(plane.control(&run, "stop").await, (409, detail("Run is already failed")));
 }
