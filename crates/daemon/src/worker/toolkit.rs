@@ -8,15 +8,20 @@ use quintet_kernel::port::{BoxFuture, Cancel, Desk, Invocation, Progress};
 use quintet_kernel::tool::{Kind, Spec};
 use quintet_kernel::{CallId, SessionId, TurnId};
 use quintet_tools::Toolbox;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-/// What commands are called in the computer-use protocol, which waits for them as long as they say.
+/// The tool for commands in the computer-use protocol. The daemon waits for it as long as the call says,
+/// and for every other tool 120 seconds.
 const COMMAND: &str = "run_shell_command";
+const COMMAND_DESCRIPTION: &str =
+    "Run a shell command that takes long: like `shell`, with more time.";
 const SHELL: &str = "shell";
+/// Seconds that a command of `shell` has at most.
+const SHELL_SECONDS_LIMIT: f64 = 100.0;
 /// Seconds that a command has unless it says otherwise, and at most.
-const COMMAND_SECONDS: u64 = 120;
-const COMMAND_SECONDS_LIMIT: u64 = 880;
+const COMMAND_SECONDS: f64 = 120.0;
+const COMMAND_SECONDS_LIMIT: f64 = 880.0;
 
 /// What came of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,7 +54,7 @@ impl Toolkit {
     /// What the agent is told of the tools.
     pub(super) fn manifest(&self) -> Value {
         let specs = self.toolbox.specs();
-        let tools = specs.iter().filter(|spec| is_offered(spec.kind)).map(|spec| offer(spec));
+        let tools = specs.iter().filter(|spec| is_offered(spec.kind)).flat_map(|spec| offers(spec));
         json!({ "version": 1, "tools": tools.collect::<Vec<_>>() })
     }
 
@@ -119,14 +124,25 @@ fn own_name(name: &str) -> &str {
     if name == COMMAND { SHELL } else { name }
 }
 
-fn offer(spec: &Spec) -> Value {
-    let (name, schema) = match spec.name.as_str() {
-        SHELL => (COMMAND, command_schema()),
-        name => (name, spec.schema.clone()),
-    };
+fn offers(spec: &Spec) -> Vec<Value> {
+    let mut schema = spec.schema.clone();
+    if spec.name != SHELL {
+        return vec![offer(&spec.name, &spec.description, &schema)];
+    }
+    schema["properties"]["timeout_seconds"] = json!({
+        "type": "number",
+        "exclusiveMinimum": 0,
+        "maximum": SHELL_SECONDS_LIMIT,
+        "description": format!("When to give up; default {SHELL_SECONDS_LIMIT} seconds"),
+    });
+    let short = offer(SHELL, &spec.description, &schema);
+    vec![short, offer(COMMAND, COMMAND_DESCRIPTION, &command_schema())]
+}
+
+fn offer(name: &str, description: &str, schema: &Value) -> Value {
     json!({
         "name": name,
-        "description": spec.description,
+        "description": description,
         "execution_target": "local_runtime",
         "argument_resolution": "passthrough",
         "schema": schema,
@@ -151,14 +167,16 @@ fn command_schema() -> Value {
 
 /// The arguments as the tool itself takes them.
 fn own_input(tool: &str, input: &Value) -> Value {
-    if tool != COMMAND {
-        return input.clone();
-    }
-    let seconds = input["terminate_after_seconds"].as_f64().unwrap_or(COMMAND_SECONDS as f64);
-    let mut own = Map::new();
-    own.insert("command".into(), input["command"].clone());
-    own.insert("timeout_seconds".into(), seconds.clamp(1.0, COMMAND_SECONDS_LIMIT as f64).into());
-    Value::Object(own)
+    let given = |name: &str, default: f64, limit: f64| {
+        let seconds = input[name].as_f64().filter(|seconds| *seconds > 0.0).unwrap_or(default);
+        seconds.min(limit)
+    };
+    let seconds = match tool {
+        COMMAND => given("terminate_after_seconds", COMMAND_SECONDS, COMMAND_SECONDS_LIMIT),
+        SHELL => given("timeout_seconds", SHELL_SECONDS_LIMIT, SHELL_SECONDS_LIMIT),
+        _ => return input.clone(),
+    };
+    json!({ "command": input["command"], "timeout_seconds": seconds })
 }
 
 /// Nobody watches a tool of a worker; it ends when its run is stopped.
@@ -184,6 +202,9 @@ mod tests {
         assert_eq!(input(json!({ "command": "x" })), json!(120.0));
         assert_eq!(input(json!({ "command": "x", "terminate_after_seconds": 5 })), json!(5.0));
         assert_eq!(input(json!({ "command": "x", "terminate_after_seconds": 1e9 })), json!(880.0));
+        let short = |given: Value| own_input(SHELL, &given)["timeout_seconds"].clone();
+        assert_eq!(short(json!({ "command": "x" })), json!(100.0));
+        assert_eq!(short(json!({ "command": "x", "timeout_seconds": 7200 })), json!(100.0));
         let same = json!({ "path": "a" });
         assert_eq!(own_input("read_file", &same), same);
     }

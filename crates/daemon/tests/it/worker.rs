@@ -81,7 +81,7 @@ async fn a_worker_carries_runs_out_as_sessions() {
     let plane = ControlPlane::of(&world);
     let _worker = WorkerProcess::start(&world, "x", &["--jobs", "2"]);
     let steps = json!([
-        { "text": "I look. ", "tools": [shell("echo hello > out.txt"), shell("cat out.txt")] },
+        { "text": "I look. ", "tools": [shell("echo hello > out.txt"), json!({ "name": "shell", "args": { "command": "cat out.txt" } })] },
         { "tools": [json!({ "name": "read_file", "args": { "path": "out.txt" } })] },
         { "text": "done" },
     ]);
