@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::Result;
+use quintet_dialects::RunOptions;
 use quintet_dialects::change_feed::ChangeFeed;
 use quintet_kernel::policy::{Rules, Verdict};
 use quintet_kernel::port::{
@@ -17,7 +18,9 @@ use quintet_kernel::toolset::Toolset;
 use quintet_local::Local;
 use quintet_memory::{MessageIndex, Notebook};
 use quintet_providers::{Providers, Secret};
-use quintet_runtime::{Archive, Pace, Parts, RunService, Runtime, SystemStamps, subagents};
+use quintet_runtime::{
+    Archive, Pace, Parts, RunService, RunSettings, Runtime, SystemStamps, subagents,
+};
 use quintet_stores::DataDir;
 use quintet_stores::sqlite::Store;
 use quintet_tools::{Recall, Settings, Toolbox};
@@ -112,7 +115,9 @@ pub(crate) fn assemble(options: &Options) -> Result<Assembly> {
         pace: Pace::default(),
     });
     let archive = Archive::new(store.clone(), store.clone(), rules);
-    let runs = RunService::new(store.clone(), Arc::new(SystemStamps), options.runs);
+    let RunOptions { active, lease, losses, .. } = options.runs;
+    let limits = RunSettings { most_active: active, lease, most_losses: losses };
+    let runs = RunService::new(store.clone(), Arc::new(SystemStamps), limits);
     Ok(Assembly {
         runtime,
         store,

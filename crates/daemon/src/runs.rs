@@ -108,7 +108,8 @@ async fn follow(api: &Api, run: &str, json: bool) -> Result<ExitCode> {
 /// The control plane that the command line or the configuration names.
 pub(crate) fn connect(plane: &ControlPlane) -> Result<Api> {
     let options = options::read_closed(&plane.flags)?;
-    let url = match (&plane.url, options.windie.socket.address) {
+    let runs = &options.runs;
+    let url = match (&plane.url, options.address(runs.listener)) {
         (Some(url), _) => url.trim_end_matches('/').to_owned(),
         (None, Some(address)) if address.port() != 0 => {
             let host = match address.ip() {
@@ -118,12 +119,14 @@ pub(crate) fn connect(plane: &ControlPlane) -> Result<Api> {
             };
             format!("http://{host}:{}", address.port())
         }
-        (None, _) => bail!("listen.windie names no port: say where the daemon is with --url"),
+        (None, _) => {
+            bail!("listen.{} names no port: say where the daemon is with --url", runs.listener)
+        }
     };
-    let Some(key) = plane.key.clone().or(options.windie.runs_key) else {
-        bail!("no key: give --key, or set windie.runs_key in the configuration");
+    let Some(key) = plane.key.clone().or_else(|| runs.key.clone()) else {
+        bail!("no key: give --key, or set {}.runs_key in the configuration", runs.listener);
     };
-    let control_key = options.windie.runs_control_key;
+    let control_key = runs.control_key.clone();
     let token = plane.token.clone().or(options.auth.token);
     Api::new(url, api::Keys { runs: key, control: control_key, token })
 }

@@ -26,7 +26,7 @@ use tokio::time::{MissedTickBehavior, interval};
 use crate::assemble::toolbox;
 use crate::cli::Worker;
 use crate::runs::api::{Api, ApiError};
-use crate::{options, runs, telemetry};
+use crate::{options, runs, senses, telemetry};
 
 use assignment::Assignment;
 use gate::{Change, Gate};
@@ -60,7 +60,7 @@ pub(crate) fn main(asked: Worker) -> Result<()> {
         workspace: asked.workspace.clone(),
         id,
     };
-    let toolkit = Toolkit::new(toolbox(&options), folder);
+    let toolkit = Toolkit::new(toolbox(&options, &senses::build(&options), None), folder);
     let threads = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let every = Duration::from_millis(asked.interval_ms.max(10));
     let context = WorkerContext { api, daemon, identity, toolkit: Arc::new(toolkit) };

@@ -29,5 +29,5 @@ pub const DIALECTS: &[Dialect] =
 pub use harness::Tree as SessionTree;
 /// The provider keys that users entered in a front end, as they are stored with their settings.
 pub use windie::user_keys;
-/// The limits of the control plane of runs, which a front end's section of the configuration sets.
-pub use windie::{RunLimits, run_limits};
+/// The control plane of runs, which a front end's section of the configuration sets up.
+pub use windie::{RunOptions, run_options};

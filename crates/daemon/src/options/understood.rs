@@ -7,11 +7,10 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use quintet_dialects::dialect::{Config, Dialect, Protocol};
-use quintet_dialects::{DIALECTS, RunLimits, run_limits};
+use quintet_dialects::{DIALECTS, RunOptions, run_options};
 use quintet_kernel::model::ModelRef;
 use quintet_kernel::policy::{Approval, Limits, Recovery, Review, Verify};
 use quintet_providers::ProviderConfig;
-use quintet_runtime::RunSettings;
 use quintet_tools::Reach;
 use quintet_tools::sandbox::Sandbox;
 
@@ -52,8 +51,8 @@ pub(crate) struct Options {
     pub(crate) listeners: Vec<Listener>,
     /// The protocols, with their own options checked.
     pub(crate) protocols: Vec<(&'static Dialect, Box<dyn Protocol>)>,
-    /// The limits of the control plane of runs.
-    pub(crate) runs: RunSettings,
+    /// The control plane of runs.
+    pub(crate) runs: RunOptions,
     /// All secrets of the configuration, which must never be written down.
     pub(crate) secrets: Vec<String>,
     /// The rules that decide which peers may connect to a listener.
@@ -110,8 +109,7 @@ impl Options {
             providers: &names,
         };
         let protocols = protocols(&config)?;
-        let RunLimits { active, lease, losses } = run_limits(&config)?;
-        let runs = RunSettings { most_active: active, lease, most_losses: losses };
+        let runs = run_options(&config)?;
         Ok(Self {
             protocols,
             runs,
@@ -173,6 +171,12 @@ impl Options {
     /// What is set up in part, and what to do about it.
     pub(crate) fn complaints(&self) -> impl Iterator<Item = &(String, &'static str)> {
         self.keys.complaints.iter().chain(&self.search.complaint)
+    }
+
+    /// The TCP address of a listener, if it is on.
+    pub(crate) fn address(&self, listener: &str) -> Option<SocketAddr> {
+        let found = addresses(&self.listeners).into_iter().find(|(name, _)| *name == listener);
+        found.map(|(_, address)| address)
     }
 
     /// Whether nobody said which model to use.

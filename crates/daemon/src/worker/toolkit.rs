@@ -100,6 +100,7 @@ impl Toolkit {
             turn: TurnId::parse(&call.turn)?,
             workspace: self.folder.clone(),
             input: own_input(&call.tool, &call.input),
+            pictures: Vec::new(),
         })
     }
 }

@@ -98,9 +98,15 @@ fn registration(config: &Config<'_>) -> Result<Registration, ConfigError> {
     }
 }
 
-/// The limits of the control plane of runs.
-#[derive(Clone, Copy, Debug)]
-pub struct RunLimits {
+/// The control plane of runs, as the configuration sets it up.
+#[derive(Clone, Debug)]
+pub struct RunOptions {
+    /// The listener that serves it.
+    pub listener: &'static str,
+    /// The key of its clients and workers, if there is one.
+    pub key: Option<String>,
+    /// The key that stops every run, if there is one.
+    pub control_key: Option<String>,
     /// Active runs that a workspace may have.
     pub active: usize,
     /// How long a worker may be silent before it loses its run.
@@ -109,8 +115,8 @@ pub struct RunLimits {
     pub losses: u32,
 }
 
-/// Reads the limits of runs. Fails if one of them is out of range.
-pub fn run_limits(config: &Config<'_>) -> Result<RunLimits, ConfigError> {
+/// Reads the options of runs. Fails if a limit is out of range.
+pub fn run_options(config: &Config<'_>) -> Result<RunOptions, ConfigError> {
     let number = |key: &str, default: u32, most: u32| {
         let number = config.values.number(key).unwrap_or(default.into());
         let fits = u32::try_from(number).ok().filter(|number| (1..=most).contains(number));
@@ -120,7 +126,10 @@ pub fn run_limits(config: &Config<'_>) -> Result<RunLimits, ConfigError> {
         })
     };
     let active = number("windie.max_active_runs_per_workspace", 1, 1_000_000)?;
-    Ok(RunLimits {
+    Ok(RunOptions {
+        listener: "windie",
+        key: config.text("windie.runs_key").map(String::from),
+        control_key: config.text("windie.runs_control_key").map(String::from),
         active: usize::try_from(active).unwrap_or(usize::MAX),
         lease: Duration::from_secs(number("windie.runs_lease_seconds", 60, 86_400)?.into()),
         losses: number("windie.runs_max_losses", 3, 1000)?,

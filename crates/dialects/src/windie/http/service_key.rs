@@ -13,11 +13,6 @@ pub(super) struct KeyHeader {
     invalid: &'static str,
 }
 
-pub(super) const RUNS: KeyHeader = KeyHeader {
-    name: "x-windie-runs-key",
-    not_configured: "Runs API key is not configured",
-    invalid: "Invalid runs API key",
-};
 pub(super) const EMBEDDINGS: KeyHeader = KeyHeader {
     name: "x-windie-embedding-key",
     not_configured: "Embedding service API key is not configured",
