@@ -6,7 +6,6 @@ use quintet_kernel::event::{Answer, Answerer, Event, FailureCode, Record, Subage
 use quintet_kernel::message::text_of;
 use quintet_kernel::model::{Channel, FailureKind, Usage};
 use quintet_kernel::session::Turn;
-use quintet_kernel::tool::Outcome;
 use quintet_kernel::{CallId, Item, Seq, State, Time, TurnId};
 use serde_json::{Value, json};
 
@@ -182,14 +181,8 @@ impl Link {
     }
 
     /// Sends what a call returned; what commands printed also without the JSON around it.
-    fn output(
-        &mut self,
-        turn: &TurnId,
-        call: &CallId,
-        tool: &str,
-        outcome: &Outcome,
-        out: &mut Notifications,
-    ) {
+    fn output(&mut self, turn: &TurnId, record: &Record, out: &mut Notifications) {
+        let Event::CallCompleted { call, tool, outcome, .. } = &record.event else { return };
         let text = text_of(&outcome.parts);
         let cut = |text: &str| text[..text.floor_char_boundary(OUTPUT)].to_owned();
         let kind = if outcome.ok() { Kind::ToolOutput } else { Kind::Error };
@@ -347,7 +340,7 @@ impl Link {
                 self.asked.remove(call);
                 let took = self.query(turn).call_took(call, record.at);
                 out.send("tool.complete", completed((turn, call), tool, outcome, took));
-                self.output(turn, call, tool, outcome, out);
+                self.output(turn, record, out);
             }
             _ => {}
         }
