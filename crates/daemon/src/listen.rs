@@ -35,7 +35,7 @@ pub(crate) fn main(asked: &Listen) -> Result<()> {
     let threads = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     threads.block_on(async {
         let conversation = Conversation::start(address, source, &options.senses.settings).await?;
-        let spoken = conversation.run().await?;
+        let spoken = Box::pin(conversation.run()).await?;
         wav::write(&asked.out, &spoken).with_context(|| format!("{}", asked.out.display()))
     })
 }
