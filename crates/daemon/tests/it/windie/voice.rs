@@ -168,7 +168,7 @@ async fn speech_is_written_down() {
     let file = world.home.path().join("said.wav");
     let file = file.to_str().unwrap();
     with_weights(&["say", "Open the settings, please.", "--out", file]);
-    assert_eq!(with_weights(&["transcribe", file]), "Open the settings, please.");
+    assert_eq!(words(&with_weights(&["transcribe", file])), "open the settings please");
     let wav = std::fs::read(file).unwrap();
     let samples = [&wav[44..], &[0; 48_000]].concat();
     let mut socket = open(&world).await;
@@ -199,9 +199,15 @@ async fn speech_is_written_down() {
             assert_eq!(heard["type"], "realtime");
             heard = receive(&mut socket).await;
         }
-        let expected =
-            json!({ "type": "realtime", "text": "Open the settings, please.", "is_final": true });
-        assert_eq!(heard, expected);
+        assert_eq!((&heard["type"], &heard["is_final"]), (&json!("realtime"), &json!(true)));
+        // Where the sound is cut decides on its punctuation.
+        assert_eq!(words(heard["text"].as_str().unwrap()), "open the settings please");
         assert_eq!(receive(&mut socket).await, json!({ "type": "utterance_end" }));
     }
+}
+
+/// The words of a transcript, without punctuation.
+fn words(text: &str) -> String {
+    let letters = |c: char| c.is_alphanumeric() || c == ' ';
+    text.chars().filter(|c| letters(*c)).collect::<String>().to_lowercase()
 }
