@@ -174,7 +174,8 @@ def main():
     print("positive clips done", flush=True)
 
     def take_negative(x, into):
-        into.append(windows(back.features(worsen(np.concatenate([silence(0.1, 0.4), x, silence(0.1, 0.6)]), rng))))
+        # As much silence as around the phrase, or silence would tell them apart.
+        into.append(windows(back.features(worsen(np.concatenate([silence(0.1, 1.4), x, silence(0.1, 1.0)]), rng))))
 
     for t in NEAR:
         for v in random.sample(voices, 8):
@@ -184,7 +185,7 @@ def main():
     for t in SENTENCES + COMMANDS:
         for v in random.sample(voices, 4):
             take_negative(espeak(t, *v), negative)
-        for s in random.sample(shifts, 3):
+        for s in random.sample(shifts, 3) + [1.0]:
             take_negative(hibari(t, random.choice((0.9, 1.0, 1.15)), s), negative)
     for _ in range(40):                              # noise, hum and clicks
         x = rng.normal(size=RATE * 3) * 10 ** rng.uniform(-4, -0.7)
@@ -192,6 +193,8 @@ def main():
         x = x + np.sin(2 * np.pi * rng.uniform(60, 3000) * t) * rng.uniform(0, 0.3)
         negative.append(windows(back.features(np.clip(x, -1, 1).astype(np.float32))))
     people = []
+    for command in commands:                         # what follows the phrase, and is not the phrase
+        take_negative(command, negative)
     for path in a.people:
         x = read(open(path, "rb").read())
         half = len(x) // 2
