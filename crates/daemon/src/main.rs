@@ -34,6 +34,7 @@ use quintet_tools::{diagram, sandbox, supervisor};
 use crate::cli::{Cli, Verb};
 
 fn main() -> ExitCode {
+    quintet_allocator::bound_free_memory();
     let cli = Cli::parse();
     let done = match cli.verb {
         Verb::Doctor(flags) => doctor::main(&flags),

@@ -12,8 +12,12 @@ use quintet_senses::{LocalEmbedder, LocalOcr, Settings};
 const SENTENCE: &str = "open the settings, turn on dark mode and restart the terminal";
 const ROUNDS: u32 = 20;
 
-#[tokio::main(flavor = "current_thread")]
-async fn main() -> Result<(), Box<dyn Error>> {
+fn main() -> Result<(), Box<dyn Error>> {
+    quintet_allocator::bound_free_memory();
+    tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(measure())
+}
+
+async fn measure() -> Result<(), Box<dyn Error>> {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let [dir, threads, pictures @ ..] = args.as_slice() else {
         return Err("usage: speed MODELS_DIR THREADS PICTURE...".into());

@@ -27,6 +27,8 @@ const CONFIDENCE_MINIMUM: f32 = 0.5;
 
 /// A line that is read with less confidence is read upside down too.
 const CONFIDENCE_DOUBT: f32 = 0.75;
+/// A line that is read with more confidence is not upside down, whatever the angle's network says.
+const CONFIDENCE_SURE: f32 = 0.97;
 
 pub(super) struct Recognizer {
     network: Network,
@@ -69,8 +71,10 @@ impl Recognizer {
     /// again; the reading with more confidence counts.
     fn either_way(&self, lines: Vec<Picture>, suspects: &[bool]) -> Result<Vec<Line>, SenseError> {
         let mut read = self.texts(&lines)?;
-        let doubtful =
-            |place: &usize| suspects[*place] || read[*place].confidence < CONFIDENCE_DOUBT;
+        let doubtful = |place: &usize| {
+            let needed = if suspects[*place] { CONFIDENCE_SURE } else { CONFIDENCE_DOUBT };
+            read[*place].confidence < needed
+        };
         let again: Vec<usize> = (0..read.len()).filter(doubtful).collect();
         if again.is_empty() {
             return Ok(read);

@@ -34,6 +34,7 @@ const ARROWS: [(&str, &[&str]); 16] = [
             "memory",
             "senses",
             "weights",
+            "allocator",
             "chat",
         ],
     ),
