@@ -89,9 +89,9 @@ async fn check(name: &str, limit: f64, speak: impl AsyncFn(&str) -> Audio) {
         let (expected, found_words) = (words(sentence), words(&found));
         wrong += errors(&expected, &found_words);
         all += expected.len();
-        println!("{name}: {sentence:?} → {found:?}");
+        eprintln!("{name}: {sentence:?} → {found:?}");
     }
-    println!("{name}: {wrong} of {all} words wrong");
+    eprintln!("{name}: {wrong} of {all} words wrong");
     assert!((wrong as f64) <= limit * all as f64, "{name}: {wrong} of {all} words wrong");
 }
 
