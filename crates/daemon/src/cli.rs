@@ -227,10 +227,10 @@ pub(crate) enum Runs {
     List {
         #[command(flatten)]
         plane: ControlPlane,
-        /// Those of one workspace.
+        /// List runs of one workspace.
         #[arg(long, value_name = "NAME")]
         workspace: Option<String>,
-        /// Those with this status: active, awaiting_worker, queued, running, paused, stopped, completed, failed.
+        /// List runs with this status: active, awaiting_worker, queued, running, paused, stopped, completed, failed.
         #[arg(long, value_name = "STATUS")]
         status: Option<String>,
         /// How many.

@@ -377,7 +377,7 @@ impl Job {
                 let only_reads = context.toolkit.only_reads(&call.tool);
                 if gate.holds(only_reads) {
                     let held = json!({ "tool_name": call.tool, "parameters": call.input });
-                    // Nobody needs to wait until it is said.
+                    // The call does not wait until the note is stored.
                     drop(relay.note("run-tool-held", held).await);
                 }
                 outputs.push(match gate.admit(only_reads).await {

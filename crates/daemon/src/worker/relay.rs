@@ -123,7 +123,7 @@ impl RelayTask {
                 return;
             }
             for durable in waiting.into_iter().chain([event.durable]) {
-                // Nobody may wait for it.
+                // The receiver may be gone already.
                 let _ = durable.send(());
             }
         }

@@ -180,7 +180,7 @@ fn own_input(tool: &str, input: &Value) -> Value {
     json!({ "command": input["command"], "timeout_seconds": seconds })
 }
 
-/// Nobody watches a tool of a worker; it ends when its run is stopped.
+/// The progress of a worker's tool is not shown; the tool ends when its run is stopped.
 struct Cancellation(CancellationToken);
 
 impl Progress for Cancellation {

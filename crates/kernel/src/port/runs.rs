@@ -47,13 +47,13 @@ pub struct WorkerRuns {
 /// Which runs are wanted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RunFilter {
-    /// Those of a workspace.
+    /// Runs of a workspace.
     pub workspace: Option<String>,
-    /// Those that a worker has.
+    /// Runs that a worker has.
     pub worker: Option<String>,
-    /// Those with this status.
+    /// Runs with this status.
     pub status: Option<RunStatus>,
-    /// Those that are not over.
+    /// Runs that are not over.
     pub active: bool,
 }
 

@@ -34,9 +34,9 @@ pub(crate) struct Senses {
     pub(crate) embeddings: EmbeddingSource,
     /// True if text in pictures is read on this machine.
     pub(crate) ocr: bool,
-    /// Who transcribes speech.
+    /// The transcription of speech.
     pub(crate) transcription: VoiceSource,
-    /// Who reads answers aloud.
+    /// The voice that reads answers aloud.
     pub(crate) speech: VoiceSource,
     /// The provider's voice, if a provider reads them.
     pub(crate) voice: String,

@@ -6,7 +6,7 @@ use quintet_providers::Api;
 
 use super::{Layers, Provider};
 
-/// Who works with speech.
+/// The parts that work with speech.
 #[derive(Clone, Debug)]
 pub(crate) enum VoiceSource {
     Off,
