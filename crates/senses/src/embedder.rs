@@ -6,7 +6,6 @@ mod wordpiece;
 use std::sync::Arc;
 
 use quintet_kernel::port::{BoxFuture, Embedder, EmbeddingSpace, Embeddings, SenseError};
-use quintet_weights::is_present;
 
 use crate::worker::{Limits, Worker};
 use crate::{Settings, weights};
@@ -44,14 +43,6 @@ impl LocalEmbedder {
     pub fn is_loaded(&self) -> bool {
         self.worker.is_running()
     }
-
-    fn has_weights(&self) -> Result<(), SenseError> {
-        let row = weights::find(SENSE).ok_or(SenseError::MissingWeights(SENSE))?;
-        match is_present(row.model(), &self.settings.models_dir) {
-            true => Ok(()),
-            false => Err(SenseError::MissingWeights(SENSE)),
-        }
-    }
 }
 
 impl Embedder for LocalEmbedder {
@@ -64,12 +55,12 @@ impl Embedder for LocalEmbedder {
     }
 
     fn ready(&self) -> Result<(), SenseError> {
-        self.has_weights()
+        weights::check(SENSE, &self.settings)
     }
 
     fn embed(&self, texts: Vec<String>) -> BoxFuture<'_, Result<Embeddings, SenseError>> {
         Box::pin(async move {
-            self.has_weights()?;
+            weights::check(SENSE, &self.settings)?;
             let cost = texts.len();
             let done = self.worker.submit(texts, cost).await?;
             Ok(Embeddings {

@@ -15,7 +15,6 @@ mod tighten;
 use std::sync::Arc;
 
 use quintet_kernel::port::{BoxFuture, Ocr, RecognizedText, SenseError};
-use quintet_weights::is_present;
 use rten::ThreadPool;
 
 use crate::network::Network;
@@ -60,24 +59,16 @@ impl LocalOcr {
     pub fn is_loaded(&self) -> bool {
         self.worker.is_running()
     }
-
-    fn has_weights(&self) -> Result<(), SenseError> {
-        let row = weights::find(SENSE).ok_or(SenseError::MissingWeights(SENSE))?;
-        match is_present(row.model(), &self.settings.models_dir) {
-            true => Ok(()),
-            false => Err(SenseError::MissingWeights(SENSE)),
-        }
-    }
 }
 
 impl Ocr for LocalOcr {
     fn ready(&self) -> Result<(), SenseError> {
-        self.has_weights()
+        weights::check(SENSE, &self.settings)
     }
 
     fn read(&self, image: Vec<u8>) -> BoxFuture<'_, Result<RecognizedText, SenseError>> {
         Box::pin(async move {
-            self.has_weights()?;
+            weights::check(SENSE, &self.settings)?;
             Ok(self.worker.submit(image, 1).await?.output)
         })
     }

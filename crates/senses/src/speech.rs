@@ -18,7 +18,7 @@ use std::sync::Arc;
 use quintet_kernel::port::{Audio, BoxFuture, SenseError, Speaker};
 
 use crate::Settings;
-use crate::transcription::has_weights;
+use crate::weights;
 use crate::worker::{Limits, Worker};
 use hibari::Hibari;
 
@@ -58,7 +58,7 @@ impl LocalSpeaker {
 
 impl Speaker for LocalSpeaker {
     fn ready(&self) -> Result<(), SenseError> {
-        has_weights(SENSE, &self.settings)
+        weights::check(SENSE, &self.settings)
     }
 
     fn speak(&self, sentence: String) -> BoxFuture<'_, Result<Audio, SenseError>> {

@@ -15,7 +15,6 @@ use std::sync::Arc;
 use quintet_kernel::port::{
     Audio, BoxFuture, Recognizer, SenseError, Transcriber, Transcript, TranscriptionStream,
 };
-use quintet_weights::is_present;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
@@ -72,7 +71,7 @@ impl LocalRecognizer {
 
 impl Recognizer for LocalRecognizer {
     fn ready(&self) -> Result<(), SenseError> {
-        has_weights(SENSE, &self.settings)
+        weights::check(SENSE, &self.settings)
     }
 
     fn is_repeatable(&self) -> bool {
@@ -88,15 +87,6 @@ impl Recognizer for LocalRecognizer {
             self.ready()?;
             Ok(self.worker.submit(samples, 1).await?.output)
         })
-    }
-}
-
-/// Fails if files of these weights are missing.
-pub(crate) fn has_weights(name: &'static str, settings: &Settings) -> Result<(), SenseError> {
-    let row = weights::find(name).ok_or(SenseError::MissingWeights(name))?;
-    match is_present(row.model(), &settings.models_dir) {
-        true => Ok(()),
-        false => Err(SenseError::MissingWeights(name)),
     }
 }
 
@@ -131,7 +121,7 @@ impl StreamTranscriber {
 impl Transcriber for StreamTranscriber {
     fn ready(&self) -> Result<(), SenseError> {
         self.recognizer.ready()?;
-        has_weights(ACTIVITY, &self.settings)
+        weights::check(ACTIVITY, &self.settings)
     }
 
     fn open(&self) -> Result<Box<dyn TranscriptionStream>, SenseError> {

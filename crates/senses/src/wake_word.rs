@@ -14,7 +14,7 @@ use rten_tensor::Tensor;
 use crate::Settings;
 use crate::graph::{Graph, numbers};
 use crate::resample::Resampler;
-use crate::transcription::has_weights;
+use crate::weights;
 use crate::worker::failed;
 
 /// The name of the weights.
@@ -68,7 +68,7 @@ impl std::fmt::Debug for WakeWord {
 impl WakeWord {
     /// Loads the networks. Fails if their files are missing.
     pub fn load(settings: &Settings) -> Result<Self, SenseError> {
-        has_weights(SENSE, settings)?;
+        weights::check(SENSE, settings)?;
         let threads = Arc::new(ThreadPool::with_num_threads(1));
         let graph = |file: &str| Graph::load(&settings.models_dir.join(file), &threads);
         Ok(Self {

@@ -2,8 +2,11 @@
 
 use std::sync::LazyLock;
 
-use quintet_weights::{Model, WeightFile};
+use quintet_kernel::port::SenseError;
+use quintet_weights::{Model, WeightFile, is_present};
 use serde::Deserialize;
+
+use crate::Settings;
 
 /// The name under which `quintet models pull` fetches all of them.
 pub const ALL: &str = "senses";
@@ -46,6 +49,16 @@ pub fn all() -> &'static [Weights] {
 /// The row of a sense.
 pub fn find(name: &str) -> Option<&'static Weights> {
     all().iter().find(|weights| weights.name == name)
+}
+
+/// Fails if files of a sense's weights are missing.
+pub(crate) fn check(sense: &'static str, settings: &Settings) -> Result<(), SenseError> {
+    let row = find(sense).ok_or(SenseError::MissingWeights(sense))?;
+    if is_present(row.model(), &settings.models_dir) {
+        Ok(())
+    } else {
+        Err(SenseError::MissingWeights(sense))
+    }
 }
 
 #[cfg(test)]
