@@ -12,12 +12,13 @@ mod source;
 use std::io::Write as _;
 
 use anyhow::{Context as _, Result, bail};
+use quintet_dialects::COMPUTER_USE;
 use quintet_kernel::port::Audio;
 use quintet_senses::{Settings, WakeWord};
 use serde_json::{Value, json};
 
 use crate::cli::Listen;
-use crate::options::{self, Options, Place};
+use crate::options::{self, Options};
 use crate::voice::wav;
 use client::{Address, Client, Transcription};
 use source::Source;
@@ -45,12 +46,9 @@ fn url(options: &Options, asked: &Listen) -> Result<String> {
     if let Some(url) = &asked.url {
         return Ok(url.trim_end_matches('/').to_owned());
     }
-    let found = options.listeners.iter().find(|listener| listener.spec.name == "windie");
-    match found.map(|listener| &listener.place) {
-        Some(Place::Tcp(address)) => Ok(format!("http://{address}")),
-        Some(Place::Unix(_)) | None => {
-            bail!("the computer-use protocol is off (listen.windie), and --url names no daemon")
-        }
+    match options.address(COMPUTER_USE) {
+        Some(address) => Ok(format!("http://{address}")),
+        None => bail!("listen.{COMPUTER_USE} is off, and --url names no daemon"),
     }
 }
 

@@ -8,6 +8,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
+use quintet_dialects::COMPUTER_USE;
 use serde_json::{Value, json};
 
 use crate::cli::{ControlPlane, Runs};
@@ -109,7 +110,7 @@ async fn follow(api: &Api, run: &str, json: bool) -> Result<ExitCode> {
 pub(crate) fn connect(plane: &ControlPlane) -> Result<Api> {
     let options = options::read_closed(&plane.flags)?;
     let runs = &options.runs;
-    let url = match (&plane.url, options.address(runs.listener)) {
+    let url = match (&plane.url, options.address(COMPUTER_USE)) {
         (Some(url), _) => url.trim_end_matches('/').to_owned(),
         (None, Some(address)) if address.port() != 0 => {
             let host = match address.ip() {
@@ -120,11 +121,11 @@ pub(crate) fn connect(plane: &ControlPlane) -> Result<Api> {
             format!("http://{host}:{}", address.port())
         }
         (None, _) => {
-            bail!("listen.{} names no port: say where the daemon is with --url", runs.listener)
+            bail!("listen.{COMPUTER_USE} names no port: say where the daemon is with --url")
         }
     };
     let Some(key) = plane.key.clone().or_else(|| runs.key.clone()) else {
-        bail!("no key: give --key, or set {}.runs_key in the configuration", runs.listener);
+        bail!("no key: give --key, or set {COMPUTER_USE}.runs_key in the configuration");
     };
     let control_key = runs.control_key.clone();
     let token = plane.token.clone().or(options.auth.token);

@@ -27,6 +27,8 @@ pub const DIALECTS: &[Dialect] =
 
 /// Sessions as folders of plain files, for people and scripts.
 pub use harness::Tree as SessionTree;
+/// The listener of the computer-use protocol, for the commands that are its clients.
+pub use windie::LISTENER as COMPUTER_USE;
 /// The provider keys that users entered in a front end, as they are stored with their settings.
 pub use windie::user_keys;
 /// The control plane of runs, which a front end's section of the configuration sets up.

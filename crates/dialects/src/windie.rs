@@ -18,7 +18,7 @@ mod wire;
 mod ws;
 
 pub(crate) use dialect::DIALECT;
-pub use dialect::{RunOptions, run_options};
+pub use dialect::{LISTENER, RunOptions, run_options};
 
 #[cfg(test)]
 mod tests;

@@ -257,7 +257,7 @@ async fn idle_connections_keep_nobody_out() {
         let answered = tokio::time::timeout(SOON, status(&base, path, &headers)).await;
         assert!(!is_refusal(answered.unwrap()) || path == "/", "{base}");
     }
-    // Those that were let go were the oldest.
+    // The oldest connections were closed.
     let (first, last) = (&mut idle[0].read_u8().await, &mut idle[IDLE - 1]);
     assert!(first.is_err());
     last.write_all(format!("GET /healthz HTTP/1.1\r\nHost: {address}\r\n\r\n").as_bytes())

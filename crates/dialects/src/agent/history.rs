@@ -71,7 +71,7 @@ impl History<'_> {
                 }
                 found.context.apply(&item);
                 if let Item::Event(record) = &item {
-                    let event = told(read, event(&found.context, record));
+                    let event = in_framing(read, event(&found.context, record));
                     found.context.finish(record);
                     if read.wants(&event) {
                         bytes += event.to_string().len();
@@ -202,8 +202,8 @@ impl History<'_> {
     }
 }
 
-/// An event in the words in which it is asked for.
-fn told(read: &Read, event: Value) -> Value {
+/// An event in the framing that the client reads.
+fn in_framing(read: &Read, event: Value) -> Value {
     if read.original { legacy::stored(event) } else { event }
 }
 

@@ -109,7 +109,7 @@ impl AppState {
         let result = json!({
             "success": true, "acknowledged": true, "toolId": id.as_str(), "toolCallId": id.as_str(),
         });
-        // Who answers a subagent does not subscribe to it.
+        // Answering a subagent does not subscribe to it.
         let then = if receipt.session == session { subscribe(&receipt) } else { FollowUp::Nothing };
         Ok(Reply { result, then })
     }

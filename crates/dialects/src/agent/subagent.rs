@@ -25,7 +25,7 @@ pub(super) fn news(context: &SessionContext, of: Of<'_>, news: &SubagentNews) ->
         }
         SubagentNews::Completed { ok: false, .. } => ("subagent.complete", "agent.subagent_failed"),
     };
-    let (_, mut data) = told(context, of, news);
+    let (_, mut data) = with_both_names(context, of, news);
     data["parentSessionId"] = context.session.as_str().into();
     let mut all = vec![Notification { json_rpc: Some(json_rpc), legacy: Some(legacy), data }];
     if matches!(news, SubagentNews::Asked { .. }) {
@@ -40,13 +40,17 @@ pub(super) fn stored(
     of: Of<'_>,
     news: &SubagentNews,
 ) -> (&'static str, Value) {
-    let (kind, mut payload) = told(context, of, news);
+    let (kind, mut payload) = with_both_names(context, of, news);
     payload["sessionId"] = of.1.as_str().into();
     (kind, payload)
 }
 
-/// By the names of both servers.
-fn told(context: &SessionContext, of: Of<'_>, news: &SubagentNews) -> (&'static str, Value) {
+/// An update of a subagent, with the field names of both servers.
+fn with_both_names(
+    context: &SessionContext,
+    of: Of<'_>,
+    news: &SubagentNews,
+) -> (&'static str, Value) {
     let (call, session, at) = of;
     let (kind, mut data) = said(context, (session, at), news);
     data["subagentSessionId"] = session.as_str().into();

@@ -68,7 +68,7 @@ pub(super) fn completed(
 }
 
 /// A question about a call.
-pub(super) struct Asked<'a> {
+pub(super) struct ApprovalRequest<'a> {
     pub(super) turn: &'a TurnId,
     pub(super) call: &'a CallId,
     pub(super) tool: &'a str,
@@ -77,7 +77,7 @@ pub(super) struct Asked<'a> {
     pub(super) timeout: Option<u64>,
 }
 
-impl Asked<'_> {
+impl ApprovalRequest<'_> {
     pub(super) fn request(&self, tool: Option<&Described>) -> Value {
         let Assessment { risk, reasons, reversible, preview, subject, .. } = self.assessment;
         let description = self.description(tool);

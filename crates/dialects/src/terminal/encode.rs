@@ -10,7 +10,7 @@ use quintet_kernel::{CallId, Item, Seq, State, Time, TurnId};
 use serde_json::{Value, json};
 
 use super::blocks::{Block, Kind, Meta, is_diff};
-use super::calls::{Asked, Described, completed, progress, seconds};
+use super::calls::{ApprovalRequest, Described, completed, progress, seconds};
 use super::notifications::Notifications;
 use super::page::{Reader, plain_output};
 use super::query::{Part, Query};
@@ -309,7 +309,7 @@ impl Link {
             Event::ApprovalRequested { call, tool, input, assessment, expires, .. } => {
                 self.asked.insert(call.clone());
                 let timeout = expires.map(|expires| seconds(record.at, expires));
-                let asked = Asked { turn, call, tool, input, assessment, timeout };
+                let asked = ApprovalRequest { turn, call, tool, input, assessment, timeout };
                 let block = plain(Kind::Interactive, assessment.preview.clone());
                 let about = json!({ "execution_id": wire::execution_id(call) });
                 self.block((turn, &format!("block-{call}-approval")), &block, about, out);

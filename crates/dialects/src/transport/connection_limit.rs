@@ -75,7 +75,7 @@ impl ConnectionLimit {
         let is_idle = |activity: &Weak<Activity>| {
             activity.upgrade().is_some_and(|activity| activity.busy.load(Ordering::SeqCst) == 0)
         };
-        // Nobody is asked twice: the next one may come before this one is quite gone.
+        // A connection is asked once: the next may come before this one is quite gone.
         let idle = self.connections.remove(self.connections.iter().position(is_idle)?)?;
         idle.upgrade().inspect(|activity| activity.leave.notify_one());
         timeout(CLOSE_TIMEOUT, Arc::clone(&self.permits).acquire_owned()).await.ok()?.ok()

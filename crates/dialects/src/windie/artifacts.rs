@@ -55,14 +55,14 @@ pub(super) struct Taken {
 
 /// Where artifacts are.
 #[derive(Clone)]
-pub(super) struct Shelf {
+pub(super) struct ArtifactStore {
     artifacts: Arc<dyn Artifacts>,
     pub(super) uploads: Arc<dyn Uploads>,
     blobs: Arc<dyn Blobs>,
     stamps: Arc<dyn Stamps>,
 }
 
-impl Shelf {
+impl ArtifactStore {
     pub(super) fn new(ports: &Ports) -> Self {
         Self {
             artifacts: Arc::clone(&ports.artifacts),
@@ -170,9 +170,9 @@ impl Shelf {
 pub(super) async fn sweep(ports: Ports, settings: Settings) {
     let (keep, closing) = (settings.keep_artifacts, settings.closing);
     let pause = keep.map_or(SELDOM, |keep| keep.clamp(OFTEN, SELDOM));
-    let shelf = Shelf::new(&ports);
+    let artifact_store = ArtifactStore::new(&ports);
     loop {
-        match shelf.tidy(keep).await {
+        match artifact_store.tidy(keep).await {
             Ok(0) => {}
             Ok(artifacts) => tracing::info!(artifacts, "took away what no session refers to"),
             Err(error) => tracing::warn!(%error, "artifacts could not be looked through"),

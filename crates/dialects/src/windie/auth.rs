@@ -11,7 +11,7 @@ use quintet_kernel::port::{Install, StorageError};
 use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
 
-use super::serve::Desk;
+use super::serve::AppState;
 
 /// How exactly it is known when an install was last seen; each note of it is a write.
 const EXACTNESS: Duration = Duration::from_secs(60);
@@ -55,7 +55,7 @@ impl Refused {
     }
 }
 
-impl Desk {
+impl AppState {
     /// The user who sent a request; none while `install_auth` is off.
     pub(super) async fn identify(&self, headers: &HeaderMap) -> Result<Option<User>, Refused> {
         match self.settings.install_auth {

@@ -10,7 +10,7 @@ use quintet_kernel::port::{Alias, Error, StorageError};
 use quintet_kernel::{SessionId, Time};
 
 use super::auth::User;
-use super::serve::Desk;
+use super::serve::AppState;
 use super::ws::acknowledged::{Client, TELL_AGAIN};
 
 /// The label that says whose a session is.
@@ -23,14 +23,14 @@ const RECENT: usize = 100;
 
 /// The client of a connection or request.
 #[derive(Clone, Debug)]
-pub(super) struct Guest {
+pub(super) struct ClientIdentity {
     /// The owner of everything that the client makes.
     pub(super) id: String,
     /// The registered user, where `install_auth` is on.
     pub(super) user: Option<User>,
 }
 
-impl Guest {
+impl ClientIdentity {
     /// Takes the user of the token, whatever id the client claims.
     pub(super) fn new(user: Option<User>, claimed: String) -> Self {
         let id = user.as_ref().map_or(claimed, |user| user.id.clone());
@@ -48,10 +48,10 @@ type Labels = BTreeMap<String, String>;
 
 /// Whether somebody may see a session. Where nobody has to say who he is, everybody may see those that
 /// other protocols began.
-pub(super) fn may_see(desk: &Desk, guest: &Guest, labels: &Labels) -> bool {
+pub(super) fn may_see(app: &AppState, identity: &ClientIdentity, labels: &Labels) -> bool {
     match labels.get(OWNER) {
-        Some(owner) => *owner == guest.id,
-        None => !desk.settings.install_auth,
+        Some(owner) => *owner == identity.id,
+        None => !app.settings.install_auth,
     }
 }
 
@@ -60,34 +60,38 @@ fn name_of<'l>(labels: &'l Labels, user: &str) -> Option<&'l String> {
     labels.get(NAME).filter(|_| labels.get(OWNER).is_some_and(|owner| owner == user))
 }
 
-impl Desk {
+impl AppState {
     /// The session that a user's conversation is, if there is one.
     pub(super) async fn known(
         &self,
-        guest: &Guest,
+        identity: &ClientIdentity,
         conversation: &str,
     ) -> Result<Option<SessionId>, Error> {
-        let named = self.ports.directory.alias(&alias(&guest.id, conversation)).await?;
-        self.named(guest, conversation, named).await
+        let named = self.ports.directory.alias(&alias(&identity.id, conversation)).await?;
+        self.named(identity, conversation, named).await
     }
 
     /// The session that goes by a conversation's name, or else the one whose id the name is.
     async fn named(
         &self,
-        guest: &Guest,
+        identity: &ClientIdentity,
         conversation: &str,
         named: Option<SessionId>,
     ) -> Result<Option<SessionId>, Error> {
         match named.or_else(|| SessionId::parse(conversation)) {
-            Some(session) => self.seen_by(guest, session).await,
+            Some(session) => self.seen_by(identity, session).await,
             None => Ok(None),
         }
     }
 
     /// The session, if it is there and the user may see it.
-    async fn seen_by(&self, guest: &Guest, session: SessionId) -> Result<Option<SessionId>, Error> {
+    async fn seen_by(
+        &self,
+        identity: &ClientIdentity,
+        session: SessionId,
+    ) -> Result<Option<SessionId>, Error> {
         match self.ports.sessions.card(&session).await {
-            Ok(card) => Ok(may_see(self, guest, &card.labels).then_some(session)),
+            Ok(card) => Ok(may_see(self, identity, &card.labels).then_some(session)),
             Err(Error::NotFound(_)) => Ok(None),
             Err(error) => Err(error),
         }
@@ -96,14 +100,14 @@ impl Desk {
     /// The session of a user's conversation, which begins if there is none.
     pub(super) async fn open(
         &self,
-        guest: &Guest,
+        identity: &ClientIdentity,
         conversation: &str,
         workspace: Option<PathBuf>,
     ) -> Result<SessionId, Error> {
-        let user = guest.id.as_str();
+        let user = identity.id.as_str();
         let alias = alias(user, conversation);
         let named = self.ports.directory.alias(&alias).await?;
-        if let Some(session) = self.named(guest, conversation, named.clone()).await? {
+        if let Some(session) = self.named(identity, conversation, named.clone()).await? {
             return Ok(session);
         }
         let workspace = match workspace {

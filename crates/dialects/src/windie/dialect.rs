@@ -8,7 +8,7 @@ use quintet_kernel::model::ModelRef;
 
 use super::agent::tool_selection::Abilities;
 use super::artifacts::sweep;
-use super::encode::Beside;
+use super::encode::OptionalEvents;
 use super::serve::{Ports, Registration, Settings, refuse, service};
 use crate::dialect::{
     AccessRules, Config, ConfigError, Dialect, Endpoint, ListenerSpec, Protocol, Service, Services,
@@ -16,10 +16,13 @@ use crate::dialect::{
 };
 use crate::transport::access::Token;
 
+/// The name of its listener, for commands that are clients of the protocol.
+pub const LISTENER: &str = "windie";
+
 /// The computer-use protocol.
 pub(crate) const DIALECT: Dialect = Dialect {
     name: "windie",
-    listeners: &[ListenerSpec::http("windie", "127.0.0.1:8765")],
+    listeners: &[ListenerSpec::http(LISTENER, "127.0.0.1:8765")],
     options: &[
         ("windie.hosts", Shape::List, Some("[]")),
         ("windie.install_auth", Shape::Flag, Some("false")),
@@ -52,7 +55,7 @@ struct Windie {
     largest_artifact: u64,
     keep_artifacts: Option<Duration>,
     workspace: PathBuf,
-    beside: Beside,
+    optional_events: OptionalEvents,
 }
 
 fn configure(config: &Config<'_>) -> Result<Box<dyn Protocol>, ConfigError> {
@@ -71,7 +74,7 @@ fn configure(config: &Config<'_>) -> Result<Box<dyn Protocol>, ConfigError> {
         largest_artifact: values.number("windie.artifact_limit_bytes").unwrap_or(u64::MAX),
         keep_artifacts: keep.map(Duration::from_secs),
         workspace: config.data_dir.join("windie"),
-        beside: Beside {
+        optional_events: OptionalEvents {
             traces: flag("windie.trace_events", false),
             memories: flag("windie.memory_events", false),
             speech: false,
@@ -87,7 +90,7 @@ fn registration(config: &Config<'_>) -> Result<Registration, ConfigError> {
         (true, Some(secret)) => Registration::Secret(secret),
         (true, None) => Registration::Open,
     };
-    let remote = config.address("windie").filter(|address| !address.ip().is_loopback());
+    let remote = config.address(LISTENER).filter(|address| !address.ip().is_loopback());
     match (remote, &registration) {
         (Some(address), Registration::Open) => Err(ConfigError(format!(
             "listen.windie = {address}: other machines could register, so \
@@ -101,8 +104,6 @@ fn registration(config: &Config<'_>) -> Result<Registration, ConfigError> {
 /// The control plane of runs, as the configuration sets it up.
 #[derive(Clone, Debug)]
 pub struct RunOptions {
-    /// The listener that serves it.
-    pub listener: &'static str,
     /// The key of its clients and workers, if there is one.
     pub key: Option<String>,
     /// The key that stops every run, if there is one.
@@ -127,7 +128,6 @@ pub fn run_options(config: &Config<'_>) -> Result<RunOptions, ConfigError> {
     };
     let active = number("windie.max_active_runs_per_workspace", 1, 1_000_000)?;
     Ok(RunOptions {
-        listener: "windie",
         key: config.text("windie.runs_key").map(String::from),
         control_key: config.text("windie.runs_control_key").map(String::from),
         active: usize::try_from(active).unwrap_or(usize::MAX),
@@ -149,7 +149,7 @@ impl Protocol for Windie {
         let sweep = Task::new(sweep(ports.clone(), settings.clone()));
         let service = Service::Http { router: service(ports, settings), access };
         Serving {
-            endpoints: vec![Endpoint { listener: "windie", service }],
+            endpoints: vec![Endpoint { listener: LISTENER, service }],
             background: vec![("the artifacts' sweep", sweep)],
         }
     }
@@ -173,7 +173,7 @@ impl Windie {
                 ocr: true,
                 vision: services.has_vision_model,
             },
-            beside: self.beside,
+            optional_events: self.optional_events,
             closing: services.closing.clone(),
         }
     }

@@ -28,27 +28,27 @@ use super::call_ids;
 use super::wire::Context;
 use super::wire::query::REVISION;
 use super::wire::tool_results::active_window;
-use tool_dispatch::Errand;
+use tool_dispatch::PendingCall;
 pub(super) use traces::Spans;
-use turn_frames::{Frame, Line};
+use turn_frames::{Frame, TurnFrames};
 
 /// How much of a summary is shown, in characters.
 const LONGEST_PREVIEW: usize = 180;
 /// What clients are told beside what they need.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Beside {
+pub(super) struct OptionalEvents {
     /// What took how long.
     pub traces: bool,
     /// What may be worth remembering of a turn, once it is over.
     pub memories: bool,
-    /// That answers can be read aloud.
+    /// True if answers can be read aloud.
     pub speech: bool,
 }
 
 /// What must be remembered of one conversation.
 #[derive(Debug)]
 pub(crate) struct Link {
-    beside: Beside,
+    optional_events: OptionalEvents,
     /// The user and the conversation.
     context: Context,
     /// The tools that the client runs.
@@ -56,7 +56,7 @@ pub(crate) struct Link {
     /// Tokens of all answers so far.
     spent: u64,
     /// Turns that are not over.
-    lines: Vec<Line>,
+    lines: Vec<TurnFrames>,
     /// The turn that is worked on.
     open: Option<TurnId>,
     /// How many tokens there were when the summary was begun.
@@ -68,7 +68,7 @@ impl Link {
     /// where following begins.
     pub(crate) fn new(context: Context, tools: &Toolset, spent: Usage) -> Self {
         let mut link = Self {
-            beside: Beside::default(),
+            optional_events: OptionalEvents::default(),
             context,
             client: HashSet::new(),
             spent: spent.total(),
@@ -81,8 +81,8 @@ impl Link {
     }
 
     /// The same, with more beside.
-    pub(crate) fn telling(self, beside: Beside) -> Self {
-        Self { beside, ..self }
+    pub(crate) fn telling(self, optional_events: OptionalEvents) -> Self {
+        Self { optional_events, ..self }
     }
 
     /// Whether what the model would be asked now has to be given along with an item.
@@ -92,8 +92,8 @@ impl Link {
         };
         match &record.event {
             Event::StepStarted { turn, .. } => {
-                let first = |line: &Line| line.steps == 0;
-                self.line(turn).is_some_and(|line| self.beside.traces || first(line))
+                let first = |line: &TurnFrames| line.steps == 0;
+                self.line(turn).is_some_and(|line| self.optional_events.traces || first(line))
             }
             Event::TurnCompleted { turn, .. } => {
                 self.line(turn).is_some_and(|line| line.revision.is_some())
@@ -103,7 +103,7 @@ impl Link {
         }
     }
 
-    /// Who the conversation is with.
+    /// The user and the conversation.
     pub(crate) fn context(&self) -> &Context {
         &self.context
     }
@@ -172,7 +172,7 @@ impl Link {
     pub(crate) fn offer_again(&mut self, of: impl Fn(&CallId) -> bool, at: Time) -> Vec<Frame> {
         let mut frames = Vec::new();
         for line in &mut self.lines {
-            let again = line.handover.again().into_iter();
+            let again = line.dispatch.again().into_iter();
             for handed in again.filter(|handed| handed.calls().iter().any(&of)) {
                 frames.push(line.hand(&handed, at));
             }
@@ -187,7 +187,7 @@ impl Link {
             return self.stopped(turn, item);
         }
         let mut frames: Vec<Frame> = self.history(item, prompt).into_iter().collect();
-        if !self.beside.traces {
+        if !self.optional_events.traces {
             frames.extend(self.translate(item, prompt));
             return frames;
         }
@@ -205,7 +205,7 @@ impl Link {
         {
             return self.end(turn, |line| vec![line.end(&json!({}), record.at)]);
         }
-        let count = self.line(turn).map_or(0, Line::count);
+        let count = self.line(turn).map_or(0, TurnFrames::count);
         let mut frames = self.translate(item, None);
         frames.retain(|frame| frame.ends.is_some());
         self.line_mut(turn).into_iter().for_each(|line| line.recount(count));
@@ -258,7 +258,7 @@ impl Link {
                 let (call, tool, input) = (call.clone(), tool.clone(), input.clone());
                 let front_end = errand.as_ref().and_then(|errand| errand.front_end.as_deref());
                 let here = *placement == Placement::Client && is_own_tool(front_end);
-                return self.begun(turn, Errand { call, request, tool, input }, here, at);
+                return self.begun(turn, PendingCall { call, request, tool, input }, here, at);
             }
             Event::ClaimReleased { call, .. } => return self.offer_again(|open| open == call, at),
             Event::CallCompleted { turn, call, tool, outcome, .. } => {
@@ -278,7 +278,7 @@ impl Link {
                 return self.compaction("context-compaction-failed", &payload, at);
             }
             Event::TurnCompleted { turn, .. } => {
-                let memories = self.beside.memories;
+                let memories = self.optional_events.memories;
                 return self.end(turn, |line| {
                     let mut frames = line.finish(at);
                     frames.extend(line.memory(at).filter(|_| memories));
@@ -348,7 +348,7 @@ impl Link {
             return Vec::new();
         };
         line.added = 0;
-        line.handover.asked(calls, |tool| client.contains(tool));
+        line.dispatch.asked(calls, |tool| client.contains(tool));
         line.requested = calls.iter().map(|call| (call.id.clone(), call.input.clone())).collect();
         let mut frames: Vec<Frame> = line.complete(at).into_iter().collect();
         frames.push(line.frame("token-count", &tokens::payload(usage, spent), at));
@@ -368,7 +368,7 @@ impl Link {
     }
 
     /// A call begins: clients of this protocol run it, or somebody else does.
-    fn begun(&mut self, turn: &TurnId, errand: Errand, here: bool, at: Time) -> Vec<Frame> {
+    fn begun(&mut self, turn: &TurnId, errand: PendingCall, here: bool, at: Time) -> Vec<Frame> {
         let Some(line) = self.line_mut(turn) else {
             return Vec::new();
         };
@@ -380,7 +380,7 @@ impl Link {
             );
             return frames;
         }
-        let handed = line.handover.begun(errand);
+        let handed = line.dispatch.begun(errand);
         handed.iter().map(|handed| line.hand(handed, at)).collect()
     }
 
@@ -398,13 +398,13 @@ impl Link {
         let began = line.running.remove(call);
         let took = at.since(began.unwrap_or(at)).as_secs_f64();
         line.added += weight(&text_of(&outcome.parts));
-        let handed = line.handover.over(call);
+        let handed = line.dispatch.over(call);
         let mut frames: Vec<Frame> = handed.iter().map(|handed| line.hand(handed, at)).collect();
         if began.is_none() {
             // A call that never ran. Clients keep rows in which every output follows its call.
             let input = line.requested.remove(call).unwrap_or_else(|| json!({}));
             let (call, request, tool) = (call.clone(), request.clone(), tool.to_owned());
-            let refused = Errand { call, request, tool, input };
+            let refused = PendingCall { call, request, tool, input };
             frames.push(line.frame("tool-call", &refused.payload(true), at));
         }
         frames.push(line.frame("tool-output", &output((call, &request), tool, outcome, took), at));
@@ -458,7 +458,7 @@ impl Link {
     }
 
     /// The turn that a summary is made in, or whoever asked for it.
-    fn summarized_line(&mut self) -> Option<&mut Line> {
+    fn summarized_line(&mut self) -> Option<&mut TurnFrames> {
         let open = self.open.clone();
         self.lines.iter_mut().find(|line| line.turn == open)
     }
@@ -472,7 +472,7 @@ impl Link {
         }
     }
 
-    fn end(&mut self, turn: &TurnId, last: impl Fn(&mut Line) -> Vec<Frame>) -> Vec<Frame> {
+    fn end(&mut self, turn: &TurnId, last: impl Fn(&mut TurnFrames) -> Vec<Frame>) -> Vec<Frame> {
         self.open = self.open.take().filter(|open| open != turn);
         let frames = self.line_mut(turn).map(last).unwrap_or_default();
         self.lines.retain(|line| line.turn.as_ref() != Some(turn));
@@ -484,15 +484,15 @@ impl Link {
         call_ids::name(self.context.session_id.as_deref().unwrap_or_default(), call)
     }
 
-    fn new_line(&self, turn: Option<TurnId>, name: &str) -> Line {
-        Line::new(turn, Context { turn_ref: Some(name.into()), ..self.context.clone() })
+    fn new_line(&self, turn: Option<TurnId>, name: &str) -> TurnFrames {
+        TurnFrames::new(turn, Context { turn_ref: Some(name.into()), ..self.context.clone() })
     }
 
-    fn line(&self, turn: &TurnId) -> Option<&Line> {
+    fn line(&self, turn: &TurnId) -> Option<&TurnFrames> {
         self.lines.iter().find(|line| line.turn.as_ref() == Some(turn))
     }
 
-    fn line_mut(&mut self, turn: &TurnId) -> Option<&mut Line> {
+    fn line_mut(&mut self, turn: &TurnId) -> Option<&mut TurnFrames> {
         self.lines.iter_mut().find(|line| line.turn.as_ref() == Some(turn))
     }
 }
@@ -511,7 +511,7 @@ fn weight(text: &str) -> u64 {
 }
 
 /// What is looked for where, as far as a search says so; nothing for other calls.
-fn searching(errand: &Errand) -> Option<Value> {
+fn searching(errand: &PendingCall) -> Option<Value> {
     let mut payload = json!({ "text": "searching the web", "request_id": errand.request });
     // The last that is given says what is done: a word is looked for on a page, a page is opened.
     let kinds = [

@@ -25,7 +25,7 @@ use serde_json::json;
 
 use super::auth::User;
 use super::openapi;
-use super::serve::Desk;
+use super::serve::AppState;
 use crate::transport::body::{Unread, whole};
 use fields::Fields;
 use perception::Perception;
@@ -37,71 +37,71 @@ use service_key::{EMBEDDINGS, require_key};
 const LARGEST_BODY: usize = 40 * 1024 * 1024;
 
 /// Answers a request that may come in.
-pub(super) async fn answer(desk: &Desk, request: Request) -> Result<Response, Reply> {
+pub(super) async fn answer(app: &AppState, request: Request) -> Result<Response, Reply> {
     let path = request.uri().path().to_owned();
-    let user = caller(desk, &path, request.headers()).await?;
+    let user = caller(app, &path, request.headers()).await?;
     match route(request.method().as_str(), &path)? {
-        Route::Health => health(desk).await,
+        Route::Health => health(app).await,
         Route::OpenApi => Ok(ok(&openapi::document())),
-        Route::Register => install::register(desk, request).await,
-        Route::Me => install::me(desk, user, request.headers()).await,
-        Route::Upload => artifacts::upload(desk, user.as_ref(), request).await,
+        Route::Register => install::register(app, request).await,
+        Route::Me => install::me(app, user, request.headers()).await,
+        Route::Upload => artifacts::upload(app, user.as_ref(), request).await,
         Route::Artifact(id) => {
-            artifacts::fetch(desk, user.as_ref(), &id, &request.into_parts().0).await
+            artifacts::fetch(app, user.as_ref(), &id, &request.into_parts().0).await
         }
-        Route::Summarize => semantic::summarize(desk, request).await,
-        Route::Title => semantic::name(desk, request).await,
+        Route::Summarize => semantic::summarize(app, request).await,
+        Route::Title => semantic::name(app, request).await,
         Route::SemanticHealth => Ok(semantic::health()),
-        Route::Sdk(about) => introspect(desk, user.as_ref(), about, request).await,
+        Route::Sdk(about) => introspect(app, user.as_ref(), about, request).await,
         Route::Perception(route) => {
             let context = Perception {
-                ocr: &*desk.ports.ocr,
-                vision: &*desk.ports.vision,
-                artifacts: &desk.shelf,
+                ocr: &*app.ports.ocr,
+                vision: &*app.ports.vision,
+                artifacts: &app.artifact_store,
                 user: user.as_ref(),
-                size_limit: desk.settings.largest_artifact,
+                size_limit: app.settings.largest_artifact,
             };
             perception::answer(&context, route, request).await
         }
-        Route::Embeddings => embeddings::embed_text(&*desk.ports.embedder, request).await,
-        Route::EmbeddingsHealth => embeddings::health(&*desk.ports.embedder),
+        Route::Embeddings => embeddings::embed_text(&*app.ports.embedder, request).await,
+        Route::EmbeddingsHealth => embeddings::health(&*app.ports.embedder),
         Route::Embed => {
-            let key = desk.settings.embedding_key.as_ref();
+            let key = app.settings.embedding_key.as_ref();
             require_key(key, request.headers(), &EMBEDDINGS)?;
-            embeddings::embed_batch(&*desk.ports.embedder, request).await
+            embeddings::embed_batch(&*app.ports.embedder, request).await
         }
-        Route::Runs(run) => runs::answer(desk, run, request).await,
+        Route::Runs(run) => runs::answer(app, run, request).await,
     }
 }
 
 async fn introspect(
-    desk: &Desk,
+    app: &AppState,
     user: Option<&User>,
     about: About,
     request: Request,
 ) -> Result<Response, Reply> {
     let query = request.uri().query().unwrap_or_default().to_owned();
     match about {
-        About::Models => introspection::models(desk, user, &query).await,
-        About::Tools => introspection::tool_schemas(desk, user, &query).await,
-        About::Tool(name) => introspection::tool(desk, user, (&name, &query)).await,
-        About::SystemPrompt => introspection::system_prompt(desk, user, &query).await,
-        About::Preview => introspection::preview(desk, user, request).await,
-        About::QueryPlan => introspection::query_plan(desk, user, request).await,
+        About::Models => introspection::models(app, user, &query).await,
+        About::Tools => introspection::tool_schemas(app, user, &query).await,
+        About::Tool(name) => introspection::tool(app, user, (&name, &query)).await,
+        About::SystemPrompt => introspection::system_prompt(app, user, &query).await,
+        About::Preview => introspection::preview(app, user, request).await,
+        About::QueryPlan => introspection::query_plan(app, user, request).await,
     }
 }
 
-async fn health(desk: &Desk) -> Result<Response, Reply> {
-    match desk.ports.pulse.beat().await {
+async fn health(app: &AppState) -> Result<Response, Reply> {
+    match app.ports.pulse.beat().await {
         Ok(()) => Ok(ok(&json!({ "status": "healthy", "version": env!("CARGO_PKG_VERSION") }))),
         Err(error) => Err(Reply::new(503, format!("storage cannot be written: {error}"))),
     }
 }
 
 /// Everything below `/api` but the way to get a token is for those who have one.
-async fn caller(desk: &Desk, path: &str, headers: &HeaderMap) -> Result<Option<User>, Reply> {
+async fn caller(app: &AppState, path: &str, headers: &HeaderMap) -> Result<Option<User>, Reply> {
     match is_for_installs(path) && !is_registration(path) {
-        true => Ok(desk.identify(headers).await?),
+        true => Ok(app.identify(headers).await?),
         false => Ok(None),
     }
 }

@@ -22,13 +22,13 @@ use tokio::sync::Mutex as AsyncMutex;
 use tokio_util::sync::CancellationToken;
 
 use super::agent::tool_selection::Abilities;
-use super::artifacts::Shelf;
-use super::encode::Beside;
+use super::artifacts::ArtifactStore;
+use super::encode::OptionalEvents;
 use super::http::reply::Reply;
 use super::wire::Voice;
 use super::ws::acknowledged::Acknowledged;
 use super::ws::active_turns::Turns;
-use super::ws::early_stops::Stops;
+use super::ws::early_stops::EarlyStops;
 use super::ws::transcription;
 use super::{http, ws};
 use crate::transport::access::{Denied, Token};
@@ -106,7 +106,7 @@ pub(super) struct Settings {
     /// What the daemon itself can do for agents.
     pub abilities: Abilities,
     /// What clients are told beside what they need.
-    pub beside: Beside,
+    pub optional_events: OptionalEvents,
     /// Says that the daemon shuts down.
     pub closing: CancellationToken,
 }
@@ -124,21 +124,21 @@ pub(super) enum Registration {
 
 /// Where requests are carried out.
 #[derive(Clone)]
-pub(super) struct Desk {
+pub(super) struct AppState {
     pub(super) ports: Ports,
     pub(super) settings: Arc<Settings>,
-    pub(super) shelf: Shelf,
+    pub(super) artifact_store: ArtifactStore,
     /// The turns that are under way.
     pub(super) turns: Arc<Turns>,
     /// What clients have seen.
     pub(super) acknowledged: Arc<Acknowledged>,
-    /// Stops that came before what they stop.
-    pub(super) stops: Arc<Stops>,
+    /// EarlyStops that came before what they stop.
+    pub(super) stops: Arc<EarlyStops>,
     /// Locks of users whose settings are being changed: one change at a time for each of them.
     pub(super) setting: Arc<Mutex<HashMap<String, Arc<AsyncMutex<()>>>>>,
 }
 
-impl Desk {
+impl AppState {
     /// What the daemon can do for agents now: weights may have come since it started.
     pub(super) fn abilities(&self) -> Abilities {
         let mut abilities = self.settings.abilities.clone();
@@ -162,21 +162,21 @@ impl Desk {
 
 /// The dialect as a service.
 pub(super) fn service(ports: Ports, settings: Settings) -> Router {
-    let shelf = Shelf::new(&ports);
+    let artifact_store = ArtifactStore::new(&ports);
     let (turns, acknowledged, stops, setting) = Default::default();
     let settings = Arc::new(settings);
-    let desk = Desk { ports, settings, shelf, turns, acknowledged, stops, setting };
+    let app = AppState { ports, settings, artifact_store, turns, acknowledged, stops, setting };
     Router::new()
         .route("/ws", get(connect))
         .route("/ws/transcription", get(transcription::connect))
         .fallback(serve)
         // Every family of requests has its own limit.
         .layer(DefaultBodyLimit::disable())
-        .with_state(desk)
+        .with_state(app)
 }
 
 async fn connect(
-    State(desk): State<Desk>,
+    State(app): State<AppState>,
     headers: HeaderMap,
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Response {
@@ -185,11 +185,11 @@ async fn connect(
         Err(rejection) => return rejection.into_response(),
     };
     let upgrade = upgrade.max_message_size(LARGEST).max_frame_size(LARGEST);
-    upgrade.on_upgrade(|socket| ws::run(desk, headers, socket))
+    upgrade.on_upgrade(|socket| ws::run(app, headers, socket))
 }
 
-async fn serve(State(desk): State<Desk>, request: Request) -> Response {
-    http::answer(&desk, request).await.unwrap_or_else(Response::from)
+async fn serve(State(app): State<AppState>, request: Request) -> Response {
+    http::answer(&app, request).await.unwrap_or_else(Response::from)
 }
 
 /// How a request is refused.

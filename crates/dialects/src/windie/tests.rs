@@ -21,7 +21,7 @@ use serde_json::Value;
 
 use super::decode::decode;
 use super::encode::turn_frames::Frame;
-use super::encode::{Beside, Link};
+use super::encode::{Link, OptionalEvents};
 use super::wire::Context;
 
 #[test]
@@ -102,7 +102,8 @@ impl Story {
             ("rename", conversation) => self.link.rename(conversation),
             ("beside", _) => {
                 let link = Link::new(context(), &Toolset::default(), Usage::default());
-                self.link = link.telling(Beside { traces: true, memories: true, speech: false });
+                self.link =
+                    link.telling(OptionalEvents { traces: true, memories: true, speech: false });
             }
             ("compact", request) => self.link.compacting(request),
             ("unneeded", reason) => {

@@ -30,11 +30,11 @@ use quintet_kernel::ClientRef;
 use quintet_kernel::port::{BoxFuture, Error, StorageError};
 use tokio::time::{Instant, sleep_until, timeout};
 
-use super::agent::tool_selection::{FRONT_END, Offer};
+use super::agent::tool_selection::{FRONT_END, ToolSelection};
 use super::agent::turn_setup::Agent;
-use super::conversation::Guest;
+use super::conversation::ClientIdentity;
 use super::decode::{Asks, Message, decode, handshake};
-use super::serve::Desk;
+use super::serve::AppState;
 use super::wire;
 use super::wire::models;
 use super::wire::tool_manifest::Manifest;
@@ -61,8 +61,8 @@ const MOST: usize = 50;
 
 /// One connection.
 pub(super) struct Connection {
-    desk: Desk,
-    guest: Guest,
+    app: AppState,
+    identity: ClientIdentity,
     /// Which one it is.
     number: u64,
     /// What it came with, which says who it is for as long as that is true.
@@ -103,8 +103,8 @@ struct Done {
 type Slow = FuturesUnordered<BoxFuture<'static, Done>>;
 
 /// Serves a client that may come in, if it says who it is.
-pub(super) async fn run(desk: Desk, headers: HeaderMap, mut socket: WebSocket) {
-    let user = match desk.identify(&headers).await {
+pub(super) async fn run(app: AppState, headers: HeaderMap, mut socket: WebSocket) {
+    let user = match app.identify(&headers).await {
         Ok(user) => user,
         Err(refused) => {
             tracing::warn!("a connection is refused: {}", refused.message());
@@ -114,20 +114,20 @@ pub(super) async fn run(desk: Desk, headers: HeaderMap, mut socket: WebSocket) {
     let Some(first) = first(&mut socket).await else { return };
     match handshake(&first) {
         Ok(hello) => {
-            let guest = Guest::new(user, hello.user);
+            let identity = ClientIdentity::new(user, hello.user);
             let agent = Agent::new(hello.definition.unwrap_or_default());
-            let client = Client { user: guest.id.clone(), agent: agent.definition.id.clone() };
-            let (turns, number) = (Arc::clone(&desk.turns), desk.turns.connect());
+            let client = Client { user: identity.id.clone(), agent: agent.definition.id.clone() };
+            let (turns, number) = (Arc::clone(&app.turns), app.turns.connect());
             let called = client.agent.as_deref().unwrap_or_default();
-            let called = format!("{FRONT_END}/{}/{called}", guest.id);
+            let called = format!("{FRONT_END}/{}/{called}", identity.id);
             let held = HeldCalls::new(
-                Arc::clone(&desk.ports.sessions),
+                Arc::clone(&app.ports.sessions),
                 ClientRef::connected(called, number.to_string()),
             );
             let (subscriptions, searches, speech, pings, last) = Default::default();
             let mut connection = Connection {
-                desk,
-                guest,
+                app,
+                identity,
                 number,
                 headers,
                 agent,
@@ -166,9 +166,9 @@ async fn first(socket: &mut WebSocket) -> Option<String> {
 
 impl Connection {
     async fn serve(&mut self, mut socket: WebSocket) {
-        let closing = self.desk.settings.closing.clone();
-        let mut disconnected = self.desk.turns.disconnected();
-        let speaker = Arc::clone(&self.desk.ports.speaker);
+        let closing = self.app.settings.closing.clone();
+        let mut disconnected = self.app.turns.disconnected();
+        let speaker = Arc::clone(&self.app.ports.speaker);
         let mut slow = Slow::default();
         let out = self.welcome().await;
         if self.give(&mut socket, &mut slow, out).await.is_err() {
@@ -228,7 +228,7 @@ impl Connection {
         let mut out = Out::default();
         out.answers.extend(self.brought());
         out.answers.push(self.remote().await);
-        for (name, session) in self.desk.waiting(&self.client).await {
+        for (name, session) in self.app.waiting(&self.client).await {
             if let Err(error) = self.follow(&name, &session).await {
                 tracing::warn!(%error, %session, "a conversation cannot be told");
             }
@@ -243,13 +243,13 @@ impl Connection {
     }
 
     async fn remote(&self) -> Answer {
-        let settings = self.desk.settings_of(&self.guest.id).await.unwrap_or_default();
+        let settings = self.app.settings_of(&self.identity.id).await.unwrap_or_default();
         let nothing = Manifest::default();
-        let offer = Offer {
+        let offer = ToolSelection {
             definition: &self.agent.definition,
             manifest: self.agent.manifest.as_ref().unwrap_or(&nothing),
             settings: &settings,
-            abilities: &self.desk.settings.abilities,
+            abilities: &self.app.settings.abilities,
         };
         Answer::unasked("remote-tool-catalog", offer.remote_tools())
     }
@@ -287,7 +287,7 @@ impl Connection {
 
     /// Whether it is not any more who it was.
     async fn is_revoked(&self) -> bool {
-        self.desk.identify(&self.headers).await.is_err_and(|refused| refused.is_final())
+        self.app.identify(&self.headers).await.is_err_and(|refused| refused.is_final())
     }
 
     async fn carry_out(&mut self, message: Message, under_way: usize, out: &mut Out) {
@@ -302,12 +302,11 @@ impl Connection {
             Asks::LoadSettings => self.load_settings(&id, out).await,
             Asks::UpdateSettings(patch) => self.update_settings(&id, *patch, out).await,
             Asks::ListModels => {
-                let (desk, user) = (self.desk.clone(), self.guest.id.clone());
+                let (app, user) = (self.app.clone(), self.identity.id.clone());
                 out.slow.push(Box::pin(async move {
-                    let answer = match desk.settings_of(&user).await {
+                    let answer = match app.settings_of(&user).await {
                         Ok(settings) => {
-                            let listed =
-                                models::payload(&desk.ports.models.list().await, &settings);
+                            let listed = models::payload(&app.ports.models.list().await, &settings);
                             Answer::to(&id, "models-listed", listed)
                         }
                         Err(error) => Answer::error(Some(&id), &error.to_string()),
@@ -318,9 +317,9 @@ impl Connection {
             }
             Asks::ToolResult(result) => self.result(result).await,
             Asks::BundleResult(result) => self.bundle_result(result).await,
-            Asks::Wakeword => match self.desk.settings_of(&self.guest.id).await {
+            Asks::Wakeword => match self.app.settings_of(&self.identity.id).await {
                 Ok(settings) => {
-                    let voice = self.desk.voice();
+                    let voice = self.app.voice();
                     let [activated, greeting] = wire::awake(&id, &settings, voice);
                     let words = greeting.payload["text"].as_str().unwrap_or_default();
                     if settings.speech_mode_enabled && voice.speech {
@@ -349,7 +348,7 @@ impl Connection {
             _ => None,
         };
         let turn_ref = matches!(asks, Asks::Query(_)).then(|| id.to_owned());
-        let user_id = Some(self.guest.id.clone());
+        let user_id = Some(self.identity.id.clone());
         Context { session_id: None, user_id, conversation_ref, turn_ref }
     }
 
@@ -359,7 +358,7 @@ impl Connection {
         slow: &mut Slow,
         out: Out,
     ) -> Result<(), Gone> {
-        let now = self.desk.now();
+        let now = self.app.now();
         for answer in out.answers {
             send(socket, Frame::Text(answer.frame(now).into())).await?;
         }

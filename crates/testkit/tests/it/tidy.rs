@@ -123,7 +123,8 @@ fn a_dialect_is_named_only_in_its_folder_and_the_list() {
     for dialect in dialects() {
         let folder = root().join("crates/dialects/src").join(&dialect);
         let code = [format!("dialects::{dialect}"), format!("crate::{dialect}::")];
-        let options = [format!("\"listen.{dialect}"), format!("\"{dialect}.")];
+        let options =
+            [format!("\"listen.{dialect}"), format!("\"{dialect}."), format!("== \"{dialect}\"")];
         for file in sources("crates") {
             let own = file.starts_with(&folder) || file == folder.with_extension("rs");
             let is_test = file.ends_with("tests.rs")

@@ -186,7 +186,7 @@ async fn idle_connections_keep_no_terminal_out() {
     for terminal in [&mut first, &mut late] {
         assert!(terminal.request("session.list", json!({})).await.is_ok());
     }
-    // Those that made room were the oldest that had sent nothing.
+    // The oldest connections that had sent nothing made room.
     assert_eq!(idle[0].message().await, None);
     idle[IDLE - 1].initialize(json!([])).await;
 }

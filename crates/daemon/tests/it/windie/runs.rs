@@ -20,7 +20,7 @@ const HASTY: &str = "[approval]\nkinds = []\n[verify]\nauto = false\n[windie]\n\
 /// Requests that are under way together; each has a connection of its own.
 const AT_ONCE: usize = 60;
 
-/// Somebody with the key.
+/// A client with the key.
 pub(crate) struct ControlPlane(Guest);
 
 impl ControlPlane {

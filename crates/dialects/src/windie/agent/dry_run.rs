@@ -8,9 +8,9 @@ use quintet_kernel::message::{Part, Role};
 use quintet_kernel::port::Error;
 use serde_json::Value;
 
-use super::turn_setup::{Agent, Plan};
+use super::turn_setup::{Agent, TurnSetup};
 use crate::fallback;
-use crate::windie::serve::Desk;
+use crate::windie::serve::AppState;
 use crate::windie::wire::query::Query;
 use crate::windie::wire::user_settings::Settings;
 
@@ -25,11 +25,11 @@ pub(crate) struct Scene<'a> {
     pub(crate) before: Vec<Recalled>,
 }
 
-impl Desk {
+impl AppState {
     /// A new conversation, as it would be when a model is asked a question.
     pub(crate) async fn rehearse(&self, scene: Scene<'_>, query: &Query) -> Result<State, Error> {
-        let beside = (query.workspace.as_deref(), &query.layers[..]);
-        let plan = Plan::new(self, scene.agent, scene.settings, beside).await;
+        let optional_events = (query.workspace.as_deref(), &query.layers[..]);
+        let plan = TurnSetup::new(self, scene.agent, scene.settings, optional_events).await;
         let workspace = match plan.workspace.clone() {
             Some(workspace) => workspace,
             // Nothing works there, so it need not be there.
@@ -46,7 +46,7 @@ impl Desk {
     async fn try_out(
         &self,
         commands: Vec<Command>,
-        plan: &Plan,
+        plan: &TurnSetup,
         query: &Query,
     ) -> Result<State, Error> {
         let options = plan.options(("rehearsal", "rehearsal"), query.content.clone(), Value::Null);

@@ -43,14 +43,14 @@ impl Default for Abilities {
 
 /// Everything that has a say in which tools an agent has.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Offer<'a> {
+pub(crate) struct ToolSelection<'a> {
     pub(crate) definition: &'a Definition,
     pub(crate) manifest: &'a Manifest,
     pub(crate) settings: &'a Settings,
     pub(crate) abilities: &'a Abilities,
 }
 
-impl Offer<'_> {
+impl ToolSelection<'_> {
     /// The tools of the agent. The daemon's own are for agents that work in a folder of this machine,
     /// and make way for the client's.
     pub(crate) fn toolset(&self, at_home: bool) -> Toolset {

@@ -8,8 +8,8 @@ use quintet_kernel::toolset::Toolset;
 use serde_json::Value;
 
 use super::system_prompt;
-use super::tool_selection::Offer;
-use crate::windie::serve::Desk;
+use super::tool_selection::ToolSelection;
+use crate::windie::serve::AppState;
 use crate::windie::user_keys::account;
 use crate::windie::wire::agent_definition::{Definition, Layer};
 use crate::windie::wire::tool_manifest::Manifest;
@@ -32,7 +32,7 @@ impl Agent {
 
 /// What a query is answered with.
 #[derive(Clone, Debug)]
-pub(crate) struct Plan {
+pub(crate) struct TurnSetup {
     pub(crate) system_prompt: String,
     pub(crate) toolset: Toolset,
     pub(crate) choice: Option<Choice>,
@@ -44,17 +44,17 @@ pub(crate) struct Plan {
     pub(crate) pays: bool,
 }
 
-impl Plan {
+impl TurnSetup {
     /// Plans for an agent, with what came along with a query.
     pub(crate) async fn new(
-        desk: &Desk,
+        app: &AppState,
         agent: &Agent,
         settings: &Settings,
         (workspace, layers): (Option<&str>, &[Layer]),
     ) -> Self {
         let definition = &agent.definition;
         let named = workspace.or(definition.runtime.workspace_path.as_deref());
-        let here = match named.filter(|_| !desk.settings.install_auth) {
+        let here = match named.filter(|_| !app.settings.install_auth) {
             Some(path) => here(Path::new(path)).await,
             None => None,
         };
@@ -65,17 +65,17 @@ impl Plan {
             system_prompt.push('.');
         }
         let nothing = Manifest::default();
-        let offer = Offer {
+        let offer = ToolSelection {
             definition,
             manifest: agent.manifest.as_ref().unwrap_or(&nothing),
             settings,
-            abilities: &desk.abilities(),
+            abilities: &app.abilities(),
         };
         let toolset = offer.toolset(here.is_some());
         Self {
             system_prompt,
             toolset,
-            choice: settings.choice(&desk.settings.default_model),
+            choice: settings.choice(&app.settings.default_model),
             workspace: here,
             speech: settings.speech_mode_enabled,
             pays: !settings.provider_api_keys.is_empty(),

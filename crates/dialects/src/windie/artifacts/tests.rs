@@ -25,7 +25,7 @@ impl Stamps for Clock {
 }
 
 struct Room {
-    shelf: Shelf,
+    artifact_store: ArtifactStore,
     store: memory::Store,
     clock: Arc<Clock>,
     dir: TempDir,
@@ -35,23 +35,23 @@ impl Room {
     fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let (store, clock) = (memory::Store::new(), Arc::new(Clock(AtomicI64::new(1))));
-        let shelf = Shelf {
+        let artifact_store = ArtifactStore {
             artifacts: Arc::new(store.clone()),
             uploads: Arc::new(FileUploads::open(dir.path()).unwrap()),
             blobs: Arc::new(store.clone()),
             stamps: clock.clone(),
         };
-        Self { shelf, store, clock, dir }
+        Self { artifact_store, store, clock, dir }
     }
 
     async fn hand_in(&self, user: Option<&User>, content: &[u8]) -> Option<Artifact> {
         use sha2::{Digest as _, Sha256};
-        let mut upload = self.shelf.uploads.begin().await.unwrap();
+        let mut upload = self.artifact_store.uploads.begin().await.unwrap();
         upload.write(content.to_vec()).await.unwrap();
         let sha256 = hex::encode(Sha256::digest(content));
         let head = content.iter().copied().take(TELLING).collect();
         let taken = Taken { head, size: content.len() as u64, sha256 };
-        self.shelf.keep(user, taken, upload).await.unwrap()
+        self.artifact_store.keep(user, taken, upload).await.unwrap()
     }
 
     fn later(&self, span: Duration) {
@@ -89,14 +89,15 @@ async fn an_artifact_is_its_owners_alone() {
     let (me, you, session) = (user("me"), user("you"), SessionId::parse("s").unwrap());
     let mine = room.hand_in(Some(&me), PNG).await.unwrap();
     let nobodys = room.hand_in(None, PNG).await.unwrap();
-    let find = async |user, id: &str| room.shelf.find(user, id).await.unwrap().is_some();
+    let find = async |user, id: &str| room.artifact_store.find(user, id).await.unwrap().is_some();
     assert!(find(Some(&me), &mine.id).await);
     assert!(!find(Some(&you), &mine.id).await);
     assert!(!find(Some(&you), &nobodys.id).await);
     assert!(find(None, &mine.id).await);
     assert!(!find(None, "x.png").await);
-    assert_eq!(room.shelf.adopt(Some(&you), &mine.id, &session).await.unwrap(), None);
-    let (artifact, blob) = room.shelf.adopt(Some(&me), &mine.id, &session).await.unwrap().unwrap();
+    assert_eq!(room.artifact_store.adopt(Some(&you), &mine.id, &session).await.unwrap(), None);
+    let (artifact, blob) =
+        room.artifact_store.adopt(Some(&me), &mine.id, &session).await.unwrap().unwrap();
     assert_eq!((&artifact, blob.as_str()), (&mine, mine.sha256.as_str()));
     assert_eq!(room.store.get(&blob).await.unwrap(), PNG);
 }
@@ -106,14 +107,14 @@ async fn what_no_session_refers_to_goes_when_it_is_old() {
     let room = Room::new();
     let (session, old) = (SessionId::parse("s").unwrap(), room.hand_in(None, PNG).await.unwrap());
     let used = room.hand_in(None, PNG).await.unwrap();
-    room.shelf.adopt(None, &used.id, &session).await.unwrap().unwrap();
+    room.artifact_store.adopt(None, &used.id, &session).await.unwrap().unwrap();
     room.later(DAY + Duration::from_secs(1));
     let young = room.hand_in(None, PNG).await.unwrap();
-    assert_eq!(room.shelf.tidy(None).await.unwrap(), 0);
-    assert_eq!(room.shelf.tidy(Some(DAY * 2)).await.unwrap(), 0);
-    assert_eq!(room.shelf.tidy(Some(DAY)).await.unwrap(), 1);
-    assert_eq!(room.shelf.tidy(Some(DAY)).await.unwrap(), 0);
-    let find = async |id: &str| room.shelf.find(None, id).await.unwrap().is_some();
+    assert_eq!(room.artifact_store.tidy(None).await.unwrap(), 0);
+    assert_eq!(room.artifact_store.tidy(Some(DAY * 2)).await.unwrap(), 0);
+    assert_eq!(room.artifact_store.tidy(Some(DAY)).await.unwrap(), 1);
+    assert_eq!(room.artifact_store.tidy(Some(DAY)).await.unwrap(), 0);
+    let find = async |id: &str| room.artifact_store.find(None, id).await.unwrap().is_some();
     assert!(!find(&old.id).await && find(&used.id).await && find(&young.id).await);
     assert_eq!(room.files(), 2);
 }
@@ -125,11 +126,11 @@ async fn files_that_are_nobodys_go_and_damage_is_noticed() {
     let (one, two) =
         (room.hand_in(None, PNG).await.unwrap(), room.hand_in(None, PNG).await.unwrap());
     std::fs::write(room.dir.path().join("left-behind.png"), PNG).unwrap();
-    room.shelf.tidy(None).await.unwrap();
+    room.artifact_store.tidy(None).await.unwrap();
     assert_eq!(room.files(), 2);
     std::fs::write(room.dir.path().join(&one.id), "something else").unwrap();
-    let damaged = room.shelf.adopt(None, &one.id, &session).await;
+    let damaged = room.artifact_store.adopt(None, &one.id, &session).await;
     assert!(matches!(damaged, Err(StorageError::Damaged(_))), "{damaged:?}");
     std::fs::remove_file(room.dir.path().join(&two.id)).unwrap();
-    assert_eq!(room.shelf.adopt(None, &two.id, &session).await.unwrap(), None);
+    assert_eq!(room.artifact_store.adopt(None, &two.id, &session).await.unwrap(), None);
 }

@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 
 /// The calls of a turn that are with the client, or about to be.
 #[derive(Debug, Default)]
-pub(crate) struct Handover {
+pub(crate) struct ToolDispatch {
     held: Vec<Vec<Held>>,
-    handed: Vec<Handed>,
+    handed: Vec<DispatchedCalls>,
 }
 
 #[derive(Debug)]
@@ -23,13 +23,13 @@ struct Held {
 #[derive(Debug)]
 enum Stage {
     Asked,
-    Begun(Errand),
+    Begun(PendingCall),
     Over,
 }
 
 /// A call that the client should run.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Errand {
+pub(crate) struct PendingCall {
     pub(crate) call: CallId,
     /// The client's name for it.
     pub(crate) request: String,
@@ -39,12 +39,12 @@ pub(crate) struct Errand {
 
 /// Calls that the client was handed together.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Handed {
-    errands: Vec<Errand>,
+pub(crate) struct DispatchedCalls {
+    errands: Vec<PendingCall>,
     done: Vec<CallId>,
 }
 
-impl Handover {
+impl ToolDispatch {
     /// The model asks for calls; `client` says which tools the client runs.
     pub(crate) fn asked(&mut self, calls: &[RequestedCall], client: impl Fn(&str) -> bool) {
         self.held.clear();
@@ -62,7 +62,7 @@ impl Handover {
     }
 
     /// A call begins; gives what is to be handed over now.
-    pub(crate) fn begun(&mut self, errand: Errand) -> Option<Handed> {
+    pub(crate) fn begun(&mut self, errand: PendingCall) -> Option<DispatchedCalls> {
         let call = errand.call.clone();
         match self.find(&call) {
             Some(held) => held.stage = Stage::Begun(errand),
@@ -75,7 +75,7 @@ impl Handover {
     }
 
     /// A call is over; gives what was only waiting for that.
-    pub(crate) fn over(&mut self, call: &CallId) -> Option<Handed> {
+    pub(crate) fn over(&mut self, call: &CallId) -> Option<DispatchedCalls> {
         if let Some(held) = self.find(call) {
             held.stage = Stage::Over;
             return self.release(call);
@@ -90,7 +90,7 @@ impl Handover {
     }
 
     /// What the client still has to run, to be handed over once more.
-    pub(crate) fn again(&self) -> Vec<Handed> {
+    pub(crate) fn again(&self) -> Vec<DispatchedCalls> {
         self.handed.clone()
     }
 
@@ -99,23 +99,23 @@ impl Handover {
     }
 
     /// Hands a run over if nothing of it is open any more.
-    fn release(&mut self, call: &CallId) -> Option<Handed> {
+    fn release(&mut self, call: &CallId) -> Option<DispatchedCalls> {
         let has = |run: &Vec<Held>| run.iter().any(|held| held.call == *call);
         let ready = |run: &Vec<Held>| !run.iter().any(|held| matches!(held.stage, Stage::Asked));
         let n = self.held.iter().position(|run| has(run) && ready(run))?;
-        let errands: Vec<Errand> =
+        let errands: Vec<PendingCall> =
             self.held.remove(n).into_iter().filter_map(|held| held.stage.errand()).collect();
         if errands.is_empty() {
             return None;
         }
-        let handed = Handed { errands, done: Vec::new() };
+        let handed = DispatchedCalls { errands, done: Vec::new() };
         self.handed.push(handed.clone());
         Some(handed)
     }
 }
 
 impl Stage {
-    fn errand(self) -> Option<Errand> {
+    fn errand(self) -> Option<PendingCall> {
         match self {
             Self::Begun(errand) => Some(errand),
             Self::Asked | Self::Over => None,
@@ -123,7 +123,7 @@ impl Stage {
     }
 }
 
-impl Handed {
+impl DispatchedCalls {
     /// The message that hands over what is not done of it: its type and payload.
     pub(crate) fn message(&self) -> (&'static str, Value) {
         let open = self.errands.iter().filter(|errand| !self.done.contains(&errand.call));
@@ -139,7 +139,7 @@ impl Handed {
     }
 }
 
-impl Handed {
+impl DispatchedCalls {
     /// What is not done of it.
     pub(crate) fn calls(&self) -> Vec<CallId> {
         let open = self.errands.iter().filter(|errand| !self.done.contains(&errand.call));
@@ -167,7 +167,7 @@ fn skip(metadata: &mut Value) {
     metadata["skip_frontend_execution"] = true.into();
 }
 
-impl Errand {
+impl PendingCall {
     /// The call alone. The client only shows those that are run elsewhere.
     pub(crate) fn payload(&self, elsewhere: bool) -> Value {
         let call = self.call.as_str();

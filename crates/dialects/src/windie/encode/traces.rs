@@ -8,7 +8,7 @@ use quintet_kernel::{Item, Time, TurnId};
 use serde_json::{Value, json};
 
 use super::Link;
-use super::turn_frames::{Frame, Line};
+use super::turn_frames::{Frame, TurnFrames};
 use crate::windie::agent::builtin_tools;
 use crate::windie::wire::query;
 
@@ -142,7 +142,7 @@ impl Link {
                 let state = options.aside("system_state_internal").is_some();
                 let speech = options.aside(query::SPEECH).is_some();
                 let media = parts.iter().filter(|part| matches!(part, Part::Media { .. })).count();
-                let speaks = self.beside.speech;
+                let speaks = self.optional_events.speech;
                 self.with(turn, |line| {
                     line.spans.speaks = speaks;
                     (line.spans.begun, line.spans.pictures) = (Some(at), media);
@@ -170,7 +170,11 @@ impl Link {
         }
     }
 
-    fn with(&mut self, turn: &TurnId, then: impl FnOnce(&mut Line) -> Vec<Frame>) -> Vec<Frame> {
+    fn with(
+        &mut self,
+        turn: &TurnId,
+        then: impl FnOnce(&mut TurnFrames) -> Vec<Frame>,
+    ) -> Vec<Frame> {
         self.line_mut(turn).map(then).unwrap_or_default()
     }
 
@@ -218,7 +222,7 @@ impl Link {
     }
 }
 
-impl Line {
+impl TurnFrames {
     fn traced(&mut self, span: &Span, stand: Stand, at: Time) -> Frame {
         let Span { path, stage, runtime, nth } = *span;
         let Stand { status, since, data, error } = stand;

@@ -6,7 +6,7 @@ use quintet_kernel::{CallId, Time, TurnId};
 use serde_json::{Value, json};
 
 use super::Spans;
-use super::tool_dispatch::{Handed, Handover};
+use super::tool_dispatch::{DispatchedCalls, ToolDispatch};
 use crate::windie::wire::{Context, envelope};
 
 /// What is said for a model that did something and said nothing.
@@ -45,7 +45,7 @@ pub(crate) struct Hands {
 
 /// One turn.
 #[derive(Debug)]
-pub(crate) struct Line {
+pub(crate) struct TurnFrames {
     /// The turn; none for a summary that a client asked for.
     pub(crate) turn: Option<TurnId>,
     /// What the user said.
@@ -56,7 +56,7 @@ pub(crate) struct Line {
     pub(crate) steps: u64,
     /// How many tokens came to it since the model was last asked, by a rule of thumb.
     pub(crate) added: u64,
-    pub(crate) handover: Handover,
+    pub(crate) dispatch: ToolDispatch,
     /// The arguments of the calls of this step.
     pub(crate) requested: HashMap<CallId, Value>,
     /// Since when calls run.
@@ -77,7 +77,7 @@ pub(crate) struct Line {
     whole: String,
 }
 
-impl Line {
+impl TurnFrames {
     pub(crate) fn new(turn: Option<TurnId>, context: Context) -> Self {
         Self {
             turn,
@@ -86,7 +86,7 @@ impl Line {
             revision: None,
             steps: 0,
             added: 0,
-            handover: Handover::default(),
+            dispatch: ToolDispatch::default(),
             requested: HashMap::new(),
             running: HashMap::new(),
             spans: Spans::default(),
@@ -109,7 +109,7 @@ impl Line {
     }
 
     /// The message that hands calls over.
-    pub(crate) fn hand(&mut self, handed: &Handed, at: Time) -> Frame {
+    pub(crate) fn hand(&mut self, handed: &DispatchedCalls, at: Time) -> Frame {
         let (kind, payload) = handed.message();
         let frame = self.frame(kind, &payload, at);
         self.count -= 1;

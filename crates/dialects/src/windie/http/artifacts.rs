@@ -19,7 +19,7 @@ use super::reply::{Reply, ok};
 use super::text;
 use crate::windie::artifacts::{PIECE, TELLING, Taken};
 use crate::windie::auth::User;
-use crate::windie::serve::Desk;
+use crate::windie::serve::AppState;
 
 /// What clients may say a picture is. What it really is its bytes tell.
 const TAKEN: [&str; 3] = ["image/png", "image/jpeg", "image/jpg"];
@@ -28,7 +28,7 @@ const DRAINED: u64 = 64 * 1024 * 1024;
 
 /// `POST /api/artifacts/`: a form with a `file`.
 pub(super) async fn upload(
-    desk: &Desk,
+    app: &AppState,
     user: Option<&User>,
     request: Request,
 ) -> Result<Response, Reply> {
@@ -36,7 +36,7 @@ pub(super) async fn upload(
     let mut form = Multipart::from_request(request, &()).await.map_err(|_| no_file())?;
     while let Some(field) = form.next_field().await.map_err(broken)? {
         if field.name() == Some("file") {
-            let artifact = take(desk, user, field).await?;
+            let artifact = take(app, user, field).await?;
             return Ok(ok(&shown(&artifact, &host)));
         }
     }
@@ -54,14 +54,18 @@ pub(super) fn shown(artifact: &Artifact, host: &str) -> serde_json::Value {
     })
 }
 
-async fn take(desk: &Desk, user: Option<&User>, mut field: Field<'_>) -> Result<Artifact, Reply> {
+async fn take(
+    app: &AppState,
+    user: Option<&User>,
+    mut field: Field<'_>,
+) -> Result<Artifact, Reply> {
     if let Err(refused) = claimed(&field) {
         drain(&mut field, 0).await?;
         return Err(refused);
     }
-    let content = desk.shelf.uploads.begin().await?;
-    let (taken, content) = read(&mut field, content, desk.settings.largest_artifact).await?;
-    let kept = desk.shelf.keep(user, taken, content).await?;
+    let content = app.artifact_store.uploads.begin().await?;
+    let (taken, content) = read(&mut field, content, app.settings.largest_artifact).await?;
+    let kept = app.artifact_store.keep(user, taken, content).await?;
     kept.ok_or_else(|| Reply::new(415, "Unsupported content type"))
 }
 
@@ -124,7 +128,7 @@ fn broken(_: MultipartError) -> Reply {
 
 /// `GET /api/artifacts/{id}`, and `HEAD`.
 pub(super) async fn fetch(
-    desk: &Desk,
+    app: &AppState,
     user: Option<&User>,
     id: &str,
     request: &Parts,
@@ -133,16 +137,16 @@ pub(super) async fn fetch(
         return Err(Reply::new(400, "Invalid artifact id"));
     }
     let gone = || Reply::new(404, "Artifact not found");
-    let artifact = desk.shelf.find(user, id).await?.ok_or_else(gone)?;
+    let artifact = app.artifact_store.find(user, id).await?.ok_or_else(gone)?;
     // The file may be gone, where the daemon ended in the middle of taking it in or away.
-    match desk.shelf.uploads.part(id, 0, 1).await {
+    match app.artifact_store.uploads.part(id, 0, 1).await {
         Err(StorageError::Missing(_)) => return Err(gone()),
         read => read?,
     };
-    given(desk, &artifact, request)
+    given(app, &artifact, request)
 }
 
-fn given(desk: &Desk, artifact: &Artifact, request: &Parts) -> Result<Response, Reply> {
+fn given(app: &AppState, artifact: &Artifact, request: &Parts) -> Result<Response, Reply> {
     let (headers, size) = (&request.headers, artifact.size);
     let tag = format!("\"{}\"", artifact.sha256);
     if names(text(headers, "if-none-match"), &tag) {
@@ -158,7 +162,7 @@ fn given(desk: &Desk, artifact: &Artifact, request: &Parts) -> Result<Response, 
     };
     let body = match request.method {
         Method::HEAD => Body::empty(),
-        _ => content(Arc::clone(&desk.shelf.uploads), artifact.id.clone(), range.clone()),
+        _ => content(Arc::clone(&app.artifact_store.uploads), artifact.id.clone(), range.clone()),
     };
     let mut response = labelled(status, artifact, &tag, body);
     let headers = response.headers_mut();

@@ -9,7 +9,7 @@ use super::reply::Reply;
 use crate::windie::agent::turn_setup::Agent;
 use crate::windie::auth::User;
 use crate::windie::encode::prompt_disclosure::between;
-use crate::windie::serve::Desk;
+use crate::windie::serve::AppState;
 use crate::windie::wire::agent_definition::{Definition, LONGEST_PATH};
 use crate::windie::wire::query::Query;
 use crate::windie::wire::user_settings::{Interaction, Settings};
@@ -65,11 +65,11 @@ impl Overrides {
     /// What the user set, and what is to count instead.
     pub(super) async fn settings(
         &self,
-        desk: &Desk,
+        app: &AppState,
         user: Option<&User>,
     ) -> Result<Settings, Reply> {
         let mut settings = match self.whose(user)? {
-            Some(user) => desk.settings_of(&user).await?,
+            Some(user) => app.settings_of(&user).await?,
             None => Settings::default(),
         };
         settings.selected_model_id = self.model.clone().or(settings.selected_model_id);
@@ -81,7 +81,7 @@ impl Overrides {
 
 /// What would be asked.
 #[derive(Debug)]
-pub(super) struct Asked {
+pub(super) struct PreviewRequest {
     pub(super) overrides: Overrides,
     pub(super) agent: Agent,
     /// The question; its text is empty if there is none.
@@ -92,7 +92,7 @@ pub(super) struct Asked {
     raw: Option<String>,
 }
 
-impl Asked {
+impl PreviewRequest {
     /// No question at all.
     pub(super) fn alone(overrides: Overrides) -> Self {
         let (agent, query, before) = Default::default();

@@ -8,21 +8,21 @@ use serde_json::json;
 use super::reply::{Reply, ok};
 use super::{body, text};
 use crate::windie::auth::{User, fresh};
-use crate::windie::serve::{Desk, Registration};
+use crate::windie::serve::{AppState, Registration};
 
 /// The longest name of a system.
 const LONGEST_SYSTEM: usize = 128;
 const SECRET: &str = "x-windie-install-registration-secret";
 
 /// `POST /api/install/register`: a new user with a new install.
-pub(super) async fn register(desk: &Desk, request: Request) -> Result<Response, Reply> {
-    may_register(&desk.settings.registration, request.headers())?;
+pub(super) async fn register(app: &AppState, request: Request) -> Result<Response, Reply> {
+    may_register(&app.settings.registration, request.headers())?;
     let mut fields = body(request).await?;
     let system = fields.maybe_text("operating_system", 0..=LONGEST_SYSTEM);
     fields.whole()?;
-    let (install, token) = fresh(desk.now(), system);
+    let (install, token) = fresh(app.now(), system);
     let (user, id) = (install.user.clone(), install.id.clone());
-    desk.ports.installs.register(install).await?;
+    app.ports.installs.register(install).await?;
     Ok(ok(&json!({
         "success": true,
         "user_id": user,
@@ -45,13 +45,13 @@ fn may_register(registration: &Registration, headers: &HeaderMap) -> Result<(), 
 
 /// `GET /api/install/me`: always by the token, also where nobody else has to bring one.
 pub(super) async fn me(
-    desk: &Desk,
+    app: &AppState,
     user: Option<User>,
     headers: &HeaderMap,
 ) -> Result<Response, Reply> {
     let user = match user {
         Some(user) => user,
-        None => desk.authenticate(headers).await?,
+        None => app.authenticate(headers).await?,
     };
     Ok(ok(&json!({ "success": true, "user_id": user.id, "install_id": user.install })))
 }

@@ -8,7 +8,7 @@ use quintet_kernel::port::Error;
 use quintet_kernel::prompt;
 use serde_json::{Value, json};
 
-use super::asked::{Asked, Overrides};
+use super::asked::{Overrides, PreviewRequest};
 use super::body;
 use super::reply::{Reply, ok};
 use crate::windie::agent::builtin_tools;
@@ -16,7 +16,7 @@ use crate::windie::agent::dry_run::Scene;
 use crate::windie::agent::turn_setup::Agent;
 use crate::windie::auth::User;
 use crate::windie::encode::prompt_disclosure;
-use crate::windie::serve::Desk;
+use crate::windie::serve::AppState;
 use crate::windie::wire::models;
 
 /// What is asked where only the surroundings of a question are wanted.
@@ -24,27 +24,27 @@ const ANYTHING: &str = "hello";
 
 /// `GET /api/sdk/models`.
 pub(super) async fn models(
-    desk: &Desk,
+    app: &AppState,
     user: Option<&User>,
     query: &str,
 ) -> Result<Response, Reply> {
     let overrides = Overrides::of_query(query)?;
-    let settings = overrides.settings(desk, user).await?;
-    let known = desk.ports.models.list().await;
+    let settings = overrides.settings(app, user).await?;
+    let known = app.ports.models.list().await;
     Ok(ok(&json!({
-        "config": settings.snapshot(&desk.settings.default_model),
+        "config": settings.snapshot(&app.settings.default_model),
         "models": models::listed(&known, &settings),
     })))
 }
 
 /// `GET /api/sdk/tool-schemas`.
 pub(super) async fn tool_schemas(
-    desk: &Desk,
+    app: &AppState,
     user: Option<&User>,
     query: &str,
 ) -> Result<Response, Reply> {
-    let asked = Asked::alone(Overrides::of_query(query)?);
-    let shown = Shown::new(desk, user, &asked).await?;
+    let asked = PreviewRequest::alone(Overrides::of_query(query)?);
+    let shown = Shown::new(app, user, &asked).await?;
     Ok(ok(&json!({
         "config": shown.config,
         "canonical_tool_schemas": canonical(&asked.agent),
@@ -54,14 +54,14 @@ pub(super) async fn tool_schemas(
 
 /// `GET /api/sdk/tool-capabilities/{tool_name}`.
 pub(super) async fn tool(
-    desk: &Desk,
+    app: &AppState,
     user: Option<&User>,
     (name, query): (&str, &str),
 ) -> Result<Response, Reply> {
-    let asked = Asked::alone(Overrides::of_query(query)?);
+    let asked = PreviewRequest::alone(Overrides::of_query(query)?);
     let capabilities =
         builtin_tools::capabilities(name).ok_or_else(|| Reply::new(404, "Tool not found"))?;
-    let shown = Shown::new(desk, user, &asked).await?;
+    let shown = Shown::new(app, user, &asked).await?;
     Ok(ok(&json!({
         "config": shown.config,
         "tool_name": name,
@@ -73,34 +73,34 @@ pub(super) async fn tool(
 
 /// `GET /api/sdk/system-prompt`.
 pub(super) async fn system_prompt(
-    desk: &Desk,
+    app: &AppState,
     user: Option<&User>,
     query: &str,
 ) -> Result<Response, Reply> {
-    let asked = Asked::alone(Overrides::of_query(query)?);
-    let shown = Shown::new(desk, user, &asked).await?;
+    let asked = PreviewRequest::alone(Overrides::of_query(query)?);
+    let shown = Shown::new(app, user, &asked).await?;
     Ok(ok(&json!({ "config": shown.config, "system_prompt": shown.prompt.system })))
 }
 
 /// `POST /api/sdk/prompt-preview`.
 pub(super) async fn preview(
-    desk: &Desk,
+    app: &AppState,
     user: Option<&User>,
     request: Request,
 ) -> Result<Response, Reply> {
-    let asked = Asked::read(body(request).await?)?;
-    let shown = Shown::new(desk, user, &asked).await?;
+    let asked = PreviewRequest::read(body(request).await?)?;
+    let shown = Shown::new(app, user, &asked).await?;
     Ok(ok(&shown.preview(&asked)))
 }
 
 /// `POST /api/sdk/query-plan`.
 pub(super) async fn query_plan(
-    desk: &Desk,
+    app: &AppState,
     user: Option<&User>,
     request: Request,
 ) -> Result<Response, Reply> {
-    let asked = Asked::read(body(request).await?)?;
-    let shown = Shown::new(desk, user, &asked).await?;
+    let asked = PreviewRequest::read(body(request).await?)?;
+    let shown = Shown::new(app, user, &asked).await?;
     let mut plan = shown.preview(&asked);
     plan["query_message"] = asked.message();
     plan["transparency_events"] = shown.events(&asked).into();
@@ -115,8 +115,12 @@ struct Shown {
 }
 
 impl Shown {
-    async fn new(desk: &Desk, user: Option<&User>, asked: &Asked) -> Result<Self, Reply> {
-        let settings = asked.overrides.settings(desk, user).await?;
+    async fn new(
+        app: &AppState,
+        user: Option<&User>,
+        asked: &PreviewRequest,
+    ) -> Result<Self, Reply> {
+        let settings = asked.overrides.settings(app, user).await?;
         let whose = asked.overrides.whose(user)?.unwrap_or_else(|| "preview".into());
         let before = asked.before.clone();
         let scene = Scene { user: &whose, agent: &asked.agent, settings: &settings, before };
@@ -124,13 +128,13 @@ impl Shown {
         if query.text.is_empty() {
             query.text = ANYTHING.into();
         }
-        let state = desk.rehearse(scene, &query).await.map_err(refused)?;
-        let tokens = prompt::weigh(&state, &*desk.ports.models).total().tokens;
+        let state = app.rehearse(scene, &query).await.map_err(refused)?;
+        let tokens = prompt::weigh(&state, &*app.ports.models).total().tokens;
         let mut prompt = prompt::assemble(&state);
         if asked.query.text.is_empty() {
             prompt.messages.pop();
         }
-        Ok(Self { config: settings.snapshot(&desk.settings.default_model), tokens, prompt })
+        Ok(Self { config: settings.snapshot(&app.settings.default_model), tokens, prompt })
     }
 
     /// The tools as the model is offered them.
@@ -138,7 +142,7 @@ impl Shown {
         self.prompt.tools.iter().map(|tool| builtin_tools::flat(tool)).collect()
     }
 
-    fn preview(&self, asked: &Asked) -> Value {
+    fn preview(&self, asked: &PreviewRequest) -> Value {
         let (canonical, projected) = match asked.include_tools {
             true => (canonical(&asked.agent), self.tools()),
             false => Default::default(),
@@ -158,14 +162,14 @@ impl Shown {
     }
 
     /// The question with everything around it, where there is something around it.
-    fn user_message(&self, asked: &Asked) -> Option<Value> {
+    fn user_message(&self, asked: &PreviewRequest) -> Option<Value> {
         prompt_disclosure::between(asked.query.content.as_deref()?, "user_query")?;
         let [_, (_, full), _] = prompt_disclosure::of_turn(&self.prompt, &asked.query.text);
         Some(full)
     }
 
     /// What a client is told before the model answers.
-    fn events(&self, asked: &Asked) -> Vec<Value> {
+    fn events(&self, asked: &PreviewRequest) -> Vec<Value> {
         let events = prompt_disclosure::of_turn(&self.prompt, &asked.query.text).into_iter();
         let wanted = events.filter(|(kind, _)| match *kind {
             "user-message-full" => !asked.query.text.is_empty(),

@@ -12,7 +12,7 @@ use tokio::sync::Semaphore;
 
 use super::reply::Reply;
 use super::{body, ocr, text, vision};
-use crate::windie::artifacts::Shelf;
+use crate::windie::artifacts::ArtifactStore;
 use crate::windie::auth::User;
 
 /// A request about a picture.
@@ -55,7 +55,7 @@ impl PerceptionRoute {
 pub(super) struct Perception<'a> {
     pub(super) ocr: &'a dyn Ocr,
     pub(super) vision: &'a dyn Vision,
-    pub(super) artifacts: &'a Shelf,
+    pub(super) artifacts: &'a ArtifactStore,
     /// The user whose artifacts may be used; all may be where users are not told apart.
     pub(super) user: Option<&'a User>,
     /// The most bytes that a picture may have.

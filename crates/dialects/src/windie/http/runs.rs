@@ -18,7 +18,7 @@ use super::fields::Fields;
 use super::reply::{Reply, ok};
 use super::{body_within, text};
 use crate::transport::access::Token;
-use crate::windie::serve::Desk;
+use crate::windie::serve::AppState;
 
 const KEY: &str = "x-windie-runs-key";
 const CONTROL_KEY: &str = "x-windie-runs-control-key";
@@ -65,32 +65,32 @@ impl Run {
 }
 
 /// Answers a request about runs.
-pub(super) async fn answer(desk: &Desk, run: Run, request: Request) -> Result<Response, Reply> {
-    unlock(desk, run, request.headers())?;
+pub(super) async fn answer(app: &AppState, run: Run, request: Request) -> Result<Response, Reply> {
+    unlock(app, run, request.headers())?;
     let path = request.uri().path().to_owned();
     let query = request.uri().query().unwrap_or_default().to_owned();
     match run {
-        Run::Create => create(desk, read(request, CREATE_BODY_LIMIT).await?).await,
-        Run::List => list(desk, &query).await,
-        Run::Show => show(desk, &path).await,
-        Run::Events => events(desk, &path, &query).await,
+        Run::Create => create(app, read(request, CREATE_BODY_LIMIT).await?).await,
+        Run::List => list(app, &query).await,
+        Run::Show => show(app, &path).await,
+        Run::Events => events(app, &path, &query).await,
         Run::Report => {
             let report = decode::report(read(request, EVENT_BODY_LIMIT).await?)?;
-            submit(desk, &path, RunCommand::Report(report)).await
+            submit(app, &path, RunCommand::Report(report)).await
         }
         Run::Control => {
             let control = decode::control(read(request, BODY_LIMIT).await?)?;
-            submit(desk, &path, control).await
+            submit(app, &path, control).await
         }
-        Run::StopAll => stop_all(desk, read(request, BODY_LIMIT).await?).await,
-        Run::Poll => poll(desk, read(request, BODY_LIMIT).await?).await,
+        Run::StopAll => stop_all(app, read(request, BODY_LIMIT).await?).await,
+        Run::Poll => poll(app, read(request, BODY_LIMIT).await?).await,
         Run::Heartbeat => {
             let heartbeat = decode::heartbeat(read(request, BODY_LIMIT).await?)?;
-            submit(desk, &path, heartbeat).await
+            submit(app, &path, heartbeat).await
         }
         Run::Dispatched => {
             let dispatched = decode::dispatched(read(request, BODY_LIMIT).await?)?;
-            match submit(desk, &path, dispatched).await {
+            match submit(app, &path, dispatched).await {
                 Err(reply) if reply.status() == 404 => Err(Reply::new(404, MISMATCH)),
                 other => other,
             }
@@ -103,15 +103,15 @@ async fn read(request: Request, limit: usize) -> Result<Fields, Reply> {
 }
 
 /// Lets in whoever has the key. Where there is a control key, it alone opens what stops every run.
-fn unlock(desk: &Desk, run: Run, headers: &HeaderMap) -> Result<(), Reply> {
+fn unlock(app: &AppState, run: Run, headers: &HeaderMap) -> Result<(), Reply> {
     let has = |key: &Token, name: &str| key.matches(text(headers, name).unwrap_or_default().trim());
     if run == Run::StopAll
-        && let Some(key) = &desk.settings.runs_control_key
+        && let Some(key) = &app.settings.runs_control_key
     {
         let refused = || Reply::new(403, "Invalid runs control API key");
         return has(key, CONTROL_KEY).then_some(()).ok_or_else(refused);
     }
-    let key = desk.settings.runs_key.as_ref();
+    let key = app.settings.runs_key.as_ref();
     let key = key.ok_or_else(|| Reply::new(503, "Runs API key is not configured"))?;
     has(key, KEY).then_some(()).ok_or_else(|| Reply::new(401, "Invalid runs API key"))
 }
@@ -122,52 +122,52 @@ fn run_of(path: &str) -> Result<RunId, Reply> {
     id.ok_or_else(|| Reply::new(404, "Run not found"))
 }
 
-async fn create(desk: &Desk, fields: Fields) -> Result<Response, Reply> {
-    let RunReceipt { entry, latest } = desk.ports.runs.create(decode::create(fields)?).await?;
+async fn create(app: &AppState, fields: Fields) -> Result<Response, Reply> {
+    let RunReceipt { entry, latest } = app.ports.runs.create(decode::create(fields)?).await?;
     let events = [encode::event(&entry.run.id, latest)];
     Ok(ok(&json!({ "run": encode::view(&entry), "events": events })))
 }
 
-async fn list(desk: &Desk, query: &str) -> Result<Response, Reply> {
+async fn list(app: &AppState, query: &str) -> Result<Response, Reply> {
     let (filter, limit) = decode::list(query)?;
-    let runs = desk.ports.runs.list(filter, limit).await?;
+    let runs = app.ports.runs.list(filter, limit).await?;
     let runs: Vec<Value> = runs.iter().map(encode::view).collect();
     Ok(ok(&json!({ "runs": runs })))
 }
 
-async fn show(desk: &Desk, path: &str) -> Result<Response, Reply> {
-    Ok(ok(&encode::view(&desk.ports.runs.view(&run_of(path)?).await?)))
+async fn show(app: &AppState, path: &str) -> Result<Response, Reply> {
+    Ok(ok(&encode::view(&app.ports.runs.view(&run_of(path)?).await?)))
 }
 
-async fn events(desk: &Desk, path: &str, query: &str) -> Result<Response, Reply> {
+async fn events(app: &AppState, path: &str, query: &str) -> Result<Response, Reply> {
     let (after, limit) = decode::page(query)?;
     let (id, page) = (run_of(path)?, Page { events: limit, bytes: PAGE_BYTES });
-    let records = desk.ports.runs.events(&id, after, page).await?;
+    let records = app.ports.runs.events(&id, after, page).await?;
     let next = records.last().map_or(after, |record| record.seq);
     let events: Vec<Value> = records.into_iter().map(|record| encode::event(&id, record)).collect();
     Ok(ok(&json!({ "run_id": id.as_str(), "events": events, "next_after_seq": next })))
 }
 
-async fn submit(desk: &Desk, path: &str, command: RunCommand) -> Result<Response, Reply> {
-    let RunReceipt { entry, latest } = desk.ports.runs.submit(&run_of(path)?, command).await?;
+async fn submit(app: &AppState, path: &str, command: RunCommand) -> Result<Response, Reply> {
+    let RunReceipt { entry, latest } = app.ports.runs.submit(&run_of(path)?, command).await?;
     let latest = encode::event(&entry.run.id, latest);
     Ok(ok(&json!({ "run": encode::view(&entry), "latest_event": latest })))
 }
 
-async fn stop_all(desk: &Desk, fields: Fields) -> Result<Response, Reply> {
+async fn stop_all(app: &AppState, fields: Fields) -> Result<Response, Reply> {
     let StopAll { workspace, requested_by } = decode::stop_all(fields)?;
     let wanted = workspace.clone().filter(|workspace| !workspace.trim().is_empty());
-    let stopped = desk.ports.runs.stop_all(wanted, requested_by).await?;
+    let stopped = app.ports.runs.stop_all(wanted, requested_by).await?;
     let ids: Vec<&str> = stopped.iter().map(RunId::as_str).collect();
     let answer =
         json!({ "workspace_id": workspace, "stopped_run_ids": ids, "count": stopped.len() });
     Ok(ok(&answer))
 }
 
-async fn poll(desk: &Desk, fields: Fields) -> Result<Response, Reply> {
+async fn poll(app: &AppState, fields: Fields) -> Result<Response, Reply> {
     let Heartbeat { workspace, worker } = decode::poll(fields)?;
-    let shown = encode::worker(&worker, &workspace, desk.now());
-    let polled = desk.ports.runs.poll(workspace, worker).await?;
+    let shown = encode::worker(&worker, &workspace, app.now());
+    let polled = app.ports.runs.poll(workspace, worker).await?;
     let commands: Vec<Value> =
         polled.controls.iter().map(|(run, control)| encode::command(run, control)).collect();
     let assigned = polled.assigned.as_ref().map(|entry| encode::assigned(&entry.run));

@@ -14,7 +14,7 @@ use super::body;
 use super::fields::Fields;
 use super::reply::{Reply, ok};
 use super::written::{summary, title};
-use crate::windie::serve::Desk;
+use crate::windie::serve::AppState;
 use crate::windie::wire::user_settings::{Choice, choice};
 
 /// The most of one conversation or message, in characters.
@@ -37,7 +37,7 @@ const NAME: &str = "You name conversations. Answer with a title of two to six wo
     this one is about: no quotation marks, no full stop, nothing before or after it.";
 
 /// `POST /api/semantic/summarize`.
-pub(super) async fn summarize(desk: &Desk, request: Request) -> Result<Response, Reply> {
+pub(super) async fn summarize(app: &AppState, request: Request) -> Result<Response, Reply> {
     let mut fields = body(request).await?;
     let conversations = fields.texts("conversations", 1..=MOST, &(0..=LONGEST));
     user(&mut fields);
@@ -45,14 +45,14 @@ pub(super) async fn summarize(desk: &Desk, request: Request) -> Result<Response,
     let shown = conversations.iter().zip(1..);
     let shown: Vec<String> =
         shown.map(|(text, number)| format!("Conversation {number}:\n{text}")).collect();
-    let model = named(&desk.settings.default_model, None, None);
-    let written = ask(desk, model, SUMMARIZE, shown.join("\n\n")).await?;
+    let model = named(&app.settings.default_model, None, None);
+    let written = ask(app, model, SUMMARIZE, shown.join("\n\n")).await?;
     let (summary, facts) = summary(&written);
     Ok(ok(&json!({ "summary": summary, "facts": facts, "success": true })))
 }
 
 /// `POST /api/semantic/title`.
-pub(super) async fn name(desk: &Desk, request: Request) -> Result<Response, Reply> {
+pub(super) async fn name(app: &AppState, request: Request) -> Result<Response, Reply> {
     let mut fields = body(request).await?;
     user(&mut fields);
     let asked = fields.text("user_message", 0..=LONGEST);
@@ -60,9 +60,9 @@ pub(super) async fn name(desk: &Desk, request: Request) -> Result<Response, Repl
     let id = fields.maybe_text("model_id", 0..=LONGEST_MODEL);
     let provider = fields.maybe_text("model_provider", 0..=LONGEST_PROVIDER);
     fields.rest()?;
-    let model = named(&desk.settings.default_model, id.as_deref(), provider.as_deref());
+    let model = named(&app.settings.default_model, id.as_deref(), provider.as_deref());
     let shown = format!("User:\n{asked}\n\nAssistant:\n{answered}");
-    let written = ask(desk, model, NAME, shown).await?;
+    let written = ask(app, model, NAME, shown).await?;
     Ok(ok(&json!({ "title": title(&written), "success": true })))
 }
 
@@ -96,8 +96,8 @@ fn named(ours: &ModelRef, id: Option<&str>, provider: Option<&str>) -> Choice {
 }
 
 /// Asks a model once, with no tools and no memory of it. One that is not to be had makes way for ours.
-async fn ask(desk: &Desk, choice: Choice, system: &str, text: String) -> Result<String, Reply> {
-    let ours = &desk.settings.default_model;
+async fn ask(app: &AppState, choice: Choice, system: &str, text: String) -> Result<String, Reply> {
+    let ours = &app.settings.default_model;
     let mut prompt = Prompt {
         model: choice.model,
         system: system.into(),
@@ -110,7 +110,7 @@ async fn ask(desk: &Desk, choice: Choice, system: &str, text: String) -> Result<
     };
     let slow = || Reply::new(504, "The model took too long");
     loop {
-        let asked = tokio::time::timeout(PATIENCE, whole(desk, prompt.clone()));
+        let asked = tokio::time::timeout(PATIENCE, whole(app, prompt.clone()));
         match asked.await.map_err(|_| slow())? {
             Err(failure) if missing(&failure) && prompt.model != *ours => {
                 tracing::warn!(model = %prompt.model, "a model that a client named is not here");
@@ -121,8 +121,8 @@ async fn ask(desk: &Desk, choice: Choice, system: &str, text: String) -> Result<
     }
 }
 
-async fn whole(desk: &Desk, prompt: Prompt) -> Result<String, Failure> {
-    let (mut stream, mut text) = (desk.ports.models.stream(prompt), String::new());
+async fn whole(app: &AppState, prompt: Prompt) -> Result<String, Failure> {
+    let (mut stream, mut text) = (app.ports.models.stream(prompt), String::new());
     loop {
         for chunk in stream.next().await? {
             match chunk {

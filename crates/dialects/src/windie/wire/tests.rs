@@ -79,7 +79,7 @@ fn who_wants_to_hear_the_daemon_is_told_that_it_cannot_speak() {
     // Who changes something else is not told again.
     let updated = sent(&settings_updated("m1", &["model_mode".into()], &settings, none));
     assert_eq!(updated["payload"].get("unavailable"), None);
-    // Who can be heard and answered has nothing to be told.
+    // A client whose voice settings all work gets no list of what does not.
     let all = Voice { speech: true, transcription: true };
     let updated = sent(&settings_updated("m1", &keys, &settings, all));
     assert_eq!(updated["payload"].get("unavailable"), None);

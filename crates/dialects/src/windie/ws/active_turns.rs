@@ -11,14 +11,14 @@ use tokio::sync::watch;
 /// The turns that are under way, by their sessions and the clients' names for them.
 #[derive(Debug, Default)]
 pub(crate) struct Turns {
-    under_way: Mutex<HashMap<(SessionId, String), Asked>>,
+    under_way: Mutex<HashMap<(SessionId, String), ActiveTurn>>,
     /// The connections that there ever were.
     connections: AtomicU64,
     disconnected: watch::Sender<()>,
 }
 
 #[derive(Debug)]
-struct Asked {
+struct ActiveTurn {
     user: String,
     /// The connection that asked; nothing once that is gone.
     connection: Option<u64>,
@@ -45,7 +45,7 @@ impl Turns {
 
     /// Notes that a user asks for a turn on a connection.
     pub(crate) fn begin(&self, turn: (&SessionId, &str), user: &str, connection: u64) {
-        let asked = Asked { user: user.into(), connection: Some(connection) };
+        let asked = ActiveTurn { user: user.into(), connection: Some(connection) };
         self.under_way().insert((turn.0.clone(), turn.1.into()), asked);
     }
 
@@ -78,7 +78,7 @@ impl Turns {
         meant.map(|((session, _), _)| session.clone()).collect()
     }
 
-    fn under_way(&self) -> MutexGuard<'_, HashMap<(SessionId, String), Asked>> {
+    fn under_way(&self) -> MutexGuard<'_, HashMap<(SessionId, String), ActiveTurn>> {
         self.under_way.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -23,11 +23,11 @@ impl Connection {
         let Some(conversation) = conversation.or_else(|| self.last.clone()) else {
             return Err("conversation_ref is required".into());
         };
-        let Some(session) = self.desk.known(&self.guest, &conversation).await? else {
+        let Some(session) = self.app.known(&self.identity, &conversation).await? else {
             return Err("Conversation not found".into());
         };
         self.follow(&conversation, &session).await?;
-        let done = self.desk.ports.sessions.submit(&session, Command::Compact).await;
+        let done = self.app.ports.sessions.submit(&session, Command::Compact).await;
         match done {
             Ok(_) => {
                 // None of it was read yet: conversations are read between messages.
@@ -47,13 +47,13 @@ impl Connection {
     fn nothing_to_compact(&self, id: &str, name: String, session: &SessionId) -> Vec<String> {
         let context = Context {
             session_id: Some(session.to_string()),
-            user_id: Some(self.guest.id.clone()),
+            user_id: Some(self.identity.id.clone()),
             conversation_ref: Some(name),
             turn_ref: None,
         };
         let mut link = Link::new(context, &Toolset::default(), Usage::default());
         link.compacting(id);
-        let frames = link.not_compacted("nothing_to_compact", self.desk.now());
+        let frames = link.not_compacted("nothing_to_compact", self.app.now());
         frames.into_iter().map(|frame| frame.text).collect()
     }
 }

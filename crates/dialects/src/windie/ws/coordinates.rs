@@ -18,7 +18,7 @@ use crate::windie::agent::builtin_tools;
 use crate::windie::artifacts::is_own;
 use crate::windie::encode::turn_frames::Frame;
 use crate::windie::ocr_rows::{THRESHOLD, TextRow, ranked, resolve, rows};
-use crate::windie::serve::Desk;
+use crate::windie::serve::AppState;
 
 /// How long finding the places of a frame may take.
 const FIND_TIMEOUT: Duration = Duration::from_secs(60);
@@ -55,8 +55,8 @@ impl Connection {
     pub(super) fn find_places(&mut self, session: &SessionId, frame: Frame) {
         let grounded: Vec<String> =
             tools_of(&frame).into_iter().filter(|tool| self.is_grounded(tool)).collect();
-        let (desk, session) = (self.desk.clone(), session.clone());
-        self.searches.spawn(async move { locate(&desk, session, frame, &grounded).await });
+        let (app, session) = (self.app.clone(), session.clone());
+        self.searches.spawn(async move { locate(&app, session, frame, &grounded).await });
     }
 
     /// True if the daemon finds places for a tool. What the client says of its own tools counts first.
@@ -188,9 +188,14 @@ fn tools_of(frame: &Frame) -> Vec<String> {
 
 /// Finds the places of a frame's calls, of those tools that have them found. The first call whose place
 /// is not found fails, and so does every call after it: the model meant them to follow each other.
-async fn locate(desk: &Desk, session: SessionId, mut frame: Frame, grounded: &[String]) -> Located {
+async fn locate(
+    app: &AppState,
+    session: SessionId,
+    mut frame: Frame,
+    grounded: &[String],
+) -> Located {
     let mut message: Value = serde_json::from_str(&frame.text).unwrap_or_default();
-    let mut screen = Screen { desk, session: &session, picture: None, rows: None };
+    let mut screen = Screen { app, session: &session, picture: None, rows: None };
     let mut failed: Vec<(CallId, Outcome)> = Vec::new();
     let finding = async {
         for step in steps(&mut message) {
@@ -231,7 +236,7 @@ fn leave_out(frame: &mut Frame, mut message: Value, failed: &[(CallId, Outcome)]
 
 /// The newest picture of a session, and what was read on it so far.
 struct Screen<'a> {
-    desk: &'a Desk,
+    app: &'a AppState,
     session: &'a SessionId,
     picture: Option<(Artifact, Vec<u8>)>,
     rows: Option<Vec<TextRow>>,
@@ -294,7 +299,7 @@ impl Screen<'_> {
 
     async fn predict(&mut self, description: String) -> Result<(u32, u32), Outcome> {
         let bytes = self.picture().await?.1.clone();
-        let vision = &self.desk.ports.vision;
+        let vision = &self.app.ports.vision;
         let found = vision.locate(bytes, description.clone(), 1).await;
         let found = found.map_err(|error| unavailable("Vision", &error))?.value;
         let best = found.first().map(|target| (target.x, target.y));
@@ -308,7 +313,7 @@ impl Screen<'_> {
         if self.rows.is_none() {
             let source = self.source().await?;
             let bytes = self.picture().await?.1.clone();
-            let read = self.desk.ports.ocr.read(bytes).await;
+            let read = self.app.ports.ocr.read(bytes).await;
             let read = read.map_err(|error| unavailable("OCR", &error))?;
             self.rows = Some(rows(&source, read.lines));
         }
@@ -324,7 +329,7 @@ impl Screen<'_> {
 
     async fn picture(&mut self) -> Result<&(Artifact, Vec<u8>), Outcome> {
         if self.picture.is_none() {
-            let ports = &self.desk.ports;
+            let ports = &self.app.ports;
             let state = ports.sessions.view(self.session).await;
             let state = state.map_err(|error| Outcome::failure(error.to_string()))?;
             let picture = pictures::newest(&state).ok_or_else(|| {

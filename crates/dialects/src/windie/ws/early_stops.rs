@@ -1,4 +1,4 @@
-//! Stops that came before what they stop: they count for a moment.
+//! EarlyStops that came before what they stop: they count for a moment.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -10,9 +10,9 @@ pub(crate) const REMEMBERED: Duration = Duration::from_secs(5);
 /// How many are, at most.
 const MOST: usize = 1000;
 
-/// Stops that came early.
+/// EarlyStops that came early.
 #[derive(Debug, Default)]
-pub(crate) struct Stops(Mutex<Vec<Stop>>);
+pub(crate) struct EarlyStops(Mutex<Vec<Stop>>);
 
 /// A stop that had nothing to stop.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,7 +25,7 @@ pub(crate) struct Stop {
     pub(crate) at: Time,
 }
 
-impl Stops {
+impl EarlyStops {
     /// Remembers a stop.
     pub(crate) fn remember(&self, stop: Stop) {
         let mut stops = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -62,7 +62,7 @@ mod tests {
 
     #[test]
     fn a_stop_counts_once_for_its_turn_and_not_for_long() {
-        let (stops, now) = (Stops::default(), Time::default());
+        let (stops, now) = (EarlyStops::default(), Time::default());
         stops.remember(stop(Some("c"), Some("t")));
         assert!(!stops.meant("other", "c", "t", now));
         assert!(!stops.meant("u", "d", "t", now));

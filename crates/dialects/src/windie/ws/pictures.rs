@@ -9,22 +9,23 @@ use quintet_kernel::{SessionId, State};
 
 use super::Trouble;
 use crate::windie::artifacts::mime;
-use crate::windie::conversation::Guest;
-use crate::windie::serve::Desk;
+use crate::windie::conversation::ClientIdentity;
+use crate::windie::serve::AppState;
 use crate::windie::wire::tool_results::Picture;
 
-impl Desk {
+impl AppState {
     /// Artifacts as files that come with a message. One that is gone, or somebody else's, is passed
     /// over.
     pub(super) async fn pictures(
         &self,
-        guest: &Guest,
+        identity: &ClientIdentity,
         session: &SessionId,
         pictures: &[String],
     ) -> Result<Vec<(MediaKind, Upload)>, Trouble> {
         let mut files = Vec::with_capacity(pictures.len());
         for id in pictures {
-            let Some((artifact, blob)) = self.shelf.adopt(guest.user.as_ref(), id, session).await?
+            let Some((artifact, blob)) =
+                self.artifact_store.adopt(identity.user.as_ref(), id, session).await?
             else {
                 tracing::warn!(artifact = id, "a picture is not there, and is left out");
                 continue;
@@ -38,12 +39,12 @@ impl Desk {
     /// Adds a picture to what came of a call. A model that takes no pictures is told of it instead.
     pub(super) async fn illustrate(
         &self,
-        guest: &Guest,
+        identity: &ClientIdentity,
         state: &State,
         outcome: &mut Outcome,
         picture: Picture,
     ) -> Result<(), Trouble> {
-        let picture = self.picture(guest, &state.id, picture).await?;
+        let picture = self.picture(identity, &state.id, picture).await?;
         let Some(artifact) = picture else { return Ok(()) };
         let (kind, name, mime) = (MediaKind::Image, artifact.name.clone(), None);
         outcome.parts.push(Part::Media { kind, name, mime });
@@ -53,13 +54,14 @@ impl Desk {
 
     async fn picture(
         &self,
-        guest: &Guest,
+        identity: &ClientIdentity,
         session: &SessionId,
         picture: Picture,
     ) -> Result<Option<message::Artifact>, Trouble> {
         match picture {
             Picture::Artifact(id) => {
-                let adopted = self.shelf.adopt(guest.user.as_ref(), &id, session).await?;
+                let adopted =
+                    self.artifact_store.adopt(identity.user.as_ref(), &id, session).await?;
                 Ok(adopted.map(|(artifact, blob)| message::Artifact {
                     name: artifact.id,
                     mime: artifact.mime,

@@ -10,9 +10,9 @@ use serde_json::Value;
 use super::stop::is_over;
 use super::{Connection, Trouble};
 use crate::fallback;
-use crate::windie::agent::turn_setup::{Agent, Plan};
-use crate::windie::conversation::{Guest, is_ours};
-use crate::windie::serve::Desk;
+use crate::windie::agent::turn_setup::{Agent, TurnSetup};
+use crate::windie::conversation::{ClientIdentity, is_ours};
+use crate::windie::serve::AppState;
 use crate::windie::wire::TOO_MANY;
 use crate::windie::wire::query::{AGENT, Query, REVISION, SPEECH};
 
@@ -22,29 +22,29 @@ const MOST_OF_ALL: usize = 200;
 
 impl Connection {
     pub(super) async fn query(&mut self, id: &str, query: Query) -> Result<(), Trouble> {
-        if !self.desk.has_capacity(&self.guest).await {
+        if !self.app.has_capacity(&self.identity).await {
             self.attend(&query.conversation).await?;
             return Err(TOO_MANY.into());
         }
         let plan = self.plan(&query).await?;
         let workspace = plan.workspace.clone();
-        let session = self.desk.open(&self.guest, &query.conversation, workspace).await?;
+        let session = self.app.open(&self.identity, &query.conversation, workspace).await?;
         self.follow(&query.conversation, &session).await?;
         self.last = Some(query.conversation.clone());
-        self.desk.turns.begin((&session, id), &self.guest.id, self.number);
+        self.app.turns.begin((&session, id), &self.identity.id, self.number);
         let asked_for = self.ask(&session, (id, &query), &plan).await;
         let turn = asked_for.as_ref().ok().and_then(Receipt::turn);
         // One that was asked before may be over, and then nobody is told that it ends.
-        if turn.is_none() && !self.desk.is_open(&session, id).await {
-            self.desk.turns.end(&session, id);
+        if turn.is_none() && !self.app.is_open(&session, id).await {
+            self.app.turns.end(&session, id);
         }
-        let (turn, now) = (turn.cloned(), self.desk.now());
+        let (turn, now) = (turn.cloned(), self.app.now());
         asked_for?;
         if let Some(turn) = turn
-            && self.desk.stops.meant(&self.guest.id, &query.conversation, id, now)
+            && self.app.stops.meant(&self.identity.id, &query.conversation, id, now)
         {
             let stopped = Command::Withdraw { turn, reason: None };
-            self.desk.ports.sessions.submit(&session, stopped).await?;
+            self.app.ports.sessions.submit(&session, stopped).await?;
         }
         Ok(())
     }
@@ -53,22 +53,22 @@ impl Connection {
         &self,
         session: &SessionId,
         (id, query): (&str, &Query),
-        plan: &Plan,
+        plan: &TurnSetup,
     ) -> Result<Receipt, Trouble> {
-        let card = self.desk.ports.sessions.card(session).await?;
+        let card = self.app.ports.sessions.card(session).await?;
         // A session that another protocol began keeps its own instructions and tools.
         let setup = if is_ours(&card.labels) { plan.setup() } else { Setup::default() };
-        let files = self.desk.pictures(&self.guest, session, &query.screenshots).await?;
+        let files = self.app.pictures(&self.identity, session, &query.screenshots).await?;
         let aside = self.aside(query, plan);
-        let options = plan.options((&self.guest.id, id), query.content.clone(), aside);
+        let options = plan.options((&self.identity.id, id), query.content.clone(), aside);
         let say = Say::new(Role::User, vec![Part::Text(query.text.clone())], Run::Next, options);
         let say = Say { files, setup, ..say };
-        Ok(fallback::say(&*self.desk.ports.sessions, session, say).await?)
+        Ok(fallback::say(&*self.app.ports.sessions, session, say).await?)
     }
 
     /// What is kept with a query and no model is told: what the encoder has to know of it whenever the
     /// turn is told, and what the client keeps with it.
-    fn aside(&self, query: &Query, plan: &Plan) -> Value {
+    fn aside(&self, query: &Query, plan: &TurnSetup) -> Value {
         let notes = [
             (AGENT, self.client.agent.clone().map(Value::from)),
             (REVISION, query.revision.clone().map(Value::from)),
@@ -83,20 +83,22 @@ impl Connection {
         aside
     }
 
-    async fn plan(&self, query: &Query) -> Result<Plan, Trouble> {
-        let settings = self.desk.settings_of(&self.guest.id).await?;
+    async fn plan(&self, query: &Query) -> Result<TurnSetup, Trouble> {
+        let settings = self.app.settings_of(&self.identity.id).await?;
         let of_query = query.definition.clone().map(Agent::new);
         let agent = of_query.as_ref().unwrap_or(&self.agent);
-        let beside = (query.workspace.as_deref(), &query.layers[..]);
-        Ok(Plan::new(&self.desk, agent, &settings, beside).await.with_rules(&query.rules))
+        let optional_events = (query.workspace.as_deref(), &query.layers[..]);
+        Ok(TurnSetup::new(&self.app, agent, &settings, optional_events)
+            .await
+            .with_rules(&query.rules))
     }
 }
 
-impl Desk {
+impl AppState {
     /// True if a user may ask for one more turn. Turns whose connection is gone may be over.
-    async fn has_capacity(&self, guest: &Guest) -> bool {
+    async fn has_capacity(&self, identity: &ClientIdentity) -> bool {
         let is_free = |(mine, all): (usize, usize)| mine < MOST_OF_USER && all < MOST_OF_ALL;
-        if is_free(self.turns.count(&guest.id)) {
+        if is_free(self.turns.count(&identity.id)) {
             return true;
         }
         for session in self.turns.sessions(None) {
@@ -108,7 +110,7 @@ impl Desk {
             let state = state.as_deref();
             self.turns.retain(&session, |key| state.is_some_and(|state| is_open(state, key)));
         }
-        is_free(self.turns.count(&guest.id))
+        is_free(self.turns.count(&identity.id))
     }
 
     /// True if a session has a turn of that name that is not over.

@@ -9,7 +9,7 @@ use quintet_kernel::{SessionId, State};
 
 use super::{Connection, Trouble};
 use crate::fallback;
-use crate::windie::agent::turn_setup::Plan;
+use crate::windie::agent::turn_setup::TurnSetup;
 use crate::windie::wire::rehydrate::{Entry, Rehydrate};
 
 /// What is said to a client that brings another history in the middle of a query.
@@ -19,14 +19,14 @@ const BUSY: &str =
 impl Connection {
     /// Has a session go on with what the client kept, unless that is what it has.
     pub(super) async fn recall(&mut self, kept: Rehydrate) -> Result<(), Trouble> {
-        let settings = self.desk.settings_of(&self.guest.id).await?;
-        let beside = (kept.workspace.as_deref(), &[][..]);
-        let plan = Plan::new(&self.desk, &self.agent, &settings, beside).await;
+        let settings = self.app.settings_of(&self.identity.id).await?;
+        let optional_events = (kept.workspace.as_deref(), &[][..]);
+        let plan = TurnSetup::new(&self.app, &self.agent, &settings, optional_events).await;
         let workspace = plan.workspace.clone();
-        let session = self.desk.open(&self.guest, &kept.conversation, workspace.clone()).await?;
+        let session = self.app.open(&self.identity, &kept.conversation, workspace.clone()).await?;
         self.follow(&kept.conversation, &session).await?;
         self.last = Some(kept.conversation.clone());
-        let sessions = &self.desk.ports.sessions;
+        let sessions = &self.app.ports.sessions;
         let state = sessions.view(&session).await?;
         if let Some(workspace) = workspace.filter(|_| !state.busy()) {
             sessions.submit(&session, Command::Move { workspace }).await?;
@@ -48,8 +48,8 @@ impl Connection {
     async fn recalled(&self, session: &SessionId, entry: &Entry) -> Result<Recalled, Trouble> {
         let mut recalled = entry.recalled();
         let picture = entry.screenshot.as_slice();
-        for (kind, upload) in self.desk.pictures(&self.guest, session, picture).await? {
-            let receipt = self.desk.ports.sessions.submit(session, Command::Attach(upload)).await?;
+        for (kind, upload) in self.app.pictures(&self.identity, session, picture).await? {
+            let receipt = self.app.ports.sessions.submit(session, Command::Attach(upload)).await?;
             recalled.parts.extend(receipt.records.iter().find_map(|record| match &record.event {
                 Event::AttachmentAdded(file) => {
                     Some(Part::Media { kind, name: file.name.clone(), mime: None })

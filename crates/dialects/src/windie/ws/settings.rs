@@ -6,15 +6,15 @@ use tokio::sync::Mutex as AsyncMutex;
 
 use super::{Connection, Out, Trouble};
 use crate::windie::agent::turn_setup::Agent;
-use crate::windie::serve::Desk;
+use crate::windie::serve::AppState;
 use crate::windie::user_keys::SPACE;
 use crate::windie::wire;
 use crate::windie::wire::user_settings::{Patch, Settings, SettingsError};
 
 impl Connection {
     pub(super) async fn load_settings(&self, id: &str, out: &mut Out) -> Result<(), Trouble> {
-        let settings = self.desk.settings_of(&self.guest.id).await?;
-        let usual = &self.desk.settings.default_model;
+        let settings = self.app.settings_of(&self.identity.id).await?;
+        let usual = &self.app.settings.default_model;
         out.answers.push(wire::settings_loaded(id, &settings, usual));
         Ok(())
     }
@@ -35,17 +35,17 @@ impl Connection {
                 changed.tools.client_manifest.clone_from(&tools.client_manifest);
             }
         }
-        let settings = self.desk.set(&self.guest.id, patch).await?;
+        let settings = self.app.set(&self.identity.id, patch).await?;
         if let Some(definition) = definition {
             self.agent = Agent::new(definition);
             out.answers.extend(self.brought());
         }
-        out.answers.push(wire::settings_updated(id, &updated, &settings, self.desk.voice()));
+        out.answers.push(wire::settings_updated(id, &updated, &settings, self.app.voice()));
         Ok(())
     }
 }
 
-impl Desk {
+impl AppState {
     /// What a user set; the defaults only if the user never set anything.
     pub(in crate::windie) async fn settings_of(
         &self,

@@ -180,8 +180,8 @@ impl Connection {
             && options.aside(SPEECH).is_some()
         {
             let name = options.key.as_deref().unwrap_or(turn.as_str());
-            let is_own = self.desk.turns.asker(session, name) == Some(self.number);
-            if is_own && self.desk.ports.speaker.ready().is_ok() {
+            let is_own = self.app.turns.asker(session, name) == Some(self.number);
+            if is_own && self.app.ports.speaker.ready().is_ok() {
                 self.speech.begin(session, turn, name);
             }
             return;
@@ -196,7 +196,7 @@ impl Connection {
         spoken: Spoken,
     ) -> Result<(), Gone> {
         let Spoken { sentence, audio } = spoken;
-        let now = self.desk.now();
+        let now = self.app.now();
         match audio {
             Ok(audio) => {
                 for payload in chunks(&audio) {

@@ -10,7 +10,7 @@ use quintet_kernel::{SessionId, State, TurnId};
 
 use super::early_stops::{REMEMBERED, Stop};
 use super::{Connection, Done, Out, Trouble};
-use crate::windie::serve::Desk;
+use crate::windie::serve::AppState;
 use crate::windie::wire;
 use crate::windie::wire::Context;
 
@@ -34,11 +34,11 @@ impl Connection {
         }
         let about = Context {
             session_id: None,
-            user_id: Some(self.guest.id.clone()),
+            user_id: Some(self.identity.id.clone()),
             conversation_ref: conversation,
             turn_ref: turn,
         };
-        let (sessions, id) = (Arc::clone(&self.desk.ports.sessions), id.to_owned());
+        let (sessions, id) = (Arc::clone(&self.app.ports.sessions), id.to_owned());
         out.slow.push(Box::pin(async move {
             let stops = withdraw(&*sessions, stops).await;
             let stopped = stops.iter().any(|stop| stop.done);
@@ -54,7 +54,7 @@ impl Connection {
         turn: Option<&str>,
     ) -> Result<(), Error> {
         let meant: HashSet<SessionId> = match conversation {
-            Some(name) => self.desk.known(&self.guest, name).await?.into_iter().collect(),
+            Some(name) => self.app.known(&self.identity, name).await?.into_iter().collect(),
             None => self.speech.sessions(),
         };
         meant.iter().for_each(|session| self.speech.stop(session, turn));
@@ -80,24 +80,24 @@ impl Connection {
         conversation: Option<&str>,
         turn: Option<&str>,
     ) -> Result<Vec<Stopping>, Error> {
-        let desk = &self.desk;
+        let app = &self.app;
         let sessions: HashSet<SessionId> = match conversation {
-            Some(name) => desk.known(&self.guest, name).await?.into_iter().collect(),
+            Some(name) => app.known(&self.identity, name).await?.into_iter().collect(),
             None => self.under_way(),
         };
         let (mut found, mut lately) = (Vec::new(), false);
         for session in sessions {
-            let state = desk.ports.sessions.view(&session).await?;
-            lately |= ended_lately(desk, &state);
+            let state = app.ports.sessions.view(&session).await?;
+            lately |= ended_lately(app, &state);
             found.extend(meant(&state, turn));
         }
         let late = lately && turn.is_none();
         if found.is_empty() && !late && (conversation.is_some() || turn.is_some()) {
-            desk.stops.remember(Stop {
-                user: self.guest.id.clone(),
+            app.stops.remember(Stop {
+                user: self.identity.id.clone(),
                 conversation: conversation.map(Into::into),
                 turn: turn.map(Into::into),
-                at: desk.now(),
+                at: app.now(),
             });
         }
         Ok(found)
@@ -105,7 +105,7 @@ impl Connection {
 
     /// The sessions that the user has turns under way in, and those that this connection follows.
     fn under_way(&self) -> HashSet<SessionId> {
-        let mut sessions = self.desk.turns.sessions(Some(&self.guest.id));
+        let mut sessions = self.app.turns.sessions(Some(&self.identity.id));
         sessions.extend(self.subscriptions.iter().map(|told| told.session.clone()));
         sessions
     }
@@ -161,9 +161,9 @@ fn meant(state: &State, named: Option<&str>) -> Vec<Stopping> {
     turns.map(stopping).collect()
 }
 
-fn ended_lately(desk: &Desk, state: &State) -> bool {
+fn ended_lately(app: &AppState, state: &State) -> bool {
     let last = state.turns.iter().filter_map(|turn| turn.completed).max();
-    last.is_some_and(|last| desk.now().since(last) < REMEMBERED)
+    last.is_some_and(|last| app.now().since(last) < REMEMBERED)
 }
 
 #[cfg(test)]

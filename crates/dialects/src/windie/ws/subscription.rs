@@ -18,7 +18,7 @@ use super::acknowledged::Client;
 use super::coordinates::Located;
 use super::{Connection, Gone, send};
 use crate::windie::encode::turn_frames::Frame;
-use crate::windie::encode::{Beside, Link};
+use crate::windie::encode::{Link, OptionalEvents};
 use crate::windie::wire::Context;
 
 /// A conversation that a connection follows.
@@ -88,22 +88,22 @@ impl Connection {
     /// Follows a conversation, unless it does already; from now on it has this name. A turn that is under
     /// way, or whose end the client may not have seen, is told from its beginning.
     pub(super) async fn follow(&mut self, name: &str, session: &SessionId) -> Result<(), Error> {
-        let now = self.desk.now();
+        let now = self.app.now();
         if let Some(known) = self.subscription(session) {
             known.link.rename(name);
-            self.desk.acknowledged.follow((&self.client, session), name, (now, now));
+            self.app.acknowledged.follow((&self.client, session), name, (now, now));
             return Ok(());
         }
-        let sessions = &self.desk.ports.sessions;
+        let sessions = &self.app.ports.sessions;
         let state = sessions.view(session).await?;
-        let unseen = self.desk.acknowledged.first_unseen(&self.client, &state, now);
+        let unseen = self.app.acknowledged.first_unseen(&self.client, &state, now);
         let from = unseen.map_or(state.head, |turn| turn.begins.saturating_sub(1));
         let follow = sessions.follow(session, Cursor::after(from)).await?;
         let up_to = if unseen.is_some() { Time::default() } else { now };
-        self.desk.acknowledged.follow((&self.client, session), name, (up_to, now));
-        let speech = self.desk.voice().speech;
-        let beside = Beside { speech, ..self.desk.settings.beside };
-        let link = link(&self.client, name, &state).telling(beside);
+        self.app.acknowledged.follow((&self.client, session), name, (up_to, now));
+        let speech = self.app.voice().speech;
+        let optional_events = OptionalEvents { speech, ..self.app.settings.optional_events };
+        let link = link(&self.client, name, &state).telling(optional_events);
         self.subscriptions.push(Subscription {
             session: session.clone(),
             link,
@@ -119,7 +119,7 @@ impl Connection {
 
     /// Follows a conversation if there is one of that name: whoever speaks of it wants to hear it.
     pub(super) async fn attend(&mut self, name: &str) -> Result<(), Error> {
-        match self.desk.known(&self.guest, name).await? {
+        match self.app.known(&self.identity, name).await? {
             Some(session) => self.follow(name, &session).await,
             None => Ok(()),
         }
@@ -156,12 +156,12 @@ impl Connection {
             told.supersede(item);
             let wanted = told.wants_prompt(item);
             if wanted && asked.is_none() {
-                let state = self.desk.ports.sessions.view(&told.session).await?;
+                let state = self.app.ports.sessions.view(&told.session).await?;
                 asked = Some(prompt::assemble(&state));
             }
             let frames = told.link.encode(item, asked.as_ref().filter(|_| wanted));
             for ended in frames.iter().filter(|frame| frame.ends.is_some()) {
-                self.desk.turns.end(&told.session, &ended.turn);
+                self.app.turns.end(&told.session, &ended.turn);
             }
             told.waiting.extend(frames);
         }
@@ -266,7 +266,7 @@ impl Connection {
     /// True if a client still has to run a call that a frame hands over.
     async fn is_open(&self, session: &SessionId, frame: &Frame) -> bool {
         let Some(hands) = &frame.hands else { return true };
-        let Ok(state) = self.desk.ports.sessions.view(session).await else { return false };
+        let Ok(state) = self.app.ports.sessions.view(session).await else { return false };
         let open = |id: &CallId| state.open.as_ref().and_then(|open| open.call(id));
         hands.calls.iter().filter_map(open).any(Call::with_client)
     }
@@ -279,14 +279,14 @@ impl Connection {
         calls: &[CallId],
         caught_up: bool,
     ) -> Result<Option<bool>, Error> {
-        let state = self.desk.ports.sessions.view(session).await?;
+        let state = self.app.ports.sessions.view(session).await?;
         let open = calls.iter().filter_map(|id| state.open.as_ref()?.call(id));
         let open: Vec<&Call> = open.filter(|call| call.with_client()).collect();
         let Some(first) = open.first() else { return Ok(Some(false)) };
         if !caught_up {
             return Ok(None);
         }
-        let asker = self.desk.turns.asker(session, turn);
+        let asker = self.app.turns.asker(session, turn);
         let is_anothers = asker.is_some_and(|asker| asker != self.number);
         let this = self.held.client();
         match &first.claim {
@@ -307,7 +307,7 @@ impl Connection {
         let Ok(ping) = <[u8; 8]>::try_from(ping).map(u64::from_be_bytes) else { return };
         let told = self.subscriptions.iter_mut().find(|it| it.ping == Some(ping));
         if let Some((told, end)) = told.and_then(|told| Some((&told.session, told.ended?))) {
-            self.desk.acknowledged.note(&self.client, told, end);
+            self.app.acknowledged.note(&self.client, told, end);
         }
     }
 
@@ -315,7 +315,7 @@ impl Connection {
     pub(super) fn parted(&self) {
         for told in &self.subscriptions {
             if let Some(end) = told.ended {
-                self.desk.acknowledged.note(&self.client, &told.session, end);
+                self.app.acknowledged.note(&self.client, &told.session, end);
             }
         }
     }

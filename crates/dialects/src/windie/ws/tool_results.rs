@@ -20,7 +20,7 @@ impl Connection {
         let ToolResult { call, mut outcome, picture } = result;
         let Some((request, state)) = self.awaited(&call).await? else { return Ok(()) };
         if let Some(picture) = picture {
-            self.desk.illustrate(&self.guest, &state, &mut outcome, picture).await?;
+            self.app.illustrate(&self.identity, &state, &mut outcome, picture).await?;
         }
         self.hand_back(&request.session, request.call, outcome).await
     }
@@ -31,7 +31,7 @@ impl Connection {
         for came in result.outcomes(&calls) {
             let mut outcome = came.outcome;
             if let Some(picture) = result.picture.clone().filter(|_| came.pictured) {
-                self.desk.illustrate(&self.guest, &state, &mut outcome, picture).await?;
+                self.app.illustrate(&self.identity, &state, &mut outcome, picture).await?;
             }
             self.hand_back(&request.session, came.call, outcome).await?;
         }
@@ -41,14 +41,14 @@ impl Connection {
     /// The call that a result is about, and its session as it is; nothing if nobody waits for it.
     async fn awaited(&self, request: &str) -> Result<Option<(Request, Arc<State>)>, Trouble> {
         let Some(request) = Request::parse(request) else { return Ok(None) };
-        let state = match self.desk.ports.sessions.view(&request.session).await {
+        let state = match self.app.ports.sessions.view(&request.session).await {
             Ok(state) => state,
             Err(Error::NotFound(_)) => return Ok(None),
             Err(error) => return Err(error.into()),
         };
         let call = state.open.as_ref().and_then(|open| open.call(&request.call));
-        let waits =
-            call.is_some_and(Call::with_client) && may_see(&self.desk, &self.guest, &state.labels);
+        let waits = call.is_some_and(Call::with_client)
+            && may_see(&self.app, &self.identity, &state.labels);
         let mine = waits && self.held.inherits(&request.session, &request.call).await?;
         Ok(mine.then_some((request, state)))
     }
@@ -61,7 +61,7 @@ impl Connection {
     ) -> Result<(), Trouble> {
         let by = self.held.client().clone();
         let command = Command::Return { call, by, outcome };
-        match self.desk.ports.sessions.submit(session, command).await {
+        match self.app.ports.sessions.submit(session, command).await {
             Ok(_) | Err(Error::Refused(_) | Error::NotFound(_)) => Ok(()),
             Err(error) => Err(error.into()),
         }

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use crate::transport::ws::{Gone, Heartbeat, close, send};
 use crate::windie::auth::uuid;
 use crate::windie::http::reply::Reply;
-use crate::windie::serve::Desk;
+use crate::windie::serve::AppState;
 use crate::windie::wire::audio::{Control, frame, transcript};
 
 /// The largest message that is read: two minutes of audio at 16 kHz.
@@ -27,14 +27,14 @@ const SILENCE_TIMEOUT: Duration = Duration::from_secs(90);
 
 /// Takes a connection, if it may be taken.
 pub(crate) async fn connect(
-    State(desk): State<Desk>,
+    State(app): State<AppState>,
     headers: HeaderMap,
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Response {
     let Ok(upgrade) = upgrade else { return Reply::new(404, "Not Found").into() };
     let upgrade = upgrade.max_message_size(MESSAGE_LIMIT).max_frame_size(MESSAGE_LIMIT);
-    match desk.identify(&headers).await {
-        Ok(_) => upgrade.on_upgrade(|socket| serve(desk, headers, socket)),
+    match app.identify(&headers).await {
+        Ok(_) => upgrade.on_upgrade(|socket| serve(app, headers, socket)),
         Err(refused) => {
             let why = refused.message();
             upgrade.on_upgrade(move |mut socket| async move {
@@ -44,15 +44,15 @@ pub(crate) async fn connect(
     }
 }
 
-async fn serve(desk: Desk, headers: HeaderMap, mut socket: WebSocket) {
+async fn serve(app: AppState, headers: HeaderMap, mut socket: WebSocket) {
     let status = json!({ "type": "status", "client_id": uuid() });
     if send(&mut socket, text(&status)).await.is_err() {
         return;
     }
-    match desk.ports.transcriber.open() {
+    match app.ports.transcriber.open() {
         Ok(stream) => {
             // A client that left needs no answer.
-            let _ = transcribe(&desk, &headers, &mut socket, &*stream).await;
+            let _ = transcribe(&app, &headers, &mut socket, &*stream).await;
         }
         Err(error) => {
             let _ = fail(&mut socket, &error).await;
@@ -62,12 +62,12 @@ async fn serve(desk: Desk, headers: HeaderMap, mut socket: WebSocket) {
 
 /// Moves audio in and transcripts out until one side ends.
 async fn transcribe(
-    desk: &Desk,
+    app: &AppState,
     headers: &HeaderMap,
     socket: &mut WebSocket,
     stream: &dyn TranscriptionStream,
 ) -> Result<(), Gone> {
-    let closing = desk.settings.closing.clone();
+    let closing = app.settings.closing.clone();
     let mut heartbeat = Heartbeat::new(PING_INTERVAL, SILENCE_TIMEOUT);
     // What the last frame asks for. The next one is read when that is done, so that a client that is
     // too fast waits.
@@ -94,7 +94,7 @@ async fn transcribe(
                 None => return Ok(()),
             },
             is_there = heartbeat.due() => {
-                let revoked = desk.identify(headers).await.is_err_and(|refused| refused.is_final());
+                let revoked = app.identify(headers).await.is_err_and(|refused| refused.is_final());
                 if revoked || !is_there {
                     close(socket, close_code::POLICY, "").await;
                     return Ok(());

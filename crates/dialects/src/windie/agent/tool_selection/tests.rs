@@ -22,12 +22,12 @@ fn of(tools: Value) -> Case {
 }
 
 impl Case {
-    fn offered<T>(&self, then: impl Fn(Offer<'_>) -> T) -> T {
+    fn offered<T>(&self, then: impl Fn(ToolSelection<'_>) -> T) -> T {
         let definition = Definition::read(&self.definition).unwrap();
         let tool = |name: &&str| json!({ "name": name, "description": "mine", "schema": {} });
         let tools: Vec<Value> = self.manifest.iter().map(tool).collect();
         let manifest = Manifest::validate(&json!({ "tools": tools }));
-        then(Offer {
+        then(ToolSelection {
             definition: &definition,
             manifest: &manifest,
             settings: &self.settings,

@@ -144,7 +144,7 @@ impl Stamps for Clock {
 }
 
 struct Story {
-    artifacts: Shelf,
+    artifacts: ArtifactStore,
     _dir: TempDir,
     ocr: Fake,
     vision: Fake,
@@ -158,7 +158,7 @@ impl Story {
     fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let uploads = Arc::new(FileUploads::open(dir.path()).unwrap());
-        let artifacts = Shelf::for_test(memory::Store::new(), uploads, Arc::new(Clock));
+        let artifacts = ArtifactStore::for_test(memory::Store::new(), uploads, Arc::new(Clock));
         Self {
             artifacts,
             _dir: dir,

@@ -1,4 +1,4 @@
-//! Stops that cannot be carried out.
+//! EarlyStops that cannot be carried out.
 
 use quintet_kernel::Cursor;
 use quintet_kernel::card::Card;
