@@ -2,19 +2,29 @@
 //! undone.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
 use crate::id::BlobId;
 
-pub mod git;
+/// The most changes that an event lists one by one.
+pub const LISTED_LIMIT: usize = 100;
+
+/// The changes of a call beyond the first [`LISTED_LIMIT`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MoreChanges {
+    /// How many there are.
+    pub count: u64,
+    /// A JSON array of [`FileChange`]; nothing if it could not be kept. Like the content of changed
+    /// files it is kept only while there is room.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub blob: Option<BlobId>,
+}
 
 /// What became of one file. A file that moved is two of these: gone here, new there.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileChange {
-    /// Where it is, from the workspace on, with `/` between folders; in quotes and with escapes, as
-    /// git writes it, if it is no text otherwise.
+    /// Where it is, from the workspace on, with `/` between folders.
     pub path: String,
     /// What it was; nothing if it was not there.
     pub before: Option<Version>,
@@ -122,11 +132,9 @@ pub fn runs<'a>(changes: impl IntoIterator<Item = &'a FileChange>) -> Vec<FileCh
     runs.filter(|run| run.before != run.after || run.is_unknown()).collect()
 }
 
-/// The paths of changes, as they are told: without what git keeps for itself, if there is more.
-pub fn told(changes: &[FileChange]) -> Vec<&str> {
-    let worth: Vec<_> = changes.iter().filter(|change| !change.is_housekeeping()).collect();
-    let all = if worth.is_empty() { changes.iter().collect() } else { worth };
-    all.into_iter().map(|change| change.path.as_str()).collect()
+/// The paths of changes.
+pub fn paths(changes: &[FileChange]) -> Vec<&str> {
+    changes.iter().map(|change| change.path.as_str()).collect()
 }
 
 impl FileChange {
@@ -135,16 +143,6 @@ impl FileChange {
     fn goes_on_with(&self, next: &Self) -> bool {
         let found = next.before.as_ref();
         is_alike(self.after.as_ref(), found) || is_alike(self.before.as_ref(), found)
-    }
-
-    /// Whether it is something that git keeps for itself: objects, logs, folders and the like.
-    pub fn is_housekeeping(&self) -> bool {
-        let sides = || [&self.before, &self.after].into_iter().flatten();
-        match git::own(Path::new(&self.path)) {
-            None | Some(git::Own::Index) => false,
-            Some(git::Own::State) => sides().all(|side| side.shape == Shape::Folder),
-            Some(git::Own::Object | git::Own::Log | git::Own::Passing | git::Own::Sample) => true,
-        }
     }
 
     /// Whether nobody can say if it is the same, because what was in it is not kept.
@@ -216,16 +214,6 @@ mod tests {
         let expected =
             [("a", "1", "3"), ("b", "1", "2"), ("b", "9", "3"), ("c", "1", "3"), ("d", "9", "3")];
         assert_eq!(runs(&all.map(change)), expected.map(change));
-    }
-
-    #[test]
-    fn what_git_keeps_for_itself_is_not_told() {
-        let change =
-            |path: &str| FileChange { path: path.into(), before: None, after: version("1") };
-        let own = [change(".git/logs/HEAD"), change(".git/objects/ab/cd")];
-        let all = [&own[..], &[change(".git/HEAD"), change("a")]].concat();
-        assert_eq!(told(&all), [".git/HEAD", "a"]);
-        assert_eq!(told(&own), [".git/logs/HEAD", ".git/objects/ab/cd"]);
     }
 
     #[test]

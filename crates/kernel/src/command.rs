@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::change::{FileChange, Gap};
+use crate::change::{FileChange, Gap, MoreChanges};
 use crate::client::ClientRef;
 use crate::context::Section;
 use crate::event::{Answer, Answerer, Origin, Remember, Setup, SubagentNews, TurnOptions};
@@ -56,6 +56,8 @@ pub enum Command {
     Recall { messages: Vec<Recalled>, instead: bool },
     /// Undo what a turn did to files.
     Revert { turn: TurnId },
+    /// Make the changes again that were undone.
+    Reapply { turn: TurnId },
     /// Summarize the history now.
     Compact,
     /// The same, in these words instead of a model's.
@@ -191,6 +193,8 @@ pub struct CutOff {
     pub call: CallId,
     /// What is other than before it began.
     pub changes: Vec<FileChange>,
+    /// The changes beyond those.
+    pub more_changes: Option<MoreChanges>,
     /// What may have happened beside that, and is not recorded.
     pub unrecorded: Vec<Gap>,
 }

@@ -203,8 +203,16 @@ pub enum Event {
     TurnCancelled { turn: TurnId, reason: Option<String>, usage: Usage },
     /// The turn's changes of files are being undone.
     RevertRequested { turn: TurnId },
-    /// The changes of a turn are undone.
-    Reverted { turn: TurnId, files: Vec<String> },
+    /// The changes of a turn are undone or, if they were undone before, made again. `files` are the
+    /// first of them, and `more` is how many there are beside those.
+    Reverted {
+        turn: TurnId,
+        files: Vec<String>,
+        #[serde(default, skip_serializing_if = "is_zero")]
+        more: u64,
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        reapplied: bool,
+    },
     /// The changes of a turn could not be undone; all files are as they were.
     RevertFailed { turn: TurnId, reason: String },
     /// History up to and including `upto`, which may be in the middle of the open turn, is being

@@ -115,6 +115,13 @@ pub trait Changes: Send + Sync {
         session: &SessionId,
         turn: &TurnId,
     ) -> BoxFuture<'_, Result<Changeset, Error>>;
+    /// Why a turn's changes could not be undone (or, if they are undone, made again) as the files are
+    /// now; nothing if they could. Changes nothing.
+    fn conflicts(
+        &self,
+        session: &SessionId,
+        turn: &TurnId,
+    ) -> BoxFuture<'_, Result<Option<String>, Error>>;
 }
 
 /// What came of a turn's changes.
@@ -122,6 +129,8 @@ pub trait Changes: Send + Sync {
 pub struct Changeset {
     /// File by file, sorted by path.
     pub files: Vec<FileChange>,
+    /// How many more files there are, which are neither listed nor in the diff.
+    pub more: u64,
     /// What may have happened beside that, and is not recorded.
     pub unrecorded: Vec<Gap>,
     /// All files as one unified diff.
@@ -371,10 +380,22 @@ pub trait Blobs: Send + Sync {
 pub enum Body {
     /// All of it.
     Bytes(Vec<u8>),
-    /// The same as in this file, which nobody changes any more: it may be too long to be held.
-    File(PathBuf),
-    /// What has this hash; it is not kept, but can be told from anything else.
+    /// The same as in a part of a file, which may be too long to be held in memory.
+    File(Extent),
+    /// Content with this id that is not at hand: either it is not kept, or it is an object of the
+    /// repository around the workspace (`git-` and its name).
     Hash(BlobId),
+}
+
+/// A part of a file that is never written again.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Extent {
+    /// The file.
+    pub file: PathBuf,
+    /// Where the part begins.
+    pub offset: u64,
+    /// Its length in bytes.
+    pub length: u64,
 }
 
 /// Every model that is configured.
@@ -535,19 +556,29 @@ pub trait Outlines: Send + Sync {
     ) -> BoxFuture<'a, Result<Vec<String>, String>>;
 }
 
+/// Whether an undo is carried out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UndoRun {
+    /// Files are changed.
+    Apply,
+    /// Nothing is changed; only the reasons against it are found.
+    Dry,
+}
+
 /// The folders that sessions work in, beside what tools do there.
 pub trait Workspaces: Send + Sync {
     /// What a model should know of a workspace from the start, in at most so many tokens. What
     /// cannot be read is left out.
     fn survey<'a>(&'a self, workspace: &'a Path, tokens: u64) -> BoxFuture<'a, Vec<Section>>;
-    /// Changes as one unified diff.
-    fn diff(&self, changes: Vec<Changed>) -> BoxFuture<'_, String>;
+    /// Changes in a workspace as one unified diff.
+    fn diff<'a>(&'a self, workspace: &'a Path, changes: Vec<Changed>) -> BoxFuture<'a, String>;
     /// Turns every file from `after` back into `before`, or none and says why not: one that is
     /// neither any more was changed by somebody else. Doing it twice is doing it once.
     fn put_back<'a>(
         &'a self,
         workspace: &'a Path,
         changes: Vec<Changed>,
+        run: UndoRun,
     ) -> BoxFuture<'a, Result<(), String>>;
     /// What became of the files that a call named before the end of the daemon cut it off; nothing
     /// if it named none, so that nobody knows.

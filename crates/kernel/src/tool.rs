@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::change::{FileChange, Gap};
+use crate::change::{FileChange, Gap, MoreChanges};
 use crate::message::{Artifact, Part};
 
 /// What a tool touches.
@@ -198,6 +198,9 @@ pub struct Outcome {
     /// What became of files.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<FileChange>,
+    /// The changes beyond those.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub more_changes: Option<MoreChanges>,
     /// What it may have done to files that is not among these.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unrecorded: Vec<Gap>,
@@ -245,6 +248,7 @@ impl Outcome {
             error,
             artifacts: Vec::new(),
             changes: Vec::new(),
+            more_changes: None,
             unrecorded: Vec::new(),
             aside: Value::Null,
         }

@@ -1,10 +1,14 @@
-//! What turns did to files, with content.
+//! What turns did to files, with content, and what would become of an undo.
 
-use quintet_kernel::change::{FileChange, Shape, Version, gaps, net};
+use quintet_kernel::change::{
+    FileChange, LISTED_LIMIT, MoreChanges, Shape, Version, gaps, net, runs,
+};
 use quintet_kernel::id::BlobId;
 use quintet_kernel::port::{
-    Body, BoxFuture, Changed, Changes, Changeset, Content, Error, Sessions, StorageError,
+    Blobs, Body, BoxFuture, Changed, Changes, Changeset, Content, Error, Sessions, StorageError,
+    UndoRun,
 };
+use quintet_kernel::session::Turn;
 use quintet_kernel::{Refusal, SessionId, TurnId};
 
 use crate::parts::Parts;
@@ -13,6 +17,8 @@ use crate::runtime::Runtime;
 /// What is longer is not held, in bytes, and how much is held in all.
 const LONGEST: u64 = 1024 * 1024;
 const HELD: u64 = 64 * 1024 * 1024;
+/// The most files of a turn that are listed and shown in its diff.
+const SHOWN_LIMIT: usize = 1000;
 
 impl Changes for Runtime {
     fn of_turn(
@@ -24,14 +30,89 @@ impl Changes for Runtime {
         Box::pin(async move {
             let state = self.view(&session).await?;
             let turn = state.turn(&id).ok_or_else(|| Refusal::UnknownTurn(id.clone()))?;
-            let (files, reverted) = (net(&turn.changes), turn.reverted);
             let parts = self.parts();
+            let (all, lost) = all_changes(parts, turn).await?;
+            let mut files = net(&all);
+            let more = files.len().saturating_sub(SHOWN_LIMIT) as u64 + lost;
+            files.truncate(SHOWN_LIMIT);
             let changes = with_content(parts, &files).await?;
-            let diff = parts.workspaces.diff(changes).await;
-            let unrecorded = gaps(&turn.unrecorded);
-            Ok(Changeset { files, unrecorded, diff, reverted })
+            let diff = parts.workspaces.diff(&turn.workspace, changes).await;
+            let (unrecorded, reverted) = (gaps(&turn.unrecorded), turn.reverted);
+            Ok(Changeset { files, more, unrecorded, diff, reverted })
         })
     }
+
+    fn conflicts(
+        &self,
+        session: &SessionId,
+        turn: &TurnId,
+    ) -> BoxFuture<'_, Result<Option<String>, Error>> {
+        let (session, id) = (session.clone(), turn.clone());
+        Box::pin(async move {
+            let state = self.view(&session).await?;
+            let turn = state.turn(&id).ok_or_else(|| Refusal::UnknownTurn(id.clone()))?;
+            Ok(undo(self.parts(), turn, UndoRun::Dry).await.err())
+        })
+    }
+}
+
+/// Undoes a turn's changes or, where they are undone, makes them again.
+pub(crate) async fn undo(parts: &Parts, turn: &Turn, run: UndoRun) -> Result<(), String> {
+    let (changes, lost) = all_changes(parts, turn).await.map_err(|error| error.to_string())?;
+    if lost > 0 {
+        return Err(format!("the list of {lost} further changes is not kept any more"));
+    }
+    let changes = with_content(parts, &runs(&changes)).await.map_err(|error| error.to_string())?;
+    let swap = |Changed { path, before, after }| Changed { path, before: after, after: before };
+    let changes = match turn.reverted {
+        true => changes.into_iter().rev().map(swap).collect(),
+        false => changes,
+    };
+    parts.workspaces.put_back(&turn.workspace, changes, run).await
+}
+
+/// All changes of a turn in the order they happened, and how many more are not known any more.
+async fn all_changes(parts: &Parts, turn: &Turn) -> Result<(Vec<FileChange>, u64), StorageError> {
+    let (mut all, mut lost, mut taken) = (Vec::new(), 0, 0);
+    for (position, more) in &turn.more_changes {
+        all.extend_from_slice(&turn.changes[taken..*position]);
+        taken = *position;
+        match unlisted(parts, more).await? {
+            Some(changes) => all.extend(changes),
+            None => lost += more.count,
+        }
+    }
+    all.extend_from_slice(&turn.changes[taken..]);
+    Ok((all, lost))
+}
+
+async fn unlisted(
+    parts: &Parts,
+    more: &MoreChanges,
+) -> Result<Option<Vec<FileChange>>, StorageError> {
+    let Some(blob) = &more.blob else { return Ok(None) };
+    match parts.undo.get(blob).await {
+        Ok(list) => Ok(serde_json::from_slice(&list).ok()),
+        Err(StorageError::Missing(_)) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Cuts a list of changes to what an event holds; the rest becomes a blob.
+pub(crate) async fn listed(
+    undo: &dyn Blobs,
+    mut changes: Vec<FileChange>,
+) -> (Vec<FileChange>, Option<MoreChanges>) {
+    if changes.len() <= LISTED_LIMIT {
+        return (changes, None);
+    }
+    let rest = changes.split_off(LISTED_LIMIT);
+    let list = serde_json::to_vec(&rest).unwrap_or_default();
+    let kept = undo.put(list).await;
+    if let Err(error) = &kept {
+        tracing::warn!(%error, "a list of changes could not be kept, so they cannot be undone");
+    }
+    (changes, Some(MoreChanges { count: rest.len() as u64, blob: kept.ok() }))
 }
 
 /// Reads what was kept of changes.

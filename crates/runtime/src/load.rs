@@ -12,6 +12,7 @@ use quintet_kernel::tool::Placement;
 use quintet_kernel::{SessionId, Stamp, State, snapshot};
 use tokio::task::spawn_blocking;
 
+use crate::changes::listed;
 use crate::parts::Parts;
 use crate::session::flight::outputs;
 use crate::session::keep::recorded;
@@ -126,7 +127,8 @@ async fn cut_off(parts: &Parts, state: &State) -> Vec<CutOff> {
         let found = parts.workspaces.cut_off(&state.workspace, &open.id, call.id()).await;
         if let Some(Traces { changes, unrecorded }) = found {
             let changes = recorded(&*parts.undo, changes).await;
-            known.push(CutOff { call: call.id().clone(), changes, unrecorded });
+            let (changes, more_changes) = listed(&*parts.undo, changes).await;
+            known.push(CutOff { call: call.id().clone(), changes, more_changes, unrecorded });
         }
     }
     known

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use quintet_kernel::change::Shape;
 use quintet_kernel::context::Section;
-use quintet_kernel::port::{Body, BoxFuture, Changed, Content, Traces, Workspaces};
+use quintet_kernel::port::{Body, BoxFuture, Changed, Content, Traces, UndoRun, Workspaces};
 use quintet_kernel::{CallId, TurnId};
 use tokio::sync::watch;
 
@@ -58,7 +58,7 @@ impl Folder {
         self.files.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn put_all_back(&self, changes: &[Changed]) -> Result<(), String> {
+    fn put_all_back(&self, changes: &[Changed], run: UndoRun) -> Result<(), String> {
         let mut files = self.files();
         for Changed { path, before, after } in changes {
             let now = files.get(path).cloned();
@@ -66,7 +66,8 @@ impl Folder {
                 return Err(format!("{path} was changed since"));
             }
         }
-        for Changed { path, before, .. } in changes {
+        let applied = if run == UndoRun::Apply { changes } else { &[] };
+        for Changed { path, before, .. } in applied {
             match text(before.as_ref()) {
                 Some(text) => files.insert(path.clone(), text),
                 None => files.remove(path),
@@ -84,7 +85,7 @@ impl Workspaces for Folder {
         Box::pin(std::future::ready(sections))
     }
 
-    fn diff(&self, changes: Vec<Changed>) -> BoxFuture<'_, String> {
+    fn diff<'a>(&'a self, _: &'a Path, changes: Vec<Changed>) -> BoxFuture<'a, String> {
         let shown = |content: &Option<Content>| text(content.as_ref()).unwrap_or_default();
         let one = |change: &Changed| {
             let (before, after) = (shown(&change.before), shown(&change.after));
@@ -97,10 +98,11 @@ impl Workspaces for Folder {
         &'a self,
         _: &'a Path,
         changes: Vec<Changed>,
+        run: UndoRun,
     ) -> BoxFuture<'a, Result<(), String>> {
         Box::pin(async move {
             let _ = self.undo_held.subscribe().wait_for(|held| !held).await;
-            self.put_all_back(&changes)
+            self.put_all_back(&changes, run)
         })
     }
 

@@ -4,7 +4,7 @@ use std::cell::OnceCell;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::change::{net, told};
+use crate::change::{net, paths};
 use crate::context::{self, Section};
 use crate::id::CallId;
 use crate::message::{MediaKind, Message, Part, Role, text_of};
@@ -77,7 +77,9 @@ fn workspace_changes(state: &State, history: &History<'_>) -> HashMap<usize, Vec
 fn undone(state: &State, turn: usize) -> Option<PromptMessage> {
     let turn = Some(&state.turns[turn]).filter(|turn| turn.reverted)?;
     let changes = net(&turn.changes);
-    Some(said(format!("I undid these changes to files: {}.", told(&changes).join(", "))))
+    let unlisted: u64 = turn.more_changes.iter().map(|(_, more)| more.count).sum();
+    let more = if unlisted > 0 { format!(" and {unlisted} more") } else { String::new() };
+    Some(said(format!("I undid these changes to files: {}{more}.", paths(&changes).join(", "))))
 }
 
 /// A message in plain words.

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::change::{net, told};
+use crate::change::{LISTED_LIMIT, net, paths};
 use crate::command::{Approve, Command};
 use crate::context::Section;
 use crate::event::{Answer, Event, FailureCode, Origin, RequestedCall, StopCause};
@@ -58,6 +58,7 @@ pub fn decide(state: &State, command: Command, stamp: &Stamp) -> Result<Vec<Even
         Command::Withdraw { turn, reason } => on_withdraw(state, turn, reason)?,
         Command::Recall { messages, instead } => recall(state, messages, instead, stamp)?,
         Command::Revert { turn } => on_revert(state, turn)?,
+        Command::Reapply { turn } => on_reapply(state, turn)?,
         Command::PutBack { turn, result } => on_put_back(state, turn, result),
         Command::Compact => on_compact(state)?,
         Command::Abridge { summary } => on_abridge(state, summary)?,
@@ -382,7 +383,16 @@ fn on_revert(state: &State, id: TurnId) -> Result<Vec<Event>, Refusal> {
     match state.turn(&id) {
         None => Err(Refusal::UnknownTurn(id)),
         Some(turn) if turn.reverted => Err(Refusal::AlreadyReverted(id)),
-        Some(turn) if net(&turn.changes).is_empty() => Err(Refusal::NothingToRevert(id)),
+        Some(turn) if turn.has_no_changes() => Err(Refusal::NothingToRevert(id)),
+        Some(_) => Ok(vec![Event::RevertRequested { turn: id }]),
+    }
+}
+
+fn on_reapply(state: &State, id: TurnId) -> Result<Vec<Event>, Refusal> {
+    idle(state)?;
+    match state.turn(&id) {
+        None => Err(Refusal::UnknownTurn(id)),
+        Some(turn) if !turn.reverted => Err(Refusal::NotReverted(id)),
         Some(_) => Ok(vec![Event::RevertRequested { turn: id }]),
     }
 }
@@ -391,9 +401,15 @@ fn on_put_back(state: &State, id: TurnId, result: Result<(), String>) -> Vec<Eve
     let Some(turn) = state.turn(&id).filter(|_| state.reverting.as_ref() == Some(&id)) else {
         return Vec::new();
     };
-    let files = || told(&net(&turn.changes)).into_iter().map(str::to_owned).collect();
+    let reverted = || {
+        let changes = net(&turn.changes);
+        let files = paths(&changes).into_iter().take(LISTED_LIMIT).map(str::to_owned).collect();
+        let unlisted: u64 = turn.more_changes.iter().map(|(_, more)| more.count).sum();
+        let more = changes.len().saturating_sub(LISTED_LIMIT) as u64 + unlisted;
+        Event::Reverted { turn: id.clone(), files, more, reapplied: turn.reverted }
+    };
     vec![match result {
-        Ok(()) => Event::Reverted { turn: id, files: files() },
+        Ok(()) => reverted(),
         Err(reason) => Event::RevertFailed { turn: id, reason },
     }]
 }

@@ -105,9 +105,9 @@ fn remember(state: &mut Data, record: &Record) {
             turn_over(state, turn, TurnStatus::Cancelled, None, at)
         }
         Event::RevertRequested { turn } => state.reverting = Some(turn.clone()),
-        Event::Reverted { turn, .. } => {
+        Event::Reverted { turn, reapplied, .. } => {
             state.reverting = None;
-            state.turns.change(turn, |turn| turn.reverted = true);
+            state.turns.change(turn, |turn| turn.reverted = !reapplied);
         }
         Event::RevertFailed { .. } => state.reverting = None,
         Event::CompactionRequested { upto, tokens, overflow } => {
@@ -181,6 +181,7 @@ fn said(state: &mut Data, said: Said<'_>, at: Time) {
         error: None,
         verified: None,
         changes: Vec::new(),
+        more_changes: Vec::new(),
         unrecorded: Vec::new(),
         reverted: false,
         message_at: state.messages.len(),

@@ -33,6 +33,7 @@ impl State {
             | Command::Withdraw { .. }
             | Command::Recall { .. }
             | Command::Revert { .. }
+            | Command::Reapply { .. }
             | Command::Compact
             | Command::Abridge { .. }
             | Command::Close { .. }

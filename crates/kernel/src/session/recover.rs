@@ -1,6 +1,6 @@
 //! After a crash: what becomes of a turn whose world is gone.
 
-use crate::change::{Gap, told};
+use crate::change::{Gap, paths};
 use crate::command::CutOff;
 use crate::event::{Event, FailureCode, StopCause};
 use crate::id::TurnId;
@@ -78,7 +78,7 @@ fn interrupted(call: &Call, found: Option<CutOff>) -> Outcome {
     let mut why =
         "the daemon stopped while this call was running; how far it got is not known".to_owned();
     if let Some(CutOff { changes, .. }) = &found {
-        let paths = told(changes);
+        let paths = paths(changes);
         let paths = if paths.is_empty() { "nothing".to_owned() } else { paths.join(", ") };
         why += &format!("; of the files it named, changed: {paths}");
     }
@@ -88,8 +88,8 @@ fn interrupted(call: &Call, found: Option<CutOff>) -> Outcome {
     let gap = unknown.then(|| Gap { path: String::new(), paths: None, reason: reason() });
     let mut outcome = Outcome::ended(Ending::Interrupted, why);
     outcome.unrecorded = gap.into_iter().collect();
-    if let Some(CutOff { changes, unrecorded, .. }) = found {
-        outcome.changes = changes;
+    if let Some(CutOff { changes, more_changes, unrecorded, .. }) = found {
+        (outcome.changes, outcome.more_changes) = (changes, more_changes);
         outcome.unrecorded.extend(unrecorded);
     }
     outcome

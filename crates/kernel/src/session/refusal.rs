@@ -70,6 +70,9 @@ pub enum Refusal {
     /// The turn's changes were undone before.
     #[error("the changes of turn {0} are undone already")]
     AlreadyReverted(TurnId),
+    /// The turn's changes were not undone, so there is nothing to make again.
+    #[error("the changes of turn {0} are not undone")]
+    NotReverted(TurnId),
     /// There is no history to summarize.
     #[error("there is nothing to compact")]
     NothingToCompact,

@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::change::{FileChange, Gap};
+use crate::change::{FileChange, Gap, MoreChanges, net};
 use crate::client::Claim;
 use crate::event::{Answer, Event, RequestedCall, Seq, StopCause, TurnOptions};
 use crate::id::{CallId, MessageId, StepId, TurnId};
@@ -50,6 +50,9 @@ pub struct Turn {
     /// What it made of files, in the order it happened.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<FileChange>,
+    /// Changes that are not listed in `changes`, each with how many of those come before them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub more_changes: Vec<(usize, MoreChanges)>,
     /// What it may have made of files that is not recorded.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unrecorded: Vec<Gap>,
@@ -60,6 +63,13 @@ pub struct Turn {
     pub(crate) message_at: usize,
     /// Where the messages are that models read: the client's and those of the latest attempt.
     pub(crate) read: Vec<usize>,
+}
+
+impl Turn {
+    /// True if nothing that the turn did to files is recorded.
+    pub(crate) fn has_no_changes(&self) -> bool {
+        self.more_changes.is_empty() && net(&self.changes).is_empty()
+    }
 }
 
 /// How a turn stands.

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use quintet_kernel::ClientRef;
-use quintet_kernel::change::{FileChange, Gap, Shape, Version};
+use quintet_kernel::change::{FileChange, Gap, MoreChanges, Shape, Version};
 use quintet_kernel::codec;
 use quintet_kernel::context::Section;
 use quintet_kernel::event::{
@@ -499,12 +499,20 @@ fn of_changes() -> Vec<Event> {
         .map(|shape| change("shape", None, Some(Version { shape, ..version(None) })))
         .into();
     linked.unrecorded = vec![gap("target", Some(12)), gap("", None)];
+    linked.more_changes = Some(MoreChanges { count: 3, blob: Some(id()) });
+    shaped.more_changes = Some(MoreChanges { count: 3, blob: None });
     let turn = turn();
     vec![
         done(changed),
         done(linked),
         Event::RevertRequested { turn: turn.clone() },
-        Event::Reverted { turn: turn.clone(), files: vec!["src/a.rs".into(), "new".into()] },
+        Event::Reverted {
+            turn: turn.clone(),
+            files: vec!["src/a.rs".into(), "new".into()],
+            more: 0,
+            reapplied: false,
+        },
+        Event::Reverted { turn: turn.clone(), files: vec!["a".into()], more: 7, reapplied: true },
         Event::RevertFailed { turn, reason: "new was changed since".into() },
         done(shaped),
     ]
@@ -624,6 +632,7 @@ fn outcome(ending: Ending) -> Outcome {
         error: (!plain).then(|| "why".into()),
         artifacts: if plain { vec![Artifact { name, mime, blob, size }] } else { Vec::new() },
         changes: Vec::new(),
+        more_changes: None,
         unrecorded: Vec::new(),
         aside: Value::Null,
     }

@@ -382,6 +382,7 @@ fn wanted(world: &World, want: Want) -> Command {
             Command::Claim { calls, by, came_back: n % 2 == 0 }
         }
         Want::Gone(n) => Command::Disconnect { client: client(n) },
+        Want::Revert(n) if n % 3 == 0 => Command::Reapply { turn: turn(world, n * 4) },
         Want::Revert(n) => Command::Revert { turn: turn(world, n * 4) },
         Want::Attach(n) => {
             let (name, mime) = (FILES[n % FILES.len()].into(), "image/png".into());

@@ -5,6 +5,7 @@ use quintet_kernel::message::{Artifact, Part};
 use quintet_kernel::port::{Blobs, Changed, Content, File, Output, StorageError};
 use quintet_kernel::tool::Outcome;
 
+use crate::changes::listed;
 use crate::parts::Parts;
 
 /// Keeps it; what cannot be kept is said in the outcome.
@@ -17,7 +18,8 @@ pub(super) async fn keep(parts: &Parts, output: Output) -> Outcome {
             Err(error) => outcome.parts.push(lost(&name, &error)),
         }
     }
-    outcome.changes = recorded(&*parts.undo, changes).await;
+    let changes = recorded(&*parts.undo, changes).await;
+    (outcome.changes, outcome.more_changes) = listed(&*parts.undo, changes).await;
     outcome
 }
 

@@ -233,7 +233,7 @@ impl Live {
         let waits_for = match (&command, &self.state.open) {
             (Command::Cancel { .. }, Some(open)) => Some(open.id.clone()),
             (Command::Withdraw { turn, .. }, _) => Some(turn.clone()),
-            (Command::Revert { turn }, _) => Some(turn.clone()),
+            (Command::Revert { turn } | Command::Reapply { turn }, _) => Some(turn.clone()),
             _ => None,
         };
         match self.execute(command) {

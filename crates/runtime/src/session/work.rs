@@ -8,18 +8,17 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use quintet_kernel::change::runs;
 use quintet_kernel::command::Command;
 use quintet_kernel::model::{Channel, Chunk, Failure, Prompt, Usage};
 use quintet_kernel::pictures::{LOOK, pictures};
-use quintet_kernel::port::{BoxFuture, Cancel, Desk, Invocation, Progress};
-use quintet_kernel::session::{Effect, Saving, Turn};
+use quintet_kernel::port::{BoxFuture, Cancel, Desk, Invocation, Progress, UndoRun};
+use quintet_kernel::session::{Effect, Saving};
 use quintet_kernel::tool::{Assessment, Ending, Outcome, Risk, Subject};
 use quintet_kernel::{CallId, MessageId, State, Time, TurnId, prompt};
 use tokio::task::{AbortHandle, Id, JoinSet};
 use tokio_util::sync::CancellationToken;
 
-use crate::changes::with_content;
+use crate::changes::undo;
 use crate::parts::Parts;
 use crate::runtime::{Runtime, Shared};
 use crate::session::asking::{OUTPUT_LIMIT, fill, too_much_output, unreadable};
@@ -206,15 +205,13 @@ fn survey(parts: &Parts, state: &State, turn: &TurnId) -> BoxFuture<'static, Com
 }
 
 fn revert(parts: &Parts, state: &State, turn: &TurnId) -> BoxFuture<'static, Command> {
-    let of_turn = |turn: &Turn| (runs(&turn.changes), turn.workspace.clone());
-    let (changes, workspace) = state.turn(turn).map(of_turn).unwrap_or_default();
-    let (parts, turn) = (parts.clone(), turn.clone());
+    let (parts, id, turn) = (parts.clone(), turn.clone(), state.turn(turn).cloned());
     Box::pin(async move {
-        let result = match with_content(&parts, &changes).await {
-            Ok(changes) => parts.workspaces.put_back(&workspace, changes).await,
-            Err(error) => Err(error.to_string()),
+        let result = match &turn {
+            Some(turn) => undo(&parts, turn, UndoRun::Apply).await,
+            None => Err(format!("there is no turn {id}")),
         };
-        Command::PutBack { turn, result }
+        Command::PutBack { turn: id, result }
     })
 }
 

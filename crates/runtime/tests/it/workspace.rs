@@ -52,6 +52,47 @@ async fn a_turn_is_shown_and_undone() {
     assert!(within(runtime.of_turn(&session, &turn)).await.unwrap().reverted);
     let again = within(runtime.submit(&session, revert(&turn))).await.unwrap_err();
     assert_eq!(again.to_string(), format!("the changes of turn {turn} are undone already"));
+    // The undo is undone, if nobody changed the files since.
+    world.folder.write("a", "mine");
+    let conflicts = within(runtime.conflicts(&session, &turn)).await.unwrap();
+    assert_eq!(conflicts.as_deref(), Some("a was changed since"));
+    world.folder.write("a", "old");
+    assert_eq!(within(runtime.conflicts(&session, &turn)).await.unwrap(), None);
+    assert_eq!(world.folder.read("b"), None);
+    let reapply = Command::Reapply { turn: turn.clone() };
+    within(runtime.submit(&session, reapply)).await.unwrap();
+    assert_eq!(world.folder.read("a").as_deref(), Some("new"));
+    assert_eq!(world.folder.read("b").as_deref(), Some("more"));
+    assert!(!within(runtime.of_turn(&session, &turn)).await.unwrap().reverted);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_long_list_of_changes_is_cut_in_the_event_and_undone_whole() {
+    let world = World::new();
+    let runtime = world.start();
+    let session = runtime.begin().await;
+    runtime.say(&session, "go").await.unwrap();
+    world.asked().await.call(&[("c1", "edit", "{}")]);
+    let job = within(world.edit.started()).await;
+    let created = |n: usize| {
+        world.folder.write(&format!("f{n:04}"), "x");
+        Changed { path: format!("f{n:04}"), before: None, after: content("x") }
+    };
+    let changes = (0..1500).map(created).collect();
+    job.finish(Output { changes, ..Outcome::success("edited").into() });
+    world.asked().await.finish();
+    runtime.watch(&session, Cursor::START).await.turn_over().await;
+    let turn = runtime.view(&session).await.unwrap().turns[0].clone();
+    assert_eq!((turn.changes.len(), turn.more_changes[0].1.count), (100, 1400));
+    let set = within(runtime.of_turn(&session, &turn.id)).await.unwrap();
+    assert_eq!((set.files.len(), set.more), (1000, 500));
+    let receipt = within(runtime.submit(&session, revert(&turn.id))).await.unwrap();
+    let undone = |record: &std::sync::Arc<quintet_kernel::event::Record>| match &record.event {
+        Event::Reverted { files, more, .. } => Some((files.len(), *more)),
+        _ => None,
+    };
+    assert_eq!(receipt.records.iter().find_map(undone), Some((100, 1400)));
+    assert_eq!((world.folder.read("f0000"), world.folder.read("f1499")), (None, None));
 }
 
 #[tokio::test(start_paused = true)]

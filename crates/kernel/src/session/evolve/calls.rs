@@ -152,6 +152,8 @@ fn call_done(state: &mut Data, id: &CallId, message: &MessageId, outcome: &Outco
     }
     state.turns.change(&open.id, |turn| {
         turn.changes.extend_from_slice(&outcome.changes);
+        let more = outcome.more_changes.iter().cloned();
+        turn.more_changes.extend(more.map(|more| (turn.changes.len(), more)));
         turn.unrecorded.extend_from_slice(&outcome.unrecorded);
     });
     if let Some(message) = written(state, message, Role::Tool, outcome.parts.clone(), at) {

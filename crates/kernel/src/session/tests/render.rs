@@ -53,8 +53,10 @@ impl Session {
                 format!("told of [{}], {tokens} tokens", titles.join(" "))
             }
             Event::RevertRequested { turn } => format!("{} is to be undone", self.short(turn)),
-            Event::Reverted { turn, files } => {
-                format!("{} undone: {}", self.short(turn), files.join(" "))
+            Event::Reverted { turn, files, more, reapplied } => {
+                let what = if *reapplied { "made again" } else { "undone" };
+                let more = if *more > 0 { format!(" and {more} more") } else { String::new() };
+                format!("{} {what}: {}{more}", self.short(turn), files.join(" "))
             }
             Event::RevertFailed { turn, reason } => {
                 format!("{} not undone: {reason}", self.short(turn))

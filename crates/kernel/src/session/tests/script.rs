@@ -12,7 +12,7 @@
 //! assess c1 [path=a] [command=a_b] [opaque] [similar=x] [critical]       review c1 approve|reject|none [why]
 //! allow c1 [t1] [: why] | deny c1 [t1] [: why] | allow_same c1 | allow_similar c1 | deny_similar c1
 //! done c1 [text] | broke c1 [text] | halted c1 | changed c1 PATH:BEFORE~AFTER …
-//! survey TITLE=text …     revert t1 | put_back t1 | not_put_back t1 why
+//! survey TITLE=text …     revert t1 | reapply t1 | put_back t1 | not_put_back t1 why
 //! summary m2 text | unsummarized why      saved m2 PATH | not_saved m2 why      (`/` ends a line of text)
 //! tools NAME[:RISK] … [of=LOOK,EDIT] [within=SECONDS] [longer=TOOL]     say hi [worded <q>hi</q>] as KEY
 //! claim CLIENT/1 c1 c2     claim_new CLIENT/1 c1 (a client that did not come back)     (NAME@FRONT_END)
@@ -194,6 +194,7 @@ impl Session {
             "allow_similar" => self.remember(rest, Answer::Allow, Remember::Similar),
             "deny_similar" => self.remember(rest, Answer::Deny, Remember::Similar),
             "revert" => Command::Revert { turn: self.real(rest) },
+            "reapply" => Command::Reapply { turn: self.real(rest) },
             "tools" => Command::Offer(toolset(rest)),
             "return" => {
                 let (rest, by) = rest.split_once(" by ").unwrap_or((rest, "client/1"));

@@ -29,6 +29,15 @@ fn a_turn_can_be_undone_once() {
         changed > revert t1; put_back t1; put_back t1
             t1 is to be undone
             t1 undone: a b
+        changed > reapply t1
+            refused: the changes of turn turn_20250101t000000z_h4ql634h42wveh3k are not undone
+        changed > revert t1; put_back t1; reapply t1; put_back t1; revert t1
+            t1 is to be undone
+            t1 undone: a b
+            t1 is to be undone
+            t1 made again: a b
+            t1 is to be undone
+            -> revert t1
         changed > put_back t1
             (nothing)
         changed > revert t1; say more
