@@ -1,27 +1,22 @@
 //! Blobs as files named by their SHA-256, in `ab/cdef…`.
 //!
 //! A file appears under its name only when it is whole and on disk, so what can be found can be
-//! trusted; `tmp` holds those that are being written. Where there is a bound they are a cache, for
-//! which nobody waits: after a power cut some may be gone or torn, and are found out by their hash.
+//! trusted; `tmp` holds those that are being written.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read as _, Seek as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use quintet_kernel::id::BlobId;
-use quintet_kernel::port::{Blobs, Body, BoxFuture, StorageError};
+use quintet_kernel::port::{Blobs, Body, BoxFuture, Extent, StorageError};
 use sha2::{Digest, Sha256};
 use tempfile::NamedTempFile;
 use tokio::task::spawn_blocking;
 
 use crate::Error;
 use crate::data_dir::create_private;
-
-mod bound;
-
-use bound::Bound;
 
 pub(crate) const TMP: &str = "tmp";
 /// Lists the blobs that were put since the last start, a line each.
@@ -34,20 +29,13 @@ const PIECE: usize = 64 * 1024;
 #[derive(Clone, Debug)]
 pub struct FileBlobs {
     root: Arc<Path>,
-    bound: Option<Arc<Bound>>,
 }
 
 impl FileBlobs {
     /// Opens a directory of blobs; creates it if it is not there.
     pub fn open(root: &Path) -> Result<Self, Error> {
         create_private(&root.join(TMP))?;
-        Ok(Self { root: root.into(), bound: None })
-    }
-
-    /// The same, but as a cache of at most so many bytes: the oldest go to make room for new ones, and
-    /// nothing is synced.
-    pub fn with_at_most(self, bytes: u64) -> Self {
-        Self { bound: Some(Arc::new(Bound::new(bytes))), ..self }
+        Ok(Self { root: root.into() })
     }
 
     /// Deletes one, by its name, if it is there; only for whoever has the directory to himself.
@@ -96,10 +84,8 @@ impl Blobs for FileBlobs {
     }
 
     fn put_all(&self, contents: Vec<Body>) -> BoxFuture<'_, Result<Vec<BlobId>, StorageError>> {
-        let (root, bound) = (Arc::clone(&self.root), self.bound.clone());
-        Box::pin(blocking(move || {
-            write_all(&root, bound.as_deref(), contents).map_err(unavailable)
-        }))
+        let root = Arc::clone(&self.root);
+        Box::pin(blocking(move || write_all(&root, contents)))
     }
 
     fn get(&self, blob: &BlobId) -> BoxFuture<'_, Result<Vec<u8>, StorageError>> {
@@ -129,7 +115,7 @@ fn name_of(file: &mut File) -> io::Result<BlobId> {
     }
 }
 
-fn named(hash: impl AsRef<[u8]>) -> BlobId {
+pub(crate) fn named(hash: impl AsRef<[u8]>) -> BlobId {
     BlobId::parse(&hex::encode(hash)).expect("hex digits make an id")
 }
 
@@ -137,87 +123,59 @@ fn named(hash: impl AsRef<[u8]>) -> BlobId {
 pub(crate) fn held(content: Body) -> Result<Option<Vec<u8>>, StorageError> {
     match content {
         Body::Bytes(bytes) => Ok(Some(bytes)),
-        Body::File(path) => fs::read(path).map(Some).map_err(unavailable),
+        Body::File(extent) => {
+            let mut bytes = Vec::new();
+            part(&extent).and_then(|mut part| part.read_to_end(&mut bytes)).map_err(unavailable)?;
+            Ok(Some(bytes))
+        }
         Body::Hash(_) => Ok(None),
     }
 }
 
-/// Writes them one by one, and makes their names durable together, unless they are a cache.
-fn write_all(root: &Path, bound: Option<&Bound>, contents: Vec<Body>) -> io::Result<Vec<BlobId>> {
+/// A part of a file, to be read.
+pub(crate) fn part(extent: &Extent) -> io::Result<impl io::Read + use<>> {
+    let mut file = File::open(&extent.file)?;
+    file.seek(io::SeekFrom::Start(extent.offset))?;
+    Ok(file.take(extent.length))
+}
+
+/// Writes them one by one, and makes their names durable together.
+fn write_all(root: &Path, contents: Vec<Body>) -> Result<Vec<BlobId>, StorageError> {
     let mut blobs = Vec::with_capacity(contents.len());
-    let (mut shards, mut put) = (BTreeSet::new(), HashSet::new());
-    let durable = bound.is_none();
+    let mut shards = BTreeSet::new();
     for content in contents {
-        let (blob, path) = match content {
-            Body::Bytes(content) => write(root, &content, durable)?,
-            Body::File(file) => take(root, &file, durable)?,
-            Body::Hash(blob) => {
-                blobs.push(blob);
-                continue;
-            }
-        };
+        if let Body::Hash(blob) = content {
+            blobs.push(blob);
+            continue;
+        }
+        let content = held(content)?.unwrap_or_default();
+        let (blob, path) = write(root, &content).map_err(unavailable)?;
         shards.insert(path.parent().unwrap_or(root).to_owned());
-        put.insert(path);
         blobs.push(blob);
     }
-    if durable {
-        // Also where a file was there already: whoever put it may not have come this far yet.
-        shards.iter().try_for_each(|shard| sync(shard))?;
-        sync(root)?;
-    }
-    if let Some(bound) = bound {
-        bound.put(root, &put);
-    }
+    // Also where a file was there already: whoever put it may not have come this far yet.
+    shards.iter().try_for_each(|shard| sync(shard)).map_err(unavailable)?;
+    sync(root).map_err(unavailable)?;
     Ok(blobs)
 }
 
 /// Writes content; gives its id and where it lies.
-fn write(root: &Path, content: &[u8], durable: bool) -> io::Result<(BlobId, PathBuf)> {
+fn write(root: &Path, content: &[u8]) -> io::Result<(BlobId, PathBuf)> {
     let blob = name(content);
     let path = path(root, &blob).expect("our own names are whole");
     if !is_kept(&path, content) {
         let mut file = NamedTempFile::new_in(root.join(TMP))?;
         file.write_all(content)?;
-        persist(root, file, (&blob, &path), durable)?;
+        persist(root, file, &blob, &path)?;
     }
     Ok((blob, path))
 }
 
-/// Takes over a file that nobody changes any more: by another name, where that is possible, so that
-/// it is not copied.
-fn take(root: &Path, from: &Path, durable: bool) -> io::Result<(BlobId, PathBuf)> {
-    let tmp = root.join(TMP);
-    let mut file = tempfile::Builder::new().make_in(&tmp, |name| {
-        fs::hard_link(from, name).and_then(|()| File::open(name)).or_else(|_| copy(from, name))
-    })?;
-    file.as_file_mut().rewind()?;
-    let blob = name_of(file.as_file_mut())?;
-    let path = path(root, &blob).expect("our own names are whole");
-    let is_kept = File::open(&path).and_then(|mut kept| name_of(&mut kept));
-    if !is_kept.is_ok_and(|kept| kept == blob) {
-        persist(root, file, (&blob, &path), durable)?;
-    }
-    Ok((blob, path))
-}
-
-fn copy(from: &Path, to: &Path) -> io::Result<File> {
-    let mut copy = File::options().read(true).write(true).create_new(true).open(to)?;
-    io::copy(&mut File::open(from)?, &mut copy)?;
-    Ok(copy)
-}
-
-fn persist(
-    root: &Path,
-    file: NamedTempFile,
-    (blob, path): (&BlobId, &Path),
-    durable: bool,
-) -> io::Result<()> {
-    if durable {
-        // Not synced: if a power cut takes it, the worst is a blob too many.
-        let mut list = File::options().append(true).create(true).open(root.join(PUT))?;
-        list.write_all(format!("{blob}\n").as_bytes())?;
-        file.as_file().sync_all()?;
-    }
+fn persist(root: &Path, file: NamedTempFile, blob: &BlobId, path: &Path) -> io::Result<()> {
+    // Not synced: if a power cut takes it, the worst is a blob too many.
+    let mut list = File::options().append(true).create(true).open(root.join(PUT))?;
+    list.write_all(format!("{blob}\n").as_bytes())?;
+    file.as_file().sync_all()?;
     fs::create_dir_all(path.parent().unwrap_or(root))?;
     file.persist(path)?;
     Ok(())
@@ -250,7 +208,10 @@ fn look(root: &Path, blob: &BlobId, most: u64) -> Result<Body, StorageError> {
     let Some(path) = long else { return read(root, blob).map(Body::Bytes) };
     let found = File::open(&path).and_then(|mut file| name_of(&mut file)).map_err(unavailable)?;
     match found == *blob {
-        true => Ok(Body::File(path)),
+        true => {
+            let length = path.metadata().map_err(unavailable)?.len();
+            Ok(Body::File(Extent { file: path, offset: 0, length }))
+        }
         false => Err(StorageError::Damaged(format!("blob {blob}"))),
     }
 }

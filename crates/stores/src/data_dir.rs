@@ -11,7 +11,7 @@ use std::sync::Arc;
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 
-use crate::{Error, FileBlobs, FileDrafts, FileUploads, blobs, sqlite};
+use crate::{Error, FileBlobs, FileDrafts, FileUploads, PackBlobs, blobs, sqlite};
 
 const LOCK: &str = "quintet.lock";
 const DATABASE: &str = "quintet.db";
@@ -40,7 +40,6 @@ impl DataDir {
         // Whatever was being written here when the last daemon died will never be finished.
         FileBlobs::sweep(&path.join(BLOBS))?;
         FileBlobs::sweep(&path.join(UPLOADS))?;
-        FileBlobs::sweep(&path.join(UNDO))?;
         Ok(Self { path: path.into(), lock })
     }
 
@@ -72,8 +71,8 @@ impl DataDir {
     }
 
     /// Opens what is kept of files for undo, which takes at most so many bytes.
-    pub fn undo(&self, bytes: u64) -> Result<FileBlobs, Error> {
-        Ok(FileBlobs::open(&self.path.join(UNDO))?.with_at_most(bytes))
+    pub fn undo(&self, bytes: u64) -> Result<PackBlobs, Error> {
+        PackBlobs::open(&self.path.join(UNDO), bytes)
     }
 
     /// Opens the drafts: in a directory for what lives as long as the machine runs, where there is

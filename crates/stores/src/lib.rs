@@ -10,6 +10,7 @@ mod data_dir;
 mod drafts;
 mod error;
 pub mod memory;
+mod packs;
 pub mod sqlite;
 mod uploads;
 
@@ -19,6 +20,7 @@ pub use blobs::FileBlobs;
 pub use data_dir::DataDir;
 pub use drafts::FileDrafts;
 pub use error::Error;
+pub use packs::PackBlobs;
 pub use uploads::FileUploads;
 
 /// Locks, whether or not another thread panicked meanwhile: every change under our locks is made

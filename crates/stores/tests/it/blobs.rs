@@ -1,11 +1,10 @@
 //! Blobs, in files and in memory.
 
 use std::fs;
-use std::time::{Duration, SystemTime};
 
 use quintet_kernel::id::BlobId;
-use quintet_kernel::port::{Blobs, Body, StorageError};
-use quintet_stores::{FileBlobs, memory};
+use quintet_kernel::port::{Blobs, Body, Extent, StorageError};
+use quintet_stores::{FileBlobs, PackBlobs, memory};
 
 /// SHA-256 of "hello".
 const HELLO: &str = "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824";
@@ -47,6 +46,8 @@ async fn every_store_gives_back_what_was_put() {
     let dir = tempfile::tempdir().unwrap();
     check_store(&memory::Store::new()).await;
     check_store(&FileBlobs::open(dir.path()).unwrap()).await;
+    let packs = tempfile::tempdir().unwrap();
+    check_store(&PackBlobs::open(packs.path(), 1 << 20).unwrap()).await;
     check(&FileBlobs::open(dir.path()).unwrap(), HELLO, "hello").await;
 }
 
@@ -59,14 +60,21 @@ async fn a_file_is_taken_over_however_long_it_is() {
         let content = vec![b'x'; length];
         for _ in 0..2 {
             fs::write(&given, &content).unwrap();
-            let ids = blobs.put_all(vec![Body::File(given.clone())]).await.unwrap();
+            let ids = blobs
+                .put_all(vec![Body::File(Extent {
+                    file: given.clone(),
+                    offset: 0,
+                    length: length as u64,
+                })])
+                .await
+                .unwrap();
             assert_eq!(blobs.put(content.clone()).await.unwrap(), ids[0]);
             fs::remove_file(&given).unwrap();
             match blobs.body(&ids[0], 5).await.unwrap() {
                 Body::Bytes(bytes) => assert_eq!(bytes, content),
                 Body::Hash(_) => panic!("it is kept"),
-                Body::File(path) => {
-                    assert_eq!((fs::read(path).unwrap(), length), (content.clone(), 3 << 20))
+                Body::File(Extent { file, .. }) => {
+                    assert_eq!((fs::read(file).unwrap(), length), (content.clone(), 3 << 20))
                 }
             }
         }
@@ -76,38 +84,6 @@ async fn a_file_is_taken_over_however_long_it_is() {
     fs::write(kept.join(&long.as_str()[..2]).join(&long.as_str()[2..]), vec![b'y'; 3 << 20])
         .unwrap();
     assert!(matches!(blobs.body(&long, 5).await, Err(StorageError::Damaged(_))));
-}
-
-#[tokio::test]
-async fn the_oldest_make_room() {
-    let dir = tempfile::tempdir().unwrap();
-    let blobs = FileBlobs::open(dir.path()).unwrap().with_at_most(1000);
-    let content = |n: u8| vec![n; 300];
-    let mut ids = Vec::new();
-    for n in 0..3 {
-        ids.push(blobs.put(content(n)).await.unwrap());
-    }
-    // The clock that stamps files may stand still in between.
-    for (age, id) in ids.iter().enumerate() {
-        let path = dir.path().join(&id.as_str()[..2]).join(&id.as_str()[2..]);
-        let then = SystemTime::UNIX_EPOCH + Duration::from_secs(age as u64);
-        fs::File::options().append(true).open(path).unwrap().set_modified(then).unwrap();
-    }
-    let known = ids[1].clone();
-    let hashed = blobs.put_all(vec![Body::Hash(known.clone())]).await.unwrap();
-    assert_eq!(hashed, [known]);
-    // What is put once more is not old.
-    blobs.put(content(0)).await.unwrap();
-    ids.push(blobs.put(content(3)).await.unwrap());
-    let mut kept = Vec::new();
-    for id in &ids {
-        kept.push(blobs.get(id).await.is_ok());
-    }
-    assert_eq!(kept, [true, false, true, true]);
-    // One that is too much for all of it is still kept for now.
-    let large = blobs.put(vec![9; 2000]).await.unwrap();
-    assert!(blobs.get(&large).await.is_ok());
-    assert!(blobs.get(&ids[3]).await.is_err());
 }
 
 #[tokio::test]
