@@ -1,6 +1,6 @@
 //! Events as clients read them in a session's history.
 
-use quintet_kernel::change::told;
+use quintet_kernel::change::paths;
 use quintet_kernel::event::{Answer, Event, Origin, Record};
 use quintet_kernel::message::{MediaKind, Part, Role, text_of};
 use quintet_kernel::model::{Channel, Count, Finish, Usage};
@@ -97,8 +97,13 @@ fn content(context: &SessionContext, record: &Record) -> (&'static str, Value) {
             ("context.compaction_failed", json!({ "reason": reason }))
         }
         Event::RevertRequested { turn } => ("file.revert", json!({ "turnId": turn.as_str() })),
-        Event::Reverted { turn, files } => {
-            ("file.reverted", json!({ "turnId": turn.as_str(), "files": files }))
+        Event::Reverted { turn, files, more, reapplied } => {
+            let kind = if *reapplied { "file.reapplied" } else { "file.reverted" };
+            let mut data = json!({ "turnId": turn.as_str(), "files": files });
+            if *more > 0 {
+                data["more"] = json!(more);
+            }
+            (kind, data)
         }
         Event::RevertFailed { turn, reason } => {
             ("file.revert_failed", json!({ "turnId": turn.as_str(), "reason": reason }))
@@ -197,7 +202,7 @@ fn of_calls(context: &SessionContext, record: &Record) -> (&'static str, Value) 
         ),
         Event::CallCompleted { call, tool, outcome, .. } => {
             let duration = context.call_took(call, record.at);
-            let files = told(&outcome.changes);
+            let files = paths(&outcome.changes);
             (
                 "tool.result",
                 json!({

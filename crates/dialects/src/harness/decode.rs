@@ -40,6 +40,8 @@ pub(super) enum Route {
     Cancel(String),
     Retry(SessionId, String),
     Revert(SessionId, String),
+    CheckRevert(SessionId, String),
+    Reapply(SessionId, String),
     Changes(SessionId, String),
     Context(SessionId),
     Attach(SessionId),
@@ -98,6 +100,9 @@ pub(super) fn decode(route: &Route, body: &[u8]) -> Result<Step, Reply> {
         Route::Revert(id, turn) => {
             Ok(Step::Submit(id.clone(), Command::Revert { turn: turn_id(turn)? }))
         }
+        Route::Reapply(id, turn) => {
+            Ok(Step::Submit(id.clone(), Command::Reapply { turn: turn_id(turn)? }))
+        }
         Route::Attach(id) => attach(id, json(body)?),
         Route::SetMode(id) => mode(id, json(body)?),
         Route::SetModel(id) => model_choice(id, &json::<ModelBody>(body)?),
@@ -114,6 +119,7 @@ pub(super) fn decode(route: &Route, body: &[u8]) -> Result<Step, Reply> {
         | Route::GetSession(_)
         | Route::Context(_)
         | Route::Changes(..)
+        | Route::CheckRevert(..)
         | Route::Events(_) => Err(Reply::bare(405)),
     }
 }
@@ -130,6 +136,7 @@ pub(super) fn refusal(error: &Error) -> Reply {
             | Refusal::Succeeded(_)
             | Refusal::NothingToRevert(_)
             | Refusal::AlreadyReverted(_)
+            | Refusal::NotReverted(_)
             | Refusal::CallOver(_)
             | Refusal::NotDelegated(_)
             | Refusal::Claimed(_)

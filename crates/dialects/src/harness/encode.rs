@@ -193,8 +193,9 @@ fn parts(event: &Event) -> Vec<Part<'_>> {
         | Event::TurnCompleted { .. }
         | Event::TurnFailed { .. }
         | Event::TurnCancelled { .. } => turn_event(event),
-        Event::Reverted { files, .. } => {
-            vec![Part::new("turn_reverted", json!({ "files": files }))]
+        Event::Reverted { files, more, reapplied, .. } => {
+            let kind = if *reapplied { "turn_reapplied" } else { "turn_reverted" };
+            vec![Part::new(kind, shape::reverted(files, *more))]
         }
         Event::RevertFailed { reason, .. } => {
             vec![Part::new("turn_revert_failed", json!({})).says(reason)]

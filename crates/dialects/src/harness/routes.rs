@@ -32,6 +32,12 @@ pub(super) const ROUTES: &[Row<Route, Reply>] = &[
     ("POST", "/v1/sessions/{session}/turns/{turn}/revert", |path| {
         Ok(Route::Revert(session(path)?, turn(path)))
     }),
+    ("GET", "/v1/sessions/{session}/turns/{turn}/revert", |path| {
+        Ok(Route::CheckRevert(session(path)?, turn(path)))
+    }),
+    ("POST", "/v1/sessions/{session}/turns/{turn}/reapply", |path| {
+        Ok(Route::Reapply(session(path)?, turn(path)))
+    }),
     ("GET", "/v1/sessions/{session}/turns/{turn}/changes", |path| {
         Ok(Route::Changes(session(path)?, turn(path)))
     }),

@@ -144,6 +144,12 @@ impl AppState {
                 let changes = self.ports.changes.of_turn(id, &turn).await;
                 Ok(ok(&shape::changes(&turn, &changes.map_err(|error| refusal(&error))?)))
             }
+            Route::CheckRevert(id, turn) => {
+                let turn = turn_id(turn)?;
+                let conflicts = self.ports.changes.conflicts(id, &turn).await;
+                let conflicts = conflicts.map_err(|error| refusal(&error))?;
+                Ok(ok(&json!({ "ok": conflicts.is_none(), "reason": conflicts })))
+            }
             Route::Events(id) => self.events(id, request.headers(), &query).await,
             Route::Attach(id) if is_multipart(request.headers()) => {
                 let file = multipart(request).await?;
@@ -319,7 +325,12 @@ fn result(route: &Route, receipt: &Receipt) -> Value {
     }
     for record in &receipt.records {
         match &record.event {
-            Event::Reverted { files, .. } => body["files"] = json!(files),
+            Event::Reverted { files, more, .. } => {
+                body["files"] = json!(files);
+                if *more > 0 {
+                    body["more"] = json!(more);
+                }
+            }
             Event::AttachmentAdded(file) => {
                 body["ref"] = format!("attachments/{}", file.name).into();
                 body["mime_type"] = file.mime.as_str().into();

@@ -1,6 +1,6 @@
 //! A session as the harness shows it.
 
-use quintet_kernel::change::{FileChange, Gap, Shape, Version, net, told};
+use quintet_kernel::change::{FileChange, Gap, Shape, Version, net, paths};
 use quintet_kernel::context::{self, Section, Update};
 use quintet_kernel::message::{MediaKind, Message, Part, Role};
 use quintet_kernel::model::{Listed, Profile, Usage};
@@ -108,9 +108,19 @@ pub(super) fn changes(turn: &TurnId, set: &Changeset) -> Value {
         "turn_id": turn.as_str(),
         "reverted": set.reverted,
         "files": set.files.iter().map(file_change).collect::<Vec<_>>(),
+        "more": set.more,
         "unrecorded": set.unrecorded.iter().map(gap).collect::<Vec<_>>(),
         "diff": set.diff,
     })
+}
+
+/// The files that an undo touched.
+pub(super) fn reverted(files: &[String], more: u64) -> Value {
+    let mut shown = json!({ "files": files });
+    if more > 0 {
+        shown["more"] = more.into();
+    }
+    shown
 }
 
 pub(super) fn file_change(change: &FileChange) -> Value {
@@ -225,7 +235,7 @@ fn turn(turn: &Turn) -> wire::Turn {
         completed_at: turn.completed.map(|at| at.to_string()),
         error: turn.error.clone(),
         verified: turn.verified,
-        changed_files: told(&net(&turn.changes)).into_iter().map(str::to_owned).collect(),
+        changed_files: paths(&net(&turn.changes)).into_iter().map(str::to_owned).collect(),
         reverted: turn.reverted,
     }
 }

@@ -73,6 +73,7 @@ fn refused(refusal: &Refusal) -> (u16, &'static str) {
         | Refusal::Succeeded(_)
         | Refusal::NothingToRevert(_)
         | Refusal::AlreadyReverted(_)
+        | Refusal::NotReverted(_)
         | Refusal::NothingPending(_)
         | Refusal::NotPending(_)
         | Refusal::WrongTurn { .. }

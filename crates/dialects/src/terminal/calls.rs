@@ -1,6 +1,6 @@
 //! Calls as a terminal shows them: the question before, how far it is, what came of it.
 
-use quintet_kernel::change::told;
+use quintet_kernel::change::paths;
 use quintet_kernel::message::text_of;
 use quintet_kernel::tool::{Assessment, Ending, Kind, Outcome};
 use quintet_kernel::{CallId, Time, TurnId};
@@ -36,7 +36,7 @@ pub(super) fn completed(
     outcome: &Outcome,
     took: u128,
 ) -> Value {
-    let files = told(&outcome.changes);
+    let files = paths(&outcome.changes);
     let status = match outcome.ending {
         Ending::Succeeded | Ending::Idle => "success",
         Ending::Failed | Ending::Skipped | Ending::Interrupted => "error",

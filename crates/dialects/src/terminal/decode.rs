@@ -346,6 +346,7 @@ pub(super) fn refusal(error: &port::Error) -> Error {
             | Refusal::BadName
             | Refusal::NothingToRevert(_)
             | Refusal::AlreadyReverted(_)
+            | Refusal::NotReverted(_)
             | Refusal::NothingToCompact => wire::AGENT_ERROR,
         },
         port::Error::Closing => wire::CANCELLED,
