@@ -171,20 +171,8 @@ pub(crate) fn toolbox(
     let cache = options.data_dir.join("cache");
     let recall = options.memory.as_ref();
     let recall = recall.map(|memory| recall_of(memory, options.context_tokens, senses));
-    let undo = options.undo;
     let ocr = senses.ocr_if_on();
-    Toolbox::new(Settings {
-        supervisor,
-        verify,
-        sandbox,
-        fetch,
-        search,
-        cache,
-        undo,
-        recall,
-        ocr,
-        blobs,
-    })
+    Toolbox::new(Settings { supervisor, verify, sandbox, fetch, search, cache, recall, ocr, blobs })
 }
 
 /// Memory, as these options set it up.

@@ -142,9 +142,6 @@ pub(crate) enum Verb {
         /// A directory to remove after the command.
         #[arg(long, value_name = "DIR")]
         scratch: Option<PathBuf>,
-        /// How to record what the command does to files.
-        #[arg(long, value_name = "ORDER")]
-        record: Option<OsString>,
         #[arg(last = true)]
         argv: Vec<OsString>,
     },

@@ -38,9 +38,7 @@ fn main() -> ExitCode {
     let cli = Cli::parse();
     let done = match cli.verb {
         Verb::Doctor(flags) => doctor::main(&flags),
-        Verb::Supervise { scratch, record, argv } => {
-            return supervisor::main(scratch, record, argv);
-        }
+        Verb::Supervise { scratch, argv } => return supervisor::main(scratch, argv),
         Verb::Confine { policy, argv } => return sandbox::main(once(policy).chain(argv)),
         Verb::Chat(asked) => chat::main(asked),
         Verb::Draw { source } => return diagram::main(source),

@@ -1,10 +1,12 @@
 //! Workspaces as they are on this machine.
 
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use quintet_kernel::change::{Gap, Shape};
 use quintet_kernel::context::Section;
-use quintet_kernel::port::{BoxFuture, Changed, Traces, Workspaces};
+use quintet_kernel::port::{Body, BoxFuture, Changed, Content, Traces, UndoRun, Workspaces};
 use quintet_kernel::{CallId, TurnId};
 use tokio::task::spawn_blocking;
 
@@ -12,8 +14,10 @@ use crate::blocking;
 use crate::change::Notes;
 use crate::folders::settled::{Look, Settled};
 use crate::recall::Recall;
+use crate::run::Runner;
+use crate::snapshot::objects::Objects;
+use crate::snapshot::{Record, Snapshots, Workspace};
 use crate::survey::{Gathered, Survey};
-use crate::watch::Watches;
 
 mod diff;
 mod now;
@@ -21,27 +25,79 @@ mod put_back;
 mod sentry;
 mod settled;
 
-pub(crate) use now::{digest, same};
-pub(crate) use put_back::builds;
+pub(crate) use now::part;
+
+/// The longest content that is held in memory, and how much is held in all, in bytes.
+const SHORT: u64 = 1024 * 1024;
+const HELD: u64 = 64 * 1024 * 1024;
 
 /// Workspaces as they are on this machine.
 #[derive(Debug)]
 pub(crate) struct Folders {
     survey: Survey,
     recall: Option<Recall>,
-    notes: Arc<Notes>,
-    watches: Watches,
+    undo: Arc<Undo>,
     settled: Settled,
 }
 
+/// What an undo needs to know.
+#[derive(Debug)]
+pub(crate) struct Undo {
+    /// What calls began with that may be cut off.
+    pub(crate) notes: Arc<Notes>,
+    pub(crate) snapshots: Arc<Snapshots>,
+    /// Runs git.
+    pub(crate) runner: Arc<Runner>,
+    /// A folder for temporary files.
+    pub(crate) cache: PathBuf,
+}
+
+impl Undo {
+    /// Reads the contents of changes that are among the objects of the repository around a workspace.
+    /// They are there as long as the result is.
+    async fn fill(&self, workspace: &Path, changes: &mut [Changed]) -> Objects {
+        let objects = Objects::of(&self.runner, workspace, &self.cache, changes).await;
+        objects.fill(changes);
+        objects
+    }
+
+    /// Reads what is short, and where links lead, so that it can be shown and put back.
+    fn hold(changes: &mut [Changed]) {
+        let sides = changes.iter_mut().flat_map(|it| [&mut it.before, &mut it.after]).flatten();
+        let mut held = 0;
+        for Content { body, shape, .. } in sides {
+            let Some(Body::File(extent)) = body else { continue };
+            if *shape == Shape::Link || extent.length <= SHORT && held + extent.length <= HELD {
+                let (mut bytes, length) = (Vec::new(), extent.length);
+                let read = part(extent).and_then(|mut part| part.read_to_end(&mut bytes));
+                if read.is_ok_and(|read| read as u64 == length) {
+                    held += length;
+                    *body = Some(Body::Bytes(bytes));
+                }
+            }
+        }
+    }
+
+    /// What became of files by a call that was cut off; nothing if it left no note.
+    fn cut_off(&self, root: &Path, turn: &TurnId, call: &CallId) -> Option<Traces> {
+        if let Some(changes) = self.notes.changes(root, turn, call) {
+            return Some(Traces { changes, unrecorded: Vec::new() });
+        }
+        let base = Workspace::saved(&self.notes.base(turn, call)?)?;
+        let since = self.snapshots.workspace(root).and_then(|workspace| workspace.since(&base));
+        Some(match since {
+            Ok(Record { changes, gaps }) => Traces { changes, unrecorded: gaps },
+            Err(why) => {
+                let gap = Gap { path: String::new(), paths: None, reason: why.to_string() };
+                Traces { changes: Vec::new(), unrecorded: vec![gap] }
+            }
+        })
+    }
+}
+
 impl Folders {
-    pub(crate) fn new(
-        survey: Survey,
-        recall: Option<Recall>,
-        notes: Arc<Notes>,
-        watches: Watches,
-    ) -> Self {
-        Self { survey, recall, notes, watches, settled: Settled::default() }
+    pub(crate) fn new(survey: Survey, recall: Option<Recall>, undo: Undo) -> Self {
+        Self { survey, recall, undo: undo.into(), settled: Settled::default() }
     }
 
     /// How the budget is parted: for what is remembered, and for the rest.
@@ -101,9 +157,14 @@ impl Workspaces for Folders {
         })
     }
 
-    fn diff(&self, changes: Vec<Changed>) -> BoxFuture<'_, String> {
-        Box::pin(async {
-            let shown = spawn_blocking(move || diff::diff(&changes)).await;
+    fn diff<'a>(&'a self, workspace: &'a Path, mut changes: Vec<Changed>) -> BoxFuture<'a, String> {
+        Box::pin(async move {
+            let _objects = self.undo.fill(workspace, &mut changes).await;
+            let shown = spawn_blocking(move || {
+                Undo::hold(&mut changes);
+                diff::diff(&changes)
+            });
+            let shown = shown.await;
             shown.unwrap_or_else(|error| format!("the changes cannot be shown: {error}\n"))
         })
     }
@@ -111,10 +172,20 @@ impl Workspaces for Folders {
     fn put_back<'a>(
         &'a self,
         workspace: &'a Path,
-        changes: Vec<Changed>,
+        mut changes: Vec<Changed>,
+        run: UndoRun,
     ) -> BoxFuture<'a, Result<(), String>> {
-        let root = workspace.to_owned();
-        Box::pin(blocking::change(move || put_back::put_back(&root, &changes)))
+        Box::pin(async move {
+            let objects = self.undo.fill(workspace, &mut changes).await;
+            let root = workspace.to_owned();
+            let work = move || {
+                Undo::hold(&mut changes);
+                let done = put_back::put_back(&root, &changes, run);
+                drop(objects);
+                done
+            };
+            blocking::change(work).await
+        })
     }
 
     fn cut_off<'a>(
@@ -124,15 +195,12 @@ impl Workspaces for Folders {
         call: &'a CallId,
     ) -> BoxFuture<'a, Option<Traces>> {
         let (root, turn, call) = (workspace.to_owned(), turn.clone(), call.clone());
-        let (notes, watches) = (self.notes.clone(), self.watches.clone());
-        let looking = spawn_blocking(move || match notes.changes(&root, &turn, &call) {
-            Some(changes) => Some(Traces { changes, unrecorded: Vec::new() }),
-            None => watches.traces(&root, &turn, &call),
-        });
+        let undo = self.undo.clone();
+        let looking = spawn_blocking(move || undo.cut_off(&root, &turn, &call));
         Box::pin(async { looking.await.ok().flatten() })
     }
 
     fn over(&self, turn: &TurnId) {
-        self.notes.forget(turn);
+        self.undo.notes.forget(turn);
     }
 }

@@ -66,7 +66,16 @@ async fn run(
     asked: &str,
 ) -> Result<Finished, Error> {
     let command = format!("{GIT} {asked}");
-    runner.run(Job { command: &command, workspace, timeout: TIMEOUT, call: None }, desk).await
+    runner.run(Job { command: &command, workspace, timeout: TIMEOUT }, desk).await
+}
+
+/// Runs a command line that may call git in its own way.
+pub(crate) async fn run_plain(
+    runner: &Runner,
+    workspace: &Path,
+    command: &str,
+) -> Result<Finished, Error> {
+    runner.run(Job { command, workspace, timeout: TIMEOUT }, &quiet()).await
 }
 
 /// A word as the shell takes it for itself.

@@ -33,7 +33,6 @@ pub mod sandbox;
 mod schema;
 mod show;
 mod snapshot;
-mod spelling;
 mod subject;
 pub mod supervisor;
 mod survey;
@@ -42,7 +41,6 @@ mod tool;
 mod toolbox;
 mod utf8;
 mod walk;
-mod watch;
 
 pub use engine::{Api as SearchApi, Engine};
 pub use fetch::Reach;

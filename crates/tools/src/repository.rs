@@ -8,12 +8,6 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-mod index;
-mod own;
-
-pub(crate) use index::{newest, says_the_same};
-pub(crate) use own::Repositories;
-
 /// Files beside the ones of a workspace that tell git how to treat these.
 const RULES: [&str; 2] = [".gitignore", ".gitattributes"];
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
-use quintet_kernel::port::{Desk, Invocation, Progress};
+use quintet_kernel::port::{Desk, Progress};
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::process::{Child, ChildStdin, Command};
 use tokio::sync::Notify;
@@ -15,7 +15,6 @@ use tokio::time::{Instant, sleep};
 use crate::sandbox::{self, Refused, Room, Rooms, Sandbox};
 use crate::supervisor;
 use crate::utf8::Decoder;
-use crate::watch::Watches;
 
 mod capture;
 mod environment;
@@ -42,7 +41,6 @@ pub(crate) struct Runner {
     environment: Environment,
     rooms: Rooms,
     shell: [&'static str; 2],
-    watches: Watches,
 }
 
 /// A command to run.
@@ -51,8 +49,6 @@ pub(crate) struct Job<'a> {
     pub(crate) command: &'a str,
     pub(crate) workspace: &'a Path,
     pub(crate) timeout: Duration,
-    /// The call that it is run for, if what it does to files is recorded with that.
-    pub(crate) call: Option<&'a Invocation>,
 }
 
 /// A command that ran.
@@ -91,17 +87,12 @@ pub(crate) enum Error {
 
 impl Runner {
     /// A runner that starts commands with this executable's supervisor.
-    pub(crate) fn new(supervisor: PathBuf, sandbox: Sandbox, watches: Watches) -> Self {
+    pub(crate) fn new(supervisor: PathBuf, sandbox: Sandbox) -> Self {
         let bash = Path::new("/bin/bash").exists();
         // Not a login shell: a profile is slow, may fail, and is the user's, not the agent's.
         let shell = if bash { ["/bin/bash", "-c"] } else { ["/bin/sh", "-c"] };
         let (environment, rooms) = (Environment::of_this_process(), Rooms::new(sandbox));
-        Self { supervisor, environment, rooms, shell, watches }
-    }
-
-    /// Why it cannot be known what commands write; nothing if it can.
-    pub(crate) fn unwatched(&self) -> Option<&'static str> {
-        self.rooms.unwatched()
+        Self { supervisor, environment, rooms, shell }
     }
 
     /// Runs a command; when it returns, or is dropped and a moment passed, the tree is gone.
@@ -117,7 +108,7 @@ impl Runner {
         timeout: Duration,
         desk: &Desk,
     ) -> Result<Finished, Error> {
-        let mut command = self.supervised(None, None);
+        let mut command = self.supervised(None);
         command.arg(&self.supervisor).args(args).current_dir("/");
         follow(start(command)?, "", timeout, desk).await
     }
@@ -126,10 +117,8 @@ impl Runner {
         if !job.workspace.is_dir() {
             return Err(Error::Workspace(job.workspace.to_owned()));
         }
-        let record = job.call.filter(|_| self.unwatched().is_none());
-        let record = record.and_then(|call| self.watches.order(call));
-        let room = self.rooms.give(job.workspace, record.is_some())?;
-        let mut command = self.supervised(room.as_ref(), record);
+        let room = self.rooms.give(job.workspace)?;
+        let mut command = self.supervised(room.as_ref());
         command.args(self.shell).arg(job.command).current_dir(job.workspace);
         let child = start(command)?;
         // Even if the daemon dies the supervisor will be there to clear the room.
@@ -139,7 +128,7 @@ impl Runner {
 
     /// The supervisor, to be followed by a command, which is confined if it has a room.
     #[expect(clippy::disallowed_methods, reason = "this starts the supervisor itself")]
-    fn supervised(&self, room: Option<&Room>, record: Option<String>) -> Command {
+    fn supervised(&self, room: Option<&Room>) -> Command {
         let mut command = Command::new(&self.supervisor);
         command.env_clear().envs(self.environment.iter()).arg(supervisor::SUBCOMMAND);
         let Some(room) = room else {
@@ -147,8 +136,7 @@ impl Runner {
             return command;
         };
         let scratch = room.scratch();
-        command.arg("--scratch").arg(scratch).env("TMPDIR", scratch);
-        command.args(record.into_iter().flat_map(|order| ["--record".to_owned(), order])).arg("--");
+        command.arg("--scratch").arg(scratch).env("TMPDIR", scratch).arg("--");
         command.arg(&self.supervisor).args([sandbox::SUBCOMMAND, &room.policy, "--"]);
         command
     }

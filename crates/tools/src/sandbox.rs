@@ -20,8 +20,6 @@ mod probe;
 mod room;
 mod toolchains;
 
-pub(crate) use calls::with_other_numbers;
-
 pub use confine::main;
 pub(crate) use confine::withdraw;
 pub use limits::Limits;

@@ -6,7 +6,7 @@ use quintet_kernel::port::Output;
 use quintet_kernel::tool::Outcome;
 
 use crate::run::Capture;
-use crate::{spelling, utf8};
+use crate::utf8;
 
 /// A text of any length: cut in the middle if it is long, and then kept whole as a file.
 pub(crate) fn output(text: &str, name: &str) -> Output {
@@ -35,11 +35,9 @@ fn captured(text: &str) -> Capture {
 
 /// A path on one line, whatever is in its name.
 pub(crate) fn path(path: &Path) -> String {
-    let text = spelling::spell(path);
-    if text.contains(char::is_control) {
-        text.escape_debug().to_string()
-    } else {
-        text.into_owned()
+    match path.to_str() {
+        Some(text) if !text.contains(char::is_control) => text.to_owned(),
+        Some(_) | None => format!("{path:?}"),
     }
 }
 

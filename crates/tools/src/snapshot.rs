@@ -1,96 +1,116 @@
-//! What commands make of a workspace: its files are looked at before and after.
+//! Snapshots of workspaces: what a command did to files is the difference of two of them.
 //!
-//! A snapshot is a list of files, each with its [`Signature`], and a copy of what was in them. Of what
-//! git ignores, much is left alone ([`ignored`]), which is said where it seems to have changed
-//! ([`unseen`]). Looking again costs one `lstat` a file; only what has another signature
-//! is read. The copies lie in a [pack](pack): one file without a name in the cache folder, so there is
-//! nothing to clean up, to lock or to trust after a crash; what the daemon forgets, it copies again
-//! before the next command. This is done here and not by a private git repository because that
-//! would start four programs for every command, write one compressed file for every file at first,
-//! and not work without git.
+//! A snapshot lists the files that git would not ignore, each with its [`Stat`] and where its content
+//! is kept. Taking the next one costs one `lstat` a file ([`list`]); only a file whose stat changed is
+//! read ([`read`]). Content lies in a [pack](pack) in the cache folder, or in the repository's own
+//! objects where git says that the file is as it was committed or staged ([`objects`]). What a snapshot
+//! does not cover is named in the record ([`uncovered`]): what git ignores, git's own files, files over
+//! [`FILE_LIMIT`], and names that are not UTF-8.
 //!
-//! Whatever changes while a command runs is taken for its work, even if somebody else did it.
+//! The index of the snapshot before a command is on disk while the command runs, so that after a crash
+//! the difference can still be told. Whatever changes while a command runs is taken for its work, even
+//! if somebody else did it.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
+use std::fs::{self, DirBuilder};
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::SystemTime;
 
 use quintet_kernel::TurnId;
 use quintet_kernel::change::Gap;
 use quintet_kernel::port::Changed;
+use sha2::{Digest, Sha256};
 
 use crate::blocking::Flag;
 
 mod compare;
-mod ignored;
 mod index;
+mod list;
+pub(crate) mod objects;
 mod pack;
-mod scan;
-mod signature;
-mod unseen;
+mod read;
+mod rules;
+mod uncovered;
 
-pub(crate) use ignored::is_made;
-use index::Index;
-use signature::Signature;
+use index::{Index, Moment};
+pub(crate) use list::Listing;
+use objects::Oid;
+use pack::Pack;
 
-/// How many workspaces are remembered; the others are copied anew when they are worked in again.
-const MOST_WORKSPACES: usize = 4;
+/// The most files of a workspace.
+const FILES_LIMIT: usize = 200_000;
+/// The longest file whose content is kept, in bytes.
+const FILE_LIMIT: u64 = 10 * 1024 * 1024;
+/// The most content of a workspace that is kept, in bytes.
+const CONTENT_LIMIT: u64 = 1024 * 1024 * 1024;
+/// How many workspaces have snapshots; others are copied anew when they are worked in again.
+const WORKSPACES_LIMIT: usize = 8;
+/// How much of a pack may be of no use any more, beside as much as is of use.
+const WASTE_LIMIT: u64 = 128 * 1024 * 1024;
 
 /// The snapshots of all workspaces.
 #[derive(Debug)]
 pub(crate) struct Snapshots {
-    /// Where packs are made.
     folder: PathBuf,
     /// The last used is the last.
-    shelves: Mutex<Vec<Arc<Shelf>>>,
+    workspaces: Mutex<Vec<Arc<Workspace>>>,
 }
 
-/// What is remembered of one workspace.
+/// What is known of one workspace.
 #[derive(Debug)]
-pub(crate) struct Shelf {
+pub(crate) struct Workspace {
     /// The real path.
-    workspace: PathBuf,
-    /// Held while the workspace is looked at, so that two calls do not do the same work twice.
-    newest: Mutex<Option<Arc<Index>>>,
+    pub(crate) root: PathBuf,
+    folder: PathBuf,
+    newest: Mutex<Newest>,
     told: Mutex<Told>,
+}
+
+#[derive(Debug, Default)]
+struct Newest {
+    index: Option<Arc<Index>>,
+    pack: Option<Arc<Pack>>,
+    /// The index that is on disk.
+    saved: Option<Arc<Index>>,
 }
 
 /// What was said of a workspace in the turn that last worked in it.
 #[derive(Debug, Default)]
 pub(crate) struct Told {
     turn: Option<TurnId>,
-    /// Why nothing is recorded; then there is no need to try again in that turn.
+    /// Why nothing is recorded; there is no need to try again in that turn.
     pub(crate) trouble: Option<String>,
-    /// The folders of which it knows that they are not recorded.
-    pub(crate) folders: HashSet<String>,
+    /// The paths that were named as not recorded.
+    pub(crate) paths: HashSet<String>,
 }
 
 /// A workspace before something happened to it.
 #[derive(Debug)]
 pub(crate) struct Base {
-    shelf: Arc<Shelf>,
     index: Arc<Index>,
+    /// When that was, by the clock that stamps files.
+    since: Moment,
 }
 
-/// What became of files, and what is to be said about that.
+/// What became of files, and what may have happened beside that.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Record {
     pub(crate) changes: Vec<Changed>,
-    /// What may have happened beside that.
     pub(crate) gaps: Vec<Gap>,
-    /// What the model should know.
-    pub(crate) note: Option<String>,
 }
 
 /// Why changes are not recorded.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Unrecorded {
-    #[error("the workspace has more than {} files", scan::MOST_FILES)]
+    #[error("the workspace has more than {FILES_LIMIT} files that git does not ignore")]
     Many,
-    #[error("the files of the workspace are more than {} MiB", scan::MOST_BYTES >> 20)]
+    #[error("the files of the workspace are more than {} MiB", CONTENT_LIMIT >> 20)]
     Large,
     #[error("the cache folder cannot be used: {0}")]
-    Pack(#[from] std::io::Error),
+    Cache(#[from] io::Error),
     #[error("{0}")]
     Workspace(String),
     #[error("cancelled")]
@@ -98,50 +118,110 @@ pub(crate) enum Unrecorded {
 }
 
 impl Snapshots {
-    /// Snapshots whose copies lie in this folder, which is made when there is something to copy.
+    /// Snapshots in this folder, which is made when there is something to keep.
     pub(crate) fn new(folder: PathBuf) -> Self {
-        Self { folder, shelves: Mutex::default() }
+        Self { folder, workspaces: Mutex::default() }
     }
 
-    /// What is remembered of a workspace.
-    pub(crate) fn shelf(&self, workspace: &Path) -> Result<Arc<Shelf>, Unrecorded> {
-        let real = workspace.canonicalize();
-        let workspace = real.map_err(|error| Unrecorded::Workspace(error.to_string()))?;
-        let mut shelves = lock(&self.shelves);
-        let found = shelves.iter().position(|shelf| shelf.workspace == workspace);
-        let shelf = match found {
-            Some(at) => shelves.remove(at),
-            None => Arc::new(Shelf { workspace, newest: Mutex::default(), told: Mutex::default() }),
+    /// What is known of a workspace.
+    ///
+    /// # Errors
+    /// If it is not there.
+    pub(crate) fn workspace(&self, root: &Path) -> Result<Arc<Workspace>, Unrecorded> {
+        let root = root.canonicalize().map_err(|error| Unrecorded::Workspace(error.to_string()))?;
+        let mut workspaces = lock(&self.workspaces);
+        let known = workspaces.iter().position(|workspace| workspace.root == root);
+        let workspace = match known {
+            Some(at) => workspaces.remove(at),
+            None => {
+                let name = Sha256::digest(root.as_os_str().as_encoded_bytes());
+                let name: String = name.iter().take(12).map(|byte| format!("{byte:02x}")).collect();
+                let folder = self.folder.join(name);
+                let (newest, told) = (Mutex::default(), Mutex::default());
+                Arc::new(Workspace { root, folder, newest, told })
+            }
         };
-        shelves.push(shelf.clone());
-        if shelves.len() > MOST_WORKSPACES {
-            shelves.remove(0);
+        workspaces.push(workspace.clone());
+        if workspaces.len() > WORKSPACES_LIMIT {
+            let oldest = workspaces.remove(0);
+            remove(&oldest.folder);
         }
-        Ok(shelf)
+        if known.is_none() {
+            self.forget_the_oldest(&workspaces);
+        }
+        Ok(workspace)
     }
 
-    /// Looks at a workspace before something happens to it.
-    pub(crate) fn before(&self, shelf: Arc<Shelf>, flag: &Flag) -> Result<Base, Unrecorded> {
-        let index = self.look(&shelf, flag)?;
-        Ok(Base { shelf, index })
-    }
-
-    /// Finds out what happened to a workspace.
-    pub(crate) fn since(&self, base: &Base) -> Result<Record, Unrecorded> {
-        let now = self.look(&base.shelf, &Flag::default())?;
-        Ok(compare::compare(&base.shelf.workspace, &base.index, &now))
-    }
-
-    fn look(&self, shelf: &Shelf, flag: &Flag) -> Result<Arc<Index>, Unrecorded> {
-        let mut newest = lock(&shelf.newest);
-        let old = newest.clone().filter(|old| !old.is_wasteful());
-        let new = Arc::new(scan::scan(&shelf.workspace, &self.folder, old.as_deref(), flag)?);
-        *newest = Some(new.clone());
-        Ok(new)
+    /// Deletes what earlier daemons kept of workspaces that were not used for the longest time.
+    fn forget_the_oldest(&self, used: &[Arc<Workspace>]) {
+        let folders = fs::read_dir(&self.folder).into_iter().flatten().flatten();
+        let folders = folders.map(|entry| entry.path());
+        let mut folders: Vec<_> =
+            folders.filter(|path| !used.iter().any(|it| it.folder == *path)).collect();
+        let age = |path: &PathBuf| {
+            path.metadata().and_then(|found| found.modified()).unwrap_or(SystemTime::UNIX_EPOCH)
+        };
+        folders.sort_by_key(age);
+        let excess = (folders.len() + used.len()).saturating_sub(WORKSPACES_LIMIT);
+        folders.iter().take(excess).for_each(|folder| remove(folder));
     }
 }
 
-impl Shelf {
+impl Workspace {
+    /// Lists the files as they are now. Contents are read by [`Self::keep`].
+    pub(crate) fn list(&self, flag: &Flag) -> Result<Listing, Unrecorded> {
+        let old = self.newest()?;
+        list::list(&self.root, old, flag)
+    }
+
+    /// Reads what changed since the last snapshot. `tracked` are the files whose content git has,
+    /// asked after they were listed.
+    pub(crate) fn keep(
+        &self,
+        listing: Listing,
+        tracked: &HashMap<String, Oid>,
+        flag: &Flag,
+    ) -> Result<Base, Unrecorded> {
+        let pack = self.pack(&listing)?;
+        let since = pack.now()?;
+        let index = read::read(&self.root, listing, tracked, &pack, flag)?;
+        let mut newest = lock(&self.newest);
+        newest.pack = Some(pack);
+        newest.index = Some(index.clone());
+        Ok(Base { index, since })
+    }
+
+    /// What happened since a snapshot.
+    pub(crate) fn since(&self, base: &Base) -> Result<Record, Unrecorded> {
+        let flag = Flag::default();
+        let now = self.keep(self.list(&flag)?, &HashMap::new(), &flag)?;
+        Ok(compare::compare(&self.root, &base.index, &now.index, base.since))
+    }
+
+    /// Puts a snapshot where a crash does not take it: beside this path.
+    pub(crate) fn save(&self, base: &Base, note: &Path) -> Result<(), Unrecorded> {
+        let (index, mut newest) = (&base.index, lock(&self.newest));
+        let path = self.folder.join("index");
+        if !newest.saved.as_ref().is_some_and(|saved| Arc::ptr_eq(saved, index)) {
+            newest.saved = None;
+            index.save(&path)?;
+            newest.saved = Some(index.clone());
+        }
+        if let Some(folder) = note.parent() {
+            DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+        }
+        fs::hard_link(&path, note.with_extension("index"))?;
+        fs::hard_link(&index.pack, note.with_extension("pack"))?;
+        Ok(())
+    }
+
+    /// The snapshot that was put beside a path before a command that was cut off, if there is one.
+    pub(crate) fn saved(note: &Path) -> Option<Base> {
+        let mut index = Index::load(&note.with_extension("index"))?;
+        index.pack = note.with_extension("pack");
+        Some(Base { since: index.at, index: Arc::new(index) })
+    }
+
     /// What was said in this turn; nothing if it is another than the last.
     pub(crate) fn told(&self, turn: &TurnId) -> MutexGuard<'_, Told> {
         let mut told = lock(&self.told);
@@ -150,9 +230,62 @@ impl Shelf {
         }
         told
     }
+
+    /// The last snapshot, of this process or of an earlier one; nothing if its pack should be begun
+    /// anew.
+    fn newest(&self) -> Result<Option<Arc<Index>>, Unrecorded> {
+        let mut newest = lock(&self.newest);
+        if newest.index.is_none()
+            && let Some(index) = Index::load(&self.folder.join("index"))
+            && let Ok(pack) = Pack::open(&index.pack)
+        {
+            newest.pack = Some(Arc::new(pack));
+            let index = Arc::new(index);
+            newest.saved = Some(index.clone());
+            newest.index = Some(index);
+        }
+        let wasted = match (&newest.index, &newest.pack) {
+            (Some(index), Some(pack)) => {
+                pack.length() > 2 * index.packed() + WASTE_LIMIT || !index.pack.is_file()
+            }
+            (None, _) | (_, None) => true,
+        };
+        Ok(newest.index.clone().filter(|_| !wasted))
+    }
+
+    /// The pack that a listing goes on with. The one before the last is not needed any more.
+    fn pack(&self, listing: &Listing) -> Result<Arc<Pack>, Unrecorded> {
+        let known = lock(&self.newest).pack.clone();
+        if let Some(pack) = known.filter(|pack| listing.goes_on_with(pack.path())) {
+            return Ok(pack);
+        }
+        DirBuilder::new().recursive(true).mode(0o700).create(&self.folder)?;
+        let pack = Arc::new(Pack::create(&self.folder)?);
+        let last = lock(&self.newest).pack.clone();
+        let needed = [Some(&pack), last.as_ref()].map(|it| it.map(|it| it.path().to_owned()));
+        for entry in fs::read_dir(&self.folder)?.flatten() {
+            let is_pack = entry.path().extension().is_some_and(|it| it == "pack");
+            if is_pack && !needed.contains(&Some(entry.path())) {
+                let _still_there = fs::remove_file(entry.path());
+            }
+        }
+        Ok(pack)
+    }
+}
+
+fn remove(folder: &Path) {
+    match fs::remove_dir_all(folder) {
+        Err(error) if error.kind() != ErrorKind::NotFound => {
+            tracing::warn!(folder = %folder.display(), %error, "an old snapshot could not be deleted");
+        }
+        Ok(()) | Err(_) => {}
+    }
 }
 
 /// What is behind these locks is whole even if somebody panicked.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
+
+#[cfg(test)]
+mod tests;

@@ -12,10 +12,8 @@
 //! It is not confined itself: the command that it starts is `confine`, which puts the sandbox on
 //! and becomes the real one. What that one leaves in its scratch directory goes with it.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::io;
-use std::os::fd::OwnedFd;
-use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Command, ExitCode, Stdio};
@@ -23,8 +21,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::{fs, thread};
 
 use rustix::process::{Pid, Resource, Signal, getpid, getrlimit, set_child_subreaper, setrlimit};
-
-use crate::watch::Served;
 
 mod leash;
 mod proc;
@@ -40,17 +36,12 @@ const OPEN_FILES_LIMIT: u64 = 1024;
 type Leader = Arc<Mutex<Option<Pid>>>;
 
 /// Runs `[--] program args…` until it ends or stdin does, and leaves nothing behind: neither
-/// processes nor the scratch directory, if there is one. What it does to files is recorded, if there
-/// is an order how.
+/// processes nor the scratch directory, if there is one.
 ///
 /// The code is the command's own, 128 and its signal if one killed it, or 125 to 127 (as with
 /// `env` and `timeout`) if it could not be run. Call it before any other thread is started.
-pub fn main(
-    scratch: Option<PathBuf>,
-    record: Option<OsString>,
-    args: impl IntoIterator<Item = OsString>,
-) -> ExitCode {
-    let code = run(record.as_deref(), args);
+pub fn main(scratch: Option<PathBuf>, args: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let code = run(args);
     if let Some(scratch) = scratch {
         // What cannot be removed is left to whoever cleans up temporary files.
         let _rest = fs::remove_dir_all(scratch);
@@ -58,14 +49,14 @@ pub fn main(
     ExitCode::from(code)
 }
 
-fn run(record: Option<&OsStr>, args: impl IntoIterator<Item = OsString>) -> u8 {
+fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
     let mut argv = args.into_iter().peekable();
     argv.next_if(|arg| arg == "--");
     let Some(program) = argv.next() else {
         eprintln!("quintet: supervise needs a command");
         return 125;
     };
-    match supervise(&program, argv.collect(), record) {
+    match supervise(&program, argv.collect()) {
         Ok(code) => code,
         Err(error) => {
             eprintln!("quintet: {}: {error}", program.display());
@@ -74,27 +65,22 @@ fn run(record: Option<&OsStr>, args: impl IntoIterator<Item = OsString>) -> u8 {
     }
 }
 
-fn supervise(program: &OsString, args: Vec<OsString>, record: Option<&OsStr>) -> io::Result<u8> {
+fn supervise(program: &OsString, args: Vec<OsString>) -> io::Result<u8> {
     // Descendants that lose their parent become children of this process, however they were
     // started, so that none can slip away by forking twice or by leaving the group.
     set_child_subreaper(Some(getpid()))?;
     usual_open_files()?;
     let leader = Leader::default();
-    let served = record.and_then(|order| Served::begin(order.to_str()?));
-    let (served, stdin) = served.unzip();
     let pid = {
         // The leash may be let go at once; it then waits here for somebody to signal.
         let mut started = lock(&leader);
         let ended = leader.clone();
         leash::hold(move || end(&ended))?;
-        *started.insert(start(program, args, stdin)?)
+        *started.insert(start(program, args)?)
     };
     tree::await_exit(pid)?;
     *lock(&leader) = None;
     tree::sweep(pid);
-    if let Some(served) = served {
-        served.end();
-    }
     tree::code(pid)
 }
 
@@ -106,10 +92,9 @@ fn usual_open_files() -> io::Result<()> {
 }
 
 #[expect(clippy::disallowed_methods, reason = "this is the supervisor that others must go through")]
-fn start(program: &OsString, args: Vec<OsString>, stdin: Option<UnixStream>) -> io::Result<Pid> {
-    let stdin = stdin.map_or_else(Stdio::null, |socket| OwnedFd::from(socket).into());
+fn start(program: &OsString, args: Vec<OsString>) -> io::Result<Pid> {
     let mut command = Command::new(program);
-    command.args(args).stdin(stdin).process_group(0);
+    command.args(args).stdin(Stdio::null()).process_group(0);
     Ok(Pid::from_child(&command.spawn()?))
 }
 

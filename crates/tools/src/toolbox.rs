@@ -11,13 +11,14 @@ use crate::change::Notes;
 use crate::checked::Checked;
 use crate::engine::Engine;
 use crate::fetch::Reach;
-use crate::folders::Folders;
+use crate::folders::{Folders, Undo};
 use crate::map::Mapper;
 use crate::outline::Outline;
 use crate::recall::Recall;
 use crate::recorded::{Recorded, Recorder};
 use crate::run::Runner;
 use crate::sandbox::Sandbox;
+use crate::snapshot::Snapshots;
 use crate::survey::Survey;
 use crate::tool::apply_patch::ApplyPatch;
 use crate::tool::diagram::Diagram;
@@ -38,7 +39,6 @@ use crate::tool::shell::Shell;
 use crate::tool::verify::Verify;
 use crate::tool::web_search::WebSearch;
 use crate::tool::write_file::WriteFile;
-use crate::watch::Watches;
 
 /// What the tools need to know.
 #[derive(Clone)]
@@ -58,9 +58,6 @@ pub struct Settings {
     pub search: Option<Engine>,
     /// A folder for what may be lost, but for calls that a crash cuts off. It need not be there.
     pub cache: PathBuf,
-    /// The most that is kept on disk of what files were, in bytes; one call may take a quarter of it
-    /// for what was before and a quarter for what is after.
-    pub undo: u64,
     /// What is remembered beyond sessions. Its tools are not offered without.
     pub recall: Option<Recall>,
     /// What `look` reads pictures with. It is not offered without.
@@ -75,19 +72,20 @@ pub struct Toolbox {
     survey: Survey,
     recall: Option<Recall>,
     notes: Arc<Notes>,
-    watches: Watches,
+    snapshots: Arc<Snapshots>,
+    runner: Arc<Runner>,
+    cache: PathBuf,
 }
 
 impl Toolbox {
     /// The tools, in the order they are offered. The environment that commands get is taken now.
     pub fn new(settings: Settings) -> Self {
-        let watches = Watches::new(settings.cache.join("notes"), settings.undo / 4);
-        let runner = Runner::new(settings.supervisor, settings.sandbox, watches.clone());
-        let runner = Arc::new(runner);
+        let runner = Arc::new(Runner::new(settings.supervisor, settings.sandbox));
         let mapper = Arc::new(Mapper::default());
         let survey = Survey::new(mapper.clone(), runner.clone());
         let notes = Arc::new(Notes::new(settings.cache.join("notes")));
-        let recorder = Recorder::new(runner.clone(), watches.clone(), settings.cache);
+        let snapshots = Arc::new(Snapshots::new(settings.cache.join("snapshots")));
+        let recorder = Recorder::new(runner.clone(), snapshots.clone(), notes.clone());
         let mut tools: Vec<Arc<dyn Tool>> = vec![
             Arc::new(ReadFile::new()),
             Arc::new(ListDir::new()),
@@ -101,7 +99,7 @@ impl Toolbox {
             Arc::new(ApplyPatch::new(runner.clone(), notes.clone())),
             Arc::new(Recorded::new(Shell::new(runner.clone()), recorder.clone())),
             Arc::new(Recorded::new(Diagram::new(runner.clone()), recorder.clone())),
-            Arc::new(Recorded::new(Verify::new(runner, settings.verify), recorder)),
+            Arc::new(Recorded::new(Verify::new(runner.clone(), settings.verify), recorder)),
         ];
         if let Some(reach) = settings.fetch {
             tools.push(Arc::new(FetchUrl::new(reach)));
@@ -119,7 +117,15 @@ impl Toolbox {
         }
         let checked = |tool| Arc::new(Checked::new(tool)) as Arc<dyn Tool>;
         let tools = tools.into_iter().map(checked).collect();
-        Self { tools, survey, recall: settings.recall, notes, watches }
+        Self {
+            tools,
+            survey,
+            recall: settings.recall,
+            notes,
+            snapshots,
+            runner,
+            cache: settings.cache,
+        }
     }
 
     /// What each tool is.
@@ -130,8 +136,13 @@ impl Toolbox {
     /// Where sessions work.
     pub fn workspaces(&self) -> Arc<dyn Workspaces> {
         let (survey, recall) = (self.survey.clone(), self.recall.clone());
-        let (notes, watches) = (self.notes.clone(), self.watches.clone());
-        Arc::new(Folders::new(survey, recall, notes, watches))
+        let undo = Undo {
+            notes: self.notes.clone(),
+            snapshots: self.snapshots.clone(),
+            runner: self.runner.clone(),
+            cache: self.cache.clone(),
+        };
+        Arc::new(Folders::new(survey, recall, undo))
     }
 
     /// What is in folders.

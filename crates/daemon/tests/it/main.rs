@@ -34,7 +34,6 @@ mod terminal;
 mod tree;
 mod turns;
 mod undo;
-mod undo_git;
 mod web_page;
 mod windie;
 mod worker;

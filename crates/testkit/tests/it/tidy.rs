@@ -17,8 +17,7 @@ const ARROWS: [(&str, &[&str]); 16] = [
     ("allocator", &[]),
     ("stores", &["kernel"]),
     ("chat", &[]),
-    ("seccomp", &[]),
-    ("tools", &["kernel", "seccomp"]),
+    ("tools", &["kernel"]),
     ("memory", &["kernel"]),
     ("testkit", &["kernel"]),
     (

@@ -2,13 +2,13 @@
 
 use std::fs::File;
 use std::io::{self, Write};
-use std::path::Path;
 
 use quintet_kernel::change::Shape;
-use quintet_kernel::port::{Body, Content};
+use quintet_kernel::port::{Body, Content, Extent};
 use rustix::fs::{AtFlags, FileType, Mode, chmodat, fchmod, mkdirat, mknodat};
 
 use super::{Error, Existing, Place};
+use crate::folders::part;
 
 /// The permissions of a new folder, if nobody knows better.
 const FOLDER: u32 = 0o777;
@@ -26,7 +26,7 @@ pub(super) struct Load<'a> {
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Filling<'a> {
     Bytes(&'a [u8]),
-    File(&'a Path),
+    File(&'a Extent),
 }
 
 impl Load<'_> {
@@ -34,7 +34,7 @@ impl Load<'_> {
         match self.filling {
             Filling::Bytes(bytes) => file.write_all(bytes)?,
             Filling::File(from) => {
-                io::copy(&mut File::open(from)?, &mut file)?;
+                io::copy(&mut part(from)?, &mut file)?;
             }
         }
         if let Some(mode) = self.mode {
@@ -69,7 +69,7 @@ impl Place {
     fn load<'a>(&self, content: &'a Content) -> Result<Load<'a>, Error> {
         let filling = match &content.body {
             Some(Body::Bytes(bytes)) => Filling::Bytes(bytes),
-            Some(Body::File(path)) => Filling::File(path),
+            Some(Body::File(extent)) => Filling::File(extent),
             Some(Body::Hash(_)) | None => return Err(Error::Special(self.given().to_owned())),
         };
         Ok(Load { filling, mode: content.mode, shape: content.shape })

@@ -14,8 +14,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use quintet_kernel::change::Shape;
 use rustix::fs::{
-    AtFlags, FileType, Mode, OFlags, RenameFlags, Stat, Timespec, Timestamps, fstat, mkdirat,
-    openat, readlinkat, renameat, renameat_with, statat, symlinkat, unlinkat, utimensat,
+    AtFlags, FileType, Mode, OFlags, RenameFlags, Stat, fstat, mkdirat, openat, readlinkat,
+    renameat, renameat_with, statat, symlinkat, unlinkat,
 };
 use rustix::io::Errno;
 
@@ -193,14 +193,6 @@ impl Place {
             let _gone = unlinkat(&self.directory, &temporary, AtFlags::empty());
         }
         filled
-    }
-
-    /// Says when the file here was last changed, in seconds and nanoseconds.
-    pub(crate) fn date(&self, (seconds, nanoseconds): (u32, u32)) -> Result<(), Error> {
-        let then = Timespec { tv_sec: seconds.into(), tv_nsec: nanoseconds.into() };
-        let times = Timestamps { last_access: then, last_modification: then };
-        let dated = utimensat(&self.directory, &self.name, &times, AtFlags::SYMLINK_NOFOLLOW);
-        dated.map_err(|errno| self.explain(errno))
     }
 
     /// Takes what is here away, if it has this shape.

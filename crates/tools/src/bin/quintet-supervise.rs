@@ -13,14 +13,13 @@ use quintet_tools::{diagram, sandbox, supervisor};
 fn main() -> ExitCode {
     let mut args = std::env::args_os().skip(1).peekable();
     match args.next().as_ref().and_then(|mode| mode.to_str()) {
-        Some("bare") => return supervisor::main(None, None, args),
+        Some("bare") => return supervisor::main(None, args),
         Some("confine") => return sandbox::main(args),
         Some("draw") => return diagram::main(args.skip(1)),
         _ => (),
     }
     let scratch = args.next_if(|arg| arg == "--scratch").and_then(|_| args.next());
-    let record = args.next_if(|arg| arg == "--record").and_then(|_| args.next());
     let argv = args.skip_while(|arg| arg == "--");
     let homeless = ["/usr/bin/env", "HOME=/nonexistent"].map(OsString::from);
-    supervisor::main(scratch.map(Into::into), record, homeless.into_iter().chain(argv))
+    supervisor::main(scratch.map(Into::into), homeless.into_iter().chain(argv))
 }

@@ -72,6 +72,11 @@ impl Notes {
         Some(files.into_iter().filter_map(became).collect())
     }
 
+    /// Where a snapshot is put before a call; nowhere if the call's names cannot be those of files.
+    pub(crate) fn base(&self, turn: &TurnId, call: &CallId) -> Option<PathBuf> {
+        self.file(turn, call)
+    }
+
     /// Forgets what the calls of a turn noted.
     pub(crate) fn forget(&self, turn: &TurnId) {
         let Some(folder) = self.turn(turn) else { return };

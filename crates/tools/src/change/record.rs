@@ -10,7 +10,6 @@ use quintet_kernel::tool::Outcome;
 
 use super::{Change, Note, make};
 use crate::beneath::{self, Error, Place};
-use crate::spelling::spell;
 
 /// Makes changes, which are noted first; says `done`, or why not, and what became of the files in
 /// either case.
@@ -63,7 +62,7 @@ pub(super) fn became(
     };
     let before = before.map(kept);
     let path = Place::find(root, path).and_then(|place| place.real(root)).ok()?;
-    let path = spell(&path).into_owned();
+    let path = path.to_str()?.to_owned();
     (before != after).then_some(Changed { path, before, after })
 }
 

@@ -20,7 +20,7 @@ pub(crate) async fn draw(
     source: &str,
 ) -> Result<Option<String>, String> {
     let command = command(source)?;
-    let job = Job { command: &command, workspace, timeout: TIMEOUT, call: None };
+    let job = Job { command: &command, workspace, timeout: TIMEOUT };
     let finished = runner.run(job, &quiet(desk)).await.map_err(|error| error.to_string())?;
     checked(picture(&finished)?).await
 }

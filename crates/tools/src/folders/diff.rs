@@ -2,16 +2,14 @@
 
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write;
-use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::time::Duration;
 
 use quintet_kernel::change::Shape;
-use quintet_kernel::change::git::{self, Own};
 use quintet_kernel::port::{Body, Changed, Content};
 use tokio::time::Instant;
 
-use crate::{change, show, spelling};
+use crate::{change, show};
 
 /// How long all of it may be worked at before the rest becomes coarse.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -25,24 +23,17 @@ struct File<'a> {
     after: Option<&'a Content>,
 }
 
-/// All changes as one diff, sorted by path; git's own files come last.
+/// All changes as one diff, sorted by path.
 pub(super) fn diff(changes: &[Changed]) -> String {
     let deadline = Instant::now() + PATIENCE;
-    let paths: Vec<_> = changes.iter().map(|changed| spelling::path(&changed.path)).collect();
+    let paths: Vec<&Path> = changes.iter().map(|changed| Path::new(&changed.path)).collect();
     let files: Vec<_> = paths.iter().zip(changes).map(|(path, it)| File::of(path, it)).collect();
     let parents: HashSet<&Path> = paths.iter().flat_map(|path| path.ancestors().skip(1)).collect();
     let (folders, files): (Vec<_>, Vec<_>) = files.into_iter().partition(File::is_folder);
-    let (mut own, files): (Vec<_>, Vec<_>) =
-        files.into_iter().partition(|file| git::own(file.path).is_some());
     let mut shown = paired(&files);
     // A folder is seen by what is in it; git knows no others.
-    let bare = folders.into_iter().filter(|it| !parents.contains(it.path));
-    shown.extend(bare.filter(|file| git::own(file.path).is_none()));
-    own.retain(File::is_telling);
-    for files in [&mut shown, &mut own] {
-        files.sort_unstable_by_key(|file| file.path);
-    }
-    shown.extend(own);
+    shown.extend(folders.into_iter().filter(|it| !parents.contains(it.path)));
+    shown.sort_unstable_by_key(|file| file.path);
     shown.iter().flat_map(File::halves).map(|file| file.diff(deadline)).collect()
 }
 
@@ -82,11 +73,6 @@ impl<'a> File<'a> {
     fn is_folder(&self) -> bool {
         let mut sides = [self.before, self.after].into_iter().flatten();
         sides.all(|side| side.shape == Shape::Folder)
-    }
-
-    /// Whether one of git's own files says something to a person.
-    fn is_telling(&self) -> bool {
-        git::own(self.path) == Some(Own::State)
     }
 
     /// A file that became a link, or the other way, is one that goes and another that comes.
@@ -230,12 +216,22 @@ fn mode(content: &Content) -> u32 {
 /// A path as git writes it: in quotes where it would not be one word on one line.
 fn quoted(side: &str, path: &Path) -> String {
     let path = Path::new(side).join(path);
-    match path.to_str() {
-        Some(text) if !text.contains(|c: char| c.is_control() || c == '"' || c == '\\') => {
-            text.to_owned()
-        }
-        Some(_) | None => spelling::quote(path.as_os_str().as_bytes()),
+    let text = path.to_string_lossy();
+    let is_plain = |c: char| !(c.is_control() || c == '"' || c == '\\');
+    if text.chars().all(is_plain) {
+        return text.into_owned();
     }
+    let mut quoted = String::from('"');
+    for c in text.chars() {
+        let _infallible = match c {
+            '"' | '\\' => write!(quoted, "\\{c}"),
+            '\n' => write!(quoted, "\\n"),
+            '\t' => write!(quoted, "\\t"),
+            c if c.is_ascii_control() => write!(quoted, "\\{:03o}", u32::from(c)),
+            c => write!(quoted, "{c}"),
+        };
+    }
+    quoted + "\""
 }
 
 #[cfg(test)]

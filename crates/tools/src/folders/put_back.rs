@@ -1,47 +1,42 @@
 //! Undoes changes, if the files are still as they left them.
 //!
-//! Everything is looked at before anything is done: see [`order`] and [`carry_out`] for the rest.
+//! Everything is looked at before anything is done. What has to go goes first, from the inside out; then
+//! the rest comes back, from the outside in. If a file turns out to be another right before it is
+//! replaced, what was done so far is undone.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use quintet_kernel::change::Shape;
-use quintet_kernel::port::{Changed, Content};
+use quintet_kernel::port::{Body, Changed, Content, UndoRun};
 
-use crate::{show, spelling};
+use super::now::{Now, now};
+use crate::beneath::{Existing, Place};
+use crate::show;
 
-mod around;
-mod back;
-pub(crate) mod builds;
-mod carry_out;
-mod git;
-mod locks;
-mod meanwhile;
-mod order;
-mod packed;
+/// The most reasons that are given.
+const REASONS_LIMIT: usize = 20;
 
-use around::Around;
-
-/// Turns every file back, or none and says why not.
-pub(super) fn put_back(root: &Path, changes: &[Changed]) -> Result<(), String> {
-    let paths: Vec<_> = changes.iter().map(|changed| spelling::path(&changed.path)).collect();
-    let changes: Vec<(&Path, &Changed)> = paths.iter().map(|path| &**path).zip(changes).collect();
-    let around = Around::new(root, &changes);
-    locks::clear(&around, &changes);
-    let plan = Plan::new(&around, &changes)?;
-    let mut locks =
-        plan.lock(&around).map_err(|reason| format!("nothing was changed: {reason}"))?;
-    around.carry_out(&plan.steps, &mut locks)?;
-    plan.date_indexes(&around);
-    Ok(())
+/// Turns every file back, or none.
+///
+/// # Errors
+/// Why not, with the names of the files that are in the way.
+pub(super) fn put_back(root: &Path, changes: &[Changed], run: UndoRun) -> Result<(), String> {
+    let plan = Plan::new(root, changes)?;
+    match run {
+        UndoRun::Apply => plan.carry_out(),
+        UndoRun::Dry => Ok(()),
+    }
 }
 
 /// What is to be done, and why it cannot be.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Plan<'a> {
+    root: &'a Path,
+    /// Paths that became links.
+    links: HashSet<&'a Path>,
     steps: Vec<Step<'a>>,
-    /// Each with the path that it is about.
-    reasons: Vec<(&'a Path, String)>,
+    reasons: Vec<String>,
 }
 
 /// One thing to be made into another.
@@ -54,69 +49,178 @@ struct Step<'a> {
 
 impl<'a> Plan<'a> {
     /// Finds out what is to be done, or why nothing can be.
-    fn new(around: &Around<'_>, changes: &[(&'a Path, &Changed)]) -> Result<Self, String> {
-        let mut plan = Self::default();
-        for of_path in changes.chunk_by(|(one, _), (other, _)| one == other) {
-            match of_path {
-                [(path, changed)] => plan.check(around, path, changed),
-                [(path, _), ..] => plan.check_runs(around, path, of_path),
-                [] => {}
-            }
+    fn new(root: &'a Path, changes: &'a [Changed]) -> Result<Self, String> {
+        let became_link = |it: &&Changed| has(it.after.as_ref(), Shape::Link);
+        let links = changes.iter().filter(became_link).map(|it| Path::new(&it.path)).collect();
+        let mut plan = Self { root, links, steps: Vec::new(), reasons: Vec::new() };
+        for of_path in changes.chunk_by(|one, other| one.path == other.path) {
+            plan.check(of_path);
         }
-        plan.leave_builds(around.root);
-        plan.clear(around);
-        plan.mind_locks(around);
+        plan.leave_folders_in_use();
         if !plan.reasons.is_empty() {
-            let reasons: Vec<_> = plan.reasons.into_iter().map(|(_, reason)| reason).collect();
-            return Err(format!("nothing was changed: {}", reasons.join("; ")));
+            let more = plan.reasons.len().saturating_sub(REASONS_LIMIT);
+            plan.reasons.truncate(REASONS_LIMIT);
+            if more > 0 {
+                plan.reasons.push(format!("and {more} more"));
+            }
+            return Err(format!("nothing was changed: {}", plan.reasons.join("; ")));
         }
-        plan.order();
+        plan.steps.sort_by(|a, b| match (&a.to, &b.to) {
+            (None, None) => b.path.cmp(a.path),
+            (Some(_), Some(_)) => a.path.cmp(b.path),
+            (None, Some(_)) => std::cmp::Ordering::Less,
+            (Some(_), None) => std::cmp::Ordering::Greater,
+        });
         Ok(plan)
     }
 
-    /// Finds out what is left to be done to a file, or why it cannot be.
-    fn check(&mut self, around: &Around<'_>, path: &'a Path, changed: &Changed) {
-        if around.stays(path, changed) {
-            return;
-        }
-        match around.back(path, changed) {
-            Ok(Some((from, to))) => self.steps.extend(halves(path, from, to)),
+    /// Finds out what is left to be done to a file, or why it cannot be. A file stands there several
+    /// times if it was changed by somebody else in between.
+    fn check(&mut self, changes: &'a [Changed]) {
+        let [first, ..] = changes else { return };
+        let [.., last] = changes else { return };
+        match self.exchange(&first.path, first.before.as_ref(), last.after.as_ref()) {
             Ok(None) => {}
-            Err(stuck) if around.forgives(path, &stuck) => {}
-            Err(stuck) => self.reasons.push((path, stuck.to_string())),
+            Ok(Some(_)) | Err(_) if changes.len() > 1 => {
+                self.reasons.push(format!("{} was changed by somebody else meanwhile", first.path));
+            }
+            Ok(Some((from, to))) => self.steps.extend(halves(Path::new(&first.path), from, to)),
+            Err(reason) => self.reasons.push(reason),
         }
+    }
+
+    /// What a file is to be turned from and into; nothing if it is as it was.
+    fn exchange(
+        &self,
+        name: &str,
+        before: Option<&Content>,
+        after: Option<&Content>,
+    ) -> Result<Option<(Option<Content>, Option<Content>)>, String> {
+        let path = Path::new(name);
+        let now = if self.is_behind_a_link(path) { Now::default() } else { now(self.root, path)? };
+        // A folder is as good as nothing where there was nothing, and one that is there again as good as
+        // the one that was: what is in it has its own changes.
+        let left = now.is(Shape::Folder) && before.is_none() && !has(after, Shape::Folder);
+        let again = now.is(Shape::Folder) && has(before, Shape::Folder) && after.is_none();
+        if left || again || now.matches(before)? {
+            return Ok(None);
+        }
+        if let Some(why) = lost(name, before, after) {
+            return Err(why);
+        }
+        if !now.matches(after)? {
+            return Err(match (after, now.is_there()) {
+                (Some(_), false) => format!("{name} was deleted since"),
+                (Some(_), true) => format!("{name} was changed since"),
+                (None, _) => format!("{name} is there again"),
+            });
+        }
+        let with_mode = |side: Option<&Content>| {
+            let mut side = side.cloned()?;
+            side.mode = side.mode.or(now.mode());
+            Some(side)
+        };
+        Ok(Some((with_mode(after), with_mode(before))))
+    }
+
+    /// True if a link is in the place of a folder around a path; it goes with the rest.
+    fn is_behind_a_link(&self, path: &Path) -> bool {
+        let is_link = |folder: &Path| now(self.root, folder).is_ok_and(|now| now.is(Shape::Link));
+        path.ancestors().skip(1).any(|folder| self.links.contains(folder) && is_link(folder))
     }
 
     /// Leaves folders that the changes made, if somebody put something into them since.
-    fn clear(&mut self, around: &Around<'_>) {
-        let mut folders: Vec<_> = self.steps.iter().filter(|step| step.clears()).collect();
+    fn leave_folders_in_use(&mut self) {
+        let (mut folders, files): (Vec<_>, Vec<_>) =
+            self.steps.iter().filter(|step| step.to.is_none()).partition(|step| step.clears());
         folders.sort_unstable_by(|a, b| b.path.cmp(a.path));
-        let gone = self.steps.iter().filter(|step| step.to.is_none() && !step.clears());
-        let mut gone: HashSet<&Path> = gone.map(|step| step.path).collect();
-        let mut kept: HashSet<&Path> = HashSet::new();
-        for step in folders {
-            let inside = around.root.join(step.path).read_dir().into_iter().flatten().flatten();
-            let inside = inside.map(|entry| step.path.join(entry.file_name()));
-            let new: Vec<_> = inside.filter(|path| !gone.contains(&**path)).collect();
-            if new.is_empty() {
-                gone.insert(step.path);
-                continue;
+        let mut gone: HashSet<&Path> = files.iter().map(|step| step.path).collect();
+        let (mut kept, mut reasons) = (HashSet::new(), Vec::new());
+        for folder in folders {
+            let inside = self.root.join(folder.path).read_dir().into_iter().flatten().flatten();
+            let mut inside = inside.map(|entry| folder.path.join(entry.file_name()));
+            let new: Option<PathBuf> = inside.find(|path| !gone.contains(&**path));
+            match new {
+                None => {
+                    gone.insert(folder.path);
+                }
+                Some(new) if self.is_in_the_way(folder.path) => reasons.push(format!(
+                    "{} is new in {}",
+                    show::path(&new),
+                    show::path(folder.path)
+                )),
+                Some(_) => {
+                    kept.insert(folder.path);
+                }
             }
-            let in_the_way = self.is_in_the_way(step.path);
-            let counts = |new: &&PathBuf| !kept.contains(&***new) && around.needs(new);
-            let needed = if in_the_way { new.first() } else { new.iter().find(counts) };
-            if let Some(new) = needed {
-                let reason = format!("{} is new in {}", show::path(new), show::path(step.path));
-                self.reasons.push((step.path, reason));
-            }
-            kept.insert(step.path);
         }
+        self.reasons.extend(reasons);
         self.steps.retain(|step| !(step.clears() && kept.contains(step.path)));
     }
 
-    /// Whether something else is to come in the place of a folder.
+    /// True if something else is to come in the place of a folder.
     fn is_in_the_way(&self, path: &Path) -> bool {
         self.steps.iter().any(|step| step.path == path && step.to.is_some())
+    }
+
+    /// Does all of it or, if something cannot be done, nothing.
+    fn carry_out(&self) -> Result<(), String> {
+        for (done, step) in self.steps.iter().enumerate() {
+            if let Err(error) = self.make(step.path, step.from.as_ref(), step.to.as_ref()) {
+                return Err(self.roll_back(&self.steps[..done], &error));
+            }
+        }
+        Ok(())
+    }
+
+    /// Undoes what was done, and says what came of it.
+    fn roll_back(&self, done: &[Step<'_>], error: &str) -> String {
+        let stuck: Vec<_> = done
+            .iter()
+            .rev()
+            .filter(|it| self.make(it.path, it.to.as_ref(), it.from.as_ref()).is_err())
+            .map(|step| show::path(step.path))
+            .collect();
+        if stuck.is_empty() {
+            format!("nothing was changed: {error}")
+        } else {
+            format!("{error}; these files stay changed: {}", stuck.join(", "))
+        }
+    }
+
+    /// Makes one thing into another, if it is still there.
+    fn make(
+        &self,
+        path: &Path,
+        from: Option<&Content>,
+        to: Option<&Content>,
+    ) -> Result<(), String> {
+        if from.is_some() && !now(self.root, path)?.matches(from)? {
+            return Err(format!("{} was changed meanwhile", show::path(path)));
+        }
+        let find = || Place::find(self.root, path);
+        let made = match (from, to) {
+            (None, None) => Ok(()),
+            (Some(from), None) => find().and_then(|place| place.remove(from.shape)),
+            (None, Some(to)) => {
+                Place::make(self.root, path).and_then(|place| place.restore(to, Existing::Refuse))
+            }
+            (Some(from), Some(to)) if to.shape.has_content() => {
+                find().and_then(|place| place.restore(to, Existing::Replace(from.shape)))
+            }
+            // Nothing but its permissions can be another.
+            (Some(_), Some(to)) => {
+                to.mode.map_or(Ok(()), |mode| find().and_then(|place| place.allow(mode)))
+            }
+        };
+        made.map_err(|error| error.to_string())
+    }
+}
+
+impl Step<'_> {
+    /// True if a folder goes.
+    fn clears(&self) -> bool {
+        self.to.is_none() && has(self.from.as_ref(), Shape::Folder)
     }
 }
 
@@ -133,16 +237,17 @@ fn halves(path: &Path, from: Option<Content>, to: Option<Content>) -> Vec<Step<'
     }
 }
 
-impl Step<'_> {
-    /// Whether a folder goes.
-    fn clears(&self) -> bool {
-        self.to.is_none() && has(self.from.as_ref(), Shape::Folder)
+/// Why a file cannot be made again.
+fn lost(path: &str, before: Option<&Content>, after: Option<&Content>) -> Option<String> {
+    let unkept = |side: &Content| side.body.is_none() && side.shape.has_content();
+    let gone = |side: &Content| matches!(side.body, Some(Body::Hash(_)));
+    if [before, after].into_iter().flatten().any(unkept) || before.is_some_and(gone) {
+        return Some(format!("what was in {path} was not kept"));
     }
+    let special = has(before, Shape::Socket) || has(before, Shape::Other);
+    special.then(|| format!("{path} was not a file, and cannot be made again"))
 }
 
 fn has(side: Option<&Content>, shape: Shape) -> bool {
     side.is_some_and(|side| side.shape == shape)
 }
-
-#[cfg(test)]
-mod tests;

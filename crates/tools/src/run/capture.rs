@@ -53,6 +53,11 @@ impl Capture {
         (self.total > SHOWN).then(|| log(name, self.content().into_owned()))
     }
 
+    /// True if all of it was kept.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.total == self.kept.len()
+    }
+
     /// All that was kept, and how much was not.
     pub(crate) fn content(&self) -> Cow<'_, [u8]> {
         let lost = self.total - self.kept.len();

@@ -86,6 +86,7 @@ pub(crate) fn output(
         error,
         artifacts: Vec::new(),
         changes: Vec::new(),
+        more_changes: None,
         unrecorded: Vec::new(),
         aside: serde_json::Value::Null,
     };

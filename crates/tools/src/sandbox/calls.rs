@@ -14,8 +14,6 @@ use seccompiler::{
 
 mod table;
 
-pub(crate) use table::with_other_numbers;
-
 /// A call's number and when it is refused: if any rule holds, or always if there is none.
 type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 

@@ -1,18 +1,13 @@
 //! The subcommand that confines itself and becomes the command.
 
 use std::ffi::OsString;
-use std::fs::File;
-use std::io;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode};
 
 use landlock::LandlockStatus;
-use rustix::fs::{FileType, Stat, fstat};
-use rustix::stdio::dup2_stdin;
 
 use super::{Limits, Mode, Policy, calls, files, privileges};
 use crate::supervisor::code_of;
-use crate::watch;
 
 /// The first file that is not a standard stream.
 const FIRST: i32 = 3;
@@ -54,27 +49,11 @@ fn confine(policy: &str) -> Result<(), String> {
     restrict(&policy)
 }
 
-/// Has the supervisor asked before files change, if it listens: then stdin is a way to it. A kernel
-/// that cannot ask is forgiven, and the supervisor sees that nobody came.
-fn watch() -> io::Result<()> {
-    let stdin = io::stdin();
-    let is_socket = |stat: Stat| FileType::from_raw_mode(stat.st_mode).is_socket();
-    if !fstat(&stdin).is_ok_and(is_socket) {
-        return Ok(());
-    }
-    if let Ok(listener) = watch::listen() {
-        // Whoever cannot hand it over would be the one who is asked.
-        watch::hand_over(&stdin, &listener)?;
-    }
-    dup2_stdin(File::open("/dev/null")?)?;
-    Ok(())
-}
-
 /// Leaves this process nothing but its memory, its time and the files that are open.
 pub(crate) fn withdraw(limits: Limits) -> Result<(), String> {
     let (read, write) = (Vec::new(), Vec::new());
-    let (mode, network, watched) = (Mode::Prefer, false, false);
-    restrict(&Policy { mode, network, read, write, limits, watched })
+    let (mode, network) = (Mode::Prefer, false);
+    restrict(&Policy { mode, network, read, write, limits })
 }
 
 fn restrict(policy: &Policy) -> Result<(), String> {
@@ -84,9 +63,6 @@ fn restrict(policy: &Policy) -> Result<(), String> {
     let is_required = policy.mode == Mode::Require;
     if is_required && !matches!(landlock, LandlockStatus::Available { .. }) {
         return Err("the sandbox is required, and this kernel has no Landlock".to_owned());
-    }
-    if policy.watched {
-        watch().map_err(|error| format!("nobody would know what it writes: {error}"))?;
     }
     match calls::restrict(policy.network) {
         Err(error) if is_required => Err(format!("the sandbox is required: {error}")),

@@ -29,9 +29,6 @@ pub(crate) struct Policy {
     pub(super) read: Vec<PathBuf>,
     pub(super) write: Vec<PathBuf>,
     pub(super) limits: Limits,
-    /// Whether the supervisor is asked before files change.
-    #[serde(default)]
-    pub(super) watched: bool,
 }
 
 /// Where the user's own things are.
@@ -55,6 +52,6 @@ impl Policy {
         let mut write: Vec<PathBuf> = own.map(Path::to_owned).into();
         write.extend(sandbox.extra_write.iter().cloned());
         let (mode, network, limits) = (sandbox.mode, sandbox.network, sandbox.limits);
-        Self { mode, network, read, write, limits, watched: false }
+        Self { mode, network, read, write, limits }
     }
 }

@@ -1,15 +1,9 @@
 //! What this kernel can do for a sandbox.
 
-use std::fs;
 use std::path::Path;
 use std::thread;
 
-use rustix::thread::set_no_new_privs;
-
 use super::{Mode, calls, files};
-
-/// Whether processes may look into those that they started.
-const TRACING: &str = "/proc/sys/kernel/yama/ptrace_scope";
 
 /// What this kernel can do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,37 +12,15 @@ pub struct Report {
     pub landlock: Option<i32>,
     /// Whether calls can be filtered.
     pub seccomp: bool,
-    /// Whether it asks before calls go on, so that what commands write can be kept.
-    pub asks: bool,
 }
 
 /// Finds out by trying, in a thread that is confined and then ends.
 pub fn probe() -> Report {
-    let trying = thread::Builder::new().name("probe".to_owned()).spawn(|| {
-        let (landlock, asks) = (files::version(), asks());
-        Report { landlock, seccomp: calls::restrict(true).is_ok(), asks }
-    });
+    let trying = thread::Builder::new()
+        .name("probe".to_owned())
+        .spawn(|| Report { landlock: files::version(), seccomp: calls::restrict(true).is_ok() });
     let tried = trying.ok().and_then(|thread| thread.join().ok());
-    tried.unwrap_or(Report { landlock: None, seccomp: false, asks: false })
-}
-
-/// Tries to be asked before this very thread's calls go on; from then on it can write no file.
-fn asks() -> bool {
-    let is_alone = fs::read_to_string(TRACING).is_ok_and(|scope| matches!(scope.trim(), "2" | "3"));
-    // Somebody may be asked about this process already, and two cannot be.
-    if is_alone || set_no_new_privs(true).is_err() {
-        return false;
-    }
-    let Ok(listener) = crate::watch::listen() else { return false };
-    // The first kernels that ask take no answer that lets a call go on. Once the listener is gone,
-    // whatever came of it, no call waits.
-    let answering = thread::Builder::new().spawn(move || {
-        let notice = listener.receive().ok().flatten();
-        notice.is_some_and(|notice| listener.go_on(&notice).is_ok())
-    });
-    let Ok(answering) = answering else { return false };
-    let _there_is_no_such_file = fs::File::options().write(true).open("/proc/self/no such file");
-    answering.join().unwrap_or(false)
+    tried.unwrap_or(Report { landlock: None, seccomp: false })
 }
 
 /// Whether files can be opened beneath a folder, as every file tool does.
@@ -72,12 +44,6 @@ impl Report {
                 }
             }
         }
-        if !self.asks {
-            missing.push(
-                "the kernel does not ask before files change: of commands, only what a look before and \
-                 after shows can be undone",
-            );
-        }
         if !self.seccomp {
             missing.push("there is no seccomp: commands can use the network and Unix sockets");
         }
@@ -100,7 +66,7 @@ mod tests {
 
     #[test]
     fn only_who_requires_a_sandbox_is_refused_without_one() {
-        let report = |landlock, seccomp| Report { landlock, seccomp, asks: true };
+        let report = |landlock, seccomp| Report { landlock, seccomp };
         assert_eq!(report(None, true).forbids(Mode::Prefer), None);
         assert_eq!(report(None, true).forbids(Mode::Off), None);
         assert_eq!(report(Some(1), true).forbids(Mode::Require), None);
@@ -112,13 +78,12 @@ mod tests {
 
     #[test]
     fn what_is_missing_is_said() {
-        let missing =
-            |landlock, seccomp| Report { landlock, seccomp, asks: seccomp }.missing().len();
+        let missing = |landlock, seccomp| Report { landlock, seccomp }.missing().len();
         assert_eq!(missing(Some(6), true), 0);
         assert_eq!(missing(Some(5), true), 1);
         assert_eq!(missing(Some(2), true), 2);
         assert_eq!(missing(None, true), 1);
-        assert_eq!(missing(None, false), 3);
+        assert_eq!(missing(None, false), 2);
     }
 
     #[test]

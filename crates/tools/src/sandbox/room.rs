@@ -46,19 +46,8 @@ impl Rooms {
         Self { sandbox, user, kernel: probe() }
     }
 
-    /// Why it cannot be known what commands write here; nothing if it can.
-    pub(crate) fn unwatched(&self) -> Option<&'static str> {
-        match self.sandbox.mode {
-            Mode::Off => Some("commands run without a sandbox"),
-            Mode::Prefer | Mode::Require if !self.kernel.asks => {
-                Some("this kernel does not say what commands write")
-            }
-            Mode::Prefer | Mode::Require => None,
-        }
-    }
-
     /// The place of a command in this workspace; none if commands are not confined.
-    pub(crate) fn give(&self, workspace: &Path, watched: bool) -> Result<Option<Room>, Refused> {
+    pub(crate) fn give(&self, workspace: &Path) -> Result<Option<Room>, Refused> {
         if self.sandbox.mode == Mode::Off {
             return Ok(None);
         }
@@ -68,8 +57,7 @@ impl Rooms {
         let private = Permissions::from_mode(0o700);
         let scratch = tempfile::Builder::new().prefix("quintet-").permissions(private).tempdir();
         let scratch = scratch.map_err(Refused::Scratch)?;
-        let mut policy = Policy::new(&self.sandbox, &self.user, [workspace, scratch.path()]);
-        policy.watched = watched;
+        let policy = Policy::new(&self.sandbox, &self.user, [workspace, scratch.path()]);
         let policy = serde_json::to_string(&policy).map_err(Refused::Path)?;
         Ok(Some(Room { policy, scratch }))
     }

@@ -1,193 +1,199 @@
-//! What happened to the files of a workspace between two moments.
+//! What happened to the files of a workspace between two snapshots.
 
-use std::cmp::Ordering;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 
 use quintet_kernel::change::{Gap, Shape};
-use quintet_kernel::port::{Body, Changed, Content};
+use quintet_kernel::port::{Body, Changed, Content, Extent};
 
-use super::Record;
-use super::index::{Entry, Index, key};
-use super::{Signature, unseen};
-use crate::beneath::{self, Error, Place};
-use crate::show;
-use crate::spelling::spell;
-
-/// The most files of which one call records what became of them.
-const MOST_FILES: usize = 5_000;
-/// The most content that is kept for one call, in bytes.
-const MOST_BYTES: u64 = 64 * 1024 * 1024;
-
-/// A file before and after.
-type Pair<'a> = (Option<&'a Entry>, Option<&'a Entry>);
+use super::index::{File, Folder, Index, Kept, Moment, Stat};
+use super::{FILE_LIMIT, Record, objects, uncovered};
+use crate::beneath::Place;
 
 /// Finds out what happened.
-pub(super) fn compare(root: &Path, old: &Index, new: &Index) -> Record {
-    let mut pairs = pairs(old, new);
-    pairs.retain(|pair| !is_still_there(root, *pair));
-    let most = pairs.len().min(MOST_FILES);
-    let room = if most < pairs.len() { 0 } else { MOST_BYTES };
-    let gaps = unseen::gaps(root, &old.unseen, &new.unseen, old.at);
-    let mut taker = Taker { root, old, new, room, bare: 0, gaps };
-    let changes = pairs[..most].iter().filter_map(|pair| taker.take(*pair)).collect();
-    if most < pairs.len() {
-        let reason = format!("more than {MOST_FILES} files changed at once");
-        taker.gap("", pairs.len() - most, &reason);
-    }
-    Record { changes, note: taker.note(pairs.len()), gaps: taker.gaps }
-}
-
-/// Whether a file was not found because it is in a folder that is not looked into now.
-fn is_still_there(root: &Path, pair: Pair<'_>) -> bool {
-    let (Some(file), None) = pair else { return false };
-    let now = root.join(&file.path).symlink_metadata();
-    file.settled && now.is_ok_and(|now| Signature::of(&now) == file.signature)
-}
-
-/// The files that may be different. A few may turn out to be the same.
-fn pairs<'a>(old: &'a Index, new: &'a Index) -> Vec<Pair<'a>> {
-    let (mut before, mut after) = (old.files.iter().peekable(), new.files.iter().peekable());
-    let mut pairs = Vec::new();
-    loop {
-        let order = match (before.peek(), after.peek()) {
-            (None, None) => return pairs,
-            (Some(_), None) => Ordering::Less,
-            (None, Some(_)) => Ordering::Greater,
-            (Some(before), Some(after)) => key(&before.path).cmp(key(&after.path)),
-        };
-        let pair = match order {
-            Ordering::Less => (before.next(), None),
-            Ordering::Greater => (None, after.next()),
-            Ordering::Equal => (before.next(), after.next()),
-        };
-        if !matches!(pair, (Some(a), Some(b)) if is_same((a, old), (b, new))) {
-            pairs.push(pair);
-        }
+pub(super) fn compare(root: &Path, old: &Index, new: &Index, since: Moment) -> Record {
+    let mut comparison =
+        Comparison { root, old, new, changes: BTreeMap::new(), gaps: BTreeMap::new() };
+    comparison.folders();
+    let Comparison { changes, mut gaps, .. } = comparison;
+    uncovered::add(root, [old, new], since, &mut gaps);
+    let one = |(path, (before, after))| Changed { path, before, after };
+    let gap =
+        |(path, (paths, reason)): (String, (Option<u64>, String))| Gap { path, paths, reason };
+    Record {
+        changes: changes.into_iter().map(one).filter(|it| it.before != it.after).collect(),
+        gaps: gaps.into_iter().map(gap).collect(),
     }
 }
 
-fn is_same((before, old): (&Entry, &Index), (after, new): (&Entry, &Index)) -> bool {
-    let content = match (before.copy, after.copy) {
-        (Some(before), Some(after)) => Arc::ptr_eq(&old.pack, &new.pack) && before == after,
-        (None, None) => before.signature.seems_same(&after.signature),
-        (Some(_), None) | (None, Some(_)) => false,
-    };
-    let kind = |it: &Entry| (it.signature.mode, it.signature.shape);
-    content && kind(before) == kind(after)
-}
+/// What is not recorded, by path: how many paths changed there, if that is known, and why.
+pub(super) type Gaps = BTreeMap<String, (Option<u64>, String)>;
 
-/// Takes down one file after the other.
-struct Taker<'a> {
+struct Comparison<'a> {
     root: &'a Path,
     old: &'a Index,
     new: &'a Index,
-    /// How much content may still be kept.
-    room: u64,
-    /// How many files there was no room for.
-    bare: usize,
-    gaps: Vec<Gap>,
+    changes: BTreeMap<String, (Option<Content>, Option<Content>)>,
+    gaps: Gaps,
 }
 
-impl Taker<'_> {
-    fn take(&mut self, pair: Pair<'_>) -> Option<Changed> {
-        let entry = pair.0.or(pair.1)?;
-        let path = &*spell(&entry.path);
-        // What is new in a folder that was not looked into may have been there before.
-        let unseen = self.old.unseen.iter().find(|unseen| entry.path.starts_with(&unseen.path));
-        if let Some(unseen) = unseen.filter(|_| pair.0.is_none()) {
-            self.gap(&show::path(&unseen.path), 1, "git ignored it before");
-            return None;
+impl Comparison<'_> {
+    fn folders(&mut self) {
+        fn by_path(index: &Index) -> HashMap<&str, &Arc<Folder>> {
+            index.folders.iter().map(|folder| (folder.path.as_str(), folder)).collect()
         }
-        let before = pair.0.map(|file| content(file, self.old));
-        let after = match pair.1 {
-            Some(file) => Some(content(file, self.new)),
-            None => match still(self.root, &entry.path) {
-                Some(now) => now,
+        let (old, new) = (by_path(self.old), by_path(self.new));
+        let ignored: HashSet<String> = self
+            .old
+            .folders
+            .iter()
+            .flat_map(|it| it.ignored.iter().map(|name| it.join(name)))
+            .collect();
+        for folder in &self.old.folders {
+            match new.get(folder.path.as_str()) {
+                Some(same) if Arc::ptr_eq(folder, same) => {}
+                Some(now) => self.both(folder, now, &ignored),
                 None => {
-                    self.gap(path, 1, "it cannot be read");
-                    return None;
+                    self.gone(folder);
                 }
-            },
-        };
-        let same = before == after && before.as_ref().is_some_and(|it| it.body.is_some());
-        (!same).then(|| self.fit(Changed { path: path.to_owned(), before, after }))
-    }
-
-    /// Says that something is not recorded.
-    fn gap(&mut self, path: &str, count: usize, reason: &str) {
-        let count = count as u64;
-        match self.gaps.iter_mut().find(|gap| gap.path == path) {
-            Some(gap) if gap.reason == reason => gap.paths = gap.paths.map(|paths| paths + count),
-            // It is known already that something there is not recorded.
-            Some(_) => {}
-            None => self.gaps.push(Gap {
-                path: path.to_owned(),
-                paths: Some(count),
-                reason: reason.to_owned(),
-            }),
+            }
+        }
+        for folder in &self.new.folders {
+            if !old.contains_key(folder.path.as_str()) {
+                self.came(folder, &ignored);
+            }
         }
     }
 
-    /// Leaves content out that there is no room for.
-    fn fit(&mut self, mut change: Changed) -> Changed {
-        let sides = || [&change.before, &change.after].into_iter().flatten();
-        let is_kept = sides().all(|side| side.body.is_some());
-        let length = sides().filter(|side| side.body.is_some()).map(|it| it.size).sum();
-        if let Some(room) = self.room.checked_sub(length) {
-            self.room = room;
-            self.bare += usize::from(!is_kept);
-            return change;
+    fn both(&mut self, old: &Folder, new: &Folder, ignored: &HashSet<String>) {
+        if old.stat.mode != new.stat.mode && !old.path.is_empty() {
+            let sides = (Some(folder(&old.stat)), Some(folder(&new.stat)));
+            self.changes.insert(old.path.clone(), sides);
         }
-        self.bare += 1;
-        for side in [&mut change.before, &mut change.after].into_iter().flatten() {
-            side.body = None;
+        for file in &old.files {
+            let path = old.join(&file.name);
+            match new.file(&file.name) {
+                Some(now)
+                    if now.kept == file.kept
+                        && now.stat.mode == file.stat.mode
+                        && now.stat.shape == file.stat.shape
+                        && !is_other(file, now) => {}
+                Some(now) => self.changed(path, Some(file), Some(now)),
+                None => self.lost(path, file),
+            }
         }
-        change
+        for file in new.files.iter().filter(|file| old.file(&file.name).is_none()) {
+            self.new_file(new.join(&file.name), file, ignored);
+        }
     }
 
-    fn note(&self, changed: usize) -> Option<String> {
-        if changed > MOST_FILES {
-            return Some(format!(
-                "{changed} files changed; only {MOST_FILES} of them are recorded, without their \
-                 content, so this cannot be undone"
-            ));
+    fn gone(&mut self, old: &Folder) {
+        if lstat(self.root, &old.path).is_none_or(|now| now.shape != Shape::Folder) {
+            self.before(old.path.clone(), folder(&old.stat));
         }
-        let files = show::count(self.bare, "changed file");
-        let note = format!("the content of {files} is too much to be kept for an undo");
-        (self.bare > 0).then_some(note)
+        for file in &old.files {
+            self.lost(old.join(&file.name), file);
+        }
+    }
+
+    fn came(&mut self, new: &Folder, ignored: &HashSet<String>) {
+        match was_ignored(&new.path, ignored) {
+            Some(place) => self.gap(place, "git ignored it before"),
+            None => self.after(new.path.clone(), folder(&new.stat)),
+        }
+        for file in &new.files {
+            self.new_file(new.join(&file.name), file, ignored);
+        }
+    }
+
+    /// A file that is not listed any more: it is gone, or git ignores it now.
+    fn lost(&mut self, path: String, file: &File) {
+        let now = lstat(self.root, &path);
+        match now.filter(|now| matches!(now.shape, Shape::File | Shape::Link)) {
+            Some(now) if now == file.stat => {}
+            Some(_) => self.gap(&path, "git ignores it now"),
+            None => self.changed(path, Some(file), None),
+        }
+    }
+
+    fn new_file(&mut self, path: String, file: &File, ignored: &HashSet<String>) {
+        match was_ignored(&path, ignored) {
+            Some(place) => self.gap(place, "git ignored it before"),
+            None => self.changed(path, None, Some(file)),
+        }
+    }
+
+    fn changed(&mut self, path: String, before: Option<&File>, after: Option<&File>) {
+        let unkept = [before, after].into_iter().flatten().find_map(|file| match file.kept {
+            Kept::Large => Some(format!("longer than {} MiB", FILE_LIMIT >> 20)),
+            Kept::Unreadable => Some("it cannot be read".to_owned()),
+            Kept::Pack(_) | Kept::Object(_) => None,
+        });
+        if let Some(reason) = unkept {
+            self.gap(&path, &reason);
+            return;
+        }
+        if let Some(file) = before {
+            self.before(path.clone(), content(file, self.old));
+        }
+        if let Some(file) = after {
+            self.after(path, content(file, self.new));
+        }
+    }
+
+    /// A file may have taken the place of a folder, which is then one change.
+    fn before(&mut self, path: String, content: Content) {
+        self.changes.entry(path).or_default().0 = Some(content);
+    }
+
+    fn after(&mut self, path: String, content: Content) {
+        self.changes.entry(path).or_default().1 = Some(content);
+    }
+
+    fn gap(&mut self, path: &str, reason: &str) {
+        let (paths, _) =
+            self.gaps.entry(path.to_owned()).or_insert_with(|| (Some(0), reason.to_owned()));
+        *paths = paths.map(|paths| paths + 1);
     }
 }
 
-fn content(file: &Entry, index: &Index) -> Content {
-    let body = file.copy.and_then(|copy| index.pack.read(copy).ok()).map(Body::Bytes);
-    let size = file.copy.map_or(file.signature.size, |copy| copy.length);
-    let shape = file.signature.shape;
-    let mode = (shape == Shape::File).then_some(file.signature.mode);
-    Content { body, size, mode, shape }
+/// What is at a path, unless a link is in the place of a folder around it.
+fn lstat(root: &Path, path: &str) -> Option<Stat> {
+    let place = Place::find(root, Path::new(path)).ok()?;
+    let is_direct = place.real(root).ok().as_deref() == Some(Path::new(path));
+    place.stat().ok().filter(|_| is_direct).map(|found| Stat::of(&found))
 }
 
-/// What a file is that was not found: gone as a rule, but it may be ignored now. Nothing if nobody
-/// can say.
-fn still(root: &Path, path: &Path) -> Option<Option<Content>> {
-    let Ok(place) = Place::find(root, path) else { return Some(None) };
-    // A link in its way leads to another file.
-    if place.real(root).ok().as_deref() != Some(path) {
-        return Some(None);
-    }
-    match place.look() {
-        Ok(beneath::Content { bytes, mode, shape }) => {
-            let size = bytes.len() as u64;
-            Some(Some(Content { body: Some(Body::Bytes(bytes)), size, mode, shape }))
-        }
-        Err(Error::Large(_, size)) => {
-            Some(Some(Content { body: None, size, mode: None, shape: Shape::File }))
-        }
-        Err(Error::Directory(_)) => {
-            let mode = place.stat().ok().map(|stat| stat.st_mode & 0o7777);
-            Some(Some(Content { body: None, size: 0, mode, shape: Shape::Folder }))
-        }
-        Err(Error::Other { .. }) => None,
-        Err(_) => Some(None),
-    }
+/// True if two files whose content is not kept are not the same.
+fn is_other(old: &File, new: &File) -> bool {
+    matches!(new.kept, Kept::Large | Kept::Unreadable) && old.stat != new.stat
+}
+
+/// What git ignored when the first snapshot was taken and that is, or is around, a path.
+fn was_ignored<'a>(path: &'a str, ignored: &HashSet<String>) -> Option<&'a str> {
+    let ends = path.match_indices('/').map(|(at, _)| &path[..at]);
+    ends.chain([path]).find(|path| ignored.contains(*path))
+}
+
+fn content(file: &File, index: &Index) -> Content {
+    let body = match &file.kept {
+        Kept::Pack(place) => Some(Body::File(Extent {
+            file: index.pack.clone(),
+            offset: place.offset,
+            length: place.length,
+        })),
+        Kept::Object(oid) => objects::blob(oid).map(Body::Hash),
+        Kept::Large | Kept::Unreadable => None,
+    };
+    let mode = (file.stat.shape == Shape::File).then_some(file.stat.mode);
+    let size = match &file.kept {
+        Kept::Pack(place) => place.length,
+        Kept::Object(_) | Kept::Large | Kept::Unreadable => file.stat.size,
+    };
+    Content { body, size, mode, shape: file.stat.shape }
+}
+
+fn folder(stat: &Stat) -> Content {
+    Content { body: None, size: 0, mode: Some(stat.mode), shape: Shape::Folder }
 }

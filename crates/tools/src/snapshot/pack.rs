@@ -1,58 +1,73 @@
-//! Copies of files, one after the other in a file without a name.
+//! Contents of files, one after the other in one file.
 
-use std::fs::{DirBuilder, File};
+use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt};
-use std::path::Path;
+use std::os::unix::fs::{FileExt as _, MetadataExt as _};
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::fs::{Timespec, Timestamps, UTIME_NOW, UTIME_OMIT, futimens};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 
-use super::signature::Moment;
+use super::index::Moment;
 
-/// Copies of files. It goes when nobody refers to it any more.
+/// A file to which contents are appended.
 #[derive(Debug)]
 pub(super) struct Pack {
+    path: PathBuf,
     file: File,
     end: AtomicU64,
 }
 
-/// Where in a pack a copy is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Extent {
-    offset: u64,
+/// Where in a pack a content is. Two contents with the same hash are the same.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Place {
+    pub(super) hash: String,
+    pub(super) offset: u64,
     pub(super) length: u64,
 }
 
+impl PartialEq for Place {
+    fn eq(&self, other: &Self) -> bool {
+        self.hash == other.hash
+    }
+}
+
+impl Eq for Place {}
+
 impl Pack {
-    /// An empty one.
-    pub(super) fn new(folder: &Path) -> io::Result<Self> {
-        DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
-        Ok(Self { file: tempfile::tempfile_in(folder)?, end: AtomicU64::new(0) })
+    /// An empty one of a new name.
+    pub(super) fn create(folder: &Path) -> io::Result<Self> {
+        let made = tempfile::Builder::new().suffix(".pack").tempfile_in(folder)?;
+        let (file, path) = made.keep().map_err(|error| error.error)?;
+        Ok(Self { path, file, end: AtomicU64::new(0) })
     }
 
-    /// How long it is.
+    /// One that is there.
+    pub(super) fn open(path: &Path) -> io::Result<Self> {
+        let file = OpenOptions::new().read(true).write(true).open(path)?;
+        let end = AtomicU64::new(file.metadata()?.len());
+        Ok(Self { path: path.to_owned(), file, end })
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
     pub(super) fn length(&self) -> u64 {
         self.end.load(Ordering::Relaxed)
     }
 
-    /// Adds a copy.
-    pub(super) fn add(&self, bytes: &[u8]) -> io::Result<Extent> {
+    /// Appends a content. Several threads may do so at once.
+    pub(super) fn add(&self, bytes: &[u8]) -> io::Result<Place> {
         let length = bytes.len() as u64;
         let offset = self.end.fetch_add(length, Ordering::Relaxed);
         self.file.write_all_at(bytes, offset)?;
-        Ok(Extent { offset, length })
+        Ok(Place { hash: hash(bytes), offset, length })
     }
 
-    /// Reads a copy.
-    pub(super) fn read(&self, extent: Extent) -> io::Result<Vec<u8>> {
-        let length = usize::try_from(extent.length).map_err(io::Error::other)?;
-        let mut bytes = vec![0; length];
-        self.file.read_exact_at(&mut bytes, extent.offset)?;
-        Ok(bytes)
-    }
-
-    /// Now, by the clock that stamps files.
+    /// The time now, by the clock that stamps files.
     pub(super) fn now(&self) -> io::Result<Moment> {
         let special = |tv_nsec| Timespec { tv_sec: 0, tv_nsec };
         let now =
@@ -61,4 +76,9 @@ impl Pack {
         let metadata = self.file.metadata()?;
         Ok((metadata.mtime(), metadata.mtime_nsec()))
     }
+}
+
+/// The hash that a content goes by.
+pub(super) fn hash(bytes: &[u8]) -> String {
+    super::objects::hex(&Sha256::digest(bytes))
 }

@@ -102,8 +102,7 @@ impl Diagram {
     }
 
     async fn make(&self, call: &Invocation, desk: &Desk) -> Result<Output, String> {
-        let (workspace, call) = (&*call.workspace, Some(call));
-        let job = Job { command: COMMAND, workspace, timeout: TIMEOUT, call };
+        let job = Job { command: COMMAND, workspace: &call.workspace, timeout: TIMEOUT };
         let finished = self.runner.run(job, desk).await.map_err(|error| error.to_string())?;
         let (report, error) = (finished.report(), finished.error());
         Ok(output(finished.ending(), &report, error, finished.files()))

@@ -49,7 +49,7 @@ impl Shell {
     async fn start(&self, call: &Invocation, desk: &Desk) -> Result<Output, String> {
         let input = Input::of(call)?;
         let (workspace, timeout) = (&*call.workspace, input.timeout());
-        let job = Job { command: &input.command, workspace, timeout, call: Some(call) };
+        let job = Job { command: &input.command, workspace, timeout };
         let finished = self.runner.run(job, desk).await.map_err(|error| error.to_string())?;
         let (report, error) = (finished.report(), finished.error());
         Ok(output(finished.ending(), &report, error, finished.files()))

@@ -67,8 +67,7 @@ impl Verify {
         let mut ending = Ending::Succeeded;
         for command in commands {
             desk.progress.say(&format!("$ {command}\n"));
-            let (workspace, call) = (&*call.workspace, Some(call));
-            let job = Job { command, workspace, timeout: TIMEOUT, call };
+            let job = Job { command, workspace: &call.workspace, timeout: TIMEOUT };
             let finished = self.runner.run(job, desk).await?;
             reports.push(finished.report());
             log.add(&finished);

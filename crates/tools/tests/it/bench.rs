@@ -1,5 +1,7 @@
 //! A workspace, a toolbox and a desk to run calls with.
 
+use std::fs::File;
+use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -8,14 +10,14 @@ use std::time::Duration;
 use quintet_kernel::change::Shape;
 use quintet_kernel::message::{Artifact, text_of};
 use quintet_kernel::port::{
-    Blobs, Body, BoxFuture, Cancel, Changed, Content, Desk, Invocation, Ocr, Output, Progress,
-    Traces,
+    Blobs, Body, BoxFuture, Cancel, Changed, Content, Desk, Extent, Invocation, Ocr, Output,
+    Progress, Traces, UndoRun,
 };
 use quintet_kernel::tool::Assessment;
 use quintet_kernel::{CallId, SessionId, TurnId};
 use quintet_memory::Notebook;
 use quintet_testkit::stamps::FakeStamps;
-use quintet_tools::sandbox::{Mode, Sandbox};
+use quintet_tools::sandbox::Sandbox;
 use quintet_tools::{Engine, Reach, Recall, Settings, Toolbox};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -24,9 +26,6 @@ use tokio::time::{Instant, sleep};
 
 /// How long a condition may take to come true before a test fails.
 const PATIENCE: Duration = Duration::from_secs(20);
-
-/// The most that is kept of files.
-pub(crate) const UNDO: u64 = 256 * 1024 * 1024;
 
 /// The stand-in for the daemon's executable.
 pub(crate) const SUPERVISOR: &str = env!("CARGO_BIN_EXE_quintet-supervise");
@@ -50,17 +49,6 @@ impl Bench {
         Self::with(verify, Sandbox::default(), None)
     }
 
-    /// Without a sandbox, so that nobody says what commands write.
-    pub(crate) fn surveying() -> Self {
-        Self::in_sandbox(Sandbox { mode: Mode::Off, ..Sandbox::default() })
-    }
-
-    /// Both ways to record what commands do.
-    pub(crate) fn either() -> [Self; 2] {
-        [Self::new(), Self::surveying()]
-    }
-
-    /// With something in the way of its cache.
     pub(crate) fn without_cache() -> Self {
         let bench = Self::new();
         std::fs::write(bench.cache.path().join("snapshots"), "").unwrap();
@@ -223,11 +211,21 @@ impl Bench {
 
     /// All changes as one diff.
     pub(crate) async fn diff(&self, changes: Vec<Changed>) -> String {
-        self.toolbox.workspaces().diff(changes).await
+        self.toolbox.workspaces().diff(self.path(), changes).await
     }
 
     pub(crate) async fn put_back(&self, changes: Vec<Changed>) -> Result<(), String> {
-        self.toolbox.workspaces().put_back(self.path(), changes).await
+        self.toolbox.workspaces().put_back(self.path(), changes, UndoRun::Apply).await
+    }
+
+    pub(crate) async fn could_put_back(&self, changes: Vec<Changed>) -> Result<(), String> {
+        self.toolbox.workspaces().put_back(self.path(), changes, UndoRun::Dry).await
+    }
+
+    /// The same workspace and cache, as a daemon that starts again has them.
+    pub(crate) fn restarted(self) -> Self {
+        let toolbox = Toolbox::new(settings(self.cache.path()));
+        Self { toolbox, ..self }
     }
 
     /// What a new start would find out about the last call, had it been cut off; see [`changed`].
@@ -276,7 +274,6 @@ fn settings(cache: &Path) -> Settings {
         fetch: None,
         search: None,
         cache: cache.join("snapshots"),
-        undo: UNDO,
         recall: None,
         ocr: None,
         blobs: None,
@@ -338,7 +335,11 @@ fn shown(change: &Changed) -> String {
 pub(crate) fn bytes(content: &Content) -> Option<Vec<u8>> {
     match content.body.clone()? {
         Body::Bytes(bytes) => Some(bytes),
-        Body::File(path) => Some(std::fs::read(path).unwrap()),
+        Body::File(Extent { file, offset, length }) => {
+            let mut bytes = vec![0; usize::try_from(length).unwrap()];
+            File::open(file).unwrap().read_exact_at(&mut bytes, offset).unwrap();
+            Some(bytes)
+        }
         Body::Hash(_) => None,
     }
 }

@@ -74,7 +74,7 @@ const KEXEC_FILE_LOAD: i64 = 294;
 /// On this machine a call may have further numbers: those of x32 carry a bit of their own, and
 /// some calls have a second number there. A few more calls exist nowhere else.
 #[cfg(target_arch = "x86_64")]
-pub(crate) fn with_other_numbers(rules: &mut Rules) {
+pub(super) fn with_other_numbers(rules: &mut Rules) {
     const X32: i64 = 0x4000_0000;
     /// `ioctl`, `ptrace`, `kexec_load`, `process_vm_readv`, `process_vm_writev`.
     const TWICE: [(i64, i64); 5] = [
@@ -100,4 +100,4 @@ pub(crate) fn with_other_numbers(rules: &mut Rules) {
 }
 
 #[cfg(not(target_arch = "x86_64"))]
-pub(crate) fn with_other_numbers(_rules: &mut Rules) {}
+pub(super) fn with_other_numbers(_rules: &mut Rules) {}
