@@ -142,6 +142,12 @@ pub(crate) enum Verb {
         /// A directory to remove after the command.
         #[arg(long, value_name = "DIR")]
         scratch: Option<PathBuf>,
+        /// Give the command namespaces of its own, with a network that is private or shared.
+        #[arg(long, value_name = "NETWORK")]
+        namespaces: Option<String>,
+        /// The command begins a session by itself.
+        #[arg(long)]
+        confined: bool,
         #[arg(last = true)]
         argv: Vec<OsString>,
     },

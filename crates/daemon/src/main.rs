@@ -38,7 +38,10 @@ fn main() -> ExitCode {
     let cli = Cli::parse();
     let done = match cli.verb {
         Verb::Doctor(flags) => doctor::main(&flags),
-        Verb::Supervise { scratch, argv } => return supervisor::main(scratch, argv),
+        Verb::Supervise { scratch, namespaces, confined, argv } => {
+            let namespaces = namespaces.as_deref().and_then(sandbox::Network::parse);
+            return supervisor::main(supervisor::Setup { scratch, namespaces, confined }, argv);
+        }
         Verb::Confine { policy, argv } => return sandbox::main(once(policy).chain(argv)),
         Verb::Chat(asked) => chat::main(asked),
         Verb::Draw { source } => return diagram::main(source),

@@ -4,6 +4,7 @@ mod signals;
 mod tasks;
 
 use std::io::Write as _;
+use std::path::Path;
 use std::process;
 use std::sync::Arc;
 use std::time::Duration;
@@ -140,7 +141,7 @@ fn warn_of_gaps(mode: Mode) {
     if mode == Mode::Off {
         return tracing::warn!("sandbox.mode is off: commands can do all that you can");
     }
-    for gap in sandbox::probe().missing() {
+    for gap in sandbox::report(Path::new("/proc/self/exe")).missing() {
         tracing::warn!("the sandbox has a gap: {gap}");
     }
 }

@@ -64,10 +64,8 @@ pub(crate) async fn undo(parts: &Parts, turn: &Turn, run: UndoRun) -> Result<(),
     }
     let changes = with_content(parts, &runs(&changes)).await.map_err(|error| error.to_string())?;
     let swap = |Changed { path, before, after }| Changed { path, before: after, after: before };
-    let changes = match turn.reverted {
-        true => changes.into_iter().rev().map(swap).collect(),
-        false => changes,
-    };
+    let changes =
+        if turn.reverted { changes.into_iter().rev().map(swap).collect() } else { changes };
     parts.workspaces.put_back(&turn.workspace, changes, run).await
 }
 

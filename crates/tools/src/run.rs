@@ -12,7 +12,7 @@ use tokio::process::{Child, ChildStdin, Command};
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep};
 
-use crate::sandbox::{self, Refused, Room, Rooms, Sandbox};
+use crate::sandbox::{self, Mode, Refused, Room, Rooms, Sandbox};
 use crate::supervisor;
 use crate::utf8::Decoder;
 
@@ -39,6 +39,8 @@ pub(crate) struct Runner {
     /// The executable that has the supervisor's subcommand.
     supervisor: PathBuf,
     environment: Environment,
+    /// Where package managers of confined commands keep things.
+    caches: Vec<(&'static str, OsString)>,
     rooms: Rooms,
     shell: [&'static str; 2],
 }
@@ -59,6 +61,8 @@ pub(crate) struct Finished {
     pub(crate) stdout: Capture,
     pub(crate) stderr: Capture,
     pub(crate) took: Duration,
+    /// What the sandbox kept it from, with the setting that allows it.
+    pub(crate) blocked: Vec<String>,
 }
 
 /// How a command ended; nothing of it runs any more.
@@ -87,18 +91,30 @@ pub(crate) enum Error {
 
 impl Runner {
     /// A runner that starts commands with this executable's supervisor.
-    pub(crate) fn new(supervisor: PathBuf, sandbox: Sandbox) -> Self {
+    pub(crate) fn new(supervisor: PathBuf, sandbox: Sandbox, cache: PathBuf) -> Self {
         let bash = Path::new("/bin/bash").exists();
         // Not a login shell: a profile is slow, may fail, and is the user's, not the agent's.
         let shell = if bash { ["/bin/bash", "-c"] } else { ["/bin/sh", "-c"] };
-        let (environment, rooms) = (Environment::of_this_process(), Rooms::new(sandbox));
-        Self { supervisor, environment, rooms, shell }
+        let environment = Environment::of_this_process();
+        // Commands are somewhere else, so a path from here on would be another.
+        let cache = std::path::absolute(&cache).unwrap_or(cache);
+        let caches = match sandbox.mode {
+            Mode::Off => Vec::new(),
+            Mode::Require | Mode::Prefer => environment::caches(&cache, sandbox.network),
+        };
+        let rooms = Rooms::new(sandbox, &supervisor, cache);
+        Self { supervisor, environment, caches, rooms, shell }
     }
 
     /// Runs a command; when it returns, or is dropped and a moment passed, the tree is gone.
     pub(crate) async fn run(&self, job: Job<'_>, desk: &Desk) -> Result<Finished, Error> {
         let child = self.spawn(&job)?;
-        follow(child, job.command, job.timeout, desk).await
+        let mut finished = follow(child, job.command, job.timeout, desk).await?;
+        if !matches!(finished.end, End::Exited(0) | End::Cancelled(_)) {
+            let output = finished.stdout.text() + "\n" + &finished.stderr.text();
+            finished.blocked = self.rooms.blocked(job.workspace, &output);
+        }
+        Ok(finished)
     }
 
     /// Runs the executable itself, whose subcommand has to shut itself in.
@@ -136,7 +152,12 @@ impl Runner {
             return command;
         };
         let scratch = room.scratch();
-        command.arg("--scratch").arg(scratch).env("TMPDIR", scratch).arg("--");
+        command.arg("--confined").arg("--scratch").arg(scratch);
+        command.env("TMPDIR", room.temporary()).envs(self.caches.iter().cloned());
+        if let Some(network) = room.network {
+            command.args(["--namespaces", network.word()]);
+        }
+        command.arg("--");
         command.arg(&self.supervisor).args([sandbox::SUBCOMMAND, &room.policy, "--"]);
         command
     }
@@ -168,7 +189,8 @@ async fn follow(
     };
     let (end, ()) = tokio::join!(wait, read);
     let (end, took) = (end.map_err(Error::Wait)?, began.elapsed());
-    Ok(Finished { command: command.to_owned(), end, stdout, stderr, took })
+    let (command, blocked) = (command.to_owned(), Vec::new());
+    Ok(Finished { command, end, stdout, stderr, took, blocked })
 }
 
 /// Starts the supervisor with its pipes.

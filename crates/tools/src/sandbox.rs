@@ -1,30 +1,39 @@
 //! What a command may touch: its workspace, a scratch directory, and the system to read.
 //!
-//! The daemon writes a [`Policy`] for each call. The executable's `confine` subcommand, started by
-//! the supervisor, puts it on itself and becomes the command: Landlock for files, TCP and signals
-//! (`files.rs`), seccomp for sockets and the kernel's dangerous calls (`calls.rs`), resource limits
-//! and capabilities (`limits.rs`, `privileges.rs`). All of these are inherited and none can be
-//! taken off again. The supervisor itself stays free, so that it can end whatever runs.
+//! The daemon writes a [`Policy`] for each call. Where the kernel allows it, the supervisor enters
+//! namespaces of the command's own (`namespaces.rs`), and the executable's `confine` subcommand, started
+//! by it, builds a file system of what the policy names (`root.rs`) and brings up a private loopback.
+//! In any case `confine` puts on Landlock for files and signals (`files.rs`), seccomp for sockets and
+//! the kernel's dangerous calls (`calls.rs`), resource limits and capabilities (`limits.rs`,
+//! `privileges.rs`), and starts the command. All of these are inherited and none can be taken off
+//! again. The supervisor itself stays free, so that it can end whatever runs.
 
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+mod blocked;
 mod calls;
 mod confine;
 mod files;
+mod init;
 mod limits;
+mod loopback;
+mod namespaces;
 mod policy;
 mod privileges;
 mod probe;
 mod room;
+mod root;
 mod toolchains;
 
 pub use confine::main;
 pub(crate) use confine::withdraw;
 pub use limits::Limits;
+pub use namespaces::{Network, try_namespaces};
+pub(crate) use namespaces::{enter, enter_processes};
 pub(crate) use policy::Policy;
-pub use probe::{Report, opens_beneath, probe};
+pub use probe::{Report, opens_beneath, probe, report};
 pub(crate) use room::{Refused, Room, Rooms};
 
 /// The hidden subcommand of the executable that confines itself and becomes a command.
@@ -35,7 +44,7 @@ pub(crate) const SUBCOMMAND: &str = "confine";
 pub struct Sandbox {
     /// What happens where the kernel cannot do it all.
     pub mode: Mode,
-    /// Whether commands may use the network. Unix sockets stay out of reach.
+    /// Whether commands may use the network of the machine.
     pub network: bool,
     /// What may be read besides the workspace, the system and the toolchains in `PATH`.
     pub extra_read: Vec<PathBuf>,
@@ -48,10 +57,10 @@ pub struct Sandbox {
 /// What happens where the kernel cannot do it all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Mode {
-    /// Commands do not run without Landlock and seccomp.
+    /// Commands do not run without seccomp and either namespaces or Landlock.
+    #[default]
     Require,
     /// Commands run with what there is.
-    #[default]
     Prefer,
     /// Commands run without a sandbox.
     Off,

@@ -41,7 +41,7 @@ use objects::Oid;
 use pack::Pack;
 
 /// The most files of a workspace.
-const FILES_LIMIT: usize = 200_000;
+const FILES_LIMIT: usize = 100_000;
 /// The longest file whose content is kept, in bytes.
 const FILE_LIMIT: u64 = 10 * 1024 * 1024;
 /// The most content of a workspace that is kept, in bytes.

@@ -22,6 +22,8 @@ use std::{fs, thread};
 
 use rustix::process::{Pid, Resource, Signal, getpid, getrlimit, set_child_subreaper, setrlimit};
 
+use crate::sandbox::{self, Network};
+
 mod leash;
 mod proc;
 mod tree;
@@ -35,28 +37,45 @@ const OPEN_FILES_LIMIT: u64 = 1024;
 /// The command whose end is asked for; nothing before it started and after it ended.
 type Leader = Arc<Mutex<Option<Pid>>>;
 
+/// How a command is started, and what is done after it.
+#[derive(Debug, Default)]
+pub struct Setup {
+    /// A directory to remove after the command.
+    pub scratch: Option<PathBuf>,
+    /// The network of the namespaces that the command gets, if it gets any.
+    pub namespaces: Option<Network>,
+    /// True if the command begins a session, and with that a process group, by itself.
+    pub confined: bool,
+}
+
 /// Runs `[--] program args…` until it ends or stdin does, and leaves nothing behind: neither
 /// processes nor the scratch directory, if there is one.
 ///
 /// The code is the command's own, 128 and its signal if one killed it, or 125 to 127 (as with
 /// `env` and `timeout`) if it could not be run. Call it before any other thread is started.
-pub fn main(scratch: Option<PathBuf>, args: impl IntoIterator<Item = OsString>) -> ExitCode {
-    let code = run(args);
-    if let Some(scratch) = scratch {
+pub fn main(setup: Setup, args: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let code = run(&setup, args);
+    if let Some(scratch) = setup.scratch {
         // What cannot be removed is left to whoever cleans up temporary files.
         let _rest = fs::remove_dir_all(scratch);
     }
     ExitCode::from(code)
 }
 
-fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
+fn run(setup: &Setup, args: impl IntoIterator<Item = OsString>) -> u8 {
     let mut argv = args.into_iter().peekable();
     argv.next_if(|arg| arg == "--");
     let Some(program) = argv.next() else {
         eprintln!("quintet: supervise needs a command");
         return 125;
     };
-    match supervise(&program, argv.collect()) {
+    if let Some(network) = setup.namespaces
+        && let Err(error) = sandbox::enter(network)
+    {
+        eprintln!("quintet: the command was not run: namespaces: {error}");
+        return 125;
+    }
+    match supervise(setup, &program, argv.collect()) {
         Ok(code) => code,
         Err(error) => {
             eprintln!("quintet: {}: {error}", program.display());
@@ -65,7 +84,7 @@ fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
     }
 }
 
-fn supervise(program: &OsString, args: Vec<OsString>) -> io::Result<u8> {
+fn supervise(setup: &Setup, program: &OsString, args: Vec<OsString>) -> io::Result<u8> {
     // Descendants that lose their parent become children of this process, however they were
     // started, so that none can slip away by forking twice or by leaving the group.
     set_child_subreaper(Some(getpid()))?;
@@ -76,7 +95,10 @@ fn supervise(program: &OsString, args: Vec<OsString>) -> io::Result<u8> {
         let mut started = lock(&leader);
         let ended = leader.clone();
         leash::hold(move || end(&ended))?;
-        *started.insert(start(program, args)?)
+        if setup.namespaces.is_some() {
+            sandbox::enter_processes()?;
+        }
+        *started.insert(start(setup, program, args)?)
     };
     tree::await_exit(pid)?;
     *lock(&leader) = None;
@@ -92,9 +114,12 @@ fn usual_open_files() -> io::Result<()> {
 }
 
 #[expect(clippy::disallowed_methods, reason = "this is the supervisor that others must go through")]
-fn start(program: &OsString, args: Vec<OsString>) -> io::Result<Pid> {
+fn start(setup: &Setup, program: &OsString, args: Vec<OsString>) -> io::Result<Pid> {
     let mut command = Command::new(program);
-    command.args(args).stdin(Stdio::null()).process_group(0);
+    command.args(args).stdin(Stdio::null());
+    if !setup.confined {
+        command.process_group(0);
+    }
     Ok(Pid::from_child(&command.spawn()?))
 }
 

@@ -80,7 +80,11 @@ pub struct Toolbox {
 impl Toolbox {
     /// The tools, in the order they are offered. The environment that commands get is taken now.
     pub fn new(settings: Settings) -> Self {
-        let runner = Arc::new(Runner::new(settings.supervisor, settings.sandbox));
+        let runner = Arc::new(Runner::new(
+            settings.supervisor,
+            settings.sandbox,
+            settings.cache.join("sandbox"),
+        ));
         let mapper = Arc::new(Mapper::default());
         let survey = Survey::new(mapper.clone(), runner.clone());
         let notes = Arc::new(Notes::new(settings.cache.join("notes")));

@@ -32,13 +32,15 @@ pub(super) fn look(options: &Options, environment: &[(String, String)]) -> Vec<F
 }
 
 fn confinement(mode: Mode) -> Finding {
-    let report = sandbox::probe();
+    let report = sandbox::report(Path::new("/proc/self/exe"));
+    let namespaces = if report.namespaces { "namespaces, " } else { "no namespaces, " };
     let has = match (report.landlock, report.seccomp) {
         (Some(version), true) => format!("Landlock {version} and seccomp"),
         (Some(version), false) => format!("Landlock {version}, no seccomp"),
         (None, true) => "seccomp, no Landlock".to_owned(),
         (None, false) => "neither Landlock nor seccomp".to_owned(),
     };
+    let has = format!("{namespaces}{has}");
     let whole = report.missing().is_empty();
     match mode {
         Mode::Off => {
@@ -51,7 +53,7 @@ fn confinement(mode: Mode) -> Finding {
             has,
             "use Linux 6.12 or newer with Landlock switched on (lsm=)",
         ),
-        Mode::Require if report.landlock.is_some() && report.seccomp => {
+        Mode::Require if (report.landlock.is_some() || report.namespaces) && report.seccomp => {
             Finding::poor("sandbox", has, "use Linux 6.12 or newer")
         }
         Mode::Require => Finding::ill(
@@ -64,7 +66,11 @@ fn confinement(mode: Mode) -> Finding {
 
 fn gaps(mode: Mode) -> Vec<Finding> {
     let mend = "a newer kernel closes this; until then approve commands with care";
-    let missing = if mode == Mode::Off { Vec::new() } else { sandbox::probe().missing() };
+    let missing = if mode == Mode::Off {
+        Vec::new()
+    } else {
+        sandbox::report(Path::new("/proc/self/exe")).missing()
+    };
     missing.into_iter().map(|gap| Finding::poor("sandbox", gap, mend)).collect()
 }
 

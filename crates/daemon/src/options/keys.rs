@@ -89,7 +89,7 @@ const KEYS: &[OptionSpec] = &[
     ("verify.auto", Shape::Flag, Some("true")),
     ("verify.commands", Shape::List, Some("[\"make test\"]")),
     ("verify.attempts", Shape::Number, Some("3")),
-    ("sandbox.mode", Shape::Text, Some("\"prefer\"")),
+    ("sandbox.mode", Shape::Text, Some("\"require\"")),
     ("sandbox.network", Shape::Flag, Some("false")),
     ("sandbox.read", Shape::List, Some("[]")),
     ("sandbox.write", Shape::List, Some("[]")),

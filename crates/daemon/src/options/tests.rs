@@ -179,13 +179,13 @@ fn what_is_not_understood_is_named_with_its_place() {
 #[test]
 fn the_sandbox_is_on_unless_somebody_says_otherwise() {
     let sandbox = read("", &[], Flags::default()).unwrap().sandbox;
-    assert_eq!((sandbox.mode, sandbox.network), (Mode::Prefer, false));
+    assert_eq!((sandbox.mode, sandbox.network), (Mode::Require, false));
     assert!(sandbox.extra_read.is_empty() && sandbox.extra_write.is_empty());
-    let file = "[sandbox]\nmode = \"require\"\nread = [\"/srv/data\", \"~\"]\n";
+    let file = "[sandbox]\nmode = \"prefer\"\nread = [\"/srv/data\", \"~\"]\n";
     let environment =
         [("QUINTET_SANDBOX_NETWORK", "true"), ("QUINTET_SANDBOX_WRITE", "~/.cache/go")];
     let sandbox = read(file, &environment, Flags::default()).unwrap().sandbox;
-    assert_eq!((sandbox.mode, sandbox.network), (Mode::Require, true));
+    assert_eq!((sandbox.mode, sandbox.network), (Mode::Prefer, true));
     assert_eq!(sandbox.extra_read, ["/srv/data", "/home/me"].map(PathBuf::from));
     assert_eq!(sandbox.extra_write, [PathBuf::from("/home/me/.cache/go")]);
     let says = |file: &str| read(file, &[], Flags::default()).unwrap_err();

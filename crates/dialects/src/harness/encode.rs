@@ -102,6 +102,11 @@ impl<'a> Part<'a> {
     }
 }
 
+fn reverted(files: &[String], more: u64, reapplied: bool) -> Part<'static> {
+    let kind = if reapplied { "turn_reapplied" } else { "turn_reverted" };
+    Part::new(kind, shape::reverted(files, more))
+}
+
 fn parts(event: &Event) -> Vec<Part<'_>> {
     match event {
         Event::SessionCreated(origin) => vec![Part::new(
@@ -193,10 +198,7 @@ fn parts(event: &Event) -> Vec<Part<'_>> {
         | Event::TurnCompleted { .. }
         | Event::TurnFailed { .. }
         | Event::TurnCancelled { .. } => turn_event(event),
-        Event::Reverted { files, more, reapplied, .. } => {
-            let kind = if *reapplied { "turn_reapplied" } else { "turn_reverted" };
-            vec![Part::new(kind, shape::reverted(files, *more))]
-        }
+        Event::Reverted { files, more, reapplied, .. } => vec![reverted(files, *more, *reapplied)],
         Event::RevertFailed { reason, .. } => {
             vec![Part::new("turn_revert_failed", json!({})).says(reason)]
         }

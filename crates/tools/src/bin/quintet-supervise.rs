@@ -8,18 +8,31 @@
 use std::ffi::OsString;
 use std::process::ExitCode;
 
+use quintet_tools::sandbox::Network;
+use quintet_tools::supervisor::Setup;
 use quintet_tools::{diagram, sandbox, supervisor};
 
 fn main() -> ExitCode {
     let mut args = std::env::args_os().skip(1).peekable();
     match args.next().as_ref().and_then(|mode| mode.to_str()) {
-        Some("bare") => return supervisor::main(None, args),
+        Some("bare") => return supervisor::main(Setup::default(), args),
         Some("confine") => return sandbox::main(args),
         Some("draw") => return diagram::main(args.skip(1)),
         _ => (),
     }
-    let scratch = args.next_if(|arg| arg == "--scratch").and_then(|_| args.next());
+    let mut setup = Setup::default();
+    while let Some(arg) = args.next_if(|arg| arg != "--") {
+        match arg.to_str() {
+            Some("--confined") => setup.confined = true,
+            Some("--scratch") => setup.scratch = args.next().map(Into::into),
+            Some("--namespaces") => {
+                let word = args.next().unwrap_or_default();
+                setup.namespaces = word.to_str().and_then(Network::parse);
+            }
+            Some(_) | None => {}
+        }
+    }
     let argv = args.skip_while(|arg| arg == "--");
     let homeless = ["/usr/bin/env", "HOME=/nonexistent"].map(OsString::from);
-    supervisor::main(scratch.map(Into::into), homeless.into_iter().chain(argv))
+    supervisor::main(setup, homeless.into_iter().chain(argv))
 }

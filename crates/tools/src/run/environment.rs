@@ -1,9 +1,22 @@
 //! What a command gets to see of the daemon's environment: little, and no secrets.
 
 use std::ffi::{OsStr, OsString};
+use std::path::Path;
 
 /// The variables that are passed on; `LC_*` too.
 const KEPT: [&str; 6] = ["PATH", "HOME", "LANG", "TERM", "USER", "TMPDIR"];
+
+/// Variables that say where programs keep caches, and their folders.
+const CACHES: [(&str, &str); 6] = [
+    ("XDG_CACHE_HOME", "xdg"),
+    ("npm_config_cache", "npm"),
+    ("PIP_CACHE_DIR", "pip"),
+    ("GOCACHE", "go-build"),
+    ("GRADLE_USER_HOME", "gradle"),
+    ("YARN_CACHE_FOLDER", "yarn"),
+];
+/// The same for downloads that are no use without a network.
+const DOWNLOADS: [(&str, &str); 2] = [("CARGO_HOME", "cargo"), ("GOMODCACHE", "go-mod")];
 
 /// The environment of every command.
 #[derive(Debug)]
@@ -23,6 +36,19 @@ impl Environment {
     pub(super) fn iter(&self) -> impl Iterator<Item = (&OsStr, &OsStr)> {
         self.0.iter().map(|(name, value)| (name.as_os_str(), value.as_os_str()))
     }
+}
+
+/// Where package managers keep what they download and build, in a folder for all confined commands.
+/// With no network, what the user's own cargo and go downloaded is of more use.
+pub(super) fn caches(folder: &Path, network: bool) -> Vec<(&'static str, OsString)> {
+    let mut caches: Vec<(&'static str, OsString)> =
+        CACHES.iter().map(|(name, at)| (*name, folder.join(at).into())).collect();
+    let maven = format!("-Dmaven.repo.local={}", folder.join("maven").display());
+    caches.push(("MAVEN_ARGS", maven.into()));
+    if network {
+        caches.extend(DOWNLOADS.iter().map(|(name, at)| (*name, folder.join(at).into())));
+    }
+    caches
 }
 
 fn is_kept(name: &OsStr) -> bool {

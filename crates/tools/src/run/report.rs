@@ -19,6 +19,9 @@ pub(crate) struct Report {
     stdout: String,
     stderr: String,
     duration: String,
+    /// What the sandbox kept it from.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    sandbox: Vec<String>,
 }
 
 impl Finished {
@@ -30,6 +33,7 @@ impl Finished {
             stdout: self.stdout.text(),
             stderr: self.stderr.text(),
             duration: self.duration(),
+            sandbox: self.blocked.clone(),
         }
     }
 

@@ -14,6 +14,8 @@ use seccompiler::{
 
 mod table;
 
+use super::Policy;
+
 /// A call's number and when it is refused: if any rule holds, or always if there is none.
 type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 
@@ -22,9 +24,36 @@ const TIOCLINUX: u64 = 0x541c;
 /// The bits of a socket's type that are not flags.
 const TYPE: u64 = 0xf;
 
+/// What a command may ask of the kernel.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Calls {
+    /// Sockets of the internet.
+    pub(super) internet: bool,
+    /// Unix sockets: only where those of other programs are out of reach.
+    pub(super) unix: bool,
+    /// Cutting files short by their names: only where Landlock or namespaces guard them.
+    pub(super) truncate: bool,
+    /// Giving files to other users: only where namespaces guard them.
+    pub(super) chown: bool,
+}
+
+impl Calls {
+    /// What a policy allows where Landlock has this version; 0 if there is none.
+    pub(super) fn of(policy: &Policy, landlock: i32) -> Self {
+        let own = policy.namespaces;
+        Self {
+            internet: policy.network || own,
+            // The network of the machine has abstract sockets, which Landlock guards from version 6 on.
+            unix: own && (!policy.network || landlock >= 6),
+            truncate: own || landlock == 0 || landlock >= 3,
+            chown: own || landlock == 0,
+        }
+    }
+}
+
 /// Puts the filters on this thread and what it starts.
-pub(super) fn restrict(network: bool) -> Result<(), Error> {
-    apply(&filter(refused(network)?, libc::EPERM)?)?;
+pub(super) fn restrict(allowed: Calls) -> Result<(), Error> {
+    apply(&filter(refused(allowed)?, libc::EPERM)?)?;
     apply(&filter(always(&table::UNKNOWN), libc::ENOSYS)?)
 }
 
@@ -39,11 +68,20 @@ fn filter(mut rules: Rules, errno: c_int) -> Result<BpfProgram, Error> {
     Ok(SeccompFilter::new(rules, SeccompAction::Allow, no, here)?.try_into()?)
 }
 
-fn refused(network: bool) -> Result<Rules, Error> {
+fn refused(allowed: Calls) -> Result<Rules, Error> {
     let mut rules = always(&table::REFUSED);
-    rules.insert(libc::SYS_socket, if network { unless_internet()? } else { Vec::new() });
-    // A datagram socket can be sent elsewhere even if it was made as one of a pair.
-    rules.insert(libc::SYS_socketpair, vec![rule(&[(1, MaskedEq(TYPE), of(libc::SOCK_DGRAM))])?]);
+    if !allowed.truncate {
+        rules.extend(always(&[libc::SYS_truncate]));
+    }
+    if !allowed.chown {
+        rules.extend(always(&table::OWNERS));
+    }
+    rules.insert(libc::SYS_socket, sockets(allowed)?);
+    if !allowed.unix {
+        // A datagram socket can be sent elsewhere even if it was made as one of a pair.
+        let datagrams = rule(&[(1, MaskedEq(TYPE), of(libc::SOCK_DGRAM))])?;
+        rules.insert(libc::SYS_socketpair, vec![datagrams]);
+    }
     rules.insert(libc::SYS_clone, new_namespaces()?);
     // Keystrokes put into the user's terminal would be run by the user's shell.
     let keystrokes = [TIOCSTI, TIOCLINUX].map(|request| rule(&[(1, SeccompCmpOp::Eq, request)]));
@@ -53,10 +91,14 @@ fn refused(network: bool) -> Result<Rules, Error> {
     Ok(rules)
 }
 
-/// Besides the internet, the kernel is asked for its addresses and routes when names are looked up.
-fn unless_internet() -> Result<Vec<SeccompRule>, Error> {
-    let allowed = [libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK];
-    Ok(vec![rule(&allowed.map(|family| (0, Ne, of(family))))?])
+/// When making a socket is refused: always, or unless it is of a family that is allowed. Besides the
+/// internet, the kernel is asked for its addresses and routes when names are looked up.
+fn sockets(allowed: Calls) -> Result<Vec<SeccompRule>, Error> {
+    let internet = [libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK];
+    let families = internet.into_iter().filter(|_| allowed.internet);
+    let families = families.chain([libc::AF_UNIX].into_iter().filter(|_| allowed.unix));
+    let others: Vec<_> = families.map(|family| (0, Ne, of(family))).collect();
+    if others.is_empty() { Ok(Vec::new()) } else { Ok(vec![rule(&others)?]) }
 }
 
 fn new_namespaces() -> Result<Vec<SeccompRule>, Error> {

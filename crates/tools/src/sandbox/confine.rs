@@ -1,12 +1,15 @@
-//! The subcommand that confines itself and becomes the command.
+//! The subcommand that confines itself and becomes the command, or its init.
 
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode};
 
 use landlock::LandlockStatus;
+use rustix::process::setsid;
 
-use super::{Limits, Mode, Policy, calls, files, privileges};
+use super::calls::{self, Calls};
+use super::root::Root;
+use super::{Limits, Mode, Policy, files, init, loopback, privileges};
 use crate::supervisor::code_of;
 
 /// The first file that is not a standard stream.
@@ -26,11 +29,18 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         eprintln!("quintet: confine needs a policy and a command");
         return ExitCode::from(NOTHING_RAN);
     };
-    if let Err(why) = confine(&policy.to_string_lossy()) {
-        eprintln!("quintet: the command was not run: {why}");
-        return ExitCode::from(NOTHING_RAN);
+    let namespaces = match confine(&policy.to_string_lossy()) {
+        Ok(namespaces) => namespaces,
+        Err(why) => {
+            eprintln!("quintet: the command was not run: {why}");
+            return ExitCode::from(NOTHING_RAN);
+        }
+    };
+    if namespaces {
+        init::run(&program, args)
+    } else {
+        ExitCode::from(become_command(&program, args))
     }
-    ExitCode::from(become_command(&program, args))
 }
 
 #[expect(clippy::disallowed_methods, reason = "this runs under the supervisor")]
@@ -40,31 +50,46 @@ fn become_command(program: &OsString, args: impl Iterator<Item = OsString>) -> u
     code_of(&error)
 }
 
-/// Restricts this process. A kernel that cannot is forgiven unless the sandbox is required; any
-/// other trouble is not.
-fn confine(policy: &str) -> Result<(), String> {
+/// Restricts this process, and says whether it is the first of its process namespace. A kernel that
+/// cannot is forgiven unless the sandbox is required; any other trouble is not.
+fn confine(policy: &str) -> Result<bool, String> {
     let policy: Policy = serde_json::from_str(policy).map_err(|error| error.to_string())?;
     // Whoever started the daemon may have left it files that are open; no rule would hold for them.
     close_fds::set_fds_cloexec(FIRST, &[]);
-    restrict(&policy)
+    // Without a terminal of its own the command has no way to the daemon's.
+    setsid().map_err(|error| format!("session: {error}"))?;
+    if policy.namespaces {
+        let Policy { scratch, home, read, write, .. } = &policy;
+        Root { scratch, home: home.as_deref(), read, write }.enter()?;
+        if !policy.network {
+            loopback::up().map_err(|error| format!("loopback: {error}"))?;
+        }
+    }
+    restrict(&policy)?;
+    Ok(policy.namespaces)
 }
 
 /// Leaves this process nothing but its memory, its time and the files that are open.
 pub(crate) fn withdraw(limits: Limits) -> Result<(), String> {
-    let (read, write) = (Vec::new(), Vec::new());
-    let (mode, network) = (Mode::Prefer, false);
-    restrict(&Policy { mode, network, read, write, limits })
+    restrict(&Policy::nothing(limits))
 }
 
 fn restrict(policy: &Policy) -> Result<(), String> {
     policy.limits.apply().map_err(|error| format!("limits: {error}"))?;
     privileges::give_up().map_err(|error| format!("privileges: {error}"))?;
     let landlock = files::restrict(policy).map_err(|error| format!("Landlock: {error}"))?;
+    let version = match landlock {
+        LandlockStatus::Available { effective_abi, kernel_abi } => {
+            kernel_abi.unwrap_or(effective_abi as i32)
+        }
+        LandlockStatus::NotEnabled | LandlockStatus::NotImplemented => 0,
+    };
     let is_required = policy.mode == Mode::Require;
-    if is_required && !matches!(landlock, LandlockStatus::Available { .. }) {
-        return Err("the sandbox is required, and this kernel has no Landlock".to_owned());
+    if is_required && version == 0 && !policy.namespaces {
+        let why = "the sandbox is required, and this kernel has neither namespaces nor Landlock";
+        return Err(why.to_owned());
     }
-    match calls::restrict(policy.network) {
+    match calls::restrict(Calls::of(policy, version)) {
         Err(error) if is_required => Err(format!("the sandbox is required: {error}")),
         Ok(()) | Err(_) => Ok(()),
     }

@@ -15,11 +15,12 @@ const NEWEST: ABI = ABI::V9;
 const READ: BitFlags<AccessFs> = make_bitflags!(AccessFs::{Execute | ReadFile | ReadDir});
 
 /// A device file made by root would be a way to every disk, so none can be made.
-const NOT_EVEN_HERE: BitFlags<AccessFs> =
+const NEVER: BitFlags<AccessFs> =
     make_bitflags!(AccessFs::{MakeChar | MakeBlock | IoctlDev | ResolveUnix});
 
 /// Devices that programs take for granted.
 const DEVICES: [&str; 5] = ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"];
+/// Terminals, where they are the command's own.
 const TERMINALS: [&str; 3] = ["/dev/tty", "/dev/ptmx", "/dev/pts"];
 const STREAM: BitFlags<AccessFs> = make_bitflags!(AccessFs::{ReadFile | WriteFile | Truncate});
 
@@ -32,17 +33,22 @@ const OBJECTS: BitFlags<AccessFs> =
 /// Restricts this thread, and what it starts, to the policy.
 pub(super) fn restrict(policy: &Policy) -> Result<LandlockStatus, RulesetError> {
     let mut ruleset = Ruleset::default().handle_access(AccessFs::from_all(NEWEST))?;
-    if !policy.network {
+    // A network namespace has nothing but a loopback of its own.
+    if !policy.network && !policy.namespaces {
         ruleset = ruleset.handle_access(AccessNet::BindTcp | AccessNet::ConnectTcp)?;
     }
-    let write = AccessFs::from_all(NEWEST) & !NOT_EVEN_HERE;
+    let never = if policy.namespaces { NEVER & !AccessFs::ResolveUnix } else { NEVER };
+    let write = AccessFs::from_all(NEWEST) & !never;
+    // Those of the machine are the user's other terminals.
+    let terminals: &[&str] = if policy.namespaces { &TERMINALS } else { &[] };
     let status = ruleset
         .scope(Scope::from_all(NEWEST))?
         .create()?
         .add_rules(path_beneath_rules(&policy.read, READ))?
         .add_rules(path_beneath_rules(&policy.write, write))?
+        .add_rules(path_beneath_rules(policy.private(), write))?
         .add_rules(path_beneath_rules(DEVICES, STREAM))?
-        .add_rules(path_beneath_rules(TERMINALS, STREAM | AccessFs::ReadDir | AccessFs::IoctlDev))?
+        .add_rules(path_beneath_rules(terminals, STREAM | AccessFs::ReadDir | AccessFs::IoctlDev))?
         .add_rules(path_beneath_rules(SHARED, OBJECTS))?
         .restrict_self()?;
     Ok(status.landlock)

@@ -26,6 +26,15 @@ const RESOLVER: &str = "/etc/resolv.conf";
 pub(crate) struct Policy {
     pub(super) mode: Mode,
     pub(super) network: bool,
+    /// True if the supervisor entered namespaces.
+    #[serde(default)]
+    pub(super) namespaces: bool,
+    /// What becomes `/tmp` in namespaces.
+    #[serde(default)]
+    pub(super) scratch: PathBuf,
+    /// The user's home, which is empty and private in namespaces.
+    #[serde(default)]
+    pub(super) home: Option<PathBuf>,
     pub(super) read: Vec<PathBuf>,
     pub(super) write: Vec<PathBuf>,
     pub(super) limits: Limits,
@@ -41,7 +50,7 @@ pub(crate) struct User {
 impl Policy {
     /// What a command may do whose own are this workspace and scratch directory. Looks at the file system: a toolchain that was
     /// installed a moment ago is found.
-    pub(super) fn new(sandbox: &Sandbox, user: &User, own: [&Path; 2]) -> Self {
+    pub(super) fn new(sandbox: &Sandbox, user: &User, own: [&Path; 2], namespaces: bool) -> Self {
         let home = user.home.as_deref();
         let mut read: Vec<PathBuf> = SYSTEM.map(PathBuf::from).into();
         read.extend(toolchains::readable(&user.path, home));
@@ -52,6 +61,34 @@ impl Policy {
         let mut write: Vec<PathBuf> = own.map(Path::to_owned).into();
         write.extend(sandbox.extra_write.iter().cloned());
         let (mode, network, limits) = (sandbox.mode, sandbox.network, sandbox.limits);
-        Self { mode, network, read, write, limits }
+        let (scratch, home) = (own[1].to_owned(), user.home.clone());
+        Self { mode, network, namespaces, scratch, home, read, write, limits }
+    }
+
+    /// What a command may do that only tries whether namespaces work.
+    pub(super) fn trial(scratch: &Path) -> Self {
+        let (sandbox, user) = (Sandbox::default(), User { path: Vec::new(), home: None });
+        Self::new(&Sandbox { mode: Mode::Prefer, ..sandbox }, &user, [scratch, scratch], true)
+    }
+
+    /// Leaves a process nothing.
+    pub(super) fn nothing(limits: Limits) -> Self {
+        Self {
+            mode: Mode::Prefer,
+            network: false,
+            namespaces: false,
+            scratch: PathBuf::new(),
+            home: None,
+            read: Vec::new(),
+            write: Vec::new(),
+            limits,
+        }
+    }
+
+    /// What may be read and written besides the places that the policy names: in namespaces these are
+    /// the command's own.
+    pub(super) fn private(&self) -> Vec<PathBuf> {
+        let own = ["/tmp", "/dev/shm"].map(PathBuf::from).into_iter().chain(self.home.clone());
+        if self.namespaces { own.collect() } else { Vec::new() }
     }
 }

@@ -3,7 +3,8 @@
 use std::path::Path;
 use std::thread;
 
-use super::{Mode, calls, files};
+use super::calls::{self, Calls};
+use super::{Mode, files, try_namespaces};
 
 /// What this kernel can do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,15 +13,24 @@ pub struct Report {
     pub landlock: Option<i32>,
     /// Whether calls can be filtered.
     pub seccomp: bool,
+    /// Whether commands have namespaces of their own; [`super::try_namespaces`] finds out.
+    pub namespaces: bool,
 }
 
 /// Finds out by trying, in a thread that is confined and then ends.
 pub fn probe() -> Report {
-    let trying = thread::Builder::new()
-        .name("probe".to_owned())
-        .spawn(|| Report { landlock: files::version(), seccomp: calls::restrict(true).is_ok() });
+    let trying = thread::Builder::new().name("probe".to_owned()).spawn(|| {
+        let landlock = files::version();
+        let calls = Calls { internet: true, ..Calls::default() };
+        Report { landlock, seccomp: calls::restrict(calls).is_ok(), namespaces: false }
+    });
     let tried = trying.ok().and_then(|thread| thread.join().ok());
-    tried.unwrap_or(Report { landlock: None, seccomp: false })
+    tried.unwrap_or(Report { landlock: None, seccomp: false, namespaces: false })
+}
+
+/// Finds out all of it, with the executable that has the subcommands of the supervisor and the sandbox.
+pub fn report(executable: &Path) -> Report {
+    Report { namespaces: try_namespaces(executable).is_ok(), ..probe() }
 }
 
 /// Whether files can be opened beneath a folder, as every file tool does.
@@ -32,13 +42,18 @@ impl Report {
     /// What commands can do here that they could not elsewhere; nothing if all is well.
     pub fn missing(&self) -> Vec<&'static str> {
         let mut missing = Vec::new();
+        if !self.namespaces {
+            missing.push(
+                "there are no namespaces for commands: they cannot listen on localhost, and can change \
+                 permissions of your files outside of the workspace",
+            );
+        }
         match self.landlock {
+            // Namespaces leave nothing to guard that is not the command's own.
+            None | Some(_) if self.namespaces => {}
             None => missing
                 .push("this kernel has no Landlock: commands can read and write all that you can"),
             Some(version) => {
-                if version < 3 {
-                    missing.push("Landlock is older than version 3: commands can cut files short");
-                }
                 if version < 6 {
                     missing.push("Landlock is older than version 6: commands can signal processes");
                 }
@@ -52,10 +67,14 @@ impl Report {
 
     /// Why nothing may run here in this mode.
     pub(super) fn forbids(&self, mode: Mode) -> Option<&'static str> {
-        match (mode, self.landlock, self.seccomp) {
-            (Mode::Prefer | Mode::Off, ..) | (Mode::Require, Some(_), true) => None,
-            (Mode::Require, None, _) => Some("this kernel has no Landlock"),
-            (Mode::Require, Some(_), false) => Some("this kernel has no seccomp"),
+        let guards_files = self.landlock.is_some() || self.namespaces;
+        match mode {
+            Mode::Prefer | Mode::Off => None,
+            Mode::Require if !guards_files => {
+                Some("this kernel has neither namespaces for users nor Landlock")
+            }
+            Mode::Require if !self.seccomp => Some("this kernel has no seccomp"),
+            Mode::Require => None,
         }
     }
 }
@@ -66,24 +85,29 @@ mod tests {
 
     #[test]
     fn only_who_requires_a_sandbox_is_refused_without_one() {
-        let report = |landlock, seccomp| Report { landlock, seccomp };
+        let report = |landlock, seccomp| Report { landlock, seccomp, namespaces: false };
         assert_eq!(report(None, true).forbids(Mode::Prefer), None);
         assert_eq!(report(None, true).forbids(Mode::Off), None);
         assert_eq!(report(Some(1), true).forbids(Mode::Require), None);
+        let own = Report { landlock: None, seccomp: true, namespaces: true };
+        assert_eq!(own.forbids(Mode::Require), None);
         let why = report(None, true).forbids(Mode::Require);
-        assert_eq!(why, Some("this kernel has no Landlock"));
+        assert_eq!(why, Some("this kernel has neither namespaces for users nor Landlock"));
         let why = report(Some(7), false).forbids(Mode::Require);
         assert_eq!(why, Some("this kernel has no seccomp"));
     }
 
     #[test]
     fn what_is_missing_is_said() {
-        let missing = |landlock, seccomp| Report { landlock, seccomp }.missing().len();
-        assert_eq!(missing(Some(6), true), 0);
-        assert_eq!(missing(Some(5), true), 1);
-        assert_eq!(missing(Some(2), true), 2);
-        assert_eq!(missing(None, true), 1);
-        assert_eq!(missing(None, false), 2);
+        let missing = |landlock, seccomp, namespaces| {
+            Report { landlock, seccomp, namespaces }.missing().len()
+        };
+        assert_eq!(missing(Some(6), true, true), 0);
+        assert_eq!(missing(None, true, true), 0);
+        assert_eq!(missing(Some(6), true, false), 1);
+        assert_eq!(missing(Some(5), true, false), 2);
+        assert_eq!(missing(Some(2), true, false), 2);
+        assert_eq!(missing(None, false, false), 3);
     }
 
     #[test]

@@ -1,14 +1,14 @@
 //! A place for each command: its policy and its scratch directory.
 
-use std::fs::Permissions;
+use std::fs::{DirBuilder, Permissions};
 use std::io;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
 use super::policy::User;
-use super::{Mode, Policy, Report, Sandbox, probe};
+use super::{Mode, Network, Policy, Report, Sandbox, blocked, probe, try_namespaces};
 
 /// Gives commands their places.
 #[derive(Debug)]
@@ -16,6 +16,8 @@ pub(crate) struct Rooms {
     sandbox: Sandbox,
     user: User,
     kernel: Report,
+    /// Where package managers keep what they downloaded and built.
+    cache: PathBuf,
 }
 
 /// The place of one command.
@@ -24,6 +26,8 @@ pub(crate) struct Room {
     /// The policy, as `confine` reads it.
     pub(crate) policy: String,
     scratch: TempDir,
+    /// The network of its namespaces, if it has any.
+    pub(crate) network: Option<Network>,
 }
 
 /// Why a command does not run.
@@ -33,17 +37,24 @@ pub(crate) enum Refused {
     Kernel(&'static str),
     #[error("no scratch directory could be made: {0}")]
     Scratch(#[source] io::Error),
+    #[error("no cache directory could be made: {0}")]
+    Cache(#[source] io::Error),
     #[error("a path is not UTF-8, which the sandbox needs: {0}")]
     Path(#[source] serde_json::Error),
 }
 
 impl Rooms {
     /// Takes the user's directories from this process's environment.
-    pub(crate) fn new(sandbox: Sandbox) -> Self {
+    pub(crate) fn new(mut sandbox: Sandbox, executable: &Path, cache: PathBuf) -> Self {
         let path = std::env::var_os("PATH").unwrap_or_default();
         let path = std::env::split_paths(&path).collect();
         let user = User { path, home: std::env::home_dir() };
-        Self { sandbox, user, kernel: probe() }
+        let namespaces = sandbox.mode != Mode::Off
+            && try_namespaces(executable)
+                .inspect_err(|why| tracing::info!(%why, "commands have no namespaces of their own"))
+                .is_ok();
+        sandbox.extra_write.push(cache.clone());
+        Self { sandbox, user, kernel: Report { namespaces, ..probe() }, cache }
     }
 
     /// The place of a command in this workspace; none if commands are not confined.
@@ -57,16 +68,40 @@ impl Rooms {
         let private = Permissions::from_mode(0o700);
         let scratch = tempfile::Builder::new().prefix("quintet-").permissions(private).tempdir();
         let scratch = scratch.map_err(Refused::Scratch)?;
-        let policy = Policy::new(&self.sandbox, &self.user, [workspace, scratch.path()]);
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(&self.cache)
+            .map_err(Refused::Cache)?;
+        // A root of its own cannot have all of the other one in it.
+        let namespaces = self.kernel.namespaces && workspace.components().count() > 1;
+        let own = [workspace, scratch.path()];
+        let policy = Policy::new(&self.sandbox, &self.user, own, namespaces);
         let policy = serde_json::to_string(&policy).map_err(Refused::Path)?;
-        Ok(Some(Room { policy, scratch }))
+        let network = if self.sandbox.network { Network::Shared } else { Network::Private };
+        Ok(Some(Room { policy, scratch, network: namespaces.then_some(network) }))
+    }
+
+    /// What the sandbox kept a command from that failed, by what it wrote.
+    pub(crate) fn blocked(&self, workspace: &Path, output: &str) -> Vec<String> {
+        if self.sandbox.mode == Mode::Off {
+            return Vec::new();
+        }
+        let own = [workspace, Path::new("/tmp")];
+        let policy = Policy::new(&self.sandbox, &self.user, own, self.kernel.namespaces);
+        blocked::hints(&policy, output)
     }
 }
 
 impl Room {
-    /// Where the command may leave things for as long as it runs.
+    /// The scratch directory.
     pub(crate) fn scratch(&self) -> &Path {
         self.scratch.path()
+    }
+
+    /// Where the command finds it.
+    pub(crate) fn temporary(&self) -> &Path {
+        if self.network.is_some() { Path::new("/tmp") } else { self.scratch() }
     }
 
     /// Leaves the scratch directory to the supervisor, which removes it after the command.

@@ -1,13 +1,46 @@
 //! The user's own programs: what must be readable so that the programs in `PATH` work.
 
 use std::collections::BTreeSet;
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::policy::SYSTEM;
 
 /// Directories for programs; what these need lies beside them.
 const BINARIES: [&str; 4] = ["bin", "sbin", "shims", "condabin"];
+
+/// What a toolchain needs that lies beside its programs. Whatever else is there may be a secret.
+const PARTS: [&str; 30] = [
+    "bin",
+    "sbin",
+    "lib",
+    "lib32",
+    "lib64",
+    "libexec",
+    "include",
+    "share",
+    "etc/ssl",
+    "shims",
+    "condabin",
+    "conda-meta",
+    "envs",
+    "pkgs",
+    "plugins",
+    "versions",
+    "installs",
+    "candidates",
+    "toolchains",
+    "pkg",
+    "src",
+    "sdk",
+    "jdk",
+    "jre",
+    "packages",
+    "modules",
+    "node_modules",
+    "Cellar",
+    "opt",
+    "Library",
+];
 
 /// `~/.local` holds programs, but also everybody's data. These are the programs.
 const LOCAL: [&str; 7] =
@@ -34,24 +67,22 @@ fn around(entry: PathBuf, home: Option<&Path>) -> Vec<PathBuf> {
     if home.is_some_and(|home| root == home.join(".local")) {
         return LOCAL.iter().map(|part| root.join(part)).collect();
     }
-    let mut parts = without_credentials(root);
+    let mut parts: Vec<_> =
+        PARTS.iter().map(|part| root.join(part)).filter(|it| it.exists()).collect();
+    parts.push(entry.clone());
     if root.file_name().is_some_and(|name| name == ".cargo") {
         // The programs in `~/.cargo/bin` are proxies for those in here.
-        parts.push(root.with_file_name(".rustup"));
+        parts.extend(["registry", "git", "config.toml", "config"].map(|part| root.join(part)));
+        let rustup = root.with_file_name(".rustup");
+        parts.extend(["toolchains", "settings.toml"].map(|part| rustup.join(part)));
     }
     parts
 }
 
-/// All of a directory but the files with which its programs publish.
-fn without_credentials(root: &Path) -> Vec<PathBuf> {
-    let Ok(entries) = fs::read_dir(root) else { return Vec::new() };
-    let names = entries.flatten().map(|entry| entry.file_name());
-    let harmless = names.filter(|name| !name.as_encoded_bytes().starts_with(b"credentials"));
-    harmless.map(|name| root.join(name)).collect()
-}
-
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[track_caller]
@@ -75,7 +106,20 @@ mod tests {
         check(
             &[".cargo/bin/cargo", ".cargo/config.toml", ".cargo/credentials.toml"],
             &[".cargo/bin"],
-            &[".cargo/bin", ".cargo/config.toml", ".rustup"],
+            &[
+                ".cargo/bin",
+                ".cargo/config",
+                ".cargo/config.toml",
+                ".cargo/git",
+                ".cargo/registry",
+                ".rustup/settings.toml",
+                ".rustup/toolchains",
+            ],
+        );
+        check(
+            &[".docker/bin/docker", ".docker/config.json", ".docker/contexts/x"],
+            &[".docker/bin"],
+            &[".docker/bin"],
         );
         check(
             &[".pyenv/shims/x", ".pyenv/versions/x"],

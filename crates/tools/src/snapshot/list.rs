@@ -208,6 +208,10 @@ impl Listed {
 fn stat_all(at: &OwnedFd, folders: &mut [Listed]) {
     let files: usize = folders.iter().map(|folder| folder.counted().0).sum();
     let share = share(files, folders.len());
+    if share >= folders.len() {
+        folders.iter_mut().for_each(|folder| folder.stat_files(at));
+        return;
+    }
     thread::scope(|scope| {
         for folders in folders.chunks_mut(share) {
             let work = move || folders.iter_mut().for_each(|folder| folder.stat_files(at));

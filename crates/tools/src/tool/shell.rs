@@ -61,7 +61,7 @@ fn spec() -> Spec {
         name: "shell".to_owned(),
         description: "Run a shell command in the workspace and wait for it. It has no input, and \
                       nothing it starts outlives it. It may be confined: then it can write only to the \
-                      workspace and $TMPDIR, and has no network. Long output is cut in the middle."
+                      workspace and $TMPDIR, and has no network but localhost. Long output is cut in the middle."
             .to_owned(),
         schema: json!({
             "type": "object",

@@ -246,6 +246,15 @@ impl Bench {
         self.toolbox.workspaces().over(&call(0, self.path(), Value::Null).turn);
     }
 
+    /// Whether a process runs in the workspace that goes by this number where it is.
+    pub(crate) fn lives(&self, pid: &str) -> bool {
+        let here = self.path().canonicalize().unwrap();
+        let is_here =
+            |process: &Path| std::fs::read_link(process.join("cwd")).is_ok_and(|cwd| cwd == here);
+        let processes = std::fs::read_dir("/proc").unwrap().flatten().map(|entry| entry.path());
+        processes.into_iter().any(|it| own_number(&it).as_deref() == Some(pid) && is_here(&it))
+    }
+
     pub(crate) fn cancel(&self) {
         self.cancel.send_replace(true);
     }
@@ -347,6 +356,13 @@ pub(crate) fn bytes(content: &Content) -> Option<Vec<u8>> {
 /// Whether there is such a process, a zombie included.
 pub(crate) fn lives(pid: &str) -> bool {
     Path::new("/proc").join(pid).exists()
+}
+
+/// The last number that a process goes by: the one in its own namespace.
+fn own_number(process: &Path) -> Option<String> {
+    let status = std::fs::read_to_string(process.join("status")).ok()?;
+    let numbers = status.lines().find_map(|line| line.strip_prefix("NSpid:"))?;
+    numbers.split_whitespace().last().map(str::to_owned)
 }
 
 /// Waits until something is there.

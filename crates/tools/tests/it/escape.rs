@@ -5,11 +5,14 @@
 
 use std::net::{TcpListener, UdpSocket};
 use std::os::linux::net::SocketAddrExt;
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram, UnixListener};
 use std::path::Path;
 use std::process::Command;
+use std::sync::OnceLock;
 
-use quintet_tools::sandbox::{Mode, Sandbox, probe};
+use quintet_tools::sandbox::{Mode, Sandbox, probe, try_namespaces};
+use rustix::pty::OpenptFlags;
 use serde_json::json;
 use tempfile::TempDir;
 
@@ -26,10 +29,17 @@ enum Stop {
 impl Stop {
     fn is_there(self) -> bool {
         match self {
-            Self::Landlock(version) => probe().landlock.is_some_and(|here| here >= version),
+            Self::Landlock(version) => {
+                has_namespaces() || probe().landlock.is_some_and(|here| here >= version)
+            }
             Self::Seccomp => probe().seccomp,
         }
     }
+}
+
+fn has_namespaces() -> bool {
+    static KNOWN: OnceLock<bool> = OnceLock::new();
+    *KNOWN.get_or_init(|| try_namespaces(SUPERVISOR.as_ref()).is_ok())
 }
 
 async fn code(sandbox: Sandbox, command: &str) -> i64 {
@@ -105,7 +115,28 @@ async fn files_outside_cannot_be_changed() {
     if Stop::Landlock(3).is_there() {
         assert!(dir.path().join("gone").exists() && dir.path().join("moved").exists());
     }
-    check(Stop::Landlock(1), "touch /tmp/quintet-$$ && rm /tmp/quintet-$$").await;
+    let name = format!("/tmp/quintet-escape-{}", std::process::id());
+    let (free, caged) = (Sandbox { mode: Mode::Off, ..Sandbox::default() }, Sandbox::default());
+    for (sandbox, is_there) in [(free, true), (caged, false)] {
+        code(sandbox, &format!("touch {name}")).await;
+        assert_eq!(Path::new(&name).exists(), is_there);
+        let _not_there = std::fs::remove_file(&name);
+    }
+    // Permissions, times and owners are no content, so Landlock alone does not guard them.
+    if has_namespaces() {
+        let mode = || dir.path().metadata().unwrap().permissions().mode();
+        let before = mode();
+        for command in [
+            format!("chmod 755 {out} && chmod 700 {out}"),
+            format!("chmod 600 {out}/secret"),
+            format!("touch -d 2001-01-01 {out}/secret"),
+            format!("chown $(id -u) {out}/secret"),
+            "chmod 644 /etc/passwd".to_owned(),
+        ] {
+            check(Stop::Landlock(1), &command).await;
+        }
+        assert_eq!(mode(), before);
+    }
     caught(Stop::Landlock(1), "mknod null c 1 3 && echo x > null").await;
 }
 
@@ -119,7 +150,10 @@ async fn other_processes_are_out_of_reach() {
         (Stop::Landlock(1), format!("readlink /proc/{me}/fd/1")),
         (Stop::Landlock(1), format!("cat /proc/{me}/root{} > copy", here.display())),
         (Stop::Landlock(6), format!("kill -CONT {me}")),
-        (Stop::Landlock(6), "kill -CONT $(grep PPid /proc/$PPID/status | cut -f2)".to_owned()),
+        (
+            Stop::Landlock(6),
+            "p=$(grep PPid /proc/$PPID/status | cut -f2); [ $p != 0 ] && kill -CONT $p".to_owned(),
+        ),
     ] {
         check(stop, &command).await;
     }
@@ -136,15 +170,19 @@ async fn the_network_is_out_of_reach_unless_it_is_allowed() {
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     let tcp = listener.local_addr().unwrap().port();
     let udp = socket.local_addr().unwrap().port();
-    for command in [
-        format!("exec 3<>/dev/tcp/127.0.0.1/{tcp}"),
-        format!("exec 3<>/dev/udp/127.0.0.1/{udp} && echo x >&3"),
-        perl("socket($s, AF_INET, SOCK_STREAM, 0) && bind($s, sockaddr_in(0, INADDR_LOOPBACK))"),
-    ] {
-        check(Stop::Seccomp, &command).await;
-        let allowed = Sandbox { network: true, ..Sandbox::default() };
-        assert_eq!(code(allowed, &command).await, 0, "it is allowed: {command}");
+    socket.set_nonblocking(true).unwrap();
+    let dial = format!("exec 3<>/dev/tcp/127.0.0.1/{tcp}");
+    check(Stop::Seccomp, &dial).await;
+    let allowed = || Sandbox { network: true, ..Sandbox::default() };
+    assert_eq!(code(allowed(), &dial).await, 0, "it is allowed: {dial}");
+    let send = format!("exec 3<>/dev/udp/127.0.0.1/{udp} && echo x >&3");
+    for (sandbox, arrives) in [(allowed(), true), (Sandbox::default(), false)] {
+        code(sandbox, &send).await;
+        assert_eq!(socket.recv(&mut [0; 8]).is_ok(), arrives);
     }
+    let bind =
+        perl("socket($s, AF_INET, SOCK_STREAM, 0) && bind($s, sockaddr_in(0, INADDR_LOOPBACK))");
+    assert_eq!(code(Sandbox::default(), &bind).await == 0, has_namespaces());
     caught(Stop::Seccomp, &perl("socket($s, AF_INET, SOCK_RAW, 1)")).await;
     caught(Stop::Seccomp, &perl("socket($s, 16, SOCK_RAW, 0)")).await;
 }
@@ -171,6 +209,23 @@ async fn unix_sockets_are_out_of_reach_whatever_the_network() {
     }
     let pair = perl("socketpair($s, $t, AF_UNIX, SOCK_STREAM, 0)");
     assert_eq!(code(Sandbox::default(), &pair).await, 0);
+}
+
+#[tokio::test]
+async fn terminals_and_shared_memory_of_others_are_out_of_reach() {
+    let terminal = rustix::pty::openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+    rustix::pty::grantpt(&terminal).unwrap();
+    rustix::pty::unlockpt(&terminal).unwrap();
+    let name = rustix::pty::ptsname(&terminal, Vec::new()).unwrap();
+    let name = name.to_str().unwrap();
+    check(Stop::Landlock(1), &format!("echo x > {name}")).await;
+    check(Stop::Landlock(1), &format!("exec 3< {name}")).await;
+    let shared = format!("/dev/shm/quintet-{}", std::process::id());
+    std::fs::write(&shared, "hush").unwrap();
+    if has_namespaces() {
+        check(Stop::Landlock(1), &format!("cat {shared}")).await;
+    }
+    std::fs::remove_file(&shared).unwrap();
 }
 
 #[tokio::test]

@@ -1,16 +1,14 @@
 //! What goes on working in the sandbox, and what its settings do.
 
-use std::os::unix::fs::PermissionsExt;
-
 use quintet_kernel::tool::Ending;
-use quintet_tools::sandbox::{Limits, Mode, Sandbox, probe};
+use quintet_tools::sandbox::{Limits, Mode, Sandbox, probe, report};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::bench::{Bench, json as report, lives, text};
+use crate::bench::{Bench, SUPERVISOR, text};
 
 async fn run(bench: &Bench, command: &str) -> Value {
-    report(&bench.run("shell", json!({ "command": command })).await)
+    crate::bench::json(&bench.run("shell", json!({ "command": command })).await)
 }
 
 /// Runs a command in the sandbox; it must succeed and say this.
@@ -89,19 +87,60 @@ async fn the_tools_of_developers_work() {
 }
 
 #[tokio::test]
-async fn a_command_has_a_scratch_directory_for_as_long_as_it_runs() {
+async fn a_command_has_a_scratch_directory_of_its_own() {
     let bench = Bench::new();
-    let command =
-        "echo at=$TMPDIR; touch $TMPDIR/x && mkdir $TMPDIR/y; chmod 0 $TMPDIR/y; sleep 100";
-    let cancel = async {
-        let scratch = bench.hear("at=").await;
-        let found = std::fs::metadata(&scratch).unwrap();
-        assert!(found.is_dir() && found.permissions().mode() & 0o777 == 0o700);
-        bench.cancel();
-        scratch
-    };
-    let (_, scratch) = tokio::join!(bench.run("shell", json!({ "command": command })), cancel);
-    assert!(!std::path::Path::new(&scratch).exists(), "{scratch}");
+    let name = format!("quintet-test-{}", std::process::id());
+    let command = format!(
+        "echo x > $TMPDIR/{name} && mkdir $TMPDIR/y && chmod 0 $TMPDIR/y && ls $TMPDIR/{name}"
+    );
+    assert_eq!(run(&bench, &command).await["exit_code"], 0);
+    assert!(!std::path::Path::new("/tmp").join(&name).exists());
+    assert_ne!(run(&bench, &format!("ls $TMPDIR/{name}")).await["exit_code"], 0);
+}
+
+#[tokio::test]
+async fn servers_on_localhost_pipes_and_terminals_work() {
+    if !report(SUPERVISOR.as_ref()).namespaces {
+        eprintln!("NOT CHECKED, there are no namespaces here");
+        return;
+    }
+    let serve = "python3 -c 'import http.server, threading, urllib.request\n\
+        s = http.server.HTTPServer((\"127.0.0.1\", 0), http.server.SimpleHTTPRequestHandler)\n\
+        threading.Thread(target=s.serve_forever, daemon=True).start()\n\
+        print(urllib.request.urlopen(f\"http://localhost:{s.server_port}/\").status)'";
+    check(serve, "200\n").await;
+    let workers = "python3 -c 'import multiprocessing as m\n\
+        print(m.get_context(\"forkserver\").Pool(2).map(abs, [-1, -2]))'";
+    check(workers, "[1, 2]\n").await;
+    let socket = "python3 -c 'import socket\n\
+        a = socket.socket(socket.AF_UNIX); a.bind(\"s\"); a.listen(); b = socket.socket(socket.AF_UNIX)\n\
+        b.connect(\"s\"); print(1)'";
+    check(socket, "1\n").await;
+    check("python3 -c 'import pty, os; print(os.isatty(pty.openpty()[1]))'", "True\n").await;
+    check(
+        "echo x > /dev/shm/y && cat /dev/shm/y; echo ~ > /dev/null; [ $$ -lt 10 ] && echo few",
+        "x\nfew\n",
+    )
+    .await;
+    check("mkdir -p ~/.config/x 2> /dev/null || mkdir -p $HOME; npm config get cache > /dev/null 2>&1; echo $GOCACHE | grep -c sandbox", "1\n").await;
+}
+
+#[tokio::test]
+async fn what_the_sandbox_stopped_is_named_with_its_setting() {
+    let outside = TempDir::new().unwrap();
+    std::fs::write(outside.path().join("x"), "").unwrap();
+    let bench = Bench::new();
+    let told = run(&bench, &format!("cat {}/x", outside.path().display())).await;
+    let hint = told["sandbox"][0].as_str().unwrap_or_default();
+    assert!(hint.contains("`sandbox.read = [") && hint.contains("/x"), "{told}");
+    let told = run(&bench, "touch /usr/quintet-test").await;
+    let hint = told["sandbox"][0].as_str().unwrap_or_default();
+    assert!(hint.contains("`sandbox.write = [\"/usr\"]`"), "{told}");
+    let told = run(&bench, "echo 'Could not resolve host: x' >&2; exit 6").await;
+    assert_eq!(
+        told["sandbox"][0],
+        "the sandbox has no network: `sandbox.network = true` allows it"
+    );
 }
 
 #[tokio::test]
@@ -121,10 +160,13 @@ async fn a_fork_bomb_is_gone_when_its_time_is_up() {
     let bench = Bench::new();
     let bomb = "bomb() { echo pid=$BASHPID; sleep 0.2; bomb & bomb & wait; }; bomb";
     let output = bench.run("shell", json!({ "command": bomb, "timeout_seconds": 1 })).await;
-    assert_eq!(report(&output)["exit_code"], 124);
+    assert_eq!(crate::bench::json(&output)["exit_code"], 124);
     let heard = bench.heard();
     assert!(heard.lines().count() > 1, "{heard}");
-    assert!(!heard.lines().filter_map(|line| line.strip_prefix("pid=")).any(lives), "{heard}");
+    assert!(
+        !heard.lines().filter_map(|line| line.strip_prefix("pid=")).any(|pid| bench.lives(pid)),
+        "{heard}"
+    );
     let here = bench.path().canonicalize().unwrap();
     let is_here = |entry: &std::fs::DirEntry| {
         std::fs::read_link(entry.path().join("cwd")).is_ok_and(|cwd| cwd == here)
@@ -153,8 +195,8 @@ async fn no_command_runs_without_a_sandbox_that_is_required() {
     let bench = Bench::in_sandbox(Sandbox { mode: Mode::Require, ..Sandbox::default() });
     let output = bench.run("shell", json!({ "command": "echo ran" })).await;
     let kernel = probe();
-    if kernel.landlock.is_some() && kernel.seccomp {
-        assert_eq!(report(&output)["stdout"], "ran\n");
+    if (kernel.landlock.is_some() || report(SUPERVISOR.as_ref()).namespaces) && kernel.seccomp {
+        assert_eq!(crate::bench::json(&output)["stdout"], "ran\n");
     } else {
         assert_eq!(output.outcome.ending, Ending::Failed);
         assert!(text(&output).starts_with("the command was not run: the sandbox is required"));
@@ -174,7 +216,7 @@ async fn without_a_sandbox_nothing_is_in_the_way() {
 /// A folder of a repository as a workspace; gives what the command says there.
 async fn in_a_folder_of(repository: &Bench, command: &str) -> Value {
     let sub = repository.path().join("sub");
-    report(&repository.run_in(&sub, "shell", json!({ "command": command })).await)
+    crate::bench::json(&repository.run_in(&sub, "shell", json!({ "command": command })).await)
 }
 
 #[tokio::test]

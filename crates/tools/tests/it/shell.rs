@@ -4,7 +4,7 @@ use quintet_kernel::tool::{Ending, Risk};
 use serde_json::json;
 use tokio::time::{Duration, timeout};
 
-use crate::bench::{Bench, json as report, lives, text, until};
+use crate::bench::{Bench, json as report, text, until};
 
 /// A process that will not be asked to go; it says its pid.
 const STUBBORN: &str = "bash -c 'trap \"\" TERM; echo pid=$$; while :; do sleep 100; done'";
@@ -47,7 +47,13 @@ async fn a_command_that_takes_too_long_is_ended() {
     assert_eq!(output.outcome.error.as_deref(), Some("exit code 124: timed out after 1s"));
     assert_eq!(report(&output)["exit_code"], 124);
     // On a busy machine a second may not be enough for it to say its pid.
-    assert!(!bench.heard().lines().filter_map(|line| line.strip_prefix("pid=")).any(lives));
+    assert!(
+        !bench
+            .heard()
+            .lines()
+            .filter_map(|line| line.strip_prefix("pid="))
+            .any(|pid| bench.lives(pid))
+    );
 }
 
 #[tokio::test]
@@ -61,13 +67,13 @@ async fn cancel_ends_the_whole_tree_before_it_returns() {
         let bench = Bench::new();
         let cancel = async {
             let pid = bench.hear("pid=").await;
-            assert!(lives(&pid));
+            assert!(bench.lives(&pid));
             bench.cancel();
             pid
         };
         let run = bench.run("shell", json!({ "command": command }));
         let (output, pid) = tokio::join!(run, cancel);
-        assert!(!lives(&pid), "{command}");
+        assert!(!bench.lives(&pid), "{command}");
         assert_eq!(output.outcome.ending, Ending::Cancelled, "{command}");
         assert_eq!(output.outcome.error.as_deref(), Some("cancelled"));
         assert_eq!(report(&output)["stdout"], format!("pid={pid}\n"));
@@ -93,7 +99,7 @@ async fn what_runs_in_the_background_does_not_outlive_the_call() {
     };
     let (output, pids) = tokio::join!(bench.run("shell", json!({ "command": command })), go);
     assert_eq!(output.outcome.error.as_deref(), Some("exit code 5"));
-    assert!(!pids.split(' ').any(lives), "{pids}");
+    assert!(!pids.split(' ').any(|pid| bench.lives(pid)), "{pids}");
 }
 
 #[tokio::test]
@@ -103,7 +109,7 @@ async fn a_call_that_is_dropped_ends_too() {
         let run = bench.run("shell", json!({ "command": STUBBORN }));
         tokio::select! { pid = bench.hear("pid=") => pid, _ = run => panic!("it ended by itself") }
     };
-    until("the process is gone", || (!lives(&pid)).then_some(())).await;
+    until("the process is gone", || (!bench.lives(&pid)).then_some(())).await;
 }
 
 #[tokio::test]
@@ -112,7 +118,7 @@ async fn orphans_of_a_long_command_are_reaped_while_it_runs() {
     let command = "(sleep 0.01 & echo pid=$!); until [ -e go ]; do sleep 0.01; done";
     let go = async {
         let pid = bench.hear("pid=").await;
-        until("the orphan is reaped", || (!lives(&pid)).then_some(())).await;
+        until("the orphan is reaped", || (!bench.lives(&pid)).then_some(())).await;
         bench.write("go", "");
     };
     let (output, ()) = tokio::join!(bench.run("shell", json!({ "command": command })), go);

@@ -58,6 +58,12 @@ pub(super) const REFUSED: [i64; 48] = [
     libc::SYS_clock_settime,
 ];
 
+/// Calls that give files to other users by their names.
+#[cfg(target_arch = "x86_64")]
+pub(super) const OWNERS: [i64; 3] = [libc::SYS_chown, libc::SYS_lchown, libc::SYS_fchownat];
+#[cfg(not(target_arch = "x86_64"))]
+pub(super) const OWNERS: [i64; 1] = [libc::SYS_fchownat];
+
 /// Calls that a filter cannot look into; programs do without them.
 pub(super) const UNKNOWN: [i64; 4] = [
     libc::SYS_clone3,

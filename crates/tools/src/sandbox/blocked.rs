@@ -1,0 +1,115 @@
+//! Recognises what the sandbox kept a command from, so that its result says which setting allows it.
+
+use std::path::{Path, PathBuf};
+
+use super::Policy;
+
+/// The most that is said of one command.
+const HINTS_LIMIT: usize = 3;
+/// How many of the last lines are looked at.
+const LINES_LIMIT: usize = 200;
+
+/// What programs say where names cannot be looked up or servers not be reached.
+const NETWORK: [&str; 9] = [
+    "Could not resolve host",
+    "Name or service not known",
+    "Temporary failure in name resolution",
+    "Network is unreachable",
+    "failed to lookup address",
+    "dns error",
+    "getaddrinfo",
+    "ENOTFOUND",
+    "EAI_AGAIN",
+];
+/// What they say where a file cannot be written.
+const WRITING: [&str; 6] = [
+    "Permission denied",
+    "Operation not permitted",
+    "Read-only file system",
+    "EACCES",
+    "EPERM",
+    "EROFS",
+];
+/// What they say where a file is not to be seen.
+const READING: [&str; 3] = ["No such file or directory", "ENOENT", "not found"];
+
+/// What a command that failed was kept from, with the setting that allows it.
+pub(super) fn hints(policy: &Policy, output: &str) -> Vec<String> {
+    let mut hints = Vec::new();
+    let lines: Vec<_> = output.lines().rev().take(LINES_LIMIT).collect();
+    for line in lines.into_iter().rev() {
+        let has = |words: &[&str]| words.iter().any(|word| line.contains(word));
+        let hint = if !policy.network && has(&NETWORK) {
+            Some("the sandbox has no network: `sandbox.network = true` allows it".to_owned())
+        } else if has(&WRITING) {
+            paths(line).find_map(|path| denied(policy, &path, true))
+        } else if has(&READING) {
+            paths(line).find_map(|path| denied(policy, &path, false))
+        } else {
+            None
+        };
+        hints.extend(hint.filter(|hint| !hints.contains(hint)));
+        if hints.len() == HINTS_LIMIT {
+            break;
+        }
+    }
+    hints
+}
+
+/// The absolute paths in a line.
+fn paths(line: &str) -> impl Iterator<Item = PathBuf> {
+    let words = line.split(|c: char| c.is_whitespace() || "'\"`‘’“”()[]<>,;:=".contains(c));
+    let absolute = words.filter(|word| word.len() > 1 && word.starts_with('/'));
+    absolute
+        .map(|word| PathBuf::from(word.trim_end_matches(['.', '!'])))
+        .collect::<Vec<_>>()
+        .into_iter()
+}
+
+/// The setting that opens a path, if it is the sandbox that closes it.
+fn denied(policy: &Policy, path: &Path, is_write: bool) -> Option<String> {
+    let within = |places: &[PathBuf]| places.iter().any(|place| path.starts_with(place));
+    let is_writable = within(&policy.write) || within(&policy.private());
+    if is_writable || path.starts_with("/proc") || path.starts_with("/dev") {
+        return None;
+    }
+    if !within(&policy.read) && path.symlink_metadata().is_ok() {
+        let path = path.display();
+        return Some(format!(
+            "the sandbox hides {path}: `sandbox.read = [\"{path}\"]` allows reading it"
+        ));
+    }
+    let folder = if path.is_dir() { path } else { path.parent()? };
+    (is_write && folder.is_dir()).then(|| {
+        let folder = folder.display();
+        format!("the sandbox keeps {folder} as it is: `sandbox.write = [\"{folder}\"]` allows writing it")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Limits, Mode};
+    use super::*;
+
+    fn check(line: &str, expected: &[&str]) {
+        let mut policy = Policy::nothing(Limits::default());
+        (policy.mode, policy.namespaces) = (Mode::Require, true);
+        policy.read = vec!["/usr".into(), "/etc".into()];
+        policy.write = vec!["/work/space".into()];
+        assert_eq!(hints(&policy, line), expected, "{line}");
+    }
+
+    #[test]
+    fn what_was_denied_is_named_with_its_setting() {
+        check("all is well\n", &[]);
+        let network = "the sandbox has no network: `sandbox.network = true` allows it";
+        check("curl: (6) Could not resolve host: example.org\ndns error\n", &[network]);
+        let write =
+            "the sandbox keeps /usr as it is: `sandbox.write = [\"/usr\"]` allows writing it";
+        check("touch: cannot touch '/usr/x': Read-only file system", &[write]);
+        let read = "the sandbox hides /var: `sandbox.read = [\"/var\"]` allows reading it";
+        check("ls: cannot access '/var': No such file or directory", &[read]);
+        check("cat: /no/such/file: No such file or directory", &[]);
+        check("/work/space/run: Permission denied", &[]);
+    }
+}
