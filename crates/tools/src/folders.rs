@@ -16,7 +16,7 @@ use crate::folders::settled::{Look, Settled};
 use crate::recall::Recall;
 use crate::run::Runner;
 use crate::snapshot::objects::Objects;
-use crate::snapshot::{Record, Snapshots, Workspace};
+use crate::snapshot::{Base, Record, Snapshots, Workspace};
 use crate::survey::{Gathered, Survey};
 
 mod diff;
@@ -52,6 +52,14 @@ pub(crate) struct Undo {
     pub(crate) cache: PathBuf,
 }
 
+/// What a call noted before it changed files.
+enum Noted {
+    /// The files that it named, and what became of them.
+    Changes(Vec<Changed>),
+    /// All files, as they were.
+    Snapshot(Arc<Workspace>, Base),
+}
+
 impl Undo {
     /// Reads the contents of changes that are among the objects of the repository around a workspace.
     /// They are there as long as the result is.
@@ -78,14 +86,28 @@ impl Undo {
         }
     }
 
-    /// What became of files by a call that was cut off; nothing if it left no note.
-    fn cut_off(&self, root: &Path, turn: &TurnId, call: &CallId) -> Option<Traces> {
+    /// What a call noted before it was cut off; nothing if it noted nothing.
+    fn noted(&self, root: &Path, turn: &TurnId, call: &CallId) -> Option<Noted> {
         if let Some(changes) = self.notes.changes(root, turn, call) {
-            return Some(Traces { changes, unrecorded: Vec::new() });
+            return Some(Noted::Changes(changes));
         }
         let base = Workspace::saved(&self.notes.base(turn, call)?)?;
-        let since = self.snapshots.workspace(root).and_then(|workspace| workspace.since(&base));
-        Some(match since {
+        Some(Noted::Snapshot(self.snapshots.workspace(root).ok()?, base))
+    }
+
+    /// What became of files by a call that was cut off; nothing if it noted nothing.
+    async fn cut_off(self: Arc<Self>, root: PathBuf, turn: TurnId, call: CallId) -> Option<Traces> {
+        let noted = spawn_blocking(move || self.noted(&root, &turn, &call)).await;
+        let (workspace, base) = match noted.ok()?? {
+            Noted::Changes(changes) => return Some(Traces { changes, unrecorded: Vec::new() }),
+            Noted::Snapshot(workspace, base) => (workspace, base),
+        };
+        let _alone = workspace.alone().await;
+        let since = spawn_blocking({
+            let workspace = workspace.clone();
+            move || workspace.since(&base)
+        });
+        Some(match since.await.ok()? {
             Ok(Record { changes, gaps }) => Traces { changes, unrecorded: gaps },
             Err(why) => {
                 let gap = Gap { path: String::new(), paths: None, reason: why.to_string() };
@@ -196,8 +218,7 @@ impl Workspaces for Folders {
     ) -> BoxFuture<'a, Option<Traces>> {
         let (root, turn, call) = (workspace.to_owned(), turn.clone(), call.clone());
         let undo = self.undo.clone();
-        let looking = spawn_blocking(move || undo.cut_off(&root, &turn, &call));
-        Box::pin(async { looking.await.ok().flatten() })
+        Box::pin(undo.cut_off(root, turn, call))
     }
 
     fn over(&self, turn: &TurnId) {

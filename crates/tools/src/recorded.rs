@@ -46,11 +46,13 @@ impl Recorder {
         call: &Invocation,
         desk: &Desk,
     ) -> Result<Base, Unrecorded> {
+        let _alone = workspace.alone().await;
         let root = workspace.clone();
         let listing = until_cancelled(desk, move |flag| root.list(flag)).await?;
-        let tracked = match listing.is_first() && repository::is_around(&workspace.root) {
-            true => objects::tracked(&self.runner, &workspace.root).await,
-            false => HashMap::new(),
+        let tracked = if listing.is_first() && repository::is_around(&workspace.root) {
+            objects::tracked(&self.runner, &workspace.root).await
+        } else {
+            HashMap::new()
         };
         let (root, note) = (workspace.clone(), self.notes.base(&call.turn, &call.call));
         let keep = move |flag: &Flag| {
@@ -65,6 +67,7 @@ impl Recorder {
 
     /// Finds out what a command did. This is not cancelled: it is to be known of a cancelled one, too.
     async fn after(&self, workspace: Arc<Workspace>, base: Base) -> Result<Record, Unrecorded> {
+        let _alone = workspace.alone().await;
         let looking = tokio::task::spawn_blocking(move || workspace.since(&base));
         looking.await.unwrap_or_else(|error| Err(Unrecorded::Workspace(error.to_string())))
     }

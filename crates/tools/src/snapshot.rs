@@ -23,6 +23,7 @@ use quintet_kernel::TurnId;
 use quintet_kernel::change::Gap;
 use quintet_kernel::port::Changed;
 use sha2::{Digest, Sha256};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::blocking::Flag;
 
@@ -67,6 +68,8 @@ pub(crate) struct Workspace {
     folder: PathBuf,
     newest: Mutex<Newest>,
     told: Mutex<Told>,
+    /// Has one permit: snapshots of a workspace are taken one after the other.
+    one_at_a_time: Arc<Semaphore>,
 }
 
 #[derive(Debug, Default)]
@@ -138,13 +141,17 @@ impl Snapshots {
                 let name: String = name.iter().take(12).map(|byte| format!("{byte:02x}")).collect();
                 let folder = self.folder.join(name);
                 let (newest, told) = (Mutex::default(), Mutex::default());
-                Arc::new(Workspace { root, folder, newest, told })
+                let one_at_a_time = Arc::new(Semaphore::new(1));
+                Arc::new(Workspace { root, folder, newest, told, one_at_a_time })
             }
         };
         workspaces.push(workspace.clone());
         if workspaces.len() > WORKSPACES_LIMIT {
             let oldest = workspaces.remove(0);
-            remove(&oldest.folder);
+            // A command that runs there needs what is kept.
+            if Arc::strong_count(&oldest) == 1 {
+                remove(&oldest.folder);
+            }
         }
         if known.is_none() {
             self.forget_the_oldest(&workspaces);
@@ -168,6 +175,11 @@ impl Snapshots {
 }
 
 impl Workspace {
+    /// Waits until nobody else takes a snapshot here; others wait as long as the result is held.
+    pub(crate) async fn alone(&self) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.one_at_a_time).acquire_owned().await.ok()
+    }
+
     /// Lists the files as they are now. Contents are read by [`Self::keep`].
     pub(crate) fn list(&self, flag: &Flag) -> Result<Listing, Unrecorded> {
         let old = self.newest()?;

@@ -39,6 +39,9 @@ struct Plan<'a> {
     reasons: Vec<String>,
 }
 
+/// What is there, and what is to be there instead.
+type Exchange = (Option<Content>, Option<Content>);
+
 /// One thing to be made into another.
 #[derive(Debug)]
 struct Step<'a> {
@@ -95,7 +98,7 @@ impl<'a> Plan<'a> {
         name: &str,
         before: Option<&Content>,
         after: Option<&Content>,
-    ) -> Result<Option<(Option<Content>, Option<Content>)>, String> {
+    ) -> Result<Option<Exchange>, String> {
         let path = Path::new(name);
         let now = if self.is_behind_a_link(path) { Now::default() } else { now(self.root, path)? };
         // A folder is as good as nothing where there was nothing, and one that is there again as good as
