@@ -39,8 +39,8 @@ pub(crate) struct Runner {
     /// The executable that has the supervisor's subcommand.
     supervisor: PathBuf,
     environment: Environment,
-    /// Where package managers of confined commands keep things.
-    caches: Vec<(&'static str, OsString)>,
+    /// What confined commands have in their environment besides.
+    confined: Vec<(&'static str, OsString)>,
     rooms: Rooms,
     shell: [&'static str; 2],
 }
@@ -98,12 +98,12 @@ impl Runner {
         let environment = Environment::of_this_process();
         // Commands are somewhere else, so a path from here on would be another.
         let cache = std::path::absolute(&cache).unwrap_or(cache);
-        let caches = match sandbox.mode {
+        let confined = match sandbox.mode {
             Mode::Off => Vec::new(),
-            Mode::Require | Mode::Prefer => environment::caches(&cache, sandbox.network),
+            Mode::Require | Mode::Prefer => environment::confined(&cache, sandbox.network),
         };
         let rooms = Rooms::new(sandbox, &supervisor, cache);
-        Self { supervisor, environment, caches, rooms, shell }
+        Self { supervisor, environment, confined, rooms, shell }
     }
 
     /// Runs a command; when it returns, or is dropped and a moment passed, the tree is gone.
@@ -153,7 +153,7 @@ impl Runner {
         };
         let scratch = room.scratch();
         command.arg("--confined").arg("--scratch").arg(scratch);
-        command.env("TMPDIR", room.temporary()).envs(self.caches.iter().cloned());
+        command.env("TMPDIR", room.temporary()).envs(self.confined.iter().cloned());
         if let Some(network) = room.network {
             command.args(["--namespaces", network.word()]);
         }

@@ -75,7 +75,9 @@ async fn cancelling_an_answer_keeps_what_was_written() {
 #[tokio::test]
 async fn cancelling_a_command_ends_its_processes_first() {
     // In a sandbox the command would not know the number that its process has outside.
-    let world = World::start("[sandbox]\nmode = \"off\"\n").await;
+    let world =
+        World::start("[approval]\nkinds = []\n[verify]\nauto = false\n[sandbox]\nmode = \"off\"\n")
+            .await;
     let client = world.client();
     let id = client.create(world.workspace()).await;
     let script = "sleep 600 & echo $! > pid; trap '' TERM; echo up; wait";

@@ -1,7 +1,5 @@
 //! Packs keep what was put, across processes and within their limit.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on should fail")]
-
 use super::*;
 
 #[tokio::test]

@@ -38,13 +38,16 @@ impl Environment {
     }
 }
 
-/// Where package managers keep what they download and build, in a folder for all confined commands.
+/// What confined commands have in their environment besides: above all where package managers keep
+/// what they download and build, in a folder for all of them.
 /// With no network, what the user's own cargo and go downloaded is of more use.
-pub(super) fn caches(folder: &Path, network: bool) -> Vec<(&'static str, OsString)> {
+pub(super) fn confined(folder: &Path, network: bool) -> Vec<(&'static str, OsString)> {
     let mut caches: Vec<(&'static str, OsString)> =
         CACHES.iter().map(|(name, at)| (*name, folder.join(at).into())).collect();
     let maven = format!("-Dmaven.repo.local={}", folder.join("maven").display());
     caches.push(("MAVEN_ARGS", maven.into()));
+    // The repository around a workspace may be bound to its place by itself.
+    caches.push(("GIT_DISCOVERY_ACROSS_FILESYSTEM", "1".into()));
     if network {
         caches.extend(DOWNLOADS.iter().map(|(name, at)| (*name, folder.join(at).into())));
     }

@@ -69,11 +69,14 @@ fn paths(line: &str) -> impl Iterator<Item = PathBuf> {
 /// The setting that opens a path, if it is the sandbox that closes it.
 fn denied(policy: &Policy, path: &Path, is_write: bool) -> Option<String> {
     let within = |places: &[PathBuf]| places.iter().any(|place| path.starts_with(place));
-    let is_writable = within(&policy.write) || within(&policy.private());
-    if is_writable || path.starts_with("/proc") || path.starts_with("/dev") {
+    if within(&policy.write) || path.starts_with("/proc") || path.starts_with("/dev") {
         return None;
     }
-    if !within(&policy.read) && path.symlink_metadata().is_ok() {
+    let is_there = path.symlink_metadata().is_ok();
+    if within(&policy.private()) && !is_there {
+        return None;
+    }
+    if !within(&policy.read) && is_there {
         let path = path.display();
         return Some(format!(
             "the sandbox hides {path}: `sandbox.read = [\"{path}\"]` allows reading it"

@@ -10,7 +10,10 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use rustix::process::{getgid, getuid};
-use rustix::thread::{CapabilitySet, UnshareFlags, capabilities};
+use rustix::thread::{
+    CapabilitySet, UnshareFlags, capabilities, configure_capability_in_ambient_set,
+    set_capabilities,
+};
 
 use super::Policy;
 use crate::supervisor;
@@ -57,7 +60,20 @@ pub(crate) fn enter(network: Network) -> io::Result<()> {
     unshare(flags | UnshareFlags::NEWUSER)?;
     fs::write("/proc/self/setgroups", "deny")?;
     fs::write("/proc/self/uid_map", format!("{user} {user} 1"))?;
-    fs::write("/proc/self/gid_map", format!("{group} {group} 1"))
+    fs::write("/proc/self/gid_map", format!("{group} {group} 1"))?;
+    pass_on(&[CapabilitySet::SYS_ADMIN, CapabilitySet::NET_ADMIN])
+}
+
+/// Has the next program keep capabilities over the new namespaces, to set them up; it gives them up
+/// before it starts the command.
+fn pass_on(needed: &[CapabilitySet]) -> io::Result<()> {
+    let mut sets = capabilities(None)?;
+    sets.inheritable |= needed.iter().copied().collect::<CapabilitySet>();
+    set_capabilities(None, sets)?;
+    for capability in needed {
+        configure_capability_in_ambient_set(*capability, true)?;
+    }
+    Ok(())
 }
 
 /// Has the next process that is started be the first of a new process namespace. From then on this

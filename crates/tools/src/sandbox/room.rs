@@ -37,8 +37,6 @@ pub(crate) enum Refused {
     Kernel(&'static str),
     #[error("no scratch directory could be made: {0}")]
     Scratch(#[source] io::Error),
-    #[error("no cache directory could be made: {0}")]
-    Cache(#[source] io::Error),
     #[error("a path is not UTF-8, which the sandbox needs: {0}")]
     Path(#[source] serde_json::Error),
 }
@@ -68,11 +66,10 @@ impl Rooms {
         let private = Permissions::from_mode(0o700);
         let scratch = tempfile::Builder::new().prefix("quintet-").permissions(private).tempdir();
         let scratch = scratch.map_err(Refused::Scratch)?;
-        DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(&self.cache)
-            .map_err(Refused::Cache)?;
+        // Without it package managers find no cache, and everything else goes on.
+        if let Err(error) = DirBuilder::new().recursive(true).mode(0o700).create(&self.cache) {
+            tracing::warn!(%error, "the cache of confined commands could not be made");
+        }
         // A root of its own cannot have all of the other one in it.
         let namespaces = self.kernel.namespaces && workspace.components().count() > 1;
         let own = [workspace, scratch.path()];
@@ -87,7 +84,7 @@ impl Rooms {
         if self.sandbox.mode == Mode::Off {
             return Vec::new();
         }
-        let own = [workspace, Path::new("/tmp")];
+        let own = [workspace, workspace];
         let policy = Policy::new(&self.sandbox, &self.user, own, self.kernel.namespaces);
         blocked::hints(&policy, output)
     }

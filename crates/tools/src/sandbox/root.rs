@@ -7,11 +7,10 @@
 use std::ffi::OsStr;
 use std::fs::{self, DirBuilder, File};
 use std::io;
-use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::{DirBuilderExt as _, symlink};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{CWD, Mode, OFlags, StatVfsMountFlags, openat, statvfs};
+use rustix::fs::{StatVfsMountFlags, statvfs};
 use rustix::mount::{
     MountFlags, MountPropagationFlags, UnmountFlags, mount, mount_bind_recursive, mount_change,
     mount_remount, unmount,
@@ -40,7 +39,7 @@ const DEVICE_LINKS: [(&str, &str); 5] = [
 /// What the new root has.
 #[derive(Debug)]
 pub(super) struct Root<'a> {
-    /// Becomes `/tmp`.
+    /// Where the new root is put together; a folder in it becomes `/tmp`.
     pub(super) scratch: &'a Path,
     /// An empty folder that can be written.
     pub(super) home: Option<&'a Path>,
@@ -64,14 +63,13 @@ impl Root<'_> {
     fn build(&self) -> Result<(), Failed> {
         let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
         at(Path::new("/"), mount_change("/", private).map_err(Into::into))?;
-        let directory = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let opened = openat(CWD, self.scratch, directory, Mode::empty());
-        let scratch = at(self.scratch, opened.map_err(Into::into))?;
-        let root = self.scratch;
+        let (root, own, tmp) =
+            (&self.scratch.join("root"), self.scratch.join("tmp"), self.scratch.join("root/tmp"));
+        make(root)?;
+        make(&own)?;
         new(root, "tmpfs", SIZE)?;
-        let tmp = root.join("tmp");
         make(&tmp)?;
-        bind(Path::new(&format!("/proc/self/fd/{}", scratch.as_raw_fd())), &tmp)?;
+        bind(&own, &tmp)?;
         let home = self.home.filter(|home| home.is_absolute() && home.components().count() > 1);
         home.map_or(Ok(()), |home| make(&inside(root, home)))?;
         make(&root.join("var"))?;
@@ -92,11 +90,17 @@ impl Root<'_> {
         let mut places: Vec<(PathBuf, bool)> = read.chain(write).collect();
         places.retain(|(path, _)| !path.starts_with("/proc") && path.as_path() != self.scratch);
         places.sort();
+        let writable: Vec<PathBuf> =
+            self.write.iter().filter_map(|path| path.canonicalize().ok()).collect();
         for (path, is_writable) in places {
             // What is not there is left out.
             let Ok(real) = path.canonicalize() else { continue };
             if real != path {
                 link(root, &path)?;
+            }
+            // What is in a place that may be written is not made read-only by being named again.
+            if !is_writable && writable.iter().any(|place| real.starts_with(place)) {
+                continue;
             }
             place(root, &real, is_writable)?;
         }
