@@ -63,17 +63,17 @@ impl Root<'_> {
     fn build(&self) -> Result<(), Failed> {
         let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
         at(Path::new("/"), mount_change("/", private).map_err(Into::into))?;
-        let (root, own, tmp) =
-            (&self.scratch.join("root"), self.scratch.join("tmp"), self.scratch.join("root/tmp"));
+        let (root, own) = (&self.scratch.join("root"), self.scratch.join("tmp"));
         make(root)?;
         make(&own)?;
         new(root, "tmpfs", SIZE)?;
-        make(&tmp)?;
-        bind(&own, &tmp)?;
+        // Not a link: what is placed below it would be made where the link leads now.
+        for tmp in ["tmp", "var/tmp"].map(|name| root.join(name)) {
+            make(&tmp)?;
+            bind(&own, &tmp)?;
+        }
         let home = self.home.filter(|home| home.is_absolute() && home.components().count() > 1);
         home.map_or(Ok(()), |home| make(&inside(root, home)))?;
-        make(&root.join("var"))?;
-        at(root, symlink("/tmp", root.join("var/tmp")))?;
         devices(root)?;
         self.places(root)?;
         let proc = root.join("proc");
