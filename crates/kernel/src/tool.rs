@@ -6,6 +6,9 @@ use serde_json::Value;
 use crate::change::{FileChange, Gap, MoreChanges};
 use crate::message::{Artifact, Part};
 
+/// The argument in which a call of one of the daemon's tools asks for more than the sandbox allows.
+pub const PERMISSIONS: &str = "permissions";
+
 /// What a tool touches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -152,6 +155,10 @@ pub struct Subject {
     /// What a similar call has in common with this one, in words for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub similar: Option<String>,
+    /// What it asks for beyond what the sandbox allows, in words for people. A person is always asked
+    /// for that.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub permissions: Vec<String>,
 }
 
 impl Subject {

@@ -12,7 +12,7 @@ use tokio::process::{Child, ChildStdin, Command};
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep};
 
-use crate::sandbox::{self, Mode, Refused, Room, Rooms, Sandbox};
+use crate::sandbox::{self, Blocked, Permissions, Refused, Room, Rooms, Sandbox};
 use crate::supervisor;
 use crate::utf8::Decoder;
 
@@ -39,8 +39,8 @@ pub(crate) struct Runner {
     /// The executable that has the supervisor's subcommand.
     supervisor: PathBuf,
     environment: Environment,
-    /// What confined commands have in their environment besides.
-    confined: Vec<(&'static str, OsString)>,
+    /// Where confined commands keep what they download and build.
+    cache: PathBuf,
     rooms: Rooms,
     shell: [&'static str; 2],
 }
@@ -61,8 +61,8 @@ pub(crate) struct Finished {
     pub(crate) stdout: Capture,
     pub(crate) stderr: Capture,
     pub(crate) took: Duration,
-    /// What the sandbox kept it from, with the setting that allows it.
-    pub(crate) blocked: Vec<String>,
+    /// What the sandbox kept it from.
+    pub(crate) blocked: Blocked,
 }
 
 /// How a command ended; nothing of it runs any more.
@@ -98,21 +98,32 @@ impl Runner {
         let environment = Environment::of_this_process();
         // Commands are somewhere else, so a path from here on would be another.
         let cache = std::path::absolute(&cache).unwrap_or(cache);
-        let confined = match sandbox.mode {
-            Mode::Off => Vec::new(),
-            Mode::Require | Mode::Prefer => environment::confined(&cache, sandbox.network),
-        };
-        let rooms = Rooms::new(sandbox, &supervisor, cache);
-        Self { supervisor, environment, confined, rooms, shell }
+        let rooms = Rooms::new(sandbox, &supervisor, cache.clone());
+        Self { supervisor, environment, cache, rooms, shell }
     }
 
     /// Runs a command; when it returns, or is dropped and a moment passed, the tree is gone.
     pub(crate) async fn run(&self, job: Job<'_>, desk: &Desk) -> Result<Finished, Error> {
-        let child = self.spawn(&job)?;
+        self.run_permitted(job, &Permissions::default(), desk).await
+    }
+
+    /// What of these permissions the sandbox does not allow anyway; an error if some can never be had.
+    pub(crate) fn beyond(&self, asked: &Permissions) -> Result<Permissions, String> {
+        self.rooms.beyond(asked)
+    }
+
+    /// Runs a command that has these permissions besides what the sandbox allows.
+    pub(crate) async fn run_permitted(
+        &self,
+        job: Job<'_>,
+        permissions: &Permissions,
+        desk: &Desk,
+    ) -> Result<Finished, Error> {
+        let child = self.spawn(&job, permissions)?;
         let mut finished = follow(child, job.command, job.timeout, desk).await?;
         if !matches!(finished.end, End::Exited(0) | End::Cancelled(_)) {
             let output = finished.stdout.text() + "\n" + &finished.stderr.text();
-            finished.blocked = self.rooms.blocked(job.workspace, &output);
+            finished.blocked = self.rooms.blocked(job.workspace, permissions, &output);
         }
         Ok(finished)
     }
@@ -129,11 +140,11 @@ impl Runner {
         follow(start(command)?, "", timeout, desk).await
     }
 
-    fn spawn(&self, job: &Job<'_>) -> Result<Child, Error> {
+    fn spawn(&self, job: &Job<'_>, permissions: &Permissions) -> Result<Child, Error> {
         if !job.workspace.is_dir() {
             return Err(Error::Workspace(job.workspace.to_owned()));
         }
-        let room = self.rooms.give(job.workspace)?;
+        let room = self.rooms.give(job.workspace, permissions)?;
         let mut command = self.supervised(room.as_ref());
         command.args(self.shell).arg(job.command).current_dir(job.workspace);
         let child = start(command)?;
@@ -153,7 +164,8 @@ impl Runner {
         };
         let scratch = room.scratch();
         command.arg("--confined").arg("--scratch").arg(scratch);
-        command.env("TMPDIR", room.temporary()).envs(self.confined.iter().cloned());
+        command.env("TMPDIR", room.temporary());
+        command.envs(environment::confined(&self.cache, room.has_network));
         if let Some(network) = room.network {
             command.args(["--namespaces", network.word()]);
         }
@@ -189,7 +201,7 @@ async fn follow(
     };
     let (end, ()) = tokio::join!(wait, read);
     let (end, took) = (end.map_err(Error::Wait)?, began.elapsed());
-    let (command, blocked) = (command.to_owned(), Vec::new());
+    let (command, blocked) = (command.to_owned(), Blocked::default());
     Ok(Finished { command, end, stdout, stderr, took, blocked })
 }
 

@@ -20,6 +20,7 @@ mod init;
 mod limits;
 mod loopback;
 mod namespaces;
+mod permissions;
 mod policy;
 mod privileges;
 mod probe;
@@ -27,11 +28,13 @@ mod room;
 mod root;
 mod toolchains;
 
+pub(crate) use blocked::Blocked;
 pub use confine::main;
 pub(crate) use confine::withdraw;
 pub use limits::Limits;
 pub use namespaces::{Network, try_namespaces};
 pub(crate) use namespaces::{enter, enter_processes};
+pub(crate) use permissions::Permissions;
 pub(crate) use policy::Policy;
 pub use probe::{Report, opens_beneath, probe, report};
 pub(crate) use room::{Refused, Room, Rooms};
@@ -50,6 +53,8 @@ pub struct Sandbox {
     pub extra_read: Vec<PathBuf>,
     /// What may be read and written besides the workspace.
     pub extra_write: Vec<PathBuf>,
+    /// Folders that no permission opens, the daemon's own data above all.
+    pub closed: Vec<PathBuf>,
     /// How much a process may use.
     pub limits: Limits,
 }

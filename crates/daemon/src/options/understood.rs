@@ -98,6 +98,7 @@ impl Options {
         let senses = senses::understand(layers, &providers)?;
         let data_dir = data_dir(layers)?;
         let memory = memory::understand(layers, &data_dir)?;
+        let sandbox = sandbox::understand(layers, &data_dir)?;
         let listeners = listeners::parse(layers)?;
         let auth = auth::understand(layers, &listeners)?;
         let names: Vec<_> = providers.iter().map(|provider| provider.name.clone()).collect();
@@ -139,7 +140,7 @@ impl Options {
                     .unwrap_or(u32::MAX),
             },
             verify_commands: layers.list("verify.commands").unwrap_or_default(),
-            sandbox: sandbox::understand(layers)?,
+            sandbox,
             undo: layers.number("undo.limit_bytes").unwrap_or_default(),
             fetch: fetch(layers)?,
             search: search::understand(layers)?,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use quintet_kernel::message::text_of;
 use quintet_kernel::port::{BoxFuture, Cancel, Desk, Invocation, Progress};
-use quintet_kernel::tool::{Kind, Spec};
+use quintet_kernel::tool::{Kind, PERMISSIONS, Spec};
 use quintet_kernel::{CallId, SessionId, TurnId};
 use quintet_tools::Toolbox;
 use serde_json::{Value, json};
@@ -74,6 +74,12 @@ impl Toolkit {
         let Some(invocation) = self.invocation(&call) else {
             return ToolOutput::failure("the call has no proper id");
         };
+        if call.input.get(PERMISSIONS).is_some_and(|asked| !asked.is_null()) {
+            return ToolOutput::failure(
+                "nobody here can agree to `permissions`; what commands may do is set by `sandbox.*` \
+                 of the worker's configuration",
+            );
+        }
         let cancellation = Arc::new(Cancellation(cancel));
         let output = tool
             .run(invocation, Desk { progress: cancellation.clone(), cancel: cancellation })

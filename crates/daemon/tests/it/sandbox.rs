@@ -19,6 +19,29 @@ async fn run(world: &World, command: &str) -> Value {
 }
 
 #[tokio::test]
+async fn a_person_lets_a_command_out_of_the_sandbox_once() {
+    let world = World::start("[approval]\nkinds = []\n[verify]\nauto = false\n").await;
+    let outside = tempfile::tempdir_in("/var/tmp").unwrap();
+    let file = outside.path().join("x");
+    let client = world.client();
+    let id = client.create(world.workspace()).await;
+    let call = |permissions| {
+        let command = format!("touch {}", file.display());
+        json!({ "name": "shell", "args": { "command": command, "permissions": permissions } })
+    };
+    let (none, write) = (call(Value::Null), call(json!({ "write": [outside.path()] })));
+    client.say(&id, json!([{ "tools": [none] }, { "tools": [write] }, { "text": "done" }])).await;
+    let events = client.until(&id, |event| event.kind() == "approval_requested").await;
+    assert!(!file.exists());
+    let asked = &events.last().unwrap().json["data"];
+    let shown = asked["preview"].as_str().unwrap();
+    assert!(shown.contains(&format!("write {}", outside.path().display())), "{asked}");
+    client.approve(&id, asked["tool_call_id"].as_str().unwrap(), "approve").await;
+    client.until_over(&id).await;
+    assert!(file.exists());
+}
+
+#[tokio::test]
 async fn a_command_reaches_neither_secrets_nor_sockets_of_the_daemon() {
     let (confined, free) = (World::start("").await, World::start(FREE).await);
     let kernel = probe();

@@ -7,7 +7,7 @@ use crate::session::delegate::errand;
 use crate::session::state::{Calls, State};
 use crate::session::turn::{Call, OpenTurn};
 use crate::stamp::Stamp;
-use crate::tool::{Assessment, Ending, Kind, Outcome, Risk, Spec};
+use crate::tool::{Assessment, Ending, Kind, Outcome, PERMISSIONS, Placement, Risk, Spec};
 
 /// What becomes of a call that nobody has looked at; nothing while that has to come first.
 pub(super) fn requested(
@@ -30,7 +30,7 @@ pub(super) fn requested(
         let why = "duplicate tool call: no new info";
         return Some(vec![open.completed(call, Outcome::ended(Ending::Skipped, why), stamp)]);
     }
-    match verdict(state, open, tool, None) {
+    match verdict(state, (open, call), tool, None) {
         Verdict::Allow => Some(vec![started(state, (open, call), tool, stamp)]),
         Verdict::Refuse(why) => Some(vec![denied(open, call, why, stamp)]),
         // `next` has it looked at.
@@ -42,13 +42,13 @@ pub(super) fn requested(
 /// looked at.
 pub(super) fn verdict(
     state: &State,
-    open: &OpenTurn,
+    (open, call): (&OpenTurn, &Call),
     tool: &Spec,
     assessment: Option<&Assessment>,
 ) -> Verdict {
     let subject = assessment.map(|assessment| &assessment.subject);
     let verdict = state.verdict(tool, subject);
-    match (open.options.asking, &verdict) {
+    let verdict = match (open.options.asking, &verdict) {
         (Asking::Strict, Verdict::Allow) if tool.kind != Kind::Read => Verdict::Ask,
         (Asking::Waived, Verdict::Ask) if !state.rules.insists(tool, subject) => match assessment {
             None => Verdict::Look,
@@ -56,7 +56,18 @@ pub(super) fn verdict(
             Some(_) => Verdict::Ask,
         },
         (Asking::Policy | Asking::Strict | Asking::Waived, _) => verdict,
+    };
+    // Whatever is allowed otherwise: only a person opens the sandbox.
+    match (verdict, subject) {
+        (Verdict::Allow, None) if asks_for_permissions(tool, &call.request) => Verdict::Look,
+        (Verdict::Allow, Some(subject)) if !subject.permissions.is_empty() => Verdict::Ask,
+        (verdict, _) => verdict,
     }
+}
+
+fn asks_for_permissions(tool: &Spec, request: &RequestedCall) -> bool {
+    let asks = request.input.get(PERMISSIONS).is_some_and(|asked| !asked.is_null());
+    tool.placement == Placement::Daemon && asks
 }
 
 /// What becomes of a call that was looked at.
@@ -74,7 +85,7 @@ pub(super) fn assessed(
     if let Some(outcome) = assessment.settled {
         return vec![open.completed(call, outcome, stamp)];
     }
-    let verdict = verdict(state, open, tool, Some(&assessment));
+    let verdict = verdict(state, (open, call), tool, Some(&assessment));
     let reviewed = state.rules.review == Review::Auto && tool.kind == Kind::Write;
     vec![match verdict {
         Verdict::Refuse(why) => denied(open, call, why, stamp),
@@ -101,7 +112,7 @@ pub(super) fn reviewed(
     let Some(tool) = state.tool(&call.request.tool) else {
         return unknown(open, call, stamp);
     };
-    let verdict = verdict(state, open, tool, Some(assessment));
+    let verdict = verdict(state, (open, call), tool, Some(assessment));
     match (answer, verdict) {
         (_, Verdict::Refuse(why)) => denied(open, call, why, stamp),
         (Some(Answer::Deny), _) => denied(open, call, format!("review: {comment}"), stamp),

@@ -89,8 +89,8 @@ fn of_calls<'a>(state: &'a State, open: &'a OpenTurn) -> impl Iterator<Item = Ef
             CallPhase::Started(_, Placement::Daemon) => Some(Effect::Run(call.id().clone())),
             CallPhase::Requested if eligible => {
                 let tool = state.tool(&call.request.tool)?;
-                let look =
-                    matches!(judge::verdict(state, open, tool, None), Verdict::Ask | Verdict::Look);
+                let verdict = judge::verdict(state, (open, call), tool, None);
+                let look = matches!(verdict, Verdict::Ask | Verdict::Look);
                 look.then(|| Effect::Assess(call.id().clone()))
             }
             CallPhase::InReview { .. } => Some(Effect::Review(call.id().clone())),

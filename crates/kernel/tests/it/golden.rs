@@ -460,6 +460,7 @@ fn of_looks() -> Vec<Event> {
         commands: vec!["cargo test".into()],
         opaque: true,
         similar: Some("changes in src".into()),
+        permissions: vec!["use the network".into()],
     };
     let mut events = vec![
         Event::ContextGathered { turn: turn(), sections, tokens: 2 },

@@ -28,7 +28,8 @@ pub(super) fn subject(commands: &[String], risk: Risk) -> Subject {
         found.line(command, 0);
     }
     let similar = found.similar().filter(|_| risk < Risk::High);
-    Subject { paths: Vec::new(), commands: found.commands, opaque: !found.sure, similar }
+    let (commands, opaque) = (found.commands, !found.sure);
+    Subject { commands, opaque, similar, ..Subject::default() }
 }
 
 #[derive(Default)]

@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use super::capture::{KEPT, log};
 use super::{End, Finished};
+use crate::sandbox::Permissions;
 
 /// The exit code of a command that took too long, as with `timeout`.
 const TIMED_OUT: i32 = 124;
@@ -22,6 +23,9 @@ pub(crate) struct Report {
     /// What the sandbox kept it from.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     sandbox: Vec<String>,
+    /// The same, as a call may ask for it.
+    #[serde(skip_serializing_if = "Permissions::is_empty")]
+    permissions: Permissions,
 }
 
 impl Finished {
@@ -33,7 +37,8 @@ impl Finished {
             stdout: self.stdout.text(),
             stderr: self.stderr.text(),
             duration: self.duration(),
-            sandbox: self.blocked.clone(),
+            sandbox: self.blocked.hints.clone(),
+            permissions: self.blocked.permissions.clone(),
         }
     }
 

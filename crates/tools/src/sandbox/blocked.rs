@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::Policy;
+use super::{Permissions, Policy};
 
 /// The most that is said of one command.
 const HINTS_LIMIT: usize = 3;
@@ -33,14 +33,33 @@ const WRITING: [&str; 6] = [
 /// What they say where a file is not to be seen.
 const READING: [&str; 3] = ["No such file or directory", "ENOENT", "not found"];
 
-/// What a command that failed was kept from, with the setting that allows it.
-pub(super) fn hints(policy: &Policy, output: &str) -> Vec<String> {
-    let mut hints = Vec::new();
+/// What the sandbox kept a command from.
+#[derive(Debug, Default)]
+pub(crate) struct Blocked {
+    /// Each in a sentence, with the setting that allows it.
+    pub(crate) hints: Vec<String>,
+    /// All of it, as the command may ask for it.
+    pub(crate) permissions: Permissions,
+}
+
+/// One thing that a command was kept from.
+struct Wall {
+    hint: String,
+    permissions: Permissions,
+}
+
+/// What a command that failed was kept from.
+pub(super) fn blocked(policy: &Policy, output: &str) -> Blocked {
+    let mut blocked = Blocked::default();
     let lines: Vec<_> = output.lines().rev().take(LINES_LIMIT).collect();
     for line in lines.into_iter().rev() {
         let has = |words: &[&str]| words.iter().any(|word| line.contains(word));
-        let hint = if !policy.network && has(&NETWORK) {
-            Some("the sandbox has no network: `sandbox.network = true` allows it".to_owned())
+        let wall = if !policy.network && has(&NETWORK) {
+            let hint = "the sandbox has no network: `sandbox.network = true` allows it".to_owned();
+            Some(Wall {
+                hint,
+                permissions: Permissions { network: true, ..Permissions::default() },
+            })
         } else if has(&WRITING) {
             paths(line).find_map(|path| denied(policy, &path, true))
         } else if has(&READING) {
@@ -48,12 +67,15 @@ pub(super) fn hints(policy: &Policy, output: &str) -> Vec<String> {
         } else {
             None
         };
-        hints.extend(hint.filter(|hint| !hints.contains(hint)));
-        if hints.len() == HINTS_LIMIT {
+        if let Some(wall) = wall.filter(|wall| !blocked.hints.contains(&wall.hint)) {
+            blocked.hints.push(wall.hint);
+            blocked.permissions.extend(wall.permissions);
+        }
+        if blocked.hints.len() == HINTS_LIMIT {
             break;
         }
     }
-    hints
+    blocked
 }
 
 /// The absolute paths in a line.
@@ -66,8 +88,8 @@ fn paths(line: &str) -> impl Iterator<Item = PathBuf> {
         .into_iter()
 }
 
-/// The setting that opens a path, if it is the sandbox that closes it.
-fn denied(policy: &Policy, path: &Path, is_write: bool) -> Option<String> {
+/// What opens a path, if it is the sandbox that closes it.
+fn denied(policy: &Policy, path: &Path, is_write: bool) -> Option<Wall> {
     let within = |places: &[PathBuf]| places.iter().any(|place| path.starts_with(place));
     if within(&policy.write) || path.starts_with("/proc") || path.starts_with("/dev") {
         return None;
@@ -77,15 +99,18 @@ fn denied(policy: &Policy, path: &Path, is_write: bool) -> Option<String> {
         return None;
     }
     if !within(&policy.read) && is_there {
+        let permissions = Permissions { read: vec![path.to_owned()], ..Permissions::default() };
         let path = path.display();
-        return Some(format!(
-            "the sandbox hides {path}: `sandbox.read = [\"{path}\"]` allows reading it"
-        ));
+        let hint =
+            format!("the sandbox hides {path}: `sandbox.read = [\"{path}\"]` allows reading it");
+        return Some(Wall { hint, permissions });
     }
     let folder = if path.is_dir() { path } else { path.parent()? };
     (is_write && folder.is_dir()).then(|| {
+        let permissions = Permissions { write: vec![folder.to_owned()], ..Permissions::default() };
         let folder = folder.display();
-        format!("the sandbox keeps {folder} as it is: `sandbox.write = [\"{folder}\"]` allows writing it")
+        let hint = format!("the sandbox keeps {folder} as it is: `sandbox.write = [\"{folder}\"]` allows writing it");
+        Wall { hint, permissions }
     })
 }
 
@@ -99,7 +124,7 @@ mod tests {
         (policy.mode, policy.namespaces) = (Mode::Require, true);
         policy.read = vec!["/usr".into(), "/etc".into()];
         policy.write = vec!["/work/space".into()];
-        assert_eq!(hints(&policy, line), expected, "{line}");
+        assert_eq!(blocked(&policy, line).hints, expected, "{line}");
     }
 
     #[test]

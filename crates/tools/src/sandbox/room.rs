@@ -1,14 +1,15 @@
 //! A place for each command: its policy and its scratch directory.
 
-use std::fs::{DirBuilder, Permissions};
+use std::fs::{self, DirBuilder};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
+use super::blocked::{self, Blocked};
 use super::policy::User;
-use super::{Mode, Network, Policy, Report, Sandbox, blocked, probe, try_namespaces};
+use super::{Mode, Network, Permissions, Policy, Report, Sandbox, probe, try_namespaces};
 
 /// Gives commands their places.
 #[derive(Debug)]
@@ -28,6 +29,8 @@ pub(crate) struct Room {
     scratch: TempDir,
     /// The network of its namespaces, if it has any.
     pub(crate) network: Option<Network>,
+    /// True if the command may use the network of the machine.
+    pub(crate) has_network: bool,
 }
 
 /// Why a command does not run.
@@ -55,15 +58,25 @@ impl Rooms {
         Self { sandbox, user, kernel: Report { namespaces, ..probe() }, cache }
     }
 
-    /// The place of a command in this workspace; none if commands are not confined.
-    pub(crate) fn give(&self, workspace: &Path) -> Result<Option<Room>, Refused> {
+    /// What of this the sandbox does not allow anyway.
+    pub(crate) fn beyond(&self, asked: &Permissions) -> Result<Permissions, String> {
+        asked.beyond(&self.sandbox)
+    }
+
+    /// The place of a command in this workspace that has these permissions besides; none if commands
+    /// are not confined.
+    pub(crate) fn give(
+        &self,
+        workspace: &Path,
+        permissions: &Permissions,
+    ) -> Result<Option<Room>, Refused> {
         if self.sandbox.mode == Mode::Off {
             return Ok(None);
         }
         if let Some(why) = self.kernel.forbids(self.sandbox.mode) {
             return Err(Refused::Kernel(why));
         }
-        let private = Permissions::from_mode(0o700);
+        let private = fs::Permissions::from_mode(0o700);
         let scratch = tempfile::Builder::new().prefix("quintet-").permissions(private).tempdir();
         let scratch = scratch.map_err(Refused::Scratch)?;
         // Without it package managers find no cache, and everything else goes on.
@@ -73,20 +86,27 @@ impl Rooms {
         // A root of its own cannot have all of the other one in it.
         let namespaces = self.kernel.namespaces && workspace.components().count() > 1;
         let own = [workspace, scratch.path()];
-        let policy = Policy::new(&self.sandbox, &self.user, own, namespaces);
+        let sandbox = permissions.open(&self.sandbox);
+        let policy = Policy::new(&sandbox, &self.user, own, namespaces);
         let policy = serde_json::to_string(&policy).map_err(Refused::Path)?;
-        let network = if self.sandbox.network { Network::Shared } else { Network::Private };
-        Ok(Some(Room { policy, scratch, network: namespaces.then_some(network) }))
+        let network = if sandbox.network { Network::Shared } else { Network::Private };
+        let (network, has_network) = (namespaces.then_some(network), sandbox.network);
+        Ok(Some(Room { policy, scratch, network, has_network }))
     }
 
     /// What the sandbox kept a command from that failed, by what it wrote.
-    pub(crate) fn blocked(&self, workspace: &Path, output: &str) -> Vec<String> {
+    pub(crate) fn blocked(
+        &self,
+        workspace: &Path,
+        permissions: &Permissions,
+        output: &str,
+    ) -> Blocked {
         if self.sandbox.mode == Mode::Off {
-            return Vec::new();
+            return Blocked::default();
         }
-        let own = [workspace, workspace];
-        let policy = Policy::new(&self.sandbox, &self.user, own, self.kernel.namespaces);
-        blocked::hints(&policy, output)
+        let (sandbox, own) = (permissions.open(&self.sandbox), [workspace, workspace]);
+        let policy = Policy::new(&sandbox, &self.user, own, self.kernel.namespaces);
+        blocked::blocked(&policy, output)
     }
 }
 

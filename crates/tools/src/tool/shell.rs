@@ -4,11 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quintet_kernel::port::{BoxFuture, Desk, Invocation, Output, Tool};
-use quintet_kernel::tool::{Assessment, Kind, Outcome, Placement, Spec};
+use quintet_kernel::tool::{Assessment, Kind, Outcome, PERMISSIONS, Placement, Risk, Spec};
 use serde::Deserialize;
 use serde_json::json;
 
 use crate::run::{Job, Runner, TIMEOUT, output};
+use crate::sandbox::Permissions;
 use crate::{input, risk};
 
 /// The longest time a call may ask for.
@@ -24,6 +25,7 @@ pub(crate) struct Shell {
 struct Input {
     command: String,
     timeout_seconds: Option<f64>,
+    permissions: Option<Permissions>,
 }
 
 impl Input {
@@ -46,14 +48,49 @@ impl Shell {
         Self { spec: Arc::new(spec()), runner }
     }
 
+    /// What a call asks for beyond what the sandbox allows.
+    fn beyond(&self, input: &Input) -> Result<Permissions, String> {
+        input
+            .permissions
+            .as_ref()
+            .map_or(Ok(Permissions::default()), |asked| self.runner.beyond(asked))
+    }
+
+    fn look(&self, call: &Invocation) -> Result<Assessment, String> {
+        let input = Input::of(call)?;
+        let permissions = self.beyond(&input)?;
+        let mut assessment = risk::assess(&call.workspace, &[input.command]);
+        if !permissions.is_empty() {
+            widen(&mut assessment, &permissions);
+        }
+        Ok(assessment)
+    }
+
     async fn start(&self, call: &Invocation, desk: &Desk) -> Result<Output, String> {
         let input = Input::of(call)?;
         let (workspace, timeout) = (&*call.workspace, input.timeout());
         let job = Job { command: &input.command, workspace, timeout };
-        let finished = self.runner.run(job, desk).await.map_err(|error| error.to_string())?;
+        let permissions = self.beyond(&input)?;
+        let finished = self.runner.run_permitted(job, &permissions, desk).await;
+        let finished = finished.map_err(|error| error.to_string())?;
         let (report, error) = (finished.report(), finished.error());
         Ok(output(finished.ending(), &report, error, finished.files()))
     }
+}
+
+/// Makes the assessment of a command say what it asks for besides.
+fn widen(assessment: &mut Assessment, permissions: &Permissions) {
+    let words = permissions.words();
+    let least = if permissions.write.is_empty() { Risk::Medium } else { Risk::High };
+    assessment.risk = assessment.risk.max(least);
+    assessment.reversible = false;
+    let asks = format!("asks to leave the sandbox: {}", words.join(", "));
+    assessment.preview.push_str(&format!("\n# {asks}"));
+    assessment.reasons.push(asks);
+    let similar = assessment.subject.similar.take().filter(|_| assessment.risk < Risk::High);
+    assessment.subject.similar =
+        similar.map(|common| format!("{common} that {}", words.join(", ")));
+    assessment.subject.permissions = words;
 }
 
 fn spec() -> Spec {
@@ -61,7 +98,9 @@ fn spec() -> Spec {
         name: "shell".to_owned(),
         description: "Run a shell command in the workspace and wait for it. It has no input, and \
                       nothing it starts outlives it. It may be confined: then it can write only to the \
-                      workspace and $TMPDIR, and has no network but localhost. Long output is cut in the middle."
+                      workspace and $TMPDIR, and has no network but localhost. If the result names \
+                      `permissions`, calling again with those runs the command with them, once a \
+                      person agrees. Long output is cut in the middle."
             .to_owned(),
         schema: json!({
             "type": "object",
@@ -78,6 +117,15 @@ fn spec() -> Spec {
                         "When to give up; default {} seconds", TIMEOUT.as_secs()
                     ),
                 },
+                PERMISSIONS: {
+                    "type": "object",
+                    "description": "What the command needs beyond the sandbox",
+                    "properties": {
+                        "network": { "type": "boolean" },
+                        "read": { "type": "array", "items": { "type": "string" } },
+                        "write": { "type": "array", "items": { "type": "string" } },
+                    },
+                },
             },
             "required": ["command"],
         }),
@@ -92,10 +140,7 @@ impl Tool for Shell {
     }
 
     fn assess<'a>(&'a self, call: &'a Invocation) -> BoxFuture<'a, Assessment> {
-        let assessment = match Input::of(call) {
-            Ok(input) => risk::assess(&call.workspace, &[input.command]),
-            Err(why) => super::nothing_will_run(why),
-        };
+        let assessment = self.look(call).unwrap_or_else(super::nothing_will_run);
         Box::pin(std::future::ready(assessment))
     }
 

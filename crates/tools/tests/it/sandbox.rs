@@ -1,6 +1,6 @@
 //! What goes on working in the sandbox, and what its settings do.
 
-use quintet_kernel::tool::Ending;
+use quintet_kernel::tool::{Ending, Risk};
 use quintet_tools::sandbox::{Limits, Mode, Sandbox, probe, report};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -188,6 +188,45 @@ async fn what_is_allowed_besides_is_allowed() {
     assert_eq!(std::fs::read_to_string(write.path().join("y")).unwrap(), "hi\n");
     let code = run(&bench, &format!("touch {from}/z")).await["exit_code"].clone();
     assert_eq!(code != 0, probe().landlock.is_some());
+}
+
+#[tokio::test]
+async fn a_command_that_was_stopped_can_ask_for_just_what_it_needed() {
+    let (read, write) =
+        (TempDir::new_in("/var/tmp").unwrap(), TempDir::new_in("/var/tmp").unwrap());
+    std::fs::write(read.path().join("x"), "hi\n").unwrap();
+    let bench = Bench::in_sandbox(Sandbox::default());
+    let (from, to) = (read.path().display().to_string(), write.path().display().to_string());
+    let command = format!("cat {from}/x && touch {to}/y");
+    let stopped = run(&bench, &command).await;
+    assert_eq!(stopped["permissions"], json!({ "read": [format!("{from}/x")] }), "{stopped}");
+
+    let permissions = json!({ "read": [from], "write": [to] });
+    let asked = json!({ "command": command, "permissions": permissions });
+    let assessment = bench.assess("shell", asked.clone()).await;
+    let words = [format!("read {from}"), format!("write {to}")];
+    assert_eq!((assessment.risk, &assessment.subject.permissions[..]), (Risk::High, &words[..]));
+    assert!(assessment.preview.contains(&words.join(", ")), "{}", assessment.preview);
+    let done = crate::bench::json(&bench.run("shell", asked).await);
+    assert_eq!((&done["exit_code"], &done["stdout"]), (&json!(0), &json!("hi\n")), "{done}");
+    assert!(write.path().join("y").exists());
+    // The next command has none of it.
+    assert_ne!(run(&bench, &command).await["exit_code"], 0);
+}
+
+#[tokio::test]
+async fn the_network_can_be_asked_for() {
+    let bench = Bench::in_sandbox(Sandbox::default());
+    let server = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let command =
+        format!("exec 3<>/dev/tcp/{}", server.local_addr().unwrap().to_string().replace(':', "/"));
+    assert_ne!(run(&bench, &command).await["exit_code"], 0);
+    let asked = json!({ "command": command, "permissions": { "network": true } });
+    assert_eq!(bench.assess("shell", asked.clone()).await.subject.permissions, ["use the network"]);
+    assert_eq!(crate::bench::json(&bench.run("shell", asked).await)["exit_code"], 0);
+    let unknown = json!({ "command": command, "permissions": { "root": true } });
+    let refused = bench.run("shell", unknown).await;
+    assert!(text(&refused).contains("root"), "{}", text(&refused));
 }
 
 #[tokio::test]

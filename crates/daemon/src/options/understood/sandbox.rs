@@ -7,13 +7,14 @@ use quintet_tools::sandbox::{Limits, Mode, Sandbox};
 
 use super::{Layers, choice};
 
-pub(super) fn understand(layers: &Layers) -> Result<Sandbox> {
+pub(super) fn understand(layers: &Layers, data_dir: &Path) -> Result<Sandbox> {
     let modes = [("prefer", Mode::Prefer), ("require", Mode::Require), ("off", Mode::Off)];
     Ok(Sandbox {
         mode: choice(layers, "sandbox.mode", &modes)?,
         network: layers.flag("sandbox.network").unwrap_or(false),
         extra_read: paths(layers, "sandbox.read")?,
         extra_write: paths(layers, "sandbox.write")?,
+        closed: vec![data_dir.to_owned()],
         limits: Limits::default(),
     })
 }

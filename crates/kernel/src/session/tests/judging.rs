@@ -92,6 +92,39 @@ fn a_rule_by_command_wants_all_of_a_line() {
 }
 
 #[test]
+fn a_person_is_asked_for_more_than_the_sandbox_allows() {
+    check(expect![[r#"
+        let free = rules allow=kind:exec; create; say hi
+        free > answer c1 shell {"permissions":{"network":true}}
+            s1 answered c1=shell{"permissions":{"network":true}}
+            -> assess c1, wake +600
+        free > answer c1 shell {"permissions":{"network":true}}; assess c1 permit=network
+            s1 answered c1=shell{"permissions":{"network":true}}
+            c1 asked
+        free > answer c1 shell {"permissions":{"network":true}}; assess c1
+            s1 answered c1=shell{"permissions":{"network":true}}
+            c1 starts at Daemon
+            -> run c1, wake +600
+        free > answer c1 shell {"permissions":null}
+            s1 answered c1=shell{"permissions":null}
+            c1 starts at Daemon
+            -> run c1, wake +600
+        create; say hi > answer c1 pen {"permissions":{"network":true}}
+            s1 answered c1=pen{"permissions":{"network":true}}
+            c1 starts at Client
+        let once = rules allow=kind:exec; create; say hi; answer c1 shell {"permissions":{"network":true}}; assess c1 permit=network; allow_same c1; done c1; answer c9 edit; done c9
+        once > answer c2 shell {"permissions":{"network":true}}; assess c2 permit=network
+            s3 answered c2=shell{"permissions":{"network":true}}
+            c2 Allow by Memory: remembered from an earlier answer
+            c2 starts at Daemon
+            -> run c2, wake +600
+        once > answer c2 shell {"permissions":{"read":["/x"]}}; assess c2 permit=read
+            s3 answered c2=shell{"permissions":{"read":["/x"]}}
+            c2 asked
+    "#]]);
+}
+
+#[test]
 fn an_answer_counts_for_calls_like_it() {
     check(expect![[r#"
         let asked = rules ask=exec; create; say hi; answer c1 shell {"p":1}; assess c1 similar=tests

@@ -9,7 +9,7 @@
 //! start t1 | cancel [why] | close | compact | abridge text | recover | wake      +60 (seconds pass)
 //! [s1] text hi | [s1] thought hm | [s1] text@5 hi | [s1] retry why
 //! [s1] answer [read/written] c1 look {"p":1} + c2 edit             [s1] fails stream_cut | context_overflow | …
-//! assess c1 [path=a] [command=a_b] [opaque] [similar=x] [critical]       review c1 approve|reject|none [why]
+//! assess c1 [path=a] [command=a_b] [opaque] [similar=x] [permit=x] [critical]       review c1 approve|reject|none [why]
 //! allow c1 [t1] [: why] | deny c1 [t1] [: why] | allow_same c1 | allow_similar c1 | deny_similar c1
 //! done c1 [text] | broke c1 [text] | halted c1 | changed c1 PATH:BEFORE~AFTER …
 //! survey TITLE=text …     revert t1 | reapply t1 | put_back t1 | not_put_back t1 why
@@ -486,6 +486,7 @@ pub(super) fn assessment(subject: &str) -> Assessment {
             "command" => about.commands.push(value),
             "similar" => about.similar = Some(value),
             "opaque" => about.opaque = true,
+            "permit" => about.permissions.push(value),
             _ => risk = Risk::Critical,
         }
     }
