@@ -2,6 +2,7 @@
 
 mod agent;
 mod asked;
+mod commands;
 mod cost;
 mod cpu;
 mod crowd;
@@ -34,7 +35,7 @@ use crate::rig::Rig;
 use crate::table::{self, Row};
 
 /// In the order of the table.
-pub(crate) const ALL: [&str; 23] = [
+pub(crate) const ALL: [&str; 24] = [
     "asked",
     "cpu",
     "latency",
@@ -55,6 +56,7 @@ pub(crate) const ALL: [&str; 23] = [
     "restart",
     "terminal",
     "tools",
+    "commands",
     "agent",
     "runs",
     "senses",
@@ -127,6 +129,7 @@ async fn one(name: &str, rig: &Rig, plan: &Plan) -> Result<Vec<Row>> {
         "followers" => followers::run(rig, plan).await,
         "terminal" => terminal::run(rig, plan).await,
         "tools" => tools::run(rig, plan).await,
+        "commands" => commands::run(rig, plan).await,
         "agent" => agent::run(rig, plan).await,
         "runs" => runs::run(rig, plan).await,
         "recovery" => recovery::run(rig, plan).await,

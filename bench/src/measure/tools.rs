@@ -18,9 +18,6 @@ use crate::rig::Rig;
 use crate::table::Row;
 
 const HUNKS: usize = 1000;
-/// As many as a look before and after can bear.
-const FILES: usize = 49_000;
-const FEW_FILES: usize = 2_000;
 
 pub(super) async fn run(rig: &Rig, plan: &Plan) -> Result<Vec<Row>> {
     let mut rows = Vec::new();
@@ -34,7 +31,6 @@ pub(super) async fn run(rig: &Rig, plan: &Plan) -> Result<Vec<Row>> {
         }
     }
     rows.push(sandbox(rig, plan).await?);
-    rows.push(record(rig, plan).await?);
     rows.push(patch(rig, plan).await?);
     Ok(rows)
 }
@@ -87,30 +83,6 @@ async fn sandbox(rig: &Rig, plan: &Plan) -> Result<Row> {
     }
     let row = Row::new("`true` by shell, ms").proxy(median(&without)).quintet(median(&with));
     Ok(row.note("with a sandbox, against without"))
-}
-
-/// What it costs to record a command that writes a little in a workspace with many files: by what the
-/// kernel says that it writes, against a look at all of them before and after.
-async fn record(rig: &Rig, plan: &Plan) -> Result<Row> {
-    let folder = tempfile::tempdir_in(rig.workspace())?;
-    let files = plan.rounds(FILES, FEW_FILES);
-    for n in 0..files {
-        let inside = folder.path().join(format!("d{}", n % 500));
-        std::fs::create_dir_all(&inside)?;
-        std::fs::write(inside.join(n.to_string()), "x\n")?;
-    }
-    let input = json!({ "command": "for n in 1 2 3 4 5 6 7 8 9 10; do echo $n > $n; done" });
-    let (mut asked, mut looked) = (Vec::new(), Vec::new());
-    for _ in 0..plan.rounds(5, 2) {
-        asked.extend(tried(rig, folder.path(), "shell", &input, 10).await?);
-        let off = ["--set", "sandbox.mode=off"];
-        let took = tried_with(rig, folder.path(), ("shell", &input), 10, &off).await?;
-        // The first look copies everything, which is done once for as long as a daemon runs.
-        looked.extend(took.into_iter().skip(1));
-    }
-    let name = format!("ten files written by shell among {files}, recorded, ms");
-    let row = Row::new(name).proxy(median(&looked)).quintet(median(&asked));
-    Ok(row.note("against a look before and after, without a sandbox"))
 }
 
 async fn patch(rig: &Rig, plan: &Plan) -> Result<Row> {
@@ -172,7 +144,7 @@ async fn tried(
 }
 
 /// How long a tool takes, call by call in one process, in milliseconds.
-async fn tried_with(
+pub(super) async fn tried_with(
     rig: &Rig,
     workspace: &Path,
     (tool, input): (&str, &Value),
@@ -201,7 +173,7 @@ async fn tried_with(
 }
 
 /// How long a program takes, in milliseconds; nothing if it is not there or does not work.
-async fn timed(folder: &Path, program: &str, arguments: &[&str]) -> Option<f64> {
+pub(super) async fn timed(folder: &Path, program: &str, arguments: &[&str]) -> Option<f64> {
     let mut command = Command::new(program);
     command.args(arguments).current_dir(folder).stdout(Stdio::null()).stderr(Stdio::null());
     let began = Instant::now();
