@@ -85,7 +85,7 @@ pub(super) fn request(method: &str, params: &Value) -> Result<Request, Error> {
             Request::EventsBackwards(original(read(&fields, params, &["beforeEventId"])?))
         }
         "events.getSince" => {
-            let read = original(read(&fields, params, &["afterEventId", "after"])?);
+            let read = original(read(&fields, params, &["afterEventId", "after", "sinceEventId"])?);
             Request::Events(Read { since: moment(&fields)?, ..read })
         }
         "tree.getAncestors" => Request::Ancestors(ancestors(&fields)?),

@@ -1,13 +1,14 @@
 //! Messages to an agent, and answers to its questions.
 
+use futures_util::FutureExt as _;
 use quintet_kernel::command::{Approve, Command, Run, Say, Upload};
 use quintet_kernel::event::{Answer, Answerer, Remember, TurnOptions};
 use quintet_kernel::message::{MediaKind, Part, Role};
-use quintet_kernel::model::{Count, Effort, ModelRef, Sampling};
+use quintet_kernel::model::{Channel, Count, Effort, ModelRef, Sampling};
 use quintet_kernel::port::{self, Receipt};
 use quintet_kernel::session::{Call, CallPhase};
 use quintet_kernel::tool::{Outcome, Placement};
-use quintet_kernel::{CallId, ClientRef, Question, Refusal, SessionId, State};
+use quintet_kernel::{CallId, ClientRef, Cursor, Item, Question, Refusal, SessionId, State};
 use serde_json::{Value, json};
 
 use super::dispatch::{FollowUp, Reply, refused, subscribe};
@@ -117,8 +118,9 @@ impl AppState {
     /// Shows what the agent is doing, and since when.
     pub(super) async fn agent_status(&self, session: &SessionId) -> Result<Reply, Error> {
         let state = self.view(session).await?;
+        let in_flight = self.text_in_flight(session, &state).await?;
         let events = match &state.open {
-            Some(open) if !open.calls().is_empty() => {
+            Some(open) => {
                 let types = ["tool.call", "tool.result"].map(String::from).into();
                 let read = Read { types, ..Read::all(session.clone()) };
                 let history = self.history(session).await?;
@@ -127,9 +129,26 @@ impl AppState {
                 found.reverse();
                 found
             }
-            _ => Vec::new(),
+            None => Vec::new(),
         };
-        Ok(shape::agent_status(&state, &events).into())
+        Ok(shape::agent_status(&state, &in_flight, &events).into())
+    }
+
+    /// What the model has said that is not in the journal yet.
+    async fn text_in_flight(&self, session: &SessionId, state: &State) -> Result<String, Error> {
+        let Some(step) = state.open.as_ref().and_then(|open| open.step()) else {
+            return Ok(String::new());
+        };
+        let written = step.output.iter().map(|segment| segment.text.len() as u64).sum();
+        let from = Cursor { seq: state.head, offset: written };
+        let mut follow = self.ports.sessions.follow(session, from).await.map_err(refused)?;
+        // Only what is there: this is a look, not a wait.
+        let items = follow.next().now_or_never().and_then(Result::ok).flatten().unwrap_or_default();
+        let said = items.into_iter().filter_map(|item| match item {
+            Item::Text { channel: Channel::Text, text, .. } => Some(text.to_string()),
+            Item::Text { .. } | Item::Event(_) | Item::Progress { .. } => None,
+        });
+        Ok(said.collect())
     }
 }
 

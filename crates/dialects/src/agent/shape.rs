@@ -139,16 +139,25 @@ fn pending(state: &State) -> Vec<Value> {
 }
 
 /// What the agent does. `events` are the newest of its calls, newest first.
-pub(super) fn agent_status(state: &State, events: &[Value]) -> Value {
+/// Adds what is said but not in the journal yet.
+pub(super) fn agent_status(state: &State, in_flight: &str, events: &[Value]) -> Value {
     let open = state.open.as_ref();
     let text: Option<String> = open.and_then(|open| open.step()).map(|step| {
         let said = |segment: &&quintet_kernel::session::Segment| {
             segment.channel == quintet_kernel::model::Channel::Text
         };
-        step.output.iter().filter(said).map(|segment| segment.text.as_str()).collect()
+        let written = step.output.iter().filter(said).map(|segment| segment.text.as_str());
+        written.chain([in_flight]).collect()
     });
-    let calls = open.iter().flat_map(|open| open.calls());
-    let calls: Vec<Value> = calls.map(|call| call_status(state, call, events)).collect();
+    let own: Vec<&Call> = open.iter().flat_map(|open| open.calls()).collect();
+    let is_own = |id: &str| own.iter().any(|call| call.id().as_str() == id);
+    let earlier = events.iter().rev().filter(|event| event["type"] == "tool.call");
+    let earlier = earlier.filter_map(|event| {
+        let id = event["payload"]["toolCallId"].as_str().filter(|id| !is_own(id))?;
+        Some(earlier_call(id, event, events))
+    });
+    let own = own.iter().map(|call| call_status(state, call, events));
+    let calls: Vec<Value> = earlier.chain(own).collect();
     json!({
         "isRunning": state.busy(),
         "currentTurn": state.turns.len(),
@@ -163,12 +172,38 @@ pub(super) fn agent_status(state: &State, events: &[Value]) -> Value {
     })
 }
 
+/// A call of an earlier step of the turn.
+fn earlier_call(id: &str, began: &Value, events: &[Value]) -> Value {
+    let over = event_of(events, "tool.result", id);
+    let failed = over.is_some_and(|event| event["payload"]["isError"] == true);
+    let shown = json!({
+        "toolCallId": id,
+        "toolName": began["payload"]["toolName"],
+        "arguments": began["payload"]["arguments"],
+        "status": if failed { "error" } else { "completed" },
+        "startedAt": began["timestamp"],
+    });
+    with_result(shown, over)
+}
+
+/// The newest event of this type about a call.
+fn event_of<'a>(events: &'a [Value], kind: &str, call: &str) -> Option<&'a Value> {
+    let is = |event: &&Value| event["type"] == kind && event["payload"]["toolCallId"] == call;
+    events.iter().find(is)
+}
+
+fn with_result(mut shown: Value, over: Option<&Value>) -> Value {
+    if let Some(over) = over {
+        shown["result"] = over["payload"]["content"].clone();
+        shown["isError"] = (over["payload"]["isError"] == true).into();
+        shown["completedAt"] = over["timestamp"].clone();
+    }
+    shown
+}
+
 fn call_status(state: &State, call: &Call, events: &[Value]) -> Value {
     let id = call.id().as_str();
-    let event = |kind: &str| {
-        let is = |event: &&Value| event["type"] == kind && event["payload"]["toolCallId"] == id;
-        events.iter().find(is)
-    };
+    let event = |kind: &str| event_of(events, kind, id);
     let (began, over) = (event("tool.call"), event("tool.result"));
     let failed = over.is_some_and(|event| event["payload"]["isError"] == true);
     let status = match &call.phase {
@@ -177,7 +212,7 @@ fn call_status(state: &State, call: &Call, events: &[Value]) -> Value {
         CallPhase::Started(..) => "running",
         _ => "pending",
     };
-    let mut shown = json!({
+    let shown = json!({
         "toolCallId": id,
         "toolName": call.request.tool,
         "arguments": call.request.input,
@@ -188,12 +223,7 @@ fn call_status(state: &State, call: &Call, events: &[Value]) -> Value {
             |event| event["timestamp"].clone(),
         ),
     });
-    if let Some(over) = over {
-        shown["result"] = over["payload"]["content"].clone();
-        shown["isError"] = failed.into();
-        shown["completedAt"] = over["timestamp"].clone();
-    }
-    shown
+    with_result(shown, over)
 }
 
 /// How full the context is.

@@ -173,7 +173,8 @@ impl Subscriptions {
     async fn discover_recent(&mut self) {
         let recent = self.app.ports.branches.recent(None, RECENT_LIMIT).await.unwrap_or_default();
         let since = self.since;
-        for card in recent.into_iter().filter(|card| card.updated >= since) {
+        // Text in flight does not count as an update, so an open turn may be older.
+        for card in recent.into_iter().filter(|card| card.open || card.updated >= since) {
             self.discover(card.id, card.head).await;
         }
     }

@@ -106,6 +106,25 @@ async fn an_unbound_client_hears_of_all_sessions_and_a_bound_one_of_its_own() {
 }
 
 #[tokio::test]
+async fn who_comes_in_the_middle_of_an_answer_gets_what_was_said() {
+    let world = World::start("").await;
+    std::fs::write(world.workspace().join("a"), "1\n").unwrap();
+    let mut first = connect(&world).await;
+    let id = create(&mut first, &world).await;
+    let read = json!({ "name": "read_file", "args": { "path": "a" } });
+    prompt(&mut first, &id, json!([{ "tools": [read] }, { "text": "half", "hang": true }])).await;
+    first.until(|frame| frame["type"] == "agent.text_delta").await;
+
+    let mut late = connect(&world).await;
+    let state = late.ask_natively("agent.getState", of(&id)).await.unwrap();
+    assert_eq!(state["currentTurnText"], "half");
+    let call = &state["currentTurnToolCalls"][0];
+    assert_eq!((&call["toolName"], &call["status"]), (&json!("read_file"), &json!("completed")));
+    let told = late.until(|frame| frame["type"] == "agent.text_delta").await;
+    assert_eq!(told.last().unwrap()["data"]["delta"], "half");
+}
+
+#[tokio::test]
 async fn every_name_of_the_original_is_understood() {
     let world = World::start("[approval]\nkinds = [\"exec\"]\n[verify]\nauto = false\n").await;
     let mut socket = connect(&world).await;
