@@ -3,7 +3,7 @@
 mod signals;
 mod tasks;
 
-use std::io::Write as _;
+use std::io::{ErrorKind, Write as _};
 use std::path::Path;
 use std::process;
 use std::sync::Arc;
@@ -179,7 +179,13 @@ async fn bind(listener: &Listener) -> Result<BoundSocket> {
     match &listener.place {
         Place::Tcp(address) => {
             let bound = TcpListener::bind(address).await.map(BoundSocket::Tcp);
-            bound.with_context(|| format!("listen.{name} = {address}"))
+            let taken = bound.as_ref().is_err_and(|error| error.kind() == ErrorKind::AddrInUse);
+            let bound = bound.with_context(|| format!("listen.{name} = {address}"));
+            if taken {
+                bound.context("another program has the address: stop it, or set another one")
+            } else {
+                bound
+            }
         }
         Place::Unix(path) => {
             let bound = Socket::bind(path).map(BoundSocket::Unix);

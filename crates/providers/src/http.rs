@@ -101,12 +101,15 @@ fn build(builder: ClientBuilder) -> Result<Client, String> {
 
 /// What went wrong with a request that has no answer.
 pub(crate) fn trouble(error: reqwest::Error) -> Trouble {
+    // The address alone: a path or a query may hold a key.
+    let place = error.url().map(|url| format!(" at {}", url.origin().ascii_serialization()));
     let error = error.without_url();
     if error.is_builder() {
         let message = format!("the request cannot be made: {}", describe(&error));
         return fault::lasting(FailureKind::Rejected, message);
     }
-    let message = format!("the provider cannot be reached: {}", describe(&error));
+    let place = place.unwrap_or_default();
+    let message = format!("the provider cannot be reached{place}: {}", describe(&error));
     fault::passing(FailureKind::Unavailable, message)
 }
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// Another daemon works there.
-    #[error("{} is in use by another daemon", .0.display())]
+    #[error("{} is in use by another daemon; stop that one, or choose another data_dir", .0.display())]
     InUse(PathBuf),
     /// The file holds something else.
     #[error("{} is not a database", .0.display())]
@@ -15,7 +15,7 @@ pub enum Error {
     #[error("{} is the database of another program", .0.display())]
     Foreign(PathBuf),
     /// A newer version wrote it.
-    #[error("{} has format {found}, and this version reads up to {known}", path.display())]
+    #[error("{} has format {found}, and this version reads up to {known}: start the newer version that wrote it, or choose another data_dir", path.display())]
     Newer {
         /// The database.
         path: PathBuf,

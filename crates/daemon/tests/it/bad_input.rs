@@ -15,7 +15,8 @@ async fn strangers_are_turned_away() {
     let refused = get(header::HOST, "evil.example").await.unwrap();
     assert_eq!(refused.status(), 403);
     assert!(refused.headers().get("access-control-allow-origin").is_none());
-    assert_eq!(refused.text().await.unwrap(), r#"{"error":"host not allowed: evil.example"}"#);
+    let told = refused.text().await.unwrap();
+    assert!(told.starts_with(r#"{"error":"host not allowed: evil.example; "#), "{told}");
     assert_eq!(get(header::ORIGIN, "https://evil.example").await.unwrap().status(), 403);
     let preflight = client.request(Method::OPTIONS, "/v1/sessions").send().await.unwrap();
     assert_eq!(preflight.status(), 204);
@@ -65,7 +66,10 @@ async fn wrong_requests_get_their_status_and_reason() {
     assert_eq!(empty, (400, said("message has no parts")));
     let model =
         client.post(&format!("/v1/sessions/{id}/model"), json!({ "model": "nobody/x" })).await;
-    assert_eq!(model, (400, said("unknown model: nobody/x")));
+    assert_eq!(
+        model,
+        (400, said("unknown model: nobody/x; `quintet models` lists those that can be used"))
+    );
     // Nothing of all that was kept, and the daemon is well.
     assert_eq!(client.history(&id).await.len(), 1);
     assert_eq!(client.get("/healthz").await.1["ok"], true);

@@ -75,10 +75,10 @@ pub enum Denied {
     #[error("more than one {0} header")]
     Twice(&'static str),
     /// The request is addressed to another host.
-    #[error("host not allowed: {0}")]
+    #[error("host not allowed: {0}; names besides localhost are set by `hosts` of the protocol")]
     Host(String),
     /// The request comes from a page of another origin.
-    #[error("origin not allowed: {0}")]
+    #[error("origin not allowed: {0}; `auth.origins` names the pages that may call")]
     Origin(String),
     /// The request lacks the token.
     #[error("a token is needed")]

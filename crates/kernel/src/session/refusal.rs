@@ -62,7 +62,7 @@ pub enum Refusal {
     #[error("model {model} does not take {} parts", kind.name())]
     UnsupportedInput { model: ModelRef, kind: MediaKind },
     /// The model's provider is not configured.
-    #[error("unknown model: {0}")]
+    #[error("unknown model: {0}; `quintet models` lists those that can be used")]
     UnknownModel(ModelRef),
     /// The turn changed no file.
     #[error("turn {0} changed no files")]

@@ -11,7 +11,7 @@ fn a_session_begins_once() {
             created in /work
             refused: session already exists: sess
         > create on else/x
-            refused: unknown model: else/x
+            refused: unknown model: else/x; `quintet models` lists those that can be used
         > say hi
             refused: session not found: sess
         > wake
@@ -145,7 +145,7 @@ fn another_model_serves_from_the_next_step_on() {
             s1 asks plain/b
             -> model s1, wake +600
         create > switch else/b
-            refused: unknown model: else/b
+            refused: unknown model: else/b; `quintet models` lists those that can be used
         create on plain/b > say hi
             t1 User: "hi"
             t1 starts, attempt 1
@@ -162,7 +162,7 @@ fn another_model_serves_from_the_next_step_on() {
             s2 asks plain/b
             -> model s2, wake +600
         create > say hi on else/c
-            refused: unknown model: else/c
+            refused: unknown model: else/c; `quintet models` lists those that can be used
     "#]]);
 }
 
@@ -184,7 +184,7 @@ fn a_later_turn_keeps_its_options() {
             s1 asks plain/c
             -> model s1, wake +600
         create > later hi on else/c
-            refused: unknown model: else/c
+            refused: unknown model: else/c; `quintet models` lists those that can be used
     "#]]);
 }
 
@@ -192,7 +192,10 @@ fn a_later_turn_keeps_its_options() {
 fn a_model_that_is_gone_is_not_asked_again() {
     let mut session = Session::after("create; say hi on plain/c; fails stream_cut");
     session.forget_provider("plain");
-    assert_eq!(session.play("start t1").unwrap_err().to_string(), "unknown model: plain/c");
+    assert_eq!(
+        session.play("start t1").unwrap_err().to_string(),
+        "unknown model: plain/c; `quintet models` lists those that can be used"
+    );
 }
 
 #[test]
