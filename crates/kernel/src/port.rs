@@ -1,6 +1,7 @@
 //! The outside world, as the core sees it. Adapters implement these; nobody else is told how.
 
 mod front_ends;
+mod prompts;
 mod receipt;
 mod runs;
 mod senses;
@@ -33,6 +34,7 @@ use crate::tool::{Assessment, Outcome, Spec};
 pub use front_ends::{
     Artifact, Artifacts, ERASED, Install, Installs, Preferences, Upload, Uploads,
 };
+pub use prompts::Prompts;
 pub use receipt::{AddedMessage, Receipt};
 pub use runs::{RunEntry, RunError, RunFilter, RunJournal, RunPoll, RunReceipt, Runs, WorkerRuns};
 pub use senses::{

@@ -12,6 +12,7 @@ mod follower;
 mod idle;
 mod load;
 mod parts;
+mod prompts;
 mod rehearsals;
 mod runs;
 mod runtime;

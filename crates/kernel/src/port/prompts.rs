@@ -1,0 +1,18 @@
+//! What models were sent.
+
+use super::{BoxFuture, Error};
+use crate::event::Seq;
+use crate::id::SessionId;
+use crate::session::State;
+
+/// Inbound: prompts of the past, assembled again from the journal.
+pub trait Prompts: Send + Sync {
+    /// The session as it was when the event `step`, the beginning of a model call, was decided.
+    /// [`crate::prompt::assemble`] makes of it the prompt that the model was sent. Fails if there is
+    /// no such session; nothing is given if that event begins no model call.
+    fn session_at<'a>(
+        &'a self,
+        session: &'a SessionId,
+        step: Seq,
+    ) -> BoxFuture<'a, Result<Option<State>, Error>>;
+}
