@@ -1,0 +1,197 @@
+// The state of the page: sessions, questions, the session that is shown, and the stream behind it.
+
+import { get } from "./api";
+import { Stream, type Frame } from "./stream";
+import { Transcript } from "./transcript.svelte";
+import type { Card, HistoryPage, Model, Question, SessionInfo, Start } from "./types";
+
+const HISTORY_PAGE = 300;
+
+export class OpenSession {
+  readonly transcript = new Transcript();
+  info = $state.raw<SessionInfo | null>(null);
+  error = $state("");
+  loaded = $state(false);
+  loadingOlder = $state(false);
+  constructor(readonly id: string) {}
+
+  async load() {
+    try {
+      const [page, info] = await Promise.all([
+        get<HistoryPage>(`sessions/${this.id}/history`, { limit: HISTORY_PAGE }),
+        get<SessionInfo>(`sessions/${this.id}`),
+      ]);
+      this.transcript.load(page.events, page.first, page.position);
+      this.info = info;
+      this.error = "";
+      this.loaded = true;
+    } catch (error) {
+      this.error = error instanceof Error ? error.message : String(error);
+    }
+  }
+
+  async older() {
+    if (this.loadingOlder || this.transcript.first <= 1) return;
+    this.loadingOlder = true;
+    try {
+      const page = await get<HistoryPage>(`sessions/${this.id}/history`, {
+        limit: HISTORY_PAGE,
+        before: this.transcript.first,
+      });
+      this.transcript.prepend(page.events, page.first);
+    } finally {
+      this.loadingOlder = false;
+    }
+  }
+}
+
+class App {
+  cards = $state.raw<Record<string, Card>>({});
+  questions = $state.raw<Question[]>([]);
+  models = $state.raw<Model[]>([]);
+  defaultModel = $state("");
+  next = $state<string | null>(null);
+  connection = $state<"live" | "connecting" | "offline">("connecting");
+  retryMs = $state(0);
+  boot = $state(0);
+  restarted = $state(0);
+  version = $state("");
+  storage = $state<string | null>(null);
+  started = $state(false);
+  path = $state(location.pathname);
+  session = $state.raw<OpenSession | null>(null);
+  now = $state(Date.now());
+
+  private stream = new Stream({
+    query: () => this.query(),
+    frame: (frame) => this.frame(frame),
+    state: (state, retryMs) => {
+      // A connection that is only made anew is not worth showing.
+      if (state !== "connecting" || !this.started) this.connection = state;
+      this.retryMs = retryMs ?? 0;
+    },
+  });
+
+  sorted = $derived(
+    Object.values(this.cards).sort((one, other) => other.updated - one.updated || (one.id < other.id ? 1 : -1)),
+  );
+
+  async begin() {
+    addEventListener("popstate", () => this.show(location.pathname));
+    setInterval(() => (this.now = Date.now()), 20_000);
+    void this.loadStart();
+    await this.show(location.pathname);
+  }
+
+  private async loadStart() {
+    for (;;) {
+      try {
+        const start = await get<Start>("start");
+        this.merge(start.sessions);
+        this.next = start.next;
+        this.models = start.models;
+        this.defaultModel = start.default_model;
+        this.version = start.version;
+        this.storage = start.storage;
+        this.boot ||= start.boot;
+        this.started = true;
+        return;
+      } catch {
+        await new Promise((done) => setTimeout(done, 1000));
+      }
+    }
+  }
+
+  async more() {
+    if (!this.next) return;
+    const page = await get<{ sessions: Card[]; next: string | null }>("sessions", { after: this.next });
+    this.merge(page.sessions);
+    this.next = page.next;
+  }
+
+  navigate(path: string) {
+    if (path !== location.pathname) history.pushState(null, "", path);
+    void this.show(path);
+  }
+
+  private async show(path: string) {
+    this.path = path;
+    const id = /^\/sessions\/([\w-]+)\/?$/.exec(path)?.[1];
+    if (id === undefined) {
+      this.session = null;
+      this.stream.reconnect();
+    } else if (this.session?.id !== id) {
+      const session = new OpenSession(id);
+      this.session = session;
+      await session.load();
+      if (this.session === session) this.stream.reconnect();
+    }
+  }
+
+  private query(): string {
+    const query = new URLSearchParams();
+    const newest = this.sorted[0]?.updated;
+    if (newest) query.set("since", String(newest - 1_000_000));
+    if (this.session?.loaded) query.set("watch", `${this.session.id}@${this.session.transcript.position}`);
+    return query.toString();
+  }
+
+  private merge(cards: Card[]) {
+    const merged = { ...this.cards };
+    for (const card of cards) {
+      const known = merged[card.id];
+      if (!known || known.head <= card.head) merged[card.id] = card;
+    }
+    this.cards = merged;
+  }
+
+  private frame({ event, data }: Frame) {
+    switch (event) {
+      case "hello":
+        if (this.boot && data.boot !== this.boot) this.restarted = data.boot;
+        this.boot = data.boot;
+        this.questions = data.questions;
+        break;
+      case "card":
+        this.merge([data]);
+        break;
+      case "questions":
+        this.questions = [...this.questions.filter((one) => one.session !== data.session), ...data.questions];
+        break;
+      case "erased": {
+        const { [data.session]: _, ...rest } = this.cards;
+        this.cards = rest;
+        this.questions = this.questions.filter((one) => one.session !== data.session);
+        if (this.session?.id === data.session) this.navigate("/");
+        break;
+      }
+      case "item":
+        if (this.session?.id === data.session) this.session!.transcript.take(data);
+        break;
+      case "reset":
+        if (this.session?.id === data.session) void this.reload();
+        break;
+      default:
+        break;
+    }
+  }
+
+  private async reload() {
+    const { session } = this;
+    await session?.load();
+    if (session && this.session === session) this.stream.reconnect();
+  }
+
+  /** A question is shown once, although every session above a subagent has it. */
+  get inbox(): Question[] {
+    const seen = new Map<string, Question>();
+    for (const one of this.questions) {
+      const key = `${one.asker}/${one.id}`;
+      const known = seen.get(key);
+      if (!known || (known.session !== known.asker && one.session === one.asker)) seen.set(key, one);
+    }
+    return [...seen.values()];
+  }
+}
+
+export const app = new App();

@@ -1,0 +1,65 @@
+// Unified diffs, cut into files and lines.
+
+export interface DiffLine {
+  kind: "hunk" | "add" | "remove" | "same" | "note";
+  text: string;
+}
+
+export interface DiffFile {
+  path: string;
+  added: number;
+  removed: number;
+  lines: DiffLine[];
+}
+
+export function isDiff(text: string): boolean {
+  return /^(diff --git |--- )/m.test(text) && /^@@ /m.test(text);
+}
+
+export function parseDiff(text: string): DiffFile[] {
+  const files: DiffFile[] = [];
+  let file: DiffFile | undefined;
+  let inHunk = false;
+  let from = "";
+  const begin = (path: string) => {
+    file = { path, added: 0, removed: 0, lines: [] };
+    files.push(file);
+    inHunk = false;
+  };
+  const lines = text.split("\n");
+  if (lines.at(-1) === "") lines.pop();
+  lines.forEach((line, at) => {
+    if (line.startsWith("diff --git ")) {
+      begin(/ b\/(.*)$/.exec(line)?.[1] ?? line.slice(11));
+    } else if (line.startsWith("--- ") && lines[at + 1]?.startsWith("+++ ")) {
+      from = clean(line.slice(4));
+      inHunk = false;
+    } else if (line.startsWith("+++ ") && lines[at - 1]?.startsWith("--- ")) {
+      const to = clean(line.slice(4));
+      const path = to === "/dev/null" ? from : to;
+      if (!file || file.lines.some((known) => known.kind === "hunk") || file.path !== path) {
+        if (file && file.lines.length === 0) file.path = path;
+        else begin(path);
+      }
+    } else if (line.startsWith("@@")) {
+      if (!file) begin("changes");
+      inHunk = true;
+      file!.lines.push({ kind: "hunk", text: line });
+    } else if (inHunk && line.startsWith("+")) {
+      file!.added++;
+      file!.lines.push({ kind: "add", text: line });
+    } else if (inHunk && line.startsWith("-")) {
+      file!.removed++;
+      file!.lines.push({ kind: "remove", text: line });
+    } else if (inHunk && (line.startsWith(" ") || line === "")) {
+      file!.lines.push({ kind: "same", text: line });
+    } else if (file) {
+      file.lines.push({ kind: "note", text: line });
+    }
+  });
+  return files;
+}
+
+function clean(path: string): string {
+  return path.replace(/\t.*$/, "").replace(/^"|"$/g, "").replace(/^[ab]\//, "");
+}

@@ -1,0 +1,53 @@
+// Numbers and times as people read them.
+
+export function ago(micros: number, now: number): string {
+  const seconds = Math.max(0, Math.round((now - micros / 1000) / 1000));
+  if (seconds < 60) return "now";
+  if (seconds < 3600) return `${Math.floor(seconds / 60)} min`;
+  if (seconds < 86_400) return `${Math.floor(seconds / 3600)} h`;
+  return `${Math.floor(seconds / 86_400)} d`;
+}
+
+export function clock(micros: number): string {
+  return new Date(micros / 1000).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" });
+}
+
+export function duration(ms: number): string {
+  if (ms < 1000) return `${Math.round(ms)} ms`;
+  if (ms < 60_000) return `${(ms / 1000).toFixed(1)} s`;
+  return `${Math.floor(ms / 60_000)} min ${Math.round((ms % 60_000) / 1000)} s`;
+}
+
+export function folder(path: string): string {
+  return path.split("/").filter(Boolean).at(-1) ?? path;
+}
+
+export function json(value: unknown): string {
+  return typeof value === "string" ? value : JSON.stringify(value, null, 2);
+}
+
+/** The most telling argument of a call, in one line. */
+export function headline(input: unknown): string {
+  if (typeof input !== "object" || input === null) return String(input ?? "");
+  const fields = input as Record<string, unknown>;
+  for (const name of ["command", "path", "file_path", "pattern", "query", "url", "task", "prompt"]) {
+    if (typeof fields[name] === "string") return (fields[name] as string).split("\n")[0]!;
+    if (Array.isArray(fields[name])) return (fields[name] as unknown[]).join(" ");
+  }
+  const text = JSON.stringify(fields);
+  return text === "{}" ? "" : text.length > 120 ? `${text.slice(0, 120)}…` : text;
+}
+
+/** What a command printed, where a call's result is the record of a command. */
+export function printed(output: string): { text: string; exit: number | null } | null {
+  if (!output.startsWith("{")) return null;
+  try {
+    const record = JSON.parse(output) as Record<string, unknown>;
+    if (typeof record["stdout"] !== "string") return null;
+    const parts = [record["stdout"], record["stderr"]].filter((part) => typeof part === "string" && part !== "");
+    const exit = record["exit_code"];
+    return { text: parts.join("\n"), exit: typeof exit === "number" ? exit : null };
+  } catch {
+    return null;
+  }
+}

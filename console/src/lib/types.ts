@@ -1,0 +1,143 @@
+// What the daemon sends; see docs/protocols/console.md.
+
+export interface Usage {
+  input: number;
+  output: number;
+  cached: number;
+  thought: number;
+  total: number;
+  estimated: boolean;
+}
+
+export type Status =
+  | "running" | "idle" | "waiting" | "completed" | "failed" | "cancelled";
+
+export interface Card {
+  id: string;
+  created: number;
+  updated: number;
+  status: Status;
+  title: string;
+  workspace: string;
+  model: string | null;
+  head: number;
+  last_prompt: string;
+  last_answer: string;
+  messages: number;
+  usage: Usage;
+  context: number;
+  error: string | null;
+  parent: string | null;
+  forked: { parent: string; at: number } | null;
+}
+
+export interface Assessment {
+  risk: "low" | "medium" | "high" | "critical";
+  reasons: string[];
+  reversible: boolean;
+  preview: string;
+  similar: string | null;
+}
+
+export interface Question {
+  id: string;
+  session: string;
+  asker: string;
+  title: string;
+  workspace: string;
+  tool: string | null;
+  input: unknown;
+  assessment: Assessment;
+  digest: string;
+  expires: number | null;
+}
+
+export interface Model {
+  id: string;
+  label: string;
+  usable: boolean;
+  window: number | null;
+  tools: boolean;
+  images: boolean;
+}
+
+export interface Start {
+  sessions: Card[];
+  next: string | null;
+  models: Model[];
+  default_model: string;
+  boot: number;
+  version: string;
+  storage: string | null;
+}
+
+export interface Turn {
+  id: string;
+  begins: number;
+  status: string;
+  started: number | null;
+  completed: number | null;
+  verified: boolean | null;
+  undone: boolean;
+  changed: boolean;
+}
+
+export interface SessionInfo {
+  card: Card;
+  model: string;
+  window: number;
+  turns: Turn[];
+  queue: string[];
+}
+
+export interface Hit {
+  session: string;
+  title: string;
+  workspace: string;
+  seq: number;
+  at: number;
+  excerpt: string[];
+}
+
+export interface Changes {
+  files: { path: string; change: string }[];
+  diff: string;
+  unrecorded: { path: string; paths: number | null; reason: string }[];
+  undone: boolean;
+}
+
+export interface PromptPart {
+  kind: string;
+  title: string;
+  text: string;
+  tokens: number;
+  exact: boolean;
+}
+
+export interface Prompt {
+  model: string;
+  window: number;
+  may_call: boolean;
+  sampling: Record<string, unknown>;
+  tokens: { system: number; tools: number; messages: number; total: number };
+  estimated: boolean;
+  parts: PromptPart[];
+}
+
+/** One event of a session. Fields beyond these depend on the type. */
+export interface Item {
+  type: string;
+  seq: number;
+  position: string;
+  at: number;
+  session?: string;
+  turn?: string;
+  // eslint-disable-next-line @typescript-eslint/no-explicit-any
+  [field: string]: any;
+}
+
+export interface HistoryPage {
+  events: Item[];
+  first: number;
+  position: string;
+}
