@@ -315,6 +315,8 @@ fn services(
         archive: Arc::new(assembly.archive.clone()),
         branches: runtime.clone(),
         rehearsals: runtime.clone(),
+        prompts: runtime.clone(),
+        search: Arc::new(assembly.messages.clone()),
         removals: runtime.clone(),
         changes: runtime,
         directory: Arc::clone(&assembly.directory),

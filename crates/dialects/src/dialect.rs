@@ -18,8 +18,8 @@ use axum::response::Response;
 use quintet_kernel::model::ModelRef;
 use quintet_kernel::port::{
     Artifacts, Blobs, BoxFuture, Branches, Changes, Embedder, Installs, Memory, Models, Ocr,
-    Outlines, Preferences, Pulse, Rehearsals, Removals, Runs, SessionIndex, Sessions, Speaker,
-    Stamps, Transcriber, Uploads, Vision,
+    Outlines, Preferences, Prompts, Pulse, Rehearsals, Removals, Runs, SessionIndex, SessionSearch,
+    Sessions, Speaker, Stamps, Transcriber, Uploads, Vision,
 };
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
@@ -200,6 +200,10 @@ pub struct Services {
     pub branches: Arc<dyn Branches>,
     /// Dry runs of commands.
     pub rehearsals: Arc<dyn Rehearsals>,
+    /// What models were sent.
+    pub prompts: Arc<dyn Prompts>,
+    /// Search in the messages of all sessions.
+    pub search: Arc<dyn SessionSearch>,
     /// Deleting sessions.
     pub removals: Arc<dyn Removals>,
     /// What turns changed in files.

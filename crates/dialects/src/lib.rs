@@ -6,6 +6,7 @@
 
 mod agent;
 pub mod change_feed;
+mod console;
 pub mod dialect;
 mod fallback;
 #[cfg(test)]
@@ -22,8 +23,17 @@ mod windie;
 use dialect::Dialect;
 
 /// Every protocol that the daemon speaks, in the order of the ready line.
-pub const DIALECTS: &[Dialect] =
-    &[harness::DIALECT, jarvis::DIALECT, agent::DIALECT, windie::DIALECT, terminal::DIALECT];
+pub const DIALECTS: &[Dialect] = &[
+    harness::DIALECT,
+    jarvis::DIALECT,
+    agent::DIALECT,
+    windie::DIALECT,
+    terminal::DIALECT,
+    console::DIALECT,
+];
+
+/// The listener of the web console, for the command that opens it.
+pub use console::LISTENER as WEB_CONSOLE;
 
 /// Sessions as folders of plain files, for people and scripts.
 pub use harness::Tree as SessionTree;

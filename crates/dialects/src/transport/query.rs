@@ -6,6 +6,12 @@ pub fn parameter(query: &str, name: &str) -> Option<String> {
     pairs.find(|(key, _)| key == name).map(|(_, value)| value.into_owned())
 }
 
+/// All parameters of the query, in order, with their `%` and `+` undone.
+pub fn parameters(query: &str) -> impl Iterator<Item = (String, String)> {
+    form_urlencoded::parse(query.as_bytes())
+        .map(|(key, value)| (key.into_owned(), value.into_owned()))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

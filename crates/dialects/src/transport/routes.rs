@@ -39,6 +39,11 @@ impl<'a> PathParameters<'a> {
         let mut parts = self.route.split('/').zip(self.path.split('/'));
         parts.find(|(part, _)| *part == wanted).map_or("", |(_, given)| given)
     }
+
+    /// The whole path.
+    pub(crate) fn whole(&self) -> &'a str {
+        self.path
+    }
 }
 
 /// A router that finds out what each request is about, or why it is refused, and has it answered.

@@ -1,0 +1,25 @@
+//! The web console: a page that is part of the program, and the small API behind it.
+//!
+//! The page is built from `console/` at the root of the repository; what is built is in `assets/` and
+//! embedded. One stream carries everything that is live: the summaries of all sessions, the questions
+//! that wait for a person, and the events of the sessions that the page shows.
+
+mod access;
+mod assets;
+mod decode;
+mod dialect;
+mod encode;
+mod history;
+mod prompt;
+mod question;
+mod routes;
+mod serve;
+mod sessions;
+mod shape;
+mod stream;
+#[cfg(test)]
+mod tests;
+mod wire;
+
+pub(crate) use dialect::DIALECT;
+pub use dialect::LISTENER;

@@ -1,0 +1,110 @@
+//! The login of a browser where a token is set: a form, and a cookie that scripts cannot read.
+
+use axum::body::Body;
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::Response;
+use sha2::{Digest as _, Sha256};
+
+use super::assets;
+use crate::transport::access::Token;
+use crate::transport::query::parameter;
+
+const COOKIE: &str = "quintet_console";
+
+/// What a browser must bring. Cheap to clone.
+#[derive(Clone, Debug)]
+pub(super) struct Login {
+    tokens: Option<Tokens>,
+}
+
+#[derive(Clone, Debug)]
+struct Tokens {
+    /// The daemon's token.
+    token: Token,
+    /// The content of the cookie, which cannot be turned back into the token.
+    cookie: Token,
+    cookie_text: Secret,
+}
+
+#[derive(Clone)]
+struct Secret(String);
+
+impl std::fmt::Debug for Secret {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("***")
+    }
+}
+
+impl Login {
+    /// A login with the daemon's token; without one everybody whom the daemon admits may look.
+    pub(super) fn new(token: Option<&str>) -> Self {
+        let tokens = token.map(|token| {
+            let cookie = hex::encode(Sha256::digest(format!("quintet console cookie\n{token}")));
+            Tokens {
+                token: Token::new(token),
+                cookie: Token::new(cookie.clone()),
+                cookie_text: Secret(cookie),
+            }
+        });
+        Self { tokens }
+    }
+
+    /// True if a request brings the token or the cookie, or needs neither.
+    pub(super) fn admits(&self, request: &Parts) -> bool {
+        let Some(tokens) = &self.tokens else { return true };
+        let header = |name| request.headers.get(name).and_then(|value| value.to_str().ok());
+        let bearer = header(header::AUTHORIZATION).and_then(|value| value.strip_prefix("Bearer "));
+        bearer.is_some_and(|given| tokens.token.matches(given))
+            || cookie(&request.headers).is_some_and(|given| tokens.cookie.matches(given))
+    }
+
+    /// The answer to the form of the login page: a cookie, or the form again.
+    pub(super) fn enter(&self, form: &[u8]) -> Response {
+        let given = parameter(&String::from_utf8_lossy(form), "token").unwrap_or_default();
+        let Some(tokens) = &self.tokens else { return home(None) };
+        if tokens.token.matches(given.trim()) {
+            home(Some(&tokens.cookie_text.0))
+        } else {
+            page("<p role=\"alert\">This is not the token.</p>")
+        }
+    }
+}
+
+/// The login page, for requests that bring no token.
+pub(super) fn page(note: &str) -> Response {
+    let html = format!(
+        "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\">\
+         <meta name=\"viewport\" content=\"width=device-width\"><title>Quintet: log in</title>\
+         <link rel=\"stylesheet\" href=\"/app.css\"><main class=\"login\"><h1>Quintet</h1>{note}\
+         <form method=\"post\" action=\"/login\"><label>Token <input name=\"token\" type=\"password\" \
+         autocomplete=\"current-password\" required autofocus></label><button class=\"primary\">Log \
+         in</button></form><p>The token is <code>auth.token</code> of the configuration.</p></main>"
+    );
+    let mut response = Response::new(Body::from(html));
+    *response.status_mut() = StatusCode::UNAUTHORIZED;
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));
+    assets::protect(headers);
+    response
+}
+
+fn home(cookie: Option<&str>) -> Response {
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = StatusCode::SEE_OTHER;
+    let headers = response.headers_mut();
+    headers.insert(header::LOCATION, HeaderValue::from_static("/"));
+    let cookie = cookie.map(|value| {
+        format!("{COOKIE}={value}; HttpOnly; SameSite=Strict; Path=/; Max-Age=2592000")
+    });
+    if let Some(cookie) = cookie.and_then(|cookie| HeaderValue::from_str(&cookie).ok()) {
+        headers.insert(header::SET_COOKIE, cookie);
+    }
+    response
+}
+
+fn cookie(headers: &HeaderMap) -> Option<&str> {
+    let cookies = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
+    let mut pairs = cookies.flat_map(|cookies| cookies.split(';')).map(str::trim);
+    pairs.find_map(|pair| pair.strip_prefix(COOKIE)?.strip_prefix('='))
+}

@@ -1,0 +1,260 @@
+//! Requests of the page as commands.
+
+use std::path::{Path, PathBuf};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use quintet_kernel::command::{Approve, Command, Run, Say};
+use quintet_kernel::event::{
+    Answer, Answerer, Asking, Origin, Remember, Seq, ToolUse, TurnOptions,
+};
+use quintet_kernel::message::{MediaKind, Part, Role};
+use quintet_kernel::model::{Effort, ModelRef, Sampling};
+use quintet_kernel::port::Error;
+use quintet_kernel::{Question, Refusal, SessionId, TurnId};
+use serde::de::DeserializeOwned;
+
+use super::wire;
+
+/// The most bytes that the body of a request may have.
+pub(super) const BODY_LIMIT: usize = 1024 * 1024;
+/// The most bytes of a message with its files, which are written in base64.
+pub(super) const MESSAGE_LIMIT: usize = 48 * 1024 * 1024;
+/// The most bytes of the client's own name for a message.
+const KEY_LIMIT: usize = 200;
+
+/// What a request is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Route {
+    Page,
+    File(String),
+    Login,
+    Start,
+    Stream,
+    Search,
+    Sessions,
+    CreateSession,
+    Session(SessionId),
+    History(SessionId),
+    Prompt(SessionId),
+    Attachment(SessionId, String),
+    SendMessage(SessionId),
+    AnswerQuestion(SessionId),
+    Stop(SessionId),
+    Fork(SessionId),
+    ChooseModel(SessionId),
+    Compact(SessionId),
+    Delete(SessionId),
+    Changes(SessionId, TurnId),
+    Undo(SessionId, TurnId),
+    Retry(SessionId, TurnId),
+    Withdraw(SessionId, TurnId),
+}
+
+/// A refusal, as the page is told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Reply {
+    pub(super) status: u16,
+    pub(super) error: String,
+}
+
+impl Reply {
+    pub(super) fn new(status: u16, error: impl Into<String>) -> Self {
+        Self { status, error: error.into() }
+    }
+}
+
+/// What to do about a request that changes something.
+#[derive(Debug)]
+pub(super) enum Step {
+    Create(Origin),
+    Submit(SessionId, Command),
+    /// A message with files, whose content is to be stored first.
+    Send(SessionId, Box<Say>, Vec<File>),
+    /// An answer, which counts only for a question with this digest.
+    Answer(SessionId, Approve, String),
+    Fork(SessionId, Option<Seq>),
+    Delete(SessionId),
+}
+
+/// A file as it was sent.
+#[derive(Debug)]
+pub(super) struct File {
+    pub(super) name: String,
+    pub(super) mime: String,
+    pub(super) content: Vec<u8>,
+}
+
+/// Reads the body of a request that changes something. Fails if the body is not what the route takes.
+pub(super) fn decode(route: &Route, body: &[u8]) -> Result<Step, Reply> {
+    match route {
+        Route::CreateSession => create(json(body)?),
+        Route::SendMessage(id) => message(id, json(body)?),
+        Route::AnswerQuestion(id) => answer(id, json(body)?),
+        Route::Stop(id) => {
+            let stop: wire::Stop =
+                if body.trim_ascii().is_empty() { wire::Stop::default() } else { json(body)? };
+            Ok(Step::Submit(id.clone(), Command::Cancel { reason: stop.reason }))
+        }
+        Route::Fork(id) => Ok(Step::Fork(id.clone(), json::<wire::Fork>(body)?.at)),
+        Route::ChooseModel(id) => {
+            let model = model_ref(&json::<wire::ChooseModel>(body)?.model)?;
+            Ok(Step::Submit(id.clone(), Command::SwitchModel(model)))
+        }
+        Route::Compact(id) => Ok(Step::Submit(id.clone(), Command::Compact)),
+        Route::Delete(id) => Ok(Step::Delete(id.clone())),
+        Route::Undo(id, turn) => {
+            Ok(Step::Submit(id.clone(), Command::Revert { turn: turn.clone() }))
+        }
+        Route::Retry(id, turn) => {
+            Ok(Step::Submit(id.clone(), Command::Start { turn: turn.clone() }))
+        }
+        Route::Withdraw(id, turn) => {
+            let command = Command::Withdraw { turn: turn.clone(), reason: None };
+            Ok(Step::Submit(id.clone(), command))
+        }
+        Route::Page
+        | Route::File(_)
+        | Route::Login
+        | Route::Start
+        | Route::Stream
+        | Route::Search
+        | Route::Sessions
+        | Route::Session(_)
+        | Route::History(_)
+        | Route::Prompt(_)
+        | Route::Attachment(..)
+        | Route::Changes(..) => Err(Reply::new(405, "this path is only read")),
+    }
+}
+
+/// The status and words for what the core refuses.
+pub(super) fn refusal(error: &Error) -> Reply {
+    let status = match error {
+        Error::NotFound(_) => 404,
+        Error::Refused(refusal) => match refusal {
+            Refusal::NotBegun(_) | Refusal::UnknownTurn(_) | Refusal::UnknownCall(_) => 404,
+            Refusal::Busy(_)
+            | Refusal::Exists(_)
+            | Refusal::Succeeded(_)
+            | Refusal::NothingToRevert(_)
+            | Refusal::AlreadyReverted(_)
+            | Refusal::CallOver(_)
+            | Refusal::NotDelegated(_)
+            | Refusal::Claimed(_)
+            | Refusal::NothingPending(_)
+            | Refusal::NotPending(_)
+            | Refusal::KeyReused(_) => 409,
+            Refusal::WrongTurn { .. }
+            | Refusal::EmptyMessage
+            | Refusal::UnknownAttachment(_)
+            | Refusal::BadName
+            | Refusal::BadTools(_)
+            | Refusal::UnsupportedInput { .. }
+            | Refusal::UnknownModel(_)
+            | Refusal::NothingToCompact => 400,
+        },
+        Error::Ahead(..) => 400,
+        Error::Closing | Error::ReadOnly => 503,
+        Error::Storage(_) => 500,
+    };
+    Reply::new(status, error.to_string())
+}
+
+fn json<T: DeserializeOwned>(body: &[u8]) -> Result<T, Reply> {
+    serde_json::from_slice(body).map_err(|error| Reply::new(400, format!("bad request: {error}")))
+}
+
+fn create(body: wire::CreateSession) -> Result<Step, Reply> {
+    let workspace = body.workspace.trim();
+    if workspace.is_empty() {
+        return Err(Reply::new(400, "name the folder that the session works in"));
+    }
+    if !Path::new(workspace).is_absolute() || workspace.contains('\0') {
+        return Err(Reply::new(
+            400,
+            "the workspace must be an absolute path, such as /home/me/app",
+        ));
+    }
+    let model = body.model.filter(|model| !model.is_empty());
+    Ok(Step::Create(Origin {
+        workspace: PathBuf::from(workspace),
+        model: model.as_deref().map(model_ref).transpose()?,
+        ..Origin::default()
+    }))
+}
+
+fn message(session: &SessionId, body: wire::SendMessage) -> Result<Step, Reply> {
+    if body.text.trim().is_empty() && body.files.is_empty() {
+        return Err(Reply::new(400, "the message is empty"));
+    }
+    if body.key.is_empty() || body.key.len() > KEY_LIMIT {
+        return Err(Reply::new(400, format!("key must have 1 to {KEY_LIMIT} bytes")));
+    }
+    let filled = |text: Option<String>| text.filter(|text| !text.is_empty());
+    let effort = filled(body.effort).map(|word| {
+        Effort::parse(&word).ok_or_else(|| Reply::new(400, format!("unknown effort: {word}")))
+    });
+    let (tools, asking) = match body.mode {
+        wire::Mode::Default => (ToolUse::Offered, Asking::Policy),
+        wire::Mode::Ask => (ToolUse::Offered, Asking::Strict),
+        wire::Mode::Answer => (ToolUse::Withheld, Asking::Policy),
+    };
+    let options = TurnOptions {
+        model: filled(body.model).map(|model| model_ref(&model)).transpose()?,
+        sampling: Sampling { effort: effort.transpose()?, ..Sampling::default() },
+        tools,
+        asking,
+        key: Some(body.key),
+        ..TurnOptions::default()
+    };
+    let text = (!body.text.is_empty()).then_some(Part::Text(body.text));
+    let parts = text.into_iter().collect();
+    let say = Say::new(Role::User, parts, Run::Next, options);
+    let files = body.files.into_iter().map(file).collect::<Result<_, _>>()?;
+    Ok(Step::Send(session.clone(), Box::new(say), files))
+}
+
+fn file(file: wire::File) -> Result<File, Reply> {
+    let content = STANDARD.decode(&file.base64);
+    let content = content.map_err(|_| Reply::new(400, format!("{}: bad base64", file.name)))?;
+    let mime = if file.mime.is_empty() { "application/octet-stream".into() } else { file.mime };
+    if mime.len() > KEY_LIMIT || mime.chars().any(char::is_control) {
+        return Err(Reply::new(400, format!("{}: bad type", file.name)));
+    }
+    Ok(File { name: file.name, mime, content })
+}
+
+/// What a file is to a model.
+pub(super) fn media_kind(mime: &str) -> MediaKind {
+    match mime.split('/').next() {
+        Some("image") => MediaKind::Image,
+        Some("audio") => MediaKind::Audio,
+        _ => MediaKind::File,
+    }
+}
+
+fn answer(session: &SessionId, body: wire::AnswerQuestion) -> Result<Step, Reply> {
+    let unknown = || Reply::new(400, format!("no question is named {:?}", body.question));
+    let approve = Approve {
+        question: Question::parse(&body.question).ok_or_else(unknown)?,
+        turn: None,
+        answer: match body.answer {
+            wire::Word::Approve => Answer::Allow,
+            wire::Word::Deny => Answer::Deny,
+        },
+        reason: body.reason.filter(|reason| !reason.trim().is_empty()),
+        by: Answerer::Client,
+        remember: match body.remember {
+            wire::Scope::Once => Remember::Once,
+            wire::Scope::Same => Remember::Same,
+            wire::Scope::Similar => Remember::Similar,
+        },
+    };
+    Ok(Step::Answer(session.clone(), approve, body.digest))
+}
+
+fn model_ref(text: &str) -> Result<ModelRef, Reply> {
+    ModelRef::parse(text)
+        .ok_or_else(|| Reply::new(400, format!("a model is provider/model, not {text:?}")))
+}

@@ -1,0 +1,51 @@
+//! What the web console declares: its listener and its options.
+
+use super::access::Login;
+use super::serve::{Ports, refuse, router};
+use crate::dialect::{
+    AccessRules, Config, ConfigError, Dialect, Endpoint, ListenerSpec, Protocol, Service, Services,
+    Serving, Shape,
+};
+
+/// The listener of the console.
+pub const LISTENER: &str = "console";
+
+/// The web console.
+pub(crate) const DIALECT: Dialect = Dialect {
+    name: "console",
+    listeners: &[ListenerSpec::http(LISTENER, "127.0.0.1:8700")],
+    options: &[("console.hosts", Shape::List, Some("[]"))],
+    variables: &[],
+    configure,
+};
+
+#[derive(Debug)]
+struct Console {
+    login: Login,
+    hosts: Vec<String>,
+    default_model: String,
+}
+
+fn configure(config: &Config<'_>) -> Result<Box<dyn Protocol>, ConfigError> {
+    Ok(Box::new(Console {
+        login: Login::new(config.text("auth.token")),
+        hosts: config.list("console.hosts"),
+        default_model: config.default_model.to_string(),
+    }))
+}
+
+impl Protocol for Console {
+    fn serve(&self, services: &Services, _is_on: bool) -> Serving {
+        let ports = Ports::new(services, self.default_model.clone());
+        let access = AccessRules::new(self.hosts.clone(), refuse);
+        let service = Service::Http {
+            router: router(ports, self.login.clone()),
+            // A browser brings a cookie, which only the console itself knows.
+            access: AccessRules { asks_itself: |_| true, ..access },
+        };
+        Serving {
+            endpoints: vec![Endpoint { listener: LISTENER, service }],
+            background: Vec::new(),
+        }
+    }
+}

@@ -1,0 +1,352 @@
+//! Moves bytes: files of the page, requests to `decode`, commands to the core, answers to the page.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::{Body, Bytes};
+use axum::extract::Request;
+use axum::http::request::Parts;
+use axum::http::{HeaderValue, Method, StatusCode, header};
+use axum::response::Response;
+use quintet_kernel::command::{Approve, Command, Say, Upload};
+use quintet_kernel::event::Event;
+use quintet_kernel::port::{
+    Blobs, Branches, Changes, Error, Models, Outlines, Prompts, Pulse, Receipt, Removals,
+    SessionSearch, Sessions,
+};
+use quintet_kernel::{SessionId, State};
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+use super::access::{self, Login};
+use super::decode::{
+    BODY_LIMIT, File, MESSAGE_LIMIT, Reply, Route, Step, decode, media_kind, refusal,
+};
+use super::routes::{REFUSALS, ROUTES};
+use super::{assets, history, prompt, question, sessions, shape, stream};
+use crate::change_feed::ChangeFeed;
+use crate::dialect::Services;
+use crate::transport::access::Denied;
+use crate::transport::body::{Unread, whole};
+use crate::transport::query::parameter;
+use crate::transport::routes;
+
+/// How many events a page of the history has, unless the page says.
+const HISTORY_PAGE: u64 = 400;
+
+/// What the console speaks to.
+#[derive(Clone)]
+pub(super) struct Ports {
+    pub(super) sessions: Arc<dyn Sessions>,
+    pub(super) archive: Arc<dyn Sessions>,
+    pub(super) branches: Arc<dyn Branches>,
+    pub(super) changes: Arc<dyn Changes>,
+    pub(super) prompts: Arc<dyn Prompts>,
+    pub(super) search: Arc<dyn SessionSearch>,
+    pub(super) removals: Arc<dyn Removals>,
+    pub(super) blobs: Arc<dyn Blobs>,
+    pub(super) models: Arc<dyn Models>,
+    pub(super) outlines: Arc<dyn Outlines>,
+    pub(super) pulse: Arc<dyn Pulse>,
+    pub(super) change_feed: ChangeFeed,
+    pub(super) closing: CancellationToken,
+    pub(super) default_model: Arc<str>,
+    /// The time at which the daemon started, in microseconds.
+    pub(super) boot: i64,
+}
+
+impl Ports {
+    pub(super) fn new(services: &Services, default_model: String) -> Self {
+        Self {
+            sessions: Arc::clone(&services.sessions),
+            archive: Arc::clone(&services.archive),
+            branches: Arc::clone(&services.branches),
+            changes: Arc::clone(&services.changes),
+            prompts: Arc::clone(&services.prompts),
+            search: Arc::clone(&services.search),
+            removals: Arc::clone(&services.removals),
+            blobs: Arc::clone(&services.blobs),
+            models: Arc::clone(&services.models),
+            outlines: Arc::clone(&services.outlines),
+            pulse: Arc::clone(&services.pulse),
+            change_feed: services.change_feed.clone(),
+            closing: services.closing.clone(),
+            default_model: default_model.into(),
+            boot: services.stamps.now().micros(),
+        }
+    }
+}
+
+#[derive(Clone)]
+struct App {
+    ports: Ports,
+    login: Login,
+}
+
+/// The console as a service.
+pub(super) fn router(ports: Ports, login: Login) -> Router {
+    routes::router(ROUTES, REFUSALS, serve).with_state(App { ports, login })
+}
+
+/// The answer to a request that the access policy refuses.
+pub(super) fn refuse(denied: &Denied) -> Response {
+    reply(&Reply::new(denied.status(), denied.to_string()))
+}
+
+async fn serve(app: App, route: Result<Route, Reply>, request: Request) -> Response {
+    let (head, body) = request.into_parts();
+    let answer = match route {
+        Ok(Route::File(path)) => match assets::file(&path) {
+            Some(file) => return file.response(&head.headers),
+            None => Err(Reply::new(404, format!("there is nothing at {path}"))),
+        },
+        Ok(Route::Login) => match read(body, BODY_LIMIT).await {
+            Ok(form) => return app.login.enter(&form),
+            Err(reply) => Err(reply),
+        },
+        Ok(Route::Page) if !app.login.admits(&head) => return access::page(""),
+        Ok(Route::Page) => return assets::PAGE.response(&head.headers),
+        _ if !app.login.admits(&head) => Err(Reply::new(401, "a token is needed")),
+        Ok(_) if is_foreign(&head) => Err(Reply::new(403, "only this page may call")),
+        Ok(route) => app.answer(route, &head, body).await,
+        Err(reply) => Err(reply),
+    };
+    answer.unwrap_or_else(|refused| reply(&refused))
+}
+
+/// True if a browser says that another site's page sends this.
+fn is_foreign(head: &Parts) -> bool {
+    let site = head.headers.get("sec-fetch-site");
+    site.is_some_and(|site| site != "same-origin" && site != "none")
+}
+
+impl App {
+    async fn answer(&self, route: Route, head: &Parts, body: Body) -> Result<Response, Reply> {
+        let query = head.uri.query().unwrap_or_default();
+        let ports = &self.ports;
+        let shown = match &route {
+            Route::Start => self.start().await?,
+            Route::Stream => {
+                let request = stream::Request::parse(query);
+                let request = request.map_err(|wrong| Reply::new(400, wrong))?;
+                let opened = stream::open(ports.clone(), request).await;
+                return opened.map_err(|error| refusal(&error));
+            }
+            Route::Search => {
+                let text = parameter(query, "q").unwrap_or_default();
+                sessions::search(&*ports.branches, &*ports.search, &text).await?
+            }
+            Route::Sessions => {
+                let after = parameter(query, "after").map(|text| {
+                    let wrong = || Reply::new(400, format!("not a position in the list: {text}"));
+                    sessions::After::parse(&text).ok_or_else(wrong)
+                });
+                let page = sessions::page(&*ports.branches, after.transpose()?.as_ref()).await;
+                page.map_err(|error| refusal(&error))?
+            }
+            Route::Session(id) => shape::session(&*self.view(id).await?),
+            Route::History(id) => self.history(id, query).await?,
+            Route::Prompt(id) => self.prompt(id, query).await?,
+            Route::Attachment(id, name) => return self.attachment(id, name).await,
+            Route::Changes(id, turn) => {
+                let changes = ports.changes.of_turn(id, turn).await;
+                shape::changes(&changes.map_err(|error| refusal(&error))?)
+            }
+            Route::Page
+            | Route::File(_)
+            | Route::Login
+            | Route::CreateSession
+            | Route::SendMessage(_)
+            | Route::AnswerQuestion(_)
+            | Route::Stop(_)
+            | Route::Fork(_)
+            | Route::ChooseModel(_)
+            | Route::Compact(_)
+            | Route::Delete(_)
+            | Route::Undo(..)
+            | Route::Retry(..)
+            | Route::Withdraw(..) => self.change(&route, head, body).await?,
+        };
+        Ok(json_response(&shown))
+    }
+
+    /// What the page needs before it shows anything.
+    async fn start(&self) -> Result<Value, Reply> {
+        let ports = &self.ports;
+        let list = sessions::page(&*ports.branches, None).await;
+        let mut shown = list.map_err(|error| refusal(&error))?;
+        let models = ports.models.list().await;
+        shown["models"] = models.iter().filter(|model| model.usable).map(shape::model).collect();
+        shown["default_model"] = (*ports.default_model).into();
+        shown["boot"] = ports.boot.into();
+        shown["version"] = env!("CARGO_PKG_VERSION").into();
+        let storage = ports.pulse.beat().await;
+        shown["storage"] = storage.err().map_or(Value::Null, |error| error.to_string().into());
+        Ok(shown)
+    }
+
+    async fn view(&self, session: &SessionId) -> Result<Arc<State>, Reply> {
+        self.ports.sessions.view(session).await.map_err(|error| refusal(&error))
+    }
+
+    async fn history(&self, session: &SessionId, query: &str) -> Result<Value, Reply> {
+        let number = |name: &str| {
+            let wrong = |_| Reply::new(400, format!("{name} must be a number"));
+            parameter(query, name).map(|text| text.parse::<u64>().map_err(wrong)).transpose()
+        };
+        let limit = number("limit")?.unwrap_or(HISTORY_PAGE);
+        let page = history::page(&*self.ports.archive, session, number("before")?, limit).await;
+        page.map_err(|error| refusal(&error))
+    }
+
+    /// What a model was sent at the step that an event began, or what one would be sent now.
+    async fn prompt(&self, session: &SessionId, query: &str) -> Result<Value, Reply> {
+        let state = match parameter(query, "step") {
+            None => self.view(session).await?,
+            Some(step) => {
+                let step = step.parse().map_err(|_| Reply::new(400, "step must be a number"))?;
+                let state = self.ports.prompts.session_at(session, step).await;
+                let none = || Reply::new(404, format!("no model was asked at event {step}"));
+                Arc::new(state.map_err(|error| refusal(&error))?.ok_or_else(none)?)
+            }
+        };
+        let models = Arc::clone(&self.ports.models);
+        // Counting tokens may take a table that has to be read first.
+        let shown = tokio::task::spawn_blocking(move || prompt::show(&state, &*models));
+        shown.await.map_err(|_| Reply::new(500, "the prompt could not be counted"))
+    }
+
+    /// A file of a session: a picture to be shown, anything else to be kept.
+    async fn attachment(&self, session: &SessionId, name: &str) -> Result<Response, Reply> {
+        let name = parameter(&format!("name={name}"), "name").unwrap_or_default();
+        let state = self.view(session).await?;
+        let none = || Reply::new(404, format!("attachment not found: {name}"));
+        let file = state.attachment(&name).ok_or_else(none)?;
+        let content = self.ports.blobs.get(&file.blob).await;
+        let content = content.map_err(|error| refusal(&error.into()))?;
+        let mut response = Response::new(Body::from(content));
+        let headers = response.headers_mut();
+        let mime = match file.mime.as_str() {
+            "image/png" => "image/png",
+            "image/jpeg" => "image/jpeg",
+            "image/webp" => "image/webp",
+            "image/gif" => "image/gif",
+            _ => "application/octet-stream",
+        };
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(mime));
+        if !mime.starts_with("image/") {
+            headers.insert(header::CONTENT_DISPOSITION, HeaderValue::from_static("attachment"));
+        }
+        assets::protect(headers);
+        let sandbox = HeaderValue::from_static("default-src 'none'; sandbox");
+        headers.insert(header::CONTENT_SECURITY_POLICY, sandbox);
+        Ok(response)
+    }
+
+    async fn change(&self, route: &Route, head: &Parts, body: Body) -> Result<Value, Reply> {
+        let kind = head.headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+        let is_json = kind.is_some_and(|kind| kind.starts_with("application/json"));
+        if head.method != Method::POST || !is_json {
+            return Err(Reply::new(415, "the body must be application/json"));
+        }
+        let limit = match route {
+            Route::SendMessage(_) => MESSAGE_LIMIT,
+            _ => BODY_LIMIT,
+        };
+        let step = decode(route, &read(body, limit).await?)?;
+        let done = match step {
+            Step::Create(origin) => {
+                let folder = self.ports.outlines.files(&origin.workspace, 1).await;
+                folder.map_err(|why| {
+                    Reply::new(400, format!("{}: {why}", origin.workspace.display()))
+                })?;
+                self.ports.sessions.create(origin).await
+            }
+            Step::Submit(id, command) => self.ports.sessions.submit(&id, command).await,
+            Step::Send(id, say, files) => self.send(&id, say, files).await,
+            Step::Answer(id, approve, digest) => return self.approve(&id, approve, &digest).await,
+            Step::Fork(id, at) => self.ports.branches.fork(&id, at).await,
+            Step::Delete(id) => {
+                let removed = self.ports.removals.remove(&id).await;
+                removed.map_err(|error| refusal(&error))?;
+                return Ok(json!({}));
+            }
+        };
+        result(&done.map_err(|error| refusal(&error))?)
+    }
+
+    async fn send(
+        &self,
+        session: &SessionId,
+        mut say: Box<Say>,
+        files: Vec<File>,
+    ) -> Result<Receipt, Error> {
+        // Nothing is kept for a session that is not there.
+        self.ports.sessions.card(session).await?;
+        for File { name, mime, content } in files {
+            let size = content.len() as u64;
+            let blob = self.ports.blobs.put(content).await?;
+            say.files.push((media_kind(&mime), Upload { name, mime, blob, size }));
+        }
+        self.ports.sessions.submit(session, Command::Say(say)).await
+    }
+
+    /// Passes an answer on if the question is still the one that was shown.
+    async fn approve(
+        &self,
+        session: &SessionId,
+        approve: Approve,
+        digest: &str,
+    ) -> Result<Value, Reply> {
+        let state = self.view(session).await?;
+        match question::digest(&state, &approve.question) {
+            None => return Err(Reply::new(409, "this question is not open any more")),
+            Some(current) if current != digest => {
+                return Err(Reply::new(409, "the question is not the one that was shown"));
+            }
+            Some(_) => {}
+        }
+        let done = self.ports.sessions.submit(session, Command::Approve(approve)).await;
+        result(&done.map_err(|error| refusal(&error))?)
+    }
+}
+
+/// What a command led to. Fails if a turn's changes could not be undone.
+fn result(receipt: &Receipt) -> Result<Value, Reply> {
+    let mut shown = json!({ "session": receipt.session.as_str() });
+    if let Some(turn) = receipt.turn() {
+        shown["turn"] = turn.as_str().into();
+    }
+    for record in &receipt.records {
+        if let Event::RevertFailed { reason, .. } = &record.event {
+            return Err(Reply::new(409, reason.clone()));
+        }
+        if let Event::Reverted { files, .. } = &record.event {
+            shown["files"] = json!(files);
+        }
+    }
+    Ok(shown)
+}
+
+async fn read(body: Body, limit: usize) -> Result<Bytes, Reply> {
+    whole(body, limit).await.map_err(|unread| match unread {
+        Unread::Broken => Reply::new(400, "the request body broke off"),
+        Unread::TooLarge => Reply::new(413, format!("the request has more than {limit} bytes")),
+    })
+}
+
+fn reply(reply: &Reply) -> Response {
+    let mut response = json_response(&json!({ "error": reply.error }));
+    *response.status_mut() =
+        StatusCode::from_u16(reply.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    response
+}
+
+fn json_response(body: &Value) -> Response {
+    let mut response = Response::new(Body::from(body.to_string()));
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    assets::protect(headers);
+    response
+}

@@ -1,0 +1,222 @@
+//! One stream for a whole page: summaries and questions of all sessions, and the events of some.
+//!
+//! A page names the sessions that it shows with the positions that it has, and gets what is missing. It
+//! holds no queue here: a slow page has a cursor for each session and a set of those that changed.
+
+use std::collections::HashSet;
+use std::convert::Infallible;
+use std::time::Duration;
+
+use axum::body::{Body, Bytes};
+use axum::http::{HeaderValue, header};
+use axum::response::Response;
+use futures_util::stream::{self, BoxStream};
+use futures_util::{FutureExt as _, StreamExt as _};
+use quintet_kernel::port::{Error, Follow};
+use quintet_kernel::{Card, Cursor, SessionId, Time};
+use serde_json::{Value, json};
+
+use super::serve::Ports;
+use super::{encode, question, shape};
+use crate::change_feed::{Change, Subscription};
+use crate::transport::query::parameters;
+
+/// How often the stream shows that it is alive.
+const BEAT_INTERVAL: Duration = Duration::from_secs(5);
+/// How long changes of sessions are gathered.
+const GATHER_INTERVAL: Duration = Duration::from_millis(120);
+/// How many sessions a page may show at once.
+const WATCH_LIMIT: usize = 16;
+/// How many of the newest sessions are looked at for questions and changes.
+const RECENT_LIMIT: usize = 1_000;
+
+/// What a page asks of its stream.
+#[derive(Debug, Default)]
+pub(super) struct Request {
+    /// The sessions whose events it shows, each with the position up to which it has them.
+    watched: Vec<(SessionId, Cursor)>,
+    /// The newest summary that it has.
+    since: Option<Time>,
+}
+
+impl Request {
+    /// Reads the query: `watch=SESSION@POSITION`, several times, and `since=MICROS`. Fails with what is
+    /// wrong.
+    pub(super) fn parse(query: &str) -> Result<Self, String> {
+        let mut request = Self::default();
+        for (name, value) in parameters(query) {
+            match name.as_str() {
+                "watch" => {
+                    let parts = value.split_once('@');
+                    let watched = parts.and_then(|(session, position)| {
+                        Some((SessionId::parse(session)?, Cursor::parse(position)?))
+                    });
+                    let wrong = || format!("watch must be SESSION@POSITION, not {value:?}");
+                    request.watched.push(watched.ok_or_else(wrong)?);
+                }
+                "since" => {
+                    let micros = value.parse().map_err(|_| "since must be a number")?;
+                    request.since = Some(Time::from_micros(micros));
+                }
+                _ => return Err(format!("unknown parameter: {name}")),
+            }
+        }
+        if request.watched.len() > WATCH_LIMIT {
+            return Err(format!("a stream follows at most {WATCH_LIMIT} sessions"));
+        }
+        Ok(request)
+    }
+}
+
+type Frames = BoxStream<'static, Vec<u8>>;
+
+/// Opens the stream. Fails if sessions cannot be listed.
+pub(super) async fn open(ports: Ports, request: Request) -> Result<Response, Error> {
+    // The subscription comes first: what changes from here on is not missed.
+    let subscription = ports.change_feed.subscribe();
+    let cards = ports.branches.recent(None, RECENT_LIMIT).await?;
+    let (questions, asking) = open_questions(&ports, &cards).await;
+    let mut first = Vec::new();
+    let hello = json!({
+        "boot": ports.boot, "version": env!("CARGO_PKG_VERSION"), "questions": questions,
+    });
+    frame(&mut first, "hello", &hello);
+    let is_new = |card: &&Card| request.since.is_some_and(|since| card.updated > since);
+    for card in cards.iter().filter(is_new) {
+        frame(&mut first, "card", &shape::card(card));
+    }
+    let mut sources: Vec<Frames> = Vec::new();
+    for (session, position) in request.watched {
+        match ports.sessions.follow(&session, position).await {
+            Ok(follow) => sources.push(followed(session, follow)),
+            // The page has more than there is, or shows what is gone: it reads the session again.
+            Err(error) => {
+                let reset = json!({ "session": session.as_str(), "reason": error.to_string() });
+                frame(&mut first, "reset", &reset);
+            }
+        }
+    }
+    let closing = ports.closing.clone();
+    let stop = move || closing.clone().cancelled_owned().boxed();
+    sources.push(beats().take_until(stop()).boxed());
+    sources.push(Feed { ports, subscription, asking }.frames().take_until(stop()).boxed());
+    let frames = stream::iter([first]).chain(stream::select_all(sources));
+    let body = frames.map(|frame| Ok::<_, Infallible>(Bytes::from(frame)));
+    let mut response = Response::new(Body::from_stream(body));
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    Ok(response)
+}
+
+/// The questions of all sessions, and the sessions that have some.
+pub(super) async fn open_questions(
+    ports: &Ports,
+    cards: &[Card],
+) -> (Vec<Value>, HashSet<SessionId>) {
+    let (mut questions, mut asking) = (Vec::new(), HashSet::new());
+    for card in cards.iter().filter(|card| card.open) {
+        let found = questions_of(ports, &card.id).await;
+        if !found.is_empty() {
+            asking.insert(card.id.clone());
+        }
+        questions.extend(found);
+    }
+    (questions, asking)
+}
+
+/// The questions of a session; none if it cannot be read, which its summary says.
+async fn questions_of(ports: &Ports, session: &SessionId) -> Vec<Value> {
+    match ports.sessions.view(session).await {
+        Ok(state) => question::open(&state),
+        Err(_) => Vec::new(),
+    }
+}
+
+/// The events of one session.
+fn followed(session: SessionId, follow: Box<dyn Follow>) -> Frames {
+    let source = Some((session, follow));
+    let frames = stream::unfold(source, |source| async move {
+        let (session, mut follow) = source?;
+        let mut out = Vec::new();
+        match follow.next().await {
+            Ok(Some(items)) => {
+                for item in &items {
+                    let mut body = encode::item(item);
+                    body["session"] = session.as_str().into();
+                    frame(&mut out, "item", &body);
+                }
+                Some((out, Some((session, follow))))
+            }
+            Ok(None) => None,
+            Err(error) => {
+                let reset = json!({ "session": session.as_str(), "reason": error.to_string() });
+                frame(&mut out, "reset", &reset);
+                Some((out, None))
+            }
+        }
+    });
+    frames.filter(|frame| std::future::ready(!frame.is_empty())).boxed()
+}
+
+fn beats() -> impl stream::Stream<Item = Vec<u8>> + Send {
+    stream::unfold((), |()| async {
+        tokio::time::sleep(BEAT_INTERVAL).await;
+        let mut out = Vec::new();
+        frame(&mut out, "beat", &json!({}));
+        Some((out, ()))
+    })
+}
+
+/// Summaries and questions of the sessions that change.
+struct Feed {
+    ports: Ports,
+    subscription: Subscription,
+    /// The sessions that had questions when they were last looked at.
+    asking: HashSet<SessionId>,
+}
+
+impl Feed {
+    fn frames(self) -> Frames {
+        let frames = stream::unfold(self, |mut feed| async move {
+            feed.subscription.changed().await;
+            tokio::time::sleep(GATHER_INTERVAL).await;
+            let mut out = Vec::new();
+            for (session, change) in feed.subscription.take() {
+                feed.write(&session, change, &mut out).await;
+            }
+            Some((out, feed))
+        });
+        frames.filter(|frame| std::future::ready(!frame.is_empty())).boxed()
+    }
+
+    async fn write(&mut self, session: &SessionId, change: Change, out: &mut Vec<u8>) {
+        let card = match change {
+            Change::Head(_) => self.ports.sessions.card(session).await.ok(),
+            Change::Erased => None,
+        };
+        let Some(card) = card else {
+            self.asking.remove(session);
+            return frame(out, "erased", &json!({ "session": session.as_str() }));
+        };
+        frame(out, "card", &shape::card(&card));
+        let questions =
+            if card.open { questions_of(&self.ports, session).await } else { Vec::new() };
+        let asked_before = self.asking.remove(session);
+        if !questions.is_empty() {
+            self.asking.insert(session.clone());
+        }
+        if asked_before || !questions.is_empty() {
+            let body = json!({ "session": session.as_str(), "questions": questions });
+            frame(out, "questions", &body);
+        }
+    }
+}
+
+fn frame(out: &mut Vec<u8>, event: &str, body: &Value) {
+    out.extend_from_slice(b"event: ");
+    out.extend_from_slice(event.as_bytes());
+    out.extend_from_slice(b"\ndata: ");
+    out.extend_from_slice(body.to_string().as_bytes());
+    out.extend_from_slice(b"\n\n");
+}

@@ -1,0 +1,100 @@
+//! The bodies of requests, as the page writes them.
+
+use serde::Deserialize;
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct CreateSession {
+    pub(super) workspace: String,
+    #[serde(default)]
+    pub(super) model: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct SendMessage {
+    #[serde(default)]
+    pub(super) text: String,
+    /// The page's own name for the message, so that one that is sent twice is answered once.
+    pub(super) key: String,
+    #[serde(default)]
+    pub(super) model: Option<String>,
+    #[serde(default)]
+    pub(super) effort: Option<String>,
+    #[serde(default)]
+    pub(super) mode: Mode,
+    #[serde(default)]
+    pub(super) files: Vec<File>,
+}
+
+/// How much the agent may do in a turn.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Mode {
+    /// What the configuration allows.
+    #[default]
+    Default,
+    /// Everything that does more than look needs an approval.
+    Ask,
+    /// The model answers in words and calls no tools.
+    Answer,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct File {
+    pub(super) name: String,
+    pub(super) mime: String,
+    pub(super) base64: String,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct AnswerQuestion {
+    pub(super) question: String,
+    /// The digest of the question as it was shown.
+    pub(super) digest: String,
+    pub(super) answer: Word,
+    #[serde(default)]
+    pub(super) reason: Option<String>,
+    #[serde(default)]
+    pub(super) remember: Scope,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Word {
+    Approve,
+    Deny,
+}
+
+/// For which calls an answer counts.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Scope {
+    #[default]
+    Once,
+    Same,
+    Similar,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Stop {
+    #[serde(default)]
+    pub(super) reason: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Fork {
+    /// The last event that the new session shares; all of them if not given.
+    #[serde(default)]
+    pub(super) at: Option<u64>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ChooseModel {
+    pub(super) model: String,
+}
