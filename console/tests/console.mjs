@@ -1,0 +1,251 @@
+// What the console promises, each on a daemon of its own.
+import assert from "node:assert/strict";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+
+const APPROVE_ALL = `[approval]\nkinds = []\n`;
+const ASK = `[approval]\nkinds = ["write", "exec"]\n`;
+
+const by = (page, role, name) => page.getByRole(role, { name, exact: true });
+const transcript = (page) => by(page, "log", "Transcript");
+
+async function send(page, text) {
+  await by(page, "textbox", "Message").fill(text);
+  await by(page, "button", "Send").click();
+}
+
+async function until(what, check, ms = 10_000) {
+  const end = Date.now() + ms;
+  for (;;) {
+    const value = await check();
+    if (value) return value;
+    if (Date.now() > end) throw new Error(`timed out: ${what}`);
+    await new Promise((done) => setTimeout(done, 50));
+  }
+}
+
+async function check(page, axe) {
+  const found = await page.evaluate(`${axe}; axe.run(document, { runOnly: ["wcag2a", "wcag2aa", "wcag21aa", "wcag22aa"] })`);
+  const serious = found.violations.map((one) => `${one.impact} ${one.id}: ${one.nodes.map((node) => node.html).slice(0, 3).join(" | ")}`);
+  assert.deepEqual(serious, []);
+}
+
+const messageText = (session) =>
+  session.messages.filter((one) => one.role === "assistant")
+    .flatMap((one) => one.parts).filter((part) => part.type === "text").map((part) => part.text).join("");
+
+export const tests = [
+  {
+    name: "a task from the first screen to the undo",
+    config: ASK,
+    async run({ daemon, model, open, pictures }) {
+      const work = daemon.workspace("shop");
+      writeFileSync(join(work, "price.txt"), "net\n");
+      const page = await open();
+      await page.goto(daemon.url);
+      await by(page, "button", "New session").click();
+      await by(page, "textbox", "Workspace").fill(work);
+      await page.keyboard.press("Enter");
+      await page.waitForURL(/\/sessions\/sess_/);
+      const id = page.url().split("/").at(-1);
+      model.say("Add the tax to the price list.",
+        { thought: "I look at the file first.", text: "Looking.", tools: [{ name: "shell", args: { command: "cat price.txt && echo zebrafish" } }], usage: [1200, 34] },
+        { tools: [{ name: "write_file", args: { path: "price.txt", content: "net\ntax\n" } }], usage: [1300, 21] },
+        { text: "Added the **tax** line to `price.txt`.", usage: [1400, 13] },
+      );
+      await send(page, "Add the tax to the price list.");
+      const approve = by(page, "button", "Approve");
+      await approve.waitFor();
+      await page.getByText("cat price.txt && echo zebrafish").first().waitFor();
+
+      // The first screen of another page shows the question with the exact command.
+      const home = await open();
+      await home.goto(daemon.url);
+      await by(home, "button", "Approve").waitFor();
+      await home.locator("pre.command", { hasText: "cat price.txt && echo zebrafish" }).waitFor();
+      if (pictures) await home.screenshot({ path: join(pictures, "console-overview.png") });
+      await by(home, "button", "Approve").click();
+
+      await page.getByText("zebrafish", { exact: false }).last().waitFor();
+      await page.getByRole("region", { name: "Diff price.txt" }).first().waitFor();
+      if (pictures) await page.screenshot({ path: join(pictures, "console-approval.png") });
+      await by(page, "button", "Approve").click();
+      await by(page, "button", "Undo").waitFor();
+      await transcript(page).getByText("Added the tax line to").waitFor();
+      assert.equal(readFileSync(join(work, "price.txt"), "utf8"), "net\ntax\n");
+      const diff = page.getByRole("region", { name: "Diff price.txt" });
+      assert.match(await diff.innerText(), /\+tax/);
+      await until("token totals", async () => (await page.locator(".tokens").innerText()).includes("3968"));
+      if (pictures) await page.screenshot({ path: join(pictures, "console-session.png") });
+
+      // Exactly what the model was sent.
+      await by(page, "button", "Prompt").click();
+      const dialog = by(page, "dialog", "Prompt");
+      await dialog.getByText("Result of shell").waitFor();
+      const shown = await dialog.innerText();
+      const system = model.calls[2].messages[0].content;
+      const parts = await dialog.locator("pre").allTextContents();
+      assert.ok(parts.includes(typeof system === "string" ? system : system[0].text), "the system prompt is shown as it was sent");
+      assert.match(shown, /zebrafish/);
+      assert.match(shown, /\d+ tokens/);
+      if (pictures) await page.screenshot({ path: join(pictures, "console-prompt.png") });
+      await by(page, "button", "Close").click();
+
+      await by(page, "button", "Undo").click();
+      await until("the undo", async () => readFileSync(join(work, "price.txt"), "utf8") === "net\n");
+      await page.getByText("Changes undone: price.txt").waitFor();
+
+      // Found by a word that only a tool said.
+      await by(page, "searchbox", "Search").fill("zebrafish");
+      const list = by(page, "list", "Sessions");
+      await list.locator("mark", { hasText: "zebrafish" }).first().waitFor();
+      assert.ok(await list.locator(`a[href*="${id}"]`).count());
+      await by(page, "searchbox", "Search").fill("");
+      await until("the list again", async () => (await list.locator("mark").count()) === 0);
+    },
+  },
+  {
+    name: "deny with a reason, stop, retry, queue and fork",
+    config: ASK,
+    async run({ daemon, model, open }) {
+      const work = daemon.workspace("w");
+      const page = await open();
+      await page.goto(`${daemon.url}/sessions/${await daemon.session(work)}`);
+      model.say("Go.", { tools: [{ name: "shell", args: { command: "touch made" } }] }, { text: "Understood." });
+      await send(page, "Go.");
+      await by(page, "textbox", "Reason").fill("not on Fridays");
+      await by(page, "button", "Deny").click();
+      await transcript(page).getByText("Understood.").waitFor();
+      await transcript(page).getByText("denied: not on Fridays").first().waitFor();
+      assert.ok(!existsSync(join(work, "made")));
+      model.say("Count.", { words: 4000, gap: 10 });
+      await send(page, "Count.");
+      await transcript(page).getByText("w0003").waitFor();
+      await send(page, "the second task");
+      await transcript(page).getByText("queued").waitFor();
+      await by(page, "button", "Stop").click();
+      await transcript(page).getByText("echo: the second task").waitFor();
+      await by(page, "button", "Edit").last().click();
+      await by(page, "textbox", "Edited text").fill("another task");
+      const before = page.url();
+      await by(page, "button", "Fork from here").click();
+      await page.waitForURL((url) => String(url) !== before);
+      await transcript(page).getByText("echo: another task").waitFor();
+      assert.equal(await transcript(page).getByText("echo: the second task").count(), 0);
+    },
+  },
+  {
+    name: "a stopped turn is tried again",
+    config: APPROVE_ALL,
+    async run({ daemon, model, open }) {
+      const page = await open();
+      await page.goto(`${daemon.url}/sessions/${await daemon.session(daemon.workspace("w"))}`);
+      model.say("Run.", { tools: [{ name: "shell", args: { command: "echo begun; sleep 30" } }] }, { text: "over" });
+      await send(page, "Run.");
+      await transcript(page).getByText("begun", { exact: true }).first().waitFor();
+      await by(page, "button", "Stop").click();
+      await by(page, "button", "Retry").click();
+      await transcript(page).getByText("Attempt 2").waitFor();
+      await by(page, "button", "Stop").click();
+      await by(page, "button", "Retry").waitFor();
+    },
+  },
+  {
+    name: "kill -9 in the middle of an answer",
+    config: APPROVE_ALL,
+    async run({ daemon, model, open }) {
+      const id = await daemon.session(daemon.workspace("w"));
+      const page = await open();
+      await page.goto(`${daemon.url}/sessions/${id}`);
+      await page.evaluate(() => (window.kept = true));
+      model.say("Count.", { words: 300, gap: 10 });
+      await send(page, "Count.");
+      await transcript(page).getByText("w0050").waitFor();
+      await daemon.kill();
+      await page.getByText("The daemon does not answer").waitFor();
+      await daemon.start();
+      await transcript(page).getByText("The daemon restarted and the turn went on").waitFor();
+      await until("the end", async () => (await daemon.journal(id)).status !== "active" || (await transcript(page).locator(".turn-end").count()) > 0);
+      await transcript(page).locator(".turn-end").waitFor();
+      assert.equal(await page.evaluate(() => window.kept), true);
+      const shown = (await transcript(page).locator(".message.assistant .markdown").allInnerTexts()).join(" ");
+      const kept = messageText(await daemon.journal(id));
+      const words = (text) => text.split(/\s+/).filter(Boolean).join(" ");
+      assert.equal(words(shown), words(kept));
+      await page.reload();
+      await transcript(page).locator(".turn-end").waitFor();
+      const again = (await transcript(page).locator(".message.assistant .markdown").allInnerTexts()).join(" ");
+      assert.equal(words(again), words(kept));
+    },
+  },
+  {
+    name: "hostile text stays text",
+    config: APPROVE_ALL,
+    async run({ daemon, model, open }) {
+      const hostile = [
+        "<img src=x onerror=alert(1)>", "<script>alert(2)</script>", "[a](javascript:alert(3))",
+        "[b](data:text/html,<script>alert(4)</script>)", "![c](https://evil.example/p.png)",
+        "<svg onload=alert(5)>", "`<iframe src=//evil.example>`", "[d]( JaVaScRiPt:alert(6))",
+        "<a href='vbscript:x'>e</a>", "```html\n<script>alert(7)</script>\n```", "| a |\n|---|\n| <b onclick=alert(8)>x</b> |",
+      ].join("\n\n");
+      const work = daemon.workspace("w");
+      writeFileSync(join(work, "out.txt"), hostile);
+      const page = await open();
+      await page.goto(`${daemon.url}/sessions/${await daemon.session(work)}`);
+      model.say("<b>x</b>",
+        { text: hostile, tools: [{ name: "shell", args: { command: "cat out.txt; cp out.txt '<img src=x onerror=alert(9)>.txt'" } }] },
+        { text: "end of it" },
+      );
+      await send(page, "<b>x</b>");
+      await transcript(page).getByText("end of it").waitFor();
+      await transcript(page).locator(".turn-end").waitFor();
+      const inside = await transcript(page).evaluate((log) => ({
+        bad: log.querySelectorAll("script, iframe, svg[onload], img, b").length,
+        links: [...log.querySelectorAll("a[href]")].map((link) => link.getAttribute("href")),
+      }));
+      assert.equal(inside.bad, 0);
+      assert.deepEqual(inside.links.filter((href) => !/^(https?:|\/|mailto:)/.test(href)), []);
+    },
+  },
+  {
+    name: "a phone, both themes, keyboard and axe",
+    config: ASK,
+    async run({ daemon, model, open, axe, pictures }) {
+      const work = daemon.workspace("garden");
+      model.say("Water the plants.", { text: "# Plan\n\n1. Look\n2. Water\n\n```sh\nwater --all\n```\n\n| bed | litres |\n|---|---|\n| roses | 4 |", tools: [{ name: "shell", args: { command: "curl -s https://weather.example/today.json | jq '.rain > 4' && ./water --beds roses,herbs,beans --litres 4" } }] });
+      await daemon.session(work, "Water the plants.");
+      const id = await daemon.session(work, "Say hello");
+      for (const colorScheme of ["light", "dark"]) {
+        for (const viewport of [{ width: 1280, height: 800 }, { width: 360, height: 640 }]) {
+          const page = await open({ colorScheme, viewport });
+          await page.goto(daemon.url);
+          await by(page, "button", "Approve").waitFor();
+          await check(page, axe);
+          const name = `${viewport.width}-${colorScheme}`;
+          const fits = () => page.evaluate(() => document.documentElement.scrollWidth <= innerWidth);
+          assert.ok(await fits(), "the first screen fits");
+          if (pictures && name === "360-light") await page.screenshot({ path: join(pictures, "console-phone.png") });
+          await page.goto(`${daemon.url}/sessions/${id}`);
+          await transcript(page).getByText("echo: Say hello").waitFor();
+          await check(page, axe);
+          assert.ok(await fits(), "the session fits");
+          const asking = (await by(page, "list", "Sessions").locator("a").count()) ? page : await open({ viewport });
+          await asking.goto(daemon.url);
+          await by(asking, "list", "Sessions").getByText("Water the plants").click();
+          await by(asking, "button", "Approve").waitFor();
+          assert.ok(await by(asking, "button", "Deny").isVisible());
+          await check(asking, axe);
+          assert.ok(await asking.evaluate(() => document.documentElement.scrollWidth <= innerWidth), "the question fits");
+          if (pictures && name === "1280-dark") await asking.screenshot({ path: join(pictures, "console-dark.png") });
+          if (pictures && name === "360-dark") await asking.screenshot({ path: join(pictures, "console-phone-dark.png") });
+        }
+      }
+      const page = await open();
+      await page.goto(`${daemon.url}/sessions/${id}`);
+      await by(page, "textbox", "Message").focus();
+      await page.keyboard.type("by keyboard");
+      await page.keyboard.press("Enter");
+      await transcript(page).getByText("echo: by keyboard").waitFor();
+    },
+  },
+];
