@@ -15,7 +15,7 @@ SCHEMATHESIS_VERSION = 4.32.5
 SCHEMATHESIS_HOME = $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/quintet/schemathesis-$(SCHEMATHESIS_VERSION)
 SCHEMATHESIS = $(SCHEMATHESIS_HOME)/bin/schemathesis
 
-.PHONY: run test api readme lint fmt bench bench-decode build setup help
+.PHONY: run test api readme console console-test node lint fmt bench bench-decode build setup help
 
 help:
 	@echo "make run    build and start the daemon (CONFIG=file, DATA_DIR=dir, ARGS='--listen …')"
@@ -23,6 +23,7 @@ help:
 	@echo "make test   format, lints, tidy rules and all tests"
 	@echo "make api    the HTTP API of the computer-use protocol against its OpenAPI document"
 	@echo "make readme what the README shows, run as it is shown (PROFILE=release: with the build of make run)"
+	@echo "make console  build the web console anew from console/ (needs Node 20); make console-test: in a browser"
 	@echo "make lint   format and lints alone"
 	@echo "make bench  measure against a bare proxy in the same run; make bench-decode: reading answers alone"
 
@@ -50,7 +51,7 @@ test: lint
 	$(CARGO) run -q -p quintet-daemon -- models pull small
 	$(CARGO) run -q -p quintet-daemon -- models pull senses
 	$(CARGO) test --workspace --no-fail-fast
-	@$(MAKE) --no-print-directory api readme
+	@$(MAKE) --no-print-directory api readme console-test
 
 # The HTTP API of the computer-use protocol against its own OpenAPI document: what that allows must be
 # answered as it says, and what it does not allow must be refused.
@@ -68,6 +69,30 @@ readme: SCHEMATHESIS = /bin/true
 readme: setup
 	$(CARGO) build -q -p quintet-daemon $(if $(filter release,$(PROFILE)),--release)
 	@python3 crates/daemon/tests/readme/run.py target/$(PROFILE)/quintet
+
+# The page of the web console. What is built is committed, so that the daemon is built without Node.
+console: node
+	@cd console && npm ci --ignore-scripts --no-audit --no-fund --silent && npm run --silent build
+
+# Builds the page again and compares, then drives it in Chromium against a real daemon.
+console-test: KEYRING = no
+console-test: SCHEMATHESIS = /bin/true
+console-test: setup node
+	@if command -v npm >/dev/null && command -v chromium >/dev/null; then \
+	  $(MAKE) --no-print-directory console && \
+	  { git diff --exit-code --stat -- crates/dialects/src/console/assets || \
+	    { echo "the built console is not that of its sources: commit what make console builds"; exit 1; }; } && \
+	  $(CARGO) build -q -p quintet-daemon && \
+	  node console/tests/run.mjs target/debug/quintet; \
+	else echo "npm or chromium is not installed: the web console was not tested"; fi
+
+# Node builds the console, Chromium tests it.
+node:
+	@missing=""; command -v npm >/dev/null || missing="nodejs npm"; \
+	command -v chromium >/dev/null || missing="$$missing chromium"; \
+	[ -z "$$missing" ] || { echo "installing $$missing"; \
+	  { $(SUDO) apt-get update -qq && $(SUDO) apt-get install -y -qq --no-install-recommends $$missing; } >/dev/null 2>&1 \
+	  || echo "$$missing could not be installed"; }
 
 lint: setup
 	$(CARGO) fmt --all --check

@@ -2,8 +2,11 @@
 import assert from "node:assert/strict";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { gzipSync } from "node:zlib";
 
 const APPROVE_ALL = `[approval]\nkinds = []\n`;
+/** Turns of the long session; each has about a hundred events. */
+const TURNS = 100;
 const ASK = `[approval]\nkinds = ["write", "exec"]\n`;
 
 const by = (page, role, name) => page.getByRole(role, { name, exact: true });
@@ -246,6 +249,114 @@ export const tests = [
       await page.keyboard.type("by keyboard");
       await page.keyboard.press("Enter");
       await transcript(page).getByText("echo: by keyboard").waitFor();
+    },
+  },
+  {
+    name: "eight tabs are live at once",
+    config: APPROVE_ALL,
+    async run({ daemon, model, open }) {
+      const id = await daemon.session(daemon.workspace("w"), "Begin");
+      const first = await open();
+      const pages = [first];
+      for (let n = 1; n < 8; n++) pages.push(await first.context().newPage());
+      for (const page of pages) {
+        await page.goto(`${daemon.url}/sessions/${id}`);
+        await transcript(page).getByText("echo: Begin").waitFor();
+      }
+      model.say("Count.", { words: 120, gap: 5 });
+      await send(pages[3], "Count.");
+      const kept = await until("the end", async () => {
+        const text = messageText(await daemon.journal(id));
+        return text.includes("w0119") && text;
+      });
+      const words = (text) => text.split(/\s+/).filter(Boolean).join(" ");
+      for (const page of pages) {
+        await transcript(page).getByText("w0119").waitFor();
+        const shown = (await transcript(page).locator(".message.assistant .markdown").allInnerTexts()).join(" ");
+        assert.equal(words(shown), words(kept));
+      }
+      // The tab that reads the stream goes; another one takes over.
+      await pages.shift().close();
+      await send(pages[2], "again");
+      for (const page of pages) await transcript(page).getByText("echo: again").waitFor();
+    },
+  },
+  {
+    name: "a session of ten thousand events",
+    config: APPROVE_ALL,
+    async run({ daemon, model, open }) {
+      const work = daemon.workspace("w");
+      const id = await daemon.session(work);
+      model.say("Look.", ...Array.from({ length: 24 }, () => ({ text: "Looking at it. ", tools: [{ name: "list_files", args: { path: "." } }] })), { text: "Seen." });
+      for (let n = 0; n < TURNS; n++) {
+        await daemon.post(`sessions/${id}/messages`, { text: `Look. ${n}`, key: `k${n}` });
+      }
+      await until("all turns", async () => (await daemon.journal(id)).messages.filter((one) => JSON.stringify(one).includes("Seen.")).length >= TURNS, 90_000);
+      const page = await open();
+      await page.goto(daemon.url);
+      const link = by(page, "list", "Sessions").locator(`a[href*="${id}"]`);
+      await link.waitFor();
+      const began = Date.now();
+      await link.click();
+      await transcript(page).getByText("Seen.").last().waitFor();
+      const ms = Date.now() - began;
+      const nodes = await page.evaluate(() => document.querySelectorAll("*").length);
+      const { last_event_id: events } = await daemon.journal(id);
+      console.log(`      ${events} events: shown after ${ms} ms with ${nodes} elements`);
+      assert.ok(nodes <= 1500, `${nodes} elements`);
+      const log = transcript(page);
+      await until("older events", async () => {
+        await log.evaluate((box) => (box.scrollTop = 0));
+        return (await log.innerText()).includes(`Look. ${TURNS - 12}`);
+      });
+      assert.ok((await page.evaluate(() => document.querySelectorAll("*").length)) <= 1500);
+    },
+  },
+  {
+    name: "the first load",
+    config: APPROVE_ALL,
+    async run({ daemon, open }) {
+      await daemon.session(daemon.workspace("w"), "hello");
+      const page = await open();
+      let bytes = 0;
+      page.on("response", async (response) => {
+        if (response.url().endsWith("/app.js")) bytes = gzipSync(await response.body(), { level: 9 }).length;
+      });
+      const began = Date.now();
+      await page.goto(daemon.url);
+      await by(page, "list", "Sessions").locator("a").first().waitFor();
+      await by(page, "searchbox", "Search").focus();
+      const ms = Date.now() - began;
+      await page.getByText("live", { exact: true }).waitFor();
+      console.log(`      ${bytes} bytes of script (gzip), ${page.requests.length} requests, usable after ${ms} ms`);
+      assert.ok(bytes <= 120 * 1024);
+      assert.ok(page.requests.length <= 6, page.requests.join(" "));
+    },
+  },
+  {
+    name: "a token is asked for once, and other origins are refused",
+    config: `${APPROVE_ALL}[auth]\ntoken = "sesame"\n`,
+    async run({ daemon, open }) {
+      for (const path of ["/", "/api/start", "/api/stream"]) {
+        assert.equal((await fetch(daemon.url + path)).status, 401, path);
+      }
+      const bearer = { authorization: "Bearer sesame" };
+      assert.equal((await fetch(`${daemon.url}/api/start`, { headers: bearer })).status, 200);
+      const origin = { ...bearer, origin: "http://127.0.0.1:1" };
+      assert.equal((await fetch(`${daemon.url}/api/start`, { headers: origin })).status, 403);
+      const plain = { ...bearer, "content-type": "text/plain" };
+      assert.equal((await fetch(`${daemon.url}/api/sessions`, { method: "POST", headers: plain, body: "{}" })).status, 415);
+      const page = await open();
+      await page.goto(daemon.url);
+      await page.getByLabel("Token").fill("wrong");
+      await by(page, "button", "Log in").click();
+      await page.getByText("This is not the token.").waitFor();
+      await page.getByLabel("Token").fill("sesame");
+      await by(page, "button", "Log in").click();
+      await by(page, "list", "Sessions").waitFor();
+      const [cookie] = await page.context().cookies();
+      assert.equal(cookie.httpOnly, true);
+      assert.equal(cookie.sameSite, "Strict");
     },
   },
 ];

@@ -1,7 +1,8 @@
 // The state of the page: sessions, questions, the session that is shown, and the stream behind it.
 
 import { get } from "./api";
-import { Stream, type Frame } from "./stream";
+import { SharedStream } from "./shared";
+import type { Frame } from "./stream";
 import { Transcript } from "./transcript.svelte";
 import type { Card, HistoryPage, Model, Question, SessionInfo, Start } from "./types";
 
@@ -62,8 +63,9 @@ class App {
   session = $state.raw<OpenSession | null>(null);
   now = $state(Date.now());
 
-  private stream = new Stream({
-    query: () => this.query(),
+  private stream = new SharedStream({
+    watch: () => (this.session?.loaded ? { session: this.session.id, position: this.session.transcript.position } : null),
+    since: () => Math.max(0, (this.sorted[0]?.updated ?? 0) - 1_000_000),
     frame: (frame) => this.frame(frame),
     state: (state, retryMs) => {
       // A connection that is only made anew is not worth showing.
@@ -119,21 +121,13 @@ class App {
     const id = /^\/sessions\/([\w-]+)\/?$/.exec(path)?.[1];
     if (id === undefined) {
       this.session = null;
-      this.stream.reconnect();
+      this.stream.update();
     } else if (this.session?.id !== id) {
       const session = new OpenSession(id);
       this.session = session;
       await session.load();
-      if (this.session === session) this.stream.reconnect();
+      if (this.session === session) this.stream.update();
     }
-  }
-
-  private query(): string {
-    const query = new URLSearchParams();
-    const newest = this.sorted[0]?.updated;
-    if (newest) query.set("since", String(newest - 1_000_000));
-    if (this.session?.loaded) query.set("watch", `${this.session.id}@${this.session.transcript.position}`);
-    return query.toString();
   }
 
   private merge(cards: Card[]) {
@@ -179,7 +173,7 @@ class App {
   private async reload() {
     const { session } = this;
     await session?.load();
-    if (session && this.session === session) this.stream.reconnect();
+    if (session && this.session === session) this.stream.update();
   }
 
   /** A question is shown once, although every session above a subagent has it. */

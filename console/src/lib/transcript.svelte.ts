@@ -107,6 +107,9 @@ export class Transcript {
   running = $state(false);
   position = "0";
   private events: Item[] = [];
+  /** The last event that is not text, and where the text of each step ends. */
+  private last = 0;
+  private written = new Map<string, number>();
   private calls = new Map<string, CallEntry>();
   private messages = new Map<string, MessageEntry>();
   private ends = new Map<string, EndEntry>();
@@ -130,6 +133,8 @@ export class Transcript {
 
   private fold(events: Item[]) {
     const position = this.position;
+    this.last = 0;
+    this.written.clear();
     this.calls.clear();
     this.messages.clear();
     this.ends.clear();
@@ -145,9 +150,24 @@ export class Transcript {
   }
 
   take(item: Item) {
+    if (this.has(item)) return;
     if (item.position) this.position = item.position;
     if (item.type !== "progress") this.keep(item);
     this.apply(item);
+  }
+
+  /** True for what came before: a stream that several tabs share begins where the last of them is. */
+  private has(item: Item): boolean {
+    if (item.type === "progress") return false;
+    if (item.type === "text") {
+      const end = Number(item.position.split(".")[1] ?? 0);
+      if (end <= (this.written.get(item.step) ?? -1)) return true;
+      this.written.set(item.step, end);
+      return false;
+    }
+    if (item.seq <= this.last) return true;
+    this.last = item.seq;
+    return false;
   }
 
   private keep(item: Item) {

@@ -27,6 +27,8 @@ pub(crate) enum Verb {
     },
     /// Talk to a running daemon in this terminal, or ask it one question from a script.
     Chat(Chat),
+    /// Print where the web console is, and open it in the browser.
+    Console(Flags),
     /// Print the effective configuration, secrets left out, and where each value comes from.
     Config(Flags),
     /// List the tools: what they do, what they touch, whether they need approval.

@@ -5,6 +5,7 @@ mod assemble;
 mod audit;
 mod chat;
 mod cli;
+mod console;
 mod doctor;
 mod export;
 mod installs;
@@ -44,6 +45,7 @@ fn main() -> ExitCode {
         }
         Verb::Confine { policy, argv } => return sandbox::main(once(policy).chain(argv)),
         Verb::Chat(asked) => chat::main(asked),
+        Verb::Console(flags) => console::main(&flags).map(well),
         Verb::Draw { source } => return diagram::main(source),
         Verb::Serve { flags, dev } => serve::main(&flags, dev).map(well),
         Verb::Config(flags) => options::print(&flags).map(well),

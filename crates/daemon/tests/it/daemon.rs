@@ -64,7 +64,7 @@ impl World {
         std::fs::create_dir(&workspace).unwrap();
         let config = format!(
             "data_dir = {:?}\ndefault_model = \"fake/fake\"\n[listen]\nharness = \"127.0.0.1:0\"\njarvis = \"127.0.0.1:0\"\n\
-             agent = \"127.0.0.1:0\"\nagent_health = \"127.0.0.1:0\"\nwindie = \"127.0.0.1:0\"\nterminal = {:?}\n\
+             agent = \"127.0.0.1:0\"\nagent_health = \"127.0.0.1:0\"\nwindie = \"127.0.0.1:0\"\nconsole = \"127.0.0.1:0\"\nterminal = {:?}\n\
              [providers.fake]\napi = \"openai-chat\"\nbase_url = \"{}\"\napi_key = \"sk-never-shown\"\n{}",
             data_dir(home.path()),
             home.path().join("terminal.sock"),
