@@ -1,6 +1,8 @@
 // The state of the page: sessions, questions, the session that is shown, and the stream behind it.
 
 import { get } from "./api";
+import { headline } from "./format";
+import { notify } from "./notify";
 import { SharedStream } from "./shared";
 import type { Frame } from "./stream";
 import { Transcript } from "./transcript.svelte";
@@ -134,7 +136,12 @@ class App {
     const merged = { ...this.cards };
     for (const card of cards) {
       const known = merged[card.id];
-      if (!known || known.head <= card.head) merged[card.id] = card;
+      if (known && known.head > card.head) continue;
+      merged[card.id] = card;
+      const worked = known && ["running", "waiting"].includes(known.status);
+      if (worked && !card.parent && !["running", "waiting"].includes(card.status)) {
+        notify(card.id, `${card.title || "Untitled"}: ${card.status === "failed" ? "failed" : "done"}`, card.error ?? card.last_answer);
+      }
     }
     this.cards = merged;
   }
@@ -150,6 +157,11 @@ class App {
         this.merge([data]);
         break;
       case "questions":
+        for (const one of data.questions as Question[]) {
+          if (!this.questions.some((known) => known.digest === one.digest)) {
+            notify(one.session, `${one.title || "Untitled"} needs you`, `${one.tool ?? "continue"} ${headline(one.input)}`);
+          }
+        }
         this.questions = [...this.questions.filter((one) => one.session !== data.session), ...data.questions];
         break;
       case "erased": {
