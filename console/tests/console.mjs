@@ -232,7 +232,7 @@ export const tests = [
           await transcript(page).getByText("echo: Say hello").waitFor();
           await check(page, axe);
           assert.ok(await fits(), "the session fits");
-          const asking = (await by(page, "list", "Sessions").locator("a").count()) ? page : await open({ viewport });
+          const asking = (await by(page, "list", "Sessions").locator("a").count()) ? page : await open({ viewport, colorScheme });
           await asking.goto(daemon.url);
           await by(asking, "list", "Sessions").getByText("Water the plants").click();
           await by(asking, "button", "Approve").waitFor();

@@ -33,7 +33,10 @@ pub(crate) fn main(flags: &Flags) -> Result<()> {
 }
 
 /// Opens the address. On a machine without a desktop the printed address is all there is.
-#[expect(clippy::disallowed_methods, reason = "the browser is the user's program, not a command of an agent")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the browser is the user's program, not a command of an agent"
+)]
 fn open(url: &str) {
     let mut command = std::process::Command::new(OPENER);
     let streams = command.arg(url).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
