@@ -9,6 +9,8 @@ const APPROVE_ALL = `[approval]\nkinds = []\n`;
 const TURNS = process.env.LONG ? 23 : 6;
 const ASK = `[approval]\nkinds = ["write", "exec"]\n`;
 
+const DOT = Buffer.from("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg==", "base64");
+
 const by = (page, role, name) => page.getByRole(role, { name, exact: true });
 const transcript = (page) => by(page, "log", "Transcript");
 
@@ -249,6 +251,73 @@ export const tests = [
       await page.keyboard.type("by keyboard");
       await page.keyboard.press("Enter");
       await transcript(page).getByText("echo: by keyboard").waitFor();
+    },
+  },
+  {
+    name: "pictures, live output and always allow",
+    config: `[approval]\nkinds = ["exec"]\n`,
+    async run({ daemon, model, open }) {
+      const page = await open();
+      await page.goto(`${daemon.url}/sessions/${await daemon.session(daemon.workspace("w"))}`);
+      await page.getByLabel("Attach files").setInputFiles({ name: "dot.png", mimeType: "image/png", buffer: DOT });
+      await send(page, "What is this?");
+      await transcript(page).getByText("echo: What is this?").waitFor();
+      await until("the picture", () => transcript(page).locator("img.attached").evaluate((img) => img.complete && img.naturalWidth === 1));
+      assert.match(JSON.stringify(model.calls.at(-1).messages), /data:image\/png;base64/);
+      model.say("Twice.",
+        { tools: [{ name: "shell", args: { command: "echo first; sleep 2; echo second" } }] },
+        { tools: [{ name: "shell", args: { command: "echo first; sleep 2; echo second" } }] },
+        { text: "Both ran." },
+      );
+      await send(page, "Twice.");
+      await page.getByRole("button", { name: "Always allow" }).click();
+      const output = transcript(page).locator(".call.running .output");
+      await until("live output", async () => (await output.count()) > 0 && (await output.first().innerText()).trim() === "first");
+      await transcript(page).getByText("Both ran.").waitFor();
+      await transcript(page).getByText("approved by an earlier answer").waitFor();
+    },
+  },
+  {
+    name: "a turn that waits for a decision after a crash",
+    config: `${APPROVE_ALL}[recovery]\npolicy = "ask"\n`,
+    async run({ daemon, model, open }) {
+      const id = await daemon.session(daemon.workspace("w"));
+      model.say("Count.", { words: 200, gap: 10 });
+      await daemon.post(`sessions/${id}/messages`, { text: "Count.", key: "k" });
+      const page = await open();
+      await page.goto(`${daemon.url}/sessions/${id}`);
+      await transcript(page).getByText("w0020").waitFor();
+      await daemon.kill();
+      await daemon.start();
+      await transcript(page).getByText("the turn waits for a decision").waitFor();
+      await page.goto(daemon.url);
+      await page.getByText("Continue this turn?").waitFor();
+      await by(page, "button", "Approve").click();
+      await page.goto(`${daemon.url}/sessions/${id}`);
+      await transcript(page).locator(".turn-end").waitFor();
+      await transcript(page).getByText("w0199").waitFor();
+    },
+  },
+  {
+    name: "an answer counts only for what was shown",
+    config: ASK,
+    async run({ daemon, model, open }) {
+      model.say("Go.", { tools: [{ name: "shell", args: { command: "touch made" } }] }, { text: "Done." });
+      const id = await daemon.session(daemon.workspace("w"), "Go.");
+      const page = await open();
+      await page.goto(`${daemon.url}/sessions/${id}`);
+      await by(page, "button", "Approve").waitFor();
+      let sent;
+      await page.route("**/answer", (route) => {
+        sent = JSON.parse(route.request().postData());
+        return route.continue({ postData: JSON.stringify({ ...sent, digest: "0".repeat(64) }) });
+      });
+      await by(page, "button", "Approve").click();
+      await page.getByText("the question is not the one that was shown").waitFor();
+      assert.match(sent.digest, /^[0-9a-f]{64}$/);
+      await page.unroute("**/answer");
+      await by(page, "button", "Approve").click();
+      await transcript(page).getByText("Done.").waitFor();
     },
   },
   {
