@@ -59,12 +59,33 @@ impl Login {
             || cookie(&request.headers).is_some_and(|given| tokens.cookie.matches(given))
     }
 
+    /// The page for a browser that brought the token itself: with a cookie, so that it brings it once.
+    pub(super) fn remember(&self, request: &Parts, mut page: Response) -> Response {
+        if let Some(tokens) = &self.tokens
+            && cookie(&request.headers).is_none()
+        {
+            set_cookie(page.headers_mut(), &tokens.cookie_text.0);
+        }
+        page
+    }
+
+    /// A browser that names the token in the address of the page is sent on, with a cookie instead: the
+    /// token stays neither in the address nor in the history.
+    pub(super) fn named(&self, request: &Parts) -> Option<Response> {
+        let tokens = self.tokens.as_ref()?;
+        let given = parameter(request.uri.query()?, "access_token")?;
+        tokens
+            .token
+            .matches(&given)
+            .then(|| see_other(request.uri.path(), Some(&tokens.cookie_text.0)))
+    }
+
     /// The answer to the form of the login page: a cookie, or the form again.
     pub(super) fn enter(&self, form: &[u8]) -> Response {
         let given = parameter(&String::from_utf8_lossy(form), "token").unwrap_or_default();
-        let Some(tokens) = &self.tokens else { return home(None) };
+        let Some(tokens) = &self.tokens else { return see_other("/", None) };
         if tokens.token.matches(given.trim()) {
-            home(Some(&tokens.cookie_text.0))
+            see_other("/", Some(&tokens.cookie_text.0))
         } else {
             page("<p role=\"alert\">This is not the token.</p>")
         }
@@ -89,18 +110,24 @@ pub(super) fn page(note: &str) -> Response {
     response
 }
 
-fn home(cookie: Option<&str>) -> Response {
+fn see_other(path: &str, cookie: Option<&str>) -> Response {
     let mut response = Response::new(Body::empty());
     *response.status_mut() = StatusCode::SEE_OTHER;
     let headers = response.headers_mut();
-    headers.insert(header::LOCATION, HeaderValue::from_static("/"));
-    let cookie = cookie.map(|value| {
-        format!("{COOKIE}={value}; HttpOnly; SameSite=Strict; Path=/; Max-Age=2592000")
-    });
-    if let Some(cookie) = cookie.and_then(|cookie| HeaderValue::from_str(&cookie).ok()) {
-        headers.insert(header::SET_COOKIE, cookie);
+    let path = HeaderValue::from_str(path).unwrap_or(HeaderValue::from_static("/"));
+    headers.insert(header::LOCATION, path);
+    if let Some(cookie) = cookie {
+        set_cookie(headers, cookie);
     }
     response
+}
+
+/// The cookie ends with the token: its content follows from it.
+fn set_cookie(headers: &mut HeaderMap, value: &str) {
+    let cookie = format!("{COOKIE}={value}; HttpOnly; SameSite=Strict; Path=/; Max-Age=2592000");
+    if let Ok(cookie) = HeaderValue::from_str(&cookie) {
+        headers.insert(header::SET_COOKIE, cookie);
+    }
 }
 
 fn cookie(headers: &HeaderMap) -> Option<&str> {

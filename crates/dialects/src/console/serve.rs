@@ -104,8 +104,12 @@ async fn serve(app: App, route: Result<Route, Reply>, request: Request) -> Respo
             Ok(form) => return app.login.enter(&form),
             Err(reply) => Err(reply),
         },
-        Ok(Route::Page) if !app.login.admits(&head) => return access::page(""),
-        Ok(Route::Page) => return assets::PAGE.response(&head.headers),
+        Ok(Route::Page) if !app.login.admits(&head) => {
+            return app.login.named(&head).unwrap_or_else(|| access::page(""));
+        }
+        Ok(Route::Page) => {
+            return app.login.remember(&head, assets::PAGE.response(&head.headers));
+        }
         _ if !app.login.admits(&head) => Err(Reply::new(401, "a token is needed")),
         Ok(_) if is_foreign(&head) => Err(Reply::new(403, "only this page may call")),
         Ok(route) => app.answer(route, &head, body).await,

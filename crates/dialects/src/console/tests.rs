@@ -61,6 +61,10 @@ fn a_browser_needs_the_token_once() {
     assert!(!admits(&login, "cookie", "quintet_console=secret"));
     assert!(admits(&login, "authorization", "Bearer secret"));
     assert_eq!(login.enter(b"token=wrong").status(), 401);
+    let request = |uri: &str| Request::builder().uri(uri).body(()).unwrap().into_parts().0;
+    assert!(login.named(&request("/sessions/s1?access_token=wrong")).is_none());
+    let sent_on = login.named(&request("/sessions/s1?access_token=secret")).unwrap();
+    assert_eq!(sent_on.headers()["location"], "/sessions/s1");
     let entered = login.enter(b"token=secret");
     assert_eq!(entered.status(), 303);
     let cookie = entered.headers()["set-cookie"].to_str().unwrap();
