@@ -139,6 +139,7 @@ pub(super) fn refusal(error: &Error) -> Reply {
             | Refusal::Succeeded(_)
             | Refusal::NothingToRevert(_)
             | Refusal::AlreadyReverted(_)
+            | Refusal::NotReverted(_)
             | Refusal::CallOver(_)
             | Refusal::NotDelegated(_)
             | Refusal::Claimed(_)

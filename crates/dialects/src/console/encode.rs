@@ -201,9 +201,10 @@ fn body(event: &Event) -> Value {
             "usage": self::usage(*usage),
         }),
         Event::RevertRequested { turn } => json!({ "type": "undoing", "turn": turn.as_str() }),
-        Event::Reverted { turn, files } => {
-            json!({ "type": "undone", "turn": turn.as_str(), "files": files })
-        }
+        Event::Reverted { turn, files, more, reapplied } => json!({
+            "type": if *reapplied { "redone" } else { "undone" },
+            "turn": turn.as_str(), "files": files, "more": more,
+        }),
         Event::RevertFailed { turn, reason } => {
             json!({ "type": "undo_failed", "turn": turn.as_str(), "reason": reason })
         }
