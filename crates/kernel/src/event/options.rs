@@ -153,6 +153,8 @@ pub enum Asking {
     /// Nothing that policy asks about only for its kind or tool. What a rule asks about is asked
     /// about all the same, and so is what should not be done at all.
     Waived,
+    /// What policy says, but nobody can be asked: what would need a person's word is refused.
+    Unattended,
 }
 
 impl TurnOptions {

@@ -55,7 +55,7 @@ pub(super) fn verdict(
             Some(assessment) if assessment.risk < Risk::Critical => Verdict::Allow,
             Some(_) => Verdict::Ask,
         },
-        (Asking::Policy | Asking::Strict | Asking::Waived, _) => verdict,
+        (Asking::Policy | Asking::Strict | Asking::Waived | Asking::Unattended, _) => verdict,
     };
     // Whatever is allowed otherwise: only a person opens the sandbox.
     match (verdict, subject) {
@@ -135,7 +135,10 @@ pub(super) fn start(state: &State, open: &OpenTurn, call: &Call, stamp: &Stamp) 
     }
 }
 
-/// Asks a person, unless one has answered for calls like this.
+/// Why a call is denied that needs approval in a turn in which nobody can be asked.
+const NOBODY_TO_ASK: &str = "this call needs approval, and nobody can be asked for it here";
+
+/// Asks a person, unless one has answered for calls like this or nobody can be asked.
 fn ask(
     state: &State,
     open: &OpenTurn,
@@ -144,6 +147,9 @@ fn ask(
     stamp: &Stamp,
 ) -> Event {
     let answered = remembered(state, &call.request, &assessment);
+    if answered.is_none() && open.options.asking == Asking::Unattended {
+        return denied(open, call, NOBODY_TO_ASK.into(), stamp);
+    }
     let RequestedCall { id, tool, input, .. } = call.request.clone();
     let (turn, call) = (open.id.clone(), id);
     if let Some(answer) = answered {

@@ -331,7 +331,8 @@ fn wanted(world: &World, want: Want) -> Command {
             Command::Say(Box::new(Say::new(role, parts, run, options)))
         }
         Want::Queue { asking, talk, setup: n } => {
-            let asking = [Asking::Policy, Asking::Strict, Asking::Waived][asking % 3];
+            let ways = [Asking::Policy, Asking::Strict, Asking::Waived, Asking::Unattended];
+            let asking = ways[asking % ways.len()];
             let tools = if talk { ToolUse::Withheld } else { ToolUse::Offered };
             let options = TurnOptions { asking, tools, ..TurnOptions::default() };
             let (role, parts) = (Role::User, vec![Part::Text("next".into())]);

@@ -114,3 +114,25 @@ fn an_open_step_keeps_the_tools_of_its_model() {
     assert_eq!(prompt.model.to_string(), "fake/a");
     assert!(!prompt.tools.is_empty());
 }
+
+#[test]
+fn where_nobody_can_be_asked_the_answer_is_no() {
+    check(expect![[r#"
+        rules ask=exec; create; say unattended; answer c1 shell {} > assess c1
+            c1 Denied: this call needs approval, and nobody can be asked for it here
+            s2 asks fake/a
+            -> model s2, wake +600
+        rules ask=exec on_deny=fail; create; say unattended; answer c1 shell {} > assess c1
+            c1 Denied: this call needs approval, and nobody can be asked for it here
+            s2 asks fake/a
+            -> model s2, wake +600
+        rules review=request; create; say unattended; answer c1 edit {} > assess c1
+            c1 Denied: this call needs approval, and nobody can be asked for it here
+            s2 asks fake/a
+            -> model s2, wake +600
+        create; say unattended > answer c1 shell {}
+            s1 answered c1=shell{}
+            c1 starts at Daemon
+            -> run c1, wake +600
+    "#]]);
+}

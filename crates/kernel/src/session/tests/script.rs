@@ -4,7 +4,7 @@
 //! rules ask=exec verify       create [on MODEL]         label k=v | unlabel k | switch MODEL
 //! say hi [beside context] [with image:x.png] [on MODEL]   later hi …     attach NAME MIME
 //! say hi under [prompt=BRIEF] [tools=OPEN] [folder=/else]     (also for later and queue)
-//! queue hi (words that are options: strictly, freely, quickly, talk)   withdraw t1
+//! queue hi (words that are options: strictly, freely, unattended, quickly, talk)   withdraw t1
 //! recall me hi | model hello     replace me hi | model hello     instruct [be brief]     move /else
 //! start t1 | cancel [why] | close | compact | abridge text | recover | wake      +60 (seconds pass)
 //! [s1] text hi | [s1] thought hm | [s1] text@5 hi | [s1] retry why
@@ -431,6 +431,7 @@ fn options(words: &str, model: Option<ModelRef>) -> TurnOptions {
     let asking = match (says("strictly"), says("freely")) {
         (true, _) => Asking::Strict,
         (false, true) => Asking::Waived,
+        (false, false) if says("unattended") => Asking::Unattended,
         (false, false) => Asking::Policy,
     };
     let tools = if says("talk") { ToolUse::Withheld } else { ToolUse::Offered };
