@@ -114,7 +114,9 @@ fn leave_out(messages: &mut Messages, head: usize, tokens: u64) {
 fn is_result(message: &PromptMessage) -> bool {
     match message {
         PromptMessage::Result { .. } => true,
-        PromptMessage::User(_) | PromptMessage::Assistant { .. } => false,
+        PromptMessage::System(_) | PromptMessage::User(_) | PromptMessage::Assistant { .. } => {
+            false
+        }
     }
 }
 

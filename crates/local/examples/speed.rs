@@ -52,7 +52,11 @@ fn ask(model: &str, text: &str, max_tokens: u64) -> Prompt {
         tools: Vec::new(),
         may_call: true,
         search: Search::Off,
-        sampling: Sampling { max_tokens: Some(max_tokens), temperature: Some(0.7), effort: None },
+        sampling: Sampling {
+            max_tokens: Some(max_tokens),
+            temperature: Some(0.7),
+            ..Sampling::default()
+        },
         account: None,
     }
 }

@@ -132,7 +132,9 @@ fn check(prompt: &Prompt) -> Result<(), Failure> {
     };
     let found = prompt.messages.iter().find_map(|message| match &**message {
         PromptMessage::User(parts) => parts.iter().find_map(media),
-        PromptMessage::Assistant { .. } | PromptMessage::Result { .. } => None,
+        PromptMessage::System(_)
+        | PromptMessage::Assistant { .. }
+        | PromptMessage::Result { .. } => None,
     });
     match found {
         Some(kind) => Err(Failure {

@@ -92,6 +92,7 @@ fn usage(prompt: &Prompt, reply: &Reply) -> Usage {
 
 fn length(message: &PromptMessage) -> usize {
     match message {
+        PromptMessage::System(text) => text.len(),
         PromptMessage::User(parts) => parts.iter().map(part_length).sum(),
         PromptMessage::Assistant { parts, .. } => text_said(parts).len(),
         PromptMessage::Result { text, .. } => text.len(),

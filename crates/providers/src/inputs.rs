@@ -25,7 +25,7 @@ pub(crate) fn fit(
         PromptMessage::User(parts) | PromptMessage::Result { media: parts, .. } => {
             parts.iter().all(fits)
         }
-        PromptMessage::Assistant { .. } => true,
+        PromptMessage::System(_) | PromptMessage::Assistant { .. } => true,
     };
     let odd = prompt.messages.iter_mut().enumerate().filter(|(_, message)| !fit(message));
     for (n, message) in odd {
@@ -46,7 +46,7 @@ pub(crate) fn fit(
                 }
                 media.retain(fits);
             }
-            PromptMessage::Assistant { .. } => {}
+            PromptMessage::System(_) | PromptMessage::Assistant { .. } => {}
         }
     }
     Ok(())

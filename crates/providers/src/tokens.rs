@@ -19,7 +19,7 @@ pub(crate) fn estimate(read: u64, written: u64) -> Usage {
 pub(crate) fn files(prompt: &Prompt) -> (u64, u64) {
     let parts = prompt.messages.iter().flat_map(|message| match &**message {
         PromptMessage::User(parts) | PromptMessage::Result { media: parts, .. } => parts.as_slice(),
-        PromptMessage::Assistant { .. } => &[],
+        PromptMessage::System(_) | PromptMessage::Assistant { .. } => &[],
     });
     let sizes = parts.filter_map(|part| match part {
         PromptPart::Text(_) => None,

@@ -45,6 +45,7 @@ pub(super) fn whole(state: &State, models: &dyn Models) -> Value {
 
 fn message(index: usize, message: &PromptMessage, scales: &dyn Fn(&str) -> u64) -> Value {
     let (role, content) = match message {
+        PromptMessage::System(text) => ("system", text.clone()),
         PromptMessage::User(parts) => ("user", words(parts)),
         PromptMessage::Assistant { parts, .. } => ("assistant", text_said(parts)),
         PromptMessage::Result { text, .. } => ("toolResult", text.clone()),
@@ -62,7 +63,7 @@ fn message(index: usize, message: &PromptMessage, scales: &dyn Fn(&str) -> u64) 
             shown["toolCallId"] = call.as_str().into();
             shown["isError"] = (!ok).into();
         }
-        PromptMessage::User(_) => {}
+        PromptMessage::System(_) | PromptMessage::User(_) => {}
     }
     shown
 }

@@ -220,7 +220,8 @@ fn sampling(body: &wire::AddMessage) -> Result<Sampling, Reply> {
     if body.max_tokens == Some(0) {
         return Err(Reply::new(400, "max_tokens must be at least 1"));
     }
-    Ok(Sampling { max_tokens: body.max_tokens, temperature: body.temperature, effort })
+    let (max_tokens, temperature) = (body.max_tokens, body.temperature);
+    Ok(Sampling { max_tokens, temperature, effort, ..Sampling::default() })
 }
 
 fn part(part: wire::InPart) -> Result<Part, Reply> {

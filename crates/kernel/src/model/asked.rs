@@ -64,6 +64,54 @@ pub struct Sampling {
     /// How much to think first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub effort: Option<Effort>,
+    /// The share of the likeliest tokens that is chosen from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub top_p: Option<f64>,
+    /// Texts at which the answer ends.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub stop: Vec<String>,
+    /// Which of the tools it must call, where it may call any.
+    #[serde(default, skip_serializing_if = "ToolChoice::is_auto")]
+    pub tool_choice: ToolChoice,
+    /// The form of the answer; free text if not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub format: Option<OutputFormat>,
+}
+
+/// Which tools a model must call.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ToolChoice {
+    /// The model decides.
+    #[default]
+    Auto,
+    /// At least one, whichever.
+    Required,
+    /// The tool of this name.
+    Named(String),
+}
+
+impl ToolChoice {
+    fn is_auto(&self) -> bool {
+        *self == Self::Auto
+    }
+}
+
+/// The form of an answer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OutputFormat {
+    /// Any JSON object.
+    Json,
+    /// JSON that fits a schema.
+    Schema {
+        /// The name of the schema.
+        name: String,
+        /// The JSON Schema.
+        schema: Value,
+        /// True if the provider is to enforce the schema.
+        strict: bool,
+    },
 }
 
 /// How much to think before answering. Each API has its own words, or numbers, for it.
@@ -110,6 +158,8 @@ impl Effort {
 /// A message as a model reads it.
 #[derive(Clone, Debug, PartialEq)]
 pub enum PromptMessage {
+    /// Instructions in the middle of the conversation.
+    System(String),
     /// From the person.
     User(Vec<PromptPart>),
     /// From a model, earlier.
@@ -193,4 +243,18 @@ pub struct PromptCall {
     pub tool: String,
     /// The arguments.
     pub input: Value,
+    /// The arguments as they were written, where that is to be kept to the byte.
+    pub written: Option<String>,
+}
+
+impl PromptCall {
+    /// A call whose arguments may be written in any way.
+    pub fn new(call: CallId, tool: impl Into<String>, input: Value) -> Self {
+        Self { call, tool: tool.into(), input, written: None }
+    }
+
+    /// The arguments as text.
+    pub fn arguments(&self) -> String {
+        self.written.clone().unwrap_or_else(|| self.input.to_string())
+    }
 }

@@ -13,7 +13,7 @@ pub fn in_order(message: &Message) -> Vec<Said> {
             Part::Thought(text) => writer.write(text, Said::Thought),
             Part::Call { call, tool, input } => {
                 let (call, tool, input) = (call.clone(), tool.clone(), input.clone());
-                writer.call(PromptCall { call, tool, input });
+                writer.call(PromptCall::new(call, tool, input));
             }
             // Models do not write any.
             Part::Media { .. } | Part::Context(_) => {}

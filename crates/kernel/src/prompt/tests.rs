@@ -354,6 +354,7 @@ fn show(session: &mut Session, prompt: &Prompt) -> Vec<String> {
 
 fn line(session: &mut Session, message: &PromptMessage) -> String {
     match message {
+        PromptMessage::System(text) => format!("system: {text}"),
         PromptMessage::User(parts) => {
             let parts: Vec<String> = parts.iter().map(part).collect();
             format!("user: {}", parts.join(" "))

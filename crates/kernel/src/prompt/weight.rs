@@ -106,6 +106,7 @@ impl Scales<'_> {
 
     fn message(&self, message: &PromptMessage) -> Count {
         match message {
+            PromptMessage::System(text) => self.text(text),
             PromptMessage::User(parts) => parts.iter().map(|part| self.part(part)).sum(),
             PromptMessage::Assistant { parts, .. } => {
                 parts.iter().map(|said| self.said(said)).sum()

@@ -17,7 +17,8 @@ use quintet_kernel::event::{
 use quintet_kernel::id::{BlobId, CallId, Fresh, MessageId, SessionId, StepId, TurnId};
 use quintet_kernel::message::{Artifact, Attachment, MediaKind, Part, Role};
 use quintet_kernel::model::{
-    Account, Channel, Effort, FailureKind, Finish, ModelRef, Place, Sampling, Sealed, Usage,
+    Account, Channel, Effort, FailureKind, Finish, ModelRef, OutputFormat, Place, Sampling, Sealed,
+    ToolChoice, Usage,
 };
 use quintet_kernel::question::Question;
 use quintet_kernel::time::Time;
@@ -301,12 +302,27 @@ fn of_calls() -> Vec<Event> {
 fn of_turns() -> Vec<Event> {
     let options = TurnOptions {
         model: Some(model()),
-        sampling: Sampling { max_tokens: Some(100), temperature: Some(0.7), effort: None },
+        sampling: Sampling { max_tokens: Some(100), temperature: Some(0.7), ..Sampling::default() },
         ..TurnOptions::default()
     };
+    let format = OutputFormat::Schema { name: "n".into(), schema: json!({}), strict: true };
+    let chosen = |tool_choice: ToolChoice, format: OutputFormat| TurnOptions {
+        sampling: Sampling {
+            top_p: Some(0.9),
+            stop: vec!["X".into()],
+            tool_choice,
+            format: Some(format),
+            ..Sampling::default()
+        },
+        ..TurnOptions::default()
+    };
+    let chosen = [
+        chosen(ToolChoice::Required, OutputFormat::Json),
+        chosen(ToolChoice::Named("shell".into()), format),
+    ];
     let asking = |asking: Asking| TurnOptions { asking, ..TurnOptions::default() };
     let tools = |tools: ToolUse| TurnOptions { tools, ..TurnOptions::default() };
-    let asked = every!(Asking: Policy Strict Waived).map(asking);
+    let asked = every!(Asking: Policy Strict Waived Unattended).map(asking);
     let offered = every!(ToolUse: Offered Withheld).map(tools);
     let waits =
         TurnOptions { answer_within_ms: Some(300_000), queued: true, ..TurnOptions::default() };
@@ -329,7 +345,7 @@ fn of_turns() -> Vec<Event> {
     ];
     let started = |options| Event::TurnStarted { turn: turn(), attempt: 1, options };
     events.extend(efforts.map(started));
-    events.extend(asked.into_iter().chain(offered).chain([waits]).map(started));
+    events.extend(asked.into_iter().chain(offered).chain([waits]).chain(chosen).map(started));
     for code in codes() {
         let (turn, message) = (turn(), String::from("no"));
         let cause = StopCause::Failed { code, message: message.clone() };

@@ -199,7 +199,9 @@ fn check_prompt(state: &State, prompt: &Prompt) {
     let [Part::Text(request)] = &request[..] else { panic!("{request:?}") };
     let verbatim = prompt.messages.iter().filter(|message| match &***message {
         PromptMessage::User(parts) => parts[..] == [PromptPart::Text(request.clone())],
-        PromptMessage::Assistant { .. } | PromptMessage::Result { .. } => false,
+        PromptMessage::System(_)
+        | PromptMessage::Assistant { .. }
+        | PromptMessage::Result { .. } => false,
     });
     assert_eq!(verbatim.count(), 1, "the last message of the user, word for word");
 }
@@ -215,6 +217,7 @@ fn guess(prompt: &Prompt) -> u64 {
         Said::Call(call) => call.input.to_string().len() as u64 / 4,
     };
     let messages = prompt.messages.iter().map(|message| match &**message {
+        PromptMessage::System(text) => text.len() as u64 / 4,
         PromptMessage::User(parts) => parts.iter().map(part).sum(),
         PromptMessage::Assistant { parts, .. } => parts.iter().map(said).sum(),
         PromptMessage::Result { text, media, .. } => {

@@ -334,7 +334,7 @@ pub(crate) fn check_pairs(prompt: &Prompt) {
     for message in &prompt.messages {
         match &**message {
             PromptMessage::Result { call, .. } => assert_eq!(Some(call), due.pop().as_ref()),
-            PromptMessage::User(_) => assert!(due.is_empty()),
+            PromptMessage::System(_) | PromptMessage::User(_) => assert!(due.is_empty()),
             PromptMessage::Assistant { parts, .. } => {
                 assert!(due.is_empty());
                 due = model::calls_said(parts).map(|call| call.call.clone()).collect();

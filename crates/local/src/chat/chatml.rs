@@ -58,6 +58,7 @@ pub(crate) fn render(prompt: &Prompt, weights: &Weights) -> Script {
         }
         tell(&mut pieces, &mut results);
         match message {
+            PromptMessage::System(text) => say(&mut pieces, "system", text),
             PromptMessage::User(parts) => say(&mut pieces, "user", &text_of(parts)),
             PromptMessage::Assistant { parts, .. } => answer(&mut pieces, parts),
             PromptMessage::Result { .. } => {}

@@ -42,7 +42,7 @@ async fn ask(dir: &Path, question: &str) -> (String, Usage) {
     let engine = Arc::new(Engine::new(settings));
     let shared = vec![Piece::Plain("The colours are red, green and blue. ".repeat(20))];
     let prompt = Script { shared, own: vec![Piece::Plain(question.into())] };
-    let sampling = Sampling { max_tokens: Some(8), temperature: Some(0.0), effort: None };
+    let sampling = Sampling { max_tokens: Some(8), temperature: Some(0.0), ..Sampling::default() };
     let (news, mut heard) = unbounded_channel();
     engine
         .submit(weights::find("small").unwrap(), Job { prompt, tools: Vec::new(), sampling, news });

@@ -70,7 +70,11 @@ fn prompt(messages: Vec<PromptMessage>, max_tokens: u64) -> Prompt {
         tools: Vec::new(),
         may_call: true,
         search: Search::Off,
-        sampling: Sampling { max_tokens: Some(max_tokens), temperature: Some(0.0), effort: None },
+        sampling: Sampling {
+            max_tokens: Some(max_tokens),
+            temperature: Some(0.0),
+            ..Sampling::default()
+        },
         account: None,
     }
 }

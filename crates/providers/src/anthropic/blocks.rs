@@ -83,6 +83,11 @@ pub(super) fn messages<'a>(ask: &Ask<'a>, thinks: bool) -> Vec<Message<'a>> {
     let mut out: Vec<Message<'a>> = Vec::new();
     for message in &ask.prompt.messages {
         let (role, blocks) = match &**message {
+            // There is no place for instructions but the beginning.
+            PromptMessage::System(text) if is_blank(text) => ("user", Vec::new()),
+            PromptMessage::System(text) => {
+                ("user", vec![Block::Text { text: Written::Plain(text) }])
+            }
             PromptMessage::User(parts) => ("user", parts.iter().filter_map(shown).collect()),
             PromptMessage::Assistant { by, parts } => {
                 let own = visible(&ask.prompt.model, by.as_ref(), parts);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use quintet_kernel::model::{Effort, PromptMessage, Said};
+use quintet_kernel::model::{Effort, PromptMessage, Said, ToolChoice};
 use quintet_kernel::search::WEB_SEARCH;
 use quintet_kernel::tool::Spec;
 use serde::Serialize;
@@ -37,10 +37,12 @@ pub(super) fn body(ask: &Ask<'_>) -> serde_json::Result<Vec<u8>> {
         stream: true,
         system,
         tools: ask.tools,
-        tool_choice: ask.keeps_from_calling().then_some(Choice { kind: "none" }),
+        tool_choice: choice(ask, thinks),
         messages: blocks::messages(ask, thinks),
         // A model that thinks does not take one.
         temperature: sampling.temperature.filter(|_| !thinks),
+        top_p: sampling.top_p.filter(|_| !thinks),
+        stop_sequences: &sampling.stop,
         thinking: think,
         output_config: word,
     })
@@ -73,10 +75,14 @@ struct Request<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     tools: Option<&'a RawValue>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    tool_choice: Option<Choice>,
+    tool_choice: Option<Choice<'a>>,
     messages: Vec<Message<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     temperature: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    top_p: Option<f64>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    stop_sequences: &'a [String],
     #[serde(skip_serializing_if = "Option::is_none")]
     thinking: Option<Think>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -84,9 +90,22 @@ struct Request<'a> {
 }
 
 #[derive(Serialize)]
-struct Choice {
+struct Choice<'a> {
     #[serde(rename = "type")]
     kind: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<&'a str>,
+}
+
+/// Which tools must be called; nothing if the model decides. A model that thinks cannot be forced.
+fn choice<'a>(ask: &Ask<'a>, thinks: bool) -> Option<Choice<'a>> {
+    match &ask.prompt.sampling.tool_choice {
+        _ if ask.keeps_from_calling() => Some(Choice { kind: "none", name: None }),
+        _ if ask.tools.is_none() || thinks => None,
+        ToolChoice::Auto => None,
+        ToolChoice::Required => Some(Choice { kind: "any", name: None }),
+        ToolChoice::Named(name) => Some(Choice { kind: "tool", name: Some(name) }),
+    }
 }
 
 #[derive(Serialize)]
@@ -177,7 +196,7 @@ fn may_think(ask: &Ask<'_>) -> bool {
     }
     let last = ask.prompt.messages.iter().rev().find_map(|message| match &**message {
         PromptMessage::Assistant { by, parts } => Some((by, parts)),
-        PromptMessage::User(_) | PromptMessage::Result { .. } => None,
+        PromptMessage::System(_) | PromptMessage::User(_) | PromptMessage::Result { .. } => None,
     });
     let sealed = |part: &Said| matches!(part, Said::Sealed(it) if blocks::is_thought(it));
     last.is_some_and(|(by, parts)| {

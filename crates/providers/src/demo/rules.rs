@@ -60,7 +60,7 @@ fn call(prompt: &Prompt, tool: &str, input: Value, what: &str) -> Reply {
 fn report(messages: &[Arc<PromptMessage>]) -> String {
     let results = messages.iter().rev().map_while(|message| match &**message {
         PromptMessage::Result { tool, text, ok, .. } => Some(sentence(tool, text, *ok)),
-        PromptMessage::User(_) | PromptMessage::Assistant { .. } => None,
+        PromptMessage::System(_) | PromptMessage::User(_) | PromptMessage::Assistant { .. } => None,
     });
     let mut results: Vec<_> = results.collect();
     results.reverse();
@@ -88,7 +88,9 @@ fn sentence(tool: &str, text: &str, ok: bool) -> String {
 fn last_user_text(messages: &[Arc<PromptMessage>]) -> String {
     let last = messages.iter().rev().find_map(|message| match &**message {
         PromptMessage::User(parts) => Some(parts.as_slice()),
-        PromptMessage::Assistant { .. } | PromptMessage::Result { .. } => None,
+        PromptMessage::System(_)
+        | PromptMessage::Assistant { .. }
+        | PromptMessage::Result { .. } => None,
     });
     last.unwrap_or_default().iter().map(part_text).collect()
 }

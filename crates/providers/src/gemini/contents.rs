@@ -66,6 +66,8 @@ pub(super) fn contents<'a>(ask: &Ask<'a>) -> Vec<Content<'a>> {
     let mut out: Vec<Content<'a>> = Vec::new();
     for message in &ask.prompt.messages {
         match &**message {
+            // There is no place for instructions but the beginning.
+            PromptMessage::System(text) => push(&mut out, "user", [plain(text)]),
             PromptMessage::User(parts) => push(&mut out, "user", parts.iter().map(shown)),
             PromptMessage::Assistant { by, parts } => {
                 let own: Vec<_> = visible(&ask.prompt.model, by.as_ref(), parts).collect();

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use quintet_kernel::model::Effort;
+use quintet_kernel::model::{Effort, OutputFormat, ToolChoice};
 use quintet_kernel::tool::Spec;
 use serde::Serialize;
 use serde_json::Value;
@@ -20,6 +20,13 @@ pub(super) fn body(ask: &Ask<'_>) -> serde_json::Result<Vec<u8>> {
     let config = Config {
         max_output_tokens: sampling.max_tokens,
         temperature: sampling.temperature,
+        top_p: sampling.top_p,
+        stop_sequences: &sampling.stop,
+        response_mime_type: sampling.format.as_ref().map(|_| "application/json"),
+        response_json_schema: sampling.format.as_ref().and_then(|format| match format {
+            OutputFormat::Json => None,
+            OutputFormat::Schema { schema, .. } => Some(schema),
+        }),
         thinking_config: thinking(ask),
     };
     serde_json::to_vec(&Request {
@@ -27,7 +34,7 @@ pub(super) fn body(ask: &Ask<'_>) -> serde_json::Result<Vec<u8>> {
         contents: contents::contents(ask),
         // Nothing else keeps it from searching.
         tools: ask.tools.filter(|_| prompt.may_call || !ask.search),
-        tool_config: (ask.keeps_from_calling() && !ask.search).then_some(ToolConfig::NONE),
+        tool_config: tool_config(ask),
         generation_config: config,
     })
 }
@@ -55,23 +62,34 @@ struct Request<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     tools: Option<&'a RawValue>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    tool_config: Option<ToolConfig>,
-    generation_config: Config,
+    tool_config: Option<ToolConfig<'a>>,
+    generation_config: Config<'a>,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct ToolConfig {
-    function_calling_config: Calling,
-}
-
-impl ToolConfig {
-    const NONE: Self = Self { function_calling_config: Calling { mode: "NONE" } };
+struct ToolConfig<'a> {
+    function_calling_config: Calling<'a>,
 }
 
 #[derive(Serialize)]
-struct Calling {
+#[serde(rename_all = "camelCase")]
+struct Calling<'a> {
     mode: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    allowed_function_names: Option<[&'a str; 1]>,
+}
+
+/// Which tools must or must not be called; nothing if the model decides.
+fn tool_config<'a>(ask: &Ask<'a>) -> Option<ToolConfig<'a>> {
+    let (mode, allowed_function_names) = match &ask.prompt.sampling.tool_choice {
+        _ if ask.search || ask.tools.is_none() => return None,
+        _ if ask.keeps_from_calling() => ("NONE", None),
+        ToolChoice::Auto => return None,
+        ToolChoice::Required => ("ANY", None),
+        ToolChoice::Named(name) => ("ANY", Some([name.as_str()])),
+    };
+    Some(ToolConfig { function_calling_config: Calling { mode, allowed_function_names } })
 }
 
 #[derive(Serialize)]
@@ -108,11 +126,19 @@ struct Declaration {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Config {
+struct Config<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     max_output_tokens: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     temperature: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    top_p: Option<f64>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    stop_sequences: &'a [String],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    response_mime_type: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    response_json_schema: Option<&'a Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     thinking_config: Option<ThinkingConfig>,
 }

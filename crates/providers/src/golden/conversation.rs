@@ -61,7 +61,7 @@ pub(super) fn with(family: &dyn Family, stream: &Path, by: ModelRef) -> Prompt {
         tools: vec![tool()],
         may_call: true,
         search: Search::Off,
-        sampling: Sampling { max_tokens: None, temperature: None, effort: Some(Effort::Medium) },
+        sampling: Sampling { effort: Some(Effort::Medium), ..Sampling::default() },
         account: None,
     }
 }
@@ -69,7 +69,7 @@ pub(super) fn with(family: &dyn Family, stream: &Path, by: ModelRef) -> Prompt {
 fn broken() -> Vec<Said> {
     let call = CallId::parse("call_9").unwrap();
     let input = Value::String("{\"path\": ".into());
-    vec![Said::Call(PromptCall { call, tool: "read_file".into(), input })]
+    vec![Said::Call(PromptCall::new(call, "read_file", input))]
 }
 
 fn tool() -> Arc<Spec> {

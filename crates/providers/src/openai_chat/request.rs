@@ -3,11 +3,13 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use quintet_kernel::model::{PromptCall, PromptMessage, PromptPart, Said, calls_said, text_said};
+use quintet_kernel::model::{
+    OutputFormat, PromptCall, PromptMessage, PromptPart, Said, ToolChoice, calls_said, text_said,
+};
 use quintet_kernel::tool::Spec;
 use serde::Serialize;
-use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
+use serde_json::{Value, json};
 
 use super::parts::{self, Part};
 use crate::facts::visible;
@@ -25,16 +27,43 @@ pub(super) fn body(ask: &Ask<'_>) -> serde_json::Result<Vec<u8>> {
         model: &ask.prompt.model.model,
         messages: messages(ask),
         tools: ask.tools,
-        tool_choice: ask.keeps_from_calling().then_some("none"),
+        tool_choice: choice(ask),
         stream: true,
         stream_options: ask.quirks.stream_options.then_some(StreamOptions { include_usage: true }),
         max_tokens: limit.filter(|_| !long),
         max_completion_tokens: limit.filter(|_| long),
         temperature: ask.prompt.sampling.temperature,
+        top_p: ask.prompt.sampling.top_p,
+        stop: &ask.prompt.sampling.stop,
+        response_format: ask.prompt.sampling.format.as_ref().map(format),
         reasoning_effort: style(EffortStyle::Word),
         reasoning: style(EffortStyle::Object).map(|effort| Reasoning { effort }),
         thinking: style(EffortStyle::Switch).map(Switch::new),
     })
+}
+
+/// Which tools must be called; nothing if the model decides.
+fn choice(ask: &Ask<'_>) -> Option<Value> {
+    match &ask.prompt.sampling.tool_choice {
+        _ if ask.keeps_from_calling() => Some("none".into()),
+        _ if ask.tools.is_none() => None,
+        ToolChoice::Auto => None,
+        ToolChoice::Required => Some("required".into()),
+        ToolChoice::Named(name) => {
+            Some(json!({ "type": "function", "function": { "name": name } }))
+        }
+    }
+}
+
+/// The form of the answer.
+fn format(format: &OutputFormat) -> Value {
+    match format {
+        OutputFormat::Json => json!({ "type": "json_object" }),
+        OutputFormat::Schema { name, schema, strict } => json!({
+            "type": "json_schema",
+            "json_schema": { "name": name, "schema": schema, "strict": strict },
+        }),
+    }
 }
 
 /// The tools as they are offered.
@@ -49,7 +78,7 @@ struct Request<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     tools: Option<&'a RawValue>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    tool_choice: Option<&'static str>,
+    tool_choice: Option<Value>,
     stream: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     stream_options: Option<StreamOptions>,
@@ -59,6 +88,12 @@ struct Request<'a> {
     max_completion_tokens: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     temperature: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    top_p: Option<f64>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    stop: &'a [String],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    response_format: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     reasoning_effort: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -99,6 +134,7 @@ struct Tool<'a> {
 #[derive(Serialize)]
 struct Function<'a> {
     name: &'a str,
+    #[serde(skip_serializing_if = "str::is_empty")]
     description: &'a str,
     parameters: &'a Value,
 }
@@ -166,6 +202,10 @@ fn messages<'a>(ask: &Ask<'a>) -> Vec<Message<'a>> {
     let mut pictures = Vec::new();
     for message in &prompt.messages {
         match &**message {
+            PromptMessage::System(text) => {
+                show(&mut pictures, &mut out);
+                out.push(Message::System { content: text });
+            }
             PromptMessage::User(said) => {
                 show(&mut pictures, &mut out);
                 out.push(Message::User { content: content(said) });
@@ -243,7 +283,7 @@ fn id<'a>(call: &'a quintet_kernel::CallId, quirks: &Quirks) -> Cow<'a, str> {
 
 impl<'a> Call<'a> {
     fn new(call: &'a PromptCall, quirks: &Quirks) -> Self {
-        let function = CalledFunction { name: &call.tool, arguments: call.input.to_string() };
+        let function = CalledFunction { name: &call.tool, arguments: call.arguments() };
         Self { id: id(&call.call, quirks), kind: "function", function }
     }
 }

@@ -60,6 +60,10 @@ pub(super) fn items<'a>(ask: &Ask<'a>) -> Vec<Item<'a>> {
     let mut out = Vec::new();
     for message in &ask.prompt.messages {
         match &**message {
+            PromptMessage::System(text) => {
+                let content = vec![Content::InputText { text: Written::Plain(text) }];
+                out.push(Item::Message { role: "developer", content });
+            }
             PromptMessage::User(parts) => {
                 let content = parts.iter().map(shown).collect();
                 out.push(Item::Message { role: "user", content });
@@ -113,7 +117,7 @@ fn called(call: &PromptCall) -> Item<'_> {
     Item::FunctionCall {
         call_id: ids::plain(&call.call),
         name: &call.tool,
-        arguments: call.input.to_string(),
+        arguments: call.arguments(),
     }
 }
 

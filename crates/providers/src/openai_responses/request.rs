@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use quintet_kernel::model::Effort;
+use quintet_kernel::model::{Effort, OutputFormat, ToolChoice};
 use quintet_kernel::tool::Spec;
 use serde::Serialize;
-use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
+use serde_json::{Value, json};
 
 use super::items::{self, Item};
 use crate::facts::Thinking;
@@ -32,13 +32,15 @@ pub(super) fn body(ask: &Ask<'_>) -> serde_json::Result<Vec<u8>> {
         instructions: Some(prompt.system.as_str()).filter(|text| !text.is_empty()),
         input: items::items(ask),
         tools: ask.tools,
-        tool_choice: ask.keeps_from_calling().then_some("none"),
+        tool_choice: choice(ask),
         stream: true,
         store: false,
         include: thinks.then_some(["reasoning.encrypted_content"]),
         reasoning: thinks.then_some(Reasoning { effort, summary: "auto" }),
         max_output_tokens: sampling.max_tokens,
         temperature: sampling.temperature.filter(|_| !thinks),
+        top_p: sampling.top_p.filter(|_| !thinks),
+        text: sampling.format.as_ref().map(|form| Text { format: format(form) }),
     })
 }
 
@@ -67,7 +69,7 @@ struct Request<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     tools: Option<&'a RawValue>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    tool_choice: Option<&'static str>,
+    tool_choice: Option<Value>,
     stream: bool,
     store: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -78,6 +80,36 @@ struct Request<'a> {
     max_output_tokens: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     temperature: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    top_p: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    text: Option<Text>,
+}
+
+#[derive(Serialize)]
+struct Text {
+    format: Value,
+}
+
+/// Which tools must be called; nothing if the model decides.
+fn choice(ask: &Ask<'_>) -> Option<Value> {
+    match &ask.prompt.sampling.tool_choice {
+        _ if ask.keeps_from_calling() => Some("none".into()),
+        _ if ask.tools.is_none() => None,
+        ToolChoice::Auto => None,
+        ToolChoice::Required => Some("required".into()),
+        ToolChoice::Named(name) => Some(json!({ "type": "function", "name": name })),
+    }
+}
+
+/// The form of the answer.
+fn format(format: &OutputFormat) -> Value {
+    match format {
+        OutputFormat::Json => json!({ "type": "json_object" }),
+        OutputFormat::Schema { name, schema, strict } => {
+            json!({ "type": "json_schema", "name": name, "schema": schema, "strict": strict })
+        }
+    }
 }
 
 #[derive(Serialize)]

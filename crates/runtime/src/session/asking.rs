@@ -80,7 +80,7 @@ fn names_media(message: &PromptMessage) -> bool {
         PromptMessage::User(parts) | PromptMessage::Result { media: parts, .. } => {
             parts.iter().any(media)
         }
-        PromptMessage::Assistant { .. } => false,
+        PromptMessage::System(_) | PromptMessage::Assistant { .. } => false,
     }
 }
 

@@ -20,7 +20,7 @@ pub(crate) fn life<T>(future: impl Future<Output = T>) -> T {
 pub(crate) fn results<'a>(asked: &'a Asked) -> Vec<&'a str> {
     let result = |message: &'a PromptMessage| match message {
         PromptMessage::Result { text, .. } => Some(text.as_str()),
-        PromptMessage::User(_) | PromptMessage::Assistant { .. } => None,
+        PromptMessage::System(_) | PromptMessage::User(_) | PromptMessage::Assistant { .. } => None,
     };
     asked.prompt.messages.iter().map(|message| &**message).filter_map(result).collect()
 }

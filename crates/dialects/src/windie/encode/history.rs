@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 /// How many tokens a prompt is, by a rule of thumb.
 pub(crate) fn weight(prompt: &Prompt) -> u64 {
     let texts = prompt.messages.iter().map(|message| match &**message {
+        PromptMessage::System(text) => text.clone(),
         PromptMessage::User(parts) => text(parts),
         PromptMessage::Assistant { parts, .. } => text_said(parts),
         PromptMessage::Result { text, .. } => text.clone(),
@@ -24,6 +25,11 @@ pub(crate) fn entries(prompt: &Prompt, summarized: bool) -> Vec<Value> {
 
 fn entry(message: &PromptMessage, summary: bool) -> Value {
     match message {
+        PromptMessage::System(text) => json!({
+            "role": "system",
+            "content": text,
+            "message_type": "system",
+        }),
         PromptMessage::User(parts) => json!({
             "role": "user",
             "content": text(parts),

@@ -41,7 +41,9 @@ pub(crate) fn user_message(content: &str, original: &str, pictured: bool) -> Val
 fn asked(prompt: &Prompt) -> (String, bool) {
     let last = prompt.messages.iter().rev().find_map(|message| match &**message {
         PromptMessage::User(parts) => Some(parts.as_slice()),
-        PromptMessage::Assistant { .. } | PromptMessage::Result { .. } => None,
+        PromptMessage::System(_)
+        | PromptMessage::Assistant { .. }
+        | PromptMessage::Result { .. } => None,
     });
     let parts = last.unwrap_or_default();
     let text = parts.iter().filter_map(|part| match part {

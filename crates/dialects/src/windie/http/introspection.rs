@@ -198,6 +198,7 @@ fn canonical(agent: &Agent) -> Vec<Value> {
 /// A message as models are sent it.
 fn message(message: &PromptMessage) -> Option<Value> {
     match message {
+        PromptMessage::System(text) => Some(json!({ "role": "system", "content": text })),
         PromptMessage::User(parts) => Some(json!({ "role": "user", "content": text(parts) })),
         PromptMessage::Assistant { parts, .. } => {
             let calls = calls_said(parts).map(|call| {

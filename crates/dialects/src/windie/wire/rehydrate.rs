@@ -78,7 +78,7 @@ impl Entry {
     }
 }
 
-fn called(PromptCall { call, tool, input }: PromptCall) -> Part {
+fn called(PromptCall { call, tool, input, .. }: PromptCall) -> Part {
     Part::Call { call, tool, input }
 }
 
@@ -110,7 +110,7 @@ fn asked(call: &Value) -> Option<PromptCall> {
     let given = [&call["arguments"], &call["args"], &function["arguments"]];
     let input = given.into_iter().find_map(arguments).unwrap_or_else(|| json!({}));
     let call = CallId::parse(call["id"].as_str()?.trim())?;
-    (!tool.is_empty()).then(|| PromptCall { call, tool: tool.into(), input })
+    (!tool.is_empty()).then(|| PromptCall::new(call, tool, input))
 }
 
 fn arguments(value: &Value) -> Option<Value> {

@@ -49,8 +49,7 @@ fn user(text: &str) -> PromptMessage {
 #[test]
 fn a_conversation_with_tools() {
     let call = CallId::parse("c1").unwrap();
-    let asked =
-        PromptCall { call: call.clone(), tool: "shell".into(), input: json!({ "command": "ls" }) };
+    let asked = PromptCall::new(call.clone(), "shell", json!({ "command": "ls" }));
     let answer = PromptMessage::Assistant {
         by: None,
         parts: vec![Said::Text("I look.".into()), Said::Call(asked)],

@@ -58,11 +58,11 @@ fn a_conversation() {
         PromptMessage::User(vec![text("list "), text("files")]),
         PromptMessage::Assistant {
             by: None,
-            parts: vec![Said::Call(PromptCall {
-                call: call.clone(),
-                tool: "shell".into(),
-                input: json!({"command": "ls"}),
-            })],
+            parts: vec![Said::Call(PromptCall::new(
+                call.clone(),
+                "shell",
+                json!({"command": "ls"}),
+            ))],
         },
         PromptMessage::Result {
             call,
@@ -80,7 +80,8 @@ fn a_conversation() {
         kind: tool::Kind::Exec,
         placement: tool::Placement::Daemon,
     }));
-    prompt.sampling = Sampling { max_tokens: Some(9), temperature: Some(0.5), effort: None };
+    prompt.sampling =
+        Sampling { max_tokens: Some(9), temperature: Some(0.5), ..Sampling::default() };
     let function = json!({"name": "shell", "arguments": r#"{"command":"ls"}"#});
     let offered = json!({"name": "shell", "description": "runs", "parameters": {"type": "object"}});
     let expected = json!({
@@ -103,8 +104,52 @@ fn a_conversation() {
 }
 
 #[test]
+fn what_a_caller_asks_for_goes_through() {
+    let call = CallId::parse("call_1").unwrap();
+    let written = Some("{ \"a\":1}".to_owned());
+    let called = PromptCall { written, ..PromptCall::new(call, "shell", json!({"a": 1})) };
+    let mut prompt = prompt(vec![
+        PromptMessage::Assistant { by: None, parts: vec![Said::Call(called)] },
+        PromptMessage::System("in French".into()),
+    ]);
+    prompt.tools.push(Arc::new(tool::Spec {
+        name: "shell".into(),
+        description: String::new(),
+        schema: json!({"type": "object"}),
+        kind: tool::Kind::Network,
+        placement: tool::Placement::Client,
+    }));
+    let schema = json!({"type": "object"});
+    prompt.sampling = Sampling {
+        top_p: Some(0.5),
+        stop: vec!["X".into()],
+        tool_choice: ToolChoice::Named("shell".into()),
+        format: Some(OutputFormat::Schema {
+            name: "n".into(),
+            schema: schema.clone(),
+            strict: true,
+        }),
+        ..Sampling::default()
+    };
+    let body = sent(&prompt);
+    assert_eq!(body["messages"][1]["tool_calls"][0]["function"]["arguments"], "{ \"a\":1}");
+    assert_eq!(body["messages"][2], json!({"role": "system", "content": "in French"}));
+    let function = json!({"name": "shell", "parameters": {"type": "object"}});
+    assert_eq!(body["tools"], json!([{"type": "function", "function": function}]));
+    assert_eq!(body["tool_choice"], json!({"type": "function", "function": {"name": "shell"}}));
+    assert_eq!((&body["top_p"], &body["stop"]), (&json!(0.5), &json!(["X"])));
+    let format = json!({"name": "n", "schema": schema, "strict": true});
+    assert_eq!(body["response_format"], json!({"type": "json_schema", "json_schema": format}));
+    prompt.sampling.tool_choice = ToolChoice::Required;
+    assert_eq!(sent(&prompt)["tool_choice"], "required");
+    prompt.tools.clear();
+    assert_eq!(sent(&prompt)["tool_choice"], Value::Null, "there is nothing to choose");
+}
+
+#[test]
 fn vendors_have_their_own_words() {
-    let sampling = Sampling { max_tokens: Some(9), temperature: None, effort: Some(Effort::High) };
+    let sampling =
+        Sampling { max_tokens: Some(9), effort: Some(Effort::High), ..Sampling::default() };
     let prompt = Prompt { sampling, ..prompt(Vec::new()) };
     let check = |quirks: Quirks, key: &str, value: Value| {
         assert_eq!(sent_to(&prompt, &quirks)[key], value);

@@ -6,7 +6,7 @@ use super::*;
 
 fn entry(role: Role, calls: &[&str], call: Option<&str>) -> Entry {
     let id = |name: &str| CallId::named(name.into());
-    let asked = |name: &&str| PromptCall { call: id(name), tool: "t".into(), input: json!({}) };
+    let asked = |name: &&str| PromptCall::new(id(name), "t", json!({}));
     let calls = calls.iter().map(asked).collect();
     Entry { role, text: String::new(), tool: None, screenshot: None, calls, call: call.map(id) }
 }
