@@ -6,6 +6,7 @@
 
 mod agent;
 pub mod change_feed;
+mod checked_embedding;
 mod console;
 pub mod dialect;
 mod fallback;
@@ -18,6 +19,7 @@ pub mod jsonrpc;
 pub mod projection;
 mod terminal;
 pub mod transport;
+pub mod wav;
 mod windie;
 
 use dialect::Dialect;

@@ -10,6 +10,7 @@ use super::body;
 use super::fields::Fields;
 use super::reply::{Reply, ok};
 use super::sense_error::PerceptionService;
+use crate::checked_embedding;
 
 /// The longest text, in characters.
 const TEXT_LIMIT: usize = 8192;
@@ -109,20 +110,8 @@ fn read_batch(mut fields: Fields) -> Result<Vec<String>, Reply> {
     Ok(texts)
 }
 
-/// Computes vectors and checks that they are what the space says. JSON has no word for a number that
-/// is not finite, so such a vector is an error here and not in the client.
 async fn embed(embedder: &dyn Embedder, texts: Vec<String>) -> Result<Embeddings, Reply> {
-    let count = texts.len();
-    let embeddings = embedder.embed(texts).await.map_err(unavailable)?;
-    let dimensions = embedder.space().dimensions;
-    let valid = |vector: &Vec<f32>| {
-        vector.len() == dimensions && vector.iter().all(|number| number.is_finite())
-    };
-    if embeddings.vectors.len() == count && embeddings.vectors.iter().all(valid) {
-        Ok(embeddings)
-    } else {
-        Err(unavailable(SenseError::Failed("the model gave an invalid vector".into())))
-    }
+    checked_embedding::embed(embedder, texts).await.map_err(unavailable)
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "the shape that map_err wants")]

@@ -1,0 +1,22 @@
+//! Vectors of texts, checked before they are sent to anybody.
+
+use quintet_kernel::port::{Embedder, Embeddings, SenseError};
+
+/// Computes vectors and checks that they are what the space says. JSON has no word for a number that
+/// is not finite, so such a vector is an error here and not in the client.
+pub(crate) async fn embed(
+    embedder: &dyn Embedder,
+    texts: Vec<String>,
+) -> Result<Embeddings, SenseError> {
+    let count = texts.len();
+    let embeddings = embedder.embed(texts).await?;
+    let dimensions = embedder.space().dimensions;
+    let is_valid = |vector: &Vec<f32>| {
+        vector.len() == dimensions && vector.iter().all(|number| number.is_finite())
+    };
+    if embeddings.vectors.len() == count && embeddings.vectors.iter().all(is_valid) {
+        Ok(embeddings)
+    } else {
+        Err(SenseError::Failed("the model gave an invalid vector".into()))
+    }
+}
