@@ -16,6 +16,7 @@ mod harness;
 mod held_calls;
 mod jarvis;
 pub mod jsonrpc;
+mod openai;
 pub mod projection;
 mod terminal;
 pub mod transport;
@@ -32,6 +33,7 @@ pub const DIALECTS: &[Dialect] = &[
     windie::DIALECT,
     terminal::DIALECT,
     console::DIALECT,
+    openai::DIALECT,
 ];
 
 /// The listener of the web console, for the command that opens it.

@@ -21,7 +21,15 @@ import threading
 ROOT = pathlib.Path(__file__).parents[4]
 BUILT = "target/release/quintet"
 MAKE_RUN = "make run MODEL=demo"
-PORTS = {"harness": 8787, "jarvis": 8100, "agent": 8080, "agent_health": 8081, "windie": 8765, "console": 8700}
+PORTS = {
+    "harness": 8787,
+    "jarvis": 8100,
+    "agent": 8080,
+    "agent_health": 8081,
+    "windie": 8765,
+    "console": 8700,
+    "openai": 8701,
+}
 # Nothing in the tour takes this long, unless it hangs.
 TIMEOUT_SECONDS = 60
 END = "::end of block::"

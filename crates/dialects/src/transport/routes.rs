@@ -100,6 +100,7 @@ fn filter(method: &'static str) -> Option<MethodFilter> {
         ANY => None,
         "GET" => Some(MethodFilter::GET),
         "POST" => Some(MethodFilter::POST),
+        "DELETE" => Some(MethodFilter::DELETE),
         other => unreachable!("no route takes {other}"),
     }
 }

@@ -1,0 +1,69 @@
+//! Runs that were under way when the daemon last ended: those whose callers are gone with it are cancelled.
+
+use quintet_kernel::event::{Event, Seq};
+use quintet_kernel::port::{Error, Sessions};
+use quintet_kernel::{Cursor, Item, SessionId};
+use tokio_util::sync::CancellationToken;
+
+use super::decode::conversation::FRONT_END;
+use super::serve::{Ports, withdraw};
+use super::stored::BACKGROUND;
+
+/// Cancels such runs once. Those in the background go on, and so do those that wait for results.
+pub(super) async fn withdraw_abandoned(ports: Ports, closing: CancellationToken) {
+    let open = match ports.directory.open().await {
+        Ok(open) => open,
+        Err(error) => {
+            tracing::warn!(%error, "the runs of clients that are gone were not looked for");
+            Vec::new()
+        }
+    };
+    for session in open {
+        if let Err(error) = check(&ports, &session).await {
+            tracing::warn!(%session, %error, "a run without a client may go on");
+        }
+    }
+    closing.cancelled().await;
+}
+
+/// Cancels the turn of a session if its caller is gone.
+async fn check(ports: &Ports, session: &SessionId) -> Result<(), Error> {
+    let sessions = &*ports.sessions;
+    if !sessions.card(session).await?.labels.contains_key(FRONT_END) {
+        return Ok(());
+    }
+    let state = sessions.view(session).await?;
+    let open = state.open.as_ref().filter(|open| !open.waits_for_client());
+    let Some(turn) = open.and_then(|open| state.turn(&open.id)) else { return Ok(()) };
+    let (turn, begins) = (turn.id.clone(), turn.begins);
+    drop(state);
+    if has_caller(sessions, session, begins).await? {
+        withdraw(sessions, session, turn).await;
+    }
+    Ok(())
+}
+
+/// True if the last request that a turn answers was one that waits for its answer.
+async fn has_caller(
+    sessions: &dyn Sessions,
+    session: &SessionId,
+    begins: Seq,
+) -> Result<bool, Error> {
+    let mut follow = sessions.follow(session, Cursor::after(begins - 1)).await?;
+    let mut waits = false;
+    while follow.position().seq < follow.head() {
+        let Some(items) = follow.next().await? else { break };
+        for item in items {
+            let Item::Event(record) = item else { continue };
+            let note = match &record.event {
+                Event::MessageAdded { options, .. } => options.aside(FRONT_END),
+                Event::CallCompleted { outcome, .. } => outcome.aside.get(FRONT_END),
+                _ => None,
+            };
+            if let Some(note) = note {
+                waits = note[BACKGROUND] != true;
+            }
+        }
+    }
+    Ok(waits)
+}

@@ -1,0 +1,110 @@
+//! The agent as a model: a request is a turn of a session, which every other protocol can see.
+
+use axum::response::Response;
+use quintet_kernel::port::{Error, Follow};
+use quintet_kernel::{Cursor, Item};
+use serde_json::Map;
+
+use super::decode::chat::ChatRequest;
+use super::encode::chat::{ChatCompletion, ChatStream};
+use super::encode::turn::TurnReader;
+use super::encode::{Ended, KEEP_ALIVE, Progress};
+use super::reply::Reply;
+use super::serve::{AppState, CancelOnDrop, KEEP_ALIVE_INTERVAL, event_stream, ok};
+use super::start::{Beginning, Started};
+use crate::transport::sse::{self, Encode};
+
+/// Answers a request for a chat completion.
+pub(super) async fn chat(app: &AppState, request: ChatRequest) -> Result<Response, Reply> {
+    let ChatRequest { generation, include_usage } = request;
+    let (head, is_stream) = (app.head(&generation.model), generation.stream);
+    let run = Beginning { generation, continued: None, note: Map::new(), is_background: false };
+    let started = run.start(app).await?;
+    let mut answer = Answer::follow(app, started).await.map_err(Reply::begun)?;
+    if !is_stream {
+        let mut completion = ChatCompletion::new(head);
+        loop {
+            answer.next().await?.iter().for_each(|progress| completion.take(progress));
+            if let Some(finished) = completion.finish() {
+                return finished.map(|body| ok(&body));
+            }
+        }
+    }
+    // What fails before there is anything to show is an error and not the end of a stream.
+    let first = loop {
+        let progress = answer.next().await?;
+        if let Some(Progress::End(end)) = progress.last()
+            && let Ended::Failed(reply) = &end.how
+        {
+            return Err(reply.clone());
+        }
+        if !progress.is_empty() {
+            break progress;
+        }
+    };
+    let mut out = Vec::new();
+    let mut encoder = ChatStream::begin(head, include_usage, &mut out);
+    first.iter().for_each(|progress| encoder.take(progress, &mut out));
+    let Answer { follow, reader, cancel } = answer;
+    let stream = AgentStream { reader, encoder, cancel };
+    Ok(event_stream(sse::body(follow, stream, out, KEEP_ALIVE_INTERVAL)))
+}
+
+/// An answer that somebody waits for. Dropped before its end, it cancels the turn.
+pub(super) struct Answer {
+    pub(super) follow: Box<dyn Follow>,
+    pub(super) reader: TurnReader,
+    pub(super) cancel: CancelOnDrop,
+}
+
+impl Answer {
+    pub(super) async fn follow(app: &AppState, started: Started) -> Result<Self, Reply> {
+        let Started { run, cancel } = started;
+        let from = Cursor::after(run.turn_begins - 1);
+        let follow = app.ports.sessions.follow(&run.session, from).await?;
+        let reader = TurnReader::new(run.session, run.turn, run.begins);
+        Ok(Self { follow, reader, cancel })
+    }
+
+    /// What happens next; may be empty.
+    pub(super) async fn next(&mut self) -> Result<Vec<Progress>, Reply> {
+        let items = self.follow.next().await.map_err(|error| Reply::from(error).begun())?;
+        let items = items.ok_or_else(|| Reply::from(Error::Closing).begun())?;
+        let progress = items.iter().flat_map(|item| self.reader.take(item)).collect();
+        if self.reader.is_over() {
+            self.cancel.release();
+        }
+        Ok(progress)
+    }
+}
+
+/// A chat completion that is streamed.
+struct AgentStream {
+    reader: TurnReader,
+    encoder: ChatStream,
+    cancel: CancelOnDrop,
+}
+
+impl Encode for AgentStream {
+    fn encode(&mut self, items: &[Item], out: &mut Vec<u8>) {
+        for progress in items.iter().flat_map(|item| self.reader.take(item)) {
+            self.encoder.take(&progress, out);
+        }
+        if self.reader.is_over() {
+            self.cancel.release();
+        }
+    }
+
+    fn keep_alive(&mut self, out: &mut Vec<u8>) {
+        out.extend_from_slice(KEEP_ALIVE);
+    }
+
+    fn over(&self) -> bool {
+        self.encoder.is_over()
+    }
+
+    fn broken(&mut self, error: &Error, out: &mut Vec<u8>) {
+        let reply = Reply::server(500, error.to_string()).begun();
+        self.encoder.broken(&reply, out);
+    }
+}

@@ -1,0 +1,150 @@
+//! The content of messages: text, pictures, sound and files, as both endpoints write them.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use quintet_kernel::message::MediaKind;
+use serde_json::Value;
+
+use crate::openai::reply::Reply;
+use crate::openai::wire::fields::Fields;
+
+/// A piece of a user message.
+#[derive(Clone, PartialEq)]
+pub(crate) enum Part {
+    Text(String),
+    Media(Media),
+}
+
+/// A file that came with a message.
+#[derive(Clone, PartialEq)]
+pub(crate) struct Media {
+    pub(crate) kind: MediaKind,
+    pub(crate) name: String,
+    pub(crate) mime: String,
+    pub(crate) content: Vec<u8>,
+}
+
+impl std::fmt::Debug for Part {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Text(text) => write!(f, "{text:?}"),
+            Self::Media(Media { name, mime, content, .. }) => {
+                write!(f, "{name} ({mime}, {} bytes)", content.len())
+            }
+        }
+    }
+}
+
+/// What a user said. Fails if it is neither text nor a list of pieces that are known.
+pub(crate) fn parts(message: &Fields<'_>) -> Result<Vec<Part>, Reply> {
+    match message.get("content") {
+        None => Err(Reply::missing(message.param("content"))),
+        Some(Value::String(text)) => Ok(vec![Part::Text(text.clone())]),
+        Some(Value::Array(_)) => {
+            let pieces = message.objects("content")?.unwrap_or_default();
+            pieces.iter().map(part).collect()
+        }
+        Some(other) => {
+            Err(Reply::wrong_type(message.param("content"), "a string or an array", other))
+        }
+    }
+}
+
+/// Text alone: of a model, of instructions or of a result, under `name`. Nothing is an empty text.
+pub(crate) fn text(message: &Fields<'_>, name: &str) -> Result<String, Reply> {
+    match message.get(name) {
+        None => Ok(String::new()),
+        Some(Value::String(text)) => Ok(text.clone()),
+        Some(Value::Array(_)) => {
+            let pieces = message.objects(name)?.unwrap_or_default();
+            pieces.iter().map(only_text).collect()
+        }
+        Some(other) => Err(Reply::wrong_type(message.param(name), "a string or an array", other)),
+    }
+}
+
+fn only_text(piece: &Fields<'_>) -> Result<String, Reply> {
+    match piece.needed_text("type")? {
+        "text" | "input_text" | "output_text" => Ok(piece.needed_text("text")?.into()),
+        "refusal" => Ok(piece.needed_text("refusal")?.into()),
+        other => Err(unknown(piece, other)),
+    }
+}
+
+fn part(piece: &Fields<'_>) -> Result<Part, Reply> {
+    match piece.needed_text("type")? {
+        "text" | "input_text" | "output_text" => Ok(Part::Text(piece.needed_text("text")?.into())),
+        "image_url" => {
+            let image = piece.object("image_url")?;
+            let image = image.ok_or_else(|| Reply::missing(piece.param("image_url")))?;
+            image_part(image.needed_text("url")?, &image.param("url"))
+        }
+        "input_image" => image_part(piece.needed_text("image_url")?, &piece.param("image_url")),
+        "input_audio" => {
+            let audio = piece.object("input_audio")?;
+            let audio = audio.ok_or_else(|| Reply::missing(piece.param("input_audio")))?;
+            let format = audio.needed_text("format")?;
+            let mime = match format {
+                "wav" => "audio/wav",
+                "mp3" => "audio/mpeg",
+                other => {
+                    let why = format!("format must be wav or mp3, not {other}");
+                    return Err(Reply::unsupported(audio.param("format"), why));
+                }
+            };
+            let content = base64(audio.needed_text("data")?, &audio.param("data"))?;
+            let (name, mime) = (format!("audio.{format}"), mime.into());
+            Ok(Part::Media(Media { kind: MediaKind::Audio, name, mime, content }))
+        }
+        "file" => {
+            let file = piece.object("file")?;
+            file_part(&file.ok_or_else(|| Reply::missing(piece.param("file")))?)
+        }
+        "input_file" => file_part(piece),
+        other => Err(unknown(piece, other)),
+    }
+}
+
+fn unknown(piece: &Fields<'_>, kind: &str) -> Reply {
+    Reply::unsupported(piece.param("type"), format!("content of type {kind:?} is not taken here"))
+}
+
+fn image_part(url: &str, param: &str) -> Result<Part, Reply> {
+    let (mime, content) = data_url(url, param)?;
+    if !mime.starts_with("image/") {
+        return Err(Reply::wrong_value(param, format!("an image was expected, not {mime}")));
+    }
+    let name = format!("image.{}", mime.trim_start_matches("image/").replace("svg+xml", "svg"));
+    Ok(Part::Media(Media { kind: MediaKind::Image, name, mime, content }))
+}
+
+fn file_part(file: &Fields<'_>) -> Result<Part, Reply> {
+    let param = file.param("file_data");
+    let (mime, content) = data_url(file.needed_text("file_data")?, &param)?;
+    let name = file.text("filename")?.unwrap_or("file").to_owned();
+    Ok(Part::Media(Media { kind: MediaKind::File, name, mime, content }))
+}
+
+/// A data URL. Addresses are not fetched: a request must not make the daemon call others.
+fn data_url(url: &str, param: &str) -> Result<(String, Vec<u8>), Reply> {
+    let unsupported = || {
+        let why = "only data URLs are taken (data:image/png;base64,…): addresses are not fetched";
+        Reply::unsupported(param, why)
+    };
+    let (head, data) = url
+        .strip_prefix("data:")
+        .ok_or_else(unsupported)?
+        .split_once(',')
+        .ok_or_else(unsupported)?;
+    let mime = head.strip_suffix(";base64").ok_or_else(unsupported)?;
+    let mime = mime.split(';').next().unwrap_or_default().to_ascii_lowercase();
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/+.-".contains(c);
+    if mime.is_empty() || mime.len() > 100 || !mime.chars().all(plain) {
+        return Err(Reply::wrong_value(param, "the data URL names no MIME type"));
+    }
+    Ok((mime, base64(data, param)?))
+}
+
+fn base64(data: &str, param: &str) -> Result<Vec<u8>, Reply> {
+    STANDARD.decode(data.trim()).map_err(|_| Reply::wrong_value(param, "the data is not base64"))
+}

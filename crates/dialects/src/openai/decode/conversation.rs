@@ -1,0 +1,124 @@
+//! A caller's conversation as what an agent's session is told: instructions, what was said before, and
+//! what is to be answered now.
+
+use quintet_kernel::CallId;
+use quintet_kernel::command::Recalled;
+use quintet_kernel::message::{self, Role};
+use quintet_kernel::tool::Risk;
+use quintet_kernel::toolset::ClientTool;
+use serde_json::Value;
+use sha2::{Digest as _, Sha256};
+
+use super::content::Part;
+use super::{Call, FunctionTool, Message};
+use crate::openai::reply::Reply;
+
+/// The name of this front end, whose clients alone run the tools that callers bring.
+pub(crate) const FRONT_END: &str = "openai";
+
+/// A conversation, taken apart.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Conversation {
+    /// Instructions among the messages.
+    pub(crate) instructions: Vec<String>,
+    /// What was said before.
+    pub(crate) earlier: Vec<Message>,
+    /// What is to be answered.
+    pub(crate) asked: Asked,
+}
+
+/// What is to be answered.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Asked {
+    /// A message of the user.
+    User(Vec<Part>),
+    /// The results of the last calls, by their ids.
+    Results(Vec<CallResult>),
+}
+
+/// The result of a call that the caller ran.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct CallResult {
+    pub(crate) call: String,
+    pub(crate) text: String,
+}
+
+impl Conversation {
+    /// Takes a conversation apart. Fails if nothing in it can be answered.
+    pub(crate) fn of(messages: Vec<Message>) -> Result<Self, Reply> {
+        let (mut instructions, mut earlier) = (Vec::new(), Vec::new());
+        for message in messages {
+            match message {
+                Message::System(text) => instructions.push(text),
+                other => earlier.push(other),
+            }
+        }
+        let is_result = |message: &Message| matches!(message, Message::Result { .. });
+        let results = earlier.iter().rev().take_while(|message| is_result(message)).count();
+        if results > 0 {
+            let results = earlier.split_off(earlier.len() - results);
+            let results = results.into_iter().filter_map(|message| match message {
+                Message::Result { call, text } => Some(CallResult { call, text }),
+                Message::System(_) | Message::User(_) | Message::Assistant { .. } => None,
+            });
+            let asked = Asked::Results(results.collect());
+            return Ok(Self { instructions, earlier, asked });
+        }
+        match earlier.pop() {
+            Some(Message::User(parts)) => {
+                Ok(Self { instructions, earlier, asked: Asked::User(parts) })
+            }
+            Some(_) | None => {
+                let why = "the last message must be of the user or a tool: the agent answers it";
+                Err(Reply::invalid(why).code("invalid_value").param("messages"))
+            }
+        }
+    }
+}
+
+/// What was said before, without its files, whose names are given.
+pub(crate) fn recalled(message: Message, files: Vec<message::Part>) -> Recalled {
+    match message {
+        Message::System(text) => Recalled::text(Role::System, text),
+        Message::User(parts) => {
+            let texts = parts.into_iter().filter_map(|part| match part {
+                Part::Text(text) => Some(message::Part::Text(text)),
+                Part::Media(_) => None,
+            });
+            let parts = texts.chain(files).collect();
+            Recalled { role: Role::User, parts, wording: None, call: None }
+        }
+        Message::Assistant { text, calls } => {
+            let mut said = Recalled::text(Role::Assistant, text);
+            said.parts.extend(calls.into_iter().map(called));
+            said
+        }
+        Message::Result { call, text } => {
+            let said = Recalled::text(Role::Tool, text);
+            Recalled { call: Some(call_id(&call)), ..said }
+        }
+    }
+}
+
+fn called(Call { id, tool, arguments }: Call) -> message::Part {
+    let input = serde_json::from_str(&arguments).unwrap_or(Value::String(arguments));
+    message::Part::Call { call: call_id(&id), tool, input }
+}
+
+/// The id of a call that was made elsewhere: any text may be one there.
+pub(crate) fn call_id(text: &str) -> CallId {
+    let hash = || CallId::parse(&format!("call_{}", &hex::encode(Sha256::digest(text))[..32]));
+    CallId::parse(text).or_else(hash).expect("letters and digits are an id")
+}
+
+/// A caller's tool as one that clients of the session run.
+pub(crate) fn client_tool(tool: &FunctionTool) -> ClientTool {
+    ClientTool {
+        name: tool.name.clone(),
+        description: tool.description.clone(),
+        schema: tool.parameters.clone(),
+        risk: Risk::Medium,
+        repeatable: false,
+        front_end: Some(FRONT_END.into()),
+    }
+}

@@ -1,0 +1,153 @@
+//! Tools and the way to answer, as both endpoints write them.
+
+use std::path::{Path, PathBuf};
+
+use quintet_kernel::model::{Effort, OutputFormat, ToolChoice};
+use serde_json::{Value, json};
+
+use super::FunctionTool;
+use crate::openai::reply::Reply;
+use crate::openai::wire::fields::Fields;
+
+/// The most tools of a request.
+const TOOLS_LIMIT: usize = 128;
+
+/// The caller's tools. `nested` if each stands in a field `function` of its own.
+pub(super) fn tools(body: &Fields<'_>, nested: bool) -> Result<Vec<FunctionTool>, Reply> {
+    let tools = body.objects("tools")?.unwrap_or_default();
+    if tools.len() > TOOLS_LIMIT {
+        let why = format!("there are {} tools, and at most {TOOLS_LIMIT} are taken", tools.len());
+        return Err(Reply::wrong_value("tools", why));
+    }
+    tools.iter().map(|tool| function(tool, nested)).collect()
+}
+
+fn function(tool: &Fields<'_>, nested: bool) -> Result<FunctionTool, Reply> {
+    let kind = tool.needed_text("type")?;
+    if kind != "function" {
+        let why = format!("only tools of type \"function\" are taken, not {kind:?}");
+        return Err(Reply::unsupported(tool.param("type"), why));
+    }
+    let inner;
+    let function = if nested {
+        inner = tool.object("function")?.ok_or_else(|| Reply::missing(tool.param("function")))?;
+        &inner
+    } else {
+        tool
+    };
+    let name = function.needed_text("name")?;
+    let plain = |b: u8| b.is_ascii_alphanumeric() || b == b'_' || b == b'-';
+    if name.is_empty() || name.len() > 64 || !name.bytes().all(plain) {
+        let param = function.param("name");
+        let why = format!("Invalid '{param}': 1 to 64 letters, digits, \"_\" or \"-\".");
+        return Err(Reply::wrong_value(param, why));
+    }
+    let parameters =
+        function.object("parameters")?.map(|schema| Value::Object(schema.raw().clone()));
+    Ok(FunctionTool {
+        name: name.into(),
+        description: function.text("description")?.unwrap_or_default().into(),
+        parameters: parameters.unwrap_or_else(|| json!({ "type": "object", "properties": {} })),
+    })
+}
+
+/// Whether tools may be called, and which must be.
+pub(super) fn tool_choice(
+    body: &Fields<'_>,
+    tools: &[FunctionTool],
+) -> Result<(bool, ToolChoice), Reply> {
+    let named = |choice: &Fields<'_>| {
+        let inner = choice.object("function")?;
+        let name = inner.as_ref().unwrap_or(choice).needed_text("name")?;
+        if tools.iter().all(|tool| tool.name != name) {
+            let why = format!("tool_choice names {name:?}, which is not among the tools");
+            return Err(Reply::wrong_value("tool_choice", why));
+        }
+        Ok((true, ToolChoice::Named(name.into())))
+    };
+    match body.get("tool_choice") {
+        None => Ok((true, ToolChoice::Auto)),
+        Some(Value::String(word)) => match word.as_str() {
+            "auto" => Ok((true, ToolChoice::Auto)),
+            "none" => Ok((false, ToolChoice::Auto)),
+            "required" => Ok((true, ToolChoice::Required)),
+            other => {
+                let why =
+                    format!("tool_choice must be auto, none, required or a tool, not {other:?}");
+                Err(Reply::wrong_value("tool_choice", why))
+            }
+        },
+        Some(choice @ Value::Object(_)) => {
+            let choice = Fields::inside(choice, "tool_choice".into())?;
+            match choice.needed_text("type")? {
+                "function" => named(&choice),
+                other => {
+                    let why = format!("tool_choice of type {other:?} is not taken here");
+                    Err(Reply::unsupported("tool_choice", why))
+                }
+            }
+        }
+        Some(other) => Err(Reply::wrong_type("tool_choice".into(), "a string or an object", other)),
+    }
+}
+
+/// How much to think.
+pub(super) fn effort(fields: &Fields<'_>, name: &str) -> Result<Option<Effort>, Reply> {
+    let Some(word) = fields.text(name)? else { return Ok(None) };
+    let unknown = || {
+        let words = Effort::ALL.map(Effort::name).join(", ");
+        Reply::wrong_value(fields.param(name), format!("must be one of {words}, not {word:?}"))
+    };
+    Effort::parse(word).map(Some).ok_or_else(unknown)
+}
+
+/// The form of the answer: `format` itself, or what stands in its `json_schema`.
+pub(super) fn format(format: Option<Fields<'_>>) -> Result<Option<OutputFormat>, Reply> {
+    let Some(format) = format else { return Ok(None) };
+    match format.needed_text("type")? {
+        "text" => Ok(None),
+        "json_object" => Ok(Some(OutputFormat::Json)),
+        "json_schema" => {
+            let inner = format.object("json_schema")?;
+            let named = inner.as_ref().unwrap_or(&format);
+            let schema = named.object("schema")?;
+            let schema = schema.ok_or_else(|| Reply::missing(named.param("schema")))?;
+            Ok(Some(OutputFormat::Schema {
+                name: named.needed_text("name")?.into(),
+                schema: Value::Object(schema.raw().clone()),
+                strict: named.flag("strict")?.unwrap_or(false),
+            }))
+        }
+        other => {
+            let why = format!("a format of type {other:?} is not known");
+            Err(Reply::unsupported(format.param("type"), why))
+        }
+    }
+}
+
+/// Texts at which an answer ends.
+pub(super) fn stop(body: &Fields<'_>) -> Result<Vec<String>, Reply> {
+    match body.get("stop") {
+        None => Ok(Vec::new()),
+        Some(Value::String(text)) => Ok(vec![text.clone()]),
+        Some(Value::Array(texts)) => {
+            let text = |(n, text): (usize, &Value)| {
+                let wrong = || Reply::wrong_type(format!("stop[{n}]"), "a string", text);
+                text.as_str().map(str::to_owned).ok_or_else(wrong)
+            };
+            texts.iter().enumerate().map(text).collect()
+        }
+        Some(other) => Err(Reply::wrong_type("stop".into(), "a string or an array", other)),
+    }
+}
+
+/// The folder that `metadata.workspace` names for an agent.
+pub(super) fn workspace(body: &Fields<'_>) -> Result<Option<PathBuf>, Reply> {
+    let Some(metadata) = body.object("metadata")? else { return Ok(None) };
+    let Some(workspace) = metadata.text("workspace")? else { return Ok(None) };
+    if !Path::new(workspace).is_absolute() || workspace.contains('\0') {
+        let why = format!("metadata.workspace must be an absolute path, not {workspace:?}");
+        return Err(Reply::wrong_value("metadata.workspace", why));
+    }
+    Ok(Some(workspace.into()))
+}

@@ -1,0 +1,84 @@
+//! A caller's conversation as the prompt of a provider's model: exactly that, and nothing of ours.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use quintet_kernel::id::Fresh as _;
+use quintet_kernel::model::{
+    ModelRef, Prompt, PromptCall, PromptMessage, PromptPart, Said, Search,
+};
+use quintet_kernel::tool::{Kind, Placement, Spec};
+use quintet_kernel::{BlobId, CallId};
+use serde_json::Value;
+
+use super::content::{Media, Part};
+use super::{Call, FunctionTool, Generation, Message};
+
+/// The prompt for a provider's model. Instructions at the very beginning are the system prompt.
+pub(crate) fn prompt(generation: Generation, model: ModelRef) -> Prompt {
+    let Generation { instructions, mut messages, tools, may_call, sampling, .. } = generation;
+    let system = instructions.or_else(|| match messages.first_mut() {
+        Some(Message::System(text)) => {
+            let text = std::mem::take(text);
+            messages.remove(0);
+            Some(text)
+        }
+        Some(Message::User(_) | Message::Assistant { .. } | Message::Result { .. }) | None => None,
+    });
+    let mut names = HashMap::new();
+    let messages = messages.into_iter().map(|message| Arc::new(written(message, &mut names)));
+    Prompt {
+        model,
+        system: system.unwrap_or_default(),
+        messages: messages.collect(),
+        tools: tools.into_iter().map(|tool| Arc::new(spec(tool))).collect(),
+        may_call,
+        search: Search::Off,
+        sampling,
+        account: None,
+    }
+}
+
+/// A message; `names` are the tools of the calls so far.
+fn written(message: Message, names: &mut HashMap<String, String>) -> PromptMessage {
+    match message {
+        Message::System(text) => PromptMessage::System(text),
+        Message::User(parts) => PromptMessage::User(parts.into_iter().map(part).collect()),
+        Message::Assistant { text, calls } => {
+            let text = (!text.is_empty()).then_some(Said::Text(text));
+            let called = calls.into_iter().map(|call| {
+                names.insert(call.id.clone(), call.tool.clone());
+                Said::Call(called(call))
+            });
+            PromptMessage::Assistant { by: None, parts: text.into_iter().chain(called).collect() }
+        }
+        Message::Result { call, text } => {
+            let tool = names.get(&call).cloned().unwrap_or_default();
+            let (call, media) = (CallId::named(call), Vec::new());
+            PromptMessage::Result { call, tool, text, media, ok: true }
+        }
+    }
+}
+
+fn called(Call { id, tool, arguments }: Call) -> PromptCall {
+    let input =
+        serde_json::from_str(&arguments).unwrap_or_else(|_| Value::String(arguments.clone()));
+    PromptCall { written: Some(arguments), ..PromptCall::new(CallId::named(id), tool, input) }
+}
+
+fn part(part: Part) -> PromptPart {
+    match part {
+        Part::Text(text) => PromptPart::Text(text),
+        Part::Media(Media { kind, name, mime, content }) => {
+            // The content is here already, so that it is kept nowhere.
+            let blob = BlobId::named(String::new());
+            PromptPart::Media { kind, name, mime, blob, content: content.into() }
+        }
+    }
+}
+
+fn spec(tool: FunctionTool) -> Spec {
+    let FunctionTool { name, description, parameters } = tool;
+    let (kind, placement) = (Kind::Network, Placement::Client);
+    Spec { name, description, schema: parameters, kind, placement }
+}

@@ -1,0 +1,203 @@
+//! Answers that say no, with the four fields of the official API.
+
+use quintet_kernel::Refusal;
+use quintet_kernel::event::FailureCode;
+use quintet_kernel::model::{Failure, FailureKind};
+use quintet_kernel::port::{Error, SenseError, StorageError};
+use serde_json::{Value, json};
+
+/// Why a request is not answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Reply {
+    pub(super) status: u16,
+    pub(super) kind: &'static str,
+    pub(super) code: Option<&'static str>,
+    /// The parameter that is at fault.
+    pub(super) param: Option<String>,
+    pub(super) message: String,
+    /// False if SDKs must not send the request again, because a run has begun.
+    pub(super) may_retry: bool,
+    /// Seconds after which the request may succeed.
+    pub(super) retry_after: Option<u32>,
+}
+
+impl Reply {
+    fn new(status: u16, kind: &'static str, message: impl Into<String>) -> Self {
+        let message = message.into();
+        Self { status, kind, code: None, param: None, message, may_retry: true, retry_after: None }
+    }
+
+    /// The request is wrong.
+    pub(super) fn invalid(message: impl Into<String>) -> Self {
+        Self::new(400, "invalid_request_error", message)
+    }
+
+    /// The daemon is at fault.
+    pub(super) fn server(status: u16, message: impl Into<String>) -> Self {
+        Self::new(status, "server_error", message)
+    }
+
+    /// There is no such thing.
+    pub(super) fn not_found(message: impl Into<String>) -> Self {
+        Self { status: 404, ..Self::invalid(message) }
+    }
+
+    pub(super) fn unknown_model(name: &str) -> Self {
+        let message = format!(
+            "The model `{name}` does not exist: `GET /v1/models` lists those that can be asked"
+        );
+        Self::not_found(message).code("model_not_found").param("model")
+    }
+
+    pub(super) fn missing(param: String) -> Self {
+        let message = format!("Missing required parameter: '{param}'.");
+        Self::invalid(message).code("missing_required_parameter").param(param)
+    }
+
+    pub(super) fn wrong_type(param: String, expected: &str, given: &Value) -> Self {
+        let given = match given {
+            Value::Null => "null",
+            Value::Bool(_) => "a boolean",
+            Value::Number(_) => "a number",
+            Value::String(_) => "a string",
+            Value::Array(_) => "an array",
+            Value::Object(_) => "an object",
+        };
+        let message = format!("Invalid type for '{param}': expected {expected}, but got {given}.");
+        Self::invalid(message).code("invalid_type").param(param)
+    }
+
+    pub(super) fn wrong_value(param: impl Into<String>, message: impl Into<String>) -> Self {
+        Self::invalid(message).code("invalid_value").param(param)
+    }
+
+    pub(super) fn unsupported(param: impl Into<String>, message: impl Into<String>) -> Self {
+        Self::invalid(message).code("unsupported_value").param(param)
+    }
+
+    #[must_use]
+    pub(super) fn code(self, code: &'static str) -> Self {
+        Self { code: Some(code), ..self }
+    }
+
+    #[must_use]
+    pub(super) fn param(self, param: impl Into<String>) -> Self {
+        Self { param: Some(param.into()), ..self }
+    }
+
+    #[must_use]
+    pub(super) fn status(self, status: u16) -> Self {
+        Self { status, ..self }
+    }
+
+    /// The same for a request whose run has begun: another try would be a second run.
+    #[must_use]
+    pub(super) fn begun(self) -> Self {
+        Self { may_retry: false, ..self }
+    }
+
+    /// The same for an answer that broke off in the middle: whatever the reason, it is not the request.
+    #[must_use]
+    pub(super) fn in_the_middle(self) -> Self {
+        let (status, kind) =
+            if self.status < 500 { (502, "server_error") } else { (self.status, self.kind) };
+        Self { status, kind, ..self.begun() }
+    }
+
+    pub(super) fn body(&self) -> Value {
+        json!({ "error": self.error() })
+    }
+
+    pub(super) fn error(&self) -> Value {
+        json!({
+            "message": self.message,
+            "type": self.kind,
+            "param": self.param,
+            "code": self.code,
+        })
+    }
+
+    /// The answer for a turn that failed.
+    pub(super) fn failed(code: FailureCode, message: &str) -> Self {
+        let of = match code {
+            FailureCode::Model(kind) => Failure { kind, message: message.into() }.into(),
+            FailureCode::Denied
+            | FailureCode::StepLimit
+            | FailureCode::TokenLimit
+            | FailureCode::TimeLimit
+            | FailureCode::Loop
+            | FailureCode::Unverified
+            | FailureCode::Interrupted => Self::server(500, message).code(code.name()),
+        };
+        of.begun()
+    }
+}
+
+impl From<Failure> for Reply {
+    fn from(Failure { kind, message }: Failure) -> Self {
+        match kind {
+            FailureKind::RateLimited => {
+                Self::new(429, "rate_limit_error", message).code("rate_limit_exceeded")
+            }
+            FailureKind::UnknownModel => {
+                Self::not_found(message).code("model_not_found").param("model")
+            }
+            FailureKind::ContextOverflow => {
+                Self::invalid(message).code("context_length_exceeded").param("messages")
+            }
+            FailureKind::Rejected | FailureKind::UnsupportedInput => {
+                Self::invalid(message).code(kind.name())
+            }
+            FailureKind::Refused => Self::invalid(message).code("content_policy_violation"),
+            FailureKind::Unavailable => Self::server(503, message).code(kind.name()),
+            // The key of the provider is the daemon's, not the caller's.
+            FailureKind::Unauthorized => {
+                Self::server(502, message).code("provider_unauthorized").begun()
+            }
+            FailureKind::Cut | FailureKind::Stalled | FailureKind::Malformed => {
+                Self::server(502, message).code(kind.name()).begun()
+            }
+        }
+    }
+}
+
+impl From<Error> for Reply {
+    fn from(error: Error) -> Self {
+        let message = error.to_string();
+        match error {
+            Error::NotFound(_) => Self::not_found(message),
+            Error::Refused(Refusal::UnknownModel(model)) => Self::unknown_model(&model.to_string()),
+            Error::Refused(Refusal::BadTools(_)) => Self::invalid(message).param("tools"),
+            Error::Refused(Refusal::UnsupportedInput { .. }) => {
+                Self::unsupported("messages", message)
+            }
+            Error::Refused(Refusal::Busy(_)) => Self { status: 409, ..Self::invalid(message) },
+            Error::Refused(_) | Error::Ahead(..) => Self::invalid(message),
+            Error::Closing | Error::ReadOnly => Self::server(503, message),
+            Error::Storage(_) => Self::server(500, message),
+        }
+    }
+}
+
+impl From<StorageError> for Reply {
+    fn from(error: StorageError) -> Self {
+        Error::Storage(error).into()
+    }
+}
+
+impl From<SenseError> for Reply {
+    fn from(error: SenseError) -> Self {
+        let message = error.to_string();
+        match error {
+            SenseError::Off(_) => Self::server(503, message).code("sense_off").begun(),
+            SenseError::MissingWeights(_) => {
+                Self::server(503, message).code("weights_missing").begun()
+            }
+            SenseError::Busy => {
+                Self { retry_after: Some(1), ..Self::server(503, message).code("busy") }
+            }
+            SenseError::BadInput(_) => Self::invalid(message),
+            SenseError::Failed(_) => Self::server(502, message),
+        }
+    }
+}

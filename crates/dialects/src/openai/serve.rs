@@ -1,0 +1,278 @@
+//! Moves bytes: requests to `decode`, what they ask to the core or a provider, and answers through
+//! `encode` to the caller.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::Request;
+use axum::http::{HeaderName, HeaderValue, StatusCode, header};
+use axum::response::Response;
+use bytes::Bytes;
+use quintet_kernel::command::Command;
+use quintet_kernel::model::ModelRef;
+use quintet_kernel::port::{
+    Blobs, Branches, Embedder, Error, Models, Removals, SessionIndex, Sessions, Speaker, Stamps,
+    Transcriber,
+};
+use quintet_kernel::{RunId, SessionId, TurnId};
+use serde_json::Value;
+use tokio_util::task::TaskTracker;
+
+use super::decode::{self, BODY_LIMIT, Generation, REFUSALS, ROUTES, Route, Target};
+use super::encode::chat::Head;
+use super::reply::Reply;
+use super::wire::seconds;
+use super::{agent, audio, embeddings, models, proxy, responses};
+use crate::transport::access::Denied;
+use crate::transport::body::{Unread, whole};
+use crate::transport::query::parameter;
+use crate::transport::routes;
+
+/// How often a silent stream shows that it is alive.
+pub(super) const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(15);
+/// Why a run is cancelled whose caller is gone.
+const DISCONNECTED: &str = "the client disconnected";
+
+/// What the dialect speaks to.
+#[derive(Clone)]
+pub(super) struct Ports {
+    pub(super) sessions: Arc<dyn Sessions>,
+    pub(super) branches: Arc<dyn Branches>,
+    pub(super) removals: Arc<dyn Removals>,
+    pub(super) directory: Arc<dyn SessionIndex>,
+    pub(super) blobs: Arc<dyn Blobs>,
+    pub(super) models: Arc<dyn Models>,
+    pub(super) stamps: Arc<dyn Stamps>,
+    pub(super) embedder: Arc<dyn Embedder>,
+    pub(super) transcriber: Arc<dyn Transcriber>,
+    pub(super) speaker: Arc<dyn Speaker>,
+}
+
+impl std::fmt::Debug for Ports {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Ports")
+    }
+}
+
+/// How the dialect is set up.
+#[derive(Clone, Debug)]
+pub(super) struct Settings {
+    /// The folder in which agents work whose callers name none; made when it is first needed.
+    pub(super) workspace: PathBuf,
+    /// The model of agents whose callers name none.
+    pub(super) default_model: ModelRef,
+    /// How long an agent waits for a call that its caller runs; for ever if not given.
+    pub(super) tool_timeout: Option<Duration>,
+}
+
+#[derive(Clone)]
+pub(super) struct AppState {
+    pub(super) ports: Ports,
+    pub(super) settings: Arc<Settings>,
+    /// When the daemon started, which is as old as its models are said to be.
+    pub(super) started: i64,
+    /// What has to be done after a caller is gone.
+    pub(super) tasks: TaskTracker,
+}
+
+/// The dialect as a service.
+pub(super) fn router(ports: Ports, settings: Settings) -> Router {
+    let started = seconds(ports.stamps.now());
+    let (settings, tasks) = (Arc::new(settings), TaskTracker::new());
+    let app = AppState { ports, settings, started, tasks };
+    routes::router(ROUTES, REFUSALS, serve).with_state(app)
+}
+
+async fn serve(app: AppState, route: Result<Route, Reply>, request: Request) -> Response {
+    let id = app.request_id();
+    let answer = match route {
+        Ok(route) => app.answer(route, request).await,
+        Err(refused) => Err(refused),
+    };
+    let mut response = answer.unwrap_or_else(|reply| refused(&reply));
+    if let Ok(id) = HeaderValue::from_str(&id) {
+        response.headers_mut().insert(HeaderName::from_static("x-request-id"), id);
+    }
+    response
+}
+
+impl AppState {
+    async fn answer(&self, route: Route, request: Request) -> Result<Response, Reply> {
+        match route {
+            Route::Models => Ok(ok(&models::list(self).await)),
+            Route::Model => {
+                let path = request.uri().path();
+                let name = path.strip_prefix("/v1/models/").unwrap_or_default();
+                Ok(ok(&models::find(self, &unescaped(name)).await?))
+            }
+            Route::Chat => {
+                let body = json(request).await?;
+                let chat = decode::chat::decode(&body)?;
+                self.check(&chat.generation)?;
+                match chat.generation.target.clone() {
+                    Target::Proxy(model) => proxy::chat(self, chat, model).await,
+                    Target::Agent(_) => agent::chat(self, chat).await,
+                }
+            }
+            Route::Respond => {
+                let body = json(request).await?;
+                let asked = decode::responses::decode(&body)?;
+                self.check(&asked.generation)?;
+                match asked.generation.target.clone() {
+                    Target::Proxy(model) => proxy::respond(self, asked, model).await,
+                    Target::Agent(_) => responses::create(self, asked).await,
+                }
+            }
+            Route::Response(id) => {
+                let query = request.uri().query().unwrap_or_default();
+                responses::retrieve(self, &id, query).await
+            }
+            Route::CancelResponse(id) => responses::cancel(self, &id).await,
+            Route::DeleteResponse(id) => responses::delete(self, &id).await,
+            Route::InputItems(id) => {
+                let query = request.uri().query().unwrap_or_default();
+                responses::input_items(self, &id, parameter(query, "order").as_deref()).await
+            }
+            Route::Embeddings => {
+                let asked = decode::senses::embeddings(&json(request).await?)?;
+                Ok(ok(&embeddings::embed(&*self.ports.embedder, asked).await?))
+            }
+            Route::Transcriptions => audio::transcribe(&*self.ports.transcriber, request).await,
+            Route::Speech => {
+                let asked = decode::senses::speech(&json(request).await?)?;
+                audio::speak(&*self.ports.speaker, asked).await
+            }
+        }
+    }
+
+    /// Refuses a model whose provider is not configured.
+    fn check(&self, generation: &Generation) -> Result<(), Reply> {
+        let model = generation.target.model().unwrap_or(&self.settings.default_model);
+        match self.ports.models.profile(model) {
+            Some(_) => Ok(()),
+            None => Err(Reply::unknown_model(&generation.model)),
+        }
+    }
+
+    /// What all chunks of a new answer have in common.
+    pub(super) fn head(&self, model: &str) -> Head {
+        let stamp = self.ports.stamps.stamp();
+        let id = format!("chatcmpl-{}", stamp.id::<RunId>());
+        Head { id, created: seconds(stamp.at), model: model.into() }
+    }
+
+    fn request_id(&self) -> String {
+        format!("req_{}", self.ports.stamps.stamp().id::<RunId>())
+    }
+
+    /// Cancels a turn when it is dropped, unless it is told that the turn is over.
+    pub(super) fn cancel_on_drop(&self, session: &SessionId, turn: &TurnId) -> CancelOnDrop {
+        CancelOnDrop {
+            sessions: Arc::clone(&self.ports.sessions),
+            tasks: self.tasks.clone(),
+            turn: Some((session.clone(), turn.clone())),
+        }
+    }
+}
+
+/// A turn that somebody waits for; it is cancelled when nobody does any more.
+pub(super) struct CancelOnDrop {
+    sessions: Arc<dyn Sessions>,
+    tasks: TaskTracker,
+    turn: Option<(SessionId, TurnId)>,
+}
+
+impl std::fmt::Debug for CancelOnDrop {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("CancelOnDrop").field("turn", &self.turn).finish_non_exhaustive()
+    }
+}
+
+impl CancelOnDrop {
+    /// Lets the turn be: it is over, or goes on without anybody.
+    pub(super) fn release(&mut self) {
+        self.turn = None;
+    }
+}
+
+impl Drop for CancelOnDrop {
+    fn drop(&mut self) {
+        let Some((session, turn)) = self.turn.take() else { return };
+        let sessions = Arc::clone(&self.sessions);
+        self.tasks.spawn(async move { withdraw(&*sessions, &session, turn).await });
+    }
+}
+
+/// Cancels a turn whose caller is gone.
+pub(super) async fn withdraw(sessions: &dyn Sessions, session: &SessionId, turn: TurnId) {
+    let withdraw = Command::Withdraw { turn, reason: Some(DISCONNECTED.into()) };
+    match sessions.submit(session, withdraw).await {
+        Ok(_) | Err(Error::NotFound(_) | Error::Closing) => {}
+        Err(error) => tracing::warn!(%session, %error, "a run without a client was not cancelled"),
+    }
+}
+
+/// Reads the body of a request as JSON.
+async fn json(request: Request) -> Result<Value, Reply> {
+    decode::json(&body(request, BODY_LIMIT).await?)
+}
+
+/// Reads the body of a request.
+pub(super) async fn body(request: Request, limit: usize) -> Result<Bytes, Reply> {
+    whole(request.into_body(), limit).await.map_err(|unread| match unread {
+        Unread::Broken => Reply::invalid("the request body broke off"),
+        Unread::TooLarge => {
+            let why = format!("the request body has more than {} MiB", limit >> 20);
+            Reply::invalid(why).status(413).code("request_too_large")
+        }
+    })
+}
+
+/// A part of a path with its `%` undone.
+fn unescaped(text: &str) -> String {
+    let query = format!("x={}", text.replace('+', "%2B").replace('&', "%26"));
+    parameter(&query, "x").unwrap_or_default()
+}
+
+pub(super) fn ok(body: &Value) -> Response {
+    let mut response = Response::new(Body::from(body.to_string()));
+    let json = HeaderValue::from_static("application/json");
+    response.headers_mut().insert(header::CONTENT_TYPE, json);
+    response
+}
+
+/// A stream of events as an answer.
+pub(super) fn event_stream(body: Body) -> Response {
+    let mut response = Response::new(body);
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    response
+}
+
+/// The answer to a request that the access policy refuses.
+pub(super) fn refuse(denied: &Denied) -> Response {
+    let reply = Reply::invalid(denied.to_string()).status(denied.status());
+    refused(&match denied {
+        Denied::Token => reply.code("invalid_api_key"),
+        Denied::Twice(_) | Denied::Host(_) | Denied::Origin(_) | Denied::Peer(_) => reply,
+    })
+}
+
+fn refused(reply: &Reply) -> Response {
+    let mut response = ok(&reply.body());
+    let status = StatusCode::from_u16(reply.status);
+    *response.status_mut() = status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let headers = response.headers_mut();
+    if !reply.may_retry {
+        let name = HeaderName::from_static("x-should-retry");
+        headers.insert(name, HeaderValue::from_static("false"));
+    }
+    if let Some(seconds) = reply.retry_after {
+        headers.insert(header::RETRY_AFTER, seconds.into());
+    }
+    response
+}

@@ -1,0 +1,328 @@
+//! Starts the turn that answers a request: in a new session, in one that it continues, or in the turn that
+//! waits for the results that it brings.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use quintet_kernel::command::{Command, Recalled, Run, Say, Upload};
+use quintet_kernel::event::{Asking, Event, More, Origin, Seq, Setup, ToolUse, TurnOptions};
+use quintet_kernel::message::{self, MediaKind, Role};
+use quintet_kernel::model::{Sampling, ToolChoice};
+use quintet_kernel::port::Error;
+use quintet_kernel::tool::Outcome;
+use quintet_kernel::toolset::Toolset;
+use quintet_kernel::{CallId, ClientRef, Refusal, SessionId, TurnId};
+use serde_json::{Map, Value, json};
+use tokio::sync::oneshot;
+
+use super::decode::content::{Media, Part};
+use super::decode::conversation::{
+    Asked, CallResult, Conversation, FRONT_END, call_id, client_tool, recalled,
+};
+use super::decode::{FunctionTool, Generation, Message};
+use super::encode::turn::CLIENT_TOOLS;
+use super::reply::Reply;
+use super::response_id::CallerCall;
+use super::serve::{AppState, CancelOnDrop};
+
+/// A turn that answers a request.
+#[derive(Clone, Debug)]
+pub(super) struct AgentRun {
+    pub(super) session: SessionId,
+    pub(super) turn: TurnId,
+    /// The first event of the turn.
+    pub(super) turn_begins: Seq,
+    /// The event that the answer to this request begins with.
+    pub(super) begins: Seq,
+}
+
+/// A turn that has begun, and that is cancelled when nobody waits for it.
+#[derive(Debug)]
+pub(super) struct Started {
+    pub(super) run: AgentRun,
+    pub(super) cancel: CancelOnDrop,
+}
+
+/// What a turn begins with.
+#[derive(Debug)]
+pub(super) struct Beginning {
+    pub(super) generation: Generation,
+    /// The session that is continued; a new one if not given.
+    pub(super) continued: Option<SessionId>,
+    /// What is kept with the event that the answer begins with.
+    pub(super) note: Map<String, Value>,
+    /// True if the turn goes on without a client.
+    pub(super) is_background: bool,
+}
+
+impl Beginning {
+    /// Starts the turn. A client that leaves meanwhile does not leave a turn behind.
+    pub(super) async fn start(self, app: &AppState) -> Result<Started, Reply> {
+        let (sender, receiver) = oneshot::channel();
+        let owned = app.clone();
+        app.tasks.spawn(async move {
+            let Self { generation, continued, note, is_background } = self;
+            let run = start(&owned, generation, continued.as_ref(), note).await;
+            let started = run.map(|run| {
+                let mut cancel = owned.cancel_on_drop(&run.session, &run.turn);
+                if is_background {
+                    cancel.release();
+                }
+                Started { run, cancel }
+            });
+            // What nobody receives is dropped, and thereby cancelled.
+            let _ = sender.send(started);
+        });
+        receiver.await.map_err(|_| Reply::server(500, "the run could not be started"))?
+    }
+}
+
+/// Starts the turn that answers a request, in a session that it continues or in a new one, or hands the
+/// results of calls to the turn that waits for them.
+async fn start(
+    app: &AppState,
+    generation: Generation,
+    continued: Option<&SessionId>,
+    note: Map<String, Value>,
+) -> Result<AgentRun, Reply> {
+    let Generation { target, instructions, messages, tools, may_call, sampling, workspace, .. } =
+        generation;
+    let conversation = Conversation::of(messages)?;
+    if let Asked::Results(results) = &conversation.asked
+        && let Some(run) = resume(app, results, &note).await?
+    {
+        return Ok(run);
+    }
+    let session = match continued {
+        Some(session) => session.clone(),
+        None => create(app, workspace).await?,
+    };
+    let begun = async {
+        recall(app, &session, &conversation).await?;
+        let mut note = note;
+        let names = tools.iter().map(|tool| tool.name.as_str().into());
+        note.insert(CLIENT_TOOLS.into(), Value::Array(names.collect()));
+        let options = TurnOptions {
+            model: target.model().cloned(),
+            // An agent that had to call a tool in every step would never end.
+            sampling: Sampling { tool_choice: ToolChoice::Auto, ..sampling },
+            tools: if may_call { ToolUse::Offered } else { ToolUse::Withheld },
+            asking: Asking::Unattended,
+            more: More { aside: json!({ FRONT_END: note }), ..More::default() }.unless_empty(),
+            ..TurnOptions::default()
+        };
+        let setup = Setup {
+            // What a continued session was told before does not count any more.
+            system_prompt: instructions.or(continued.map(|_| String::new())),
+            toolset: Some(toolset(app, &session, &tools).await?),
+            workspace: None,
+        };
+        let mut say = said(app, conversation.asked, options).await?;
+        say.setup = setup;
+        Ok(app.ports.sessions.submit(&session, Command::Say(Box::new(say))).await?)
+    };
+    let receipt = match begun.await {
+        Ok(receipt) => receipt,
+        Err(refused) => {
+            // A session that was made for a request that is refused is of no use to anybody.
+            if continued.is_none()
+                && let Err(error) = app.ports.removals.remove(&session).await
+            {
+                tracing::warn!(%session, %error, "an unused session was not removed");
+            }
+            return Err(refused);
+        }
+    };
+    let added = receipt.message();
+    let added = added.ok_or_else(|| Reply::server(500, "the message was not added"))?;
+    let (turn, begins) = (added.turn.clone(), added.seq);
+    Ok(AgentRun { session, turn, turn_begins: begins, begins })
+}
+
+/// Makes a session.
+async fn create(app: &AppState, workspace: Option<PathBuf>) -> Result<SessionId, Reply> {
+    let workspace = match workspace {
+        Some(folder) => {
+            if !is_folder(&folder).await {
+                let why = format!("metadata.workspace is no folder: {}", folder.display());
+                return Err(Reply::wrong_value("metadata.workspace", why));
+            }
+            folder
+        }
+        None => {
+            let usual = app.settings.workspace.clone();
+            tokio::fs::create_dir_all(&usual).await.map_err(|error| {
+                let why = format!("the workspace {} cannot be used: {error}", usual.display());
+                Reply::server(500, why)
+            })?;
+            usual
+        }
+    };
+    let labels = BTreeMap::from([(FRONT_END.to_owned(), "agent".to_owned())]);
+    let origin = Origin { workspace, labels, ..Origin::default() };
+    Ok(app.ports.sessions.create(origin).await?.session)
+}
+
+async fn is_folder(path: &Path) -> bool {
+    tokio::fs::metadata(path).await.is_ok_and(|found| found.is_dir())
+}
+
+/// The tools of a session: the daemon's and the caller's, which goes first where they share a name.
+async fn toolset(
+    app: &AppState,
+    session: &SessionId,
+    tools: &[FunctionTool],
+) -> Result<Toolset, Reply> {
+    if tools.is_empty() {
+        return Ok(Toolset::default());
+    }
+    let timeout = app.settings.tool_timeout.map(|timeout| timeout.as_millis());
+    let timeout_ms = timeout.map(|timeout| u64::try_from(timeout).unwrap_or(u64::MAX));
+    let client = tools.iter().map(client_tool).collect();
+    let state = app.ports.sessions.view(session).await?;
+    let is_callers = |name: &str| tools.iter().any(|tool| tool.name == name);
+    let daemons = state.rules().tools.iter().map(|tool| tool.name.clone());
+    let daemon = daemons.filter(|name| !is_callers(name)).collect();
+    Ok(Toolset { daemon: Some(daemon), client, timeout_ms, ..Toolset::default() })
+}
+
+/// Tells a session what was said before, and keeps the files of it.
+async fn recall(
+    app: &AppState,
+    session: &SessionId,
+    conversation: &Conversation,
+) -> Result<(), Reply> {
+    let mut messages: Vec<Recalled> = conversation
+        .instructions
+        .iter()
+        .map(|text| Recalled::text(Role::System, text.clone()))
+        .collect();
+    for message in &conversation.earlier {
+        let mut files = Vec::new();
+        if let Message::User(parts) = message {
+            for part in parts {
+                if let Part::Media(media) = part {
+                    files.push(attach(app, session, media.clone()).await?);
+                }
+            }
+        }
+        messages.push(recalled(message.clone(), files));
+    }
+    // The last result is what is to be answered.
+    if let Asked::Results(results) = &conversation.asked {
+        let before = results.iter().take(results.len().saturating_sub(1)).cloned();
+        let result = |CallResult { call, text }| Message::Result { call, text };
+        messages.extend(before.map(|it| recalled(result(it), Vec::new())));
+    }
+    if !messages.is_empty() {
+        let recall = Command::Recall { messages, instead: false };
+        app.ports.sessions.submit(session, recall).await?;
+    }
+    Ok(())
+}
+
+/// Keeps a file in a session; gives its place in a message.
+async fn attach(app: &AppState, session: &SessionId, media: Media) -> Result<message::Part, Reply> {
+    let (kind, upload) = stored(app, media).await?;
+    let mime = Some(upload.mime.clone());
+    let receipt = app.ports.sessions.submit(session, Command::Attach(upload)).await?;
+    let name = receipt.records.iter().find_map(|record| match &record.event {
+        Event::AttachmentAdded(file) => Some(file.name.clone()),
+        _ => None,
+    });
+    let name = name.ok_or_else(|| Reply::server(500, "a file was not kept"))?;
+    Ok(message::Part::Media { kind, name, mime })
+}
+
+async fn stored(app: &AppState, media: Media) -> Result<(MediaKind, Upload), Reply> {
+    let Media { kind, name, mime, content } = media;
+    let size = content.len() as u64;
+    let blob = app.ports.blobs.put(content).await?;
+    Ok((kind, Upload { name, mime, blob, size }))
+}
+
+/// The message that is to be answered.
+async fn said(app: &AppState, asked: Asked, mut options: TurnOptions) -> Result<Say, Reply> {
+    let parts = match asked {
+        Asked::User(parts) => parts,
+        Asked::Results(results) => {
+            let Some(CallResult { call, text }) = results.into_iter().next_back() else {
+                return Err(Reply::invalid("there is nothing to answer"));
+            };
+            let more = options.more.take().map(|more| *more).unwrap_or_default();
+            let result_of = Some(call_id(&call));
+            options.more = More { result_of, ..more }.unless_empty();
+            let parts = vec![message::Part::Text(text)];
+            return Ok(Say::new(Role::Tool, parts, Run::Now, options));
+        }
+    };
+    let (mut texts, mut files) = (Vec::new(), Vec::new());
+    for part in parts {
+        match part {
+            Part::Text(text) => texts.push(message::Part::Text(text)),
+            Part::Media(media) => files.push(stored(app, media).await?),
+        }
+    }
+    Ok(Say { files, ..Say::new(Role::User, texts, Run::Now, options) })
+}
+
+/// Hands results to the turn that waits for them; nothing if none does any more.
+async fn resume(
+    app: &AppState,
+    results: &[CallResult],
+    note: &Map<String, Value>,
+) -> Result<Option<AgentRun>, Reply> {
+    let named = results.iter().map(|it| Some((CallerCall::parse(&it.call)?, it.text.as_str())));
+    let Some(named) = named.collect::<Option<Vec<_>>>() else { return Ok(None) };
+    let Some((CallerCall { session, .. }, _)) = named.first() else { return Ok(None) };
+    if named.iter().any(|(call, _)| call.session != *session) {
+        return Ok(None);
+    }
+    let state = match app.ports.sessions.view(session).await {
+        Ok(state) => state,
+        Err(Error::NotFound(_)) => return Ok(None),
+        Err(error) => return Err(error.into()),
+    };
+    let Some(open) = &state.open else { return Ok(None) };
+    let waiting: Vec<_> = open
+        .calls()
+        .iter()
+        .filter(|call| call.with_client())
+        .map(|call| call.id().clone())
+        .collect();
+    let (turn, begins) = (open.id.clone(), state.turn(&open.id).map(|turn| turn.begins));
+    drop(state);
+    let text = |call: &CallId| named.iter().find(|(it, _)| it.call == *call).map(|(_, text)| *text);
+    if waiting.iter().all(|call| text(call).is_none()) {
+        return Ok(None);
+    }
+    if let Some(missing) = waiting.iter().find(|call| text(call).is_none()) {
+        let call = CallerCall { session: session.clone(), call: missing.clone() };
+        return Err(Reply::invalid(format!("No tool output found for function call {call}."))
+            .code("invalid_value")
+            .param("messages"));
+    }
+    let mut answered = None;
+    for (n, call) in waiting.iter().enumerate() {
+        let mut outcome = Outcome::success(text(call).unwrap_or_default());
+        // The answer begins with the last result: only then the turn goes on.
+        if n + 1 == waiting.len() {
+            outcome.aside = json!({ FRONT_END: note });
+        }
+        let by = ClientRef::named(FRONT_END);
+        let back = Command::Return { call: call.clone(), by, outcome };
+        let receipt = match app.ports.sessions.submit(session, back).await {
+            Ok(receipt) => receipt,
+            Err(Error::Refused(Refusal::CallOver(_))) if n == 0 => return Ok(None),
+            Err(error) => return Err(error.into()),
+        };
+        answered = receipt.records.iter().find_map(|record| match &record.event {
+            Event::CallCompleted { call: over, .. } => (over == call).then_some(record.seq),
+            _ => None,
+        });
+    }
+    let (Some(turn_begins), Some(begins)) = (begins, answered) else {
+        return Err(Reply::server(500, "the results were not taken"));
+    };
+    Ok(Some(AgentRun { session: session.clone(), turn, turn_begins, begins }))
+}

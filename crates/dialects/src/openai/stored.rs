@@ -1,0 +1,156 @@
+//! Responses in the journal: found by their ids, and read from there.
+
+use std::sync::Arc;
+
+use quintet_kernel::event::{Event, Record};
+use quintet_kernel::port::{Error, Follow};
+use quintet_kernel::{Cursor, Item};
+use serde_json::Value;
+
+use super::decode::conversation::FRONT_END;
+use super::encode::response::Response as Encoder;
+use super::encode::turn::TurnReader;
+use super::reply::Reply;
+use super::response_id::ResponseId;
+use super::serve::AppState;
+use super::start::AgentRun;
+use super::wire::seconds;
+
+/// What is kept with the event that a response begins with.
+pub(super) const RESPONSE: &str = "response";
+pub(super) const INPUT: &str = "input";
+/// True if the run goes on without its caller.
+pub(super) const BACKGROUND: &str = "background";
+pub(super) const STORE: &str = "store";
+/// The label of a session that lists the responses in it that were deleted.
+pub(super) const DELETED: &str = "openai_deleted";
+
+impl From<&AgentRun> for ResponseId {
+    fn from(run: &AgentRun) -> Self {
+        Self { session: run.session.clone(), begins: run.begins }
+    }
+}
+
+/// A response in the journal.
+pub(super) struct Stored {
+    pub(super) id: ResponseId,
+    pub(super) run: AgentRun,
+    /// When it began.
+    created: i64,
+    /// What is kept with its first event.
+    pub(super) note: Value,
+}
+
+/// A response as far as it was read.
+pub(super) struct Current {
+    pub(super) follow: Box<dyn Follow>,
+    pub(super) reader: TurnReader,
+    pub(super) encoder: Encoder,
+}
+
+impl Stored {
+    /// Finds a response that can be retrieved.
+    pub(super) async fn find(app: &AppState, id: &str) -> Result<Self, Reply> {
+        let unknown = || {
+            let why = format!("Response with id '{id}' not found.");
+            Reply::not_found(why).code("response_not_found").param("response_id")
+        };
+        let parsed = ResponseId::parse(id).ok_or_else(unknown)?;
+        let card = match app.ports.sessions.card(&parsed.session).await {
+            Err(Error::NotFound(_)) => return Err(unknown()),
+            card => card?,
+        };
+        let is = |seq: &str| seq == parsed.begins.to_string();
+        let is_deleted = card.labels.get(DELETED).is_some_and(|list| list.split(',').any(is));
+        let stored = Self::read(app, &parsed).await.map_err(|reply| match reply.status {
+            404 => unknown(),
+            _ => reply,
+        })?;
+        if is_deleted || stored.note[STORE] != true { Err(unknown()) } else { Ok(stored) }
+    }
+
+    /// Reads the event that a response begins with.
+    pub(super) async fn read(app: &AppState, id: &ResponseId) -> Result<Self, Reply> {
+        let unknown = || Reply::not_found("no response begins there");
+        let (sessions, before) = (&app.ports.sessions, Cursor::after(id.begins - 1));
+        let mut follow = match sessions.follow(&id.session, before).await {
+            Err(Error::Ahead(..) | Error::NotFound(_)) => return Err(unknown()),
+            follow => follow?,
+        };
+        if follow.head() < id.begins {
+            return Err(unknown());
+        }
+        let first = loop {
+            let items = follow.next().await?.ok_or(Error::Closing)?;
+            if let Some(first) = items.into_iter().next() {
+                break first;
+            }
+        };
+        let Item::Event(record) = first else { return Err(unknown()) };
+        let note = note(&record).filter(|_| record.seq == id.begins);
+        let (Some(note), Some(turn)) = (note, record.event.turn()) else { return Err(unknown()) };
+        let turn_begins = match &record.event {
+            Event::MessageAdded { .. } => id.begins,
+            _ => {
+                let state = sessions.view(&id.session).await?;
+                state.turn(turn).map(|turn| turn.begins).ok_or_else(unknown)?
+            }
+        };
+        let (session, turn) = (id.session.clone(), turn.clone());
+        let run = AgentRun { session, turn, turn_begins, begins: id.begins };
+        Ok(Self { id: id.clone(), run, created: seconds(record.at), note })
+    }
+
+    pub(super) fn encoder(&self) -> Encoder {
+        let echo = self.note[RESPONSE].as_object().cloned().unwrap_or_default();
+        Encoder::new(self.id.to_string(), self.created, echo)
+    }
+
+    pub(super) fn reader(&self) -> TurnReader {
+        let AgentRun { session, turn, begins, .. } = self.run.clone();
+        TurnReader::new(session, turn, begins)
+    }
+
+    pub(super) async fn follow(&self, app: &AppState) -> Result<Box<dyn Follow>, Reply> {
+        let from = Cursor::after(self.run.turn_begins - 1);
+        Ok(app.ports.sessions.follow(&self.run.session, from).await?)
+    }
+
+    /// The response as far as it is durable.
+    pub(super) async fn now(&self, app: &AppState) -> Result<Current, Reply> {
+        let follow = self.follow(app).await?;
+        let mut current = Current { follow, reader: self.reader(), encoder: self.encoder() };
+        while current.follow.position().seq < current.follow.head() && !current.reader.is_over() {
+            current.step().await?;
+        }
+        Ok(current)
+    }
+}
+
+impl Current {
+    async fn step(&mut self) -> Result<(), Reply> {
+        for item in self.follow.next().await?.ok_or(Error::Closing)? {
+            for progress in self.reader.take(&item) {
+                self.encoder.take(&progress);
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) async fn until_over(&mut self) -> Result<(), Reply> {
+        while !self.reader.is_over() {
+            self.step().await?;
+        }
+        Ok(())
+    }
+}
+
+/// What is kept with the event that a response begins with.
+fn note(record: &Arc<Record>) -> Option<Value> {
+    let note = match &record.event {
+        Event::MessageAdded { options, .. } => options.aside(FRONT_END),
+        Event::CallCompleted { outcome, .. } => outcome.aside.get(FRONT_END),
+        _ => None,
+    };
+    note.filter(|note| note[RESPONSE].is_object()).cloned()
+}
