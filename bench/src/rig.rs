@@ -129,6 +129,7 @@ harness = "127.0.0.1:0"
 jarvis = "off"
 agent = "off"
 agent_health = "off"
+openai = "off"
 windie = "127.0.0.1:0"
 terminal = "{}"
 [providers.fake]

@@ -33,7 +33,7 @@ use std::{fmt, io};
 
 use axum::Router;
 use axum::body::{Body, Bytes};
-use axum::extract::State;
+use axum::extract::{DefaultBodyLimit, State};
 use axum::http::{StatusCode, header};
 use axum::response::Response;
 use axum::routing::{get, post};
@@ -139,6 +139,7 @@ async fn serve(listener: TcpListener, shared: Arc<Shared>) {
         .route("/v1/models", get(models))
         .route("/v1/chat/completions", post(chat))
         .route("/v1/audio/speech", post(speech))
+        .layer(DefaultBodyLimit::disable())
         .with_state(shared);
     let until = async move { while stopped.changed().await.is_ok() {} };
     let _ = axum::serve(listener, routes).with_graceful_shutdown(until).await;

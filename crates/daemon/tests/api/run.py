@@ -27,6 +27,7 @@ harness = "off"
 jarvis = "off"
 agent = "off"
 agent_health = "off"
+openai = "off"
 terminal = "off"
 windie = "127.0.0.1:0"
 [windie]

@@ -21,13 +21,14 @@ const SOON: Duration = Duration::from_secs(5);
 const NOBODY: u32 = 65534;
 
 /// Every TCP listener, and a path there that answers whoever may ask.
-fn listeners(world: &World) -> [(String, &'static str); 5] {
+fn listeners(world: &World) -> [(String, &'static str); 6] {
     [
         (world.base().to_owned(), "/healthz"),
         (world.jarvis().to_owned(), "/health"),
         (world.agent().replace("ws://", "http://"), "/"),
         (world.agent_health().to_owned(), "/health"),
         (world.windie().to_owned(), "/health"),
+        (world.openai_address().to_owned(), "/v1/models"),
     ]
 }
 

@@ -32,6 +32,7 @@ struct Running {
     agent: String,
     agent_health: String,
     windie: String,
+    openai: String,
 }
 
 impl World {
@@ -64,7 +65,8 @@ impl World {
         std::fs::create_dir(&workspace).unwrap();
         let config = format!(
             "data_dir = {:?}\ndefault_model = \"fake/fake\"\n[listen]\nharness = \"127.0.0.1:0\"\njarvis = \"127.0.0.1:0\"\n\
-             agent = \"127.0.0.1:0\"\nagent_health = \"127.0.0.1:0\"\nwindie = \"127.0.0.1:0\"\nconsole = \"127.0.0.1:0\"\nterminal = {:?}\n\
+             agent = \"127.0.0.1:0\"\nagent_health = \"127.0.0.1:0\"\nwindie = \"127.0.0.1:0\"\nconsole = \"127.0.0.1:0\"\n\
+             openai = \"127.0.0.1:0\"\nterminal = {:?}\n\
              [providers.fake]\napi = \"openai-chat\"\nbase_url = \"{}\"\napi_key = \"sk-never-shown\"\n{}",
             data_dir(home.path()),
             home.path().join("terminal.sock"),
@@ -101,8 +103,8 @@ impl World {
         let desktop = ready["listeners"]["jarvis"].as_str().unwrap().to_owned();
         let address = |name: &str| ready["listeners"][name].as_str().unwrap().to_owned();
         let (agent, agent_health) = (address("agent"), address("agent_health"));
-        let windie = address("windie");
-        self.running = Some(Running { child, base, desktop, agent, agent_health, windie });
+        let (windie, openai) = (address("windie"), address("openai"));
+        self.running = Some(Running { child, base, desktop, agent, agent_health, windie, openai });
     }
 
     /// Replaces a part of the configuration, from the next start on.
@@ -138,6 +140,16 @@ impl World {
     /// Where the computer-use protocol is spoken.
     pub(crate) fn windie(&self) -> &str {
         &self.running.as_ref().unwrap().windie
+    }
+
+    /// A client of the OpenAI-compatible API.
+    pub(crate) fn openai(&self) -> Client {
+        Client::new(self.openai_address())
+    }
+
+    /// Where the OpenAI-compatible API is served.
+    pub(crate) fn openai_address(&self) -> &str {
+        &self.running.as_ref().unwrap().openai
     }
 
     /// Where the desktop-assistant protocol is spoken.

@@ -35,6 +35,7 @@ async fn a_local_model_is_fetched_and_answers() {
         "--set=listen.agent=off",
         "--set=listen.agent_health=off",
         "--set=listen.terminal=off",
+        "--set=listen.openai=off",
         "--set=listen.windie=off",
     ])
     .stdout(Stdio::piped())

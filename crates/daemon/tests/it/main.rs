@@ -21,6 +21,7 @@ mod keyring;
 mod local;
 mod login;
 mod memory;
+mod openai;
 mod sandbox;
 mod search;
 mod secrets;

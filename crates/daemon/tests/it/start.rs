@@ -30,7 +30,7 @@ fn a_mistyped_key_is_an_error_that_names_the_right_one() {
     check("[approval]\nkinds = [\"magic\"]", "there is no kind \"magic\"");
     check("[approval]\nkinds = \"exec\"", "approval.kinds must be a list of strings");
     check("[listen]\nharness = \"nowhere\"", "listen.harness must be an address");
-    for protocol in ["harness", "jarvis", "agent", "agent_health", "windie"] {
+    for protocol in ["harness", "jarvis", "agent", "agent_health", "windie", "openai"] {
         let open = format!("[listen]\n{protocol} = \"0.0.0.0:0\"");
         check(&open, &format!("listen.{protocol} = 0.0.0.0:0: other machines"));
         check(&open, "auth.token must be set, or it must be a loopback address");
@@ -43,6 +43,7 @@ fn a_mistyped_key_is_an_error_that_names_the_right_one() {
     check("[[jarvis.tools]]\nname = \"a b\"", "is no name for a tool");
     check("[[jarvis.tools]]\nname = \"x\"\nrisks = \"safe\"", "unknown field \"risks\"");
     check("[jarvis]\nworkspace = \"here\"", "jarvis.workspace must be an absolute path");
+    check("[openai]\nworkspace = \"here\"", "openai.workspace must be an absolute path");
     check("[jarvis]\ntools = [\"x\"]", "jarvis.tools must be a list of tables");
     check("default_model = \"x/y\"", "names the provider \"x\"");
     check("[providers.x]\napi = \"telepathy\"", "does not speak \"telepathy\"");
