@@ -51,6 +51,7 @@ fn part(kind: &str, title: &str, text: String, count: &dyn Fn(&str) -> Count) ->
 
 fn message(message: &PromptMessage, count: &dyn Fn(&str) -> Count) -> Value {
     match message {
+        PromptMessage::System(text) => part("system", "System", text.clone(), count),
         PromptMessage::User(parts) => part("user", "User", texts(parts), count),
         PromptMessage::Assistant { by, parts } => {
             let title = match by {
