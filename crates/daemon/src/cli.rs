@@ -24,7 +24,13 @@ pub(crate) enum Verb {
         /// Let protocols that have addresses for development listen there.
         #[arg(long)]
         dev: bool,
+        /// Leave the process group of the program that started it, and go on if that is killed.
+        #[arg(long, hide = true)]
+        detached: bool,
     },
+    /// Serve an editor on standard input and output (Agent Client Protocol), by the daemon of the data
+    /// directory, which is started if it does not run.
+    Acp(Flags),
     /// Talk to a running daemon in this terminal, or ask it one question from a script.
     Chat(Chat),
     /// Print where the web console is, and open it in the browser.

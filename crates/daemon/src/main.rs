@@ -2,6 +2,7 @@
 
 mod accounts;
 mod assemble;
+mod attach;
 mod audit;
 mod chat;
 mod cli;
@@ -47,7 +48,8 @@ fn main() -> ExitCode {
         Verb::Chat(asked) => chat::main(asked),
         Verb::Console(flags) => console::main(&flags).map(well),
         Verb::Draw { source } => return diagram::main(source),
-        Verb::Serve { flags, dev } => serve::main(&flags, dev).map(well),
+        Verb::Serve { flags, dev, detached } => serve::main(&flags, dev, detached).map(well),
+        Verb::Acp(flags) => attach::main(&flags, "acp").map(well),
         Verb::Config(flags) => options::print(&flags).map(well),
         Verb::Export { flags, to } => export::main(&flags, &to).map(well),
         Verb::Try { flags, trial } => trial::main(&flags, &trial).map(well),
@@ -69,7 +71,7 @@ fn main() -> ExitCode {
         Ok(code) => code,
         Err(error) => {
             eprintln!("quintet: {error:#}");
-            ExitCode::FAILURE
+            attach::exit_code(&error)
         }
     }
 }

@@ -45,7 +45,10 @@ const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(9);
 const BLOCKING_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// `quintet serve`.
-pub(crate) fn main(flags: &Flags, dev: bool) -> Result<()> {
+pub(crate) fn main(flags: &Flags, dev: bool, detached: bool) -> Result<()> {
+    if detached {
+        rustix::process::setsid().context("a session of its own")?;
+    }
     let filter = options::environment().into_iter().find(|(name, _)| name == "QUINTET_LOG");
     telemetry::start(flags.log_format, filter.as_ref().map(|(_, value)| value.as_str()));
     let mut options = options::read(flags)?;
@@ -54,12 +57,12 @@ pub(crate) fn main(flags: &Flags, dev: bool) -> Result<()> {
     }
     open_files::raise_limit();
     let threads = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let ended = threads.block_on(run(&options));
+    let ended = threads.block_on(run(&options, detached));
     threads.shutdown_timeout(BLOCKING_TIMEOUT);
     ended
 }
 
-async fn run(options: &Options) -> Result<()> {
+async fn run(options: &Options, detached: bool) -> Result<()> {
     let mut signals = Signals::listen()?;
     for advice in &options.advice {
         tracing::warn!("{advice}");
@@ -79,7 +82,11 @@ async fn run(options: &Options) -> Result<()> {
     if woken > 0 {
         tracing::info!(sessions = woken, "going on with what was left open");
     }
-    announce(&bound)?;
+    match announce(&bound) {
+        // The program that started the daemon may be gone by now.
+        Err(error) if detached => tracing::warn!("nobody reads the ready line: {error:#}"),
+        announced => announced?,
+    }
     let mut daemon = Daemon::start(options, assembly, bound);
     let ended = tokio::select! {
         _ = signals.next() => Ok(()),

@@ -69,12 +69,21 @@ pub enum Transport {
     /// A Unix socket, by default a file of this name in the user's runtime directory. `{pid}` stands
     /// for the process id.
     Unix(&'static str),
+    /// A Unix socket, by default a file of this name in the data directory, where the commands look
+    /// for it that attach their standard input and output to the daemon.
+    Attached(&'static str),
 }
 
 impl ListenerSpec {
     /// An HTTP listener that is left out if its default address is taken.
     pub const fn http(name: &'static str, default: &'static str) -> Self {
         Self { name, default, transport: Transport::Http, required: false, dev_port_offset: 0 }
+    }
+
+    /// A Unix socket in the data directory.
+    pub const fn attached(name: &'static str, file: &'static str) -> Self {
+        let transport = Transport::Attached(file);
+        Self { name, default: "auto", transport, required: false, dev_port_offset: 0 }
     }
 }
 

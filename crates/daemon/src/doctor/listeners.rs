@@ -4,10 +4,10 @@ use std::fs;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::os::unix::fs::FileTypeExt as _;
-use std::os::unix::net::UnixStream;
 use std::path::Path;
 
 use quintet_dialects::transport::access::peer;
+use quintet_dialects::transport::uds::connect;
 use rustix::fs::{Access, access};
 
 use super::{Finding, Health};
@@ -81,8 +81,8 @@ fn socket(name: &'static str, path: &Path, runs: bool) -> Finding {
         Ok(found) if !found.file_type().is_socket() => {
             elsewhere(name, format!("{shown} is there and is no socket"), "path")
         }
-        Ok(_) if UnixStream::connect(path).is_ok() && runs => taken(name, &shown),
-        Ok(_) if UnixStream::connect(path).is_ok() => {
+        Ok(_) if connect(path).is_ok() && runs => taken(name, &shown),
+        Ok(_) if connect(path).is_ok() => {
             elsewhere(name, format!("somebody else answers at {shown}"), "path")
         }
         Ok(_) | Err(_) if !folder.exists() => Finding::well(name, format!("{shown} will be made")),

@@ -42,7 +42,7 @@ impl Listener {
 }
 
 /// Reads the places. Fails if a value is no place, or one of the wrong kind.
-pub(super) fn parse(layers: &Layers) -> Result<Vec<Listener>> {
+pub(super) fn parse(layers: &Layers, data_dir: &Path) -> Result<Vec<Listener>> {
     let specs = DIALECTS.iter().flat_map(|dialect| dialect.listeners);
     let mut listeners = Vec::new();
     for spec in specs {
@@ -50,7 +50,12 @@ pub(super) fn parse(layers: &Layers) -> Result<Vec<Listener>> {
         let Some(text) = layers.str(&key).filter(|text| *text != "off") else { continue };
         let place = match spec.transport {
             Transport::Http | Transport::WebSocket => Place::Tcp(address(layers, &key, text)?),
-            Transport::Unix(file) => Place::Unix(socket(layers, &key, text, file)?),
+            Transport::Unix(file) => {
+                Place::Unix(socket(layers, &key, text, &runtime_dir(layers).join(file))?)
+            }
+            Transport::Attached(file) => {
+                Place::Unix(socket(layers, &key, text, &data_dir.join(file))?)
+            }
         };
         listeners.push(Listener { spec, place, chosen: layers.source(&key) != "default" });
     }
@@ -65,8 +70,8 @@ fn address(layers: &Layers, key: &str, text: &str) -> Result<SocketAddr> {
 }
 
 /// The path of a Unix socket; `auto` is the protocol's own file where clients look for it.
-fn socket(layers: &Layers, key: &str, text: &str, file: &str) -> Result<PathBuf> {
-    let path = if text == "auto" { runtime_dir(layers).join(file) } else { text.into() };
+fn socket(layers: &Layers, key: &str, text: &str, default: &Path) -> Result<PathBuf> {
+    let path = if text == "auto" { default.to_owned() } else { text.into() };
     if !path.is_absolute() {
         let source = layers.source(key);
         bail!("{key} must be an absolute path, \"auto\" or \"off\", not {path:?} ({source})");

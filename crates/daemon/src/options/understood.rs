@@ -99,7 +99,7 @@ impl Options {
         let data_dir = data_dir(layers)?;
         let memory = memory::understand(layers, &data_dir)?;
         let sandbox = sandbox::understand(layers, &data_dir)?;
-        let listeners = listeners::parse(layers)?;
+        let listeners = listeners::parse(layers, &data_dir)?;
         let auth = auth::understand(layers, &listeners)?;
         let names: Vec<_> = providers.iter().map(|provider| provider.name.clone()).collect();
         let config = Config {

@@ -1,5 +1,6 @@
 //! Unix sockets: who may connect, and messages a line each.
 
+mod address;
 mod lines;
 mod place;
 mod sweep;
@@ -11,6 +12,7 @@ use rustix::process::{Pid, Uid, getuid};
 use tokio::net::unix::UCred;
 use tokio::net::{UnixListener, UnixStream};
 
+pub use address::connect;
 pub use lines::{Line, Lines};
 
 use super::access::is_command;

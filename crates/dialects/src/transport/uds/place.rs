@@ -5,11 +5,13 @@ use std::io;
 use std::os::unix::fs::{
     DirBuilderExt as _, FileTypeExt as _, MetadataExt as _, PermissionsExt as _,
 };
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::io::Errno;
+
+use super::address::{Address, connect};
 
 /// Binds a socket at `path`.
 ///
@@ -21,11 +23,12 @@ pub(super) fn bind(path: &Path) -> io::Result<UnixListener> {
     }
     let folder = private_folder(path)?;
     let draft = folder.join("s");
-    let bound = UnixListener::bind(&draft).and_then(|listener| {
-        fs::set_permissions(&draft, Permissions::from_mode(0o600))?;
-        settle(&draft, path)?;
-        Ok(listener)
-    });
+    let bound =
+        Address::of(&draft).and_then(|at| UnixListener::bind(at.path())).and_then(|listener| {
+            fs::set_permissions(&draft, Permissions::from_mode(0o600))?;
+            settle(&draft, path)?;
+            Ok(listener)
+        });
     let _ = fs::remove_file(&draft);
     let _ = fs::remove_dir(&folder);
     bound
@@ -69,7 +72,7 @@ pub(super) fn stale(path: &Path) -> io::Result<()> {
             "there is something else, which is not a socket",
         ));
     }
-    match UnixStream::connect(path) {
+    match connect(path) {
         Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => Ok(()),
         Ok(_) => Err(io::Error::new(io::ErrorKind::AddrInUse, "somebody answers there already")),
         Err(error) => Err(error),

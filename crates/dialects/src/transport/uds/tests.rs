@@ -102,3 +102,18 @@ async fn what_killed_daemons_left_is_swept() {
     assert!(place(alive).exists() && socket.path().exists());
     assert_eq!(folder.path().read_dir().unwrap().count(), 4);
 }
+
+#[tokio::test]
+async fn a_path_may_be_longer_than_an_address() {
+    let folder = tempfile::tempdir().unwrap();
+    let deep = folder.path().join("x".repeat(100));
+    std::fs::create_dir(&deep).unwrap();
+    let path = deep.join("s.sock");
+    assert!(connect(&path).is_err());
+    let socket = Socket::bind(&path).unwrap();
+    let client = connect(&path).unwrap();
+    socket.accept().await.unwrap();
+    assert!(Socket::bind(&path).is_err(), "somebody answers there");
+    drop((client, socket));
+    assert_eq!(deep.read_dir().unwrap().count(), 0);
+}

@@ -1,0 +1,40 @@
+//! Addresses of sockets whose path is longer than the system takes.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd as _;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+
+/// The longest path that is an address: 108 bytes with the zero at its end.
+const ADDRESS_LIMIT: usize = 107;
+
+/// A path that the system takes as the address of a socket, for as long as this value lives.
+#[derive(Debug)]
+pub(super) struct Address {
+    path: PathBuf,
+    _folder: Option<File>,
+}
+
+impl Address {
+    /// The path itself or, where it is too long, the same file reached through its open folder.
+    pub(super) fn of(path: &Path) -> io::Result<Self> {
+        if path.as_os_str().len() <= ADDRESS_LIMIT {
+            return Ok(Self { path: path.into(), _folder: None });
+        }
+        let folder = File::open(path.parent().unwrap_or(Path::new("/")))?;
+        let name = path.file_name().unwrap_or(OsStr::new(""));
+        let path = PathBuf::from(format!("/proc/self/fd/{}", folder.as_raw_fd())).join(name);
+        Ok(Self { path, _folder: Some(folder) })
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+/// Connects to a socket, however long its path is. Fails if nobody listens there.
+pub fn connect(path: &Path) -> io::Result<UnixStream> {
+    UnixStream::connect(Address::of(path)?.path())
+}
