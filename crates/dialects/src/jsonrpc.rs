@@ -101,6 +101,15 @@ impl Error {
         Self::new(METHOD_NOT_FOUND, format!("Method not found: {method}"))
     }
 
+    /// An error of a peer, as far as it can be read.
+    fn of(value: &Value) -> Self {
+        Self {
+            code: value["code"].as_i64().unwrap_or(INTERNAL_ERROR),
+            message: value["message"].as_str().unwrap_or_default().to_owned(),
+            data: value.get("data").cloned(),
+        }
+    }
+
     /// A message that cannot be read.
     pub fn parse(why: impl std::fmt::Display) -> Self {
         Self::new(PARSE_ERROR, format!("Parse error: {why}"))
@@ -179,6 +188,40 @@ impl<'de> Deserialize<'de> for Batch {
     }
 }
 
+/// A message of a peer that both calls and is called.
+#[derive(Debug)]
+pub enum PeerMessage {
+    /// A request or notification.
+    Call(Call),
+    /// The answer to a request of ours.
+    Answer {
+        /// The id of our request.
+        id: Id,
+        /// The result, or why there is none.
+        outcome: Result<Value, Error>,
+    },
+}
+
+/// Reads a message of a peer, one and not a batch. Fails with what to answer.
+pub fn read_peer(text: &str) -> Result<PeerMessage, Fault> {
+    let fault = |error| Fault { id: Id::Null, error };
+    if text.trim_start().starts_with('[') {
+        return Err(fault(Error::invalid("batches are not taken")));
+    }
+    let value: Value = serde_json::from_str(text).map_err(|error| fault(Error::parse(error)))?;
+    let answers = value.get("method").is_none() && value.get("jsonrpc") == Some(&"2.0".into());
+    let id = value.get("id").and_then(Id::of);
+    match (id, value.get("result"), value.get("error")) {
+        (Some(id), Some(result), None) if answers => {
+            Ok(PeerMessage::Answer { id, outcome: Ok(result.clone()) })
+        }
+        (Some(id), _, Some(error)) if answers => {
+            Ok(PeerMessage::Answer { id, outcome: Err(Error::of(error)) })
+        }
+        _ => call(value).map(PeerMessage::Call),
+    }
+}
+
 fn call(value: Value) -> Received {
     let Value::Object(mut members) = value else {
         let error = Error::invalid("a request is an object");
@@ -216,6 +259,19 @@ struct Notification<'a, P> {
     jsonrpc: &'static str,
     method: &'a str,
     params: P,
+}
+
+#[derive(Serialize)]
+struct Request<'a, P> {
+    jsonrpc: &'static str,
+    id: u64,
+    method: &'a str,
+    params: P,
+}
+
+/// A request of ours.
+pub fn request(id: u64, method: &str, params: impl Serialize) -> String {
+    text(&Request { jsonrpc: "2.0", id, method, params })
 }
 
 /// The answer to a request.

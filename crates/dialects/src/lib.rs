@@ -4,6 +4,7 @@
 //! wire), both pure, `serve`, which moves bytes, and `dialect`, which declares its listeners and
 //! options. No dialect decides anything. To add one, write its folder and add it to the list below.
 
+mod acp;
 mod agent;
 pub mod change_feed;
 mod checked_embedding;
@@ -16,6 +17,7 @@ mod harness;
 mod held_calls;
 mod jarvis;
 pub mod jsonrpc;
+mod model_list;
 mod openai;
 pub mod projection;
 mod terminal;
@@ -34,6 +36,7 @@ pub const DIALECTS: &[Dialect] = &[
     terminal::DIALECT,
     console::DIALECT,
     openai::DIALECT,
+    acp::DIALECT,
 ];
 
 /// The listener of the web console, for the command that opens it.

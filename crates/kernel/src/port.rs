@@ -124,6 +124,8 @@ pub trait Changes: Send + Sync {
         session: &SessionId,
         turn: &TurnId,
     ) -> BoxFuture<'_, Result<Option<String>, Error>>;
+    /// Changes with what was kept of the files' content; what is long stays where it is.
+    fn contents(&self, changes: Vec<FileChange>) -> BoxFuture<'_, Result<Vec<Changed>, Error>>;
 }
 
 /// What came of a turn's changes.

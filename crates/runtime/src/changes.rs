@@ -54,6 +54,10 @@ impl Changes for Runtime {
             Ok(undo(self.parts(), turn, UndoRun::Dry).await.err())
         })
     }
+
+    fn contents(&self, changes: Vec<FileChange>) -> BoxFuture<'_, Result<Vec<Changed>, Error>> {
+        Box::pin(async move { Ok(with_content(self.parts(), &changes).await?) })
+    }
 }
 
 /// Undoes a turn's changes or, where they are undone, makes them again.

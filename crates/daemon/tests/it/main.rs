@@ -5,6 +5,7 @@
 
 mod acceptance;
 mod access;
+mod acp;
 mod agent;
 mod attachments;
 mod bad_input;

@@ -53,6 +53,11 @@ impl<'a> Fields<'a> {
         self.read(name, "a number", Value::as_f64)
     }
 
+    /// True if a member is there, whatever it is.
+    pub fn has(&self, name: &str) -> bool {
+        self.members.and_then(|members| members.get(name)).is_some_and(|value| !value.is_null())
+    }
+
     /// An object; an empty one if it is not there.
     pub fn object(&self, name: &'a str) -> Result<Self, Error> {
         let members = self.read(name, "an object", Value::as_object)?;

@@ -1,9 +1,9 @@
 //! Accepts clients and serves each connection in a task of its own.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
-use quintet_kernel::model::{Listed, ModelRef};
+use quintet_kernel::model::ModelRef;
 use quintet_kernel::port::{Models, Removals, Sessions, Stamps};
 use tokio::net::UnixStream;
 use tokio::sync::mpsc;
@@ -15,13 +15,12 @@ use super::files::Folders;
 use super::send_queue::{self, SendQueue};
 use super::wire;
 use crate::jsonrpc::{self, Error, Id};
+use crate::model_list::ModelList;
 use crate::transport::connection_limit::{ConnectionLimit, ConnectionPermit};
 use crate::transport::uds::{Lines, Socket};
 
 /// How many messages may wait for a client that does not read.
 const QUEUE: usize = 4;
-/// How long a handshake waits for the lists of providers.
-const LISTING_TIMEOUT: Duration = Duration::from_millis(40);
 /// How long to leave the socket alone after it failed.
 const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
 
@@ -61,25 +60,8 @@ pub(super) struct Settings {
 pub(super) struct AppState {
     pub(super) ports: Ports,
     pub(super) settings: Settings,
-    /// The models as they were last listed.
-    models: Mutex<Vec<Listed>>,
-}
-
-impl AppState {
-    /// The models that can be asked, as far as they are known by now.
-    pub(super) async fn models(&self) -> Vec<Listed> {
-        match tokio::time::timeout(LISTING_TIMEOUT, self.list_models()).await {
-            Ok(models) => models,
-            Err(_) => self.models.lock().unwrap_or_else(PoisonError::into_inner).clone(),
-        }
-    }
-
-    async fn list_models(&self) -> Vec<Listed> {
-        let mut models = self.ports.models.list().await;
-        models.retain(|listed| listed.usable);
-        self.models.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&models);
-        models
-    }
+    /// The models that can be chosen.
+    pub(super) models: ModelList,
 }
 
 /// Serves clients of a socket until told to stop; what is under way is still told.
@@ -89,10 +71,11 @@ pub(super) async fn run(
     settings: Settings,
     closing: CancellationToken,
 ) {
-    let app = Arc::new(AppState { ports, settings, models: Mutex::default() });
+    let models = ModelList::new(Arc::clone(&ports.models));
+    let app = Arc::new(AppState { ports, settings, models });
     let (mut connections, mut tasks) = (ConnectionLimit::new(), JoinSet::new());
     let known = Arc::clone(&app);
-    tasks.spawn(async move { drop(known.list_models().await) });
+    tasks.spawn(async move { drop(known.models.refresh().await) });
     loop {
         tokio::select! {
             () = closing.cancelled() => break,

@@ -58,7 +58,7 @@ impl Connection {
 
     async fn introduce(&mut self) -> Value {
         let default = &self.app.settings.default_model;
-        let models = self.app.models().await;
+        let models = self.app.models.usable().await;
         let mut models: Vec<Value> =
             models.iter().map(|listed| shape::model(listed, default)).collect();
         if !models.iter().any(|model| model["default"] == true) {

@@ -1,0 +1,49 @@
+//! Commands that a person types in place of a message.
+
+use serde_json::{Value, json};
+
+use super::decode::Block;
+
+/// A command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum SlashCommand {
+    /// Summarizes the conversation.
+    Compact,
+    /// Undoes the changes of the last turn that made any.
+    Undo,
+}
+
+impl SlashCommand {
+    const ALL: [Self; 2] = [Self::Compact, Self::Undo];
+
+    /// The command that a prompt is, if it is one.
+    pub(super) fn of(blocks: &[Block]) -> Option<Self> {
+        let [Block::Text(text)] = blocks else { return None };
+        let name = text.trim().strip_prefix('/')?;
+        Self::ALL.into_iter().find(|command| command.name() == name)
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Compact => "compact",
+            Self::Undo => "undo",
+        }
+    }
+
+    fn description(self) -> &'static str {
+        match self {
+            Self::Compact => "Summarize the conversation, so that there is room for more",
+            Self::Undo => "Undo the file changes of the last turn that made any",
+        }
+    }
+
+    /// All commands, as an update.
+    pub(super) fn available() -> Value {
+        let one =
+            |command: Self| json!({ "name": command.name(), "description": command.description() });
+        json!({
+            "sessionUpdate": "available_commands_update",
+            "availableCommands": Self::ALL.map(one),
+        })
+    }
+}

@@ -1,0 +1,246 @@
+//! One editor: reads its requests, answers them, and sends it what happens in its sessions.
+
+mod open;
+mod prompts;
+mod questions;
+mod requests;
+mod send_queue;
+
+use std::future;
+use std::sync::Arc;
+
+use futures_util::future::select_all;
+use quintet_kernel::port::{Error as PortError, Follow};
+use quintet_kernel::{Item, SessionId};
+use tokio::net::unix::OwnedReadHalf;
+use tokio::sync::mpsc::Permit;
+use tokio::task::JoinSet;
+
+use super::decode::{self, decode};
+use super::encode::{Encoder, Output};
+use super::serve::AppState;
+use super::wire;
+use crate::jsonrpc::{self, Error, Fault, Id, PeerMessage};
+use crate::transport::connection_limit::ConnectionPermit;
+use crate::transport::uds::{Line, Lines};
+
+use prompts::OpenPrompt;
+use questions::SentQuestion;
+pub(super) use send_queue::SendQueue;
+use send_queue::{Gone, bytes};
+
+/// One editor.
+pub(super) struct Connection {
+    app: Arc<AppState>,
+    permit: ConnectionPermit,
+    link: decode::Link,
+    queue: SendQueue,
+    /// The sessions that the editor has open.
+    sessions: Vec<OpenSession>,
+    /// Prompts that are not answered yet.
+    prompts: Vec<OpenPrompt>,
+    /// Questions that the editor was asked and has not answered.
+    questions: Vec<SentQuestion>,
+    /// The id of our next request.
+    next_request: u64,
+    /// Commands whose end nobody waits for here.
+    tasks: JoinSet<()>,
+}
+
+/// A session that the editor has open.
+struct OpenSession {
+    follow: Box<dyn Follow>,
+    encoder: Encoder,
+    /// The folder that the editor opened it in.
+    cwd: std::path::PathBuf,
+}
+
+/// What an editor is sent: messages, in this order.
+type Messages = Vec<String>;
+
+impl Connection {
+    pub(super) fn new(app: Arc<AppState>, queue: SendQueue, permit: ConnectionPermit) -> Self {
+        Self {
+            app,
+            permit,
+            link: decode::Link::default(),
+            queue,
+            sessions: Vec::new(),
+            prompts: Vec::new(),
+            questions: Vec::new(),
+            next_request: 1,
+            tasks: JoinSet::new(),
+        }
+    }
+
+    /// Serves the editor until it is gone, or the daemon has shut down. What it began goes on.
+    pub(super) async fn run(&mut self, mut lines: Lines<OwnedReadHalf>) {
+        let closing = self.app.services.closing.clone();
+        let mut listening = true;
+        while listening || !self.sessions.is_empty() {
+            let queue = self.queue.clone();
+            let sent = tokio::select! {
+                line = lines.next(), if listening => match line {
+                    Ok(Some(line)) => {
+                        self.permit.in_use();
+                        self.receive(line).await
+                    }
+                    Ok(None) | Err(_) => return,
+                },
+                () = closing.cancelled(), if listening => {
+                    listening = false;
+                    Ok(())
+                }
+                () = self.permit.revoked(), if listening => match lines.has_unread() {
+                    true => {
+                        self.permit.in_use();
+                        Ok(())
+                    }
+                    false => return,
+                },
+                Some(_) = self.tasks.join_next() => Ok(()),
+                next = next_items(&mut self.sessions, &queue) => match next {
+                    Ok((permit, which, items)) => {
+                        let messages = self.happened(which, items).await;
+                        permit.send(bytes(&messages));
+                        Ok(())
+                    }
+                    Err(gone) => Err(gone),
+                },
+            };
+            if sent.is_err() {
+                return;
+            }
+            // The writer gets its turn before there is more to write.
+            tokio::task::yield_now().await;
+        }
+        let messages = self.abandon_prompts(|_| true, &Err(shutting_down()));
+        let _ = self.queue.send(&messages).await;
+    }
+
+    /// Waits for commands that were submitted; the editor is gone by now.
+    pub(super) async fn finish(mut self) {
+        drop(self.queue);
+        while self.tasks.join_next().await.is_some() {}
+    }
+
+    async fn receive(&mut self, line: Line) -> Result<(), Gone> {
+        let fault = |error: Error| Fault { id: Id::Null, error };
+        let read = match line {
+            Line::TooLong => {
+                let why = format!("a message may have at most {} bytes", wire::LONGEST);
+                Err(fault(Error::invalid(why)))
+            }
+            Line::Whole(bytes) => match std::str::from_utf8(&bytes) {
+                Ok(text) if text.trim().is_empty() => return Ok(()),
+                Ok(text) => jsonrpc::read_peer(text),
+                Err(_) => Err(fault(Error::parse("the message is not UTF-8"))),
+            },
+        };
+        match read {
+            Err(fault) => self.queue.send(&[jsonrpc::response(&fault.id, &Err(fault.error))]).await,
+            Ok(PeerMessage::Answer { id, outcome }) => self.answered(&id, outcome).await,
+            Ok(PeerMessage::Call(call)) => {
+                let done = match decode(&mut self.link, &call) {
+                    Ok(step) => self.carry_out(call.id.as_ref(), step).await?,
+                    Err(error) => Some(Err(error)),
+                };
+                match (call.id, done) {
+                    (Some(id), Some(outcome)) => {
+                        self.queue.send(&[jsonrpc::response(&id, &outcome)]).await
+                    }
+                    (None, Some(Err(error))) => {
+                        let (method, error) = (call.method, error.message);
+                        tracing::debug!(method, error, "a notification was dropped");
+                        Ok(())
+                    }
+                    (Some(_) | None, None) | (None, Some(Ok(_))) => Ok(()),
+                }
+            }
+        }
+    }
+
+    /// The messages that come of what happened in a session.
+    async fn happened(&mut self, which: usize, items: NextItems) -> Messages {
+        let session = self.sessions[which].encoder.session().clone();
+        let items = match items {
+            Ok(Some(items)) => items,
+            // The daemon ends, or the session is gone.
+            Ok(None) | Err(PortError::NotFound(_)) => return self.lose(which, &shutting_down()),
+            Err(error) => {
+                tracing::warn!(%session, %error, "a session cannot be followed");
+                return self.lose(which, &requests::refused(&error));
+            }
+        };
+        let mut messages = Vec::new();
+        for item in items {
+            let outputs = self.encoded(which, &item).await;
+            for output in outputs {
+                self.output(which, output, &mut messages).await;
+            }
+        }
+        messages
+    }
+
+    async fn encoded(&mut self, which: usize, item: &Item) -> Vec<Output> {
+        let contents = {
+            let wanted = self.sessions[which].encoder.wants(item);
+            open::contents(&self.app.services, wanted).await
+        };
+        self.sessions[which].encoder.encode(item, &contents)
+    }
+
+    async fn output(&mut self, which: usize, output: Output, messages: &mut Messages) {
+        let encoder = &self.sessions[which].encoder;
+        let session = encoder.session().clone();
+        match output {
+            Output::Update(update) => messages.push(wire::update(&session, &update)),
+            Output::Ask(question) => messages.push(self.ask(which, *question).await),
+            Output::Settled(question) => {
+                messages.extend(self.withdraw_question(&session, &question))
+            }
+            Output::Ended(turn, outcome) => {
+                messages.extend(self.turn_ended(&session, &turn, outcome));
+            }
+            Output::Settings => messages.extend(self.settings_changed(which).await),
+            Output::Compacted(result) => messages.extend(self.compacted(&session, result)),
+            Output::Reverted(turn, result) => {
+                messages.extend(self.reverted(&session, &turn, result));
+            }
+        }
+    }
+
+    /// Forgets a session that can not be followed any more; its prompts fail.
+    fn lose(&mut self, which: usize, why: &Error) -> Messages {
+        let lost = self.sessions.remove(which);
+        let session = lost.encoder.session();
+        self.abandon_prompts(|prompt| prompt.session == *session, &Err(why.clone()))
+    }
+
+    fn position(&self, session: &SessionId) -> Option<usize> {
+        self.sessions.iter().position(|open| open.encoder.session() == session)
+    }
+}
+
+fn shutting_down() -> Error {
+    let message = "the daemon is shutting down; session/load goes on where it was";
+    Error::new(jsonrpc::INTERNAL_ERROR, message)
+}
+
+type NextItems = Result<Option<Vec<Item>>, PortError>;
+
+/// What happens next in any of these sessions, once there is space to send it: nothing is taken out of a
+/// session that could not be passed on. Safe to drop and call again.
+async fn next_items<'a>(
+    sessions: &mut [OpenSession],
+    queue: &'a SendQueue,
+) -> Result<(Permit<'a, Vec<u8>>, usize, NextItems), Gone> {
+    let permit = queue.permit().await?;
+    if sessions.is_empty() {
+        drop(permit);
+        return future::pending().await;
+    }
+    let next = sessions.iter_mut().map(|open| open.follow.next());
+    let (items, which, _) = select_all(next).await;
+    Ok((permit, which, items))
+}

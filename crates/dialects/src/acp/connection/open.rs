@@ -1,0 +1,266 @@
+//! Opening sessions: new ones, and those that are there already.
+
+use std::path::Path;
+
+use futures_util::FutureExt as _;
+use quintet_kernel::event::Origin;
+use quintet_kernel::follow::Cursor;
+use quintet_kernel::port::Error as PortError;
+use quintet_kernel::{Item, SessionId, State};
+use serde_json::{Value, json};
+
+use super::super::commands::SlashCommand;
+use super::super::decode::Opening;
+use super::super::encode::{Contents, Encoder, Output, Wanted};
+use super::super::wire;
+use super::requests::{Outcome, refused};
+use super::{Connection, Gone, OpenSession};
+use crate::dialect::Services;
+use crate::jsonrpc::{self, Error, Id};
+
+/// The longest file of a message that is sent back, in bytes.
+const FILE_LIMIT: u64 = 8 * 1024 * 1024;
+
+/// How often it is looked for text in flight at the end of a replay.
+const IN_FLIGHT_LIMIT: usize = 64;
+
+/// What an editor is sent of the past.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Replay {
+    All,
+    Nothing,
+}
+
+impl Connection {
+    pub(super) async fn new_session(
+        &mut self,
+        id: Option<&Id>,
+        opening: Opening,
+    ) -> Result<Option<Outcome>, Gone> {
+        if let Err(error) = is_folder(&opening.cwd).await {
+            return Ok(Some(Err(error)));
+        }
+        let origin = Origin { workspace: opening.cwd.clone(), ..Origin::default() };
+        match self.app.services.sessions.create(origin).await {
+            Ok(receipt) => {
+                let session = receipt.session;
+                self.open(id, &session, opening, Replay::Nothing, IsNew::Yes).await
+            }
+            Err(error) => Ok(Some(Err(refused(&error)))),
+        }
+    }
+
+    pub(super) async fn open_session(
+        &mut self,
+        id: Option<&Id>,
+        session: &SessionId,
+        opening: Opening,
+        replay: Replay,
+    ) -> Result<Option<Outcome>, Gone> {
+        if let Err(error) = is_folder(&opening.cwd).await {
+            return Ok(Some(Err(error)));
+        }
+        self.open(id, session, opening, replay, IsNew::No).await
+    }
+
+    /// Follows a session, replays it where that is asked for, answers, and only then sends the rest.
+    async fn open(
+        &mut self,
+        id: Option<&Id>,
+        session: &SessionId,
+        opening: Opening,
+        replay: Replay,
+        is_new: IsNew,
+    ) -> Result<Option<Outcome>, Gone> {
+        let which = match self.follow(session, &opening, replay).await {
+            Ok(which) => which,
+            Err(error) => return Ok(Some(Err(refused(&error)))),
+        };
+        if let Err(error) = self.catch_up(which, replay).await? {
+            self.sessions.remove(which);
+            return Ok(Some(Err(refused(&error))));
+        }
+        let mut messages = Vec::new();
+        if let Some(id) = id {
+            let answer = self.opened_answer(which, is_new).await;
+            messages.push(jsonrpc::response(id, &Ok(answer)));
+        }
+        messages.push(wire::update(session, &SlashCommand::available()));
+        for output in self.sessions[which].encoder.go_live() {
+            self.output(which, output, &mut messages).await;
+        }
+        messages.extend(self.bring_servers(session, &opening.mcp_servers));
+        self.queue.send(&messages).await?;
+        Ok(None)
+    }
+
+    async fn follow(
+        &mut self,
+        session: &SessionId,
+        opening: &Opening,
+        replay: Replay,
+    ) -> Result<usize, PortError> {
+        let sessions = &self.app.services.sessions;
+        let state = sessions.view(session).await?;
+        let from = match replay {
+            Replay::All => Cursor::START,
+            Replay::Nothing => Cursor::after(before_open_turn(&state)),
+        };
+        let follow = sessions.follow(session, from).await?;
+        let encoder = Encoder::new(&state, self.client());
+        if let Some(which) = self.position(session) {
+            self.sessions.remove(which);
+        }
+        // What it was asked on the old one is asked again.
+        self.questions_closed(session);
+        self.sessions.push(OpenSession { follow, encoder, cwd: opening.cwd.clone() });
+        Ok(self.sessions.len() - 1)
+    }
+
+    /// Reads a session up to where it was when following began.
+    async fn catch_up(
+        &mut self,
+        which: usize,
+        replay: Replay,
+    ) -> Result<Result<(), PortError>, Gone> {
+        let head = self.sessions[which].follow.head();
+        while self.sessions[which].follow.position().seq < head {
+            let items = match self.sessions[which].follow.next().await {
+                Ok(Some(items)) => items,
+                Ok(None) => return Ok(Err(PortError::Closing)),
+                Err(error) => return Ok(Err(error)),
+            };
+            self.replay(which, items, replay).await?;
+        }
+        // Text in flight belongs to what was there; it is at hand or comes later.
+        for _ in 0..IN_FLIGHT_LIMIT {
+            match self.sessions[which].follow.next().now_or_never() {
+                Some(Ok(Some(items))) => self.replay(which, items, replay).await?,
+                Some(Ok(None) | Err(_)) | None => break,
+            }
+        }
+        let encoder = &mut self.sessions[which].encoder;
+        let outputs = match replay {
+            Replay::All => encoder.finish_replay(),
+            Replay::Nothing => {
+                encoder.skip_replay();
+                Vec::new()
+            }
+        };
+        self.replayed(which, outputs, replay).await?;
+        Ok(Ok(()))
+    }
+
+    async fn replay(&mut self, which: usize, items: Vec<Item>, replay: Replay) -> Result<(), Gone> {
+        for item in items {
+            let outputs = self.encoded(which, &item).await;
+            self.replayed(which, outputs, replay).await?;
+        }
+        Ok(())
+    }
+
+    async fn replayed(
+        &mut self,
+        which: usize,
+        outputs: Vec<Output>,
+        replay: Replay,
+    ) -> Result<(), Gone> {
+        let session = self.sessions[which].encoder.session().clone();
+        let mut messages = Vec::new();
+        for output in outputs {
+            match output {
+                Output::Update(update) if replay == Replay::All => {
+                    messages.push(wire::update(&session, &update));
+                }
+                // A prompt of this connection may wait for it, where the session was open before.
+                Output::Ended(turn, outcome) => {
+                    messages.extend(self.turn_ended(&session, &turn, outcome));
+                }
+                Output::Update(_)
+                | Output::Ask(_)
+                | Output::Settled(_)
+                | Output::Settings
+                | Output::Compacted(_)
+                | Output::Reverted(..) => {}
+            }
+        }
+        self.queue.send(&messages).await
+    }
+
+    async fn opened_answer(&self, which: usize, is_new: IsNew) -> Value {
+        let encoder = &self.sessions[which].encoder;
+        let mut answer = json!({ "modes": encoder.settings.modes() });
+        if is_new == IsNew::Yes {
+            answer["sessionId"] = encoder.session().as_str().into();
+        }
+        if !self.client().no_options {
+            let models = self.app.models.usable().await;
+            answer["configOptions"] = encoder.settings.options(&models);
+        }
+        answer
+    }
+
+    /// Questions of a session that the editor has no longer open are not its own any more.
+    pub(super) fn questions_closed(&mut self, session: &SessionId) {
+        self.questions.retain(|sent| !sent.is_of(session));
+    }
+
+    /// Takes the MCP servers that the editor brings. None are started for sessions yet, and the person
+    /// is told so where the editor has a place for notices.
+    fn bring_servers(&self, session: &SessionId, servers: &[Value]) -> Option<String> {
+        let name = |server: &Value| server["name"].as_str().unwrap_or("unnamed").to_owned();
+        let names = servers.iter().map(name).collect::<Vec<_>>().join(", ");
+        if names.is_empty() {
+            return None;
+        }
+        tracing::info!(%session, names, "MCP servers of the editor are not used");
+        let update = json!({
+            "sessionUpdate": "notice",
+            "severity": "warning",
+            "title": "MCP servers of the editor are not used",
+            "description": names,
+        });
+        self.client().notices.then(|| wire::update(session, &update))
+    }
+}
+
+/// Whether a session was just created.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum IsNew {
+    Yes,
+    No,
+}
+
+/// The last event before the turn that is under way, or the last of all.
+fn before_open_turn(state: &State) -> u64 {
+    let open = state.open.as_ref().and_then(|open| state.turn(&open.id));
+    open.map_or(state.head, |turn| turn.begins.saturating_sub(1))
+}
+
+async fn is_folder(path: &Path) -> Result<(), Error> {
+    match tokio::fs::metadata(path).await {
+        Ok(found) if found.is_dir() => Ok(()),
+        Ok(_) | Err(_) => Err(Error::field("cwd", "a folder that exists")),
+    }
+}
+
+/// Reads what an item refers to. What cannot be read is left out.
+pub(super) async fn contents(services: &Services, wanted: Wanted<'_>) -> Contents {
+    let mut contents = Contents::default();
+    match wanted {
+        Wanted::Nothing => {}
+        Wanted::Changes(changes) => match services.changes.contents(changes.to_vec()).await {
+            Ok(changes) => contents.changes = changes,
+            Err(error) => tracing::warn!(%error, "changes of files cannot be shown"),
+        },
+        Wanted::Files(files) => {
+            for file in files.into_iter().filter(|file| file.size <= FILE_LIMIT) {
+                match services.blobs.get(&file.blob).await {
+                    Ok(bytes) => drop(contents.files.insert(file.name, bytes)),
+                    Err(error) => tracing::warn!(%error, "a file of a message cannot be read"),
+                }
+            }
+        }
+    }
+    contents
+}

@@ -1,0 +1,227 @@
+//! Prompts: what they come to, and their one answer.
+
+use quintet_kernel::command::{Command, Run, Say, Upload};
+use quintet_kernel::event::Setup;
+use quintet_kernel::message::{MediaKind, Part, Role};
+use quintet_kernel::{SessionId, TurnId};
+use serde_json::{Value, json};
+
+use super::super::commands::SlashCommand;
+use super::super::decode::Block;
+use super::super::wire;
+use super::requests::{Outcome, refused};
+use super::{Connection, Messages};
+use crate::jsonrpc::{self, Error, Id};
+
+/// A prompt that is not answered yet.
+pub(super) struct OpenPrompt {
+    pub(super) id: Id,
+    pub(super) session: SessionId,
+    awaits: Awaited,
+}
+
+/// What answers a prompt.
+enum Awaited {
+    Turn(TurnId),
+    Compaction,
+    Revert(TurnId),
+}
+
+impl Connection {
+    /// Submits a prompt. Nothing is answered before its turn is over, unless it is refused.
+    pub(super) async fn prompt(
+        &mut self,
+        id: Option<&Id>,
+        session: &SessionId,
+        blocks: Vec<Block>,
+    ) -> Option<Outcome> {
+        // A notification could not be answered.
+        let id = id?.clone();
+        let submitted = match SlashCommand::of(&blocks) {
+            Some(SlashCommand::Compact) => self.compact(session).await,
+            Some(SlashCommand::Undo) => self.undo(session).await,
+            None => self.say(session, blocks).await.map(Awaited::Turn),
+        };
+        match submitted {
+            Ok(awaits) => {
+                self.prompts.push(OpenPrompt { id, session: session.clone(), awaits });
+                None
+            }
+            Err(error) => Some(Err(error)),
+        }
+    }
+
+    async fn say(&mut self, session: &SessionId, blocks: Vec<Block>) -> Result<TurnId, Error> {
+        let which = self.opened(session)?;
+        let (mut parts, mut files) = (Vec::new(), Vec::new());
+        for block in blocks {
+            match block {
+                Block::Text(text) => parts.push(Part::Text(text)),
+                Block::Link { name, uri } => parts.push(Part::Text(format!("[@{name}]({uri})"))),
+                Block::File { kind, name, mime, content } => {
+                    self.takes(which, kind)?;
+                    let size = content.len() as u64;
+                    let blob = self.app.services.blobs.put(content).await;
+                    let blob = blob.map_err(|error| refused(&error.into()))?;
+                    files.push((kind, Upload { name, mime, blob, size }));
+                }
+            }
+        }
+        let models = self.app.models.usable().await;
+        let open = &mut self.sessions[which];
+        let options = open.encoder.settings.turn_options(&models);
+        let moved = Some(open.cwd.clone()).filter(|cwd| cwd != open.encoder.workspace());
+        let setup = Setup { workspace: moved, ..Setup::default() };
+        let say = Say { files, setup, ..Say::new(Role::User, parts, Run::Next, options) };
+        let submitted = self.app.services.sessions.submit(session, Command::Say(Box::new(say)));
+        let receipt = submitted.await.map_err(|error| refused(&error))?;
+        let lost = || Error::new(jsonrpc::INTERNAL_ERROR, "the session added no message");
+        let turn = receipt.turn().ok_or_else(lost)?.clone();
+        self.sessions[which].encoder.own_turn(&turn);
+        Ok(turn)
+    }
+
+    /// Fails if the model of a session takes no such files. Text reaches every model.
+    fn takes(&self, which: usize, kind: MediaKind) -> Result<(), Error> {
+        let model = &self.sessions[which].encoder.settings.model;
+        let profile = self.app.services.models.profile(model);
+        let takes = profile.is_none_or(|profile| profile.inputs.contains(&kind));
+        if kind == MediaKind::File || takes {
+            return Ok(());
+        }
+        let message = format!("model {model} takes no {} blocks", kind.name());
+        Err(Error::new(jsonrpc::INVALID_PARAMS, message))
+    }
+
+    async fn compact(&mut self, session: &SessionId) -> Result<Awaited, Error> {
+        self.opened(session)?;
+        let submitted = self.app.services.sessions.submit(session, Command::Compact).await;
+        submitted.map(|_| Awaited::Compaction).map_err(|error| refused(&error))
+    }
+
+    async fn undo(&mut self, session: &SessionId) -> Result<Awaited, Error> {
+        self.opened(session)?;
+        let sessions = self.app.services.sessions.clone();
+        let state = sessions.view(session).await.map_err(|error| refused(&error))?;
+        let changed =
+            state.turns.iter().rev().find(|turn| !turn.changes.is_empty() && !turn.reverted);
+        let Some(turn) = changed.map(|turn| turn.id.clone()) else {
+            return Err(Error::new(jsonrpc::INVALID_PARAMS, "there are no changes to undo"));
+        };
+        // Answered when it is done, which the journal says, too.
+        let (session, command) = (session.clone(), Command::Revert { turn: turn.clone() });
+        self.tasks.spawn(async move {
+            if let Err(error) = sessions.submit(&session, command).await {
+                tracing::warn!(%session, %error, "changes were not undone");
+            }
+        });
+        Ok(Awaited::Revert(turn))
+    }
+
+    /// Cancels what the editor asked for in a session, or this one prompt of it.
+    pub(super) fn cancel(&mut self, session: &SessionId, prompt: Option<&Id>) {
+        let of_session = self.prompts.iter().filter(|open| open.session == *session);
+        let chosen = of_session.filter(|open| prompt.is_none_or(|id| open.id == *id));
+        // The newest first, so that none begins because the one before it ended.
+        let mut commands: Vec<_> = chosen
+            .rev()
+            .filter_map(|open| match &open.awaits {
+                Awaited::Turn(turn) => Some(Command::Withdraw { turn: turn.clone(), reason: None }),
+                Awaited::Compaction | Awaited::Revert(_) => None,
+            })
+            .collect();
+        // A turn that another client began is cancelled, too: the person sees it here.
+        if prompt.is_none() {
+            commands.push(Command::Cancel { reason: None });
+        }
+        let (sessions, session) = (self.app.services.sessions.clone(), session.clone());
+        self.tasks.spawn(async move {
+            for command in commands {
+                // What is over already cannot be cancelled, and its end is on its way.
+                if let Err(error) = sessions.submit(&session, command).await {
+                    tracing::debug!(%session, %error, "nothing to cancel");
+                }
+            }
+        });
+    }
+
+    /// The prompt that a request of this id began.
+    pub(super) fn prompt_session(&self, id: &Id) -> Option<SessionId> {
+        self.prompts.iter().find(|open| open.id == *id).map(|open| open.session.clone())
+    }
+
+    /// Answers the prompt whose turn is over.
+    pub(super) fn turn_ended(
+        &mut self,
+        session: &SessionId,
+        turn: &TurnId,
+        outcome: Result<&'static str, Error>,
+    ) -> Messages {
+        let is_it = |open: &OpenPrompt| {
+            open.session == *session && matches!(&open.awaits, Awaited::Turn(own) if own == turn)
+        };
+        self.abandon_prompts(is_it, &outcome.map(stopped))
+    }
+
+    /// Answers a prompt that asked for a summary.
+    pub(super) fn compacted(
+        &mut self,
+        session: &SessionId,
+        result: Result<(), String>,
+    ) -> Messages {
+        let is_it = |open: &OpenPrompt| {
+            open.session == *session && matches!(open.awaits, Awaited::Compaction)
+        };
+        let text = match result {
+            Ok(()) => "The conversation was summarized.".to_owned(),
+            Err(reason) => format!("The conversation could not be summarized: {reason}"),
+        };
+        self.answer_command(is_it, session, &text)
+    }
+
+    /// Answers a prompt that asked to undo the changes of a turn.
+    pub(super) fn reverted(
+        &mut self,
+        session: &SessionId,
+        turn: &TurnId,
+        result: Result<Vec<String>, String>,
+    ) -> Messages {
+        let is_it = |open: &OpenPrompt| {
+            open.session == *session && matches!(&open.awaits, Awaited::Revert(own) if own == turn)
+        };
+        let text = match result {
+            Ok(files) => format!("Undone: {}", files.join(", ")),
+            Err(reason) => format!("The changes could not be undone: {reason}"),
+        };
+        self.answer_command(is_it, session, &text)
+    }
+
+    /// What a command came to, in words, and the answer to its prompt; nothing if nobody waits.
+    fn answer_command(
+        &mut self,
+        is_it: impl Fn(&OpenPrompt) -> bool,
+        session: &SessionId,
+        text: &str,
+    ) -> Messages {
+        let answers = self.abandon_prompts(is_it, &Ok(stopped("end_turn")));
+        if answers.is_empty() {
+            return answers;
+        }
+        let update = json!({ "sessionUpdate": "agent_message_chunk", "content": wire::text(text) });
+        [wire::update(session, &update)].into_iter().chain(answers).collect()
+    }
+
+    /// Answers all prompts of which this is true.
+    pub(super) fn abandon_prompts(
+        &mut self,
+        chosen: impl Fn(&OpenPrompt) -> bool,
+        outcome: &Result<Value, Error>,
+    ) -> Messages {
+        let answers = self.prompts.extract_if(.., |open| chosen(open));
+        answers.map(|open| jsonrpc::response(&open.id, outcome)).collect()
+    }
+}
+
+pub(super) fn stopped(reason: &'static str) -> Value {
+    json!({ "stopReason": reason })
+}

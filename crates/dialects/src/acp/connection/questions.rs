@@ -1,0 +1,112 @@
+//! Questions that the editor is asked, and what it answers.
+
+use std::path::Path;
+
+use quintet_kernel::command::Command;
+use quintet_kernel::port::Error as PortError;
+use quintet_kernel::{Question, Refusal, SessionId};
+use serde_json::{Value, json};
+
+use super::super::permission::OpenQuestion;
+use super::super::{diff, wire};
+use super::{Connection, Gone};
+use crate::jsonrpc::{self, Error, Id};
+
+/// A question that the editor was asked.
+pub(super) struct SentQuestion {
+    request: u64,
+    session: SessionId,
+    open: OpenQuestion,
+}
+
+impl SentQuestion {
+    pub(super) fn is_of(&self, session: &SessionId) -> bool {
+        self.session == *session
+    }
+}
+
+impl Connection {
+    /// The request that asks the person at the editor.
+    pub(super) async fn ask(&mut self, which: usize, open: OpenQuestion) -> String {
+        let encoder = &self.sessions[which].encoder;
+        let (session, workspace) = (encoder.session().clone(), encoder.workspace().clone());
+        let diffs = diffs(&workspace, &open.assessment.preview).await;
+        let params = open.params(&session, &workspace, diffs);
+        let request = self.next_request;
+        self.next_request += 1;
+        self.questions.push(SentQuestion { request, session, open });
+        jsonrpc::request(request, wire::REQUEST_PERMISSION, params)
+    }
+
+    /// Drops a question that was answered elsewhere, or is not needed any more.
+    pub(super) fn withdraw_question(
+        &mut self,
+        session: &SessionId,
+        question: &Question,
+    ) -> Option<String> {
+        let is_it =
+            |sent: &SentQuestion| sent.session == *session && sent.open.question == *question;
+        let sent = self.questions.remove(self.questions.iter().position(is_it)?);
+        let params = json!({ "requestId": sent.request });
+        Some(jsonrpc::notification(wire::CANCEL_REQUEST, params))
+    }
+
+    /// The editor answered a request of ours.
+    pub(super) async fn answered(
+        &mut self,
+        id: &Id,
+        outcome: Result<Value, Error>,
+    ) -> Result<(), Gone> {
+        let Id::Number(number) = id else { return Ok(()) };
+        let is_it = |sent: &SentQuestion| Some(sent.request) == number.as_u64();
+        // An answer to a question that is not open any more counts for nothing.
+        let Some(at) = self.questions.iter().position(is_it) else { return Ok(()) };
+        let SentQuestion { session, open, .. } = self.questions.remove(at);
+        let outcome = match outcome {
+            Ok(outcome) => outcome,
+            Err(error) => return self.could_not_ask(&session, &open, &error).await,
+        };
+        let command = Command::Approve(open.answered(&outcome));
+        match self.app.services.sessions.submit(&session, command).await {
+            Ok(_) => {}
+            // Another client was faster, or the turn was cancelled meanwhile.
+            Err(PortError::Refused(Refusal::NothingPending(_) | Refusal::NotPending(_))) => {}
+            Err(error) => tracing::warn!(%session, %error, "an answer was not taken"),
+        }
+        Ok(())
+    }
+
+    /// The question stays open: an error is neither a yes nor a no. The person is told where to answer.
+    async fn could_not_ask(
+        &mut self,
+        session: &SessionId,
+        open: &OpenQuestion,
+        error: &Error,
+    ) -> Result<(), Gone> {
+        tracing::warn!(%session, error = error.message, "an editor could not ask for approval");
+        let text = format!(
+            "The editor could not ask for approval of {} ({}). Answer in another client, or cancel.",
+            open.tool, error.message
+        );
+        let update = wire::chunk("agent_message_chunk", open.question.as_str(), wire::text(&text));
+        self.queue.send(&[wire::update(session, &update)]).await
+    }
+}
+
+/// The changes that a call would make, with the files as they are now.
+async fn diffs(workspace: &Path, preview: &str) -> Vec<Value> {
+    let mut diffs = Vec::new();
+    for file in diff::parse(preview).iter().take(diff::FILES_LIMIT) {
+        let current = read(&workspace.join(file.path)).await;
+        let (old, new) = file.texts(current.as_deref());
+        diffs.push(diff::content(workspace, file.path, old.as_deref(), &new));
+    }
+    diffs
+}
+
+/// A file that is text and not too long.
+async fn read(path: &Path) -> Option<String> {
+    let file = tokio::fs::metadata(path).await.ok()?;
+    let short = file.is_file() && file.len() <= diff::TEXT_LIMIT as u64;
+    if short { tokio::fs::read_to_string(path).await.ok() } else { None }
+}

@@ -1,0 +1,257 @@
+//! What requests come to.
+
+use std::path::Path;
+
+use quintet_kernel::command::Command;
+use quintet_kernel::message::MediaKind;
+use quintet_kernel::port::Error as PortError;
+use quintet_kernel::{Card, Refusal, SessionId};
+use serde_json::{Value, json};
+
+use super::super::decode::{Choice, Client, Step};
+use super::super::settings::{EFFORT_LABEL, MODE_LABEL, Mode};
+use super::super::wire;
+use super::open::Replay;
+use super::prompts::stopped;
+use super::{Connection, Gone, Messages};
+use crate::jsonrpc::{self, Error, Id};
+
+/// Sessions of one answer.
+const PAGE: usize = 50;
+/// The most sessions that are looked through.
+const LIST_LIMIT: usize = 1000;
+/// The label of sessions that work for another one.
+const SUBAGENT_LABEL: &str = "subagent_depth";
+/// The one way to authenticate: by a key that the daemon finds.
+const AUTH_METHOD: &str = "provider-key";
+
+/// What a request is answered with.
+pub(super) type Outcome = Result<Value, Error>;
+
+impl Connection {
+    /// Carries a step out. Gives its answer, unless that comes later or was sent already.
+    pub(super) async fn carry_out(
+        &mut self,
+        id: Option<&Id>,
+        step: Step,
+    ) -> Result<Option<Outcome>, Gone> {
+        Ok(Some(match step {
+            Step::Initialize => Ok(self.initialize().await),
+            Step::Authenticate { method } => self.authenticate(&method).await,
+            Step::New(opening) => return self.new_session(id, opening).await,
+            Step::Load { session, opening } => {
+                return self.open_session(id, &session, opening, Replay::All).await;
+            }
+            Step::Resume { session, opening } => {
+                return self.open_session(id, &session, opening, Replay::Nothing).await;
+            }
+            Step::List { cwd, offset } => self.list(cwd.as_deref(), offset).await,
+            Step::Close(session) => return self.close(id, &session).await,
+            Step::Delete(session) => return self.delete(id, &session).await,
+            Step::Prompt { session, blocks } => return Ok(self.prompt(id, &session, blocks).await),
+            Step::Cancel(session) => {
+                self.cancel(&session, None);
+                Ok(Value::Null)
+            }
+            Step::SetMode { session, mode } => self.set_mode(&session, mode).await,
+            Step::SetOption { session, choice } => self.set_option(&session, choice).await,
+            Step::CancelRequest(request) => {
+                if let Some(session) = self.prompt_session(&request) {
+                    self.cancel(&session, Some(&request));
+                }
+                Ok(Value::Null)
+            }
+        }))
+    }
+
+    async fn initialize(&self) -> Value {
+        let models = &self.app.services.models;
+        let inputs = models.profile(&self.app.default_model).map(|profile| profile.inputs);
+        let takes = |kind| inputs.as_ref().is_some_and(|inputs| inputs.contains(&kind));
+        let methods = if self.has_models().await { json!([]) } else { json!([auth_method()]) };
+        json!({
+            "protocolVersion": wire::VERSION,
+            "agentInfo": {
+                "name": "quintet", "title": "Quintet", "version": env!("CARGO_PKG_VERSION"),
+            },
+            "agentCapabilities": {
+                "loadSession": true,
+                "promptCapabilities": {
+                    "image": takes(MediaKind::Image),
+                    "audio": takes(MediaKind::Audio),
+                    "embeddedContext": true,
+                },
+                "mcpCapabilities": { "http": false, "sse": false },
+                "sessionCapabilities": { "list": {}, "resume": {}, "close": {}, "delete": {} },
+            },
+            "authMethods": methods,
+        })
+    }
+
+    /// False if it is known that no model can be asked.
+    async fn has_models(&self) -> bool {
+        self.app.models.if_known().await.is_none_or(|models| !models.is_empty())
+    }
+
+    async fn authenticate(&self, method: &str) -> Outcome {
+        match (self.has_models().await, method) {
+            (true, AUTH_METHOD) => Ok(json!({})),
+            (true, _) => Err(Error::no_method("authenticate")),
+            (false, AUTH_METHOD) => {
+                let message = "no provider has a key yet: run `quintet keys set PROVIDER`";
+                Err(Error::new(wire::AUTH_REQUIRED, message))
+            }
+            (false, _) => Err(Error::field("methodId", "one of authMethods")),
+        }
+    }
+
+    async fn list(&self, cwd: Option<&Path>, offset: usize) -> Outcome {
+        let cards = self.app.services.branches.recent(cwd, LIST_LIMIT).await;
+        let mut cards = cards.map_err(|error| refused(&error))?;
+        cards.retain(|card| !card.labels.contains_key(SUBAGENT_LABEL));
+        let page: Vec<_> = cards.iter().skip(offset).take(PAGE).map(listed).collect();
+        let next = offset.saturating_add(PAGE);
+        let mut answer = json!({ "sessions": page });
+        if next < cards.len() {
+            answer["nextCursor"] = next.to_string().into();
+        }
+        Ok(answer)
+    }
+
+    async fn close(
+        &mut self,
+        id: Option<&Id>,
+        session: &SessionId,
+    ) -> Result<Option<Outcome>, Gone> {
+        let which = match self.opened(session) {
+            Ok(which) => which,
+            Err(error) => return Ok(Some(Err(error))),
+        };
+        self.cancel(session, None);
+        // Submitted in order, so this one is answered when the others are carried out.
+        while self.tasks.join_next().await.is_some() {}
+        self.sessions.remove(which);
+        self.questions_closed(session);
+        self.answer_with_prompts(id, session).await
+    }
+
+    async fn delete(&mut self, id: Option<&Id>, name: &str) -> Result<Option<Outcome>, Gone> {
+        let Some(session) = SessionId::parse(name) else { return Ok(Some(Ok(json!({})))) };
+        match self.app.services.removals.remove(&session).await {
+            Ok(()) | Err(PortError::NotFound(_)) => {}
+            Err(error) => return Ok(Some(Err(refused(&error)))),
+        }
+        if let Some(which) = self.position(&session) {
+            self.sessions.remove(which);
+        }
+        self.questions_closed(&session);
+        self.answer_with_prompts(id, &session).await
+    }
+
+    /// Answers the prompts of a session that is gone from here, and then the request that did it.
+    async fn answer_with_prompts(
+        &mut self,
+        id: Option<&Id>,
+        session: &SessionId,
+    ) -> Result<Option<Outcome>, Gone> {
+        let of_session = |open: &super::OpenPrompt| open.session == *session;
+        let mut messages = self.abandon_prompts(of_session, &Ok(stopped("cancelled")));
+        messages.extend(id.map(|id| jsonrpc::response(id, &Ok(json!({})))));
+        self.queue.send(&messages).await?;
+        Ok(None)
+    }
+
+    async fn set_mode(&mut self, session: &SessionId, mode: Mode) -> Outcome {
+        self.opened(session)?;
+        self.label(session, MODE_LABEL, mode.id()).await?;
+        Ok(json!({}))
+    }
+
+    async fn set_option(&mut self, session: &SessionId, choice: Choice) -> Outcome {
+        let which = self.opened(session)?;
+        match &choice {
+            Choice::Mode(mode) => self.label(session, MODE_LABEL, mode.id()).await?,
+            Choice::Effort(effort) => self.label(session, EFFORT_LABEL, effort.name()).await?,
+            Choice::Model(model) => {
+                let command = Command::SwitchModel(model.clone());
+                let switched = self.app.services.sessions.submit(session, command).await;
+                switched.map_err(|error| refused(&error))?;
+            }
+        }
+        let settings = &mut self.sessions[which].encoder.settings;
+        match choice {
+            Choice::Mode(mode) => settings.mode = mode,
+            Choice::Effort(effort) => settings.effort = Some(effort),
+            Choice::Model(model) => settings.model = model,
+        }
+        let models = self.app.models.usable().await;
+        Ok(json!({ "configOptions": self.sessions[which].encoder.settings.options(&models) }))
+    }
+
+    async fn label(&self, session: &SessionId, key: &str, value: &str) -> Result<(), Error> {
+        let command = Command::Label { key: key.to_owned(), value: Some(value.to_owned()) };
+        let labelled = self.app.services.sessions.submit(session, command).await;
+        labelled.map(|_| ()).map_err(|error| refused(&error))
+    }
+
+    /// Tells the editor what is chosen for a session now.
+    pub(super) async fn settings_changed(&self, which: usize) -> Messages {
+        let encoder = &self.sessions[which].encoder;
+        let mode = json!({
+            "sessionUpdate": "current_mode_update",
+            "currentModeId": encoder.settings.mode.id(),
+        });
+        let mut updates = vec![mode];
+        if !self.client().no_options {
+            let options = encoder.settings.options(&self.app.models.usable().await);
+            let update =
+                json!({ "sessionUpdate": "config_option_update", "configOptions": options });
+            updates.push(update);
+        }
+        updates.iter().map(|update| wire::update(encoder.session(), update)).collect()
+    }
+
+    /// The editor, as it introduced itself.
+    pub(super) fn client(&self) -> Client {
+        self.link.client.clone().unwrap_or_default()
+    }
+
+    /// Where a session is among those that the editor has open.
+    pub(super) fn opened(&self, session: &SessionId) -> Result<usize, Error> {
+        self.position(session).ok_or_else(|| wire::not_found(session.as_str()))
+    }
+}
+
+fn listed(card: &Card) -> Value {
+    let mut listed = json!({
+        "sessionId": card.id.as_str(),
+        "cwd": card.workspace.to_string_lossy(),
+        "updatedAt": card.updated.to_string(),
+    });
+    if !card.title.is_empty() {
+        listed["title"] = card.title.as_str().into();
+    }
+    listed
+}
+
+fn auth_method() -> Value {
+    json!({
+        "id": AUTH_METHOD,
+        "name": "Key of a provider",
+        "description": "Run `quintet keys set PROVIDER` in a terminal, then try again",
+    })
+}
+
+/// The error that a request is answered with.
+pub(super) fn refused(error: &PortError) -> Error {
+    let message = error.to_string();
+    match error {
+        PortError::NotFound(session) | PortError::Refused(Refusal::NotBegun(session)) => {
+            wire::not_found(session.as_str())
+        }
+        PortError::Refused(_) => Error::new(jsonrpc::INVALID_PARAMS, message),
+        PortError::Ahead(..) | PortError::ReadOnly | PortError::Closing | PortError::Storage(_) => {
+            Error::new(jsonrpc::INTERNAL_ERROR, message)
+        }
+    }
+}

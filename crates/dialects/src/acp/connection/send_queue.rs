@@ -1,0 +1,40 @@
+//! Messages on their way to an editor: in order, by one writer, and few of them at a time.
+
+use tokio::sync::mpsc::{Permit, Sender};
+
+/// Messages that wait to be written.
+#[derive(Clone, Debug)]
+pub(in super::super) struct SendQueue(Sender<Vec<u8>>);
+
+/// The editor is gone.
+#[derive(Debug)]
+pub(super) struct Gone;
+
+impl SendQueue {
+    pub(in super::super) fn new(sender: Sender<Vec<u8>>) -> Self {
+        Self(sender)
+    }
+
+    /// Sends some messages, a line each.
+    pub(super) async fn send(&self, messages: &[String]) -> Result<(), Gone> {
+        if messages.is_empty() {
+            return Ok(());
+        }
+        self.0.send(bytes(messages)).await.map_err(|_| Gone)
+    }
+
+    /// Waits until there is space for more.
+    pub(super) async fn permit(&self) -> Result<Permit<'_, Vec<u8>>, Gone> {
+        self.0.reserve().await.map_err(|_| Gone)
+    }
+}
+
+/// Messages, a line each.
+pub(super) fn bytes(messages: &[String]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(messages.iter().map(|message| message.len() + 1).sum());
+    for message in messages {
+        bytes.extend_from_slice(message.as_bytes());
+        bytes.push(b'\n');
+    }
+    bytes
+}

@@ -1,0 +1,35 @@
+//! What the protocol of editors declares: its socket.
+
+use quintet_kernel::model::ModelRef;
+
+use super::serve::run;
+use crate::dialect::{
+    Config, ConfigError, Dialect, Endpoint, ListenerSpec, Protocol, Service, Services, Serving,
+};
+
+/// The protocol of editors.
+pub(crate) const DIALECT: Dialect = Dialect {
+    name: "acp",
+    listeners: &[ListenerSpec::attached("acp", "acp.sock")],
+    options: &[],
+    variables: &[],
+    configure,
+};
+
+#[derive(Debug)]
+struct Acp {
+    default_model: ModelRef,
+}
+
+fn configure(config: &Config<'_>) -> Result<Box<dyn Protocol>, ConfigError> {
+    Ok(Box::new(Acp { default_model: config.default_model.clone() }))
+}
+
+impl Protocol for Acp {
+    fn serve(&self, services: &Services, _is_on: bool) -> Serving {
+        let (services, default_model) = (services.clone(), self.default_model.clone());
+        let service =
+            Service::Unix(Box::new(|socket| Box::pin(run(socket, services, default_model))));
+        Serving { endpoints: vec![Endpoint { listener: "acp", service }], background: Vec::new() }
+    }
+}

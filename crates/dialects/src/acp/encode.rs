@@ -1,0 +1,725 @@
+//! What happens in a session as updates for an editor.
+//!
+//! An encoder begins by replaying the journal: text comes as one piece a message, a call as one update
+//! with its end. From [`Encoder::go_live`] on everything is sent as it happens. Both are made from the
+//! same events, so an editor that loads a session has what one has that watched.
+
+use std::collections::{HashMap, HashSet};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use quintet_kernel::change::{FileChange, told};
+use quintet_kernel::event::{Answer, Event, FailureCode, Record, SubagentNews, TurnOptions};
+use quintet_kernel::message::{Attachment, MediaKind, Part, Role, text_of};
+use quintet_kernel::model::{Channel, FailureKind, Finish};
+use quintet_kernel::port::Changed;
+use quintet_kernel::tool::{Assessment, Outcome, Risk, Subject};
+use quintet_kernel::{CallId, Item, MessageId, Question, SessionId, State, TurnId};
+use serde_json::{Value, json};
+
+use super::decode::Client;
+use super::permission::OpenQuestion;
+use super::settings::Settings;
+use super::tool_call::{self, OUTPUT_LIMIT};
+use super::{diff, wire};
+use crate::jsonrpc::{self, Error};
+
+/// How many characters a title has at most, as in the lists of sessions.
+const TITLE_LIMIT: usize = 50;
+
+/// What comes of an item.
+#[derive(Debug)]
+pub(super) enum Output {
+    /// An update of the session.
+    Update(Value),
+    /// A person is to be asked.
+    Ask(Box<OpenQuestion>),
+    /// A question is not open any more.
+    Settled(Question),
+    /// A turn is over: its stop reason, or why it failed.
+    Ended(TurnId, Result<&'static str, Error>),
+    /// The mode, the model or how much it thinks is another.
+    Settings,
+    /// The history was summarized, or why not.
+    Compacted(Result<(), String>),
+    /// The changes of a turn were undone, which files, or why not.
+    Reverted(TurnId, Result<Vec<String>, String>),
+}
+
+/// Content that an item refers to, read before the item is encoded.
+#[derive(Debug, Default)]
+pub(super) struct Contents {
+    /// What a call made of files.
+    pub(super) changes: Vec<Changed>,
+    /// Files of a message, by their names.
+    pub(super) files: HashMap<String, Vec<u8>>,
+}
+
+/// What must be read before an item is encoded.
+#[derive(Debug)]
+pub(super) enum Wanted<'a> {
+    Nothing,
+    Changes(&'a [FileChange]),
+    Files(Vec<Attachment>),
+}
+
+/// A call that is not over.
+#[derive(Debug)]
+struct OpenCall {
+    id: CallId,
+    tool: String,
+    input: Value,
+    status: &'static str,
+    /// True if the editor knows the call.
+    announced: bool,
+    /// What the call has printed, as far as it is shown.
+    output: String,
+    /// How long the output must be to be sent again.
+    next_output: usize,
+}
+
+/// Text of a message that is being replayed.
+#[derive(Debug)]
+struct OpenText {
+    message: String,
+    channel: Channel,
+    text: String,
+}
+
+/// One session as one editor sees it.
+#[derive(Debug)]
+pub(super) struct Encoder {
+    session: SessionId,
+    workspace: PathBuf,
+    client: Client,
+    live: bool,
+    text: Option<OpenText>,
+    calls: Vec<OpenCall>,
+    questions: Vec<OpenQuestion>,
+    attachments: HashMap<String, Attachment>,
+    /// Turns whose message the editor has shown itself.
+    own: HashSet<TurnId>,
+    /// Why the last answer of a model ended.
+    finish: Option<Finish>,
+    /// Tokens that the model reads at once, and how many the last call read and wrote.
+    window: Option<u64>,
+    used: Option<u64>,
+    title: Option<String>,
+    pub(super) settings: Settings,
+}
+
+impl Encoder {
+    /// An encoder for a session, before the first event that it is given.
+    pub(super) fn new(state: &State, client: Client) -> Self {
+        Self {
+            session: state.id.clone(),
+            workspace: state.workspace.clone(),
+            client,
+            live: false,
+            text: None,
+            calls: Vec::new(),
+            questions: Vec::new(),
+            attachments: state
+                .attachments
+                .iter()
+                .map(|file| (file.name.clone(), file.clone()))
+                .collect(),
+            own: HashSet::new(),
+            finish: None,
+            window: None,
+            used: None,
+            title: Some(state.card().title).filter(|title| !title.is_empty()),
+            settings: Settings::of(state),
+        }
+    }
+
+    /// The session.
+    pub(super) fn session(&self) -> &SessionId {
+        &self.session
+    }
+
+    /// Where its tools work.
+    pub(super) fn workspace(&self) -> &PathBuf {
+        &self.workspace
+    }
+
+    /// The editor itself has shown the message of this turn.
+    pub(super) fn own_turn(&mut self, turn: &TurnId) {
+        self.own.insert(turn.clone());
+    }
+
+    /// Ends the replay: gives what is still to be shown of what is under way.
+    pub(super) fn finish_replay(&mut self) -> Vec<Output> {
+        let mut out = Vec::new();
+        self.flush(&mut out);
+        for n in 0..self.calls.len() {
+            self.announce(n, &mut out);
+        }
+        out
+    }
+
+    /// Ends the replay of an editor that is shown nothing of it.
+    pub(super) fn skip_replay(&mut self) {
+        self.text = None;
+    }
+
+    /// Sends everything as it happens from now on. Gives what an editor is told once it knows the session.
+    pub(super) fn go_live(&mut self) -> Vec<Output> {
+        self.live = true;
+        let mut out = Vec::new();
+        if let Some(title) = &self.title {
+            out.push(Output::Update(
+                json!({ "sessionUpdate": "session_info_update", "title": title }),
+            ));
+        }
+        out.extend(self.usage());
+        out.extend(self.questions.iter().cloned().map(|open| Output::Ask(Box::new(open))));
+        out
+    }
+
+    /// What must be read before this item is encoded.
+    pub(super) fn wants<'a>(&self, item: &'a Item) -> Wanted<'a> {
+        let Item::Event(record) = item else { return Wanted::Nothing };
+        match &record.event {
+            Event::CallCompleted { outcome, .. } if !outcome.changes.is_empty() => {
+                Wanted::Changes(&outcome.changes)
+            }
+            Event::MessageAdded { turn, parts, .. } if !self.own.contains(turn) => {
+                let named = parts.iter().filter_map(|part| match part {
+                    Part::Media { name, .. } => self.attachments.get(name).cloned(),
+                    Part::Text(_) | Part::Context(_) | Part::Thought(_) | Part::Call { .. } => None,
+                });
+                Wanted::Files(named.collect())
+            }
+            _ => Wanted::Nothing,
+        }
+    }
+
+    /// Translates an item.
+    pub(super) fn encode(&mut self, item: &Item, contents: &Contents) -> Vec<Output> {
+        let mut out = Vec::new();
+        match item {
+            Item::Event(record) => self.event(record, contents, &mut out),
+            Item::Text { step, channel, text, .. } => {
+                self.write(step.as_str(), *channel, text, &mut out);
+            }
+            Item::Progress { call, text, .. } => self.progress(call, text, &mut out),
+        }
+        out
+    }
+
+    fn event(&mut self, record: &Arc<Record>, contents: &Contents, out: &mut Vec<Output>) {
+        match &record.event {
+            Event::MessageAdded { message, turn, role, parts, options, .. } => {
+                self.flush(out);
+                if !self.own.remove(turn) {
+                    self.message((message, *role), parts, options, contents, out);
+                }
+                self.entitle(*role, parts, record, out);
+            }
+            Event::AttachmentAdded(file) => {
+                self.attachments.insert(file.name.clone(), file.clone());
+            }
+            Event::StepStarted { context_window, .. } => self.window = *context_window,
+            Event::ModelRetrying { reason, .. } => {
+                self.notice("Asking the model again", reason, out)
+            }
+            Event::ModelCompleted { finish, calls, usage, .. } => {
+                self.flush(out);
+                self.finish = Some(finish.clone());
+                self.used = Some(usage.total()).filter(|used| *used > 0);
+                for call in calls {
+                    self.call(&call.id, &call.tool, &call.input, out);
+                }
+                if self.live {
+                    out.extend(self.usage());
+                }
+            }
+            Event::StepInterrupted { .. } => self.flush(out),
+            Event::VerificationRequested { call, .. } => {
+                self.call(&call.id, &call.tool, &call.input, out);
+            }
+            Event::ApprovalRequested { call, tool, input, assessment, .. } => {
+                self.call(call, tool, input, out);
+                self.ask(call.clone().into(), (tool, input), assessment, out);
+            }
+            Event::ApprovalAnswered { call, .. } => self.settle(&call.clone().into(), out),
+            Event::CallStarted { call, tool, input, .. } => {
+                self.call(call, tool, input, out);
+                self.status(call, "in_progress", out);
+            }
+            Event::CallCompleted { call, tool, outcome, .. } => {
+                self.settle(&call.clone().into(), out);
+                self.completed((call, tool), outcome, contents, out);
+            }
+            Event::Subagent { call, news, .. } => self.subagent(call, news, out),
+            Event::TurnHeld { turn, reason } => self.held(turn, reason, out),
+            Event::TurnReleased { turn } => self.released(turn, "completed", out),
+            Event::TurnCompleted { turn, .. } => self.ended(turn, self.stop_reason(), record, out),
+            Event::TurnFailed { turn, code, message, .. } => {
+                self.ended(turn, failed(*code, message), record, out);
+            }
+            Event::TurnCancelled { turn, .. } => self.ended(turn, Ok("cancelled"), record, out),
+            Event::Labelled { key, value } => {
+                if self.settings.take_label(key, value.as_deref()) {
+                    out.push(Output::Settings);
+                }
+            }
+            Event::ModelSwitched { model } => {
+                self.settings.model = model.clone();
+                out.push(Output::Settings);
+            }
+            Event::Moved { workspace } => self.workspace.clone_from(workspace),
+            Event::CompactionRequested { upto, .. } => {
+                self.compaction(upto, "in_progress", None, out);
+            }
+            Event::Compacted { upto, summary, .. } => {
+                self.compaction(upto, "completed", Some(summary), out);
+                out.push(Output::Compacted(Ok(())));
+            }
+            Event::CompactionFailed { reason } => out.push(Output::Compacted(Err(reason.clone()))),
+            Event::Reverted { turn, files } => {
+                out.push(Output::Reverted(turn.clone(), Ok(files.clone())));
+            }
+            Event::RevertFailed { turn, reason } => {
+                out.push(Output::Reverted(turn.clone(), Err(reason.clone())));
+            }
+            Event::SessionCreated(_)
+            | Event::Forked { .. }
+            | Event::Instructed { .. }
+            | Event::Forgotten { .. }
+            | Event::ToolsChosen(_)
+            | Event::TurnStarted { .. }
+            | Event::ContextGathered { .. }
+            | Event::TextAppended { .. }
+            | Event::ReviewRequested { .. }
+            | Event::Reviewed { .. }
+            | Event::CallClaimed { .. }
+            | Event::ClaimHolderLost { .. }
+            | Event::ClaimReleased { .. }
+            | Event::StopRequested { .. }
+            | Event::TurnResumed { .. }
+            | Event::RevertRequested { .. }
+            | Event::MemorySaved { .. }
+            | Event::MemoryNotSaved { .. }
+            | Event::SessionClosed { .. } => {}
+        }
+    }
+
+    /// Text of a model: sent at once, or kept until its message is whole.
+    fn write(&mut self, message: &str, channel: Channel, text: &str, out: &mut Vec<Output>) {
+        if self.live {
+            return out.push(Output::Update(said(message, channel, text)));
+        }
+        match &mut self.text {
+            Some(open) if open.message == message && open.channel == channel => {
+                open.text.push_str(text);
+            }
+            Some(_) | None => {
+                self.flush(out);
+                let (message, text) = (message.to_owned(), text.to_owned());
+                self.text = Some(OpenText { message, channel, text });
+            }
+        }
+    }
+
+    fn flush(&mut self, out: &mut Vec<Output>) {
+        if let Some(OpenText { message, channel, text }) = self.text.take() {
+            out.push(Output::Update(said(&message, channel, &text)));
+        }
+    }
+
+    /// A message of a client, or one that was taken over from elsewhere.
+    fn message(
+        &mut self,
+        (id, role): (&MessageId, Role),
+        parts: &[Part],
+        options: &TurnOptions,
+        contents: &Contents,
+        out: &mut Vec<Output>,
+    ) {
+        if let (Role::Tool, Some(call)) = (role, options.result_of()) {
+            let outcome = Outcome::success(text_of(parts));
+            return self.completed((call, ""), &outcome, contents, out);
+        }
+        let kind = match role {
+            Role::User => "user_message_chunk",
+            Role::Assistant => "agent_message_chunk",
+            Role::System | Role::Tool => return,
+        };
+        for part in parts {
+            let content = match part {
+                Part::Text(text) => wire::text(text),
+                Part::Media { kind, name, .. } => self.file(*kind, name, contents),
+                Part::Thought(text) => {
+                    out.push(Output::Update(said(id.as_str(), Channel::Thought, text)));
+                    continue;
+                }
+                Part::Call { call, tool, input } => {
+                    self.call(call, tool, input, out);
+                    continue;
+                }
+                Part::Context(_) => continue,
+            };
+            out.push(Output::Update(wire::chunk(kind, id.as_str(), content)));
+        }
+    }
+
+    /// A file of a message: whole where it was read, else by its name.
+    fn file(&self, kind: MediaKind, name: &str, contents: &Contents) -> Value {
+        let mime = self.attachments.get(name).map_or("", |file| file.mime.as_str());
+        match (kind, contents.files.get(name)) {
+            (MediaKind::Image, Some(bytes)) => wire::image(mime, bytes),
+            (MediaKind::Audio, Some(bytes)) => wire::audio(mime, bytes),
+            (MediaKind::File, Some(bytes)) => match std::str::from_utf8(bytes) {
+                Ok(text) => {
+                    let resource = json!({ "uri": uri(name), "mimeType": mime, "text": text });
+                    json!({ "type": "resource", "resource": resource })
+                }
+                Err(_) => json!({ "type": "resource_link", "name": name, "uri": uri(name) }),
+            },
+            (_, None) => json!({ "type": "resource_link", "name": name, "uri": uri(name) }),
+        }
+    }
+
+    /// The first words of the person are the title of the session.
+    fn entitle(&mut self, role: Role, parts: &[Part], record: &Record, out: &mut Vec<Output>) {
+        if self.title.is_some() || role != Role::User {
+            return;
+        }
+        let text = text_of(parts);
+        let line = text.trim().lines().next().unwrap_or_default();
+        let title: String = line.chars().take(TITLE_LIMIT).collect();
+        if !title.is_empty() && self.live {
+            let at = record.at.to_string();
+            let update =
+                json!({ "sessionUpdate": "session_info_update", "title": title, "updatedAt": at });
+            out.push(Output::Update(update));
+        }
+        self.title = Some(title).filter(|title| !title.is_empty());
+    }
+
+    /// Takes a call that is about to run; the editor learns of it at once, or when it is over.
+    fn call(&mut self, id: &CallId, tool: &str, input: &Value, out: &mut Vec<Output>) {
+        if !self.calls.iter().any(|call| call.id == *id) {
+            self.calls.push(OpenCall {
+                id: id.clone(),
+                tool: tool.to_owned(),
+                input: input.clone(),
+                status: "pending",
+                announced: false,
+                output: String::new(),
+                next_output: 1,
+            });
+        }
+        let nth = self.calls.iter().position(|call| call.id == *id).filter(|_| self.live);
+        if let Some(nth) = nth {
+            self.announce(nth, out);
+        }
+    }
+
+    /// Tells the editor of a call, unless it knows it.
+    fn announce(&mut self, nth: usize, out: &mut Vec<Output>) {
+        let terminal = self.client.terminal_output;
+        let call = &mut self.calls[nth];
+        if !std::mem::replace(&mut call.announced, true) {
+            let mut update = described(call, &self.workspace);
+            if terminal && tool_call::kind(&call.tool) == "execute" {
+                update["content"] = json!([{ "type": "terminal", "terminalId": call.id.as_str() }]);
+                let cwd = self.workspace.to_string_lossy();
+                let info = json!({ "terminal_id": call.id.as_str(), "cwd": cwd });
+                update["_meta"] = json!({ "terminal_info": info });
+            }
+            out.push(Output::Update(update));
+        }
+    }
+
+    fn status(&mut self, id: &CallId, status: &'static str, out: &mut Vec<Output>) {
+        let live = self.live;
+        let Some(call) = self.calls.iter_mut().find(|call| call.id == *id) else { return };
+        if std::mem::replace(&mut call.status, status) != status && live {
+            out.push(Output::Update(updated(id.as_str(), json!({ "status": status }))));
+        }
+    }
+
+    /// What a running call prints. An editor that has no place for it gets all of it again each time that
+    /// it has doubled.
+    fn progress(&mut self, id: &CallId, text: &str, out: &mut Vec<Output>) {
+        let terminal = self.client.terminal_output;
+        let Some(call) = self.calls.iter_mut().find(|call| call.id == *id && call.announced) else {
+            return;
+        };
+        let room = OUTPUT_LIMIT.saturating_sub(call.output.len());
+        call.output.push_str(&text[..text.floor_char_boundary(room)]);
+        if terminal && tool_call::kind(&call.tool) == "execute" {
+            let data = json!({ "terminal_id": id.as_str(), "data": text });
+            let update = updated(id.as_str(), json!({ "_meta": { "terminal_output": data } }));
+            return out.push(Output::Update(update));
+        }
+        if call.output.len() >= call.next_output {
+            call.next_output = call.output.len() * 2;
+            let content = json!([{ "type": "content", "content": wire::text(&call.output) }]);
+            out.push(Output::Update(updated(id.as_str(), json!({ "content": content }))));
+        }
+    }
+
+    /// A call is over.
+    fn completed(
+        &mut self,
+        (id, tool): (&CallId, &str),
+        outcome: &Outcome,
+        contents: &Contents,
+        out: &mut Vec<Output>,
+    ) {
+        self.flush(out);
+        let open = self.calls.iter().position(|call| call.id == *id);
+        let call = match open {
+            Some(nth) => self.calls.remove(nth),
+            None => OpenCall {
+                id: id.clone(),
+                tool: tool.to_owned(),
+                input: Value::Null,
+                status: "pending",
+                announced: false,
+                output: String::new(),
+                next_output: 1,
+            },
+        };
+        let mut update = match call.announced {
+            true => updated(id.as_str(), json!({})),
+            false => described(&call, &self.workspace),
+        };
+        update["status"] = if outcome.ok() { "completed" } else { "failed" }.into();
+        let text = tool_call::output(outcome);
+        let mut content = diff::made(&self.workspace, &contents.changes);
+        let in_terminal = self.client.terminal_output
+            && call.announced
+            && tool_call::kind(&call.tool) == "execute";
+        if in_terminal {
+            content.insert(0, json!({ "type": "terminal", "terminalId": id.as_str() }));
+            update["_meta"] = terminal_end(&call, outcome, &text);
+        } else if !text.is_empty() && (content.is_empty() || !outcome.ok()) {
+            content.push(json!({ "type": "content", "content": wire::text(&text) }));
+        }
+        update["content"] = content.into();
+        update["rawOutput"] = json!({ "output": text });
+        let changed = told(&outcome.changes);
+        if !changed.is_empty() {
+            let places = changed.into_iter().take(diff::FILES_LIMIT);
+            let places = places.map(|path| tool_call::location(&self.workspace, path, None));
+            update["locations"] = places.collect();
+        }
+        out.push(Output::Update(update));
+    }
+
+    fn ask(
+        &mut self,
+        question: Question,
+        (tool, input): (&str, &Value),
+        assessment: &Assessment,
+        out: &mut Vec<Output>,
+    ) {
+        let (tool, input) = (tool.to_owned(), input.clone());
+        let open = OpenQuestion { question, tool, input, assessment: assessment.clone() };
+        self.questions.retain(|known| known.question != open.question);
+        self.questions.push(open.clone());
+        if self.live {
+            out.push(Output::Ask(Box::new(open)));
+        }
+    }
+
+    fn settle(&mut self, question: &Question, out: &mut Vec<Output>) {
+        let before = self.questions.len();
+        self.questions.retain(|open| open.question != *question);
+        if self.questions.len() < before && self.live {
+            out.push(Output::Settled(question.clone()));
+        }
+    }
+
+    /// News of a session that works for a call. Its questions are asked here: the editor knows only this
+    /// session.
+    fn subagent(&mut self, via: &CallId, news: &SubagentNews, out: &mut Vec<Output>) {
+        match news {
+            SubagentNews::Asked { call, tool, input, assessment, .. } => {
+                if let Question::Call(id) = call {
+                    self.call(id, tool, input, out);
+                }
+                self.ask(call.clone(), (tool, input), assessment, out);
+            }
+            SubagentNews::Settled { call, answer } => {
+                self.settle(call, out);
+                if let Question::Call(id) = call {
+                    let outcome = match answer {
+                        Some(Answer::Allow) => Outcome::success("allowed"),
+                        Some(Answer::Deny) => Outcome::failure("denied"),
+                        None => Outcome::failure("not needed any more"),
+                    };
+                    self.completed((id, ""), &outcome, &Contents::default(), out);
+                }
+            }
+            SubagentNews::Progressed { steps, status } => {
+                let text = format!("step {steps}: {status}\n");
+                if self.live {
+                    self.progress(via, &text, out);
+                }
+            }
+            SubagentNews::Spawned { .. } | SubagentNews::Completed { .. } => {}
+        }
+    }
+
+    /// A turn that a crash cut off waits for a person's word.
+    fn held(&mut self, turn: &TurnId, reason: &str, out: &mut Vec<Output>) {
+        let assessment = Assessment {
+            risk: Risk::Low,
+            reasons: vec![reason.to_owned()],
+            reversible: true,
+            preview: String::new(),
+            subject: Subject::default(),
+            settled: None,
+        };
+        if let Some(id) = CallId::parse(turn.as_str()) {
+            self.call(&id, "Continue the interrupted turn", &Value::Null, out);
+        }
+        let title = "Continue the interrupted turn";
+        self.ask(Question::Turn(turn.clone()), (title, &Value::Null), &assessment, out);
+    }
+
+    fn released(&mut self, turn: &TurnId, status: &str, out: &mut Vec<Output>) {
+        self.settle(&Question::Turn(turn.clone()), out);
+        let held = self.calls.iter().position(|call| call.id.as_str() == turn.as_str());
+        if let Some(nth) = held {
+            let call = self.calls.remove(nth);
+            if call.announced {
+                out.push(Output::Update(updated(call.id.as_str(), json!({ "status": status }))));
+            }
+        }
+    }
+
+    fn ended(
+        &mut self,
+        turn: &TurnId,
+        outcome: Result<&'static str, Error>,
+        record: &Record,
+        out: &mut Vec<Output>,
+    ) {
+        self.flush(out);
+        self.own.remove(turn);
+        self.released(turn, "failed", out);
+        self.finish = None;
+        if self.live {
+            let at = record.at.to_string();
+            let update = json!({ "sessionUpdate": "session_info_update", "updatedAt": at });
+            out.push(Output::Update(update));
+        }
+        out.push(Output::Ended(turn.clone(), outcome));
+    }
+
+    fn stop_reason(&self) -> Result<&'static str, Error> {
+        Ok(match &self.finish {
+            Some(Finish::Length) => "max_tokens",
+            Some(Finish::Refused) => "refusal",
+            Some(Finish::Stop | Finish::ToolCalls | Finish::Other(_)) | None => "end_turn",
+        })
+    }
+
+    /// How full the model's window is, where that is known.
+    fn usage(&self) -> Option<Output> {
+        let (used, size) = (self.used?, self.window?);
+        let update = json!({ "sessionUpdate": "usage_update", "used": used, "size": size });
+        Some(Output::Update(update))
+    }
+
+    fn notice(&self, title: &str, text: &str, out: &mut Vec<Output>) {
+        if self.live && self.client.notices {
+            out.push(Output::Update(json!({
+                "sessionUpdate": "notice", "severity": "info", "title": title, "description": text,
+            })));
+        }
+    }
+
+    fn compaction(
+        &self,
+        upto: &MessageId,
+        status: &str,
+        summary: Option<&String>,
+        out: &mut Vec<Output>,
+    ) {
+        if self.live && self.client.compaction {
+            let mut update = json!({
+                "sessionUpdate": "compaction_update",
+                "compactionId": upto.as_str(),
+                "status": status,
+            });
+            if let Some(summary) = summary {
+                update["summary"] = json!([wire::text(summary)]);
+            }
+            out.push(Output::Update(update));
+        }
+    }
+}
+
+/// A piece of what a model wrote.
+fn said(message: &str, channel: Channel, text: &str) -> Value {
+    let kind = match channel {
+        Channel::Text => "agent_message_chunk",
+        Channel::Thought => "agent_thought_chunk",
+    };
+    wire::chunk(kind, message, wire::text(text))
+}
+
+/// A call that the editor does not know yet.
+fn described(call: &OpenCall, workspace: &std::path::Path) -> Value {
+    json!({
+        "sessionUpdate": "tool_call",
+        "toolCallId": call.id.as_str(),
+        "title": tool_call::title(&call.tool, &call.input),
+        "name": call.tool,
+        "kind": tool_call::kind(&call.tool),
+        "status": call.status,
+        "locations": tool_call::locations(workspace, &call.tool, &call.input),
+        "rawInput": call.input,
+    })
+}
+
+fn updated(call: &str, mut fields: Value) -> Value {
+    fields["sessionUpdate"] = "tool_call_update".into();
+    fields["toolCallId"] = call.into();
+    fields
+}
+
+/// The end of a command, for an editor that shows its output as it comes.
+fn terminal_end(call: &OpenCall, outcome: &Outcome, text: &str) -> Value {
+    let id = call.id.as_str();
+    let code = tool_call::exit_code(outcome);
+    let exit = json!({ "terminal_id": id, "exit_code": code, "signal": null });
+    match call.output.is_empty() {
+        true => json!({
+            "terminal_output": { "terminal_id": id, "data": text },
+            "terminal_exit": exit,
+        }),
+        false => json!({ "terminal_exit": exit }),
+    }
+}
+
+fn uri(name: &str) -> String {
+    format!("attachment:///{name}")
+}
+
+/// How a turn that failed is answered: there is no stop reason for most failures.
+fn failed(code: FailureCode, message: &str) -> Result<&'static str, Error> {
+    match code {
+        FailureCode::StepLimit => Ok("max_turn_requests"),
+        FailureCode::TokenLimit => Ok("max_tokens"),
+        FailureCode::Model(FailureKind::Refused) => Ok("refusal"),
+        // A person said no, and the configuration ends the turn for that.
+        FailureCode::Denied => Ok("cancelled"),
+        FailureCode::Model(_)
+        | FailureCode::TimeLimit
+        | FailureCode::Loop
+        | FailureCode::Unverified
+        | FailureCode::Interrupted => {
+            let error = Error::new(jsonrpc::INTERNAL_ERROR, message);
+            Err(error.with(json!({ "code": code.name() })))
+        }
+    }
+}

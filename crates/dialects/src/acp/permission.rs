@@ -1,0 +1,125 @@
+//! Questions to the person at the editor: may this call run?
+
+use std::path::Path;
+
+use quintet_kernel::command::Approve;
+use quintet_kernel::event::{Answer, Answerer, Remember};
+use quintet_kernel::tool::Assessment;
+use quintet_kernel::{Question, SessionId};
+use serde_json::{Value, json};
+
+use super::{tool_call, wire};
+
+/// A question that waits for an answer.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct OpenQuestion {
+    pub(super) question: Question,
+    pub(super) tool: String,
+    pub(super) input: Value,
+    pub(super) assessment: Assessment,
+}
+
+impl OpenQuestion {
+    /// The parameters of the request. `diffs` are the changes that the call would make.
+    pub(super) fn params(&self, session: &SessionId, workspace: &Path, diffs: Vec<Value>) -> Value {
+        let Self { question, tool, input, assessment } = self;
+        let preview = match diffs.is_empty() {
+            true => Some(assessment.preview.as_str()).filter(|preview| !preview.is_empty()),
+            false => None,
+        };
+        let reasons = assessment.reasons.join("; ");
+        let about = format!("Risk: {} ({reasons})", assessment.risk.name());
+        let texts = preview.into_iter().chain([about.as_str()]);
+        let texts = texts.map(|text| json!({ "type": "content", "content": wire::text(text) }));
+        let content: Vec<_> = diffs.into_iter().chain(texts).collect();
+        json!({
+            "sessionId": session.as_str(),
+            "toolCall": {
+                "toolCallId": question.as_str(),
+                "title": tool_call::title(tool, input),
+                "name": tool,
+                "kind": tool_call::kind(tool),
+                "status": "pending",
+                "content": content,
+                "locations": tool_call::locations(workspace, tool, input),
+                "rawInput": input,
+            },
+            "options": self.options(),
+        })
+    }
+
+    /// The answers to choose from. Their ids belong to this question alone, so that an answer that comes
+    /// late approves no other call.
+    fn options(&self) -> Vec<Value> {
+        let always = match &self.assessment.subject.similar {
+            Some(similar) => format!("Always allow in this session: {similar}"),
+            None => "Always allow exactly this in this session".to_owned(),
+        };
+        let option = |option: Choice, name: &str| json!({ "optionId": self.option_id(option), "name": name, "kind": option.kind() });
+        let once = match self.question {
+            Question::Call(_) => ["Allow", "Reject"],
+            Question::Turn(_) => ["Continue", "Stop"],
+        };
+        let mut options = vec![option(Choice::AllowOnce, once[0])];
+        if let Question::Call(_) = self.question {
+            options.push(option(Choice::AllowAlways, &always));
+        }
+        options.push(option(Choice::RejectOnce, once[1]));
+        options
+    }
+
+    fn option_id(&self, choice: Choice) -> String {
+        format!("{}:{}", self.question, choice.kind())
+    }
+
+    /// The command that an outcome of the client comes to. What is no clear answer is a no.
+    pub(super) fn answered(&self, outcome: &Value) -> Approve {
+        let outcome = &outcome["outcome"];
+        let selected = outcome["optionId"].as_str().filter(|_| outcome["outcome"] == "selected");
+        let of_id = |id: &str| Choice::ALL.into_iter().find(|one| self.option_id(*one) == id);
+        let (answer, remember, reason) = match (selected, selected.and_then(of_id)) {
+            (_, Some(Choice::AllowOnce)) => (Answer::Allow, Remember::Once, None),
+            (_, Some(Choice::AllowAlways)) => (Answer::Allow, self.remember(), None),
+            (_, Some(Choice::RejectOnce)) => (Answer::Deny, Remember::Once, None),
+            (Some(_), None) => {
+                (Answer::Deny, Remember::Once, Some("the editor chose an unknown option"))
+            }
+            (None, None) => (Answer::Deny, Remember::Once, Some("the question was dismissed")),
+        };
+        Approve {
+            question: self.question.clone(),
+            turn: None,
+            answer,
+            reason: reason.map(str::to_owned),
+            by: Answerer::Client,
+            remember,
+        }
+    }
+
+    fn remember(&self) -> Remember {
+        match self.assessment.subject.similar {
+            Some(_) => Remember::Similar,
+            None => Remember::Same,
+        }
+    }
+}
+
+/// An answer to choose.
+#[derive(Clone, Copy, Debug)]
+enum Choice {
+    AllowOnce,
+    AllowAlways,
+    RejectOnce,
+}
+
+impl Choice {
+    const ALL: [Self; 3] = [Self::AllowOnce, Self::AllowAlways, Self::RejectOnce];
+
+    fn kind(self) -> &'static str {
+        match self {
+            Self::AllowOnce => "allow_once",
+            Self::AllowAlways => "allow_always",
+            Self::RejectOnce => "reject_once",
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! Golden transcripts: what an editor sends and what it is sent, one story a file.
+//!
+//! `>` a message and `=` what it decodes to or is refused with; `&` a turn whose message this editor has
+//! shown itself; `!` an event of the journal, text in flight as `! text …` or output of a call as
+//! `! prints c1 …`, and `<` what comes of it; `~ live` the end of the replay with which every story
+//! begins. `UPDATE_GOLDEN=1` rewrites the `=` and `<` lines.
+
+use std::fmt::Write as _;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use quintet_kernel::event::Record;
+use quintet_kernel::follow::Piece;
+use quintet_kernel::model::{Channel, ModelRef};
+use quintet_kernel::policy::{
+    Approval, Limits, OnDeny, Recovery, Review, Rules, Subagents, Verify,
+};
+use quintet_kernel::{CallId, Item, ItemReader, SessionId, State, StepId, Time, TurnId, codec};
+
+use super::decode::{self, decode};
+use super::diff;
+use super::encode::{Contents, Encoder, Output};
+use crate::jsonrpc::{self, PeerMessage};
+
+#[test]
+fn transcripts() {
+    crate::golden::check("src/acp/golden", |script| Story::new().tell(script));
+}
+
+#[test]
+fn no_request_panics() {
+    let mut link = decode::Link::default();
+    let methods = ["initialize", "session/new", "session/prompt", "session/list", "session/cancel"];
+    let others = ["session/set_mode", "session/set_config_option", "$/cancel_request", "x"];
+    for method in methods.into_iter().chain(others) {
+        for params in [
+            "null",
+            "[]",
+            "{}",
+            "\"x\"",
+            r#"{"protocolVersion":1,"clientCapabilities":{"fs":{},"session":{"notices":{}}}}"#,
+            r#"{"sessionId":"","cwd":"","prompt":[1,{"type":"image","data":"?"}]}"#,
+            r#"{"sessionId":"s1","cwd":"/","cursor":"-1","mcpServers":{},"configId":"mode","value":1}"#,
+            r#"{"sessionId":"s1","prompt":[{"type":"resource","resource":{"uri":"/","text":"x"}}]}"#,
+        ] {
+            let text =
+                format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{params}}}"#);
+            if let Ok(PeerMessage::Call(call)) = jsonrpc::read_peer(&text) {
+                let _ = decode(&mut link, &call);
+            }
+        }
+    }
+}
+
+/// One editor and one session.
+struct Story {
+    link: decode::Link,
+    encoder: Option<Encoder>,
+    records: Vec<Arc<Record>>,
+    reader: ItemReader,
+    written: u64,
+    out: String,
+}
+
+impl Story {
+    fn new() -> Self {
+        Self {
+            link: decode::Link::default(),
+            encoder: None,
+            records: Vec::new(),
+            reader: ItemReader::default(),
+            written: 0,
+            out: String::new(),
+        }
+    }
+
+    fn tell(mut self, script: &str) -> String {
+        for line in script.lines() {
+            if matches!(line.get(..2), Some("= " | "< ")) {
+                continue;
+            }
+            writeln!(self.out, "{line}").unwrap();
+            match (line.get(..2), line.get(2..)) {
+                (Some("> "), Some(rest)) => self.receive(rest),
+                (Some("& "), Some(rest)) => self.encoder().own_turn(&TurnId::parse(rest).unwrap()),
+                (Some("! "), Some(rest)) => self.happen(rest),
+                (Some("~ "), Some("live")) => {
+                    let mut outputs = self.encoder().finish_replay();
+                    outputs.extend(self.encoder().go_live());
+                    self.show(outputs);
+                }
+                _ => {}
+            }
+        }
+        self.out
+    }
+
+    fn encoder(&mut self) -> &mut Encoder {
+        let client = self.link.client.clone().unwrap_or_default();
+        self.encoder.get_or_insert_with(|| {
+            let mut state = State::new(SessionId::parse("s1").unwrap(), Arc::new(rules()));
+            let begun = r#"{"session_created":{"workspace":"/w"}}"#;
+            let event = codec::decode(codec::VERSION, begun.as_bytes()).unwrap();
+            state.replay([&Record { seq: 1, at: Time::default(), event }]);
+            Encoder::new(&state, client)
+        })
+    }
+
+    fn receive(&mut self, text: &str) {
+        let line = match jsonrpc::read_peer(text) {
+            Err(fault) => jsonrpc::response(&fault.id, &Err(fault.error)),
+            Ok(PeerMessage::Answer { id, outcome }) => format!("answer to {id:?}: {outcome:?}"),
+            Ok(PeerMessage::Call(call)) => match decode(&mut self.link, &call) {
+                Ok(step) => format!("{step:?}"),
+                Err(error) => jsonrpc::response(&call.id.unwrap_or(jsonrpc::Id::Null), &Err(error)),
+            },
+        };
+        writeln!(self.out, "= {line}").unwrap();
+    }
+
+    fn happen(&mut self, line: &str) {
+        let at = Time::from_micros(1_735_689_600_000_000 + self.records.len() as i64 * 1_000_000);
+        let (turn, step) = (TurnId::parse("t1").unwrap(), StepId::parse("p1").unwrap());
+        let mut items = Vec::new();
+        if let Some(text) = line.strip_prefix("text ") {
+            let (offset, channel) = (self.written, Channel::Text);
+            self.written += text.len() as u64;
+            let piece = Piece { turn, step, offset, channel, text: text.into(), at };
+            items.extend(self.reader.take_text(&piece));
+        } else if let Some((call, text)) =
+            line.strip_prefix("prints ").and_then(|rest| rest.split_once(' '))
+        {
+            let call = CallId::parse(call).unwrap();
+            items.push(Item::Progress { turn, call, text: text.into(), at });
+        } else {
+            let event = codec::decode(codec::VERSION, line.as_bytes()).expect(line);
+            let record = Arc::new(Record { seq: self.records.len() as u64 + 2, at, event });
+            self.records.push(Arc::clone(&record));
+            self.reader.take(&record, &mut items);
+        }
+        for item in items {
+            let outputs = self.encoder().encode(&item, &Contents::default());
+            self.show(outputs);
+        }
+    }
+
+    fn show(&mut self, outputs: Vec<Output>) {
+        for output in outputs {
+            let line = match output {
+                Output::Update(update) => update.to_string(),
+                Output::Ask(open) => {
+                    let session = SessionId::parse("s1").unwrap();
+                    let diffs = diff::parse(&open.assessment.preview);
+                    let shown = |file: &diff::FileDiff<'_>| {
+                        let (old, new) = file.texts(None);
+                        diff::content(Path::new("/w"), file.path, old.as_deref(), &new)
+                    };
+                    let diffs = diffs.iter().map(shown).collect();
+                    format!("ask {}", open.params(&session, Path::new("/w"), diffs))
+                }
+                Output::Settled(question) => format!("settled {question}"),
+                Output::Ended(turn, Ok(reason)) => format!("ended {turn}: {reason}"),
+                Output::Ended(turn, Err(error)) => format!("failed {turn}: {error:?}"),
+                Output::Settings => "settings".to_owned(),
+                Output::Compacted(result) => format!("compacted {result:?}"),
+                Output::Reverted(turn, result) => format!("reverted {turn}: {result:?}"),
+            };
+            writeln!(self.out, "< {line}").unwrap();
+        }
+    }
+}
+
+fn rules() -> Rules {
+    let (rules, kinds, tools) = (Vec::new(), Vec::new(), Vec::new());
+    Rules {
+        approval: Approval { rules, kinds, tools, on_deny: OnDeny::Continue, expires: None },
+        review: Review::Off,
+        context_tokens: 0,
+        save_memory: false,
+        verify: Verify { auto: false, tool: "verify".into(), attempts: 1 },
+        limits: Limits {
+            steps: 1,
+            tokens: 1,
+            time: Duration::from_secs(1),
+            repeats: 1,
+            compact_at_percent: 80,
+            assumed_window: 128_000,
+        },
+        recovery: Recovery::Continue,
+        client_grace: Duration::from_secs(30),
+        subagents: Subagents::default(),
+        tools: Vec::new(),
+        default_model: ModelRef::parse("fake/fake").unwrap(),
+    }
+}

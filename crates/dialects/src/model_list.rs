@@ -1,0 +1,43 @@
+//! The models that can be chosen, without waiting for providers that are slow to list theirs.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use quintet_kernel::model::Listed;
+use quintet_kernel::port::Models;
+
+/// How long an answer waits for the lists of providers.
+const LISTING_TIMEOUT: Duration = Duration::from_millis(40);
+
+/// The models as they were last listed.
+pub(crate) struct ModelList {
+    models: Arc<dyn Models>,
+    known: Mutex<Option<Vec<Listed>>>,
+}
+
+impl ModelList {
+    pub(crate) fn new(models: Arc<dyn Models>) -> Self {
+        Self { models, known: Mutex::default() }
+    }
+
+    /// The models that can be asked, as far as they are known by now.
+    pub(crate) async fn usable(&self) -> Vec<Listed> {
+        self.if_known().await.unwrap_or_default()
+    }
+
+    /// The same; nothing if they were never listed.
+    pub(crate) async fn if_known(&self) -> Option<Vec<Listed>> {
+        match tokio::time::timeout(LISTING_TIMEOUT, self.refresh()).await {
+            Ok(models) => Some(models),
+            Err(_) => self.known.lock().unwrap_or_else(PoisonError::into_inner).clone(),
+        }
+    }
+
+    /// Lists them, however long that takes.
+    pub(crate) async fn refresh(&self) -> Vec<Listed> {
+        let mut models = self.models.list().await;
+        models.retain(|listed| listed.usable);
+        *self.known.lock().unwrap_or_else(PoisonError::into_inner) = Some(models.clone());
+        models
+    }
+}
