@@ -7,10 +7,11 @@ use std::sync::Arc;
 use anyhow::Result;
 use quintet_dialects::RunOptions;
 use quintet_dialects::change_feed::ChangeFeed;
+use quintet_dialects::editors::EditorRegistry;
 use quintet_kernel::policy::{Rules, Verdict};
 use quintet_kernel::port::{
-    Artifacts, Blobs, Installs, Memory, Models, Outlines, Pulse, SessionIndex, Tool, Uploads,
-    Vision,
+    Artifacts, Blobs, Editors, Installs, Memory, Models, Outlines, Pulse, SessionIndex, Tool,
+    Uploads, Vision,
 };
 use quintet_kernel::search::{WEB_SEARCH, without_asking};
 use quintet_kernel::tool::Spec;
@@ -55,6 +56,8 @@ pub(crate) struct Assembly {
     pub(crate) outlines: Arc<dyn Outlines>,
     /// Which sessions changed.
     pub(crate) changes: ChangeFeed,
+    /// The editors that have sessions open.
+    pub(crate) editors: EditorRegistry,
     pub(crate) front_ends: FrontEnds,
     /// The control plane of runs.
     pub(crate) runs: RunService,
@@ -89,7 +92,9 @@ pub(crate) fn assemble(options: &Options) -> Result<Assembly> {
         uploads: Arc::new(dir.uploads()?),
     };
     let senses = senses::build(options);
-    let toolbox = toolbox(options, &senses, Some(Arc::clone(&blobs)));
+    let editors = EditorRegistry::default();
+    let sessions = SessionFiles { blobs: Arc::clone(&blobs), editors: Arc::new(editors.clone()) };
+    let toolbox = toolbox(options, &senses, Some(sessions));
     let (memory, outlines) = (toolbox.memory(), toolbox.outlines());
     let (providers, local) = models(options);
     let providers = providers.with_accounts(Arc::new(UserKeys { settings, vault }));
@@ -135,6 +140,7 @@ pub(crate) fn assemble(options: &Options) -> Result<Assembly> {
         messages,
         outlines,
         changes,
+        editors,
         front_ends,
         runs,
         unasked,
@@ -157,12 +163,19 @@ pub(crate) fn models(options: &Options) -> (Providers, Option<Local>) {
     (providers.with_inside(quintet_local::PROVIDER, Arc::new(local.clone())), Some(local))
 }
 
-/// The tools, as these options set them up. Without `blobs` there are no sessions whose pictures they
-/// could read.
+/// What tools may use of the sessions that they work for.
+pub(crate) struct SessionFiles {
+    /// Their pictures.
+    pub(crate) blobs: Arc<dyn Blobs>,
+    /// The editors that they are open in.
+    pub(crate) editors: Arc<dyn Editors>,
+}
+
+/// The tools, as these options set them up. Without `sessions` they work for no session of this daemon.
 pub(crate) fn toolbox(
     options: &Options,
     senses: &Senses,
-    blobs: Option<Arc<dyn Blobs>>,
+    sessions: Option<SessionFiles>,
 ) -> Toolbox {
     // The file may be replaced while the daemon runs; this name always means what is running.
     let supervisor = PathBuf::from("/proc/self/exe");
@@ -172,7 +185,19 @@ pub(crate) fn toolbox(
     let recall = options.memory.as_ref();
     let recall = recall.map(|memory| recall_of(memory, options.context_tokens, senses));
     let ocr = senses.ocr_if_on();
-    Toolbox::new(Settings { supervisor, verify, sandbox, fetch, search, cache, recall, ocr, blobs })
+    let (blobs, editors) = sessions.map(|sessions| (sessions.blobs, sessions.editors)).unzip();
+    Toolbox::new(Settings {
+        supervisor,
+        verify,
+        sandbox,
+        fetch,
+        search,
+        cache,
+        recall,
+        ocr,
+        blobs,
+        editors,
+    })
 }
 
 /// Memory, as these options set it up.

@@ -12,6 +12,8 @@ use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ExitCode, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -38,13 +40,18 @@ const RETRY_DELAY: Duration = Duration::from_millis(50);
 /// Copies between standard input and output and the listener of this name until either side ends.
 /// Fails if the listener is off, or no daemon can be reached or started.
 pub(crate) fn main(flags: &Flags, listener: &str) -> Result<()> {
+    copy_both(open(flags, listener)?)
+}
+
+/// Connects to the listener of this name, of the daemon that serves the data directory, and starts that
+/// daemon where none runs. Fails if the listener is off, or no daemon can be reached or started.
+pub(crate) fn open(flags: &Flags, listener: &str) -> Result<UnixStream> {
     let options = options::read_closed(flags)?;
     let path = socket(&options, listener)?;
-    let stream = match connect(&path) {
-        Ok(stream) => stream,
-        Err(_) => start_and_connect(flags, &options.data_dir, &path)?,
-    };
-    copy_both(stream)
+    match connect(&path) {
+        Ok(stream) => Ok(stream),
+        Err(_) => start_and_connect(flags, &options.data_dir, &path),
+    }
 }
 
 /// The exit code of a command that failed: its own where another daemon serves the data directory.
@@ -144,13 +151,20 @@ fn tail(mut log: &File, start: u64) -> io::Result<String> {
 /// connection; what it still sends is written out before.
 fn copy_both(stream: UnixStream) -> Result<()> {
     let input = stream.try_clone()?;
+    let ended = Arc::new(AtomicBool::new(false));
+    let input_ended = Arc::clone(&ended);
     // The thread may be blocked in a read when the daemon ends the connection; it ends with the process.
     thread::spawn(move || {
         // A daemon that is gone is noticed by the other direction.
         let _ = copy(&mut io::stdin().lock(), &mut &input);
+        input_ended.store(true, Ordering::SeqCst);
         let _ = input.shutdown(Shutdown::Write);
     });
-    copy(&mut &stream, &mut io::stdout().lock()).context("the connection to the daemon")
+    copy(&mut &stream, &mut io::stdout().lock()).context("the connection to the daemon")?;
+    match ended.load(Ordering::SeqCst) {
+        true => Ok(()),
+        false => bail!("the daemon closed the connection"),
+    }
 }
 
 /// Copies until the end, each piece at once.

@@ -342,6 +342,7 @@ fn services(
         speaker: Arc::clone(&assembly.voice.speaker),
         outlines: Arc::clone(&assembly.outlines),
         change_feed: assembly.changes.clone(),
+        editors: assembly.editors.clone(),
         unattended_tools: assembly.unasked.clone(),
         web_search: assembly.searches.clone(),
         closing: closing.clone(),

@@ -20,4 +20,6 @@ mod tests;
 mod tool_call;
 mod wire;
 
+pub use decode::IMPORT;
 pub(crate) use dialect::DIALECT;
+pub use dialect::LISTENER;

@@ -25,6 +25,7 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use crate::change_feed::ChangeFeed;
+use crate::editors::EditorRegistry;
 use crate::transport::access::{Denied, Token};
 use crate::transport::uds::Socket;
 
@@ -249,6 +250,8 @@ pub struct Services {
     pub outlines: Arc<dyn Outlines>,
     /// Which sessions changed.
     pub change_feed: ChangeFeed,
+    /// The editors that have sessions open and share their files.
+    pub editors: EditorRegistry,
     /// The tools of the daemon that run without an approval.
     pub unattended_tools: Vec<String>,
     /// Whether the default model can search the web, or why not.

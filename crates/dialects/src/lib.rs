@@ -10,6 +10,7 @@ pub mod change_feed;
 mod checked_embedding;
 mod console;
 pub mod dialect;
+pub mod editors;
 mod fallback;
 #[cfg(test)]
 mod golden;
@@ -39,9 +40,10 @@ pub const DIALECTS: &[Dialect] = &[
     acp::DIALECT,
 ];
 
+/// The listener of editors, and the method by which transcripts are taken over there.
+pub use acp::{IMPORT, LISTENER as EDITORS};
 /// The listener of the web console, for the command that opens it.
 pub use console::LISTENER as WEB_CONSOLE;
-
 /// Sessions as folders of plain files, for people and scripts.
 pub use harness::Tree as SessionTree;
 /// The listener of the computer-use protocol, for the commands that are its clients.

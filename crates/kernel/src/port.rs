@@ -1,5 +1,6 @@
 //! The outside world, as the core sees it. Adapters implement these; nobody else is told how.
 
+mod editors;
 mod front_ends;
 mod prompts;
 mod receipt;
@@ -31,6 +32,7 @@ use crate::stamp::Stamp;
 use crate::time::Time;
 use crate::tool::{Assessment, Outcome, Spec};
 
+pub use editors::Editors;
 pub use front_ends::{
     Artifact, Artifacts, ERASED, Install, Installs, Preferences, Upload, Uploads,
 };

@@ -9,6 +9,7 @@
 mod agents;
 mod beneath;
 mod blocking;
+mod buffers;
 mod change;
 mod checked;
 pub mod diagram;

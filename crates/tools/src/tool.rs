@@ -25,6 +25,7 @@ pub(crate) mod repo_map;
 pub(crate) mod repo_tree;
 pub(crate) mod search;
 pub(crate) mod shell;
+pub(crate) mod update_plan;
 pub(crate) mod verify;
 pub(crate) mod web_search;
 pub(crate) mod write_file;

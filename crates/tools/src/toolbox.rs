@@ -4,9 +4,10 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use quintet_kernel::port::{Blobs, Memory, Ocr, Outlines, Tool, Workspaces};
+use quintet_kernel::port::{Blobs, Editors, Memory, Ocr, Outlines, Tool, Workspaces};
 use quintet_kernel::tool::Spec;
 
+use crate::buffers::Buffers;
 use crate::change::Notes;
 use crate::checked::Checked;
 use crate::engine::Engine;
@@ -36,6 +37,7 @@ use crate::tool::repo_map::RepoMap;
 use crate::tool::repo_tree::RepoTree;
 use crate::tool::search::Search;
 use crate::tool::shell::Shell;
+use crate::tool::update_plan::UpdatePlan;
 use crate::tool::verify::Verify;
 use crate::tool::web_search::WebSearch;
 use crate::tool::write_file::WriteFile;
@@ -64,6 +66,8 @@ pub struct Settings {
     pub ocr: Option<Arc<dyn Ocr>>,
     /// Where pictures of sessions are kept; without it `look` reads files of the workspace alone.
     pub blobs: Option<Arc<dyn Blobs>>,
+    /// The editors that sessions are open in; what is not saved there wins over the disk.
+    pub editors: Option<Arc<dyn Editors>>,
 }
 
 /// Every tool of the daemon.
@@ -90,17 +94,19 @@ impl Toolbox {
         let notes = Arc::new(Notes::new(settings.cache.join("notes")));
         let snapshots = Arc::new(Snapshots::new(settings.cache.join("snapshots")));
         let recorder = Recorder::new(runner.clone(), snapshots.clone(), notes.clone());
+        let buffers = Buffers::new(settings.editors);
         let mut tools: Vec<Arc<dyn Tool>> = vec![
-            Arc::new(ReadFile::new()),
+            Arc::new(ReadFile::new(buffers.clone())),
             Arc::new(ListDir::new()),
             Arc::new(FindFiles::new()),
             Arc::new(RepoTree::new()),
             Arc::new(RepoMap::new(mapper)),
             Arc::new(Search::new()),
             Arc::new(GitStatus::new(runner.clone())),
-            Arc::new(WriteFile::new(runner.clone(), notes.clone())),
-            Arc::new(EditFile::new(runner.clone(), notes.clone())),
-            Arc::new(ApplyPatch::new(runner.clone(), notes.clone())),
+            Arc::new(UpdatePlan::new()),
+            Arc::new(WriteFile::new(runner.clone(), notes.clone(), buffers.clone())),
+            Arc::new(EditFile::new(runner.clone(), notes.clone(), buffers.clone())),
+            Arc::new(ApplyPatch::new(runner.clone(), notes.clone(), buffers)),
             Arc::new(Recorded::new(Shell::new(runner.clone()), recorder.clone())),
             Arc::new(Recorded::new(Diagram::new(runner.clone()), recorder.clone())),
             Arc::new(Recorded::new(Verify::new(runner.clone(), settings.verify), recorder)),

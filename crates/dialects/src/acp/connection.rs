@@ -1,5 +1,7 @@
 //! One editor: reads its requests, answers them, and sends it what happens in its sessions.
 
+mod files;
+mod import;
 mod open;
 mod prompts;
 mod questions;
@@ -24,7 +26,8 @@ use crate::jsonrpc::{self, Error, Fault, Id, PeerMessage};
 use crate::transport::connection_limit::ConnectionPermit;
 use crate::transport::uds::{Line, Lines};
 
-use prompts::OpenPrompt;
+use files::Files;
+use prompts::{OpenPrompt, Refused};
 use questions::SentQuestion;
 pub(super) use send_queue::SendQueue;
 use send_queue::{Gone, bytes};
@@ -41,10 +44,12 @@ pub(super) struct Connection {
     prompts: Vec<OpenPrompt>,
     /// Questions that the editor was asked and has not answered.
     questions: Vec<SentQuestion>,
+    /// Files that the editor was asked for.
+    files: Files,
     /// The id of our next request.
     next_request: u64,
     /// Commands whose end nobody waits for here.
-    tasks: JoinSet<()>,
+    tasks: JoinSet<Option<Refused>>,
 }
 
 /// A session that the editor has open.
@@ -68,6 +73,7 @@ impl Connection {
             sessions: Vec::new(),
             prompts: Vec::new(),
             questions: Vec::new(),
+            files: Files::new(),
             next_request: 1,
             tasks: JoinSet::new(),
         }
@@ -98,7 +104,17 @@ impl Connection {
                     }
                     false => return,
                 },
-                Some(_) = self.tasks.join_next() => Ok(()),
+                Some(done) = self.tasks.join_next() => match done {
+                    Ok(Some(refused)) => {
+                        let messages = self.command_refused(refused);
+                        queue.send(&messages).await
+                    }
+                    Ok(None) | Err(_) => Ok(()),
+                },
+                Some(request) = self.files.next(), if listening => {
+                    let message = self.request_file(request);
+                    queue.send(&[message]).await
+                }
                 next = next_items(&mut self.sessions, &queue) => match next {
                     Ok((permit, which, items)) => {
                         let messages = self.happened(which, items).await;
@@ -120,6 +136,7 @@ impl Connection {
 
     /// Waits for commands that were submitted; the editor is gone by now.
     pub(super) async fn finish(mut self) {
+        self.files.close(&self.app.services.editors, None);
         drop(self.queue);
         while self.tasks.join_next().await.is_some() {}
     }
@@ -202,6 +219,7 @@ impl Connection {
             Output::Ended(turn, outcome) => {
                 messages.extend(self.turn_ended(&session, &turn, outcome));
             }
+            Output::Spawned(subagent) => self.app.services.editors.adopt(&subagent, &session),
             Output::Settings => messages.extend(self.settings_changed(which).await),
             Output::Compacted(result) => messages.extend(self.compacted(&session, result)),
             Output::Reverted(turn, result) => {
@@ -214,6 +232,7 @@ impl Connection {
     fn lose(&mut self, which: usize, why: &Error) -> Messages {
         let lost = self.sessions.remove(which);
         let session = lost.encoder.session();
+        self.files.close(&self.app.services.editors, Some(session));
         self.abandon_prompts(|prompt| prompt.session == *session, &Err(why.clone()))
     }
 

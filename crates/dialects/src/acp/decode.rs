@@ -1,5 +1,8 @@
 //! Requests of an editor as steps of the core.
 
+mod import;
+mod servers;
+
 use std::path::PathBuf;
 
 use base64::Engine as _;
@@ -9,9 +12,15 @@ use quintet_kernel::message::MediaKind;
 use quintet_kernel::model::{Effort, ModelRef};
 use serde_json::Value;
 
+pub(super) use import::Import;
+pub(super) use servers::{McpServer, McpTransport};
+
 use super::settings::{EFFORT, MODE, MODEL, Mode};
 use super::wire;
 use crate::jsonrpc::{Call, Error, Fields, Id};
+
+/// Our own method: takes the transcript of another agent over as a session.
+pub const IMPORT: &str = "_quintet/import";
 
 /// What an editor said of itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -72,6 +81,7 @@ pub(super) enum Step {
         session: SessionId,
         choice: Choice,
     },
+    Import(Box<Import>),
     /// A request of the client is not wanted any more.
     CancelRequest(Id),
 }
@@ -81,8 +91,8 @@ pub(super) enum Step {
 pub(super) struct Opening {
     /// Where its tools work.
     pub(super) cwd: PathBuf,
-    /// The MCP servers that the client brings, as it describes them.
-    pub(super) mcp_servers: Vec<Value>,
+    /// The MCP servers that the client brings.
+    pub(super) mcp_servers: Vec<McpServer>,
 }
 
 /// A value of an option of a session.
@@ -146,6 +156,9 @@ pub(super) fn decode(link: &mut Link, call: &Call) -> Result<Step, Error> {
             let choice = choice(fields.need_text("configId")?, &call.params["value"])?;
             Ok(Step::SetOption { session: session(&fields)?, choice })
         }
+        IMPORT => {
+            import::import(&fields, &call.params).map(|import| Step::Import(Box::new(import)))
+        }
         wire::CANCEL_REQUEST => cancel_request(&call.params),
         method => Err(Error::no_method(method)),
     }
@@ -181,9 +194,7 @@ fn session(fields: &Fields<'_>) -> Result<SessionId, Error> {
 
 fn opening(fields: &Fields<'_>, params: &Value) -> Result<Opening, Error> {
     let cwd = absolute(fields, fields.need_text("cwd")?)?;
-    // Missing servers count as none: some editors leave the member out.
-    let mcp_servers = params["mcpServers"].as_array().cloned().unwrap_or_default();
-    Ok(Opening { cwd, mcp_servers })
+    Ok(Opening { cwd, mcp_servers: servers::servers(params) })
 }
 
 fn absolute(fields: &Fields<'_>, text: &str) -> Result<PathBuf, Error> {

@@ -7,10 +7,13 @@ use crate::dialect::{
     Config, ConfigError, Dialect, Endpoint, ListenerSpec, Protocol, Service, Services, Serving,
 };
 
+/// The name of the listener.
+pub const LISTENER: &str = "acp";
+
 /// The protocol of editors.
 pub(crate) const DIALECT: Dialect = Dialect {
     name: "acp",
-    listeners: &[ListenerSpec::attached("acp", "acp.sock")],
+    listeners: &[ListenerSpec::attached(LISTENER, "acp.sock")],
     options: &[],
     variables: &[],
     configure,
@@ -30,6 +33,9 @@ impl Protocol for Acp {
         let (services, default_model) = (services.clone(), self.default_model.clone());
         let service =
             Service::Unix(Box::new(|socket| Box::pin(run(socket, services, default_model))));
-        Serving { endpoints: vec![Endpoint { listener: "acp", service }], background: Vec::new() }
+        Serving {
+            endpoints: vec![Endpoint { listener: LISTENER, service }],
+            background: Vec::new(),
+        }
     }
 }

@@ -105,6 +105,11 @@ impl Hunk {
 }
 
 impl FileDiff<'_> {
+    /// False if lines are missing, because the diff was shortened.
+    pub(super) fn is_whole(&self) -> bool {
+        self.hunks.iter().all(|hunk| hunk.left == [0, 0])
+    }
+
     /// The texts before and after, given what the file is now.
     pub(super) fn texts(&self, current: Option<&str>) -> (Option<String>, String) {
         let part = |side: fn(&Hunk) -> &str| self.hunks.iter().map(side).collect::<String>();
@@ -201,6 +206,13 @@ mod tests {
             None,
             &[("x.txt", Some("two\nthree\n"), "two\n3\n4"), ("y", Some("gone\n"), "")],
         );
+    }
+
+    #[test]
+    fn a_diff_that_was_shortened_is_not_whole() {
+        assert!(parse(EDIT).iter().all(FileDiff::is_whole));
+        let cut = "--- a/x\n+++ b/x\n@@ -1,3 +1,3 @@\n a\n[90 bytes left out]\n+b\n";
+        assert!(!parse(cut)[0].is_whole());
     }
 
     #[test]

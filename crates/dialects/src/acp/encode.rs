@@ -24,6 +24,8 @@ use super::tool_call::{self, OUTPUT_LIMIT};
 use super::{diff, wire};
 use crate::jsonrpc::{self, Error};
 
+/// The tool whose calls are shown as a plan.
+const PLAN: &str = "update_plan";
 /// How many characters a title has at most, as in the lists of sessions.
 const TITLE_LIMIT: usize = 50;
 
@@ -38,6 +40,8 @@ pub(super) enum Output {
     Settled(Question),
     /// A turn is over: its stop reason, or why it failed.
     Ended(TurnId, Result<&'static str, Error>),
+    /// A session works for a call of this one.
+    Spawned(SessionId),
     /// The mode, the model or how much it thinks is another.
     Settings,
     /// The history was summarized, or why not.
@@ -152,8 +156,10 @@ impl Encoder {
     pub(super) fn finish_replay(&mut self) -> Vec<Output> {
         let mut out = Vec::new();
         self.flush(&mut out);
-        for n in 0..self.calls.len() {
-            self.announce(n, &mut out);
+        for nth in
+            (0..self.calls.len()).filter(|nth| self.calls[*nth].tool != PLAN).collect::<Vec<_>>()
+        {
+            self.announce(nth, &mut out);
         }
         out
     }
@@ -252,7 +258,12 @@ impl Encoder {
                 self.settle(&call.clone().into(), out);
                 self.completed((call, tool), outcome, contents, out);
             }
-            Event::Subagent { call, news, .. } => self.subagent(call, news, out),
+            Event::Subagent { call, session, news, .. } => {
+                if let SubagentNews::Spawned { .. } = news {
+                    out.push(Output::Spawned(session.clone()));
+                }
+                self.subagent(call, news, out);
+            }
             Event::TurnHeld { turn, reason } => self.held(turn, reason, out),
             Event::TurnReleased { turn } => self.released(turn, "completed", out),
             Event::TurnCompleted { turn, .. } => self.ended(turn, self.stop_reason(), record, out),
@@ -412,7 +423,8 @@ impl Encoder {
                 next_output: 1,
             });
         }
-        let nth = self.calls.iter().position(|call| call.id == *id).filter(|_| self.live);
+        let shown = self.live && tool != PLAN;
+        let nth = self.calls.iter().position(|call| call.id == *id).filter(|_| shown);
         if let Some(nth) = nth {
             self.announce(nth, out);
         }
@@ -437,7 +449,8 @@ impl Encoder {
     fn status(&mut self, id: &CallId, status: &'static str, out: &mut Vec<Output>) {
         let live = self.live;
         let Some(call) = self.calls.iter_mut().find(|call| call.id == *id) else { return };
-        if std::mem::replace(&mut call.status, status) != status && live {
+        let changed = std::mem::replace(&mut call.status, status) != status;
+        if changed && live && call.announced {
             out.push(Output::Update(updated(id.as_str(), json!({ "status": status }))));
         }
     }
@@ -485,6 +498,9 @@ impl Encoder {
                 next_output: 1,
             },
         };
+        if call.tool == PLAN && outcome.ok() {
+            return out.push(Output::Update(plan(&call.input)));
+        }
         let mut update = match call.announced {
             true => updated(id.as_str(), json!({})),
             false => described(&call, &self.workspace),
@@ -656,6 +672,13 @@ impl Encoder {
             out.push(Output::Update(update));
         }
     }
+}
+
+/// The steps of a task, as the model last gave them.
+fn plan(input: &Value) -> Value {
+    let entry = |step: &Value| json!({ "content": step["step"], "status": step["status"], "priority": "medium" });
+    let entries: Vec<_> = input["plan"].as_array().into_iter().flatten().map(entry).collect();
+    json!({ "sessionUpdate": "plan", "entries": entries })
 }
 
 /// A piece of what a model wrote.

@@ -162,6 +162,7 @@ impl Story {
                 Output::Settled(question) => format!("settled {question}"),
                 Output::Ended(turn, Ok(reason)) => format!("ended {turn}: {reason}"),
                 Output::Ended(turn, Err(error)) => format!("failed {turn}: {error:?}"),
+                Output::Spawned(subagent) => format!("spawned {subagent}"),
                 Output::Settings => "settings".to_owned(),
                 Output::Compacted(result) => format!("compacted {result:?}"),
                 Output::Reverted(turn, result) => format!("reverted {turn}: {result:?}"),

@@ -5,7 +5,8 @@ use std::path::{Component, Path, PathBuf};
 
 use super::apply::{Applied, apply};
 use super::{Action, Section, parse};
-use crate::beneath::{self, Content, Identity, Place};
+use crate::beneath::{Content, Identity, Place};
+use crate::buffers::Unsaved;
 use crate::change::Change;
 use crate::show;
 
@@ -20,12 +21,14 @@ pub(crate) struct Plan {
     pub(crate) failed: usize,
     /// The files that came up, and what they were called.
     seen: Vec<(Identity, PathBuf)>,
+    /// The files as an editor has them.
+    unsaved: Unsaved,
 }
 
 /// Reads a patch and checks all of it against the workspace.
-pub(crate) fn plan(root: &Path, patch: &str) -> Result<Plan, String> {
+pub(crate) fn plan(root: &Path, patch: &str, unsaved: &Unsaved) -> Result<Plan, String> {
     let sections = parse(patch)?;
-    let mut plan = Plan::default();
+    let mut plan = Plan { unsaved: unsaved.clone(), ..Plan::default() };
     for section in sections {
         let section = Section { path: plain(&section.path), ..section };
         if let Err(why) = plan.add(root, &section) {
@@ -122,7 +125,7 @@ impl Plan {
         if self.changes.iter().any(|change| change.from.as_deref() == Some(path)) {
             return Ok(None);
         }
-        beneath::read(root, path).map_err(|error| error.to_string())
+        self.unsaved.read(root, path).map_err(|error| error.to_string())
     }
 
     /// Sees to it that one file does not come up by two names, of which each would undo the other.

@@ -8,6 +8,7 @@ use quintet_kernel::tool::{Assessment, Kind, Spec};
 use serde::Deserialize;
 use serde_json::json;
 
+use crate::buffers::{Buffers, Unsaved};
 use crate::change::{Note, Notes};
 use crate::run::Runner;
 use crate::{blocking, change, input, patch, show};
@@ -17,6 +18,7 @@ pub(crate) struct ApplyPatch {
     spec: Arc<Spec>,
     runner: Arc<Runner>,
     notes: Arc<Notes>,
+    buffers: Buffers,
 }
 
 #[derive(Debug, Deserialize)]
@@ -35,7 +37,7 @@ impl Input {
 }
 
 impl ApplyPatch {
-    pub(crate) fn new(runner: Arc<Runner>, notes: Arc<Notes>) -> Self {
+    pub(crate) fn new(runner: Arc<Runner>, notes: Arc<Notes>, buffers: Buffers) -> Self {
         let description = "Change, create, delete and move files of the workspace by a patch: a \
                            unified diff (git style), or `*** Begin Patch` with `*** Update \
                            File:`, `*** Add File:`, `*** Delete File:` and `*** Move to:` up to \
@@ -45,7 +47,7 @@ impl ApplyPatch {
             "patch": { "type": "string", "description": "The patch" },
         });
         let spec = super::spec(Kind::Write, "apply_patch", description, properties, &["patch"]);
-        Self { spec, runner, notes }
+        Self { spec, runner, notes, buffers }
     }
 }
 
@@ -62,7 +64,8 @@ impl Tool for ApplyPatch {
             };
             let root = call.workspace.clone();
             let paths = patch::paths(&input.patch);
-            match blocking::change(move || patch::plan(&root, &input.patch)).await {
+            let unsaved = self.buffers.fetch(call, paths.clone()).await;
+            match blocking::change(move || patch::plan(&root, &input.patch, &unsaved)).await {
                 Ok(plan) if plan.failed == 0 => {
                     change::assess(&self.runner, &call.workspace, plan.changes).await
                 }
@@ -75,23 +78,27 @@ impl Tool for ApplyPatch {
         })
     }
 
-    fn run(&self, call: Invocation, _: Desk) -> BoxFuture<'_, Output> {
+    fn run(&self, call: Invocation, desk: Desk) -> BoxFuture<'_, Output> {
         Box::pin(async move {
             let note = self.notes.of(&call);
             let done = match Input::of(&call) {
                 Ok(input) => {
-                    let root = call.workspace;
-                    blocking::change(move || apply(&root, &input.patch, &note)).await
+                    let paths = patch::paths(&input.patch);
+                    let unsaved = self.buffers.fetch_or_cancel(&call, &desk, paths).await;
+                    let root = call.workspace.clone();
+                    blocking::change(move || apply(&root, &input.patch, &unsaved, &note)).await
                 }
                 Err(why) => Err(why),
             };
-            blocking::settle(done)
+            let output = blocking::settle(done);
+            self.buffers.pass_on(&call, &desk, &output.changes).await;
+            output
         })
     }
 }
 
-fn apply(root: &Path, patch: &str, note: &Note) -> Result<Output, String> {
-    let plan = patch::plan(root, patch)?;
+fn apply(root: &Path, patch: &str, unsaved: &Unsaved, note: &Note) -> Result<Output, String> {
+    let plan = patch::plan(root, patch, unsaved)?;
     if plan.failed > 0 {
         let error = format!(
             "the patch does not apply ({} of it); nothing was changed",

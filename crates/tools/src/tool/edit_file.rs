@@ -9,7 +9,8 @@ use quintet_kernel::tool::{Assessment, Kind, Outcome, Spec};
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::beneath::{self, Content};
+use crate::beneath::Content;
+use crate::buffers::{Buffers, Unsaved};
 use crate::change::{self, Change, Note, Notes};
 use crate::run::Runner;
 use crate::{blocking, input, show};
@@ -22,6 +23,7 @@ pub(crate) struct EditFile {
     spec: Arc<Spec>,
     runner: Arc<Runner>,
     notes: Arc<Notes>,
+    buffers: Buffers,
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -46,7 +48,7 @@ impl Input {
 }
 
 impl EditFile {
-    pub(crate) fn new(runner: Arc<Runner>, notes: Arc<Notes>) -> Self {
+    pub(crate) fn new(runner: Arc<Runner>, notes: Arc<Notes>, buffers: Buffers) -> Self {
         let description = "Replace a text in a file of the workspace. The text must be there \
                            exactly as given, white space included, and only once unless all \
                            places are to be replaced."
@@ -65,7 +67,7 @@ impl EditFile {
         });
         let required = ["path", "old", "new"];
         let spec = super::spec(Kind::Write, "edit_file", description, properties, &required);
-        Self { spec, runner, notes }
+        Self { spec, runner, notes, buffers }
     }
 }
 
@@ -81,7 +83,8 @@ impl Tool for EditFile {
                 Err(why) => return super::nothing_will_run(why),
             };
             let (root, path) = (call.workspace.clone(), input.path.clone());
-            match blocking::change(move || plan(&root, &input)).await {
+            let unsaved = self.buffers.fetch(call, vec![path.clone()]).await;
+            match blocking::change(move || plan(&root, &input, &unsaved)).await {
                 Ok((change, _)) => {
                     change::assess(&self.runner, &call.workspace, vec![change]).await
                 }
@@ -90,20 +93,27 @@ impl Tool for EditFile {
         })
     }
 
-    fn run(&self, call: Invocation, _: Desk) -> BoxFuture<'_, Output> {
+    fn run(&self, call: Invocation, desk: Desk) -> BoxFuture<'_, Output> {
         Box::pin(async move {
             let note = self.notes.of(&call);
             let done = match Input::of(&call) {
-                Ok(input) => blocking::change(move || edit(&call.workspace, &input, &note)).await,
+                Ok(input) => {
+                    let paths = vec![input.path.clone()];
+                    let unsaved = self.buffers.fetch_or_cancel(&call, &desk, paths).await;
+                    let root = call.workspace.clone();
+                    blocking::change(move || edit(&root, &input, &unsaved, &note)).await
+                }
                 Err(why) => Err(why),
             };
-            blocking::settle(done)
+            let output = blocking::settle(done);
+            self.buffers.pass_on(&call, &desk, &output.changes).await;
+            output
         })
     }
 }
 
-fn edit(root: &Path, input: &Input, note: &Note) -> Result<Output, String> {
-    let (change, lines) = plan(root, input)?;
+fn edit(root: &Path, input: &Input, unsaved: &Unsaved, note: &Note) -> Result<Output, String> {
+    let (change, lines) = plan(root, input, unsaved)?;
     let path = show::path(&change.path);
     let places = show::count(lines.len(), "place");
     let done = Outcome::success(format!("changed {path} in {places}, {}", at(&lines)));
@@ -111,9 +121,9 @@ fn edit(root: &Path, input: &Input, note: &Note) -> Result<Output, String> {
 }
 
 /// The change, and the lines where it is.
-fn plan(root: &Path, input: &Input) -> Result<(Change, Vec<usize>), String> {
+fn plan(root: &Path, input: &Input, unsaved: &Unsaved) -> Result<(Change, Vec<usize>), String> {
     let path = show::path(&input.path);
-    let before = beneath::read(root, &input.path).map_err(|error| error.to_string())?;
+    let before = unsaved.read(root, &input.path).map_err(|error| error.to_string())?;
     let before = before.ok_or_else(|| format!("no such file: {path}"))?;
     if before.bytes.contains(&0) {
         return Err(format!("binary file: only text can be edited: {path}"));

@@ -10,6 +10,7 @@ use quintet_kernel::tool::{Assessment, Ending, Kind, Outcome, Placement, Risk, S
 use serde::Deserialize;
 use serde_json::json;
 
+use crate::buffers::{Buffers, Unsaved};
 use crate::lines::{self, MOST_LINES, Range};
 use crate::subject::{self, Deed};
 use crate::{beneath, input};
@@ -19,6 +20,7 @@ const BUFFER: usize = 64 * 1024;
 /// The tool.
 pub(crate) struct ReadFile {
     spec: Arc<Spec>,
+    buffers: Buffers,
 }
 
 #[derive(Debug, Deserialize)]
@@ -29,8 +31,8 @@ struct Input {
 }
 
 impl ReadFile {
-    pub(crate) fn new() -> Self {
-        Self { spec: Arc::new(spec()) }
+    pub(crate) fn new(buffers: Buffers) -> Self {
+        Self { spec: Arc::new(spec()), buffers }
     }
 }
 
@@ -91,40 +93,49 @@ impl Tool for ReadFile {
     fn run(&self, call: Invocation, desk: Desk) -> BoxFuture<'_, Output> {
         Box::pin(async move {
             match input::parse(&call.input) {
-                Ok(input) => read(call.workspace, input, desk).await.into(),
+                Ok(input) => self.read(call, input, desk).await.into(),
                 Err(why) => Outcome::failure(why).into(),
             }
         })
     }
 }
 
-async fn read(workspace: PathBuf, input: Input, desk: Desk) -> Outcome {
-    let cancelled = Arc::new(AtomicBool::new(false));
-    let flag = cancelled.clone();
-    let go_on = move || !flag.load(Ordering::Relaxed);
-    let mut reading = tokio::task::spawn_blocking(move || read_now(&workspace, &input, go_on));
-    let read = tokio::select! {
-        read = &mut reading => read,
-        () = desk.cancel.cancelled() => {
-            cancelled.store(true, Ordering::Relaxed);
-            reading.await
+impl ReadFile {
+    async fn read(&self, call: Invocation, input: Input, desk: Desk) -> Outcome {
+        let paths = vec![input.path.clone()];
+        let unsaved = self.buffers.fetch_or_cancel(&call, &desk, paths).await;
+        let cancelled = Arc::new(AtomicBool::new(false));
+        let flag = cancelled.clone();
+        let go_on = move || !flag.load(Ordering::Relaxed);
+        let read = move || read_now(&call.workspace, &input, &unsaved, go_on);
+        let mut reading = tokio::task::spawn_blocking(read);
+        let read = tokio::select! {
+            read = &mut reading => read,
+            () = desk.cancel.cancelled() => {
+                cancelled.store(true, Ordering::Relaxed);
+                reading.await
+            }
+        };
+        match read {
+            Ok(Ok(text)) => Outcome::success(text),
+            Ok(Err(lines::Error::Cancelled)) => Outcome::ended(Ending::Cancelled, "cancelled"),
+            Ok(Err(error)) => Outcome::failure(error.to_string()),
+            Err(error) => Outcome::failure(format!("the read broke off: {error}")),
         }
-    };
-    match read {
-        Ok(Ok(text)) => Outcome::success(text),
-        Ok(Err(lines::Error::Cancelled)) => Outcome::ended(Ending::Cancelled, "cancelled"),
-        Ok(Err(error)) => Outcome::failure(error.to_string()),
-        Err(error) => Outcome::failure(format!("the read broke off: {error}")),
     }
 }
 
 fn read_now(
     workspace: &Path,
     input: &Input,
+    unsaved: &Unsaved,
     go_on: impl Fn() -> bool,
 ) -> Result<String, lines::Error> {
     let file = beneath::open(workspace, &input.path).map_err(std::io::Error::other)?;
-    let size = file.metadata()?.len();
     let range = Range { first: input.start_line.unwrap_or(1), last: input.end_line };
+    if let Some(text) = unsaved.text(&input.path) {
+        return lines::read(text, text.len() as u64, range, go_on);
+    }
+    let size = file.metadata()?.len();
     lines::read(BufReader::with_capacity(BUFFER, file), size, range, go_on)
 }

@@ -8,7 +8,8 @@ use quintet_kernel::tool::{Assessment, Kind, Outcome, Spec};
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::beneath::{self, Content};
+use crate::beneath::Content;
+use crate::buffers::{Buffers, Unsaved};
 use crate::change::{self, Change, Note, Notes};
 use crate::run::Runner;
 use crate::{blocking, input, show};
@@ -18,6 +19,7 @@ pub(crate) struct WriteFile {
     spec: Arc<Spec>,
     runner: Arc<Runner>,
     notes: Arc<Notes>,
+    buffers: Buffers,
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -27,7 +29,7 @@ struct Input {
 }
 
 impl WriteFile {
-    pub(crate) fn new(runner: Arc<Runner>, notes: Arc<Notes>) -> Self {
+    pub(crate) fn new(runner: Arc<Runner>, notes: Arc<Notes>, buffers: Buffers) -> Self {
         let description = "Write a whole file of the workspace: create it, with the folders it \
                            needs, or overwrite what is there."
             .to_owned();
@@ -40,7 +42,7 @@ impl WriteFile {
         });
         let required = ["path", "content"];
         let spec = super::spec(Kind::Write, "write_file", description, properties, &required);
-        Self { spec, runner, notes }
+        Self { spec, runner, notes, buffers }
     }
 }
 
@@ -56,37 +58,46 @@ impl Tool for WriteFile {
                 Err(why) => return super::nothing_will_run(why),
             };
             let (root, path) = (call.workspace.clone(), input.path.clone());
-            match blocking::change(move || plan(&root, input)).await {
+            let unsaved = self.buffers.fetch(call, vec![path.clone()]).await;
+            match blocking::change(move || plan(&root, input, &unsaved)).await {
                 Ok(change) => change::assess(&self.runner, &call.workspace, vec![change]).await,
                 Err(why) => change::inapplicable(&call.workspace, vec![path], &why).await,
             }
         })
     }
 
-    fn run(&self, call: Invocation, _: Desk) -> BoxFuture<'_, Output> {
+    fn run(&self, call: Invocation, desk: Desk) -> BoxFuture<'_, Output> {
         Box::pin(async move {
             let note = self.notes.of(&call);
-            let done = match input::parse(&call.input) {
-                Ok(input) => blocking::change(move || write(&call.workspace, input, &note)).await,
+            let done = match input::parse::<Input>(&call.input) {
+                Ok(input) => {
+                    let paths = vec![input.path.clone()];
+                    let unsaved = self.buffers.fetch_or_cancel(&call, &desk, paths).await;
+                    let root = call.workspace.clone();
+                    blocking::change(move || write(&root, input, &unsaved, &note)).await
+                }
                 Err(why) => Err(why),
             };
-            blocking::settle(done)
+            let output = blocking::settle(done);
+            self.buffers.pass_on(&call, &desk, &output.changes).await;
+            output
         })
     }
 }
 
-fn plan(root: &Path, input: Input) -> Result<Change, String> {
-    let before = beneath::read(root, &input.path).map_err(|error| error.to_string())?;
+fn plan(root: &Path, input: Input, unsaved: &Unsaved) -> Result<Change, String> {
+    let before = unsaved.read(root, &input.path).map_err(|error| error.to_string())?;
     let mode = before.as_ref().and_then(|before| before.mode);
     let after = Content::file(input.content.into_bytes(), mode);
     Ok(Change { blind: true, ..Change::of(input.path, before, Some(after)) })
 }
 
-fn write(root: &Path, input: Input, note: &Note) -> Result<Output, String> {
-    let size = input.content.len();
-    let change = plan(root, input)?;
+fn write(root: &Path, input: Input, unsaved: &Unsaved, note: &Note) -> Result<Output, String> {
+    let (size, in_editor) = (input.content.len(), unsaved.text(&input.path).is_some());
+    let change = plan(root, input, unsaved)?;
     let path = show::path(&change.path);
-    if change.before == change.after {
+    // What the editor has may not be saved yet.
+    if change.before == change.after && !in_editor {
         return Ok(Outcome::success(format!("{path} has this content already")).into());
     }
     let verb = if change.before.is_some() { "overwrote" } else { "created" };

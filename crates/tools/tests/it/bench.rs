@@ -286,6 +286,7 @@ fn settings(cache: &Path) -> Settings {
         recall: None,
         ocr: None,
         blobs: None,
+        editors: None,
     }
 }
 

@@ -131,6 +131,8 @@ impl Editor {
 
     /// Sends a prompt whose script is the model's answer; gives the id of the request.
     pub(crate) fn script(&mut self, session: &str, script: Value) -> u64 {
+        // A script within a script is that of a subagent.
+        let script = script.to_string().replace("{{script:", "\\u007b{script:");
         self.prompt(session, &format!("go {{{{script: {script}}}}}"))
     }
 

@@ -37,3 +37,50 @@ async fn what_comes_with_a_prompt_reaches_the_model_and_comes_back() {
     assert_eq!(chunks[2]["content"], picture);
     assert_eq!(chunks[3]["content"]["resource"]["text"], "# Notes");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_not_saved_in_the_editor_wins_over_the_disk() {
+    let world = World::start("").await;
+    let path = world.workspace().join("a.txt");
+    std::fs::write(&path, "on disk\n").unwrap();
+    let mut editor =
+        Editor::ready(&world, json!({ "fs": { "readTextFile": true, "writeTextFile": true } }));
+    let session = editor.new_session(&world);
+    let read = json!({ "name": "read_file", "args": { "path": "a.txt" } });
+    let edit = json!({ "name": "edit_file", "args": { "path": "./a.txt", "old": "buffer", "new": "both" } });
+    let id = editor
+        .script(&session, json!([{ "tools": [read] }, { "tools": [edit] }, { "text": "ok" }]));
+    for _ in 0..2 {
+        let asked = editor.asked("fs/read_text_file");
+        assert_eq!(
+            asked["params"],
+            json!({ "sessionId": session, "path": asked["params"]["path"] })
+        );
+        assert!(asked["params"]["path"].as_str().unwrap().ends_with("/a.txt"));
+        editor.reply(&asked, json!({ "content": "in the buffer\n" }));
+    }
+    let written = editor.asked("fs/write_text_file");
+    assert_eq!(written["params"]["content"], "in the both\n");
+    editor.reply(&written, json!({}));
+    assert_eq!(editor.answer(id), Ok(json!({ "stopReason": "end_turn" })));
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), "in the both\n");
+    let asked = world.model.calls().last().unwrap().to_string();
+    assert!(asked.contains("in the buffer") && !asked.contains("on disk"), "{asked}");
+    // An editor that cannot say is passed over, and one that offers nothing is not asked.
+    let id = editor.script(&session, json!([{ "tools": [read] }, { "text": "ok" }]));
+    let asked = editor.asked("fs/read_text_file");
+    let error = json!({ "code": -32603, "message": "no such buffer" });
+    editor.write(&json!({ "jsonrpc": "2.0", "id": asked["id"], "error": error }));
+    editor.answer(id).unwrap();
+    let mut other = Editor::ready(&world, json!({ "fs": { "writeTextFile": false } }));
+    let session = other.new_session(&world);
+    let id = other.script(&session, json!([{ "tools": [read] }, { "text": "ok" }]));
+    other.answer(id).unwrap();
+    assert!(
+        !other
+            .seen
+            .iter()
+            .any(|message| message["method"].as_str().unwrap_or_default().starts_with("fs/"))
+    );
+    assert!(world.model.calls().last().unwrap().to_string().contains("in the both"));
+}

@@ -116,3 +116,29 @@ async fn an_error_is_neither_a_yes_nor_a_no() {
     assert_eq!(editor.answer(id), Ok(json!({ "stopReason": "end_turn" })));
     assert!(!world.workspace().join("note.txt").exists());
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_question_of_a_subagent_is_asked_under_the_session_that_the_editor_knows() {
+    let world = World::start(ASKING).await;
+    std::fs::write(world.workspace().join("a.txt"), "on disk").unwrap();
+    let mut editor = Editor::ready(&world, json!({ "fs": { "readTextFile": true } }));
+    let session = editor.new_session(&world);
+    let read = json!({ "name": "read_file", "args": { "path": "a.txt" } });
+    let work = json!([{ "tools": [read] }, { "tools": [write_note("sub")] }, { "text": "it ran" }]);
+    let task = format!("run it {{{{script: {work}}}}}");
+    let spawn = json!({ "name": "spawn_agent", "args": { "task": task } });
+    let id = editor.script(&session, json!([{ "tools": [spawn] }, { "text": "done" }]));
+    // A subagent sees what the editor has, too.
+    let asked = editor.asked("fs/read_text_file");
+    assert_eq!(asked["params"]["sessionId"], session);
+    editor.reply(&asked, json!({ "content": "in the buffer" }));
+    let asked = editor.asked("session/request_permission");
+    assert_eq!(asked["params"]["sessionId"], session);
+    assert_eq!(asked["params"]["toolCall"]["title"], "Write note.txt");
+    editor.reply(&asked, select(&asked, "allow_once"));
+    assert_eq!(editor.answer(id), Ok(json!({ "stopReason": "end_turn" })));
+    assert_eq!(std::fs::read_to_string(world.workspace().join("note.txt")).unwrap(), "sub");
+    let listed = editor.call("session/list", json!({})).unwrap();
+    assert_eq!(listed["sessions"].as_array().unwrap().len(), 1, "{listed}");
+    assert!(world.model.calls().iter().any(|call| call.to_string().contains("in the buffer")));
+}

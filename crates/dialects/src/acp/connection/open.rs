@@ -10,7 +10,7 @@ use quintet_kernel::{Item, SessionId, State};
 use serde_json::{Value, json};
 
 use super::super::commands::SlashCommand;
-use super::super::decode::Opening;
+use super::super::decode::{McpServer, McpTransport, Opening};
 use super::super::encode::{Contents, Encoder, Output, Wanted};
 use super::super::wire;
 use super::requests::{Outcome, refused};
@@ -86,6 +86,7 @@ impl Connection {
             messages.push(jsonrpc::response(id, &Ok(answer)));
         }
         messages.push(wire::update(session, &SlashCommand::available()));
+        self.files.open(&self.app.services.editors, session, &self.client());
         for output in self.sessions[which].encoder.go_live() {
             self.output(which, output, &mut messages).await;
         }
@@ -179,6 +180,7 @@ impl Connection {
                 Output::Update(_)
                 | Output::Ask(_)
                 | Output::Settled(_)
+                | Output::Spawned(_)
                 | Output::Settings
                 | Output::Compacted(_)
                 | Output::Reverted(..) => {}
@@ -207,13 +209,21 @@ impl Connection {
 
     /// Takes the MCP servers that the editor brings. None are started for sessions yet, and the person
     /// is told so where the editor has a place for notices.
-    fn bring_servers(&self, session: &SessionId, servers: &[Value]) -> Option<String> {
-        let name = |server: &Value| server["name"].as_str().unwrap_or("unnamed").to_owned();
-        let names = servers.iter().map(name).collect::<Vec<_>>().join(", ");
+    fn bring_servers(&self, session: &SessionId, servers: &[McpServer]) -> Option<String> {
+        let how = |server: &McpServer| match &server.transport {
+            McpTransport::Stdio { command, env } => {
+                format!("{} ({}, {} variables)", server.name, command.join(" "), env.len())
+            }
+            McpTransport::Http { url, headers } => {
+                format!("{} ({url}, {} headers)", server.name, headers.len())
+            }
+            McpTransport::Unsupported => server.name.clone(),
+        };
+        let names = servers.iter().map(how).collect::<Vec<_>>().join(", ");
         if names.is_empty() {
             return None;
         }
-        tracing::info!(%session, names, "MCP servers of the editor are not used");
+        tracing::info!(%session, servers = servers.len(), "MCP servers of the editor are not used");
         let update = json!({
             "sessionUpdate": "notice",
             "severity": "warning",

@@ -20,11 +20,28 @@ pub(super) struct OpenPrompt {
     awaits: Awaited,
 }
 
+/// A command that a prompt asked for was refused.
+pub(super) struct Refused {
+    session: SessionId,
+    turn: TurnId,
+    error: Error,
+}
+
 /// What answers a prompt.
 enum Awaited {
     Turn(TurnId),
     Compaction,
     Revert(TurnId),
+}
+
+impl OpenPrompt {
+    /// The turn that answers it; nothing if a command does.
+    fn turn(&self) -> Option<&TurnId> {
+        match &self.awaits {
+            Awaited::Turn(turn) => Some(turn),
+            Awaited::Compaction | Awaited::Revert(_) => None,
+        }
+    }
 }
 
 impl Connection {
@@ -110,39 +127,53 @@ impl Connection {
         };
         // Answered when it is done, which the journal says, too.
         let (session, command) = (session.clone(), Command::Revert { turn: turn.clone() });
+        let reverted = turn.clone();
         self.tasks.spawn(async move {
-            if let Err(error) = sessions.submit(&session, command).await {
-                tracing::warn!(%session, %error, "changes were not undone");
-            }
+            let error = sessions.submit(&session, command).await.err()?;
+            Some(Refused { session, turn: reverted, error: refused(&error) })
         });
         Ok(Awaited::Revert(turn))
     }
 
-    /// Cancels what the editor asked for in a session, or this one prompt of it.
-    pub(super) fn cancel(&mut self, session: &SessionId, prompt: Option<&Id>) {
-        let of_session = self.prompts.iter().filter(|open| open.session == *session);
-        let chosen = of_session.filter(|open| prompt.is_none_or(|id| open.id == *id));
+    /// Answers the prompt whose command was refused.
+    pub(super) fn command_refused(&mut self, refused: Refused) -> Messages {
+        let Refused { session, turn, error } = refused;
+        let is_it = |open: &OpenPrompt| {
+            open.session == session && matches!(&open.awaits, Awaited::Revert(own) if *own == turn)
+        };
+        self.abandon_prompts(is_it, &Err(error))
+    }
+
+    /// Cancels what the editor asked for in a session, or this one prompt of it. Gives the answers to what
+    /// cannot be stopped; turns are answered when they are over.
+    pub(super) async fn cancel(&mut self, session: &SessionId, prompt: Option<&Id>) -> Messages {
+        let is_chosen =
+            |open: &OpenPrompt| open.session == *session && prompt.is_none_or(|id| open.id == *id);
         // The newest first, so that none begins because the one before it ended.
-        let mut commands: Vec<_> = chosen
-            .rev()
-            .filter_map(|open| match &open.awaits {
-                Awaited::Turn(turn) => Some(Command::Withdraw { turn: turn.clone(), reason: None }),
-                Awaited::Compaction | Awaited::Revert(_) => None,
-            })
-            .collect();
-        // A turn that another client began is cancelled, too: the person sees it here.
-        if prompt.is_none() {
-            commands.push(Command::Cancel { reason: None });
+        let chosen = self.prompts.iter().rev().filter(|open| is_chosen(open));
+        let mut turns: Vec<TurnId> = chosen.filter_map(OpenPrompt::turn).cloned().collect();
+        let sessions = self.app.services.sessions.clone();
+        // A turn that another client began is cancelled, too: the person sees it here. It is named, so that
+        // a turn that begins later goes on.
+        if prompt.is_none()
+            && let Ok(state) = sessions.view(session).await
+        {
+            let running = state.open.as_ref().map(|open| open.id.clone());
+            turns.extend(running.filter(|running| !turns.contains(running)));
         }
-        let (sessions, session) = (self.app.services.sessions.clone(), session.clone());
+        let of = session.clone();
         self.tasks.spawn(async move {
-            for command in commands {
+            for turn in turns {
                 // What is over already cannot be cancelled, and its end is on its way.
-                if let Err(error) = sessions.submit(&session, command).await {
-                    tracing::debug!(%session, %error, "nothing to cancel");
+                let command = Command::Withdraw { turn, reason: None };
+                if let Err(error) = sessions.submit(&of, command).await {
+                    tracing::debug!(session = %of, %error, "nothing to cancel");
                 }
             }
+            None
         });
+        let is_command = |open: &OpenPrompt| open.turn().is_none() && is_chosen(open);
+        self.abandon_prompts(is_command, &Ok(stopped("cancelled")))
     }
 
     /// The prompt that a request of this id began.

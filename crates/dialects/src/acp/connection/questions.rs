@@ -30,7 +30,7 @@ impl Connection {
     pub(super) async fn ask(&mut self, which: usize, open: OpenQuestion) -> String {
         let encoder = &self.sessions[which].encoder;
         let (session, workspace) = (encoder.session().clone(), encoder.workspace().clone());
-        let diffs = diffs(&workspace, &open.assessment.preview).await;
+        let diffs = diffs(&workspace, &open).await;
         let params = open.params(&session, &workspace, diffs);
         let request = self.next_request;
         self.next_request += 1;
@@ -58,7 +58,11 @@ impl Connection {
         outcome: Result<Value, Error>,
     ) -> Result<(), Gone> {
         let Id::Number(number) = id else { return Ok(()) };
-        let is_it = |sent: &SentQuestion| Some(sent.request) == number.as_u64();
+        let Some(number) = number.as_u64() else { return Ok(()) };
+        if self.files.answered(number, &outcome) {
+            return Ok(());
+        }
+        let is_it = |sent: &SentQuestion| sent.request == number;
         // An answer to a question that is not open any more counts for nothing.
         let Some(at) = self.questions.iter().position(is_it) else { return Ok(()) };
         let SentQuestion { session, open, .. } = self.questions.remove(at);
@@ -93,10 +97,26 @@ impl Connection {
     }
 }
 
-/// The changes that a call would make, with the files as they are now.
-async fn diffs(workspace: &Path, preview: &str) -> Vec<Value> {
+/// The changes that a call would make, with the files as they are now; none where they are too long to be
+/// shown whole.
+async fn diffs(workspace: &Path, open: &OpenQuestion) -> Vec<Value> {
+    let (path, new) = (open.input["path"].as_str(), open.input["content"].as_str());
+    if let ("write_file", Some(path), Some(new)) = (open.tool.as_str(), path, new) {
+        let whole = workspace.join(path);
+        let is_new = tokio::fs::symlink_metadata(&whole).await.is_err();
+        let old = read(&whole).await;
+        let shown = (is_new || old.is_some()) && new.len() <= diff::TEXT_LIMIT;
+        return match shown {
+            true => vec![diff::content(workspace, path, old.as_deref(), new)],
+            false => Vec::new(),
+        };
+    }
+    let files = diff::parse(&open.assessment.preview);
+    if !files.iter().all(diff::FileDiff::is_whole) {
+        return Vec::new();
+    }
     let mut diffs = Vec::new();
-    for file in diff::parse(preview).iter().take(diff::FILES_LIMIT) {
+    for file in files.iter().take(diff::FILES_LIMIT) {
         let current = read(&workspace.join(file.path)).await;
         let (old, new) = file.texts(current.as_deref());
         diffs.push(diff::content(workspace, file.path, old.as_deref(), &new));

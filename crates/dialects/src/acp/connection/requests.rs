@@ -50,14 +50,17 @@ impl Connection {
             Step::Delete(session) => return self.delete(id, &session).await,
             Step::Prompt { session, blocks } => return Ok(self.prompt(id, &session, blocks).await),
             Step::Cancel(session) => {
-                self.cancel(&session, None);
+                let messages = self.cancel(&session, None).await;
+                self.queue.send(&messages).await?;
                 Ok(Value::Null)
             }
             Step::SetMode { session, mode } => self.set_mode(&session, mode).await,
             Step::SetOption { session, choice } => self.set_option(&session, choice).await,
+            Step::Import(import) => self.import(*import).await,
             Step::CancelRequest(request) => {
                 if let Some(session) = self.prompt_session(&request) {
-                    self.cancel(&session, Some(&request));
+                    let messages = self.cancel(&session, Some(&request)).await;
+                    self.queue.send(&messages).await?;
                 }
                 Ok(Value::Null)
             }
@@ -127,10 +130,12 @@ impl Connection {
             Ok(which) => which,
             Err(error) => return Ok(Some(Err(error))),
         };
-        self.cancel(session, None);
+        let messages = self.cancel(session, None).await;
+        self.queue.send(&messages).await?;
         // Submitted in order, so this one is answered when the others are carried out.
         while self.tasks.join_next().await.is_some() {}
         self.sessions.remove(which);
+        self.files.close(&self.app.services.editors, Some(session));
         self.questions_closed(session);
         self.answer_with_prompts(id, session).await
     }
@@ -144,6 +149,7 @@ impl Connection {
         if let Some(which) = self.position(&session) {
             self.sessions.remove(which);
         }
+        self.files.close(&self.app.services.editors, Some(&session));
         self.questions_closed(&session);
         self.answer_with_prompts(id, &session).await
     }

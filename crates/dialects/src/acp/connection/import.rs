@@ -1,0 +1,52 @@
+//! Taking transcripts of other agents over.
+
+use quintet_kernel::SessionId;
+use quintet_kernel::command::Command;
+use quintet_kernel::event::Origin;
+use quintet_kernel::port::{Alias, Error as PortError};
+use serde_json::{Value, json};
+
+use super::super::decode::Import;
+use super::Connection;
+use super::requests::{Outcome, refused};
+
+/// The names of transcripts that were taken over.
+const SPACE: &str = "import";
+
+impl Connection {
+    /// Begins a session with the messages of a transcript, unless that was done before.
+    pub(super) async fn import(&mut self, import: Import) -> Outcome {
+        let Import { source, id, cwd, messages } = import;
+        let alias = Alias { space: SPACE.into(), name: format!("{source}:{id}") };
+        let directory = &self.app.services.directory;
+        let known = directory.alias(&alias).await.map_err(|error| refused(&error.into()))?;
+        if let Some(known) = &known
+            && directory.card(known).await.is_ok_and(|card| card.is_some())
+        {
+            return Ok(answer(known, false));
+        }
+        let sessions = &self.app.services.sessions;
+        let origin = Origin { workspace: cwd, ..Origin::default() };
+        let session = sessions.create(origin).await.map_err(|error| refused(&error))?.session;
+        let recall = Command::Recall { messages, instead: false };
+        let taken = match sessions.submit(&session, recall).await {
+            Ok(_) => {
+                directory.set_alias(&alias, &session, known.as_ref()).await.map_err(PortError::from)
+            }
+            Err(error) => Err(error),
+        };
+        match taken {
+            Ok(named) if named == session => Ok(answer(&session, true)),
+            // Somebody else was faster, or it could not be kept: nothing of it stays.
+            taken => {
+                let removed = self.app.services.removals.remove(&session).await;
+                removed.map_err(|error| refused(&error))?;
+                taken.map(|named| answer(&named, false)).map_err(|error| refused(&error))
+            }
+        }
+    }
+}
+
+fn answer(session: &SessionId, imported: bool) -> Value {
+    json!({ "sessionId": session.as_str(), "imported": imported })
+}

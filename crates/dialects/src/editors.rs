@@ -1,0 +1,140 @@
+//! The editors that have sessions open and share their files.
+//!
+//! A connection registers its sessions; tools find it here. A request travels to the connection, which
+//! asks the editor. An editor that does not answer in time is passed over.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use quintet_kernel::SessionId;
+use quintet_kernel::port::{BoxFuture, Editors};
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::timeout;
+
+/// How long an editor may take for one file.
+const FILE_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// The sessions that editors have open.
+#[derive(Clone, Default)]
+pub struct EditorRegistry {
+    open: Arc<Mutex<HashMap<SessionId, Registered>>>,
+}
+
+#[derive(Clone)]
+struct Registered {
+    /// The session as the editor knows it: a subagent works under its parent's.
+    known_as: SessionId,
+    access: FileAccess,
+    requests: mpsc::Sender<FileRequest>,
+}
+
+/// What an editor lets tools do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct FileAccess {
+    pub(crate) reads: bool,
+    pub(crate) writes: bool,
+}
+
+/// A request to an editor.
+#[derive(Debug)]
+pub(crate) struct FileRequest {
+    pub(crate) session: SessionId,
+    pub(crate) path: PathBuf,
+    pub(crate) action: FileAction,
+    /// Takes the text that was read, or an empty one once it is written; nothing if that failed.
+    pub(crate) answer: oneshot::Sender<Option<String>>,
+}
+
+/// What is asked of an editor.
+#[derive(Debug)]
+pub(crate) enum FileAction {
+    Read,
+    Write(String),
+}
+
+impl fmt::Debug for EditorRegistry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("EditorRegistry")
+    }
+}
+
+impl EditorRegistry {
+    /// Has requests for a session go to this editor, instead of to another one.
+    pub(crate) fn register(
+        &self,
+        session: &SessionId,
+        access: FileAccess,
+        requests: &mpsc::Sender<FileRequest>,
+    ) {
+        if access.reads || access.writes {
+            let (known_as, requests) = (session.clone(), requests.clone());
+            self.lock().insert(session.clone(), Registered { known_as, access, requests });
+        }
+    }
+
+    /// Has requests for a subagent go to the editor of its parent.
+    pub(crate) fn adopt(&self, subagent: &SessionId, parent: &SessionId) {
+        let mut open = self.lock();
+        if let Some(registered) = open.get(parent).cloned() {
+            open.insert(subagent.clone(), registered);
+        }
+    }
+
+    /// The editor has closed a session, or all of them if none is named.
+    pub(crate) fn close(&self, requests: &mpsc::Sender<FileRequest>, session: Option<&SessionId>) {
+        self.lock().retain(|_, registered| {
+            let closed = session.is_none_or(|session| registered.known_as == *session);
+            !(closed && registered.requests.same_channel(requests))
+        });
+    }
+
+    async fn request(
+        &self,
+        session: &SessionId,
+        path: &Path,
+        action: FileAction,
+    ) -> Option<String> {
+        let registered = self.lock().get(session).cloned()?;
+        let allowed = match action {
+            FileAction::Read => registered.access.reads,
+            FileAction::Write(_) => registered.access.writes,
+        };
+        if !allowed {
+            return None;
+        }
+        let (answer, answered) = oneshot::channel();
+        let (session, path) = (registered.known_as.clone(), path.to_owned());
+        let request = FileRequest { session, path, action, answer };
+        let asked = async {
+            registered.requests.send(request).await.ok()?;
+            answered.await.ok()?
+        };
+        timeout(FILE_TIMEOUT, asked).await.ok()?
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<SessionId, Registered>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Editors for EditorRegistry {
+    fn read<'a>(&'a self, session: &'a SessionId, path: &'a Path) -> BoxFuture<'a, Option<String>> {
+        Box::pin(self.request(session, path, FileAction::Read))
+    }
+
+    fn write<'a>(
+        &'a self,
+        session: &'a SessionId,
+        path: &'a Path,
+        text: String,
+    ) -> BoxFuture<'a, ()> {
+        Box::pin(async move {
+            if self.request(session, path, FileAction::Write(text)).await.is_none() {
+                tracing::debug!(%session, "no editor took a file");
+            }
+        })
+    }
+}

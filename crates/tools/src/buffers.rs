@@ -1,0 +1,93 @@
+//! Files as the person's editor has them: what is not saved yet wins over the disk.
+
+use std::collections::HashMap;
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+
+use quintet_kernel::port::{Body, Changed, Desk, Editors, Invocation};
+
+use crate::beneath::{self, Content};
+use crate::spelling;
+
+/// Where tools ask for what editors have.
+#[derive(Clone, Default)]
+pub(crate) struct Buffers {
+    editors: Option<Arc<dyn Editors>>,
+}
+
+/// The files of one call that an editor has, by their paths without `.`.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Unsaved(HashMap<PathBuf, Vec<u8>>);
+
+impl Buffers {
+    pub(crate) fn new(editors: Option<Arc<dyn Editors>>) -> Self {
+        Self { editors }
+    }
+
+    /// What an editor has of these files. Only files that are there and beneath the workspace count, so
+    /// that a call reaches nothing through the editor that it could not reach itself.
+    pub(crate) async fn fetch(&self, call: &Invocation, paths: Vec<PathBuf>) -> Unsaved {
+        let mut unsaved = Unsaved::default();
+        let Some(editors) = &self.editors else { return unsaved };
+        for path in paths {
+            let (root, named) = (call.workspace.clone(), path.clone());
+            let there = tokio::task::spawn_blocking(move || beneath::open(&root, &named).is_ok());
+            if !there.await.unwrap_or_default() {
+                continue;
+            }
+            let whole = call.workspace.join(&path);
+            if let Some(text) = editors.read(&call.session, &whole).await {
+                unsaved.0.insert(plain(&path), text.into_bytes());
+            }
+        }
+        unsaved
+    }
+
+    /// The same for a call that runs: it is not waited for once the call is cancelled.
+    pub(crate) async fn fetch_or_cancel(
+        &self,
+        call: &Invocation,
+        desk: &Desk,
+        paths: Vec<PathBuf>,
+    ) -> Unsaved {
+        tokio::select! {
+            unsaved = self.fetch(call, paths) => unsaved,
+            () = desk.cancel.cancelled() => Unsaved::default(),
+        }
+    }
+
+    /// Passes on what a call made of files to an editor that has them open.
+    pub(crate) async fn pass_on(&self, call: &Invocation, desk: &Desk, changes: &[Changed]) {
+        let Some(editors) = &self.editors else { return };
+        for change in changes {
+            let body = change.after.as_ref().and_then(|after| after.body.as_ref());
+            let Some(Body::Bytes(bytes)) = body else { continue };
+            let Ok(text) = String::from_utf8(bytes.clone()) else { continue };
+            let path = call.workspace.join(spelling::path(&change.path));
+            tokio::select! {
+                () = editors.write(&call.session, &path, text) => {}
+                () = desk.cancel.cancelled() => return,
+            }
+        }
+    }
+}
+
+impl Unsaved {
+    /// A file's text, if an editor has it.
+    pub(crate) fn text(&self, path: &Path) -> Option<&[u8]> {
+        self.0.get(&plain(path)).map(Vec::as_slice)
+    }
+
+    /// A file as the editor has it, or as it is on disk.
+    pub(crate) fn read(&self, root: &Path, path: &Path) -> Result<Option<Content>, beneath::Error> {
+        let found = beneath::read(root, path)?;
+        Ok(found.map(|content| match self.text(path) {
+            Some(text) => Content { bytes: text.to_vec(), ..content },
+            None => content,
+        }))
+    }
+}
+
+fn plain(path: &Path) -> PathBuf {
+    path.components().filter(|part| *part != Component::CurDir).collect()
+}
