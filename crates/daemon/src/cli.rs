@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use crate::import::Source;
 use crate::worker::JOBS_LIMIT;
 
 /// One local agent daemon that every agent front end can talk to.
@@ -31,6 +32,8 @@ pub(crate) enum Verb {
     /// Serve an editor on standard input and output (Agent Client Protocol), by the daemon of the data
     /// directory, which is started if it does not run.
     Acp(Flags),
+    /// Take over transcripts of codex, Claude Code, opencode and goose as sessions.
+    Import(Import),
     /// Talk to a running daemon in this terminal, or ask it one question from a script.
     Chat(Chat),
     /// Print where the web console is, and open it in the browser.
@@ -198,6 +201,18 @@ pub(crate) struct Chat {
     /// Keep nothing of what is typed.
     #[arg(long)]
     pub(crate) no_history: bool,
+}
+
+/// Transcripts of other agents.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct Import {
+    #[command(flatten)]
+    pub(crate) flags: Flags,
+    /// The agent that wrote them; without it that is told by what is in the files.
+    #[arg(long, value_enum, value_name = "AGENT")]
+    pub(crate) from: Option<Source>,
+    /// Files, databases or folders; without them the places where the agents keep theirs.
+    pub(crate) paths: Vec<PathBuf>,
 }
 
 /// A recording with questions.

@@ -9,6 +9,7 @@ mod cli;
 mod console;
 mod doctor;
 mod export;
+mod import;
 mod installs;
 mod keyring;
 mod keys;
@@ -31,6 +32,7 @@ use std::iter::once;
 use std::process::ExitCode;
 
 use clap::Parser;
+use quintet_dialects::EDITORS;
 use quintet_tools::{diagram, sandbox, supervisor};
 
 use crate::cli::{Cli, Verb};
@@ -49,7 +51,8 @@ fn main() -> ExitCode {
         Verb::Console(flags) => console::main(&flags).map(well),
         Verb::Draw { source } => return diagram::main(source),
         Verb::Serve { flags, dev, detached } => serve::main(&flags, dev, detached).map(well),
-        Verb::Acp(flags) => attach::main(&flags, "acp").map(well),
+        Verb::Acp(flags) => attach::main(&flags, EDITORS).map(well),
+        Verb::Import(asked) => import::main(&asked).map(well),
         Verb::Config(flags) => options::print(&flags).map(well),
         Verb::Export { flags, to } => export::main(&flags, &to).map(well),
         Verb::Try { flags, trial } => trial::main(&flags, &trial).map(well),

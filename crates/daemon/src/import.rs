@@ -1,0 +1,146 @@
+//! `quintet import`: transcripts of other agents as sessions.
+//!
+//! The files are read here; the daemon of the data directory takes the messages over. A transcript that
+//! was imported before is left alone.
+
+mod claude;
+mod codex;
+mod goose;
+mod opencode;
+mod source;
+mod transcript;
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result, bail};
+use quintet_dialects::{EDITORS, IMPORT};
+use serde_json::{Value, json};
+
+use crate::attach;
+use crate::cli::Import;
+use crate::options;
+
+pub(crate) use source::Source;
+use transcript::Transcript;
+
+/// `quintet import`.
+pub(crate) fn main(asked: &Import) -> Result<()> {
+    let places = places(asked)?;
+    let (mut transcripts, mut faults) = (Vec::new(), Vec::new());
+    for (source, place) in &places {
+        match source::read(*source, place) {
+            Ok(found) => transcripts.extend(found),
+            Err(error) => faults.push(error.context(place.display().to_string())),
+        }
+    }
+    transcripts.retain(|transcript| !transcript.messages.is_empty());
+    let named = !asked.paths.is_empty();
+    if let Some(fault) = faults.pop().filter(|_| named) {
+        return Err(fault);
+    }
+    if transcripts.is_empty() {
+        bail!("there is nothing to import: no transcripts were found");
+    }
+    let mut daemon = Daemon::connect(asked)?;
+    let mut out = std::io::stdout().lock();
+    for transcript in &transcripts {
+        let source = transcript.source.name();
+        match daemon.import(transcript) {
+            Ok(taken) => {
+                let (session, is_new) = (taken["sessionId"].as_str(), taken["imported"] == true);
+                let state = if is_new { "imported" } else { "imported before" };
+                let count = transcript.messages.len();
+                let session = session.unwrap_or_default();
+                writeln!(out, "{session}  {source}  {count} messages  {state}")?;
+            }
+            Err(error) => {
+                eprintln!("quintet: {source} {}: {error:#}", transcript.id);
+                faults.push(error);
+            }
+        }
+    }
+    match faults.is_empty() {
+        true => Ok(()),
+        false => bail!("{} of {} were not imported", faults.len(), transcripts.len()),
+    }
+}
+
+/// Where transcripts are looked for: at the paths that are named, or where each agent keeps its own.
+fn places(asked: &Import) -> Result<Vec<(Option<Source>, PathBuf)>> {
+    if !asked.paths.is_empty() {
+        return Ok(asked.paths.iter().map(|path| (asked.from, path.clone())).collect());
+    }
+    let environment = options::environment();
+    let variable = |name: &str| {
+        let set = environment.iter().find(|(known, value)| known == name && !value.is_empty());
+        set.map(|(_, value)| PathBuf::from(value))
+    };
+    let home = variable("HOME").context("there is no HOME to look in: name a file")?;
+    let data = variable("XDG_DATA_HOME").unwrap_or_else(|| home.join(".local/share"));
+    let sources =
+        Source::ALL.into_iter().filter(|source| asked.from.is_none_or(|it| it == *source));
+    let places = sources.map(|source| (Some(source), source.place(&home, &data)));
+    Ok(places.filter(|(_, place)| place.exists()).collect())
+}
+
+/// The daemon that takes the messages over.
+struct Daemon {
+    stream: BufReader<UnixStream>,
+    requests: u64,
+}
+
+impl Daemon {
+    fn connect(asked: &Import) -> Result<Self> {
+        let stream = BufReader::new(attach::open(&asked.flags, EDITORS)?);
+        let mut daemon = Self { stream, requests: 0 };
+        daemon.call("initialize", &json!({ "protocolVersion": 1 }))?;
+        Ok(daemon)
+    }
+
+    fn import(&mut self, transcript: &Transcript) -> Result<Value> {
+        let here = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/"));
+        let cwd = transcript.cwd.as_deref().filter(|cwd| cwd.is_absolute()).unwrap_or(&here);
+        self.call(
+            IMPORT,
+            &json!({
+                "source": transcript.source.name(),
+                "id": transcript.id,
+                "cwd": path_text(cwd),
+                "messages": transcript.messages,
+            }),
+        )
+    }
+
+    fn call(&mut self, method: &str, params: &Value) -> Result<Value> {
+        self.requests += 1;
+        let id = self.requests;
+        let request = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
+        self.stream.get_mut().write_all(format!("{request}\n").as_bytes())?;
+        loop {
+            let mut line = String::new();
+            if self.stream.read_line(&mut line)? == 0 {
+                bail!("the daemon closed the connection");
+            }
+            let message: Value = serde_json::from_str(&line).context("the daemon's answer")?;
+            if let Some(error) = message.get("error").filter(|_| message["id"].is_null()) {
+                bail!("{}", error["message"].as_str().unwrap_or("the request was refused"));
+            }
+            if message["id"] != id {
+                continue;
+            }
+            match message.get("error") {
+                Some(error) => bail!("{}", error["message"].as_str().unwrap_or("refused")),
+                None => return Ok(message["result"].clone()),
+            }
+        }
+    }
+}
+
+fn path_text(path: &Path) -> String {
+    path.to_string_lossy().into_owned()
+}
+
+#[cfg(test)]
+mod tests;
