@@ -7,7 +7,6 @@ use std::sync::Arc;
 use quintet_kernel::port::{Body, Changed, Desk, Editors, Invocation};
 
 use crate::beneath::{self, Content};
-use crate::spelling;
 
 /// Where tools ask for what editors have.
 #[derive(Clone, Default)]
@@ -63,7 +62,7 @@ impl Buffers {
             let body = change.after.as_ref().and_then(|after| after.body.as_ref());
             let Some(Body::Bytes(bytes)) = body else { continue };
             let Ok(text) = String::from_utf8(bytes.clone()) else { continue };
-            let path = call.workspace.join(spelling::path(&change.path));
+            let path = call.workspace.join(&change.path);
             tokio::select! {
                 () = editors.write(&call.session, &path, text) => {}
                 () = desk.cancel.cancelled() => return,

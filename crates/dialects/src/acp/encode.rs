@@ -8,7 +8,7 @@ use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use quintet_kernel::change::{FileChange, told};
+use quintet_kernel::change::{FileChange, paths};
 use quintet_kernel::event::{Answer, Event, FailureCode, Record, SubagentNews, TurnOptions};
 use quintet_kernel::message::{Attachment, MediaKind, Part, Role, text_of};
 use quintet_kernel::model::{Channel, FailureKind, Finish};
@@ -289,7 +289,7 @@ impl Encoder {
                 out.push(Output::Compacted(Ok(())));
             }
             Event::CompactionFailed { reason } => out.push(Output::Compacted(Err(reason.clone()))),
-            Event::Reverted { turn, files } => {
+            Event::Reverted { turn, files, .. } => {
                 out.push(Output::Reverted(turn.clone(), Ok(files.clone())));
             }
             Event::RevertFailed { turn, reason } => {
@@ -519,7 +519,7 @@ impl Encoder {
         }
         update["content"] = content.into();
         update["rawOutput"] = json!({ "output": text });
-        let changed = told(&outcome.changes);
+        let changed = paths(&outcome.changes);
         if !changed.is_empty() {
             let places = changed.into_iter().take(diff::FILES_LIMIT);
             let places = places.map(|path| tool_call::location(&self.workspace, path, None));
