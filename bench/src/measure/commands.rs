@@ -164,8 +164,7 @@ for n in range(COUNT):
     name = f"p{n}"
     with tarfile.open(f"packed/{name}.tgz", "w:gz") as tar:
         files = {"package.json": json.dumps({"name": name, "version": "1.0.0"})}
-        files |= {f"lib/{i}.js": f"module.exports = {i}
-" for i in range(20)}
+        files |= {f"lib/{i}.js": f"module.exports = {i}" for i in range(20)}
         for path, text in files.items():
             entry = tarfile.TarInfo(f"package/{path}")
             entry.size = len(text)
