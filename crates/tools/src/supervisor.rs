@@ -4,6 +4,9 @@
 //! it, on purpose or by dying, ends the tree. So does the exit of the command itself, because what
 //! a command leaves in the background must not outlive the call.
 //!
+//! A server that is spoken to on its stdin gets what arrives on the leash ([`Leash::Forwarded`]): then
+//! only the end of the stream ends the tree, and the server has a moment to leave by itself.
+//!
 //! Threads wait for the leash (or a signal) and only ever signal; the main thread waits, reaps and
 //! sweeps.
 //! The command stays a zombie until the sweep is over, so that its pid, which is also the name of
@@ -18,6 +21,7 @@ use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Command, ExitCode, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 use std::{fs, thread};
 
 use rustix::process::{Pid, Resource, Signal, getpid, getrlimit, set_child_subreaper, setrlimit};
@@ -34,6 +38,19 @@ pub(crate) const SUBCOMMAND: &str = "supervise";
 /// How many files a command may have open, unless it asks for more.
 const OPEN_FILES_LIMIT: u64 = 1024;
 
+/// How long a server may take to end by itself once its stdin ended.
+const LEAVE_GRACE: Duration = Duration::from_millis(500);
+
+/// What the daemon's end of the pipe means.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Leash {
+    /// Any byte, or the end, ends the command, which has no input.
+    #[default]
+    Held,
+    /// The bytes are the command's input; the end ends the command.
+    Forwarded,
+}
+
 /// The command whose end is asked for; nothing before it started and after it ended.
 type Leader = Arc<Mutex<Option<Pid>>>;
 
@@ -46,6 +63,8 @@ pub struct Setup {
     pub namespaces: Option<Network>,
     /// True if the command begins a session, and with that a process group, by itself.
     pub confined: bool,
+    /// What arrives on stdin.
+    pub leash: Leash,
 }
 
 /// Runs `[--] program args…` until it ends or stdin does, and leaves nothing behind: neither
@@ -90,15 +109,25 @@ fn supervise(setup: &Setup, program: &OsString, args: Vec<OsString>) -> io::Resu
     set_child_subreaper(Some(getpid()))?;
     usual_open_files()?;
     let leader = Leader::default();
+    let (stdin, input) = match setup.leash {
+        Leash::Held => (Stdio::null(), None),
+        Leash::Forwarded => {
+            let (reader, writer) = io::pipe()?;
+            (reader.into(), Some(writer))
+        }
+    };
     let pid = {
         // The leash may be let go at once; it then waits here for somebody to signal.
         let mut started = lock(&leader);
-        let ended = leader.clone();
-        leash::hold(move || end(&ended))?;
+        let (ended, left) = (leader.clone(), leader.clone());
+        match input {
+            None => leash::hold(move || end(&ended))?,
+            Some(input) => leash::forward(input, move || leave(&left), move || end(&ended))?,
+        }
         if setup.namespaces.is_some() {
             sandbox::enter_processes()?;
         }
-        *started.insert(start(setup, program, args)?)
+        *started.insert(start(setup, (program, args), stdin)?)
     };
     tree::await_exit(pid)?;
     *lock(&leader) = None;
@@ -114,13 +143,28 @@ fn usual_open_files() -> io::Result<()> {
 }
 
 #[expect(clippy::disallowed_methods, reason = "this is the supervisor that others must go through")]
-fn start(setup: &Setup, program: &OsString, args: Vec<OsString>) -> io::Result<Pid> {
+fn start(
+    setup: &Setup,
+    (program, args): (&OsString, Vec<OsString>),
+    stdin: Stdio,
+) -> io::Result<Pid> {
     let mut command = Command::new(program);
-    command.args(args).stdin(Stdio::null());
+    command.args(args).stdin(stdin);
     if !setup.confined {
         command.process_group(0);
     }
     Ok(Pid::from_child(&command.spawn()?))
+}
+
+/// Waits a moment for a server to end by itself, then ends it.
+fn leave(leader: &Leader) {
+    const TICK: Duration = Duration::from_millis(10);
+    let mut waited = Duration::ZERO;
+    while waited < LEAVE_GRACE && lock(leader).is_some() {
+        thread::sleep(TICK);
+        waited += TICK;
+    }
+    end(leader);
 }
 
 /// Ends the leader, if there is one: first politely, then for certain.

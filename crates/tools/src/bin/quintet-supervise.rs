@@ -9,13 +9,17 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use quintet_tools::sandbox::Network;
-use quintet_tools::supervisor::Setup;
+use quintet_tools::supervisor::{Leash, Setup};
 use quintet_tools::{diagram, sandbox, supervisor};
 
 fn main() -> ExitCode {
     let mut args = std::env::args_os().skip(1).peekable();
     match args.next().as_ref().and_then(|mode| mode.to_str()) {
         Some("bare") => return supervisor::main(Setup::default(), args),
+        Some("serve") => {
+            let setup = Setup { leash: Leash::Forwarded, ..Setup::default() };
+            return supervisor::main(setup, args);
+        }
         Some("confine") => return sandbox::main(args),
         Some("draw") => return diagram::main(args.skip(1)),
         _ => (),

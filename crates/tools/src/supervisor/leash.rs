@@ -1,6 +1,6 @@
 //! What asks for the end of the command: the daemon's end of the pipe, or a signal.
 
-use std::io::{self, Read};
+use std::io::{self, PipeWriter, Read};
 use std::thread;
 
 use tokio::runtime::{Builder, Runtime};
@@ -9,14 +9,35 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 /// Calls `end` once stdin has a byte, ends or cannot be read, and once this process is told to
 /// stop: somebody who ends all processes of the daemon by name must not set their trees free.
 pub(super) fn hold(end: impl Fn() + Clone + Send + 'static) -> io::Result<()> {
-    let mut signals = Signals::new()?;
-    let by_signal = end.clone();
-    spawn("signals", move || {
-        signals.wait();
-        by_signal();
-    })?;
+    end_by_signal(end.clone())?;
     spawn("leash", move || {
         await_stdin();
+        end();
+    })
+}
+
+/// Passes stdin on to a command. Calls `leave` once stdin ends and was passed on, and `end` once this
+/// process is told to stop.
+pub(super) fn forward(
+    mut input: PipeWriter,
+    leave: impl FnOnce() + Send + 'static,
+    end: impl FnOnce() + Send + 'static,
+) -> io::Result<()> {
+    end_by_signal(end)?;
+    spawn("leash", move || {
+        // A command that closed its input is still ended by the end of ours.
+        if io::copy(&mut io::stdin().lock(), &mut input).is_err() {
+            let _rest = io::copy(&mut io::stdin().lock(), &mut io::sink());
+        }
+        drop(input);
+        leave();
+    })
+}
+
+fn end_by_signal(end: impl FnOnce() + Send + 'static) -> io::Result<()> {
+    let mut signals = Signals::new()?;
+    spawn("signals", move || {
+        signals.wait();
         end();
     })
 }
