@@ -9,6 +9,7 @@ pub mod client;
 pub mod codec;
 pub mod command;
 pub mod context;
+pub mod dynamic_tools;
 pub mod event;
 pub mod follow;
 pub mod id;

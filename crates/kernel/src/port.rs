@@ -7,6 +7,7 @@ mod receipt;
 mod runs;
 mod senses;
 mod session_search;
+mod tool_source;
 mod voice;
 
 use std::fmt;
@@ -44,6 +45,7 @@ pub use senses::{
     VisualTarget,
 };
 pub use session_search::{SearchError, SessionHit, SessionHits, SessionQuery, SessionSearch};
+pub use tool_source::{SessionToolServers, ToolServer, ToolSource, ToolTransport};
 pub use voice::{
     Audio, RECOGNITION_RATE, Recognizer, Speaker, Transcriber, Transcript, TranscriptionStream,
 };

@@ -42,6 +42,7 @@ pub(crate) async fn load(parts: &Parts, id: &SessionId) -> Result<Loaded, Error>
         Some(_) => recover(parts, &mut state).await?,
         None => {
             parts.tell_models(&mut state, &Command::Wake);
+            parts.refresh_tools(&mut state);
             refresh(parts, &state, &lease).await?;
             // The daemon may have died between the end of a turn and this.
             if let Some(turn) = state.turns.last().map(|turn| turn.id.clone()) {

@@ -10,7 +10,8 @@ use quintet_kernel::event::Record;
 use quintet_kernel::model::ModelRef;
 use quintet_kernel::policy::Rules;
 use quintet_kernel::port::{
-    Blobs, Drafts, Hints, Journal, Leases, Memory, Models, SessionIndex, Stamps, Tool, Workspaces,
+    Blobs, Drafts, Hints, Journal, Leases, Memory, Models, SessionIndex, Stamps, Tool, ToolSource,
+    Workspaces,
 };
 use quintet_kernel::session::handle;
 use quintet_kernel::{Refusal, Stamp, State};
@@ -34,6 +35,8 @@ pub struct Parts {
     pub models: Arc<dyn Models>,
     /// What can be run here, by name.
     pub tools: HashMap<String, Arc<dyn Tool>>,
+    /// What can be run here and may change, where there is such a source.
+    pub tool_source: Option<Arc<dyn ToolSource>>,
     /// Where sessions work.
     pub workspaces: Arc<dyn Workspaces>,
     /// What is remembered beyond sessions, where it is on.
@@ -49,7 +52,7 @@ pub struct Parts {
 }
 
 impl Parts {
-    /// Has the kernel decide, with what is known of models now.
+    /// Has the kernel decide, with what is known of models and tools now.
     pub(crate) fn handle(
         &self,
         state: &mut State,
@@ -57,7 +60,21 @@ impl Parts {
         stamp: &Stamp,
     ) -> Result<Vec<Arc<Record>>, Refusal> {
         self.tell_models(state, &command);
+        self.refresh_tools(state);
         handle(state, command, stamp)
+    }
+
+    /// Hands a session the tools that come and go, as they are now.
+    pub(crate) fn refresh_tools(&self, state: &mut State) {
+        if let Some(source) = &self.tool_source {
+            state.set_dynamic_tools(source.tools(&state.id, &state.workspace));
+        }
+    }
+
+    /// The tool of that name that runs here, if the session has it.
+    pub(crate) fn tool(&self, state: &State, name: &str) -> Option<Arc<dyn Tool>> {
+        let changing = || self.tool_source.as_ref()?.find(&state.id, &state.workspace, name);
+        self.tools.get(name).cloned().or_else(changing)
     }
 
     /// Hands a session what is known of the models that a decision may be about.

@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use crate::card::{Card, Fork, Status};
 use crate::context::Context;
+use crate::dynamic_tools::DynamicTools;
 use crate::event::{Answer, Record, Seq};
 use crate::id::{CallId, MessageId, SessionId, TurnId};
 use crate::memory::{Entry, Target};
@@ -37,6 +38,8 @@ pub struct State {
     pub(crate) rules: Arc<Rules>,
     /// What the models can do that the next decision may have to know.
     pub(super) profiles: HashMap<ModelRef, Profile>,
+    /// Tools that come and go, as they are now.
+    dynamic: Arc<DynamicTools>,
 }
 
 /// Everything that a session's journal says.
@@ -350,12 +353,13 @@ impl Data {
 impl State {
     /// A session before its first event.
     pub fn new(id: SessionId, rules: Arc<Rules>) -> Self {
-        Self { data: Data::new(id), rules, profiles: HashMap::new() }
+        Self { data: Data::new(id), rules, profiles: HashMap::new(), dynamic: Arc::default() }
     }
 
     /// A session as a snapshot has it.
     pub(crate) fn restored(data: Data, id: SessionId, rules: Arc<Rules>) -> Self {
-        Self { data: Data { id, ..data }, rules, profiles: HashMap::new() }
+        let data = Data { id, ..data };
+        Self { data, rules, profiles: HashMap::new(), dynamic: Arc::default() }
     }
 
     /// Everything that its journal says.
@@ -384,8 +388,20 @@ impl State {
     /// The tool of that name, if it is offered.
     pub fn tool(&self, name: &str) -> Option<&Arc<Spec>> {
         let delegated = self.delegated.iter().find(|tool| tool.name == name);
-        let daemons = || self.rules.tool(name).filter(|_| self.toolset.includes(name));
+        let known = || self.rules.tool(name).or_else(|| self.dynamic.tool(name));
+        let daemons = || known().filter(|_| self.toolset.includes(name));
         delegated.or_else(daemons)
+    }
+
+    /// Takes the tools that come and go, as they are now.
+    pub fn set_dynamic_tools(&mut self, tools: Arc<DynamicTools>) {
+        self.dynamic = tools;
+    }
+
+    /// The names of all tools that the daemon runs for this session, listed or not.
+    pub(super) fn daemon_tool_names(&self) -> impl Iterator<Item = &str> {
+        let tools = self.rules.tools.iter().chain(self.dynamic.all());
+        tools.map(|tool| tool.name.as_str()).filter(|name| self.toolset.includes(name))
     }
 
     /// All tools that models are offered. A client's goes before one of the daemon with its name.
@@ -393,7 +409,8 @@ impl State {
         let shadowed = |name: &str| self.delegated.iter().any(|tool| tool.name == name);
         let offered =
             |tool: &&Arc<Spec>| self.toolset.includes(&tool.name) && !shadowed(&tool.name);
-        self.rules.tools.iter().filter(offered).chain(&self.delegated).cloned().collect()
+        let daemons = self.rules.tools.iter().chain(&self.dynamic.listed).filter(offered);
+        daemons.chain(&self.delegated).cloned().collect()
     }
 
     /// What policy says of a call, of which `subject` is known once it was looked at.

@@ -137,9 +137,8 @@ fn delegate(state: &State, open: &OpenTurn, task: &Task) -> Result<Delegation, S
     if depth > limits.depth {
         return Err("subagents of subagents go no deeper here; do it yourself".into());
     }
-    let may = |name: &str| state.toolset.includes(name) && (name != TOOL || depth < limits.depth);
-    let names = state.rules.tools.iter().map(|tool| tool.name.clone());
-    let has: Vec<String> = names.filter(|name| may(name)).collect();
+    let may = |name: &&str| *name != TOOL || depth < limits.depth;
+    let has: Vec<String> = state.daemon_tool_names().filter(may).map(String::from).collect();
     let daemon = match &task.tools {
         None => has,
         Some(wanted) => match wanted.iter().find(|name| !has.contains(name)) {

@@ -237,7 +237,7 @@ fn unreviewed(call: CallId, comment: String) -> Command {
 
 fn assess(parts: &Parts, state: &State, id: &CallId) -> BoxFuture<'static, Command> {
     let found = invocation(state, id);
-    let tool = found.as_ref().and_then(|(name, _)| parts.tools.get(name).cloned());
+    let tool = found.as_ref().and_then(|(name, _)| parts.tool(state, name));
     let delegated = found.as_ref().and_then(|(name, call)| delegated(state, name, call));
     let call = id.clone();
     Box::pin(async move {
@@ -258,7 +258,7 @@ fn run(
     cancel: &CancellationToken,
 ) -> BoxFuture<'static, Command> {
     let found = invocation(state, id);
-    let tool = found.as_ref().and_then(|(name, _)| parts.tools.get(name).cloned());
+    let tool = found.as_ref().and_then(|(name, _)| parts.tool(state, name));
     let (call, parts, cancel) = (id.clone(), parts.clone(), cancel.clone());
     let (tail, token) = (Arc::clone(tail), Arc::new(Token(cancel.clone())));
     Box::pin(async move {

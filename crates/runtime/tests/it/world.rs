@@ -95,6 +95,7 @@ impl World {
             undo: Arc::new(self.store.clone()),
             models: Arc::new(self.model.clone()),
             rules: Arc::new(self.rules(&tools)),
+            tool_source: None,
             tools: tools.into_iter().map(|tool| (tool.spec().name.clone(), tool)).collect(),
             workspaces: Arc::new(self.folder.clone()),
             memory: self.memory.clone().map(|memory| memory as Arc<dyn Memory>),
