@@ -21,7 +21,7 @@ mod environment;
 mod report;
 
 pub(crate) use capture::Capture;
-use environment::Environment;
+pub(crate) use environment::Environment;
 pub(crate) use report::{Log, output};
 
 /// How long a command may take if nobody says.

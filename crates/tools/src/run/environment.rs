@@ -20,11 +20,11 @@ const DOWNLOADS: [(&str, &str); 2] = [("CARGO_HOME", "cargo"), ("GOMODCACHE", "g
 
 /// The environment of every command.
 #[derive(Debug)]
-pub(super) struct Environment(Vec<(OsString, OsString)>);
+pub(crate) struct Environment(Vec<(OsString, OsString)>);
 
 impl Environment {
     /// What may be passed on of this process's own.
-    pub(super) fn of_this_process() -> Self {
+    pub(crate) fn of_this_process() -> Self {
         Self::of(std::env::vars_os())
     }
 
@@ -33,7 +33,7 @@ impl Environment {
     }
 
     /// Its variables.
-    pub(super) fn iter(&self) -> impl Iterator<Item = (&OsStr, &OsStr)> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&OsStr, &OsStr)> {
         self.0.iter().map(|(name, value)| (name.as_os_str(), value.as_os_str()))
     }
 }
