@@ -1,0 +1,260 @@
+//! One server: connected in the background, connected again with growing delays when it fails, and told
+//! to connect at once when a call needs it.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use quintet_kernel::port::ToolServer;
+use tokio::sync::{Notify, watch};
+use tokio::time::{Instant, sleep, timeout};
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use super::connection::{Connection, Era, Opened, Unconnected, connect};
+use super::process::Launcher;
+use super::tool_list::{self, ListedTool};
+
+/// How long a server may take to start: package runners download first.
+const START_TIMEOUT: Duration = Duration::from_secs(60);
+/// How long a call waits for a server that is starting.
+const READY_TIMEOUT: Duration = Duration::from_secs(30);
+/// The delay after the first failure; doubled after each further one.
+const FIRST_DELAY: Duration = Duration::from_secs(1);
+const DELAY_LIMIT: Duration = Duration::from_secs(300);
+/// A server that was connected for so long is well; its next failure counts as the first.
+const STEADY_AFTER: Duration = Duration::from_secs(60);
+
+/// A server and its connection, which ends when this is dropped.
+#[derive(Debug)]
+pub(super) struct Server {
+    core: Arc<Core>,
+    _stop: DropGuard,
+}
+
+/// What a server's task shares with its users.
+#[derive(Debug)]
+pub(super) struct Core {
+    pub(super) definition: ToolServer,
+    /// Names the definition.
+    pub(super) digest: String,
+    /// Where its process works.
+    folder: PathBuf,
+    launcher: Launcher,
+    status: watch::Sender<Status>,
+    /// A call needs the server now.
+    wanted: Notify,
+    tools: Mutex<Arc<Vec<ListedTool>>>,
+    problems: Mutex<Vec<String>>,
+    stop: CancellationToken,
+}
+
+/// Where a server stands.
+#[derive(Clone, Debug)]
+pub(super) enum Status {
+    Starting,
+    Ready(Arc<Connection>),
+    /// The attempt of this number failed.
+    Failed {
+        attempt: u64,
+        reason: String,
+    },
+    Stopped,
+}
+
+/// Is told that the tools of a server are others now.
+pub(super) trait OnChange: Send + Sync {
+    fn tools_changed(&self, server: &Core);
+}
+
+impl Server {
+    /// A server that nobody has connected to yet, with the tools that it had last time, if that is known.
+    /// [`Core::run`] is to be spawned.
+    pub(super) fn new(
+        definition: ToolServer,
+        folder: PathBuf,
+        launcher: Launcher,
+        known: Vec<ListedTool>,
+        stop: &CancellationToken,
+    ) -> Self {
+        let digest = super::digest(&definition, &folder);
+        let stop = stop.child_token();
+        let core = Arc::new(Core {
+            definition,
+            digest,
+            folder,
+            launcher,
+            status: watch::Sender::new(Status::Starting),
+            wanted: Notify::new(),
+            tools: Mutex::new(Arc::new(known)),
+            problems: Mutex::default(),
+            stop: stop.clone(),
+        });
+        Self { core, _stop: stop.drop_guard() }
+    }
+
+    pub(super) fn core(&self) -> &Arc<Core> {
+        &self.core
+    }
+}
+
+impl Core {
+    pub(super) fn name(&self) -> &str {
+        &self.definition.name
+    }
+
+    /// The tools that the server listed last.
+    pub(super) fn tools(&self) -> Arc<Vec<ListedTool>> {
+        Arc::clone(&self.tools.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// What is wrong with tools that were left out.
+    pub(super) fn problems(&self) -> Vec<String> {
+        self.problems.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(super) fn status(&self) -> Status {
+        self.status.borrow().clone()
+    }
+
+    /// The connection, made now if need be. Fails with the reason, for the model.
+    pub(super) async fn ready(&self) -> Result<Arc<Connection>, String> {
+        let mut status = self.status.subscribe();
+        let seen = match &*status.borrow_and_update() {
+            Status::Ready(connection) if !connection.is_closed() => {
+                return Ok(Arc::clone(connection));
+            }
+            Status::Failed { attempt, .. } => {
+                self.wanted.notify_one();
+                *attempt
+            }
+            Status::Ready(_) | Status::Starting | Status::Stopped => 0,
+        };
+        let settled = |status: &Status| match status {
+            Status::Ready(connection) => !connection.is_closed(),
+            Status::Failed { attempt, .. } => *attempt > seen,
+            Status::Stopped => true,
+            Status::Starting => false,
+        };
+        let name = self.name();
+        let waited = timeout(READY_TIMEOUT, status.wait_for(settled)).await;
+        match waited.map(|settled| settled.map(|status| status.clone())) {
+            Ok(Ok(Status::Ready(connection))) => Ok(connection),
+            Ok(Ok(Status::Failed { reason, .. })) => {
+                Err(format!("the MCP server {name} is not there: {reason}"))
+            }
+            Ok(_) => Err(format!("the MCP server {name} was stopped")),
+            Err(_) => Err(format!(
+                "the MCP server {name} has been starting for {}s; try again later",
+                READY_TIMEOUT.as_secs()
+            )),
+        }
+    }
+
+    /// Waits until the server has answered or failed; gives what came of it.
+    pub(super) async fn settled(&self, within: Duration) -> Status {
+        let mut status = self.status.subscribe();
+        let settled = |status: &Status| !matches!(status, Status::Starting);
+        let _late = timeout(within, status.wait_for(settled)).await;
+        self.status()
+    }
+
+    /// Keeps the server connected until it is stopped.
+    pub(super) async fn run(self: Arc<Self>, on_change: Arc<dyn OnChange>) {
+        let (mut attempt, mut delay, mut era) = (0, FIRST_DELAY, Era::Initialize);
+        while !self.stop.is_cancelled() {
+            attempt += 1;
+            self.status.send_replace(Status::Starting);
+            let began = Instant::now();
+            let opened = tokio::select! {
+                opened = timeout(START_TIMEOUT, self.open(&mut era)) => opened,
+                () = self.stop.cancelled() => break,
+            };
+            let reason = match opened {
+                Ok(Ok((opened, tools))) => {
+                    self.publish(tools, &*on_change);
+                    self.attend(opened, &*on_change).await
+                }
+                Ok(Err(reason)) => reason,
+                Err(_) => format!("no answer within {}s", START_TIMEOUT.as_secs()),
+            };
+            if self.stop.is_cancelled() {
+                break;
+            }
+            if began.elapsed() > STEADY_AFTER {
+                delay = FIRST_DELAY;
+            }
+            tracing::warn!(server = self.name(), "MCP server: {reason}");
+            self.status.send_replace(Status::Failed { attempt, reason });
+            tokio::select! {
+                () = sleep(delay) => {}
+                () = self.wanted.notified() => {}
+                () = self.stop.cancelled() => break,
+            }
+            delay = (delay * 2).min(DELAY_LIMIT);
+        }
+        self.status.send_replace(Status::Stopped);
+    }
+
+    /// Connects and lists the tools; tries the other era where the server does not know this one.
+    async fn open(&self, era: &mut Era) -> Result<(Opened, Vec<serde_json::Value>), String> {
+        let connected = match self.connect(*era).await {
+            Err(Unconnected { wrong_era: true, reason }) => {
+                let other = match era {
+                    Era::Initialize => Era::Discover,
+                    Era::Discover => Era::Initialize,
+                };
+                let connected = self.connect(other).await.map_err(|_| reason)?;
+                *era = other;
+                connected
+            }
+            connected => connected.map_err(|unconnected| unconnected.reason)?,
+        };
+        let tools = connected.connection.list_tools().await?;
+        Ok((connected, tools))
+    }
+
+    async fn connect(&self, era: Era) -> Result<Opened, Unconnected> {
+        connect(&self.definition, &self.folder, &self.launcher, era).await
+    }
+
+    /// Serves an open connection until it ends; gives the reason why it did.
+    async fn attend(&self, opened: Opened, on_change: &dyn OnChange) -> String {
+        let Opened { connection, service, process } = opened;
+        self.status.send_replace(Status::Ready(Arc::clone(&connection)));
+        let cancel = service.cancellation_token();
+        let mut ended = Box::pin(service.waiting());
+        loop {
+            tokio::select! {
+                _ = &mut ended => break,
+                () = self.stop.cancelled() => {
+                    cancel.cancel();
+                    // The end of the connection closes the server's input.
+                    let _ended = ended.await;
+                    break;
+                }
+                () = connection.tools_changed() => match connection.list_tools().await {
+                    Ok(tools) => self.publish(tools, on_change),
+                    Err(reason) => tracing::warn!(server = self.name(), "MCP server: {reason}"),
+                }
+            }
+        }
+        let Some(process) = process else { return "the connection was closed".to_owned() };
+        let (code, words) = process.ended().await;
+        let code = code.map_or(String::new(), |code| format!(" with exit code {code}"));
+        let words = words.map_or(String::new(), |words| format!("; it wrote: {words}"));
+        format!("the process ended{code}{words}")
+    }
+
+    fn publish(&self, tools: Vec<serde_json::Value>, on_change: &dyn OnChange) {
+        let (good, bad) = tool_list::read(tools);
+        for problem in &bad {
+            tracing::warn!(server = self.name(), "a tool of an MCP server is left out: {problem}");
+        }
+        *self.problems.lock().unwrap_or_else(PoisonError::into_inner) = bad;
+        let changed = *self.tools() != good;
+        *self.tools.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(good);
+        if changed {
+            on_change.tools_changed(self);
+        }
+    }
+}
