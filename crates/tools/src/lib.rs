@@ -23,6 +23,7 @@ mod input;
 mod lines;
 mod makefile;
 mod map;
+pub mod mcp;
 mod outline;
 mod patch;
 mod recall;

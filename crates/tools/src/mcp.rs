@@ -1,0 +1,58 @@
+//! Tools of MCP servers: a source of tools that changes while the daemon runs.
+//!
+//! A [`server`] is one connection that is started in the background, started again with growing delays
+//! and shared by sessions; [`McpServers`] joins the servers of the configuration, of a workspace's
+//! `.mcp.json` (once a person allowed it) and of a session's client into the tools of a session. A call
+//! that may have run is never sent again.
+
+mod allowed;
+mod connection;
+mod index;
+mod name;
+mod offer;
+mod pool;
+mod process;
+mod result;
+mod server;
+mod tool;
+mod tool_list;
+mod workspace;
+
+use sha2::{Digest as _, Sha256};
+
+use quintet_kernel::port::{ToolServer, ToolTransport};
+
+pub use allowed::Allowed;
+pub use pool::{McpServers, McpSettings, ServerReport};
+pub use workspace::{CONNECT, WorkspaceServers};
+
+/// Names a definition: two servers of the same digest are the same to us.
+pub fn digest(server: &ToolServer, folder: &std::path::Path) -> String {
+    let mut hash = Sha256::new();
+    let mut field = |text: &str| {
+        hash.update((text.len() as u64).to_le_bytes());
+        hash.update(text.as_bytes());
+    };
+    field(&server.name);
+    field(&folder.to_string_lossy());
+    match &server.transport {
+        ToolTransport::Stdio { command, env } => {
+            field("stdio");
+            field(&command.len().to_string());
+            command.iter().for_each(|word| field(word));
+            for (name, value) in env {
+                field(name);
+                field(value);
+            }
+        }
+        ToolTransport::Http { url, headers } => {
+            field("http");
+            field(url);
+            for (name, value) in headers {
+                field(name);
+                field(value);
+            }
+        }
+    }
+    hex::encode(hash.finalize())
+}
