@@ -8,7 +8,7 @@ use anyhow::Result;
 use quintet_dialects::RunOptions;
 use quintet_dialects::change_feed::ChangeFeed;
 use quintet_dialects::editors::EditorRegistry;
-use quintet_kernel::policy::{Rules, Verdict};
+use quintet_kernel::policy::{Action, Approval, Rule, Rules, Verdict};
 use quintet_kernel::port::{
     Artifacts, Blobs, Editors, Installs, Memory, Models, Outlines, Pulse, SessionIndex, Tool,
     Uploads, Vision,
@@ -24,6 +24,7 @@ use quintet_runtime::{
 };
 use quintet_stores::DataDir;
 use quintet_stores::sqlite::Store;
+use quintet_tools::mcp::{self, McpServers, McpSettings};
 use quintet_tools::{Recall, Settings, Toolbox};
 
 use crate::accounts::{SealedSettings, UserKeys, Vault};
@@ -54,6 +55,8 @@ pub(crate) struct Assembly {
     /// The index of what was said in sessions.
     pub(crate) messages: MessageIndex,
     pub(crate) outlines: Arc<dyn Outlines>,
+    /// The MCP servers, which are starting.
+    pub(crate) mcp: McpServers,
     /// Which sessions changed.
     pub(crate) changes: ChangeFeed,
     /// The editors that have sessions open.
@@ -101,6 +104,7 @@ pub(crate) fn assemble(options: &Options) -> Result<Assembly> {
     let models: Arc<dyn Models> = Arc::new(providers);
     let vision = vision::build(options, &models, &senses.ocr);
     let rules = Arc::new(rules(options, &toolbox));
+    let mcp = McpServers::start(mcp_settings(options));
     let messages = sessions::index(dir.path(), senses.embedder_if_on());
     let (unasked, searches) = (unasked(&rules), searches(&rules, &*models));
     let runtime = Runtime::new(Parts {
@@ -112,6 +116,7 @@ pub(crate) fn assemble(options: &Options) -> Result<Assembly> {
         undo: Arc::new(dir.undo(options.undo)?),
         models: Arc::clone(&models),
         tools: tools(&toolbox),
+        tool_source: Some(Arc::new(mcp.clone())),
         workspaces: toolbox.workspaces(),
         memory: memory.clone(),
         stamps: Arc::new(SystemStamps),
@@ -139,6 +144,7 @@ pub(crate) fn assemble(options: &Options) -> Result<Assembly> {
         memory,
         messages,
         outlines,
+        mcp,
         changes,
         editors,
         front_ends,
@@ -177,8 +183,7 @@ pub(crate) fn toolbox(
     senses: &Senses,
     sessions: Option<SessionFiles>,
 ) -> Toolbox {
-    // The file may be replaced while the daemon runs; this name always means what is running.
-    let supervisor = PathBuf::from("/proc/self/exe");
+    let supervisor = supervisor();
     let (verify, sandbox) = (options.verify_commands.clone(), options.sandbox.clone());
     let (fetch, search) = (options.fetch.clone(), options.search.engine.clone());
     let cache = options.data_dir.join("cache");
@@ -198,6 +203,37 @@ pub(crate) fn toolbox(
         blobs,
         editors,
     })
+}
+
+/// The program that runs, as the supervisor of its commands. The file may be replaced while the daemon
+/// runs; this name always means what is running.
+pub(crate) fn supervisor() -> PathBuf {
+    PathBuf::from("/proc/self/exe")
+}
+
+/// The MCP servers, as these options set them up.
+fn mcp_settings(options: &Options) -> McpSettings {
+    McpSettings {
+        supervisor: supervisor(),
+        data_dir: options.data_dir.clone(),
+        cache: options.data_dir.join("cache"),
+        folder: options.mcp.folder.clone(),
+        servers: options.mcp.servers.clone(),
+    }
+}
+
+/// What needs approval: what the options say and, always, the start of programs that a workspace names.
+fn approval(options: &Options) -> Approval {
+    let mut approval = options.approval.clone();
+    approval.rules.push(Rule {
+        kind: None,
+        tool: Some(mcp::CONNECT.into()),
+        path: None,
+        command: None,
+        action: Action::Ask,
+        reason: None,
+    });
+    approval
 }
 
 /// Memory, as these options set it up.
@@ -243,7 +279,7 @@ fn searches(rules: &Rules, models: &dyn Models) -> Result<(), String> {
 pub(crate) fn rules(options: &Options, toolbox: &Toolbox) -> Rules {
     let memory = options.memory.as_ref();
     Rules {
-        approval: options.approval.clone(),
+        approval: approval(options),
         review: options.review,
         context_tokens: options.context_tokens.saturating_add(memory.map_or(0, |it| it.tokens)),
         save_memory: memory.is_some_and(|memory| memory.save),

@@ -130,6 +130,11 @@ pub(crate) enum Verb {
     },
     /// Take runs from a control plane and carry them out on this machine.
     Worker(Box<Worker>),
+    /// Manage the MCP servers whose tools models are offered.
+    Mcp {
+        #[command(subcommand)]
+        verb: Mcp,
+    },
     /// Make one call of a tool by hand, as a session would, and print what came of it as JSON.
     Try {
         #[command(flatten)]
@@ -159,6 +164,9 @@ pub(crate) enum Verb {
         /// The command begins a session by itself.
         #[arg(long)]
         confined: bool,
+        /// The command is a server whose input arrives on stdin.
+        #[arg(long)]
+        forward: bool,
         #[arg(last = true)]
         argv: Vec<OsString>,
     },
@@ -323,6 +331,55 @@ pub(crate) enum Runs {
         /// Only those of one workspace.
         #[arg(long, value_name = "NAME", requires = "all")]
         workspace: Option<String>,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Mcp {
+    /// List the servers of the configuration and of this folder's `.mcp.json`.
+    List {
+        #[command(flatten)]
+        flags: Flags,
+    },
+    /// Add a server to the configuration file; the daemon takes it at its next start.
+    Add {
+        #[command(flatten)]
+        flags: Flags,
+        name: String,
+        /// Its address, if it is reached over HTTP.
+        #[arg(long, value_name = "URL", conflicts_with = "command")]
+        url: Option<String>,
+        /// A variable of its environment; may be given several times.
+        #[arg(long, value_name = "NAME=VALUE", conflicts_with = "url")]
+        env: Vec<String>,
+        /// A header of every request; may be given several times.
+        #[arg(long, value_name = "NAME=VALUE", requires = "url")]
+        header: Vec<String>,
+        /// Seconds that a call may take without a sign of progress.
+        #[arg(long, value_name = "SECONDS")]
+        timeout: Option<u64>,
+        /// The program and its arguments, after `--`.
+        #[arg(last = true, required_unless_present = "url")]
+        command: Vec<String>,
+    },
+    /// Take a server out of the configuration file.
+    Remove {
+        #[command(flatten)]
+        flags: Flags,
+        name: String,
+    },
+    /// Connect to a server and list its tools.
+    Test {
+        #[command(flatten)]
+        flags: Flags,
+        name: String,
+    },
+    /// Allow the servers of a folder's `.mcp.json`, as it is now, to be started.
+    Allow {
+        #[command(flatten)]
+        flags: Flags,
+        /// The folder; without it this one.
+        folder: Option<PathBuf>,
     },
 }
 

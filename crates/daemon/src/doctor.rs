@@ -3,6 +3,7 @@
 mod keyring;
 mod listeners;
 mod machine;
+mod mcp;
 mod memory;
 mod setup;
 mod weights;
@@ -68,6 +69,7 @@ pub(crate) fn main(flags: &Flags) -> Result<ExitCode> {
             let mut findings = machine::look(&options, &environment);
             findings.extend(setup::look(&options, flags));
             findings.extend(memory::look(&options));
+            findings.extend(mcp::look(&options, &environment));
             findings.extend(keyring::look(&options));
             findings
         }

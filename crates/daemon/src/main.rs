@@ -14,6 +14,7 @@ mod installs;
 mod keyring;
 mod keys;
 mod listen;
+mod mcp;
 mod models;
 mod open_files;
 mod options;
@@ -33,6 +34,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use quintet_dialects::EDITORS;
+use quintet_tools::supervisor::Leash;
 use quintet_tools::{diagram, sandbox, supervisor};
 
 use crate::cli::{Cli, Verb};
@@ -42,9 +44,11 @@ fn main() -> ExitCode {
     let cli = Cli::parse();
     let done = match cli.verb {
         Verb::Doctor(flags) => doctor::main(&flags),
-        Verb::Supervise { scratch, namespaces, confined, argv } => {
+        Verb::Supervise { scratch, namespaces, confined, forward, argv } => {
             let namespaces = namespaces.as_deref().and_then(sandbox::Network::parse);
-            return supervisor::main(supervisor::Setup { scratch, namespaces, confined }, argv);
+            let leash = if forward { Leash::Forwarded } else { Leash::Held };
+            let setup = supervisor::Setup { scratch, namespaces, confined, leash };
+            return supervisor::main(setup, argv);
         }
         Verb::Confine { policy, argv } => return sandbox::main(once(policy).chain(argv)),
         Verb::Chat(asked) => chat::main(asked),
@@ -67,6 +71,7 @@ fn main() -> ExitCode {
         Verb::Embed { flags, texts } => senses::embed(&flags, texts).map(well),
         Verb::Describe { flags, file, json } => vision::describe(&flags, &file, json).map(well),
         Verb::Runs { verb } => runs::main(verb),
+        Verb::Mcp { verb } => mcp::main(verb).map(well),
         Verb::Worker(asked) => worker::main(*asked).map(well),
         Verb::Tools { flags, schema } => tools::list(&flags, schema).map(well),
     };

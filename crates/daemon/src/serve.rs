@@ -268,7 +268,8 @@ impl Daemon {
         let local = self.assembly.local.take();
         let unloaded = tokio::task::spawn_blocking(move || local.map(|local| local.close()));
         let drained = tokio::time::timeout(DRAIN_TIMEOUT, self.listeners.ended());
-        let (_, (), drained) = tokio::join!(unloaded, self.followers.ended(), drained);
+        let servers = self.assembly.mcp.close();
+        let (_, (), (), drained) = tokio::join!(unloaded, self.followers.ended(), servers, drained);
         if drained.is_err() {
             tracing::warn!("some connections did not end and are dropped");
         }
@@ -341,6 +342,7 @@ fn services(
         transcriber: Arc::clone(&assembly.voice.transcriber),
         speaker: Arc::clone(&assembly.voice.speaker),
         outlines: Arc::clone(&assembly.outlines),
+        tool_servers: Arc::new(assembly.mcp.clone()),
         change_feed: assembly.changes.clone(),
         editors: assembly.editors.clone(),
         unattended_tools: assembly.unasked.clone(),

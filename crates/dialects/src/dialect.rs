@@ -19,6 +19,7 @@ use quintet_kernel::model::ModelRef;
 use quintet_kernel::port::{
     Artifacts, Blobs, BoxFuture, Branches, Changes, Embedder, Installs, Memory, Models, Ocr,
     Outlines, Preferences, Prompts, Pulse, Rehearsals, Removals, Runs, SessionIndex, SessionSearch,
+    SessionToolServers,
     Sessions, Speaker, Stamps, Transcriber, Uploads, Vision,
 };
 use serde_json::Value;
@@ -248,6 +249,8 @@ pub struct Services {
     pub speaker: Arc<dyn Speaker>,
     /// Listings of workspaces.
     pub outlines: Arc<dyn Outlines>,
+    /// Tool servers (MCP) that a client brings for a session.
+    pub tool_servers: Arc<dyn SessionToolServers>,
     /// Which sessions changed.
     pub change_feed: ChangeFeed,
     /// The editors that have sessions open and share their files.

@@ -118,6 +118,12 @@ const KEYS: &[OptionSpec] = &[
     ("limits.compact_at_percent", Shape::Number, Some("80")),
     ("limits.assumed_window", Shape::Number, Some("128000")),
     ("audit.log", Shape::Flag, Some("true")),
+    ("mcp.servers.*.command", Shape::List, None),
+    ("mcp.servers.*.url", Shape::Text, None),
+    ("mcp.servers.*.timeout_seconds", Shape::Number, None),
+    ("mcp.servers.*.enabled", Shape::Flag, None),
+    ("mcp.servers.*.env.*", Shape::Secret, None),
+    ("mcp.servers.*.headers.*", Shape::Secret, None),
 ];
 
 /// The shape of the key that a path names.

@@ -20,6 +20,7 @@ use super::listeners::{self, Listener, Place};
 mod auth;
 mod credentials;
 mod local;
+mod mcp;
 mod memory;
 mod policy;
 mod providers;
@@ -32,6 +33,7 @@ mod voice;
 pub(crate) use auth::Auth;
 pub(crate) use credentials::Keys;
 pub(super) use credentials::wanted as wanted_keys;
+pub(crate) use mcp::Mcp;
 pub(crate) use memory::Memory;
 pub(crate) use search::{SEARCH, Search};
 pub(crate) use senses::EmbeddingSource;
@@ -82,6 +84,8 @@ pub(crate) struct Options {
     /// Which servers `fetch_url` may ask, if it is on.
     pub(crate) fetch: Option<Reach>,
     pub(crate) search: Search,
+    /// The MCP servers whose tools models are offered.
+    pub(crate) mcp: Mcp,
     pub(crate) limits: Limits,
     pub(crate) recovery: Recovery,
     /// How long a client that runs a call may be disconnected before it loses the call.
@@ -144,6 +148,7 @@ impl Options {
             undo: layers.number("undo.limit_bytes").unwrap_or_default(),
             fetch: fetch(layers)?,
             search: search::understand(layers)?,
+            mcp: mcp::understand(layers)?,
             limits: limits(layers),
             client_grace: Duration::from_secs(
                 layers.number("clients.grace_seconds").unwrap_or_default(),

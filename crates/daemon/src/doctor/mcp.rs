@@ -1,0 +1,38 @@
+//! The MCP servers of the configuration: whether they could be started. Nothing is started here.
+
+use std::path::Path;
+
+use quintet_kernel::port::{ToolServer, ToolTransport};
+
+use super::Finding;
+use crate::options::Options;
+
+/// Nothing to say if there are none.
+pub(super) fn look(options: &Options, environment: &[(String, String)]) -> Vec<Finding> {
+    let path = environment.iter().find(|(name, _)| name == "PATH");
+    let path = path.map(|(_, value)| value.as_str()).unwrap_or_default();
+    options.mcp.servers.iter().map(|server| one(server, path)).collect()
+}
+
+fn one(server: &ToolServer, path: &str) -> Finding {
+    let name = &server.name;
+    match &server.transport {
+        ToolTransport::Stdio { command, .. } => {
+            let program = command.first().map(String::as_str).unwrap_or_default();
+            if is_there(program, path) {
+                Finding::well("mcp", format!("{name}: {program} is there"))
+            } else {
+                let mend = format!("install {program}, or mend mcp.servers.{name}.command");
+                Finding::ill("mcp", format!("{name}: there is no program {program}"), mend)
+            }
+        }
+        ToolTransport::Http { url, .. } => Finding::well("mcp", format!("{name}: {url}")),
+    }
+}
+
+fn is_there(program: &str, path: &str) -> bool {
+    if program.contains('/') {
+        return Path::new(program).is_file();
+    }
+    std::env::split_paths(path).any(|folder| folder.join(program).is_file())
+}

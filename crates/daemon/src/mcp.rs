@@ -1,0 +1,136 @@
+//! `quintet mcp`: the MCP servers whose tools models are offered.
+
+mod config_file;
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, anyhow, bail};
+use quintet_kernel::port::{ToolServer, ToolTransport};
+use quintet_tools::mcp::{Allowed, McpServers, WorkspaceServers, digest};
+
+use crate::assemble::supervisor;
+use crate::cli::{Flags, Mcp};
+use crate::options::{self, Options};
+use config_file::Entry;
+
+/// How long a server has to answer `quintet mcp test`: package runners download first.
+const TEST_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Does what the verb says.
+pub(crate) fn main(verb: Mcp) -> Result<()> {
+    match verb {
+        Mcp::List { flags } => list(&flags),
+        Mcp::Add { flags, name, url, env, header, timeout, command } => {
+            let entry = Entry {
+                command,
+                url,
+                env: pairs(&env)?,
+                headers: pairs(&header)?,
+                timeout_seconds: timeout,
+            };
+            config_file::add(file(&flags)?, &name, &entry)
+        }
+        Mcp::Remove { flags, name } => config_file::remove(file(&flags)?, &name),
+        Mcp::Test { flags, name } => test(&flags, &name),
+        Mcp::Allow { flags, folder } => allow(&flags, folder),
+    }
+}
+
+fn file(flags: &Flags) -> Result<&Path> {
+    flags.config.as_deref().context("name the configuration file with --config FILE")
+}
+
+fn pairs(given: &[String]) -> Result<Vec<(String, String)>> {
+    let pair = |text: &String| {
+        // A value may be a secret, so it is not repeated.
+        let (name, value) = text.split_once('=').context("a NAME=VALUE has no \"=\"")?;
+        Ok((name.to_owned(), value.to_owned()))
+    };
+    given.iter().map(pair).collect()
+}
+
+fn list(flags: &Flags) -> Result<()> {
+    let options = options::read(flags)?;
+    let mut stdout = std::io::stdout().lock();
+    for server in &options.mcp.servers {
+        writeln!(stdout, "{:<20} {}", server.name, place(server))?;
+    }
+    let here = std::env::current_dir()?.canonicalize()?;
+    let Some(WorkspaceServers { servers, problems }) = WorkspaceServers::read(&here) else {
+        return Ok(());
+    };
+    let allowed = Allowed::new(&options.data_dir).read();
+    for server in servers {
+        let is_allowed = allowed.contains(&digest(&server, &here));
+        let word = if is_allowed { "allowed" } else { "not allowed" };
+        writeln!(stdout, "{:<20} {} (.mcp.json, {word})", server.name, place(&server))?;
+    }
+    for problem in problems {
+        writeln!(stdout, "{problem}")?;
+    }
+    Ok(())
+}
+
+/// The command or the address; neither variables nor headers, which are secrets.
+fn place(server: &ToolServer) -> String {
+    match &server.transport {
+        ToolTransport::Stdio { command, .. } => command.join(" "),
+        ToolTransport::Http { url, .. } => url.clone(),
+    }
+}
+
+fn test(flags: &Flags, name: &str) -> Result<()> {
+    let options = options::read(flags)?;
+    let (server, folder) = find(&options, name)?;
+    let threads = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let probe = McpServers::probe(server, supervisor(), &folder, TEST_TIMEOUT);
+    let report = threads.block_on(probe).map_err(|why| anyhow!("{name}: {why}"))?;
+    let mut stdout = std::io::stdout().lock();
+    let title = report.title.unwrap_or_else(|| name.to_owned());
+    writeln!(stdout, "{title}: {} tools", report.tools.len())?;
+    for (tool, description) in report.tools {
+        writeln!(stdout, "{tool:<24} {}", description.lines().next().unwrap_or_default())?;
+    }
+    for problem in report.problems {
+        writeln!(stdout, "left out: {problem}")?;
+    }
+    Ok(())
+}
+
+/// A server of the configuration, or one of this folder that is allowed, and where it works.
+fn find(options: &Options, name: &str) -> Result<(ToolServer, PathBuf)> {
+    let configured = options.mcp.servers.iter().find(|server| server.name == name);
+    if let Some(server) = configured {
+        return Ok((server.clone(), options.mcp.folder.clone()));
+    }
+    let here = std::env::current_dir()?.canonicalize()?;
+    let servers = WorkspaceServers::read(&here).unwrap_or_default().servers;
+    let Some(server) = servers.into_iter().find(|server| server.name == name) else {
+        bail!("there is no MCP server {name}; `quintet mcp list` lists them");
+    };
+    if !Allowed::new(&options.data_dir).read().contains(&digest(&server, &here)) {
+        bail!("the MCP server {name} of .mcp.json is not allowed; `quintet mcp allow` allows it");
+    }
+    Ok((server, here))
+}
+
+fn allow(flags: &Flags, folder: Option<PathBuf>) -> Result<()> {
+    let options = options::read(flags)?;
+    let folder = std::path::absolute(folder.unwrap_or_else(|| PathBuf::from(".")))?;
+    let folder = folder.canonicalize().with_context(|| folder.display().to_string())?;
+    let servers = WorkspaceServers::read(&folder);
+    let servers = servers.with_context(|| format!("{} has no .mcp.json", folder.display()))?;
+    if let [problem, ..] = &servers.problems[..] {
+        bail!("{problem}");
+    }
+    std::fs::create_dir_all(&options.data_dir)?;
+    let digests = servers.servers.iter().map(|server| digest(server, &folder));
+    Allowed::new(&options.data_dir).add(digests)?;
+    let mut stdout = std::io::stdout().lock();
+    for server in &servers.servers {
+        writeln!(stdout, "allowed: {} {}", server.name, place(server))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,37 @@
+//! The file before and after.
+
+use super::*;
+
+fn entry() -> Entry {
+    Entry {
+        command: vec!["npx".into(), "a \"b\"".into()],
+        env: vec![("KEY".into(), "v".into())],
+        timeout_seconds: Some(9),
+        ..Entry::default()
+    }
+}
+
+const BEFORE: &str = "# mine\ndata_dir = \"/d\" # here\n\n[listen]\nharness = \"off\"\n";
+
+#[test]
+fn what_is_added_can_be_taken_out_and_nothing_else_changes() {
+    let with = added(BEFORE, "files", &entry()).unwrap();
+    let section = "\n\n[mcp.servers.files]\ncommand = [\"npx\", 'a \"b\"']\ntimeout_seconds = 9\n[mcp.servers.files.env]\n\"KEY\" = \"v\"\n";
+    assert_eq!(with, BEFORE.trim_end().to_owned() + section);
+    let both =
+        added(&with, "files2", &Entry { url: Some("http://x/mcp".into()), ..Entry::default() });
+    let both = both.unwrap();
+    assert_eq!(servers(&both).unwrap(), ["files", "files2"]);
+    let less = removed(&both, "files").unwrap();
+    assert_eq!(servers(&less).unwrap(), ["files2"]);
+    assert_eq!(removed(&less, "files2").unwrap(), BEFORE);
+}
+
+#[test]
+fn what_cannot_be_done_is_refused() {
+    let with = added("", "a", &entry()).unwrap();
+    assert!(added(&with, "a", &entry()).is_err());
+    assert!(added("", "a.b", &entry()).is_err());
+    assert!(removed("", "a").is_err());
+    assert!(removed("mcp.servers = { a = { url = \"http://x\" } }\n", "a").is_err());
+}

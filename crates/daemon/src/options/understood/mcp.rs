@@ -1,0 +1,67 @@
+//! The MCP servers whose tools models are offered.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{Result, bail};
+use quintet_kernel::port::{ToolServer, ToolTransport};
+
+use super::Layers;
+
+/// How long a call may take without a sign of progress, if nobody says.
+const TIMEOUT_SECONDS: u64 = 60;
+
+/// The MCP servers of the configuration.
+#[derive(Debug)]
+pub(crate) struct Mcp {
+    pub(crate) servers: Vec<ToolServer>,
+    /// Where their processes work: the user's home.
+    pub(crate) folder: PathBuf,
+}
+
+pub(super) fn understand(layers: &Layers) -> Result<Mcp> {
+    let home = layers.environment.get("HOME").map(PathBuf::from).filter(|home| home.is_dir());
+    let mut servers = Vec::new();
+    for name in layers.names("mcp.servers") {
+        if layers.flag(&format!("mcp.servers.{name}.enabled")).unwrap_or(true) {
+            servers.push(server(layers, name)?);
+        }
+    }
+    Ok(Mcp { servers, folder: home.unwrap_or_else(|| PathBuf::from("/")) })
+}
+
+fn server(layers: &Layers, name: String) -> Result<ToolServer> {
+    let section = format!("mcp.servers.{name}");
+    let path = |field: &str| format!("{section}.{field}");
+    let command = layers.list(&path("command")).unwrap_or_default();
+    let url = layers.str(&path("url")).filter(|url| !url.is_empty());
+    let (env, headers) = (table(layers, &path("env")), table(layers, &path("headers")));
+    let transport = match (command.is_empty(), url) {
+        (false, None) if !headers.is_empty() => {
+            bail!("{section}: headers are for a server with a url")
+        }
+        (false, None) => ToolTransport::Stdio { command, env },
+        (true, Some(_)) if !env.is_empty() => {
+            bail!("{section}: env is for a server with a command")
+        }
+        (true, Some(url)) if url.starts_with("http://") || url.starts_with("https://") => {
+            ToolTransport::Http { url: url.to_owned(), headers }
+        }
+        (true, Some(url)) => {
+            bail!("{} must begin with http:// or https://, not {url:?}", path("url"))
+        }
+        (true, None) => bail!("{section} needs either command or url"),
+        (false, Some(_)) => bail!("{section} has both command and url, and needs one of them"),
+    };
+    let seconds = layers.number(&path("timeout_seconds")).unwrap_or(TIMEOUT_SECONDS).max(1);
+    Ok(ToolServer { name, transport, timeout: Duration::from_secs(seconds) })
+}
+
+fn table(layers: &Layers, section: &str) -> BTreeMap<String, String> {
+    let value = |name: String| {
+        let value = layers.str(&format!("{section}.{name}"))?.to_owned();
+        Some((name, value))
+    };
+    layers.names(section).into_iter().filter_map(value).collect()
+}
