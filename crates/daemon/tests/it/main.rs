@@ -22,6 +22,7 @@ mod jarvis;
 mod keyring;
 mod local;
 mod login;
+mod mcp_client;
 mod memory;
 mod openai;
 mod sandbox;

@@ -1,0 +1,399 @@
+//! Tools of MCP servers, from the configuration to the model's call.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command};
+
+use quintet_testkit::model_server::ModelServer;
+use rustix::process::{Pid, test_kill_process};
+use serde_json::{Value, json};
+
+use crate::client::{Client, Event, text};
+use crate::daemon::{World, appears, quintet, until};
+
+const FREE: &str = "[approval]\nkinds = []\n[verify]\nauto = false\n";
+
+fn fixture() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/mcp/server.py")
+}
+
+/// The configuration of a server on stdio.
+fn stdio(name: &str, more: &str, env: &[(&str, &str)]) -> String {
+    let env: Vec<String> = env.iter().map(|(name, value)| format!("{name} = {value:?}")).collect();
+    format!(
+        "[mcp.servers.{name}]\ncommand = [\"python3\", {:?}]\n{more}\n[mcp.servers.{name}.env]\n{}\n",
+        fixture(),
+        env.join("\n")
+    )
+}
+
+fn call(name: &str, args: Value) -> Value {
+    json!({ "tools": [{ "name": name, "args": args }] })
+}
+
+/// The names of the tools that the model was offered last.
+fn offered(model: &ModelServer) -> Vec<String> {
+    let calls = model.calls();
+    let tools = calls.last().and_then(|call| call["tools"].as_array().cloned()).unwrap_or_default();
+    let name = |tool: &Value| tool["function"]["name"].as_str().unwrap().to_owned();
+    tools.iter().map(name).collect()
+}
+
+/// A session whose model is offered this tool.
+async fn session_with(world: &World, tool: &str) -> String {
+    let client = world.client();
+    let id = client.create(world.workspace()).await;
+    until(&format!("{tool} is offered"), async || {
+        client.say(&id, json!([{ "text": "ok" }])).await;
+        client.until_over(&id).await;
+        offered(&world.model).iter().any(|name| name == tool)
+    })
+    .await;
+    id
+}
+
+/// What came of the calls of a turn: the tool, whether it was well, what the model reads.
+async fn turn(client: &Client, id: &str, script: Value) -> Vec<(String, bool, String)> {
+    let from = client.history(id).await.len();
+    client.say(id, script).await;
+    let events = client.until_over(id).await;
+    outcomes(&events[from.min(events.len())..])
+}
+
+fn outcomes(events: &[Event]) -> Vec<(String, bool, String)> {
+    let completed = events.iter().filter(|event| event.kind() == "tool_call_completed");
+    completed
+        .map(|event| {
+            let data = &event.json["data"];
+            let text = |key: &str| data[key].as_str().unwrap_or_default().to_owned();
+            (text("tool"), data["ok"].as_bool().unwrap(), text("output"))
+        })
+        .collect()
+}
+
+fn lives(pid: &str) -> bool {
+    let pid = Pid::from_raw(pid.trim().parse().unwrap()).unwrap();
+    test_kill_process(pid).is_ok()
+}
+
+#[tokio::test]
+async fn tools_of_a_server_join_the_model_s_list_and_bad_ones_do_not_hide_them() {
+    let world =
+        World::start(&format!("{FREE}{}", stdio("fix", "", &[("API_KEY", "s3cret-value")]))).await;
+    let client = world.client();
+    let id = session_with(&world, "fix__echo").await;
+    let names = offered(&world.model);
+    assert!(
+        names.contains(&"fix__dotted_name".into()) && names.contains(&"shell".into()),
+        "{names:?}"
+    );
+    assert!(!names.iter().any(|name| name.contains("bad_schema") || name.contains("no_object")));
+    let script = json!([
+        call("fix__echo", json!({ "text": "hello" })),
+        call("fix__structured", json!({})),
+        call("fix__fail", json!({})),
+        call("fix__echo", json!({})),
+        call("fix__dotted_name", json!({})),
+        call("fix__environment", json!({})),
+        { "text": "done" },
+    ]);
+    let came = turn(&client, &id, script).await;
+    let said: Vec<(&str, bool)> = came.iter().map(|(_, ok, text)| (text.as_str(), *ok)).collect();
+    assert_eq!(said[0], ("hello", true));
+    assert_eq!(said[1], ("two\n{\"number\":2}", true));
+    assert_eq!(said[2], ("it went wrong", false));
+    assert!(said[3].0.contains("/text is required") && !said[3].1, "{:?}", said[3]);
+    assert_eq!(said[4], ("this is dotted.name", true));
+    let names: Vec<&str> = said[5].0.split(' ').collect();
+    assert!(names.contains(&"API_KEY") && names.contains(&"PATH"), "{names:?}");
+    assert!(!names.iter().any(|name| name.starts_with("QUINTET") || name.starts_with("CARGO")));
+}
+
+#[tokio::test]
+async fn a_picture_reaches_the_model() {
+    let config = format!("{FREE}{}", stdio("fix", "", &[]));
+    let world =
+        World::start(&config.replace("[approval]", "inputs = [\"image\"]\n[approval]")).await;
+    let client = world.client();
+    let id = session_with(&world, "fix__picture").await;
+    let came =
+        turn(&client, &id, json!([call("fix__picture", json!({})), { "text": "seen" }])).await;
+    assert!(came[0].1, "{came:?}");
+    let last = world.model.calls().last().unwrap().to_string();
+    assert!(last.contains("data:image/png;base64,iVBOR"), "{last}");
+}
+
+#[tokio::test]
+async fn a_call_needs_approval_like_a_command_whatever_the_server_says() {
+    let asking = "[approval]\nkinds = [\"exec\"]\n[verify]\nauto = false\n";
+    let world = World::start(&format!("{asking}{}", stdio("fix", "", &[]))).await;
+    let client = world.client();
+    let id = session_with(&world, "fix__echo").await;
+    let script = json!([call("fix__echo", json!({ "text": "hello" })), { "text": "done" }]);
+    client.say(&id, script).await;
+    let events = client.until(&id, |event| event.kind() == "approval_requested").await;
+    let asked = &events[events.len() - 1].json["data"];
+    assert!(asked["preview"].as_str().unwrap().contains("\"hello\""), "{asked}");
+    client.approve(&id, asked["tool_call_id"].as_str().unwrap(), "approve").await;
+    let came = outcomes(&client.until_over(&id).await);
+    assert_eq!(came, [("fix__echo".into(), true, "hello".into())]);
+}
+
+#[tokio::test]
+async fn an_approval_that_waits_survives_a_restart() {
+    let asking = "[approval]\nkinds = [\"exec\"]\n[verify]\nauto = false\n";
+    let mut world = World::start(&format!("{asking}{}", stdio("fix", "", &[]))).await;
+    let id = session_with(&world, "fix__echo").await;
+    let client = world.client();
+    client
+        .say(&id, json!([call("fix__echo", json!({ "text": "later" })), { "text": "done" }]))
+        .await;
+    let events = client.until(&id, |event| event.kind() == "approval_requested").await;
+    let asked = events[events.len() - 1].json["data"]["tool_call_id"].as_str().unwrap().to_owned();
+    world.kill();
+    world.restart();
+    let client = world.client();
+    client.approve(&id, &asked, "approve").await;
+    let came = outcomes(&client.until_over(&id).await);
+    assert_eq!(came, [("fix__echo".into(), true, "later".into())]);
+}
+
+#[tokio::test]
+async fn a_server_that_crashes_is_started_again_and_its_call_not_repeated() {
+    let note = tempfile::NamedTempFile::new().unwrap();
+    let note = note.path().to_str().unwrap();
+    let world = World::start(&format!("{FREE}{}", stdio("fix", "", &[("NOTE", note)]))).await;
+    let client = world.client();
+    let id = session_with(&world, "fix__crash").await;
+    let script = json!([
+        call("fix__crash", json!({})),
+        call("fix__echo", json!({ "text": "again" })),
+        { "text": "done" },
+    ]);
+    let came = turn(&client, &id, script).await;
+    assert!(!came[0].1 && came[0].2.contains("may have taken effect"), "{came:?}");
+    assert_eq!(came[1], ("fix__echo".into(), true, "again".into()));
+    let started = std::fs::read_to_string(note).unwrap();
+    assert_eq!(started.lines().count(), 2, "{started}");
+}
+
+#[tokio::test]
+async fn a_slow_server_delays_no_turn_and_its_tools_come_later() {
+    let servers = stdio("fix", "", &[]) + &stdio("slow", "", &[("START", "3")]);
+    let world = World::start(&format!("{FREE}{servers}")).await;
+    let client = world.client();
+    let id = client.create(world.workspace()).await;
+    client.say(&id, json!([{ "text": "ok" }])).await;
+    assert_eq!(text(&client.until_over(&id).await), "ok");
+    assert!(!offered(&world.model).iter().any(|name| name.starts_with("slow__")));
+    let id = session_with(&world, "slow__echo").await;
+    let came = turn(&client, &id, json!([call("slow__echo", json!({ "text": "late" })), {}])).await;
+    assert_eq!(came[0].2, "late");
+}
+
+#[tokio::test]
+async fn a_call_that_takes_too_long_or_is_cancelled_ends() {
+    let note = tempfile::NamedTempFile::new().unwrap();
+    let path = note.path().to_str().unwrap();
+    let server = stdio("fix", "timeout_seconds = 1", &[("NOTE", path)]);
+    let other = stdio("calm", "", &[("NOTE", path)]);
+    let world = World::start(&format!("{FREE}{server}{other}")).await;
+    let client = world.client();
+    let id = session_with(&world, "fix__wait").await;
+    let came = turn(&client, &id, json!([call("fix__wait", json!({})), { "text": "on" }])).await;
+    assert_eq!((came[0].1, came[0].2.as_str()), (false, "timed out after 1s"));
+    let noted = async |word: &str| {
+        let word = word.to_owned();
+        until(&word.clone(), async || {
+            std::fs::read_to_string(note.path()).unwrap().contains(&word)
+        })
+        .await;
+    };
+    noted("cancelled").await;
+    std::fs::write(note.path(), "").unwrap();
+    let id = session_with(&world, "calm__wait").await;
+    client.say(&id, json!([call("calm__wait", json!({})), { "text": "on" }])).await;
+    noted("waiting").await;
+    client.post(&format!("/v1/sessions/{id}/cancel"), json!({})).await;
+    client.until_over(&id).await;
+    noted("cancelled").await;
+}
+
+#[tokio::test]
+async fn a_list_that_changes_is_taken() {
+    let world = World::start(&format!("{FREE}{}", stdio("fix", "", &[]))).await;
+    let client = world.client();
+    let id = session_with(&world, "fix__grow").await;
+    turn(&client, &id, json!([call("fix__grow", json!({})), { "text": "done" }])).await;
+    let id = session_with(&world, "fix__grown").await;
+    let came = turn(&client, &id, json!([call("fix__grown", json!({})), { "text": "done" }])).await;
+    assert_eq!(came[0].2, "this is grown");
+}
+
+#[tokio::test]
+async fn many_tools_are_found_by_search() {
+    let world = World::start(&format!("{FREE}{}", stdio("fix", "", &[("TOOLS", "50")]))).await;
+    let client = world.client();
+    let id = session_with(&world, "search_tools").await;
+    let names = offered(&world.model);
+    assert!(!names.iter().any(|name| name.starts_with("fix__")), "{names:?}");
+    let script = json!([
+        call("search_tools", json!({ "query": "birds" })),
+        call("fix__number_37", json!({ "text": "tweet" })),
+        call("fix__number_3", json!({ "text": "by its name" })),
+        { "text": "done" },
+    ]);
+    let came = turn(&client, &id, script).await;
+    assert!(came[0].2.contains("fix__number_37") && came[0].2.contains("\"text\""), "{came:?}");
+    assert_eq!((came[1].2.as_str(), came[2].2.as_str()), ("tweet", "by its name"));
+    let found: Vec<String> =
+        offered(&world.model).into_iter().filter(|name| name.starts_with("fix__")).collect();
+    assert_eq!(found, ["fix__number_37"]);
+}
+
+#[tokio::test]
+async fn nothing_is_left_behind() {
+    let mut world = World::start(&format!("{FREE}{}", stdio("fix", "", &[]))).await;
+    let mut pids = Vec::new();
+    for end in ["term", "kill"] {
+        let client = world.client();
+        let id = session_with(&world, "fix__spawn").await;
+        let came =
+            turn(&client, &id, json!([call("fix__spawn", json!({})), { "text": "ok" }])).await;
+        let started: Vec<String> = came[0].2.split(' ').map(String::from).collect();
+        assert!(started.len() == 2 && started.iter().all(|pid| lives(pid)), "{started:?}");
+        if end == "term" {
+            assert!(world.terminate().success());
+            assert!(!started.iter().any(|pid| lives(pid)), "{started:?}");
+            world.restart();
+        } else {
+            world.kill();
+        }
+        pids.extend(started);
+    }
+    until("no process is left", async || !pids.iter().any(|pid| lives(pid))).await;
+}
+
+#[tokio::test]
+async fn a_workspace_s_servers_start_only_after_a_person_s_word() {
+    let world = World::start(FREE).await;
+    let client = world.client();
+    let note = world.home.path().join("note");
+    let file = world.workspace().join(".mcp.json");
+    let write = |note: &Path| {
+        let server = json!({ "command": "python3", "args": [fixture()], "env": { "NOTE": note } });
+        std::fs::write(&file, json!({ "mcpServers": { "own": server } }).to_string()).unwrap();
+    };
+    write(&note);
+    let id = session_with(&world, "connect_mcp_servers").await;
+    let calls = world.model.calls();
+    let tools = calls.last().unwrap()["tools"].as_array().unwrap().clone();
+    let connect =
+        tools.iter().find(|tool| tool["function"]["name"] == "connect_mcp_servers").unwrap();
+    let digest = &connect["function"]["parameters"]["properties"]["digest"]["enum"][0];
+    let script =
+        json!([call("connect_mcp_servers", json!({ "digest": digest })), { "text": "done" }]);
+    client.say(&id, script.clone()).await;
+    let asked = async || {
+        let session = id.clone();
+        let events = client.until(&session, |event| event.kind() == "approval_requested").await;
+        events[events.len() - 1].json["data"].clone()
+    };
+    let question = asked().await;
+    assert!(question["preview"].as_str().unwrap().contains("server.py"), "{question}");
+    assert!(!note.exists());
+    client.approve(&id, question["tool_call_id"].as_str().unwrap(), "approve").await;
+    let came = outcomes(&client.until_over(&id).await);
+    assert!(came[0].1 && came[0].2.starts_with("own: "), "{came:?}");
+    let id = session_with(&world, "own__echo").await;
+    let came = turn(&client, &id, json!([call("own__echo", json!({ "text": "hi" })), {}])).await;
+    assert_eq!(came[0].2, "hi");
+    appears(&note).await;
+    // Another definition needs another word, and the old server is gone.
+    let other = world.home.path().join("other");
+    let pid = std::fs::read_to_string(&note).unwrap();
+    write(&other);
+    session_with(&world, "connect_mcp_servers").await;
+    until("the old server is gone", async || !lives(pid.lines().next().unwrap())).await;
+    assert!(!other.exists());
+}
+
+/// A server over HTTP, ended with the test.
+struct HttpServer(Child, String);
+
+impl HttpServer {
+    async fn start(home: &Path, env: &[(&str, &str)]) -> Self {
+        let port = home.join("port");
+        let mut command = Command::new("python3");
+        command.arg(fixture()).arg("http").arg(&port).envs(env.iter().copied());
+        let child = command.spawn().unwrap();
+        appears(&port).await;
+        let url = format!("http://127.0.0.1:{}/mcp", std::fs::read_to_string(port).unwrap());
+        Self(child, url)
+    }
+}
+
+impl Drop for HttpServer {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[tokio::test]
+async fn servers_over_http_of_both_eras_are_used() {
+    for era in ["", "modern"] {
+        let home = tempfile::TempDir::new().unwrap();
+        let server = HttpServer::start(home.path(), &[("TOKEN", "t0ken"), ("ERA", era)]).await;
+        let config = format!(
+            "{FREE}[mcp.servers.web]\nurl = {:?}\n[mcp.servers.web.headers]\nAuthorization = \"Bearer t0ken\"\n",
+            server.1
+        );
+        let world = World::start(&config).await;
+        let client = world.client();
+        let id = session_with(&world, "web__echo").await;
+        let came =
+            turn(&client, &id, json!([call("web__echo", json!({ "text": "hi" })), {}])).await;
+        assert_eq!(came[0].2, "hi", "{era}");
+    }
+}
+
+#[tokio::test]
+async fn a_stateless_server_on_stdio_is_used() {
+    let world = World::start(&format!("{FREE}{}", stdio("new", "", &[("ERA", "modern")]))).await;
+    let client = world.client();
+    let id = session_with(&world, "new__echo").await;
+    let came = turn(&client, &id, json!([call("new__echo", json!({ "text": "hi" })), {}])).await;
+    assert_eq!(came[0].2, "hi");
+}
+
+#[tokio::test]
+async fn servers_are_managed_on_the_command_line() {
+    let home = tempfile::TempDir::new().unwrap();
+    let file = home.path().join("quintet.toml");
+    std::fs::write(&file, format!("data_dir = {:?}\n", home.path().join("data"))).unwrap();
+    let run = |verb: &str, rest: &[&str]| {
+        let arguments = [&["mcp", verb, "--config", file.to_str().unwrap()], rest].concat();
+        let output = quintet(&arguments).current_dir(home.path()).output().unwrap();
+        let words = [output.stdout, output.stderr].map(|it| String::from_utf8(it).unwrap());
+        (output.status.success(), words.concat())
+    };
+    let script = fixture();
+    let add = ["fix", "--env", "TOOLS=2", "--", "python3", script.to_str().unwrap()];
+    assert_eq!(run("add", &add), (true, String::new()));
+    assert!(!run("add", &add).0);
+    let (well, listed) = run("list", &[]);
+    assert!(well && listed.starts_with("fix ") && !listed.contains("TOOLS"), "{listed}");
+    let (well, tested) = run("test", &["fix"]);
+    assert!(well && tested.contains("fixture 1: 12 tools\n"), "{tested}");
+    assert!(tested.contains("left out: bad_schema: "), "{tested}");
+    let web = HttpServer::start(home.path(), &[("TOKEN", "t0ken")]).await;
+    assert!(run("add", &["web", "--url", &web.1]).0);
+    let (well, tested) = run("test", &["web"]);
+    assert!(!well && tested.contains("set its token with `headers`"), "{tested}");
+    assert!(run("add", &["none", "--", "no-such-program-here"]).0);
+    let (well, tested) = run("test", &["none"]);
+    assert!(!well && tested.contains("exit code 127"), "{tested}");
+    assert_eq!(run("remove", &["fix"]), (true, String::new()));
+    assert!(!run("list", &[]).1.contains("fix"));
+    assert!(run("remove", &["fix"]).1.contains("there is no MCP server fix"));
+}

@@ -1,0 +1,190 @@
+"""An MCP server for tests, on stdio or, with `http FILE`, over HTTP on any free port, which it writes to FILE.
+
+What it does is set by variables: TOOLS=N adds N tools, START=SECONDS delays its first answer, TOKEN=T has
+it ask for that bearer token, ERA=modern has it know the stateless protocol alone, NOTE=FILE has it append its
+process id there when it starts.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+
+PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+TEXT = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
+NONE = {"type": "object", "properties": {}}
+
+TOOLS = {
+    "echo": ("Says the same.", TEXT, {"readOnlyHint": True}),
+    "picture": ("Gives a picture.", NONE, {}),
+    "structured": ("Gives structured content.", NONE, {}),
+    "fail": ("Always fails.", NONE, {}),
+    "wait": ("Waits.", {"type": "object", "properties": {"seconds": {"type": "number"}}}, {}),
+    "crash": ("Ends the server.", NONE, {}),
+    "spawn": ("Starts a process and gives its id.", NONE, {}),
+    "environment": ("Gives the names of its variables.", NONE, {}),
+    "grow": ("Adds a tool.", NONE, {}),
+    "dotted.name": ("Has a dot in its name.", NONE, {}),
+    "bad_schema": ("Has a wrong schema.", {"type": "object", "properties": {"a": {"type": 7}}}, {}),
+    "no_object": ("Has no schema.", "nonsense", {}),
+}
+for n in range(int(os.environ.get("TOOLS", "0"))):
+    TOOLS[f"number_{n}"] = (f"Tool number {n}, about {'birds' if n == 37 else 'nothing'}.", TEXT, {})
+
+OUT = threading.Lock()
+cancelled = {}
+MODERN = os.environ.get("ERA") == "modern"
+
+
+def listed():
+    tools = [
+        {"name": name, "description": text, "inputSchema": schema, "annotations": hints}
+        for name, (text, schema, hints) in TOOLS.items()
+    ]
+    tools.append("not a tool at all")
+    return {"tools": tools}
+
+
+def text(words, error=False):
+    return {"content": [{"type": "text", "text": words}], "isError": error}
+
+
+def call(name, arguments, request, notify):
+    if name == "echo" or name.startswith("number_"):
+        return text(arguments["text"])
+    if name == "picture":
+        return {"content": [{"type": "text", "text": "here"}, {"type": "image", "data": PIXEL, "mimeType": "image/png"}]}
+    if name == "structured":
+        return {"content": [{"type": "text", "text": "two"}], "structuredContent": {"number": 2}}
+    if name == "fail":
+        return text("it went wrong", True)
+    if name == "wait":
+        end = time.time() + arguments.get("seconds", 600)
+        stop = cancelled.setdefault(request, threading.Event())
+        note(f"waiting {os.getpid()}")
+        if stop.wait(end - time.time()):
+            note("cancelled")
+        return text("waited")
+    if name == "crash":
+        sys.stderr.write("I am broken\n")
+        sys.stderr.flush()
+        os._exit(3)
+    if name == "spawn":
+        child = subprocess.Popen(["sleep", "1000"], start_new_session=True)
+        return text(f"{os.getpid()} {child.pid}")
+    if name == "environment":
+        return text(" ".join(sorted(os.environ)))
+    if name == "grow":
+        TOOLS["grown"] = ("Is new.", NONE, {})
+        notify({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"})
+        return text("grown")
+    if name == "grown" or name == "dotted.name":
+        return text(f"this is {name}")
+    raise KeyError(name)
+
+
+def note(line):
+    if os.environ.get("NOTE"):
+        with open(os.environ["NOTE"], "a") as file:
+            file.write(line + "\n")
+
+
+def answer(message, notify):
+    method, params = message.get("method"), message.get("params") or {}
+    if method == "notifications/cancelled":
+        cancelled.setdefault(params.get("requestId"), threading.Event()).set()
+    if "id" not in message:
+        return None
+    about = {"capabilities": {"tools": {"listChanged": True}}, "serverInfo": {"name": "fixture", "version": "1"}}
+    error = {"code": -32601, "message": f"no method {method}"}
+    reply = {"jsonrpc": "2.0", "id": message["id"]}
+    if method == "initialize" and not MODERN:
+        time.sleep(float(os.environ.get("START", "0")))
+        return {**reply, "result": {"protocolVersion": params["protocolVersion"], **about}}
+    if method == "server/discover" and MODERN:
+        result = {"resultType": "complete", "supportedVersions": ["2026-07-28"], "ttlMs": 0, "cacheScope": "private", **about}
+        return {**reply, "result": result}
+    if method == "ping":
+        return {**reply, "result": {}}
+    if method == "tools/list":
+        extra = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"} if MODERN else {}
+        return {**reply, "result": {**extra, **listed()}}
+    if method == "tools/call":
+        try:
+            result = call(params["name"], params.get("arguments") or {}, message["id"], notify)
+            return {**reply, "result": {**({"resultType": "complete"} if MODERN else {}), **result}}
+        except KeyError as key:
+            error = {"code": -32602, "message": f"there is no {key}"}
+    return {**reply, "error": error}
+
+
+def stdio():
+    def send(message):
+        with OUT:
+            sys.stdout.write(json.dumps(message) + "\n")
+            sys.stdout.flush()
+
+    def one(message):
+        reply = answer(message, send)
+        if reply is not None:
+            send(reply)
+
+    sys.stdout.write("this line is no message\n")
+    sys.stdout.flush()
+    for line in sys.stdin:
+        threading.Thread(target=one, args=(json.loads(line),), daemon=True).start()
+
+
+def http(place):
+    from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_POST(self):
+            body = self.rfile.read(int(self.headers.get("content-length", "0")))
+            token = os.environ.get("TOKEN")
+            if token and self.headers.get("authorization") != f"Bearer {token}":
+                return self.reply(401, b"", {"www-authenticate": "Bearer"})
+            reply = answer(json.loads(body), lambda _: None)
+            if reply is None:
+                return self.reply(202, b"", {})
+            headers = {"content-type": "application/json"}
+            if "error" in reply and MODERN:
+                return self.reply(400, json.dumps(reply).encode(), headers)
+            if not MODERN:
+                headers["mcp-session-id"] = "s1"
+            self.reply(200, json.dumps(reply).encode(), headers)
+
+        def do_GET(self):
+            self.reply(405, b"", {})
+
+        def do_DELETE(self):
+            note("deleted")
+            self.reply(200, b"", {})
+
+        def reply(self, status, body, headers):
+            self.send_response(status)
+            for name, value in headers.items():
+                self.send_header(name, value)
+            self.send_header("content-length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_):
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    with open(place + ".next", "w") as file:
+        file.write(str(server.server_port))
+    os.rename(place + ".next", place)
+    server.serve_forever()
+
+
+note(str(os.getpid()))
+if len(sys.argv) > 1 and sys.argv[1] == "http":
+    http(sys.argv[2])
+else:
+    stdio()
