@@ -130,10 +130,14 @@ pub(crate) enum Verb {
     },
     /// Take runs from a control plane and carry them out on this machine.
     Worker(Box<Worker>),
-    /// Manage the MCP servers whose tools models are offered.
+    /// Serve an MCP client on standard input and output, by the daemon of the data directory, which is
+    /// started if it does not run; or manage the MCP servers whose tools models are offered.
+    #[command(args_conflicts_with_subcommands = true)]
     Mcp {
         #[command(subcommand)]
-        verb: Mcp,
+        verb: Option<Mcp>,
+        #[command(flatten)]
+        flags: Flags,
     },
     /// Make one call of a tool by hand, as a session would, and print what came of it as JSON.
     Try {

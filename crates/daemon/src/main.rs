@@ -71,7 +71,8 @@ fn main() -> ExitCode {
         Verb::Embed { flags, texts } => senses::embed(&flags, texts).map(well),
         Verb::Describe { flags, file, json } => vision::describe(&flags, &file, json).map(well),
         Verb::Runs { verb } => runs::main(verb),
-        Verb::Mcp { verb } => mcp::main(verb).map(well),
+        Verb::Mcp { verb: Some(verb), .. } => mcp::main(verb).map(well),
+        Verb::Mcp { verb: None, flags } => attach::main(&flags, mcp::LISTENER).map(well),
         Verb::Worker(asked) => worker::main(*asked).map(well),
         Verb::Tools { flags, schema } => tools::list(&flags, schema).map(well),
     };

@@ -15,6 +15,9 @@ use crate::cli::{Flags, Mcp};
 use crate::options::{self, Options};
 use config_file::Entry;
 
+/// The listener that `quintet mcp` attaches to.
+pub(crate) const LISTENER: &str = "mcp_stdio";
+
 /// How long a server has to answer `quintet mcp test`: package runners download first.
 const TEST_TIMEOUT: Duration = Duration::from_secs(60);
 

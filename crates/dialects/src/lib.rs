@@ -18,6 +18,7 @@ mod harness;
 mod held_calls;
 mod jarvis;
 pub mod jsonrpc;
+mod mcp_server;
 mod model_list;
 mod openai;
 pub mod projection;
@@ -38,6 +39,7 @@ pub const DIALECTS: &[Dialect] = &[
     console::DIALECT,
     openai::DIALECT,
     acp::DIALECT,
+    mcp_server::DIALECT,
 ];
 
 /// The listener of editors, and the method by which transcripts are taken over there.

@@ -1,0 +1,48 @@
+//! What the MCP server declares: its two listeners.
+
+use std::sync::Arc;
+
+use super::serve::{refuse, router, run};
+use super::sessions::Ports;
+use crate::dialect::{
+    AccessRules, Config, ConfigError, Dialect, Endpoint, ListenerSpec, Protocol, Service, Services,
+    Serving,
+};
+
+/// The MCP server.
+pub(crate) const DIALECT: Dialect = Dialect {
+    name: "mcp_server",
+    listeners: &[ListenerSpec::http("mcp", "off"), ListenerSpec::attached("mcp_stdio", "mcp.sock")],
+    options: &[],
+    variables: &[],
+    configure,
+};
+
+#[derive(Debug)]
+struct McpServer;
+
+fn configure(_config: &Config<'_>) -> Result<Box<dyn Protocol>, ConfigError> {
+    Ok(Box::new(McpServer))
+}
+
+impl Protocol for McpServer {
+    fn serve(&self, services: &Services, _is_on: bool) -> Serving {
+        let ports = Ports {
+            sessions: Arc::clone(&services.sessions),
+            branches: Arc::clone(&services.branches),
+        };
+        let http = Service::Http {
+            router: router(ports.clone(), &services.closing),
+            access: AccessRules::new(Vec::new(), refuse),
+        };
+        let closing = services.closing.clone();
+        let stdio = Service::Unix(Box::new(|socket| Box::pin(run(socket, ports, closing))));
+        Serving {
+            endpoints: vec![
+                Endpoint { listener: "mcp", service: http },
+                Endpoint { listener: "mcp_stdio", service: stdio },
+            ],
+            background: Vec::new(),
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! What clients are told of a session.
+
+use std::fmt::Write as _;
+
+use quintet_kernel::card::{Card, Status};
+use quintet_kernel::message::{Message, Part, Role};
+use quintet_kernel::session::{CallPhase, TurnStatus};
+use quintet_kernel::tool::Assessment;
+use quintet_kernel::{Cursor, State, Time, TurnId};
+use serde_json::Value;
+
+use super::wire::{QuestionShown, Report, SessionShown};
+
+const OPTIONS: [&str; 2] = ["approve", "deny"];
+
+/// How long a transcript may be.
+const TRANSCRIPT_LIMIT: usize = 1024 * 1024;
+
+/// The word for where a turn stands.
+pub(super) const RUNNING: &str = "running";
+pub(super) const INPUT_REQUIRED: &str = "input_required";
+const COMPLETED: &str = "completed";
+const FAILED: &str = "failed";
+const CANCELLED: &str = "cancelled";
+
+/// Where a turn of a session stands; a session without a turn has nothing to do.
+pub(super) fn turn_state(state: &State, turn: Option<&TurnId>) -> &'static str {
+    let status = turn.and_then(|turn| state.turn(turn)).map(|turn| turn.status);
+    let is_open = state.open.as_ref().is_some_and(|open| Some(&open.id) == turn);
+    match status {
+        Some(TurnStatus::Pending | TurnStatus::Running) if is_open && asks(state) => INPUT_REQUIRED,
+        Some(TurnStatus::Pending | TurnStatus::Running) => RUNNING,
+        Some(TurnStatus::WaitingApproval) => INPUT_REQUIRED,
+        Some(TurnStatus::Succeeded) | None => COMPLETED,
+        Some(TurnStatus::Failed) => FAILED,
+        Some(TurnStatus::Cancelled) => CANCELLED,
+    }
+}
+
+fn asks(state: &State) -> bool {
+    !questions(state).is_empty()
+}
+
+/// A turn with the text that is new to the client.
+pub(super) fn report(state: &State, turn: Option<&TurnId>, text: String, cursor: Cursor) -> Report {
+    let error = turn.and_then(|turn| state.turn(turn)).and_then(|turn| turn.error.clone());
+    let is_open = state.open.as_ref().is_some_and(|open| Some(&open.id) == turn);
+    Report {
+        session: state.id.to_string(),
+        turn: turn.map(TurnId::to_string),
+        state: turn_state(state, turn),
+        cursor: cursor.to_string(),
+        text,
+        questions: if is_open { questions(state) } else { Vec::new() },
+        error,
+    }
+}
+
+/// What waits for a person: calls of the session, of those that work for it, and a turn that a crash cut off.
+fn questions(state: &State) -> Vec<QuestionShown> {
+    let Some(open) = &state.open else { return Vec::new() };
+    let held = open.held.then(|| QuestionShown {
+        id: open.id.to_string(),
+        tool: None,
+        arguments: Value::Null,
+        risk: None,
+        reasons: vec!["the daemon ended in the middle of this turn".to_owned()],
+        preview: "go on with the turn".to_owned(),
+        options: OPTIONS,
+        expires: None,
+    });
+    let own = open.calls().iter().filter_map(|call| match &call.phase {
+        CallPhase::Asked { assessment, expires } => {
+            let asked = (call.id().to_string(), &call.request.tool, &call.request.input);
+            Some(question(asked, assessment, *expires))
+        }
+        CallPhase::Requested
+        | CallPhase::InReview { .. }
+        | CallPhase::Reviewed { .. }
+        | CallPhase::Allowed
+        | CallPhase::Denied { .. }
+        | CallPhase::Started(..)
+        | CallPhase::Done(_) => None,
+    });
+    let below = state.asked.iter().map(|asked| {
+        let shown = (asked.question.to_string(), &asked.tool, &asked.input);
+        question(shown, &asked.assessment, asked.expires)
+    });
+    held.into_iter().chain(own).chain(below).collect()
+}
+
+fn question(
+    (id, tool, input): (String, &String, &Value),
+    assessment: &Assessment,
+    expires: Option<Time>,
+) -> QuestionShown {
+    QuestionShown {
+        id,
+        tool: Some(tool.clone()),
+        arguments: input.clone(),
+        risk: Some(assessment.risk.name()),
+        reasons: assessment.reasons.clone(),
+        preview: assessment.preview.clone(),
+        options: OPTIONS,
+        expires: expires.map(|time| time.to_string()),
+    }
+}
+
+/// A session in a list.
+pub(super) fn shown(card: &Card) -> SessionShown {
+    let state = match card.status {
+        Status::Active if card.open => RUNNING,
+        Status::Active | Status::Completed => COMPLETED,
+        Status::WaitingApproval => INPUT_REQUIRED,
+        Status::Failed => FAILED,
+        Status::Cancelled => CANCELLED,
+    };
+    SessionShown {
+        session: card.id.to_string(),
+        title: card.title.clone(),
+        state,
+        workspace: card.workspace.to_string_lossy().into_owned(),
+        updated: card.updated.to_string(),
+    }
+}
+
+/// A session as Markdown. The beginning of a very long one is left out.
+pub(super) fn transcript(state: &State) -> String {
+    let mut parts: Vec<String> = Vec::new();
+    let (mut length, mut left_out) = (0, state.messages.len());
+    for message in state.messages.iter().rev() {
+        let text = said(message);
+        length += text.len();
+        if length > TRANSCRIPT_LIMIT && !parts.is_empty() {
+            break;
+        }
+        left_out -= 1;
+        parts.push(text);
+    }
+    if left_out > 0 {
+        parts.push(format!("[{left_out} earlier messages left out]\n"));
+    }
+    parts.push(format!("# {}\n", state.id));
+    parts.reverse();
+    parts.join("\n")
+}
+
+fn said(message: &Message) -> String {
+    let who = match message.role {
+        Role::System => "System",
+        Role::User => "User",
+        Role::Assistant => "Assistant",
+        Role::Tool => "Tool",
+    };
+    let mut text = format!("## {who}\n\n");
+    for part in &message.parts {
+        let _infallible = match part {
+            Part::Text(said) => writeln!(text, "{said}"),
+            Part::Context(_) | Part::Thought(_) => Ok(()),
+            Part::Media { name, .. } => writeln!(text, "[{name}]"),
+            Part::Call { tool, input, .. } => writeln!(text, "`{tool}` {input}"),
+        };
+    }
+    text
+}

@@ -1,0 +1,279 @@
+//! Serves clients over HTTP and on a Unix socket; the protocol itself is a library's.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use axum::Router;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse as _, Response};
+use quintet_kernel::port::Error;
+use rmcp::model::{
+    CacheScope, CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ErrorCode,
+    Implementation, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult,
+    PaginatedRequestParams, ProgressNotificationParam, ReadResourceRequestParams,
+    ReadResourceResponse, ReadResourceResult, Resource, ResourceContents, ResourceTemplate,
+    ServerCapabilities, ServerConfig, Tool, ToolAnnotations,
+};
+use rmcp::service::{RequestContext, serve_server_with_ct};
+use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
+use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
+use rmcp::{ErrorData, RoleServer, ServerHandler};
+use serde_json::{Map, Value, json};
+use tokio::net::UnixStream;
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use super::decode::{self, Fault, decode};
+use super::sessions::Ports;
+use super::wire::{ToolSpec, tools};
+use crate::transport::access::Denied;
+use crate::transport::connection_limit::{ConnectionLimit, ConnectionPermit};
+use crate::transport::uds::{Peer, Socket};
+
+/// The longest request.
+const BODY_LIMIT: usize = 8 * 1024 * 1024;
+/// How often a client that asked for it is told that its call is still waited for.
+const PROGRESS_INTERVAL: Duration = Duration::from_secs(10);
+/// How long a list of tools stays true, in milliseconds: as long as the daemon runs, mostly.
+const TOOLS_TTL_MS: u64 = 3_600_000;
+/// How long to leave the socket alone after it failed.
+const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
+
+const INSTRUCTIONS: &str = "Agents that work on this machine. `run` gives a task and answers soon with \
+the state of the turn: running (ask for its status with the cursor), input_required (answer its questions, \
+after asking the user), completed, failed or cancelled.";
+
+/// The routes of the HTTP listener.
+pub(super) fn router(ports: Ports, closing: &CancellationToken) -> Router {
+    // The access policy has looked at the host and the origin before.
+    let config = StreamableHttpServerConfig::default()
+        .disable_allowed_hosts()
+        .disable_allowed_origins()
+        .with_legacy_session_mode(false)
+        .with_json_response(true)
+        .with_max_request_body_bytes(BODY_LIMIT)
+        .with_cancellation_token(closing.child_token());
+    let handler = Handler { ports, folder: None };
+    let make = move || Ok(handler.clone());
+    let service =
+        StreamableHttpService::new(make, Arc::new(NeverSessionManager::default()), config);
+    Router::new().route_service("/mcp", service)
+}
+
+/// The answer to a request that the access policy refuses.
+pub(super) fn refuse(denied: &Denied) -> Response {
+    let status = StatusCode::from_u16(denied.status()).unwrap_or(StatusCode::FORBIDDEN);
+    let error = json!({ "code": -32600, "message": denied.to_string() });
+    let body = json!({ "jsonrpc": "2.0", "id": null, "error": error });
+    (status, axum::Json(body)).into_response()
+}
+
+/// Serves clients of the socket until told to stop.
+pub(super) async fn run(socket: Socket, ports: Ports, closing: CancellationToken) {
+    let (mut connections, mut tasks) = (ConnectionLimit::new(), JoinSet::new());
+    loop {
+        tokio::select! {
+            () = closing.cancelled() => break,
+            Some(_) = tasks.join_next() => {}
+            accepted = socket.accept() => match accepted {
+                Ok((stream, peer)) => {
+                    // One too many is closed at once.
+                    if let Some(permit) = connections.admit().await.map(ConnectionPermit::new) {
+                        tasks.spawn(serve_stream(stream, peer, ports.clone(), closing.clone(), permit));
+                    }
+                }
+                Err(error) => {
+                    tracing::error!(%error, "the MCP socket does not accept");
+                    tokio::time::sleep(ACCEPT_RETRY_DELAY).await;
+                }
+            },
+        }
+    }
+    drop(socket);
+    while tasks.join_next().await.is_some() {}
+}
+
+async fn serve_stream(
+    stream: UnixStream,
+    peer: Peer,
+    ports: Ports,
+    closing: CancellationToken,
+    permit: ConnectionPermit,
+) {
+    let handler = Handler { ports, folder: peer.directory() };
+    // The library cancels the token that it is given when the client leaves.
+    match serve_server_with_ct(handler, stream, closing.child_token()).await {
+        Ok(service) => drop(service.waiting().await),
+        Err(error) => tracing::debug!(%error, "an MCP client left before it began"),
+    }
+    drop(permit);
+}
+
+/// One client's requests.
+#[derive(Clone, Debug)]
+struct Handler {
+    ports: Ports,
+    /// The folder that the client works in, where that is known.
+    folder: Option<PathBuf>,
+}
+
+impl ServerHandler for Handler {
+    fn get_info(&self) -> ServerConfig {
+        let capabilities = ServerCapabilities::builder().enable_tools().enable_resources().build();
+        let us = Implementation::new("quintet", env!("CARGO_PKG_VERSION"));
+        ServerConfig::new(capabilities).with_server_info(us).with_instructions(INSTRUCTIONS)
+    }
+
+    async fn list_tools(
+        &self,
+        _page: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        let has_folder = self.folder.is_some();
+        let tools = tools().into_iter().map(|spec| described(spec, has_folder)).collect();
+        let mut list = ListToolsResult::with_all_items(tools);
+        (list.ttl_ms, list.cache_scope) = (Some(TOOLS_TTL_MS), Some(CacheScope::Private));
+        Ok(list)
+    }
+
+    async fn call_tool(
+        &self,
+        call: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let arguments = Value::Object(call.arguments.unwrap_or_default());
+        let request = match decode(&call.name, arguments) {
+            Ok(request) => request,
+            Err(Fault::UnknownTool(name)) => {
+                return Err(ErrorData::invalid_params(format!("unknown tool: {name}"), None));
+            }
+            Err(Fault::Arguments(why)) => return Ok(failure(why)),
+        };
+        let (sender, notes) = mpsc::channel(16);
+        let note = move |line: String| drop(sender.try_send(line));
+        let perform = self.ports.perform(request, self.folder.clone(), &note);
+        let done = tokio::select! {
+            done = perform => done,
+            () = context.ct.cancelled() => Err("the call was cancelled; the turn goes on".to_owned()),
+            never = report_progress(&context, notes) => match never {},
+        };
+        Ok(match done {
+            Ok(value) => CallToolResult::structured(value).into(),
+            Err(why) => failure(why),
+        })
+    }
+
+    async fn list_resources(
+        &self,
+        _page: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        let cards =
+            self.ports.branches.recent(None, 100).await.map_err(|error| internal(&error))?;
+        let resource = |id: String, title: String| {
+            Resource::new(decode::transcript_address(&id), id)
+                .with_title(if title.is_empty() { "Session".to_owned() } else { title })
+                .with_mime_type("text/markdown")
+        };
+        let all = cards.into_iter().map(|card| resource(card.id.to_string(), card.title)).collect();
+        let mut list = ListResourcesResult::with_all_items(all);
+        (list.ttl_ms, list.cache_scope) = (Some(0), Some(CacheScope::Private));
+        Ok(list)
+    }
+
+    async fn list_resource_templates(
+        &self,
+        _page: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        let address = decode::transcript_address("{session}");
+        let template = ResourceTemplate::new(address, "transcript").with_mime_type("text/markdown");
+        let mut list = ListResourceTemplatesResult::with_all_items(vec![template]);
+        (list.ttl_ms, list.cache_scope) = (Some(TOOLS_TTL_MS), Some(CacheScope::Private));
+        Ok(list)
+    }
+
+    async fn read_resource(
+        &self,
+        read: ReadResourceRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        let unknown = || {
+            // The code for this changed with the stateless protocol.
+            let modern =
+                context.protocol_version().is_some_and(|version| !version.has_initialize());
+            let code =
+                if modern { ErrorCode::INVALID_PARAMS } else { ErrorCode::RESOURCE_NOT_FOUND };
+            ErrorData::new(code, format!("resource not found: {}", read.uri), None)
+        };
+        let session = decode::transcript(&read.uri).ok_or_else(unknown)?;
+        let text = match self.ports.transcript(&session).await {
+            Ok(text) => text,
+            Err(Error::NotFound(_)) => return Err(unknown()),
+            Err(error) => return Err(internal(&error)),
+        };
+        let contents = ResourceContents::text(text, &read.uri).with_mime_type("text/markdown");
+        let mut result = ReadResourceResult::new(vec![contents]);
+        (result.ttl_ms, result.cache_scope) = (Some(0), Some(CacheScope::Private));
+        Ok(result.into())
+    }
+}
+
+fn failure(why: String) -> CallToolResponse {
+    CallToolResult::error(vec![ContentBlock::text(why)]).into()
+}
+
+fn internal(error: &Error) -> ErrorData {
+    ErrorData::internal_error(error.to_string(), None)
+}
+
+/// A tool as the library has it. A client whose folder is known need not name one.
+fn described(spec: ToolSpec, has_folder: bool) -> Tool {
+    let ToolSpec { name, description, properties, required, reads } = spec;
+    let required: Vec<&&str> =
+        required.iter().filter(|field| !(has_folder && **field == "workspace")).collect();
+    let schema = json!({
+        "type": "object",
+        "properties": properties,
+        "required": required,
+        "additionalProperties": false,
+    });
+    let schema: Map<String, Value> = match schema {
+        Value::Object(schema) => schema,
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
+            Map::new()
+        }
+    };
+    let hints = ToolAnnotations::new().read_only(reads).destructive(!reads).open_world(!reads);
+    Tool::new(name, description, schema).with_annotations(hints)
+}
+
+/// Tells a client that asked for it what happens, and that its call is still waited for.
+async fn report_progress(
+    context: &RequestContext<RoleServer>,
+    mut notes: mpsc::Receiver<String>,
+) -> std::convert::Infallible {
+    let Some(token) = context.meta.get_progress_token() else {
+        return std::future::pending().await;
+    };
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    let mut ticks = tokio::time::interval(PROGRESS_INTERVAL);
+    ticks.reset();
+    loop {
+        let message = tokio::select! {
+            note = notes.recv() => note,
+            _ = ticks.tick() => Some("working".to_owned()),
+        };
+        let Some(message) = message else { return std::future::pending().await };
+        let count = COUNT.fetch_add(1, Ordering::Relaxed) + 1;
+        #[expect(clippy::cast_precision_loss, reason = "it only has to grow")]
+        let progress =
+            ProgressNotificationParam::new(token.clone(), count as f64).with_message(message);
+        if let Err(error) = context.peer.notify_progress(progress).await {
+            tracing::debug!(%error, "progress was not sent");
+        }
+    }
+}

@@ -1,0 +1,228 @@
+//! Carries out what clients ask for, and waits for turns.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::FutureExt as _;
+use quintet_kernel::command::{Approve, Command, Run, Say};
+use quintet_kernel::event::{Answerer, Event, Origin, Remember, TurnOptions};
+use quintet_kernel::message::{Part, Role};
+use quintet_kernel::model::Channel;
+use quintet_kernel::port::{Branches, Error, Follow, Receipt, Sessions};
+use quintet_kernel::{Cursor, Item, SessionId, State, StepId, TurnId};
+use serde_json::{Value, json};
+use tokio::time::{Instant, timeout_at};
+
+use super::decode::Request;
+use super::encode::{RUNNING, report, shown, transcript, turn_state};
+
+/// How much text one result has; the rest comes after its cursor.
+const TEXT_LIMIT: usize = 256 * 1024;
+/// How long `cancel` waits for what runs to end.
+const CANCEL_TIMEOUT: Duration = Duration::from_secs(10);
+/// How many sessions are listed.
+const SESSIONS_LIMIT: usize = 50;
+
+/// The ports that the dialect uses.
+#[derive(Clone)]
+pub(super) struct Ports {
+    pub(super) sessions: Arc<dyn Sessions>,
+    pub(super) branches: Arc<dyn Branches>,
+}
+
+impl std::fmt::Debug for Ports {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Ports")
+    }
+}
+
+/// Receives a line about each thing that happens while a call waits.
+pub(super) type OnProgress<'a> = &'a (dyn Fn(String) + Send + Sync);
+
+/// The turn that a call waits for, and what its client has of it.
+struct Awaited {
+    session: SessionId,
+    turn: Option<TurnId>,
+    from: Cursor,
+    until: Instant,
+}
+
+impl Ports {
+    /// Carries out a request. `folder` is the client's own, where it is known. Fails with what the
+    /// client's model is told.
+    pub(super) async fn perform(
+        &self,
+        request: Request,
+        folder: Option<PathBuf>,
+        progress: OnProgress<'_>,
+    ) -> Result<Value, String> {
+        let awaited = match request {
+            Request::Run { prompt, workspace, wait } => {
+                let workspace =
+                    workspace.or(folder).ok_or("workspace is needed: the folder to work in")?;
+                let session = self.create(workspace).await?;
+                self.say(session, prompt, wait).await?
+            }
+            Request::Continue { session, prompt, wait } => self.say(session, prompt, wait).await?,
+            Request::Status { session, cursor, wait } => {
+                let state = self.view(&session).await?;
+                let last = state.turns.last();
+                let begin = || {
+                    last.map_or(Cursor::START, |turn| Cursor::after(turn.begins.saturating_sub(1)))
+                };
+                let from = cursor.unwrap_or_else(begin);
+                let turn = last.map(|turn| turn.id.clone());
+                Awaited { session, turn, from, until: Instant::now() + wait }
+            }
+            Request::Answer { session, question, answer, reason, wait } => {
+                let (by, remember) = (Answerer::Client, Remember::Once);
+                let approve = Approve { question, turn: None, answer, reason, by, remember };
+                self.submit(&session, Command::Approve(approve)).await?;
+                self.last_turn(session, wait).await?
+            }
+            Request::Cancel { session } => {
+                let reason = Some("cancelled by an MCP client".to_owned());
+                self.submit(&session, Command::Cancel { reason }).await?;
+                self.last_turn(session, CANCEL_TIMEOUT).await?
+            }
+            Request::Sessions => return self.list().await,
+        };
+        self.wait(awaited, progress).await
+    }
+
+    /// A session as Markdown.
+    pub(super) async fn transcript(&self, session: &SessionId) -> Result<String, Error> {
+        Ok(transcript(&*self.sessions.view(session).await?))
+    }
+
+    async fn create(&self, workspace: PathBuf) -> Result<SessionId, String> {
+        if !is_folder(&workspace).await {
+            return Err(format!("workspace is not a folder: {}", workspace.display()));
+        }
+        let origin = Origin { workspace, ..Origin::default() };
+        let Receipt { session, .. } = self.sessions.create(origin).await.map_err(said)?;
+        Ok(session)
+    }
+
+    async fn say(
+        &self,
+        session: SessionId,
+        prompt: String,
+        wait: Duration,
+    ) -> Result<Awaited, String> {
+        let parts = vec![Part::Text(prompt)];
+        let say = Say::new(Role::User, parts, Run::Now, TurnOptions::default());
+        let receipt = self.submit(&session, Command::Say(Box::new(say))).await?;
+        let added = receipt.message().ok_or("the message was not taken")?;
+        let (turn, from) = (Some(added.turn.clone()), Cursor::after(added.seq));
+        Ok(Awaited { session, turn, from, until: Instant::now() + wait })
+    }
+
+    /// The last turn of a session, from now on.
+    async fn last_turn(&self, session: SessionId, wait: Duration) -> Result<Awaited, String> {
+        let state = self.view(&session).await?;
+        let turn = state.turns.last().map(|turn| turn.id.clone());
+        let begin = state.turns.last().map_or(state.head, |turn| turn.begins.saturating_sub(1));
+        Ok(Awaited { session, turn, from: Cursor::after(begin), until: Instant::now() + wait })
+    }
+
+    async fn list(&self) -> Result<Value, String> {
+        let cards = self.branches.recent(None, SESSIONS_LIMIT).await.map_err(said)?;
+        let sessions: Vec<_> = cards.iter().map(shown).collect();
+        Ok(json!({ "sessions": sessions }))
+    }
+
+    async fn submit(&self, session: &SessionId, command: Command) -> Result<Receipt, String> {
+        self.sessions.submit(session, command).await.map_err(said)
+    }
+
+    async fn view(&self, session: &SessionId) -> Result<Arc<State>, String> {
+        self.sessions.view(session).await.map_err(said)
+    }
+
+    /// Reads a session's text until its turn is over, asks something, or the time is up.
+    async fn wait(&self, awaited: Awaited, progress: OnProgress<'_>) -> Result<Value, String> {
+        let Awaited { session, turn, from, until } = awaited;
+        let mut follow = self.sessions.follow(&session, from).await.map_err(said)?;
+        let mut text = Text::default();
+        let mut state = self.view(&session).await?;
+        loop {
+            let settled = turn_state(&state, turn.as_ref()) != RUNNING;
+            let behind = follow.position().seq < state.head;
+            if text.is_full() || (settled && !behind) {
+                break;
+            }
+            let next = timeout_at(until, follow.next());
+            let items = match next.await {
+                Ok(items) => items.map_err(said)?,
+                // What is there already is given, also to a client that does not wait.
+                Err(_) if behind => follow.next().await.map_err(said)?,
+                Err(_) => break,
+            };
+            let Some(items) = items else { break };
+            let news = items.iter().any(|item| matches!(item, Item::Event(_)));
+            items.into_iter().for_each(|item| text.take(item, progress));
+            if news {
+                state = self.view(&session).await?;
+            }
+        }
+        catch_up(&mut *follow, &mut text, progress).await.map_err(said)?;
+        let report = report(&state, turn.as_ref(), text.text, follow.position());
+        serde_json::to_value(report).map_err(|error| error.to_string())
+    }
+}
+
+/// Takes text in flight that is there by now.
+async fn catch_up(
+    follow: &mut dyn Follow,
+    text: &mut Text,
+    progress: OnProgress<'_>,
+) -> Result<(), Error> {
+    while !text.is_full()
+        && let Some(items) = follow.next().now_or_never()
+    {
+        let Some(items) = items?.filter(|items| !items.is_empty()) else { break };
+        items.into_iter().for_each(|item| text.take(item, progress));
+    }
+    Ok(())
+}
+
+/// The text of an answer.
+#[derive(Default)]
+struct Text {
+    text: String,
+    step: Option<StepId>,
+}
+
+impl Text {
+    fn is_full(&self) -> bool {
+        self.text.len() >= TEXT_LIMIT
+    }
+
+    fn take(&mut self, item: Item, progress: OnProgress<'_>) {
+        match item {
+            Item::Text { channel: Channel::Text, step, text, .. } => {
+                if self.step.as_ref().is_some_and(|last| *last != step) && !self.text.is_empty() {
+                    self.text.push_str("\n\n");
+                }
+                self.step = Some(step);
+                self.text.push_str(&text);
+            }
+            Item::Event(record) => {
+                if let Event::CallStarted { tool, .. } = &record.event {
+                    progress(format!("running {tool}"));
+                }
+            }
+            Item::Text { channel: Channel::Thought, .. } | Item::Progress { .. } => {}
+        }
+    }
+}
+
+async fn is_folder(path: &Path) -> bool {
+    tokio::fs::metadata(path).await.is_ok_and(|found| found.is_dir())
+}
+
+fn said(error: Error) -> String {
+    error.to_string()
+}
