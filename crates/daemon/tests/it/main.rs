@@ -23,6 +23,7 @@ mod keyring;
 mod local;
 mod login;
 mod mcp_client;
+mod mcp_server;
 mod memory;
 mod openai;
 mod sandbox;

@@ -10,6 +10,7 @@ mod calls;
 mod compaction;
 mod context;
 mod delegate;
+mod dynamic;
 mod judging;
 mod limits;
 mod options;

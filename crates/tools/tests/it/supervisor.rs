@@ -98,3 +98,38 @@ fn the_code_is_that_of_the_command() {
         drop(leash);
     }
 }
+
+/// Starts a server under the supervisor, which passes its input on.
+#[expect(clippy::disallowed_methods, reason = "it starts the supervisor")]
+fn serve(script: &str) -> Child {
+    Command::new(SUPERVISOR)
+        .args(["serve", "--", "/bin/bash", "-c", script])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap()
+}
+
+#[test]
+fn a_server_gets_its_input_and_may_leave_by_itself() {
+    let mut child = serve("while read line; do echo \"got $line\"; done; exit 7");
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    for word in ["one", "two"] {
+        writeln!(child.stdin.as_mut().unwrap(), "{word}").unwrap();
+        assert_eq!(lines.next().unwrap().unwrap(), format!("got {word}"));
+    }
+    drop(child.stdin.take());
+    assert_eq!(child.wait().unwrap().code(), Some(7));
+}
+
+#[test]
+fn a_server_that_does_not_leave_is_ended_with_all_that_it_started() {
+    let mut child =
+        serve("trap '' TERM; setsid sleep 100 & echo $!; echo $$; while :; do sleep 100; done");
+    let lines = BufReader::new(child.stdout.as_mut().unwrap()).lines();
+    let pids: Vec<_> = lines.take(2).map(Result::unwrap).collect();
+    assert!(pids.iter().all(|pid| lives(pid)), "{pids:?}");
+    drop(child.stdin.take());
+    child.wait().unwrap();
+    assert!(!pids.iter().any(|pid| lives(pid)), "{pids:?}");
+}
