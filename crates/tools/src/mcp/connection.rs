@@ -4,6 +4,7 @@
 //! and where a server refuses it, the stateless protocol that came later.
 
 use std::collections::HashMap;
+use std::convert::Infallible;
 use std::path::Path;
 use std::sync::{Arc, Mutex, Once, PoisonError};
 use std::time::Duration;
@@ -14,7 +15,7 @@ use reqwest::redirect;
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, CancelledNotificationParam, ClientCapabilities,
     ClientConfig, ClientRequest, Implementation, ListToolsRequest, PaginatedRequestParams,
-    ProgressNotificationParam, ProgressToken, ProtocolVersion, ServerResult,
+    ProgressNotificationParam, ProgressToken, ProtocolVersion, ServerResult, SubscriptionFilter,
 };
 use rmcp::service::{
     ClientInitializeError, ClientLifecycleMode, NotificationContext, PeerRequestOptions,
@@ -265,6 +266,20 @@ impl Connection {
     /// Resolves when the server says that its tools are others now.
     pub(super) async fn tools_changed(&self) {
         self.events.tools_changed.notified().await;
+    }
+
+    /// Has a server of the later era say when its tools are others; those of the earlier era do by
+    /// themselves. A server that cannot is not asked again.
+    pub(super) async fn subscribe(&self, era: Era) -> Infallible {
+        if era == Era::Discover {
+            let filter = SubscriptionFilter::builder().tools_list_changed().build();
+            if let Ok(mut changes) = self.peer.listen(filter).await {
+                while let Ok(Some(_)) = changes.next().await {
+                    self.events.tools_changed.notify_one();
+                }
+            }
+        }
+        std::future::pending().await
     }
 
     pub(super) fn is_closed(&self) -> bool {

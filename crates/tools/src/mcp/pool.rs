@@ -110,7 +110,7 @@ impl McpServers {
         let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
         let pool = Arc::new_cyclic(|own: &Weak<Pool>| {
             let made = |server: ToolServer| {
-                let known = recall(&cache, &super::digest(&server, &folder));
+                let known = load_list(&cache, &super::digest(&server, &folder));
                 Server::new(server, folder.clone(), launcher.clone(), known, &stop)
             };
             let configured: Vec<Server> = servers.into_iter().map(made).collect();
@@ -146,7 +146,7 @@ impl McpServers {
         let launcher = Launcher::new(supervisor);
         let server = Server::new(server, folder.to_owned(), launcher, Vec::new(), &stop);
         let core = Arc::clone(server.core());
-        tasks.spawn(Arc::clone(&core).run(Arc::new(Unheard)));
+        tasks.spawn(Arc::clone(&core).run(Arc::new(Ignored)));
         let status = core.settled(within).await;
         let report = match status {
             Status::Ready(connection) => Ok(ServerReport {
@@ -180,9 +180,9 @@ fn described(tool: &ListedTool) -> (String, String) {
 }
 
 /// For a server whose tools nobody uses.
-struct Unheard;
+struct Ignored;
 
-impl OnChange for Unheard {
+impl OnChange for Ignored {
     fn tools_changed(&self, _server: &Core) {}
 }
 
@@ -191,18 +191,18 @@ impl OnChange for Pool {
         self.generation.fetch_add(1, Ordering::Release);
         let (path, tools) = (self.cache.join(&server.digest), server.tools());
         // A list that is not kept is asked for again.
-        self.tasks.spawn_blocking(move || remember(&path, &tools));
+        self.tasks.spawn_blocking(move || store_list(&path, &tools));
     }
 }
 
 /// The tools that a server had last time: its slow start then keeps them from no turn, and a call that
 /// waited for an answer when the daemon ended finds its tool.
-fn recall(cache: &Path, digest: &str) -> Vec<ListedTool> {
+fn load_list(cache: &Path, digest: &str) -> Vec<ListedTool> {
     let text = std::fs::read(cache.join(digest)).unwrap_or_default();
     serde_json::from_slice(&text).unwrap_or_default()
 }
 
-fn remember(path: &Path, tools: &[ListedTool]) {
+fn store_list(path: &Path, tools: &[ListedTool]) {
     let written = serde_json::to_vec(tools).map_err(std::io::Error::from).and_then(|text| {
         std::fs::create_dir_all(path.parent().unwrap_or(Path::new(".")))?;
         let next = path.with_extension("next");
@@ -245,7 +245,7 @@ impl Pool {
             definition,
             folder.to_owned(),
             self.launcher.clone(),
-            recall(&self.cache, &digest),
+            load_list(&self.cache, &digest),
             &self.stop,
         );
         let server = Arc::new(server);

@@ -83,20 +83,20 @@ impl Launcher {
 
 impl Process {
     /// The last lines that the server wrote on standard error, if any.
-    pub(super) fn last_words(&self) -> Option<String> {
+    pub(super) fn last_errors(&self) -> Option<String> {
         let errors = self.errors.lock().unwrap_or_else(PoisonError::into_inner);
         let lines: Vec<&str> = errors.iter().map(String::as_str).collect();
         (!lines.is_empty()).then(|| lines.join("\n"))
     }
 
     /// Waits until the server's tree is gone, whose input was closed before; gives the exit code and its
-    /// last words.
+    /// last lines on standard error.
     pub(super) async fn ended(mut self) -> (Option<i32>, Option<String>) {
         let status = tokio::time::timeout(END_TIMEOUT, self.child.wait()).await;
         let code = status.ok().and_then(Result::ok).and_then(|status| status.code());
         // What was written last is read, unless something else holds the pipe open.
         let _late = tokio::time::timeout(Duration::from_millis(200), &mut self.reader).await;
-        (code, self.last_words())
+        (code, self.last_errors())
     }
 }
 

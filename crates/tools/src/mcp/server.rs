@@ -171,8 +171,8 @@ impl Core {
             };
             let reason = match opened {
                 Ok(Ok((opened, tools))) => {
-                    self.publish(tools, &*on_change);
-                    self.attend(opened, &*on_change).await
+                    self.publish(tools, &*on_change).await;
+                    self.serve(opened, era, &*on_change).await
                 }
                 Ok(Err(reason)) => reason,
                 Err(_) => format!("no answer within {}s", START_TIMEOUT.as_secs()),
@@ -218,11 +218,12 @@ impl Core {
     }
 
     /// Serves an open connection until it ends; gives the reason why it did.
-    async fn attend(&self, opened: Opened, on_change: &dyn OnChange) -> String {
+    async fn serve(&self, opened: Opened, era: Era, on_change: &dyn OnChange) -> String {
         let Opened { connection, service, process } = opened;
         self.status.send_replace(Status::Ready(Arc::clone(&connection)));
         let cancel = service.cancellation_token();
         let mut ended = Box::pin(service.waiting());
+        let mut subscribed = Box::pin(connection.subscribe(era));
         loop {
             tokio::select! {
                 _ = &mut ended => break,
@@ -232,9 +233,13 @@ impl Core {
                     let _ended = ended.await;
                     break;
                 }
-                () = connection.tools_changed() => match connection.list_tools().await {
-                    Ok(tools) => self.publish(tools, on_change),
-                    Err(reason) => tracing::warn!(server = self.name(), "MCP server: {reason}"),
+                never = &mut subscribed => match never {},
+                () = connection.tools_changed() => tokio::select! {
+                    tools = connection.list_tools() => match tools {
+                        Ok(tools) => self.publish(tools, on_change).await,
+                        Err(reason) => tracing::warn!(server = self.name(), "MCP server: {reason}"),
+                    },
+                    () = self.stop.cancelled() => {}
                 }
             }
         }
@@ -245,8 +250,10 @@ impl Core {
         format!("the process ended{code}{words}")
     }
 
-    fn publish(&self, tools: Vec<serde_json::Value>, on_change: &dyn OnChange) {
-        let (good, bad) = tool_list::read(tools);
+    async fn publish(&self, tools: Vec<serde_json::Value>, on_change: &dyn OnChange) {
+        // Reading a schema takes milliseconds, and there may be hundreds.
+        let read = tokio::task::spawn_blocking(|| tool_list::read(tools)).await;
+        let (good, bad) = read.unwrap_or_else(|error| (Vec::new(), vec![error.to_string()]));
         for problem in &bad {
             tracing::warn!(server = self.name(), "a tool of an MCP server is left out: {problem}");
         }
