@@ -64,36 +64,32 @@ fn read_one(mut tool: Value) -> Result<ListedTool, String> {
 
 /// The schema of a tool as every provider takes it: of an object, with properties, without references.
 fn schema(source: Value) -> Result<Value, String> {
-    let mut schema = match source {
-        Value::Object(schema) => schema,
-        Value::Null => return Err("has no inputSchema".to_owned()),
-        Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
-            return Err("its inputSchema is not an object".to_owned());
-        }
-    };
-    if Value::Object(schema.clone()).to_string().len() > SCHEMA_LIMIT {
+    if source.is_null() {
+        return Err("has no inputSchema".to_owned());
+    }
+    if source.to_string().len() > SCHEMA_LIMIT {
         return Err(format!("its inputSchema is longer than {} KiB", SCHEMA_LIMIT / 1024));
+    }
+    let inlined =
+        Inliner { root: &source, left: SCHEMA_LIMIT, open: Vec::new() }.value(&source, 0)?;
+    let Value::Object(mut schema) = inlined else {
+        return Err("its inputSchema is not an object".to_owned());
+    };
+    for name in ["$schema", "$id", "$defs", "definitions"] {
+        schema.remove(name);
     }
     match schema.get("type") {
         None => drop(schema.insert("type".to_owned(), json!("object"))),
         Some(Value::String(kind)) if kind == "object" => {}
         Some(other) => return Err(format!("its inputSchema is of type {other}, not object")),
     }
-    schema.entry("properties").or_insert_with(|| json!({}));
-    if !schema["properties"].is_object() {
+    let properties = schema.entry("properties").or_insert_with(|| json!({}));
+    if !properties.is_object() {
         return Err("the properties of its inputSchema are not an object".to_owned());
     }
-    let root = Value::Object(schema);
-    // Checked before references are replaced, so that a wrong one is named.
-    Schema::new(&root).map_err(|why| format!("its inputSchema is none: {why:.200}"))?;
-    let mut inlined =
-        Inliner { root: &root, left: SCHEMA_LIMIT, open: Vec::new() }.value(&root, 0)?;
-    if let Some(fields) = inlined.as_object_mut() {
-        for name in ["$schema", "$id", "$defs", "definitions"] {
-            fields.remove(name);
-        }
-    }
-    Ok(inlined)
+    let schema = Value::Object(schema);
+    Schema::new(&schema).map_err(|why| format!("its inputSchema is none: {why:.200}"))?;
+    Ok(schema)
 }
 
 /// Replaces references by what they lead to; many providers refuse them.

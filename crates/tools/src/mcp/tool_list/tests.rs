@@ -45,6 +45,13 @@ fn references_are_replaced_by_what_they_lead_to() {
 }
 
 #[test]
+fn a_schema_that_is_a_reference_is_what_it_leads_to() {
+    let point = json!({ "type": "object", "properties": { "x": { "type": "number" } } });
+    let schema = json!({ "$ref": "#/definitions/Point", "definitions": { "Point": point } });
+    assert_eq!(check(schema), Ok(point));
+}
+
+#[test]
 fn a_reference_to_itself_is_cut_and_one_to_elsewhere_refused() {
     let itself = json!({ "type": "object", "properties": { "a": { "$ref": "#" } } });
     assert_eq!(
