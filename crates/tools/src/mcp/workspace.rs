@@ -137,7 +137,8 @@ impl ConnectServers {
     fn preview(&self) -> String {
         let line = |server: &ToolServer| match &server.transport {
             ToolTransport::Stdio { command, env } => {
-                let env: Vec<String> = env.iter().map(|(name, _)| format!("{name}=…")).collect();
+                let env: Vec<String> =
+                    env.iter().map(|(name, value)| format!("{name}={value}")).collect();
                 format!("{}: {} {}", server.name, env.join(" "), command.join(" "))
             }
             ToolTransport::Http { url, .. } => format!("{}: {url}", server.name),
