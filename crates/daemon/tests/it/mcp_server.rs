@@ -221,7 +221,7 @@ async fn a_session_of_another_protocol_is_seen_and_its_transcript_read() {
         daemon.ask("resources/read", json!({ "uri": "quintet://sessions/x/transcript" })).await;
     assert_eq!(unknown["error"]["code"], -32002, "{unknown}");
     let unknown = json!({ "name": "status", "arguments": { "session": "session_nowhere" } });
-    assert_eq!(daemon.ask("tools/call", unknown).await["result"]["isError"], true);
+    assert_eq!(daemon.ask("tools/call", unknown).await["error"]["code"], -32602);
     let unknown = daemon.ask("tools/call", json!({ "name": "nothing", "arguments": {} })).await;
     assert_eq!(unknown["error"]["code"], -32602, "{unknown}");
 }

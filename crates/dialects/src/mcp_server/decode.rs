@@ -56,6 +56,8 @@ pub(super) enum Request {
 pub(super) enum Fault {
     /// There is no such tool.
     UnknownTool(String),
+    /// There is no such session.
+    UnknownSession(String),
     /// The arguments are wrong; the model is told.
     Arguments(String),
 }
@@ -125,7 +127,7 @@ fn parse<T: DeserializeOwned>(arguments: Value) -> Result<T, Fault> {
 }
 
 fn id(session: &str) -> Result<SessionId, Fault> {
-    SessionId::parse(session).ok_or_else(|| wrong(format!("session not found: {session}")))
+    SessionId::parse(session).ok_or_else(|| Fault::UnknownSession(session.to_owned()))
 }
 
 fn said(prompt: String) -> Result<String, Fault> {

@@ -11,10 +11,10 @@ use axum::response::{IntoResponse as _, Response};
 use quintet_kernel::port::Error;
 use rmcp::model::{
     CacheScope, CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ErrorCode,
-    Implementation, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult,
-    PaginatedRequestParams, ProgressNotificationParam, ReadResourceRequestParams,
-    ReadResourceResponse, ReadResourceResult, Resource, ResourceContents, ResourceTemplate,
-    ServerCapabilities, ServerConfig, Tool, ToolAnnotations,
+    Implementation, ListPromptsRequestMethod, ListPromptsResult, ListResourceTemplatesResult,
+    ListResourcesResult, ListToolsResult, PaginatedRequestParams, ProgressNotificationParam,
+    ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, Resource,
+    ResourceContents, ResourceTemplate, ServerCapabilities, ServerConfig, Tool, ToolAnnotations,
 };
 use rmcp::service::{RequestContext, serve_server_with_ct};
 use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
@@ -27,7 +27,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use super::decode::{self, Fault, decode};
-use super::sessions::Ports;
+use super::sessions::{Failure, Ports};
 use super::wire::{ToolSpec, tools};
 use crate::transport::access::Denied;
 use crate::transport::connection_limit::{ConnectionLimit, ConnectionPermit};
@@ -150,6 +150,7 @@ impl ServerHandler for Handler {
             Err(Fault::UnknownTool(name)) => {
                 return Err(ErrorData::invalid_params(format!("unknown tool: {name}"), None));
             }
+            Err(Fault::UnknownSession(session)) => return Err(unknown_session(&session)),
             Err(Fault::Arguments(why)) => return Ok(failure(why)),
         };
         let (sender, notes) = mpsc::channel(16);
@@ -157,13 +158,23 @@ impl ServerHandler for Handler {
         let perform = self.ports.perform(request, self.folder.clone(), &note);
         let done = tokio::select! {
             done = perform => done,
-            () = context.ct.cancelled() => Err("the call was cancelled; the turn goes on".to_owned()),
+            () = context.ct.cancelled() => Err("the call was cancelled; the turn goes on".into()),
             never = report_progress(&context, notes) => match never {},
         };
         Ok(match done {
             Ok(value) => CallToolResult::structured(value).into(),
-            Err(why) => failure(why),
+            Err(Failure::UnknownSession(session)) => return Err(unknown_session(&session)),
+            Err(Failure::Refused(why)) => failure(why),
         })
+    }
+
+    // Prompts are not offered, and the library's own answer would be an empty list.
+    async fn list_prompts(
+        &self,
+        _page: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListPromptsResult, ErrorData> {
+        Err(ErrorData::method_not_found::<ListPromptsRequestMethod>())
     }
 
     async fn list_resources(
@@ -207,7 +218,8 @@ impl ServerHandler for Handler {
                 context.protocol_version().is_some_and(|version| !version.has_initialize());
             let code =
                 if modern { ErrorCode::INVALID_PARAMS } else { ErrorCode::RESOURCE_NOT_FOUND };
-            ErrorData::new(code, format!("resource not found: {}", read.uri), None)
+            let data = Some(json!({ "uri": read.uri }));
+            ErrorData::new(code, format!("resource not found: {}", read.uri), data)
         };
         let session = decode::transcript(&read.uri).ok_or_else(unknown)?;
         let text = match self.ports.transcript(&session).await {
@@ -224,6 +236,10 @@ impl ServerHandler for Handler {
 
 fn failure(why: String) -> CallToolResponse {
     CallToolResult::error(vec![ContentBlock::text(why)]).into()
+}
+
+fn unknown_session(session: &str) -> ErrorData {
+    ErrorData::invalid_params(format!("session not found: {session}"), None)
 }
 
 fn internal(error: &Error) -> ErrorData {

@@ -10,7 +10,7 @@ use quintet_kernel::event::{Answerer, Event, Origin, Remember, TurnOptions};
 use quintet_kernel::message::{Part, Role};
 use quintet_kernel::model::Channel;
 use quintet_kernel::port::{Branches, Error, Follow, Receipt, Sessions};
-use quintet_kernel::{Cursor, Item, SessionId, State, StepId, TurnId};
+use quintet_kernel::{Cursor, Item, Refusal, SessionId, State, StepId, TurnId};
 use serde_json::{Value, json};
 use tokio::time::{Instant, timeout_at};
 
@@ -37,6 +37,36 @@ impl std::fmt::Debug for Ports {
     }
 }
 
+/// Why a request was not carried out.
+#[derive(Debug)]
+pub(super) enum Failure {
+    /// There is no such session.
+    UnknownSession(String),
+    /// Anything else, which the client's model is told.
+    Refused(String),
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::NotFound(session) | Error::Refused(Refusal::NotBegun(session)) => {
+                Self::UnknownSession(session.to_string())
+            }
+            error @ (Error::Refused(_)
+            | Error::Ahead(..)
+            | Error::ReadOnly
+            | Error::Closing
+            | Error::Storage(_)) => Self::Refused(error.to_string()),
+        }
+    }
+}
+
+impl From<&str> for Failure {
+    fn from(why: &str) -> Self {
+        Self::Refused(why.to_owned())
+    }
+}
+
 /// Receives a line about each thing that happens while a call waits.
 pub(super) type OnProgress<'a> = &'a (dyn Fn(String) + Send + Sync);
 
@@ -49,14 +79,14 @@ struct Awaited {
 }
 
 impl Ports {
-    /// Carries out a request. `folder` is the client's own, where it is known. Fails with what the
-    /// client's model is told.
+    /// Carries out a request. `folder` is the client's own, where it is known. Fails with the
+    /// reason.
     pub(super) async fn perform(
         &self,
         request: Request,
         folder: Option<PathBuf>,
         progress: OnProgress<'_>,
-    ) -> Result<Value, String> {
+    ) -> Result<Value, Failure> {
         let awaited = match request {
             Request::Run { prompt, workspace, wait } => {
                 let workspace =
@@ -96,12 +126,13 @@ impl Ports {
         Ok(transcript(&*self.sessions.view(session).await?))
     }
 
-    async fn create(&self, workspace: PathBuf) -> Result<SessionId, String> {
+    async fn create(&self, workspace: PathBuf) -> Result<SessionId, Failure> {
         if !is_folder(&workspace).await {
-            return Err(format!("workspace is not a folder: {}", workspace.display()));
+            let why = format!("workspace is not a folder: {}", workspace.display());
+            return Err(Failure::Refused(why));
         }
         let origin = Origin { workspace, ..Origin::default() };
-        let Receipt { session, .. } = self.sessions.create(origin).await.map_err(said)?;
+        let Receipt { session, .. } = self.sessions.create(origin).await?;
         Ok(session)
     }
 
@@ -110,7 +141,7 @@ impl Ports {
         session: SessionId,
         prompt: String,
         wait: Duration,
-    ) -> Result<Awaited, String> {
+    ) -> Result<Awaited, Failure> {
         let parts = vec![Part::Text(prompt)];
         let say = Say::new(Role::User, parts, Run::Now, TurnOptions::default());
         let receipt = self.submit(&session, Command::Say(Box::new(say))).await?;
@@ -120,31 +151,31 @@ impl Ports {
     }
 
     /// The last turn of a session, from now on.
-    async fn last_turn(&self, session: SessionId, wait: Duration) -> Result<Awaited, String> {
+    async fn last_turn(&self, session: SessionId, wait: Duration) -> Result<Awaited, Failure> {
         let state = self.view(&session).await?;
         let turn = state.turns.last().map(|turn| turn.id.clone());
         let begin = state.turns.last().map_or(state.head, |turn| turn.begins.saturating_sub(1));
         Ok(Awaited { session, turn, from: Cursor::after(begin), until: Instant::now() + wait })
     }
 
-    async fn list(&self) -> Result<Value, String> {
-        let cards = self.branches.recent(None, SESSIONS_LIMIT).await.map_err(said)?;
+    async fn list(&self) -> Result<Value, Failure> {
+        let cards = self.branches.recent(None, SESSIONS_LIMIT).await?;
         let sessions: Vec<_> = cards.iter().map(shown).collect();
         Ok(json!({ "sessions": sessions }))
     }
 
-    async fn submit(&self, session: &SessionId, command: Command) -> Result<Receipt, String> {
-        self.sessions.submit(session, command).await.map_err(said)
+    async fn submit(&self, session: &SessionId, command: Command) -> Result<Receipt, Failure> {
+        Ok(self.sessions.submit(session, command).await?)
     }
 
-    async fn view(&self, session: &SessionId) -> Result<Arc<State>, String> {
-        self.sessions.view(session).await.map_err(said)
+    async fn view(&self, session: &SessionId) -> Result<Arc<State>, Failure> {
+        Ok(self.sessions.view(session).await?)
     }
 
     /// Reads a session's text until its turn is over, asks something, or the time is up.
-    async fn wait(&self, awaited: Awaited, progress: OnProgress<'_>) -> Result<Value, String> {
+    async fn wait(&self, awaited: Awaited, progress: OnProgress<'_>) -> Result<Value, Failure> {
         let Awaited { session, turn, from, until } = awaited;
-        let mut follow = self.sessions.follow(&session, from).await.map_err(said)?;
+        let mut follow = self.sessions.follow(&session, from).await?;
         let mut text = Text::default();
         let mut state = self.view(&session).await?;
         loop {
@@ -155,9 +186,9 @@ impl Ports {
             }
             let next = timeout_at(until, follow.next());
             let items = match next.await {
-                Ok(items) => items.map_err(said)?,
+                Ok(items) => items?,
                 // What is there already is given, also to a client that does not wait.
-                Err(_) if behind => follow.next().await.map_err(said)?,
+                Err(_) if behind => follow.next().await?,
                 Err(_) => break,
             };
             let Some(items) = items else { break };
@@ -167,9 +198,9 @@ impl Ports {
                 state = self.view(&session).await?;
             }
         }
-        catch_up(&mut *follow, &mut text, progress).await.map_err(said)?;
+        catch_up(&mut *follow, &mut text, progress).await?;
         let report = report(&state, turn.as_ref(), text.text, follow.position());
-        serde_json::to_value(report).map_err(|error| error.to_string())
+        serde_json::to_value(report).map_err(|error| Failure::Refused(error.to_string()))
     }
 }
 
@@ -221,8 +252,4 @@ impl Text {
 
 async fn is_folder(path: &Path) -> bool {
     tokio::fs::metadata(path).await.is_ok_and(|found| found.is_dir())
-}
-
-fn said(error: Error) -> String {
-    error.to_string()
 }
