@@ -6,10 +6,13 @@ use tracing_subscriber::EnvFilter;
 
 use crate::cli::LogFormat;
 
+/// What is logged if nobody says. The library for MCP warns of every request that it refuses.
+const DEFAULT_FILTER: &str = "info,rmcp=error";
+
 /// Sets logging up; `filter` is the value of `QUINTET_LOG`, where set.
 pub(crate) fn start(format: LogFormat, filter: Option<&str>) {
-    let filter =
-        EnvFilter::try_new(filter.unwrap_or("info")).unwrap_or_else(|_| EnvFilter::new("info"));
+    let filter = EnvFilter::try_new(filter.unwrap_or(DEFAULT_FILTER));
+    let filter = filter.unwrap_or_else(|_| EnvFilter::new(DEFAULT_FILTER));
     let colours = io::stderr().is_terminal();
     let logs =
         tracing_subscriber::fmt().with_env_filter(filter).with_writer(|| Forgiving(io::stderr()));
