@@ -106,7 +106,7 @@ fn find<'a>(tools: &'a [Arc<Spec>], query: &str) -> Vec<&'a Arc<Spec>> {
         let exact = if query.contains(&name) { 100 } else { 0 };
         let of_word =
             |word: &&str| 3 * usize::from(name.contains(word)) + usize::from(about.contains(word));
-        exact + words.iter().map(|word| of_word(word)).sum::<usize>()
+        exact + words.iter().map(of_word).sum::<usize>()
     };
     let mut scored: Vec<_> = tools.iter().map(|tool| (score(tool), tool)).collect();
     scored.retain(|(score, _)| *score > 0);
