@@ -69,7 +69,7 @@ fn added(text: &str, name: &str, entry: &Entry) -> Result<String> {
     let quoted = |text: &String| Value::String(text.clone()).to_string();
     let mut new = text.trim_end().to_owned();
     let gap = if new.is_empty() { "" } else { "\n\n" };
-    write!(new, "{gap}[mcp.servers.{name}]\n")?;
+    writeln!(new, "{gap}[mcp.servers.{name}]")?;
     match &entry.url {
         Some(url) => writeln!(new, "url = {}", quoted(url))?,
         None => {
