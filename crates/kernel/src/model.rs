@@ -11,8 +11,8 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 pub use asked::{
-    Account, Effort, OutputFormat, Prompt, PromptCall, PromptMessage, PromptPart, Said, Sampling,
-    Search, ToolChoice, calls_said, text_said,
+    Account, Constraints, Effort, OutputFormat, Prompt, PromptCall, PromptMessage, PromptPart,
+    Said, Sampling, Search, ToolChoice, calls_said, text_said,
 };
 pub use count::Count;
 pub use failure::{Failure, FailureKind};

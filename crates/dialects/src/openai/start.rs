@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use quintet_kernel::command::{Command, Recalled, Run, Say, Upload};
 use quintet_kernel::event::{Asking, Event, More, Origin, Seq, Setup, ToolUse, TurnOptions};
 use quintet_kernel::message::{self, MediaKind, Role};
-use quintet_kernel::model::{Sampling, ToolChoice};
+use quintet_kernel::model::{Constraints, Sampling, ToolChoice};
 use quintet_kernel::port::Error;
 use quintet_kernel::tool::Outcome;
 use quintet_kernel::toolset::Toolset;
@@ -104,8 +104,7 @@ async fn start(
         note.insert(CLIENT_TOOLS.into(), Value::Array(names.collect()));
         let options = TurnOptions {
             model: target.model().cloned(),
-            // An agent that had to call a tool in every step would never end.
-            sampling: Sampling { tool_choice: ToolChoice::Auto, ..sampling },
+            sampling: of_agent(sampling),
             tools: if may_call { ToolUse::Offered } else { ToolUse::Withheld },
             asking: Asking::Unattended,
             more: More { aside: json!({ FRONT_END: note }), ..More::default() }.unless_empty(),
@@ -137,6 +136,14 @@ async fn start(
     let added = added.ok_or_else(|| Reply::server(500, "the message was not added"))?;
     let (turn, begins) = (added.turn.clone(), added.seq);
     Ok(AgentRun { session, turn, turn_begins: begins, begins })
+}
+
+/// How an agent answers: one that had to call a tool in every step would never end.
+fn of_agent(sampling: Sampling) -> Sampling {
+    let free = |constraints: Box<Constraints>| {
+        Constraints { tool_choice: ToolChoice::Auto, ..*constraints }.unless_empty()
+    };
+    Sampling { constraints: sampling.constraints.and_then(free), ..sampling }
 }
 
 /// Makes a session.

@@ -81,7 +81,7 @@ fn decoded(path: &str, body: &str) -> Result<String, Reply> {
 /// What is written to the caller.
 enum Writer {
     Chat(ChatStream),
-    Response(Response),
+    Response(Box<Response>),
 }
 
 /// One answer and what happens around it.
@@ -129,7 +129,7 @@ impl Story {
             let echo = Map::from_iter([("model".to_owned(), Value::from("quintet/fake/fake"))]);
             let mut response = Response::new("resp_s1_2".into(), 1, echo);
             response.begin().iter().for_each(|event| event.write(&mut out));
-            self.writer = Some(Writer::Response(response));
+            self.writer = Some(Writer::Response(Box::new(response)));
         } else {
             self.writer = Some(Writer::Chat(ChatStream::begin(head, true, &mut out)));
         }

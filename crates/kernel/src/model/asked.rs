@@ -64,18 +64,55 @@ pub struct Sampling {
     /// How much to think first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub effort: Option<Effort>,
+    /// What few answers are held to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub constraints: Option<Box<Constraints>>,
+}
+
+impl Sampling {
+    /// The share of the likeliest tokens that is chosen from.
+    pub fn top_p(&self) -> Option<f64> {
+        self.constraints.as_ref()?.top_p
+    }
+
+    /// Texts at which the answer ends.
+    pub fn stop(&self) -> &[String] {
+        self.constraints.as_ref().map_or(&[], |constraints| &constraints.stop)
+    }
+
+    /// Which of the tools the model must call.
+    pub fn tool_choice(&self) -> &ToolChoice {
+        self.constraints.as_ref().map_or(&ToolChoice::Auto, |constraints| &constraints.tool_choice)
+    }
+
+    /// The form of the answer; free text if there is none.
+    pub fn format(&self) -> Option<&OutputFormat> {
+        self.constraints.as_ref()?.format.as_ref()
+    }
+}
+
+/// What few answers are held to, apart so that the settings of the others are small.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Constraints {
     /// The share of the likeliest tokens that is chosen from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub top_p: Option<f64>,
     /// Texts at which the answer ends.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stop: Vec<String>,
-    /// Which of the tools it must call, where it may call any.
+    /// Which of the tools the model must call, where it may call any.
     #[serde(default, skip_serializing_if = "ToolChoice::is_auto")]
     pub tool_choice: ToolChoice,
     /// The form of the answer; free text if not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub format: Option<OutputFormat>,
+}
+
+impl Constraints {
+    /// Nothing if there is nothing in it.
+    pub fn unless_empty(self) -> Option<Box<Self>> {
+        (self != Self::default()).then(|| Box::new(self))
+    }
 }
 
 /// Which tools a model must call.

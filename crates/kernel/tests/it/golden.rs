@@ -17,8 +17,8 @@ use quintet_kernel::event::{
 use quintet_kernel::id::{BlobId, CallId, Fresh, MessageId, SessionId, StepId, TurnId};
 use quintet_kernel::message::{Artifact, Attachment, MediaKind, Part, Role};
 use quintet_kernel::model::{
-    Account, Channel, Effort, FailureKind, Finish, ModelRef, OutputFormat, Place, Sampling, Sealed,
-    ToolChoice, Usage,
+    Account, Channel, Constraints, Effort, FailureKind, Finish, ModelRef, OutputFormat, Place,
+    Sampling, Sealed, ToolChoice, Usage,
 };
 use quintet_kernel::question::Question;
 use quintet_kernel::time::Time;
@@ -308,10 +308,13 @@ fn of_turns() -> Vec<Event> {
     let format = OutputFormat::Schema { name: "n".into(), schema: json!({}), strict: true };
     let chosen = |tool_choice: ToolChoice, format: OutputFormat| TurnOptions {
         sampling: Sampling {
-            top_p: Some(0.9),
-            stop: vec!["X".into()],
-            tool_choice,
-            format: Some(format),
+            constraints: Constraints {
+                top_p: Some(0.9),
+                stop: vec!["X".into()],
+                tool_choice,
+                format: Some(format),
+            }
+            .unless_empty(),
             ..Sampling::default()
         },
         ..TurnOptions::default()

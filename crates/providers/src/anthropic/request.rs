@@ -41,8 +41,8 @@ pub(super) fn body(ask: &Ask<'_>) -> serde_json::Result<Vec<u8>> {
         messages: blocks::messages(ask, thinks),
         // A model that thinks does not take one.
         temperature: sampling.temperature.filter(|_| !thinks),
-        top_p: sampling.top_p.filter(|_| !thinks),
-        stop_sequences: &sampling.stop,
+        top_p: sampling.top_p().filter(|_| !thinks),
+        stop_sequences: sampling.stop(),
         thinking: think,
         output_config: word,
     })
@@ -99,7 +99,7 @@ struct Choice<'a> {
 
 /// Which tools must be called; nothing if the model decides. A model that thinks cannot be forced.
 fn choice<'a>(ask: &Ask<'a>, thinks: bool) -> Option<Choice<'a>> {
-    match &ask.prompt.sampling.tool_choice {
+    match ask.prompt.sampling.tool_choice() {
         _ if ask.keeps_from_calling() => Some(Choice { kind: "none", name: None }),
         _ if ask.tools.is_none() || thinks => None,
         ToolChoice::Auto => None,

@@ -20,10 +20,10 @@ pub(super) fn body(ask: &Ask<'_>) -> serde_json::Result<Vec<u8>> {
     let config = Config {
         max_output_tokens: sampling.max_tokens,
         temperature: sampling.temperature,
-        top_p: sampling.top_p,
-        stop_sequences: &sampling.stop,
-        response_mime_type: sampling.format.as_ref().map(|_| "application/json"),
-        response_json_schema: sampling.format.as_ref().and_then(|format| match format {
+        top_p: sampling.top_p(),
+        stop_sequences: sampling.stop(),
+        response_mime_type: sampling.format().map(|_| "application/json"),
+        response_json_schema: sampling.format().and_then(|format| match format {
             OutputFormat::Json => None,
             OutputFormat::Schema { schema, .. } => Some(schema),
         }),
@@ -82,7 +82,7 @@ struct Calling<'a> {
 
 /// Which tools must or must not be called; nothing if the model decides.
 fn tool_config<'a>(ask: &Ask<'a>) -> Option<ToolConfig<'a>> {
-    let (mode, allowed_function_names) = match &ask.prompt.sampling.tool_choice {
+    let (mode, allowed_function_names) = match ask.prompt.sampling.tool_choice() {
         _ if ask.search || ask.tools.is_none() => return None,
         _ if ask.keeps_from_calling() => ("NONE", None),
         ToolChoice::Auto => return None,

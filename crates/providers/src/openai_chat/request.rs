@@ -33,9 +33,9 @@ pub(super) fn body(ask: &Ask<'_>) -> serde_json::Result<Vec<u8>> {
         max_tokens: limit.filter(|_| !long),
         max_completion_tokens: limit.filter(|_| long),
         temperature: ask.prompt.sampling.temperature,
-        top_p: ask.prompt.sampling.top_p,
-        stop: &ask.prompt.sampling.stop,
-        response_format: ask.prompt.sampling.format.as_ref().map(format),
+        top_p: ask.prompt.sampling.top_p(),
+        stop: ask.prompt.sampling.stop(),
+        response_format: ask.prompt.sampling.format().map(format),
         reasoning_effort: style(EffortStyle::Word),
         reasoning: style(EffortStyle::Object).map(|effort| Reasoning { effort }),
         thinking: style(EffortStyle::Switch).map(Switch::new),
@@ -44,7 +44,7 @@ pub(super) fn body(ask: &Ask<'_>) -> serde_json::Result<Vec<u8>> {
 
 /// Which tools must be called; nothing if the model decides.
 fn choice(ask: &Ask<'_>) -> Option<Value> {
-    match &ask.prompt.sampling.tool_choice {
+    match ask.prompt.sampling.tool_choice() {
         _ if ask.keeps_from_calling() => Some("none".into()),
         _ if ask.tools.is_none() => None,
         ToolChoice::Auto => None,

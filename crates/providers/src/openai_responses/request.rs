@@ -39,8 +39,8 @@ pub(super) fn body(ask: &Ask<'_>) -> serde_json::Result<Vec<u8>> {
         reasoning: thinks.then_some(Reasoning { effort, summary: "auto" }),
         max_output_tokens: sampling.max_tokens,
         temperature: sampling.temperature.filter(|_| !thinks),
-        top_p: sampling.top_p.filter(|_| !thinks),
-        text: sampling.format.as_ref().map(|form| Text { format: format(form) }),
+        top_p: sampling.top_p().filter(|_| !thinks),
+        text: sampling.format().map(|form| Text { format: format(form) }),
     })
 }
 
@@ -93,7 +93,7 @@ struct Text {
 
 /// Which tools must be called; nothing if the model decides.
 fn choice(ask: &Ask<'_>) -> Option<Value> {
-    match &ask.prompt.sampling.tool_choice {
+    match ask.prompt.sampling.tool_choice() {
         _ if ask.keeps_from_calling() => Some("none".into()),
         _ if ask.tools.is_none() => None,
         ToolChoice::Auto => None,

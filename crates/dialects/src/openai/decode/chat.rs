@@ -1,6 +1,6 @@
 //! Requests for chat completions.
 
-use quintet_kernel::model::Sampling;
+use quintet_kernel::model::{Constraints, Sampling};
 use serde_json::Value;
 
 use super::{Call, Generation, Message, Target, content, options};
@@ -39,10 +39,13 @@ pub(crate) fn decode(body: &Value) -> Result<ChatRequest, Reply> {
         max_tokens: max_tokens.or(body.count("max_tokens")?),
         temperature: body.number("temperature", 0.0, 2.0)?,
         effort: options::effort(&body, "reasoning_effort")?,
-        top_p: body.number("top_p", 0.0, 1.0)?,
-        stop: options::stop(&body)?,
-        tool_choice,
-        format: options::format(body.object("response_format")?)?,
+        constraints: Constraints {
+            top_p: body.number("top_p", 0.0, 1.0)?,
+            stop: options::stop(&body)?,
+            tool_choice,
+            format: options::format(body.object("response_format")?)?,
+        }
+        .unless_empty(),
     };
     let stream_options = body.object("stream_options")?;
     let include_usage = stream_options.map(|options| options.flag("include_usage")).transpose()?;

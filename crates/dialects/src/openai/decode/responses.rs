@@ -1,6 +1,6 @@
 //! Requests for responses.
 
-use quintet_kernel::model::Sampling;
+use quintet_kernel::model::{Constraints, Sampling};
 use serde_json::{Map, Value, json};
 
 use super::{Call, Generation, Message, Target, content, options};
@@ -51,10 +51,13 @@ pub(crate) fn decode(body: &Value) -> Result<ResponseRequest, Reply> {
         max_tokens: body.count("max_output_tokens")?,
         temperature: body.number("temperature", 0.0, 2.0)?,
         effort: effort.flatten(),
-        top_p: body.number("top_p", 0.0, 1.0)?,
-        stop: Vec::new(),
-        tool_choice,
-        format: options::format(format)?,
+        constraints: Constraints {
+            top_p: body.number("top_p", 0.0, 1.0)?,
+            stop: Vec::new(),
+            tool_choice,
+            format: options::format(format)?,
+        }
+        .unless_empty(),
     };
     let store = body.flag("store")?.unwrap_or(true);
     let background = body.flag("background")?.unwrap_or(false);

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use quintet_kernel::message::MediaKind;
-use quintet_kernel::model::{Effort, ModelRef, Profile, Prompt, Said, Sampling, Search, Searches};
+use quintet_kernel::model::{
+    Constraints, Effort, ModelRef, Profile, Prompt, Said, Sampling, Search, Searches,
+};
 use quintet_kernel::{BlobId, CallId};
 use serde_json::json;
 
@@ -120,17 +122,17 @@ fn what_a_caller_asks_for_goes_through() {
         placement: tool::Placement::Client,
     }));
     let schema = json!({"type": "object"});
-    prompt.sampling = Sampling {
+    let constraints = |tool_choice| Constraints {
         top_p: Some(0.5),
         stop: vec!["X".into()],
-        tool_choice: ToolChoice::Named("shell".into()),
+        tool_choice,
         format: Some(OutputFormat::Schema {
             name: "n".into(),
             schema: schema.clone(),
             strict: true,
         }),
-        ..Sampling::default()
     };
+    prompt.sampling.constraints = constraints(ToolChoice::Named("shell".into())).unless_empty();
     let body = sent(&prompt);
     assert_eq!(body["messages"][1]["tool_calls"][0]["function"]["arguments"], "{ \"a\":1}");
     assert_eq!(body["messages"][2], json!({"role": "system", "content": "in French"}));
@@ -140,7 +142,7 @@ fn what_a_caller_asks_for_goes_through() {
     assert_eq!((&body["top_p"], &body["stop"]), (&json!(0.5), &json!(["X"])));
     let format = json!({"name": "n", "schema": schema, "strict": true});
     assert_eq!(body["response_format"], json!({"type": "json_schema", "json_schema": format}));
-    prompt.sampling.tool_choice = ToolChoice::Required;
+    prompt.sampling.constraints = constraints(ToolChoice::Required).unless_empty();
     assert_eq!(sent(&prompt)["tool_choice"], "required");
     prompt.tools.clear();
     assert_eq!(sent(&prompt)["tool_choice"], Value::Null, "there is nothing to choose");
