@@ -246,6 +246,11 @@ export const tests = [
         }
       }
       const page = await open();
+      await page.goto(`${daemon.url}/settings`);
+      await page.getByText("fake/fake").first().waitFor();
+      await check(page, axe);
+      await page.keyboard.press("/");
+      assert.ok(await by(page, "searchbox", "Search").evaluate((box) => box === document.activeElement));
       await page.goto(`${daemon.url}/sessions/${id}`);
       await by(page, "textbox", "Message").focus();
       await page.keyboard.type("by keyboard");
