@@ -280,6 +280,19 @@ export const tests = [
       await until("live output", async () => (await output.count()) > 0 && (await output.first().innerText()).trim() === "first");
       await transcript(page).getByText("Both ran.").waitFor();
       await transcript(page).getByText("approved by an earlier answer").waitFor();
+      model.say("Draw.", { tools: [{ name: "diagram", args: { source: "flowchart LR\n  a --> b", language: "mermaid" } }] }, { text: "Drawn." });
+      await send(page, "Draw.");
+      await by(page, "button", "Approve").click();
+      await transcript(page).getByText("Drawn.").waitFor();
+      await until("the diagram", () => transcript(page).locator(".call img").evaluate((img) => img.complete && img.naturalWidth > 0));
+      model.say("Remember.", { tools: [{ name: "memory_write", args: { target: "long_term", content: "The gate key is under the fern." } }] }, { text: "Noted." });
+      await send(page, "Remember.");
+      await transcript(page).getByText("Noted.").waitFor();
+      await by(page, "button", "Memory").click();
+      await by(page, "dialog", "Memory").getByText("under the fern").waitFor();
+      await by(page, "textbox", "Find in memory").fill("gate key");
+      await by(page, "dialog", "Memory").getByText("under the fern").waitFor();
+      await by(page, "button", "Close").click();
     },
   },
   {
@@ -411,6 +424,7 @@ export const tests = [
   },
   {
     name: "a token is asked for once, and other origins are refused",
+    embedded: true,
     config: `${APPROVE_ALL}[auth]\ntoken = "sesame"\n`,
     async run({ daemon, open }) {
       for (const path of ["/", "/api/start", "/api/stream"]) {

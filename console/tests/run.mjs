@@ -52,8 +52,8 @@ async function open(daemon, options = {}) {
 }
 
 const { tests } = await import("./console.mjs");
-for (const { name, config, run } of tests) {
-  if (only && !name.includes(only)) continue;
+for (const { name, config, embedded, run } of tests) {
+  if ((only && !name.includes(only)) || (embedded && args.includes("--from-disk"))) continue;
   const began = Date.now();
   model.calls.length = 0;
   let daemon;

@@ -1,6 +1,6 @@
 // The state of the page: sessions, questions, the session that is shown, and the stream behind it.
 
-import { get } from "./api";
+import { get, message } from "./api";
 import { headline } from "./format";
 import { notify } from "./notify";
 import { SharedStream } from "./shared";
@@ -29,7 +29,8 @@ export class OpenSession {
       this.error = "";
       this.loaded = true;
     } catch (error) {
-      this.error = error instanceof Error ? error.message : String(error);
+      this.loaded = false;
+      this.error = message(error);
     }
   }
 
@@ -152,6 +153,7 @@ class App {
         if (this.boot && data.boot !== this.boot) this.restarted = data.boot;
         this.boot = data.boot;
         this.questions = data.questions;
+        if (this.session?.error) void this.reload();
         break;
       case "card":
         this.merge([data]);
@@ -185,7 +187,7 @@ class App {
   private async reload() {
     const { session } = this;
     await session?.load();
-    if (session && this.session === session) this.stream.update();
+    if (session?.loaded && this.session === session) this.stream.update();
   }
 
   /** A question is shown once, although every session above a subagent has it. */

@@ -47,6 +47,7 @@ export class CallEntry {
   assessment = $state.raw<Assessment | null>(null);
   files = $state.raw<string[]>([]);
   leftOut = $state(0);
+  artifacts = $state.raw<{ name: string; mime: string }[]>([]);
   subagent = $state.raw<Subagent | null>(null);
   review = $state("");
   started = $state(0);
@@ -309,6 +310,7 @@ export class Transcript {
         call.ending = item.ending;
         call.output = item.text;
         call.leftOut = item.left_out;
+        call.artifacts = item.artifacts;
         call.error = item.error;
         call.files = item.files;
         call.ended = item.at;

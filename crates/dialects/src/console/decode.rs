@@ -11,7 +11,7 @@ use quintet_kernel::event::{
 use quintet_kernel::message::{MediaKind, Part, Role};
 use quintet_kernel::model::{Effort, ModelRef, Sampling};
 use quintet_kernel::port::Error;
-use quintet_kernel::{Question, Refusal, SessionId, TurnId};
+use quintet_kernel::{CallId, Question, Refusal, SessionId, TurnId};
 use serde::de::DeserializeOwned;
 
 use super::wire;
@@ -38,6 +38,8 @@ pub(super) enum Route {
     History(SessionId),
     Prompt(SessionId),
     Attachment(SessionId, String),
+    Artifact(SessionId, CallId, String),
+    Memory(SessionId),
     SendMessage(SessionId),
     AnswerQuestion(SessionId),
     Stop(SessionId),
@@ -124,6 +126,8 @@ pub(super) fn decode(route: &Route, body: &[u8]) -> Result<Step, Reply> {
         | Route::History(_)
         | Route::Prompt(_)
         | Route::Attachment(..)
+        | Route::Artifact(..)
+        | Route::Memory(_)
         | Route::Changes(..) => Err(Reply::new(405, "this path is only read")),
     }
 }

@@ -1,6 +1,6 @@
 //! The routes of the console.
 
-use quintet_kernel::{SessionId, TurnId};
+use quintet_kernel::{CallId, SessionId, TurnId};
 
 use super::decode::{Reply, Route};
 use crate::transport::routes::{PathParameters, Refusals, Row};
@@ -26,6 +26,12 @@ pub(super) const ROUTES: &[Row<Route, Reply>] = &[
     ("GET", "/api/sessions/{session}/attachments/{name}", |path| {
         Ok(Route::Attachment(session(path)?, path.get("name").into()))
     }),
+    ("GET", "/api/sessions/{session}/artifacts/{call}/{name}", |path| {
+        let call = CallId::parse(path.get("call"));
+        let none = || Reply::new(404, format!("call not found: {}", path.get("call")));
+        Ok(Route::Artifact(session(path)?, call.ok_or_else(none)?, path.get("name").into()))
+    }),
+    ("GET", "/api/sessions/{session}/memory", |path| session(path).map(Route::Memory)),
     ("POST", "/api/sessions/{session}/messages", |path| session(path).map(Route::SendMessage)),
     ("POST", "/api/sessions/{session}/answer", |path| session(path).map(Route::AnswerQuestion)),
     ("POST", "/api/sessions/{session}/stop", |path| session(path).map(Route::Stop)),

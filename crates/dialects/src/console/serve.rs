@@ -11,10 +11,10 @@ use axum::response::Response;
 use quintet_kernel::command::{Approve, Command, Say, Upload};
 use quintet_kernel::event::Event;
 use quintet_kernel::port::{
-    Blobs, Branches, Changes, Error, Models, Outlines, Prompts, Pulse, Receipt, Removals,
+    Blobs, Branches, Changes, Error, Memory, Models, Outlines, Prompts, Pulse, Receipt, Removals,
     SessionSearch, Sessions,
 };
-use quintet_kernel::{SessionId, State};
+use quintet_kernel::{CallId, SessionId, State};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
@@ -23,7 +23,7 @@ use super::decode::{
     BODY_LIMIT, File, MESSAGE_LIMIT, Reply, Route, Step, decode, media_kind, refusal,
 };
 use super::routes::{REFUSALS, ROUTES};
-use super::{assets, history, prompt, question, sessions, shape, stream};
+use super::{assets, files, history, memory, prompt, question, sessions, shape, stream};
 use crate::change_feed::ChangeFeed;
 use crate::dialect::Services;
 use crate::transport::access::Denied;
@@ -47,6 +47,7 @@ pub(super) struct Ports {
     pub(super) blobs: Arc<dyn Blobs>,
     pub(super) models: Arc<dyn Models>,
     pub(super) outlines: Arc<dyn Outlines>,
+    pub(super) memory: Option<Arc<dyn Memory>>,
     pub(super) pulse: Arc<dyn Pulse>,
     pub(super) change_feed: ChangeFeed,
     pub(super) closing: CancellationToken,
@@ -68,6 +69,7 @@ impl Ports {
             blobs: Arc::clone(&services.blobs),
             models: Arc::clone(&services.models),
             outlines: Arc::clone(&services.outlines),
+            memory: services.memory.clone(),
             pulse: Arc::clone(&services.pulse),
             change_feed: services.change_feed.clone(),
             closing: services.closing.clone(),
@@ -151,7 +153,9 @@ impl App {
             Route::Session(id) => shape::session(&*self.view(id).await?),
             Route::History(id) => self.history(id, query).await?,
             Route::Prompt(id) => self.prompt(id, query).await?,
-            Route::Attachment(id, name) => return self.attachment(id, name).await,
+            Route::Attachment(id, name) => return self.file(id, None, name).await,
+            Route::Artifact(id, call, name) => return self.file(id, Some(call), name).await,
+            Route::Memory(id) => self.memory(id, query).await?,
             Route::Changes(id, turn) => {
                 let changes = ports.changes.of_turn(id, turn).await;
                 shape::changes(&changes.map_err(|error| refusal(&error))?)
@@ -220,31 +224,29 @@ impl App {
         shown.await.map_err(|_| Reply::new(500, "the prompt could not be counted"))
     }
 
-    /// A file of a session: a picture to be shown, anything else to be kept.
-    async fn attachment(&self, session: &SessionId, name: &str) -> Result<Response, Reply> {
+    /// A file that was attached to a message, or that a call left behind.
+    async fn file(
+        &self,
+        session: &SessionId,
+        call: Option<&CallId>,
+        name: &str,
+    ) -> Result<Response, Reply> {
         let name = parameter(&format!("name={name}"), "name").unwrap_or_default();
         let state = self.view(session).await?;
-        let none = || Reply::new(404, format!("attachment not found: {name}"));
-        let file = state.attachment(&name).ok_or_else(none)?;
-        let content = self.ports.blobs.get(&file.blob).await;
-        let content = content.map_err(|error| refusal(&error.into()))?;
-        let mut response = Response::new(Body::from(content));
-        let headers = response.headers_mut();
-        let mime = match file.mime.as_str() {
-            "image/png" => "image/png",
-            "image/jpeg" => "image/jpeg",
-            "image/webp" => "image/webp",
-            "image/gif" => "image/gif",
-            _ => "application/octet-stream",
-        };
-        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(mime));
-        if !mime.starts_with("image/") {
-            headers.insert(header::CONTENT_DISPOSITION, HeaderValue::from_static("attachment"));
-        }
-        assets::protect(headers);
-        let sandbox = HeaderValue::from_static("default-src 'none'; sandbox");
-        headers.insert(header::CONTENT_SECURITY_POLICY, sandbox);
-        Ok(response)
+        let none = || Reply::new(404, format!("file not found: {name}"));
+        let (blob, mime) = files::find(&state, call, &name).ok_or_else(none)?;
+        let content = self.ports.blobs.get(&blob).await;
+        Ok(files::response(content.map_err(|error| refusal(&error.into()))?, &mime))
+    }
+
+    /// Passages of the workspace's memory that fit a query or, without one, what should stay known.
+    async fn memory(&self, session: &SessionId, query: &str) -> Result<Value, Reply> {
+        let off = || Reply::new(404, "memory is off: set memory.enabled");
+        let memory = self.ports.memory.as_ref().ok_or_else(off)?;
+        let card = self.ports.sessions.card(session).await.map_err(|error| refusal(&error))?;
+        let text = parameter(query, "q").unwrap_or_default();
+        let found = memory::read(&**memory, &card.workspace, text).await;
+        found.map_err(|error| Reply::new(400, error.to_string()))
     }
 
     async fn change(&self, route: &Route, head: &Parts, body: Body) -> Result<Value, Reply> {
