@@ -402,6 +402,37 @@ export const tests = [
     },
   },
   {
+    name: "a diff of four megabytes, and typing while an answer streams",
+    config: APPROVE_ALL,
+    async run({ daemon, model, open }) {
+      model.say("Write.", { tools: [{ name: "shell", args: {
+        command: "for n in 1 2 3 4; do seq 1 24000 | sed 's/$/ a line of some length to fill it/' > big$n.txt; done",
+      } }] }, { text: "Written." });
+      const id = await daemon.session(daemon.workspace("w"), "Write.");
+      await until("the turn", async () => (await daemon.journal(id)).turns?.[0]?.status === "succeeded", 20_000);
+      const page = await open();
+      const began = Date.now();
+      await page.goto(`${daemon.url}/sessions/${id}`);
+      await page.getByRole("region", { name: "Diff big4.txt" }).waitFor();
+      const ms = Date.now() - began;
+      const nodes = await page.evaluate(() => document.querySelectorAll("*").length);
+      console.log(`      the diff: shown after ${ms} ms with ${nodes} elements`);
+      assert.ok(nodes <= 2000, `${nodes} elements`);
+      await page.goto(`${daemon.url}/sessions/${await daemon.session(daemon.workspace("v"))}`);
+      await by(page, "textbox", "Message").waitFor();
+      await page.evaluate(() => {
+        window.long = [];
+        new PerformanceObserver((list) => list.getEntries().forEach((one) => window.long.push(Math.round(one.duration)))).observe({ type: "longtask" });
+      });
+      model.say("Count.", { words: 400, gap: 10 });
+      await send(page, "Count.");
+      await by(page, "textbox", "Message").pressSequentially("typed while the answer is being written ".repeat(2), { delay: 25 });
+      await transcript(page).getByText("w0399").waitFor();
+      assert.match(await by(page, "textbox", "Message").inputValue(), /^typed while .* written $/);
+      console.log(`      400 words at 100 a second while typing: long tasks ${JSON.stringify(await page.evaluate(() => window.long))}`);
+    },
+  },
+  {
     name: "the first load",
     config: APPROVE_ALL,
     async run({ daemon, open }) {
