@@ -2,7 +2,7 @@
 
 use axum::body::Body;
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::response::Response;
 use sha2::{Digest as _, Sha256};
 
@@ -50,13 +50,23 @@ impl Login {
         Self { tokens }
     }
 
-    /// True if a request brings the token or the cookie, or needs neither.
+    /// True if a request brings the token or the cookie, or needs neither. As everywhere, a `GET` may
+    /// bring the token as `access_token`.
     pub(super) fn admits(&self, request: &Parts) -> bool {
         let Some(tokens) = &self.tokens else { return true };
-        let header = |name| request.headers.get(name).and_then(|value| value.to_str().ok());
-        let bearer = header(header::AUTHORIZATION).and_then(|value| value.strip_prefix("Bearer "));
-        bearer.is_some_and(|given| tokens.token.matches(given))
-            || cookie(&request.headers).is_some_and(|given| tokens.cookie.matches(given))
+        let headers = &request.headers;
+        let mut given = headers.get_all(header::AUTHORIZATION).iter();
+        let token = match (given.next(), given.next()) {
+            (Some(value), None) => {
+                let value = value.to_str().ok();
+                value.and_then(|value| value.strip_prefix("Bearer ")).map(Into::into)
+            }
+            (Some(_), Some(_)) => None,
+            (None, _) if request.method == Method::GET => named_token(request),
+            (None, _) => None,
+        };
+        token.is_some_and(|token: String| tokens.token.matches(&token))
+            || cookie(headers).is_some_and(|given| tokens.cookie.matches(given))
     }
 
     /// The page for a browser that brought the token itself: with a cookie, so that it brings it once.
@@ -73,7 +83,7 @@ impl Login {
     /// token stays neither in the address nor in the history.
     pub(super) fn named(&self, request: &Parts) -> Option<Response> {
         let tokens = self.tokens.as_ref()?;
-        let given = parameter(request.uri.query()?, "access_token")?;
+        let given = named_token(request)?;
         tokens
             .token
             .matches(&given)
@@ -128,6 +138,10 @@ fn set_cookie(headers: &mut HeaderMap, value: &str) {
     if let Ok(cookie) = HeaderValue::from_str(&cookie) {
         headers.insert(header::SET_COOKIE, cookie);
     }
+}
+
+fn named_token(request: &Parts) -> Option<String> {
+    parameter(request.uri.query()?, "access_token")
 }
 
 fn cookie(headers: &HeaderMap) -> Option<&str> {

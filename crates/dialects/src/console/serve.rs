@@ -106,12 +106,7 @@ async fn serve(app: App, route: Result<Route, Reply>, request: Request) -> Respo
             Ok(form) => return app.login.enter(&form),
             Err(reply) => Err(reply),
         },
-        Ok(Route::Page) if !app.login.admits(&head) => {
-            return app.login.named(&head).unwrap_or_else(|| access::page(""));
-        }
-        Ok(Route::Page) => {
-            return app.login.remember(&head, assets::PAGE.response(&head.headers));
-        }
+        Ok(Route::Page) => return app.page(&head),
         _ if !app.login.admits(&head) => Err(Reply::new(401, "a token is needed")),
         Ok(_) if is_foreign(&head) => Err(Reply::new(403, "only this page may call")),
         Ok(route) => app.answer(route, &head, body).await,
@@ -127,6 +122,16 @@ fn is_foreign(head: &Parts) -> bool {
 }
 
 impl App {
+    fn page(&self, head: &Parts) -> Response {
+        if let Some(sent_on) = self.login.named(head) {
+            return sent_on;
+        }
+        if !self.login.admits(head) {
+            return access::page("");
+        }
+        self.login.remember(head, assets::PAGE.response(&head.headers))
+    }
+
     async fn answer(&self, route: Route, head: &Parts, body: Body) -> Result<Response, Reply> {
         let query = head.uri.query().unwrap_or_default();
         let ports = &self.ports;

@@ -58,6 +58,8 @@ impl Request {
                     let micros = value.parse().map_err(|_| "since must be a number")?;
                     request.since = Some(Time::from_micros(micros));
                 }
+                // The access policy has read it.
+                "access_token" => {}
                 _ => return Err(format!("unknown parameter: {name}")),
             }
         }
