@@ -317,6 +317,27 @@ export const tests = [
     },
   },
   {
+    name: "a question of a subagent",
+    config: ASK,
+    async run({ daemon, model, open }) {
+      model.say("Delegate it.", { tools: [{ name: "spawn_agent", args: { task: "Look around in the cellar." } }] }, { text: "All reported." });
+      model.say("Look around in the cellar.", { tools: [{ name: "shell", args: { command: "touch lamp" } }] }, { text: "It is dark." });
+      const work = daemon.workspace("w");
+      const id = await daemon.session(work, "Delegate it.");
+      const page = await open();
+      await page.goto(daemon.url);
+      await page.locator("pre.command", { hasText: "touch lamp" }).waitFor();
+      assert.equal(await by(page, "button", "Approve").count(), 1);
+      await page.goto(`${daemon.url}/sessions/${id}`);
+      await page.getByRole("group", { name: "Subagents" }).getByText("Look around in the cellar.").waitFor();
+      await by(page, "button", "Approve").click();
+      await transcript(page).getByText("All reported.").waitFor();
+      assert.ok(existsSync(join(work, "lamp")));
+      await transcript(page).getByRole("link", { name: "Look around in the cellar." }).click();
+      await transcript(page).getByText("It is dark.").waitFor();
+    },
+  },
+  {
     name: "an answer counts only for what was shown",
     config: ASK,
     async run({ daemon, model, open }) {
