@@ -66,6 +66,7 @@ class App {
   session = $state.raw<OpenSession | null>(null);
   now = $state(Date.now());
 
+  private loadingModels = false;
   private stream = new SharedStream({
     watch: () => (this.session?.loaded ? { session: this.session.id, position: this.session.transcript.position } : null),
     since: () => Math.max(0, (this.sorted[0]?.updated ?? 0) - 1_000_000),
@@ -94,7 +95,6 @@ class App {
         const start = await get<Start>("start");
         this.merge(start.sessions);
         this.next = start.next;
-        this.models = start.models;
         this.defaultModel = start.default_model;
         this.version = start.version;
         this.storage = start.storage;
@@ -104,6 +104,19 @@ class App {
       } catch {
         await new Promise((done) => setTimeout(done, 1000));
       }
+    }
+  }
+
+  /** Reads the list of models, once, when something that shows it is opened. */
+  async loadModels() {
+    if (this.models.length > 0 || this.loadingModels) return;
+    this.loadingModels = true;
+    try {
+      this.models = await get<Model[]>("models");
+    } catch {
+      // The default model can be used without a list.
+    } finally {
+      this.loadingModels = false;
     }
   }
 

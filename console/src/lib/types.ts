@@ -64,7 +64,6 @@ export interface Model {
 export interface Start {
   sessions: Card[];
   next: string | null;
-  models: Model[];
   default_model: string;
   boot: number;
   version: string;

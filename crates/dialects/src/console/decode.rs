@@ -30,6 +30,7 @@ pub(super) enum Route {
     File(String),
     Login,
     Start,
+    Models,
     Stream,
     Search,
     Sessions,
@@ -119,6 +120,7 @@ pub(super) fn decode(route: &Route, body: &[u8]) -> Result<Step, Reply> {
         | Route::File(_)
         | Route::Login
         | Route::Start
+        | Route::Models
         | Route::Stream
         | Route::Search
         | Route::Sessions

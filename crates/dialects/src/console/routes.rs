@@ -16,6 +16,7 @@ pub(super) const ROUTES: &[Row<Route, Reply>] = &[
     ("GET", "/manifest.webmanifest", |path| Ok(file(path))),
     ("POST", "/login", |_| Ok(Route::Login)),
     ("GET", "/api/start", |_| Ok(Route::Start)),
+    ("GET", "/api/models", |_| Ok(Route::Models)),
     ("GET", "/api/stream", |_| Ok(Route::Stream)),
     ("GET", "/api/search", |_| Ok(Route::Search)),
     ("GET", "/api/sessions", |_| Ok(Route::Sessions)),

@@ -137,6 +137,11 @@ impl App {
         let ports = &self.ports;
         let shown = match &route {
             Route::Start => self.start().await?,
+            // Apart from the start: providers are asked, and each may take its time.
+            Route::Models => {
+                let models = ports.models.list().await;
+                models.iter().filter(|model| model.usable).map(shape::model).collect()
+            }
             Route::Stream => {
                 let request = stream::Request::parse(query);
                 let request = request.map_err(|wrong| Reply::new(400, wrong))?;
@@ -188,8 +193,6 @@ impl App {
         let ports = &self.ports;
         let list = sessions::page(&*ports.branches, None).await;
         let mut shown = list.map_err(|error| refusal(&error))?;
-        let models = ports.models.list().await;
-        shown["models"] = models.iter().filter(|model| model.usable).map(shape::model).collect();
         shown["default_model"] = (*ports.default_model).into();
         shown["boot"] = ports.boot.into();
         shown["version"] = env!("CARGO_PKG_VERSION").into();
