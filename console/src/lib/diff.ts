@@ -30,7 +30,7 @@ export function parseDiff(text: string): DiffFile[] {
   if (lines.at(-1) === "") lines.pop();
   lines.forEach((line, at) => {
     if (line.startsWith("diff --git ")) {
-      begin(/ b\/(.*)$/.exec(line)?.[1] ?? line.slice(11));
+      begin(/ "?b\/(.*?)"?$/.exec(line)?.[1] ?? line.slice(11));
     } else if (line.startsWith("--- ") && lines[at + 1]?.startsWith("+++ ")) {
       from = clean(line.slice(4));
       inHunk = false;
