@@ -357,6 +357,14 @@ export const tests = [
       await page.unroute("**/answer");
       await by(page, "button", "Approve").click();
       await transcript(page).getByText("Done.").waitFor();
+      // Lines that look like the head of a diff are shown like any other.
+      writeFileSync(join(daemon.workspace("w"), "notes.txt"), "-- a/hidden\n");
+      model.say("Hide it.", { tools: [{ name: "write_file", args: { path: "notes.txt", content: "++ b/hidden\n" } }] }, { text: "Hidden." });
+      await send(page, "Hide it.");
+      await by(page, "button", "Approve").waitFor();
+      const shown = await page.getByRole("region", { name: "Diff notes.txt" }).innerText();
+      assert.match(shown, /--- a\/hidden/);
+      assert.match(shown, /\+\+\+ b\/hidden/);
     },
   },
   {

@@ -19,42 +19,49 @@ export function isDiff(text: string): boolean {
 export function parseDiff(text: string): DiffFile[] {
   const files: DiffFile[] = [];
   let file: DiffFile | undefined;
-  let inHunk = false;
+  /** Lines of the hunk that are still to come: only these count as content, whatever they look like. */
+  let [old, fresh] = [0, 0];
   let from = "";
   const begin = (path: string) => {
     file = { path, added: 0, removed: 0, lines: [] };
     files.push(file);
-    inHunk = false;
+    [old, fresh] = [0, 0];
   };
   const lines = text.split("\n");
   if (lines.at(-1) === "") lines.pop();
   lines.forEach((line, at) => {
-    if (line.startsWith("diff --git ")) {
+    if (file && (old > 0 || fresh > 0)) {
+      if (line.startsWith("+")) {
+        fresh--;
+        file.added++;
+        file.lines.push({ kind: "add", text: line });
+      } else if (line.startsWith("-")) {
+        old--;
+        file.removed++;
+        file.lines.push({ kind: "remove", text: line });
+      } else if (line.startsWith("\\")) {
+        file.lines.push({ kind: "note", text: line });
+      } else {
+        old--;
+        fresh--;
+        file.lines.push({ kind: "same", text: line });
+      }
+    } else if (line.startsWith("diff --git ")) {
       begin(/ "?b\/(.*?)"?$/.exec(line)?.[1] ?? line.slice(11));
     } else if (line.startsWith("--- ") && lines[at + 1]?.startsWith("+++ ")) {
       from = clean(line.slice(4));
-      inHunk = false;
     } else if (line.startsWith("+++ ") && lines[at - 1]?.startsWith("--- ")) {
       const to = clean(line.slice(4));
       const path = to === "/dev/null" ? from : to;
-      if (!file || file.lines.some((known) => known.kind === "hunk") || file.path !== path) {
-        if (file && file.lines.length === 0) file.path = path;
-        else begin(path);
-      }
+      if (!file || file.lines.some((known) => known.kind === "hunk") || file.path !== path) begin(path);
     } else if (line.startsWith("@@")) {
       if (!file) begin("changes");
-      inHunk = true;
+      const counts = /^@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@/.exec(line);
+      [old, fresh] = counts ? [Number(counts[1] ?? 1), Number(counts[2] ?? 1)] : [0, 0];
       file!.lines.push({ kind: "hunk", text: line });
-    } else if (inHunk && line.startsWith("+")) {
-      file!.added++;
-      file!.lines.push({ kind: "add", text: line });
-    } else if (inHunk && line.startsWith("-")) {
-      file!.removed++;
-      file!.lines.push({ kind: "remove", text: line });
-    } else if (inHunk && (line.startsWith(" ") || line === "")) {
-      file!.lines.push({ kind: "same", text: line });
-    } else if (file) {
-      file.lines.push({ kind: "note", text: line });
+    } else {
+      if (!file) begin("changes");
+      file!.lines.push({ kind: "note", text: line });
     }
   });
   return files;
