@@ -256,12 +256,7 @@ fn memory_is_on_and_kept_in_the_data_directory() {
 fn the_terminal_has_a_socket_of_its_own() {
     let socket = |file: &str, environment: &[(&str, &str)]| {
         let options = read(file, environment, Flags::default());
-        options.map(|options| {
-            options.listeners.into_iter().find_map(|listener| match listener.place {
-                Place::Unix(path) => Some(path),
-                Place::Tcp(_) => None,
-            })
-        })
+        options.map(|options| socket_of(options, "terminal"))
     };
     let own = format!("openagent-terminal-{}.sock", std::process::id());
     let home = tempfile::tempdir().unwrap();
@@ -277,4 +272,25 @@ fn the_terminal_has_a_socket_of_its_own() {
     assert_eq!(socket(named, &runtime), Ok(Some(path)));
     let error = socket("[listen]\nterminal = \"x.sock\"", &[]).unwrap_err();
     assert!(error.contains("listen.terminal must be an absolute path"), "{error}");
+}
+
+#[test]
+fn commands_attach_in_the_data_directory() {
+    let socket = |file: &str| {
+        read(file, &[], Flags::default())
+            .map(|options| socket_of(options, quintet_dialects::EDITORS))
+    };
+    assert_eq!(socket("data_dir = \"/d\""), Ok(Some("/d/acp.sock".into())));
+    assert_eq!(socket("[listen]\nacp = \"off\""), Ok(None));
+    assert_eq!(socket("[listen]\nacp = \"/x.sock\""), Ok(Some("/x.sock".into())));
+    assert!(socket("[listen]\nacp = \"x\"").unwrap_err().contains("must be an absolute path"));
+}
+
+/// The Unix socket that a protocol listens on.
+fn socket_of(options: Options, protocol: &str) -> Option<PathBuf> {
+    let found = options.listeners.into_iter().find(|listener| listener.spec.name == protocol);
+    match found?.place {
+        Place::Unix(path) => Some(path),
+        Place::Tcp(_) => None,
+    }
 }

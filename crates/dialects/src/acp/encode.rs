@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use quintet_kernel::change::{FileChange, paths};
-use quintet_kernel::event::{Answer, Event, FailureCode, Record, SubagentNews, TurnOptions};
+use quintet_kernel::event::{Answer, Event, FailureCode, Record, SubagentNews};
 use quintet_kernel::message::{Attachment, MediaKind, Part, Role, text_of};
 use quintet_kernel::model::{Channel, FailureKind, Finish};
 use quintet_kernel::port::Changed;
@@ -216,10 +216,10 @@ impl Encoder {
 
     fn event(&mut self, record: &Arc<Record>, contents: &Contents, out: &mut Vec<Output>) {
         match &record.event {
-            Event::MessageAdded { message, turn, role, parts, options, .. } => {
+            Event::MessageAdded { turn, role, parts, .. } => {
                 self.flush(out);
                 if !self.own.remove(turn) {
-                    self.message((message, *role), parts, options, contents, out);
+                    self.message(&record.event, contents, out);
                 }
                 self.entitle(*role, parts, record, out);
             }
@@ -341,19 +341,13 @@ impl Encoder {
     }
 
     /// A message of a client, or one that was taken over from elsewhere.
-    fn message(
-        &mut self,
-        (id, role): (&MessageId, Role),
-        parts: &[Part],
-        options: &TurnOptions,
-        contents: &Contents,
-        out: &mut Vec<Output>,
-    ) {
-        if let (Role::Tool, Some(call)) = (role, options.result_of()) {
+    fn message(&mut self, event: &Event, contents: &Contents, out: &mut Vec<Output>) {
+        let Event::MessageAdded { message: id, role, parts, options, .. } = event else { return };
+        if let (Role::Tool, Some(call)) = (*role, options.result_of()) {
             let outcome = Outcome::success(text_of(parts));
             return self.completed((call, ""), &outcome, contents, out);
         }
-        let kind = match role {
+        let kind = match *role {
             Role::User => "user_message_chunk",
             Role::Assistant => "agent_message_chunk",
             Role::System | Role::Tool => return,

@@ -24,11 +24,12 @@ const FILE_LIMIT: u64 = 8 * 1024 * 1024;
 /// How often it is looked for text in flight at the end of a replay.
 const IN_FLIGHT_LIMIT: usize = 64;
 
-/// What an editor is sent of the past.
+/// How a session comes to an editor. One that is loaded is replayed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Replay {
-    All,
-    Nothing,
+pub(super) enum Arrival {
+    Created,
+    Loaded,
+    Resumed,
 }
 
 impl Connection {
@@ -44,7 +45,7 @@ impl Connection {
         match self.app.services.sessions.create(origin).await {
             Ok(receipt) => {
                 let session = receipt.session;
-                self.open(id, &session, opening, Replay::Nothing, IsNew::Yes).await
+                self.open(id, &session, opening, Arrival::Created).await
             }
             Err(error) => Ok(Some(Err(refused(&error)))),
         }
@@ -55,12 +56,12 @@ impl Connection {
         id: Option<&Id>,
         session: &SessionId,
         opening: Opening,
-        replay: Replay,
+        arrival: Arrival,
     ) -> Result<Option<Outcome>, Gone> {
         if let Err(error) = is_folder(&opening.cwd).await {
             return Ok(Some(Err(error)));
         }
-        self.open(id, session, opening, replay, IsNew::No).await
+        self.open(id, session, opening, arrival).await
     }
 
     /// Follows a session, replays it where that is asked for, answers, and only then sends the rest.
@@ -69,20 +70,19 @@ impl Connection {
         id: Option<&Id>,
         session: &SessionId,
         opening: Opening,
-        replay: Replay,
-        is_new: IsNew,
+        arrival: Arrival,
     ) -> Result<Option<Outcome>, Gone> {
-        let which = match self.follow(session, &opening, replay).await {
+        let which = match self.follow(session, &opening, arrival).await {
             Ok(which) => which,
             Err(error) => return Ok(Some(Err(refused(&error)))),
         };
-        if let Err(error) = self.catch_up(which, replay).await? {
+        if let Err(error) = self.catch_up(which, arrival).await? {
             self.sessions.remove(which);
             return Ok(Some(Err(refused(&error))));
         }
         let mut messages = Vec::new();
         if let Some(id) = id {
-            let answer = self.opened_answer(which, is_new).await;
+            let answer = self.opened_answer(which, arrival).await;
             messages.push(jsonrpc::response(id, &Ok(answer)));
         }
         messages.push(wire::update(session, &SlashCommand::available()));
@@ -99,13 +99,13 @@ impl Connection {
         &mut self,
         session: &SessionId,
         opening: &Opening,
-        replay: Replay,
+        arrival: Arrival,
     ) -> Result<usize, PortError> {
         let sessions = &self.app.services.sessions;
         let state = sessions.view(session).await?;
-        let from = match replay {
-            Replay::All => Cursor::START,
-            Replay::Nothing => Cursor::after(before_open_turn(&state)),
+        let from = match arrival {
+            Arrival::Loaded => Cursor::START,
+            Arrival::Created | Arrival::Resumed => Cursor::after(before_open_turn(&state)),
         };
         let follow = sessions.follow(session, from).await?;
         let encoder = Encoder::new(&state, self.client());
@@ -122,7 +122,7 @@ impl Connection {
     async fn catch_up(
         &mut self,
         which: usize,
-        replay: Replay,
+        arrival: Arrival,
     ) -> Result<Result<(), PortError>, Gone> {
         let head = self.sessions[which].follow.head();
         while self.sessions[which].follow.position().seq < head {
@@ -131,31 +131,36 @@ impl Connection {
                 Ok(None) => return Ok(Err(PortError::Closing)),
                 Err(error) => return Ok(Err(error)),
             };
-            self.replay(which, items, replay).await?;
+            self.replay(which, items, arrival).await?;
         }
         // Text in flight belongs to what was there; it is at hand or comes later.
         for _ in 0..IN_FLIGHT_LIMIT {
             match self.sessions[which].follow.next().now_or_never() {
-                Some(Ok(Some(items))) => self.replay(which, items, replay).await?,
+                Some(Ok(Some(items))) => self.replay(which, items, arrival).await?,
                 Some(Ok(None) | Err(_)) | None => break,
             }
         }
         let encoder = &mut self.sessions[which].encoder;
-        let outputs = match replay {
-            Replay::All => encoder.finish_replay(),
-            Replay::Nothing => {
+        let outputs = match arrival {
+            Arrival::Loaded => encoder.finish_replay(),
+            Arrival::Created | Arrival::Resumed => {
                 encoder.skip_replay();
                 Vec::new()
             }
         };
-        self.replayed(which, outputs, replay).await?;
+        self.replayed(which, outputs, arrival).await?;
         Ok(Ok(()))
     }
 
-    async fn replay(&mut self, which: usize, items: Vec<Item>, replay: Replay) -> Result<(), Gone> {
+    async fn replay(
+        &mut self,
+        which: usize,
+        items: Vec<Item>,
+        arrival: Arrival,
+    ) -> Result<(), Gone> {
         for item in items {
             let outputs = self.encoded(which, &item).await;
-            self.replayed(which, outputs, replay).await?;
+            self.replayed(which, outputs, arrival).await?;
         }
         Ok(())
     }
@@ -164,13 +169,13 @@ impl Connection {
         &mut self,
         which: usize,
         outputs: Vec<Output>,
-        replay: Replay,
+        arrival: Arrival,
     ) -> Result<(), Gone> {
         let session = self.sessions[which].encoder.session().clone();
         let mut messages = Vec::new();
         for output in outputs {
             match output {
-                Output::Update(update) if replay == Replay::All => {
+                Output::Update(update) if arrival == Arrival::Loaded => {
                     messages.push(wire::update(&session, &update));
                 }
                 // A prompt of this connection may wait for it, where the session was open before.
@@ -189,10 +194,10 @@ impl Connection {
         self.queue.send(&messages).await
     }
 
-    async fn opened_answer(&self, which: usize, is_new: IsNew) -> Value {
+    async fn opened_answer(&self, which: usize, arrival: Arrival) -> Value {
         let encoder = &self.sessions[which].encoder;
         let mut answer = json!({ "modes": encoder.settings.modes() });
-        if is_new == IsNew::Yes {
+        if arrival == Arrival::Created {
             answer["sessionId"] = encoder.session().as_str().into();
         }
         if !self.client().no_options {
@@ -232,13 +237,6 @@ impl Connection {
         });
         self.client().notices.then(|| wire::update(session, &update))
     }
-}
-
-/// Whether a session was just created.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum IsNew {
-    Yes,
-    No,
 }
 
 /// The last event before the turn that is under way, or the last of all.

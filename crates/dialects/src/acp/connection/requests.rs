@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::super::decode::{Choice, Client, Step};
 use super::super::settings::{EFFORT_LABEL, MODE_LABEL, Mode};
 use super::super::wire;
-use super::open::Replay;
+use super::open::Arrival;
 use super::prompts::stopped;
 use super::{Connection, Gone, Messages};
 use crate::jsonrpc::{self, Error, Id};
@@ -40,10 +40,10 @@ impl Connection {
             Step::Authenticate { method } => self.authenticate(&method).await,
             Step::New(opening) => return self.new_session(id, opening).await,
             Step::Load { session, opening } => {
-                return self.open_session(id, &session, opening, Replay::All).await;
+                return self.open_session(id, &session, opening, Arrival::Loaded).await;
             }
             Step::Resume { session, opening } => {
-                return self.open_session(id, &session, opening, Replay::Nothing).await;
+                return self.open_session(id, &session, opening, Arrival::Resumed).await;
             }
             Step::List { cwd, offset } => self.list(cwd.as_deref(), offset).await,
             Step::Close(session) => return self.close(id, &session).await,
