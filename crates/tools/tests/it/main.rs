@@ -26,6 +26,7 @@ mod subject;
 mod supervisor;
 mod survey;
 mod undo;
+mod update_plan;
 mod verify;
 mod web_search;
 mod write_file;

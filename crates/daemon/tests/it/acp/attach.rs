@@ -1,6 +1,7 @@
 //! Finding the daemon of a data directory, or starting it.
 
 use std::fs::read_to_string;
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::Stdio;
@@ -76,6 +77,11 @@ async fn a_daemon_survives_a_kill_of_the_editors_group() {
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
+    // Once it answers, it has started the daemon.
+    let hello = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": { "protocolVersion": 1 } });
+    child.stdin.as_mut().unwrap().write_all(format!("{hello}\n").as_bytes()).unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
     let mut editor = Editor::start_on(&file);
     editor.initialize(json!({}));
     let pid = daemon(home.path());
