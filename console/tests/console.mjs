@@ -96,9 +96,19 @@ export const tests = [
       if (pictures) await page.screenshot({ path: join(pictures, "console-prompt.png") });
       await by(page, "button", "Close").click();
 
+      await by(page, "button", "Dry run").click();
+      await page.getByText("would be set back").waitFor();
+      writeFileSync(join(work, "price.txt"), "mine\n");
+      await by(page, "button", "Dry run").click();
+      await by(page, "button", "Dry run").click();
+      await page.getByText("An undo would be refused: price.txt was changed since").waitFor();
+      writeFileSync(join(work, "price.txt"), "net\ntax\n");
       await by(page, "button", "Undo").click();
       await until("the undo", async () => readFileSync(join(work, "price.txt"), "utf8") === "net\n");
       await page.getByText("Changes undone: price.txt").waitFor();
+      await by(page, "button", "Redo").click();
+      await until("the redo", async () => readFileSync(join(work, "price.txt"), "utf8") === "net\ntax\n");
+      await by(page, "button", "Undo").waitFor();
 
       // Found by a word that only a tool said.
       await by(page, "searchbox", "Search").fill("zebrafish");

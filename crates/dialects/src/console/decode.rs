@@ -50,6 +50,8 @@ pub(super) enum Route {
     Delete(SessionId),
     Changes(SessionId, TurnId),
     Undo(SessionId, TurnId),
+    TryUndo(SessionId, TurnId),
+    Redo(SessionId, TurnId),
     Retry(SessionId, TurnId),
     Withdraw(SessionId, TurnId),
 }
@@ -109,6 +111,9 @@ pub(super) fn decode(route: &Route, body: &[u8]) -> Result<Step, Reply> {
         Route::Undo(id, turn) => {
             Ok(Step::Submit(id.clone(), Command::Revert { turn: turn.clone() }))
         }
+        Route::Redo(id, turn) => {
+            Ok(Step::Submit(id.clone(), Command::Reapply { turn: turn.clone() }))
+        }
         Route::Retry(id, turn) => {
             Ok(Step::Submit(id.clone(), Command::Start { turn: turn.clone() }))
         }
@@ -130,7 +135,8 @@ pub(super) fn decode(route: &Route, body: &[u8]) -> Result<Step, Reply> {
         | Route::Attachment(..)
         | Route::Artifact(..)
         | Route::Memory(_)
-        | Route::Changes(..) => Err(Reply::new(405, "this path is only read")),
+        | Route::Changes(..)
+        | Route::TryUndo(..) => Err(Reply::new(405, "this path is only read")),
     }
 }
 

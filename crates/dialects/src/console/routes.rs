@@ -46,6 +46,12 @@ pub(super) const ROUTES: &[Row<Route, Reply>] = &[
     ("POST", "/api/sessions/{session}/turns/{turn}/undo", |path| {
         Ok(Route::Undo(session(path)?, turn(path)?))
     }),
+    ("GET", "/api/sessions/{session}/turns/{turn}/undo", |path| {
+        Ok(Route::TryUndo(session(path)?, turn(path)?))
+    }),
+    ("POST", "/api/sessions/{session}/turns/{turn}/redo", |path| {
+        Ok(Route::Redo(session(path)?, turn(path)?))
+    }),
     ("POST", "/api/sessions/{session}/turns/{turn}/retry", |path| {
         Ok(Route::Retry(session(path)?, turn(path)?))
     }),

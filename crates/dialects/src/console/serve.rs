@@ -170,6 +170,10 @@ impl App {
                 let changes = ports.changes.of_turn(id, turn).await;
                 shape::changes(&changes.map_err(|error| refusal(&error))?)
             }
+            Route::TryUndo(id, turn) => {
+                let conflicts = ports.changes.conflicts(id, turn).await;
+                json!({ "refused": conflicts.map_err(|error| refusal(&error))? })
+            }
             Route::Page
             | Route::File(_)
             | Route::Login
@@ -182,6 +186,7 @@ impl App {
             | Route::Compact(_)
             | Route::Delete(_)
             | Route::Undo(..)
+            | Route::Redo(..)
             | Route::Retry(..)
             | Route::Withdraw(..) => self.change(&route, head, body).await?,
         };
