@@ -124,8 +124,8 @@ impl Connection {
         which: usize,
         arrival: Arrival,
     ) -> Result<Result<(), PortError>, Gone> {
-        let head = self.sessions[which].follow.head();
-        while self.sessions[which].follow.position().seq < head {
+        let is_behind = |open: &OpenSession| open.follow.position().seq < open.follow.head();
+        while is_behind(&self.sessions[which]) {
             let items = match self.sessions[which].follow.next().await {
                 Ok(Some(items)) => items,
                 Ok(None) => return Ok(Err(PortError::Closing)),
