@@ -19,8 +19,7 @@ use quintet_kernel::model::ModelRef;
 use quintet_kernel::port::{
     Artifacts, Blobs, BoxFuture, Branches, Changes, Embedder, Installs, Memory, Models, Ocr,
     Outlines, Preferences, Prompts, Pulse, Rehearsals, Removals, Runs, SessionIndex, SessionSearch,
-    SessionToolServers,
-    Sessions, Speaker, Stamps, Transcriber, Uploads, Vision,
+    SessionToolServers, Sessions, Speaker, Stamps, Transcriber, Uploads, Vision,
 };
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;

@@ -13,7 +13,7 @@ use quintet_kernel::model::{Effort, ModelRef};
 use serde_json::Value;
 
 pub(super) use import::Import;
-pub(super) use servers::{McpServer, McpTransport};
+use servers::BroughtServers;
 
 use super::settings::{EFFORT, MODE, MODEL, Mode};
 use super::wire;
@@ -92,7 +92,7 @@ pub(super) struct Opening {
     /// Where its tools work.
     pub(super) cwd: PathBuf,
     /// The MCP servers that the client brings.
-    pub(super) mcp_servers: Vec<McpServer>,
+    pub(super) mcp_servers: BroughtServers,
 }
 
 /// A value of an option of a session.

@@ -149,3 +149,22 @@ async fn the_mode_is_offered_twice_and_counts() {
     editor.answer(id).unwrap();
     assert!(!world.workspace().join("n").exists());
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn servers_that_the_editor_brings_offer_their_tools() {
+    let world = World::start("[approval]\nkinds = []\n[verify]\nauto = false\n").await;
+    let mut editor = Editor::ready(&world, json!({}));
+    let fixture = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/mcp/server.py");
+    let server = json!({ "name": "mine", "command": "python3", "args": [fixture], "env": [] });
+    let params = json!({ "cwd": world.workspace(), "mcpServers": [server] });
+    let opened = editor.call("session/new", params).unwrap();
+    let session = opened["sessionId"].as_str().unwrap().to_owned();
+    // A server that is slow to start may miss the first turns.
+    crate::daemon::until("the tools are offered", async || {
+        let asked = editor.script(&session, json!([{ "text": "ok" }]));
+        editor.answer(asked).unwrap();
+        let calls = world.model.calls();
+        calls.last().is_some_and(|call| call["tools"].to_string().contains("\"mine__"))
+    })
+    .await;
+}

@@ -10,7 +10,7 @@ use quintet_kernel::{Item, SessionId, State};
 use serde_json::{Value, json};
 
 use super::super::commands::SlashCommand;
-use super::super::decode::{McpServer, McpTransport, Opening};
+use super::super::decode::Opening;
 use super::super::encode::{Contents, Encoder, Output, Wanted};
 use super::super::wire;
 use super::requests::{Outcome, refused};
@@ -90,7 +90,7 @@ impl Connection {
         for output in self.sessions[which].encoder.go_live() {
             self.output(which, output, &mut messages).await;
         }
-        messages.extend(self.bring_servers(session, &opening.mcp_servers));
+        messages.extend(self.bring_servers(session, &opening));
         self.queue.send(&messages).await?;
         Ok(None)
     }
@@ -212,30 +212,21 @@ impl Connection {
         self.questions.retain(|sent| !sent.is_of(session));
     }
 
-    /// Takes the MCP servers that the editor brings. None are started for sessions yet, and the person
-    /// is told so where the editor has a place for notices.
-    fn bring_servers(&self, session: &SessionId, servers: &[McpServer]) -> Option<String> {
-        let how = |server: &McpServer| match &server.transport {
-            McpTransport::Stdio { command, env } => {
-                format!("{} ({}, {} variables)", server.name, command.join(" "), env.len())
-            }
-            McpTransport::Http { url, headers } => {
-                format!("{} ({url}, {} headers)", server.name, headers.len())
-            }
-            McpTransport::Unsupported => server.name.clone(),
-        };
-        let names = servers.iter().map(how).collect::<Vec<_>>().join(", ");
-        if names.is_empty() {
+    /// Has the MCP servers started that the editor brings. Of those that cannot be reached here the
+    /// person is told, where the editor has a place for notices.
+    fn bring_servers(&self, session: &SessionId, opening: &Opening) -> Option<String> {
+        let brought = &opening.mcp_servers;
+        self.app.services.tool_servers.join(session, &opening.cwd, brought.servers.clone());
+        if brought.unsupported.is_empty() || !self.client().notices {
             return None;
         }
-        tracing::info!(%session, servers = servers.len(), "MCP servers of the editor are not used");
         let update = json!({
             "sessionUpdate": "notice",
             "severity": "warning",
-            "title": "MCP servers of the editor are not used",
-            "description": names,
+            "title": "Some MCP servers of the editor are not used: only stdio and HTTP are spoken",
+            "description": brought.unsupported.join(", "),
         });
-        self.client().notices.then(|| wire::update(session, &update))
+        Some(wire::update(session, &update))
     }
 }
 

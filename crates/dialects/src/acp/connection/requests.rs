@@ -84,7 +84,7 @@ impl Connection {
                     "audio": takes(MediaKind::Audio),
                     "embeddedContext": true,
                 },
-                "mcpCapabilities": { "http": false, "sse": false },
+                "mcpCapabilities": { "http": true, "sse": false },
                 "sessionCapabilities": { "list": {}, "resume": {}, "close": {}, "delete": {} },
             },
             "authMethods": methods,
@@ -134,7 +134,8 @@ impl Connection {
         self.queue.send(&messages).await?;
         // Submitted in order, so this one is answered when the others are carried out.
         while self.tasks.join_next().await.is_some() {}
-        self.sessions.remove(which);
+        let closed = self.sessions.remove(which);
+        self.app.services.tool_servers.join(session, &closed.cwd, Vec::new());
         self.files.close(&self.app.services.editors, Some(session));
         self.questions_closed(session);
         self.answer_with_prompts(id, session).await
@@ -147,7 +148,8 @@ impl Connection {
             Err(error) => return Ok(Some(Err(refused(&error)))),
         }
         if let Some(which) = self.position(&session) {
-            self.sessions.remove(which);
+            let closed = self.sessions.remove(which);
+            self.app.services.tool_servers.join(&session, &closed.cwd, Vec::new());
         }
         self.files.close(&self.app.services.editors, Some(&session));
         self.questions_closed(&session);

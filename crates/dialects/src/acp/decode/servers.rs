@@ -2,61 +2,62 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::time::Duration;
 
+use quintet_kernel::port::{ToolServer, ToolTransport};
 use serde_json::Value;
 
-/// An MCP server, as the editor describes it.
-#[derive(Clone, PartialEq, Eq)]
-pub(in super::super) struct McpServer {
-    pub(in super::super) name: String,
-    pub(in super::super) transport: McpTransport,
+/// How long one call of such a server may take without a sign of progress.
+const CALL_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// The servers that an editor brings.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub(in super::super) struct BroughtServers {
+    pub(in super::super) servers: Vec<ToolServer>,
+    /// The names of those that are reached in a way that is not offered.
+    pub(in super::super) unsupported: Vec<String>,
 }
 
-/// How a server is reached.
-#[derive(Clone, PartialEq, Eq)]
-pub(in super::super) enum McpTransport {
-    /// A process: the program with its arguments, and variables of its environment.
-    Stdio { command: Vec<String>, env: BTreeMap<String, String> },
-    /// Streamable HTTP: the address, and headers of every request.
-    Http { url: String, headers: BTreeMap<String, String> },
-    /// A way that is not offered.
-    Unsupported,
-}
-
-impl fmt::Debug for McpServer {
+impl fmt::Debug for BroughtServers {
     // Variables and headers hold secrets.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let transport = match self.transport {
-            McpTransport::Stdio { .. } => "stdio",
-            McpTransport::Http { .. } => "http",
-            McpTransport::Unsupported => "unsupported",
-        };
-        write!(f, "{}: {transport}", self.name)
+        let named = self.servers.iter().map(|server| match server.transport {
+            ToolTransport::Stdio { .. } => format!("{}: stdio", server.name),
+            ToolTransport::Http { .. } => format!("{}: http", server.name),
+        });
+        let unsupported = self.unsupported.iter().map(|name| format!("{name}: unsupported"));
+        write!(f, "[{}]", named.chain(unsupported).collect::<Vec<_>>().join(", "))
     }
 }
 
 /// The servers of a request. Editors leave the member out, or send servers that were not offered.
-pub(super) fn servers(params: &Value) -> Vec<McpServer> {
-    params["mcpServers"].as_array().into_iter().flatten().map(server).collect()
+pub(super) fn servers(params: &Value) -> BroughtServers {
+    let mut brought = BroughtServers::default();
+    for server in params["mcpServers"].as_array().into_iter().flatten() {
+        let name = server["name"].as_str().unwrap_or("unnamed").to_owned();
+        match transport(server) {
+            Some(transport) => {
+                brought.servers.push(ToolServer { name, transport, timeout: CALL_TIMEOUT });
+            }
+            None => brought.unsupported.push(name),
+        }
+    }
+    brought
 }
 
-fn server(server: &Value) -> McpServer {
+fn transport(server: &Value) -> Option<ToolTransport> {
     let text = |name: &str| server[name].as_str().map(str::to_owned);
-    let transport = match server["type"].as_str() {
-        None | Some("stdio") => text("command").map(|program| {
+    match server["type"].as_str() {
+        None | Some("stdio") => {
             let args = server["args"].as_array().into_iter().flatten();
             let args = args.filter_map(|arg| arg.as_str().map(str::to_owned));
-            let command = [program].into_iter().chain(args).collect();
-            McpTransport::Stdio { command, env: pairs(&server["env"]) }
-        }),
+            let command = [text("command")?].into_iter().chain(args).collect();
+            Some(ToolTransport::Stdio { command, env: pairs(&server["env"]) })
+        }
         Some("http") => {
-            text("url").map(|url| McpTransport::Http { url, headers: pairs(&server["headers"]) })
+            Some(ToolTransport::Http { url: text("url")?, headers: pairs(&server["headers"]) })
         }
         Some(_) => None,
-    };
-    McpServer {
-        name: text("name").unwrap_or_else(|| "unnamed".to_owned()),
-        transport: transport.unwrap_or(McpTransport::Unsupported),
     }
 }
 
