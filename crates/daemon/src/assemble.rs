@@ -171,7 +171,7 @@ pub(crate) fn models(options: &Options) -> (Providers, Option<Local>) {
 
 /// What tools may use of the sessions that they work for.
 pub(crate) struct SessionFiles {
-    /// Their pictures.
+    /// The pictures of sessions.
     pub(crate) blobs: Arc<dyn Blobs>,
     /// The editors that they are open in.
     pub(crate) editors: Arc<dyn Editors>,

@@ -350,7 +350,7 @@ pub(crate) enum Mcp {
         #[command(flatten)]
         flags: Flags,
         name: String,
-        /// Its address, if it is reached over HTTP.
+        /// The address of a server that is reached over HTTP.
         #[arg(long, value_name = "URL", conflicts_with = "command")]
         url: Option<String>,
         /// A variable of its environment; may be given several times.

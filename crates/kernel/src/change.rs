@@ -35,11 +35,11 @@ pub struct FileChange {
 /// A file at one moment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Version {
-    /// Its content; nothing if it was not kept, or if there is nothing in its like.
+    /// The content; nothing if it was not kept, or if a thing of this shape has none.
     pub blob: Option<BlobId>,
-    /// Its length in bytes.
+    /// The length in bytes.
     pub size: u64,
-    /// Its permissions, where they are known.
+    /// The permissions, where they are known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<u32>,
     /// What it is; the content of a link is the path that it leads to.

@@ -402,7 +402,7 @@ pub struct Extent {
     pub file: PathBuf,
     /// Where the part begins.
     pub offset: u64,
-    /// Its length in bytes.
+    /// The length in bytes.
     pub length: u64,
 }
 

@@ -18,7 +18,7 @@ struct Table {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Weights {
-    /// Its name here.
+    /// The name of the model here.
     pub name: String,
     /// Shorter names for it.
     pub aliases: Vec<String>,
@@ -34,7 +34,7 @@ pub struct Weights {
     pub tools: bool,
     /// Tokens it was trained to read at once.
     pub context: u32,
-    /// Its file.
+    /// The file with the weights.
     pub file: WeightFile,
 }
 

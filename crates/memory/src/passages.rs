@@ -7,7 +7,7 @@ const MOST_BYTES: usize = 4096;
 /// A paragraph, or a part of a long one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Passage<'a> {
-    /// Its first line, counted from 1.
+    /// The first line, counted from 1.
     pub(crate) line_start: usize,
     pub(crate) line_end: usize,
     pub(crate) text: &'a str,

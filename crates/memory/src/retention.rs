@@ -13,9 +13,9 @@ use crate::name::{self, ARCHIVE, FOLDER};
 /// What becomes of daily notes that are no longer kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expired {
-    /// They are moved to `memory/archive`, where they are neither searched nor shown to models.
+    /// Moved to `memory/archive`, where they are neither searched nor shown to models.
     Archive,
-    /// They are deleted.
+    /// Deleted.
     Remove,
 }
 

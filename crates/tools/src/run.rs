@@ -70,7 +70,7 @@ pub(crate) struct Finished {
 pub(crate) enum End {
     /// By itself, or by somebody else's signal.
     Exited(i32),
-    /// It took too long.
+    /// The command took too long.
     TimedOut(Duration),
     /// The turn was cancelled.
     Cancelled(i32),

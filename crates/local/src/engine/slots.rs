@@ -27,7 +27,7 @@ struct Row {
 /// Where a prompt goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Place {
-    /// Its slot.
+    /// The slot that the prompt goes to.
     pub(super) slot: usize,
     /// The slot that has its beginning.
     pub(super) like: usize,

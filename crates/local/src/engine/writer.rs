@@ -25,7 +25,7 @@ const LONGEST: u64 = 2048;
 pub(super) enum Stop {
     /// Nobody wants it any more.
     Gone,
-    /// It cannot be given.
+    /// The answer cannot be given.
     Failed(Failure),
 }
 

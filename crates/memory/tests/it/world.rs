@@ -22,7 +22,7 @@ pub(crate) struct World {
     pub(crate) memory: Notebook,
 }
 
-/// It is what somebody says it is.
+/// A clock that shows what it was set to.
 pub(crate) struct Clock(AtomicI64);
 
 impl Clock {

@@ -29,13 +29,13 @@ const LOG_LIMIT: f32 = 7.0;
 pub(super) struct Spectrum {
     /// The logarithm of the amplitude of the voice.
     pub(super) harmonics: Vec<f32>,
-    /// Its phase, before tanh.
+    /// The phase of the voice, before tanh.
     pub(super) theta: Vec<f32>,
     /// The logarithm of the amplitude of noise.
     pub(super) noise: Vec<f32>,
     /// The logarithm of the amplitude of the free part.
     pub(super) free: Vec<f32>,
-    /// Its phase.
+    /// The phase of the free part.
     pub(super) phi: Vec<f32>,
     /// The pitch of each frame in Hz.
     pub(super) pitch: Vec<f32>,

@@ -153,6 +153,23 @@ fn every_source_file_says_what_it_is_for() {
     }
 }
 
+#[test]
+fn a_doc_comment_begins_with_what_it_is_about() {
+    const PRONOUNS: [&str; 9] =
+        ["It", "They", "He", "She", "Its", "Their", "Them", "Those", "These"];
+    for file in [sources("crates"), sources("bench")].concat() {
+        let text = std::fs::read_to_string(&file).unwrap();
+        let mut before = "";
+        for (line, number) in text.lines().map(str::trim).zip(1..) {
+            let first = line.strip_prefix("/// ").filter(|_| !before.starts_with("///"));
+            let word = first.and_then(|text| text.split(|c: char| !c.is_alphanumeric()).next());
+            let is_pronoun = word.is_some_and(|word| PRONOUNS.contains(&word));
+            assert!(!is_pronoun, "{}:{number}: {line}", file.display());
+            before = line;
+        }
+    }
+}
+
 /// Where the protocols are listed.
 const DIALECT_LIST: &str = "crates/dialects/src/lib.rs";
 

@@ -16,7 +16,7 @@ pub struct Allowed {
 }
 
 impl Allowed {
-    /// Those of a data directory.
+    /// The servers that were allowed in a data directory.
     pub fn new(data_dir: &Path) -> Self {
         Self { path: data_dir.join(FILE) }
     }

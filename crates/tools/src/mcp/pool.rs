@@ -89,9 +89,9 @@ type OfferKey = (Option<PathBuf>, Option<SessionId>);
 struct Workspace {
     looked: Instant,
     file: WorkspaceServers,
-    /// Those that a person allowed.
+    /// Servers that a person allowed.
     running: Vec<Arc<Server>>,
-    /// Those that nobody allowed yet.
+    /// Servers that nobody allowed yet.
     pending: Vec<ToolServer>,
 }
 

@@ -28,7 +28,7 @@ const START_TIMEOUT: Duration = Duration::from_secs(15);
 /// The servers that a workspace names.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WorkspaceServers {
-    /// Those that can be started.
+    /// Servers that can be started.
     pub servers: Vec<ToolServer>,
     /// What is wrong with the others, or with the file.
     pub problems: Vec<String>,

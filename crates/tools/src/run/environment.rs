@@ -32,7 +32,7 @@ impl Environment {
         Self(variables.filter(|(name, _)| is_kept(name)).collect())
     }
 
-    /// Its variables.
+    /// The variables, each with its value.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&OsStr, &OsStr)> {
         self.0.iter().map(|(name, value)| (name.as_os_str(), value.as_os_str()))
     }

@@ -48,7 +48,7 @@ pub(super) struct Listed {
 pub(super) enum Names {
     /// The same as the last time.
     Same,
-    /// These.
+    /// The names that were read.
     Read { files: Vec<String>, folders: Vec<String>, ignored: Vec<String>, unnamed: u64 },
 }
 
