@@ -194,6 +194,28 @@ fn the_sandbox_is_on_unless_somebody_says_otherwise() {
 }
 
 #[test]
+fn every_key_is_in_the_documents() {
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/configuration.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    let rows: Vec<_> = page.lines().filter(|line| line.starts_with("| `")).collect();
+    let listeners = keys::listen().map(|(key, _)| key);
+    let options = keys::all().map(|(key, ..)| (*key).to_owned());
+    for key in listeners.chain(options) {
+        let key = key.trim_end_matches(".*").replace('*', "NAME");
+        let last = key.rsplit('.').next().unwrap();
+        let is_about = |row: &&str| {
+            let names = row.split('|').nth(1).unwrap();
+            let family = names.trim().trim_matches('`').strip_suffix('…');
+            names.contains(&format!("`{key}`"))
+                || names.contains(&format!("`.{last}`"))
+                || family.is_some_and(|family| key.starts_with(family))
+                    && row.contains(&format!("`{last}`"))
+        };
+        assert!(rows.iter().any(is_about), "docs/configuration.md has no row for {key}");
+    }
+}
+
+#[test]
 fn the_nearest_key_is_near() {
     assert_eq!(keys::nearest("datadir"), "data_dir");
     assert_eq!(keys::nearest("approval.ondeny"), "approval.on_deny");
