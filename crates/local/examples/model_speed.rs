@@ -1,6 +1,6 @@
 //! Measures a local model: tokens a second, read and written, and memory.
 //!
-//! `cargo run --release -p quintet-local --example speed -- MODELS_DIR MODEL THREADS READ WRITE`
+//! `cargo run --release -p quintet-local --example model_speed -- MODELS_DIR MODEL THREADS READ WRITE`
 
 use std::error::Error;
 use std::io::Write as _;

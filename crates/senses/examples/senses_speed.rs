@@ -1,6 +1,6 @@
 //! Measures senses: CPU seconds and memory of embeddings and OCR.
 //!
-//! `cargo run --release -p quintet-senses --example speed -- MODELS_DIR THREADS PICTURE...`
+//! `cargo run --release -p quintet-senses --example senses_speed -- MODELS_DIR THREADS PICTURE...`
 
 use std::error::Error;
 use std::io::Write as _;
