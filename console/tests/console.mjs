@@ -126,8 +126,10 @@ export const tests = [
       const work = daemon.workspace("w");
       const page = await open();
       await page.goto(`${daemon.url}/sessions/${await daemon.session(work)}`);
-      model.say("Go.", { tools: [{ name: "shell", args: { command: "touch made" } }] }, { text: "Understood." });
+      // Nothing hides in what is asked: characters that turn the order around are escapes.
+      model.say("Go.", { tools: [{ name: "shell", args: { command: "touch made # \u202etxt" } }] }, { text: "Understood." });
       await send(page, "Go.");
+      await page.locator("pre.command", { hasText: "touch made # \\u202etxt" }).waitFor();
       await by(page, "textbox", "Reason").fill("not on Fridays");
       await by(page, "button", "Deny").click();
       await transcript(page).getByText("Understood.").waitFor();

@@ -51,3 +51,11 @@ export function printed(output: string): { text: string; exit: number | null } |
     return null;
   }
 }
+
+/** Text in which nothing hides: characters that are invisible or turn the order of others around are escapes. */
+export function visible(text: string): string {
+  return text.replace(
+    /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]/g,
+    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`,
+  );
+}

@@ -51,6 +51,9 @@ impl Changes for Runtime {
         Box::pin(async move {
             let state = self.view(&session).await?;
             let turn = state.turn(&id).ok_or_else(|| Refusal::UnknownTurn(id.clone()))?;
+            if turn.changes.is_empty() && turn.more_changes.is_empty() {
+                return Err(Refusal::NothingToRevert(id).into());
+            }
             Ok(undo(self.parts(), turn, UndoRun::Dry).await.err())
         })
     }

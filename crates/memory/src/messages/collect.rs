@@ -7,12 +7,13 @@ use quintet_kernel::event::{Event, Record, Seq};
 use quintet_kernel::message::{Role, text_of};
 use quintet_kernel::model::Channel;
 use quintet_kernel::{MessageId, StepId, Time, TurnId};
+use serde_json::Value;
 
 /// The most that is kept of what a person or a model wrote, in bytes.
 const MESSAGE_LIMIT: usize = 64 * 1024;
 
 /// The most that is kept of what a tool gave, in bytes.
-const OUTPUT_LIMIT: usize = 16 * 1024;
+const OUTPUT_LIMIT: usize = 64 * 1024;
 
 /// A message as the index has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -79,7 +80,7 @@ impl Collector {
                 (turn, message.as_ref()?, Role::Assistant, answer.text)
             }
             Event::CallCompleted { turn, message, outcome, .. } => {
-                let text = text_of(&outcome.parts);
+                let text = readable(text_of(&outcome.parts));
                 let error = outcome.error.as_deref().filter(|error| !text.contains(error));
                 let text = [text.as_str(), error.unwrap_or_default()].join("\n");
                 (turn, message, Role::Tool, text)
@@ -105,6 +106,27 @@ impl Collector {
         let room = MESSAGE_LIMIT.saturating_sub(answer.text.len());
         answer.text.push_str(&text[..text.floor_char_boundary(room)]);
         self.open = Some(answer);
+    }
+}
+
+/// The texts in a result that is JSON, such as what a command wrote, a line each; else the result as it
+/// is. In JSON itself a word at the beginning of a line would be another one: `\nword`.
+fn readable(result: String) -> String {
+    if !result.starts_with(['{', '[']) {
+        return result;
+    }
+    let Ok(value) = serde_json::from_str::<Value>(&result) else { return result };
+    let mut texts = Vec::new();
+    add_texts(&value, &mut texts);
+    texts.join("\n")
+}
+
+fn add_texts<'a>(value: &'a Value, texts: &mut Vec<&'a str>) {
+    match value {
+        Value::String(text) => texts.push(text),
+        Value::Array(items) => items.iter().for_each(|item| add_texts(item, texts)),
+        Value::Object(fields) => fields.values().for_each(|field| add_texts(field, texts)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }
 

@@ -10,7 +10,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use crate::vectors;
 
-const VERSION: i32 = 1;
+const VERSION: i32 = 2;
 
 /// How long to wait for another process that writes.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);

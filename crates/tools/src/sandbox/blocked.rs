@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{Permissions, Policy};
+use super::{Permissions, Policy, Sandbox};
 
 /// The most that is said of one command.
 const HINTS_LIMIT: usize = 3;
@@ -48,8 +48,13 @@ struct Wall {
     permissions: Permissions,
 }
 
-/// What a command that failed was kept from.
-pub(super) fn blocked(policy: &Policy, output: &str) -> Blocked {
+/// What they say where a file cannot be made.
+const CREATING: [&str; 5] = ["cannot touch", "cannot create", "cannot open", "tee:", "mkdir:"];
+/// What a shell puts before what it says itself.
+const SHELLS: [&str; 2] = ["/bin/bash: ", "/bin/sh: "];
+
+/// What a command that failed was kept from, unless no permission can open it.
+pub(super) fn blocked(policy: &Policy, sandbox: &Sandbox, output: &str) -> Blocked {
     let mut blocked = Blocked::default();
     let lines: Vec<_> = output.lines().rev().take(LINES_LIMIT).collect();
     for line in lines.into_iter().rev() {
@@ -61,12 +66,14 @@ pub(super) fn blocked(policy: &Policy, output: &str) -> Blocked {
                 permissions: Permissions { network: true, ..Permissions::default() },
             })
         } else if has(&WRITING) {
-            paths(line).find_map(|path| denied(policy, &path, true))
+            paths(policy, line).into_iter().rev().find_map(|path| denied(policy, &path, true))
         } else if has(&READING) {
-            paths(line).find_map(|path| denied(policy, &path, false))
+            let is_write = has(&CREATING);
+            paths(policy, line).into_iter().rev().find_map(|path| denied(policy, &path, is_write))
         } else {
             None
         };
+        let wall = wall.filter(|wall| wall.permissions.beyond(sandbox).is_ok());
         if let Some(wall) = wall.filter(|wall| !blocked.hints.contains(&wall.hint)) {
             blocked.hints.push(wall.hint);
             blocked.permissions.extend(wall.permissions);
@@ -78,14 +85,19 @@ pub(super) fn blocked(policy: &Policy, output: &str) -> Blocked {
     blocked
 }
 
-/// The absolute paths in a line.
-fn paths(line: &str) -> impl Iterator<Item = PathBuf> {
+/// The paths in a line that are absolute or lead out of the workspace.
+fn paths(policy: &Policy, line: &str) -> Vec<PathBuf> {
+    let line = SHELLS.iter().find_map(|shell| line.strip_prefix(shell)).unwrap_or(line);
     let words = line.split(|c: char| c.is_whitespace() || "'\"`‘’“”()[]<>,;:=".contains(c));
-    let absolute = words.filter(|word| word.len() > 1 && word.starts_with('/'));
-    absolute
-        .map(|word| PathBuf::from(word.trim_end_matches(['.', '!'])))
-        .collect::<Vec<_>>()
-        .into_iter()
+    let workspace = policy.write.first();
+    let place = |word: &str| {
+        let word = word.trim_end_matches(['.', '!']);
+        let above = word.strip_prefix("../");
+        let outside = above.and_then(|rest| Some(workspace?.parent()?.join(rest)));
+        let absolute = word.starts_with('/') && word.len() > 1;
+        outside.or_else(|| absolute.then(|| PathBuf::from(word)))
+    };
+    words.filter_map(place).collect()
 }
 
 /// What opens a path, if it is the sandbox that closes it.
@@ -106,6 +118,9 @@ fn denied(policy: &Policy, path: &Path, is_write: bool) -> Option<Wall> {
         return Some(Wall { hint, permissions });
     }
     let folder = if path.is_dir() { path } else { path.parent()? };
+    if !is_write && !within(&policy.read) && folder.is_dir() && !within(&policy.private()) {
+        return denied(policy, folder, false);
+    }
     (is_write && folder.is_dir()).then(|| {
         let permissions = Permissions { write: vec![folder.to_owned()], ..Permissions::default() };
         let folder = folder.display();
@@ -124,7 +139,8 @@ mod tests {
         (policy.mode, policy.namespaces) = (Mode::Require, true);
         policy.read = vec!["/usr".into(), "/etc".into()];
         policy.write = vec!["/work/space".into()];
-        assert_eq!(blocked(&policy, line).hints, expected, "{line}");
+        let found = blocked(&policy, &Sandbox::default(), line);
+        assert_eq!(found.hints, expected, "{line}");
     }
 
     #[test]
@@ -139,5 +155,11 @@ mod tests {
         check("ls: cannot access '/var': No such file or directory", &[read]);
         check("cat: /no/such/file: No such file or directory", &[]);
         check("/work/space/run: Permission denied", &[]);
+        let write =
+            "the sandbox keeps /etc as it is: `sandbox.write = [\"/etc\"]` allows writing it";
+        check("/bin/bash: line 1: /etc/zzz: Read-only file system", &[write]);
+        check("mv: cannot move '/usr/bin/x' to '/etc/x': Permission denied", &[write]);
+        check("touch: cannot touch '/etc/new': No such file or directory", &[write]);
+        check("/bin/bash: line 1: ../nowhere/new: Permission denied", &[]);
     }
 }

@@ -106,7 +106,7 @@ impl Rooms {
         }
         let (sandbox, own) = (permissions.open(&self.sandbox), [workspace, workspace]);
         let policy = Policy::new(&sandbox, &self.user, own, self.kernel.namespaces);
-        blocked::blocked(&policy, output)
+        blocked::blocked(&policy, &self.sandbox, output)
     }
 }
 

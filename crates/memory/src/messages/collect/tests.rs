@@ -89,6 +89,16 @@ fn a_turn_gives_a_message_for_each_of_its_authors() {
 }
 
 #[test]
+fn what_a_command_wrote_is_text() {
+    let report = r#"{"cmd":"cat m","exit_code":0,"stderr":"","stdout":"aaa\nzorse\tccc\n"}"#;
+    let list = r#"[{"cmd":"make","stdout":"ok"}]"#;
+    let results = [report, list, "{not json"].map(|text| called(Outcome::success(text)));
+    let (messages, _) = collected(results.into());
+    assert_eq!(messages[0], "1 Tool cat m\n\naaa\nzorse\tccc");
+    assert_eq!(messages[1..], ["2 Tool make\nok", "3 Tool {not json"]);
+}
+
+#[test]
 fn what_broke_off_is_kept_and_what_is_long_is_cut() {
     let broken = Event::StepInterrupted {
         turn: turn(),
