@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, anyhow, bail};
 use quintet_kernel::port::{ToolServer, ToolTransport};
-use quintet_tools::mcp::{Allowed, McpServers, WorkspaceServers, digest};
+use quintet_tools::mcp::{Allowed, McpServers, WorkspaceServers, described, digest};
 
 use crate::assemble::supervisor;
 use crate::cli::{Flags, Mcp};
@@ -33,7 +33,11 @@ pub(crate) fn main(verb: Mcp) -> Result<()> {
                 headers: pairs(&header)?,
                 timeout_seconds: timeout,
             };
-            config_file::add(file(&flags)?, &name, &entry)
+            let check = |next: &Path| {
+                let config = Some(next.to_owned());
+                options::read_closed(&Flags { config, ..flags.clone() }).map(drop)
+            };
+            config_file::add(file(&flags)?, &name, &entry, check)
         }
         Mcp::Remove { flags, name } => config_file::remove(file(&flags)?, &name),
         Mcp::Test { flags, name } => test(&flags, &name),
@@ -68,7 +72,7 @@ fn list(flags: &Flags) -> Result<()> {
     for server in servers {
         let is_allowed = allowed.contains(&digest(&server, &here));
         let word = if is_allowed { "allowed" } else { "not allowed" };
-        writeln!(stdout, "{:<20} {} (.mcp.json, {word})", server.name, place(&server))?;
+        writeln!(stdout, "{} (.mcp.json, {word})", described(&server))?;
     }
     for problem in problems {
         writeln!(stdout, "{problem}")?;
@@ -133,7 +137,7 @@ fn allow(flags: &Flags, folder: Option<PathBuf>) -> Result<()> {
     Allowed::new(&options.data_dir).add(digests)?;
     let mut stdout = std::io::stdout().lock();
     for server in &servers.servers {
-        writeln!(stdout, "allowed: {} {}", server.name, place(server))?;
+        writeln!(stdout, "allowed: {}", described(server))?;
     }
     Ok(())
 }

@@ -24,7 +24,7 @@ use quintet_kernel::port::{ToolServer, ToolTransport};
 
 pub use allowed::Allowed;
 pub use pool::{McpServers, McpSettings, ServerReport};
-pub use workspace::{CONNECT, WorkspaceServers};
+pub use workspace::{CONNECT, WorkspaceServers, described};
 
 /// Names a definition: two servers of the same digest are the same to us.
 pub fn digest(server: &ToolServer, folder: &std::path::Path) -> String {

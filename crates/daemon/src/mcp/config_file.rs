@@ -18,16 +18,21 @@ pub(super) struct Entry {
     pub(super) timeout_seconds: Option<u64>,
 }
 
-/// Adds a server. Fails if there is one of this name.
-pub(super) fn add(file: &Path, name: &str, entry: &Entry) -> Result<()> {
+/// Adds a server. Fails if there is one of this name, or if `check` refuses the new file.
+pub(super) fn add(
+    file: &Path,
+    name: &str,
+    entry: &Entry,
+    check: impl FnOnce(&Path) -> Result<()>,
+) -> Result<()> {
     let text = read(file)?;
-    write(file, &added(&text, name, entry)?)
+    write(file, &added(&text, name, entry)?, check)
 }
 
 /// Takes a server out. Fails if there is none of this name.
 pub(super) fn remove(file: &Path, name: &str) -> Result<()> {
     let text = read(file)?;
-    write(file, &removed(&text, name)?)
+    write(file, &removed(&text, name)?, |_| Ok(()))
 }
 
 fn read(file: &Path) -> Result<String> {
@@ -37,8 +42,9 @@ fn read(file: &Path) -> Result<String> {
     }
 }
 
-/// Replaces the file at once, so that a crash leaves the old one or the new one.
-fn write(file: &Path, text: &str) -> Result<()> {
+/// Replaces the file at once, so that a crash leaves the old one or the new one, unless `check` refuses
+/// the new one.
+fn write(file: &Path, text: &str, check: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
     let mut next = file.as_os_str().to_owned();
     next.push(".next");
     let mut options = fs::OpenOptions::new();
@@ -49,6 +55,10 @@ fn write(file: &Path, text: &str) -> Result<()> {
     }
     written.write_all(text.as_bytes())?;
     written.sync_all()?;
+    if let Err(refused) = check(Path::new(&next)) {
+        fs::remove_file(&next)?;
+        return Err(refused);
+    }
     fs::rename(&next, file).with_context(|| format!("{} cannot be written", file.display()))
 }
 

@@ -381,6 +381,13 @@ async fn servers_are_managed_on_the_command_line() {
     let add = ["fix", "--env", "TOOLS=2", "--", "python3", script.to_str().unwrap()];
     assert_eq!(run("add", &add), (true, String::new()));
     assert!(!run("add", &add).0);
+    // What could not be read again is not written.
+    let before = std::fs::read(&file).unwrap();
+    for wrong in [&["w", "--url", "ftp://x"][..], &["w", "--header", "X=1", "--", "echo"]] {
+        let (well, told) = run("add", wrong);
+        assert!(!well && told.contains("mcp.servers.w"), "{told}");
+        assert_eq!(std::fs::read(&file).unwrap(), before);
+    }
     let (well, listed) = run("list", &[]);
     assert!(well && listed.starts_with("fix ") && !listed.contains("TOOLS"), "{listed}");
     let (well, tested) = run("test", &["fix"]);

@@ -25,6 +25,34 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 /// How long the tool waits for the servers that it starts.
 const START_TIMEOUT: Duration = Duration::from_secs(15);
 
+/// The most that a person is shown of all definitions, in bytes. What cannot be shown is not started.
+const SHOWN_LIMIT: usize = 16 * 1024;
+
+/// A definition on one line, as a person reads it before they allow it: nothing in it is invisible, and
+/// none can pass for another.
+pub fn described(server: &ToolServer) -> String {
+    let mut words = vec![format!("{}:", word(&server.name))];
+    match &server.transport {
+        ToolTransport::Stdio { command, env } => {
+            words.extend(env.iter().map(|(name, value)| format!("{}={}", word(name), word(value))));
+            words.extend(command.iter().map(|text| word(text)));
+        }
+        ToolTransport::Http { url, .. } => words.push(word(url)),
+    }
+    words.join(" ")
+}
+
+/// A word as it is, or in quotes with escapes if anything in it could mislead.
+fn word(text: &str) -> String {
+    let is_plain =
+        |c: char| c.is_alphanumeric() && c.escape_debug().count() == 1 || c.is_ascii_graphic();
+    if !text.is_empty() && text.chars().all(is_plain) {
+        text.to_owned()
+    } else {
+        format!("{text:?}")
+    }
+}
+
 /// The servers that a workspace names.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WorkspaceServers {
@@ -72,10 +100,18 @@ impl WorkspaceServers {
             all.problems.push(format!("{FILE}: has no table \"mcpServers\""));
             return all;
         };
+        let mut room = SHOWN_LIMIT;
         for (name, entry) in entries {
-            match server(name, entry) {
-                Ok(server) => all.servers.push(server),
-                Err(why) => all.problems.push(format!("{FILE}: {name}: {why}")),
+            let fits = |server: ToolServer| {
+                let left = room.checked_sub(described(&server).len());
+                left.map(|left| (server, left)).ok_or("is too long to be shown to a person")
+            };
+            match server(name, entry).and_then(|server| fits(server).map_err(str::to_owned)) {
+                Ok((server, left)) => {
+                    room = left;
+                    all.servers.push(server);
+                }
+                Err(why) => all.problems.push(format!("{FILE}: {}: {why}", word(name))),
             }
         }
         all
@@ -135,16 +171,8 @@ impl ConnectServers {
 
     /// What a person reads before they decide.
     fn preview(&self) -> String {
-        let line = |server: &ToolServer| match &server.transport {
-            ToolTransport::Stdio { command, env } => {
-                let env: Vec<String> =
-                    env.iter().map(|(name, value)| format!("{name}={value}")).collect();
-                format!("{}: {} {}", server.name, env.join(" "), command.join(" "))
-            }
-            ToolTransport::Http { url, .. } => format!("{}: {url}", server.name),
-        };
-        let lines: Vec<String> = self.servers.iter().map(line).collect();
-        show::preview(&format!("{FILE} of this workspace starts\n{}", lines.join("\n")))
+        let lines: Vec<String> = self.servers.iter().map(described).collect();
+        format!("{FILE} of this workspace starts\n{}", lines.join("\n"))
     }
 
     async fn start(&self) -> Output {

@@ -27,3 +27,16 @@ fn another_command_is_another_digest() {
     assert_eq!(digest("x"), digest("x"));
     assert_ne!(digest("x"), digest("y"));
 }
+
+#[test]
+fn nothing_is_started_that_is_not_shown() {
+    let long = "x".repeat(SHOWN_LIMIT);
+    let file = json!({ "mcpServers": {
+        "a": { "command": "echo", "args": [long] },
+        "b": { "command": "touch", "args": ["hi\nz: harmless", "\u{202e}gnp", "a b"] },
+    } });
+    let read = WorkspaceServers::parse(&file);
+    assert_eq!(read.problems, [".mcp.json: a: is too long to be shown to a person"]);
+    let shown: Vec<_> = read.servers.iter().map(described).collect();
+    assert_eq!(shown, [r#"b: touch "hi\nz: harmless" "\u{202e}gnp" "a b""#]);
+}
