@@ -68,8 +68,7 @@ pub(crate) fn transcribe(flags: &Flags, file: &Path) -> Result<()> {
     let audio = wav::read(file).with_context(|| format!("{}", file.display()))?;
     run(async {
         let stream = voice.transcriber.open()?;
-        let (pushed, read) = tokio::join!(push(&*stream, &audio), print(&*stream));
-        pushed.and(read)
+        tokio::try_join!(push(&*stream, &audio), print(&*stream)).map(|((), ())| ())
     })
 }
 

@@ -44,9 +44,9 @@ pub(super) async fn transcribe(
     if let Some(language) = form.language.clone() {
         stream.set_language(language).await;
     }
-    let (pushed, read) = tokio::join!(push(&*stream, &audio), utterances(&*stream));
-    pushed?;
-    let text = read?.join(" ");
+    // Audio that is refused gives no end, so whoever reads must not wait for one.
+    let ((), read) = tokio::try_join!(push(&*stream, &audio), utterances(&*stream))?;
+    let text = read.join(" ");
     Ok(match format {
         TextFormat::Json => ok(&json!({ "text": text })),
         TextFormat::Text => plain(format!("{text}\n").into(), "text/plain; charset=utf-8"),

@@ -95,15 +95,24 @@ async fn texts_become_vectors_and_speech_comes_back_as_text() {
     assert!(transcript["duration"].as_f64().unwrap() > 0.5);
     let (_, plain) = transcribe(&client, &[("response_format", "text")], &wav).await;
     assert_eq!(plain.trim().to_lowercase(), text);
+    for rate in [0, 1, 1 << 28] {
+        let (status, refused) = transcribe(&client, &[], &silence_at(rate)).await;
+        assert_eq!(status, 400, "{rate}: {refused}");
+    }
 }
 
 /// A tenth of a second of silence as a WAV file.
 fn silence() -> Vec<u8> {
+    silence_at(16_000)
+}
+
+/// The same, with this sample rate in its head.
+fn silence_at(rate: u32) -> Vec<u8> {
     let samples = vec![0u8; 3_200];
     let mut wav = b"RIFF".to_vec();
     wav.extend((36 + samples.len() as u32).to_le_bytes());
     wav.extend(b"WAVEfmt \x10\0\0\0\x01\0\x01\0");
-    wav.extend(16_000u32.to_le_bytes());
+    wav.extend(rate.to_le_bytes());
     wav.extend(32_000u32.to_le_bytes());
     wav.extend(b"\x02\0\x10\0data");
     wav.extend((samples.len() as u32).to_le_bytes());
