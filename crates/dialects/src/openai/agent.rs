@@ -103,6 +103,11 @@ impl Encode for AgentStream {
         self.encoder.is_over()
     }
 
+    // A stream without an end would look like a whole answer.
+    fn closing(&mut self, out: &mut Vec<u8>) {
+        self.broken(&Error::Closing, out);
+    }
+
     fn broken(&mut self, error: &Error, out: &mut Vec<u8>) {
         let reply = Reply::server(500, error.to_string()).begun();
         self.encoder.broken(&reply, out);

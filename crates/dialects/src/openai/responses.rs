@@ -244,6 +244,11 @@ impl Encode for ResponseStream {
         self.encoder.is_over()
     }
 
+    // A stream without an end would look like a whole answer.
+    fn closing(&mut self, out: &mut Vec<u8>) {
+        self.broken(&Error::Closing, out);
+    }
+
     fn broken(&mut self, error: &Error, out: &mut Vec<u8>) {
         let message = error.to_string();
         let error =

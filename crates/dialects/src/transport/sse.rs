@@ -23,6 +23,9 @@ pub trait Encode: Send + 'static {
     }
     /// Says that the session cannot be read on.
     fn broken(&mut self, error: &Error, out: &mut Vec<u8>);
+    /// Says that the daemon is shutting down. Nothing for protocols whose clients come back by
+    /// themselves.
+    fn closing(&mut self, _out: &mut Vec<u8>) {}
 }
 
 /// A response body that follows a session for as long as the client listens.
@@ -47,7 +50,10 @@ pub fn body(follow: Box<dyn Follow>, encode: impl Encode, first: Vec<u8>, beat: 
                     }
                     encode.encode(&items, &mut out);
                 }
-                Ok(Ok(None)) => return None,
+                Ok(Ok(None)) => {
+                    encode.closing(&mut out);
+                    return (!out.is_empty()).then(|| (Ok(Bytes::from(out)), None));
+                }
                 Ok(Err(error)) => {
                     encode.broken(&error, &mut out);
                     return Some((Ok(Bytes::from(out)), None));

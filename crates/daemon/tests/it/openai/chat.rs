@@ -289,6 +289,24 @@ async fn a_run_that_a_restart_cut_off_is_cancelled() {
     .await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_daemon_that_shuts_down_does_not_pass_half_an_answer_for_a_whole_one() {
+    let mut world = World::start("").await;
+    let steps = json!([{ "text": "half", "hang": true }]);
+    let body = with(chat_body(AGENT, steps), json!({ "stream": true }));
+    let mut response = post(&world.openai(), CHAT, &body).await;
+    let mut told = String::new();
+    while !told.contains("half") {
+        let piece = response.chunk().await.unwrap().unwrap();
+        told.push_str(std::str::from_utf8(&piece).unwrap());
+    }
+    tokio::task::block_in_place(|| world.terminate());
+    while let Some(piece) = response.chunk().await.unwrap() {
+        told.push_str(std::str::from_utf8(&piece).unwrap());
+    }
+    assert!(told.contains("\"error\":{"), "{told}");
+}
+
 #[tokio::test]
 async fn a_run_that_breaks_says_so_and_is_not_tried_again() {
     let world = World::start("").await;
