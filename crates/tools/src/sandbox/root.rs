@@ -27,6 +27,11 @@ const SHARED_MEMORY: &str = "size=1g,mode=1777";
 /// What every new root has of its own.
 const OWN: [&str; 3] = ["/proc", "/dev", "/tmp"];
 
+/// Files with the system's secrets, which are empty in a new root: a daemon that runs as root could read
+/// them.
+const SECRETS: [&str; 5] =
+    ["/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/gshadow-", "/etc/sudoers"];
+
 const DEVICES: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"];
 const DEVICE_LINKS: [(&str, &str); 5] = [
     ("/proc/self/fd", "fd"),
@@ -76,6 +81,11 @@ impl Root<'_> {
         home.map_or(Ok(()), |home| make(&inside(root, home)))?;
         devices(root)?;
         self.places(root)?;
+        for secret in SECRETS.map(|path| inside(root, Path::new(path))) {
+            if secret.is_file() {
+                bind(Path::new("/dev/null"), &secret)?;
+            }
+        }
         let proc = root.join("proc");
         make(&proc)?;
         new(&proc, "proc", "")?;

@@ -95,6 +95,18 @@ async fn files_outside_cannot_be_read() {
 }
 
 #[tokio::test]
+async fn secrets_of_the_system_cannot_be_read_by_root() {
+    let is_readable = std::fs::read("/etc/shadow").is_ok_and(|text| !text.is_empty());
+    if !is_readable || !has_namespaces() {
+        eprintln!(
+            "NOT CHECKED, /etc/shadow cannot be read here anyway, or there are no namespaces"
+        );
+        return;
+    }
+    check(Stop::Seccomp, "grep -q . /etc/shadow").await;
+}
+
+#[tokio::test]
 async fn files_outside_cannot_be_changed() {
     let dir = outside();
     let out = dir.path().display();
