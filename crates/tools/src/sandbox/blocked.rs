@@ -138,7 +138,7 @@ mod tests {
         let mut policy = Policy::nothing(Limits::default());
         (policy.mode, policy.namespaces) = (Mode::Require, true);
         policy.read = vec!["/usr".into(), "/etc".into()];
-        policy.write = vec!["/work/space".into()];
+        policy.write = vec!["/home/me/space".into()];
         let found = blocked(&policy, &Sandbox::default(), line);
         assert_eq!(found.hints, expected, "{line}");
     }
@@ -154,7 +154,7 @@ mod tests {
         let read = "the sandbox hides /var: `sandbox.read = [\"/var\"]` allows reading it";
         check("ls: cannot access '/var': No such file or directory", &[read]);
         check("cat: /no/such/file: No such file or directory", &[]);
-        check("/work/space/run: Permission denied", &[]);
+        check("/home/me/space/run: Permission denied", &[]);
         let write =
             "the sandbox keeps /etc as it is: `sandbox.write = [\"/etc\"]` allows writing it";
         check("/bin/bash: line 1: /etc/zzz: Read-only file system", &[write]);
