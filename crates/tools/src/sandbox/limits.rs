@@ -9,8 +9,9 @@ const GIB: u64 = 1 << 30;
 /// How much a process of a command may use. A limit that is lower already stays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limits {
-    /// Bytes of memory that it can write and shares with nobody. Not address space: engines for
-    /// WebAssembly and JavaScript reserve far more of that than they ever use.
+    /// Bytes of memory that it can write and shares with nobody, used or not: package managers reserve
+    /// ten times what they use. Not address space, of which engines for WebAssembly and JavaScript
+    /// reserve far more still.
     pub memory: u64,
     /// Bytes of the longest file.
     pub file: u64,
@@ -25,7 +26,7 @@ pub struct Limits {
 impl Default for Limits {
     fn default() -> Self {
         Self {
-            memory: 8 * GIB,
+            memory: 32 * GIB,
             file: 4 * GIB,
             processes: 4096,
             open_files: 4096,

@@ -118,3 +118,10 @@ async fn a_page_in_a_headless_browser() {
     );
     check("chromium", &[("page.html", page)], &[&served]).await;
 }
+
+#[tokio::test]
+async fn memory_that_is_only_reserved_counts_little() {
+    // An installation of 300 packages by npm reserves about as much.
+    let reserve = "python3 -c 'print(len([bytearray(1 << 24) for _ in range(640)]))'";
+    check("python3", &[], &[reserve]).await;
+}

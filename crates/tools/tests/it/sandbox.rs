@@ -148,7 +148,7 @@ async fn limits_hold_and_cannot_be_lifted() {
     let limits = Limits { open_files: 99, cpu_seconds: 77, ..Limits::default() };
     let bench = Bench::in_sandbox(Sandbox { limits, ..Sandbox::default() });
     let report = run(&bench, "ulimit -Hn; ulimit -Ht; ulimit -Hc; ulimit -Hd; ulimit -Hf").await;
-    assert_eq!(report["stdout"], "99\n77\n0\n8388608\n4194304\n");
+    assert_eq!(report["stdout"], "99\n77\n0\n33554432\n4194304\n");
     assert_ne!(run(&bench, "ulimit -n 100").await["exit_code"], 0);
     let report = run(&bench, "ulimit -Hu").await;
     let processes: u64 = report["stdout"].as_str().unwrap().trim().parse().unwrap();
