@@ -27,7 +27,7 @@ use desktop::Desktop;
 pub(crate) use harness::{Follower, Session, create, send};
 
 /// Nothing here takes longer.
-const PATIENCE: Duration = Duration::from_secs(120);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// One turn as the client saw it.
 #[derive(Debug)]
@@ -114,7 +114,7 @@ impl Client {
 
     /// Asks, and reads the whole answer.
     pub(crate) async fn turn(&mut self, ask: Ask) -> Result<Turn> {
-        let turn = timeout(PATIENCE, self.attempt(ask)).await;
+        let turn = timeout(ANSWER_TIMEOUT, self.attempt(ask)).await;
         let turn = turn.context("the answer does not come")??;
         turn.seen.check(ask.deltas).with_context(|| ask.to_string())?;
         Ok(turn)

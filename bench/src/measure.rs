@@ -63,7 +63,7 @@ pub(crate) const ALL: [&str; 24] = [
 ];
 
 /// No measurement may take longer.
-const PATIENCE: Duration = Duration::from_secs(300);
+const MEASUREMENT_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// How thorough to be.
 #[derive(Clone, Debug, Default)]
@@ -91,7 +91,7 @@ pub(crate) async fn all(names: &[&str], plan: &Plan) -> Result<()> {
     let mut rows = Vec::new();
     for name in names {
         eprintln!("{:5.1}s {name}", began.elapsed().as_secs_f64());
-        let taken = timeout(PATIENCE, one(name, &rig, plan)).await;
+        let taken = timeout(MEASUREMENT_TIMEOUT, one(name, &rig, plan)).await;
         match taken.context("it took too long").and_then(|taken| taken) {
             Ok(more) => rows.extend(more.into_iter().map(|row| row.load(&load()))),
             Err(error) => {

@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
-use super::{PATIENCE, Turn};
+use super::{ANSWER_TIMEOUT, Turn};
 use crate::ask::Ask;
 use crate::clock;
 use crate::http::{Conn, Lines};
@@ -60,7 +60,7 @@ impl Follower {
     pub(crate) async fn open(address: SocketAddr, id: &str, after: u64) -> Result<Self> {
         let mut conn = Conn::open(address).await?;
         conn.send("GET", &format!("/v1/sessions/{id}/events?after={after}"), "").await?;
-        let lines = timeout(PATIENCE, conn.lines()).await.context("no stream")??;
+        let lines = timeout(ANSWER_TIMEOUT, conn.lines()).await.context("no stream")??;
         Ok(Self { conn, lines })
     }
 
@@ -77,7 +77,7 @@ impl Follower {
 /// Creates a session; gives its id.
 pub(crate) async fn create(conn: &mut Conn, workspace: &Path) -> Result<String> {
     let body = json!({ "workspace_path": workspace }).to_string();
-    let answer = timeout(PATIENCE, conn.call("POST", "/v1/sessions", &body)).await??;
+    let answer = timeout(ANSWER_TIMEOUT, conn.call("POST", "/v1/sessions", &body)).await??;
     let answer: Value = serde_json::from_slice(&answer)?;
     Ok(answer["session_id"].as_str().context("no session_id")?.to_owned())
 }
@@ -85,7 +85,7 @@ pub(crate) async fn create(conn: &mut Conn, workspace: &Path) -> Result<String> 
 /// Sends a message and does not wait for what comes of it.
 pub(crate) async fn send(conn: &mut Conn, id: &str, ask: Ask) -> Result<()> {
     let path = format!("/v1/sessions/{id}/messages");
-    timeout(PATIENCE, conn.call("POST", &path, &message(ask))).await??;
+    timeout(ANSWER_TIMEOUT, conn.call("POST", &path, &message(ask))).await??;
     Ok(())
 }
 

@@ -17,7 +17,7 @@ use crate::rig::Rig;
 use crate::table::Row;
 
 const HANDS: usize = 20;
-const PATIENCE: Duration = Duration::from_secs(60);
+const RECOVERY_TIMEOUT: Duration = Duration::from_secs(60);
 
 pub(super) async fn run(rig: &Rig, plan: &Plan) -> Result<Vec<Row>> {
     recover(rig, "recovery", plan.rounds(1000, 200), 0).await
@@ -88,7 +88,7 @@ async fn asked(rig: &Rig, times: usize) -> Result<u64> {
             sleep(Duration::from_millis(20)).await;
         }
     };
-    match timeout(PATIENCE, wait).await {
+    match timeout(RECOVERY_TIMEOUT, wait).await {
         Ok(last) => last,
         Err(_) => {
             let calls = rig.count().await?.calls;

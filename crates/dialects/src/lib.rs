@@ -16,6 +16,7 @@ mod fallback;
 mod golden;
 mod harness;
 mod held_calls;
+mod http_status;
 mod jarvis;
 pub mod jsonrpc;
 mod mcp_server;

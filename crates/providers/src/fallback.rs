@@ -9,7 +9,7 @@ use quintet_kernel::port::{BoxFuture, ModelStream};
 use crate::Providers;
 
 /// Where another model can be asked, nobody waits longer than this for one that is busy.
-const PATIENCE: Duration = Duration::from_secs(3);
+const RETRY_TIME_LIMIT: Duration = Duration::from_secs(3);
 
 /// A call that goes on with another model if it fails before its first word.
 pub(crate) struct Chain {
@@ -39,7 +39,7 @@ impl Chain {
 
     /// Asks the model whose turn it is.
     fn ask(&mut self) {
-        let patience = if self.rest.is_empty() { Duration::MAX } else { PATIENCE };
+        let patience = if self.rest.is_empty() { Duration::MAX } else { RETRY_TIME_LIMIT };
         (self.stream, self.failure) = match self.providers.start(self.prompt.clone(), patience) {
             Ok(stream) => (Some(stream), None),
             Err(failure) => (None, Some(failure)),

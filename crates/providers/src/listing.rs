@@ -10,7 +10,7 @@ use tokio::time::{Instant, timeout};
 use crate::endpoint::Endpoint;
 
 /// A list that takes longer is not worth waiting for.
-const PATIENCE: Duration = Duration::from_secs(2);
+const LIST_TIMEOUT: Duration = Duration::from_secs(2);
 /// How long a list is good for.
 const FRESH: Duration = Duration::from_secs(60);
 /// How long the lack of one is.
@@ -75,7 +75,7 @@ impl Listing {
     pub(crate) async fn ask(&self, endpoint: &Endpoint) -> Heard {
         let mut until = self.until.lock().await;
         if until.is_none_or(|until| Instant::now() >= until) {
-            let asked = timeout(PATIENCE, ask(endpoint)).await.ok().flatten();
+            let asked = timeout(LIST_TIMEOUT, ask(endpoint)).await.ok().flatten();
             let (answered, models) = asked.unwrap_or((Answered::No, None));
             let fresh = if models.is_some() { FRESH } else { FRESH_FAILURE };
             *until = Some(Instant::now() + fresh);

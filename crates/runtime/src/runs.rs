@@ -274,7 +274,7 @@ impl Inner {
             let assign = RunCommand::Assign { worker: worker.clone() };
             match self.submit(&claim.run, assign).await {
                 Ok(receipt) => return Ok(Some(receipt.entry)),
-                // Somebody else was faster.
+                // Another worker got the run first.
                 Err(RunError::Refused(_) | RunError::NotFound(_)) => {}
                 Err(error) => return Err(error),
             }

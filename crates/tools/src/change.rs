@@ -19,7 +19,7 @@ pub(crate) use note::{Note, Notes};
 pub(crate) use record::carry_out;
 
 /// How long a diff may be worked at before it becomes a coarse one.
-const PATIENCE: Duration = Duration::from_millis(500);
+const DIFF_TIME_LIMIT: Duration = Duration::from_millis(500);
 
 /// What becomes of one file.
 #[derive(Clone, Debug)]
@@ -68,7 +68,8 @@ impl Change {
         if is_binary(&old) || is_binary(&new) {
             return format!("{shown}binary files {a} and {b} differ\n");
         }
-        let body = hunks(old.as_bytes(), new.as_bytes(), [&a, &b], Instant::now() + PATIENCE);
+        let body =
+            hunks(old.as_bytes(), new.as_bytes(), [&a, &b], Instant::now() + DIFF_TIME_LIMIT);
         if body.is_empty() && self.before.is_none() {
             shown += &format!("--- {a}\n+++ {b}\n");
         }

@@ -62,7 +62,7 @@ enum Noted {
 
 impl Undo {
     /// Reads the contents of changes that are among the objects of the repository around a workspace.
-    /// They are there as long as the result is.
+    /// The contents can be read as long as the returned objects are kept.
     async fn fill(&self, workspace: &Path, changes: &mut [Changed]) -> Objects {
         let objects = Objects::of(&self.runner, workspace, &self.cache, changes).await;
         objects.fill(changes);

@@ -24,7 +24,7 @@ pub(crate) use glance::{MARKS, around};
 
 /// How long git or the map may hold up a turn. What the map has read by then is remembered, so the
 /// next one gets further.
-const PATIENCE: Duration = Duration::from_secs(5);
+const LOOK_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Of how many workspaces it is remembered what was gathered.
 const MOST_KNOWN: usize = 16;
@@ -152,7 +152,7 @@ impl Survey {
         let form =
             Form { within: PathBuf::new(), max_symbols: usize::MAX, max_tokens, lines: false };
         let draw = wanted(move |flag| mapper.draw(&workspace, &files, &form, flag));
-        timeout(PATIENCE, draw).await.ok().flatten()
+        timeout(LOOK_TIMEOUT, draw).await.ok().flatten()
     }
 
     /// What git says; nothing if it says nothing in time.
@@ -161,7 +161,7 @@ impl Survey {
             return Some(String::new());
         }
         let desk = git::quiet();
-        match timeout(PATIENCE, git::status(&self.runner, workspace, &desk)).await {
+        match timeout(LOOK_TIMEOUT, git::status(&self.runner, workspace, &desk)).await {
             Ok(Ok(finished)) if finished.end == End::Exited(0) => Some(finished.stdout.text()),
             // It cannot look, as at a repository of somebody else's; nor will it later.
             Ok(Ok(finished)) if matches!(finished.end, End::Exited(_)) => Some(String::new()),

@@ -14,7 +14,7 @@ use super::{Finding, listeners, weights};
 use crate::cli::Flags;
 use crate::options::{Options, Provider};
 
-const PATIENCE: Duration = Duration::from_secs(2);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 /// A disk with less room than this is nearly full.
 const ROOM: u64 = 512 * 1024 * 1024;
 
@@ -125,7 +125,7 @@ fn reach(model: &str, provider: &Provider) -> Finding {
     let connected = target.to_socket_addrs().and_then(|addresses| {
         let mut last = io::Error::other("no address");
         for address in addresses {
-            match TcpStream::connect_timeout(&address, PATIENCE) {
+            match TcpStream::connect_timeout(&address, CONNECT_TIMEOUT) {
                 Ok(_) => return Ok(()),
                 Err(error) => last = error,
             }

@@ -8,7 +8,7 @@ use reqwest::{Method, RequestBuilder, Response};
 use serde_json::{Value, json};
 
 /// Nothing in these tests takes this long, unless it is broken.
-const PATIENCE: Duration = Duration::from_secs(30);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 
 #[derive(Clone)]
 pub(crate) struct Client {
@@ -39,7 +39,7 @@ impl Client {
     }
 
     pub(crate) fn request(&self, method: Method, path: &str) -> RequestBuilder {
-        self.http.request(method, format!("{}{path}", self.base)).timeout(PATIENCE)
+        self.http.request(method, format!("{}{path}", self.base)).timeout(ANSWER_TIMEOUT)
     }
 
     /// A request that may take as long as it takes.
@@ -142,7 +142,7 @@ impl Events {
 
     /// The next event; nothing if the stream is over or broken.
     pub(crate) async fn next(&mut self) -> Option<Event> {
-        let next = tokio::time::timeout(PATIENCE, self.read());
+        let next = tokio::time::timeout(ANSWER_TIMEOUT, self.read());
         next.await.expect("nothing happened for too long")
     }
 

@@ -11,7 +11,7 @@ use tokio_tungstenite::tungstenite::{Message, protocol::CloseFrame};
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
 
 /// Nothing in these tests takes this long, unless it is broken.
-const PATIENCE: Duration = Duration::from_secs(30);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// What the original client counts.
 const NUMBERED: [&str; 18] = [
@@ -130,7 +130,7 @@ impl Computer {
     /// The next frame, whatever its number.
     pub(crate) async fn raw(&mut self) -> Option<Value> {
         loop {
-            let next = tokio::time::timeout(PATIENCE, self.stream.next()).await;
+            let next = tokio::time::timeout(ANSWER_TIMEOUT, self.stream.next()).await;
             match next.expect("nothing happened for too long")? {
                 Ok(Message::Text(text)) => return Some(serde_json::from_str(&text).unwrap()),
                 Ok(Message::Close(frame)) => {

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::client::Client;
 
 /// Nothing in these tests takes this long, unless it is broken.
-const PATIENCE: Duration = Duration::from_secs(30);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 
 #[derive(Clone)]
 pub(crate) struct Desktop {
@@ -133,7 +133,7 @@ impl Frames {
 
     /// The next event; nothing if the stream is over or broken.
     pub(crate) async fn next(&mut self) -> Option<Frame> {
-        let next = tokio::time::timeout(PATIENCE, self.read());
+        let next = tokio::time::timeout(ANSWER_TIMEOUT, self.read());
         next.await.expect("nothing happened for too long")
     }
 

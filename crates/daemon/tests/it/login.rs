@@ -12,7 +12,7 @@ use crate::daemon::quintet;
 /// Opens the keyring.
 const PASSWORD: &str = "correct horse";
 /// A keyring that takes longer to start is broken.
-const PATIENCE: Duration = Duration::from_secs(20);
+const START_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// A home with a session bus and, mostly, a keyring.
 pub(crate) struct Login {
@@ -59,7 +59,7 @@ impl Login {
         let typed = child.stdin.take().unwrap().write_all(PASSWORD.as_bytes());
         self.keyring = Some(child);
         typed.unwrap();
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + START_TIMEOUT;
         while !self.run(&["keys", "list"], "").status.success() {
             assert!(Instant::now() < deadline, "the keyring does not come up");
             std::thread::sleep(Duration::from_millis(20));

@@ -11,7 +11,7 @@ use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
 
 /// Nothing in these tests takes this long, unless it is broken.
-const PATIENCE: Duration = Duration::from_secs(30);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 
 pub(crate) struct Socket {
     stream: WebSocketStream<MaybeTlsStream<TcpStream>>,
@@ -33,7 +33,7 @@ impl Socket {
     /// Why the other side closed; what comes before is passed over.
     pub(crate) async fn close_code(&mut self) -> Option<u16> {
         loop {
-            let next = tokio::time::timeout(PATIENCE, self.stream.next()).await;
+            let next = tokio::time::timeout(ANSWER_TIMEOUT, self.stream.next()).await;
             match next.expect("nothing happened for too long")? {
                 Ok(Message::Close(frame)) => return frame.map(|frame| frame.code.into()),
                 Ok(_) => {}
@@ -46,7 +46,7 @@ impl Socket {
     pub(crate) async fn pinged(&mut self, times: usize) {
         let mut seen = 0;
         while seen < times {
-            let next = tokio::time::timeout(PATIENCE, self.stream.next()).await;
+            let next = tokio::time::timeout(ANSWER_TIMEOUT, self.stream.next()).await;
             let next = next.expect("nothing happened for too long").expect("it is open").unwrap();
             seen += usize::from(matches!(next, Message::Ping(_)));
         }
@@ -84,7 +84,7 @@ impl Socket {
                 }
             }
         };
-        tokio::time::timeout(PATIENCE, next).await.expect("nothing happened for too long")
+        tokio::time::timeout(ANSWER_TIMEOUT, next).await.expect("nothing happened for too long")
     }
 
     /// Asks and waits for the answer.

@@ -11,10 +11,11 @@ use quintet_kernel::event::{
 use quintet_kernel::message::{MediaKind, Part, Role};
 use quintet_kernel::model::{Effort, ModelRef, Sampling};
 use quintet_kernel::port::Error;
-use quintet_kernel::{CallId, Question, Refusal, SessionId, TurnId};
+use quintet_kernel::{CallId, Question, SessionId, TurnId};
 use serde::de::DeserializeOwned;
 
 use super::wire;
+use crate::http_status;
 
 /// The most bytes that the body of a request may have.
 pub(super) const BODY_LIMIT: usize = 1024 * 1024;
@@ -142,36 +143,7 @@ pub(super) fn decode(route: &Route, body: &[u8]) -> Result<Step, Reply> {
 
 /// The status and words for what the core refuses.
 pub(super) fn refusal(error: &Error) -> Reply {
-    let status = match error {
-        Error::NotFound(_) => 404,
-        Error::Refused(refusal) => match refusal {
-            Refusal::NotBegun(_) | Refusal::UnknownTurn(_) | Refusal::UnknownCall(_) => 404,
-            Refusal::Busy(_)
-            | Refusal::Exists(_)
-            | Refusal::Succeeded(_)
-            | Refusal::NothingToRevert(_)
-            | Refusal::AlreadyReverted(_)
-            | Refusal::NotReverted(_)
-            | Refusal::CallOver(_)
-            | Refusal::NotDelegated(_)
-            | Refusal::Claimed(_)
-            | Refusal::NothingPending(_)
-            | Refusal::NotPending(_)
-            | Refusal::KeyReused(_) => 409,
-            Refusal::WrongTurn { .. }
-            | Refusal::EmptyMessage
-            | Refusal::UnknownAttachment(_)
-            | Refusal::BadName
-            | Refusal::BadTools(_)
-            | Refusal::UnsupportedInput { .. }
-            | Refusal::UnknownModel(_)
-            | Refusal::NothingToCompact => 400,
-        },
-        Error::Ahead(..) => 400,
-        Error::Closing | Error::ReadOnly => 503,
-        Error::Storage(_) => 500,
-    };
-    Reply::new(status, error.to_string())
+    Reply::new(http_status::of(error), error.to_string())
 }
 
 fn json<T: DeserializeOwned>(body: &[u8]) -> Result<T, Reply> {

@@ -14,6 +14,7 @@ use quintet_kernel::{Question, Refusal, SessionId, TurnId};
 use serde::de::DeserializeOwned;
 
 use super::wire;
+use crate::http_status;
 
 /// The largest attachment.
 pub(super) const LARGEST_FILE: usize = 25 * 1024 * 1024;
@@ -127,34 +128,10 @@ pub(super) fn decode(route: &Route, body: &[u8]) -> Result<Step, Reply> {
 /// The harness's own words and codes for what the core says no to.
 pub(super) fn refusal(error: &Error) -> Reply {
     let status = match error {
-        Error::NotFound(_) => 404,
-        Error::Refused(refusal) => match refusal {
-            // The original's code for it, which its clients know.
-            Refusal::Busy(_) => 500,
-            Refusal::NotBegun(_) | Refusal::UnknownTurn(_) | Refusal::UnknownCall(_) => 404,
-            Refusal::Exists(_)
-            | Refusal::Succeeded(_)
-            | Refusal::NothingToRevert(_)
-            | Refusal::AlreadyReverted(_)
-            | Refusal::NotReverted(_)
-            | Refusal::CallOver(_)
-            | Refusal::NotDelegated(_)
-            | Refusal::Claimed(_)
-            | Refusal::KeyReused(_) => 409,
-            Refusal::NothingPending(_)
-            | Refusal::NotPending(_)
-            | Refusal::WrongTurn { .. }
-            | Refusal::EmptyMessage
-            | Refusal::UnknownAttachment(_)
-            | Refusal::BadName
-            | Refusal::BadTools(_)
-            | Refusal::UnsupportedInput { .. }
-            | Refusal::UnknownModel(_)
-            | Refusal::NothingToCompact => 400,
-        },
-        Error::Ahead(..) => 400,
-        Error::Closing | Error::ReadOnly => 503,
-        Error::Storage(_) => 500,
+        // The original's codes for these, which its clients know.
+        Error::Refused(Refusal::Busy(_)) => 500,
+        Error::Refused(Refusal::NothingPending(_) | Refusal::NotPending(_)) => 400,
+        error => http_status::of(error),
     };
     Reply::new(status, error.to_string())
 }

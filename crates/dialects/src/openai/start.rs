@@ -17,7 +17,7 @@ use tokio::sync::oneshot;
 
 use super::decode::content::{Media, Part};
 use super::decode::conversation::{
-    Asked, CallResult, Conversation, FRONT_END, call_id, client_tool, recalled,
+    CallResult, Conversation, FRONT_END, NewInput, call_id, client_tool, recalled,
 };
 use super::decode::{FunctionTool, Generation, Message};
 use super::encode::turn::CLIENT_TOOLS;
@@ -88,7 +88,7 @@ async fn start(
     let Generation { target, instructions, messages, tools, may_call, sampling, workspace, .. } =
         generation;
     let conversation = Conversation::of(messages)?;
-    if let Asked::Results(results) = &conversation.asked
+    if let NewInput::Results(results) = &conversation.asked
         && let Some(run) = resume(app, results, &note).await?
     {
         return Ok(run);
@@ -216,7 +216,7 @@ async fn recall(
         messages.push(recalled(message.clone(), files));
     }
     // The last result is what is to be answered.
-    if let Asked::Results(results) = &conversation.asked {
+    if let NewInput::Results(results) = &conversation.asked {
         let before = results.iter().take(results.len().saturating_sub(1)).cloned();
         let result = |CallResult { call, text }| Message::Result { call, text };
         messages.extend(before.map(|it| recalled(result(it), Vec::new())));
@@ -249,10 +249,10 @@ async fn stored(app: &AppState, media: Media) -> Result<(MediaKind, Upload), Rep
 }
 
 /// The message that is to be answered.
-async fn said(app: &AppState, asked: Asked, mut options: TurnOptions) -> Result<Say, Reply> {
+async fn said(app: &AppState, asked: NewInput, mut options: TurnOptions) -> Result<Say, Reply> {
     let parts = match asked {
-        Asked::User(parts) => parts,
-        Asked::Results(results) => {
+        NewInput::User(parts) => parts,
+        NewInput::Results(results) => {
             let Some(CallResult { call, text }) = results.into_iter().next_back() else {
                 return Err(Reply::invalid("there is nothing to answer"));
             };

@@ -80,8 +80,8 @@ impl Link {
         link
     }
 
-    /// The same, with more beside.
-    pub(crate) fn telling(self, optional_events: OptionalEvents) -> Self {
+    /// The same encoder, which sends these optional events as well.
+    pub(crate) fn with_optional_events(self, optional_events: OptionalEvents) -> Self {
         Self { optional_events, ..self }
     }
 

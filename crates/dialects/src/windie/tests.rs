@@ -102,8 +102,11 @@ impl Story {
             ("rename", conversation) => self.link.rename(conversation),
             ("beside", _) => {
                 let link = Link::new(context(), &Toolset::default(), Usage::default());
-                self.link =
-                    link.telling(OptionalEvents { traces: true, memories: true, speech: false });
+                self.link = link.with_optional_events(OptionalEvents {
+                    traces: true,
+                    memories: true,
+                    speech: false,
+                });
             }
             ("compact", request) => self.link.compacting(request),
             ("unneeded", reason) => {

@@ -77,7 +77,7 @@ pub(super) fn delete(path: &Path) {
 }
 
 fn prepared(path: &Path) -> rusqlite::Result<Connection> {
-    // Nobody else may read what was said. Where this fails, opening the file will say so.
+    // The file is for this user alone. Where it cannot be made, opening it will say so.
     let _unmade = OpenOptions::new().append(true).create(true).mode(0o600).open(path);
     let db = Connection::open(path)?;
     db.busy_timeout(BUSY_TIMEOUT)?;

@@ -77,7 +77,7 @@ async fn two_daemons_on_one_store_never_assign_a_run_twice() {
         polls.spawn(async move { poll(&service, &format!("w{n}"), "ready").await });
     }
     let mut assigned: Vec<RunId> = polls.join_all().await.into_iter().flatten().collect();
-    // Whoever came away empty-handed in the crowd asks again.
+    // Workers that got no run ask again.
     while let Some(run) = poll(&daemons[0], "last", "ready").await {
         assigned.push(run);
     }

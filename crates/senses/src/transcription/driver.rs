@@ -30,7 +30,7 @@ pub(super) enum Input {
 
 /// Why a driver ends.
 enum End {
-    /// Nobody fetches transcripts any more.
+    /// The client that fetches transcripts is gone.
     Gone,
     Failed(SenseError),
 }

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use crate::vad::WINDOW;
 
-/// Somebody begins to speak at this probability.
+/// From this probability on speech begins.
 const SPEECH: f32 = 0.5;
 /// A window below this probability is a pause.
 const PAUSE: f32 = 0.35;

@@ -7,7 +7,7 @@ use quintet_kernel::port::{BoxFuture, Install, Installs, StorageError};
 use quintet_kernel::time::Time;
 use rusqlite::{Connection, OpenFlags, OptionalExtension, Params, Row, params};
 
-use super::open::PATIENCE;
+use super::open::BUSY_TIMEOUT;
 use super::{Store, migrate, trouble};
 
 const FIELDS: &str =
@@ -108,7 +108,7 @@ impl Roll {
     fn open(&self) -> Result<Option<Connection>, StorageError> {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let db = Connection::open_with_flags(&self.path, flags).map_err(trouble)?;
-        db.busy_timeout(PATIENCE).map_err(trouble)?;
+        db.busy_timeout(BUSY_TIMEOUT).map_err(trouble)?;
         db.pragma_update(None, "synchronous", "FULL").map_err(trouble)?;
         let version = migrate::version(&db).map_err(trouble)?;
         migrate::check(&self.path, version)

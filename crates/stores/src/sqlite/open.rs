@@ -17,7 +17,7 @@ use super::{append, migrate};
 use crate::Error;
 
 /// How long to wait for somebody else who looks at the file, such as a backup.
-pub(super) const PATIENCE: Duration = Duration::from_secs(5);
+pub(super) const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Pages in the log before they are moved to the database: 16 MB.
 const LOG_PAGES: u32 = 4000;
@@ -40,7 +40,7 @@ pub(super) fn open(path: &Path) -> Result<(Connection, u64), Error> {
 fn connect(path: &Path) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let db = Connection::open_with_flags(path, flags)?;
-    db.busy_timeout(PATIENCE)?;
+    db.busy_timeout(BUSY_TIMEOUT)?;
     // Until it is known to be sound, not even closing it may change the file.
     db.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
     Ok(db)
@@ -111,7 +111,7 @@ fn create(path: &Path) -> Result<(), Error> {
         Err(failed) if failed.error.kind() != ErrorKind::AlreadyExists => {
             Err(Error::unusable(path)(failed.error))
         }
-        // Somebody else was faster; theirs is as good.
+        // Another process made it in the meantime, which is as good.
         Ok(_) | Err(_) => {
             File::open(dir).and_then(|dir| dir.sync_all()).map_err(Error::unusable(path))
         }

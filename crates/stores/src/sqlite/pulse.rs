@@ -20,7 +20,7 @@ use super::Store;
 const GOOD: Duration = Duration::from_secs(3);
 const BAD: Duration = Duration::from_secs(1);
 /// How long the disk may take.
-const PATIENCE: Duration = Duration::from_secs(10);
+const WRITE_TIMEOUT: Duration = Duration::from_secs(10);
 /// How much room there must be.
 const ROOM: usize = 64 * 1024;
 
@@ -93,9 +93,10 @@ impl port::Pulse for Store {
                 Ok(known) => return known,
                 Err(trying) => trying,
             };
-            let beat = timeout(PATIENCE, self.try_writing(trying)).await.unwrap_or_else(|_| {
-                Err(StorageError::Unavailable("the disk does not answer".into()))
-            });
+            let beat =
+                timeout(WRITE_TIMEOUT, self.try_writing(trying)).await.unwrap_or_else(|_| {
+                    Err(StorageError::Unavailable("the disk does not answer".into()))
+                });
             self.pulse.note(beat.clone());
             beat
         })

@@ -15,7 +15,7 @@ use rusqlite::{Connection, OpenFlags};
 use tokio::sync::oneshot;
 use tokio::task::spawn_blocking;
 
-use super::open::PATIENCE;
+use super::open::BUSY_TIMEOUT;
 use super::trouble;
 use crate::lock;
 
@@ -121,7 +121,7 @@ impl Readers {
     fn connect(&self) -> rusqlite::Result<Connection> {
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let db = Connection::open_with_flags(&self.path, flags)?;
-        db.busy_timeout(PATIENCE)?;
+        db.busy_timeout(BUSY_TIMEOUT)?;
         db.pragma_update(None, "cache_size", -READER_CACHE_KIB)?;
         Ok(db)
     }

@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use crate::{change, show};
 
 /// How long all of it may be worked at before the rest becomes coarse.
-const PATIENCE: Duration = Duration::from_secs(5);
+const DIFF_TIME_LIMIT: Duration = Duration::from_secs(5);
 
 /// A file before and after; by two names if it moved.
 #[derive(Clone, Copy, Debug)]
@@ -25,7 +25,7 @@ struct File<'a> {
 
 /// All changes as one diff, sorted by path.
 pub(super) fn diff(changes: &[Changed]) -> String {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + DIFF_TIME_LIMIT;
     let paths: Vec<&Path> = changes.iter().map(|changed| Path::new(&changed.path)).collect();
     let files: Vec<_> = paths.iter().zip(changes).map(|(path, it)| File::of(path, it)).collect();
     let parents: HashSet<&Path> = paths.iter().flat_map(|path| path.ancestors().skip(1)).collect();

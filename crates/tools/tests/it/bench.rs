@@ -25,7 +25,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
 
 /// How long a condition may take to come true before a test fails.
-const PATIENCE: Duration = Duration::from_secs(20);
+const CONDITION_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// The stand-in for the daemon's executable.
 pub(crate) const SUPERVISOR: &str = env!("CARGO_BIN_EXE_quintet-supervise");
@@ -368,7 +368,7 @@ fn own_number(process: &Path) -> Option<String> {
 
 /// Waits until something is there.
 pub(crate) async fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + CONDITION_TIMEOUT;
     loop {
         if let Some(found) = look() {
             return found;

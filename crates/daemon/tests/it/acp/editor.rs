@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::daemon::{World, quintet};
 
 /// Nothing in these tests takes this long, unless it is broken.
-const PATIENCE: Duration = Duration::from_secs(30);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 
 pub(crate) struct Editor {
     child: Child,
@@ -93,7 +93,7 @@ impl Editor {
                     return self.seen[self.taken - 1].clone();
                 }
             }
-            match self.lines.recv_timeout(PATIENCE) {
+            match self.lines.recv_timeout(ANSWER_TIMEOUT) {
                 Ok(message) => self.seen.push(message),
                 Err(error) => panic!("{error} after {:#?}", self.seen),
             }

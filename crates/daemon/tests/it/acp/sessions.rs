@@ -89,7 +89,7 @@ async fn a_resumed_session_shows_nothing_of_the_past_and_goes_on() {
     let id = other.script(&session, json!([{ "text": "new" }]));
     other.answer(id).unwrap();
     assert_eq!(other.text("agent_message_chunk"), "new");
-    // Whoever watches sees the message of the other one.
+    // The second editor is shown the message of the first.
     editor.until(|message| message["params"]["update"]["content"]["text"] == "new");
     assert!(editor.text("user_message_chunk").starts_with("go "));
     let running = editor.script(&session, json!([{ "text": "x", "hang": true }]));

@@ -10,7 +10,7 @@ use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 
 /// Nothing in these tests takes this long, unless it is broken.
-const PATIENCE: Duration = Duration::from_secs(30);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 
 pub(crate) struct Terminal {
     reader: BufReader<OwnedReadHalf>,
@@ -114,7 +114,7 @@ impl Terminal {
     /// The next message as it comes; nothing at the end.
     pub(crate) async fn message(&mut self) -> Option<Value> {
         let mut line = String::new();
-        let read = tokio::time::timeout(PATIENCE, self.reader.read_line(&mut line)).await;
+        let read = tokio::time::timeout(ANSWER_TIMEOUT, self.reader.read_line(&mut line)).await;
         match read.expect("nothing happened for too long") {
             Ok(0) | Err(_) => None,
             Ok(_) => Some(serde_json::from_str(&line).expect(&line)),

@@ -37,7 +37,7 @@ impl Connection {
         };
         match taken {
             Ok(named) if named == session => Ok(answer(&session, true)),
-            // Somebody else was faster, or it could not be kept: nothing of it stays.
+            // Another import had the name first, or the name could not be kept: the new session goes.
             taken => {
                 let removed = self.app.services.removals.remove(&session).await;
                 removed.map_err(|error| refused(&error))?;

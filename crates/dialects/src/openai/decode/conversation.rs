@@ -24,12 +24,12 @@ pub(crate) struct Conversation {
     /// What was said before.
     pub(crate) earlier: Vec<Message>,
     /// What is to be answered.
-    pub(crate) asked: Asked,
+    pub(crate) asked: NewInput,
 }
 
 /// What is to be answered.
 #[derive(Debug, PartialEq)]
-pub(crate) enum Asked {
+pub(crate) enum NewInput {
     /// A message of the user.
     User(Vec<Part>),
     /// The results of the last calls, by their ids.
@@ -61,12 +61,12 @@ impl Conversation {
                 Message::Result { call, text } => Some(CallResult { call, text }),
                 Message::System(_) | Message::User(_) | Message::Assistant { .. } => None,
             });
-            let asked = Asked::Results(results.collect());
+            let asked = NewInput::Results(results.collect());
             return Ok(Self { instructions, earlier, asked });
         }
         match earlier.pop() {
             Some(Message::User(parts)) => {
-                Ok(Self { instructions, earlier, asked: Asked::User(parts) })
+                Ok(Self { instructions, earlier, asked: NewInput::User(parts) })
             }
             Some(_) | None => {
                 let why = "the last message must be of the user or a tool: the agent answers it";

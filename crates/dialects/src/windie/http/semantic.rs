@@ -27,7 +27,7 @@ const LONGEST_USER: usize = 256;
 /// The most that a model may write, in bytes; what comes after it is not read.
 const LONGEST_ANSWER: usize = 16 * 1024 * 1024;
 /// How long a model may take.
-const PATIENCE: Duration = Duration::from_secs(300);
+const MODEL_TIMEOUT: Duration = Duration::from_secs(300);
 
 const SUMMARIZE: &str = "You turn conversations into long-term memory. Read them and answer in \
     exactly this form and nothing else:\n\nSUMMARY:\n<one short paragraph of what matters \
@@ -110,7 +110,7 @@ async fn ask(app: &AppState, choice: Choice, system: &str, text: String) -> Resu
     };
     let slow = || Reply::new(504, "The model took too long");
     loop {
-        let asked = tokio::time::timeout(PATIENCE, whole(app, prompt.clone()));
+        let asked = tokio::time::timeout(MODEL_TIMEOUT, whole(app, prompt.clone()));
         match asked.await.map_err(|_| slow())? {
             Err(failure) if missing(&failure) && prompt.model != *ours => {
                 tracing::warn!(model = %prompt.model, "a model that a client named is not here");

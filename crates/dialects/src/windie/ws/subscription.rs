@@ -103,7 +103,7 @@ impl Connection {
         self.app.acknowledged.follow((&self.client, session), name, (up_to, now));
         let speech = self.app.voice().speech;
         let optional_events = OptionalEvents { speech, ..self.app.settings.optional_events };
-        let link = link(&self.client, name, &state).telling(optional_events);
+        let link = link(&self.client, name, &state).with_optional_events(optional_events);
         self.subscriptions.push(Subscription {
             session: session.clone(),
             link,

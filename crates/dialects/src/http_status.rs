@@ -1,0 +1,37 @@
+//! The HTTP status of what the core refuses.
+
+use quintet_kernel::Refusal;
+use quintet_kernel::port::Error;
+
+/// The status for an error, where a protocol does not say otherwise.
+pub(crate) fn of(error: &Error) -> u16 {
+    match error {
+        Error::NotFound(_) => 404,
+        Error::Refused(refusal) => match refusal {
+            Refusal::NotBegun(_) | Refusal::UnknownTurn(_) | Refusal::UnknownCall(_) => 404,
+            Refusal::Busy(_)
+            | Refusal::Exists(_)
+            | Refusal::Succeeded(_)
+            | Refusal::NothingToRevert(_)
+            | Refusal::AlreadyReverted(_)
+            | Refusal::NotReverted(_)
+            | Refusal::CallOver(_)
+            | Refusal::NotDelegated(_)
+            | Refusal::Claimed(_)
+            | Refusal::NothingPending(_)
+            | Refusal::NotPending(_)
+            | Refusal::KeyReused(_) => 409,
+            Refusal::WrongTurn { .. }
+            | Refusal::EmptyMessage
+            | Refusal::UnknownAttachment(_)
+            | Refusal::BadName
+            | Refusal::BadTools(_)
+            | Refusal::UnsupportedInput { .. }
+            | Refusal::UnknownModel(_)
+            | Refusal::NothingToCompact => 400,
+        },
+        Error::Ahead(..) => 400,
+        Error::Closing | Error::ReadOnly => 503,
+        Error::Storage(_) => 500,
+    }
+}
