@@ -7,7 +7,7 @@
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, BufRead as _, BufReader, Read, Seek as _, SeekFrom, Write};
-use std::net::Shutdown;
+use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -48,10 +48,13 @@ pub(crate) fn main(flags: &Flags, listener: &str) -> Result<()> {
 pub(crate) fn open(flags: &Flags, listener: &str) -> Result<UnixStream> {
     let options = options::read_closed(flags)?;
     let path = socket(&options, listener)?;
-    match connect(&path) {
-        Ok(stream) => Ok(stream),
-        Err(_) => start_and_connect(flags, &options.data_dir, &path),
-    }
+    reach(flags, &options.data_dir, &path.display().to_string(), || connect(&path))
+}
+
+/// Starts the daemon that serves the data directory, unless something listens at its TCP address already.
+/// Fails if the daemon cannot be started, or does not listen there.
+pub(crate) fn ensure_listening(flags: &Flags, data_dir: &Path, address: SocketAddr) -> Result<()> {
+    reach(flags, data_dir, &address.to_string(), || TcpStream::connect(address)).map(drop)
 }
 
 /// The exit code of a command that failed: its own where another daemon serves the data directory.
@@ -71,28 +74,36 @@ fn socket(options: &Options, listener: &str) -> Result<PathBuf> {
     }
 }
 
-/// Starts a daemon and connects to it. Another program may be doing the same: then its daemon is used.
-fn start_and_connect(flags: &Flags, data_dir: &Path, path: &Path) -> Result<UnixStream> {
+/// Connects to the daemon and starts it where none runs. Another program may be doing the same: then its
+/// daemon is used.
+fn reach<T>(
+    flags: &Flags,
+    data_dir: &Path,
+    address: &str,
+    connect: impl Fn() -> io::Result<T>,
+) -> Result<T> {
+    if let Ok(stream) = connect() {
+        return Ok(stream);
+    }
     let mut log = open_log(data_dir).with_context(|| data_dir.join(LOG).display().to_string())?;
     let start = log.seek(SeekFrom::End(0))?;
     let mut child = spawn(flags, &log)?;
     if is_ready(&mut child)? {
-        return connect(path).with_context(|| path.display().to_string());
+        return connect().with_context(|| address.to_owned());
     }
     if child.wait()?.code() != Some(IN_USE.into()) {
         let shown = tail(&log, start).unwrap_or_default();
         bail!("the daemon did not start:\n{}", shown.trim_end());
     }
     for _ in 0..TRIES {
-        if let Ok(stream) = connect(path) {
+        if let Ok(stream) = connect() {
             return Ok(stream);
         }
         thread::sleep(RETRY_DELAY);
     }
     bail!(
-        "another daemon serves {}, and nobody answers at {}: stop it, or set its listen key",
+        "another daemon serves {}, and nothing listens at {address}: stop it, or set its listen key",
         data_dir.display(),
-        path.display()
     )
 }
 

@@ -408,7 +408,8 @@ pub(crate) struct Worker {
     /// The folder that tools work in; without it this one.
     #[arg(long, value_name = "DIR")]
     pub(crate) dir: Option<PathBuf>,
-    /// The daemon that thinks; without it the one at --url.
+    /// The daemon that carries runs out as its sessions: an address, or `own` for the one that serves the data
+    /// directory, which is started if it does not run. Without it the one at --url, or without that `own`.
     #[arg(long, value_name = "URL")]
     pub(crate) daemon: Option<String>,
     /// Milliseconds between heartbeats.

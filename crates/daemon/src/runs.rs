@@ -4,6 +4,7 @@ pub(crate) mod api;
 mod show;
 
 use std::io::Write as _;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -12,7 +13,7 @@ use quintet_dialects::COMPUTER_USE;
 use serde_json::{Value, json};
 
 use crate::cli::{ControlPlane, Runs};
-use crate::options;
+use crate::options::{self, Options};
 use api::Api;
 
 /// How often a run that is followed is looked at.
@@ -110,19 +111,9 @@ async fn follow(api: &Api, run: &str, json: bool) -> Result<ExitCode> {
 pub(crate) fn connect(plane: &ControlPlane) -> Result<Api> {
     let options = options::read_closed(&plane.flags)?;
     let runs = &options.runs;
-    let url = match (&plane.url, options.address(COMPUTER_USE)) {
-        (Some(url), _) => url.trim_end_matches('/').to_owned(),
-        (None, Some(address)) if address.port() != 0 => {
-            let host = match address.ip() {
-                ip if ip.is_unspecified() => "127.0.0.1".to_owned(),
-                ip if ip.is_ipv6() => format!("[{ip}]"),
-                ip => ip.to_string(),
-            };
-            format!("http://{host}:{}", address.port())
-        }
-        (None, _) => {
-            bail!("listen.{COMPUTER_USE} names no port: say where the daemon is with --url")
-        }
+    let url = match &plane.url {
+        Some(url) => url.trim_end_matches('/').to_owned(),
+        None => format!("http://{}", own_address(&options)?),
     };
     let Some(key) = plane.key.clone().or_else(|| runs.key.clone()) else {
         bail!("no key: give --key, or set {COMPUTER_USE}.runs_key in the configuration");
@@ -130,6 +121,20 @@ pub(crate) fn connect(plane: &ControlPlane) -> Result<Api> {
     let control_key = runs.control_key.clone();
     let token = plane.token.clone().or(options.auth.token);
     Api::new(url, api::Keys { runs: key, control: control_key, token })
+}
+
+/// The address under which this machine reaches the daemon of the configuration. Fails if its listener is off
+/// or takes any free port.
+pub(crate) fn own_address(options: &Options) -> Result<SocketAddr> {
+    match options.address(COMPUTER_USE) {
+        Some(address) if address.port() != 0 && address.ip().is_unspecified() => {
+            Ok(SocketAddr::from((Ipv4Addr::LOCALHOST, address.port())))
+        }
+        Some(address) if address.port() != 0 => Ok(address),
+        Some(_) | None => {
+            bail!("listen.{COMPUTER_USE} names no port: say where the daemon is with --url")
+        }
+    }
 }
 
 fn print(text: &str) -> Result<()> {

@@ -26,7 +26,8 @@ use tokio::time::{MissedTickBehavior, interval};
 use crate::assemble::toolbox;
 use crate::cli::Worker;
 use crate::runs::api::{Api, ApiError};
-use crate::{options, runs, senses, telemetry};
+use crate::options::Options;
+use crate::{attach, options, runs, senses, telemetry};
 
 use assignment::Assignment;
 use gate::{Change, Gate};
@@ -35,6 +36,8 @@ use toolkit::Toolkit;
 
 /// The most runs at once: a daemon carries out four queries of a user at a time.
 pub(crate) const JOBS_LIMIT: u64 = 4;
+/// The value of `--daemon` for the daemon that serves the data directory.
+const OWN_DAEMON: &str = "own";
 /// Commands that were carried out, as far back as they are remembered.
 const APPLIED_LIMIT: usize = 4096;
 
@@ -52,8 +55,7 @@ pub(crate) fn main(asked: Worker) -> Result<()> {
     if !folder.is_dir() {
         bail!("--dir {}: not a folder", folder.display());
     }
-    let daemon = asked.daemon.clone().unwrap_or_else(|| api.url().to_owned());
-    let daemon = socket::address(&daemon)?;
+    let daemon = socket::address(&daemon_url(&asked, &options, &api)?)?;
     let id = asked.id.clone().unwrap_or_else(default_id);
     let identity = Identity {
         user: asked.user.clone().unwrap_or_else(|| id.clone()),
@@ -65,6 +67,20 @@ pub(crate) fn main(asked: Worker) -> Result<()> {
     let every = Duration::from_millis(asked.interval_ms.max(10));
     let context = WorkerContext { api, daemon, identity, toolkit: Arc::new(toolkit) };
     threads.block_on(run(Arc::new(context), asked.jobs, every))
+}
+
+/// The daemon that carries the runs out. That of the data directory is started where none serves it.
+fn daemon_url(asked: &Worker, options: &Options, api: &Api) -> Result<String> {
+    let is_own = match (&asked.daemon, &asked.plane.url) {
+        (Some(daemon), _) => daemon == OWN_DAEMON,
+        (None, url) => url.is_none(),
+    };
+    if !is_own {
+        return Ok(asked.daemon.clone().unwrap_or_else(|| api.url().to_owned()));
+    }
+    let address = runs::own_address(options)?;
+    attach::ensure_listening(&asked.plane.flags, &options.data_dir, address)?;
+    Ok(format!("http://{address}"))
 }
 
 fn default_id() -> String {

@@ -1,6 +1,6 @@
 //! Editors: a real `quintet acp` on a real daemon.
 
-mod attach;
+pub(crate) mod attach;
 pub(crate) mod editor;
 mod files;
 mod permission;

@@ -1,10 +1,14 @@
 //! `quintet worker` and `quintet runs`, with a daemon, a model and a terminal around them.
 
+use std::net::TcpListener;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
+use rustix::process::{Signal, kill_process, test_kill_process};
 use serde_json::{Value, json};
+use tempfile::TempDir;
 
+use crate::acp::attach::daemon as serving_process;
 use crate::daemon::{World, appears, quintet, until};
 use crate::windie::Guest;
 use crate::windie::runs::{ControlPlane, ROOM};
@@ -243,4 +247,31 @@ async fn a_terminal_starts_follows_and_lists_runs() {
     let refused = quintet(&["worker", "--url", world.windie(), "--key", "wrong"]).output().unwrap();
     let said = String::from_utf8(refused.stderr).unwrap();
     assert!(!refused.status.success() && said.contains("Invalid runs API key"), "{said}");
+}
+
+#[tokio::test]
+async fn a_worker_starts_a_daemon_of_its_own() {
+    let world = World::start(ROOM).await;
+    let plane = ControlPlane::of(&world);
+    let home = TempDir::new().unwrap();
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let config = home.path().join("quintet.toml");
+    let listen = ["harness", "jarvis", "agent", "agent_health", "terminal", "console", "openai"]
+        .map(|name| format!("{name} = \"off\"\n"))
+        .concat();
+    let text = format!(
+        "data_dir = {:?}\ndefault_model = \"demo/demo\"\n[listen]\n{listen}windie = \"127.0.0.1:{port}\"\n",
+        home.path().join("data"),
+    );
+    std::fs::write(&config, text).unwrap();
+    let more = ["--daemon", "own", "--config", config.to_str().unwrap()];
+    let worker = WorkerProcess::start(&world, "own", &more);
+    let run = plane.create("w", "count to 3").await;
+    assert_eq!(over(&plane, &run).await, "completed");
+    assert_eq!(world.model.calls(), Vec::<Value>::new(), "the other daemon's model was asked");
+    // The daemon outlives the worker that started it.
+    drop(worker);
+    let pid = serving_process(home.path());
+    kill_process(pid, Signal::TERM).unwrap();
+    until("the daemon ends", async || test_kill_process(pid).is_err()).await;
 }

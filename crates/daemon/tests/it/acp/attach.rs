@@ -28,8 +28,8 @@ fn config(home: &Path, model: &ModelServer) -> std::path::PathBuf {
     file
 }
 
-/// The process that serves a data directory.
-fn daemon(home: &Path) -> Pid {
+/// The process that serves with the `quintet.toml` of a folder.
+pub(crate) fn daemon(home: &Path) -> Pid {
     let socket = home.join("quintet.toml").to_string_lossy().into_owned();
     let found = std::fs::read_dir("/proc").unwrap().flatten().find_map(|entry| {
         let pid: i32 = entry.file_name().to_str()?.parse().ok()?;
