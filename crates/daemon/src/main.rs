@@ -29,6 +29,7 @@ mod vision;
 mod voice;
 mod worker;
 
+use std::io;
 use std::iter::once;
 use std::process::ExitCode;
 
@@ -78,11 +79,18 @@ fn main() -> ExitCode {
     };
     match done {
         Ok(code) => code,
+        Err(error) if is_closed_output(&error) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("quintet: {error:#}");
             attach::exit_code(&error)
         }
     }
+}
+
+/// True if the reader of standard output has left, as `head` does once it has enough.
+fn is_closed_output(error: &anyhow::Error) -> bool {
+    let error = error.downcast_ref::<io::Error>();
+    error.is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
 }
 
 fn well((): ()) -> ExitCode {

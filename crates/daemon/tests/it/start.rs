@@ -87,6 +87,15 @@ fn tools_are_listed_with_what_policy_says() {
 }
 
 #[test]
+fn a_reader_that_has_enough_is_no_error() {
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let output = quintet(&["tools", "--schema"]).stdout(writer).output().unwrap();
+    let message = String::from_utf8(output.stderr).unwrap();
+    assert_eq!((message.as_str(), output.status.success()), ("", true));
+}
+
+#[test]
 fn models_are_listed_with_what_is_known_of_them() {
     let listed = |arguments: &[&str]| {
         String::from_utf8(quintet(arguments).output().unwrap().stdout).unwrap()
