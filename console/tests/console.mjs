@@ -474,6 +474,33 @@ export const tests = [
     },
   },
   {
+    name: "runs are started and controlled",
+    config: APPROVE_ALL,
+    async run({ daemon, open, axe }) {
+      const page = await open();
+      await page.goto(`${daemon.url}/runs`);
+      await by(page, "textbox", "Queue").fill("fleet");
+      await by(page, "textbox", "Task").fill("build it");
+      await by(page, "button", "Start run").click();
+      const row = by(page, "table", "Runs").getByRole("row", { name: /build it/ });
+      await row.getByText("awaiting worker").waitFor();
+      await by(row, "button", "Pause").click();
+      await row.getByText("paused").waitFor();
+      await by(row, "combobox", "Mode").selectOption("human_override");
+      await until("the mode is set", async () => (await daemon.get("runs")).runs[0].mode === "human_override");
+      await by(row, "button", "Resume").click();
+      await row.getByText("awaiting worker").waitFor();
+      await check(page, axe);
+      // The workspace has room for one active run; the refusal is shown, and what was typed stays.
+      await by(page, "textbox", "Task").fill("one more");
+      await by(page, "button", "Start run").click();
+      await page.getByRole("alert").getByText("Active run limit reached").waitFor();
+      assert.equal(await by(page, "textbox", "Task").inputValue(), "one more");
+      await by(row, "button", "Stop run").click();
+      await row.getByText("stopped").waitFor();
+    },
+  },
+  {
     name: "the first load",
     config: APPROVE_ALL,
     async run({ daemon, open }) {

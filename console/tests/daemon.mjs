@@ -83,6 +83,10 @@ ${extra}
     return answer.json();
   }
 
+  async get(path) {
+    return (await fetch(`${this.url}/api/${path}`)).json();
+  }
+
   async post(path, body) {
     const answer = await fetch(`${this.url}/api/${path}`, {
       method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body),

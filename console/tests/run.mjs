@@ -44,7 +44,7 @@ async function open(daemon, options = {}) {
   });
   if (args.includes("--from-disk")) {
     const names = new Map(readdirSync(assets).map((name) => [`/${name}`, join(assets, name)]));
-    const file = (url) => (/^\/(sessions\/.*|settings)?$/.test(url.pathname) ? names.get("/index.html") : names.get(url.pathname));
+    const file = (url) => (/^\/(sessions\/.*|settings|runs)?$/.test(url.pathname) ? names.get("/index.html") : names.get(url.pathname));
     await context.route((url) => file(url) !== undefined, (route) =>
       route.fulfill({ path: file(new URL(route.request().url())) }));
   }

@@ -6,7 +6,7 @@ import { notify } from "./notify";
 import { SharedStream } from "./shared";
 import type { Frame } from "./stream";
 import { Transcript } from "./transcript.svelte";
-import type { Card, HistoryPage, Model, Question, SessionInfo, Start } from "./types";
+import type { Card, HistoryPage, Model, Question, Run, SessionInfo, Start } from "./types";
 
 const HISTORY_PAGE = 300;
 
@@ -53,6 +53,7 @@ class App {
   cards = $state.raw<Record<string, Card>>({});
   questions = $state.raw<Question[]>([]);
   models = $state.raw<Model[]>([]);
+  runs = $state.raw<Run[]>([]);
   defaultModel = $state("");
   next = $state<string | null>(null);
   connection = $state<"live" | "connecting" | "offline">("connecting");
@@ -84,7 +85,10 @@ class App {
 
   async begin() {
     addEventListener("popstate", () => this.show(location.pathname));
-    setInterval(() => (this.now = Date.now()), 20_000);
+    setInterval(() => {
+      this.now = Date.now();
+      if (this.path === "/") void this.loadRuns();
+    }, 20_000);
     void this.loadStart();
     await this.show(location.pathname);
   }
@@ -95,6 +99,7 @@ class App {
         const start = await get<Start>("start");
         this.merge(start.sessions);
         this.next = start.next;
+        this.runs = start.runs;
         this.defaultModel = start.default_model;
         this.version = start.version;
         this.storage = start.storage;
@@ -117,6 +122,14 @@ class App {
       // The default model can be used without a list.
     } finally {
       this.loadingModels = false;
+    }
+  }
+
+  async loadRuns() {
+    try {
+      this.runs = (await get<{ runs: Run[] }>("runs")).runs;
+    } catch {
+      // The last list stays; the banner says that the daemon does not answer.
     }
   }
 

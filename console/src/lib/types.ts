@@ -68,6 +68,7 @@ export interface Start {
   boot: number;
   version: string;
   storage: string | null;
+  runs: Run[];
 }
 
 export interface Turn {
@@ -139,4 +140,18 @@ export interface HistoryPage {
   events: Item[];
   first: number;
   position: string;
+}
+
+/** A task for a worker of the fleet. Times are microseconds since 1970. */
+export interface Run {
+  id: string;
+  workspace: string;
+  task: string;
+  status: string;
+  active: boolean;
+  mode: string;
+  worker: string | null;
+  losses: number;
+  heartbeat: number | null;
+  updated: number;
 }

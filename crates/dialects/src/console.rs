@@ -15,6 +15,7 @@ mod memory;
 mod prompt;
 mod question;
 mod routes;
+mod runs;
 mod serve;
 mod sessions;
 mod shape;

@@ -11,8 +11,10 @@ use quintet_kernel::event::{
 use quintet_kernel::message::{MediaKind, Part, Role};
 use quintet_kernel::model::{Effort, ModelRef, Sampling};
 use quintet_kernel::port::Error;
-use quintet_kernel::{CallId, Question, SessionId, TurnId};
+use quintet_kernel::run::{ControlAction, ControlMode, NewRun, RunCommand};
+use quintet_kernel::{CallId, Question, RunId, SessionId, TurnId};
 use serde::de::DeserializeOwned;
+use serde_json::Map;
 
 use super::wire;
 use crate::http_status;
@@ -23,6 +25,8 @@ pub(super) const BODY_LIMIT: usize = 1024 * 1024;
 pub(super) const MESSAGE_LIMIT: usize = 48 * 1024 * 1024;
 /// The most bytes of the client's own name for a message.
 const KEY_LIMIT: usize = 200;
+/// The name under which the page's commands stand in the timeline of a run.
+const REQUESTED_BY: &str = "console";
 
 /// What a request is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,6 +59,9 @@ pub(super) enum Route {
     Redo(SessionId, TurnId),
     Retry(SessionId, TurnId),
     Withdraw(SessionId, TurnId),
+    Runs,
+    CreateRun,
+    ControlRun(RunId),
 }
 
 /// A refusal, as the page is told.
@@ -81,6 +88,8 @@ pub(super) enum Step {
     Answer(SessionId, Approve, String),
     Fork(SessionId, Option<Seq>),
     Delete(SessionId),
+    CreateRun(NewRun),
+    ControlRun(RunId, RunCommand),
 }
 
 /// A file as it was sent.
@@ -122,10 +131,13 @@ pub(super) fn decode(route: &Route, body: &[u8]) -> Result<Step, Reply> {
             let command = Command::Withdraw { turn: turn.clone(), reason: None };
             Ok(Step::Submit(id.clone(), command))
         }
+        Route::CreateRun => create_run(&json(body)?),
+        Route::ControlRun(run) => control_run(run, json(body)?),
         Route::Page
         | Route::File(_)
         | Route::Login
         | Route::Start
+        | Route::Runs
         | Route::Models
         | Route::Stream
         | Route::Search
@@ -237,6 +249,37 @@ fn answer(session: &SessionId, body: wire::AnswerQuestion) -> Result<Step, Reply
         },
     };
     Ok(Step::Answer(session.clone(), approve, body.digest))
+}
+
+fn create_run(body: &wire::CreateRun) -> Result<Step, Reply> {
+    let (workspace, query) = (body.workspace.trim(), body.task.trim());
+    if workspace.is_empty() || query.is_empty() {
+        return Err(Reply::new(400, "a run needs a queue and a task"));
+    }
+    Ok(Step::CreateRun(NewRun {
+        workspace: workspace.into(),
+        query: query.into(),
+        requested_by: Some(REQUESTED_BY.into()),
+        agent: None,
+        files: Vec::new(),
+        metadata: Map::new(),
+        conversation: None,
+    }))
+}
+
+fn control_run(run: &RunId, body: wire::ControlRun) -> Result<Step, Reply> {
+    let action = match body {
+        wire::ControlRun::Pause => ControlAction::Pause,
+        wire::ControlRun::Resume => ControlAction::Resume,
+        wire::ControlRun::Stop => ControlAction::Stop,
+        wire::ControlRun::SetControlMode { mode } => {
+            let unknown = || Reply::new(400, format!("unknown control mode: {mode}"));
+            ControlAction::SetMode(ControlMode::named(&mode).ok_or_else(unknown)?)
+        }
+    };
+    let requested_by = Some(REQUESTED_BY.into());
+    let command = RunCommand::Control { action, requested_by, bulk: false };
+    Ok(Step::ControlRun(run.clone(), command))
 }
 
 fn model_ref(text: &str) -> Result<ModelRef, Reply> {

@@ -1,6 +1,6 @@
 //! The routes of the console.
 
-use quintet_kernel::{CallId, SessionId, TurnId};
+use quintet_kernel::{CallId, RunId, SessionId, TurnId};
 
 use super::decode::{Reply, Route};
 use crate::transport::routes::{PathParameters, Refusals, Row};
@@ -10,6 +10,7 @@ pub(super) const ROUTES: &[Row<Route, Reply>] = &[
     ("GET", "/", |_| Ok(Route::Page)),
     ("GET", "/sessions/{session}", |_| Ok(Route::Page)),
     ("GET", "/settings", |_| Ok(Route::Page)),
+    ("GET", "/runs", |_| Ok(Route::Page)),
     ("GET", "/app.js", |path| Ok(file(path))),
     ("GET", "/app.css", |path| Ok(file(path))),
     ("GET", "/icon.svg", |path| Ok(file(path))),
@@ -57,6 +58,12 @@ pub(super) const ROUTES: &[Row<Route, Reply>] = &[
     }),
     ("POST", "/api/sessions/{session}/turns/{turn}/withdraw", |path| {
         Ok(Route::Withdraw(session(path)?, turn(path)?))
+    }),
+    ("GET", "/api/runs", |_| Ok(Route::Runs)),
+    ("POST", "/api/runs", |_| Ok(Route::CreateRun)),
+    ("POST", "/api/runs/{run}/control", |path| {
+        let none = || Reply::new(404, format!("run not found: {}", path.get("run")));
+        Ok(Route::ControlRun(RunId::parse(path.get("run")).ok_or_else(none)?))
     }),
 ];
 

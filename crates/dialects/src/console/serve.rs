@@ -12,7 +12,7 @@ use quintet_kernel::command::{Approve, Command, Say, Upload};
 use quintet_kernel::event::Event;
 use quintet_kernel::port::{
     Blobs, Branches, Changes, Error, Memory, Models, Outlines, Prompts, Pulse, Receipt, Removals,
-    SessionSearch, Sessions,
+    Runs, SessionSearch, Sessions,
 };
 use quintet_kernel::{CallId, SessionId, State};
 use serde_json::{Value, json};
@@ -23,7 +23,7 @@ use super::decode::{
     BODY_LIMIT, File, MESSAGE_LIMIT, Reply, Route, Step, decode, media_kind, refusal,
 };
 use super::routes::{REFUSALS, ROUTES};
-use super::{assets, files, history, memory, prompt, question, sessions, shape, stream};
+use super::{assets, files, history, memory, prompt, question, runs, sessions, shape, stream};
 use crate::change_feed::ChangeFeed;
 use crate::dialect::Services;
 use crate::transport::access::Denied;
@@ -48,6 +48,7 @@ pub(super) struct Ports {
     pub(super) models: Arc<dyn Models>,
     pub(super) outlines: Arc<dyn Outlines>,
     pub(super) memory: Option<Arc<dyn Memory>>,
+    pub(super) runs: Arc<dyn Runs>,
     pub(super) pulse: Arc<dyn Pulse>,
     pub(super) change_feed: ChangeFeed,
     pub(super) closing: CancellationToken,
@@ -70,6 +71,7 @@ impl Ports {
             models: Arc::clone(&services.models),
             outlines: Arc::clone(&services.outlines),
             memory: services.memory.clone(),
+            runs: Arc::clone(&services.runs),
             pulse: Arc::clone(&services.pulse),
             change_feed: services.change_feed.clone(),
             closing: services.closing.clone(),
@@ -174,6 +176,10 @@ impl App {
                 let conflicts = ports.changes.conflicts(id, turn).await;
                 json!({ "refused": conflicts.map_err(|error| refusal(&error))? })
             }
+            Route::Runs => {
+                let listed = runs::list(&*ports.runs).await;
+                json!({ "runs": listed.map_err(|error| runs::refusal(&error))? })
+            }
             Route::Page
             | Route::File(_)
             | Route::Login
@@ -188,7 +194,9 @@ impl App {
             | Route::Undo(..)
             | Route::Redo(..)
             | Route::Retry(..)
-            | Route::Withdraw(..) => self.change(&route, head, body).await?,
+            | Route::Withdraw(..)
+            | Route::CreateRun
+            | Route::ControlRun(_) => self.change(&route, head, body).await?,
         };
         Ok(json_response(&shown))
     }
@@ -201,6 +209,8 @@ impl App {
         shown["default_model"] = (*ports.default_model).into();
         shown["boot"] = ports.boot.into();
         shown["version"] = env!("CARGO_PKG_VERSION").into();
+        let runs = runs::list(&*ports.runs).await.map_err(|error| runs::refusal(&error))?;
+        shown["runs"] = runs.into();
         let storage = ports.pulse.beat().await;
         shown["storage"] = storage.err().map_or(Value::Null, |error| error.to_string().into());
         Ok(shown)
@@ -289,6 +299,14 @@ impl App {
                 let removed = self.ports.removals.remove(&id).await;
                 removed.map_err(|error| refusal(&error))?;
                 return Ok(json!({}));
+            }
+            Step::CreateRun(new) => {
+                let created = self.ports.runs.create(new).await;
+                return Ok(runs::shape(&created.map_err(|error| runs::refusal(&error))?.entry));
+            }
+            Step::ControlRun(run, command) => {
+                let changed = self.ports.runs.submit(&run, command).await;
+                return Ok(runs::shape(&changed.map_err(|error| runs::refusal(&error))?.entry));
             }
         };
         result(&done.map_err(|error| refusal(&error))?)

@@ -115,6 +115,8 @@ impl Story {
             Ok(Step::Answer(session, approve, digest)) => format!("{session} {digest} {approve:?}"),
             Ok(Step::Fork(session, at)) => format!("fork {session} {at:?}"),
             Ok(Step::Delete(session)) => format!("delete {session}"),
+            Ok(Step::CreateRun(new)) => format!("{new:?}"),
+            Ok(Step::ControlRun(run, command)) => format!("{run} {command:?}"),
             Err(Reply { status, error }) => format!("{status} {error}"),
         };
         writeln!(self.out, "= {line}").unwrap();

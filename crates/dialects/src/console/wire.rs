@@ -27,6 +27,23 @@ pub(super) struct SendMessage {
     pub(super) files: Vec<File>,
 }
 
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct CreateRun {
+    /// The queue.
+    pub(super) workspace: String,
+    pub(super) task: String,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(tag = "action", rename_all = "kebab-case", deny_unknown_fields)]
+pub(super) enum ControlRun {
+    Pause,
+    Resume,
+    Stop,
+    SetControlMode { mode: String },
+}
+
 /// How much the agent may do in a turn.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
