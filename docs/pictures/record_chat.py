@@ -190,7 +190,7 @@ def main(program):
             terminal.show(2.5)
             time.sleep(0.7)  # A yes in the first half second does not count.
             terminal.key("y")
-            terminal.until("The command said")
+            terminal.until("tokens in")
             terminal.show(2.5)
             terminal.type("count to 40")
             terminal.key("Enter")

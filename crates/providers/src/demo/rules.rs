@@ -79,10 +79,18 @@ fn sentence(tool: &str, text: &str, ok: bool) -> String {
         (false, "file") => "could not be read",
         (false, _) => "failed",
     };
-    let text = text.trim_end();
+    let printed = printed(text);
+    let text = printed.as_deref().unwrap_or(text).trim_end();
     let end = text.floor_char_boundary(LONGEST_REPORT);
     let rest = if end < text.len() { " …" } else { "" };
     format!("The {who} {verb}: {}{rest}", &text[..end])
+}
+
+/// What a command printed, if a result is the record of one.
+fn printed(result: &str) -> Option<String> {
+    let record: Value = serde_json::from_str(result).ok()?;
+    let (stdout, stderr) = (record["stdout"].as_str()?, record["stderr"].as_str()?);
+    Some(format!("{stdout}{stderr}"))
 }
 
 fn last_user_text(messages: &[Arc<PromptMessage>]) -> String {

@@ -75,7 +75,7 @@ fn results_are_reported() {
     let messages = vec![
         user("run: x"),
         asked,
-        result("shell", "one\ntwo\n", true),
+        result("shell", r#"{"exit_code":0,"stdout":"one\n","stderr":"two\n"}"#, true),
         result("read_file", "gone", false),
     ];
     let text = rules::reply(&prompt(messages)).text;
