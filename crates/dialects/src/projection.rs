@@ -11,7 +11,7 @@ use std::time::Duration;
 use quintet_kernel::event::Seq;
 use quintet_kernel::port::{Branches, Error, Stamps, StorageError};
 use quintet_kernel::{Card, SessionId, Time};
-use tokio::time::{interval, sleep};
+use tokio::time::{MissedTickBehavior, interval, sleep};
 use tokio_util::sync::CancellationToken;
 
 use crate::change_feed::{Change, Changes, Subscription};
@@ -20,6 +20,8 @@ use crate::change_feed::{Change, Changes, Subscription};
 const GATHER_INTERVAL: Duration = Duration::from_millis(250);
 /// How often the position of the whole projection is kept.
 const CHECKPOINT_INTERVAL: Duration = Duration::from_secs(60);
+/// How often it is looked whether something that was put off is to be written.
+pub(crate) const DEFERRED_INTERVAL: Duration = Duration::from_secs(2);
 /// An event is stamped before it is durable and published; so much later it surely is.
 const PUBLISH_LIMIT: Duration = Duration::from_secs(60);
 /// So many sessions are written at most before the position is kept.
@@ -51,8 +53,30 @@ pub trait Projection: Send {
         change: Change,
     ) -> impl Future<Output = Result<(), Trouble>> + Send;
 
+    /// True if parts of the copy were put off.
+    fn has_deferred(&self) -> bool {
+        false
+    }
+
+    /// Writes parts of the copy that were put off. What fails and may work later stays put off.
+    fn write_deferred(
+        &mut self,
+        _which: Deferred,
+    ) -> impl Future<Output = Result<(), Trouble>> + Send {
+        std::future::ready(Ok(()))
+    }
+
     /// Keeps the position: the copy has everything that happened before this time.
     fn checkpoint(&mut self, since: Time) -> impl Future<Output = Result<(), Trouble>> + Send;
+}
+
+/// What is to be written of the parts of a copy that were put off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Deferred {
+    /// Those of sessions in which nothing happened for a while. Called every [`DEFERRED_INTERVAL`].
+    Quiet,
+    /// All of them.
+    All,
 }
 
 /// Why a copy is behind.
@@ -93,17 +117,22 @@ pub async fn run<P: Projection>(projection: P, sources: Sources) {
     upkeep.catch_up().await;
     let mut checkpoints = interval(CHECKPOINT_INTERVAL);
     checkpoints.tick().await;
+    let mut deferred = interval(DEFERRED_INTERVAL);
+    deferred.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         tokio::select! {
             () = upkeep.sources.changes.changed() => {
                 upkeep.gather().await;
                 upkeep.write(upkeep.sources.changes.take()).await;
             }
-            _ = checkpoints.tick() => upkeep.checkpoint().await,
+            _ = checkpoints.tick() => upkeep.checkpoint(Deferred::Quiet).await,
+            _ = deferred.tick(), if upkeep.projection.has_deferred() => {
+                upkeep.write_deferred(Deferred::Quiet).await;
+            }
             () = upkeep.sources.stop.cancelled() => break,
         }
     }
-    upkeep.checkpoint().await;
+    upkeep.checkpoint(Deferred::All).await;
 }
 
 struct Upkeep<P> {
@@ -118,9 +147,12 @@ struct Upkeep<P> {
 }
 
 impl<P: Projection> Upkeep<P> {
-    /// Writes what changed before the start.
+    /// Writes what changed before the start, also what a copy would put off until its position is kept:
+    /// after a crash that may have been put off for long.
     async fn catch_up(&mut self) {
         let since = self.projection.since();
+        // What is published meanwhile is written later, so the position is that of the beginning.
+        let begun = self.sources.stamps.now().before(PUBLISH_LIMIT);
         let cards = changed_since(&*self.sources.sessions, since).await.unwrap_or_else(|error| {
             tracing::error!(projection = P::NAME, %error, "the sessions cannot be listed");
             self.whole = false;
@@ -141,6 +173,18 @@ impl<P: Projection> Upkeep<P> {
                 self.keep_position(since).await;
             }
         }
+        if self.writes > 0 && self.write_deferred(Deferred::All).await {
+            self.keep_reached_position(begun).await;
+        }
+    }
+
+    /// Writes what was put off; false if that failed.
+    async fn write_deferred(&mut self, which: Deferred) -> bool {
+        let written = self.projection.write_deferred(which).await;
+        if let Err(error) = &written {
+            tracing::warn!(projection = P::NAME, %error, "what was put off is not written");
+        }
+        written.is_ok()
     }
 
     /// Brings the copies of sessions up to date that were erased while nobody looked.
@@ -186,16 +230,21 @@ impl<P: Projection> Upkeep<P> {
     }
 
     /// Writes what is left and keeps the position, if there is a new one.
-    async fn checkpoint(&mut self) {
+    async fn checkpoint(&mut self, which: Deferred) {
         let now = self.sources.stamps.now().before(PUBLISH_LIMIT);
         let mut changes = std::mem::take(&mut self.behind);
         changes.extend(self.sources.changes.take());
         self.write(changes).await;
-        if self.writes == 0 {
-            return;
+        // Another position would have what failed forgotten by a crash.
+        if self.write_deferred(which).await && self.writes > 0 {
+            self.keep_reached_position(now).await;
         }
+    }
+
+    /// Keeps a position at which nothing is missing, or the old one if something is.
+    async fn keep_reached_position(&mut self, reached: Time) {
         let whole = self.whole && self.behind.is_empty();
-        let since = if whole { now } else { self.projection.since().min(now) };
+        let since = if whole { reached } else { self.projection.since().min(reached) };
         self.keep_position(since).await;
     }
 

@@ -2,13 +2,15 @@
 //!
 //! A projection for people and scripts, rebuilt from the journal whenever it does not fit. Events are
 //! appended as they come, text that was made durable together as one of them. `session.json` is as large
-//! as the session: it is written when a turn is over, that of a large session only if much is new or a
-//! minute has passed. `position.json` says how far both go; what a crash left behind that point is cut off.
+//! as the session: it is written when a turn is over, that of a larger session only if much is new or
+//! nothing has happened for a while. `position.json` says how far both go; what a crash left behind that point
+//! is cut off.
 
 use std::collections::{HashMap, HashSet};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use futures_util::future::try_join_all;
 use quintet_kernel::event::{Event, Seq};
@@ -25,7 +27,7 @@ use super::encode::Link;
 use super::position::Position;
 use super::shape;
 use crate::change_feed::Change;
-use crate::projection::{Projection, Trouble, may_pass};
+use crate::projection::{DEFERRED_INTERVAL, Deferred, Projection, Trouble, may_pass};
 
 const EVENTS: &str = "events.ndjson";
 const SESSION: &str = "session.json";
@@ -33,9 +35,16 @@ const POSITION: &str = "position.json";
 /// The position of the whole tree, beside the folders.
 const SINCE: &str = ".since.json";
 /// A `session.json` of fewer bytes is written after every turn.
-const SMALL_SESSION_LIMIT: u64 = 256 * 1024;
-/// A larger one is written when at least this part of it is new.
-const NEW_SHARE: u64 = 4;
+const SMALL_SESSION_LIMIT: u64 = 16 * 1024;
+/// One of fewer bytes is written as soon as no turn follows at once.
+const LARGE_SESSION_LIMIT: u64 = 256 * 1024;
+/// Any other is written when at least this part of it is new, or when nothing has happened for so long.
+const NEW_SHARE: u64 = 2;
+const QUIET_INTERVALS: u32 = 60 / DEFERRED_INTERVAL.as_secs() as u32;
+/// The position of the whole tree stays so far behind while something is put off.
+const DEFERRED_LIMIT: Duration = Duration::from_secs(120);
+/// How long `position.json` is at least, so that it can be written over in place.
+const POSITION_BYTES: usize = 192;
 
 /// The session tree. Cheap to clone.
 #[derive(Clone)]
@@ -48,7 +57,7 @@ pub struct Tree {
     /// One writer a session.
     writing: Arc<Mutex<HashMap<SessionId, Arc<AsyncMutex<()>>>>>,
     /// Sessions whose `session.json` is to be written later.
-    stale: Arc<Mutex<HashSet<SessionId>>>,
+    stale: Arc<Mutex<HashMap<SessionId, Stale>>>,
 }
 
 impl std::fmt::Debug for Tree {
@@ -146,22 +155,28 @@ impl Tree {
             replace(&folder.join(SESSION), &session).await?;
             (written.session_bytes, written.unwritten) = (session.len() as u64, 0);
         }
-        self.note_stale(id, written.unwritten > 0);
-        replace(&folder.join(POSITION), &json(&written)).await?;
+        self.note_stale(id, Stale::of(&written));
+        write_position(&folder.join(POSITION), &written).await?;
         Ok(())
     }
 
-    fn note_stale(&self, id: &SessionId, stale: bool) {
+    fn note_stale(&self, id: &SessionId, stale: Option<Stale>) {
         let mut known = self.stale.lock().unwrap_or_else(PoisonError::into_inner);
-        if stale {
-            known.insert(id.clone());
-        } else {
-            known.remove(id);
-        }
+        match stale {
+            Some(stale) => known.insert(id.clone(), stale),
+            None => known.remove(id),
+        };
     }
 
-    fn take_stale(&self) -> HashSet<SessionId> {
-        std::mem::take(&mut *self.stale.lock().unwrap_or_else(PoisonError::into_inner))
+    /// Takes what is to be written now of what was put off.
+    fn take_stale(&self, which: Deferred) -> Vec<SessionId> {
+        let mut known = self.stale.lock().unwrap_or_else(PoisonError::into_inner);
+        let due = |stale: &mut Stale| which == Deferred::All || stale.is_due();
+        known.extract_if(|_, stale| due(stale)).map(|(id, _)| id).collect()
+    }
+
+    fn has_stale(&self) -> bool {
+        !self.stale.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
     }
 
     async fn session_json(&self, id: &SessionId) -> Result<Vec<u8>, Trouble> {
@@ -243,13 +258,13 @@ impl Kept {
     }
 
     /// Writes what was put off. What fails and may work later is put off again; gives one such failure.
-    async fn write_stale(&self) -> Result<(), Trouble> {
+    async fn write_stale(&self, which: Deferred) -> Result<(), Trouble> {
         let mut failed = Ok(());
-        for session in self.tree.take_stale() {
+        for session in self.tree.take_stale(which) {
             let Err(error) = self.tree.update(&session).await else { continue };
             tracing::warn!(%session, %error, "the session's folder is behind");
             if may_pass(&error) {
-                self.tree.note_stale(&session, true);
+                self.tree.note_stale(&session, Some(Stale::default()));
                 failed = Err(error);
             }
         }
@@ -297,12 +312,45 @@ impl Projection for Kept {
         Ok(())
     }
 
+    fn has_deferred(&self) -> bool {
+        self.tree.has_stale()
+    }
+
+    async fn write_deferred(&mut self, which: Deferred) -> Result<(), Trouble> {
+        self.write_stale(which).await
+    }
+
     async fn checkpoint(&mut self, since: Time) -> Result<(), Trouble> {
-        self.write_stale().await?;
+        // What is put off must be found again after a crash.
+        let since = if self.tree.has_stale() { since.before(DEFERRED_LIMIT) } else { since };
         fs::create_dir_all(&self.tree.root).await?;
         replace(&self.tree.root.join(SINCE), &json(&since)).await?;
         self.since = since;
         self.forget_notes().await
+    }
+}
+
+/// A `session.json` that is to be written later.
+#[derive(Debug, Default)]
+struct Stale {
+    /// True if a turn is under way, at whose end the file is looked at again.
+    running: bool,
+    large: bool,
+    /// For how many intervals nothing has happened.
+    quiet: u32,
+}
+
+impl Stale {
+    fn of(written: &Written) -> Option<Self> {
+        let large = written.session_bytes >= LARGE_SESSION_LIMIT;
+        (written.unwritten > 0).then_some(Self { running: written.running, large, quiet: 0 })
+    }
+
+    /// Counts an interval in which nothing happened; true if there were enough.
+    fn is_due(&mut self) -> bool {
+        self.quiet += 1;
+        let enough = if self.large { QUIET_INTERVALS } else { 2 };
+        !self.running && self.quiet >= enough
     }
 }
 
@@ -398,6 +446,17 @@ fn session_json(state: &State) -> Vec<u8> {
 
 fn json(value: &impl Serialize) -> Vec<u8> {
     serde_json::to_vec(value).expect("our types serialize")
+}
+
+/// Writes a position over the one before, with spaces at its end: a file that is replaced costs a new page
+/// each time. One that is torn makes no sense, and the folder is written anew.
+async fn write_position(path: &Path, written: &Written) -> io::Result<()> {
+    let mut text = json(written);
+    text.resize(text.len().max(POSITION_BYTES), b' ');
+    let mut file =
+        fs::OpenOptions::new().create(true).write(true).truncate(false).open(path).await?;
+    file.write_all(&text).await?;
+    file.flush().await
 }
 
 /// Readers see the old file or the new one. A session's folder has one writer, so one name is enough for

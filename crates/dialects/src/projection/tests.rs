@@ -149,6 +149,18 @@ async fn a_start_looks_at_what_changed_and_opens_what_is_behind() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_position_is_kept_as_soon_as_a_start_has_caught_up() {
+    let index = Index::new(3);
+    let copy = Copy { since: seconds(2), has: 2, ..Copy::default() };
+    let running = run(copy.clone(), sources(&index, &ChangeFeed::default(), &copy));
+    // Nothing changes afterwards, and the next checkpoint is far away.
+    let a_second = tokio::time::timeout(Duration::from_secs(1), running).await;
+    let now = now().before(PUBLISH_LIMIT).micros() / 1_000_000;
+    assert!(a_second.is_err());
+    assert_eq!(copy.log(), ["s3".into(), format!("since {now}")]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn where_more_changed_more_is_asked_for() {
     let index = Index::new(300);
     let cards = changed_since(&*index, seconds(101)).await.unwrap();

@@ -1,8 +1,5 @@
 //! The session tree: what fails, what is missing, and what was erased.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
-
 use quintet_kernel::command::Command;
 use quintet_kernel::event::{Origin, Record};
 use quintet_kernel::message::Attachment;
@@ -10,11 +7,16 @@ use quintet_kernel::model::ModelRef;
 use quintet_kernel::policy::{
     Approval, Limits, OnDeny, Recovery, Review, Rules, Subagents, Verify,
 };
-use quintet_kernel::port::{BoxFuture, Follow, Receipt};
+use quintet_kernel::port::{BoxFuture, Branches, Follow, Receipt, Stamps};
+use quintet_kernel::stamp::Stamp;
 use quintet_kernel::{Card, State};
 use quintet_stores::memory;
+use std::sync::atomic::{AtomicBool, Ordering};
+use tokio_util::sync::CancellationToken;
 
 use super::*;
+use crate::change_feed::ChangeFeed;
+use crate::projection::{self, Sources};
 
 /// Sessions that all have the same events; none, once they are gone.
 #[derive(Default)]
@@ -153,16 +155,14 @@ async fn one_folder_that_fails_is_tried_again_and_holds_up_no_other() {
     std::fs::write(world.home.path().join("bad"), "").unwrap();
     let good: Vec<String> = (0..8).map(|n| format!("s{n}")).collect();
     for name in good.iter().map(String::as_str).chain(["bad"]) {
-        kept.tree.note_stale(&session(name), true);
+        kept.tree.note_stale(&session(name), Some(Stale::default()));
     }
-    let later = Time::from_micros(7);
-    assert!(kept.checkpoint(later).await.is_err());
+    assert!(kept.write_deferred(Deferred::All).await.is_err());
     assert!(good.iter().all(|name| world.has(&format!("{name}/{POSITION}"))));
-    assert_eq!(kept.since(), Time::default());
+    assert!(kept.has_deferred());
     std::fs::remove_file(world.home.path().join("bad")).unwrap();
-    kept.checkpoint(later).await.unwrap();
-    assert!(world.has("bad/position.json"));
-    assert_eq!(kept.since(), later);
+    kept.write_deferred(Deferred::All).await.unwrap();
+    assert!(world.has("bad/position.json") && !kept.has_deferred());
 }
 
 #[tokio::test]
@@ -208,4 +208,88 @@ async fn what_was_erased_while_nobody_looked_is_removed_at_the_next_start() {
     kept.update(&session("t"), Change::Erased).await.unwrap();
     kept.checkpoint(Time::default()).await.unwrap();
     assert!(!world.has("t") && world.store.names(ERASED).await.unwrap().is_empty());
+}
+
+/// One session that is to be found at a start, at a time that stands still.
+struct OneSession(Card);
+
+impl Branches for OneSession {
+    fn fork(&self, _: &SessionId, _: Option<Seq>) -> BoxFuture<'_, Result<Receipt, Error>> {
+        unreachable!("nothing is forked here")
+    }
+
+    fn recent(&self, _: Option<&Path>, _: usize) -> BoxFuture<'_, Result<Vec<Card>, Error>> {
+        let cards = vec![self.0.clone()];
+        Box::pin(async { Ok(cards) })
+    }
+
+    fn forks(&self, _: &SessionId) -> BoxFuture<'_, Result<Vec<Card>, Error>> {
+        unreachable!("nothing is forked here")
+    }
+}
+
+impl Stamps for OneSession {
+    fn stamp(&self) -> Stamp {
+        unreachable!("nothing is decided here")
+    }
+
+    fn now(&self) -> Time {
+        Time::default()
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_crash_between_the_log_and_its_position_leaves_no_session_json_behind() {
+    let world = World::new(vec![attachment("a.txt"), attachment("b.txt")]);
+    let folder = world.home.path().join("s");
+    std::fs::create_dir(&folder).unwrap();
+    // The log has both events; the position, and a large `session.json`, only the first.
+    let position = Written { seq: 1, session_bytes: LARGE_SESSION_LIMIT, ..Written::default() };
+    std::fs::write(folder.join(EVENTS), "both\n").unwrap();
+    std::fs::write(folder.join(POSITION), json(&position)).unwrap();
+    std::fs::write(folder.join(SESSION), "old").unwrap();
+    let card = serde_json::json!({
+        "id": "s", "created": 0, "updated": 0, "head": 2, "status": "active", "workspace": "/",
+        "system_prompt": null, "labels": {}, "last_turn": null, "error": null, "open": false,
+    });
+    let index = Arc::new(OneSession(serde_json::from_value(card).unwrap()));
+    let sources = Sources {
+        changes: ChangeFeed::default().subscribe(),
+        sessions: index.clone(),
+        stamps: index,
+        stop: CancellationToken::new(),
+    };
+    let running = projection::run(world.start().await, sources);
+    // The next checkpoint is a minute away.
+    let stopped = tokio::time::timeout(Duration::from_secs(1), running).await;
+    assert!(stopped.is_err());
+    let written = std::fs::read_to_string(folder.join(SESSION)).unwrap();
+    assert_ne!(written, "old");
+    let position: Written = load(&folder.join(POSITION)).await.unwrap();
+    assert_eq!((position.seq, position.unwritten), (2, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_put_off_is_written_once_nothing_happens_any_more() {
+    let world = World::new(vec![attachment("a.txt"), attachment("b.txt")]);
+    let folder = world.home.path().join("s");
+    let kept = world.start().await;
+    for (session_bytes, running, intervals) in [
+        (SMALL_SESSION_LIMIT, false, Some(2)),
+        (LARGE_SESSION_LIMIT, false, Some(QUIET_INTERVALS)),
+        (SMALL_SESSION_LIMIT, true, None),
+    ] {
+        let _ = std::fs::remove_dir_all(&folder);
+        std::fs::create_dir(&folder).unwrap();
+        let position = Written { seq: 1, session_bytes, running, ..Written::default() };
+        std::fs::write(folder.join(POSITION), json(&position)).unwrap();
+        kept.tree.update(&session("s")).await.unwrap();
+        assert!(kept.has_deferred() && !world.has("s/session.json"));
+        for n in 1..=2 * QUIET_INTERVALS {
+            kept.write_stale(Deferred::Quiet).await.unwrap();
+            let written = intervals.is_some_and(|intervals| n >= intervals);
+            assert_eq!(world.has("s/session.json"), written, "after {n} intervals");
+            assert_eq!(kept.has_deferred(), !written);
+        }
+    }
 }
