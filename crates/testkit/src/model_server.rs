@@ -12,6 +12,7 @@
 //! | `thought` | reasoning before the answer |
 //! | `tools: [{name, args, id?}]` | tool calls, their arguments in two pieces |
 //! | `delay_ms`, `gap_ms` | wait before the first byte, between pieces |
+//! | `hold_until: FILE` | the last piece of text waits until that file is there |
 //! | `status`, `message`, `code` | answer with an HTTP error instead |
 //! | `fail_times: N` | with `status`: fail N times, then answer |
 //! | `retry_after` | with `status`: the header, in seconds |

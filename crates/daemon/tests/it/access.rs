@@ -16,7 +16,7 @@ use crate::daemon::World;
 
 const FREE: &str = "[approval]\nkinds = []\n[verify]\nauto = false\n";
 /// A client that waits for longer is kept out.
-const SOON: Duration = Duration::from_secs(5);
+const SOON: Duration = Duration::from_secs(60);
 /// A user id that is not that of the tests.
 const NOBODY: u32 = 65534;
 
@@ -198,7 +198,9 @@ async fn a_command_cannot_call_the_daemon_that_runs_it() {
             let curl = format!("curl -s -m 20 -o /dev/null -w 'said %{{http_code}}.' {url}");
             for command in [
                 curl.clone(),
-                format!("(setsid {curl} &) ; sleep 1"),
+                format!(
+                    "(setsid {curl} > said &) ; until [ -s said ]; do sleep 0.05; done; cat said; rm said"
+                ),
                 format!("sh -c \"exec {curl}\""),
             ] {
                 let told = run(&world, &command).await;

@@ -14,6 +14,9 @@ use crate::client::Client;
 use crate::desktop::Desktop;
 use crate::socket::Socket;
 
+/// How long tests wait for what must happen; a busy machine takes its time.
+pub(crate) const WAIT_LIMIT: Duration = Duration::from_secs(120);
+
 /// A daemon, its data and its model.
 pub(crate) struct World {
     pub(crate) model: ModelServer,
@@ -233,7 +236,7 @@ pub(crate) async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     };
-    let waited = tokio::time::timeout(Duration::from_secs(20), waiting).await;
+    let waited = tokio::time::timeout(WAIT_LIMIT, waiting).await;
     assert!(waited.is_ok(), "in vain: {what}");
 }
 

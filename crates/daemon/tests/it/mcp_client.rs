@@ -178,13 +178,17 @@ async fn a_server_that_crashes_is_started_again_and_its_call_not_repeated() {
 
 #[tokio::test]
 async fn a_slow_server_delays_no_turn_and_its_tools_come_later() {
-    let servers = stdio("fix", "", &[]) + &stdio("slow", "", &[("START", "3")]);
+    let home = tempfile::tempdir().unwrap();
+    let start = home.path().join("start");
+    let slow = stdio("slow", "", &[("START", start.to_str().unwrap())]);
+    let servers = stdio("fix", "", &[]) + &slow;
     let world = World::start(&format!("{FREE}{servers}")).await;
     let client = world.client();
     let id = client.create(world.workspace()).await;
     client.say(&id, json!([{ "text": "ok" }])).await;
     assert_eq!(text(&client.until_over(&id).await), "ok");
     assert!(!offered(&world.model).iter().any(|name| name.starts_with("slow__")));
+    std::fs::write(&start, "").unwrap();
     let id = session_with(&world, "slow__echo").await;
     let came = turn(&client, &id, json!([call("slow__echo", json!({ "text": "late" })), {}])).await;
     assert_eq!(came[0].2, "late");

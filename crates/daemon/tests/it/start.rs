@@ -6,7 +6,7 @@ use serde_json::json;
 use tempfile::TempDir;
 
 use crate::client::{Client, over, text};
-use crate::daemon::{World, quintet};
+use crate::daemon::{World, quintet, until};
 
 fn fails(arguments: &[&str]) -> String {
     let output = quintet(arguments).output().unwrap();
@@ -257,9 +257,6 @@ async fn the_session_tree_is_rebuilt_when_it_is_gone() {
     world.restart();
     // Another session's folder is written after the rebuilding has begun; wait for ours to be whole.
     let file = tree.join(&id).join("events.ndjson");
-    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(20);
-    while std::fs::read_to_string(&file).unwrap_or_default() != events {
-        assert!(std::time::Instant::now() < deadline, "the tree was not rebuilt");
-        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-    }
+    let rebuilt = async || std::fs::read_to_string(&file).unwrap_or_default() == events;
+    until("the tree is rebuilt", rebuilt).await;
 }

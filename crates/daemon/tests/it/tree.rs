@@ -65,33 +65,38 @@ async fn while_a_turn_runs_events_are_appended_and_nothing_else_is_written() {
     until("the position is kept", kept).await;
 }
 
+/// How many answers `session.json` has.
+fn answers(folder: &Path) -> usize {
+    let session = std::fs::read_to_string(folder.join("session.json")).unwrap_or_default();
+    session.matches("\"role\": \"assistant\"").count()
+}
+
+/// How many turns are over in the log, if the position is that of its end.
+fn logged_turns(folder: &Path) -> Option<usize> {
+    let events = std::fs::read_to_string(folder.join("events.ndjson")).ok()?;
+    let position = std::fs::read(folder.join("position.json")).ok()?;
+    let position: Value = serde_json::from_slice(&position).ok()?;
+    let whole = position["bytes"] == events.len() && position["running"] == false;
+    whole.then(|| events.matches("\"turn_completed\"").count())
+}
+
 #[tokio::test]
 async fn a_large_session_is_not_written_anew_after_every_turn() {
     let mut world = World::start("").await;
     let client = world.client();
     let id = client.create(world.workspace()).await;
+    let folder = world.data_dir().join("sessions").join(&id);
     client.say(&id, json!([{ "text": "word ".repeat(100_000) }])).await;
     client.until_over(&id).await;
-    let folder = world.data_dir().join("sessions").join(&id);
-    let answers = || {
-        let session = std::fs::read_to_string(folder.join("session.json")).unwrap_or_default();
-        session.matches("\"role\": \"assistant\"").count()
-    };
-    until("the first turn is in session.json", async || answers() == 1).await;
+    until("the first turn is in session.json", async || answers(&folder) == 1).await;
     client.say(&id, json!([{ "text": "small" }])).await;
     client.until_over(&id).await;
-    let logged = async || {
-        let events = std::fs::read_to_string(folder.join("events.ndjson")).unwrap();
-        let position = std::fs::read_to_string(folder.join("position.json")).unwrap();
-        let position: Value = serde_json::from_str(&position).unwrap();
-        events.matches("\"turn_completed\"").count() == 2 && position["running"] == false
-    };
-    until("the second turn is in the log", logged).await;
-    assert_eq!(answers(), 1, "session.json was written for one small turn");
+    until("the second turn is in the log", async || logged_turns(&folder) == Some(2)).await;
+    assert_eq!(answers(&folder), 1, "session.json was written for one small turn");
     // What is to be written later is written after a crash, too.
     world.kill();
     world.restart();
-    until("the second turn is in session.json", async || answers() == 2).await;
+    until("the second turn is in session.json", async || answers(&folder) == 2).await;
 }
 
 #[tokio::test]

@@ -1,6 +1,6 @@
 """An MCP server for tests, on stdio or, with `http FILE`, over HTTP on any free port, which it writes to FILE.
 
-What it does is set by variables: TOOLS=N adds N tools, START=SECONDS delays its first answer, TOKEN=T has
+What it does is set by variables: TOOLS=N adds N tools, START=FILE holds its first answer until that file is there, TOKEN=T has
 it ask for that bearer token, ERA=modern has it know the stateless protocol alone, NOTE=FILE has it append its
 process id there when it starts.
 """
@@ -101,7 +101,8 @@ def answer(message, notify):
     error = {"code": -32601, "message": f"no method {method}"}
     reply = {"jsonrpc": "2.0", "id": message["id"]}
     if method == "initialize" and not MODERN:
-        time.sleep(float(os.environ.get("START", "0")))
+        while "START" in os.environ and not os.path.exists(os.environ["START"]):
+            time.sleep(0.01)
         return {**reply, "result": {"protocolVersion": params["protocolVersion"], **about}}
     if method == "server/discover" and MODERN:
         result = {"resultType": "complete", "supportedVersions": ["2026-07-28"], "ttlMs": 0, "cacheScope": "private", **about}

@@ -9,13 +9,16 @@ use quintet_testkit::embedder::FakeEmbedder;
 
 use crate::world::World;
 
+/// Polls of 5 ms each; a busy machine takes its time.
+const POLLS_LIMIT: usize = 20_000;
+
 fn synonyms(model: &str) -> Arc<FakeEmbedder> {
     Arc::new(FakeEmbedder::new(model, &[&["car", "automobile"], &["doctor", "physician"]]))
 }
 
 /// Searches until every one of so many texts was embedded and the result is ranked by meaning.
 async fn until_embedded(world: &World, embedder: &FakeEmbedder, notes: usize) {
-    for _ in 0..1000 {
+    for _ in 0..POLLS_LIMIT {
         let embedded = embedder.texts().iter().filter(|text| *text != "anything").count();
         let result = world.search("anything", None).await.unwrap();
         if embedded >= notes && result.method == SearchMethod::WordsAndMeaning {
@@ -131,7 +134,7 @@ async fn an_entry_is_embedded_without_a_search() {
     let embedder = synonyms("one");
     world.embed_with(&embedder);
     world.note("the automobile is red").await;
-    for _ in 0..1000 {
+    for _ in 0..POLLS_LIMIT {
         if embedder.texts() == ["the automobile is red"] {
             return;
         }

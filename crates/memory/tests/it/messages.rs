@@ -320,7 +320,7 @@ async fn messages_are_found_by_meaning() {
     let other = Arc::new(FakeEmbedder::new("two", &[]));
     let index = open(&world.folder, Some(Arc::clone(&other)));
     tasks.spawn(async move { index.compute_vectors().await });
-    for _ in 0..1000 {
+    for _ in 0..20_000 {
         if other.texts().len() == 2 {
             return;
         }

@@ -118,7 +118,8 @@ async fn with_timeouts(step: &str, timeouts: Timeouts) -> Heard {
 #[tokio::test]
 async fn silence_is_a_failure() {
     let short = Duration::from_millis(200);
-    let idle = Timeouts { idle: short, ..Timeouts::default() };
+    // The text must arrive within this time.
+    let idle = Timeouts { idle: Duration::from_secs(2), ..Timeouts::default() };
     let heard = with_timeouts(r#"{"text":"a","hang":true}"#, idle).await;
     assert_eq!(heard.text, "a");
     assert_eq!(heard.failure().message, "the answer stopped coming");

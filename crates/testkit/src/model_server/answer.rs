@@ -54,6 +54,11 @@ impl Frames {
         }
         Self { head, middle, repeat: step.repeat, tail, at: 0 }
     }
+
+    /// True if the next frame is the last one with text.
+    pub(super) fn is_at_last_text(&self) -> bool {
+        self.at + 1 == self.head.len() + self.middle.len() * self.repeat
+    }
 }
 
 impl Iterator for Frames {

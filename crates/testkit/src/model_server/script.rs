@@ -1,5 +1,6 @@
 //! Finds what to answer in the prompt.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -13,6 +14,7 @@ pub(super) struct Step {
     pub(super) tools: Vec<Value>,
     pub(super) delay: Duration,
     pub(super) gap: Duration,
+    pub(super) hold_until: Option<PathBuf>,
     pub(super) status: Option<u16>,
     pub(super) message: String,
     pub(super) code: Option<String>,
@@ -37,6 +39,7 @@ impl Step {
             tools: step["tools"].as_array().cloned().unwrap_or_default(),
             delay: wait("delay_ms"),
             gap: wait("gap_ms"),
+            hold_until: text("hold_until").map(PathBuf::from),
             status: step["status"].as_u64().and_then(|n| u16::try_from(n).ok()),
             message: text("message").unwrap_or_else(|| "scripted failure".into()),
             code: text("code"),

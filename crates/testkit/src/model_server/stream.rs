@@ -1,6 +1,7 @@
 //! Sends frames at the pace and with the end that the step asks for.
 
 use std::io;
+use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -14,10 +15,14 @@ use super::Shared;
 use super::answer::Frames;
 use super::script::Step;
 
+/// How often it is checked whether the file is there that an answer waits for.
+const HOLD_INTERVAL: Duration = Duration::from_millis(10);
+
 /// One streamed answer, counted while it lives.
 pub(super) struct Streamed {
     frames: Frames,
     gap: Duration,
+    hold_until: Option<PathBuf>,
     pause: Option<Pin<Box<Sleep>>>,
     end: End,
     stopped: Pin<Box<dyn Future<Output = ()> + Send>>,
@@ -40,6 +45,7 @@ impl Streamed {
         Self {
             frames,
             gap: step.gap,
+            hold_until: step.hold_until.clone(),
             pause: None,
             end: match (step.cut, step.hang) {
                 (true, _) => End::FlushThenCut,
@@ -49,6 +55,12 @@ impl Streamed {
             stopped: Box::pin(async move { while stopped.changed().await.is_ok() {} }),
             shared: Arc::clone(shared),
         }
+    }
+
+    /// True if the next frame has to wait for a file.
+    fn is_held(&self) -> bool {
+        let waits = self.hold_until.as_ref().is_some_and(|file| !file.exists());
+        waits && self.frames.is_at_last_text()
     }
 
     /// What a body stream says to have its connection dropped.
@@ -71,9 +83,15 @@ impl Stream for Streamed {
         if this.stopped.as_mut().poll(cx).is_ready() {
             return Poll::Ready(Some(Err(Self::cut())));
         }
-        if let Some(pause) = &mut this.pause {
-            ready!(pause.as_mut().poll(cx));
-            this.pause = None;
+        loop {
+            if let Some(pause) = &mut this.pause {
+                ready!(pause.as_mut().poll(cx));
+                this.pause = None;
+            }
+            if !this.is_held() {
+                break;
+            }
+            this.pause = Some(Box::pin(tokio::time::sleep(HOLD_INTERVAL)));
         }
         if let Some(frame) = this.frames.next() {
             let paced = !this.gap.is_zero();

@@ -25,7 +25,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
 
 /// How long a condition may take to come true before a test fails.
-const CONDITION_TIMEOUT: Duration = Duration::from_secs(20);
+const CONDITION_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// The stand-in for the daemon's executable.
 pub(crate) const SUPERVISOR: &str = env!("CARGO_BIN_EXE_quintet-supervise");

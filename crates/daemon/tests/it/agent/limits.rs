@@ -10,7 +10,7 @@ use crate::socket::{kinds, stored, text};
 
 const LARGEST: usize = 16 * 1024 * 1024;
 const PINGING: &str = "[approval]\nkinds = []\n[verify]\nauto = false\n\
-                       [agent]\nping_seconds = 1\nsilence_seconds = 2\n";
+                       [agent]\nping_seconds = 1\nsilence_seconds = 6\n";
 
 #[tokio::test]
 async fn a_message_that_is_too_large_ends_its_connection_and_nothing_else() {
@@ -94,7 +94,7 @@ async fn who_answers_pings_stays_and_who_does_not_is_let_go() {
     );
     silent.write_all(hello.as_bytes()).await.unwrap();
     let mut received = Vec::new();
-    let (ended, ()) = tokio::join!(silent.read_to_end(&mut received), socket.pinged(4));
+    let (ended, ()) = tokio::join!(silent.read_to_end(&mut received), socket.pinged(8));
     // The end may be a reset: what was sent to it is of no interest any more.
     drop(ended);
     let head = received.windows(4).position(|four| four == b"\r\n\r\n").unwrap();

@@ -2,11 +2,10 @@
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
-use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::daemon::World;
+use crate::daemon::{World, until};
 use crate::desktop::open_app;
 
 fn log(world: &World) -> PathBuf {
@@ -15,14 +14,13 @@ fn log(world: &World) -> PathBuf {
 
 /// The lines, once there are so many.
 async fn lines(world: &World, count: usize) -> Vec<Value> {
-    for _ in 0..300 {
-        let text = std::fs::read_to_string(log(world)).unwrap_or_default();
-        if text.lines().count() >= count && text.ends_with('\n') {
-            return text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-        }
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
-    panic!("the log has no {count} lines");
+    let mut text = String::new();
+    until(&format!("the log has {count} lines"), async || {
+        text = std::fs::read_to_string(log(world)).unwrap_or_default();
+        text.lines().count() >= count && text.ends_with('\n')
+    })
+    .await;
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
 #[tokio::test]

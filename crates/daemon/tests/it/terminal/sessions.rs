@@ -10,7 +10,8 @@ use crate::daemon::World;
 async fn who_comes_back_gets_the_running_query() {
     let world = World::start("").await;
     let mut terminal = Terminal::ready(&world.terminal()).await;
-    let script = json!([{ "deltas": ["one ", "two ", "three"], "gap_ms": 1000 }]);
+    let go = world.home.path().join("go");
+    let script = json!([{ "deltas": ["one ", "two ", "three"], "hold_until": go }]);
     let asked = terminal.query_with(world.workspace(), script, json!({})).await.unwrap();
     terminal.until("stream.token").await;
     drop(terminal);
@@ -21,6 +22,7 @@ async fn who_comes_back_gets_the_running_query() {
     assert_eq!(loaded["session"]["id"], session);
     assert_eq!(loaded["running_queries"][0]["query_id"], asked["query_id"]);
     assert_eq!(loaded["messages"][0]["role"], "user");
+    std::fs::write(&go, "").unwrap();
     let notes = terminal.until("stream.complete").await;
     assert_eq!(text(&notes), "one two three");
     assert_eq!(of(&notes, "stream.complete")[0]["query_id"], asked["query_id"]);
@@ -218,10 +220,12 @@ async fn a_query_that_waits_for_a_word_after_a_crash_can_be_let_go_on() {
     let policy = "[approval]\nkinds = []\n[verify]\nauto = false\n[recovery]\npolicy = \"ask\"\n";
     let mut world = World::start(policy).await;
     let mut terminal = Terminal::ready(&world.terminal()).await;
-    let script = json!([{ "deltas": ["one ", "two"], "gap_ms": 1000 }]);
+    let go = world.home.path().join("go");
+    let script = json!([{ "deltas": ["one ", "two"], "hold_until": go }]);
     let asked = terminal.query_with(world.workspace(), script, json!({})).await.unwrap();
     terminal.until("stream.token").await;
     world.kill();
+    std::fs::write(&go, "").unwrap();
     world.restart();
     let mut terminal = Terminal::ready(&world.terminal()).await;
     let load = json!({ "session_id": asked["session_id"] });

@@ -1,12 +1,10 @@
 //! Pictures that clients hand in.
 
-use std::time::{Duration, Instant};
-
 use reqwest::{Method, Response};
 use serde_json::json;
 
 use super::{AUTH, Guest, answer, detail};
-use crate::daemon::World;
+use crate::daemon::{World, until};
 
 const PNG: &[u8] = b"\x89PNG\r\n\x1a\n0123456789";
 /// SHA-256 of it.
@@ -175,11 +173,7 @@ async fn what_nobody_refers_to_goes_after_its_time() {
     let guest = Guest::register(&world).await;
     let id = png(&guest).await;
     let file = world.home.path().join("data/artifacts").join(&id);
-    let deadline = Instant::now() + Duration::from_secs(20);
-    while file.exists() {
-        assert!(Instant::now() < deadline, "it is still there");
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
+    until("the file is deleted", async || !file.exists()).await;
     let gone = (404, detail("Artifact not found"));
     assert_eq!(guest.get(&format!("/api/artifacts/{id}")).await, gone);
     world.terminate();

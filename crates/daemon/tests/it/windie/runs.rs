@@ -12,9 +12,9 @@ use crate::daemon::{World, until};
 /// A control plane with room for many runs.
 pub(crate) const ROOM: &str = "[approval]\nkinds = []\n[verify]\nauto = false\n[windie]\n\
     runs_key = \"r-key\"\nmax_active_runs_per_workspace = 1000\n";
-/// The same; a worker may be silent for a second, and a run loses two workers at most.
+/// The same; a worker may be silent for four seconds, and a run loses two workers at most.
 const HASTY: &str = "[approval]\nkinds = []\n[verify]\nauto = false\n[windie]\n\
-    runs_key = \"r-key\"\nmax_active_runs_per_workspace = 1000\nruns_lease_seconds = 1\n\
+    runs_key = \"r-key\"\nmax_active_runs_per_workspace = 1000\nruns_lease_seconds = 4\n\
     runs_max_losses = 2\n";
 
 /// Requests that are under way together; each has a connection of its own.

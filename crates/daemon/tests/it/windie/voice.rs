@@ -7,12 +7,12 @@ use futures_util::{SinkExt as _, StreamExt as _};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::net::TcpStream;
-use tokio::time::{Duration, timeout};
+use tokio::time::timeout;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
 
 use crate::computer::{Computer, first, kinds};
-use crate::daemon::{World, quintet};
+use crate::daemon::{WAIT_LIMIT, World, quintet};
 
 /// A provider speaks whose audio has a sample for each byte of the text.
 const SPEAKING: &str =
@@ -44,17 +44,16 @@ async fn an_answer_is_spoken_sentence_by_sentence() {
     let mut computer = speaking(&world).await;
     let answer =
         ["**One** is do", "ne. Run `ls` now!\n```\nrm x. y. z.\n```\n", "[Three](http://x.y) end"];
-    let id = computer.query("c1", json!([{ "deltas": answer, "gap_ms": 20 }])).await;
-    let told = computer.until("streaming-complete").await;
+    // Speech begins while the text is still written: the end of it waits for the first sentence.
+    let go = world.home.path().join("go");
+    let id = computer.query("c1", json!([{ "deltas": answer, "hold_until": go }])).await;
+    let mut told = computer.until("audio-chunk").await;
+    std::fs::write(&go, "").unwrap();
+    told.extend(computer.until("streaming-complete").await);
     assert_eq!(spoken(&told), ["One is done.", "Run ls now!", "Three end"]);
     let chunk = first(&told, "audio-chunk");
     assert_eq!((&chunk["id"], &chunk["turn_ref"]), (&json!(id), &json!(id)));
     assert_eq!((&chunk["conversation_ref"], &chunk["user_id"]), (&json!("c1"), &json!("u")));
-    // Speech begins while the text is still written.
-    let order = kinds(&told);
-    let at = |kind: &str| order.iter().position(|other| *other == kind).unwrap();
-    let last = order.iter().rposition(|kind| *kind == "streaming-response").unwrap();
-    assert!(at("audio-chunk") < last, "{order:?}");
 }
 
 #[tokio::test]
@@ -113,7 +112,7 @@ async fn open(world: &World) -> Socket {
 
 async fn receive(socket: &mut Socket) -> Value {
     loop {
-        let message = timeout(Duration::from_secs(60), socket.next()).await.unwrap();
+        let message = timeout(WAIT_LIMIT, socket.next()).await.unwrap();
         if let Message::Text(text) = message.unwrap().unwrap() {
             return serde_json::from_str(&text).unwrap();
         }

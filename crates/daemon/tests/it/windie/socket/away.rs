@@ -172,7 +172,7 @@ async fn a_daemon_that_died_in_the_middle_of_an_answer_goes_on_number_for_number
     let text_of_it = "go {{script: [{\"deltas\":[\"so \"],\"repeat\":100,\"gap_ms\":10}]}}";
     let payload = json!({ "text": text_of_it, "conversation_ref": "c1", "revision_id": "rev-1" });
     computer.send("query", payload).await;
-    for _ in 0..20 {
+    for _ in 0..5 {
         computer.until("streaming-response").await;
     }
     world.kill();
