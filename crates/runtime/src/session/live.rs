@@ -8,6 +8,7 @@ mod telling;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::Duration;
 
 use quintet_kernel::command::Command;
 use quintet_kernel::event::{Record, Seq};
@@ -35,6 +36,10 @@ use crate::tail::Tail;
 /// Appends that may be under way before nothing new is taken: a disk that stands still must not fill
 /// memory.
 const BACKLOG: usize = 64;
+
+/// How long a recovered session keeps others waiting for its model to begin to answer: a provider that
+/// hangs holds up nobody else for good.
+const FIRST_ANSWER_LIMIT: Duration = Duration::from_secs(1);
 
 /// Why a session's task ends.
 pub(super) enum End {
@@ -92,7 +97,7 @@ pub(super) struct Live {
     tidying: JoinSet<()>,
     rest: Rest,
     /// The session's place among those that are recovered at a time, until its model has begun to answer
-    /// or it waits for something else.
+    /// or it waits for something else, and not for longer than [`FIRST_ANSWER_LIMIT`].
     pub(super) place: Option<OwnedSemaphorePermit>,
 }
 
@@ -138,6 +143,7 @@ impl Live {
     ) -> End {
         let shared = Arc::clone(&self.shared);
         let mut last_use = Instant::now();
+        let place_until = last_use + FIRST_ANSWER_LIMIT;
         unread.into_iter().for_each(|letter| self.read(letter));
         loop {
             let idle = self.idle();
@@ -186,6 +192,7 @@ impl Live {
                     // A model that is always ready must not keep the thread from everybody else.
                     consume_budget().await;
                 }
+                () = sleep_until(place_until), if self.place.is_some() => self.place = None,
                 Some(_) = self.tidying.join_next() => self.reconcile(),
                 () = sleep_until(last_use + shared.parts.pace.hibernate_after), if idle => return self.hibernate().await,
                 () = leave.notified(), if idle => return self.hibernate().await,

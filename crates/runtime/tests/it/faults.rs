@@ -231,6 +231,19 @@ fn models_of_recovered_sessions_are_asked_some_at_a_time() {
     });
 }
 
+#[test]
+fn models_that_stay_silent_hold_up_no_other_session() {
+    let mut world = World::new();
+    cut_off_many(&mut world);
+    let asked_before = world.model.count();
+    life(async {
+        let runtime = world.start();
+        within(runtime.recover()).await.unwrap();
+        tokio::time::sleep(Duration::from_secs(10)).await;
+        assert_eq!(world.model.count() - asked_before, 100);
+    });
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_disk_that_hangs_does_not_hang_the_end() {
     let world = World::new();
