@@ -16,6 +16,7 @@ pub mod id;
 pub mod memory;
 pub mod message;
 pub mod model;
+mod nesting;
 pub mod pictures;
 pub mod policy;
 pub mod port;

@@ -9,6 +9,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::nesting::depth;
 use crate::tool::{Kind, Placement, Risk, Spec};
 
 /// How many tools a client may bring.
@@ -163,14 +164,5 @@ impl ClientTool {
         }
         let deep = depth(&self.schema) > DEEPEST;
         deep.then(|| format!("the parameters of tool {} are nested too deeply", self.name))
-    }
-}
-
-/// How many levels a value has.
-pub(crate) fn depth(value: &Value) -> usize {
-    match value {
-        Value::Array(inner) => 1 + inner.iter().map(depth).max().unwrap_or(0),
-        Value::Object(inner) => 1 + inner.values().map(depth).max().unwrap_or(0),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => 0,
     }
 }

@@ -5,6 +5,7 @@
 
 use crate::event::Seq;
 use crate::id::{ControlId, RunId};
+use crate::nesting;
 use crate::run::command::{NewRun, Reporter, RunCommand, RunEnd, RunReport};
 use crate::run::event::RunEvent;
 use crate::run::refusal::RunRefusal;
@@ -20,7 +21,8 @@ const LATE_EVENTS_LIMIT: Seq = 1000;
 
 /// The first event of a run.
 pub fn begin(id: &RunId, new: NewRun) -> RunEvent {
-    let NewRun { workspace, agent, query, requested_by, files, metadata, conversation } = new;
+    let NewRun { workspace, agent, query, requested_by, files, mut metadata, conversation } = new;
+    nesting::cut_values(&mut metadata);
     let conversation = conversation.unwrap_or_else(|| format!("run-{id}"));
     RunEvent::Created(Brief {
         workspace,
@@ -44,7 +46,10 @@ pub fn decide(
         return Err(RunRefusal::TooManyEvents);
     }
     match command {
-        RunCommand::Assign { worker } => assign(run, worker).map(Some),
+        RunCommand::Assign { mut worker } => {
+            nesting::cut_values(&mut worker.metadata);
+            assign(run, worker).map(Some)
+        }
         RunCommand::Dispatch { by, user, turn, conversation } => {
             dispatch(run, &by, Dispatch { user, turn, conversation })
         }
@@ -53,8 +58,14 @@ pub fn decide(
             let control = Control { id: stamp.uuid(), action, requested_by, at: stamp.at };
             Ok(Some(controlled(run, control, bulk)))
         }
-        RunCommand::Heartbeat { worker } => heartbeat(run, worker).map(Some),
-        RunCommand::Report(report) => reported(run, report),
+        RunCommand::Heartbeat { mut worker } => {
+            nesting::cut_values(&mut worker.metadata);
+            heartbeat(run, worker).map(Some)
+        }
+        RunCommand::Report(mut report) => {
+            nesting::cut_values(&mut report.payload);
+            reported(run, report)
+        }
         RunCommand::Expire { heartbeat, grace, most_losses } => {
             let Some(binding) = run.binding.as_ref().filter(|_| run.is_leased()) else {
                 return Ok(None);

@@ -300,3 +300,35 @@ fn a_worker_may_bind_itself_to_a_run_that_lost_none() {
             assign w2               => ! the run is not waiting for a worker"#]],
     );
 }
+
+#[test]
+fn what_a_client_or_a_worker_wants_kept_can_be_read_back_however_deep_it_is() {
+    let deep: Value = (0..126).fold(json!("core"), |value, _| json!([value]));
+    let map = Map::from_iter([("deep".to_owned(), deep)]);
+    let mut story = Story::new();
+    let brief = NewRun {
+        workspace: "w".into(),
+        agent: None,
+        query: "do it".into(),
+        requested_by: None,
+        files: Vec::new(),
+        metadata: map.clone(),
+        conversation: None,
+    };
+    let report = RunReport {
+        kind: "x".into(),
+        source: "y".into(),
+        payload: map,
+        end: None,
+        applied: Vec::new(),
+        by: None,
+        turn: None,
+        key: None,
+    };
+    let stamp = Stamp::new(Time::from_micros(0), [1, 0]);
+    let reported = handle(&mut story.state, RunCommand::Report(report), &stamp).unwrap().unwrap();
+    for event in [begin(&story.state.id, brief), reported.event] {
+        let read = decode_event(crate::codec::VERSION, &encode_event(&event)).unwrap();
+        assert_eq!(read, event);
+    }
+}

@@ -11,6 +11,7 @@ use crate::event::{Answer, Event, FailureCode, Origin, RequestedCall, StopCause}
 use crate::id::{CallId, MessageId, StepId, TurnId};
 use crate::message::{Attachment, MediaKind, Message, Part, Role};
 use crate::model::{self, AskedCall, Channel, Failure, FailureKind, ModelRef, Usage};
+use crate::nesting::{self, LEVELS_LIMIT, depth};
 use crate::pictures;
 use crate::prompt::summarized;
 use crate::question::{Question, is_like_a_turn};
@@ -23,7 +24,6 @@ use crate::session::turn::{Call, CallPhase, OpenStep, OpenTurn, TurnStatus};
 use crate::session::{Refusal, advance, claims, compaction, judge, prompt, subagents};
 use crate::stamp::Stamp;
 use crate::tool::{Assessment, Outcome};
-use crate::toolset::depth;
 
 /// How much of the last answer says how a session ended, in characters.
 const LONGEST_SUMMARY: usize = 500;
@@ -44,13 +44,17 @@ pub fn decide(state: &State, command: Command, stamp: &Stamp) -> Result<Vec<Even
         Command::Move { workspace } => on_move(state, workspace)?,
         Command::Offer(toolset) => delegate::offer(state, toolset)?,
         Command::Attach(upload) => attach(state, upload, stamp)?,
-        Command::Say(say) => prompt::on_say(state, *say, stamp)?,
+        Command::Say(mut say) => {
+            say.options.more.iter_mut().for_each(|more| nesting::cut(&mut more.aside));
+            prompt::on_say(state, *say, stamp)?
+        }
         Command::Start { turn } => on_start(state, turn)?,
         Command::Approve(approve) => on_approve(state, approve, stamp)?,
         Command::Claim { calls, by, came_back } => {
             claims::claim(state, calls, (&by, came_back), stamp)?
         }
-        Command::Return { call, by, outcome } => {
+        Command::Return { call, by, mut outcome } => {
+            nesting::cut(&mut outcome.aside);
             claims::returned(state, call, &by, outcome, stamp)?
         }
         Command::Disconnect { client } => claims::disconnected(state, &client, stamp),
@@ -284,7 +288,7 @@ fn on_answered(state: &State, step: StepId, answer: model::Answer, stamp: &Stamp
         return Vec::new();
     };
     let model::Answer { finish, calls, usage, mut sealed, by } = answer;
-    sealed.retain(|sealed| depth(&sealed.content) <= DEEPEST);
+    sealed.retain(|sealed| depth(&sealed.content) <= LEVELS_LIMIT);
     let mut taken = HashSet::new();
     let named = calls.into_iter().map(|asked| name_call(state, asked, &mut taken, stamp));
     let named: Vec<RequestedCall> = named.collect();
@@ -292,9 +296,6 @@ fn on_answered(state: &State, step: StepId, answer: model::Answer, stamp: &Stamp
     let turn = open.id.clone();
     vec![Event::ModelCompleted { turn, step, message, finish, calls: named, usage, sealed, by }]
 }
-
-/// The codec reads at most 128 levels, and an event has some of its own around the arguments.
-const DEEPEST: usize = 100;
 
 /// Keeps the model's own id for a call where it can serve as one. What a subagent asks is asked of
 /// sessions above it, too, where the ids of several models would meet: its calls get fresh ones.
@@ -313,7 +314,7 @@ fn name_call(
         written => written,
     };
     match serde_json::from_str(written) {
-        Ok(input) if depth(&input) > DEEPEST => RequestedCall {
+        Ok(input) if depth(&input) > LEVELS_LIMIT => RequestedCall {
             id,
             tool: asked.tool,
             input: asked.arguments.into(),

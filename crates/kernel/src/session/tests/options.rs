@@ -1,10 +1,33 @@
 //! What a client asks of one turn: to wait in line, to be asked more or less, to do without tools.
 
 use expect_test::expect;
+use serde_json::{Value, json};
 
+use crate::command::{Command, Run, Say};
+use crate::event::{More, TurnOptions};
+use crate::message::{Part, Role};
 use crate::prompt::assemble;
 
 use super::{Session, check};
+
+// The journal wraps what a client wants kept in a few more levels.
+#[test]
+fn what_is_kept_with_a_message_can_be_read_back_however_deep_it_is() {
+    for levels in [1, 100, 118, 122, 125, 127, 1000] {
+        let deep: Value = (0..levels).fold(json!("core"), |value, _| json!([value]));
+        let aside = json!({ "deep": deep, "flat": 1 });
+        let more = More { aside, ..More::default() };
+        let options = TurnOptions { more: Some(Box::new(more)), ..TurnOptions::default() };
+        let parts = vec![Part::Text("hi".into())];
+        let mut session = Session::after("create");
+        session
+            .send(Command::Say(Box::new(Say::new(Role::User, parts, Run::Now, options))))
+            .unwrap();
+        session.check_replay();
+        let options = &session.state.open.as_ref().unwrap().options;
+        assert_eq!(options.aside("flat"), Some(&json!(1)));
+    }
+}
 
 #[test]
 fn turns_wait_in_line() {
