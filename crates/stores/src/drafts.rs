@@ -123,8 +123,8 @@ struct Draft {
     /// Opened when something is first kept.
     file: Option<File>,
     whole: u64,
-    /// The ids of the last record that was written here.
-    last: Option<record::Ids>,
+    /// The last record that was written here.
+    last: Option<record::Last>,
     buffer: Vec<u8>,
 }
 
@@ -192,7 +192,7 @@ impl Draft {
             return Err(error);
         }
         self.whole += self.buffer.len() as u64;
-        self.last = Some((piece.turn.clone(), piece.step.clone()));
+        self.last = Some(record::Last::of(piece));
         Ok(())
     }
 

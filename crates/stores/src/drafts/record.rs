@@ -4,9 +4,15 @@
 //! u32 length of the rest | u32 checksum of the rest | u64 offset | i64 at | u8 channel
 //! | u16 length, the turn's id | u16 length, the step's id | the text
 //! ```
-//! Numbers are little-endian. An id that is empty is that of the record before: most pieces are of one
-//! step, and its ids would be most of what is written. A draft never outlives the version that wrote it by more than one
-//! restart; what cannot be read is treated like a torn end.
+//! Numbers are little-endian. An id that is empty is that of the record before. Most pieces go on where
+//! the one before ended, and everything but their text would be most of what is written; they are short:
+//!
+//! ```text
+//! u16 length of the rest | u16 checksum of the rest, its highest bit set | microseconds since the
+//! record before, seven bits a byte, the lowest first | the text
+//! ```
+//! That bit is never set in the other kind, whose length is never that great. A draft never outlives the
+//! version that wrote it by more than one restart; what cannot be read is treated like a torn end.
 
 use std::io::{self, ErrorKind};
 
@@ -16,18 +22,77 @@ use quintet_kernel::model::Channel;
 use quintet_kernel::time::Time;
 
 const HEAD: usize = 8;
+const SHORT_HEAD: usize = 4;
+/// Marks a short record.
+const SHORT: u16 = 0x8000;
+/// What is set in a byte of a number if another byte follows.
+const MORE: u8 = 0x80;
 
-/// The turn and the step of a record.
-pub(super) type Ids = (TurnId, StepId);
+/// What the next record need not repeat of the one before it.
+#[derive(Debug)]
+pub(super) struct Last {
+    turn: TurnId,
+    step: StepId,
+    channel: Channel,
+    /// Where its text ended.
+    end: u64,
+    at: Time,
+}
 
-/// Adds a piece to a buffer, behind a record with these ids.
-pub(super) fn write(buffer: &mut Vec<u8>, piece: &Piece, before: Option<&Ids>) -> io::Result<()> {
+impl Last {
+    pub(super) fn of(piece: &Piece) -> Self {
+        let (turn, step) = (piece.turn.clone(), piece.step.clone());
+        let end = piece.offset + piece.text.len() as u64;
+        Self { turn, step, channel: piece.channel, end, at: piece.at }
+    }
+
+    fn is_of_step(&self, piece: &Piece) -> bool {
+        self.turn == piece.turn && self.step == piece.step
+    }
+
+    /// The microseconds between this record and a piece that goes on where it ended.
+    fn microseconds_to(&self, piece: &Piece) -> Option<u64> {
+        let goes_on = self.channel == piece.channel && self.end == piece.offset;
+        let later = u64::try_from(piece.at.micros().checked_sub(self.at.micros())?).ok()?;
+        (goes_on && self.is_of_step(piece)).then_some(later)
+    }
+}
+
+/// Adds a piece to a buffer, behind this record.
+pub(super) fn write(buffer: &mut Vec<u8>, piece: &Piece, before: Option<&Last>) -> io::Result<()> {
+    let later = before.and_then(|before| before.microseconds_to(piece));
+    match later.and_then(|later| short(piece, later)) {
+        Some(record) => {
+            buffer.extend_from_slice(&record);
+            Ok(())
+        }
+        None => write_whole(buffer, piece, before),
+    }
+}
+
+/// A short record, unless the text is too long for one.
+fn short(piece: &Piece, mut later: u64) -> Option<Vec<u8>> {
+    let mut record = vec![0; SHORT_HEAD];
+    while later >= u64::from(MORE) {
+        record.push(later as u8 | MORE);
+        later >>= 7;
+    }
+    record.push(later as u8);
+    record.extend_from_slice(piece.text.as_bytes());
+    let (head, body) = record.split_at_mut(SHORT_HEAD);
+    let len = u16::try_from(body.len()).ok()?;
+    head[..2].copy_from_slice(&len.to_le_bytes());
+    head[2..].copy_from_slice(&short_checksum(body).to_le_bytes());
+    Some(record)
+}
+
+fn write_whole(buffer: &mut Vec<u8>, piece: &Piece, before: Option<&Last>) -> io::Result<()> {
     let start = buffer.len();
     buffer.extend_from_slice(&[0; HEAD]);
     buffer.extend_from_slice(&piece.offset.to_le_bytes());
     buffer.extend_from_slice(&piece.at.micros().to_le_bytes());
     buffer.push(code(piece.channel));
-    let same = before.is_some_and(|(turn, step)| *turn == piece.turn && *step == piece.step);
+    let same = before.is_some_and(|before| before.is_of_step(piece));
     let ids = if same { ["", ""] } else { [piece.turn.as_str(), piece.step.as_str()] };
     ids.into_iter().try_for_each(|id| write_id(buffer, id))?;
     buffer.extend_from_slice(piece.text.as_bytes());
@@ -57,6 +122,35 @@ pub(super) fn pieces(bytes: &[u8]) -> (Vec<Piece>, usize) {
 }
 
 fn record<'b>(bytes: &'b [u8], before: Option<&Piece>) -> Option<(Piece, &'b [u8])> {
+    let (head, rest) = bytes.split_first_chunk::<SHORT_HEAD>()?;
+    let (len, sum) =
+        (u16::from_le_bytes([head[0], head[1]]), u16::from_le_bytes([head[2], head[3]]));
+    if sum & SHORT == 0 {
+        return whole_record(bytes, before);
+    }
+    let (body, rest) = rest.split_at_checked(len.into())?;
+    let sound = short_checksum(body) == sum;
+    sound.then(|| next_piece(body, before?)).flatten().map(|piece| (piece, rest))
+}
+
+/// The piece of a short record.
+fn next_piece(body: &[u8], before: &Piece) -> Option<Piece> {
+    let digits = 1 + body.iter().position(|byte| byte & MORE == 0)?;
+    let (number, text) = body.split_at(digits);
+    let digit = |later: u64, byte: &u8| Some(later.checked_mul(128)? | u64::from(byte & !MORE));
+    let later = number.iter().rev().try_fold(0, digit)?;
+    let at = before.at.micros().checked_add(i64::try_from(later).ok()?)?;
+    Some(Piece {
+        turn: before.turn.clone(),
+        step: before.step.clone(),
+        offset: before.offset + before.text.len() as u64,
+        channel: before.channel,
+        text: str::from_utf8(text).ok()?.into(),
+        at: Time::from_micros(at),
+    })
+}
+
+fn whole_record<'b>(bytes: &'b [u8], before: Option<&Piece>) -> Option<(Piece, &'b [u8])> {
     let (len, rest) = bytes.split_first_chunk()?;
     let (sum, rest) = rest.split_first_chunk()?;
     let (body, rest) = rest.split_at_checked(u32::from_le_bytes(*len) as usize)?;
@@ -99,6 +193,11 @@ fn code(channel: Channel) -> u8 {
 
 fn channel(code: u8) -> Option<Channel> {
     [Channel::Text, Channel::Thought].into_iter().find(|&channel| self::code(channel) == code)
+}
+
+fn short_checksum(bytes: &[u8]) -> u16 {
+    let sum = checksum(bytes);
+    SHORT | (sum ^ sum >> 16) as u16
 }
 
 /// FNV-1a: finds a torn write, which is all it has to.

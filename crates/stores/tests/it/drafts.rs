@@ -66,7 +66,11 @@ fn pieces_of_one_step_name_it_once() {
     for (step, offset) in [("step_1", 0), ("step_1", 2), ("step_2", 0)] {
         drafts.keep(&s, &of_step(step, offset)).unwrap();
     }
-    assert_eq!(length(), 3 * (8 + 8 + 8 + 1 + 2 + 2 + 2) + 2 * ("turn_22".len() + 6) as u64);
+    let short = 4 + 1 + 2;
+    assert_eq!(
+        length(),
+        2 * (8 + 8 + 8 + 1 + 2 + 2 + 2) + 2 * ("turn_22".len() + 6) as u64 + short
+    );
     drop(drafts);
     // The next daemon cannot know what the last record was of, and neither can what follows a clear.
     let drafts = FileDrafts::open(dir.path()).unwrap();
@@ -77,6 +81,62 @@ fn pieces_of_one_step_name_it_once() {
     drafts.clear(&s);
     drafts.keep(&s, &of_step("step_2", 4)).unwrap();
     assert_eq!(drafts.load(&s).unwrap()[0].step.as_str(), "step_2");
+}
+
+#[test]
+fn pieces_are_read_as_they_were_written_whatever_they_share() {
+    let dir = tempfile::tempdir().unwrap();
+    let drafts = FileDrafts::open(dir.path()).unwrap();
+    let at = |micros: i64, piece: Piece| Piece { at: Time::from_micros(micros), ..piece };
+    let long = "x".repeat(70_000);
+    let written = [
+        at(1_000_000, piece(0, Channel::Text, "a")),
+        at(1_000_127, piece(1, Channel::Text, "b")),
+        at(1_000_255, piece(2, Channel::Text, "")),
+        at(9_000_000_000_000, piece(2, Channel::Text, "é")),
+        // The clock was set back; the text is too long; there is a gap; it is another channel.
+        at(5, piece(4, Channel::Text, "d")),
+        at(6, piece(5, Channel::Text, &long)),
+        at(6, piece(70_005, Channel::Text, "e")),
+        at(7, piece(70_010, Channel::Text, "f")),
+        at(8, piece(70_011, Channel::Thought, "g")),
+        at(8, piece(70_012, Channel::Thought, "h")),
+        at(i64::MIN, piece(70_013, Channel::Thought, "i")),
+        at(i64::MAX, piece(70_014, Channel::Thought, "j")),
+    ];
+    written.iter().for_each(|piece| drafts.keep(&session("s"), piece).unwrap());
+    let read = drafts.load(&session("s")).unwrap();
+    assert_eq!(read.len(), written.len());
+    for (read, written) in read.iter().zip(&written) {
+        assert_eq!(format!("{read:?}"), format!("{written:?}"));
+    }
+}
+
+#[test]
+fn a_draft_of_an_older_version_is_read() {
+    let dir = tempfile::tempdir().unwrap();
+    let drafts = FileDrafts::open(dir.path()).unwrap();
+    let body = |ids: [&str; 2], offset: u64, text: &str| {
+        let mut body = offset.to_le_bytes().to_vec();
+        body.extend((-7_i64).to_le_bytes());
+        body.push(0);
+        for id in ids {
+            body.extend(u16::try_from(id.len()).unwrap().to_le_bytes());
+            body.extend(id.bytes());
+        }
+        body.extend(text.bytes());
+        body
+    };
+    let mut file = Vec::new();
+    for body in [body(["turn_22", "step_1"], 0, "one"), body(["", ""], 3, "two")] {
+        let fnv = |sum: u32, byte: &u8| (sum ^ u32::from(*byte)).wrapping_mul(0x0100_0193);
+        file.extend(u32::try_from(body.len()).unwrap().to_le_bytes());
+        file.extend(body.iter().fold(0x811c_9dc5, fnv).to_le_bytes());
+        file.extend(body);
+    }
+    fs::write(dir.path().join("s"), file).unwrap();
+    drafts.keep(&session("s"), &piece(6, Channel::Text, "three")).unwrap();
+    check(&drafts, "s", "0Text:one 3Text:two 6Text:three");
 }
 
 /// Damages the draft of `s`, then goes on with it as the next daemon would.
@@ -96,8 +156,8 @@ fn check_damage(damage: impl Fn(&Path), then: &str) {
 
 #[test]
 fn a_torn_end_is_left_out() {
-    let second = 8 + 8 + 8 + 1 + 2 + 2 + 3;
-    let first = second + ("turn_22".len() + "step_1".len()) as u64;
+    let second = 4 + 1 + 3;
+    let first = 8 + 8 + 8 + 1 + 2 + 2 + 3 + ("turn_22".len() + "step_1".len()) as u64;
     for len in 0..=first + second {
         let cut = |path: &Path| {
             OpenOptions::new().write(true).open(path).unwrap().set_len(len).unwrap();
@@ -119,7 +179,10 @@ fn a_wrong_byte_ends_the_draft() {
         }
     };
     check_damage(flip(1), "0Text:one");
-    check_damage(flip(20), "0Text:one");
+    check_damage(flip(4), "0Text:one");
+    check_damage(flip(6), "0Text:one");
+    check_damage(flip(8), "0Text:one");
+    check_damage(flip(20), "");
     check_damage(flip(46), "");
     check_damage(|path| fs::write(path, [0; 64]).unwrap(), "");
 }
