@@ -18,7 +18,10 @@ const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 /// Pages that a connection keeps in memory, in KiB.
 const CACHE_KIB: i64 = 512;
 
-/// How many bytes of the log's file stay once its changes were moved to the index.
+/// Bytes of a page. A message changes a page of every table and index, so that small ones make it cheap.
+const PAGE_BYTES: u32 = 1024;
+
+/// Bytes in the log before its changes are moved to the index, and how many of its file stay then.
 const LOG_LIMIT: u32 = 4 * 1024 * 1024;
 
 /// `sessions.seq` is the event up to which messages were taken in; 0 if they are to be taken in again.
@@ -81,10 +84,14 @@ fn prepared(path: &Path) -> rusqlite::Result<Connection> {
     let _unmade = OpenOptions::new().append(true).create(true).mode(0o600).open(path);
     let db = Connection::open(path)?;
     db.busy_timeout(BUSY_TIMEOUT)?;
+    db.pragma_update(None, "page_size", PAGE_BYTES)?;
     db.pragma_update(None, "journal_mode", "WAL")?;
     // A power cut may cost the last changes, which are found again by their position.
     db.pragma_update(None, "synchronous", "NORMAL")?;
     db.pragma_update(None, "cache_size", -CACHE_KIB)?;
+    let page: u32 = db.pragma_query_value(None, "page_size", |row| row.get(0))?;
+    let pages = LOG_LIMIT / page;
+    db.query_row(&format!("PRAGMA wal_autocheckpoint = {pages}"), [], |_| Ok(()))?;
     db.query_row(&format!("PRAGMA journal_size_limit = {LOG_LIMIT}"), [], |_| Ok(()))?;
     // What is deleted does not stay behind in the file.
     db.query_row("PRAGMA secure_delete = ON", [], |_| Ok(()))?;

@@ -19,10 +19,12 @@ use crate::Error;
 /// How long to wait for somebody else who looks at the file, such as a backup.
 pub(super) const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Pages in the log before they are moved to the database: 16 MB.
-const LOG_PAGES: u32 = 4000;
-/// How many bytes of the log's file stay once they were moved: a burst does not keep its room.
-const LOG_BYTES: u32 = LOG_PAGES * 4096;
+/// Bytes of a page. Each commit writes a page for every table and index that it changes, however little
+/// that is, so that small ones make it cheap; databases of earlier versions have pages of 4096.
+const PAGE_BYTES: u32 = 1024;
+/// Bytes in the log before its pages are moved to the database, and how many of them its file keeps then:
+/// a burst does not keep its room.
+const LOG_BYTES: u32 = 16 * 1024 * 1024;
 
 /// Opens a database for writing; gives its new epoch, too.
 pub(super) fn open(path: &Path) -> Result<(Connection, u64), Error> {
@@ -68,7 +70,9 @@ fn prepare(db: &mut Connection) -> rusqlite::Result<u64> {
     db.pragma_update(None, "synchronous", "FULL")?;
     // What is replaced or deleted does not stay behind in the file, nor on its free pages.
     db.query_row("PRAGMA secure_delete = ON", [], |_| Ok(()))?;
-    db.query_row(&format!("PRAGMA wal_autocheckpoint = {LOG_PAGES}"), [], |_| Ok(()))?;
+    let page: u32 = db.pragma_query_value(None, "page_size", |row| row.get(0))?;
+    let pages = LOG_BYTES / page;
+    db.query_row(&format!("PRAGMA wal_autocheckpoint = {pages}"), [], |_| Ok(()))?;
     db.query_row(&format!("PRAGMA journal_size_limit = {LOG_BYTES}"), [], |_| Ok(()))?;
     migrate::migrate(db)?;
     db.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false)?;
@@ -120,6 +124,7 @@ fn create(path: &Path) -> Result<(), Error> {
 
 fn label(path: &Path) -> rusqlite::Result<()> {
     let db = Connection::open(path)?;
+    db.pragma_update(None, "page_size", PAGE_BYTES)?;
     db.pragma_update(None, "synchronous", "FULL")?;
     // What is replaced or deleted does not stay behind in the file, nor on its free pages.
     db.query_row("PRAGMA secure_delete = ON", [], |_| Ok(()))?;

@@ -59,6 +59,9 @@ fn pragma(name: &'static str, value: i32) -> impl Fn(&Path) {
     move |path| Connection::open(path).unwrap().pragma_update(None, name, value).unwrap()
 }
 
+/// Bytes of a page of a new database.
+const PAGE: usize = 1024;
+
 /// Writes over part of the file.
 fn scribble(from: usize, len: usize) -> impl Fn(&Path) {
     move |path| {
@@ -97,7 +100,7 @@ async fn damage_is_left_alone() {
     check(|path| fs::write(path, &fs::read(path).unwrap()[..5000]).unwrap(), "damaged").await;
     check(scribble(100, 3996), "damaged").await;
     for tree in ["sessions", "events", "sqlite_autoindex_sessions_1", "sessions_by_creation"] {
-        check(|path| scribble((root(path, tree) - 1) * 4096, 4096)(path), "damaged").await;
+        check(|path| scribble((root(path, tree) - 1) * PAGE, PAGE)(path), "damaged").await;
     }
 }
 
@@ -107,8 +110,8 @@ async fn damage_deeper_down_is_found_when_it_is_read() {
     let path = dir.path().join("test.db");
     fill(&path).await;
     // Somewhere among the leaves, but not the last of them, which is looked at before.
-    let pages = fs::read(&path).unwrap().len() / 4096;
-    scribble((pages - 12) * 4096, 8 * 4096)(&path);
+    let pages = fs::read(&path).unwrap().len() / PAGE;
+    scribble((pages - 12) * PAGE, 8 * PAGE)(&path);
     let store = sqlite::Store::open(&path).unwrap();
     let read = store.read(&session("s"), 0, Page { events: 999, bytes: usize::MAX }).await;
     assert!(matches!(read, Err(StorageError::Damaged(_))), "{read:?}");
