@@ -1,7 +1,8 @@
 //! Returns free memory to the operating system.
 //!
 //! The C library keeps what threads freed for later allocations, which after a model was unloaded are
-//! more than a hundred megabytes.
+//! more than a hundred megabytes. The system counts every page of the program that was ever run as memory of
+//! the process, most of which only its start needs.
 
 /// Free memory that a thread's heap may keep at its end, in bytes.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
@@ -32,3 +33,20 @@ pub fn release_free_memory() {
         libc::malloc_trim(0);
     }
 }
+
+/// Lets go of the pages of the program's own file, which are read again when they are needed: mostly from
+/// the system's cache, where they stay. Does nothing on other systems than Linux.
+#[allow(unsafe_code)]
+pub fn release_program_pages() {
+    #[cfg(target_os = "linux")]
+    for (start, len) in mappings::unchanged() {
+        // SAFETY: the range is a private mapping of the program's file that cannot be written, and none of
+        // its pages is a copy. So whatever is read there next is what was read before, from the file.
+        unsafe {
+            libc::madvise(start as *mut libc::c_void, len, libc::MADV_DONTNEED);
+        }
+    }
+}
+
+#[cfg(target_os = "linux")]
+mod mappings;

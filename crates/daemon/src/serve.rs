@@ -1,5 +1,6 @@
 //! Runs the daemon: binds, says so, serves, and shuts down in order.
 
+mod memory;
 mod signals;
 mod tasks;
 
@@ -94,6 +95,7 @@ async fn run(options: &Options, detached: bool) -> Result<()> {
         () = writer_ended => Err(anyhow!(
             "the thread that writes the database is gone: nothing can be kept any more"
         )),
+        never = memory::release_when_idle() => match never {},
     };
     if let Err(failure) = &ended {
         tracing::error!("{failure:#}");
