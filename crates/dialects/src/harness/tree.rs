@@ -38,8 +38,8 @@ const SINCE: &str = ".since.json";
 const SMALL_SESSION_LIMIT: u64 = 16 * 1024;
 /// One of fewer bytes is written as soon as no turn follows at once.
 const LARGE_SESSION_LIMIT: u64 = 256 * 1024;
-/// Any other is written when at least this part of it is new, or when nothing has happened for so long.
-const NEW_SHARE: u64 = 2;
+/// Any other is written when there is as much new as there was, or when nothing has happened for so many
+/// intervals.
 const QUIET_INTERVALS: u32 = 60 / DEFERRED_INTERVAL.as_secs() as u32;
 /// The position of the whole tree stays so far behind while something is put off.
 const DEFERRED_LIMIT: Duration = Duration::from_secs(120);
@@ -377,7 +377,7 @@ impl Written {
     /// done.
     fn session_is_due(&self, changed: bool) -> bool {
         let small = self.session_bytes < SMALL_SESSION_LIMIT;
-        let grown = self.unwritten.saturating_mul(NEW_SHARE) >= self.session_bytes;
+        let grown = self.unwritten >= self.session_bytes;
         self.unwritten > 0 && (small || grown || !changed)
     }
 
