@@ -132,7 +132,7 @@ async fn a_task_is_run_continued_and_listed() {
         .map(|tool| tool["name"].as_str().unwrap())
         .collect();
     assert_eq!(names, ["run", "continue", "status", "answer", "cancel", "sessions"]);
-    let done = daemon.run(json!([shell("echo hi > made.txt"), { "text": "all done" }]), 20).await;
+    let done = daemon.run(json!([shell("echo hi > made.txt"), { "text": "all done" }]), 120).await;
     assert_eq!((&done["state"], &done["text"]), (&json!("completed"), &json!("all done")));
     assert_eq!(done["questions"], json!([]));
     assert!(daemon.workspace().join("made.txt").exists());
@@ -180,13 +180,13 @@ async fn a_question_is_given_as_data_and_answered() {
     for (option, state) in [("approve", true), ("deny", false)] {
         let file = daemon.workspace().join(option);
         let asked =
-            daemon.run(json!([shell(&format!("touch {option}")), { "text": "ok" }]), 20).await;
+            daemon.run(json!([shell(&format!("touch {option}")), { "text": "ok" }]), 120).await;
         assert_eq!(asked["state"], "input_required", "{asked}");
         let question = &asked["questions"][0];
         assert_eq!(question["tool"], "shell");
         assert!(question["preview"].as_str().unwrap().contains("touch"), "{question}");
         assert!(!file.exists());
-        let answer = json!({ "session": asked["session"], "question": question["id"], "option": option, "wait_seconds": 20 });
+        let answer = json!({ "session": asked["session"], "question": question["id"], "option": option, "wait_seconds": 120 });
         let done = daemon.call("answer", answer.clone()).await;
         assert_eq!(
             (&done["state"], &done["questions"]),
@@ -327,7 +327,7 @@ async fn a_client_on_stdio_uses_the_daemon_that_runs() {
     let (session, cursor) = {
         let mut client = StdioClient::start(&daemon.config, &folder);
         let prompt = "go {{script: [{\"tools\": [{\"name\": \"shell\", \"args\": {\"command\": \"pwd\"}}]}, {\"text\": \"done\"}]}}";
-        let done = client.call("run", json!({ "prompt": prompt, "wait_seconds": 20 }));
+        let done = client.call("run", json!({ "prompt": prompt, "wait_seconds": 120 }));
         assert_eq!(
             (&done["state"], &done["text"]),
             (&json!("completed"), &json!("done")),
@@ -348,7 +348,7 @@ async fn a_client_on_stdio_starts_a_daemon_that_outlives_it() {
     let mut daemon = Daemon::start(FREE).await;
     kill_process(Pid::from_child(&daemon.child), Signal::TERM).unwrap();
     daemon.child.wait().unwrap();
-    let prompt = json!({ "prompt": "hello", "workspace": daemon.workspace(), "wait_seconds": 20 });
+    let prompt = json!({ "prompt": "hello", "workspace": daemon.workspace(), "wait_seconds": 120 });
     let session = {
         let mut client = StdioClient::start(&daemon.config, daemon.home.path());
         client.call("run", prompt)["session"].clone()

@@ -283,7 +283,7 @@ async fn an_index_that_is_damaged_while_it_is_used_is_left_to_the_next_start() {
     // Another process may still have it open; what it reads is damaged from now on.
     let length = usize::try_from(std::fs::metadata(world.file()).unwrap().len()).unwrap();
     let file = std::fs::OpenOptions::new().write(true).open(world.file()).unwrap();
-    std::os::unix::fs::FileExt::write_all_at(&file, &vec![0xa5; length - 4096], 4096).unwrap();
+    std::os::unix::fs::FileExt::write_all_at(&file, &vec![0xa5; length - 1024], 1024).unwrap();
     db.execute("UPDATE meta SET since = since", []).unwrap_err();
     drop(db);
     let index = open(&world.folder, None);

@@ -43,7 +43,7 @@ fn has_namespaces() -> bool {
 
 async fn code(sandbox: Sandbox, command: &str) -> i64 {
     let bench = Bench::in_sandbox(sandbox);
-    let input = json!({ "command": command, "timeout_seconds": 20 });
+    let input = json!({ "command": command, "timeout_seconds": 120 });
     let output = bench.run("shell", input).await;
     let report = report(&output);
     eprintln!("{command}\n  -> {} {}", report["exit_code"], report["stderr"]);

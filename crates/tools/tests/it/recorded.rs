@@ -104,7 +104,7 @@ async fn a_cancelled_or_late_command_is_recorded() {
     {
         let bench = Bench::new();
         let command = "echo 1 > a; echo ready; sleep 100";
-        let output = bench.run("shell", json!({ "command": command, "timeout_seconds": 1 })).await;
+        let output = bench.run("shell", json!({ "command": command, "timeout_seconds": 5 })).await;
         assert_eq!(
             (output.outcome.ending, changed(&output)),
             (Ending::Failed, vec!["a: - > 1\n".into()])

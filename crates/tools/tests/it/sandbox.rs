@@ -158,8 +158,8 @@ async fn limits_hold_and_cannot_be_lifted() {
 #[tokio::test]
 async fn a_fork_bomb_is_gone_when_its_time_is_up() {
     let bench = Bench::new();
-    let bomb = "bomb() { echo pid=$BASHPID; sleep 0.2; bomb & bomb & wait; }; bomb";
-    let output = bench.run("shell", json!({ "command": bomb, "timeout_seconds": 1 })).await;
+    let bomb = "bomb() { echo pid=$BASHPID; sleep 0.4; bomb & bomb & wait; }; bomb";
+    let output = bench.run("shell", json!({ "command": bomb, "timeout_seconds": 3 })).await;
     assert_eq!(crate::bench::json(&output)["exit_code"], 124);
     let heard = bench.heard();
     assert!(heard.lines().count() > 1, "{heard}");
