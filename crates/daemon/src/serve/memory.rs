@@ -10,9 +10,9 @@ use tokio::time::sleep;
 /// How long after its start the daemon has done what only the start needs.
 const START_LIMIT: Duration = Duration::from_secs(2);
 /// How often it is looked whether there was work that is over.
-const INTERVAL: Duration = Duration::from_secs(30);
+const INTERVAL: Duration = Duration::from_secs(10);
 /// What a daemon at rest needs of a processor in that time, at most.
-const REST_LIMIT: Duration = Duration::from_millis(300);
+const REST_LIMIT: Duration = Duration::from_millis(100);
 
 /// Returns memory after the start and after work, for ever.
 pub(super) async fn release_when_idle() -> Infallible {
