@@ -8,7 +8,7 @@ use tokio::task::spawn_blocking;
 use tokio::time::sleep;
 
 /// How long after its start the daemon has done what only the start needs.
-const START_LIMIT: Duration = Duration::from_secs(2);
+const START_LIMIT: Duration = Duration::from_secs(1);
 /// How often it is looked whether there was work that is over.
 const INTERVAL: Duration = Duration::from_secs(10);
 /// What a daemon at rest needs of a processor in that time, at most.
