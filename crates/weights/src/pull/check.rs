@@ -1,4 +1,4 @@
-//! Whether the files of a model are complete.
+//! Checks whether the files of a model are complete.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use crate::{Model, WeightFile};
 pub enum State {
     /// No file is here.
     Absent,
-    /// So many bytes are here; fetching goes on from there.
+    /// This many bytes are here; the next download goes on from there.
     Begun(u64),
     /// The file of this name is not what was published: cut, damaged or replaced.
     Wrong(String),

@@ -47,7 +47,7 @@ impl Part {
     }
 
     /// Drops everything after so many bytes.
-    pub(super) fn cut(&mut self, len: u64) -> Result<()> {
+    pub(super) fn truncate(&mut self, len: u64) -> Result<()> {
         if len != self.len {
             self.file.set_len(len)?;
         }
@@ -63,7 +63,7 @@ impl Part {
     }
 
     /// Gives the complete file its name.
-    pub(super) fn keep(self, name: &Path) -> Result<()> {
+    pub(super) fn commit(self, name: &Path) -> Result<()> {
         self.file.sync_all()?;
         std::fs::rename(&self.path, name)
     }

@@ -19,7 +19,7 @@ pub(super) struct Web {
 }
 
 /// The reason why a try ended.
-enum Trouble {
+enum AttemptError {
     /// Another try may succeed.
     Transient(String),
     /// No other try can succeed.
@@ -33,33 +33,33 @@ impl Web {
         // An error means that the same provider was installed already.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let client = Client::builder().connect_timeout(CONNECT_TIMEOUT).read_timeout(READ_TIMEOUT);
-        Self { client: client.build().map_err(|error| why(&error)) }
+        Self { client: client.build().map_err(|error| root_cause(&error)) }
     }
 
     /// A page of text.
     pub(super) async fn page(&self, url: &str, accept: &str) -> Result<String, String> {
         let request = self.client.clone()?.get(url).header("accept", accept);
-        let response = request.send().await.map_err(|error| why(&error))?;
-        let response = response.error_for_status().map_err(|error| why(&error))?;
-        response.text().await.map_err(|error| why(&error))
+        let response = request.send().await.map_err(|error| root_cause(&error))?;
+        let response = response.error_for_status().map_err(|error| root_cause(&error))?;
+        response.text().await.map_err(|error| root_cause(&error))
     }
 
-    /// Fetches a file into its part. As long as tries receive something there is another one.
+    /// Downloads a file into its part. Tries again for as long as tries receive something.
     pub(super) async fn fetch(
         &self,
         url: &str,
         part: &mut Part,
         size: Option<u64>,
-        seen: &(dyn Fn(u64) + Sync),
+        on_progress: &(dyn Fn(u64) + Sync),
     ) -> Result<(), Failure> {
         let mut left = TRIES_LIMIT;
         loop {
             let before = part.len();
-            let reason = match self.go_on(url, part, size, seen).await {
+            let reason = match self.resume(url, part, size, on_progress).await {
                 Ok(()) => return Ok(()),
-                Err(Trouble::Final(reason)) => return Err(Failure::Source(reason)),
-                Err(Trouble::Disk(reason)) => return Err(Failure::Disk(reason)),
-                Err(Trouble::Transient(reason)) => reason,
+                Err(AttemptError::Final(reason)) => return Err(Failure::Source(reason)),
+                Err(AttemptError::Disk(reason)) => return Err(Failure::Disk(reason)),
+                Err(AttemptError::Transient(reason)) => reason,
             };
             left = if part.len() > before { TRIES_LIMIT } else { left - 1 };
             if left == 0 {
@@ -68,75 +68,75 @@ impl Web {
         }
     }
 
-    async fn go_on(
+    async fn resume(
         &self,
         url: &str,
         part: &mut Part,
         size: Option<u64>,
-        seen: &(dyn Fn(u64) + Sync),
-    ) -> Result<(), Trouble> {
+        on_progress: &(dyn Fn(u64) + Sync),
+    ) -> Result<(), AttemptError> {
         if size.is_some_and(|size| part.len() == size) {
             return Ok(());
         }
-        let mut request = self.client.clone().map_err(Trouble::Final)?.get(url);
+        let mut request = self.client.clone().map_err(AttemptError::Final)?.get(url);
         if part.len() > 0 {
             request = request.header(RANGE, format!("bytes={}-", part.len()));
         }
         let response = request.send().await.map_err(|error| transient(&error))?;
-        let Some(whole) = begin(&response, part)? else { return Ok(()) };
+        let Some(whole) = begin_response(&response, part)? else { return Ok(()) };
         if let (Some(whole), Some(size)) = (whole, size)
             && whole != size
         {
-            let reason = format!("what it has is another file ({whole} bytes instead of {size})");
-            return Err(Trouble::Final(reason));
+            let reason = format!("the server has another file ({whole} bytes instead of {size})");
+            return Err(AttemptError::Final(reason));
         }
-        receive(response, part, seen).await?;
+        receive(response, part, on_progress).await?;
         match whole.or(size).filter(|whole| *whole != part.len()) {
-            Some(whole) => Err(Trouble::Transient(format!("cut off at {} of {whole}", part.len()))),
+            Some(whole) => Err(AttemptError::Transient(format!("cut off at {} of {whole}", part.len()))),
             None => Ok(()),
         }
     }
 }
 
-/// Brings the part to where the answer begins and returns the size of the whole, where known; `None`
+/// Cuts the part to where the answer begins and returns the size of the whole, where known; `None`
 /// if nothing is missing.
-fn begin(response: &Response, part: &mut Part) -> Result<Option<Option<u64>>, Trouble> {
+fn begin_response(response: &Response, part: &mut Part) -> Result<Option<Option<u64>>, AttemptError> {
     match response.status() {
         StatusCode::PARTIAL_CONTENT => match range(response) {
             Some((start, whole)) if start == part.len() => Ok(Some(whole)),
-            _ => Err(Trouble::Final("it answers with another part of the file".into())),
+            _ => Err(AttemptError::Final("the server answered with another part of the file".into())),
         },
         // The part was complete, or the file is another one by now.
-        StatusCode::RANGE_NOT_SATISFIABLE => match unsatisfied(response) {
+        StatusCode::RANGE_NOT_SATISFIABLE => match unsatisfied_range(response) {
             Some(whole) if whole == part.len() => Ok(None),
             _ => {
-                restart(part)?;
-                Err(Trouble::Transient("the file has changed".into()))
+                truncate_part(part)?;
+                Err(AttemptError::Transient("the file has changed".into()))
             }
         },
         status if status.is_success() => {
-            restart(part)?;
+            truncate_part(part)?;
             Ok(Some(response.content_length()))
         }
         status if status.is_server_error() => {
-            Err(Trouble::Transient(format!("it answers {status}")))
+            Err(AttemptError::Transient(format!("the server answered {status}")))
         }
-        status => Err(Trouble::Final(format!("it answers {status}"))),
+        status => Err(AttemptError::Final(format!("the server answered {status}"))),
     }
 }
 
-fn restart(part: &mut Part) -> Result<(), Trouble> {
-    part.cut(0).map_err(Trouble::Disk)
+fn truncate_part(part: &mut Part) -> Result<(), AttemptError> {
+    part.truncate(0).map_err(AttemptError::Disk)
 }
 
 async fn receive(
     mut response: Response,
     part: &mut Part,
-    seen: &(dyn Fn(u64) + Sync),
-) -> Result<(), Trouble> {
+    on_progress: &(dyn Fn(u64) + Sync),
+) -> Result<(), AttemptError> {
     while let Some(bytes) = response.chunk().await.map_err(|error| transient(&error))? {
-        part.add(&bytes).map_err(Trouble::Disk)?;
-        seen(part.len());
+        part.add(&bytes).map_err(AttemptError::Disk)?;
+        on_progress(part.len());
     }
     Ok(())
 }
@@ -149,24 +149,24 @@ fn range(response: &Response) -> Option<(u64, Option<u64>)> {
 }
 
 /// The size of the whole: `bytes */10`.
-fn unsatisfied(response: &Response) -> Option<u64> {
+fn unsatisfied_range(response: &Response) -> Option<u64> {
     let text = response.headers().get(CONTENT_RANGE)?.to_str().ok()?;
     text.strip_prefix("bytes */")?.parse().ok()
 }
 
-fn transient(error: &reqwest::Error) -> Trouble {
-    Trouble::Transient(why(error))
+fn transient(error: &reqwest::Error) -> AttemptError {
+    AttemptError::Transient(root_cause(error))
 }
 
 /// The innermost reason, which is the one that says something. Addresses are left out: they may
 /// hold a password.
-fn why(error: &reqwest::Error) -> String {
+fn root_cause(error: &reqwest::Error) -> String {
     let mut reason: &dyn std::error::Error = error;
     while let Some(inner) = reason.source() {
         reason = inner;
     }
     match error.status() {
-        Some(status) => format!("it answers {status}"),
+        Some(status) => format!("the server answered {status}"),
         None => reason.to_string(),
     }
 }
