@@ -17,7 +17,7 @@ use quintet_kernel::search::{WEB_SEARCH, without_asking};
 use quintet_kernel::tool::Spec;
 use quintet_kernel::toolset::Toolset;
 use quintet_local::Local;
-use quintet_memory::{MessageIndex, Notebook};
+use quintet_memory::{MarkdownMemory, MessageIndex};
 use quintet_providers::{Providers, Secret};
 use quintet_runtime::{
     Archive, Pace, Parts, RunService, RunSettings, Runtime, SystemStamps, subagents,
@@ -166,7 +166,7 @@ pub(crate) fn models(options: &Options) -> (Providers, Option<Local>) {
     let providers = Providers::new(options.providers.clone());
     let providers = providers.with_fallback(options.fallback.clone());
     let Some(local) = options.local.clone().map(Local::new) else { return (providers, None) };
-    (providers.with_inside(quintet_local::PROVIDER, Arc::new(local.clone())), Some(local))
+    (providers.with_in_process(quintet_local::PROVIDER, Arc::new(local.clone())), Some(local))
 }
 
 /// What tools may use of the sessions that they work for.
@@ -239,10 +239,10 @@ fn approval(options: &Options) -> Approval {
 /// Memory, as these options set it up.
 fn recall_of(memory: &options::Memory, others: u64, senses: &Senses) -> Recall {
     let options::Memory { settings, tokens, .. } = memory;
-    let notebook = Notebook::new(settings.clone(), Arc::new(SystemStamps));
+    let memory = MarkdownMemory::new(settings.clone(), Arc::new(SystemStamps));
     let memory = Arc::new(match senses.embedder_if_on() {
-        Some(embedder) => notebook.with_embedder(embedder),
-        None => notebook,
+        Some(embedder) => memory.with_embedder(embedder),
+        None => memory,
     });
     let folder = quintet_memory::FOLDER;
     Recall { memory, tokens: *tokens, folder, of: tokens.saturating_add(others) }

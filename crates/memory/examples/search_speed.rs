@@ -15,7 +15,9 @@ use quintet_kernel::memory::{Query, SearchMethod};
 use quintet_kernel::message::Role;
 use quintet_kernel::port::{Memory as _, SessionQuery, SessionSearch as _, Stamps};
 use quintet_kernel::{MessageId, SessionId, Stamp, Time, TurnId};
-use quintet_memory::{Expired, IndexedMessage, MessageIndex, Notebook, SessionUpdate, Settings};
+use quintet_memory::{
+    IndexedMessage, MarkdownMemory, MessageIndex, OnExpiry, SessionUpdate, Settings,
+};
 use quintet_testkit::embedder::FakeEmbedder;
 use quintet_testkit::stamps::DAWN;
 
@@ -79,10 +81,10 @@ async fn notes() {
     let settings = Settings {
         index: index.path().to_owned(),
         keep_days: 0,
-        expired: Expired::Archive,
+        expired: OnExpiry::Archive,
         soft_limit_bytes: 0,
     };
-    let words = Notebook::new(settings.clone(), Arc::new(Clock));
+    let words = MarkdownMemory::new(settings.clone(), Arc::new(Clock));
     let began = Instant::now();
     search(&words, root.path(), QUERIES[0]).await;
     println!(
@@ -91,7 +93,7 @@ async fn notes() {
     );
     println!("search by words: {:.1?}", median_of_notes(&words, root.path()).await);
     let embedder = Arc::new(FakeEmbedder::new("fake", &[]));
-    let both = Notebook::new(settings, Arc::new(Clock)).with_embedder(embedder.clone());
+    let both = MarkdownMemory::new(settings, Arc::new(Clock)).with_embedder(embedder.clone());
     let began = Instant::now();
     search(&both, root.path(), QUERIES[0]).await;
     while embedder.texts().len() < 10_000 {
@@ -103,12 +105,12 @@ async fn notes() {
     println!("index on disk: {:.1} MB", megabytes(index.path()));
 }
 
-async fn search(memory: &Notebook, root: &Path, text: &str) -> SearchMethod {
+async fn search(memory: &MarkdownMemory, root: &Path, text: &str) -> SearchMethod {
     let query = Query { text: text.into(), kind: None, limit: None };
     memory.search(root, query).await.unwrap().method
 }
 
-async fn median_of_notes(memory: &Notebook, root: &Path) -> Duration {
+async fn median_of_notes(memory: &MarkdownMemory, root: &Path) -> Duration {
     let mut times = Vec::new();
     for n in 0..60 {
         let began = Instant::now();

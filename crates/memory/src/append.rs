@@ -5,59 +5,59 @@ use std::io::{self, Write};
 
 use quintet_kernel::memory::Error;
 
-use crate::beneath::{Root, content, explain, storage};
-use crate::name::FOLDER;
-use crate::pending::{Addition, Pending};
+use crate::confined_fs::{Root, content, open_error, storage_error};
+use crate::paths::FOLDER;
+use crate::pending_append::{Addition, PendingAppend};
 
-/// The largest entry.
-pub(crate) const MOST_ENTRY: usize = 64 * 1024;
+/// The largest entry, in bytes.
+pub(crate) const ENTRY_BYTES_LIMIT: usize = 64 * 1024;
 
-/// Where an entry stands.
+/// The position of an entry in its file.
 #[derive(Debug)]
 pub(crate) struct Appended {
     pub(crate) line_start: u64,
     pub(crate) line_end: u64,
-    /// How long the file is now.
+    /// Size of the file now, in bytes.
     pub(crate) bytes: u64,
 }
 
-/// Whether an entry is written that is there already.
+/// What to do with an entry that the file has already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Again {
-    Write,
-    Leave,
+pub(crate) enum OnDuplicate {
+    Append,
+    Skip,
 }
 
 /// Adds an entry; durable on return.
 pub(crate) fn append(
     root: &Root,
-    pending: &Pending,
+    pending: &PendingAppend,
     path: &str,
     entry: &str,
-    again: Again,
+    on_duplicate: OnDuplicate,
 ) -> Result<Appended, Error> {
     let folder = root.locked(FOLDER)?;
-    pending.heal_locked(root)?;
+    pending.repair_locked(root)?;
     let file = root.appendable(path)?;
     let before = content(&file, path)?;
-    if let Some(at) = find(&before, entry).filter(|_| again == Again::Leave) {
-        return Ok(standing(&before, at, entry, before.len()));
+    if let Some(at) = find(&before, entry).filter(|_| on_duplicate == OnDuplicate::Skip) {
+        return Ok(appended(&before, at, entry, before.len()));
     }
-    let gap = gap(&before);
+    let separator = separator(&before);
     let addition = Addition {
         path: path.to_owned(),
         offset: before.len() as u64,
-        text: format!("{gap}{entry}\n"),
+        text: format!("{separator}{entry}\n"),
     };
-    pending.note(&addition)?;
+    pending.record(&addition)?;
     let added = add(&file, &addition);
     pending.clear();
-    added.map_err(|error| storage(path, &error))?;
-    rustix::fs::fsync(&folder.0).map_err(|errno| explain(errno, FOLDER))?;
+    added.map_err(|error| storage_error(path, &error))?;
+    rustix::fs::fsync(&folder.0).map_err(|errno| open_error(errno, FOLDER))?;
     let mut whole = before;
     whole.extend_from_slice(addition.text.as_bytes());
     let at = whole.len() - entry.len() - 1;
-    Ok(standing(&whole, at, entry, whole.len()))
+    Ok(appended(&whole, at, entry, whole.len()))
 }
 
 /// An entry as it is written: nothing but its lines.
@@ -70,8 +70,9 @@ pub(crate) fn entry(content: &str) -> Result<String, Error> {
     if entry.contains('\0') {
         return Err(Error::BadEntry("it has a NUL in it"));
     }
-    if entry.len() > MOST_ENTRY {
-        let (what, bytes, most) = ("the entry".into(), entry.len() as u64, MOST_ENTRY as u64);
+    if entry.len() > ENTRY_BYTES_LIMIT {
+        let (what, bytes, most) =
+            ("the entry".into(), entry.len() as u64, ENTRY_BYTES_LIMIT as u64);
         return Err(Error::TooLarge { what, bytes, most });
     }
     Ok(entry.to_owned())
@@ -86,8 +87,8 @@ fn add(mut file: &File, addition: &Addition) -> io::Result<()> {
     added
 }
 
-/// What stands between two entries: an empty line.
-fn gap(before: &[u8]) -> &'static str {
+/// The separator between two entries: an empty line.
+fn separator(before: &[u8]) -> &'static str {
     match before {
         [] => "",
         [.., b'\n', b'\n'] | [b'\n'] => "",
@@ -96,7 +97,7 @@ fn gap(before: &[u8]) -> &'static str {
     }
 }
 
-/// Where an entry stands as lines of its own.
+/// The offset at which an entry stands as lines of its own.
 fn find(text: &[u8], entry: &str) -> Option<usize> {
     let text = std::str::from_utf8(text).ok()?;
     let alone = |at: &usize| {
@@ -107,7 +108,7 @@ fn find(text: &[u8], entry: &str) -> Option<usize> {
     text.match_indices(entry).map(|(at, _)| at).find(alone)
 }
 
-fn standing(text: &[u8], at: usize, entry: &str, bytes: usize) -> Appended {
+fn appended(text: &[u8], at: usize, entry: &str, bytes: usize) -> Appended {
     let line_start = text[..at].iter().filter(|byte| **byte == b'\n').count() as u64 + 1;
     let line_end = line_start + entry.matches('\n').count() as u64;
     Appended { line_start, line_end, bytes: bytes as u64 }

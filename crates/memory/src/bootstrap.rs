@@ -1,16 +1,16 @@
-//! What a model should know from the start: who it works for, with what, and what was written down.
+//! The sections of the system prompt that come from memory: the user, the tools and the notes.
 
 use std::time::Duration;
 
 use quintet_kernel::Time;
 use quintet_kernel::context::Section;
 
-use crate::beneath::Root;
-use crate::cut::{Keep, cut};
-use crate::name::{AT_TOP, LONG_TERM, of_day};
+use crate::confined_fs::Root;
+use crate::paths::{LONG_TERM, TOP_LEVEL_FILE, daily_file};
+use crate::truncate::{Keep, truncate};
 
-/// A token is about so many bytes.
-const BYTES: usize = 4;
+/// Estimate of the bytes in a token.
+const BYTES_PER_TOKEN: usize = 4;
 
 /// The files, in the order they are shown. `AGENTS.md` is not among them: it is part of what is told
 /// of every workspace.
@@ -19,14 +19,14 @@ fn files(now: Time) -> [(String, Keep); 6] {
     [
         ("USER.md".into(), Keep::Beginning),
         ("TOOLS.md".into(), Keep::Beginning),
-        (AT_TOP.into(), Keep::Beginning),
+        (TOP_LEVEL_FILE.into(), Keep::Beginning),
         (LONG_TERM.into(), Keep::Ends),
-        (of_day(&yesterday.day()), Keep::End),
-        (of_day(&now.day()), Keep::End),
+        (daily_file(&yesterday.day()), Keep::End),
+        (daily_file(&now.day()), Keep::End),
     ]
 }
 
-/// The sections, each a file, within so many tokens together.
+/// The sections, one for each file, within a budget of tokens.
 pub(crate) fn sections(root: &Root, tokens: u64, now: Time) -> Vec<Section> {
     let read = |(path, keep): (String, Keep)| {
         let content = root.read(&path).ok().flatten()?;
@@ -35,21 +35,21 @@ pub(crate) fn sections(root: &Root, tokens: u64, now: Time) -> Vec<Section> {
     };
     let found: Vec<_> = files(now).into_iter().filter_map(read).collect();
     let sizes: Vec<usize> = found.iter().map(|(_, _, text)| text.len()).collect();
-    let room = usize::try_from(tokens).unwrap_or(usize::MAX).saturating_mul(BYTES);
-    let shares = shares(&sizes, room);
+    let budget = usize::try_from(tokens).unwrap_or(usize::MAX).saturating_mul(BYTES_PER_TOKEN);
+    let shares = shares(&sizes, budget);
     let section = |((title, keep, text), share): ((String, Keep, String), usize)| Section {
         title,
-        text: cut(&text, share, keep),
+        text: truncate(&text, share, keep),
     };
     let sections = found.into_iter().zip(shares).map(section);
     sections.filter(|section| !section.text.is_empty()).collect()
 }
 
-/// How much room each gets: what it needs where that is little, the rest shared out equally.
-fn shares(sizes: &[usize], room: usize) -> Vec<usize> {
+/// Divides the budget: small files get what they need, the others share the rest equally.
+fn shares(sizes: &[usize], budget: usize) -> Vec<usize> {
     let mut order: Vec<usize> = (0..sizes.len()).collect();
     order.sort_by_key(|at| sizes[*at]);
-    let (mut shares, mut left) = (vec![0; sizes.len()], room);
+    let (mut shares, mut left) = (vec![0; sizes.len()], budget);
     for (done, at) in order.iter().enumerate() {
         shares[*at] = sizes[*at].min(left / (sizes.len() - done));
         left -= shares[*at];

@@ -1,21 +1,21 @@
-//! A passage, shortened around what was looked for.
+//! Shortens a passage around the words of a query.
 
 /// The longest excerpt, in characters.
-const MOST: usize = 600;
+const EXCERPT_LIMIT: usize = 600;
 
-/// How much is shown before what was looked for.
-const BEFORE: usize = 120;
+/// Characters shown before the first match.
+const CONTEXT_LIMIT: usize = 120;
 
-/// As much of a text as fits, around the first of the words that is in it.
+/// As much of a text as fits, around the first of the words that occurs in it.
 pub(crate) fn excerpt(text: &str, words: &[String]) -> String {
     let chars: Vec<char> = text.trim().chars().collect();
-    if chars.len() <= MOST {
+    if chars.len() <= EXCERPT_LIMIT {
         return chars.into_iter().collect();
     }
     let plain: Vec<char> = chars.iter().map(|c| lower(*c)).collect();
     let first = words.iter().filter_map(|word| position(&plain, word)).min().unwrap_or(0);
-    let start = first.saturating_sub(BEFORE).min(chars.len() - MOST);
-    let end = start + MOST;
+    let start = first.saturating_sub(CONTEXT_LIMIT).min(chars.len() - EXCERPT_LIMIT);
+    let end = start + EXCERPT_LIMIT;
     let body: String = chars[start..end].iter().collect();
     let ends = [start > 0, end < chars.len()].map(|cut| if cut { "…" } else { "" });
     format!("{}{}{}", ends[0], body.trim(), ends[1])
@@ -39,7 +39,7 @@ mod tests {
         let text = format!("{} ÜBERALL {}", "vor ".repeat(400), "nach ".repeat(400));
         let shown = excerpt(&text, &["nirgends".into(), "überall".into()]);
         assert!(shown.contains("ÜBERALL") && shown.starts_with('…') && shown.ends_with('…'));
-        assert!(shown.chars().count() <= MOST + 2);
+        assert!(shown.chars().count() <= EXCERPT_LIMIT + 2);
         assert_eq!(excerpt(" short \n", &["short".into()]), "short");
         assert!(excerpt(&text, &[]).starts_with("vor"));
     }

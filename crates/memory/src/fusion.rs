@@ -5,7 +5,7 @@ use std::collections::HashMap;
 /// The usual constant of the method: the higher it is, the less the first places differ.
 const RANK_OFFSET: f64 = 60.0;
 
-/// Candidates by number, each with how well it fits by one measure, in any order.
+/// Candidates by number, each with its score by one measure, in any order.
 pub(crate) type Ranking = Vec<(i64, f64)>;
 
 /// Every candidate of the rankings with a score, which is 1 for one that is first in all of them.
@@ -27,7 +27,7 @@ pub(crate) fn fuse(rankings: &[Ranking]) -> Ranking {
     scores.into_iter().map(|(candidate, score)| (candidate, rounded(score))).collect()
 }
 
-/// Digits that mean nothing must not decide between candidates that are alike.
+/// Rounds a score, so that noise in the last digits does not decide between equal candidates.
 pub(crate) fn rounded(score: f64) -> f64 {
     (score * 1e4).round() / 1e4
 }
@@ -46,8 +46,8 @@ mod tests {
     #[test]
     fn what_is_high_in_both_rankings_comes_first() {
         let words = vec![(1, 0.9), (2, 0.8), (3, 0.1)];
-        let meaning = vec![(4, 0.7), (2, 0.6), (5, 0.5)];
-        check(&[words, meaning], &[(2, 0.9839), (1, 0.5), (4, 0.5), (3, 0.4841), (5, 0.4841)]);
+        let embedding = vec![(4, 0.7), (2, 0.6), (5, 0.5)];
+        check(&[words, embedding], &[(2, 0.9839), (1, 0.5), (4, 0.5), (3, 0.4841), (5, 0.4841)]);
     }
 
     #[test]

@@ -1,7 +1,7 @@
-//! The index of a workspace's memory: an SQLite file that may be lost.
+//! The index of a workspace's memory: an SQLite file that may be deleted at any time.
 //!
-//! It is opened for each search and brought up to date first. One that is damaged, or of another
-//! version, is deleted and built again; where there is no place for one, it is built in memory.
+//! The index is opened for each search and brought up to date first. A file that is damaged, or of another
+//! version, is deleted and built again; where no file can be written, the index is built in memory.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -17,7 +17,7 @@ pub(crate) mod update;
 
 const VERSION: i32 = 2;
 
-/// `digest` tells whether a passage and the headings above it are those that a vector was made of.
+/// `digest` identifies the passage and headings that a vector was computed from.
 const SCHEMA: &str = "
     CREATE TABLE files (
         path TEXT PRIMARY KEY, print TEXT NOT NULL, digest BLOB NOT NULL
@@ -34,47 +34,47 @@ const SCHEMA: &str = "
     );
 ";
 
-/// Where the index of one workspace is.
+/// The index of one workspace.
 #[derive(Debug)]
 pub(crate) struct Index {
     path: PathBuf,
-    /// Two searches of this process need not do the same work.
-    turn: Mutex<()>,
+    /// Held during a search, so that two searches of this process do not do the same work.
+    lock: Mutex<()>,
 }
 
 impl Index {
     pub(crate) fn new(path: PathBuf) -> Self {
-        Self { path, turn: Mutex::new(()) }
+        Self { path, lock: Mutex::new(()) }
     }
 
-    /// Does something with the index only if it can be kept. Fails if it cannot.
+    /// Runs a function on the index file. Fails if the file cannot be used.
     pub(crate) fn on_disk<T>(
         &self,
         work: impl FnOnce(&mut Connection) -> rusqlite::Result<T>,
     ) -> Result<T, Error> {
-        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let _guard = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
         let done = self.open().and_then(|mut db| work(&mut db));
         done.map_err(|error| Error::Storage(format!("index: {error}")))
     }
 
-    /// Does something with the index.
+    /// Runs a function on the index, in memory if the file cannot be used.
     pub(crate) fn with<T>(
         &self,
         work: impl Fn(&mut Connection) -> rusqlite::Result<T>,
     ) -> Result<T, Error> {
-        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let _guard = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
         let on_disk = || self.open().and_then(|mut db| work(&mut db));
         on_disk()
             .or_else(|error| {
-                if passes(&error) {
+                if is_environment_error(&error) {
                     return Err(error);
                 }
-                tracing::warn!(%error, "the index of memory is built again");
+                tracing::warn!(%error, "the search index of notes cannot be used and is built again");
                 self.delete();
                 on_disk()
             })
             .or_else(|error| {
-                tracing::warn!(%error, "the index of memory cannot be kept");
+                tracing::warn!(%error, "the search index of notes cannot be stored and is built in memory for this search");
                 work(&mut prepared(Connection::open_in_memory()?)?)
             })
             .map_err(|error| Error::Storage(format!("index: {error}")))
@@ -94,18 +94,18 @@ impl Index {
 
     fn delete(&self) {
         for end in ["", "-wal", "-shm", "-journal"] {
-            let _not_there = std::fs::remove_file(with_end(&self.path, end));
+            let _not_there = std::fs::remove_file(with_suffix(&self.path, end));
         }
     }
 }
 
-/// True if nothing is wrong with the index itself: its vectors are not thrown away because a disk is full.
-fn passes(error: &rusqlite::Error) -> bool {
+/// True if the index itself is intact (a full disk, a locked file), so that it is not deleted.
+fn is_environment_error(error: &rusqlite::Error) -> bool {
     let code = error.sqlite_error_code();
     matches!(code, Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked | ErrorCode::DiskFull))
 }
 
-fn with_end(path: &Path, end: &str) -> PathBuf {
+fn with_suffix(path: &Path, end: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(end);
     name.into()

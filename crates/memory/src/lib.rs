@@ -1,47 +1,52 @@
-//! Memory as Markdown files in the workspace (`memory/MEMORY.md` and a file for each day), and search in
-//! the messages of all sessions.
+//! Long-term memory: Markdown notes in the workspace, and search in the messages of all sessions.
 //!
-//! The files are the truth and people may edit them. The index that they are searched by is a cache in
-//! another place: it notices what changed, may be deleted at any time and is built again by itself. The
-//! index of messages ([`MessageIndex`]) is a copy of what the journal has. Both are searched by words
-//! (SQLite FTS5) and, where there is an embedder, by meaning; the two rankings are fused.
+//! [`MarkdownMemory`] appends notes to `memory/MEMORY.md` and to a file for each day. The files are the source
+//! of truth and people may edit them; their search index is a cache elsewhere that notices changes, may be
+//! deleted at any time and is built again. [`MessageIndex`] holds a copy of the messages in the journal: a
+//! [`Collector`] picks them out of a session's events, a [`SessionUpdate`] adds them. Both are searched by words
+//! (SQLite FTS5) and, with an embedder, by meaning; the two rankings are fused.
+//!
+//! ```text
+//! memory_write → append (fsync) → *.md → fingerprints → index ┐
+//!                                                           ├─ words + vectors → fusion → excerpts
+//! journal → Collector → SessionUpdate → MessageIndex ────────┘
+//! ```
 
 mod append;
-mod beneath;
 mod bootstrap;
-mod cut;
+mod confined_fs;
+mod embedding;
 mod excerpt;
 mod fusion;
 mod index;
-mod meaning;
+mod markdown_memory;
 mod messages;
-mod name;
 mod note_vectors;
-mod notebook;
 mod passages;
-mod pending;
+mod paths;
+mod pending_append;
 mod read;
 mod retention;
+mod truncate;
 mod vectors;
 mod words;
 
+pub use markdown_memory::MarkdownMemory;
 pub use messages::{Collector, IndexedMessage, MessageIndex, SessionUpdate};
-pub use name::FOLDER;
-pub use notebook::Notebook;
-pub use retention::Expired;
+pub use paths::FOLDER;
+pub use retention::OnExpiry;
 
 use std::path::PathBuf;
 
-/// How memory is kept.
+/// Settings of [`MarkdownMemory`].
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// A folder for the index, which may be lost. It need not be there.
+    /// The folder of the search index, which may be deleted; it is created if it does not exist.
     pub index: PathBuf,
-    /// For how many days daily notes are kept; for ever if 0.
+    /// Days for which daily notes are kept; 0 keeps them for ever.
     pub keep_days: u64,
-    /// What becomes of them then.
-    pub expired: Expired,
-    /// From how many bytes on whoever writes to `memory/MEMORY.md` is told that it is long; never
-    /// if 0.
+    /// What happens to daily notes after that.
+    pub expired: OnExpiry,
+    /// Size of `memory/MEMORY.md` in bytes from which on a write returns a warning; 0 for no warning.
     pub soft_limit_bytes: u64,
 }

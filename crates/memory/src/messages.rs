@@ -27,13 +27,13 @@ use rusqlite::{Connection, ErrorCode};
 use tokio::sync::Notify;
 use tokio::task::spawn_blocking;
 
-use crate::meaning;
+use crate::embedding;
 
 pub use collect::{Collector, IndexedMessage};
 pub use write::SessionUpdate;
 
 /// The longest query, in bytes.
-const QUERY_LIMIT: usize = 16 * 1024;
+const QUERY_BYTES_LIMIT: usize = 16 * 1024;
 
 /// The index of messages. Cheap to clone.
 #[derive(Clone)]
@@ -61,31 +61,31 @@ enum Writer {
 }
 
 impl MessageIndex {
-    /// An index in this file, which is made when something is written. Messages are ranked by meaning,
-    /// too, if there is an embedder.
+    /// An index in this file, which is created when something is written. With an embedder, messages are
+    /// ranked by meaning as well.
     pub fn new(path: PathBuf, embedder: Option<Arc<dyn Embedder>>) -> Self {
         let (writer, added) = (Mutex::default(), Notify::new());
         Self { shared: Arc::new(Shared { path, writer, embedder, added }) }
     }
 
-    /// Since when sessions may have changed without the index; the beginning of time if not known.
-    /// Fails if the index can neither be read nor made.
+    /// The time since which sessions may have changed without the index; the beginning of time if not known.
+    /// Fails if the index can neither be read nor created.
     pub async fn since(&self) -> Result<Time, StorageError> {
         self.write(|db| write::since(db)).await
     }
 
-    /// Keeps the time for [`Self::since`].
+    /// Stores the time for [`Self::since`]. Fails if the index cannot be written.
     pub async fn checkpoint(&self, since: Time) -> Result<(), StorageError> {
         self.write(move |db| write::checkpoint(db, since)).await
     }
 
-    /// The event up to which a session is in the index; nothing if it is not.
+    /// The event up to which a session is indexed; `None` if it is not. Fails if the index cannot be read.
     pub async fn position(&self, session: &SessionId) -> Result<Option<Seq>, StorageError> {
         let session = session.clone();
         self.write(move |db| write::position(db, &session)).await
     }
 
-    /// Adds messages to a session and moves its position.
+    /// Adds messages to a session and moves its position. Fails if the index cannot be written.
     pub async fn update(&self, update: SessionUpdate) -> Result<(), StorageError> {
         let added = !update.messages.is_empty();
         self.write(move |db| write::update(db, &update)).await?;
@@ -95,13 +95,15 @@ impl MessageIndex {
         Ok(())
     }
 
-    /// Sessions that are to be read from their beginning, see [`Self::remove`].
-    pub async fn emptied(&self) -> Result<Vec<SessionId>, StorageError> {
-        self.write(|db| write::emptied(db)).await
+    /// Sessions that must be indexed again from their beginning, see [`Self::remove`]. Fails if the index
+    /// cannot be read.
+    pub async fn sessions_to_reindex(&self) -> Result<Vec<SessionId>, StorageError> {
+        self.write(|db| write::sessions_to_reindex(db)).await
     }
 
     /// Removes a session. Forks of it share its messages, which the index has once: they are emptied, so
-    /// that they can be read again with all their messages. Gives the forks.
+    /// that they can be indexed again with all their messages. Returns the forks. Fails if the index cannot be
+    /// written.
     pub async fn remove(&self, session: &SessionId) -> Result<Vec<SessionId>, StorageError> {
         if !self.shared.path.exists() {
             return Ok(Vec::new());
@@ -128,13 +130,13 @@ impl MessageIndex {
         blocking(move || {
             let mut writer = shared.writer.lock().unwrap_or_else(PoisonError::into_inner);
             if let Writer::Closed = *writer {
-                *writer = Writer::Open(file::open(&shared.path).map_err(trouble)?);
+                *writer = Writer::Open(file::open(&shared.path).map_err(storage_error)?);
             }
             let Writer::Open(db) = &mut *writer else {
                 let reason = "the search index was damaged; the next start builds it again";
                 return Err(StorageError::Damaged(reason.into()));
             };
-            let done = change(db).map_err(trouble);
+            let done = change(db).map_err(storage_error);
             if let Err(StorageError::Damaged(reason)) = &done {
                 tracing::error!(
                     reason,
@@ -154,13 +156,13 @@ impl MessageIndex {
     ) -> Result<T, StorageError> {
         let shared = Arc::clone(&self.shared);
         blocking(move || {
-            let db = file::open_to_read(&shared.path).map_err(trouble)?;
-            query(&db).map_err(trouble)
+            let db = file::open_for_reading(&shared.path).map_err(storage_error)?;
+            query(&db).map_err(storage_error)
         })
         .await
     }
 
-    /// The vector of a query, or why messages are not ranked by meaning.
+    /// The vector of a query. Fails with the reason why messages are not ranked by meaning.
     async fn query_vector(&self, text: &str) -> Result<Vec<f32>, String> {
         let off = || SenseError::Off("embeddings").to_string();
         let embedder = self.shared.embedder.as_deref().ok_or_else(off)?;
@@ -170,7 +172,7 @@ impl MessageIndex {
         if !any.map_err(|error| error.to_string())? {
             return Err("the messages have no vectors yet".to_owned());
         }
-        meaning::query(embedder, text).await
+        embedding::query(embedder, text).await
     }
 }
 
@@ -180,7 +182,7 @@ impl SessionSearch for MessageIndex {
             if query.text.trim().is_empty() {
                 return Err(SearchError::BadQuery("it is empty"));
             }
-            if query.text.len() > QUERY_LIMIT {
+            if query.text.len() > QUERY_BYTES_LIMIT {
                 return Err(SearchError::BadQuery("it is too long"));
             }
             let (vector, method) = match self.query_vector(&query.text).await {
@@ -206,7 +208,7 @@ async fn blocking<T: Send + 'static>(
     done.unwrap_or_else(|error| Err(StorageError::Unavailable(error.to_string())))
 }
 
-fn trouble(error: rusqlite::Error) -> StorageError {
+fn storage_error(error: rusqlite::Error) -> StorageError {
     match error.sqlite_error_code() {
         Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
             StorageError::Damaged(error.to_string())

@@ -1,8 +1,7 @@
 //! Computes the vectors of notes in the background.
 //!
-//! One task works on a workspace and one workspace is worked on at a time. A task begins with bringing
-//! the index up to date, and goes on until every passage has a vector. Whatever fails is tried again
-//! after the next search or entry.
+//! There is one task for a workspace, and one task computes at a time. A task brings the index up to date
+//! and then goes on until every passage has a vector. A failure is tried again after the next search or entry.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -14,10 +13,10 @@ use rusqlite::{Connection, TransactionBehavior, params};
 use tokio::sync::Semaphore;
 use tokio::task::{JoinSet, spawn_blocking};
 
-use crate::beneath::Root;
+use crate::confined_fs::Root;
 use crate::index::update;
-use crate::notebook::WorkspaceNotes;
-use crate::{meaning, vectors};
+use crate::markdown_memory::WorkspaceNotes;
+use crate::{embedding, vectors};
 
 /// The passages that have vectors.
 const EMBEDDED: &str = "SELECT id FROM passages";
@@ -28,14 +27,14 @@ pub(crate) struct NoteVectors {
     tasks: Mutex<JoinSet<()>>,
 }
 
-/// What every task has.
+/// State that all tasks share.
 #[derive(Clone)]
 struct Shared {
     embedder: Arc<dyn Embedder>,
     stamps: Arc<dyn Stamps>,
-    turn: Arc<Semaphore>,
-    /// Workspaces with a task, and whether there may be more to do than it knows.
-    under_way: Arc<Mutex<HashMap<PathBuf, bool>>>,
+    work_permit: Arc<Semaphore>,
+    /// Workspaces with a task; true if something changed since the task began.
+    running: Arc<Mutex<HashMap<PathBuf, bool>>>,
 }
 
 /// A passage that has no vector.
@@ -47,8 +46,8 @@ struct Unembedded {
 
 impl NoteVectors {
     pub(crate) fn new(embedder: Arc<dyn Embedder>, stamps: Arc<dyn Stamps>) -> Self {
-        let (turn, under_way) = (Arc::new(Semaphore::new(1)), Arc::default());
-        Self { shared: Shared { embedder, stamps, turn, under_way }, tasks: Mutex::default() }
+        let (work_permit, running) = (Arc::new(Semaphore::new(1)), Arc::default());
+        Self { shared: Shared { embedder, stamps, work_permit, running }, tasks: Mutex::default() }
     }
 
     pub(crate) fn embedder(&self) -> &dyn Embedder {
@@ -60,7 +59,7 @@ impl NoteVectors {
         self.embedder().space().version()
     }
 
-    /// Starts a task for a workspace, or has the one that there is look again. Nothing is done while
+    /// Starts a task for a workspace, or has its running task scan again. Does nothing while
     /// the embedder is not ready.
     pub(crate) fn start(&self, root: &Path, notes: &Arc<WorkspaceNotes>) {
         if self.embedder().ready().is_err() || !self.shared.begin(root) {
@@ -74,31 +73,31 @@ impl NoteVectors {
 }
 
 impl Shared {
-    /// True if a task is to be started.
+    /// True if a task has to be started.
     fn begin(&self, root: &Path) -> bool {
-        let mut under_way = self.under_way.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = under_way.get_mut(root).map(|again| *again = true).is_some();
+        let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = running.get_mut(root).map(|again| *again = true).is_some();
         if !known {
-            under_way.insert(root.to_owned(), false);
+            running.insert(root.to_owned(), false);
         }
         !known
     }
 
     /// True if there is nothing more to do.
     fn end(&self, root: &Path) -> bool {
-        let mut under_way = self.under_way.lock().unwrap_or_else(PoisonError::into_inner);
-        let again = under_way.get_mut(root).is_some_and(std::mem::take);
+        let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        let again = running.get_mut(root).is_some_and(std::mem::take);
         if !again {
-            under_way.remove(root);
+            running.remove(root);
         }
         !again
     }
 
     async fn run(&self, root: &Path, notes: &Arc<WorkspaceNotes>) {
-        let Ok(_turn) = self.turn.acquire().await else { return };
+        let Ok(_permit) = self.work_permit.acquire().await else { return };
         loop {
             if let Err(reason) = self.compute(root, notes).await {
-                tracing::warn!(%reason, "vectors of notes are missing");
+                tracing::warn!(%reason, "the vectors of notes could not be computed; they are searched by words alone");
             }
             if self.end(root) {
                 return;
@@ -110,11 +109,11 @@ impl Shared {
         let (folder, now) = (root.to_owned(), self.stamps.now());
         let look = move || {
             let root = Root::open(&folder)?;
-            let prints = update::look(&root, now)?;
-            Ok((root, prints))
+            let fingerprints = update::scan(&root, now)?;
+            Ok((root, fingerprints))
         };
-        let (root, prints) = blocking(look).await?;
-        let up_to_date = on_disk(notes, move |db| update::update(db, &root, &prints));
+        let (root, fingerprints) = blocking(look).await?;
+        let up_to_date = on_disk(notes, move |db| update::update(db, &root, &fingerprints));
         up_to_date.await?;
         loop {
             let space = self.embedder.space().version();
@@ -123,7 +122,7 @@ impl Shared {
                 return on_disk(notes, |db| vectors::trim_vectors(db)).await;
             }
             let texts = missing.iter().map(|passage| passage.text.clone()).collect();
-            let batch = meaning::batch(&*self.embedder, texts).await;
+            let batch = embedding::batch(&*self.embedder, texts).await;
             let batch = Arc::new(batch.map_err(|error| error.to_string())?);
             let (space, computed) = (self.embedder.space().version(), Arc::clone(&batch));
             on_disk(notes, move |db| store(db, &space, &missing, &computed.vectors)).await?;
@@ -142,7 +141,7 @@ fn missing(db: &mut Connection, space: &str) -> rusqlite::Result<Vec<Unembedded>
             change.prepare_cached("SELECT digest, headings, text FROM passages WHERE id = ?1")?;
         missing.push(passage.query_row([id], |row| {
             let (headings, text): (String, String) = (row.get(1)?, row.get(2)?);
-            let text = update::embedded(&headings, &text);
+            let text = update::text_to_embed(&headings, &text);
             Ok(Unembedded { id, digest: row.get(0)?, text })
         })?);
     }
@@ -150,7 +149,7 @@ fn missing(db: &mut Connection, space: &str) -> rusqlite::Result<Vec<Unembedded>
     Ok(missing)
 }
 
-/// Stores vectors, of passages that are still the same.
+/// Stores vectors of passages that have not changed meanwhile.
 fn store(
     db: &mut Connection,
     space: &str,

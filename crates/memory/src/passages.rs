@@ -1,8 +1,8 @@
-//! A file as passages: paragraphs with their line numbers and what they stand under.
+//! Splits a file into passages: paragraphs with their line numbers and headings.
 
 /// The longest passage, in lines and bytes. One line is never split.
-const MOST_LINES: usize = 40;
-const MOST_BYTES: usize = 4096;
+const LINES_LIMIT: usize = 40;
+const BYTES_LIMIT: usize = 4096;
 
 /// A paragraph, or a part of a long one.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -11,7 +11,7 @@ pub(crate) struct Passage<'a> {
     pub(crate) line_start: usize,
     pub(crate) line_end: usize,
     pub(crate) text: &'a str,
-    /// The headings it stands under.
+    /// The headings above the passage.
     pub(crate) headings: String,
 }
 
@@ -42,21 +42,21 @@ pub(crate) fn split(text: &str) -> Vec<Passage<'_>> {
 
 struct Splitter<'a> {
     text: &'a str,
-    open: Option<Open>,
+    open: Option<OpenPassage>,
     headings: Vec<(usize, &'a str)>,
     done: Vec<Passage<'a>>,
 }
 
-/// The lines and bytes of a passage that is not over yet.
-struct Open {
+/// The lines and bytes of a passage that has not ended yet.
+struct OpenPassage {
     lines: (usize, usize),
     bytes: (usize, usize),
-    /// Whether it is nothing but a heading so far.
+    /// True while the passage is nothing but a heading.
     heading: bool,
 }
 
 impl Splitter<'_> {
-    /// A paragraph is over, unless it is a heading, which waits for what it is about.
+    /// Ends a paragraph. A heading stays open and joins the paragraph after it.
     fn pause(&mut self) {
         if self.open.as_ref().is_some_and(|open| !open.heading) {
             self.close();
@@ -64,8 +64,9 @@ impl Splitter<'_> {
     }
 
     fn add(&mut self, line: usize, start: usize, end: usize, heading: bool) {
-        let full = |open: &Open| {
-            line - open.lines.0 >= MOST_LINES || (end - open.bytes.0 > MOST_BYTES && !open.heading)
+        let full = |open: &OpenPassage| {
+            line - open.lines.0 >= LINES_LIMIT
+                || (end - open.bytes.0 > BYTES_LIMIT && !open.heading)
         };
         if self.open.as_ref().is_some_and(full) {
             self.close();
@@ -75,12 +76,14 @@ impl Splitter<'_> {
                 (open.lines.1, open.bytes.1) = (line, end);
                 open.heading = false;
             }
-            None => self.open = Some(Open { lines: (line, line), bytes: (start, end), heading }),
+            None => {
+                self.open = Some(OpenPassage { lines: (line, line), bytes: (start, end), heading })
+            }
         }
     }
 
     fn close(&mut self) {
-        if let Some(Open { lines, bytes, .. }) = self.open.take() {
+        if let Some(OpenPassage { lines, bytes, .. }) = self.open.take() {
             let headings: Vec<&str> = self.headings.iter().map(|(_, title)| *title).collect();
             self.done.push(Passage {
                 line_start: lines.0,

@@ -1,16 +1,16 @@
-//! Some lines of a file.
+//! Reads lines of a memory file.
 
 use quintet_kernel::memory::{Error, Lines, Passage};
 
-use crate::beneath::Root;
-use crate::name;
+use crate::confined_fs::Root;
+use crate::paths;
 
-/// The most bytes that are given at once.
-const MOST: usize = 256 * 1024;
+/// Bytes that one call returns.
+const READ_BYTES_LIMIT: usize = 256 * 1024;
 
-/// Reads lines of a file of memory.
+/// Reads lines of a memory file. Fails if it does not exist or the lines exceed [`READ_BYTES_LIMIT`].
 pub(crate) fn read(root: &Root, path: &str, lines: Lines) -> Result<Passage, Error> {
-    let path = name::checked(path)?;
+    let path = paths::checked(path)?;
     let content = root.read(&path)?.ok_or_else(|| Error::NotFound(path.clone()))?;
     let text = String::from_utf8_lossy(&content);
     let all: Vec<&str> = text.lines().collect();
@@ -19,9 +19,13 @@ pub(crate) fn read(root: &Root, path: &str, lines: Lines) -> Result<Passage, Err
     let last = lines.last.unwrap_or(count).min(count);
     let wanted = all.get(index(first)..index(last + 1)).unwrap_or_default();
     let text = wanted.join("\n");
-    if text.len() > MOST {
+    if text.len() > READ_BYTES_LIMIT {
         let what = format!("{path}, lines {first} to {last},");
-        return Err(Error::TooLarge { what, bytes: text.len() as u64, most: MOST as u64 });
+        return Err(Error::TooLarge {
+            what,
+            bytes: text.len() as u64,
+            most: READ_BYTES_LIMIT as u64,
+        });
     }
     let line_end = (first + wanted.len() as u64).saturating_sub(1);
     Ok(Passage { path, text, line_start: first, line_end, lines: count })

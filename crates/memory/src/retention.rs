@@ -1,4 +1,4 @@
-//! Daily notes are kept for some days. Then they are put away, or taken away if people say so.
+//! Archives or deletes daily notes after a number of days.
 
 use std::time::Duration;
 
@@ -7,43 +7,43 @@ use quintet_kernel::memory::Error;
 use rustix::fs::{AtFlags, Dir, Mode, RenameFlags, mkdirat, renameat_with, unlinkat};
 use rustix::io::Errno;
 
-use crate::beneath::{Locked, Root, explain};
-use crate::name::{self, ARCHIVE, FOLDER};
+use crate::confined_fs::{LockedFolder, Root, open_error};
+use crate::paths::{self, ARCHIVE, FOLDER};
 
-/// What becomes of daily notes that are no longer kept.
+/// What happens to daily notes that have expired.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Expired {
+pub enum OnExpiry {
     /// Moved to `memory/archive`, where they are neither searched nor shown to models.
     Archive,
     /// Deleted.
     Remove,
 }
 
-const DAY: u64 = 24 * 60 * 60;
+const DAY_SECONDS: u64 = 24 * 60 * 60;
 
-/// Puts away what is older than so many days.
-pub(crate) fn sweep(root: &Root, days: u64, expired: Expired, now: Time) -> Result<(), Error> {
-    let oldest = now.before(Duration::from_secs(days.saturating_mul(DAY))).day();
+/// Archives or deletes daily notes that are older than `days`.
+pub(crate) fn sweep(root: &Root, days: u64, expired: OnExpiry, now: Time) -> Result<(), Error> {
+    let oldest = now.before(Duration::from_secs(days.saturating_mul(DAY_SECONDS))).day();
     let Some(folder) = root.folder(FOLDER)? else { return Ok(()) };
-    let old = |name: &String| name::day(name).is_some_and(|day| *day < *oldest);
+    let old = |name: &String| paths::day_of(name).is_some_and(|day| *day < *oldest);
     let names: Vec<String> = names(&folder)?.into_iter().filter(old).collect();
     if names.is_empty() {
         return Ok(());
     }
     let folder = root.locked(FOLDER)?;
     names.iter().try_for_each(|name| match expired {
-        Expired::Remove => remove(&folder, name),
-        Expired::Archive => archive(root, &folder, name),
+        OnExpiry::Remove => remove(&folder, name),
+        OnExpiry::Archive => archive(root, &folder, name),
     })
 }
 
 /// The notes in a folder.
 pub(crate) fn names(folder: &std::os::fd::OwnedFd) -> Result<Vec<String>, Error> {
-    let storage = |errno| explain(errno, FOLDER);
+    let storage_error = |errno| open_error(errno, FOLDER);
     let mut names = Vec::new();
-    for entry in Dir::read_from(folder).map_err(storage)? {
-        if let Ok(name) = entry.map_err(storage)?.file_name().to_str()
-            && name::is_note(name)
+    for entry in Dir::read_from(folder).map_err(storage_error)? {
+        if let Ok(name) = entry.map_err(storage_error)?.file_name().to_str()
+            && paths::is_note(name)
         {
             names.push(name.to_owned());
         }
@@ -52,26 +52,29 @@ pub(crate) fn names(folder: &std::os::fd::OwnedFd) -> Result<Vec<String>, Error>
     Ok(names)
 }
 
-fn remove(folder: &Locked, name: &str) -> Result<(), Error> {
-    tracing::info!(name, "daily notes are no longer kept and were deleted");
+fn remove(folder: &LockedFolder, name: &str) -> Result<(), Error> {
+    tracing::info!(name, "expired daily notes were deleted");
     match unlinkat(&folder.0, name, AtFlags::empty()) {
         Ok(()) | Err(Errno::NOENT) => Ok(()),
-        Err(errno) => Err(explain(errno, name)),
+        Err(errno) => Err(open_error(errno, name)),
     }
 }
 
-fn archive(root: &Root, folder: &Locked, name: &str) -> Result<(), Error> {
+fn archive(root: &Root, folder: &LockedFolder, name: &str) -> Result<(), Error> {
     match mkdirat(&folder.0, "archive", Mode::from_raw_mode(0o777)) {
         Ok(()) | Err(Errno::EXIST) => {}
-        Err(errno) => return Err(explain(errno, ARCHIVE)),
+        Err(errno) => return Err(open_error(errno, ARCHIVE)),
     }
     let Some(archive) = root.folder(ARCHIVE)? else { return Ok(()) };
     match renameat_with(&folder.0, name, &archive, name, RenameFlags::NOREPLACE) {
-        Ok(()) => tracing::info!(name, "daily notes were moved to the archive"),
+        Ok(()) => tracing::info!(name, "expired daily notes were moved to the archive"),
         Err(Errno::NOENT) => {}
         // Nothing is ever overwritten; people may sort it out.
-        Err(Errno::EXIST) => tracing::warn!(name, "the archive has notes of that day already"),
-        Err(errno) => return Err(explain(errno, name)),
+        Err(Errno::EXIST) => tracing::warn!(
+            name,
+            "expired daily notes stay where they are: the archive has a file of that name"
+        ),
+        Err(errno) => return Err(open_error(errno, name)),
     }
     Ok(())
 }

@@ -2,8 +2,8 @@
 
 use rusqlite::{Connection, OptionalExtension as _, Rows, ToSql, params};
 
+use crate::embedding;
 use crate::fusion::Ranking;
-use crate::meaning;
 
 /// The tables. The numbers are those of the texts; those of texts without a vector are `pending`.
 pub(crate) const SCHEMA: &str = "
@@ -18,7 +18,7 @@ const VECTORS_LIMIT: i64 = 50_000;
 
 /// The lowest cosine that counts as related. all-MiniLM-L6-v2 gives up to 0.15 to sentences that have
 /// nothing to do with each other, and 0.2 and more to questions and what answers them.
-const RELATED: f32 = 0.2;
+const SIMILARITY_MINIMUM: f32 = 0.2;
 
 /// True if there are vectors of this space.
 pub(crate) fn any_of(db: &Connection, space: &str) -> rusqlite::Result<bool> {
@@ -44,7 +44,7 @@ pub(crate) fn use_space(db: &Connection, space: &str, texts: &str) -> rusqlite::
     trim(db, "pending")
 }
 
-/// Notes that a text has no vector yet.
+/// Marks a text as one without a vector.
 pub(crate) fn add_pending(db: &Connection, id: i64) -> rusqlite::Result<()> {
     db.prepare_cached("INSERT INTO pending (id) VALUES (?1)")?.execute([id])?;
     Ok(())
@@ -53,7 +53,7 @@ pub(crate) fn add_pending(db: &Connection, id: i64) -> rusqlite::Result<()> {
 /// The numbers of the next texts to be embedded, the lowest first: the table is filled from one end.
 pub(crate) fn pending(db: &Connection) -> rusqlite::Result<Vec<i64>> {
     let mut pending = db.prepare_cached("SELECT id FROM pending ORDER BY id LIMIT ?1")?;
-    let batch = i64::try_from(meaning::BATCH).unwrap_or(i64::MAX);
+    let batch = i64::try_from(embedding::BATCH_LIMIT).unwrap_or(i64::MAX);
     pending.query_map([batch], |row| row.get(0))?.collect()
 }
 
@@ -89,7 +89,7 @@ pub(crate) fn delete(db: &Connection, texts: &str, by: impl ToSql) -> rusqlite::
     Ok(())
 }
 
-/// Deletes the vectors that are too many.
+/// Deletes the oldest vectors beyond [`VECTORS_LIMIT`].
 pub(crate) fn trim_vectors(db: &Connection) -> rusqlite::Result<()> {
     trim(db, "vectors")
 }
@@ -109,7 +109,7 @@ fn trim(db: &Connection, table: &str) -> rusqlite::Result<()> {
     Ok(())
 }
 
-/// A vector as it is stored.
+/// The stored form of a vector.
 fn to_bytes(vector: &[f32]) -> Vec<u8> {
     vector.iter().flat_map(|x| x.to_le_bytes()).collect()
 }
@@ -124,7 +124,7 @@ pub(crate) fn nearest(
     let mut ranking = Ranking::new();
     while let Some(row) = rows.next()? {
         let cosine = dot(query, row.get_ref(1)?.as_blob()?);
-        if let Some(cosine) = cosine.filter(|cosine| *cosine >= RELATED) {
+        if let Some(cosine) = cosine.filter(|cosine| *cosine >= SIMILARITY_MINIMUM) {
             ranking.push((row.get(0)?, f64::from(cosine)));
         }
     }
@@ -133,7 +133,7 @@ pub(crate) fn nearest(
     Ok(ranking)
 }
 
-/// The product of two vectors of the same length; nothing if they have not.
+/// The dot product; `None` if the lengths differ.
 fn dot(query: &[f32], bytes: &[u8]) -> Option<f32> {
     let (values, rest) = bytes.as_chunks::<4>();
     if values.len() != query.len() || !rest.is_empty() {

@@ -1,15 +1,15 @@
-//! Text as the index sees it, and what is looked for in it.
+//! Splits text and queries into words as the index does.
 //!
 //! The index splits text at blanks and marks. Scripts that are written without blanks are split
 //! here, character by character, and looked for by pairs of characters.
 
 use std::collections::HashSet;
 
-/// The most words of a query that count.
-const MOST_WORDS: usize = 48;
+/// Words of a query that count.
+const WORDS_LIMIT: usize = 48;
 
 /// The longest word that counts, in characters.
-const LONGEST: usize = 64;
+const WORD_LENGTH_LIMIT: usize = 64;
 
 /// A text with blanks around the characters of scripts that have none.
 pub(crate) fn spaced(text: &str) -> String {
@@ -17,7 +17,7 @@ pub(crate) fn spaced(text: &str) -> String {
     for c in text.chars() {
         match c {
             '\0' => out.push(' '),
-            c if is_blankless(c) => out.extend([' ', c, ' ']),
+            c if is_unspaced(c) => out.extend([' ', c, ' ']),
             c => out.push(c),
         }
     }
@@ -25,11 +25,11 @@ pub(crate) fn spaced(text: &str) -> String {
 }
 
 /// The words of a query, each once.
-pub(crate) fn wanted(query: &str) -> Vec<String> {
+pub(crate) fn query_words(query: &str) -> Vec<String> {
     let mut seen = HashSet::new();
-    let words = query.split(|c: char| !is_part(c)).flat_map(pieces);
+    let words = query.split(|c: char| !is_word_character(c)).flat_map(run_words);
     let counts = |word: &String| word.chars().any(char::is_alphanumeric);
-    words.filter(counts).filter(|word| seen.insert(word.clone())).take(MOST_WORDS).collect()
+    words.filter(counts).filter(|word| seen.insert(word.clone())).take(WORDS_LIMIT).collect()
 }
 
 /// A word as a phrase of the index's query language. Inside quotes nothing has a meaning.
@@ -37,33 +37,33 @@ pub(crate) fn phrase(word: &str) -> String {
     format!("\"{}\"", spaced(word).replace('"', " "))
 }
 
-/// Whether a character can be inside a word. Of what is beyond ASCII the index decides.
-fn is_part(c: char) -> bool {
+/// True if a character can be inside a word. Beyond ASCII the index decides.
+fn is_word_character(c: char) -> bool {
     c.is_ascii_alphanumeric() || !(c.is_ascii() || c.is_whitespace() || c.is_control())
 }
 
-/// The words of a run without blanks.
-fn pieces(run: &str) -> Vec<String> {
-    let mut pieces = Vec::new();
+/// The words of a run without spaces.
+fn run_words(run: &str) -> Vec<String> {
+    let mut run_words = Vec::new();
     let chars: Vec<char> = run.chars().collect();
-    for piece in chars.chunk_by(|a, b| is_blankless(*a) == is_blankless(*b)) {
+    for piece in chars.chunk_by(|a, b| is_unspaced(*a) == is_unspaced(*b)) {
         match piece {
-            [first, _, ..] if is_blankless(*first) => {
-                pieces.extend(piece.windows(2).map(|pair| pair.iter().collect()));
+            [first, _, ..] if is_unspaced(*first) => {
+                run_words.extend(piece.windows(2).map(|pair| pair.iter().collect()));
             }
             [_, ..] => {
-                let lower = piece.iter().take(LONGEST).flat_map(|c| c.to_lowercase());
-                pieces.push(lower.collect());
+                let lower = piece.iter().take(WORD_LENGTH_LIMIT).flat_map(|c| c.to_lowercase());
+                run_words.push(lower.collect());
             }
             [] => {}
         }
     }
-    pieces
+    run_words
 }
 
-/// Whether a character belongs to a script that is written without blanks, or to Hangul, whose words
-/// carry their endings with them.
-pub(crate) fn is_blankless(c: char) -> bool {
+/// True for characters of scripts that are written without spaces, and for Hangul, whose words carry their
+/// endings.
+pub(crate) fn is_unspaced(c: char) -> bool {
     matches!(u32::from(c),
         0x0E00..=0x0EFF          // Thai, Lao
         | 0x1000..=0x109F        // Myanmar
@@ -83,7 +83,7 @@ mod tests {
 
     #[track_caller]
     fn check(query: &str, words: &[&str]) {
-        assert_eq!(wanted(query), words, "{query:?}");
+        assert_eq!(query_words(query), words, "{query:?}");
     }
 
     #[test]

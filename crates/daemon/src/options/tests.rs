@@ -116,7 +116,7 @@ fn vendors_are_known_by_themselves_and_can_be_changed() {
     assert_eq!((moved.api, &*moved.base_url), (Api::OpenAiChat, "http://x/v1"));
     let file = "[providers.anthropic]\nmodels = [\"m\"]\nretries = 9\n";
     let changed = provider(file, &key, "anthropic");
-    assert_eq!((changed.retries.more, changed.api), (9, Api::Anthropic));
+    assert_eq!((changed.retries.max_retries, changed.api), (9, Api::Anthropic));
     assert!(changed.api_key.is_some() && changed.base_url.contains("anthropic.com"));
     let file = "[providers.work]\nvendor = \"mistral\"\napi_key = \"k\"\nshort_ids = false\n\
         headers = [\"X-Team: a\"]\n";
@@ -268,7 +268,7 @@ fn memory_is_on_and_kept_in_the_data_directory() {
     let file = "[memory]\nindex = \"/x\"\nkeep_days = 0\nexpired = \"remove\"\n";
     let memory = read(file, &[], Flags::default()).unwrap().memory.unwrap();
     assert_eq!((memory.settings.index.to_str(), memory.settings.keep_days), (Some("/x"), 0));
-    assert_eq!(memory.settings.expired, quintet_memory::Expired::Remove);
+    assert_eq!(memory.settings.expired, quintet_memory::OnExpiry::Remove);
     assert!(read("[memory]\nenabled = false\n", &[], Flags::default()).unwrap().memory.is_none());
     let wrong = read("[memory]\nexpired = \"burn\"\n", &[], Flags::default()).unwrap_err();
     assert!(wrong.contains("memory.expired must be one of"), "{wrong}");

@@ -113,7 +113,7 @@ impl Projection for Indexer {
     }
 
     async fn erased(&mut self) -> Result<Vec<SessionId>, Trouble> {
-        Ok(self.index.emptied().await?)
+        Ok(self.index.sessions_to_reindex().await?)
     }
 
     async fn update(&mut self, session: &SessionId, change: Change) -> Result<(), Trouble> {

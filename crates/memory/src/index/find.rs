@@ -10,36 +10,36 @@ use crate::fusion::{Ranking, fuse, rounded};
 use crate::vectors::nearest;
 use crate::words;
 
-/// How many passages are looked at more closely, at least.
-const CANDIDATES: usize = 100;
+/// The fewest passages that are ranked.
+const CANDIDATES_MINIMUM: usize = 100;
 
-/// How much the words of headings count beside those of the text.
-const HEADINGS: f64 = 0.4;
+/// Weight of words in headings, relative to those in the text.
+const HEADINGS_WEIGHT: f64 = 0.4;
 
-/// What is looked for.
+/// A search for passages.
 #[derive(Debug)]
-pub(crate) struct Wanted<'a> {
+pub(crate) struct PassageQuery<'a> {
     pub(crate) query: &'a str,
     pub(crate) kind: Option<Target>,
     pub(crate) limit: usize,
-    /// The vector of the query, where passages are ranked by meaning, too.
+    /// The vector of the query, if passages are ranked by meaning as well.
     pub(crate) vector: Option<&'a [f32]>,
 }
 
-/// The passages that fit best, the best first.
-pub(crate) fn find(db: &Connection, wanted: &Wanted<'_>) -> rusqlite::Result<Vec<Found>> {
-    let words = words::wanted(wanted.query);
-    let most = wanted.limit.max(CANDIDATES);
-    let mut ranking = by_words(db, &words, wanted.kind, most)?;
+/// The passages that match best, best first.
+pub(crate) fn find(db: &Connection, query: &PassageQuery<'_>) -> rusqlite::Result<Vec<Found>> {
+    let words = words::query_words(query.query);
+    let most = query.limit.max(CANDIDATES_MINIMUM);
+    let mut ranking = by_words(db, &words, query.kind, most)?;
     if ranking.is_empty() {
-        ranking = by_marks(db, wanted.query, wanted.kind)?;
+        ranking = by_symbols(db, query.query, query.kind)?;
     }
-    if let Some(vector) = wanted.vector {
-        ranking = fuse(&[ranking, by_meaning(db, vector, wanted.kind, most)?]);
+    if let Some(vector) = query.vector {
+        ranking = fuse(&[ranking, by_meaning(db, vector, query.kind, most)?]);
     }
     let mut found = Vec::new();
     for (id, score) in ranking {
-        found.push(described(db, id, score, &words)?);
+        found.push(load_passage(db, id, score, &words)?);
     }
     // Of those that fit equally well the newest is best.
     found.sort_by(|(a, day_of_a), (b, day_of_b)| {
@@ -49,10 +49,10 @@ pub(crate) fn find(db: &Connection, wanted: &Wanted<'_>) -> rusqlite::Result<Vec
             .then_with(|| day_of_b.cmp(day_of_a))
             .then_with(|| place(a).cmp(&place(b)))
     });
-    Ok(found.into_iter().take(wanted.limit).map(|(found, _)| found).collect())
+    Ok(found.into_iter().take(query.limit).map(|(found, _)| found).collect())
 }
 
-/// By the cosine of their vectors with that of the query.
+/// Ranks passages by the cosine of their vectors with that of the query.
 fn by_meaning(
     db: &Connection,
     vector: &[f32],
@@ -73,14 +73,14 @@ fn by_meaning(
     }
 }
 
-/// By BM25, compared with the best, and by how much of what was asked for is there; each counts half.
+/// Ranks passages by BM25 relative to the best, and by the share of query words they have; each counts half.
 fn by_words(
     db: &Connection,
-    wanted: &[String],
+    query: &[String],
     kind: Option<Target>,
     most: usize,
 ) -> rusqlite::Result<Ranking> {
-    let phrases: Vec<String> = wanted.iter().map(|word| words::phrase(word)).collect();
+    let phrases: Vec<String> = query.iter().map(|word| words::phrase(word)).collect();
     let hits = ranked(db, &phrases, kind, most)?;
     let best = hits.iter().map(|(_, rank)| *rank).fold(f64::MIN_POSITIVE, f64::max);
     let there = coverage(db, &phrases, &hits)?;
@@ -107,13 +107,13 @@ fn ranked(
     )?;
     let (query, most) = (phrases.join(" OR "), i64::try_from(most).unwrap_or(i64::MAX));
     let kind = kind.map(Target::name);
-    let rows = hits.query_map(params![query, kind, most, HEADINGS], |row| {
+    let rows = hits.query_map(params![query, kind, most, HEADINGS_WEIGHT], |row| {
         Ok((row.get(0)?, row.get::<_, f64>(1)?))
     })?;
     rows.collect()
 }
 
-/// Which share of the words each passage has, rare words counting more.
+/// The share of the query words that each passage has; rare words count more.
 fn coverage(
     db: &Connection,
     phrases: &[String],
@@ -136,8 +136,8 @@ fn coverage(
     Ok(there)
 }
 
-/// By marks and pictures, which are no words: the share of them that is in a passage.
-fn by_marks(db: &Connection, query: &str, kind: Option<Target>) -> rusqlite::Result<Ranking> {
+/// Ranks passages by the share of the query's symbols and emoji that they have.
+fn by_symbols(db: &Connection, query: &str, kind: Option<Target>) -> rusqlite::Result<Ranking> {
     let marks: Vec<String> = query.split_whitespace().take(16).map(str::to_lowercase).collect();
     let mut all =
         db.prepare_cached("SELECT id, text FROM passages WHERE ?1 IS NULL OR kind = ?1")?;
@@ -153,12 +153,12 @@ fn by_marks(db: &Connection, query: &str, kind: Option<Target>) -> rusqlite::Res
     Ok(hits)
 }
 
-/// A passage, and the day it is of.
-fn described(
+/// Loads a passage and the day of its note.
+fn load_passage(
     db: &Connection,
     id: i64,
     score: f64,
-    wanted: &[String],
+    query: &[String],
 ) -> rusqlite::Result<(Found, String)> {
     let mut passage = db.prepare_cached(
         "SELECT path, line_start, line_end, text, day FROM passages WHERE id = ?1",
@@ -169,7 +169,7 @@ fn described(
             path: row.get(0)?,
             line_start: line(1)?,
             line_end: line(2)?,
-            excerpt: excerpt(&row.get::<_, String>(3)?, wanted),
+            excerpt: excerpt(&row.get::<_, String>(3)?, query),
             score,
         };
         Ok((found, row.get(4)?))

@@ -1,7 +1,7 @@
 //! Picks the messages out of the events of a session.
 //!
 //! An answer is written in pieces and is a message once its step is over. Until then the position stays
-//! before its first piece, so that whoever begins there again gets all of it.
+//! before its first piece, so that a reader that begins there again gets all of it.
 
 use quintet_kernel::event::{Event, Record, Seq};
 use quintet_kernel::message::{Role, text_of};
@@ -9,10 +9,10 @@ use quintet_kernel::model::Channel;
 use quintet_kernel::{MessageId, StepId, Time, TurnId};
 use serde_json::Value;
 
-/// The most that is kept of what a person or a model wrote, in bytes.
+/// Bytes of a user's or model's message that are indexed.
 const MESSAGE_LIMIT: usize = 64 * 1024;
 
-/// The most that is kept of what a tool gave, in bytes.
+/// Bytes of a tool's output that are indexed.
 const OUTPUT_LIMIT: usize = 64 * 1024;
 
 /// A message as the index has it.
@@ -32,16 +32,16 @@ pub struct IndexedMessage {
     pub text: String,
 }
 
-/// Takes the events of one session in order and gives the messages.
+/// Takes the events of one session in order and returns the messages.
 #[derive(Clone, Debug)]
 pub struct Collector {
     read: Seq,
-    open: Option<Answer>,
+    open: Option<OpenAnswer>,
 }
 
 /// The text of a step that is not over.
 #[derive(Clone, Debug)]
-struct Answer {
+struct OpenAnswer {
     step: StepId,
     begins: Seq,
     text: String,
@@ -58,12 +58,12 @@ impl Collector {
         self.read
     }
 
-    /// The last event whose messages were all given: where another collector may begin.
+    /// The last event whose messages were all returned: where another collector may begin.
     pub fn position(&self) -> Seq {
         self.open.as_ref().map_or(self.read, |answer| answer.begins - 1)
     }
 
-    /// Takes the next event; gives the message that it completes.
+    /// Takes the next event and returns the message that it completes.
     pub fn take(&mut self, record: &Record) -> Option<IndexedMessage> {
         self.read = record.seq;
         let (turn, message, role, text) = match &record.event {
@@ -101,7 +101,7 @@ impl Collector {
 
     fn append(&mut self, step: &StepId, seq: Seq, text: &str) {
         let same = self.open.take_if(|answer| answer.step == *step);
-        let begin = || Answer { step: step.clone(), begins: seq, text: String::new() };
+        let begin = || OpenAnswer { step: step.clone(), begins: seq, text: String::new() };
         let mut answer = same.unwrap_or_else(begin);
         let room = MESSAGE_LIMIT.saturating_sub(answer.text.len());
         answer.text.push_str(&text[..text.floor_char_boundary(room)]);

@@ -8,21 +8,21 @@ use rusqlite::{Connection, TransactionBehavior};
 use tokio::time::sleep;
 
 use super::MessageIndex;
-use crate::{meaning, vectors};
+use crate::{embedding, vectors};
 
-/// How long messages are gathered before they are embedded: the model is not loaded for each of them.
+/// Time for which new messages are collected before they are embedded, so that the model is loaded once.
 const GATHER_INTERVAL: Duration = Duration::from_secs(60);
 
 /// The messages that have vectors.
 const EMBEDDED: &str = "SELECT id FROM messages WHERE role IN ('user', 'assistant')";
 
-/// Computes vectors of what is there and of what is added.
+/// Computes the vectors of all messages, and of new ones as they are added.
 pub(super) async fn run(index: &MessageIndex, embedder: &dyn Embedder) {
     loop {
         if embedder.ready().is_ok()
             && let Err(reason) = catch_up(index, embedder).await
         {
-            tracing::warn!(%reason, "vectors of messages are missing");
+            tracing::warn!(%reason, "the vectors of messages could not be computed; they are searched by words alone");
         }
         index.shared.added.notified().await;
         sleep(GATHER_INTERVAL).await;
@@ -39,7 +39,7 @@ async fn catch_up(index: &MessageIndex, embedder: &dyn Embedder) -> Result<(), S
             return index.write(|db| vectors::trim_vectors(db)).await.map_err(said);
         }
         let (ids, texts): (Vec<i64>, Vec<String>) = pending.into_iter().unzip();
-        let batch = meaning::batch(embedder, texts).await.map_err(|error| error.to_string())?;
+        let batch = embedding::batch(embedder, texts).await.map_err(|error| error.to_string())?;
         let batch = Arc::new(batch);
         let (space, computed) = (embedder.space().version(), Arc::clone(&batch));
         let store = move |db: &mut Connection| {

@@ -3,10 +3,10 @@
 use std::ops::Range;
 
 /// The longest excerpt, in characters.
-const LIMIT: usize = 240;
+const EXCERPT_LIMIT: usize = 240;
 
-/// How many characters are shown before what was searched for.
-const BEFORE: usize = 60;
+/// Characters shown before the first match.
+const CONTEXT_LIMIT: usize = 60;
 
 /// The line with most matches and where these are in it; the first line that is not blank if there are
 /// none.
@@ -49,17 +49,17 @@ fn trimmed(text: &str, range: Range<usize>) -> Range<usize> {
     start..start + line.trim().len()
 }
 
-/// As much of a line as fits, around a place in it.
-fn cut(text: &str, line: &Range<usize>, place: usize) -> Range<usize> {
+/// As much of a line as fits, around a position in it.
+fn cut(text: &str, line: &Range<usize>, position: usize) -> Range<usize> {
     let characters = text[line.clone()].char_indices().map(|(at, _)| line.start + at);
     let starts: Vec<usize> = characters.chain([line.end]).collect();
     let count = starts.len() - 1;
-    if count <= LIMIT {
+    if count <= EXCERPT_LIMIT {
         return line.clone();
     }
-    let found = starts.partition_point(|start| *start < place);
-    let first = found.saturating_sub(BEFORE).min(count - LIMIT);
-    starts[first]..starts[first + LIMIT]
+    let found = starts.partition_point(|start| *start < position);
+    let first = found.saturating_sub(CONTEXT_LIMIT).min(count - EXCERPT_LIMIT);
+    starts[first]..starts[first + EXCERPT_LIMIT]
 }
 
 #[cfg(test)]

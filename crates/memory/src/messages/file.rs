@@ -12,7 +12,7 @@ use crate::vectors;
 
 const VERSION: i32 = 2;
 
-/// How long to wait for another process that writes.
+/// Time to wait for another process that writes.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Pages that a connection keeps in memory, in KiB.
@@ -46,11 +46,11 @@ const SCHEMA: &str = "
     INSERT INTO words (words, rank) VALUES ('secure-delete', 1);
 ";
 
-/// Opens the index to write; makes it if it is not there, and anew if it cannot be used.
+/// Opens the index for writing. Creates it if it does not exist, and again if it cannot be used.
 pub(super) fn open(path: &Path) -> rusqlite::Result<Connection> {
     match prepared(path) {
         Err(error) if unusable(&error) => {
-            tracing::warn!(%error, "the search index is built again");
+            tracing::warn!(%error, "the search index of messages cannot be used and is built again");
             delete(path);
             prepared(path)
         }
@@ -58,8 +58,8 @@ pub(super) fn open(path: &Path) -> rusqlite::Result<Connection> {
     }
 }
 
-/// Opens the index to read, also beside a process that writes. Fails if it is not there.
-pub(super) fn open_to_read(path: &Path) -> rusqlite::Result<Connection> {
+/// Opens the index for reading, also beside a process that writes. Fails if it does not exist.
+pub(super) fn open_for_reading(path: &Path) -> rusqlite::Result<Connection> {
     // Without the right to write it could not be read after a crash: the log is to be looked through.
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let db = Connection::open_with_flags(path, flags)?;
@@ -75,7 +75,7 @@ pub(super) fn open_to_read(path: &Path) -> rusqlite::Result<Connection> {
 /// Deletes the index.
 pub(super) fn delete(path: &Path) {
     for end in ["", "-wal", "-shm", "-journal"] {
-        let _not_there = std::fs::remove_file(beside(path, end));
+        let _not_there = std::fs::remove_file(with_suffix(path, end));
     }
 }
 
@@ -119,7 +119,7 @@ fn unusable(error: &rusqlite::Error) -> bool {
         || matches!(error, rusqlite::Error::InvalidQuery)
 }
 
-fn beside(path: &Path, end: &str) -> PathBuf {
+fn with_suffix(path: &Path, end: &str) -> PathBuf {
     let mut name = OsString::from(path);
     name.push(end);
     name.into()

@@ -13,51 +13,51 @@ use crate::fusion::{Ranking, fuse};
 use crate::vectors::nearest;
 use crate::words;
 
-/// How many messages are given where nobody says, and at most.
-const USUAL: usize = 20;
-const MOST: usize = 100;
+/// Messages returned if the query sets no limit, and at most.
+const DEFAULT_LIMIT: usize = 20;
+const RESULTS_LIMIT: usize = 100;
 
-/// How many messages of one session are given at most.
-const MOST_OF_SESSION: usize = 3;
+/// Messages of one session that are returned.
+const RESULTS_PER_SESSION_LIMIT: usize = 3;
 
-/// How many messages are ranked by each measure.
-const CANDIDATES: usize = 400;
+/// Messages that are ranked by each measure.
+const CANDIDATES_LIMIT: usize = 400;
 
-/// How many messages are looked through for marks that are no words, the newest.
-const MARKS_LIMIT: i64 = 50_000;
+/// Newest messages that are scanned for symbols.
+const SYMBOL_SCAN_LIMIT: i64 = 50_000;
 
-/// The messages that fit best, the best first.
+/// The messages that match best, best first.
 pub(super) fn find(
     db: &Connection,
     query: &SessionQuery,
     vector: Option<&[f32]>,
 ) -> rusqlite::Result<Vec<SessionHit>> {
     let phrases: Vec<String> =
-        words::wanted(&query.text).iter().map(|word| words::phrase(word)).collect();
+        words::query_words(&query.text).iter().map(|word| words::phrase(word)).collect();
     let mut ranking = by_words(db, &phrases)?;
     if ranking.is_empty() {
-        ranking = by_marks(db, &query.text)?;
+        ranking = by_symbols(db, &query.text)?;
     }
     let mut rankings = vec![ranking];
     if let Some(vector) = vector {
         let mut all = db.prepare("SELECT id, vector FROM vectors")?;
-        rankings.push(nearest(all.query([])?, vector, CANDIDATES)?);
+        rankings.push(nearest(all.query([])?, vector, CANDIDATES_LIMIT)?);
     }
     let mut ranking = fuse(&rankings);
     // Of those that fit equally well the one that was indexed last comes first.
     ranking.sort_by(|(a, score), (b, other)| other.total_cmp(score).then(b.cmp(a)));
     let highlighter = Highlighter::new(&phrases, &query.text)?;
-    let limit = query.limit.unwrap_or(USUAL).min(MOST);
-    shown(db, &ranking, limit, &highlighter)
+    let limit = query.limit.unwrap_or(DEFAULT_LIMIT).min(RESULTS_LIMIT);
+    select(db, &ranking, limit, &highlighter)
 }
 
-/// By BM25: first the messages that have all the words, then those that have some.
+/// Ranks messages by BM25: first those that have all the words, then those that have some.
 fn by_words(db: &Connection, phrases: &[String]) -> rusqlite::Result<Ranking> {
     if phrases.is_empty() {
         return Ok(Ranking::new());
     }
     let mut ids = matching(db, &phrases.join(" AND "))?;
-    if ids.len() < CANDIDATES && phrases.len() > 1 {
+    if ids.len() < CANDIDATES_LIMIT && phrases.len() > 1 {
         let known: HashSet<i64> = ids.iter().copied().collect();
         let some = matching(db, &phrases.join(" OR "))?;
         ids.extend(some.into_iter().filter(|id| !known.contains(id)));
@@ -68,22 +68,22 @@ fn by_words(db: &Connection, phrases: &[String]) -> rusqlite::Result<Ranking> {
 fn matching(db: &Connection, query: &str) -> rusqlite::Result<Vec<i64>> {
     let mut matching =
         db.prepare_cached("SELECT rowid FROM words WHERE words MATCH ?1 ORDER BY rank LIMIT ?2")?;
-    let limit = i64::try_from(CANDIDATES).unwrap_or(i64::MAX);
+    let limit = i64::try_from(CANDIDATES_LIMIT).unwrap_or(i64::MAX);
     matching.query_map(params![query, limit], |row| row.get(0))?.collect()
 }
 
-/// By marks and pictures, which are no words: the messages that have all of them, the newest first.
-fn by_marks(db: &Connection, query: &str) -> rusqlite::Result<Ranking> {
+/// Ranks messages that have all of the query's symbols and emoji, newest first.
+fn by_symbols(db: &Connection, query: &str) -> rusqlite::Result<Ranking> {
     let marks: Vec<&str> = query.split_whitespace().take(16).collect();
     let mut messages = db.prepare("SELECT id, text FROM messages ORDER BY id DESC LIMIT ?1")?;
-    let mut rows = messages.query([MARKS_LIMIT])?;
+    let mut rows = messages.query([SYMBOL_SCAN_LIMIT])?;
     let mut ranking = Ranking::new();
     while let Some(row) = rows.next()? {
         let text = row.get_ref(1)?.as_str()?;
         if marks.iter().all(|mark| text.contains(mark)) {
             ranking.push((row.get(0)?, -(ranking.len() as f64)));
         }
-        if ranking.len() >= CANDIDATES {
+        if ranking.len() >= CANDIDATES_LIMIT {
             break;
         }
     }
@@ -91,7 +91,7 @@ fn by_marks(db: &Connection, query: &str) -> rusqlite::Result<Ranking> {
 }
 
 /// The first messages of a ranking, a few of each session.
-fn shown(
+fn select(
     db: &Connection,
     ranking: &[(i64, f64)],
     limit: usize,
@@ -105,7 +105,7 @@ fn shown(
         }
         let Some((mut hit, text)) = hit(db, *id, *score)? else { continue };
         let count = of_session.entry(hit.session.clone()).or_default();
-        if *count >= MOST_OF_SESSION {
+        if *count >= RESULTS_PER_SESSION_LIMIT {
             continue;
         }
         *count += 1;

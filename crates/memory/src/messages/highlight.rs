@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use rusqlite::{Connection, OptionalExtension as _};
 
-use crate::words::is_blankless;
+use crate::words::is_unspaced;
 
 /// Marks around what was found. They are removed from the text before.
 const BEGIN: char = '\u{1}';
@@ -39,44 +39,44 @@ impl Highlighter {
         if self.words.is_empty() {
             return Ok(self.marks_in(text));
         }
-        let Spaced { spaced, places } = Spaced::new(text);
+        let SpacedText { spaced, offsets } = SpacedText::new(text);
         self.db.execute("DELETE FROM words", [])?;
         self.db.execute("INSERT INTO words (body) VALUES (?1)", [spaced])?;
         let mut marked = self.db.prepare_cached(
             "SELECT highlight(words, 0, char(1), char(2)) FROM words WHERE words MATCH ?1",
         )?;
         let marked = marked.query_row([&self.words], |row| row.get::<_, String>(0)).optional()?;
-        Ok(ranges(&marked.unwrap_or_default(), &places))
+        Ok(ranges(&marked.unwrap_or_default(), &offsets))
     }
 
     fn marks_in(&self, text: &str) -> Vec<Range<usize>> {
-        let places = self.marks.iter().flat_map(|mark| text.match_indices(mark.as_str()));
-        let mut places: Vec<_> = places.map(|(at, mark)| at..at + mark.len()).collect();
-        places.sort_by_key(|place| (place.start, place.end));
+        let offsets = self.marks.iter().flat_map(|mark| text.match_indices(mark.as_str()));
+        let mut offsets: Vec<_> = offsets.map(|(at, mark)| at..at + mark.len()).collect();
+        offsets.sort_by_key(|offset| (offset.start, offset.end));
         // Marks may overlap; the first counts.
         let mut end = 0;
-        places.retain(|place| {
-            let apart = place.start >= end;
-            end = end.max(place.end);
+        offsets.retain(|offset| {
+            let apart = offset.start >= end;
+            end = end.max(offset.end);
             apart
         });
-        places
+        offsets
     }
 }
 
 /// A text as the index splits it, and where each byte of that comes from.
-struct Spaced {
+struct SpacedText {
     spaced: String,
-    places: Vec<usize>,
+    offsets: Vec<usize>,
 }
 
-impl Spaced {
+impl SpacedText {
     fn new(text: &str) -> Self {
-        let mut this = Self { spaced: String::with_capacity(text.len()), places: Vec::new() };
+        let mut this = Self { spaced: String::with_capacity(text.len()), offsets: Vec::new() };
         for (at, c) in text.char_indices() {
             match c {
                 '\0' | BEGIN | END => this.push(' ', at),
-                c if is_blankless(c) => {
+                c if is_unspaced(c) => {
                     this.push(' ', at);
                     this.push(c, at);
                     this.push(' ', at + c.len_utf8());
@@ -84,24 +84,24 @@ impl Spaced {
                 c => this.push(c, at),
             }
         }
-        this.places.push(text.len());
+        this.offsets.push(text.len());
         this
     }
 
-    fn push(&mut self, c: char, place: usize) {
+    fn push(&mut self, c: char, offset: usize) {
         self.spaced.push(c);
-        self.places.extend(std::iter::repeat_n(place, c.len_utf8()));
+        self.offsets.extend(std::iter::repeat_n(offset, c.len_utf8()));
     }
 }
 
 /// The places between marks.
-fn ranges(marked: &str, places: &[usize]) -> Vec<Range<usize>> {
+fn ranges(marked: &str, offsets: &[usize]) -> Vec<Range<usize>> {
     let (mut at, mut begin, mut ranges) = (0, 0, Vec::new());
-    let place = |at: usize| places.get(at).or(places.last()).copied().unwrap_or_default();
+    let offset = |at: usize| offsets.get(at).or(offsets.last()).copied().unwrap_or_default();
     for c in marked.chars() {
         match c {
-            BEGIN => begin = place(at),
-            END => ranges.push(begin..place(at)),
+            BEGIN => begin = offset(at),
+            END => ranges.push(begin..offset(at)),
             c => at += c.len_utf8(),
         }
     }
@@ -115,10 +115,11 @@ mod tests {
 
     #[track_caller]
     fn check(query: &str, text: &str, expected: &[&str]) {
-        let phrases: Vec<_> = words::wanted(query).iter().map(|word| words::phrase(word)).collect();
+        let phrases: Vec<_> =
+            words::query_words(query).iter().map(|word| words::phrase(word)).collect();
         let highlighter = Highlighter::new(&phrases, query).unwrap();
         let found = highlighter.matches(text).unwrap();
-        let found: Vec<_> = found.into_iter().map(|place| &text[place]).collect();
+        let found: Vec<_> = found.into_iter().map(|offset| &text[offset]).collect();
         assert_eq!(found, expected, "{query:?} in {text:?}");
         // A second text is looked at as if it were the first.
         assert_eq!(highlighter.matches("nothing").unwrap(), [] as [Range<usize>; 0]);

@@ -10,7 +10,7 @@ use rusqlite::{
 use super::collect::IndexedMessage;
 use crate::{vectors, words};
 
-/// What is new of a session.
+/// New messages of a session.
 #[derive(Clone, Debug)]
 pub struct SessionUpdate {
     /// The session.
@@ -62,7 +62,7 @@ pub(super) fn update(db: &mut Connection, update: &SessionUpdate) -> rusqlite::R
     change.commit()
 }
 
-/// Removes a session and empties its forks; gives the forks.
+/// Removes a session and empties its forks; returns the forks.
 pub(super) fn remove(db: &mut Connection, session: &SessionId) -> rusqlite::Result<Vec<SessionId>> {
     let change = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let forks = sessions(&change, "parent = ?1", &[session.as_str()])?;
@@ -80,7 +80,7 @@ pub(super) fn remove(db: &mut Connection, session: &SessionId) -> rusqlite::Resu
     Ok(forks)
 }
 
-pub(super) fn emptied(db: &Connection) -> rusqlite::Result<Vec<SessionId>> {
+pub(super) fn sessions_to_reindex(db: &Connection) -> rusqlite::Result<Vec<SessionId>> {
     sessions(db, "seq = 0", &[])
 }
 

@@ -21,7 +21,7 @@ async fn a_killed_writer_leaves_no_half_of_an_entry() {
     for round in 0..12 {
         acknowledged += killed_after(world.folder.path(), round % 4 + 1);
         let memory =
-            quintet_memory::Notebook::new(settings(world.folder.path()), world.clock.clone());
+            quintet_memory::MarkdownMemory::new(settings(world.folder.path()), world.clock.clone());
         memory.bootstrap(world.folder.path(), 0).await;
         let text = world.text("memory/MEMORY.md");
         let entries: Vec<&str> = text.split_terminator("\n\n").map(str::trim_end).collect();
@@ -37,7 +37,7 @@ fn long_entry() -> String {
 #[expect(clippy::print_stdout, reason = "the one who kills it listens")]
 async fn write_on(folder: &std::path::Path) {
     let world = World::new();
-    let memory = quintet_memory::Notebook::new(settings(folder), world.clock.clone());
+    let memory = quintet_memory::MarkdownMemory::new(settings(folder), world.clock.clone());
     loop {
         memory.write(folder, Entry::new(Target::LongTerm, long_entry())).await.unwrap();
         println!("\nwritten");

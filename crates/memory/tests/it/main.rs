@@ -3,10 +3,10 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should say so and stop")]
 
 mod bootstrap;
+mod embedding;
 mod files;
 mod found;
 mod killed;
-mod meaning;
 mod messages;
 mod retention;
 mod search;

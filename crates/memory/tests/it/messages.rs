@@ -219,10 +219,10 @@ async fn forks_of_a_removed_session_are_emptied_and_named() {
     world.add_fork("other", Some("fork"), &[(Role::User, "more words")]).await;
     assert_eq!(world.index.remove(&session("old")).await.unwrap(), [session("fork")]);
     assert_eq!(world.places("words").await, ["other.1"]);
-    assert_eq!(world.index.emptied().await.unwrap(), [session("fork")]);
+    assert_eq!(world.index.sessions_to_reindex().await.unwrap(), [session("fork")]);
     world.add("fork", &[(Role::User, "shared words"), (Role::User, "words of its own")]).await;
     assert_eq!(world.places("shared own").await, ["fork.1", "fork.2"]);
-    assert_eq!(world.index.emptied().await.unwrap(), []);
+    assert_eq!(world.index.sessions_to_reindex().await.unwrap(), []);
     assert_eq!(world.index.remove(&session("never")).await.unwrap(), []);
 }
 

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use quintet_memory::Expired;
+use quintet_memory::OnExpiry;
 use quintet_testkit::stamps::DAWN;
 
 use crate::world::World;
 
-fn with_notes(keep_days: u64, expired: Expired) -> World {
+fn with_notes(keep_days: u64, expired: OnExpiry) -> World {
     let world = World::with(|settings| {
         settings.keep_days = keep_days;
         settings.expired = expired;
@@ -21,7 +21,7 @@ fn with_notes(keep_days: u64, expired: Expired) -> World {
 
 #[tokio::test]
 async fn old_notes_go_to_the_archive_and_can_still_be_read() {
-    let world = with_notes(10, Expired::Archive);
+    let world = with_notes(10, OnExpiry::Archive);
     assert_eq!(world.places("notes").await.len(), 4);
     assert!(!world.path("memory/2024-12-20.md").exists());
     let old = world.get("memory/archive/2024-12-20.md", 1, 9).await.unwrap();
@@ -36,9 +36,9 @@ async fn old_notes_go_to_the_archive_and_can_still_be_read() {
 
 #[tokio::test]
 async fn old_notes_are_deleted_only_where_that_is_said() {
-    let world = with_notes(10, Expired::Remove);
+    let world = with_notes(10, OnExpiry::Remove);
     assert_eq!(world.places("notes").await.len(), 4);
     assert!(!world.path("memory/2024-12-20.md").exists() && !world.path("memory/archive").exists());
-    let for_ever = with_notes(0, Expired::Remove);
+    let for_ever = with_notes(0, OnExpiry::Remove);
     assert_eq!(for_ever.places("notes").await.len(), 5);
 }

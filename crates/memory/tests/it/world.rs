@@ -9,7 +9,7 @@ use quintet_kernel::memory::{
 };
 use quintet_kernel::port::{Memory, Stamps};
 use quintet_kernel::{Stamp, Time};
-use quintet_memory::{Expired, Notebook, Settings};
+use quintet_memory::{MarkdownMemory, OnExpiry, Settings};
 use quintet_testkit::embedder::FakeEmbedder;
 use quintet_testkit::stamps::DAWN;
 use tempfile::TempDir;
@@ -19,7 +19,7 @@ pub(crate) struct World {
     pub(crate) folder: TempDir,
     pub(crate) index: TempDir,
     pub(crate) clock: Arc<Clock>,
-    pub(crate) memory: Notebook,
+    pub(crate) memory: MarkdownMemory,
 }
 
 /// A clock that shows what it was set to.
@@ -46,7 +46,7 @@ pub(crate) fn settings(index: &Path) -> Settings {
     Settings {
         index: index.join("memory"),
         keep_days: 90,
-        expired: Expired::Archive,
+        expired: OnExpiry::Archive,
         soft_limit_bytes: 1000,
     }
 }
@@ -61,7 +61,7 @@ impl World {
         let mut settings = settings(index.path());
         change(&mut settings);
         let clock = Arc::new(Clock(AtomicI64::new(DAWN.micros())));
-        let memory = Notebook::new(settings, clock.clone());
+        let memory = MarkdownMemory::new(settings, clock.clone());
         Self { folder, index, clock, memory }
     }
 
@@ -101,7 +101,7 @@ impl World {
 
     /// Searches by meaning, too, from now on, as a daemon does that was started anew.
     pub(crate) fn embed_with(&mut self, embedder: &Arc<FakeEmbedder>) {
-        let memory = Notebook::new(settings(self.index.path()), self.clock.clone());
+        let memory = MarkdownMemory::new(settings(self.index.path()), self.clock.clone());
         self.memory = memory.with_embedder(embedder.clone());
     }
 

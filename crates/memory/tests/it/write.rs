@@ -88,7 +88,7 @@ async fn a_long_memory_is_written_to_with_a_warning() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn many_writers_lose_nothing_and_mix_nothing() {
     let world = World::new();
-    let other = quintet_memory::Notebook::new(
+    let other = quintet_memory::MarkdownMemory::new(
         crate::world::settings(world.folder.path()),
         world.clock.clone(),
     );

@@ -15,7 +15,7 @@ use quintet_kernel::port::{
 };
 use quintet_kernel::tool::Assessment;
 use quintet_kernel::{CallId, SessionId, TurnId};
-use quintet_memory::Notebook;
+use quintet_memory::MarkdownMemory;
 use quintet_testkit::stamps::FakeStamps;
 use quintet_tools::sandbox::Sandbox;
 use quintet_tools::{Engine, Reach, Recall, Settings, Toolbox};
@@ -290,14 +290,14 @@ fn settings(cache: &Path) -> Settings {
     }
 }
 
-fn memory(cache: &Path) -> Arc<Notebook> {
+fn memory(cache: &Path) -> Arc<MarkdownMemory> {
     let settings = quintet_memory::Settings {
         index: cache.join("memory"),
         keep_days: 0,
-        expired: quintet_memory::Expired::Archive,
+        expired: quintet_memory::OnExpiry::Archive,
         soft_limit_bytes: 40,
     };
-    Arc::new(Notebook::new(settings, Arc::new(FakeStamps::new())))
+    Arc::new(MarkdownMemory::new(settings, Arc::new(FakeStamps::new())))
 }
 
 fn call(number: usize, workspace: &Path, input: Value) -> Invocation {

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
-use quintet_memory::{Expired, Settings};
+use quintet_memory::{OnExpiry, Settings};
 
 use super::choice;
 use crate::options::layers::Layers;
@@ -27,7 +27,7 @@ pub(super) fn understand(layers: &Layers, data_dir: &Path) -> Result<Option<Memo
         expired: choice(
             layers,
             "memory.expired",
-            &[("archive", Expired::Archive), ("remove", Expired::Remove)],
+            &[("archive", OnExpiry::Archive), ("remove", OnExpiry::Remove)],
         )?,
         soft_limit_bytes: number("memory.soft_limit_bytes"),
     };

@@ -1,5 +1,5 @@
-//! Opens what is beneath a workspace. No link is followed on the way, not even one that stays inside:
-//! what is written down as memory is where it says it is.
+//! Opens files and folders below a workspace. No symbolic link is followed on the way, not even one that
+//! stays inside, so a path of memory always names the file itself.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -12,11 +12,11 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-/// The largest file that is used.
-pub(crate) const MOST_BYTES: u64 = 8 * 1024 * 1024;
+/// The largest file that is read, in bytes.
+pub(crate) const FILE_BYTES_LIMIT: u64 = 8 * 1024 * 1024;
 
-/// How often a path is tried again that was moved while it was being resolved.
-const ATTEMPTS: usize = 8;
+/// Tries to resolve a path that is moved meanwhile.
+const RESOLVE_TRIES_LIMIT: usize = 8;
 
 const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY);
 
@@ -24,64 +24,66 @@ const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY);
 #[derive(Debug)]
 pub(crate) struct Root(OwnedFd);
 
-/// A folder that nobody else writes to as long as this is there.
+/// A folder with an exclusive lock, which is released when the value is dropped.
 #[derive(Debug)]
-pub(crate) struct Locked(pub(crate) OwnedFd);
+pub(crate) struct LockedFolder(pub(crate) OwnedFd);
 
 impl Root {
     pub(crate) fn open(root: &Path) -> Result<Self, Error> {
         let opened = openat(CWD, root, FOLDER | OFlags::CLOEXEC, Mode::empty());
-        opened.map(Self).map_err(|errno| explain(errno, &root.to_string_lossy()))
+        opened.map(Self).map_err(|errno| open_error(errno, &root.to_string_lossy()))
     }
 
-    /// A folder; nothing if it is not there.
+    /// Opens a folder; `None` if it does not exist.
     pub(crate) fn folder(&self, path: &str) -> Result<Option<OwnedFd>, Error> {
-        there(self.resolve(path, FOLDER, Mode::empty()), path)
+        if_present(self.resolve(path, FOLDER, Mode::empty()), path)
     }
 
-    /// A folder, made if it is not there, that nobody else writes to meanwhile.
-    pub(crate) fn locked(&self, path: &str) -> Result<Locked, Error> {
+    /// Opens and locks a folder, which is created if it does not exist.
+    pub(crate) fn locked(&self, path: &str) -> Result<LockedFolder, Error> {
         match mkdirat(&self.0, path, Mode::from_raw_mode(0o777)) {
             Ok(()) | Err(Errno::EXIST) => {}
-            Err(errno) => return Err(explain(errno, path)),
+            Err(errno) => return Err(open_error(errno, path)),
         }
         let folder = self.folder(path)?.ok_or_else(|| Error::NotFound(path.to_owned()))?;
         loop {
             match flock(&folder, FlockOperation::LockExclusive) {
                 Err(Errno::INTR) => {}
-                locked => return locked.map(|()| Locked(folder)).map_err(|e| explain(e, path)),
+                locked => {
+                    return locked.map(|()| LockedFolder(folder)).map_err(|e| open_error(e, path));
+                }
             }
         }
     }
 
-    /// What a file holds; nothing if it is not there.
+    /// Reads a file; `None` if it does not exist.
     pub(crate) fn read(&self, path: &str) -> Result<Option<Vec<u8>>, Error> {
         // A pipe without a writer must not hold up the call, nor a terminal become ours.
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
-        match there(self.resolve(path, flags, Mode::empty()), path)? {
+        match if_present(self.resolve(path, flags, Mode::empty()), path)? {
             Some(file) => content(&File::from(file), path).map(Some),
             None => Ok(None),
         }
     }
 
-    /// A file to add to, made if it is not there.
+    /// Opens a file to append to, which is created if it does not exist.
     pub(crate) fn appendable(&self, path: &str) -> Result<File, Error> {
         let flags = OFlags::RDWR | OFlags::APPEND | OFlags::CREATE | OFlags::NONBLOCK;
         let opened = self.resolve(path, flags | OFlags::NOCTTY, Mode::from_raw_mode(0o666));
-        opened.map(File::from).map_err(|errno| explain(errno, path))
+        opened.map(File::from).map_err(|errno| open_error(errno, path))
     }
 
-    /// A file to repair; nothing if it is not there.
+    /// Opens a file to repair; `None` if it does not exist.
     pub(crate) fn writable(&self, path: &str) -> Result<Option<File>, Error> {
         let flags = OFlags::RDWR | OFlags::NONBLOCK | OFlags::NOCTTY;
-        Ok(there(self.resolve(path, flags, Mode::empty()), path)?.map(File::from))
+        Ok(if_present(self.resolve(path, flags, Mode::empty()), path)?.map(File::from))
     }
 
     fn resolve(&self, path: &str, flags: OFlags, mode: Mode) -> Result<OwnedFd, Errno> {
         let inside =
             ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
         let mut opened = Err(Errno::AGAIN);
-        for _ in 0..ATTEMPTS {
+        for _ in 0..RESOLVE_TRIES_LIMIT {
             opened = openat2(&self.0, path, flags | OFlags::CLOEXEC, mode, inside);
             if !matches!(opened, Err(Errno::AGAIN | Errno::INTR)) {
                 break;
@@ -91,42 +93,42 @@ impl Root {
     }
 }
 
-/// All of a regular file that is not too large.
+/// Reads all of a regular file. Fails if it is larger than [`FILE_BYTES_LIMIT`].
 pub(crate) fn content(mut file: &File, path: &str) -> Result<Vec<u8>, Error> {
-    let metadata = file.metadata().map_err(|error| storage(path, &error))?;
+    let metadata = file.metadata().map_err(|error| storage_error(path, &error))?;
     if !metadata.is_file() {
         return Err(Error::NotFound(path.to_owned()));
     }
     let mut bytes = Vec::new();
     file.by_ref()
-        .take(MOST_BYTES + 1)
+        .take(FILE_BYTES_LIMIT + 1)
         .read_to_end(&mut bytes)
-        .map_err(|error| storage(path, &error))?;
-    if bytes.len() as u64 > MOST_BYTES {
-        let bytes = metadata.len().max(MOST_BYTES + 1);
-        return Err(Error::TooLarge { what: path.to_owned(), bytes, most: MOST_BYTES });
+        .map_err(|error| storage_error(path, &error))?;
+    if bytes.len() as u64 > FILE_BYTES_LIMIT {
+        let bytes = metadata.len().max(FILE_BYTES_LIMIT + 1);
+        return Err(Error::TooLarge { what: path.to_owned(), bytes, most: FILE_BYTES_LIMIT });
     }
     Ok(bytes)
 }
 
-pub(crate) fn storage(path: &str, error: &io::Error) -> Error {
+pub(crate) fn storage_error(path: &str, error: &io::Error) -> Error {
     Error::Storage(format!("{path}: {error}"))
 }
 
-fn there(opened: Result<OwnedFd, Errno>, path: &str) -> Result<Option<OwnedFd>, Error> {
+fn if_present(opened: Result<OwnedFd, Errno>, path: &str) -> Result<Option<OwnedFd>, Error> {
     match opened {
         Ok(opened) => Ok(Some(opened)),
         Err(Errno::NOENT | Errno::NOTDIR) => Ok(None),
-        Err(errno) => Err(explain(errno, path)),
+        Err(errno) => Err(open_error(errno, path)),
     }
 }
 
-pub(crate) fn explain(errno: Errno, path: &str) -> Error {
+pub(crate) fn open_error(errno: Errno, path: &str) -> Error {
     match errno {
         Errno::XDEV | Errno::LOOP => Error::Outside(path.to_owned()),
         Errno::NOENT | Errno::NOTDIR | Errno::ISDIR | Errno::NXIO => {
             Error::NotFound(path.to_owned())
         }
-        other => storage(path, &other.into()),
+        other => storage_error(path, &other.into()),
     }
 }

@@ -11,17 +11,17 @@ const QUERY_TIMEOUT: Duration = Duration::from_secs(2);
 /// The longest text that is embedded, in bytes. Models read less of it.
 const TEXT_LIMIT: usize = 4096;
 
-/// How many texts are embedded together. A query that comes meanwhile waits for one such batch.
-pub(crate) const BATCH: usize = 16;
+/// Texts that are embedded together. A query that arrives meanwhile waits for one batch.
+pub(crate) const BATCH_LIMIT: usize = 16;
 
-/// How long the background waits for an embedder that has too much to do, and how often.
+/// Delay before the background tries a busy embedder again, and the number of tries.
 const BUSY_DELAY: Duration = Duration::from_secs(1);
 const BUSY_TRIES: u32 = 60;
 
 /// The longest pause after a batch.
 const PAUSE_LIMIT: Duration = Duration::from_secs(5);
 
-/// The vector of a query, or why there is none.
+/// The vector of a query. Fails with the reason if there is none in time.
 pub(crate) async fn query(embedder: &dyn Embedder, text: &str) -> Result<Vec<f32>, String> {
     let vectors = timeout(QUERY_TIMEOUT, vectors(embedder, vec![text.to_owned()])).await;
     let vectors = vectors.map_err(|_| "the embedder did not answer in time".to_owned())?;
@@ -32,7 +32,7 @@ pub(crate) async fn query(embedder: &dyn Embedder, text: &str) -> Result<Vec<f32
 /// The vectors of a batch of texts.
 pub(crate) struct Batch {
     pub(crate) vectors: Vec<Vec<f32>>,
-    /// How long the embedder worked.
+    /// Time that the embedder took.
     worked: Duration,
 }
 

@@ -1,43 +1,43 @@
 //! Cuts a text to its share of the budget, at the ends of lines.
 
-/// Room for the note of what was cut.
-const NOTE: usize = 48;
+/// Bytes reserved for the note of how much was cut.
+const NOTE_BYTES: usize = 48;
 
 /// Which part of a text counts most.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Keep {
-    /// How it begins.
+    /// The beginning.
     Beginning,
-    /// How it ends.
+    /// The end.
     End,
     /// Both.
     Ends,
 }
 
-/// As many of a text's lines as there is room for, in bytes, and a note of how many more there are.
-pub(crate) fn cut(text: &str, room: usize, keep: Keep) -> String {
-    if text.len() <= room {
+/// Keeps as many lines of a text as fit into `limit` bytes, with a note of how many are left out.
+pub(crate) fn truncate(text: &str, limit: usize, keep: Keep) -> String {
+    if text.len() <= limit {
         return text.to_owned();
     }
-    let Some(room) = room.checked_sub(NOTE) else { return String::new() };
+    let Some(limit) = limit.checked_sub(NOTE_BYTES) else { return String::new() };
     let (head, tail) = match keep {
-        Keep::Beginning => (room, 0),
-        Keep::End => (0, room),
-        Keep::Ends => (room / 2, room - room / 2),
+        Keep::Beginning => (limit, 0),
+        Keep::End => (0, limit),
+        Keep::Ends => (limit / 2, limit - limit / 2),
     };
     let (head, tail) = (beginning(text, head), end(text, tail));
     let lines = text[head..tail].lines().count();
     format!("{}[{lines} more lines: memory_get shows them]\n{}", &text[..head], &text[tail..])
 }
 
-/// Where the last line ends that has room.
-fn beginning(text: &str, room: usize) -> usize {
-    text.as_bytes()[..room].iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1)
+/// The end of the last line that fits.
+fn beginning(text: &str, limit: usize) -> usize {
+    text.as_bytes()[..limit].iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1)
 }
 
-/// Where the first line begins that has room up to the end.
-fn end(text: &str, room: usize) -> usize {
-    let from = text.len() - room;
+/// The start of the first line from which on the rest fits.
+fn end(text: &str, limit: usize) -> usize {
+    let from = text.len() - limit;
     if from > 0 && text.as_bytes()[from - 1] == b'\n' {
         return from;
     }
@@ -53,18 +53,18 @@ mod tests {
     fn what_counts_most_is_kept() {
         let text: String = (10..30).map(|n| format!("line {n}\n")).collect();
         let note = "[17 more lines: memory_get shows them]\n";
-        let room = NOTE + 24;
+        let limit = NOTE_BYTES + 24;
         let cases = [
             (Keep::Beginning, format!("line 10\nline 11\nline 12\n{note}")),
             (Keep::End, format!("{note}line 27\nline 28\nline 29\n")),
             (Keep::Ends, format!("line 10\n{}line 29\n", note.replace("17", "18"))),
         ];
         for (keep, expected) in cases {
-            assert_eq!(cut(&text, room, keep), expected);
-            assert_eq!(cut(&text, text.len(), keep), text);
-            assert_eq!(cut(&text, 10, keep), "");
+            assert_eq!(truncate(&text, limit, keep), expected);
+            assert_eq!(truncate(&text, text.len(), keep), text);
+            assert_eq!(truncate(&text, 10, keep), "");
         }
         let wide = "é".repeat(500);
-        assert_eq!(cut(&wide, 100, Keep::Ends), "[1 more lines: memory_get shows them]\n");
+        assert_eq!(truncate(&wide, 100, Keep::Ends), "[1 more lines: memory_get shows them]\n");
     }
 }

@@ -1,4 +1,4 @@
-//! Which files are memory, and what each is for.
+//! The paths of memory files, and the kind of note in each.
 
 use quintet_kernel::Time;
 use quintet_kernel::memory::{Error, Target};
@@ -6,30 +6,30 @@ use quintet_kernel::memory::{Error, Target};
 /// The folder that memory is in.
 pub const FOLDER: &str = "memory";
 
-/// Where daily notes go that are no longer kept.
+/// The folder of daily notes that have expired.
 pub(crate) const ARCHIVE: &str = "memory/archive";
 
-/// What should stay known.
+/// The long-term notes.
 pub(crate) const LONG_TERM: &str = "memory/MEMORY.md";
 
 /// A file of this name at the top is memory as well; only people write to it.
-pub(crate) const AT_TOP: &str = "MEMORY.md";
+pub(crate) const TOP_LEVEL_FILE: &str = "MEMORY.md";
 
-/// The file that is written to.
-pub(crate) fn written(target: Target, now: Time) -> String {
+/// The file that an entry is appended to.
+pub(crate) fn file_to_write(target: Target, now: Time) -> String {
     match target {
         Target::LongTerm => LONG_TERM.to_owned(),
-        Target::Daily => of_day(&now.day()),
+        Target::Daily => daily_file(&now.day()),
     }
 }
 
-/// The notes of a day.
-pub(crate) fn of_day(day: &str) -> String {
+/// The file with the notes of a day.
+pub(crate) fn daily_file(day: &str) -> String {
     format!("{FOLDER}/{day}.md")
 }
 
-/// The day whose notes a file holds; nothing if it is another kind of file.
-pub(crate) fn day(path: &str) -> Option<&str> {
+/// The day whose notes a file holds; `None` for other files.
+pub(crate) fn day_of(path: &str) -> Option<&str> {
     let name = path.rsplit('/').next()?;
     let day = name.strip_suffix(".md")?;
     let fits = |(at, byte): (usize, u8)| match at {
@@ -39,20 +39,20 @@ pub(crate) fn day(path: &str) -> Option<&str> {
     (day.len() == 10 && day.bytes().enumerate().all(fits)).then_some(day)
 }
 
-/// What a file is for: whatever does not belong to a day should stay known.
+/// The kind of note in a file: notes that belong to no day are long-term.
 pub(crate) fn kind(path: &str) -> Target {
-    match day(path) {
+    match day_of(path) {
         Some(_) => Target::Daily,
         None => Target::LongTerm,
     }
 }
 
-/// A path that somebody names, as a path of memory.
+/// Checks a path from outside. Fails if it is not a path of memory.
 pub(crate) fn checked(path: &str) -> Result<String, Error> {
     let parts: Vec<&str> = path.split('/').filter(|part| *part != ".").collect();
     let plain = |part: &&str| !part.is_empty() && **part != *".." && !part.contains('\0');
     let known = match &parts[..] {
-        [name] => *name == AT_TOP,
+        [name] => *name == TOP_LEVEL_FILE,
         [FOLDER, .., name] => is_note(name),
         _ => false,
     };
@@ -62,7 +62,7 @@ pub(crate) fn checked(path: &str) -> Result<String, Error> {
     }
 }
 
-/// Whether a name in the folder is that of a note.
+/// True if a name in the folder is that of a note.
 pub(crate) fn is_note(name: &str) -> bool {
     name.ends_with(".md") && !name.starts_with('.')
 }
@@ -73,10 +73,10 @@ mod tests {
 
     #[test]
     fn a_day_has_a_file_of_its_own() {
-        assert_eq!(written(Target::Daily, Time::from_micros(0)), "memory/1970-01-01.md");
-        assert_eq!(day("memory/2025-01-31.md"), Some("2025-01-31"));
+        assert_eq!(file_to_write(Target::Daily, Time::from_micros(0)), "memory/1970-01-01.md");
+        assert_eq!(day_of("memory/2025-01-31.md"), Some("2025-01-31"));
         for other in ["memory/2025-1-31.md", "memory/2025-01-31.txt", "memory/MEMORY.md", ""] {
-            assert_eq!(day(other), None, "{other}");
+            assert_eq!(day_of(other), None, "{other}");
         }
     }
 

@@ -1,8 +1,7 @@
-//! What is just being added to a file, written down first: whoever comes after a crash takes away what
-//! there is of an entry that is not whole.
+//! A write-ahead record of the entry that is being appended to a file.
 //!
-//! One write adds an entry, but a process that is killed, or a machine that loses power, can leave
-//! part of it.
+//! One write appends an entry, but a process that is killed, or a machine that loses power, can leave part
+//! of it. The next access finds the record and cuts the partial entry off.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -12,32 +11,32 @@ use std::path::PathBuf;
 use quintet_kernel::memory::Error;
 use serde::{Deserialize, Serialize};
 
-use crate::beneath::{Root, storage};
-use crate::name::FOLDER;
+use crate::confined_fs::{Root, storage_error};
+use crate::paths::FOLDER;
 
-/// The place where it is written down, for one workspace.
+/// The record file of one workspace.
 #[derive(Debug)]
-pub(crate) struct Pending {
+pub(crate) struct PendingAppend {
     path: PathBuf,
 }
 
-/// What is just being added.
+/// An entry that is being appended.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Addition {
     pub(crate) path: String,
-    /// How long the file was before.
+    /// Size of the file before the append, in bytes.
     pub(crate) offset: u64,
     pub(crate) text: String,
 }
 
-impl Pending {
+impl PendingAppend {
     pub(crate) fn new(path: PathBuf) -> Self {
         Self { path }
     }
 
-    /// Writes an addition down; durable on return. Only with the folder locked.
-    pub(crate) fn note(&self, addition: &Addition) -> Result<(), Error> {
-        self.write(addition).map_err(|error| storage(&self.path.to_string_lossy(), &error))
+    /// Records an addition; durable on return. The folder must be locked.
+    pub(crate) fn record(&self, addition: &Addition) -> Result<(), Error> {
+        self.write(addition).map_err(|error| storage_error(&self.path.to_string_lossy(), &error))
     }
 
     fn write(&self, addition: &Addition) -> io::Result<()> {
@@ -54,31 +53,32 @@ impl Pending {
         if new { File::open(folder)?.sync_all() } else { Ok(()) }
     }
 
-    /// The addition is whole, or gone.
+    /// Clears the record: the addition is complete, or was cut off.
     pub(crate) fn clear(&self) {
         let options = OpenOptions::new().write(true).to_owned();
         if let Err(error) = options.open(&self.path).and_then(|file| file.set_len(0)) {
-            tracing::warn!(%error, "what was being added to memory is still written down");
+            tracing::warn!(%error, "the record of a finished memory entry could not be cleared");
         }
     }
 
-    /// Takes away what is not whole, if a crash left something.
-    pub(crate) fn heal(&self, root: &Root) {
+    /// Cuts off a partial entry that a crash left.
+    pub(crate) fn repair(&self, root: &Root) {
         if self.path.metadata().is_ok_and(|found| found.len() > 0) {
-            let healed = root.locked(FOLDER).and_then(|_lock| self.heal_locked(root));
-            if let Err(error) = healed {
-                tracing::warn!(%error, "memory could not be repaired");
+            let repaired = root.locked(FOLDER).and_then(|_lock| self.repair_locked(root));
+            if let Err(error) = repaired {
+                tracing::warn!(%error, "a partial memory entry could not be cut off");
             }
         }
     }
 
-    /// The same, with the folder locked.
-    pub(crate) fn heal_locked(&self, root: &Root) -> Result<(), Error> {
+    /// Cuts off a partial entry; the folder must be locked. Fails if the file cannot be written.
+    pub(crate) fn repair_locked(&self, root: &Root) -> Result<(), Error> {
         // One that cannot be read was never finished, so nothing was added after it.
         if let Some(addition) = self.read()
             && let Some(file) = root.writable(&addition.path)?
         {
-            repair(&file, &addition).map_err(|error| storage(&addition.path, &error))?;
+            cut_partial_entry(&file, &addition)
+                .map_err(|error| storage_error(&addition.path, &error))?;
         }
         if self.path.exists() {
             self.clear();
@@ -93,8 +93,8 @@ impl Pending {
     }
 }
 
-/// Cuts off an addition that broke off. What somebody else wrote since is left alone.
-fn repair(file: &File, addition: &Addition) -> io::Result<()> {
+/// Cuts off a partial addition. Text that another program wrote since stays.
+fn cut_partial_entry(file: &File, addition: &Addition) -> io::Result<()> {
     let metadata = file.metadata()?;
     let whole = addition.text.as_bytes();
     let added = metadata.len().saturating_sub(addition.offset);
@@ -104,7 +104,7 @@ fn repair(file: &File, addition: &Addition) -> io::Result<()> {
     let mut found = vec![0; usize::try_from(added).unwrap_or(0)];
     file.read_exact_at(&mut found, addition.offset)?;
     if whole.starts_with(&found) {
-        tracing::warn!(path = addition.path, "an entry that was not whole was taken away");
+        tracing::warn!(path = addition.path, "a partial memory entry was cut off");
         file.set_len(addition.offset)?;
         file.sync_data()?;
     }
@@ -121,12 +121,12 @@ mod tests {
         let folder = tempfile::TempDir::new().unwrap();
         std::fs::create_dir(folder.path().join(FOLDER)).unwrap();
         std::fs::write(folder.path().join("memory/MEMORY.md"), left).unwrap();
-        let pending = Pending::new(folder.path().join("cache/pending"));
+        let pending = PendingAppend::new(folder.path().join("cache/pending"));
         let (path, offset) = ("memory/MEMORY.md".to_owned(), before.len() as u64);
-        pending.note(&Addition { path, offset, text: text.to_owned() }).unwrap();
+        pending.record(&Addition { path, offset, text: text.to_owned() }).unwrap();
         let root = Root::open(folder.path()).unwrap();
-        pending.heal(&root);
-        pending.heal(&root);
+        pending.repair(&root);
+        pending.repair(&root);
         let found = std::fs::read_to_string(folder.path().join("memory/MEMORY.md")).unwrap();
         assert_eq!(found, expected, "{left:?}");
         assert_eq!(std::fs::metadata(folder.path().join("cache/pending")).unwrap().len(), 0);
@@ -151,7 +151,7 @@ mod tests {
         let folder = tempfile::TempDir::new().unwrap();
         std::fs::write(folder.path().join("pending"), "{\"path\":\"memory/MEM").unwrap();
         let root = Root::open(folder.path()).unwrap();
-        Pending::new(folder.path().join("pending")).heal(&root);
+        PendingAppend::new(folder.path().join("pending")).repair(&root);
         assert_eq!(std::fs::read(folder.path().join("pending")).unwrap(), b"");
     }
 }

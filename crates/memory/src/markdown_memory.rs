@@ -1,4 +1,4 @@
-//! Memory as the rest of the daemon sees it. Files are read and written on threads that may wait.
+//! The kernel's memory port over Markdown files. Files are read and written on blocking threads.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -13,60 +13,60 @@ use quintet_kernel::port::{BoxFuture, Embedder, Memory, SenseError, Stamps};
 use sha2::{Digest, Sha256};
 use tokio::task::spawn_blocking;
 
-use crate::append::{self, Again};
-use crate::beneath::Root;
+use crate::append::{self, OnDuplicate};
+use crate::confined_fs::Root;
 use crate::index::Index;
-use crate::index::find::{self, Wanted};
-use crate::index::update::{self, Prints};
+use crate::index::find::{self, PassageQuery};
+use crate::index::update::{self, Fingerprints};
 use crate::note_vectors::NoteVectors;
-use crate::pending::Pending;
-use crate::{Settings, bootstrap, meaning, name, read, retention, vectors};
+use crate::pending_append::PendingAppend;
+use crate::{Settings, bootstrap, embedding, paths, read, retention, vectors};
 
-/// How many passages are given where nobody says, and at most.
-const USUAL: usize = 8;
-const MOST: usize = 50;
+/// Passages returned if the query sets no limit, and at most.
+const DEFAULT_LIMIT: usize = 8;
+const RESULTS_LIMIT: usize = 50;
 
 /// The longest query, in bytes.
-const LONGEST_QUERY: usize = 16 * 1024;
+const QUERY_BYTES_LIMIT: usize = 16 * 1024;
 
 /// Memory in Markdown files.
 #[derive(Clone)]
-pub struct Notebook {
+pub struct MarkdownMemory {
     settings: Arc<Settings>,
     stamps: Arc<dyn Stamps>,
     workspaces: Arc<Mutex<HashMap<PathBuf, Arc<WorkspaceNotes>>>>,
     vectors: Option<Arc<NoteVectors>>,
 }
 
-/// What belongs to one workspace.
+/// The index and pending entry of one workspace.
 #[derive(Debug)]
 pub(crate) struct WorkspaceNotes {
     pub(crate) index: Index,
-    pending: Pending,
-    /// The day on which old notes were last put away.
-    swept: Mutex<String>,
+    pending: PendingAppend,
+    /// The day on which retention was last applied.
+    retention_day: Mutex<String>,
 }
 
 /// The index of a workspace, up to date with the files.
 struct Prepared {
-    prints: Prints,
+    fingerprints: Fingerprints,
     /// True if there are vectors of the embedder's space.
     vectors: bool,
 }
 
-impl Notebook {
-    /// Nothing is read or made before it is needed.
+impl MarkdownMemory {
+    /// Memory with these settings. Nothing is read or created before it is needed.
     pub fn new(settings: Settings, stamps: Arc<dyn Stamps>) -> Self {
         Self { settings: settings.into(), stamps, workspaces: Arc::default(), vectors: None }
     }
 
-    /// Searches by meaning, too, with vectors of this embedder.
+    /// Searches by meaning as well, with vectors of this embedder.
     pub fn with_embedder(mut self, embedder: Arc<dyn Embedder>) -> Self {
         self.vectors = Some(Arc::new(NoteVectors::new(embedder, Arc::clone(&self.stamps))));
         self
     }
 
-    /// What belongs to a workspace, whatever name it is called by.
+    /// The notes of a workspace, by whichever path it is named.
     fn notes_of(&self, root: &Path) -> Arc<WorkspaceNotes> {
         let real = root.canonicalize().unwrap_or_else(|_| root.to_owned());
         let mut workspaces = self.workspaces.lock().unwrap_or_else(PoisonError::into_inner);
@@ -74,30 +74,31 @@ impl Notebook {
             let digest = Sha256::digest(real.as_os_str().as_encoded_bytes());
             let key = hex::encode(&digest[..12]);
             let file = |end: &str| self.settings.index.join(format!("{key}{end}"));
-            let (index, pending) = (Index::new(file(".sqlite")), Pending::new(file(".pending")));
-            Arc::new(WorkspaceNotes { index, pending, swept: Mutex::default() })
+            let (index, pending) =
+                (Index::new(file(".sqlite")), PendingAppend::new(file(".pending")));
+            Arc::new(WorkspaceNotes { index, pending, retention_day: Mutex::default() })
         };
         Arc::clone(workspaces.entry(real.clone()).or_insert_with(make))
     }
 
-    /// The workspace and what belongs to it, with everything in order.
+    /// Opens a workspace, repairs an interrupted append and applies retention.
     fn open(&self, root: &Path) -> Result<(Root, Arc<WorkspaceNotes>), Error> {
         let (opened, notes) = (Root::open(root)?, self.notes_of(root));
-        notes.pending.heal(&opened);
+        notes.pending.repair(&opened);
         self.sweep(&opened, &notes);
         Ok((opened, notes))
     }
 
-    /// Puts old notes away, once a day.
+    /// Archives or deletes old notes, once a day.
     fn sweep(&self, root: &Root, notes: &WorkspaceNotes) {
         let (now, days) = (self.stamps.now(), self.settings.keep_days);
-        let mut swept = notes.swept.lock().unwrap_or_else(PoisonError::into_inner);
-        if days == 0 || *swept == now.day() {
+        let mut retention_day = notes.retention_day.lock().unwrap_or_else(PoisonError::into_inner);
+        if days == 0 || *retention_day == now.day() {
             return;
         }
-        *swept = now.day();
+        *retention_day = now.day();
         if let Err(error) = retention::sweep(root, days, self.settings.expired, now) {
-            tracing::warn!(%error, "old notes could not be put away");
+            tracing::warn!(%error, "old daily notes could not be archived or deleted");
         }
     }
 
@@ -105,8 +106,8 @@ impl Notebook {
         let text = append::entry(&entry.content)?;
         let (root, notes) = self.open(root)?;
         let at = entry.once.unwrap_or_else(|| self.stamps.now());
-        let path = name::written(entry.target, at);
-        let again = if entry.once.is_some() { Again::Leave } else { Again::Write };
+        let path = paths::file_to_write(entry.target, at);
+        let again = if entry.once.is_some() { OnDuplicate::Skip } else { OnDuplicate::Append };
         let done = append::append(&root, &notes.pending, &path, &text, again)?;
         let warning = self.warning(entry.target, &path, done.bytes);
         let (line_start, line_end) = (done.line_start, done.line_end);
@@ -129,13 +130,13 @@ impl Notebook {
     /// Brings the index up to date.
     fn prepare(&self, root: &Path) -> Result<Prepared, Error> {
         let (root, notes) = self.open(root)?;
-        let prints = update::look(&root, self.stamps.now())?;
+        let fingerprints = update::scan(&root, self.stamps.now())?;
         let space = self.vectors.as_ref().map(|vectors| vectors.space());
         let vectors = notes.index.with(|db| {
-            update::update(db, &root, &prints)?;
+            update::update(db, &root, &fingerprints)?;
             space.as_ref().map_or(Ok(false), |space| vectors::any_of(db, space))
         })?;
-        Ok(Prepared { prints, vectors })
+        Ok(Prepared { fingerprints, vectors })
     }
 
     /// Ranks by words and, if there is a vector of the query, by meaning.
@@ -143,16 +144,16 @@ impl Notebook {
         &self,
         root: &Path,
         query: &Query,
-        prints: &Prints,
+        fingerprints: &Fingerprints,
         vector: Option<&[f32]>,
     ) -> Result<Vec<Found>, Error> {
-        let limit = query.limit.unwrap_or(USUAL).min(MOST);
-        let wanted = Wanted { query: &query.text, kind: query.kind, limit, vector };
+        let limit = query.limit.unwrap_or(DEFAULT_LIMIT).min(RESULTS_LIMIT);
+        let query = PassageQuery { query: &query.text, kind: query.kind, limit, vector };
         let (root, notes) = (Root::open(root)?, self.notes_of(root));
         notes.index.with(|db| {
             // An index in memory is empty at first.
-            update::update(db, &root, prints)?;
-            find::find(db, &wanted)
+            update::update(db, &root, fingerprints)?;
+            find::find(db, &query)
         })
     }
 
@@ -160,7 +161,7 @@ impl Notebook {
         if query.text.trim().is_empty() {
             return Err(Error::BadQuery("it is empty"));
         }
-        if query.text.len() > LONGEST_QUERY {
+        if query.text.len() > QUERY_BYTES_LIMIT {
             return Err(Error::BadQuery("it is too long"));
         }
         let folder = root.clone();
@@ -171,11 +172,12 @@ impl Notebook {
             Ok(vector) => (Some(vector), SearchMethod::WordsAndMeaning),
             Err(reason) => (None, SearchMethod::Words { reason }),
         };
-        let find = move |this: &Self| this.find(&root, &query, &prepared.prints, vector.as_deref());
+        let find =
+            move |this: &Self| this.find(&root, &query, &prepared.fingerprints, vector.as_deref());
         Ok(SearchResult { passages: self.blocking(find).await?, method })
     }
 
-    /// The vector of a query, or why notes are not ranked by meaning.
+    /// The vector of a query. Fails with the reason why notes are not ranked by meaning.
     async fn query_vector(&self, text: &str, vectors: bool) -> Result<Vec<f32>, String> {
         let off = || SenseError::Off("embeddings").to_string();
         let embedder = self.vectors.as_ref().ok_or_else(off)?.embedder();
@@ -183,10 +185,10 @@ impl Notebook {
         if !vectors {
             return Err("the notes have no vectors yet".to_owned());
         }
-        meaning::query(embedder, text).await
+        embedding::query(embedder, text).await
     }
 
-    /// Has the vectors that are missing computed in the background.
+    /// Starts computing the missing vectors in the background.
     fn compute_vectors(&self, root: &Path) {
         if let Some(vectors) = &self.vectors {
             vectors.start(root, &self.notes_of(root));
@@ -203,7 +205,7 @@ impl Notebook {
     }
 }
 
-impl Memory for Notebook {
+impl Memory for MarkdownMemory {
     fn write<'a>(&'a self, root: &'a Path, entry: Entry) -> BoxFuture<'a, Result<Written, Error>> {
         let root = root.to_owned();
         Box::pin(async move {
@@ -242,7 +244,7 @@ impl Memory for Notebook {
     }
 }
 
-impl fmt::Debug for Notebook {
+impl fmt::Debug for MarkdownMemory {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Notebook").field("settings", &self.settings).finish_non_exhaustive()
     }
