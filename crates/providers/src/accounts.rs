@@ -1,4 +1,4 @@
-//! People who ask models with means of their own.
+//! API keys of users who pay for their own model calls.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,11 +8,11 @@ use quintet_kernel::port::BoxFuture;
 
 use crate::config::{ProviderConfig, Secret};
 
-/// Looks up the keys that users pay providers with.
+/// Looks up the API keys of users.
 pub trait Accounts: fmt::Debug + Send + Sync {
-    /// What somebody pays a provider with, as it is now; nothing if the daemon pays. A provider is
-    /// known by its name and by that of its vendor. Where it cannot be found out who pays, the reason:
-    /// nobody is asked then, because somebody else would pay for it.
+    /// The user's current key for a provider; `None` if the daemon's key is used. A provider is identified
+    /// by its name and by that of its vendor. Fails with the reason if the key cannot be looked up: then no
+    /// model is called, because the wrong account would pay.
     fn key<'a>(
         &'a self,
         account: &'a Account,
@@ -20,32 +20,32 @@ pub trait Accounts: fmt::Debug + Send + Sync {
     ) -> BoxFuture<'a, Result<Option<Secret>, String>>;
 }
 
-/// A user who may pay for a call.
+/// The source of a call's API key: a user's account.
 #[derive(Clone)]
-pub(crate) struct Payer {
+pub(crate) struct KeySource {
     accounts: Arc<dyn Accounts>,
     account: Account,
-    /// What was last paid with, so that no message gives it away.
-    paid: Arc<Mutex<Option<Secret>>>,
+    /// The key that was used last, so that it can be redacted from messages.
+    last_key: Arc<Mutex<Option<Secret>>>,
 }
 
-impl Payer {
+impl KeySource {
     pub(crate) fn new(accounts: Arc<dyn Accounts>, account: Account) -> Self {
-        Self { accounts, account, paid: Arc::default() }
+        Self { accounts, account, last_key: Arc::default() }
     }
 
-    /// What is paid with now.
+    /// The current key; `None` if the daemon's key is used. Fails with the reason if it cannot be looked up.
     pub(crate) async fn key(&self, provider: &ProviderConfig) -> Result<Option<Secret>, String> {
         let names = [provider.name.as_str(), provider.vendor.as_str()];
         let key = self.accounts.key(&self.account, names).await?;
-        self.paid.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&key);
+        self.last_key.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&key);
         Ok(key)
     }
 
-    /// A failure that does not give the key away.
+    /// The failure with the key redacted.
     pub(crate) fn redacted(&self, mut failure: Failure) -> Failure {
-        let paid = self.paid.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        if let Some(key) = paid {
+        let last_key = self.last_key.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some(key) = last_key {
             failure.message = key.redact(failure.message);
         }
         failure

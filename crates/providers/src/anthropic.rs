@@ -14,10 +14,10 @@ use quintet_kernel::tool::Spec;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::draft::Draft;
-use crate::family::{Ask, Family};
+use crate::answer_parser::AnswerParser;
+use crate::family::{Family, ModelRequest};
 use crate::inputs;
-use crate::listing::Found;
+use crate::model_list_cache::ListedModel;
 
 /// The family.
 #[derive(Debug)]
@@ -52,19 +52,19 @@ impl Family for Messages {
         request::tools(tools, search)
     }
 
-    fn body(&self, ask: &Ask<'_>) -> serde_json::Result<Vec<u8>> {
-        request::body(ask)
+    fn body(&self, model_request: &ModelRequest<'_>) -> serde_json::Result<Vec<u8>> {
+        request::body(model_request)
     }
 
-    fn draft(&self) -> Box<dyn Draft> {
-        Box::new(decode::Reply::default())
+    fn answer_parser(&self) -> Box<dyn AnswerParser> {
+        Box::new(decode::Parser::default())
     }
 
     fn list_path(&self) -> &'static str {
         "models?limit=1000"
     }
 
-    fn listed(&self, body: &[u8]) -> Option<Vec<Found>> {
+    fn listed(&self, body: &[u8]) -> Option<Vec<ListedModel>> {
         #[derive(Deserialize)]
         struct Models {
             data: Vec<Model>,
@@ -76,8 +76,11 @@ impl Family for Messages {
             display_name: Option<String>,
         }
         let models: Models = serde_json::from_slice(body).ok()?;
-        let found =
-            |model: Model| Found { id: model.id, label: model.display_name, ..Found::default() };
+        let found = |model: Model| ListedModel {
+            id: model.id,
+            label: model.display_name,
+            ..ListedModel::default()
+        };
         Some(models.data.into_iter().map(found).collect())
     }
 }

@@ -1,5 +1,5 @@
-//! Leaves a provider alone for a while that fails again and again, so that nobody waits for it in vain
-//! and it is not kept down by those who ask.
+//! A circuit breaker: calls to a provider that fails again and again are refused for a while, so that
+//! turns do not wait for it in vain and the provider can recover.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -7,14 +7,14 @@ use std::time::Duration;
 use quintet_kernel::model::{Failure, FailureKind};
 use tokio::time::Instant;
 
-use crate::retry::{Retry, Trouble};
+use crate::retry::{AttemptError, Retry};
 
-/// So many failures in a row are too many.
-const TOO_MANY: u32 = 8;
-/// How long it is left alone. Then one call may try.
-const PAUSE: Duration = Duration::from_secs(15);
+/// Failures in a row that open the breaker.
+const FAILURES_LIMIT: u32 = 8;
+/// Time for which calls are refused. Then one call may try.
+const OPEN_INTERVAL: Duration = Duration::from_secs(15);
 
-/// How a provider has been lately.
+/// The circuit breaker of one provider.
 #[derive(Debug, Default)]
 pub(crate) struct Breaker {
     state: Mutex<State>,
@@ -23,28 +23,28 @@ pub(crate) struct Breaker {
 #[derive(Debug, Default)]
 struct State {
     failures: u32,
-    /// Until when nobody asks.
-    until: Option<Instant>,
+    /// The time until which calls are refused.
+    open_until: Option<Instant>,
 }
 
 impl Breaker {
-    /// Whether the provider may be asked now. Once the pause is over, whoever comes first finds out,
-    /// and the others wait for another pause, unless it ends well.
-    pub(crate) fn admit(&self, name: &str) -> Result<(), Trouble> {
+    /// Admits a call. Fails while the breaker is open; once its interval is over one call may try, and the
+    /// others are refused for another interval unless that call succeeds.
+    pub(crate) fn admit(&self, name: &str) -> Result<(), AttemptError> {
         let mut state = self.state();
         let now = Instant::now();
-        match state.until {
-            Some(until) if now < until => {
-                let left = until - now;
+        match state.open_until {
+            Some(open_until) if now < open_until => {
+                let left = open_until - now;
                 let (failures, seconds) = (state.failures, left.as_secs() + 1);
                 let message = format!(
                     "{name} failed {failures} times in a row and is left alone for {seconds} s"
                 );
                 let failure = Failure { kind: FailureKind::Unavailable, message };
-                Err(Trouble { failure, retry: Retry::After(left) })
+                Err(AttemptError { failure, retry: Retry::After(left) })
             }
             Some(_) => {
-                state.until = Some(now + PAUSE);
+                state.open_until = Some(now + OPEN_INTERVAL);
                 Ok(())
             }
             None => Ok(()),
@@ -56,12 +56,12 @@ impl Breaker {
         *self.state() = State::default();
     }
 
-    /// Records that the provider could not be reached, or is broken.
+    /// Records that the provider could not be reached, or failed.
     pub(crate) fn failed(&self) {
         let mut state = self.state();
         state.failures = state.failures.saturating_add(1);
-        if state.failures >= TOO_MANY {
-            state.until = Some(Instant::now() + PAUSE);
+        if state.failures >= FAILURES_LIMIT {
+            state.open_until = Some(Instant::now() + OPEN_INTERVAL);
         }
     }
 
@@ -77,18 +77,18 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn after_a_pause_one_may_try() {
         let breaker = Breaker::default();
-        for _ in 0..TOO_MANY {
+        for _ in 0..FAILURES_LIMIT {
             assert!(breaker.admit("p").is_ok());
             breaker.failed();
         }
         let trouble = breaker.admit("p").unwrap_err();
-        assert_eq!(trouble.retry, Retry::After(PAUSE));
+        assert_eq!(trouble.retry, Retry::After(OPEN_INTERVAL));
         assert!(trouble.failure.message.starts_with("p failed 8 times"), "{trouble:?}");
-        tokio::time::advance(PAUSE).await;
+        tokio::time::advance(OPEN_INTERVAL).await;
         assert!(breaker.admit("p").is_ok());
         assert!(breaker.admit("p").is_err(), "only one tries");
         breaker.failed();
-        tokio::time::advance(PAUSE).await;
+        tokio::time::advance(OPEN_INTERVAL).await;
         assert!(breaker.admit("p").is_ok());
         breaker.succeeded();
         assert!(breaker.admit("p").is_ok() && breaker.admit("p").is_ok());

@@ -1,4 +1,4 @@
-//! One model call: asks, asks again where that may help, and reads.
+//! One model call: sends the request, retries where that may help, and reads the answer.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -11,19 +11,19 @@ use reqwest::Response;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, DATE, HeaderMap, RETRY_AFTER};
 use tokio::time::{Instant, Sleep, timeout_at};
 
-use crate::accounts::Payer;
+use crate::accounts::KeySource;
 use crate::config::Secret;
 use crate::endpoint::Endpoint;
 use crate::facts::Facts;
-use crate::fault;
 use crate::http;
 use crate::provider;
-use crate::reading::Reading;
-use crate::retry::{self, Retry, Trouble};
+use crate::provider_error;
+use crate::response_reader::ResponseReader;
+use crate::retry::{self, AttemptError, Retry};
 use crate::tokens;
 
-/// As much of an error is read; far less is passed on.
-const LONGEST_ERROR: usize = 64 << 10;
+/// Bytes of an error response that are read; far fewer are passed on.
+const ERROR_BYTES_LIMIT: usize = 64 << 10;
 
 /// A call under way. Dropped, it closes its connection.
 pub(crate) struct Call {
@@ -32,90 +32,100 @@ pub(crate) struct Call {
     body: Bytes,
     tries: u32,
     deadline: Instant,
-    stage: Stage,
-    /// The longest wait that is worth it.
-    patience: Duration,
+    state: CallState,
+    /// The call fails instead of waiting longer than this for another try.
+    max_retry_wait: Duration,
     /// The user who pays, if the daemon does not.
-    payer: Option<Payer>,
-    /// What the prompt costs, roughly, and how much was answered, for providers that do not count.
-    read: u64,
-    written: u64,
+    key_source: Option<KeySource>,
+    /// Estimate of the prompt's tokens, and bytes of the answer, for providers that do not report usage.
+    prompt_tokens: u64,
+    answer_bytes: u64,
 }
 
-enum Stage {
-    Opening(BoxFuture<'static, Result<Reading, Trouble>>),
-    Reading(Box<Reading>),
+enum CallState {
+    Opening(BoxFuture<'static, Result<ResponseReader, AttemptError>>),
+    Reading(Box<ResponseReader>),
     Waiting(Pin<Box<Sleep>>),
-    Over,
+    Finished,
 }
 
 impl Call {
-    /// Begins a call, for somebody who may have means of their own to pay for it; nothing is sent before
-    /// the first [`ModelStream::next`].
+    /// Begins a call, with a user's key if `key_source` has one. Nothing is sent before the first
+    /// [`ModelStream::next`]. Fails if the model cannot take the prompt.
     pub(crate) fn new(
         endpoint: &Arc<Endpoint>,
         prompt: Prompt,
         facts: &Facts,
-        payer: Option<Payer>,
+        key_source: Option<KeySource>,
     ) -> Result<Self, Failure> {
         let url = endpoint.url(&endpoint.family.path(&prompt.model.model));
         let files = tokens::files(&prompt);
         let body: Bytes = endpoint.body(prompt, facts)?.into();
-        let read = tokens::of_request(body.len(), files);
+        let prompt_tokens = tokens::of_request(body.len(), files);
         let deadline = after(endpoint.config.timeouts.total);
         let endpoint = Arc::clone(endpoint);
-        let (tries, stage, written) = (1, Stage::Over, 0);
-        let patience = Duration::MAX;
-        let mut call =
-            Self { endpoint, url, body, tries, deadline, stage, patience, payer, read, written };
+        let (tries, state, answer_bytes) = (1, CallState::Finished, 0);
+        let max_retry_wait = Duration::MAX;
+        let mut call = Self {
+            endpoint,
+            url,
+            body,
+            tries,
+            deadline,
+            state,
+            max_retry_wait,
+            key_source,
+            prompt_tokens,
+            answer_bytes,
+        };
         call.begin();
         Ok(call)
     }
 
-    /// Has it fail rather than wait longer than this for another try.
-    pub(crate) fn with_patience(self, patience: Duration) -> Self {
-        Self { patience, ..self }
+    /// Has the call fail instead of waiting longer than this for another try.
+    pub(crate) fn with_max_retry_wait(self, max_retry_wait: Duration) -> Self {
+        Self { max_retry_wait, ..self }
     }
 
     fn begin(&mut self) {
         let request = (self.url.clone(), self.body.clone());
         let endpoint = Arc::clone(&self.endpoint);
-        let opening = open(endpoint, request, self.deadline, self.payer.clone());
-        self.stage = Stage::Opening(Box::pin(opening));
+        let opening = open(endpoint, request, self.deadline, self.key_source.clone());
+        self.state = CallState::Opening(Box::pin(opening));
     }
 
-    /// May be dropped while it waits and called again; what was read is kept in the stage.
+    /// May be dropped while it waits and called again; what was read is kept in the state.
     async fn advance(&mut self) -> Result<Vec<Chunk>, Failure> {
         loop {
-            match &mut self.stage {
-                Stage::Waiting(pause) => {
+            match &mut self.state {
+                CallState::Waiting(pause) => {
                     pause.await;
                     self.begin();
                 }
-                Stage::Opening(opening) => match opening.await {
-                    Ok(reading) => self.stage = Stage::Reading(Box::new(reading)),
-                    Err(trouble) => return self.recover(trouble),
+                CallState::Opening(opening) => match opening.await {
+                    Ok(reader) => self.state = CallState::Reading(Box::new(reader)),
+                    Err(error) => return self.recover(error),
                 },
-                Stage::Reading(reading) => match reading.next().await {
-                    Ok(chunks) => return Ok(self.pass(chunks)),
-                    Err(trouble) => return self.recover(trouble),
+                CallState::Reading(reader) => match reader.next().await {
+                    Ok(chunks) => return Ok(self.pass_on(chunks)),
+                    Err(error) => return self.recover(error),
                 },
-                Stage::Over => return Err(over()),
+                CallState::Finished => return Err(finished()),
             }
         }
     }
 
-    fn pass(&mut self, mut chunks: Vec<Chunk>) -> Vec<Chunk> {
+    fn pass_on(&mut self, mut chunks: Vec<Chunk>) -> Vec<Chunk> {
         for chunk in &mut chunks {
             match chunk {
-                Chunk::Output(_, text) => self.written += text.len() as u64,
+                Chunk::Output(_, text) => self.answer_bytes += text.len() as u64,
                 Chunk::Retrying { .. } => {}
                 Chunk::Finished(answer) => {
-                    self.stage = Stage::Over;
+                    self.state = CallState::Finished;
                     if answer.usage.total() == 0 {
                         let called = answer.calls.iter().map(|call| call.arguments.len() as u64);
-                        let written = self.written + called.sum::<u64>();
-                        answer.usage = tokens::estimate(self.read, written);
+                        let answer_bytes = self.answer_bytes + called.sum::<u64>();
+                        answer.usage = tokens::estimate(self.prompt_tokens, answer_bytes);
                     }
                 }
             }
@@ -123,21 +133,21 @@ impl Call {
         chunks
     }
 
-    fn recover(&mut self, trouble: Trouble) -> Result<Vec<Chunk>, Failure> {
-        self.stage = Stage::Over;
-        let failure = self.endpoint.redacted(trouble.failure);
-        let failure = match &self.payer {
-            Some(payer) => payer.redacted(failure),
+    fn recover(&mut self, error: AttemptError) -> Result<Vec<Chunk>, Failure> {
+        self.state = CallState::Finished;
+        let failure = self.endpoint.redacted(error.failure);
+        let failure = match &self.key_source {
+            Some(key_source) => key_source.redacted(failure),
             None => failure,
         };
-        let wait = trouble.retry.wait(self.tries, &self.endpoint.config.retries);
-        let worth = |wait: &Duration| *wait <= self.patience && after(*wait) < self.deadline;
+        let wait = error.retry.wait(self.tries, &self.endpoint.config.retries);
+        let worth = |wait: &Duration| *wait <= self.max_retry_wait && after(*wait) < self.deadline;
         let Some(wait) = wait.filter(worth) else {
             return Err(failure);
         };
         self.tries += 1;
         tracing::debug!(provider = self.endpoint.config.name, ?wait, "{}", failure.message);
-        self.stage = Stage::Waiting(Box::pin(tokio::time::sleep(wait)));
+        self.state = CallState::Waiting(Box::pin(tokio::time::sleep(wait)));
         Ok(vec![Chunk::Retrying { attempt: self.tries, wait, reason: failure.message }])
     }
 }
@@ -148,11 +158,11 @@ impl ModelStream for Call {
     }
 }
 
-fn over() -> Failure {
+fn finished() -> Failure {
     Failure { kind: FailureKind::Cut, message: "the answer is over".into() }
 }
 
-/// A time from now on; far away if the clock cannot count that far.
+/// The time after a wait; thirty years away if the clock cannot count that far.
 pub(crate) fn after(wait: Duration) -> Instant {
     let now = Instant::now();
     now.checked_add(wait).unwrap_or_else(|| now + Duration::from_secs(1 << 30))
@@ -162,33 +172,36 @@ async fn open(
     endpoint: Arc<Endpoint>,
     request: (String, Bytes),
     deadline: Instant,
-    payer: Option<Payer>,
-) -> Result<Reading, Trouble> {
-    let key = key(&endpoint, payer).await?;
+    key_source: Option<KeySource>,
+) -> Result<ResponseReader, AttemptError> {
+    let key = key(&endpoint, key_source).await?;
     endpoint.breaker.admit(&endpoint.config.name)?;
     let opened = send(&endpoint, request, deadline, key.as_ref()).await;
     match &opened {
-        Err(trouble) if trouble.failure.kind == FailureKind::Unavailable => {
+        Err(error) if error.failure.kind == FailureKind::Unavailable => {
             endpoint.breaker.failed();
         }
         Ok(_) | Err(_) => endpoint.breaker.succeeded(),
     }
-    Reading::new(endpoint, opened?, deadline)
+    ResponseReader::new(endpoint, opened?, deadline)
 }
 
-/// What the call is paid with.
-async fn key(endpoint: &Endpoint, payer: Option<Payer>) -> Result<Option<Secret>, Trouble> {
+/// The key of the call: the user's, or else the daemon's.
+async fn key(
+    endpoint: &Endpoint,
+    key_source: Option<KeySource>,
+) -> Result<Option<Secret>, AttemptError> {
     let config = &endpoint.config;
-    let own = match payer {
-        Some(payer) => payer.key(config).await,
+    let own = match key_source {
+        Some(key_source) => key_source.key(config).await,
         None => Ok(None),
     };
     // No other model is asked instead either: who pays for that would be as unknown.
-    let own = own.map_err(|reason| fault::lasting(FailureKind::Rejected, reason))?;
+    let own = own.map_err(|reason| provider_error::permanent(FailureKind::Rejected, reason))?;
     let key = own.or_else(|| config.api_key.clone());
     if key.is_none() && config.needs_key {
         let failure = provider::no_key(config);
-        return Err(fault::lasting(failure.kind, failure.message));
+        return Err(provider_error::permanent(failure.kind, failure.message));
     }
     Ok(key)
 }
@@ -198,7 +211,7 @@ async fn send(
     (url, body): (String, Bytes),
     deadline: Instant,
     key: Option<&Secret>,
-) -> Result<Response, Trouble> {
+) -> Result<Response, AttemptError> {
     let client = endpoint.client().await?;
     let request = client
         .post(url)
@@ -208,28 +221,28 @@ async fn send(
     let request = endpoint.sign(request, key)?;
     let until = deadline.min(after(endpoint.config.timeouts.header));
     let asked = timeout_at(until, async {
-        let response = request.send().await.map_err(http::trouble)?;
+        let response = request.send().await.map_err(http::attempt_error)?;
         if response.status().is_success() { Ok(response) } else { Err(refusal(response).await) }
     });
-    let late = || fault::lasting(FailureKind::Stalled, "the provider does not answer");
+    let late = || provider_error::permanent(FailureKind::Stalled, "the provider does not answer");
     asked.await.map_err(|_| late())?
 }
 
-async fn refusal(mut response: Response) -> Trouble {
+async fn refusal(mut response: Response) -> AttemptError {
     let status = response.status().as_u16();
-    let retry = asked_wait(response.headers()).map_or(Retry::Later, Retry::After);
+    let retry = requested_wait(response.headers()).map_or(Retry::Later, Retry::After);
     let mut body = Vec::new();
     while let Ok(Some(bytes)) = response.chunk().await {
         body.extend_from_slice(&bytes);
-        if body.len() > LONGEST_ERROR {
-            body.truncate(LONGEST_ERROR);
+        if body.len() > ERROR_BYTES_LIMIT {
+            body.truncate(ERROR_BYTES_LIMIT);
             break;
         }
     }
-    fault::from_status(status, &body, retry)
+    provider_error::from_status(status, &body, retry)
 }
 
-fn asked_wait(headers: &HeaderMap) -> Option<Duration> {
+fn requested_wait(headers: &HeaderMap) -> Option<Duration> {
     let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
     retry::retry_after(text(RETRY_AFTER)?, text(DATE))
 }

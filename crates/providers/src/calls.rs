@@ -2,61 +2,61 @@
 
 use quintet_kernel::model::AskedCall;
 
-/// More than this is no answer but an accident.
-const MOST_CALLS: usize = 1024;
-/// The longest that all arguments of an answer may be.
-const LONGEST_ARGUMENTS: usize = 16 << 20;
+/// Calls of one answer.
+const CALLS_LIMIT: usize = 1024;
+/// Bytes of all arguments of an answer together.
+const ARGUMENTS_BYTES_LIMIT: usize = 16 << 20;
 
 /// The calls of an answer so far, in the order in which they began.
 #[derive(Debug, Default)]
 pub(crate) struct Calls {
-    slots: Vec<Slot>,
+    partial_calls: Vec<PartialCall>,
     bytes: usize,
 }
 
-/// A call so far.
+/// A call of which more may arrive.
 #[derive(Debug)]
-pub(crate) struct Slot {
+pub(crate) struct PartialCall {
     /// The number by which the API tells its calls apart, where it has one.
     pub(crate) key: Option<u64>,
     pub(crate) call: AskedCall,
 }
 
 impl Calls {
-    pub(crate) fn slots(&self) -> &[Slot] {
-        &self.slots
+    pub(crate) fn partial_calls(&self) -> &[PartialCall] {
+        &self.partial_calls
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.slots.is_empty()
+        self.partial_calls.is_empty()
     }
 
     pub(crate) fn len(&self) -> u64 {
-        self.slots.len() as u64
+        self.partial_calls.len() as u64
     }
 
     pub(crate) fn finish(&mut self) -> Vec<AskedCall> {
-        std::mem::take(&mut self.slots).into_iter().map(|slot| slot.call).collect()
+        std::mem::take(&mut self.partial_calls).into_iter().map(|slot| slot.call).collect()
     }
 
-    /// Begins a call; gives its place.
+    /// Begins a call and returns its position. Fails if there are too many.
     pub(crate) fn begin(
         &mut self,
         key: Option<u64>,
         id: &str,
         tool: &str,
     ) -> Result<usize, String> {
-        if self.slots.len() == MOST_CALLS {
+        if self.partial_calls.len() == CALLS_LIMIT {
             return Err("too many tool calls".into());
         }
         let call = AskedCall { id: id.into(), tool: tool.into(), arguments: String::new() };
-        self.slots.push(Slot { key, call });
-        Ok(self.slots.len() - 1)
+        self.partial_calls.push(PartialCall { key, call });
+        Ok(self.partial_calls.len() - 1)
     }
 
-    /// Fills in what is still missing.
+    /// Sets the id and the tool where they are still empty.
     pub(crate) fn name(&mut self, at: usize, id: &str, tool: &str) {
-        let Some(slot) = self.slots.get_mut(at) else { return };
+        let Some(slot) = self.partial_calls.get_mut(at) else { return };
         if slot.call.id.is_empty() {
             slot.call.id.push_str(id);
         }
@@ -65,25 +65,25 @@ impl Calls {
         }
     }
 
-    /// The call that the API numbers so.
+    /// The position of the call with this number of the API.
     pub(crate) fn find(&self, key: u64) -> Option<usize> {
-        self.slots.iter().rposition(|slot| slot.key == Some(key))
+        self.partial_calls.iter().rposition(|slot| slot.key == Some(key))
     }
 
-    /// Adds to the arguments of a call.
+    /// Adds to the arguments of a call. Fails if they become too long.
     pub(crate) fn append(&mut self, at: usize, arguments: &str) -> Result<(), String> {
-        let Some(slot) = self.slots.get_mut(at) else { return Ok(()) };
+        let Some(slot) = self.partial_calls.get_mut(at) else { return Ok(()) };
         self.bytes += arguments.len();
-        if self.bytes > LONGEST_ARGUMENTS {
+        if self.bytes > ARGUMENTS_BYTES_LIMIT {
             return Err("too long a tool call".into());
         }
         slot.call.arguments.push_str(arguments);
         Ok(())
     }
 
-    /// Sets the arguments of a call that has none yet.
+    /// Sets the arguments of a call that has none yet. Fails if they are too long.
     pub(crate) fn complete(&mut self, at: usize, arguments: &str) -> Result<(), String> {
-        match self.slots.get(at) {
+        match self.partial_calls.get(at) {
             Some(slot) if slot.call.arguments.is_empty() => self.append(at, arguments),
             Some(_) | None => Ok(()),
         }

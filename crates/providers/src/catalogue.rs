@@ -1,4 +1,4 @@
-//! What is known of models besides what their providers say: the tables of `data/models.toml`.
+//! The built-in catalogue of models: the tables of `data/models.toml`.
 
 use std::sync::LazyLock;
 
@@ -9,7 +9,7 @@ use serde::Deserialize;
 use crate::facts::Thinking;
 use crate::tokenizer::Tokenizer;
 
-/// A table.
+/// One model of the catalogue.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Entry {
@@ -23,7 +23,7 @@ pub(crate) struct Entry {
     #[serde(rename = "output")]
     pub(crate) max_output: Option<u64>,
     inputs: Vec<String>,
-    #[serde(default = "yes")]
+    #[serde(default = "default_true")]
     pub(crate) tools: bool,
     thinking: String,
     #[serde(default)]
@@ -44,7 +44,7 @@ struct Tables {
     model: Vec<Entry>,
 }
 
-fn yes() -> bool {
+fn default_true() -> bool {
     true
 }
 
@@ -59,10 +59,9 @@ pub(crate) fn of(vendor: &str) -> impl Iterator<Item = &'static Entry> {
     MODELS.iter().filter(move |entry| entry.vendor == vendor)
 }
 
-/// What is known of a model of a vendor. Routers name models `maker/model`, which may be known by
-/// their makers' rows.
+/// Finds a model of a vendor. Routers name models `maker/model`, which are found in their makers' rows.
 pub(crate) fn find(vendor: &str, id: &str) -> Option<&'static Entry> {
-    let direct = of(vendor).filter(|entry| entry.stands_for(id)).max_by_key(|entry| entry.id.len());
+    let direct = of(vendor).filter(|entry| entry.matches(id)).max_by_key(|entry| entry.id.len());
     direct.or_else(|| {
         let (maker, model) = id.split_once('/')?;
         let model = model.replace('.', "-");
@@ -72,8 +71,8 @@ pub(crate) fn find(vendor: &str, id: &str) -> Option<&'static Entry> {
 }
 
 impl Entry {
-    /// Whether this is the model, or one of its dated versions.
-    fn stands_for(&self, id: &str) -> bool {
+    /// True if this entry describes the model, or `id` is one of its dated versions.
+    fn matches(&self, id: &str) -> bool {
         let id = id.strip_suffix("-latest").unwrap_or(id);
         let rest = id.strip_prefix(self.id.strip_suffix("-latest").unwrap_or(&self.id));
         rest.is_some_and(|rest| rest.is_empty() || is_version(rest))
@@ -97,7 +96,7 @@ impl Entry {
         self.efforts.iter().filter_map(|word| Effort::parse(word)).collect()
     }
 
-    /// What people are told of it.
+    /// The description for users.
     pub(crate) fn about(&self) -> About {
         let family = self.family.as_ref().map(|family| format!("{}::{family}", self.vendor));
         About {

@@ -1,4 +1,4 @@
-//! What the daemon says about a provider.
+//! The configuration of a provider.
 
 use std::fmt;
 use std::time::Duration;
@@ -13,38 +13,38 @@ use crate::quirks::Quirks;
 pub struct ProviderConfig {
     /// The name, the first half of `provider/model`.
     pub name: String,
-    /// How it is talked to.
+    /// The family of its API.
     pub api: Api,
-    /// Where it is, with the version: `https://api.example.com/v1`. Not used by [`Api::Demo`].
+    /// The base URL with the version: `https://api.example.com/v1`. Not used by [`Api::Demo`].
     pub base_url: String,
-    /// What it is paid with.
+    /// The API key.
     pub api_key: Option<Secret>,
-    /// The row of the vendors' list that it is, or is like; see [`crate::vendors`].
+    /// The vendor whose row of [`crate::vendors`] describes it.
     pub vendor: String,
-    /// Whether nothing can be asked without a key.
+    /// True if no model can be called without a key.
     pub needs_key: bool,
-    /// Where it runs.
+    /// Where its models run.
     pub side: Side,
-    /// Models to offer besides those it lists itself.
+    /// Models to offer besides those that the provider lists.
     pub models: Vec<String>,
-    /// The model that is asked where nobody names one.
+    /// The model that is used if none is named.
     pub default_model: Option<String>,
     /// Words in the names of models that are not offered.
     pub hide: Vec<String>,
-    /// What its models can do, where somebody said so.
-    pub stated: Stated,
-    /// How long to wait for it.
+    /// What its models can do, where the configuration says so.
+    pub overrides: ModelOverrides,
+    /// Time limits.
     pub timeouts: Timeouts,
-    /// How often to ask again.
+    /// Retries.
     pub retries: Retries,
-    /// Whether it may search the web for its models, where it can.
+    /// True if the provider may search the web for its models.
     pub native_search: bool,
-    /// How it differs from its family.
+    /// Differences from its API family.
     pub quirks: Quirks,
 }
 
 impl ProviderConfig {
-    /// A provider of which nothing else is said: its models may take anything.
+    /// A provider with defaults: its models may take any input.
     pub fn new(name: impl Into<String>, api: Api) -> Self {
         let name = name.into();
         Self {
@@ -58,7 +58,7 @@ impl ProviderConfig {
             models: Vec::new(),
             default_model: None,
             hide: Vec::new(),
-            stated: Stated::default(),
+            overrides: ModelOverrides::default(),
             timeouts: Timeouts::default(),
             retries: Retries::default(),
             native_search: false,
@@ -67,14 +67,14 @@ impl ProviderConfig {
     }
 }
 
-/// What somebody said that all models of a provider can do. It wins over whatever else is known.
+/// Capabilities that the configuration states for all models of a provider; they override the catalogue.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Stated {
-    /// Media they take besides text.
+pub struct ModelOverrides {
+    /// Media that the models take besides text.
     pub inputs: Option<Vec<MediaKind>>,
-    /// Whether they can call tools.
+    /// True if the models can call tools.
     pub tools: Option<bool>,
-    /// Tokens they can read at once.
+    /// The context window in tokens.
     pub context_window: Option<u64>,
 }
 
@@ -94,16 +94,16 @@ pub enum Api {
 }
 
 impl Api {
-    /// All of them.
+    /// All families.
     pub const ALL: [Self; 5] =
         [Self::OpenAiChat, Self::OpenAiResponses, Self::Anthropic, Self::Gemini, Self::Demo];
 
-    /// Reads the word of the configuration.
+    /// Parses the word of the configuration.
     pub fn parse(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|api| api.name() == word)
     }
 
-    /// The word for it in the configuration.
+    /// The word of the configuration.
     pub fn name(self) -> &'static str {
         match self {
             Self::OpenAiChat => "openai-chat",
@@ -115,7 +115,7 @@ impl Api {
     }
 }
 
-/// How long to wait for a provider.
+/// Time limits of calls to a provider.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timeouts {
     /// From the request until the answer begins. Some local servers read the whole prompt first.
@@ -136,59 +136,64 @@ impl Default for Timeouts {
     }
 }
 
-/// How often to ask again when the provider is busy, broken or out of reach.
+/// Retries of calls when the provider is busy, broken or out of reach.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retries {
-    /// At most so many more tries.
-    pub more: u32,
-    /// The wait before the second try; it doubles from try to try.
-    pub first: Duration,
-    /// The longest wait that is not asked for by the provider.
-    pub longest: Duration,
+    /// Tries after the first.
+    pub max_retries: u32,
+    /// The wait before the second try; it doubles with each try.
+    pub first_wait: Duration,
+    /// The longest wait, unless the provider names a longer one.
+    pub longest_wait: Duration,
 }
 
 impl Default for Retries {
     fn default() -> Self {
-        Self { more: 4, first: Duration::from_millis(500), longest: Duration::from_secs(20) }
+        Self {
+            max_retries: 4,
+            first_wait: Duration::from_millis(500),
+            longest_wait: Duration::from_secs(20),
+        }
     }
 }
 
-const SHORTEST_SECRET: usize = 8;
-/// Fewer letters of a secret give nothing away: many begin with `sk-`.
-const SHORTEST_PART: usize = 4;
+const SECRET_LENGTH_MINIMUM: usize = 8;
+/// A shorter prefix of a secret is not redacted: many begin with `sk-`.
+const SECRET_PREFIX_MINIMUM: usize = 4;
 const HIDDEN: &str = "***";
 
-/// A text that is never shown.
+/// A secret that is never shown.
 #[derive(Clone)]
 pub struct Secret(String);
 
 impl Secret {
-    /// Hides a text.
+    /// Wraps a secret.
     pub fn new(text: impl Into<String>) -> Self {
         Self(text.into())
     }
 
-    /// The text, for whoever sends it to where it belongs.
+    /// The secret itself, to be sent to its provider.
     pub fn reveal(&self) -> &str {
         &self.0
     }
 
-    /// The text without any occurrence of the secret. A word as short as `test` is no secret, and
-    /// looking for it would spoil every message that has it.
+    /// The text with every occurrence of the secret replaced. A word as short as `test` is no secret, and
+    /// replacing it would spoil every message that has it.
     pub fn redact(&self, text: String) -> String {
-        if self.0.len() < SHORTEST_SECRET {
+        if self.0.len() < SECRET_LENGTH_MINIMUM {
             return text;
         }
         let text = if text.contains(&self.0) { text.replace(&self.0, HIDDEN) } else { text };
-        match text.strip_suffix('…').and_then(|cut| self.begins_at_the_end_of(cut)) {
+        match text.strip_suffix('…').and_then(|cut| self.before_partial_secret(cut)) {
             Some(whole) => format!("{whole}{HIDDEN}…"),
             None => text,
         }
     }
 
-    /// What comes before the secret in a text that was cut in the middle of it.
-    fn begins_at_the_end_of<'a>(&self, text: &'a str) -> Option<&'a str> {
-        let mut starts = (SHORTEST_PART..self.0.len()).rev().filter_map(|end| self.0.get(..end));
+    /// The text before a secret that was cut off at the end of the text.
+    fn before_partial_secret<'a>(&self, text: &'a str) -> Option<&'a str> {
+        let mut starts =
+            (SECRET_PREFIX_MINIMUM..self.0.len()).rev().filter_map(|end| self.0.get(..end));
         starts.find_map(|start| text.strip_suffix(start))
     }
 }

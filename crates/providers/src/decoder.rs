@@ -1,79 +1,86 @@
-//! Reads an answer from bytes, whatever its family.
+//! Decodes the bytes of an answer for any API family.
 
 use quintet_kernel::model::{Chunk, FailureKind, Finish};
 
-use crate::draft::{Draft, Stage, malformed};
-use crate::fault;
-use crate::retry::Trouble;
+use crate::answer_parser::{AnswerParser, AnswerState, malformed};
+use crate::provider_error;
+use crate::retry::AttemptError;
 use crate::sse::{Framer, TooLong};
 
-/// The longest plain answer that is taken.
-const LONGEST_WHOLE: usize = 32 << 20;
+/// Bytes of an answer that is one JSON body.
+const BODY_BYTES_LIMIT: usize = 32 << 20;
 
-/// An answer as far as it was read.
+/// An answer that is being decoded.
 pub(crate) struct Decoder {
-    form: Form,
-    draft: Box<dyn Draft>,
-    /// Whether any output was passed on.
-    spoke: bool,
+    encoding: Encoding,
+    answer_parser: Box<dyn AnswerParser>,
+    /// True once output was passed on.
+    has_output: bool,
 }
 
-/// How the answer comes.
-enum Form {
-    /// As server-sent events.
+/// The encoding of the answer.
+enum Encoding {
+    /// Server-sent events.
     Stream(Framer),
-    /// As one JSON body, collected here.
+    /// One JSON body, collected here.
     Whole(Vec<u8>),
 }
 
 impl Decoder {
-    /// For an answer of server-sent events.
-    pub(crate) fn stream(draft: Box<dyn Draft>) -> Self {
-        Self { form: Form::Stream(Framer::default()), draft, spoke: false }
+    /// A decoder of server-sent events.
+    pub(crate) fn stream(answer_parser: Box<dyn AnswerParser>) -> Self {
+        Self { encoding: Encoding::Stream(Framer::default()), answer_parser, has_output: false }
     }
 
-    /// For an answer of one JSON body.
-    pub(crate) fn whole(draft: Box<dyn Draft>) -> Self {
-        Self { form: Form::Whole(Vec::new()), draft, spoke: false }
+    /// A decoder of one JSON body.
+    pub(crate) fn whole(answer_parser: Box<dyn AnswerParser>) -> Self {
+        Self { encoding: Encoding::Whole(Vec::new()), answer_parser, has_output: false }
     }
 
-    /// Takes a read. What was understood before an error is in `out` all the same.
-    pub(crate) fn feed(&mut self, bytes: &[u8], out: &mut Vec<Chunk>) -> Result<(), Trouble> {
-        let draft = &mut self.draft;
-        let fed = match &mut self.form {
-            Form::Stream(framer) => framer.feed(bytes, |data| take(&mut **draft, data, out)),
-            Form::Whole(body) if body.len() + bytes.len() > LONGEST_WHOLE => Err(TooLong.into()),
-            Form::Whole(body) => {
+    /// Takes bytes and appends chunks to `out`, also those before an error. Fails if the answer is malformed
+    /// or the provider reports an error.
+    pub(crate) fn feed(&mut self, bytes: &[u8], out: &mut Vec<Chunk>) -> Result<(), AttemptError> {
+        let answer_parser = &mut self.answer_parser;
+        let fed = match &mut self.encoding {
+            Encoding::Stream(framer) => {
+                framer.feed(bytes, |data| take(&mut **answer_parser, data, out))
+            }
+            Encoding::Whole(body) if body.len() + bytes.len() > BODY_BYTES_LIMIT => {
+                Err(TooLong.into())
+            }
+            Encoding::Whole(body) => {
                 body.extend_from_slice(bytes);
                 Ok(())
             }
         };
-        self.spoke |= !out.is_empty();
+        self.has_output |= !out.is_empty();
         fed
     }
 
-    /// Whether the provider said that this is all.
+    /// True once the provider marked the end of the answer.
     pub(crate) fn is_done(&self) -> bool {
-        self.draft.stage() == Stage::Done
+        self.answer_parser.state() == AnswerState::Done
     }
 
-    /// Whether nothing of an answer was seen yet, so that it can be asked for again.
+    /// True while nothing of the answer was received, so that the call can be retried.
     pub(crate) fn is_blank(&self) -> bool {
-        self.draft.stage() == Stage::Blank
+        self.answer_parser.state() == AnswerState::Empty
     }
 
-    /// The stream is over, properly or not; appends [`Chunk::Finished`] if the answer is whole.
-    pub(crate) fn end(&mut self, out: &mut Vec<Chunk>) -> Result<(), Trouble> {
-        let draft = &mut self.draft;
-        let (rest, plain) = match &mut self.form {
-            Form::Stream(framer) => (framer.end(|data| take(&mut **draft, data, out)), false),
-            Form::Whole(body) => (draft.take_whole(body, out), true),
+    /// Ends the stream; appends [`Chunk::Finished`] if the answer is complete. Fails if it is not.
+    pub(crate) fn end(&mut self, out: &mut Vec<Chunk>) -> Result<(), AttemptError> {
+        let answer_parser = &mut self.answer_parser;
+        let (rest, plain) = match &mut self.encoding {
+            Encoding::Stream(framer) => {
+                (framer.end(|data| take(&mut **answer_parser, data, out)), false)
+            }
+            Encoding::Whole(body) => (answer_parser.take_whole(body, out), true),
         };
         // A body that can be parsed is whole, whether it says so or not.
-        let whole = match self.draft.stage() {
-            Stage::Whole | Stage::Done => true,
-            Stage::Begun => plain && rest.is_ok(),
-            Stage::Blank => false,
+        let whole = match self.answer_parser.state() {
+            AnswerState::Complete | AnswerState::Done => true,
+            AnswerState::Begun => plain && rest.is_ok(),
+            AnswerState::Empty => false,
         };
         if whole {
             return self.finish(out);
@@ -81,29 +88,37 @@ impl Decoder {
         match rest {
             // Half an event at the end of a stream is not malformed but cut.
             Err(trouble) if plain || trouble.failure.kind != FailureKind::Malformed => Err(trouble),
-            Ok(()) | Err(_) => {
-                Err(fault::passing(FailureKind::Cut, "the answer broke off in the middle"))
-            }
+            Ok(()) | Err(_) => Err(provider_error::transient(
+                FailureKind::Cut,
+                "the answer broke off in the middle",
+            )),
         }
     }
 
-    fn finish(&mut self, out: &mut Vec<Chunk>) -> Result<(), Trouble> {
-        let answer = self.draft.answer();
-        let spoke = self.spoke || !out.is_empty();
-        if answer.finish == Finish::Refused && !spoke {
-            return Err(fault::lasting(FailureKind::Refused, "the provider refused to answer"));
+    fn finish(&mut self, out: &mut Vec<Chunk>) -> Result<(), AttemptError> {
+        let answer = self.answer_parser.answer();
+        let has_output = self.has_output || !out.is_empty();
+        if answer.finish == Finish::Refused && !has_output {
+            return Err(provider_error::permanent(
+                FailureKind::Refused,
+                "the provider refused to answer",
+            ));
         }
         out.push(Chunk::Finished(answer));
         Ok(())
     }
 }
 
-/// What comes after the end is not looked at.
-fn take(draft: &mut dyn Draft, data: &[u8], out: &mut Vec<Chunk>) -> Result<(), Trouble> {
-    if draft.stage() == Stage::Done { Ok(()) } else { draft.take(data, out) }
+/// Parses one event; events after the end are ignored.
+fn take(
+    answer_parser: &mut dyn AnswerParser,
+    data: &[u8],
+    out: &mut Vec<Chunk>,
+) -> Result<(), AttemptError> {
+    if answer_parser.state() == AnswerState::Done { Ok(()) } else { answer_parser.take(data, out) }
 }
 
-impl From<TooLong> for Trouble {
+impl From<TooLong> for AttemptError {
     fn from(TooLong: TooLong) -> Self {
         malformed("it is too long")
     }

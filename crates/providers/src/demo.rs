@@ -1,4 +1,4 @@
-//! A small rule-based model inside the daemon, for trying things out without a provider.
+//! A small rule-based model inside the daemon, to try the daemon without a provider.
 //!
 //! The demo model is no language model and says so. It streams word by word like one, calls tools
 //! and reports their results, so that every part of a turn can be seen at work.
@@ -15,30 +15,30 @@ use quintet_kernel::model::{
 use quintet_kernel::port::{BoxFuture, ModelStream};
 use tokio::time::{Instant, sleep_until};
 
-/// The name of the one model there is.
+/// The name of the only model.
 pub const MODEL: &str = "demo";
-/// The wait between two words, so that one can see them come.
-pub const PACE: Duration = Duration::from_millis(15);
+/// The wait between two words, so that streaming can be seen.
+pub const WORD_INTERVAL: Duration = Duration::from_millis(15);
 
-/// What the model is going to say and ask for.
+/// A reply: thought, text and tool calls.
 #[derive(Debug, Default, PartialEq)]
-struct Reply {
+struct DemoReply {
     thought: String,
     text: String,
     calls: Vec<AskedCall>,
 }
 
-/// An answer that is being given.
-pub(crate) struct Talk {
+/// An answer that is streamed word by word.
+pub(crate) struct DemoStream {
     words: VecDeque<(Channel, String)>,
     answer: Option<Answer>,
-    pace: Duration,
+    word_interval: Duration,
     due: Instant,
 }
 
-impl Talk {
-    /// Thinks of an answer, which does not take long.
-    pub(crate) fn new(prompt: &Prompt, pace: Duration) -> Self {
+impl DemoStream {
+    /// The answer to a prompt.
+    pub(crate) fn new(prompt: &Prompt, word_interval: Duration) -> Self {
         let reply = rules::reply(prompt);
         let usage = usage(prompt, &reply);
         let finish = if reply.calls.is_empty() { Finish::Stop } else { Finish::ToolCalls };
@@ -47,8 +47,8 @@ impl Talk {
         Self {
             words: thought.chain(text).collect(),
             answer: Some(Answer::new(finish, reply.calls, usage)),
-            pace,
-            due: Instant::now() + pace,
+            word_interval,
+            due: Instant::now() + word_interval,
         }
     }
 
@@ -57,16 +57,16 @@ impl Talk {
             let over = Failure { kind: FailureKind::Cut, message: "the answer is over".into() };
             return self.answer.take().map(|answer| vec![Chunk::Finished(answer)]).ok_or(over);
         }
-        if !self.pace.is_zero() {
+        if !self.word_interval.is_zero() {
             sleep_until(self.due).await;
-            self.due = Instant::now() + self.pace;
+            self.due = Instant::now() + self.word_interval;
         }
         let word = self.words.pop_front();
         Ok(word.into_iter().map(|(channel, word)| Chunk::Output(channel, word)).collect())
     }
 }
 
-impl ModelStream for Talk {
+impl ModelStream for DemoStream {
     fn next(&mut self) -> BoxFuture<'_, Result<Vec<Chunk>, Failure>> {
         Box::pin(self.advance())
     }
@@ -76,8 +76,8 @@ fn words(text: &str) -> impl Iterator<Item = String> {
     text.split_inclusive(char::is_whitespace).map(str::to_owned)
 }
 
-/// A guess: a token is about four bytes.
-fn usage(prompt: &Prompt, reply: &Reply) -> Usage {
+/// Estimated usage: a token is about four bytes.
+fn usage(prompt: &Prompt, reply: &DemoReply) -> Usage {
     let tokens = |bytes: usize| u64::try_from(bytes.div_ceil(4)).unwrap_or(u64::MAX);
     let read: usize = prompt.messages.iter().map(|message| length(message)).sum();
     let asked: usize = reply.calls.iter().map(|call| call.tool.len() + call.arguments.len()).sum();

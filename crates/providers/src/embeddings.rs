@@ -37,8 +37,8 @@ pub struct HttpEmbedder {
 }
 
 impl HttpEmbedder {
-    /// Takes a model of a provider. `shorten` requests vectors of the given dimensions, which not
-    /// every model can give.
+    /// An embedder that uses a model of a provider. `shorten` requests vectors of the given dimensions, which
+    /// not every model supports.
     pub fn provider(
         config: &ProviderConfig,
         model: &str,
@@ -60,8 +60,8 @@ impl HttpEmbedder {
         }
     }
 
-    /// Takes the internal embedding service of another daemon, at the address of its computer-use
-    /// protocol.
+    /// An embedder that uses the internal embedding service of another daemon, at the address of its
+    /// computer-use protocol.
     pub fn service(base_url: &str, key: Secret) -> Self {
         Self {
             http: Arc::default(),
@@ -163,7 +163,7 @@ impl Embedder for HttpEmbedder {
         self.space.clone()
     }
 
-    /// The service itself is not asked.
+    /// Always succeeds: the service is not contacted before the first request.
     fn ready(&self) -> Result<(), SenseError> {
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! A provider, as far as a request needs to know it.
+//! The HTTP endpoint of a provider.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,19 +10,19 @@ use reqwest::{Client, RequestBuilder};
 use crate::breaker::Breaker;
 use crate::config::{ProviderConfig, Secret};
 use crate::facts::Facts;
-use crate::family::{Ask, Family};
-use crate::fault;
+use crate::family::{Family, ModelRequest};
 use crate::http::Http;
 use crate::inputs;
-use crate::offer::Offer;
-use crate::retry::Trouble;
+use crate::provider_error;
+use crate::retry::AttemptError;
+use crate::tools_cache::ToolsCache;
 
-/// A provider that is asked over HTTP.
+/// A provider that is called over HTTP.
 pub(crate) struct Endpoint {
     pub(crate) config: Arc<ProviderConfig>,
     pub(crate) family: &'static dyn Family,
     pub(crate) http: Arc<Http>,
-    pub(crate) offer: Offer,
+    pub(crate) tools_cache: ToolsCache,
     pub(crate) breaker: Breaker,
 }
 
@@ -32,29 +32,30 @@ impl Endpoint {
         format!("{}/{path}", self.config.base_url.trim_end_matches('/'))
     }
 
-    pub(crate) async fn client(&self) -> Result<Client, Trouble> {
+    pub(crate) async fn client(&self) -> Result<Client, AttemptError> {
         self.http.client(&self.config.base_url).await
     }
 
-    /// What is sent to have a prompt answered.
+    /// The body of the request for a prompt. Fails if the model cannot take it.
     pub(crate) fn body(&self, mut prompt: Prompt, facts: &Facts) -> Result<Vec<u8>, Failure> {
         inputs::fit(&mut prompt, &facts.profile, |kind, mime| self.family.takes(kind, mime))?;
         // A model that cannot call tools may refuse a request that offers some.
         let tools = if facts.profile.tools { prompt.tools.as_slice() } else { &[] };
         let wanted = prompt.search == Search::Native;
         let search = wanted && facts.profile.search.beside(tools.len());
-        let tools = self.offer.written(tools, search, self.family).map_err(unwritable)?;
+        let tools = self.tools_cache.json(tools, search, self.family).map_err(unwritable)?;
         let quirks = &self.config.quirks;
-        let ask = Ask { prompt: &prompt, facts, quirks, tools: tools.as_deref(), search };
-        self.family.body(&ask).map_err(unwritable)
+        let model_request =
+            ModelRequest { prompt: &prompt, facts, quirks, tools: tools.as_deref(), search };
+        self.family.body(&model_request).map_err(unwritable)
     }
 
-    /// Adds the key and whatever else the provider wants to see.
+    /// Adds the key and the headers of the provider.
     pub(crate) fn sign(
         &self,
         mut request: RequestBuilder,
         key: Option<&Secret>,
-    ) -> Result<RequestBuilder, Trouble> {
+    ) -> Result<RequestBuilder, AttemptError> {
         for (name, value) in self.family.headers() {
             request = request.header(*name, *value);
         }
@@ -66,13 +67,13 @@ impl Endpoint {
         let text = format!("{before}{}", key.reveal());
         let mut value = HeaderValue::try_from(text).map_err(|_| {
             let message = "the API key has characters that a key cannot have";
-            fault::lasting(FailureKind::Unauthorized, message)
+            provider_error::permanent(FailureKind::Unauthorized, message)
         })?;
         value.set_sensitive(true);
         Ok(request.header(HeaderName::from_static(name), value))
     }
 
-    /// A failure that does not give the key away.
+    /// The failure with the key redacted.
     pub(crate) fn redacted(&self, mut failure: Failure) -> Failure {
         if let Some(key) = &self.config.api_key {
             failure.message = key.redact(failure.message);

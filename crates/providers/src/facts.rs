@@ -1,22 +1,22 @@
-//! What is known of a model that a request depends on.
+//! The properties of a model that a request depends on.
 
 use std::sync::Arc;
 
 use quintet_kernel::message::MediaKind;
 use quintet_kernel::model::{Effort, ModelRef, Profile, PromptMessage, Said};
 
-/// What is known of a model that a request depends on.
+/// The properties of a model that a request depends on.
 #[derive(Clone, Debug)]
 pub(crate) struct Facts {
     pub(crate) profile: Profile,
     pub(crate) thinking: Thinking,
-    /// The most tokens it writes at once, where known.
+    /// Tokens of one answer, where known.
     pub(crate) max_output: Option<u64>,
-    /// The words for effort that it knows; empty if nobody said.
+    /// The efforts that the model supports; empty if not known.
     pub(crate) efforts: Vec<Effort>,
 }
 
-/// How a model is told to think.
+/// How thinking is requested of a model.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Thinking {
     /// The model does not think.
@@ -46,12 +46,12 @@ impl Thinking {
 }
 
 impl Facts {
-    /// For a model of which nothing is known but what it takes.
+    /// A model of which only the profile is known.
     pub(crate) fn unknown(profile: Profile) -> Self {
         Self { profile, thinking: Thinking::Unknown, max_output: None, efforts: Vec::new() }
     }
 
-    /// The effort that the model knows and that is nearest to the one asked for.
+    /// The supported effort that is nearest to the requested one.
     pub(crate) fn effort(&self, asked: Option<Effort>) -> Option<Effort> {
         let asked = asked.filter(|_| self.thinking != Thinking::Never)?;
         if self.efforts.is_empty() {
@@ -62,7 +62,7 @@ impl Facts {
     }
 }
 
-/// How many tokens of thought stand for an effort.
+/// The thinking budget of an effort, in tokens.
 pub(crate) fn budget(effort: Effort) -> u64 {
     match effort {
         Effort::None => 0,
@@ -74,7 +74,7 @@ pub(crate) fn budget(effort: Effort) -> u64 {
     }
 }
 
-/// What a model may see of an earlier message: its own thoughts, and nobody else's.
+/// The parts of an earlier message that a model may see: its own thoughts, but none of another model.
 pub(crate) fn visible<'a>(
     model: &'a ModelRef,
     by: Option<&'a ModelRef>,
@@ -88,12 +88,12 @@ pub(crate) fn visible<'a>(
     })
 }
 
-/// Whether the last thing said is a tool's result, so that the model is in the middle of something.
+/// True if the last message is a tool's result, so that the model continues a turn.
 pub(crate) fn in_tool_loop(messages: &[Arc<PromptMessage>]) -> bool {
     messages.last().is_some_and(|last| matches!(**last, PromptMessage::Result { .. }))
 }
 
-/// Every kind of media, for a model of which nothing is known: it may still refuse.
+/// Every kind of media, for a model of which nothing is known; the provider may still refuse some.
 pub(crate) fn all_media() -> Vec<MediaKind> {
     vec![MediaKind::Image, MediaKind::Audio, MediaKind::File]
 }

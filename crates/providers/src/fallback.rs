@@ -1,4 +1,4 @@
-//! Other models that answer where the one that was asked cannot.
+//! Fallback: other models answer if the requested one cannot.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -8,65 +8,74 @@ use quintet_kernel::port::{BoxFuture, ModelStream};
 
 use crate::Providers;
 
-/// Where another model can be asked, nobody waits longer than this for one that is busy.
+/// The longest wait for a busy model while there is another one to fall back to.
 const RETRY_TIME_LIMIT: Duration = Duration::from_secs(3);
 
-/// A call that goes on with another model if it fails before its first word.
-pub(crate) struct Chain {
+/// A call that goes on with another model if it fails before its first output.
+pub(crate) struct FallbackStream {
     providers: Providers,
     prompt: Prompt,
     rest: VecDeque<ModelRef>,
     stream: Option<Box<dyn ModelStream>>,
-    /// Why the first model could not even be asked.
+    /// Why the call could not be started.
     failure: Option<Failure>,
-    asked: ModelRef,
+    requested: ModelRef,
     /// Tries so far, of all models.
     tries: u32,
-    spoke: bool,
+    has_output: bool,
 }
 
-impl Chain {
+impl FallbackStream {
     pub(crate) fn new(providers: Providers, prompt: Prompt) -> Self {
-        let asked = prompt.model.clone();
-        let other = |model: &&ModelRef| **model != asked;
+        let requested = prompt.model.clone();
+        let other = |model: &&ModelRef| **model != requested;
         let rest = providers.fallback.iter().filter(other).cloned().collect();
         let (stream, failure) = (None, None);
-        let mut chain =
-            Self { providers, prompt, rest, stream, failure, asked, tries: 1, spoke: false };
-        chain.ask();
-        chain
+        let mut this = Self {
+            providers,
+            prompt,
+            rest,
+            stream,
+            failure,
+            requested,
+            tries: 1,
+            has_output: false,
+        };
+        this.start_current();
+        this
     }
 
-    /// Asks the model whose turn it is.
-    fn ask(&mut self) {
-        let patience = if self.rest.is_empty() { Duration::MAX } else { RETRY_TIME_LIMIT };
-        (self.stream, self.failure) = match self.providers.start(self.prompt.clone(), patience) {
-            Ok(stream) => (Some(stream), None),
-            Err(failure) => (None, Some(failure)),
-        };
+    /// Starts the call to the model of the prompt.
+    fn start_current(&mut self) {
+        let max_retry_wait = if self.rest.is_empty() { Duration::MAX } else { RETRY_TIME_LIMIT };
+        (self.stream, self.failure) =
+            match self.providers.start(self.prompt.clone(), max_retry_wait) {
+                Ok(stream) => (Some(stream), None),
+                Err(failure) => (None, Some(failure)),
+            };
     }
 
     async fn advance(&mut self) -> Result<Vec<Chunk>, Failure> {
-        let heard = match &mut self.stream {
+        let received = match &mut self.stream {
             Some(stream) => stream.next().await,
-            None => Err(self.failure.take().unwrap_or_else(over)),
+            None => Err(self.failure.take().unwrap_or_else(finished)),
         };
-        match heard {
-            Ok(chunks) => Ok(self.note(chunks)),
-            Err(failure) if self.spoke || !may_pass(failure.kind) => Err(failure),
-            Err(failure) => self.go_on(failure),
+        match received {
+            Ok(chunks) => Ok(self.track(chunks)),
+            Err(failure) if self.has_output || !allows_fallback(failure.kind) => Err(failure),
+            Err(failure) => self.next_model(failure),
         }
     }
 
-    fn note(&mut self, mut chunks: Vec<Chunk>) -> Vec<Chunk> {
+    fn track(&mut self, mut chunks: Vec<Chunk>) -> Vec<Chunk> {
         for chunk in &mut chunks {
             match chunk {
-                Chunk::Output(..) => self.spoke = true,
+                Chunk::Output(..) => self.has_output = true,
                 Chunk::Retrying { attempt, .. } => {
                     self.tries += 1;
                     *attempt = self.tries;
                 }
-                Chunk::Finished(answer) if self.prompt.model != self.asked => {
+                Chunk::Finished(answer) if self.prompt.model != self.requested => {
                     answer.by = Some(self.prompt.model.clone());
                 }
                 Chunk::Finished(_) => {}
@@ -75,26 +84,26 @@ impl Chain {
         chunks
     }
 
-    /// Asks the next model, and says so.
-    fn go_on(&mut self, failure: Failure) -> Result<Vec<Chunk>, Failure> {
+    /// Goes on with the next model and reports that. Fails if there is none.
+    fn next_model(&mut self, failure: Failure) -> Result<Vec<Chunk>, Failure> {
         let Some(model) = self.rest.pop_front() else { return Err(failure) };
         let reason = format!("{}; asking {model} instead", failure.message);
         self.prompt.model = model;
-        self.ask();
+        self.start_current();
         self.tries += 1;
         Ok(vec![Chunk::Retrying { attempt: self.tries, wait: Duration::ZERO, reason }])
     }
 }
 
-impl ModelStream for Chain {
+impl ModelStream for FallbackStream {
     fn next(&mut self) -> BoxFuture<'_, Result<Vec<Chunk>, Failure>> {
         Box::pin(self.advance())
     }
 }
 
-/// Whether another model may do what this one could not. What is wrong with the prompt itself is
-/// wrong for all of them, and too long a prompt is first made shorter.
-fn may_pass(kind: FailureKind) -> bool {
+/// True if another model may succeed. An error of the prompt itself is one for all models, and a prompt that
+/// is too long is shortened first.
+fn allows_fallback(kind: FailureKind) -> bool {
     match kind {
         FailureKind::RateLimited
         | FailureKind::Unavailable
@@ -110,6 +119,6 @@ fn may_pass(kind: FailureKind) -> bool {
     }
 }
 
-fn over() -> Failure {
+fn finished() -> Failure {
     Failure { kind: FailureKind::Cut, message: "the answer is over".into() }
 }

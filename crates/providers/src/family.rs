@@ -13,16 +13,16 @@ use quintet_kernel::model::{Prompt, Searches};
 use quintet_kernel::tool::Spec;
 use serde_json::value::RawValue;
 
+use crate::answer_parser::AnswerParser;
 use crate::config::Api;
-use crate::draft::Draft;
 use crate::facts::Facts;
-use crate::listing::Found;
+use crate::model_list_cache::ListedModel;
 use crate::quirks::Quirks;
 use crate::{anthropic, gemini, openai_chat, openai_responses};
 
 /// A family of model APIs.
 pub(crate) trait Family: Send + Sync {
-    /// Where a model is asked, below the base URL.
+    /// The path of a model call, below the base URL.
     fn path(&self, model: &str) -> String;
     /// The header that carries the key, and what stands before the key in it.
     fn key_header(&self) -> (&'static str, &'static str);
@@ -30,7 +30,7 @@ pub(crate) trait Family: Send + Sync {
     fn headers(&self) -> &'static [(&'static str, &'static str)] {
         &[]
     }
-    /// Whether a file of this kind and type can be put into a request.
+    /// True if a file of this kind and type can be put into a request.
     fn takes(&self, kind: MediaKind, mime: &str) -> bool;
     /// How a provider of this family searches the web for its models, where it can.
     fn searches(&self) -> Searches {
@@ -39,34 +39,34 @@ pub(crate) trait Family: Send + Sync {
     /// The tools as they are offered, and with them the provider's own search.
     fn tools(&self, tools: &[Arc<Spec>], search: bool) -> serde_json::Result<Box<RawValue>>;
     /// The body of a request.
-    fn body(&self, ask: &Ask<'_>) -> serde_json::Result<Vec<u8>>;
-    /// For reading an answer.
-    fn draft(&self) -> Box<dyn Draft>;
-    /// Where models are listed, below the base URL.
+    fn body(&self, model_request: &ModelRequest<'_>) -> serde_json::Result<Vec<u8>>;
+    /// A parser for one answer.
+    fn answer_parser(&self) -> Box<dyn AnswerParser>;
+    /// The path of the list of models, below the base URL.
     fn list_path(&self) -> &'static str;
-    /// Reads such a list.
-    fn listed(&self, body: &[u8]) -> Option<Vec<Found>>;
+    /// Parses a list of models; `None` if it is malformed.
+    fn listed(&self, body: &[u8]) -> Option<Vec<ListedModel>>;
 }
 
-/// Everything a request is made of.
-pub(crate) struct Ask<'a> {
+/// The parts of a request to a model.
+pub(crate) struct ModelRequest<'a> {
     pub(crate) prompt: &'a Prompt,
     pub(crate) facts: &'a Facts,
     pub(crate) quirks: &'a Quirks,
-    /// The tools, written by [`Family::tools`]; nothing if there are none.
+    /// The tools, written by [`Family::tools`]; `None` if there are none.
     pub(crate) tools: Option<&'a RawValue>,
-    /// Whether the provider's own search is among them.
+    /// True if the provider's own search is among the tools.
     pub(crate) search: bool,
 }
 
-impl Ask<'_> {
-    /// Whether the model is told of tools that it may not call.
+impl ModelRequest<'_> {
+    /// True if the request lists tools that the model must not call.
     pub(crate) fn keeps_from_calling(&self) -> bool {
         self.tools.is_some() && !self.prompt.may_call
     }
 }
 
-/// The family that speaks an API over HTTP.
+/// The family of an API over HTTP; `None` for models inside the daemon.
 pub(crate) fn of(api: Api) -> Option<&'static dyn Family> {
     match api {
         Api::OpenAiChat => Some(&openai_chat::Chat),

@@ -14,10 +14,10 @@ use quintet_kernel::tool::Spec;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::draft::Draft;
-use crate::family::{Ask, Family};
+use crate::answer_parser::AnswerParser;
+use crate::family::{Family, ModelRequest};
 use crate::inputs;
-use crate::listing::Found;
+use crate::model_list_cache::ListedModel;
 
 /// The family.
 #[derive(Debug)]
@@ -41,7 +41,7 @@ impl Family for Generation {
         }
     }
 
-    /// Beside functions most models refuse it.
+    /// Search is the only tool of a request: most models refuse it beside functions.
     fn searches(&self) -> Searches {
         Searches::Alone
     }
@@ -50,19 +50,19 @@ impl Family for Generation {
         request::tools(tools, search)
     }
 
-    fn body(&self, ask: &Ask<'_>) -> serde_json::Result<Vec<u8>> {
-        request::body(ask)
+    fn body(&self, model_request: &ModelRequest<'_>) -> serde_json::Result<Vec<u8>> {
+        request::body(model_request)
     }
 
-    fn draft(&self) -> Box<dyn Draft> {
-        Box::new(decode::Reply::default())
+    fn answer_parser(&self) -> Box<dyn AnswerParser> {
+        Box::new(decode::Parser::default())
     }
 
     fn list_path(&self) -> &'static str {
         "models?pageSize=1000"
     }
 
-    fn listed(&self, body: &[u8]) -> Option<Vec<Found>> {
+    fn listed(&self, body: &[u8]) -> Option<Vec<ListedModel>> {
         #[derive(Deserialize)]
         struct Models {
             models: Vec<Model>,
@@ -84,7 +84,7 @@ impl Family for Generation {
         let talks = |model: &Model| {
             model.supported_generation_methods.iter().any(|method| method == "generateContent")
         };
-        let found = |model: Model| Found {
+        let found = |model: Model| ListedModel {
             id: model.name.strip_prefix("models/").unwrap_or(&model.name).into(),
             label: model.display_name,
             context_window: model.input_token_limit,

@@ -12,14 +12,14 @@ use reqwest::{Client, ClientBuilder, Response, redirect};
 use rustls::crypto::ring;
 use tokio::task::JoinSet;
 
-use crate::fault;
-use crate::retry::Trouble;
+use crate::provider_error;
+use crate::retry::AttemptError;
 
-/// Longer is not worth waiting for a connection.
-const CONNECT: Duration = Duration::from_secs(10);
-/// How long and how much a finished answer may still take to close properly.
-const LINGER: Duration = Duration::from_secs(1);
-const LINGER_BYTES: usize = 64 << 10;
+/// Time to wait for a connection.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// Time and bytes that a finished answer may still take to end properly.
+const LINGER_TIMEOUT: Duration = Duration::from_secs(1);
+const LINGER_BYTES_LIMIT: usize = 64 << 10;
 
 /// The clients, each shared by all providers that need it.
 #[derive(Debug, Default)]
@@ -31,7 +31,7 @@ pub(crate) struct Http {
 
 impl Http {
     /// The client for a URL.
-    pub(crate) async fn client(self: &Arc<Self>, url: &str) -> Result<Client, Trouble> {
+    pub(crate) async fn client(self: &Arc<Self>, url: &str) -> Result<Client, AttemptError> {
         let client = if !is_secure(url) {
             self.plain.get_or_init(plain).clone()
         } else if let Some(client) = self.secure.get() {
@@ -42,14 +42,14 @@ impl Http {
                 tokio::task::spawn_blocking(move || this.secure.get_or_init(secure).clone());
             built.await.unwrap_or_else(|error| Err(error.to_string()))
         };
-        client.map_err(|error| fault::lasting(FailureKind::Unavailable, error))
+        client.map_err(|error| provider_error::permanent(FailureKind::Unavailable, error))
     }
 
     /// Reads the last bytes of a finished answer in the background, so that its connection can be
     /// used again.
     pub(crate) fn linger(&self, mut response: Response) {
         let close = async move {
-            let mut left = LINGER_BYTES;
+            let mut left = LINGER_BYTES_LIMIT;
             while let Ok(Some(bytes)) = response.chunk().await {
                 left = left.saturating_sub(bytes.len());
                 if left == 0 {
@@ -60,7 +60,7 @@ impl Http {
         let mut lingering = self.lingering.lock().unwrap_or_else(PoisonError::into_inner);
         while lingering.try_join_next().is_some() {}
         lingering.spawn(async move {
-            let _ = tokio::time::timeout(LINGER, close).await;
+            let _ = tokio::time::timeout(LINGER_TIMEOUT, close).await;
         });
     }
 }
@@ -69,8 +69,8 @@ fn is_secure(url: &str) -> bool {
     url.get(..6).is_some_and(|scheme| scheme.eq_ignore_ascii_case("https:"))
 }
 
-/// Trusts nobody, which is all the same where nothing is encrypted. A proxy of the environment is
-/// for the internet, not for the model next door.
+/// A client for plain HTTP: without certificates, and without the environment's proxy, which is meant for the
+/// internet and not for a model on the local network.
 fn plain() -> Result<Client, String> {
     let tls = rustls::ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()
@@ -80,7 +80,7 @@ fn plain() -> Result<Client, String> {
     build(Client::builder().tls_backend_preconfigured(tls).no_proxy())
 }
 
-/// Trusts whom the platform trusts.
+/// A client for HTTPS that trusts the certificates of the platform.
 fn secure() -> Result<Client, String> {
     // An error says that somebody else in this process chose a provider first, which is as good.
     let _ = ring::default_provider().install_default();
@@ -92,25 +92,25 @@ fn build(builder: ClientBuilder) -> Result<Client, String> {
     builder
         .user_agent(concat!("quintet/", env!("CARGO_PKG_VERSION")))
         .redirect(redirect::Policy::none())
-        .connect_timeout(CONNECT)
+        .connect_timeout(CONNECT_TIMEOUT)
         .tcp_nodelay(true)
         .tcp_keepalive(Duration::from_secs(30))
         .build()
         .map_err(|error| describe(&error))
 }
 
-/// What went wrong with a request that has no answer.
-pub(crate) fn trouble(error: reqwest::Error) -> Trouble {
+/// The error of a request that got no answer.
+pub(crate) fn attempt_error(error: reqwest::Error) -> AttemptError {
     // The address alone: a path or a query may hold a key.
     let place = error.url().map(|url| format!(" at {}", url.origin().ascii_serialization()));
     let error = error.without_url();
     if error.is_builder() {
         let message = format!("the request cannot be made: {}", describe(&error));
-        return fault::lasting(FailureKind::Rejected, message);
+        return provider_error::permanent(FailureKind::Rejected, message);
     }
     let place = place.unwrap_or_default();
     let message = format!("the provider cannot be reached{place}: {}", describe(&error));
-    fault::passing(FailureKind::Unavailable, message)
+    provider_error::transient(FailureKind::Unavailable, message)
 }
 
 /// An error with its causes; the outermost alone says little.

@@ -1,23 +1,23 @@
-//! Ids of calls, as long as an API takes them. They come from whichever model asked, and all that
-//! matters is that a result has the id of its call.
+//! Shortens ids of calls for APIs that limit their length. An id comes from whichever model made the call;
+//! all that matters is that a result has the id of its call.
 
 use std::borrow::Cow;
 
 use quintet_kernel::CallId;
 
-/// The longest that every API takes.
-const LONGEST: usize = 64;
+/// Length of an id that every API takes.
+const ID_LENGTH_LIMIT: usize = 64;
 
-/// An id that is not too long for anybody.
-pub(crate) fn plain(id: &CallId) -> Cow<'_, str> {
+/// An id that is short enough for every API.
+pub(crate) fn bounded(id: &CallId) -> Cow<'_, str> {
     match id.as_str() {
-        short if short.len() <= LONGEST => short.into(),
+        short if short.len() <= ID_LENGTH_LIMIT => short.into(),
         long => format!("call_{:016x}", hash(long)).into(),
     }
 }
 
 /// An id of nine letters and digits, which is all that some servers take.
-pub(crate) fn nine(id: &CallId) -> Cow<'_, str> {
+pub(crate) fn nine_characters(id: &CallId) -> Cow<'_, str> {
     let id = id.as_str();
     if id.len() == 9 && id.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
         return id.into();
@@ -32,7 +32,7 @@ pub(crate) fn nine(id: &CallId) -> Cow<'_, str> {
     (0..9).map(|_| digit()).collect::<String>().into()
 }
 
-/// FNV-1a: the same in every run, because caches of prompts live longer than we do.
+/// FNV-1a: the same in every run, because the providers' prompt caches outlive the process.
 fn hash(text: &str) -> u64 {
     let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
     text.bytes().fold(0xcbf2_9ce4_8422_2325, step)
@@ -45,12 +45,15 @@ mod tests {
     #[test]
     fn ids_fit_and_stay_the_same() {
         let id = |text: &str| CallId::parse(text).unwrap();
-        assert_eq!(plain(&id("call_1")), "call_1");
-        assert_eq!(plain(&id(&"x".repeat(65))).len(), 21);
-        assert_eq!(nine(&id("abcDEF123")), "abcDEF123");
-        let (one, two) = (nine(&id("call_1")).into_owned(), nine(&id("call_2")).into_owned());
+        assert_eq!(bounded(&id("call_1")), "call_1");
+        assert_eq!(bounded(&id(&"x".repeat(65))).len(), 21);
+        assert_eq!(nine_characters(&id("abcDEF123")), "abcDEF123");
+        let (one, two) = (
+            nine_characters(&id("call_1")).into_owned(),
+            nine_characters(&id("call_2")).into_owned(),
+        );
         assert_eq!((one.len(), two.len()), (9, 9));
         assert_ne!(one, two);
-        assert_eq!(nine(&id("call_1")), one);
+        assert_eq!(nine_characters(&id("call_1")), one);
     }
 }

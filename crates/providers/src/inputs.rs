@@ -1,13 +1,12 @@
-//! Which files a model can be given, and what becomes of the others.
+//! Fits the files of a prompt to what a model takes.
 
 use std::sync::Arc;
 
 use quintet_kernel::message::MediaKind;
 use quintet_kernel::model::{Failure, FailureKind, Profile, Prompt, PromptMessage, PromptPart};
 
-/// Makes a prompt one that the model can read. A file that it does not take is named instead of
-/// shown, because the model may have been switched since, or a tool made it; but if it belongs to what
-/// is being asked now, the answer is no.
+/// Replaces files that the model does not take by their names, because the model may have been switched
+/// since, or a tool made the file. Fails if such a file belongs to the newest message.
 pub(crate) fn fit(
     prompt: &mut Prompt,
     profile: &Profile,
@@ -52,7 +51,7 @@ pub(crate) fn fit(
     Ok(())
 }
 
-/// Whether a file of this type reaches every model, as text.
+/// True if a file of this type is sent as text.
 pub(crate) fn is_text(mime: &str) -> bool {
     let mime = essence(mime);
     mime.starts_with("text/") || mime == "application/json"

@@ -1,4 +1,4 @@
-//! Files in a request, put together only while they are being written, for they are large.
+//! Files in a request, encoded while the request is written because they are large.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde::{Serialize, Serializer};
 
 /// A string in a request.
-pub(crate) enum Written<'a> {
+pub(crate) enum RequestText<'a> {
     Plain(&'a str),
     Owned(String),
     TextFile { name: &'a str, content: &'a [u8] },
@@ -15,7 +15,7 @@ pub(crate) enum Written<'a> {
     DataUrl { mime: &'a str, content: &'a [u8] },
 }
 
-impl fmt::Display for Written<'_> {
+impl fmt::Display for RequestText<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Plain(text) => f.write_str(text),
@@ -32,7 +32,7 @@ impl fmt::Display for Written<'_> {
     }
 }
 
-impl Serialize for Written<'_> {
+impl Serialize for RequestText<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
             Self::Plain(text) => serializer.serialize_str(text),

@@ -13,10 +13,10 @@ use quintet_kernel::model::Searches;
 use quintet_kernel::tool::Spec;
 use serde_json::value::RawValue;
 
-use crate::draft::Draft;
-use crate::family::{Ask, Family};
+use crate::answer_parser::AnswerParser;
+use crate::family::{Family, ModelRequest};
 use crate::inputs;
-use crate::listing::Found;
+use crate::model_list_cache::ListedModel;
 use crate::openai_chat::Chat;
 
 /// The family.
@@ -48,19 +48,19 @@ impl Family for Responses {
         request::tools(tools, search)
     }
 
-    fn body(&self, ask: &Ask<'_>) -> serde_json::Result<Vec<u8>> {
-        request::body(ask)
+    fn body(&self, model_request: &ModelRequest<'_>) -> serde_json::Result<Vec<u8>> {
+        request::body(model_request)
     }
 
-    fn draft(&self) -> Box<dyn Draft> {
-        Box::new(decode::Reply::default())
+    fn answer_parser(&self) -> Box<dyn AnswerParser> {
+        Box::new(decode::Parser::default())
     }
 
     fn list_path(&self) -> &'static str {
         Chat.list_path()
     }
 
-    fn listed(&self, body: &[u8]) -> Option<Vec<Found>> {
+    fn listed(&self, body: &[u8]) -> Option<Vec<ListedModel>> {
         Chat.listed(body)
     }
 }

@@ -1,4 +1,4 @@
-//! One provider: what it is, what it offers, and how it is asked.
+//! One provider: its configuration, its models and the calls to them.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -9,15 +9,15 @@ use quintet_kernel::model::{
 };
 use quintet_kernel::port::ModelStream;
 
-use crate::accounts::Payer;
+use crate::accounts::KeySource;
 use crate::breaker::Breaker;
 use crate::call::Call;
 use crate::config::ProviderConfig;
 use crate::endpoint::Endpoint;
 use crate::facts::{Facts, all_media};
 use crate::http::Http;
-use crate::listing::{Answered, Listing};
-use crate::offer::Offer;
+use crate::model_list_cache::{ModelListCache, Reachability};
+use crate::tools_cache::ToolsCache;
 use crate::vendor::Vendor;
 use crate::{catalogue, demo, family, inputs};
 
@@ -25,14 +25,14 @@ use crate::{catalogue, demo, family, inputs};
 #[derive(Debug)]
 pub(crate) struct Provider {
     pub(crate) config: Arc<ProviderConfig>,
-    /// Nothing for the model inside the daemon.
+    /// `None` for the demo model.
     remote: Option<Remote>,
 }
 
 #[derive(Debug)]
 struct Remote {
     endpoint: Arc<Endpoint>,
-    listing: Listing,
+    list_cache: ModelListCache,
 }
 
 impl Provider {
@@ -40,66 +40,66 @@ impl Provider {
         let config = Arc::new(config);
         let remote = family::of(config.api).map(|family| {
             let (config, http) = (Arc::clone(&config), Arc::clone(http));
-            let (offer, breaker) = (Offer::default(), Breaker::default());
-            let endpoint = Arc::new(Endpoint { config, family, http, offer, breaker });
-            Remote { endpoint, listing: Listing::default() }
+            let (tools_cache, breaker) = (ToolsCache::default(), Breaker::default());
+            let endpoint = Arc::new(Endpoint { config, family, http, tools_cache, breaker });
+            Remote { endpoint, list_cache: ModelListCache::default() }
         });
         Self { config, remote }
     }
 
-    /// Asks a model of it; the demo takes its pace, the others so much patience between two tries.
+    /// Starts a call to one of its models. `demo_interval` is the wait between words of the demo model,
+    /// `max_retry_wait` bounds the wait between tries of the others. Fails if the call cannot be made.
     pub(crate) fn stream(
         &self,
         mut prompt: Prompt,
-        (demo_pace, patience): (Duration, Duration),
-        payer: Option<Payer>,
+        (demo_interval, max_retry_wait): (Duration, Duration),
+        key_source: Option<KeySource>,
     ) -> Result<Box<dyn ModelStream>, Failure> {
         // Whether somebody else has a key is known when it is needed.
-        if self.lacks_key() && payer.is_none() {
+        if self.lacks_key() && key_source.is_none() {
             return Err(no_key(&self.config));
         }
         let facts = self.facts(&prompt.model.model);
         match &self.remote {
             Some(remote) => {
-                let call = Call::new(&remote.endpoint, prompt, &facts, payer)?;
-                Ok(Box::new(call.with_patience(patience)))
+                let call = Call::new(&remote.endpoint, prompt, &facts, key_source)?;
+                Ok(Box::new(call.with_max_retry_wait(max_retry_wait)))
             }
             None => {
                 inputs::fit(&mut prompt, &facts.profile, |_, _| true)?;
-                Ok(Box::new(demo::Talk::new(&prompt, demo_pace)))
+                Ok(Box::new(demo::DemoStream::new(&prompt, demo_interval)))
             }
         }
     }
 
-    /// What is known of a model of it: what somebody said, then what is written in the catalogue, then
-    /// what the provider said itself when it was last asked.
+    /// The properties of a model: from the configuration, else the catalogue, else the provider's own list.
     pub(crate) fn facts(&self, model: &str) -> Facts {
         let entry = catalogue::find(&self.config.vendor, model);
-        let found = self.remote.as_ref().and_then(|remote| remote.listing.find(model));
+        let found = self.remote.as_ref().and_then(|remote| remote.list_cache.find(model));
         let listed = found.as_ref().and_then(|found| found.context_window);
-        let stated = &self.config.stated;
+        let overrides = &self.config.overrides;
         let usual = || if self.remote.is_some() { all_media() } else { Vec::new() };
         let known = entry.map(catalogue::Entry::inputs);
         let profile = Profile {
-            inputs: stated.inputs.clone().or(known).unwrap_or_else(usual),
-            tools: stated.tools.or(entry.map(|entry| entry.tools)).unwrap_or(true),
-            context_window: stated
+            inputs: overrides.inputs.clone().or(known).unwrap_or_else(usual),
+            tools: overrides.tools.or(entry.map(|entry| entry.tools)).unwrap_or(true),
+            context_window: overrides
                 .context_window
                 .or(entry.map(|entry| entry.context_window))
                 .or(listed),
             search: self.searches(entry),
         };
-        let written = entry.and_then(|entry| entry.max_output);
+        let max_output = entry.and_then(|entry| entry.max_output);
         Facts {
-            max_output: written.or(found.and_then(|found| found.max_output)),
+            max_output: max_output.or(found.and_then(|found| found.max_output)),
             thinking: entry.map(catalogue::Entry::thinking).unwrap_or_default(),
             efforts: entry.map(catalogue::Entry::efforts).unwrap_or_default(),
             ..Facts::unknown(profile)
         }
     }
 
-    /// Whether it searches the web for a model. The catalogue says so, else it does not: a model that
-    /// cannot might refuse everything, and searches cost.
+    /// Whether the provider searches the web for a model. Only if the catalogue says so: another model might
+    /// refuse every request, and searches cost money.
     fn searches(&self, entry: Option<&catalogue::Entry>) -> Searches {
         let can = entry.is_some_and(|entry| entry.web_search);
         let family = family::of(self.config.api).filter(|_| can);
@@ -110,7 +110,7 @@ impl Provider {
         }
     }
 
-    /// How many tokens a text is to a model of it.
+    /// Counts the tokens of a text for a model.
     pub(crate) fn count(&self, model: &str, text: &str) -> Count {
         let entry = catalogue::find(&self.config.vendor, model);
         match entry.and_then(catalogue::Entry::tokenizer) {
@@ -124,18 +124,18 @@ impl Provider {
     pub(crate) async fn models(&self) -> Vec<Listed> {
         let (names, usable) = match &self.remote {
             None => (vec![demo::MODEL.to_owned()], true),
-            Some(_) if self.lacks_key() => (self.written(), false),
+            Some(_) if self.lacks_key() => (self.catalogue_models(), false),
             Some(remote) => {
-                let heard = remote.listing.ask(&remote.endpoint).await;
-                let usable = match heard.answered {
-                    Answered::Yes => true,
-                    Answered::Denied => false,
+                let cached = remote.list_cache.refresh(&remote.endpoint).await;
+                let usable = match cached.reachability {
+                    Reachability::Reachable => true,
+                    Reachability::KeyRefused => false,
                     // The internet may be slow; what runs here answers at once or is not there.
-                    Answered::No => self.config.side == Side::Online,
+                    Reachability::Unreachable => self.config.side == Side::Online,
                 };
-                match heard.models.is_empty() {
-                    true => (self.written(), usable),
-                    false => (heard.models.iter().map(|found| found.id.clone()).collect(), usable),
+                match cached.models.is_empty() {
+                    true => (self.catalogue_models(), usable),
+                    false => (cached.models.iter().map(|found| found.id.clone()).collect(), usable),
                 }
             }
         };
@@ -150,13 +150,13 @@ impl Provider {
         self.config.needs_key && self.config.api_key.is_none()
     }
 
-    fn written(&self) -> Vec<String> {
+    fn catalogue_models(&self) -> Vec<String> {
         catalogue::of(&self.config.vendor).map(|entry| entry.id.clone()).collect()
     }
 
     fn listed(&self, name: String, usable: bool) -> Listed {
         let known = catalogue::find(&self.config.vendor, &name);
-        let found = self.remote.as_ref().and_then(|remote| remote.listing.find(&name));
+        let found = self.remote.as_ref().and_then(|remote| remote.list_cache.find(&name));
         let label = found.and_then(|found| found.label).unwrap_or_else(|| name.clone());
         let about =
             known.map_or_else(|| About { label, ..About::default() }, |entry| entry.about());
@@ -174,7 +174,7 @@ impl Provider {
     }
 }
 
-/// Nothing is sent that cannot be answered.
+/// The failure of a call to a provider whose key is not configured.
 pub(crate) fn no_key(config: &ProviderConfig) -> Failure {
     let name = &config.name;
     let vendor = Vendor::named(&config.vendor);

@@ -3,17 +3,17 @@
 /// How a vendor differs from its family.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Quirks {
-    /// Whether the limit on an answer's length is called `max_completion_tokens`.
+    /// True if the limit on an answer's length is called `max_completion_tokens`.
     pub max_completion_tokens: bool,
-    /// Whether `stream_options` is understood, which asks for token counts.
+    /// True if `stream_options` is supported, which requests token counts.
     pub stream_options: bool,
-    /// How effort is asked for.
+    /// How effort is requested.
     pub effort: EffortStyle,
-    /// Whether a model wants its thoughts back in `reasoning_content`.
+    /// True if a model's thoughts go back in `reasoning_content`.
     pub thoughts_back: bool,
-    /// Whether ids of calls must be nine letters and digits.
+    /// True if ids of calls must be nine letters and digits.
     pub short_ids: bool,
-    /// Headers that it wants besides.
+    /// Additional headers.
     pub headers: Vec<(String, String)>,
 }
 
@@ -30,7 +30,7 @@ impl Default for Quirks {
     }
 }
 
-/// How a vendor of chat completions is asked for effort.
+/// How effort is requested of a vendor of chat completions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EffortStyle {
     /// Not at all.
@@ -44,7 +44,7 @@ pub enum EffortStyle {
 }
 
 impl EffortStyle {
-    /// Reads the word for it.
+    /// Parses the word of `data/vendors.toml`.
     pub fn parse(word: &str) -> Option<Self> {
         match word {
             "none" => Some(Self::None),

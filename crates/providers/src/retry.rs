@@ -1,4 +1,4 @@
-//! When to ask a provider again.
+//! Decides when a call to a provider is retried.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::time::Duration;
@@ -7,37 +7,37 @@ use quintet_kernel::model::Failure;
 
 use crate::config::Retries;
 
-/// The longest wait that a provider may ask for.
-const LONGEST_ASKED: Duration = Duration::from_secs(60);
+/// The longest wait that a provider may request.
+const REQUESTED_WAIT_LIMIT: Duration = Duration::from_secs(60);
 
-/// A failure, and whether it may pass.
+/// A failed attempt, and whether a retry may help.
 #[derive(Debug)]
-pub(crate) struct Trouble {
+pub(crate) struct AttemptError {
     pub(crate) failure: Failure,
     pub(crate) retry: Retry,
 }
 
-/// Whether another try may help.
+/// Whether a retry may help.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Retry {
-    /// A retry would end the same.
+    /// A retry would fail again.
     Never,
-    /// After a while.
+    /// Yes, after a backoff.
     Later,
-    /// After as long as the provider says.
+    /// Yes, after the time that the provider names.
     After(Duration),
 }
 
 impl Retry {
-    /// How long to wait before the try that follows `tries` others.
+    /// The wait before the try that follows `tries` others; `None` if there is no other try.
     pub(crate) fn wait(self, tries: u32, retries: &Retries) -> Option<Duration> {
-        if tries > retries.more {
+        if tries > retries.max_retries {
             return None;
         }
         match self {
             Self::Never => None,
             Self::Later => Some(backoff(tries, retries)),
-            Self::After(asked) => Some(asked.min(LONGEST_ASKED)),
+            Self::After(asked) => Some(asked.min(REQUESTED_WAIT_LIMIT)),
         }
     }
 }
@@ -45,12 +45,12 @@ impl Retry {
 /// Doubles from try to try; the upper half is left to chance so that callers spread out.
 fn backoff(tries: u32, retries: &Retries) -> Duration {
     let doubled = 1_u32.checked_shl(tries.saturating_sub(1)).unwrap_or(u32::MAX);
-    let most = retries.first.saturating_mul(doubled).min(retries.longest);
-    most.mul_f64(0.5 + 0.5 * chance())
+    let most = retries.first_wait.saturating_mul(doubled).min(retries.longest_wait);
+    most.mul_f64(0.5 + 0.5 * random_fraction())
 }
 
-/// A number from 0 to 1. Every [`RandomState`] is another one, so its empty hash will do.
-fn chance() -> f64 {
+/// A random number from 0 to 1, from the keys of a fresh [`RandomState`].
+fn random_fraction() -> f64 {
     let bits = RandomState::new().build_hasher().finish() >> 11;
     bits as f64 / (1_u64 << 53) as f64
 }
@@ -116,8 +116,11 @@ mod tests {
 
     #[test]
     fn waits_grow_up_to_the_longest_and_end() {
-        let retries =
-            Retries { more: 9, first: Duration::from_secs(1), longest: Duration::from_secs(5) };
+        let retries = Retries {
+            max_retries: 9,
+            first_wait: Duration::from_secs(1),
+            longest_wait: Duration::from_secs(5),
+        };
         for (tries, most) in [(1, 1), (2, 2), (3, 4), (4, 5), (9, 5)] {
             let wait = Retry::Later.wait(tries, &retries).unwrap();
             let most = Duration::from_secs(most);
@@ -126,6 +129,6 @@ mod tests {
         assert_eq!(Retry::Later.wait(10, &retries), None);
         assert_eq!(Retry::Never.wait(1, &retries), None);
         let long = Retry::After(Duration::from_secs(3600));
-        assert_eq!(long.wait(1, &retries), Some(LONGEST_ASKED));
+        assert_eq!(long.wait(1, &retries), Some(REQUESTED_WAIT_LIMIT));
     }
 }

@@ -1,14 +1,14 @@
-//! What a provider's own search contributes to what is shown: what is searched for, and at the end
-//! which pages an answer cites. Both stand among the thoughts, so that the answer stays the model's.
+//! Shows the searches of a provider: each query, and at the end the pages that an answer cites. Both are
+//! written to the channel of thoughts, so that the answer stays the model's own.
 
 use quintet_kernel::model::{Channel, Chunk};
 
-use crate::draft::Pen;
+use crate::answer_parser::OutputWriter;
 
-/// How much of one thing is shown.
-const LONGEST: usize = 300;
-/// How many pages are named.
-const MOST: usize = 20;
+/// Characters of a query or page that are shown.
+const TEXT_LENGTH_LIMIT: usize = 300;
+/// Pages that are listed.
+const PAGES_LIMIT: usize = 20;
 
 /// The pages that an answer cites, each once.
 #[derive(Debug, Default)]
@@ -17,33 +17,33 @@ pub(crate) struct Sources {
 }
 
 impl Sources {
-    /// Remembers a page.
+    /// Adds a page.
     pub(crate) fn cite(&mut self, url: &str, title: &str) {
         let known = self.pages.iter().any(|(known, _)| known == url);
-        if !url.is_empty() && !known && self.pages.len() < MOST {
+        if !url.is_empty() && !known && self.pages.len() < PAGES_LIMIT {
             self.pages.push((url.to_owned(), title.to_owned()));
         }
     }
 
-    /// Names them, once the answer is written.
-    pub(crate) fn tell(&mut self, pen: &mut Pen, out: &mut Vec<Chunk>) {
+    /// Writes the list of pages, after the answer.
+    pub(crate) fn write_list(&mut self, writer: &mut OutputWriter, out: &mut Vec<Chunk>) {
         for (url, title) in self.pages.drain(..) {
             let page = format!("{title} {url}");
-            pen.say(Channel::Thought, &format!("[cited: {}]\n", line(&page)), out);
+            writer.write(Channel::Thought, &format!("[cited: {}]\n", line(&page)), out);
         }
     }
 }
 
-/// Says that the provider searches for something, or looks at a page.
-pub(crate) fn searching(what: &str, pen: &mut Pen, out: &mut Vec<Chunk>) {
-    pen.say(Channel::Thought, &format!("[searching the web: {}]\n", line(what)), out);
+/// Writes that the provider searches for something, or reads a page.
+pub(crate) fn write_search(what: &str, writer: &mut OutputWriter, out: &mut Vec<Chunk>) {
+    writer.write(Channel::Thought, &format!("[searching the web: {}]\n", line(what)), out);
 }
 
 /// A text on one line, cut.
 fn line(text: &str) -> String {
     let mut line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    if line.len() > LONGEST {
-        line.truncate(line.floor_char_boundary(LONGEST));
+    if line.len() > TEXT_LENGTH_LIMIT {
+        line.truncate(line.floor_char_boundary(TEXT_LENGTH_LIMIT));
         line.push('…');
     }
     line

@@ -5,14 +5,14 @@
 
 use memchr::memchr;
 
-/// The longest event that is taken.
-pub(crate) const LONGEST_EVENT: usize = 8 << 20;
+/// Bytes of one event.
+pub(crate) const EVENT_BYTES_LIMIT: usize = 8 << 20;
 
-/// An event is longer than [`LONGEST_EVENT`].
+/// An event is longer than [`EVENT_BYTES_LIMIT`].
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct TooLong;
 
-/// What is left over from the reads so far.
+/// Cuts bytes into events; holds the rest of the reads so far.
 #[derive(Debug, Default)]
 pub(crate) struct Framer {
     /// The beginning of a line.
@@ -22,7 +22,7 @@ pub(crate) struct Framer {
 }
 
 impl Framer {
-    /// Takes a read and passes on the data of every event that it completes.
+    /// Takes bytes and passes on the data of every event that they complete. Fails if an event is too long.
     pub(crate) fn feed<E: From<TooLong>>(
         &mut self,
         mut bytes: &[u8],
@@ -55,7 +55,7 @@ impl Framer {
     }
 
     fn check(&self) -> Result<(), TooLong> {
-        if self.line.len() + self.data.len() > LONGEST_EVENT { Err(TooLong) } else { Ok(()) }
+        if self.line.len() + self.data.len() > EVENT_BYTES_LIMIT { Err(TooLong) } else { Ok(()) }
     }
 }
 
@@ -113,7 +113,7 @@ mod tests {
     #[test]
     fn an_endless_event_is_refused() {
         let mut framer = Framer::default();
-        let piece = vec![b'x'; LONGEST_EVENT / 2 + 1];
+        let piece = vec![b'x'; EVENT_BYTES_LIMIT / 2 + 1];
         let ignore = |_: &[u8]| Ok::<_, TooLong>(());
         assert_eq!(framer.feed(&piece, ignore), Ok(()));
         assert_eq!(framer.feed(&piece, ignore), Err(TooLong));

@@ -1,4 +1,4 @@
-//! A short cut past the JSON of events that differ only in their text, as most of a stream do.
+//! A shortcut past the JSON of events that differ only in their text, as most of a stream do.
 //!
 //! The shortcut is exact: if what stands before and after a string is byte for byte the same as in
 //! an event that was parsed, and the string has nothing that JSON escapes or forbids, then parsing
@@ -7,12 +7,12 @@
 use memchr::memchr2;
 use quintet_kernel::model::Channel;
 
-/// What stood around the text of the last event that was nothing but a piece of output.
+/// The JSON around the text of the last event that was nothing but a piece of output.
 #[derive(Debug)]
 pub(crate) struct Template {
-    /// Ends with the quotation mark that opens the text.
+    /// The JSON before the text, up to the quotation mark that opens it.
     before: Vec<u8>,
-    /// Begins with the one that closes it.
+    /// The JSON after the text, from the quotation mark that closes it.
     after: Vec<u8>,
     channel: Channel,
 }
@@ -25,7 +25,7 @@ impl Default for Template {
 
 impl Template {
     /// Remembers an event whose only output is `text`, if that borrows from the event.
-    pub(crate) fn learn(&mut self, event: &[u8], channel: Channel, text: &str) {
+    pub(crate) fn remember(&mut self, event: &[u8], channel: Channel, text: &str) {
         let Some((before, after)) = around(event, text) else { return };
         self.before.clear();
         self.before.extend_from_slice(before);

@@ -3,9 +3,9 @@
 use quintet_kernel::model::Count;
 use tiktoken_rs::{CoreBPE, cl100k_base_singleton, o200k_base_singleton};
 
-/// A longer stretch without a break between words is not language; it is guessed at, because cutting
-/// it up would take long.
-const LONGEST_STRETCH: usize = 4_096;
+/// Bytes without a word break that are tokenized; a longer stretch is no language and is estimated, because
+/// tokenizing it would take long.
+const STRETCH_BYTES_LIMIT: usize = 4_096;
 
 /// A tokenizer that is built in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,7 +17,7 @@ pub(crate) enum Tokenizer {
 }
 
 impl Tokenizer {
-    /// Reads the word of the catalogue.
+    /// Parses the word of the catalogue.
     pub(crate) fn parse(word: &str) -> Option<Self> {
         match word {
             "o200k" => Some(Self::O200k),
@@ -26,9 +26,9 @@ impl Tokenizer {
         }
     }
 
-    /// Counts a text. The first time it reads its table, which takes a moment.
+    /// Counts the tokens of a text. The first call reads the table, which takes a moment.
     pub(crate) fn count(self, text: &str) -> Count {
-        if is_odd(text) {
+        if has_long_stretch(text) {
             return Count::guess(text);
         }
         Count { tokens: self.table().encode_ordinary(text).len() as u64, exact: true }
@@ -42,13 +42,13 @@ impl Tokenizer {
     }
 }
 
-/// Whether there is an endless word or an endless gap in it.
-fn is_odd(text: &str) -> bool {
+/// True if a text has a very long word or gap.
+fn has_long_stretch(text: &str) -> bool {
     let (mut blank, mut length) = (false, 0);
     text.chars().any(|letter| {
         length = if letter.is_whitespace() == blank { length + letter.len_utf8() } else { 0 };
         blank = letter.is_whitespace();
-        length > LONGEST_STRETCH
+        length > STRETCH_BYTES_LIMIT
     })
 }
 

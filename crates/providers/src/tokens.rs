@@ -1,4 +1,4 @@
-//! A guess at how many tokens a prompt and an answer are, for providers that do not count.
+//! Estimates the tokens of prompts and answers, for providers that do not report them.
 //!
 //! Nothing is exact here and nothing pretends to be: what is guessed is marked as estimated. Even with
 //! the model's tokenizer at hand, how its API writes a request down is not known.
@@ -6,13 +6,18 @@
 use quintet_kernel::model::{Prompt, PromptMessage, PromptPart, Usage};
 
 /// Bytes of text in a token, roughly, in most languages and tokenizers.
-const BYTES: u64 = 4;
+const BYTES_PER_TOKEN: u64 = 4;
 /// Tokens that a picture or another file takes, roughly.
-const FILE: u64 = 1_000;
+const TOKENS_PER_FILE: u64 = 1_000;
 
-/// What a call costs, as far as one can tell from outside: tokens read, and bytes of answer.
+/// The estimated usage of a call: tokens of the prompt, and bytes of the answer.
 pub(crate) fn estimate(read: u64, written: u64) -> Usage {
-    Usage { input: read, output: written.div_ceil(BYTES), estimated: true, ..Usage::default() }
+    Usage {
+        input: read,
+        output: written.div_ceil(BYTES_PER_TOKEN),
+        estimated: true,
+        ..Usage::default()
+    }
 }
 
 /// The files in a prompt: how many, and how long they are when they are written in base 64.
@@ -28,9 +33,9 @@ pub(crate) fn files(prompt: &Prompt) -> (u64, u64) {
     sizes.fold((0, 0), |(count, bytes), size| (count + 1, bytes + size.div_ceil(3) * 4))
 }
 
-/// How many tokens a request is whose body is so long and has these files.
+/// Estimates the tokens of a request from the length of its body and its files.
 pub(crate) fn of_request(body: usize, (count, bytes): (u64, u64)) -> u64 {
-    (body as u64).saturating_sub(bytes) / BYTES + count * FILE
+    (body as u64).saturating_sub(bytes) / BYTES_PER_TOKEN + count * TOKENS_PER_FILE
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use crate::config::{Api, ProviderConfig};
 use crate::quirks::{EffortStyle, Quirks};
 
-/// A row.
+/// A vendor.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Vendor {
@@ -20,21 +20,21 @@ pub struct Vendor {
     api: String,
     elsewhere: Option<String>,
     base_url: String,
-    /// The variable that moves its address, where there is one.
+    /// The environment variable that overrides its address, where there is one.
     pub url_variable: Option<String>,
-    /// The variables in which its key may be, the first that is set.
+    /// Environment variables for its key; the first that is set counts.
     #[serde(default, rename = "key")]
     pub key_variables: Vec<String>,
-    /// The model that is asked where nobody names one.
+    /// The model that is used if none is named.
     pub model: Option<String>,
-    /// Whether it runs on this machine.
+    /// True if it runs on this machine.
     #[serde(default)]
     pub local: bool,
     #[serde(default)]
     hide: Vec<String>,
     #[serde(default)]
     max_completion_tokens: bool,
-    #[serde(default = "yes")]
+    #[serde(default = "default_true")]
     stream_options: bool,
     #[serde(default)]
     short_ids: bool,
@@ -50,7 +50,7 @@ struct Rows {
     vendor: Vec<Vendor>,
 }
 
-fn yes() -> bool {
+fn default_true() -> bool {
     true
 }
 
@@ -60,13 +60,13 @@ static VENDORS: LazyLock<Vec<Vendor>> = LazyLock::new(|| {
     rows.vendor
 });
 
-/// All rows, in the order in which they are offered.
+/// All vendors, in the order in which they are offered.
 pub fn vendors() -> &'static [Vendor] {
     &VENDORS
 }
 
 impl Vendor {
-    /// The row of that name.
+    /// The vendor of that name.
     pub fn named(name: &str) -> Option<&'static Self> {
         vendors().iter().find(|vendor| vendor.name == name)
     }
@@ -85,7 +85,7 @@ impl Vendor {
         }
     }
 
-    /// The same at another address, where it may be another server that only looks like it.
+    /// The provider of this vendor at another address, which may be another server with the same API.
     pub fn provider_at(&self, base_url: &str) -> ProviderConfig {
         let elsewhere = self.elsewhere.as_deref().and_then(Api::parse);
         let provider = self.provider();

@@ -105,7 +105,7 @@ fn failed(reason: impl Into<String>) -> SenseError {
 pub struct HttpRecognizer(Arc<Service>);
 
 impl HttpRecognizer {
-    /// Takes a model of a provider.
+    /// A recognizer that uses a model of a provider.
     pub fn new(config: &ProviderConfig, model: &str) -> Self {
         Self(Arc::new(Service::new(config, model, "/audio/transcriptions")))
     }
@@ -118,12 +118,12 @@ impl fmt::Debug for HttpRecognizer {
 }
 
 impl Recognizer for HttpRecognizer {
-    /// The service itself is not asked.
+    /// Always succeeds: the service is not contacted before the first request.
     fn ready(&self) -> Result<(), SenseError> {
         Ok(())
     }
 
-    /// Every request is paid for.
+    /// False: every request costs money.
     fn is_repeatable(&self) -> bool {
         false
     }
@@ -148,7 +148,7 @@ pub struct HttpSpeaker {
 }
 
 impl HttpSpeaker {
-    /// Takes a model and a voice of a provider.
+    /// A speaker that uses a model and a voice of a provider.
     pub fn new(config: &ProviderConfig, model: &str, voice: &str) -> Self {
         let service = Arc::new(Service::new(config, model, "/audio/speech"));
         Self { service, voice: voice.into() }
@@ -162,7 +162,7 @@ impl fmt::Debug for HttpSpeaker {
 }
 
 impl Speaker for HttpSpeaker {
-    /// The service itself is not asked.
+    /// Always succeeds: the service is not contacted before the first request.
     fn ready(&self) -> Result<(), SenseError> {
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! The messages of a request, and the marks that have the provider cache what comes before them.
+//! The messages of a request, and the marks up to which the provider caches it.
 
 use std::borrow::Cow;
 
@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 
 use crate::facts::visible;
 use crate::inputs;
-use crate::media::Written;
-use crate::{family::Ask, ids};
+use crate::media::RequestText;
+use crate::{family::ModelRequest, ids};
 
 #[derive(Serialize)]
 pub(super) struct Message<'a> {
@@ -18,7 +18,7 @@ pub(super) struct Message<'a> {
     pub(super) content: Vec<Marked<'a>>,
 }
 
-/// A block, and whether everything up to it is worth remembering.
+/// A block, and whether the provider caches everything up to it.
 #[derive(Serialize)]
 pub(super) struct Marked<'a> {
     #[serde(flatten)]
@@ -33,14 +33,14 @@ pub(super) struct CacheControl {
     kind: &'static str,
 }
 
-/// The only kind of mark that there is.
-pub(super) const REMEMBER: CacheControl = CacheControl { kind: "ephemeral" };
+/// The only kind of cache mark.
+pub(super) const CACHE_MARK: CacheControl = CacheControl { kind: "ephemeral" };
 
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 enum Block<'a> {
     Text {
-        text: Written<'a>,
+        text: RequestText<'a>,
     },
     Image {
         source: Source<'a>,
@@ -65,9 +65,9 @@ enum Block<'a> {
         content: Vec<Block<'a>>,
         is_error: bool,
     },
-    /// A block as it came.
+    /// A block that goes back as it was received.
     #[serde(untagged)]
-    Kept(&'a Value),
+    Verbatim(&'a Value),
 }
 
 #[derive(Serialize)]
@@ -75,28 +75,29 @@ struct Source<'a> {
     #[serde(rename = "type")]
     kind: &'static str,
     media_type: String,
-    data: Written<'a>,
+    data: RequestText<'a>,
 }
 
-/// The conversation. Roles take turns: results and what the person said next are one message.
-pub(super) fn messages<'a>(ask: &Ask<'a>, thinks: bool) -> Vec<Message<'a>> {
+/// The conversation. Roles alternate: tool results and the user's next message are one message.
+pub(super) fn messages<'a>(model_request: &ModelRequest<'a>, thinks: bool) -> Vec<Message<'a>> {
     let mut out: Vec<Message<'a>> = Vec::new();
-    for message in &ask.prompt.messages {
+    for message in &model_request.prompt.messages {
         let (role, blocks) = match &**message {
             // There is no place for instructions but the beginning.
             PromptMessage::System(text) if is_blank(text) => ("user", Vec::new()),
             PromptMessage::System(text) => {
-                ("user", vec![Block::Text { text: Written::Plain(text) }])
+                ("user", vec![Block::Text { text: RequestText::Plain(text) }])
             }
             PromptMessage::User(parts) => ("user", parts.iter().filter_map(shown).collect()),
             PromptMessage::Assistant { by, parts } => {
-                let own = visible(&ask.prompt.model, by.as_ref(), parts);
-                ("assistant", said(own, thinks, ask.search))
+                let own = visible(&model_request.prompt.model, by.as_ref(), parts);
+                ("assistant", model_blocks(own, thinks, model_request.search))
             }
             PromptMessage::Result { call, tool: _, text, media, ok } => {
-                let text = (!is_blank(text)).then(|| Block::Text { text: Written::Plain(text) });
+                let text =
+                    (!is_blank(text)).then(|| Block::Text { text: RequestText::Plain(text) });
                 let content = text.into_iter().chain(media.iter().filter_map(shown)).collect();
-                let tool_use_id = ids::plain(call);
+                let tool_use_id = ids::bounded(call);
                 ("user", vec![Block::ToolResult { tool_use_id, content, is_error: !ok }])
             }
         };
@@ -112,7 +113,7 @@ fn push<'a>(out: &mut Vec<Message<'a>>, role: &'static str, blocks: Vec<Block<'a
     }
     // A conversation begins with the person.
     if out.is_empty() && role == "assistant" {
-        let text = Written::Plain("(the conversation begins with your words)");
+        let text = RequestText::Plain("(the conversation begins with your words)");
         push(out, "user", vec![Block::Text { text }]);
     }
     let blocks = blocks.into_iter().map(|block| Marked { block, cache_control: None });
@@ -128,20 +129,24 @@ fn mark(messages: &mut [Message<'_>]) {
     let users = messages.iter_mut().rev().filter(|message| message.role == "user");
     for message in users.take(2) {
         if let Some(last) = message.content.last_mut() {
-            last.cache_control = Some(REMEMBER);
+            last.cache_control = Some(CACHE_MARK);
         }
     }
 }
 
-/// What a model said. A thought goes back with its signature or not at all, a search only to where
-/// there is one.
-fn said<'a>(parts: impl Iterator<Item = &'a Said>, thinks: bool, searches: bool) -> Vec<Block<'a>> {
+/// The blocks of a model's message. A thought goes back with its signature or not at all, a search only if
+/// the provider searches.
+fn model_blocks<'a>(
+    parts: impl Iterator<Item = &'a Said>,
+    thinks: bool,
+    searches: bool,
+) -> Vec<Block<'a>> {
     let mut blocks = Vec::new();
     let mut thought = "";
     for part in parts {
         match part {
             Said::Text(text) if is_blank(text) => {}
-            Said::Text(text) => blocks.push(Block::Text { text: Written::Plain(text) }),
+            Said::Text(text) => blocks.push(Block::Text { text: RequestText::Plain(text) }),
             Said::Thought(text) => thought = text,
             Said::Sealed(content) => {
                 let thinking = std::mem::take(&mut thought);
@@ -149,7 +154,7 @@ fn said<'a>(parts: impl Iterator<Item = &'a Said>, thinks: bool, searches: bool)
                 blocks.extend(wanted.then(|| sealed(content, thinking)).flatten());
             }
             Said::Call(call) => blocks.push(Block::ToolUse {
-                id: ids::plain(&call.call),
+                id: ids::bounded(&call.call),
                 name: &call.tool,
                 input: object(&call.input),
             }),
@@ -158,14 +163,14 @@ fn said<'a>(parts: impl Iterator<Item = &'a Said>, thinks: bool, searches: bool)
     blocks
 }
 
-/// Whether what was sealed is a thought, or a search.
+/// True if a sealed block is a thought, false if it is a search.
 pub(super) fn is_thought(content: &Value) -> bool {
     content.get("block").is_none()
 }
 
 fn sealed<'a>(content: &'a Value, thinking: &'a str) -> Option<Block<'a>> {
     if let Some(block) = content.get("block").filter(|block| block.is_object()) {
-        return Some(Block::Kept(block));
+        return Some(Block::Verbatim(block));
     }
     if let Some(signature) = content["signature"].as_str() {
         return Some(Block::Thinking { thinking, signature });
@@ -173,7 +178,7 @@ fn sealed<'a>(content: &'a Value, thinking: &'a str) -> Option<Block<'a>> {
     content["data"].as_str().map(|data| Block::RedactedThinking { data })
 }
 
-/// Arguments must be an object, also those that were none.
+/// The arguments of a call, which must be an object for the API even if the model sent none.
 fn object(input: &Value) -> Cow<'_, Value> {
     match input {
         Value::Object(_) => Cow::Borrowed(input),
@@ -181,18 +186,18 @@ fn object(input: &Value) -> Cow<'_, Value> {
     }
 }
 
-/// A piece of a user message; [`inputs::fit`] has seen it already. Blank text is not taken.
+/// A part of a user message that [`inputs::fit`] has checked. The API refuses blank text.
 fn shown(part: &PromptPart) -> Option<Block<'_>> {
     let (kind, name, mime, content) = match part {
         PromptPart::Text(text) if is_blank(text) => return None,
-        PromptPart::Text(text) => return Some(Block::Text { text: Written::Plain(text) }),
+        PromptPart::Text(text) => return Some(Block::Text { text: RequestText::Plain(text) }),
         PromptPart::Media { kind, name, mime, blob: _, content } => (*kind, name, mime, content),
     };
     if inputs::is_text(mime) {
-        return Some(Block::Text { text: Written::TextFile { name, content } });
+        return Some(Block::Text { text: RequestText::TextFile { name, content } });
     }
     let media_type = inputs::essence(mime).replace("image/jpg", "image/jpeg");
-    let source = Source { kind: "base64", media_type, data: Written::Base64(content) };
+    let source = Source { kind: "base64", media_type, data: RequestText::Base64(content) };
     match kind {
         MediaKind::Image => Some(Block::Image { source }),
         MediaKind::File => Some(Block::Document { source }),

@@ -6,18 +6,18 @@ use serde_json::{Value, json};
 
 use super::search::Searching;
 use super::wire;
+use crate::answer_parser::{AnswerParser, AnswerState, OutputWriter, malformed};
 use crate::calls::Calls;
-use crate::draft::{Draft, Pen, Stage, malformed};
-use crate::fault;
-use crate::retry::Trouble;
+use crate::provider_error;
+use crate::retry::AttemptError;
 use crate::sources::{self, Sources};
 use crate::template::Template;
 
-/// What will be the [`Answer`].
+/// Parses the events of one answer into an [`Answer`].
 #[derive(Debug, Default)]
-pub(super) struct Reply {
+pub(super) struct Parser {
     template: Template,
-    pen: Pen,
+    writer: OutputWriter,
     calls: Calls,
     sealed: Vec<Sealed>,
     /// The signature of the thought that is being read.
@@ -29,65 +29,71 @@ pub(super) struct Reply {
     done: bool,
 }
 
-impl Draft for Reply {
-    fn take(&mut self, data: &[u8], out: &mut Vec<Chunk>) -> Result<(), Trouble> {
+impl AnswerParser for Parser {
+    fn take(&mut self, data: &[u8], out: &mut Vec<Chunk>) -> Result<(), AttemptError> {
         if let Some((channel, text)) = self.template.read(data) {
-            self.pen.say(channel, text, out);
+            self.writer.write(channel, text, out);
             return Ok(());
         }
         let event: wire::Event<'_> = serde_json::from_slice(data).map_err(malformed)?;
         if let Some((channel, text)) = only_output(&event) {
-            self.template.learn(data, channel, text);
+            self.template.remember(data, channel, text);
         }
         self.take_event(&event, out)
     }
 
-    fn take_whole(&mut self, _body: &[u8], _out: &mut Vec<Chunk>) -> Result<(), Trouble> {
+    fn take_whole(&mut self, _body: &[u8], _out: &mut Vec<Chunk>) -> Result<(), AttemptError> {
         Err(malformed("it is not a stream"))
     }
 
-    fn stage(&self) -> Stage {
-        let begun = self.pen.written > 0 || !self.calls.is_empty() || !self.sealed.is_empty();
+    fn state(&self) -> AnswerState {
+        let begun = self.writer.written > 0 || !self.calls.is_empty() || !self.sealed.is_empty();
         match (self.done, &self.finish) {
-            (true, _) => Stage::Done,
-            (false, Some(_)) => Stage::Whole,
-            (false, None) if begun => Stage::Begun,
-            (false, None) => Stage::Blank,
+            (true, _) => AnswerState::Done,
+            (false, Some(_)) => AnswerState::Complete,
+            (false, None) if begun => AnswerState::Begun,
+            (false, None) => AnswerState::Empty,
         }
     }
 
     fn answer(&mut self) -> Answer {
         let finish = self.finish.take().unwrap_or(Finish::Stop);
         let mut sealed = std::mem::take(&mut self.sealed);
-        sealed.extend(self.searching.partings());
+        sealed.extend(self.searching.unanswered_separators());
         Answer { sealed, ..Answer::new(finish, self.calls.finish(), counted(self.usage)) }
     }
 }
 
-impl Reply {
-    fn take_event(&mut self, event: &wire::Event<'_>, out: &mut Vec<Chunk>) -> Result<(), Trouble> {
+impl Parser {
+    fn take_event(
+        &mut self,
+        event: &wire::Event<'_>,
+        out: &mut Vec<Chunk>,
+    ) -> Result<(), AttemptError> {
         match &*event.kind.0 {
             "error" => {
-                return Err(fault::from_stream(event.error.map_or("{}", |error| error.get())));
+                return Err(provider_error::from_stream(
+                    event.error.map_or("{}", |error| error.get()),
+                ));
             }
             "message_stop" => self.done = true,
             "message_start" => {
                 self.count(event.message.as_ref().and_then(|message| message.usage));
             }
             "content_block_start" => return self.begin(event, out),
-            "content_block_delta" => return self.go_on(event, out),
+            "content_block_delta" => return self.continue_block(event, out),
             "content_block_stop" => {
                 self.seal_thought();
-                if let Some(query) = self.searching.asked(event.index) {
-                    sources::searching(&query, &mut self.pen, out);
-                    self.searching.told(event.index, self.pen.written);
+                if let Some(query) = self.searching.query(event.index) {
+                    sources::write_search(&query, &mut self.writer, out);
+                    self.searching.mark_shown(event.index, self.writer.written);
                 }
             }
             "message_delta" => {
                 self.count(event.usage);
                 let word = event.delta.as_ref().and_then(|delta| delta.stop_reason.as_ref());
                 self.finish = word.map(|word| finish(&word.0)).or(self.finish.take());
-                self.sources.tell(&mut self.pen, out);
+                self.sources.write_list(&mut self.writer, out);
             }
             // `ping`, and whatever will be invented.
             _ => {}
@@ -95,10 +101,10 @@ impl Reply {
         Ok(())
     }
 
-    fn begin(&mut self, event: &wire::Event<'_>, out: &mut Vec<Chunk>) -> Result<(), Trouble> {
+    fn begin(&mut self, event: &wire::Event<'_>, out: &mut Vec<Chunk>) -> Result<(), AttemptError> {
         let Some(block) = &event.content_block else { return Ok(()) };
-        self.pen.say(Channel::Text, &block.text.0, out);
-        self.pen.say(Channel::Thought, &block.thinking.0, out);
+        self.writer.write(Channel::Text, &block.text.0, out);
+        self.writer.write(Channel::Thought, &block.thinking.0, out);
         self.signature.push_str(&block.signature.0);
         match &*block.kind.0 {
             "tool_use" => {
@@ -110,7 +116,7 @@ impl Reply {
                 self.searching.begin(event.index, &block.id.0);
             }
             "web_search_tool_result" => {
-                let blocks = self.searching.answered(&block.tool_use_id.0, block.content);
+                let blocks = self.searching.finish(&block.tool_use_id.0, block.content);
                 blocks.into_iter().flatten().for_each(|block| self.seal(json!({ "block": block })));
             }
             _ => {}
@@ -118,10 +124,14 @@ impl Reply {
         Ok(())
     }
 
-    fn go_on(&mut self, event: &wire::Event<'_>, out: &mut Vec<Chunk>) -> Result<(), Trouble> {
+    fn continue_block(
+        &mut self,
+        event: &wire::Event<'_>,
+        out: &mut Vec<Chunk>,
+    ) -> Result<(), AttemptError> {
         let Some(delta) = &event.delta else { return Ok(()) };
-        self.pen.say(Channel::Text, &delta.text.0, out);
-        self.pen.say(Channel::Thought, &delta.thinking.0, out);
+        self.writer.write(Channel::Text, &delta.text.0, out);
+        self.writer.write(Channel::Thought, &delta.thinking.0, out);
         self.signature.push_str(&delta.signature.0);
         if let Some(wire::Citation { url: Some(url), title }) = &delta.citation {
             self.sources.cite(url, title.as_deref().unwrap_or_default());
@@ -145,7 +155,7 @@ impl Reply {
     /// Thoughts may stand between calls too, where the model thinks in between.
     fn seal(&mut self, content: Value) {
         let place = match self.calls.len() {
-            0 => Place::Output(self.pen.written),
+            0 => Place::Output(self.writer.written),
             calls => Place::Call(calls),
         };
         self.sealed.push(Sealed { place, content });

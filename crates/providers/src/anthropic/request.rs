@@ -1,4 +1,4 @@
-//! Writes a prompt as the API wants to read it.
+//! Writes a prompt as a request of the API.
 
 use std::sync::Arc;
 
@@ -9,36 +9,36 @@ use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 
-use super::blocks::{self, CacheControl, Message, REMEMBER};
+use super::blocks::{self, CACHE_MARK, CacheControl, Message};
 use crate::facts::{Thinking, budget, in_tool_loop};
-use crate::family::Ask;
+use crate::family::ModelRequest;
 
-/// The API wants a limit on every answer; this one is for models of which nothing is known.
-const USUAL_LIMIT: u64 = 8_192;
-/// Room for the answer besides its thoughts.
-const ROOM: u64 = 8_192;
-/// Less is not taken.
-const LEAST_BUDGET: u64 = 1_024;
+/// Limit on the answer for models whose own limit is not known; the API requires one.
+const DEFAULT_TOKENS_LIMIT: u64 = 8_192;
+/// Tokens reserved for the answer besides its thoughts.
+const ANSWER_TOKENS_RESERVE: u64 = 8_192;
+/// The smallest thinking budget that the API takes.
+const THINKING_TOKENS_MINIMUM: u64 = 1_024;
 
 /// The body of a request.
-pub(super) fn body(ask: &Ask<'_>) -> serde_json::Result<Vec<u8>> {
-    let (prompt, sampling) = (ask.prompt, &ask.prompt.sampling);
-    let effort = ask.facts.effort(sampling.effort).filter(|_| may_think(ask));
-    let limit = limit(ask, effort);
-    let think = effort.and_then(|effort| think(ask.facts.thinking, effort, limit));
+pub(super) fn body(model_request: &ModelRequest<'_>) -> serde_json::Result<Vec<u8>> {
+    let (prompt, sampling) = (model_request.prompt, &model_request.prompt.sampling);
+    let effort = model_request.facts.effort(sampling.effort).filter(|_| may_think(model_request));
+    let limit = limit(model_request, effort);
+    let think = effort.and_then(|effort| think(model_request.facts.thinking, effort, limit));
     let thinks = think.as_ref().is_some_and(|think| think.kind != "disabled");
     let system = (!prompt.system.is_empty())
-        .then(|| [System { kind: "text", text: &prompt.system, cache_control: REMEMBER }]);
-    let adaptive = ask.facts.thinking == Thinking::Adaptive && thinks;
+        .then(|| [System { kind: "text", text: &prompt.system, cache_control: CACHE_MARK }]);
+    let adaptive = model_request.facts.thinking == Thinking::Adaptive && thinks;
     let word = effort.filter(|_| adaptive).map(|effort| OutputConfig { effort: word(effort) });
     serde_json::to_vec(&Request {
         model: &prompt.model.model,
         max_tokens: limit,
         stream: true,
         system,
-        tools: ask.tools,
-        tool_choice: choice(ask, thinks),
-        messages: blocks::messages(ask, thinks),
+        tools: model_request.tools,
+        tool_choice: choice(model_request, thinks),
+        messages: blocks::messages(model_request, thinks),
         // A model that thinks does not take one.
         temperature: sampling.temperature.filter(|_| !thinks),
         top_p: sampling.top_p().filter(|_| !thinks),
@@ -57,7 +57,7 @@ pub(super) fn tools(tools: &[Arc<Spec>], search: bool) -> serde_json::Result<Box
             name: &spec.name,
             description: &spec.description,
             input_schema: &spec.schema,
-            cache_control: (n == last).then_some(REMEMBER),
+            cache_control: (n == last).then_some(CACHE_MARK),
         })
     };
     let own = search.then(|| to_raw_value(&SEARCH));
@@ -97,11 +97,11 @@ struct Choice<'a> {
     name: Option<&'a str>,
 }
 
-/// Which tools must be called; nothing if the model decides. A model that thinks cannot be forced.
-fn choice<'a>(ask: &Ask<'a>, thinks: bool) -> Option<Choice<'a>> {
-    match ask.prompt.sampling.tool_choice() {
-        _ if ask.keeps_from_calling() => Some(Choice { kind: "none", name: None }),
-        _ if ask.tools.is_none() || thinks => None,
+/// The tools that must be called; `None` if the model decides. A model that thinks cannot be forced.
+fn choice<'a>(model_request: &ModelRequest<'a>, thinks: bool) -> Option<Choice<'a>> {
+    match model_request.prompt.sampling.tool_choice() {
+        _ if model_request.keeps_from_calling() => Some(Choice { kind: "none", name: None }),
+        _ if model_request.tools.is_none() || thinks => None,
         ToolChoice::Auto => None,
         ToolChoice::Required => Some(Choice { kind: "any", name: None }),
         ToolChoice::Named(name) => Some(Choice { kind: "tool", name: Some(name) }),
@@ -131,7 +131,7 @@ struct ServerTool {
     #[serde(rename = "type")]
     kind: &'static str,
     name: &'static str,
-    /// How many searches one answer may cost.
+    /// Searches that one answer may make.
     max_uses: u32,
 }
 
@@ -151,15 +151,15 @@ struct OutputConfig {
     effort: &'static str,
 }
 
-fn limit(ask: &Ask<'_>, effort: Option<Effort>) -> u64 {
-    let most = ask.facts.max_output.unwrap_or(u64::MAX);
-    let usual = ask.facts.max_output.unwrap_or(USUAL_LIMIT);
-    let asked = ask.prompt.sampling.max_tokens.unwrap_or(usual);
+fn limit(model_request: &ModelRequest<'_>, effort: Option<Effort>) -> u64 {
+    let most = model_request.facts.max_output.unwrap_or(u64::MAX);
+    let usual = model_request.facts.max_output.unwrap_or(DEFAULT_TOKENS_LIMIT);
+    let asked = model_request.prompt.sampling.max_tokens.unwrap_or(usual);
     // Thoughts count, so a limit that is smaller than they are would leave no answer.
-    let needed = match (effort, ask.facts.thinking) {
+    let needed = match (effort, model_request.facts.thinking) {
         (Some(Effort::None) | None, _) | (_, Thinking::Adaptive | Thinking::Never) => asked,
         (Some(effort), Thinking::Unknown | Thinking::Effort | Thinking::Budget) => {
-            asked.max(budget(effort) + ROOM)
+            asked.max(budget(effort) + ANSWER_TOKENS_RESERVE)
         }
     };
     needed.clamp(1, most.max(1))
@@ -171,9 +171,9 @@ fn think(style: Thinking, effort: Effort, limit: u64) -> Option<Think> {
         (Effort::None, _) => Some(Think { kind: "disabled", budget_tokens: None }),
         (_, Thinking::Adaptive) => Some(Think { kind: "adaptive", budget_tokens: None }),
         (effort, Thinking::Unknown | Thinking::Effort | Thinking::Budget) => {
-            let most = limit.saturating_sub(LEAST_BUDGET);
+            let most = limit.saturating_sub(THINKING_TOKENS_MINIMUM);
             let tokens = budget(effort).min(most);
-            (tokens >= LEAST_BUDGET)
+            (tokens >= THINKING_TOKENS_MINIMUM)
                 .then_some(Think { kind: "enabled", budget_tokens: Some(tokens) })
         }
     }
@@ -190,16 +190,18 @@ fn word(effort: Effort) -> &'static str {
 
 /// In the middle of calling tools a model goes on thinking only if its last answer began with a
 /// thought of its own; one that was written by another model, or without thinking, does not.
-fn may_think(ask: &Ask<'_>) -> bool {
-    if !in_tool_loop(&ask.prompt.messages) || ask.facts.thinking == Thinking::Adaptive {
+fn may_think(model_request: &ModelRequest<'_>) -> bool {
+    if !in_tool_loop(&model_request.prompt.messages)
+        || model_request.facts.thinking == Thinking::Adaptive
+    {
         return true;
     }
-    let last = ask.prompt.messages.iter().rev().find_map(|message| match &**message {
+    let last = model_request.prompt.messages.iter().rev().find_map(|message| match &**message {
         PromptMessage::Assistant { by, parts } => Some((by, parts)),
         PromptMessage::System(_) | PromptMessage::User(_) | PromptMessage::Result { .. } => None,
     });
     let sealed = |part: &Said| matches!(part, Said::Sealed(it) if blocks::is_thought(it));
     last.is_some_and(|(by, parts)| {
-        by.as_ref() == Some(&ask.prompt.model) && parts.iter().any(sealed)
+        by.as_ref() == Some(&model_request.prompt.model) && parts.iter().any(sealed)
     })
 }

@@ -7,58 +7,64 @@ use quintet_kernel::model::{Place, Sealed};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-/// Nothing that is searched for is longer.
-const LONGEST: usize = 16 * 1024;
+/// Bytes of a search query.
+const QUERY_BYTES_LIMIT: usize = 16 * 1024;
 
-/// The searches that have no answer yet.
+/// The searches that have no result yet.
 #[derive(Debug, Default)]
 pub(super) struct Searching {
-    open: Vec<Asked>,
+    open: Vec<OpenSearch>,
 }
 
 #[derive(Debug)]
-struct Asked {
+struct OpenSearch {
     index: u64,
     id: String,
     arguments: String,
-    /// How much was written when people had been told of it.
-    told: Option<u64>,
+    /// The output position at which the search was shown to the user.
+    shown_at: Option<u64>,
 }
 
 impl Searching {
     pub(super) fn begin(&mut self, index: u64, id: &str) {
-        self.open.push(Asked { index, id: id.to_owned(), arguments: String::new(), told: None });
+        self.open.push(OpenSearch {
+            index,
+            id: id.to_owned(),
+            arguments: String::new(),
+            shown_at: None,
+        });
     }
 
     /// More of the arguments of a block, if it is a search.
     pub(super) fn append(&mut self, index: u64, text: &str) {
-        if let Some(asked) = self.at(index).filter(|it| it.arguments.len() + text.len() <= LONGEST)
+        if let Some(asked) =
+            self.at(index).filter(|it| it.arguments.len() + text.len() <= QUERY_BYTES_LIMIT)
         {
             asked.arguments.push_str(text);
         }
     }
 
-    /// What is searched for, once its block is over.
-    pub(super) fn asked(&mut self, index: u64) -> Option<String> {
+    /// The query of a search whose block has ended.
+    pub(super) fn query(&mut self, index: u64) -> Option<String> {
         Some(self.at(index)?.input()["query"].as_str()?.to_owned())
     }
 
-    /// People were told of it, and so much is written by now.
-    pub(super) fn told(&mut self, index: u64, written: u64) {
+    /// Notes that a search was shown, and the output position after that.
+    pub(super) fn mark_shown(&mut self, index: u64, written: u64) {
         if let Some(asked) = self.at(index) {
-            asked.told = Some(written);
+            asked.shown_at = Some(written);
         }
     }
 
-    /// What parts the words that people were told from a thought after them, where no answer came: a
-    /// thought is only taken back as it was signed.
-    pub(super) fn partings(&mut self) -> impl Iterator<Item = Sealed> {
-        let ends = self.open.drain(..).filter_map(|asked| asked.told);
+    /// Separators between the text that was shown for searches without a result and the thought after it:
+    /// the API takes a thought back only as it was signed.
+    pub(super) fn unanswered_separators(&mut self) -> impl Iterator<Item = Sealed> {
+        let ends = self.open.drain(..).filter_map(|asked| asked.shown_at);
         ends.map(|end| Sealed { place: Place::Output(end), content: json!({ "block": null }) })
     }
 
-    /// The blocks that go back: of a search that was asked for, and of what it found.
-    pub(super) fn answered(&mut self, id: &str, content: Option<&RawValue>) -> Option<[Value; 2]> {
+    /// The blocks that go back to the API: the search and its result.
+    pub(super) fn finish(&mut self, id: &str, content: Option<&RawValue>) -> Option<[Value; 2]> {
         let at = self.open.iter().position(|asked| asked.id == id)?;
         let content: Value = serde_json::from_str(content?.get()).ok()?;
         let asked = self.open.remove(at);
@@ -69,12 +75,12 @@ impl Searching {
         ])
     }
 
-    fn at(&mut self, index: u64) -> Option<&mut Asked> {
+    fn at(&mut self, index: u64) -> Option<&mut OpenSearch> {
         self.open.iter_mut().find(|asked| asked.index == index)
     }
 }
 
-impl Asked {
+impl OpenSearch {
     /// The arguments, which must be an object when they go back.
     fn input(&self) -> Value {
         let input = serde_json::from_str(&self.arguments).ok();

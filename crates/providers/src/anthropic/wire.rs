@@ -22,7 +22,7 @@ pub(super) struct Event<'a> {
     pub(super) error: Option<&'a RawValue>,
 }
 
-/// The answer before anything was said.
+/// The answer before its first block.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Message {
@@ -47,10 +47,10 @@ pub(super) struct Block<'a> {
     pub(super) id: Text<'a>,
     #[serde(borrow)]
     pub(super) name: Text<'a>,
-    /// Of what a search found: which search.
+    /// In a search result: the id of the search.
     #[serde(borrow)]
     pub(super) tool_use_id: Text<'a>,
-    /// Of what a search found: that.
+    /// In a search result: its content.
     #[serde(borrow)]
     pub(super) content: Option<&'a RawValue>,
 }
@@ -74,7 +74,7 @@ pub(super) struct Delta<'a> {
     pub(super) stop_reason: Option<Text<'a>>,
 }
 
-/// A page that a piece of text goes back to.
+/// A page that a piece of text cites.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Citation {

@@ -1,29 +1,29 @@
-//! What the demo model says to what.
+//! The rules by which the demo model answers.
 
 use std::sync::Arc;
 
 use quintet_kernel::model::{AskedCall, Prompt, PromptMessage, PromptPart};
 use serde_json::{Value, json};
 
-use super::Reply;
+use super::DemoReply;
 
-/// How far it can count.
-const HIGHEST: u64 = 10_000;
-/// As much of a tool's result is repeated.
-const LONGEST_REPORT: usize = 4_000;
+/// The highest number that the model counts to.
+const COUNT_LIMIT: u64 = 10_000;
+/// Bytes of a tool's result that are repeated.
+const REPORT_LIMIT: usize = 4_000;
 
 const WHAT_I_AM: &str = "I am Quintet's built-in demo, a handful of rules and no language model: \
     try `run: ls`, `read: README.md`, `count to 20` or `think: about tea`.";
 
 /// The answer to a prompt.
-pub(super) fn reply(prompt: &Prompt) -> Reply {
+pub(super) fn reply(prompt: &Prompt) -> DemoReply {
     match prompt.messages.last().map(|last| &**last) {
-        Some(PromptMessage::Result { .. }) => say(report(&prompt.messages)),
+        Some(PromptMessage::Result { .. }) => text_reply(report(&prompt.messages)),
         _ => answer(&last_user_text(&prompt.messages), prompt),
     }
 }
 
-fn answer(asked: &str, prompt: &Prompt) -> Reply {
+fn answer(asked: &str, prompt: &Prompt) -> DemoReply {
     if let Some(command) = after_word(asked, "run:").or_else(|| quoted_command(asked)) {
         return call(prompt, "shell", json!({ "command": command }), &format!("run `{command}`"));
     }
@@ -32,31 +32,33 @@ fn answer(asked: &str, prompt: &Prompt) -> Reply {
     }
     if let Some(highest) = count(asked) {
         let numbers: Vec<_> = (1..=highest).map(|n| n.to_string()).collect();
-        return say(numbers.join(" "));
+        return text_reply(numbers.join(" "));
     }
     if let Some(about) = after_word(asked, "think:") {
         let thought = format!("I am asked to think {about}. I have rules for a few words only.");
         let text = format!("I thought {about}, as far as rules can. {WHAT_I_AM}");
-        return Reply { thought, text, calls: Vec::new() };
+        return DemoReply { thought, text, calls: Vec::new() };
     }
-    say(format!("You said: {}\n\n{WHAT_I_AM}", asked.trim()))
+    text_reply(format!("You said: {}\n\n{WHAT_I_AM}", asked.trim()))
 }
 
-fn say(text: String) -> Reply {
-    Reply { text, ..Reply::default() }
+fn text_reply(text: String) -> DemoReply {
+    DemoReply { text, ..DemoReply::default() }
 }
 
-/// Asks for a tool if it is offered.
-fn call(prompt: &Prompt, tool: &str, input: Value, what: &str) -> Reply {
+/// Calls a tool if it is offered.
+fn call(prompt: &Prompt, tool: &str, input: Value, what: &str) -> DemoReply {
     if !prompt.tools.iter().any(|spec| spec.name == tool) {
-        return say(format!("I would {what}, but the tool `{tool}` is not offered to me here."));
+        return text_reply(format!(
+            "I would {what}, but the tool `{tool}` is not offered to me here."
+        ));
     }
     let id = format!("demo_{}", prompt.messages.len());
     let call = AskedCall { id, tool: tool.into(), arguments: input.to_string() };
-    Reply { calls: vec![call], ..say(format!("I will {what}.")) }
+    DemoReply { calls: vec![call], ..text_reply(format!("I will {what}.")) }
 }
 
-/// What the tools said that were called last.
+/// The results of the tools that were called last.
 fn report(messages: &[Arc<PromptMessage>]) -> String {
     let results = messages.iter().rev().map_while(|message| match &**message {
         PromptMessage::Result { tool, text, ok, .. } => Some(sentence(tool, text, *ok)),
@@ -81,7 +83,7 @@ fn sentence(tool: &str, text: &str, ok: bool) -> String {
     };
     let printed = printed(text);
     let text = printed.as_deref().unwrap_or(text).trim_end();
-    let end = text.floor_char_boundary(LONGEST_REPORT);
+    let end = text.floor_char_boundary(REPORT_LIMIT);
     let rest = if end < text.len() { " …" } else { "" };
     format!("The {who} {verb}: {}{rest}", &text[..end])
 }
@@ -132,5 +134,5 @@ fn count(text: &str) -> Option<u64> {
     let (_, rest) = lower.split_once("count to ")?;
     let digits = rest.split(|c: char| !c.is_ascii_digit()).next()?;
     let highest: u64 = digits.parse().ok()?;
-    (1..=HIGHEST).contains(&highest).then_some(highest)
+    (1..=COUNT_LIMIT).contains(&highest).then_some(highest)
 }

@@ -36,7 +36,7 @@ fn user(text: &str) -> PromptMessage {
     PromptMessage::User(vec![PromptPart::Text(text.into())])
 }
 
-fn ask(text: &str) -> Reply {
+fn ask(text: &str) -> DemoReply {
     rules::reply(&prompt(vec![user(text)]))
 }
 
@@ -93,7 +93,7 @@ fn it_counts_thinks_and_echoes() {
 
 #[tokio::test]
 async fn words_come_one_by_one_and_then_the_end() {
-    let mut talk = Talk::new(&prompt(vec![user("count to 3")]), Duration::ZERO);
+    let mut talk = DemoStream::new(&prompt(vec![user("count to 3")]), Duration::ZERO);
     let mut words = Vec::new();
     let answer = loop {
         match talk.next().await.unwrap().remove(0) {

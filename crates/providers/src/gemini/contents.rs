@@ -7,11 +7,11 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::facts::{Thinking, visible};
-use crate::family::Ask;
+use crate::family::ModelRequest;
 use crate::inputs;
-use crate::media::Written;
+use crate::media::RequestText;
 
-/// What newer models take for the signature of a call that another model asked for.
+/// The signature that newer models take for a call of another model.
 const NOT_SIGNED: &str = "skip_thought_signature_validator";
 
 #[derive(Serialize)]
@@ -24,7 +24,7 @@ pub(super) struct Content<'a> {
 #[serde(rename_all = "camelCase")]
 struct Part<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
-    text: Option<Written<'a>>,
+    text: Option<RequestText<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     inline_data: Option<Blob<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -39,7 +39,7 @@ struct Part<'a> {
 #[serde(rename_all = "camelCase")]
 struct Blob<'a> {
     mime_type: String,
-    data: Written<'a>,
+    data: RequestText<'a>,
 }
 
 #[derive(Serialize)]
@@ -51,31 +51,33 @@ struct Call<'a> {
 #[derive(Serialize)]
 struct Response<'a> {
     name: &'a str,
-    response: Told<'a>,
+    response: FunctionResult<'a>,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "lowercase")]
-enum Told<'a> {
+enum FunctionResult<'a> {
     Output(&'a str),
     Error(&'a str),
 }
 
 /// The conversation. Results of one answer, and what they show, are one message.
-pub(super) fn contents<'a>(ask: &Ask<'a>) -> Vec<Content<'a>> {
+pub(super) fn contents<'a>(model_request: &ModelRequest<'a>) -> Vec<Content<'a>> {
     let mut out: Vec<Content<'a>> = Vec::new();
-    for message in &ask.prompt.messages {
+    for message in &model_request.prompt.messages {
         match &**message {
             // There is no place for instructions but the beginning.
             PromptMessage::System(text) => push(&mut out, "user", [plain(text)]),
             PromptMessage::User(parts) => push(&mut out, "user", parts.iter().map(shown)),
             PromptMessage::Assistant { by, parts } => {
-                let own: Vec<_> = visible(&ask.prompt.model, by.as_ref(), parts).collect();
-                let strict = ask.facts.thinking == Thinking::Effort;
-                push(&mut out, "model", said(&own, strict));
+                let own: Vec<_> =
+                    visible(&model_request.prompt.model, by.as_ref(), parts).collect();
+                let strict = model_request.facts.thinking == Thinking::Effort;
+                push(&mut out, "model", model_parts(&own, strict));
             }
             PromptMessage::Result { call: _, tool, text, media, ok } => {
-                let response = if *ok { Told::Output(text) } else { Told::Error(text) };
+                let response =
+                    if *ok { FunctionResult::Output(text) } else { FunctionResult::Error(text) };
                 let response = Response { name: tool, response };
                 let told = Part { function_response: Some(response), ..Part::default() };
                 push(&mut out, "user", [told].into_iter().chain(media.iter().map(shown)));
@@ -104,11 +106,11 @@ fn push<'a>(
     }
 }
 
-/// What a model said. Thoughts stay away; signatures go back where they were.
-fn said<'a>(said: &[&'a Said], strict: bool) -> Vec<Part<'a>> {
+/// The parts of a model's message. Thoughts are left out; signatures go back where they were.
+fn model_parts<'a>(model_parts: &[&'a Said], strict: bool) -> Vec<Part<'a>> {
     let mut parts: Vec<Part<'a>> = Vec::new();
     let mut of_call = None;
-    for part in said {
+    for part in model_parts {
         match part {
             Said::Text(text) => parts.push(plain(text)),
             Said::Thought(_) => {}
@@ -147,19 +149,19 @@ fn called<'a>(call: &'a PromptCall, signature: Option<&'a str>) -> Part<'a> {
 }
 
 fn plain(text: &str) -> Part<'_> {
-    Part { text: Some(Written::Plain(text)), ..Part::default() }
+    Part { text: Some(RequestText::Plain(text)), ..Part::default() }
 }
 
-/// A piece of a user message; [`inputs::fit`] has seen it already.
+/// A part of a user message that [`inputs::fit`] has checked.
 fn shown(part: &PromptPart) -> Part<'_> {
     match part {
         PromptPart::Text(text) => plain(text),
         PromptPart::Media { name, mime, content, .. } if inputs::is_text(mime) => {
-            Part { text: Some(Written::TextFile { name, content }), ..Part::default() }
+            Part { text: Some(RequestText::TextFile { name, content }), ..Part::default() }
         }
         PromptPart::Media { mime, content, .. } => {
             let mime_type = inputs::essence(mime).replace("image/jpg", "image/jpeg");
-            let data = Written::Base64(content);
+            let data = RequestText::Base64(content);
             Part { inline_data: Some(Blob { mime_type, data }), ..Part::default() }
         }
     }

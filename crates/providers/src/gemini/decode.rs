@@ -4,34 +4,34 @@ use quintet_kernel::model::{Answer, Channel, Chunk, FailureKind, Finish, Place, 
 use serde_json::json;
 
 use super::wire;
+use crate::answer_parser::{AnswerParser, AnswerState, OutputWriter, malformed};
 use crate::calls::Calls;
-use crate::draft::{Draft, Pen, Stage, malformed};
-use crate::fault;
-use crate::retry::Trouble;
+use crate::provider_error;
+use crate::retry::AttemptError;
 use crate::sources::{self, Sources};
 
-/// What will be the [`Answer`].
+/// Parses the events of one answer into an [`Answer`].
 #[derive(Debug, Default)]
-pub(super) struct Reply {
-    pen: Pen,
+pub(super) struct Parser {
+    writer: OutputWriter,
     calls: Calls,
     sealed: Vec<Sealed>,
     usage: wire::Usage,
     finish: Option<Finish>,
-    /// What was searched for; events repeat it.
+    /// The search queries so far; events repeat them.
     searched: Vec<String>,
     sources: Sources,
 }
 
-impl Draft for Reply {
-    fn take(&mut self, data: &[u8], out: &mut Vec<Chunk>) -> Result<(), Trouble> {
+impl AnswerParser for Parser {
+    fn take(&mut self, data: &[u8], out: &mut Vec<Chunk>) -> Result<(), AttemptError> {
         let event: wire::Event<'_> = serde_json::from_slice(data).map_err(malformed)?;
         if let Some(error) = event.error {
-            return Err(fault::from_stream(error.get()));
+            return Err(provider_error::from_stream(error.get()));
         }
         if let Some(reason) = event.prompt_feedback.and_then(|feedback| feedback.block_reason) {
             let message = format!("the provider refused to answer: {reason}");
-            return Err(fault::lasting(FailureKind::Refused, message));
+            return Err(provider_error::permanent(FailureKind::Refused, message));
         }
         self.usage = event.usage_metadata.unwrap_or(self.usage);
         for candidate in event.candidates.iter().filter(|candidate| candidate.index == 0) {
@@ -43,22 +43,22 @@ impl Draft for Reply {
             }
             self.end(candidate.finish_reason.as_deref())?;
             if self.finish.is_some() {
-                self.sources.tell(&mut self.pen, out);
+                self.sources.write_list(&mut self.writer, out);
             }
         }
         Ok(())
     }
 
-    fn take_whole(&mut self, _body: &[u8], _out: &mut Vec<Chunk>) -> Result<(), Trouble> {
+    fn take_whole(&mut self, _body: &[u8], _out: &mut Vec<Chunk>) -> Result<(), AttemptError> {
         Err(malformed("it is not a stream"))
     }
 
     /// Nothing says that a stream is over but its end.
-    fn stage(&self) -> Stage {
+    fn state(&self) -> AnswerState {
         match &self.finish {
-            Some(_) => Stage::Whole,
-            None if self.pen.written > 0 || !self.calls.is_empty() => Stage::Begun,
-            None => Stage::Blank,
+            Some(_) => AnswerState::Complete,
+            None if self.writer.written > 0 || !self.calls.is_empty() => AnswerState::Begun,
+            None => AnswerState::Empty,
         }
     }
 
@@ -72,10 +72,14 @@ impl Draft for Reply {
     }
 }
 
-impl Reply {
-    fn take_part(&mut self, part: &wire::Part<'_>, out: &mut Vec<Chunk>) -> Result<(), Trouble> {
+impl Parser {
+    fn take_part(
+        &mut self,
+        part: &wire::Part<'_>,
+        out: &mut Vec<Chunk>,
+    ) -> Result<(), AttemptError> {
         let channel = if part.thought { Channel::Thought } else { Channel::Text };
-        self.pen.say(channel, &part.text.0, out);
+        self.writer.write(channel, &part.text.0, out);
         let signature = &*part.thought_signature.0;
         if let Some(call) = &part.function_call {
             self.seal(signature, Place::Call(self.calls.len()), "call");
@@ -84,14 +88,14 @@ impl Reply {
             let arguments = call.args.map_or("{}", |args| args.get());
             return self.calls.append(at, arguments).map_err(malformed);
         }
-        self.seal(signature, Place::Output(self.pen.written), "text");
+        self.seal(signature, Place::Output(self.writer.written), "text");
         Ok(())
     }
 
     fn show_searches(&mut self, grounding: &wire::Grounding, out: &mut Vec<Chunk>) {
         for query in &grounding.web_search_queries {
             if !self.searched.contains(query) {
-                sources::searching(query, &mut self.pen, out);
+                sources::write_search(query, &mut self.writer, out);
                 self.searched.push(query.clone());
             }
         }
@@ -106,7 +110,7 @@ impl Reply {
         }
     }
 
-    fn end(&mut self, reason: Option<&str>) -> Result<(), Trouble> {
+    fn end(&mut self, reason: Option<&str>) -> Result<(), AttemptError> {
         let Some(reason) = reason else { return Ok(()) };
         self.finish = Some(match reason {
             "STOP" => Finish::Stop,
@@ -114,9 +118,9 @@ impl Reply {
             "SAFETY" | "RECITATION" | "LANGUAGE" | "BLOCKLIST" | "PROHIBITED_CONTENT" | "SPII"
             | "IMAGE_SAFETY" => Finish::Refused,
             // The model wrote a call that the provider could not read; it may do better next time.
-            "MALFORMED_FUNCTION_CALL" if self.stage() == Stage::Blank => {
+            "MALFORMED_FUNCTION_CALL" if self.state() == AnswerState::Empty => {
                 let message = "the model wrote a call that cannot be read";
-                return Err(fault::passing(FailureKind::Malformed, message));
+                return Err(provider_error::transient(FailureKind::Malformed, message));
             }
             other => Finish::Other(other.to_lowercase()),
         });

@@ -1,4 +1,4 @@
-//! Writes a prompt as the API wants to read it.
+//! Writes a prompt as a request of the API.
 
 use std::sync::Arc;
 
@@ -11,11 +11,11 @@ use serde_json::value::{RawValue, to_raw_value};
 use super::contents::{self, Content};
 use super::schema;
 use crate::facts::{Thinking, budget};
-use crate::family::Ask;
+use crate::family::ModelRequest;
 
 /// The body of a request.
-pub(super) fn body(ask: &Ask<'_>) -> serde_json::Result<Vec<u8>> {
-    let (prompt, sampling) = (ask.prompt, &ask.prompt.sampling);
+pub(super) fn body(model_request: &ModelRequest<'_>) -> serde_json::Result<Vec<u8>> {
+    let (prompt, sampling) = (model_request.prompt, &model_request.prompt.sampling);
     let system = Some(prompt.system.as_str()).filter(|text| !text.is_empty());
     let config = Config {
         max_output_tokens: sampling.max_tokens,
@@ -27,14 +27,14 @@ pub(super) fn body(ask: &Ask<'_>) -> serde_json::Result<Vec<u8>> {
             OutputFormat::Json => None,
             OutputFormat::Schema { schema, .. } => Some(schema),
         }),
-        thinking_config: thinking(ask),
+        thinking_config: thinking(model_request),
     };
     serde_json::to_vec(&Request {
         system_instruction: system.map(|text| System { parts: [Text { text }] }),
-        contents: contents::contents(ask),
+        contents: contents::contents(model_request),
         // Nothing else keeps it from searching.
-        tools: ask.tools.filter(|_| prompt.may_call || !ask.search),
-        tool_config: tool_config(ask),
+        tools: model_request.tools.filter(|_| prompt.may_call || !model_request.search),
+        tool_config: tool_config(model_request),
         generation_config: config,
     })
 }
@@ -80,11 +80,11 @@ struct Calling<'a> {
     allowed_function_names: Option<[&'a str; 1]>,
 }
 
-/// Which tools must or must not be called; nothing if the model decides.
-fn tool_config<'a>(ask: &Ask<'a>) -> Option<ToolConfig<'a>> {
-    let (mode, allowed_function_names) = match ask.prompt.sampling.tool_choice() {
-        _ if ask.search || ask.tools.is_none() => return None,
-        _ if ask.keeps_from_calling() => ("NONE", None),
+/// The tools that must or must not be called; `None` if the model decides.
+fn tool_config<'a>(model_request: &ModelRequest<'a>) -> Option<ToolConfig<'a>> {
+    let (mode, allowed_function_names) = match model_request.prompt.sampling.tool_choice() {
+        _ if model_request.search || model_request.tools.is_none() => return None,
+        _ if model_request.keeps_from_calling() => ("NONE", None),
         ToolChoice::Auto => return None,
         ToolChoice::Required => ("ANY", None),
         ToolChoice::Named(name) => ("ANY", Some([name.as_str()])),
@@ -154,13 +154,13 @@ struct ThinkingConfig {
 }
 
 /// Older models take a number of tokens, newer ones a word.
-fn thinking(ask: &Ask<'_>) -> Option<ThinkingConfig> {
-    let effort = ask.facts.effort(ask.prompt.sampling.effort);
+fn thinking(model_request: &ModelRequest<'_>) -> Option<ThinkingConfig> {
+    let effort = model_request.facts.effort(model_request.prompt.sampling.effort);
     let config = |thinking_budget, thinking_level| {
         let include_thoughts = effort != Some(Effort::None);
         Some(ThinkingConfig { include_thoughts, thinking_budget, thinking_level })
     };
-    match (ask.facts.thinking, effort) {
+    match (model_request.facts.thinking, effort) {
         (Thinking::Never, _) | (Thinking::Unknown, None) => None,
         (Thinking::Effort | Thinking::Adaptive, effort) => config(None, effort.map(level)),
         (Thinking::Unknown | Thinking::Budget, effort) => config(effort.map(budget), None),

@@ -3,8 +3,8 @@
 
 use serde_json::{Map, Value, json};
 
-/// Words that mean the same there; those that hold schemas are below.
-const KEPT: [&str; 13] = [
+/// Keywords that are copied as they are; those that hold schemas are handled below.
+const KEYWORDS: [&str; 13] = [
     "description",
     "title",
     "nullable",
@@ -20,10 +20,10 @@ const KEPT: [&str; 13] = [
     "required",
 ];
 
-/// Deeper is no schema but an accident, or one that contains itself.
-const DEEPEST: usize = 16;
+/// The deepest nesting; deeper schemas usually contain themselves.
+const DEPTH_LIMIT: usize = 16;
 
-/// A schema of arguments in the words that are understood; nothing if there are no arguments.
+/// The schema in keywords that the API supports; `None` if there are no arguments.
 pub(super) fn subset(schema: &Value) -> Option<Value> {
     let cleaned = clean(schema, schema, 0);
     let any = cleaned["properties"].as_object().is_some_and(|properties| !properties.is_empty());
@@ -31,13 +31,13 @@ pub(super) fn subset(schema: &Value) -> Option<Value> {
 }
 
 fn clean(schema: &Value, root: &Value, depth: usize) -> Value {
-    if depth > DEEPEST {
+    if depth > DEPTH_LIMIT {
         return json!({ "type": "string" });
     }
     let schema = resolve(schema, root);
     let Some(given) = schema.as_object() else { return json!({ "type": "string" }) };
     let mut out = Map::new();
-    for word in KEPT {
+    for word in KEYWORDS {
         if let Some(value) = given.get(word) {
             out.insert(word.into(), value.clone());
         }

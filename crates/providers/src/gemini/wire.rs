@@ -28,7 +28,7 @@ pub(super) struct Candidate<'a> {
     pub(super) grounding_metadata: Option<Grounding>,
 }
 
-/// What an answer was looked up with.
+/// The searches and sources of an answer.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(super) struct Grounding {
@@ -36,7 +36,7 @@ pub(super) struct Grounding {
     pub(super) grounding_chunks: Vec<Source>,
 }
 
-/// What an answer goes back to.
+/// A source of an answer.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Source {
@@ -81,7 +81,7 @@ pub(super) struct Call<'a> {
     pub(super) args: Option<&'a RawValue>,
 }
 
-/// Why a prompt is not answered.
+/// The reason why a prompt was blocked.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(super) struct Feedback {

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::{check, conversation, families, path, streams};
 use crate::facts::{Facts, Thinking, all_media};
-use crate::family::{Ask, Family};
+use crate::family::{Family, ModelRequest};
 use crate::quirks::Quirks;
 
 fn facts(thinking: Thinking) -> Facts {
@@ -23,8 +23,9 @@ fn sent(family: &dyn Family, prompt: &Prompt, thinking: Thinking) -> Value {
     let tools = family.tools(&prompt.tools, search).unwrap();
     let quirks = Quirks { thoughts_back: true, ..Quirks::default() };
     let facts = facts(thinking);
-    let ask = Ask { prompt, facts: &facts, quirks: &quirks, tools: Some(&tools), search };
-    serde_json::from_slice(&family.body(&ask).unwrap()).unwrap()
+    let model_request =
+        ModelRequest { prompt, facts: &facts, quirks: &quirks, tools: Some(&tools), search };
+    serde_json::from_slice(&family.body(&model_request).unwrap()).unwrap()
 }
 
 fn other() -> ModelRef {

@@ -8,11 +8,11 @@ use quintet_kernel::model::{Answer, Chunk};
 use super::{check, families, path};
 use crate::decoder::Decoder;
 use crate::family::Family;
-use crate::retry::Trouble;
+use crate::retry::AttemptError;
 
 /// Everything that is understood of an answer.
-pub(super) fn read(family: &dyn Family, reads: &[&[u8]]) -> (Vec<Chunk>, Option<Trouble>) {
-    let mut decoder = Decoder::stream(family.draft());
+pub(super) fn read(family: &dyn Family, reads: &[&[u8]]) -> (Vec<Chunk>, Option<AttemptError>) {
+    let mut decoder = Decoder::stream(family.answer_parser());
     let mut chunks = Vec::new();
     for bytes in reads {
         if let Err(trouble) = decoder.feed(bytes, &mut chunks) {
@@ -87,7 +87,7 @@ fn garbage_never_panics() {
     }
 }
 
-fn show(chunks: &[Chunk], trouble: Option<&Trouble>) -> String {
+fn show(chunks: &[Chunk], trouble: Option<&AttemptError>) -> String {
     let mut text = String::new();
     for chunk in chunks {
         match chunk {
@@ -96,7 +96,7 @@ fn show(chunks: &[Chunk], trouble: Option<&Trouble>) -> String {
             Chunk::Retrying { .. } => panic!("a stream does not ask again"),
         }
     }
-    if let Some(Trouble { failure, retry }) = trouble {
+    if let Some(AttemptError { failure, retry }) = trouble {
         let kind = failure.kind.name();
         writeln!(text, "failed {kind}, {retry:?}: {}", failure.message).unwrap();
     }

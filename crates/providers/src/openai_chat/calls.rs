@@ -4,7 +4,7 @@
 use super::wire;
 use crate::calls::Calls;
 
-/// Adds a piece, or says what is wrong with it.
+/// Adds a piece. Fails with the reason if it cannot belong to a call.
 pub(super) fn add(calls: &mut Calls, piece: &wire::Call<'_>) -> Result<(), String> {
     let id = wire::text(&piece.id);
     let function = piece.function.as_ref();
@@ -23,17 +23,17 @@ pub(super) fn add(calls: &mut Calls, piece: &wire::Call<'_>) -> Result<(), Strin
 fn find(calls: &Calls, index: Option<u64>, id: &str, name: &str) -> Option<usize> {
     let Some(index) = index else { return find_unnumbered(calls, id, name) };
     let at = calls.find(index)?;
-    let slot = calls.slots().get(at)?;
+    let slot = calls.partial_calls().get(at)?;
     let another = !name.is_empty() && differs(id, &slot.call.id);
     (!another).then_some(at)
 }
 
 fn find_unnumbered(calls: &Calls, id: &str, name: &str) -> Option<usize> {
-    let last = calls.slots().len().checked_sub(1);
+    let last = calls.partial_calls().len().checked_sub(1);
     if id.is_empty() {
         return last.filter(|_| name.is_empty());
     }
-    let known = calls.slots().iter().rposition(|slot| slot.call.id == id);
+    let known = calls.partial_calls().iter().rposition(|slot| slot.call.id == id);
     known.or_else(|| last.filter(|_| name.is_empty()))
 }
 

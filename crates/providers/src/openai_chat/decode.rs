@@ -4,17 +4,17 @@ use quintet_kernel::model::{Answer, Channel, Chunk, Finish, Place, Sealed, Usage
 
 use super::details::Details;
 use super::{calls, wire};
+use crate::answer_parser::{AnswerParser, AnswerState, OutputWriter, malformed};
 use crate::calls::Calls;
-use crate::draft::{Draft, Pen, Stage, malformed};
-use crate::fault;
-use crate::retry::Trouble;
+use crate::provider_error;
+use crate::retry::AttemptError;
 use crate::template::Template;
 
-/// What will be the [`Answer`].
+/// Parses the events of one answer into an [`Answer`].
 #[derive(Debug, Default)]
-pub(super) struct Reply {
+pub(super) struct Parser {
     template: Template,
-    pen: Pen,
+    writer: OutputWriter,
     calls: Calls,
     details: Details,
     usage: Usage,
@@ -23,10 +23,10 @@ pub(super) struct Reply {
     done: bool,
 }
 
-impl Draft for Reply {
-    fn take(&mut self, data: &[u8], out: &mut Vec<Chunk>) -> Result<(), Trouble> {
+impl AnswerParser for Parser {
+    fn take(&mut self, data: &[u8], out: &mut Vec<Chunk>) -> Result<(), AttemptError> {
         if let Some((channel, text)) = self.template.read(data) {
-            self.pen.say(channel, text, out);
+            self.writer.write(channel, text, out);
             return Ok(());
         }
         if data == b"[DONE]" {
@@ -35,17 +35,19 @@ impl Draft for Reply {
         }
         let event: wire::Event<'_> = serde_json::from_slice(data).map_err(malformed)?;
         if let Some((channel, text)) = only_output(&event) {
-            self.template.learn(data, channel, text);
+            self.template.remember(data, channel, text);
         }
         self.take_event(event, out)
     }
 
-    fn stage(&self) -> Stage {
+    fn state(&self) -> AnswerState {
         match (self.done, &self.finish) {
-            (true, _) => Stage::Done,
-            (false, Some(_)) => Stage::Whole,
-            (false, None) if self.pen.written > 0 || !self.calls.is_empty() => Stage::Begun,
-            (false, None) => Stage::Blank,
+            (true, _) => AnswerState::Done,
+            (false, Some(_)) => AnswerState::Complete,
+            (false, None) if self.writer.written > 0 || !self.calls.is_empty() => {
+                AnswerState::Begun
+            }
+            (false, None) => AnswerState::Empty,
         }
     }
 
@@ -67,10 +69,14 @@ impl Draft for Reply {
     }
 }
 
-impl Reply {
-    fn take_event(&mut self, event: wire::Event<'_>, out: &mut Vec<Chunk>) -> Result<(), Trouble> {
+impl Parser {
+    fn take_event(
+        &mut self,
+        event: wire::Event<'_>,
+        out: &mut Vec<Chunk>,
+    ) -> Result<(), AttemptError> {
         if let Some(error) = event.error {
-            return Err(fault::from_stream(error.get()));
+            return Err(provider_error::from_stream(error.get()));
         }
         if let Some(usage) = &event.usage {
             self.usage = counted(usage);
@@ -86,10 +92,14 @@ impl Reply {
         Ok(())
     }
 
-    fn take_delta(&mut self, delta: wire::Delta<'_>, out: &mut Vec<Chunk>) -> Result<(), Trouble> {
-        self.pen.say(Channel::Thought, delta.thought(), out);
-        self.pen.say(Channel::Text, delta.content(), out);
-        self.pen.say(Channel::Text, delta.refusal(), out);
+    fn take_delta(
+        &mut self,
+        delta: wire::Delta<'_>,
+        out: &mut Vec<Chunk>,
+    ) -> Result<(), AttemptError> {
+        self.writer.write(Channel::Thought, delta.thought(), out);
+        self.writer.write(Channel::Text, delta.content(), out);
+        self.writer.write(Channel::Text, delta.refusal(), out);
         self.refused |= !delta.refusal().is_empty();
         for call in delta.tool_calls.iter().flatten() {
             calls::add(&mut self.calls, call).map_err(malformed)?;

@@ -1,9 +1,9 @@
-//! `reasoning_details`: how a router hands over what a model sealed, and wants it back.
+//! `reasoning_details`: the sealed thoughts of a model behind a router, which go back unchanged.
 
 use serde_json::{Map, Value};
 
-/// Fields that come in pieces; the others are said once.
-const GROWING: [&str; 3] = ["text", "summary", "data"];
+/// Fields that arrive in pieces; the others are sent once.
+const GROWING_FIELDS: [&str; 3] = ["text", "summary", "data"];
 
 /// The details of an answer so far.
 #[derive(Debug, Default)]
@@ -12,7 +12,7 @@ pub(super) struct Details {
 }
 
 impl Details {
-    /// Takes what one event says. Pieces of one item follow each other and have its type and index.
+    /// Adds the pieces of one event. Pieces of one item follow each other and have its type and index.
     pub(super) fn add(&mut self, pieces: Vec<Map<String, Value>>) {
         for piece in pieces {
             match self.items.last_mut() {
@@ -36,7 +36,9 @@ fn same(one: &Map<String, Value>, two: &Map<String, Value>) -> bool {
 fn grow(item: &mut Map<String, Value>, piece: Map<String, Value>) {
     for (key, value) in piece {
         match (item.get_mut(&key), value) {
-            (Some(Value::String(before)), Value::String(more)) if GROWING.contains(&&*key) => {
+            (Some(Value::String(before)), Value::String(more))
+                if GROWING_FIELDS.contains(&&*key) =>
+            {
                 before.push_str(&more);
             }
             (_, Value::Null) => {}

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use crate::listing::Found;
+use crate::model_list_cache::ListedModel;
 
 #[derive(Deserialize)]
 struct Models {
@@ -38,10 +38,10 @@ struct Meta {
     n_ctx_train: Option<u64>,
 }
 
-/// Reads it; entries that are no models are left out.
-pub(crate) fn read(body: &[u8]) -> Option<Vec<Found>> {
+/// Parses the list; entries that are no models are left out.
+pub(crate) fn read(body: &[u8]) -> Option<Vec<ListedModel>> {
     let models: Models = serde_json::from_slice(body).ok()?;
-    let found = |model: Model| Found {
+    let found = |model: Model| ListedModel {
         id: model.id,
         label: model.name,
         context_window: model.context_length.or(model.meta.and_then(|meta| meta.n_ctx_train)),

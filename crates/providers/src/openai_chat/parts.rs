@@ -5,13 +5,13 @@ use quintet_kernel::model::PromptPart;
 use serde::Serialize;
 
 use crate::inputs;
-use crate::media::Written;
+use crate::media::RequestText;
 
 /// A piece of a user message.
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum Part<'a> {
-    Text { text: Written<'a> },
+    Text { text: RequestText<'a> },
     ImageUrl { image_url: ImageUrl<'a> },
     InputAudio { input_audio: InputAudio<'a> },
     File { file: File<'a> },
@@ -19,37 +19,39 @@ pub(super) enum Part<'a> {
 
 #[derive(Serialize)]
 pub(super) struct ImageUrl<'a> {
-    url: Written<'a>,
+    url: RequestText<'a>,
 }
 
 #[derive(Serialize)]
 pub(super) struct InputAudio<'a> {
-    data: Written<'a>,
+    data: RequestText<'a>,
     format: &'static str,
 }
 
 #[derive(Serialize)]
 pub(super) struct File<'a> {
     filename: &'a str,
-    file_data: Written<'a>,
+    file_data: RequestText<'a>,
 }
 
-/// Writes a piece of a user message; [`inputs::fit`] has seen it already.
+/// Writes a part of a user message that [`inputs::fit`] has checked.
 pub(super) fn part(part: &PromptPart) -> Part<'_> {
     let (kind, name, mime, content) = match part {
-        PromptPart::Text(text) => return Part::Text { text: Written::Plain(text) },
+        PromptPart::Text(text) => return Part::Text { text: RequestText::Plain(text) },
         PromptPart::Media { kind, name, mime, blob: _, content } => (*kind, name, mime, content),
     };
     if inputs::is_text(mime) {
-        return Part::Text { text: Written::TextFile { name, content } };
+        return Part::Text { text: RequestText::TextFile { name, content } };
     }
-    let data = Written::DataUrl { mime, content };
+    let data = RequestText::DataUrl { mime, content };
     match kind {
         MediaKind::Image => Part::ImageUrl { image_url: ImageUrl { url: data } },
         MediaKind::File => Part::File { file: File { filename: name, file_data: data } },
         MediaKind::Audio => {
             let format = audio_format(mime).unwrap_or("wav");
-            Part::InputAudio { input_audio: InputAudio { data: Written::Base64(content), format } }
+            Part::InputAudio {
+                input_audio: InputAudio { data: RequestText::Base64(content), format },
+            }
         }
     }
 }

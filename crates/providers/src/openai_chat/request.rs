@@ -1,4 +1,4 @@
-//! Writes a prompt as the API wants to read it. Everything large borrows from the prompt.
+//! Writes a prompt as a request of the API. Everything large borrows from the prompt.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -13,40 +13,47 @@ use serde_json::{Value, json};
 
 use super::parts::{self, Part};
 use crate::facts::visible;
-use crate::family::Ask;
+use crate::family::ModelRequest;
 use crate::ids;
-use crate::media::Written;
+use crate::media::RequestText;
 use crate::quirks::{EffortStyle, Quirks};
 
 /// The body of a request.
-pub(super) fn body(ask: &Ask<'_>) -> serde_json::Result<Vec<u8>> {
-    let effort = ask.facts.effort(ask.prompt.sampling.effort).map(|effort| effort.name());
-    let style = |wanted| effort.filter(|_| ask.quirks.effort == wanted);
-    let (limit, long) = (ask.prompt.sampling.max_tokens, ask.quirks.max_completion_tokens);
+pub(super) fn body(model_request: &ModelRequest<'_>) -> serde_json::Result<Vec<u8>> {
+    let effort = model_request
+        .facts
+        .effort(model_request.prompt.sampling.effort)
+        .map(|effort| effort.name());
+    let style = |wanted| effort.filter(|_| model_request.quirks.effort == wanted);
+    let (limit, long) =
+        (model_request.prompt.sampling.max_tokens, model_request.quirks.max_completion_tokens);
     serde_json::to_vec(&Request {
-        model: &ask.prompt.model.model,
-        messages: messages(ask),
-        tools: ask.tools,
-        tool_choice: choice(ask),
+        model: &model_request.prompt.model.model,
+        messages: messages(model_request),
+        tools: model_request.tools,
+        tool_choice: choice(model_request),
         stream: true,
-        stream_options: ask.quirks.stream_options.then_some(StreamOptions { include_usage: true }),
+        stream_options: model_request
+            .quirks
+            .stream_options
+            .then_some(StreamOptions { include_usage: true }),
         max_tokens: limit.filter(|_| !long),
         max_completion_tokens: limit.filter(|_| long),
-        temperature: ask.prompt.sampling.temperature,
-        top_p: ask.prompt.sampling.top_p(),
-        stop: ask.prompt.sampling.stop(),
-        response_format: ask.prompt.sampling.format().map(format),
+        temperature: model_request.prompt.sampling.temperature,
+        top_p: model_request.prompt.sampling.top_p(),
+        stop: model_request.prompt.sampling.stop(),
+        response_format: model_request.prompt.sampling.format().map(format),
         reasoning_effort: style(EffortStyle::Word),
         reasoning: style(EffortStyle::Object).map(|effort| Reasoning { effort }),
         thinking: style(EffortStyle::Switch).map(Switch::new),
     })
 }
 
-/// Which tools must be called; nothing if the model decides.
-fn choice(ask: &Ask<'_>) -> Option<Value> {
-    match ask.prompt.sampling.tool_choice() {
-        _ if ask.keeps_from_calling() => Some("none".into()),
-        _ if ask.tools.is_none() => None,
+/// The tools that must be called; `None` if the model decides.
+fn choice(model_request: &ModelRequest<'_>) -> Option<Value> {
+    match model_request.prompt.sampling.tool_choice() {
+        _ if model_request.keeps_from_calling() => Some("none".into()),
+        _ if model_request.tools.is_none() => None,
         ToolChoice::Auto => None,
         ToolChoice::Required => Some("required".into()),
         ToolChoice::Named(name) => {
@@ -192,8 +199,8 @@ struct CalledFunction<'a> {
     arguments: String,
 }
 
-fn messages<'a>(ask: &Ask<'a>) -> Vec<Message<'a>> {
-    let prompt = ask.prompt;
+fn messages<'a>(model_request: &ModelRequest<'a>) -> Vec<Message<'a>> {
+    let prompt = model_request.prompt;
     let mut out = Vec::with_capacity(prompt.messages.len() + 1);
     if !prompt.system.is_empty() {
         out.push(Message::System { content: &prompt.system });
@@ -213,10 +220,13 @@ fn messages<'a>(ask: &Ask<'a>) -> Vec<Message<'a>> {
             PromptMessage::Assistant { by, parts } => {
                 show(&mut pictures, &mut out);
                 let own: Vec<&Said> = visible(&prompt.model, by.as_ref(), parts).collect();
-                out.push(assistant(parts, &own, ask.quirks));
+                out.push(assistant(parts, &own, model_request.quirks));
             }
             PromptMessage::Result { call, tool, text, media, ok: _ } => {
-                out.push(Message::Tool { tool_call_id: id(call, ask.quirks), content: text });
+                out.push(Message::Tool {
+                    tool_call_id: id(call, model_request.quirks),
+                    content: text,
+                });
                 pictures.extend(media.iter().map(|media| (tool.as_str(), media)));
             }
         }
@@ -230,7 +240,7 @@ fn show<'a>(pictures: &mut Vec<(&'a str, &'a PromptPart)>, out: &mut Vec<Message
         return;
     }
     let parts = pictures.drain(..).flat_map(|(tool, media)| {
-        let text = Written::Owned(format!("This is what {tool} shows:"));
+        let text = RequestText::Owned(format!("This is what {tool} shows:"));
         [Part::Text { text }, parts::part(media)]
     });
     out.push(Message::User { content: Content::Parts(parts.collect()) });
@@ -278,7 +288,7 @@ fn only_text(parts: &[PromptPart]) -> Option<Cow<'_, str>> {
 }
 
 fn id<'a>(call: &'a quintet_kernel::CallId, quirks: &Quirks) -> Cow<'a, str> {
-    if quirks.short_ids { ids::nine(call) } else { ids::plain(call) }
+    if quirks.short_ids { ids::nine_characters(call) } else { ids::bounded(call) }
 }
 
 impl<'a> Call<'a> {

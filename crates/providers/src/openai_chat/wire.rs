@@ -35,7 +35,7 @@ impl Choice<'_> {
         self.index.unwrap_or(0) == 0
     }
 
-    /// Why it ended, if it did.
+    /// The finish reason, once there is one.
     pub(super) fn finish(&self) -> Option<&str> {
         Some(text(&self.finish_reason)).filter(|word| !word.is_empty())
     }
@@ -49,14 +49,14 @@ pub(super) struct Delta<'a> {
     /// DeepSeek's name for thoughts, and most others' too.
     #[serde(default, borrow)]
     reasoning_content: Option<Text<'a>>,
-    /// OpenRouter's name for them.
+    /// OpenRouter's name for thoughts.
     #[serde(default, borrow)]
     reasoning: Option<Text<'a>>,
     #[serde(default, borrow)]
     refusal: Option<Text<'a>>,
     #[serde(default, borrow)]
     pub(super) tool_calls: Option<Vec<Call<'a>>>,
-    /// What a router's models sealed.
+    /// Sealed thoughts of a router's models.
     #[serde(default)]
     pub(super) reasoning_details: Option<Vec<Map<String, Value>>>,
 }
@@ -121,7 +121,7 @@ pub(super) struct Usage {
     pub(super) prompt_cache_hit_tokens: Option<u64>,
 }
 
-/// Of the tokens read.
+/// Details of the input tokens.
 #[derive(Debug, Deserialize)]
 pub(super) struct PromptDetails {
     #[serde(default)]
@@ -131,14 +131,14 @@ pub(super) struct PromptDetails {
     pub(super) cache_write_tokens: Option<u64>,
 }
 
-/// Of the tokens written.
+/// Details of the output tokens.
 #[derive(Debug, Deserialize)]
 pub(super) struct CompletionDetails {
     #[serde(default)]
     pub(super) reasoning_tokens: Option<u64>,
 }
 
-/// What stands there; nothing and null are the same as an empty text.
+/// The text of a field; a missing field and null are empty.
 pub(super) fn text<'a>(text: &'a Option<Text<'_>>) -> &'a str {
     text.as_ref().map_or("", |text| &text.0)
 }

@@ -4,49 +4,49 @@ use quintet_kernel::model::{Answer, Channel, Chunk, Finish, Place, Sealed, Usage
 use serde_json::{Value, json};
 
 use super::wire::{self, text};
+use crate::answer_parser::{AnswerParser, AnswerState, OutputWriter, malformed};
 use crate::calls::Calls;
-use crate::draft::{Draft, Pen, Stage, malformed};
-use crate::fault;
-use crate::retry::Trouble;
+use crate::provider_error;
+use crate::retry::AttemptError;
 use crate::sources::{self, Sources};
 
-/// What will be the [`Answer`].
+/// Parses the events of one answer into an [`Answer`].
 #[derive(Debug, Default)]
-pub(super) struct Reply {
-    pen: Pen,
+pub(super) struct Parser {
+    writer: OutputWriter,
     calls: Calls,
     sealed: Vec<Sealed>,
     usage: Usage,
     finish: Option<Finish>,
     refused: bool,
-    /// Where the last summary of a thought ended, so that the next is set apart.
+    /// The output position at which the last summary of a thought ended; the next begins a new paragraph.
     summarized: Option<u64>,
     sources: Sources,
 }
 
-impl Draft for Reply {
-    fn take(&mut self, data: &[u8], out: &mut Vec<Chunk>) -> Result<(), Trouble> {
+impl AnswerParser for Parser {
+    fn take(&mut self, data: &[u8], out: &mut Vec<Chunk>) -> Result<(), AttemptError> {
         let event: wire::Event<'_> = serde_json::from_slice(data).map_err(malformed)?;
         match &*event.kind.0 {
             "response.output_text.delta" => {
-                self.pen.say(Channel::Text, text(&event.delta), out);
+                self.writer.write(Channel::Text, text(&event.delta), out);
                 Ok(())
             }
-            "error" => Err(fault::from_stream(&String::from_utf8_lossy(data))),
+            "error" => Err(provider_error::from_stream(&String::from_utf8_lossy(data))),
             _ => self.take_event(&event, out),
         }
     }
 
-    fn take_whole(&mut self, _body: &[u8], _out: &mut Vec<Chunk>) -> Result<(), Trouble> {
+    fn take_whole(&mut self, _body: &[u8], _out: &mut Vec<Chunk>) -> Result<(), AttemptError> {
         Err(malformed("it is not a stream"))
     }
 
-    fn stage(&self) -> Stage {
-        let begun = self.pen.written > 0 || !self.calls.is_empty() || !self.sealed.is_empty();
+    fn state(&self) -> AnswerState {
+        let begun = self.writer.written > 0 || !self.calls.is_empty() || !self.sealed.is_empty();
         match &self.finish {
-            Some(_) => Stage::Done,
-            None if begun => Stage::Begun,
-            None => Stage::Blank,
+            Some(_) => AnswerState::Done,
+            None if begun => AnswerState::Begun,
+            None => AnswerState::Empty,
         }
     }
 
@@ -62,17 +62,21 @@ impl Draft for Reply {
     }
 }
 
-impl Reply {
-    fn take_event(&mut self, event: &wire::Event<'_>, out: &mut Vec<Chunk>) -> Result<(), Trouble> {
+impl Parser {
+    fn take_event(
+        &mut self,
+        event: &wire::Event<'_>,
+        out: &mut Vec<Chunk>,
+    ) -> Result<(), AttemptError> {
         match &*event.kind.0 {
             "response.refusal.delta" => {
                 self.refused = true;
-                self.pen.say(Channel::Text, text(&event.delta), out);
+                self.writer.write(Channel::Text, text(&event.delta), out);
             }
             "response.reasoning_summary_part.added" => self.set_apart(out),
             "response.reasoning_summary_text.delta" | "response.reasoning_text.delta" => {
-                self.pen.say(Channel::Thought, text(&event.delta), out);
-                self.summarized = Some(self.pen.written);
+                self.writer.write(Channel::Thought, text(&event.delta), out);
+                self.summarized = Some(self.writer.written);
             }
             "response.output_item.added" => return self.begin(event),
             "response.function_call_arguments.delta" => {
@@ -90,7 +94,7 @@ impl Reply {
                 }
             }
             "response.completed" | "response.incomplete" | "response.failed" => {
-                self.sources.tell(&mut self.pen, out);
+                self.sources.write_list(&mut self.writer, out);
                 return self.end(event);
             }
             // What is only for showing, and whatever will be invented.
@@ -101,12 +105,12 @@ impl Reply {
 
     /// Summaries of one thought follow each other without a space between them.
     fn set_apart(&mut self, out: &mut Vec<Chunk>) {
-        if self.summarized == Some(self.pen.written) {
-            self.pen.say(Channel::Thought, "\n\n", out);
+        if self.summarized == Some(self.writer.written) {
+            self.writer.write(Channel::Thought, "\n\n", out);
         }
     }
 
-    fn begin(&mut self, event: &wire::Event<'_>) -> Result<(), Trouble> {
+    fn begin(&mut self, event: &wire::Event<'_>) -> Result<(), AttemptError> {
         let Some(item) = event.item.as_ref().filter(|item| item.kind.0 == "function_call") else {
             return Ok(());
         };
@@ -115,14 +119,18 @@ impl Reply {
         begun.map(|_| ()).map_err(malformed)
     }
 
-    fn complete(&mut self, index: u64, arguments: &str) -> Result<(), Trouble> {
+    fn complete(&mut self, index: u64, arguments: &str) -> Result<(), AttemptError> {
         match self.calls.find(index) {
             Some(at) => self.calls.complete(at, arguments).map_err(malformed),
             None => Ok(()),
         }
     }
 
-    fn end_item(&mut self, event: &wire::Event<'_>, out: &mut Vec<Chunk>) -> Result<(), Trouble> {
+    fn end_item(
+        &mut self,
+        event: &wire::Event<'_>,
+        out: &mut Vec<Chunk>,
+    ) -> Result<(), AttemptError> {
         let Some(item) = &event.item else { return Ok(()) };
         match &*item.kind.0 {
             "function_call" => self.complete(event.output_index, text(&item.arguments)),
@@ -161,7 +169,7 @@ impl Reply {
         if let Some(what) =
             fields.filter_map(|field| action[field].as_str()).find(|it| !it.is_empty())
         {
-            sources::searching(what, &mut self.pen, out);
+            sources::write_search(what, &mut self.writer, out);
         }
         self.seal(json!({ "item": {
             "type": "web_search_call",
@@ -173,13 +181,13 @@ impl Reply {
 
     fn seal(&mut self, content: Value) {
         let place = match self.calls.len() {
-            0 => Place::Output(self.pen.written),
+            0 => Place::Output(self.writer.written),
             calls => Place::Call(calls),
         };
         self.sealed.push(Sealed { place, content });
     }
 
-    fn end(&mut self, event: &wire::Event<'_>) -> Result<(), Trouble> {
+    fn end(&mut self, event: &wire::Event<'_>) -> Result<(), AttemptError> {
         let none = wire::Response::default();
         let response = event.response.as_ref().unwrap_or(&none);
         if let Some(usage) = &response.usage {
@@ -189,7 +197,7 @@ impl Reply {
         match (&*event.kind.0, reason) {
             ("response.failed", _) => {
                 let error = response.error.map_or("{}", |error| error.get());
-                return Err(fault::from_stream(error));
+                return Err(provider_error::from_stream(error));
             }
             ("response.incomplete", "max_output_tokens") => self.finish = Some(Finish::Length),
             ("response.incomplete", "content_filter") => self.finish = Some(Finish::Refused),

@@ -1,4 +1,4 @@
-//! The items of a request: what was said, asked for and answered, in order.
+//! The items of a request: messages, calls and results, in order.
 
 use std::borrow::Cow;
 
@@ -8,10 +8,10 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::facts::visible;
-use crate::family::Ask;
+use crate::family::ModelRequest;
 use crate::ids;
 use crate::inputs;
-use crate::media::Written;
+use crate::media::RequestText;
 
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
@@ -34,18 +34,18 @@ pub(super) enum Item<'a> {
         summary: &'a Value,
         encrypted_content: &'a Value,
     },
-    /// An item as it came.
+    /// An item that goes back as it was received.
     #[serde(untagged)]
-    Kept(&'a Value),
+    Verbatim(&'a Value),
 }
 
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum Content<'a> {
-    InputText { text: Written<'a> },
+    InputText { text: RequestText<'a> },
     OutputText { text: &'a str },
-    InputImage { image_url: Written<'a> },
-    InputFile { filename: &'a str, file_data: Written<'a> },
+    InputImage { image_url: RequestText<'a> },
+    InputFile { filename: &'a str, file_data: RequestText<'a> },
 }
 
 #[derive(Serialize)]
@@ -56,12 +56,12 @@ pub(super) enum Output<'a> {
 }
 
 /// The conversation.
-pub(super) fn items<'a>(ask: &Ask<'a>) -> Vec<Item<'a>> {
+pub(super) fn items<'a>(model_request: &ModelRequest<'a>) -> Vec<Item<'a>> {
     let mut out = Vec::new();
-    for message in &ask.prompt.messages {
+    for message in &model_request.prompt.messages {
         match &**message {
             PromptMessage::System(text) => {
-                let content = vec![Content::InputText { text: Written::Plain(text) }];
+                let content = vec![Content::InputText { text: RequestText::Plain(text) }];
                 out.push(Item::Message { role: "developer", content });
             }
             PromptMessage::User(parts) => {
@@ -69,20 +69,21 @@ pub(super) fn items<'a>(ask: &Ask<'a>) -> Vec<Item<'a>> {
                 out.push(Item::Message { role: "user", content });
             }
             PromptMessage::Assistant { by, parts } => {
-                let own: Vec<_> = visible(&ask.prompt.model, by.as_ref(), parts).collect();
-                said(&own, &mut out);
+                let own: Vec<_> =
+                    visible(&model_request.prompt.model, by.as_ref(), parts).collect();
+                model_blocks(&own, &mut out);
             }
             PromptMessage::Result { call, tool: _, text, media, ok: _ } => {
                 let output = output(text, media);
-                out.push(Item::FunctionCallOutput { call_id: ids::plain(call), output });
+                out.push(Item::FunctionCallOutput { call_id: ids::bounded(call), output });
             }
         }
     }
     out
 }
 
-/// What a model said. A sealed thought, or search, that nothing follows is not taken.
-fn said<'a>(parts: &[&'a Said], out: &mut Vec<Item<'a>>) {
+/// The items of a model's message. The API refuses a sealed thought or search that nothing follows.
+fn model_blocks<'a>(parts: &[&'a Said], out: &mut Vec<Item<'a>>) {
     for (n, part) in parts.iter().enumerate() {
         let followed = || {
             let rest = parts.iter().skip(n + 1);
@@ -104,7 +105,7 @@ fn said<'a>(parts: &[&'a Said], out: &mut Vec<Item<'a>>) {
 
 fn sealed(content: &Value) -> Option<Item<'_>> {
     if let Some(item) = content.get("item").filter(|item| item.is_object()) {
-        return Some(Item::Kept(item));
+        return Some(Item::Verbatim(item));
     }
     Some(Item::Reasoning {
         id: content.get("id")?,
@@ -115,7 +116,7 @@ fn sealed(content: &Value) -> Option<Item<'_>> {
 
 fn called(call: &PromptCall) -> Item<'_> {
     Item::FunctionCall {
-        call_id: ids::plain(&call.call),
+        call_id: ids::bounded(&call.call),
         name: &call.tool,
         arguments: call.arguments(),
     }
@@ -125,20 +126,20 @@ fn output<'a>(text: &'a str, media: &'a [PromptPart]) -> Output<'a> {
     if media.is_empty() {
         return Output::Text(text);
     }
-    let text = Content::InputText { text: Written::Plain(text) };
+    let text = Content::InputText { text: RequestText::Plain(text) };
     Output::Parts([text].into_iter().chain(media.iter().map(shown)).collect())
 }
 
-/// A piece of a user message; [`inputs::fit`] has seen it already.
+/// A part of a user message that [`inputs::fit`] has checked.
 fn shown(part: &PromptPart) -> Content<'_> {
     let (kind, name, mime, content) = match part {
-        PromptPart::Text(text) => return Content::InputText { text: Written::Plain(text) },
+        PromptPart::Text(text) => return Content::InputText { text: RequestText::Plain(text) },
         PromptPart::Media { kind, name, mime, blob: _, content } => (*kind, name, mime, content),
     };
     if inputs::is_text(mime) {
-        return Content::InputText { text: Written::TextFile { name, content } };
+        return Content::InputText { text: RequestText::TextFile { name, content } };
     }
-    let data = Written::DataUrl { mime, content };
+    let data = RequestText::DataUrl { mime, content };
     match kind {
         MediaKind::Image => Content::InputImage { image_url: data },
         MediaKind::File | MediaKind::Audio => {

@@ -1,4 +1,4 @@
-//! Writes a prompt as the API wants to read it.
+//! Writes a prompt as a request of the API.
 
 use std::sync::Arc;
 
@@ -10,29 +10,29 @@ use serde_json::{Value, json};
 
 use super::items::{self, Item};
 use crate::facts::Thinking;
-use crate::family::Ask;
+use crate::family::ModelRequest;
 
 /// The body of a request.
-pub(super) fn body(ask: &Ask<'_>) -> serde_json::Result<Vec<u8>> {
-    let (prompt, sampling) = (ask.prompt, &ask.prompt.sampling);
+pub(super) fn body(model_request: &ModelRequest<'_>) -> serde_json::Result<Vec<u8>> {
+    let (prompt, sampling) = (model_request.prompt, &model_request.prompt.sampling);
     // A model that does not think refuses to be asked for its thoughts.
-    let thinks = match ask.facts.thinking {
+    let thinks = match model_request.facts.thinking {
         Thinking::Never => false,
         Thinking::Unknown => sampling.effort.is_some(),
         Thinking::Effort | Thinking::Budget | Thinking::Adaptive => true,
     };
-    let effort = ask.facts.effort(sampling.effort).map(|effort| match effort {
+    let effort = model_request.facts.effort(sampling.effort).map(|effort| match effort {
         // A model that thinks as little as that is not let search.
-        Effort::Minimal if ask.search => Effort::Low,
+        Effort::Minimal if model_request.search => Effort::Low,
         effort => effort,
     });
     let effort = effort.map(Effort::name);
     serde_json::to_vec(&Request {
         model: &prompt.model.model,
         instructions: Some(prompt.system.as_str()).filter(|text| !text.is_empty()),
-        input: items::items(ask),
-        tools: ask.tools,
-        tool_choice: choice(ask),
+        input: items::items(model_request),
+        tools: model_request.tools,
+        tool_choice: choice(model_request),
         stream: true,
         store: false,
         include: thinks.then_some(["reasoning.encrypted_content"]),
@@ -91,11 +91,11 @@ struct Text {
     format: Value,
 }
 
-/// Which tools must be called; nothing if the model decides.
-fn choice(ask: &Ask<'_>) -> Option<Value> {
-    match ask.prompt.sampling.tool_choice() {
-        _ if ask.keeps_from_calling() => Some("none".into()),
-        _ if ask.tools.is_none() => None,
+/// The tools that must be called; `None` if the model decides.
+fn choice(model_request: &ModelRequest<'_>) -> Option<Value> {
+    match model_request.prompt.sampling.tool_choice() {
+        _ if model_request.keeps_from_calling() => Some("none".into()),
+        _ if model_request.tools.is_none() => None,
         ToolChoice::Auto => None,
         ToolChoice::Required => Some("required".into()),
         ToolChoice::Named(name) => Some(json!({ "type": "function", "name": name })),

@@ -23,7 +23,7 @@ pub(super) struct Event<'a> {
     pub(super) response: Option<Response<'a>>,
 }
 
-/// A note on a piece of text, such as the page that it goes back to.
+/// An annotation of a piece of text, such as the page that it cites.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Annotation {
@@ -50,12 +50,12 @@ pub(super) struct Item<'a> {
     pub(super) encrypted_content: Option<Text<'a>>,
     #[serde(borrow)]
     pub(super) status: Option<Text<'a>>,
-    /// Of a search: what is looked for or read.
+    /// In a search: the query, or the page that is read.
     #[serde(borrow)]
     pub(super) action: Option<&'a RawValue>,
 }
 
-/// A piece of what may be told of a thought.
+/// A piece of the summary of a thought.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct Summary {
     #[serde(rename = "type", default)]
@@ -74,7 +74,7 @@ pub(super) struct Response<'a> {
     pub(super) error: Option<&'a RawValue>,
 }
 
-/// Why it is not complete.
+/// The reason why an answer is incomplete.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Incomplete {
@@ -96,21 +96,21 @@ pub(super) struct Usage {
     pub(super) output_tokens_details: Option<WrittenDetails>,
 }
 
-/// Of the tokens read.
+/// Details of the input tokens.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct ReadDetails {
     pub(super) cached_tokens: u64,
 }
 
-/// Of the tokens written.
+/// Details of the output tokens.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct WrittenDetails {
     pub(super) reasoning_tokens: u64,
 }
 
-/// What stands there; nothing and null are the same as an empty text.
+/// The text of a field; a missing field and null are empty.
 pub(super) fn text<'a>(text: &'a Option<Text<'_>>) -> &'a str {
     text.as_ref().map_or("", |text| &text.0)
 }

@@ -121,7 +121,7 @@ fn samples(bytes: &[u8]) -> Vec<i16> {
     bytes.chunks_exact(2).map(|pair| i16::from_le_bytes([pair[0], pair[1]])).collect()
 }
 
-/// Why a request was refused, as far as the answer says so.
+/// The reason in a refusal, if it has one.
 pub(super) fn reason(answer: &[u8]) -> String {
     let answer: Option<Value> = serde_json::from_slice(answer).ok();
     let reason = answer.as_ref().and_then(|answer| answer["error"]["message"].as_str());

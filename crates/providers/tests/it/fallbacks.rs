@@ -8,10 +8,10 @@ use quintet_kernel::port::{Models, Profiles as _};
 use quintet_providers::{Api, ProviderConfig, Providers, Vendor};
 use quintet_testkit::model_server::ModelServer;
 
-use crate::{Heard, config, listen, scripted};
+use crate::{ModelList, config, listen, scripted};
 
 /// `fake` is the first choice; `other` answers whatever the server says.
-async fn ask(first: ProviderConfig, step: &str) -> Heard {
+async fn ask(first: ProviderConfig, step: &str) -> ModelList {
     let server = ModelServer::start().await.unwrap();
     let other = ProviderConfig { name: "other".into(), ..config(server.base_url()) };
     let fallback = ["fake/mine", "nobody/x", "other/y"].map(|name| ModelRef::parse(name).unwrap());
@@ -75,7 +75,7 @@ async fn an_answer_that_has_begun_is_not_given_to_another() {
 async fn a_model_inside_the_daemon_can_stand_in() {
     let inside = Arc::new(Providers::new(vec![ProviderConfig::new("here", Api::Demo)]));
     let fallback = vec![ModelRef::parse("here/demo").unwrap()];
-    let providers = Providers::new(vec![gone()]).with_inside("here", inside);
+    let providers = Providers::new(vec![gone()]).with_in_process("here", inside);
     let providers = providers.with_fallback(fallback.clone());
     let heard = listen(providers.stream(scripted(r#"{"text":"hi"}"#))).await;
     assert_eq!(heard.answer().by.as_ref(), fallback.first());

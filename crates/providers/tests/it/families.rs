@@ -8,7 +8,7 @@ use quintet_kernel::port::Models;
 use quintet_providers::{Api, ProviderConfig, Providers};
 use quintet_testkit::replay::{Asked, Replay, Reply};
 
-use crate::{Heard, KEY, config, listen, scripted};
+use crate::{KEY, ModelList, config, listen, scripted};
 
 struct Case {
     api: Api,
@@ -73,7 +73,7 @@ async fn serve(case: &Case, reply: Reply) -> (Providers, Replay) {
     (Providers::new(vec![config]), server)
 }
 
-async fn ask(case: &Case, reply: Reply) -> (Heard, Vec<Asked>) {
+async fn ask(case: &Case, reply: Reply) -> (ModelList, Vec<Asked>) {
     let (providers, server) = serve(case, reply).await;
     let heard = listen(providers.stream(scripted("{}"))).await;
     (heard, server.asked())

@@ -4,12 +4,12 @@
 
 mod answers;
 mod counts;
+mod failures;
 mod fallbacks;
 mod families;
 mod lists;
 mod search;
 mod secrets;
-mod troubles;
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ use quintet_kernel::model::{
     Answer, Channel, Chunk, Failure, ModelRef, Prompt, PromptMessage, PromptPart, Sampling, Search,
 };
 use quintet_kernel::port::{ModelStream, Models};
-use quintet_providers::{Api, ProviderConfig, Providers, Retries, Secret, Stated};
+use quintet_providers::{Api, ModelOverrides, ProviderConfig, Providers, Retries, Secret};
 use quintet_testkit::model_server::ModelServer;
 
 const KEY: &str = "sk-very-secret";
@@ -28,11 +28,14 @@ fn config(base_url: String) -> ProviderConfig {
         base_url,
         api_key: Some(Secret::new(KEY)),
         models: vec!["mine".into()],
-        stated: Stated { inputs: Some(vec![MediaKind::Image]), ..Stated::default() },
+        overrides: ModelOverrides {
+            inputs: Some(vec![MediaKind::Image]),
+            ..ModelOverrides::default()
+        },
         retries: Retries {
-            more: 2,
-            first: Duration::from_millis(2),
-            longest: Duration::from_millis(5),
+            max_retries: 2,
+            first_wait: Duration::from_millis(2),
+            longest_wait: Duration::from_millis(5),
         },
         ..ProviderConfig::new("fake", Api::OpenAiChat)
     }
@@ -57,14 +60,14 @@ fn scripted(steps: &str) -> Prompt {
 
 /// Everything that came of a call.
 #[derive(Debug, Default)]
-struct Heard {
+struct ModelList {
     text: String,
     thought: String,
     retries: Vec<(u32, Duration, String)>,
     end: Option<Result<Answer, Failure>>,
 }
 
-impl Heard {
+impl ModelList {
     fn answer(self) -> Answer {
         self.end.unwrap().unwrap()
     }
@@ -74,8 +77,8 @@ impl Heard {
     }
 }
 
-async fn listen(mut stream: Box<dyn ModelStream>) -> Heard {
-    let mut heard = Heard::default();
+async fn listen(mut stream: Box<dyn ModelStream>) -> ModelList {
+    let mut heard = ModelList::default();
     while heard.end.is_none() {
         let chunks = match stream.next().await {
             Ok(chunks) => chunks,
@@ -100,7 +103,7 @@ async fn listen(mut stream: Box<dyn ModelStream>) -> Heard {
 }
 
 /// Asks a scripted server and hears it out.
-async fn ask(steps: &str) -> (Heard, ModelServer) {
+async fn ask(steps: &str) -> (ModelList, ModelServer) {
     let server = ModelServer::start().await.unwrap();
     let providers = Providers::new(vec![config(server.base_url())]);
     let heard = listen(providers.stream(scripted(steps))).await;

@@ -4,11 +4,11 @@ use quintet_kernel::port::Models as _;
 use quintet_providers::{Api, ProviderConfig, Providers};
 use quintet_testkit::replay::{Replay, Reply};
 
-use crate::{Heard, KEY, config, listen, scripted};
+use crate::{KEY, ModelList, config, listen, scripted};
 
 const FAMILIES: [Api; 4] = [Api::OpenAiChat, Api::OpenAiResponses, Api::Anthropic, Api::Gemini];
 
-async fn ask(api: Api, reply: Reply) -> Heard {
+async fn ask(api: Api, reply: Reply) -> ModelList {
     let server = Replay::start(reply).await.unwrap();
     let config = ProviderConfig { api, ..config(format!("{}/v1", server.url())) };
     listen(Providers::new(vec![config]).stream(scripted("{}"))).await

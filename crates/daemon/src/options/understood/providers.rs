@@ -107,11 +107,11 @@ fn api(layers: &Layers, path: &str) -> Result<Option<Api>> {
 fn change(layers: &Layers, name: &str, provider: &mut Provider) -> Result<()> {
     let path = |field: &str| format!("providers.{name}.{field}");
     provider.models = layers.list(&path("models")).unwrap_or_default();
-    provider.stated.inputs = inputs(layers, &path("inputs"))?;
-    provider.stated.tools = layers.flag(&path("tools"));
-    provider.stated.context_window = layers.number(&path("context_window"));
+    provider.overrides.inputs = inputs(layers, &path("inputs"))?;
+    provider.overrides.tools = layers.flag(&path("tools"));
+    provider.overrides.context_window = layers.number(&path("context_window"));
     if let Some(tries) = layers.number(&path("retries")) {
-        provider.retries.more = u32::try_from(tries).unwrap_or(u32::MAX);
+        provider.retries.max_retries = u32::try_from(tries).unwrap_or(u32::MAX);
     }
     if let Some(seconds) = layers.number(&path("idle_timeout_seconds")) {
         provider.timeouts.idle = Duration::from_secs(seconds);

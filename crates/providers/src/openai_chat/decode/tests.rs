@@ -6,11 +6,11 @@ use super::*;
 use crate::decoder::Decoder;
 
 fn streamed() -> Decoder {
-    Decoder::stream(Box::<Reply>::default())
+    Decoder::stream(Box::<Parser>::default())
 }
 
 fn plain() -> Decoder {
-    Decoder::whole(Box::<Reply>::default())
+    Decoder::whole(Box::<Parser>::default())
 }
 
 const GOLDEN: &str = concat!(

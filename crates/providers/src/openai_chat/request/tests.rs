@@ -36,8 +36,9 @@ fn sent_to(prompt: &Prompt, quirks: &Quirks) -> Value {
         Profile { inputs: Vec::new(), tools: true, context_window: None, search: Searches::Never };
     let facts = Facts::unknown(profile);
     let offered = (!prompt.tools.is_empty()).then(|| tools(&prompt.tools).unwrap());
-    let ask = Ask { prompt, facts: &facts, quirks, tools: offered.as_deref(), search: false };
-    serde_json::from_slice(&body(&ask).unwrap()).unwrap()
+    let model_request =
+        ModelRequest { prompt, facts: &facts, quirks, tools: offered.as_deref(), search: false };
+    serde_json::from_slice(&body(&model_request).unwrap()).unwrap()
 }
 
 fn text(text: &str) -> PromptPart {

@@ -12,7 +12,7 @@ use quintet_testkit::model_server::ModelServer;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 
-use crate::{Heard, KEY, ask, config, listen, prompt, scripted};
+use crate::{KEY, ModelList, ask, config, listen, prompt, scripted};
 
 #[tokio::test]
 async fn a_busy_provider_is_asked_again() {
@@ -109,7 +109,7 @@ async fn a_cut_after_the_last_word_is_still_a_cut() {
     assert_eq!(heard.failure().kind, FailureKind::Cut);
 }
 
-async fn with_timeouts(step: &str, timeouts: Timeouts) -> Heard {
+async fn with_timeouts(step: &str, timeouts: Timeouts) -> ModelList {
     let server = ModelServer::start().await.unwrap();
     let providers = Providers::new(vec![ProviderConfig { timeouts, ..config(server.base_url()) }]);
     listen(providers.stream(scripted(step))).await

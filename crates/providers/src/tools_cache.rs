@@ -1,4 +1,4 @@
-//! The tools that are offered, as they are written in a request.
+//! Caches the JSON of the tools in a request.
 //!
 //! Tools hardly ever change from one request to the next, and their schemas are most of a short
 //! one: the last serialized form is cached.
@@ -10,23 +10,23 @@ use serde_json::value::RawValue;
 
 use crate::family::Family;
 
-/// What was offered last.
+/// The tools of the last request, serialized.
 #[derive(Debug, Default)]
-pub(crate) struct Offer {
-    last: Mutex<Option<Written>>,
+pub(crate) struct ToolsCache {
+    last: Mutex<Option<CachedTools>>,
 }
 
 #[derive(Debug)]
-struct Written {
+struct CachedTools {
     tools: Vec<Arc<Spec>>,
     search: bool,
     json: Arc<RawValue>,
 }
 
-impl Offer {
-    /// The tools, and the provider's own search, as the family writes them; none if there is
-    /// neither.
-    pub(crate) fn written(
+impl ToolsCache {
+    /// The tools and the provider's own search as JSON of the family; `None` if there is neither. Fails if
+    /// they cannot be serialized.
+    pub(crate) fn json(
         &self,
         tools: &[Arc<Spec>],
         search: bool,
@@ -42,12 +42,12 @@ impl Offer {
             return Ok(Some(Arc::clone(&last.json)));
         }
         let json: Arc<RawValue> = family.tools(tools, search)?.into();
-        *last = Some(Written { tools: tools.to_vec(), search, json: Arc::clone(&json) });
+        *last = Some(CachedTools { tools: tools.to_vec(), search, json: Arc::clone(&json) });
         Ok(Some(json))
     }
 }
 
-/// Specifications never change, so the very same ones are the same.
+/// True if both lists hold the same specifications, which never change.
 fn same(one: &[Arc<Spec>], two: &[Arc<Spec>]) -> bool {
     one.len() == two.len() && one.iter().zip(two).all(|(one, two)| Arc::ptr_eq(one, two))
 }
@@ -63,7 +63,7 @@ mod tests {
 
     #[test]
     fn tools_are_written_anew_only_when_they_change() {
-        let offer = Offer::default();
+        let tools_cache = ToolsCache::default();
         let spec = |name: &str| {
             Arc::new(Spec {
                 name: name.into(),
@@ -74,13 +74,13 @@ mod tests {
             })
         };
         let (one, two) = (vec![spec("one")], vec![spec("two")]);
-        let first = offer.written(&one, false, &Chat).unwrap().unwrap();
-        assert!(Arc::ptr_eq(&first, &offer.written(&one, false, &Chat).unwrap().unwrap()));
-        assert!(offer.written(&two, false, &Chat).unwrap().unwrap().get().contains("two"));
-        assert_eq!(offer.written(&one, false, &Chat).unwrap().unwrap().get(), first.get());
-        assert!(offer.written(&[], false, &Chat).unwrap().is_none());
-        let plain = offer.written(&one, false, &Responses).unwrap().unwrap();
-        let search = offer.written(&one, true, &Responses).unwrap().unwrap();
+        let first = tools_cache.json(&one, false, &Chat).unwrap().unwrap();
+        assert!(Arc::ptr_eq(&first, &tools_cache.json(&one, false, &Chat).unwrap().unwrap()));
+        assert!(tools_cache.json(&two, false, &Chat).unwrap().unwrap().get().contains("two"));
+        assert_eq!(tools_cache.json(&one, false, &Chat).unwrap().unwrap().get(), first.get());
+        assert!(tools_cache.json(&[], false, &Chat).unwrap().is_none());
+        let plain = tools_cache.json(&one, false, &Responses).unwrap().unwrap();
+        let search = tools_cache.json(&one, true, &Responses).unwrap().unwrap();
         assert!(search.get().contains("web_search") && !plain.get().contains("web_search"));
     }
 }

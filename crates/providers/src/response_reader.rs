@@ -14,64 +14,65 @@ use tokio::time::{Instant, timeout_at};
 use crate::call::after;
 use crate::decoder::Decoder;
 use crate::endpoint::Endpoint;
-use crate::fault;
-use crate::retry::{Retry, Trouble};
+use crate::provider_error;
+use crate::retry::{AttemptError, Retry};
 
-/// At most this much is read ahead before what was read is passed on.
-const READ_AHEAD: usize = 64 << 10;
+/// Bytes that are read ahead before chunks are passed on.
+const READ_AHEAD_BYTES: usize = 64 << 10;
 
 type Read = Result<Option<Bytes>, reqwest::Error>;
 
 /// An answer that is being read.
-pub(crate) struct Reading {
+pub(crate) struct ResponseReader {
     endpoint: Arc<Endpoint>,
-    /// Nothing once all of it was read.
+    /// `None` once all of it was read.
     response: Option<Response>,
     decoder: Decoder,
     deadline: Instant,
-    /// Since when we wait in vain.
-    waiting: Option<Instant>,
-    /// What was read and not passed on yet.
+    /// The time since which nothing was received.
+    waiting_since: Option<Instant>,
+    /// Chunks that were not passed on yet.
     chunks: Vec<Chunk>,
-    /// What comes after them.
-    trouble: Option<Trouble>,
+    /// The error that follows these chunks.
+    error: Option<AttemptError>,
 }
 
-impl Reading {
+impl ResponseReader {
     pub(crate) fn new(
         endpoint: Arc<Endpoint>,
         response: Response,
         deadline: Instant,
-    ) -> Result<Self, Trouble> {
+    ) -> Result<Self, AttemptError> {
         let kind = response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
-        let draft = endpoint.family.draft();
+        let answer_parser = endpoint.family.answer_parser();
         let decoder = match kind.unwrap_or_default().split(';').next().unwrap_or_default().trim() {
-            "application/json" => Decoder::whole(draft),
+            "application/json" => Decoder::whole(answer_parser),
             "text/html" => {
                 let message = "the provider answered with a web page; is its address right?";
-                return Err(fault::lasting(FailureKind::Malformed, message));
+                return Err(provider_error::permanent(FailureKind::Malformed, message));
             }
-            _ => Decoder::stream(draft),
+            _ => Decoder::stream(answer_parser),
         };
         Ok(Self {
             endpoint,
             response: Some(response),
             decoder,
             deadline,
-            waiting: None,
+            waiting_since: None,
             chunks: Vec::new(),
-            trouble: None,
+            error: None,
         })
     }
 
-    /// What came since the last time. May be dropped while it waits.
-    pub(crate) async fn next(&mut self) -> Result<Vec<Chunk>, Trouble> {
+    /// Waits for the next chunks. May be dropped while it waits. Fails if the answer breaks off, stalls or
+    /// reports an error.
+    pub(crate) async fn next(&mut self) -> Result<Vec<Chunk>, AttemptError> {
         loop {
             if !self.chunks.is_empty() {
                 return Ok(std::mem::take(&mut self.chunks));
             }
-            if let Some(trouble) = self.trouble.take() {
-                return Err(trouble);
+            if let Some(error) = self.error.take() {
+                return Err(error);
             }
             self.wait().await;
             self.read_ahead().await;
@@ -81,19 +82,20 @@ impl Reading {
     /// Waits for one read.
     async fn wait(&mut self) {
         let Some(response) = &mut self.response else { return self.end() };
-        let idle = *self.waiting.get_or_insert_with(|| after(self.endpoint.config.timeouts.idle));
+        let idle =
+            *self.waiting_since.get_or_insert_with(|| after(self.endpoint.config.timeouts.idle));
         match timeout_at(idle.min(self.deadline), response.chunk()).await {
             Ok(read) => self.take(read),
             Err(_) => self.stall(),
         }
-        self.waiting = None;
+        self.waiting_since = None;
     }
 
     /// Takes what is there already. The connection hands over one piece at a time and prepares
     /// the next when it gets a turn, so it is given some.
     async fn read_ahead(&mut self) {
-        let mut left = READ_AHEAD;
-        while left > 0 && self.trouble.is_none() {
+        let mut left = READ_AHEAD_BYTES;
+        while left > 0 && self.error.is_none() {
             let Some(response) = &mut self.response else { return };
             let mut ready = poll_now(response).await;
             if ready.is_none() {
@@ -116,11 +118,11 @@ impl Reading {
             // Whatever it said before, a connection that breaks did not come to its end.
             Err(_) => {
                 let broken = "the answer broke off in the middle";
-                return self.fail(fault::passing(FailureKind::Cut, broken));
+                return self.fail(provider_error::transient(FailureKind::Cut, broken));
             }
         };
-        if let Err(trouble) = self.decoder.feed(&bytes, &mut self.chunks) {
-            self.fail(trouble);
+        if let Err(error) = self.decoder.feed(&bytes, &mut self.chunks) {
+            self.fail(error);
         } else if self.decoder.is_done() {
             if let Some(response) = self.response.take() {
                 self.endpoint.http.linger(response);
@@ -135,28 +137,28 @@ impl Reading {
         let why = if late { "the answer took too long" } else { "the answer stopped coming" };
         // A finish reason makes an answer whole, whatever else was to come.
         if self.decoder.end(&mut self.chunks).is_err() {
-            self.fail(fault::lasting(FailureKind::Stalled, why));
+            self.fail(provider_error::permanent(FailureKind::Stalled, why));
         }
     }
 
     fn end(&mut self) {
-        if let Err(trouble) = self.decoder.end(&mut self.chunks) {
-            self.fail(trouble);
+        if let Err(error) = self.decoder.end(&mut self.chunks) {
+            self.fail(error);
         }
     }
 
-    /// An answer that has begun is not asked for again.
-    fn fail(&mut self, trouble: Trouble) {
+    /// Stores an error; a call whose answer has begun is not retried.
+    fn fail(&mut self, error: AttemptError) {
         self.response = None;
-        let retry = if self.decoder.is_blank() { trouble.retry } else { Retry::Never };
-        self.trouble = Some(Trouble { retry, ..trouble });
+        let retry = if self.decoder.is_blank() { error.retry } else { Retry::Never };
+        self.error = Some(AttemptError { retry, ..error });
     }
 }
 
 fn size(read: &Read) -> usize {
     match read {
         Ok(Some(bytes)) => bytes.len().max(1),
-        Ok(None) | Err(_) => READ_AHEAD,
+        Ok(None) | Err(_) => READ_AHEAD_BYTES,
     }
 }
 

@@ -1,4 +1,4 @@
-//! What a provider's error means for the caller.
+//! Classifies the errors of providers.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -6,12 +6,12 @@ use std::time::Duration;
 use quintet_kernel::model::{Failure, FailureKind};
 use serde_json::Value;
 
-use crate::retry::{Retry, Trouble};
+use crate::retry::{AttemptError, Retry};
 
-/// The longest message of a provider that is passed on.
-const LONGEST_MESSAGE: usize = 2 << 10;
+/// Bytes of a provider's message that are passed on.
+const MESSAGE_BYTES_LIMIT: usize = 2 << 10;
 
-/// How models say that a prompt is too long, where they do not use the code for it.
+/// Phrases for a prompt that is too long, of providers that do not use the code for it.
 const TOO_LONG: [&str; 9] = [
     "maximum context length",
     "context window",
@@ -24,41 +24,44 @@ const TOO_LONG: [&str; 9] = [
     "too many tokens",
 ];
 
-/// How they say that there is no such model, where they do not use the code for it.
+/// Phrases for an unknown model, of providers that do not use the code for it.
 const NO_MODEL: [&str; 3] = ["invalid model", "model not found", "unknown model"];
 
 /// An answer that is an error by its HTTP status.
-pub(crate) fn from_status(status: u16, body: &[u8], retry: Retry) -> Trouble {
-    let report = Report::read(body);
-    let kind = report.kind(status);
-    let message = format!("the provider answered {status}{}", report.tail());
-    let retry = match (report.delay, retry) {
-        _ if report.is_final() => Retry::Never,
-        (Some(delay), Retry::Later) => only_passing(kind, Retry::After(delay)),
-        (_, retry) => only_passing(kind, retry),
+pub(crate) fn from_status(status: u16, body: &[u8], retry: Retry) -> AttemptError {
+    let parsed = ErrorBody::read(body);
+    let kind = parsed.kind(status);
+    let message = format!("the provider answered {status}{}", parsed.message_suffix());
+    let retry = match (parsed.delay, retry) {
+        _ if parsed.is_permanent() => Retry::Never,
+        (Some(delay), Retry::Later) => retry_if_transient(kind, Retry::After(delay)),
+        (_, retry) => retry_if_transient(kind, retry),
     };
-    Trouble { failure: Failure { kind, message }, retry }
+    AttemptError { failure: Failure { kind, message }, retry }
 }
 
 /// An error object in the middle of a stream, which has no HTTP status of its own.
-pub(crate) fn from_stream(error: &str) -> Trouble {
-    let report = Report::read(error.as_bytes());
-    let kind = report.kind(report.status());
-    let message = format!("the provider broke off{}", report.tail());
-    Trouble { failure: Failure { kind, message }, retry: only_passing(kind, Retry::Later) }
+pub(crate) fn from_stream(error: &str) -> AttemptError {
+    let parsed = ErrorBody::read(error.as_bytes());
+    let kind = parsed.kind(parsed.status());
+    let message = format!("the provider broke off{}", parsed.message_suffix());
+    AttemptError {
+        failure: Failure { kind, message },
+        retry: retry_if_transient(kind, Retry::Later),
+    }
 }
 
-/// A failure that another try does not mend.
-pub(crate) fn lasting(kind: FailureKind, message: impl Into<String>) -> Trouble {
-    Trouble { failure: Failure { kind, message: message.into() }, retry: Retry::Never }
+/// A failure that a retry does not mend.
+pub(crate) fn permanent(kind: FailureKind, message: impl Into<String>) -> AttemptError {
+    AttemptError { failure: Failure { kind, message: message.into() }, retry: Retry::Never }
 }
 
-/// A failure that another try may mend.
-pub(crate) fn passing(kind: FailureKind, message: impl Into<String>) -> Trouble {
-    Trouble { failure: Failure { kind, message: message.into() }, retry: Retry::Later }
+/// A failure that a retry may mend.
+pub(crate) fn transient(kind: FailureKind, message: impl Into<String>) -> AttemptError {
+    AttemptError { failure: Failure { kind, message: message.into() }, retry: Retry::Later }
 }
 
-fn only_passing(kind: FailureKind, retry: Retry) -> Retry {
+fn retry_if_transient(kind: FailureKind, retry: Retry) -> Retry {
     match kind {
         FailureKind::RateLimited | FailureKind::Unavailable => retry,
         FailureKind::Unauthorized
@@ -73,19 +76,19 @@ fn only_passing(kind: FailureKind, retry: Retry) -> Retry {
     }
 }
 
-/// A provider's own words.
+/// The error object of a provider.
 #[derive(Debug, Default)]
-struct Report {
+struct ErrorBody {
     message: String,
     /// `code` and `type` together; providers do not agree which is which.
-    words: String,
+    keywords: String,
     /// A numeric `code`, which some use for what would have been the HTTP status.
     number: Option<u16>,
-    /// How long to wait, where the body says so.
+    /// The wait that the body asks for.
     delay: Option<Duration>,
 }
 
-impl Report {
+impl ErrorBody {
     /// Understands `{"error": {…}}`, `{"error": "…"}`, `{"message": …}`, `{"detail": …}`, lists of
     /// those and plain text.
     fn read(body: &[u8]) -> Self {
@@ -94,11 +97,11 @@ impl Report {
         };
         let value = value.get(0).unwrap_or(&value);
         let error = value.get("error").unwrap_or(value);
-        let said = ["message", "detail"].iter().find_map(|key| error.get(key));
+        let message = ["message", "detail"].iter().find_map(|key| error.get(key));
         let word = |key: &str| error[key].as_str().unwrap_or_default().to_lowercase();
         Self {
-            message: shorten(&plain(said.unwrap_or(error))),
-            words: format!("{} {} {}", word("code"), word("type"), reasons(error)),
+            message: shorten(&plain(message.unwrap_or(error))),
+            keywords: format!("{} {} {}", word("code"), word("type"), reasons(error)),
             number: error["code"].as_u64().and_then(|code| u16::try_from(code).ok()),
             delay: delay(error),
         }
@@ -107,48 +110,48 @@ impl Report {
     fn kind(&self, status: u16) -> FailureKind {
         match status {
             401 | 403 => FailureKind::Unauthorized,
-            400 if self.words.contains("api_key_invalid") => FailureKind::Unauthorized,
-            _ if self.words.contains("model_not_found") => FailureKind::UnknownModel,
+            400 if self.keywords.contains("api_key_invalid") => FailureKind::Unauthorized,
+            _ if self.keywords.contains("model_not_found") => FailureKind::UnknownModel,
             404 => FailureKind::UnknownModel,
             400 | 413 | 422 if self.is_too_long() => FailureKind::ContextOverflow,
-            400 | 422 if self.says(&NO_MODEL) => FailureKind::UnknownModel,
-            400 if self.words.contains("content_policy") => FailureKind::Refused,
-            400 if self.words.contains("content_filter") => FailureKind::Refused,
+            400 | 422 if self.contains_any(&NO_MODEL) => FailureKind::UnknownModel,
+            400 if self.keywords.contains("content_policy") => FailureKind::Refused,
+            400 if self.keywords.contains("content_filter") => FailureKind::Refused,
             429 => FailureKind::RateLimited,
             500.. => FailureKind::Unavailable,
             _ => FailureKind::Rejected,
         }
     }
 
-    /// The HTTP status that this would have had.
+    /// The HTTP status that fits an error without one.
     fn status(&self) -> u16 {
-        let says = |words: &[&str]| words.iter().any(|word| self.words.contains(word));
+        let has_any = |words: &[&str]| words.iter().any(|word| self.keywords.contains(word));
         match self.number {
             Some(number) if (400..600).contains(&number) => number,
-            _ if says(&["rate_limit", "too_many"]) => 429,
-            _ if says(&["authentication", "permission", "invalid_api_key"]) => 401,
-            _ if says(&["invalid", "context"]) || self.is_too_long() => 400,
+            _ if has_any(&["rate_limit", "too_many"]) => 429,
+            _ if has_any(&["authentication", "permission", "invalid_api_key"]) => 401,
+            _ if has_any(&["invalid", "context"]) || self.is_too_long() => 400,
             _ => 503,
         }
     }
 
     fn is_too_long(&self) -> bool {
-        self.words.contains("context_length_exceeded")
-            || self.words.contains("exceed_context_size")
-            || self.says(&TOO_LONG)
+        self.keywords.contains("context_length_exceeded")
+            || self.keywords.contains("exceed_context_size")
+            || self.contains_any(&TOO_LONG)
     }
 
-    fn says(&self, phrases: &[&str]) -> bool {
+    fn contains_any(&self, phrases: &[&str]) -> bool {
         let message = self.message.to_lowercase();
-        phrases.iter().any(|words| message.contains(words))
+        phrases.iter().any(|phrase| message.contains(phrase))
     }
 
     /// Used-up credit looks like a rate limit, but waiting does not help.
-    fn is_final(&self) -> bool {
-        self.words.contains("insufficient_quota")
+    fn is_permanent(&self) -> bool {
+        self.keywords.contains("insufficient_quota")
     }
 
-    fn tail(&self) -> Cow<'static, str> {
+    fn message_suffix(&self) -> Cow<'static, str> {
         if self.message.is_empty() { "".into() } else { format!(": {}", self.message).into() }
     }
 }
@@ -177,7 +180,7 @@ fn plain(value: &Value) -> String {
 
 fn shorten(text: &str) -> String {
     let text = text.trim();
-    let end = text.floor_char_boundary(LONGEST_MESSAGE);
+    let end = text.floor_char_boundary(MESSAGE_BYTES_LIMIT);
     if end < text.len() { format!("{}…", &text[..end]) } else { text.to_owned() }
 }
 
@@ -189,8 +192,8 @@ mod tests {
     fn statuses_and_words_decide_the_kind() {
         use FailureKind::*;
         let check = |status, body: &str, kind, retry| {
-            let trouble = from_status(status, body.as_bytes(), Retry::Later);
-            assert_eq!((trouble.failure.kind, trouble.retry), (kind, retry), "{status} {body}");
+            let error = from_status(status, body.as_bytes(), Retry::Later);
+            assert_eq!((error.failure.kind, error.retry), (kind, retry), "{status} {body}");
         };
         check(401, "", Unauthorized, Retry::Never);
         check(403, r#"{"error":"no"}"#, Unauthorized, Retry::Never);
@@ -214,8 +217,8 @@ mod tests {
     fn every_family_has_its_own_errors() {
         use FailureKind::*;
         let check = |status, body: &str, kind, retry| {
-            let trouble = from_status(status, body.as_bytes(), Retry::Later);
-            assert_eq!((trouble.failure.kind, trouble.retry), (kind, retry), "{status} {body}");
+            let error = from_status(status, body.as_bytes(), Retry::Later);
+            assert_eq!((error.failure.kind, error.retry), (kind, retry), "{status} {body}");
         };
         let anthropic = |kind: &str, message: &str| {
             format!(r#"{{"type":"error","error":{{"type":"{kind}","message":"{message}"}}}}"#)
@@ -283,7 +286,7 @@ mod tests {
 
     #[test]
     fn long_messages_are_cut_between_characters() {
-        let trouble = from_status(400, "ü".repeat(4000).as_bytes(), Retry::Later);
-        assert!(trouble.failure.message.len() < LONGEST_MESSAGE + 64);
+        let error = from_status(400, "ü".repeat(4000).as_bytes(), Retry::Later);
+        assert!(error.failure.message.len() < MESSAGE_BYTES_LIMIT + 64);
     }
 }
