@@ -1,10 +1,15 @@
-//! Perception: text as vectors, text in pictures and speech, computed on this machine, and models of
-//! providers that look at pictures.
+//! Perception on this machine: embeddings, OCR, transcription, speech and a wake word; and vision by models
+//! of providers.
 //!
 //! [`LocalEmbedder`], [`LocalOcr`], [`LocalRecognizer`] and [`LocalSpeaker`] run small models with `rten`,
-//! each on a thread of its own that is started by the first request and ended when nothing was requested
-//! for a while. [`StreamTranscriber`] cuts audio into utterances, [`WakeWord`] waits for one phrase.
-//! [`weights`] is the table of their files.
+//! each on a thread of its own, which the first request starts and which ends after a time without requests.
+//! [`StreamTranscriber`] cuts audio into utterances, [`WakeWord`] detects one phrase, [`ModelVision`] uses a
+//! provider's model and [`OcrVision`] the text on a picture. [`weights`] is the table of their files.
+//!
+//! ```text
+//! request → bounded queue → worker thread: load on first use → batch → Engine::run → answer
+//!              └── full: SenseError::Busy              └── idle: model unloaded
+//! ```
 
 mod embedder;
 mod graph;
@@ -32,12 +37,12 @@ pub use transcription::{LocalRecognizer, StreamTranscriber};
 pub use vision::{ModelVision, OcrVision};
 pub use wake_word::WakeWord;
 
-/// How models are run.
+/// Settings of the models.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// The directory of the weights.
     pub models_dir: PathBuf,
-    /// A model that nothing was requested of for so long is unloaded.
+    /// Time without requests after which a model is unloaded.
     pub idle: Duration,
     /// Threads that compute for one sense.
     pub threads: usize,

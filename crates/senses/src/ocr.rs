@@ -21,7 +21,7 @@ use crate::network::Network;
 use crate::picture::Picture;
 use crate::worker::{Engine, Limits, Worker, cancelled};
 use crate::{Settings, weights};
-use angle::Angle;
+use angle::AngleClassifier;
 use detect::Detector;
 use recognize::{Recognizer, batches};
 
@@ -77,7 +77,7 @@ impl Ocr for LocalOcr {
 /// The models in memory.
 struct PpOcr {
     detector: Detector,
-    angle: Angle,
+    angle: AngleClassifier,
     recognizer: Recognizer,
 }
 
@@ -88,7 +88,7 @@ impl PpOcr {
             FILES.map(|file| Network::load(&settings.models_dir.join(file), &threads));
         Ok(Self {
             detector: Detector::new(detection?),
-            angle: Angle::new(angle?),
+            angle: AngleClassifier::new(angle?),
             recognizer: Recognizer::new(recognition?)?,
         })
     }

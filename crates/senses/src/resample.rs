@@ -8,14 +8,14 @@ use std::f64::consts::PI;
 use quintet_kernel::port::SenseError;
 
 /// Sample rates that can be used.
-pub(crate) const RATES: std::ops::RangeInclusive<u32> = 4_000..=384_000;
+pub(crate) const SAMPLE_RATES: std::ops::RangeInclusive<u32> = 4_000..=384_000;
 
 /// Zero crossings of the sinc on each side.
-const CROSSINGS: usize = 16;
+const CROSSINGS_PER_SIDE: usize = 16;
 /// Entries of the table between two zero crossings.
-const STEPS: usize = 256;
+const STEPS_PER_CROSSING: usize = 256;
 /// The shape of the Kaiser window: about 80 dB of attenuation.
-const BETA: f64 = 8.0;
+const KAISER_BETA: f64 = 8.0;
 /// The cutoff as a part of half of the lower rate.
 const PASSBAND: f64 = 0.95;
 
@@ -24,7 +24,7 @@ const PASSBAND: f64 = 0.95;
 pub(crate) struct Resampler {
     from: u32,
     to: u32,
-    /// One side of the weights, [`STEPS`] entries for each zero crossing.
+    /// One side of the weights, [`STEPS_PER_CROSSING`] entries for each zero crossing.
     table: Vec<f32>,
     /// The cutoff in cycles of half the input rate.
     cutoff: f64,
@@ -35,17 +35,18 @@ pub(crate) struct Resampler {
 }
 
 impl Resampler {
-    /// Fails if a rate is outside [`RATES`].
+    /// Fails if a rate is outside [`SAMPLE_RATES`].
     pub(crate) fn new(from: u32, to: u32) -> Result<Self, SenseError> {
-        if let Some(rate) = [from, to].into_iter().find(|rate| !RATES.contains(rate)) {
+        if let Some(rate) = [from, to].into_iter().find(|rate| !SAMPLE_RATES.contains(rate)) {
             return Err(SenseError::BadInput(format!(
                 "a sample rate of {rate} is not supported: it must be from {} to {}",
-                RATES.start(),
-                RATES.end()
+                SAMPLE_RATES.start(),
+                SAMPLE_RATES.end()
             )));
         }
         let cutoff = PASSBAND * (f64::from(to) / f64::from(from)).min(1.0);
-        let table = (0..=CROSSINGS * STEPS).map(|step| weight(step as f64 / STEPS as f64) as f32);
+        let table = (0..=CROSSINGS_PER_SIDE * STEPS_PER_CROSSING)
+            .map(|step| weight(step as f64 / STEPS_PER_CROSSING as f64) as f32);
         let mut resampler =
             Self { from, to, table: table.collect(), cutoff, input: Vec::new(), position: 0.0 };
         // Silence before the beginning, so that the first sample lies at the first sample.
@@ -88,14 +89,15 @@ impl Resampler {
 
     /// Input samples on each side of an output sample that count.
     fn reach(&self) -> usize {
-        (CROSSINGS as f64 / self.cutoff).ceil() as usize + 1
+        (CROSSINGS_PER_SIDE as f64 / self.cutoff).ceil() as usize + 1
     }
 
     fn sample(&self, reach: usize) -> f32 {
         let centre = self.position as usize;
         let sum: f32 = (centre + 1 - reach.min(centre + 1)..centre + reach)
             .map(|at| {
-                let distance = (at as f64 - self.position).abs() * self.cutoff * STEPS as f64;
+                let distance =
+                    (at as f64 - self.position).abs() * self.cutoff * STEPS_PER_CROSSING as f64;
                 let (step, rest) = (distance as usize, distance.fract() as f32);
                 match (self.table.get(step), self.table.get(step + 1)) {
                     (Some(this), Some(next)) => self.input[at] * (this + (next - this) * rest),
@@ -110,8 +112,8 @@ impl Resampler {
 /// The weight of a sample so many zero crossings away.
 fn weight(crossings: f64) -> f64 {
     let sinc = if crossings == 0.0 { 1.0 } else { (PI * crossings).sin() / (PI * crossings) };
-    let ratio = crossings / CROSSINGS as f64;
-    sinc * bessel(BETA * (1.0 - ratio * ratio).max(0.0).sqrt()) / bessel(BETA)
+    let ratio = crossings / CROSSINGS_PER_SIDE as f64;
+    sinc * bessel(KAISER_BETA * (1.0 - ratio * ratio).max(0.0).sqrt()) / bessel(KAISER_BETA)
 }
 
 /// The modified Bessel function of order zero.

@@ -19,7 +19,7 @@ use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
 
-use crate::resample::RATES;
+use crate::resample::SAMPLE_RATES;
 use crate::vad::Vad;
 use crate::worker::{Limits, Worker};
 use crate::{Settings, weights};
@@ -32,7 +32,7 @@ pub(crate) use moonshine::FILES;
 /// The name of the sense, which is also that of its weights and of its option.
 const SENSE: &str = "transcription";
 /// The weights that find utterances.
-const ACTIVITY: &str = "voice-activity";
+const VOICE_ACTIVITY: &str = "voice-activity";
 /// Streams that may be open.
 const STREAM_LIMIT: usize = 256;
 /// Pieces of audio of a stream that wait to be processed.
@@ -113,7 +113,7 @@ impl StreamTranscriber {
             let settings = Arc::clone(&settings);
             move || Vad::load(&settings)
         };
-        let vad = Arc::new(Worker::new(ACTIVITY, limits, load));
+        let vad = Arc::new(Worker::new(VOICE_ACTIVITY, limits, load));
         Self { settings, vad, recognizer, streams: Arc::new(Semaphore::new(STREAM_LIMIT)) }
     }
 }
@@ -121,7 +121,7 @@ impl StreamTranscriber {
 impl Transcriber for StreamTranscriber {
     fn ready(&self) -> Result<(), SenseError> {
         self.recognizer.ready()?;
-        weights::check(ACTIVITY, &self.settings)
+        weights::check(VOICE_ACTIVITY, &self.settings)
     }
 
     fn open(&self) -> Result<Box<dyn TranscriptionStream>, SenseError> {
@@ -156,7 +156,7 @@ impl TranscriptionStream for Stream {
     fn push(&self, audio: Audio) -> BoxFuture<'_, Result<(), SenseError>> {
         Box::pin(async move {
             let Audio { samples, rate } = audio;
-            if !RATES.contains(&rate) {
+            if !SAMPLE_RATES.contains(&rate) {
                 return Err(SenseError::BadInput(format!(
                     "a sample rate of {rate} is not supported"
                 )));

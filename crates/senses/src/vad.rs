@@ -11,12 +11,12 @@ use crate::graph::{Graph, numbers};
 use crate::worker::{Engine, failed};
 
 /// Samples of a window, for each of which there is a probability: 32 ms.
-pub(crate) const WINDOW: usize = 512;
+pub(crate) const WINDOW_SAMPLES: usize = 512;
 /// The file in the directory of models.
 pub(crate) const FILE: &str = "silero-vad/vad.onnx";
 /// Samples before a window that count, too.
-const CONTEXT: usize = 64;
-const RATE: i32 = 16_000;
+const CONTEXT_SAMPLES: usize = 64;
+const SAMPLE_RATE: i32 = 16_000;
 
 /// The model in memory.
 pub(crate) struct Vad(Graph);
@@ -29,7 +29,10 @@ pub(crate) struct VadState {
 
 impl Default for VadState {
     fn default() -> Self {
-        Self { memory: Tensor::<f32>::zeros(&[2, 1, 128]).into(), context: vec![0.0; CONTEXT] }
+        Self {
+            memory: Tensor::<f32>::zeros(&[2, 1, 128]).into(),
+            context: vec![0.0; CONTEXT_SAMPLES],
+        }
     }
 }
 
@@ -54,12 +57,12 @@ impl Vad {
     }
 
     fn activity(&self, mut windows: Windows) -> Result<Activity, SenseError> {
-        let mut probabilities = Vec::with_capacity(windows.samples.len() / WINDOW);
-        for window in windows.samples.chunks_exact(WINDOW) {
+        let mut probabilities = Vec::with_capacity(windows.samples.len() / WINDOW_SAMPLES);
+        for window in windows.samples.chunks_exact(WINDOW_SAMPLES) {
             let state = &mut windows.state;
             let input = [&state.context[..], window].concat();
-            let input = Tensor::from_data(&[1, CONTEXT + WINDOW], input);
-            let rate = Tensor::from_scalar(RATE);
+            let input = Tensor::from_data(&[1, CONTEXT_SAMPLES + WINDOW_SAMPLES], input);
+            let rate = Tensor::from_scalar(SAMPLE_RATE);
             let inputs = vec![
                 ("input", input.into()),
                 ("state", (&state.memory).into()),
@@ -73,7 +76,7 @@ impl Vad {
             let [probability, memory] = outputs;
             probabilities.push(numbers(probability)?.first().copied().unwrap_or(0.0));
             state.memory = memory;
-            state.context.copy_from_slice(&window[WINDOW - CONTEXT..]);
+            state.context.copy_from_slice(&window[WINDOW_SAMPLES - CONTEXT_SAMPLES..]);
         }
         Ok(Activity { windows, probabilities })
     }

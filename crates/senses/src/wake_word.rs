@@ -23,24 +23,24 @@ const SENSE: &str = "wake-word";
 pub(crate) const FILES: &[&str] =
     &["wake-word/melspectrogram.onnx", "wake-word/embedding_model.onnx"];
 /// Samples of a chunk: 80 ms.
-const CHUNK: usize = 1280;
+const CHUNK_SAMPLES: usize = 1280;
 /// Samples before a chunk that its spectrogram needs.
-const BEFORE: usize = 480;
+const LEAD_SAMPLES: usize = 480;
 /// Numbers of a frame of the spectrogram.
-const BANDS: usize = 32;
+const BANDS_PER_FRAME: usize = 32;
 /// Frames that the embedding looks at.
-const FRAMES: usize = 76;
+const FRAMES_PER_EMBEDDING: usize = 76;
 /// Numbers of an embedding.
-const EMBEDDING: usize = 96;
+const EMBEDDING_SIZE: usize = 96;
 /// Embeddings that the head looks at.
-const EMBEDDINGS: usize = 16;
-const INPUTS: usize = EMBEDDING * EMBEDDINGS;
-const UNITS: usize = 32;
-const THRESHOLD: f32 = 0.5;
+const EMBEDDINGS_PER_SCORE: usize = 16;
+const HEAD_INPUTS: usize = EMBEDDING_SIZE * EMBEDDINGS_PER_SCORE;
+const HEAD_UNITS: usize = 32;
+const DETECTION_THRESHOLD: f32 = 0.5;
 /// Chunks at the beginning, while too little was heard.
-const WARM_UP: usize = 6;
+const WARM_UP_CHUNKS: usize = 6;
 /// Chunks after a detection in which there is no other: 2 s.
-const PAUSE: usize = 25;
+const PAUSE_CHUNKS: usize = 25;
 /// Weights of both layers, as `data/wake_word.py` writes them.
 static HEAD: &[u8] = include_bytes!("../data/wake-word.bin");
 
@@ -52,7 +52,7 @@ pub struct WakeWord {
     resampler: Option<Resampler>,
     /// Samples that do not make a chunk yet, after those that the next chunk needs.
     samples: Vec<f32>,
-    frames: VecDeque<[f32; BANDS]>,
+    frames: VecDeque<[f32; BANDS_PER_FRAME]>,
     embeddings: VecDeque<Vec<f32>>,
     chunks: usize,
     /// Chunks until there may be another detection.
@@ -76,9 +76,9 @@ impl WakeWord {
             embedding: graph(FILES[1])?,
             head: Head::read(HEAD)?,
             resampler: None,
-            samples: vec![0.0; BEFORE],
-            frames: vec![[1.0; BANDS]; FRAMES].into(),
-            embeddings: vec![vec![0.0; EMBEDDING]; EMBEDDINGS].into(),
+            samples: vec![0.0; LEAD_SAMPLES],
+            frames: vec![[1.0; BANDS_PER_FRAME]; FRAMES_PER_EMBEDDING].into(),
+            embeddings: vec![vec![0.0; EMBEDDING_SIZE]; EMBEDDINGS_PER_SCORE].into(),
             chunks: 0,
             pause: 0,
         })
@@ -95,7 +95,7 @@ impl WakeWord {
             let piece: Vec<f32> = piece.iter().map(|x| f32::from(*x)).collect();
             let resampler = self.resampler.as_mut();
             self.samples.extend(resampler.map(|it| it.push(&piece)).unwrap_or_default());
-            while self.samples.len() >= BEFORE + CHUNK {
+            while self.samples.len() >= LEAD_SAMPLES + CHUNK_SAMPLES {
                 if self.chunk()? {
                     return Ok(Some(((at + 1) * step).min(audio.samples.len())));
                 }
@@ -106,14 +106,15 @@ impl WakeWord {
 
     /// Takes a chunk off the samples; true if the wake word ends in it.
     fn chunk(&mut self) -> Result<bool, SenseError> {
-        let input = self.samples[..BEFORE + CHUNK].to_vec();
-        self.samples.drain(..CHUNK);
+        let input = self.samples[..LEAD_SAMPLES + CHUNK_SAMPLES].to_vec();
+        self.samples.drain(..CHUNK_SAMPLES);
         self.chunks += 1;
         let score = self.score(input)?;
         self.pause = self.pause.saturating_sub(1);
-        let is_said = score > THRESHOLD && self.pause == 0 && self.chunks > WARM_UP;
+        let is_said =
+            score > DETECTION_THRESHOLD && self.pause == 0 && self.chunks > WARM_UP_CHUNKS;
         if is_said {
-            self.pause = PAUSE;
+            self.pause = PAUSE_CHUNKS;
         }
         Ok(is_said)
     }
@@ -121,14 +122,14 @@ impl WakeWord {
     fn score(&mut self, input: Vec<f32>) -> Result<f32, SenseError> {
         let input = Tensor::from_data(&[1, input.len()], input);
         let mels = run(&self.spectrogram, ("input", input.into()), "output")?;
-        for mel in mels.chunks_exact(BANDS) {
+        for mel in mels.chunks_exact(BANDS_PER_FRAME) {
             self.frames.push_back(std::array::from_fn(|band| mel[band] / 10.0 + 2.0));
         }
-        self.frames.drain(..self.frames.len() - FRAMES);
+        self.frames.drain(..self.frames.len() - FRAMES_PER_EMBEDDING);
         let frames: Vec<f32> = self.frames.iter().flatten().copied().collect();
-        let frames = Tensor::from_data(&[1, FRAMES, BANDS, 1], frames);
+        let frames = Tensor::from_data(&[1, FRAMES_PER_EMBEDDING, BANDS_PER_FRAME, 1], frames);
         let embedding = run(&self.embedding, ("input_1", frames.into()), "conv2d_19")?;
-        if embedding.len() != EMBEDDING {
+        if embedding.len() != EMBEDDING_SIZE {
             return Err(failed("the wake word's model gave an embedding of another size"));
         }
         self.embeddings.pop_front();
@@ -157,7 +158,8 @@ impl Head {
         let numbers = bytes.chunks_exact(4).map(|n| f32::from_le_bytes([n[0], n[1], n[2], n[3]]));
         let mut numbers = numbers.collect::<Vec<f32>>().into_iter();
         let mut take = |count: usize| numbers.by_ref().take(count).collect::<Vec<f32>>();
-        let (first, bias, second) = (take(INPUTS * UNITS), take(UNITS), take(UNITS));
+        let (first, bias, second) =
+            (take(HEAD_INPUTS * HEAD_UNITS), take(HEAD_UNITS), take(HEAD_UNITS));
         match take(2)[..] {
             [offset] => Ok(Self { first, bias, second, offset }),
             _ => Err(failed("the wake word's weights are of another size")),
@@ -166,7 +168,7 @@ impl Head {
 
     fn score<'a>(&self, inputs: impl Iterator<Item = &'a f32>) -> f32 {
         let mut units = self.bias.clone();
-        for (input, weights) in inputs.zip(self.first.chunks_exact(UNITS)) {
+        for (input, weights) in inputs.zip(self.first.chunks_exact(HEAD_UNITS)) {
             for (unit, weight) in units.iter_mut().zip(weights) {
                 *unit += input * weight;
             }

@@ -1,7 +1,7 @@
 //! A thread that runs a model: started by the first request, ended when none came for a while.
 //!
-//! Requests wait in a bounded queue. What waits is computed together, as far as a batch goes. A request
-//! whose future was dropped is skipped.
+//! Requests wait in a bounded queue and are computed in batches. A request whose future was dropped is
+//! skipped.
 
 use std::collections::VecDeque;
 use std::fmt::{self, Debug, Formatter};

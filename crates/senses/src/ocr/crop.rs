@@ -5,7 +5,7 @@ use super::geometry::Point;
 use crate::picture::Picture;
 
 /// A line that is so much higher than wide is text from top to bottom or turned.
-const UPRIGHT: f32 = 1.5;
+const UPRIGHT_ASPECT: f32 = 1.5;
 
 /// The size of a line along its sides, in pixels.
 pub(super) fn size([a, b, c, d]: &Quad) -> (usize, usize) {
@@ -24,7 +24,7 @@ pub(super) fn aspect(quad: &Quad) -> f32 {
 }
 
 fn is_upright(width: usize, height: usize) -> bool {
-    height as f32 / width as f32 >= UPRIGHT
+    height as f32 / width as f32 >= UPRIGHT_ASPECT
 }
 
 /// The line as a picture of its own, lying.

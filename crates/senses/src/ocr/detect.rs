@@ -17,7 +17,7 @@ const SHORT_SIDE_MINIMUM: usize = 736;
 /// A picture that is longer than this times its other side gets black borders.
 const ASPECT_LIMIT: usize = 8;
 /// The network works on multiples of this.
-const STEP: usize = 32;
+const SIZE_STEP: usize = 32;
 /// Lines with a shorter side in pixels are dropped.
 const SIDE_MINIMUM: f32 = 3.0;
 
@@ -106,8 +106,8 @@ fn bounded(picture: &Picture) -> Picture {
 /// The picture with borders where it is too long for its other side, and the borders' left and top.
 fn bordered(picture: Picture) -> (Picture, usize, usize) {
     let border = |side: usize, other: usize| {
-        let wanted = 2 * (other / ASPECT_LIMIT).max(STEP);
-        if side <= STEP || other > ASPECT_LIMIT * side {
+        let wanted = 2 * (other / ASPECT_LIMIT).max(SIZE_STEP);
+        if side <= SIZE_STEP || other > ASPECT_LIMIT * side {
             wanted.saturating_sub(side).div_ceil(2)
         } else {
             0
@@ -131,7 +131,7 @@ fn bordered(picture: Picture) -> (Picture, usize, usize) {
 /// The nearest size that the network takes.
 fn scaled(size: usize, ratio: f32) -> usize {
     let scaled = (size as f32 * ratio).floor();
-    ((scaled / STEP as f32).round() as usize).max(1) * STEP
+    ((scaled / SIZE_STEP as f32).round() as usize).max(1) * SIZE_STEP
 }
 
 /// Values from -1 to 1, blue first, as the network was trained.

@@ -4,19 +4,19 @@ use quintet_kernel::port::{SenseError, TextBox};
 use rten_tensor::NdTensor;
 use rten_tensor::prelude::*;
 
-use super::angle::Angle;
+use super::angle::AngleClassifier;
 use super::crop::{aspect, crop, normalize};
 use super::detect::Quad;
 use crate::network::Network;
 use crate::picture::Picture;
 use crate::worker::failed;
 
-const HEIGHT: usize = 48;
+const LINE_HEIGHT: usize = 48;
 /// A shorter line is padded to this width. The network was trained with 320, reads short words as well
 /// without that much padding, and takes half the time.
-const WIDTH_MINIMUM: usize = 96;
+const LINE_WIDTH_MINIMUM: usize = 96;
 /// A longer line is compressed to this width.
-const WIDTH_LIMIT: usize = 4800;
+const LINE_WIDTH_LIMIT: usize = 4800;
 /// Lines that are read at once.
 const BATCH_LIMIT: usize = 6;
 /// Pixels of width that are read at once. Bounds memory, because each eighth of them has a
@@ -56,10 +56,10 @@ impl Recognizer {
         &self,
         picture: &Picture,
         quads: &[Quad],
-        angle: &Angle,
+        angle: &AngleClassifier,
     ) -> Result<Vec<TextBox>, SenseError> {
         let lines: Vec<Picture> = quads.iter().map(|quad| crop(picture, quad)).collect();
-        let suspects = angle.suspects(&lines)?;
+        let suspects = angle.may_be_upside_down(&lines)?;
         let lines = self.either_way(lines, &suspects)?;
         let read = quads.iter().zip(lines).filter(|(_, line)| {
             line.confidence >= CONFIDENCE_MINIMUM && !line.text.trim().is_empty()
@@ -92,12 +92,12 @@ impl Recognizer {
     fn texts(&self, lines: &[Picture]) -> Result<Vec<Line>, SenseError> {
         let widest = lines.iter().map(|line| line.width as f32 / line.height as f32);
         let width = line_width(widest.fold(0.0, f32::max));
-        let size = 3 * HEIGHT * width;
+        let size = 3 * LINE_HEIGHT * width;
         let mut batch = vec![0.0; lines.len() * size];
         for (line, place) in lines.iter().zip(batch.chunks_exact_mut(size)) {
-            normalize(line, HEIGHT, width, place);
+            normalize(line, LINE_HEIGHT, width, place);
         }
-        let input = NdTensor::from_data([lines.len(), 3, HEIGHT, width], batch);
+        let input = NdTensor::from_data([lines.len(), 3, LINE_HEIGHT, width], batch);
         let output = self.network.run(vec![input.view().into()])?;
         let &[count, steps, classes] = output.shape() else {
             return Err(failed("the recognition model gave no table"));
@@ -136,7 +136,7 @@ impl Recognizer {
 
 /// The width of a line for the network.
 fn line_width(aspect: f32) -> usize {
-    ((HEIGHT as f32 * aspect) as usize).clamp(WIDTH_MINIMUM, WIDTH_LIMIT)
+    ((LINE_HEIGHT as f32 * aspect) as usize).clamp(LINE_WIDTH_MINIMUM, LINE_WIDTH_LIMIT)
 }
 
 /// Divides lines into batches. Lines of like length are read together, so that little is padding.

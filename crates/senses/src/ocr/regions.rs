@@ -7,7 +7,7 @@ const PIXEL_THRESHOLD: f32 = 0.3;
 /// A region whose mean is less is no text.
 const REGION_THRESHOLD: f32 = 0.5;
 /// The network finds the inner part of a line; a region grows by this times its area per outline.
-const GROWTH: f32 = 1.6;
+const GROWTH_FACTOR: f32 = 1.6;
 /// Regions with a shorter side are dropped, before and after growing.
 const SIDE_MINIMUM: f32 = 3.0;
 const GROWN_SIDE_MINIMUM: f32 = 5.0;
@@ -32,7 +32,7 @@ impl Map {
         let probable = large.filter(|rectangle| self.mean(rectangle) >= REGION_THRESHOLD);
         let grown = probable.map(|rectangle| {
             let Rectangle { width, height, .. } = rectangle;
-            rectangle.grown(width * height * GROWTH / (2.0 * (width + height)))
+            rectangle.grown(width * height * GROWTH_FACTOR / (2.0 * (width + height)))
         });
         let lines = grown.filter(|rectangle| rectangle.shorter_side() >= GROWN_SIDE_MINIMUM);
         lines.take(LINES_LIMIT).collect()

@@ -13,7 +13,7 @@ use super::lexicon::Lexicon;
 use super::phonemes::Phonemizer;
 use super::tagger::Tagger;
 use super::unknown_words::UnknownWords;
-use super::vocoder::{RATE, Spectrum, Vocoder};
+use super::vocoder::{SAMPLE_RATE, Spectrum, Vocoder};
 use crate::Settings;
 use crate::graph::{Graph, numbers};
 use crate::network::{read, unusable};
@@ -63,7 +63,7 @@ impl Hibari {
             let wave = self.synthesize(part)?;
             samples.extend(wave.iter().map(|x| (x.clamp(-1.0, 1.0) * 32_767.0) as i16));
         }
-        Ok(Audio { samples, rate: RATE })
+        Ok(Audio { samples, rate: SAMPLE_RATE })
     }
 
     fn synthesize(&self, phonemes: &str) -> Result<Vec<f32>, SenseError> {

@@ -10,17 +10,17 @@ use rustfft::num_complex::Complex;
 use rustfft::{Fft, FftPlanner};
 
 /// Samples per second.
-pub(super) const RATE: u32 = 24_000;
+pub(super) const SAMPLE_RATE: u32 = 24_000;
 /// Samples of a frame's window.
-const WINDOW: usize = 1200;
+const WINDOW_SAMPLES: usize = 1200;
 /// Samples between two frames.
-const HOP: usize = 300;
+const HOP_SAMPLES: usize = 300;
 /// Frequencies of a frame.
-const BINS: usize = WINDOW / 2 + 1;
+const BINS: usize = WINDOW_SAMPLES / 2 + 1;
 /// The pitch below which there is no voice, in Hz.
-const PITCH_MINIMUM: f32 = 40.0;
+const PITCH_MINIMUM_HZ: f32 = 40.0;
 /// Harmonics above are left out, in Hz.
-const HARMONICS_LIMIT: f32 = 11_000.0;
+const HARMONICS_LIMIT_HZ: f32 = 11_000.0;
 /// The greatest logarithm of an amplitude.
 const LOG_LIMIT: f32 = 7.0;
 
@@ -51,11 +51,11 @@ pub(super) struct Vocoder {
 impl Vocoder {
     pub(super) fn new() -> Self {
         let mut planner = FftPlanner::new();
-        let angle = |n: usize| 2.0 * PI * n as f32 / WINDOW as f32;
+        let angle = |n: usize| 2.0 * PI * n as f32 / WINDOW_SAMPLES as f32;
         Self {
-            forward: planner.plan_fft_forward(WINDOW),
-            inverse: planner.plan_fft_inverse(WINDOW),
-            window: (0..WINDOW).map(|n| 0.5 - 0.5 * angle(n).cos()).collect(),
+            forward: planner.plan_fft_forward(WINDOW_SAMPLES),
+            inverse: planner.plan_fft_inverse(WINDOW_SAMPLES),
+            window: (0..WINDOW_SAMPLES).map(|n| 0.5 - 0.5 * angle(n).cos()).collect(),
         }
     }
 
@@ -70,13 +70,16 @@ impl Vocoder {
         }
         let pulses = pulses(&spectrum.pitch);
         let mut random = Noise(0x9E37_79B9_7F4A_7C15);
-        let mut wave = vec![0.0; (frames + 3) * HOP];
+        let mut wave = vec![0.0; (frames + 3) * HOP_SAMPLES];
         let mut weights = vec![0.0; wave.len()];
-        let mut buffer = vec![Complex::default(); WINDOW];
+        let mut buffer = vec![Complex::default(); WINDOW_SAMPLES];
         for frame in 0..frames {
             for (n, slot) in buffer.iter_mut().enumerate() {
-                let pulse = reflected(&pulses, (frame * HOP + n) as isize - WINDOW as isize / 2);
-                *slot = Complex::new(pulse * self.window[n] / HOP as f32, 0.0);
+                let pulse = reflected(
+                    &pulses,
+                    (frame * HOP_SAMPLES + n) as isize - WINDOW_SAMPLES as isize / 2,
+                );
+                *slot = Complex::new(pulse * self.window[n] / HOP_SAMPLES as f32, 0.0);
             }
             self.forward.process(&mut buffer);
             for (bin, slot) in buffer[..BINS].iter_mut().enumerate() {
@@ -85,15 +88,15 @@ impl Vocoder {
             buffer[0].im = 0.0;
             buffer[BINS - 1].im = 0.0;
             for bin in 1..BINS - 1 {
-                buffer[WINDOW - bin] = buffer[bin].conj();
+                buffer[WINDOW_SAMPLES - bin] = buffer[bin].conj();
             }
             self.inverse.process(&mut buffer);
             for (n, value) in buffer.iter().enumerate() {
-                wave[frame * HOP + n] += value.re / WINDOW as f32 * self.window[n];
-                weights[frame * HOP + n] += self.window[n] * self.window[n];
+                wave[frame * HOP_SAMPLES + n] += value.re / WINDOW_SAMPLES as f32 * self.window[n];
+                weights[frame * HOP_SAMPLES + n] += self.window[n] * self.window[n];
             }
         }
-        let middle = WINDOW / 2..WINDOW / 2 + frames * HOP;
+        let middle = WINDOW_SAMPLES / 2..WINDOW_SAMPLES / 2 + frames * HOP_SAMPLES;
         let samples = wave[middle.clone()].iter().zip(&weights[middle]);
         Some(samples.map(|(sample, weight)| sample / weight.max(1e-11)).collect())
     }
@@ -114,23 +117,23 @@ fn pulses(pitch: &[f32]) -> Vec<f32> {
     let last = pitch.len() - 1;
     let mut phase = 0.0f64;
     let sample = |n: usize| {
-        let position = (n as f32 + 0.5) / HOP as f32 - 0.5;
+        let position = (n as f32 + 0.5) / HOP_SAMPLES as f32 - 0.5;
         let (before, part) = (position.floor(), position - position.floor());
         let frame = |at: f32| pitch[(at.max(0.0) as usize).min(last)];
         let frequency = frame(before) * (1.0 - part) + frame(before + 1.0) * part;
-        let is_voiced = frequency > PITCH_MINIMUM;
-        let frequency = frequency.max(PITCH_MINIMUM);
-        phase = (phase + f64::from(frequency) / f64::from(RATE)).fract();
+        let is_voiced = frequency > PITCH_MINIMUM_HZ;
+        let frequency = frequency.max(PITCH_MINIMUM_HZ);
+        phase = (phase + f64::from(frequency) / f64::from(SAMPLE_RATE)).fract();
         if !is_voiced {
             return 0.0;
         }
         let angle = (phase * std::f64::consts::TAU) as f32;
-        let order = (HARMONICS_LIMIT / frequency).floor() + 0.5;
+        let order = (HARMONICS_LIMIT_HZ / frequency).floor() + 0.5;
         let divisor = 2.0 * (angle * 0.5).sin();
         let sum = if divisor.abs() <= 2e-3 { order } else { (order * angle).sin() / divisor };
         sum - 0.5
     };
-    (0..pitch.len() * HOP).map(sample).collect()
+    (0..pitch.len() * HOP_SAMPLES).map(sample).collect()
 }
 
 /// The sample at a place; beyond its ends the wave is reflected.

@@ -12,15 +12,15 @@ use tokio::sync::mpsc::{Receiver, Sender};
 
 use super::segmenter::Segmenter;
 use crate::resample::Resampler;
-use crate::vad::{Activity, Vad, VadState, WINDOW, Windows};
+use crate::vad::{Activity, Vad, VadState, WINDOW_SAMPLES, Windows};
 use crate::worker::Worker;
 
 /// Samples of an utterance between two partial transcripts: one second.
 const PARTIAL_INTERVAL: usize = RECOGNITION_RATE as usize;
 /// Samples whose peak is below this are silence, which is not computed: 16 steps of 16 bits.
-const SILENCE: f32 = 16.0 / 32_768.0;
+const SILENCE_THRESHOLD: f32 = 16.0 / 32_768.0;
 
-/// What a stream is given.
+/// Input of a stream.
 pub(super) enum Input {
     Audio(Audio),
     Language(String),
@@ -28,10 +28,10 @@ pub(super) enum Input {
     Finish,
 }
 
-/// Why a driver ends.
+/// The reason why a driver ends.
 enum End {
     /// The client that fetches transcripts is gone.
-    Gone,
+    Abandoned,
     Failed(SenseError),
 }
 
@@ -89,19 +89,19 @@ impl Driver {
                 input = inputs.recv() => match input {
                     Some(Input::Finish) | None => {
                         let finished = self.finish().await;
-                        return self.report(finished).await;
+                        return self.send_error(finished).await;
                     }
                     Some(input) => self.take(input).await,
                 },
                 text = partial(&mut self.partial) => self.publish_partial(text).await,
             };
             if step.is_err() {
-                return self.report(step).await;
+                return self.send_error(step).await;
             }
         }
     }
 
-    async fn report(&mut self, end: Result<(), End>) {
+    async fn send_error(&mut self, end: Result<(), End>) {
         if let Err(End::Failed(error)) = end {
             // The stream may be gone, and then no error is needed.
             let _ = self.output.send(Err(error)).await;
@@ -139,7 +139,7 @@ impl Driver {
             samples.extend(resampler.push(&input));
         }
         self.rest.extend(samples);
-        let whole = self.rest.len() / WINDOW * WINDOW;
+        let whole = self.rest.len() / WINDOW_SAMPLES * WINDOW_SAMPLES;
         let windows: Vec<f32> = self.rest.drain(..whole).collect();
         self.cut(windows).await?;
         self.request_partial();
@@ -153,7 +153,8 @@ impl Driver {
         }
         let Activity { windows, probabilities } = self.activity(samples).await?;
         self.state = windows.state;
-        for (window, probability) in windows.samples.chunks_exact(WINDOW).zip(probabilities) {
+        for (window, probability) in windows.samples.chunks_exact(WINDOW_SAMPLES).zip(probabilities)
+        {
             if let Some(utterance) = self.segmenter.push(window, probability) {
                 self.transcribe(utterance).await?;
             }
@@ -163,9 +164,9 @@ impl Driver {
 
     async fn activity(&mut self, samples: Vec<f32>) -> Result<Activity, End> {
         let state = std::mem::take(&mut self.state);
-        let quiet = samples.iter().all(|sample| sample.abs() < SILENCE);
+        let quiet = samples.iter().all(|sample| sample.abs() < SILENCE_THRESHOLD);
         if quiet && self.segmenter.current().is_none() {
-            let probabilities = vec![0.0; samples.len() / WINDOW];
+            let probabilities = vec![0.0; samples.len() / WINDOW_SAMPLES];
             return Ok(Activity { windows: Windows { state, samples }, probabilities });
         }
         Ok(self.vad.submit(Windows { state, samples }, 1).await?.output)
@@ -223,7 +224,7 @@ impl Driver {
         if let Some(mut resampler) = self.resampler.take() {
             self.rest.extend(resampler.finish());
         }
-        let missing = self.rest.len().next_multiple_of(WINDOW) - self.rest.len();
+        let missing = self.rest.len().next_multiple_of(WINDOW_SAMPLES) - self.rest.len();
         self.rest.extend(std::iter::repeat_n(0.0, missing));
         let samples = std::mem::take(&mut self.rest);
         self.cut(samples).await?;
@@ -234,7 +235,7 @@ impl Driver {
     }
 
     async fn send(&mut self, transcript: Transcript) -> Result<(), End> {
-        self.output.send(Ok(transcript)).await.map_err(|_| End::Gone)
+        self.output.send(Ok(transcript)).await.map_err(|_| End::Abandoned)
     }
 }
 

@@ -16,18 +16,18 @@ use crate::worker::{Engine, failed};
 pub(crate) const FILES: &[&str] = &["moonshine-tiny/encoder.onnx", "moonshine-tiny/decoder.onnx"];
 /// The text of each token: a length of one or two bytes and so many bytes.
 static TOKENS: &[u8] = include_bytes!("../../data/moonshine-tokens.bin.gz");
-const START: usize = 1;
-const END: usize = 2;
+const START_TOKEN: usize = 1;
+const END_TOKEN: usize = 2;
 /// Tokens below are marks, not text.
-const FIRST_TEXT: usize = 3;
+const FIRST_TEXT_TOKEN: usize = 3;
 const HEADS: usize = 8;
 const HEAD_SIZE: usize = 36;
 /// People say fewer; a model that repeats itself gives more.
 const TOKENS_PER_SECOND: f32 = 6.5;
-const RATE: usize = RECOGNITION_RATE as usize;
+const SAMPLE_RATE: usize = RECOGNITION_RATE as usize;
 /// Utterances that are shorter get silence at both ends, or nothing might be recognized.
-const SHORT: usize = RATE * 3 / 2;
-const PADDING: usize = RATE * 3 / 10;
+const SHORT_UTTERANCE_SAMPLES: usize = SAMPLE_RATE * 3 / 2;
+const PADDING_SAMPLES: usize = SAMPLE_RATE * 3 / 10;
 
 /// The model in memory.
 pub(super) struct Moonshine {
@@ -61,10 +61,12 @@ impl Moonshine {
             return Ok(String::new());
         }
         let samples = match samples.len() {
-            short if short < SHORT => [&[0.0; PADDING], samples, &[0.0; PADDING]].concat(),
+            short if short < SHORT_UTTERANCE_SAMPLES => {
+                [&[0.0; PADDING_SAMPLES], samples, &[0.0; PADDING_SAMPLES]].concat()
+            }
             _ => samples.to_vec(),
         };
-        let limit = (samples.len() as f32 / RATE as f32 * TOKENS_PER_SECOND) as usize + 2;
+        let limit = (samples.len() as f32 / SAMPLE_RATE as f32 * TOKENS_PER_SECOND) as usize + 2;
         let input = Tensor::from_data(&[1, samples.len()], samples);
         let hidden = self.encoder.run(vec![("input_values", input.into())], &["last_hidden_state"]);
         let hidden = hidden?.pop().ok_or_else(|| failed("the encoder gave no output"))?;
@@ -80,7 +82,7 @@ impl Moonshine {
         let empty = || Value::from(Tensor::<f32>::zeros(&[1, HEADS, 0, HEAD_SIZE]));
         let mut cache: Vec<Value> = self.inputs.iter().map(|_| empty()).collect();
         let outputs: Vec<&str> = self.outputs.iter().map(String::as_str).collect();
-        let (mut tokens, mut token) = (Vec::new(), START);
+        let (mut tokens, mut token) = (Vec::new(), START_TOKEN);
         for step in 0..limit {
             let ids = Tensor::from_data(&[1, 1], vec![token as i32]);
             let cached = Tensor::from_data(&[1], vec![i32::from(step > 0)]);
@@ -94,10 +96,10 @@ impl Moonshine {
             let mut results = self.decoder.run(inputs, &outputs)?.into_iter();
             let logits = results.next().ok_or_else(|| failed("the decoder gave no output"))?;
             token = most_likely(&numbers(logits)?);
-            if token == END {
+            if token == END_TOKEN {
                 break;
             }
-            if token >= FIRST_TEXT {
+            if token >= FIRST_TEXT_TOKEN {
                 tokens.push(token);
             }
             for ((slot, value), name) in cache.iter_mut().zip(results).zip(&self.inputs) {
@@ -113,7 +115,7 @@ impl Moonshine {
 
 fn most_likely(logits: &[f32]) -> usize {
     let likely = logits.iter().enumerate().max_by(|a, b| a.1.total_cmp(b.1));
-    likely.map_or(END, |(token, _)| token)
+    likely.map_or(END_TOKEN, |(token, _)| token)
 }
 
 fn tokens() -> Result<Vec<Vec<u8>>, SenseError> {

@@ -2,22 +2,22 @@
 
 use std::collections::VecDeque;
 
-use crate::vad::WINDOW;
+use crate::vad::WINDOW_SAMPLES;
 
 /// From this probability on speech begins.
-const SPEECH: f32 = 0.5;
+const SPEECH_THRESHOLD: f32 = 0.5;
 /// A window below this probability is a pause.
-const PAUSE: f32 = 0.35;
+const PAUSE_THRESHOLD: f32 = 0.35;
 /// Windows before the first of speech that belong to the utterance: 300 ms.
-const LEAD: usize = 10;
+const LEAD_WINDOWS: usize = 10;
 /// Windows of pause that end an utterance: 500 ms.
-const TRAIL: usize = 16;
+const TRAIL_WINDOWS: usize = 16;
 /// Windows of speech that make an utterance; a click has fewer.
-const SPEECH_MINIMUM: usize = 3;
+const SPEECH_WINDOWS_MINIMUM: usize = 3;
 /// An utterance that is longer is cut: 15 s.
-const LENGTH_LIMIT: usize = 468;
+const WINDOWS_LIMIT: usize = 468;
 /// The windows at the end of such an utterance among which the cut is sought: 3 s.
-const CUT_RANGE: usize = 94;
+const CUT_RANGE_WINDOWS: usize = 94;
 
 /// The audio of an utterance and what comes before the next one.
 #[derive(Debug, Default)]
@@ -56,7 +56,7 @@ impl Segmenter {
     /// The audio of the utterance that is under way, once there is speech enough in it.
     pub(super) fn current(&self) -> Option<&[f32]> {
         let utterance = self.utterance.as_ref()?;
-        (utterance.speech >= SPEECH_MINIMUM).then_some(&utterance.samples[..])
+        (utterance.speech >= SPEECH_WINDOWS_MINIMUM).then_some(&utterance.samples[..])
     }
 
     /// Ends the utterance that is under way.
@@ -66,14 +66,14 @@ impl Segmenter {
     }
 
     fn wait(&mut self, window: &[f32], probability: f32) {
-        if probability < SPEECH {
+        if probability < SPEECH_THRESHOLD {
             self.lead.extend(window);
-            let surplus = self.lead.len().saturating_sub(LEAD * WINDOW);
+            let surplus = self.lead.len().saturating_sub(LEAD_WINDOWS * WINDOW_SAMPLES);
             self.lead.drain(..surplus);
             return;
         }
         let samples: Vec<f32> = std::mem::take(&mut self.lead).into();
-        let probabilities = vec![0.0; samples.len() / WINDOW];
+        let probabilities = vec![0.0; samples.len() / WINDOW_SAMPLES];
         let mut utterance = Utterance { samples, probabilities, ..Utterance::default() };
         utterance.push(window, probability);
         self.utterance = Some(utterance);
@@ -81,10 +81,10 @@ impl Segmenter {
 
     fn cut(&mut self) -> Option<Vec<f32>> {
         let utterance = self.utterance.as_mut()?;
-        if utterance.pause >= TRAIL {
+        if utterance.pause >= TRAIL_WINDOWS {
             return self.utterance.take().and_then(Utterance::into_samples);
         }
-        if utterance.probabilities.len() < LENGTH_LIMIT {
+        if utterance.probabilities.len() < WINDOWS_LIMIT {
             return None;
         }
         let rest = utterance.split();
@@ -96,23 +96,23 @@ impl Utterance {
     fn push(&mut self, window: &[f32], probability: f32) {
         self.samples.extend_from_slice(window);
         self.probabilities.push(probability);
-        self.speech += usize::from(probability >= SPEECH);
-        self.pause = if probability < PAUSE { self.pause + 1 } else { 0 };
+        self.speech += usize::from(probability >= SPEECH_THRESHOLD);
+        self.pause = if probability < PAUSE_THRESHOLD { self.pause + 1 } else { 0 };
     }
 
     fn into_samples(self) -> Option<Vec<f32>> {
-        (self.speech >= SPEECH_MINIMUM).then_some(self.samples)
+        (self.speech >= SPEECH_WINDOWS_MINIMUM).then_some(self.samples)
     }
 
     /// Cuts the utterance at its quietest window of late; returns what follows.
     fn split(&mut self) -> Self {
-        let start = self.probabilities.len() - CUT_RANGE;
+        let start = self.probabilities.len() - CUT_RANGE_WINDOWS;
         let late = self.probabilities[start..].iter().enumerate();
         let quietest = late.min_by(|a, b| a.1.total_cmp(b.1)).map_or(0, |(at, _)| at);
         let (samples, probabilities) = (self.samples.clone(), self.probabilities.clone());
         *self = Self::default();
         let mut rest = Self::default();
-        for (at, window) in samples.chunks_exact(WINDOW).enumerate() {
+        for (at, window) in samples.chunks_exact(WINDOW_SAMPLES).enumerate() {
             let part = if at < start + quietest { &mut *self } else { &mut rest };
             part.push(window, probabilities[at]);
         }

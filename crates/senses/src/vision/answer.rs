@@ -1,4 +1,4 @@
-//! Places in a model's answer, whatever way the model has to write them.
+//! Parses the coordinates in a vision model's answer, in any of the forms that models use.
 //!
 //! Models answer with JSON, with tags or with pairs of numbers; in pixels, in parts of 1 or in parts of
 //! 1000. The prompt asks for pixels in JSON, but what models were trained on is stronger.
@@ -6,16 +6,16 @@
 use quintet_kernel::port::{SenseError, VisualTarget};
 use serde_json::{Map, Value};
 
-/// The most places that are read of an answer.
+/// Places that are read from an answer.
 const PLACES_LIMIT: usize = 100;
 /// The most bytes of a pair of coordinates in brackets.
 const PAIR_LIMIT: usize = 64;
-/// How much of an answer an error repeats.
-const EXCERPT: usize = 120;
+/// Characters of an answer that an error message repeats.
+const EXCERPT_LENGTH_LIMIT: usize = 120;
 
 /// How a family of models writes coordinates where the numbers themselves do not tell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Habit {
+pub(super) struct CoordinateStyle {
     /// Coordinates are parts of 1000.
     per_mille: bool,
     /// A list of two coordinates begins with the vertical one.
@@ -23,21 +23,21 @@ pub(super) struct Habit {
 }
 
 /// Families by a part of their models' names.
-const HABITS: [(&str, Habit); 6] = [
-    ("gemini", Habit { per_mille: true, y_first: true }),
-    ("qwen3-vl", Habit { per_mille: true, y_first: false }),
-    ("glm-4", Habit { per_mille: true, y_first: false }),
-    ("ui-tars", Habit { per_mille: true, y_first: false }),
-    ("seed", Habit { per_mille: true, y_first: false }),
-    ("internvl", Habit { per_mille: true, y_first: false }),
+const COORDINATE_STYLES: [(&str, CoordinateStyle); 6] = [
+    ("gemini", CoordinateStyle { per_mille: true, y_first: true }),
+    ("qwen3-vl", CoordinateStyle { per_mille: true, y_first: false }),
+    ("glm-4", CoordinateStyle { per_mille: true, y_first: false }),
+    ("ui-tars", CoordinateStyle { per_mille: true, y_first: false }),
+    ("seed", CoordinateStyle { per_mille: true, y_first: false }),
+    ("internvl", CoordinateStyle { per_mille: true, y_first: false }),
 ];
 
-impl Habit {
-    /// The habit of a model, by its name.
+impl CoordinateStyle {
+    /// The style of a model, by its name.
     pub(super) fn of(model: &str) -> Self {
         let model = model.to_lowercase();
-        let known = HABITS.into_iter().find(|(part, _)| model.contains(part));
-        known.map_or(Self { per_mille: false, y_first: false }, |(_, habit)| habit)
+        let known = COORDINATE_STYLES.into_iter().find(|(part, _)| model.contains(part));
+        known.map_or(Self { per_mille: false, y_first: false }, |(_, style)| style)
     }
 }
 
@@ -71,9 +71,9 @@ pub(super) struct Sizes {
 pub(super) fn targets(
     text: &str,
     sizes: Sizes,
-    habit: Habit,
+    style: CoordinateStyle,
 ) -> Result<Vec<VisualTarget>, SenseError> {
-    let found = in_json(text, habit).or_else(|| in_tags(text)).or_else(|| in_pairs(text));
+    let found = in_json(text, style).or_else(|| in_tags(text)).or_else(|| in_pairs(text));
     let Some(Reading { mut places, stated, per_mille }) = found else {
         return match says_nothing_fits(text) {
             true => Ok(Vec::new()),
@@ -83,12 +83,12 @@ pub(super) fn targets(
         };
     };
     places.truncate(PLACES_LIMIT);
-    let habit = Habit { per_mille: habit.per_mille || per_mille, ..habit };
+    let style = CoordinateStyle { per_mille: style.per_mille || per_mille, ..style };
     // Some models state the scale that they were told of and then use their own.
     let fits = |scale: &Scale| {
         places.iter().all(|place| place.x <= scale.width && place.y <= scale.height)
     };
-    let scale = stated.filter(fits).unwrap_or_else(|| scale_of(&places, sizes.sent, habit));
+    let scale = stated.filter(fits).unwrap_or_else(|| scale_of(&places, sizes.sent, style));
     places.into_iter().map(|place| mapped(place, scale, sizes.original)).collect()
 }
 
@@ -109,7 +109,7 @@ impl Reading {
 
 /// What the numbers are parts of, where the answer does not say: of 1 if none is larger, of 1000 if
 /// some would not be on the picture or the model is known for it, else of the picture's pixels.
-fn scale_of(places: &[ModelPlace], (width, height): (u32, u32), habit: Habit) -> Scale {
+fn scale_of(places: &[ModelPlace], (width, height): (u32, u32), style: CoordinateStyle) -> Scale {
     let pixels = Scale { width: width.into(), height: height.into() };
     let all = |fits: &dyn Fn(&ModelPlace) -> bool| places.iter().all(fits);
     let fraction = |place: &ModelPlace| place.x.fract() != 0.0 || place.y.fract() != 0.0;
@@ -118,7 +118,7 @@ fn scale_of(places: &[ModelPlace], (width, height): (u32, u32), habit: Habit) ->
     }
     let on_picture = all(&|place| place.x <= pixels.width && place.y <= pixels.height);
     let in_thousand = all(&|place| place.x <= 1000.0 && place.y <= 1000.0);
-    if in_thousand && (habit.per_mille || !on_picture) {
+    if in_thousand && (style.per_mille || !on_picture) {
         return Scale { width: 1000.0, height: 1000.0 };
     }
     pixels
@@ -152,13 +152,13 @@ fn along(value: f64, scale: f64, size: u32) -> Option<u32> {
 }
 
 /// Reads the first JSON in an answer that has places or says that there are none.
-fn in_json(text: &str, habit: Habit) -> Option<Reading> {
+fn in_json(text: &str, style: CoordinateStyle) -> Option<Reading> {
     let starts = text.char_indices().filter(|(_, c)| matches!(c, '{' | '['));
     starts.take(20).find_map(|(at, _)| {
         let mut values = serde_json::Deserializer::from_str(&text[at..]).into_iter::<Value>();
         let value = values.next()?.ok()?;
         let mut found = Reading::new(Vec::new());
-        let known = collect(&value, habit, &mut found, 0);
+        let known = collect(&value, style, &mut found, 0);
         known.then_some(found)
     })
 }
@@ -171,28 +171,33 @@ const POINTS: [&str; 6] = ["point", "point_2d", "coordinate", "coordinates", "ce
 const BOXES: [&str; 4] = ["bbox_2d", "bbox", "box", "bounding_box"];
 
 /// Adds the places of a JSON value; false if the value is about something else.
-fn collect(value: &Value, habit: Habit, found: &mut Reading, depth: usize) -> bool {
+fn collect(value: &Value, style: CoordinateStyle, found: &mut Reading, depth: usize) -> bool {
     if depth > 4 || found.places.len() >= PLACES_LIMIT {
         return false;
     }
     match value {
         Value::Array(items) => {
-            if let Some((x, y)) = pair(items, habit.y_first) {
+            if let Some((x, y)) = pair(items, style.y_first) {
                 found.places.push(ModelPlace { x, y, label: None, confidence: None });
                 return true;
             }
             let objects = items.iter().filter(|item| item.is_object() || item.is_array());
-            let known = objects.filter(|item| collect(item, habit, found, depth + 1)).count();
+            let known = objects.filter(|item| collect(item, style, found, depth + 1)).count();
             known > 0 || items.is_empty()
         }
-        Value::Object(members) => object(members, habit, found, depth),
+        Value::Object(members) => object(members, style, found, depth),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
     }
 }
 
-fn object(members: &Map<String, Value>, habit: Habit, found: &mut Reading, depth: usize) -> bool {
+fn object(
+    members: &Map<String, Value>,
+    style: CoordinateStyle,
+    found: &mut Reading,
+    depth: usize,
+) -> bool {
     found.stated = found.stated.or_else(|| stated(members));
-    if let Some((x, y)) = place_of(members, habit, found) {
+    if let Some((x, y)) = place_of(members, style, found) {
         let text = |name: &str| members.get(name).and_then(Value::as_str);
         let label = ["label", "name", "description", "text"].into_iter().find_map(text);
         let number = |name: &str| members.get(name).and_then(Value::as_f64);
@@ -208,7 +213,7 @@ fn object(members: &Map<String, Value>, habit: Habit, found: &mut Reading, depth
     let lists = LISTS.iter().chain(&POINTS).filter_map(|name| members.get(*name));
     let mut known = false;
     for list in lists {
-        known |= list.is_null() || collect(list, habit, found, depth + 1);
+        known |= list.is_null() || collect(list, style, found, depth + 1);
     }
     known
 }
@@ -222,7 +227,11 @@ fn stated(members: &Map<String, Value>) -> Option<Scale> {
     (sensible(width) && sensible(height)).then_some(Scale { width, height })
 }
 
-fn place_of(members: &Map<String, Value>, habit: Habit, found: &mut Reading) -> Option<(f64, f64)> {
+fn place_of(
+    members: &Map<String, Value>,
+    style: CoordinateStyle,
+    found: &mut Reading,
+) -> Option<(f64, f64)> {
     let number = |name: &str| members.get(name).and_then(Value::as_f64);
     if let (Some(x), Some(y)) = (number("x"), number("y")) {
         return Some((x, y));
@@ -236,7 +245,7 @@ fn place_of(members: &Map<String, Value>, habit: Habit, found: &mut Reading) -> 
         return Some((f64::midpoint(left, right), f64::midpoint(top, bottom)));
     }
     POINTS.iter().find_map(|name| match members.get(*name)? {
-        Value::Array(items) => pair(items, habit.y_first),
+        Value::Array(items) => pair(items, style.y_first),
         Value::Object(inner) => {
             inner.get("x").and_then(Value::as_f64).zip(inner.get("y").and_then(Value::as_f64))
         }
@@ -315,7 +324,7 @@ fn says_nothing_fits(text: &str) -> bool {
 
 fn excerpt(text: &str) -> String {
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    match text.char_indices().nth(EXCERPT) {
+    match text.char_indices().nth(EXCERPT_LENGTH_LIMIT) {
         Some((end, _)) => format!("{:?} …", &text[..end]),
         None => format!("{text:?}"),
     }

@@ -11,22 +11,22 @@ use quintet_kernel::model::{
 use quintet_kernel::port::{BoxFuture, Models, Seen, SenseError, Vision, VisualTarget};
 use tokio::sync::Semaphore;
 
-use super::answer::{Habit, Sizes, targets};
+use super::answer::{CoordinateStyle, Sizes, targets};
 use super::scaled::{Scaled, scaled};
 
-/// How long a model may take.
+/// Time for an answer of the model.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(120);
 /// The most bytes of an answer that are read.
 const ANSWER_LIMIT: usize = 64 * 1024;
 /// The most pictures that are looked at or wait for it; more are refused.
 const REQUESTS_LIMIT: usize = 8;
 
-const LOCATE: &str = "You find things on screenshots. Answer with JSON only, in this form: \
+const LOCATE_PROMPT: &str = "You find things on screenshots. Answer with JSON only, in this form: \
     {\"scale\": [WIDTH, HEIGHT], \"points\": [{\"x\": NUMBER, \"y\": NUMBER, \"label\": \"what it is\", \
     \"confidence\": NUMBER FROM 0 TO 1}]}. `scale` is the size of the coordinate system of `x` and `y`, \
     which are the middle of the thing, from the upper left corner. The best fit comes first. If nothing \
     fits, `points` is empty.";
-const DESCRIBE: &str = "You describe pictures of user interfaces briefly for automation: what it is, \
+const DESCRIBE_PROMPT: &str = "You describe pictures of user interfaces briefly for automation: what it is, \
     the text that can be read, the kinds of controls, and the element that one would most likely use \
     next. Plain text, no preamble.";
 
@@ -49,8 +49,9 @@ impl ModelVision {
         scaled.map_err(|error| SenseError::Failed(format!("scaling the picture: {error}")))?
     }
 
-    /// Asks the model about a picture; `question` is told the size of what is sent.
-    async fn ask(
+    /// Sends a picture and a question to the model; `question` receives the size of the picture that is sent.
+    /// Fails if the picture cannot be read or the model does not answer.
+    async fn query_model(
         &self,
         system: &str,
         question: impl FnOnce((u32, u32)) -> String,
@@ -106,9 +107,9 @@ impl ModelVision {
         }
     }
 
-    /// The kind alone: what providers say may hold more than is good for a client.
+    /// Reports only the kind of the failure to clients: a provider's message may hold private details.
     fn failed(&self, failure: &Failure) -> SenseError {
-        tracing::warn!(model = %self.model, "a vision model failed: {}", failure.message);
+        tracing::warn!(model = %self.model, "the vision model did not answer: {}", failure.message);
         SenseError::Failed(format!("{} failed: {}", self.model, failure.kind.name()))
     }
 }
@@ -143,8 +144,8 @@ impl Vision for ModelVision {
                      at most {limit}: {description}"
                 )
             };
-            let (answer, sizes) = self.ask(LOCATE, question, image).await?;
-            let mut value = targets(&answer, sizes, Habit::of(&self.model.model))?;
+            let (answer, sizes) = self.query_model(LOCATE_PROMPT, question, image).await?;
+            let mut value = targets(&answer, sizes, CoordinateStyle::of(&self.model.model))?;
             value.truncate(limit);
             Ok(Seen { value, model: self.model.to_string() })
         })
@@ -153,7 +154,7 @@ impl Vision for ModelVision {
     fn describe(&self, image: Vec<u8>) -> BoxFuture<'_, Result<Seen<String>, SenseError>> {
         Box::pin(async move {
             let question = |_| "Describe this picture.".into();
-            let (answer, _) = self.ask(DESCRIBE, question, image).await?;
+            let (answer, _) = self.query_model(DESCRIBE_PROMPT, question, image).await?;
             Ok(Seen { value: answer.trim().to_owned(), model: self.model.to_string() })
         })
     }

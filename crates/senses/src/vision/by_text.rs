@@ -1,4 +1,4 @@
-//! Vision without a vision model: what the text on a picture tells.
+//! Vision without a vision model, by the text on a picture.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use quintet_kernel::similarity::{normalized, ratio};
 /// The name that answers give instead of a model's.
 const MODEL: &str = "ocr";
 /// How alike a line and a quoted text must be.
-const THRESHOLD: f64 = 0.8;
+const SIMILARITY_THRESHOLD: f64 = 0.8;
 /// The most lines that a description has.
 const LINES_LIMIT: usize = 200;
 
@@ -53,7 +53,7 @@ impl Vision for OcrVision {
                 return Err(SenseError::BadInput(NO_MODEL.into()));
             }
             let read = self.ocr.read(image).await?;
-            let mut value = fitting(&quoted, &read.lines);
+            let mut value = matching_lines(&quoted, &read.lines);
             value.truncate(limit);
             Ok(Seen { value, model: MODEL.into() })
         })
@@ -68,18 +68,18 @@ impl Vision for OcrVision {
 }
 
 /// The lines that are like one of the texts, the most alike first.
-fn fitting(quoted: &[String], lines: &[TextBox]) -> Vec<VisualTarget> {
+fn matching_lines(quoted: &[String], lines: &[TextBox]) -> Vec<VisualTarget> {
     let scored = |line: &TextBox| {
         let text = normalized(&line.text);
         let scores = quoted.iter().map(|quoted| ratio(&normalized(quoted), &text));
         scores.fold(0.0, f64::max)
     };
-    let mut fitting: Vec<(f64, &TextBox)> = lines
+    let mut matching_lines: Vec<(f64, &TextBox)> = lines
         .iter()
         .map(|line| (scored(line), line))
-        .filter(|(score, _)| *score >= THRESHOLD)
+        .filter(|(score, _)| *score >= SIMILARITY_THRESHOLD)
         .collect();
-    fitting.sort_by(|one, other| other.0.total_cmp(&one.0));
+    matching_lines.sort_by(|one, other| other.0.total_cmp(&one.0));
     let target = |(score, line): (f64, &TextBox)| VisualTarget {
         x: line.x.saturating_add(line.width / 2),
         y: line.y.saturating_add(line.height / 2),
@@ -87,7 +87,7 @@ fn fitting(quoted: &[String], lines: &[TextBox]) -> Vec<VisualTarget> {
         #[expect(clippy::cast_possible_truncation, reason = "a score needs few digits")]
         confidence: Some(score as f32),
     };
-    fitting.into_iter().map(target).collect()
+    matching_lines.into_iter().map(target).collect()
 }
 
 /// The texts that a description quotes.

@@ -1,4 +1,4 @@
-//! A picture as a vision model is sent it: not larger than models look at anyway.
+//! Scales a picture to the size that vision models use.
 
 use std::io::Cursor;
 

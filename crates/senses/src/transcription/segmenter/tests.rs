@@ -1,15 +1,15 @@
 //! Where utterances begin and end, by the probabilities alone.
 
-use super::{LEAD, LENGTH_LIMIT, Segmenter, TRAIL};
-use crate::vad::WINDOW;
+use super::{LEAD_WINDOWS, Segmenter, TRAIL_WINDOWS, WINDOWS_LIMIT};
+use crate::vad::WINDOW_SAMPLES;
 
 /// Feeds windows; returns the lengths of the utterances in windows, and of the one that is left.
 fn cut(probabilities: &[f32]) -> (Vec<usize>, Option<usize>) {
     let mut segmenter = Segmenter::default();
-    let push = |probability: &f32| segmenter.push(&[*probability; WINDOW], *probability);
-    let ended = probabilities.iter().filter_map(push).map(|samples| samples.len() / WINDOW);
+    let push = |probability: &f32| segmenter.push(&[*probability; WINDOW_SAMPLES], *probability);
+    let ended = probabilities.iter().filter_map(push).map(|samples| samples.len() / WINDOW_SAMPLES);
     let ended = ended.collect();
-    (ended, segmenter.finish().map(|samples| samples.len() / WINDOW))
+    (ended, segmenter.finish().map(|samples| samples.len() / WINDOW_SAMPLES))
 }
 
 fn windows(runs: &[(usize, f32)]) -> Vec<f32> {
@@ -19,13 +19,16 @@ fn windows(runs: &[(usize, f32)]) -> Vec<f32> {
 #[test]
 fn speech_is_cut_where_it_pauses() {
     let heard = windows(&[(100, 0.1), (20, 0.9), (50, 0.1), (30, 0.8), (40, 0.0)]);
-    assert_eq!(cut(&heard), (vec![LEAD + 20 + TRAIL, LEAD + 30 + TRAIL], None));
+    assert_eq!(
+        cut(&heard),
+        (vec![LEAD_WINDOWS + 20 + TRAIL_WINDOWS, LEAD_WINDOWS + 30 + TRAIL_WINDOWS], None)
+    );
 }
 
 #[test]
 fn a_short_pause_does_not_end_an_utterance() {
-    let heard = windows(&[(20, 0.9), (TRAIL - 1, 0.1), (20, 0.9), (TRAIL, 0.1)]);
-    assert_eq!(cut(&heard), (vec![40 + 2 * TRAIL - 1], None));
+    let heard = windows(&[(20, 0.9), (TRAIL_WINDOWS - 1, 0.1), (20, 0.9), (TRAIL_WINDOWS, 0.1)]);
+    assert_eq!(cut(&heard), (vec![40 + 2 * TRAIL_WINDOWS - 1], None));
 }
 
 #[test]
@@ -41,10 +44,10 @@ fn the_end_of_the_audio_ends_the_utterance() {
 
 #[test]
 fn endless_speech_is_cut_at_a_quiet_place_and_none_is_lost() {
-    let mut heard = vec![0.9; 2 * LENGTH_LIMIT];
-    heard[LENGTH_LIMIT - 40] = 0.6;
+    let mut heard = vec![0.9; 2 * WINDOWS_LIMIT];
+    heard[WINDOWS_LIMIT - 40] = 0.6;
     let (ended, left) = cut(&heard);
-    assert_eq!(ended[0], LENGTH_LIMIT - 40);
+    assert_eq!(ended[0], WINDOWS_LIMIT - 40);
     assert_eq!(ended.iter().sum::<usize>() + left.unwrap(), heard.len());
 }
 
@@ -52,7 +55,7 @@ fn endless_speech_is_cut_at_a_quiet_place_and_none_is_lost() {
 fn silence_keeps_no_more_than_the_lead() {
     let mut segmenter = Segmenter::default();
     for _ in 0..10_000 {
-        assert_eq!(segmenter.push(&[0.0; WINDOW], 0.0), None);
+        assert_eq!(segmenter.push(&[0.0; WINDOW_SAMPLES], 0.0), None);
     }
-    assert_eq!(segmenter.lead.len(), LEAD * WINDOW);
+    assert_eq!(segmenter.lead.len(), LEAD_WINDOWS * WINDOW_SAMPLES);
 }

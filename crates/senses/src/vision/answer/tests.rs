@@ -5,7 +5,7 @@ use super::*;
 /// The places of an answer about a picture of 2000 by 1000 pixels that was sent as 1000 by 500.
 fn places(model: &str, text: &str) -> String {
     let sizes = Sizes { sent: (1000, 500), original: (2000, 1000) };
-    match targets(text, sizes, Habit::of(model)) {
+    match targets(text, sizes, CoordinateStyle::of(model)) {
         Ok(targets) => {
             let shown = targets.iter().map(|target| format!("{},{}", target.x, target.y));
             shown.collect::<Vec<_>>().join(" ")
@@ -95,6 +95,6 @@ fn nothing_found_is_no_error_and_nonsense_is_one() {
 fn names_and_confidence_come_along() {
     let sizes = Sizes { sent: (10, 10), original: (10, 10) };
     let text = r#"{"points":[{"x":1,"y":2,"label":"Save","confidence":7}]}"#;
-    let targets = targets(text, sizes, Habit::of("x")).unwrap();
+    let targets = targets(text, sizes, CoordinateStyle::of("x")).unwrap();
     assert_eq!((targets[0].label.as_deref(), targets[0].confidence), (Some("Save"), Some(1.0)));
 }
