@@ -12,15 +12,15 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use crate::notice::Notice;
-use crate::wire::{self, Fault, Request, Size};
-use crate::{Error, Settings, find};
+use crate::wire::{self, Request, RpcError, Size};
+use crate::{Error, Settings, socket};
 
-/// The longest message that is understood; the protocol allows 10 MB.
-const LONGEST: usize = 16 * 1024 * 1024;
-/// How long the handshake may take.
-const HANDSHAKE: Duration = Duration::from_secs(10);
-/// How many messages may wait to be read or written.
-const WAITING: usize = 256;
+/// Bytes of one message; the protocol allows 10 MB.
+const MESSAGE_BYTES_LIMIT: usize = 16 * 1024 * 1024;
+/// Time for the handshake.
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
+/// Messages that may wait to be read or written.
+const QUEUE_CAPACITY: usize = 256;
 
 /// A connection, which is closed when it is dropped.
 #[derive(Debug)]
@@ -28,9 +28,9 @@ pub(crate) struct Connection {
     settings: Settings,
     outgoing: Sender<Vec<u8>>,
     incoming: Receiver<Value>,
-    open: HashMap<u64, Request>,
+    pending: HashMap<u64, Request>,
     next: u64,
-    /// Reads and writes apart, so that neither side ever waits for the other to listen.
+    /// Separate tasks read and write, so that neither waits for the other.
     _tasks: JoinSet<()>,
 }
 
@@ -38,38 +38,41 @@ pub(crate) struct Connection {
 #[derive(Debug)]
 pub(crate) enum Incoming {
     Notice(Notice),
-    Answer(Request, Result<Value, Fault>),
+    Answer(Request, Result<Value, RpcError>),
     /// A message that is not known here.
     Unknown,
 }
 
 impl Connection {
-    /// Finds the daemon, connects and says hello; what it said of itself comes with the link.
+    /// Finds the daemon, connects and makes the handshake; returns the daemon's answer to it. Fails if no
+    /// daemon answers or the handshake fails.
     pub(crate) async fn open(settings: &Settings, size: Size) -> Result<(Self, Value), Error> {
-        let mut link = Self::over(find::open(settings).await?, settings);
+        let mut link = Self::new(socket::open(settings).await?, settings);
         let hello = async {
             link.send(Request::Initialize(size)).await?;
             loop {
-                if let (_, Incoming::Answer(_, answer)) = link.next().await.ok_or(Error::Gone)? {
+                if let (_, Incoming::Answer(_, answer)) =
+                    link.next().await.ok_or(Error::ConnectionLost)?
+                {
                     return answer.map_err(|fault| Error::Handshake(fault.message));
                 }
             }
         };
-        match timeout(HANDSHAKE, hello).await {
+        match timeout(HANDSHAKE_TIMEOUT, hello).await {
             Ok(server) => Ok((link, server?)),
             Err(_) => Err(Error::Handshake("timed out".into())),
         }
     }
 
-    fn over(stream: UnixStream, settings: &Settings) -> Self {
+    fn new(stream: UnixStream, settings: &Settings) -> Self {
         let (reader, writer) = stream.into_split();
-        let (outgoing, to_write) = channel(WAITING);
-        let (read, incoming) = channel(WAITING);
+        let (outgoing, to_write) = channel(QUEUE_CAPACITY);
+        let (read, incoming) = channel(QUEUE_CAPACITY);
         let mut tasks = JoinSet::new();
         tasks.spawn(write_all(writer, to_write));
         tasks.spawn(read_all(reader, read));
-        let (open, settings) = (HashMap::new(), settings.clone());
-        Self { settings, outgoing, incoming, open, next: 1, _tasks: tasks }
+        let (pending, settings) = (HashMap::new(), settings.clone());
+        Self { settings, outgoing, incoming, pending, next: 1, _tasks: tasks }
     }
 
     pub(crate) async fn send(&mut self, request: Request) -> Result<(), Error> {
@@ -77,27 +80,26 @@ impl Connection {
         self.next += 1;
         let line = request.line(id, &self.settings);
         if request.is_answered() {
-            self.open.insert(id, request);
+            self.pending.insert(id, request);
         }
-        self.outgoing.send(line).await.map_err(|_| Error::Gone)
+        self.outgoing.send(line).await.map_err(|_| Error::ConnectionLost)
     }
 
-    /// The next message, raw and decoded; none if the daemon is gone. Safe to drop and call
-    /// again.
+    /// The next message, raw and decoded; `None` if the daemon is gone. Safe to drop and call again.
     pub(crate) async fn next(&mut self) -> Option<(Value, Incoming)> {
         let message = self.incoming.recv().await?;
-        Some(self.understood(message))
+        Some(self.decoded(message))
     }
 
-    /// A message that is there already.
+    /// A message that was received already.
     pub(crate) fn ready(&mut self) -> Option<(Value, Incoming)> {
         let message = self.incoming.try_recv().ok()?;
-        Some(self.understood(message))
+        Some(self.decoded(message))
     }
 
-    fn understood(&mut self, message: Value) -> (Value, Incoming) {
+    fn decoded(&mut self, message: Value) -> (Value, Incoming) {
         let answer = wire::answer(&message).and_then(|(id, answer)| {
-            let request = self.open.remove(&id)?;
+            let request = self.pending.remove(&id)?;
             Some(Incoming::Answer(request, answer))
         });
         let heard = answer.or_else(|| Notice::read(&message).map(Incoming::Notice));
@@ -113,17 +115,17 @@ async fn write_all(mut writer: OwnedWriteHalf, mut lines: Receiver<Vec<u8>>) {
     }
 }
 
-/// Reads until the daemon is gone or says more at once than anybody should.
+/// Reads until the daemon is gone or sends a message beyond the limit.
 async fn read_all(reader: OwnedReadHalf, read: Sender<Value>) {
     let mut reader = BufReader::with_capacity(64 * 1024, reader);
     let mut line = Vec::new();
     loop {
-        let Ok(piece) = reader.fill_buf().await else { return };
-        let end = piece.iter().position(|byte| *byte == b'\n');
-        let taken = end.map_or(piece.len(), |end| end + 1);
-        line.extend_from_slice(&piece[..taken]);
+        let Ok(kind) = reader.fill_buf().await else { return };
+        let end = kind.iter().position(|byte| *byte == b'\n');
+        let taken = end.map_or(kind.len(), |end| end + 1);
+        line.extend_from_slice(&kind[..taken]);
         reader.consume(taken);
-        if taken == 0 || line.len() > LONGEST {
+        if taken == 0 || line.len() > MESSAGE_BYTES_LIMIT {
             return;
         }
         if end.is_some() {

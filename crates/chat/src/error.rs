@@ -1,28 +1,30 @@
-//! Why there is no conversation.
+//! The errors of the client.
 
 use std::io;
 use std::path::PathBuf;
 
-/// Why there is no conversation.
+/// The reason why a conversation could not begin or go on.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error(
         "no daemon answers on a terminal socket in {0}; start `quintet serve` with `[listen] terminal` \
          set, or name its socket with --socket"
     )]
-    Nobody(PathBuf),
+    NoDaemon(PathBuf),
     #[error(
         "no daemon answers on {0} ({1}); is `quintet serve` running with `[listen] terminal` set to it?"
     )]
-    Silent(PathBuf, #[source] io::Error),
-    #[error("{0} belongs to another user")]
-    Foreign(PathBuf),
-    #[error("the handshake with the daemon failed: {0}")]
+    Unreachable(PathBuf, #[source] io::Error),
+    #[error(
+        "{0} belongs to another user, so it is not used; name your own daemon's socket with --socket"
+    )]
+    OtherOwner(PathBuf),
+    #[error("the daemon refused the handshake: {0}")]
     Handshake(String),
-    /// The connection broke and could not be had again.
-    #[error("the connection to the daemon was lost")]
-    Gone,
-    /// The daemon said no.
+    /// The connection broke and could not be opened again.
+    #[error("the connection to the daemon was lost; is `quintet serve` still running?")]
+    ConnectionLost,
+    /// The daemon refused a request.
     #[error("{0}")]
     Refused(String),
     #[error("the terminal cannot be used")]

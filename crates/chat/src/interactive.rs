@@ -17,19 +17,19 @@ use crate::reconnect::{Reconnecting, RetryLimit, Update};
 use crate::screen::Screen;
 use crate::view::View;
 use crate::wire::Size;
-use crate::{Error, Settings, history};
+use crate::{Error, Settings, history_file};
 
-/// How often a screen changes although nothing happens.
-const TICK: Duration = Duration::from_millis(250);
-/// Messages that are taken in before the screen is drawn again.
-const AT_ONCE: usize = 512;
+/// Interval at which the screen is updated while something runs.
+const TICK_INTERVAL: Duration = Duration::from_millis(250);
+/// Messages that are applied before the screen is drawn again.
+const MESSAGES_PER_FRAME_LIMIT: usize = 512;
 
-/// Runs the screen until the person leaves. Fails if there is no daemon or no usable terminal.
+/// Runs the screen until the user leaves. Fails if there is no daemon or no usable terminal.
 pub async fn interactive(settings: &Settings) -> Result<(), Error> {
     let (cols, rows) = crossterm::terminal::size().map_err(Error::Terminal)?;
     let size = Size { cols, rows };
     // The screen is left alone until there is a connection.
-    let (connection, server) = Reconnecting::open(settings, size, RetryLimit::Endless).await?;
+    let (connection, server) = Reconnecting::open(settings, size, RetryLimit::Unlimited).await?;
     let mut screen = Screen::enter().map_err(Error::Terminal)?;
     let mut conversation = Conversation::new(settings, size, connection);
     let told = |error: io::Error| Error::Terminal(error);
@@ -52,12 +52,13 @@ pub(crate) struct Conversation {
 impl Conversation {
     pub(crate) fn new(settings: &Settings, size: Size, connection: Reconnecting) -> Self {
         let mut model = Model::new(size, settings.session.clone(), settings.model.clone());
-        model.input_history =
-            InputHistory::new(settings.history.as_deref().map(history::read).unwrap_or_default());
+        model.input_history = InputHistory::new(
+            settings.history.as_deref().map(history_file::read).unwrap_or_default(),
+        );
         Self { settings: settings.clone(), model, view: View::new(settings.colours), connection }
     }
 
-    /// Runs until the person leaves or the keyboard is gone.
+    /// Runs until the user leaves or the keyboard is gone. Fails if the terminal cannot be drawn.
     pub(crate) async fn run<B>(
         &mut self,
         terminal: &mut Terminal<B>,
@@ -68,7 +69,7 @@ impl Conversation {
         B: Backend<Error: Into<Box<dyn std::error::Error + Send + Sync>>>,
     {
         self.take(Message::Back(server)).await;
-        let mut ticks = interval(TICK);
+        let mut ticks = interval(TICK_INTERVAL);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         while !self.model.leaving {
             let (view, model) = (&mut self.view, &mut self.model);
@@ -82,8 +83,8 @@ impl Conversation {
                     Some(Err(error)) => return Err(Error::Terminal(error)),
                     None => return Ok(()),
                 },
-                came = self.connection.next(size) => {
-                    self.came(came?).await;
+                update = self.connection.next(size) => {
+                    self.apply_update(update?).await;
                     self.catch_up().await;
                 }
                 _ = ticks.tick(), if busy => self.take(Message::Tick).await,
@@ -101,16 +102,16 @@ impl Conversation {
         }
     }
 
-    /// Takes in what came meanwhile, so that a fast model costs one drawing and not many.
+    /// Applies the messages that arrived meanwhile, so that a fast model costs one drawing and not many.
     async fn catch_up(&mut self) {
-        for _ in 0..AT_ONCE {
-            let Some(came) = self.connection.ready() else { return };
-            self.came(came).await;
+        for _ in 0..MESSAGES_PER_FRAME_LIMIT {
+            let Some(update) = self.connection.ready() else { return };
+            self.apply_update(update).await;
         }
     }
 
-    async fn came(&mut self, came: Update) {
-        let message = match came {
+    async fn apply_update(&mut self, update: Update) {
+        let message = match update {
             Update::Received(_, Incoming::Notice(notice)) => Message::Notice(notice),
             Update::Received(_, Incoming::Answer(request, answer)) => {
                 Message::Answer(request, answer)
@@ -127,12 +128,12 @@ impl Conversation {
         for request in requests {
             self.connection.send(request).await;
         }
-        if std::mem::take(&mut self.model.chat.anew) {
+        if std::mem::take(&mut self.model.chat.reconnect) {
             self.connection.renew(self.model.size);
         }
-        let fresh = self.model.input_history.take_fresh();
+        let fresh = self.model.input_history.take_unsaved();
         if let Some(file) = &self.settings.history
-            && history::keep(file, &fresh).is_err()
+            && history_file::append(file, &fresh).is_err()
         {
             self.model.hint = Some("the history file cannot be written".into());
         }

@@ -1,12 +1,17 @@
 //! `quintet chat`: a client of the terminal protocol for people and scripts.
 //!
-//! Everything goes over the terminal protocol; nothing here knows the daemon's insides. [`interactive`] is the
-//! screen, [`print`](mod@print) answers one question and ends.
+//! [`interactive`] runs the full-screen client, [`print`](mod@print) sends one message, prints the answer and
+//! ends. Both use [`Settings`] to find the daemon's socket; the crate depends on no other part of the daemon.
+//!
+//! ```text
+//! keys ─────┐
+//!           ├─→ Message → model::update → Model → view::draw → terminal
+//! socket → Notice ┘            └─→ Request → connection → socket (reconnects when it breaks)
+//! ```
 
 mod connection;
 mod error;
-mod find;
-mod history;
+mod history_file;
 mod interactive;
 mod model;
 mod notice;
@@ -15,6 +20,7 @@ mod reconnect;
 mod screen;
 #[cfg(test)]
 mod scripted;
+mod socket;
 mod view;
 mod wire;
 
@@ -23,30 +29,30 @@ use std::path::PathBuf;
 pub use error::Error;
 pub use interactive::interactive;
 
-/// What a conversation needs to know before it begins.
+/// The settings of a conversation.
 #[derive(Clone, Debug, Default)]
 pub struct Settings {
-    /// The daemon's socket; without one the newest that answers is taken.
+    /// The daemon's socket; `None` for the newest that answers.
     pub socket: Option<PathBuf>,
-    /// Where sockets are looked for.
+    /// The folder in which sockets are searched.
     pub runtime: PathBuf,
-    /// Where the person is.
+    /// The user's current folder.
     pub cwd: PathBuf,
     pub shell: Option<String>,
-    /// Which session to go on with.
+    /// The session to continue; `None` for a new one.
     pub session: Option<String>,
-    /// Which model is to answer, unless the one that sessions use.
+    /// The model that answers; `None` for the default one.
     pub model: Option<String>,
-    /// Where what was typed is kept, if it may be.
+    /// The file of the input history; `None` if it is not stored.
     pub history: Option<PathBuf>,
     pub colours: Colours,
 }
 
-/// Whether colours are wanted.
+/// Whether colours are used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Colours {
     #[default]
     On,
-    /// Bold, dim and reversed say it.
+    /// Bold, dim and reversed text instead of colours.
     Off,
 }

@@ -1,7 +1,7 @@
-//! The screen's state, and what becomes of it.
+//! The state of the screen, and how it changes.
 //!
-//! Pure: keys, messages and the passing of time come in as [`Message`]s, what is to be asked of the
-//! daemon goes out as [`Request`]s. Nothing here waits, reads or draws.
+//! Pure: keys, messages and ticks come in as [`Message`]s, requests to the daemon go out as [`Request`]s.
+//! Nothing here waits, reads or draws.
 
 mod answers;
 mod approval;
@@ -21,12 +21,12 @@ use serde_json::Value;
 pub(crate) use approval::OpenApproval;
 pub(crate) use commands::{COMMANDS, KEYS, SlashCommand};
 pub(crate) use editor::Editor;
-pub(crate) use input_history::{InputHistory, KEPT};
+pub(crate) use input_history::{HISTORY_LIMIT, InputHistory};
 pub(crate) use sessions::{Row, Sessions};
-pub(crate) use transcript::{Piece, Tool, Transcript};
+pub(crate) use transcript::{EntryKind, Tool, Transcript};
 
 use crate::notice::Notice;
-use crate::wire::{Fault, Request, Size};
+use crate::wire::{Request, RpcError, Size};
 
 /// Something that happens to the screen.
 #[derive(Clone, Debug)]
@@ -34,16 +34,16 @@ pub(crate) enum Message {
     Key(KeyEvent),
     Paste(String),
     Resize(Size),
-    /// A quarter of a second has passed; told only while something is under way.
+    /// A quarter of a second has passed; sent only while something is running.
     Tick,
     Notice(Notice),
-    Answer(Request, Result<Value, Fault>),
+    Answer(Request, Result<Value, RpcError>),
     Lost,
-    /// The daemon is there (again), and this is what it says of itself.
+    /// The connection is open (again), with the daemon's answer to the handshake.
     Back(Value),
 }
 
-/// The screen.
+/// The state of the screen.
 #[derive(Debug, Default)]
 pub(crate) struct Model {
     pub(crate) transcript: Transcript,
@@ -52,13 +52,13 @@ pub(crate) struct Model {
     pub(crate) chat: ChatState,
     pub(crate) pane: Pane,
     pub(crate) size: Size,
-    /// How many lines the end of the transcript is below the screen.
+    /// Lines of the transcript below the screen.
     pub(crate) scroll: usize,
-    /// A hint to the person until the next key.
+    /// A hint that is shown until the next key.
     pub(crate) hint: Option<String>,
     pub(crate) ticks: u64,
     pub(crate) leaving: bool,
-    /// Whether another Ctrl-C ends the program.
+    /// True if another Ctrl-C ends the program.
     armed: bool,
 }
 
@@ -66,15 +66,15 @@ pub(crate) struct Model {
 #[derive(Debug, Default)]
 pub(crate) struct ChatState {
     pub(crate) online: bool,
-    /// The connection is to be made again, so that another session begins.
-    pub(crate) anew: bool,
+    /// True if the connection has to be opened again, so that another session begins.
+    pub(crate) reconnect: bool,
     pub(crate) session: Option<String>,
     pub(crate) running: Option<Running>,
-    /// What was typed while an answer was being written.
+    /// Messages that were entered while a query was running.
     pub(crate) waiting: VecDeque<String>,
     pub(crate) approvals: VecDeque<OpenApproval>,
     pub(crate) models: Vec<String>,
-    /// The model that answers, as far as is known, and the one the person chose.
+    /// The model that answers, if known, and the one that the user chose.
     pub(crate) model: Option<String>,
     pub(crate) chosen: Option<String>,
     pub(crate) tokens: u64,
@@ -86,12 +86,12 @@ pub(crate) struct Running {
     /// The query's id, once the daemon has sent it.
     pub(crate) query: Option<String>,
     pub(crate) doing: String,
-    /// Bytes of the answer that are here.
-    pub(crate) had: u64,
+    /// Bytes of the answer that were received.
+    pub(crate) received_bytes: u64,
     pub(crate) cancelling: bool,
 }
 
-/// What has the keys.
+/// The part of the screen that receives keys.
 #[derive(Debug, Default)]
 pub(crate) enum Pane {
     #[default]
@@ -105,12 +105,12 @@ pub(crate) enum Pane {
 #[derive(Debug, Default)]
 pub(crate) struct Search {
     pub(crate) editor: Editor,
-    /// Which of the places, counted from the newest; the view says how many there are.
+    /// The current match, counted from the newest; the view sets how many there are.
     pub(crate) nth: usize,
     pub(crate) found: usize,
 }
 
-/// What becomes of the screen, and what is to be asked.
+/// Applies a message to the screen and returns the requests to send.
 pub(crate) fn update(model: &mut Model, message: Message) -> Vec<Request> {
     match message {
         Message::Key(key) => model.key(key),
@@ -122,55 +122,55 @@ pub(crate) fn update(model: &mut Model, message: Message) -> Vec<Request> {
         Message::Tick => model.tick(),
         Message::Notice(notice) => model.notice(notice),
         Message::Answer(request, answer) => model.answer(&request, answer),
-        Message::Lost => model.lost(),
-        Message::Back(server) => model.back(&server),
+        Message::Lost => model.connection_lost(),
+        Message::Back(server) => model.reconnected(&server),
     }
 }
 
 impl Model {
-    /// A screen before anything was said.
+    /// An empty screen.
     pub(crate) fn new(size: Size, session: Option<String>, model: Option<String>) -> Self {
         let chat = ChatState { session, chosen: model, ..ChatState::default() };
         Self { size, chat, ..Self::default() }
     }
 
-    /// Whether time matters.
+    /// True while ticks are needed.
     pub(crate) fn is_busy(&self) -> bool {
         self.chat.running.is_some() || !self.chat.approvals.is_empty() || !self.chat.online
     }
 
     fn tick(&mut self) -> Vec<Request> {
         self.ticks = self.ticks.wrapping_add(1);
-        if let Some(ask) = self.chat.approvals.front_mut() {
-            ask.age += 1;
+        if let Some(approval) = self.chat.approvals.front_mut() {
+            approval.age += 1;
         }
         Vec::new()
     }
 
-    /// Asks the daemon, or remembers to.
-    fn ask(&mut self, text: String) -> Vec<Request> {
+    /// Sends a message to the daemon, or queues it while a query is running.
+    fn approval(&mut self, text: String) -> Vec<Request> {
         if self.chat.running.is_some() {
             self.chat.waiting.push_back(text);
             return Vec::new();
         }
         self.scroll = 0;
-        self.transcript.say(text.clone());
+        self.transcript.add_user_text(text.clone());
         let doing = "sending".to_owned();
         self.chat.running = Some(Running { doing, ..Running::default() });
         vec![Request::Query { text, model: self.chat.chosen.clone() }]
     }
 
-    /// The query is over; what waited is asked now.
-    fn over(&mut self) -> Vec<Request> {
+    /// Ends the query; the next queued message is sent.
+    fn query_ended(&mut self) -> Vec<Request> {
         self.chat.running = None;
         self.transcript.seal();
         match self.chat.waiting.pop_front() {
-            Some(text) => self.ask(text),
+            Some(text) => self.approval(text),
             None => Vec::new(),
         }
     }
 
-    /// Stops what is being written, or what waits to be asked.
+    /// Cancels the running query, or else the queued messages.
     fn cancel(&mut self) -> Vec<Request> {
         self.chat.waiting.clear();
         let Some(running) = &mut self.chat.running else { return Vec::new() };
@@ -179,32 +179,33 @@ impl Model {
         running.query.clone().map(|query| Request::Cancel { query }).into_iter().collect()
     }
 
-    fn lost(&mut self) -> Vec<Request> {
+    fn connection_lost(&mut self) -> Vec<Request> {
         self.chat.online = false;
         self.chat.approvals.clear();
         Vec::new()
     }
 
-    fn back(&mut self, server: &Value) -> Vec<Request> {
+    fn reconnected(&mut self, server: &Value) -> Vec<Request> {
         self.chat.online = true;
-        self.greet(server);
+        self.show_greeting(server);
         match &self.chat.session {
             Some(session) => {
-                let had = self.chat.running.as_ref().map(|running| running.had);
+                let received_bytes =
+                    self.chat.running.as_ref().map(|running| running.received_bytes);
                 // A screen that shows nothing yet wants to be told everything.
-                let had = had.filter(|_| !self.transcript.is_empty());
-                vec![Request::Load { session: session.clone(), had }]
+                let received_bytes = received_bytes.filter(|_| !self.transcript.is_empty());
+                vec![Request::Load { session: session.clone(), received_bytes }]
             }
             None if self.chat.running.take().is_some() => {
                 self.transcript
-                    .trouble("the connection broke before the message arrived; send it again");
+                    .add_error("the connection broke before the message arrived; send it again");
                 Vec::new()
             }
             None => Vec::new(),
         }
     }
 
-    fn greet(&mut self, server: &Value) {
+    fn show_greeting(&mut self, server: &Value) {
         let models = server["models"].as_array().into_iter().flatten();
         let named = |model: &Value| model["name"].as_str().map(str::to_owned);
         let default = models.clone().find(|model| model["default"] == true);

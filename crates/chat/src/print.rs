@@ -1,4 +1,4 @@
-//! Asks one question, prints the answer and ends.
+//! Sends one message, prints the answer and ends.
 
 mod writer;
 
@@ -10,21 +10,21 @@ use tokio::signal::unix::{SignalKind, signal};
 use crate::connection::Incoming;
 use crate::notice::{ApprovalRequest, Notice};
 use crate::reconnect::{Reconnecting, RetryLimit, Update};
-use crate::wire::{Decision, Fault, Request, Size};
+use crate::wire::{Decision, Request, RpcError, Size};
 use crate::{Error, Settings};
 use writer::AnswerWriter;
-pub use writer::Form;
+pub use writer::OutputFormat;
 
-/// How often a connection that broke is looked for again.
-const TRIES: u32 = 8;
-/// What is said of a screen that is none.
+/// Tries to open a broken connection again.
+const RECONNECT_TRIES_LIMIT: u32 = 8;
+/// The screen size that is reported without a screen.
 const NO_SCREEN: Size = Size { cols: 80, rows: 24 };
 
-/// A question and how to deal with what comes of it.
+/// A message to send, and how its answer is printed.
 #[derive(Clone, Debug)]
-pub struct Question {
+pub struct PrintRequest {
     pub text: String,
-    pub form: Form,
+    pub format: OutputFormat,
     pub approvals: Approvals,
 }
 
@@ -36,7 +36,7 @@ pub enum Approvals {
     Approve,
 }
 
-/// How it ended.
+/// How the query ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
     Answered,
@@ -44,10 +44,10 @@ pub enum Ending {
     Cancelled,
 }
 
-/// Where the answer and the remarks go.
+/// The outputs for the answer and for messages beside it.
 pub struct Output<'a> {
     pub answer: &'a mut (dyn Write + Send),
-    pub remarks: &'a mut (dyn Write + Send),
+    pub messages: &'a mut (dyn Write + Send),
 }
 
 impl std::fmt::Debug for Output<'_> {
@@ -59,74 +59,77 @@ impl std::fmt::Debug for Output<'_> {
 /// Asks, prints and ends. Ctrl-C stops the answer, and a second one does not wait for that.
 pub async fn print(
     settings: &Settings,
-    question: &Question,
+    request: &PrintRequest,
     output: Output<'_>,
 ) -> Result<Ending, Error> {
     let mut interrupts = signal(SignalKind::interrupt()).map_err(Error::Terminal)?;
-    let (connection, _) = Reconnecting::open(settings, NO_SCREEN, RetryLimit::Tries(TRIES)).await?;
-    let mut run = PrintRun::new(settings, question, connection, output);
+    let (connection, _) =
+        Reconnecting::open(settings, NO_SCREEN, RetryLimit::Tries(RECONNECT_TRIES_LIMIT)).await?;
+    let mut run = PrintRun::new(settings, request, connection, output);
     run.begin().await;
     loop {
-        let came = tokio::select! {
-            came = run.connection.next(NO_SCREEN) => came?,
+        let update = tokio::select! {
+            update = run.connection.next(NO_SCREEN) => update?,
             _ = interrupts.recv() => match run.stop().await {
                 Some(ending) => return Ok(ending),
                 None => continue,
             },
         };
-        if let Some(ending) = run.take(came).await? {
+        if let Some(ending) = run.take(update).await? {
             return Ok(ending);
         }
     }
 }
 
 struct PrintRun<'a> {
-    question: Question,
+    request: PrintRequest,
     model: Option<String>,
     connection: Reconnecting,
     writer: AnswerWriter<'a>,
     session: Option<String>,
-    /// The query, once it has a name.
+    /// The query's id, once the daemon has sent it.
     query: Option<String>,
-    asked: bool,
-    had: u64,
+    submitted: bool,
+    received_bytes: u64,
     stopping: bool,
 }
 
 impl<'a> PrintRun<'a> {
     fn new(
         settings: &Settings,
-        question: &Question,
+        request: &PrintRequest,
         connection: Reconnecting,
         output: Output<'a>,
     ) -> Self {
         Self {
-            question: question.clone(),
+            request: request.clone(),
             model: settings.model.clone(),
             connection,
-            writer: AnswerWriter::new(question.form, output),
+            writer: AnswerWriter::new(request.format, output),
             session: settings.session.clone(),
             query: None,
-            asked: false,
-            had: 0,
+            submitted: false,
+            received_bytes: 0,
             stopping: false,
         }
     }
 
     async fn begin(&mut self) {
         match self.session.clone() {
-            Some(session) => self.connection.send(Request::Load { session, had: None }).await,
-            None => self.ask().await,
+            Some(session) => {
+                self.connection.send(Request::Load { session, received_bytes: None }).await
+            }
+            None => self.submit().await,
         }
     }
 
-    async fn ask(&mut self) {
-        self.asked = true;
-        let (text, model) = (self.question.text.clone(), self.model.clone());
+    async fn submit(&mut self) {
+        self.submitted = true;
+        let (text, model) = (self.request.text.clone(), self.model.clone());
         self.connection.send(Request::Query { text, model }).await;
     }
 
-    /// Stops the answer; if that is not the first time, at once.
+    /// Cancels the query; the second time ends the program at once.
     async fn stop(&mut self) -> Option<Ending> {
         match &self.query {
             Some(query) if !self.stopping => {
@@ -139,8 +142,8 @@ impl<'a> PrintRun<'a> {
         }
     }
 
-    async fn take(&mut self, came: Update) -> Result<Option<Ending>, Error> {
-        match came {
+    async fn take(&mut self, update: Update) -> Result<Option<Ending>, Error> {
+        match update {
             Update::Received(message, Incoming::Notice(notice)) => {
                 if !self.is_mine(&message) {
                     return Ok(None);
@@ -156,11 +159,11 @@ impl<'a> PrintRun<'a> {
                 Ok(None)
             }
             Update::Lost => Ok(None),
-            Update::Back(_) => self.back().await,
+            Update::Back(_) => self.reconnected().await,
         }
     }
 
-    /// A session may be busy with somebody else's question before it comes to this one.
+    /// True if a notification is about this query; the session may run another client's query first.
     fn is_mine(&self, message: &Value) -> bool {
         let about = message.pointer("/params/query_id").and_then(Value::as_str);
         match (&self.query, about) {
@@ -174,14 +177,14 @@ impl<'a> PrintRun<'a> {
         match notice {
             Notice::Tokens { tokens, .. } => {
                 for token in tokens {
-                    let end = self.had.saturating_add(token.text.len() as u64);
-                    self.had = token.end.unwrap_or(end);
+                    let end = self.received_bytes.saturating_add(token.text.len() as u64);
+                    self.received_bytes = token.end.unwrap_or(end);
                     self.writer.token(&token.text)?;
                 }
             }
             Notice::Block { block, .. } => self.writer.block(&block)?,
-            Notice::Failed { message, .. } => self.writer.remark(&message)?,
-            Notice::Approval(asked) => self.decide(*asked).await?,
+            Notice::Failed { message, .. } => self.writer.note(&message)?,
+            Notice::Approval(submitted) => self.decide(*submitted).await?,
             Notice::Complete { status, .. } => {
                 self.writer.end()?;
                 return Ok(Some(match status.as_str() {
@@ -196,21 +199,25 @@ impl<'a> PrintRun<'a> {
         Ok(None)
     }
 
-    async fn decide(&mut self, asked: ApprovalRequest) -> Result<(), Error> {
+    async fn decide(&mut self, submitted: ApprovalRequest) -> Result<(), Error> {
         self.writer.pause();
-        let (decision, said) = match self.question.approvals {
+        let (decision, said) = match self.request.approvals {
             Approvals::Approve => (Decision::Once, "approved"),
             Approvals::Refuse => (Decision::No, "refused (--yes approves)"),
         };
-        self.writer.remark(&format!("{}: {}: {said}", asked.sentence(), asked.description))?;
-        self.connection.send(Request::Approve { execution: asked.execution, decision }).await;
+        self.writer.note(&format!(
+            "{}: {}: {said}",
+            submitted.sentence(),
+            submitted.description
+        ))?;
+        self.connection.send(Request::Approve { execution: submitted.execution, decision }).await;
         Ok(())
     }
 
     async fn answer(
         &mut self,
         request: &Request,
-        answer: Result<Value, Fault>,
+        answer: Result<Value, RpcError>,
     ) -> Result<Option<Ending>, Error> {
         match (request, answer) {
             (Request::Query { .. } | Request::Load { .. }, Err(fault)) => {
@@ -227,8 +234,8 @@ impl<'a> PrintRun<'a> {
     }
 
     async fn loaded(&mut self, result: &Value) -> Result<Option<Ending>, Error> {
-        if !self.asked {
-            self.ask().await;
+        if !self.submitted {
+            self.submit().await;
             return Ok(None);
         }
         let mut open = result["running_queries"].as_array().into_iter().flatten();
@@ -242,15 +249,17 @@ impl<'a> PrintRun<'a> {
         }
     }
 
-    /// The daemon is there again.
-    async fn back(&mut self) -> Result<Option<Ending>, Error> {
+    /// Goes on after the connection was opened again.
+    async fn reconnected(&mut self) -> Result<Option<Ending>, Error> {
         match (&self.query, self.session.clone()) {
             (Some(_), Some(session)) => {
-                self.connection.send(Request::Load { session, had: Some(self.had) }).await;
+                self.connection
+                    .send(Request::Load { session, received_bytes: Some(self.received_bytes) })
+                    .await;
                 Ok(None)
             }
             // It may have been asked or not; asking twice could do something twice.
-            _ if self.asked => Err(Error::Gone),
+            _ if self.submitted => Err(Error::ConnectionLost),
             _ => {
                 self.begin().await;
                 Ok(None)

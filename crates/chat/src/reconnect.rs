@@ -1,4 +1,4 @@
-//! A connection that is made again when it breaks.
+//! A connection that is opened again when it breaks.
 
 use std::pin::Pin;
 use std::time::Duration;
@@ -10,19 +10,19 @@ use crate::connection::{Connection, Incoming};
 use crate::wire::{Request, Size};
 use crate::{Error, Settings};
 
-const FIRST_WAIT: Duration = Duration::from_millis(200);
-const LONGEST_WAIT: Duration = Duration::from_secs(5);
+const FIRST_RETRY_DELAY: Duration = Duration::from_millis(200);
+const RETRY_DELAY_LIMIT: Duration = Duration::from_secs(5);
 
-/// How often to try again.
+/// The number of tries to connect again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RetryLimit {
     Tries(u32),
-    Endless,
+    Unlimited,
 }
 
-type Search = Pin<Box<dyn Future<Output = Result<(Connection, Value), Error>> + Send>>;
+type Connecting = Pin<Box<dyn Future<Output = Result<(Connection, Value), Error>> + Send>>;
 
-/// A connection that is made again when it breaks.
+/// A connection that is opened again when it breaks.
 pub(crate) struct Reconnecting {
     settings: Settings,
     retry_limit: RetryLimit,
@@ -31,7 +31,7 @@ pub(crate) struct Reconnecting {
 
 enum State {
     Up(Box<Connection>),
-    Down(Search),
+    Down(Connecting),
 }
 
 /// A message or a change of the connection.
@@ -39,7 +39,7 @@ enum State {
 pub(crate) enum Update {
     Received(Value, Incoming),
     Lost,
-    /// The connection is there again, with the answer to the handshake.
+    /// The connection is open again, with the answer to the handshake.
     Back(Value),
 }
 
@@ -56,7 +56,7 @@ impl Reconnecting {
         ))
     }
 
-    /// Sends a request; while there is no connection it is dropped, and who asked hears of the loss.
+    /// Sends a request. Without a connection the request is dropped; `next` reports the loss.
     pub(crate) async fn send(&mut self, request: Request) {
         if let State::Up(link) = &mut self.state {
             // A daemon that is gone shows when the next thing is read.
@@ -64,7 +64,7 @@ impl Reconnecting {
         }
     }
 
-    /// What comes next; an error once retry_limit is at its end. Safe to drop and call again.
+    /// Waits for the next update. Fails once the retry limit is reached. Safe to drop and call again.
     pub(crate) async fn next(&mut self, size: Size) -> Result<Update, Error> {
         match &mut self.state {
             State::Up(link) => match link.next().await {
@@ -74,15 +74,15 @@ impl Reconnecting {
                     Ok(Update::Lost)
                 }
             },
-            State::Down(search) => {
-                let (link, server) = search.await?;
+            State::Down(connect) => {
+                let (link, server) = connect.await?;
                 self.state = State::Up(Box::new(link));
                 Ok(Update::Back(server))
             }
         }
     }
 
-    /// A message that is there already.
+    /// A message that was received already.
     pub(crate) fn ready(&mut self) -> Option<Update> {
         match &mut self.state {
             State::Up(link) => {
@@ -92,15 +92,15 @@ impl Reconnecting {
         }
     }
 
-    /// Closes the connection and makes another.
+    /// Closes the connection and opens another.
     pub(crate) fn renew(&mut self, size: Size) {
-        self.state = State::Down(self.search(size));
+        self.state = State::Down(self.connect(size));
     }
 
-    fn search(&self, size: Size) -> Search {
+    fn connect(&self, size: Size) -> Connecting {
         let (settings, retry_limit) = (self.settings.clone(), self.retry_limit);
         Box::pin(async move {
-            let (mut wait, mut tried) = (FIRST_WAIT, 0);
+            let (mut wait, mut tried) = (FIRST_RETRY_DELAY, 0);
             loop {
                 match Connection::open(&settings, size).await {
                     Ok(found) => return Ok(found),
@@ -108,7 +108,7 @@ impl Reconnecting {
                     Err(_) => sleep(wait).await,
                 }
                 tried += 1;
-                wait = (wait * 2).min(LONGEST_WAIT);
+                wait = (wait * 2).min(RETRY_DELAY_LIMIT);
             }
         })
     }

@@ -1,4 +1,4 @@
-//! The person's terminal, which is given back as it was.
+//! The user's terminal in full-screen mode; it is restored at the end.
 
 use std::io::{self, Stdout, stdout};
 use std::panic;
@@ -14,7 +14,7 @@ use ratatui::backend::CrosstermBackend;
 
 static GUARDED: Once = Once::new();
 
-/// The terminal while it is ours.
+/// The terminal in full-screen mode.
 #[derive(Debug)]
 pub(crate) struct Screen {
     pub(crate) terminal: Terminal<CrosstermBackend<Stdout>>,
@@ -53,7 +53,7 @@ impl Drop for Screen {
     }
 }
 
-/// Gives the terminal back; there is nobody to tell if that does not work.
+/// Restores the terminal; a failure cannot be reported anywhere.
 fn leave() {
     let _ =
         execute!(stdout(), DisableBracketedPaste, LeaveAlternateScreen, crossterm::cursor::Show);

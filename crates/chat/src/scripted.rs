@@ -1,4 +1,4 @@
-//! A daemon that says what a script has it say, over a real socket.
+//! A daemon for tests that follows a script, over a real socket.
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -9,17 +9,17 @@ use tokio::task::JoinSet;
 
 use crate::Settings;
 
-/// What the daemon does next.
+/// One step of the script.
 #[derive(Clone, Debug)]
 pub(crate) enum Step {
     /// Wait for a request and answer it.
     Answer(&'static str, Value),
     Refuse(&'static str, &'static str),
     /// Wait for a notification.
-    Hear(&'static str),
-    Tell(&'static str, Value),
-    /// Say something that makes no sense.
-    Babble(&'static str),
+    ExpectNotification(&'static str),
+    Notify(&'static str, Value),
+    /// Send a line as it is, such as one that is no JSON.
+    SendRaw(&'static str),
 }
 
 /// The daemon.
@@ -31,19 +31,19 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// A daemon that takes so many connections, one after the other, and hangs up at the end of each.
+    /// A daemon that accepts one connection for each script, one after the other, and closes each at its end.
     pub(crate) fn play(connections: Vec<Vec<Step>>) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let socket = folder.path().join("openagent-terminal-1.sock");
         let listener = UnixListener::bind(&socket).unwrap();
         let mut tasks = JoinSet::new();
         tasks.spawn(async move {
-            let mut heard = Vec::new();
+            let mut received = Vec::new();
             for steps in connections {
                 let (stream, _) = listener.accept().await.unwrap();
-                Connection::new(stream, &mut heard).play(steps).await;
+                Connection::new(stream, &mut received).play(steps).await;
             }
-            heard
+            received
         });
         let settings = Settings {
             runtime: folder.path().to_owned(),
@@ -54,8 +54,8 @@ impl Server {
         Self { settings, _folder: folder, tasks }
     }
 
-    /// All that was asked, once the script is at its end.
-    pub(crate) async fn heard(mut self) -> Vec<Value> {
+    /// All messages that were received, once the script has ended.
+    pub(crate) async fn received(mut self) -> Vec<Value> {
         self.tasks.join_next().await.unwrap().unwrap()
     }
 }
@@ -63,13 +63,13 @@ impl Server {
 struct Connection<'a> {
     lines: Lines<BufReader<OwnedReadHalf>>,
     writer: OwnedWriteHalf,
-    heard: &'a mut Vec<Value>,
+    received: &'a mut Vec<Value>,
 }
 
 impl<'a> Connection<'a> {
-    fn new(stream: UnixStream, heard: &'a mut Vec<Value>) -> Self {
+    fn new(stream: UnixStream, received: &'a mut Vec<Value>) -> Self {
         let (reader, writer) = stream.into_split();
-        Self { lines: BufReader::new(reader).lines(), writer, heard }
+        Self { lines: BufReader::new(reader).lines(), writer, received }
     }
 
     async fn play(&mut self, steps: Vec<Step>) {
@@ -84,48 +84,51 @@ impl<'a> Connection<'a> {
     async fn step(&mut self, step: Step) {
         match step {
             Step::Answer(method, result) => {
-                let id = self.hear(method).await["id"].clone();
-                self.say(&json!({ "jsonrpc": "2.0", "id": id, "result": result }).to_string())
-                    .await;
+                let id = self.receive(method).await["id"].clone();
+                self.send_line(
+                    &json!({ "jsonrpc": "2.0", "id": id, "result": result }).to_string(),
+                )
+                .await;
             }
             Step::Refuse(method, message) => {
-                let id = self.hear(method).await["id"].clone();
+                let id = self.receive(method).await["id"].clone();
                 let error = json!({ "code": -32000, "message": message });
-                self.say(&json!({ "jsonrpc": "2.0", "id": id, "error": error }).to_string()).await;
+                self.send_line(&json!({ "jsonrpc": "2.0", "id": id, "error": error }).to_string())
+                    .await;
             }
-            Step::Hear(method) => drop(self.hear(method).await),
-            Step::Tell(method, params) => {
+            Step::ExpectNotification(method) => drop(self.receive(method).await),
+            Step::Notify(method, params) => {
                 let told = json!({ "jsonrpc": "2.0", "method": method, "params": params });
-                self.say(&told.to_string()).await;
+                self.send_line(&told.to_string()).await;
             }
-            Step::Babble(text) => self.say(text).await,
+            Step::SendRaw(text) => self.send_line(text).await,
         }
     }
 
-    async fn hear(&mut self, method: &str) -> Value {
+    async fn receive(&mut self, method: &str) -> Value {
         let line = self.lines.next_line().await.unwrap().expect("the client says something");
         let message: Value = serde_json::from_str(&line).unwrap();
         assert_eq!(message["method"], method, "{message}");
         assert_eq!(message["jsonrpc"], "2.0");
-        self.heard.push(message.clone());
+        self.received.push(message.clone());
         message
     }
 
-    async fn say(&mut self, line: &str) {
+    async fn send_line(&mut self, line: &str) {
         self.writer.write_all(format!("{line}\n").as_bytes()).await.unwrap();
     }
 }
 
-/// A piece of the answer to `q-1`, and where it begins.
+/// A token of the answer to `q-1` at this offset.
 pub(crate) fn token(text: &str, offset: usize) -> Step {
     let meta = json!({ "type": "text", "offset": offset });
-    Step::Tell("stream.token", json!({ "query_id": "q-1", "token": text, "metadata": meta }))
+    Step::Notify("stream.token", json!({ "query_id": "q-1", "token": text, "metadata": meta }))
 }
 
 pub(crate) fn complete(status: &str) -> Step {
     let figures = json!({ "total_tokens": 12, "tokens_per_second": 6.0, "duration_ms": 2000 });
     let params = json!({ "query_id": "q-1", "status": status, "metadata": figures });
-    Step::Tell("stream.complete", params)
+    Step::Notify("stream.complete", params)
 }
 
 pub(crate) fn accept() -> Step {
@@ -146,8 +149,8 @@ pub(crate) fn load(running: bool) -> Step {
     Step::Answer("session.load", result)
 }
 
-pub(crate) fn ask_to_write() -> Step {
-    Step::Tell(
+pub(crate) fn request_write_approval() -> Step {
+    Step::Notify(
         "tool.request_approval",
         json!({
             "execution_id": "exec-1",

@@ -1,12 +1,12 @@
 //! Draws the screen.
 //!
-//! What was wrapped and coloured is kept for as long as it does not change, so that a long conversation
-//! costs no more to draw than a short one.
+//! Wrapped and coloured lines are cached for as long as they do not change, so that a long conversation costs
+//! no more to draw than a short one.
 
 mod approval;
 mod code;
 mod entries;
-mod foot;
+mod footer;
 mod grammars;
 mod lists;
 mod markdown;
@@ -23,7 +23,7 @@ use crate::Colours;
 use crate::model::{Model, Pane, Transcript};
 use palette::Palette;
 
-/// How the screen is drawn, and what need not be worked out again.
+/// Draws the screen; caches the lines of entries.
 #[derive(Debug)]
 pub(crate) struct View {
     palette: Palette,
@@ -37,20 +37,21 @@ impl View {
         Self { palette: Palette(colours), width: 0, laid_out: Vec::new() }
     }
 
-    /// Draws. Places that the model cannot know, such as the top of what was said, are set right in it.
+    /// Draws the screen. Positions that depend on the layout, such as the scroll limit, are corrected in the
+    /// model.
     pub(crate) fn draw(&mut self, frame: &mut Frame<'_>, model: &mut Model) {
         let area = frame.area();
         if area.is_empty() {
             return;
         }
-        let foot = foot::height(model, area);
-        let body = Rect { height: area.height - foot, ..area };
-        let foot = Rect { y: area.y + body.height, height: foot, ..area };
+        let footer = footer::height(model, area);
+        let body = Rect { height: area.height - footer, ..area };
+        let footer = Rect { y: area.y + body.height, height: footer, ..area };
         if !body.is_empty() {
             self.body(frame, model, body);
         }
         // Last, because it tells what was found in the rest.
-        foot::draw(frame, model, foot, self.palette);
+        footer::draw(frame, model, footer, self.palette);
     }
 
     fn body(&mut self, frame: &mut Frame<'_>, model: &mut Model, body: Rect) {
@@ -79,8 +80,8 @@ impl View {
             if self.laid_out.get(place).is_some_and(|(revision, _)| *revision == entry.revision) {
                 continue;
             }
-            let before = place.checked_sub(1).map(|place| &entries[place].piece);
-            let rows = entries::rows(&entry.piece, before, usize::from(width));
+            let before = place.checked_sub(1).map(|place| &entries[place].kind);
+            let rows = entries::rows(&entry.kind, before, usize::from(width));
             let lines = rows.into_iter().map(|row| self.palette.line(row)).collect();
             match self.laid_out.get_mut(place) {
                 Some(known) => *known = (entry.revision, lines),
@@ -132,7 +133,7 @@ impl View {
     }
 }
 
-/// Empties a place and draws lines there, as many as fit.
+/// Clears an area and draws as many lines as fit.
 fn fill<'a>(frame: &mut Frame<'_>, area: Rect, lines: impl IntoIterator<Item = Line<'a>>) {
     frame.render_widget(Clear, area);
     for (y, line) in (area.y..area.bottom()).zip(lines) {

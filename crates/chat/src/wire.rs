@@ -1,22 +1,22 @@
-//! What goes over the wire: what this client approvals, and what it understands of what it hears.
+//! The requests of the client and the answers of the daemon, as JSON-RPC messages.
 
 use serde_json::{Map, Value, json};
 
 use crate::Settings;
 
-/// The version of the protocol that is spoken here.
+/// The protocol version that the client supports.
 const VERSION: &str = "1.0.0";
-/// How many sessions a list holds.
-const LISTED: u64 = 200;
+/// Sessions that are requested for a list.
+const LIST_LIMIT: u64 = 200;
 
-/// How large the terminal is.
+/// The size of the terminal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Size {
     pub(crate) cols: u16,
     pub(crate) rows: u16,
 }
 
-/// What is asked of the daemon.
+/// A request to the daemon.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Request {
     Initialize(Size),
@@ -27,7 +27,7 @@ pub(crate) enum Request {
     Cancel {
         query: String,
     },
-    /// Let a query go on that was paused after a crash.
+    /// Continue a query that was paused after a crash.
     Resume {
         query: String,
     },
@@ -35,13 +35,13 @@ pub(crate) enum Request {
         execution: String,
         decision: Decision,
     },
-    /// The terminal is another one now; nothing is answered to that.
+    /// Report a new size of the terminal; this is a notification.
     Context(Size),
     List,
-    /// Open a session, or come back to it with so many bytes of the answer already here.
+    /// Open a session, or open it again with the bytes of the answer that were received already.
     Load {
         session: String,
-        had: Option<u64>,
+        received_bytes: Option<u64>,
     },
     Delete {
         session: String,
@@ -59,9 +59,9 @@ pub(crate) enum Decision {
     Similar,
 }
 
-/// What the daemon said no with.
+/// An error response of the daemon.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Fault {
+pub(crate) struct RpcError {
     pub(crate) code: i64,
     pub(crate) message: String,
 }
@@ -81,7 +81,7 @@ impl Request {
         }
     }
 
-    /// Whether the daemon answers.
+    /// True if the daemon answers this request; false for notifications.
     pub(crate) fn is_answered(&self) -> bool {
         !matches!(self, Self::Context(_))
     }
@@ -114,9 +114,9 @@ impl Request {
                 params["terminal_size"] = json!({ "cols": size.cols, "rows": size.rows });
                 params
             }
-            Self::List => json!({ "limit": LISTED }),
-            Self::Load { session, had } => {
-                json!({ "session_id": session, "offset": had.unwrap_or(0) })
+            Self::List => json!({ "limit": LIST_LIMIT }),
+            Self::Load { session, received_bytes } => {
+                json!({ "session_id": session, "offset": received_bytes.unwrap_or(0) })
             }
             Self::Delete { session } => json!({ "session_id": session }),
         }
@@ -161,7 +161,7 @@ fn context(settings: &Settings) -> Value {
 }
 
 /// An answer to a request, if the message is one.
-pub(crate) fn answer(message: &Value) -> Option<(u64, Result<Value, Fault>)> {
+pub(crate) fn answer(message: &Value) -> Option<(u64, Result<Value, RpcError>)> {
     let id = message.get("id")?.as_u64()?;
     let Some(error) = message.get("error").filter(|error| !error.is_null()) else {
         return Some((id, Ok(message.get("result").cloned().unwrap_or_default())));
@@ -169,6 +169,6 @@ pub(crate) fn answer(message: &Value) -> Option<(u64, Result<Value, Fault>)> {
     let said = error["message"].as_str().unwrap_or("the daemon said no");
     Some((
         id,
-        Err(Fault { code: error["code"].as_i64().unwrap_or_default(), message: said.into() }),
+        Err(RpcError { code: error["code"].as_i64().unwrap_or_default(), message: said.into() }),
     ))
 }

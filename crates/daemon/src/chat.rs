@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
-use quintet_chat::print::{Approvals, Ending, Form, Output, Question, print};
+use quintet_chat::print::{Approvals, Ending, Output, OutputFormat, PrintRequest, print};
 use quintet_chat::{Colours, Settings, interactive};
 
 use crate::cli::Chat;
@@ -22,8 +22,8 @@ pub(crate) fn main(asked: Chat) -> Result<ExitCode> {
     match asked.question {
         Some(text) => {
             let question = question(text, asked.json, asked.yes)?;
-            let (mut answer, mut remarks) = (stdout(), stderr());
-            let output = Output { answer: &mut answer, remarks: &mut remarks };
+            let (mut answer, mut messages) = (stdout(), stderr());
+            let output = Output { answer: &mut answer, messages: &mut messages };
             Ok(code(threads.block_on(print(&settings, &question, output))?))
         }
         None if !stdin().is_terminal() || !stdout().is_terminal() => {
@@ -43,11 +43,11 @@ fn code(ending: Ending) -> ExitCode {
     }
 }
 
-fn question(text: String, json: bool, yes: bool) -> Result<Question> {
-    let form = match (json, stdout().is_terminal()) {
-        (true, _) => Form::Json,
-        (false, true) => Form::Plain,
-        (false, false) => Form::Text,
+fn question(text: String, json: bool, yes: bool) -> Result<PrintRequest> {
+    let format = match (json, stdout().is_terminal()) {
+        (true, _) => OutputFormat::Json,
+        (false, true) => OutputFormat::Plain,
+        (false, false) => OutputFormat::Text,
     };
     let approvals = if yes { Approvals::Approve } else { Approvals::Refuse };
     let added = if stdin().is_terminal() { String::new() } else { piped()? };
@@ -56,7 +56,7 @@ fn question(text: String, json: bool, yes: bool) -> Result<Question> {
     if text.is_empty() {
         bail!("there is nothing to ask");
     }
-    Ok(Question { text, form, approvals })
+    Ok(PrintRequest { text, format, approvals })
 }
 
 fn piped() -> Result<String> {

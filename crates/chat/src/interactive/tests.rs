@@ -6,7 +6,7 @@ use ratatui::backend::TestBackend;
 use serde_json::json;
 
 use super::*;
-use crate::scripted::{Server, Step, accept, ask_to_write, complete, load, token};
+use crate::scripted::{Server, Step, accept, complete, load, request_write_approval, token};
 
 const SIZE: Size = Size { cols: 80, rows: 24 };
 
@@ -18,7 +18,7 @@ struct Stage {
 impl Stage {
     async fn enter(settings: &Settings) -> Self {
         let (connection, server) =
-            Reconnecting::open(settings, SIZE, RetryLimit::Endless).await.unwrap();
+            Reconnecting::open(settings, SIZE, RetryLimit::Unlimited).await.unwrap();
         let mut conversation = Conversation::new(settings, SIZE, connection);
         conversation.take(Message::Back(server)).await;
         let terminal = Terminal::new(TestBackend::new(SIZE.cols, SIZE.rows)).unwrap();
@@ -44,7 +44,7 @@ impl Stage {
     async fn until(&mut self, text: &str) {
         while !self.screen().contains(text) {
             let came = self.conversation.connection.next(SIZE).await.unwrap();
-            self.conversation.came(came).await;
+            self.conversation.apply_update(came).await;
         }
     }
 }
@@ -53,11 +53,11 @@ impl Stage {
 async fn a_question_is_asked_approved_and_answered() {
     let server = Server::play(vec![vec![
         accept(),
-        ask_to_write(),
+        request_write_approval(),
         Step::Answer("tool.approve", json!({ "status": "approved" })),
         token("It is written.", 0),
         complete("success"),
-        Step::Hear("context.update"),
+        Step::ExpectNotification("context.update"),
     ]]);
     let folder = tempfile::tempdir().unwrap();
     let history = folder.path().join("history");
@@ -72,11 +72,11 @@ async fn a_question_is_asked_approved_and_answered() {
     stage.until("It is written.").await;
     stage.until("12 tokens").await;
     stage.conversation.event(Event::Resize(100, 30)).await;
-    let heard = server.heard().await;
-    assert_eq!(heard[2]["params"]["approved"], true);
-    assert_eq!(heard[3]["params"]["terminal_size"], json!({ "cols": 100, "rows": 30 }));
-    assert_eq!(heard[3].get("id"), None);
-    assert_eq!(history::read(&history), ["write it"]);
+    let received = server.received().await;
+    assert_eq!(received[2]["params"]["approved"], true);
+    assert_eq!(received[3]["params"]["terminal_size"], json!({ "cols": 100, "rows": 30 }));
+    assert_eq!(received[3].get("id"), None);
+    assert_eq!(history_file::read(&history), ["write it"]);
 }
 
 #[tokio::test]
@@ -88,8 +88,8 @@ async fn a_broken_connection_comes_back_in_the_middle_of_an_answer() {
     let mut stage = Stage::enter(&server.settings).await;
     stage.ask("greet").await;
     stage.until("Hello, world").await;
-    let heard = server.heard().await;
-    assert_eq!(heard[3]["params"], json!({ "session_id": "session-1", "offset": 7 }));
+    let received = server.received().await;
+    assert_eq!(received[3]["params"], json!({ "session_id": "session-1", "offset": 7 }));
 }
 
 #[tokio::test]
@@ -104,7 +104,7 @@ async fn a_session_that_is_named_is_shown() {
 async fn the_loop_ends_when_the_person_leaves() {
     let server = Server::play(vec![vec![accept()]]);
     let (connection, hello) =
-        Reconnecting::open(&server.settings, SIZE, RetryLimit::Endless).await.unwrap();
+        Reconnecting::open(&server.settings, SIZE, RetryLimit::Unlimited).await.unwrap();
     let mut conversation = Conversation::new(&server.settings, SIZE, connection);
     let mut terminal = Terminal::new(TestBackend::new(80, 24)).unwrap();
     let key = KeyEvent::new(KeyCode::Char('d'), KeyModifiers::CONTROL);

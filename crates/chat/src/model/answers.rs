@@ -1,25 +1,27 @@
-//! What the daemon answers to requests.
+//! Applies the daemon's answers to requests.
 
 use serde_json::Value;
 
 use super::{Model, Pane, Running};
-use crate::wire::{Fault, Request};
+use crate::wire::{Request, RpcError};
 
 impl Model {
     pub(super) fn answer(
         &mut self,
         request: &Request,
-        answer: Result<Value, Fault>,
+        answer: Result<Value, RpcError>,
     ) -> Vec<Request> {
         match (request, answer) {
             (Request::Query { .. }, Ok(result)) => self.accepted(&result),
             (Request::Query { .. }, Err(fault)) => {
-                self.transcript.trouble(fault.message);
-                self.over()
+                self.transcript.add_error(fault.message);
+                self.query_ended()
             }
-            (Request::Load { had, .. }, Ok(result)) => self.loaded(&result, had.is_some()),
+            (Request::Load { received_bytes, .. }, Ok(result)) => {
+                self.loaded(&result, received_bytes.is_some())
+            }
             (Request::Load { session, .. }, Err(fault)) => {
-                self.transcript.trouble(format!("session {session}: {}", fault.message));
+                self.transcript.add_error(format!("session {session}: {}", fault.message));
                 self.chat.session = None;
                 self.chat.running = None;
                 Vec::new()
@@ -64,14 +66,14 @@ impl Model {
         }
     }
 
-    /// A session is open. One that was come back to is on the screen already, unless what ran there
-    /// ended meanwhile: then the end of it was missed, and everything is shown as it is now.
-    fn loaded(&mut self, result: &Value, back: bool) -> Vec<Request> {
+    /// Shows a session that was opened. After a reconnect the session is on the screen already, unless its
+    /// query ended meanwhile: then the end was missed, and the whole session is shown again.
+    fn loaded(&mut self, result: &Value, reconnected: bool) -> Vec<Request> {
         let open = result["running_queries"].as_array().into_iter().flatten();
         let open: Vec<&str> = open.filter_map(|query| query["query_id"].as_str()).collect();
         self.chat.session = result["session_id"].as_str().map(str::to_owned);
         let mine = self.chat.running.as_ref().and_then(|running| running.query.as_deref());
-        if back && mine.is_some_and(|mine| open.contains(&mine)) {
+        if reconnected && mine.is_some_and(|mine| open.contains(&mine)) {
             return Vec::new();
         }
         self.show(result, !open.is_empty());
@@ -82,7 +84,7 @@ impl Model {
         });
         match self.chat.running {
             Some(_) => Vec::new(),
-            None => self.over(),
+            None => self.query_ended(),
         }
     }
 
@@ -95,14 +97,14 @@ impl Model {
         let last = messages.iter().rposition(by_person).map_or(messages.len(), |last| last + 1);
         let shown = if running { &messages[..last] } else { messages };
         if result["truncated"] == true {
-            self.transcript.note("earlier messages are not shown");
+            self.transcript.add_note("earlier messages are not shown");
         }
         for message in shown {
             let text = message["content"].as_str().unwrap_or_default().to_owned();
             match message["role"].as_str() {
-                Some("user") => self.transcript.say(text),
+                Some("user") => self.transcript.add_user_text(text),
                 Some("assistant") => self.transcript.answered(text),
-                _ => self.transcript.note(text),
+                _ => self.transcript.add_note(text),
             }
         }
         self.chat.tokens =

@@ -7,13 +7,13 @@ use crate::notice::ApprovalRequest;
 use crate::wire::{Decision, Request};
 
 /// Ticks before a yes counts: a key that was pressed before the request was seen is no answer.
-const SETTLES: u64 = 2;
-const TICKS_A_SECOND: u64 = 4;
+const SETTLE_TICKS: u64 = 2;
+const TICKS_PER_SECOND: u64 = 4;
 
 /// A call that waits for an answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct OpenApproval {
-    pub(crate) asked: ApprovalRequest,
+    pub(crate) request: ApprovalRequest,
     /// Lines of the preview above the screen.
     pub(crate) scroll: usize,
     /// Ticks since the request was shown.
@@ -21,18 +21,18 @@ pub(crate) struct OpenApproval {
 }
 
 impl OpenApproval {
-    pub(super) fn new(asked: ApprovalRequest) -> Self {
-        Self { asked, ..Self::default() }
+    pub(super) fn new(request: ApprovalRequest) -> Self {
+        Self { request, ..Self::default() }
     }
 
     /// True once a yes counts.
     pub(crate) fn is_settled(&self) -> bool {
-        self.age >= SETTLES
+        self.age >= SETTLE_TICKS
     }
 
     /// Seconds until the call is refused.
-    pub(crate) fn left(&self) -> Option<u64> {
-        self.asked.timeout.map(|timeout| timeout.saturating_sub(self.age / TICKS_A_SECOND))
+    pub(crate) fn seconds_left(&self) -> Option<u64> {
+        self.request.timeout.map(|timeout| timeout.saturating_sub(self.age / TICKS_PER_SECOND))
     }
 }
 
@@ -40,30 +40,30 @@ impl Model {
     /// Handles a key while a call waits for approval.
     pub(super) fn key_of_approval(&mut self, key: KeyEvent) -> Vec<Request> {
         let page = usize::from(self.size.rows / 2).max(1);
-        let Some(ask) = self.chat.approvals.front_mut() else { return Vec::new() };
+        let Some(approval) = self.chat.approvals.front_mut() else { return Vec::new() };
         let decision = match key.code {
-            KeyCode::Up => return scroll(ask, ask.scroll.saturating_sub(1)),
-            KeyCode::Down => return scroll(ask, ask.scroll + 1),
-            KeyCode::PageUp => return scroll(ask, ask.scroll.saturating_sub(page)),
-            KeyCode::PageDown => return scroll(ask, ask.scroll + page),
-            KeyCode::Home => return scroll(ask, 0),
+            KeyCode::Up => return scroll(approval, approval.scroll.saturating_sub(1)),
+            KeyCode::Down => return scroll(approval, approval.scroll + 1),
+            KeyCode::PageUp => return scroll(approval, approval.scroll.saturating_sub(page)),
+            KeyCode::PageDown => return scroll(approval, approval.scroll + page),
+            KeyCode::Home => return scroll(approval, 0),
             KeyCode::Char('n' | 'N') | KeyCode::Esc => Decision::No,
             KeyCode::Char('y' | 'Y') => Decision::Once,
             KeyCode::Char('a' | 'A') => Decision::Same,
             KeyCode::Char('s' | 'S') => Decision::Similar,
             _ => return Vec::new(),
         };
-        if decision != Decision::No && !ask.is_settled() {
+        if decision != Decision::No && !approval.is_settled() {
             return Vec::new();
         }
-        let execution = ask.asked.execution.clone();
+        let execution = approval.request.execution.clone();
         self.chat.approvals.pop_front();
         vec![Request::Approve { execution, decision }]
     }
 }
 
-/// The view keeps it within the preview.
-fn scroll(ask: &mut OpenApproval, to: usize) -> Vec<Request> {
-    ask.scroll = to;
+/// Scrolls the preview; the view keeps the position within it.
+fn scroll(approval: &mut OpenApproval, to: usize) -> Vec<Request> {
+    approval.scroll = to;
     Vec::new()
 }

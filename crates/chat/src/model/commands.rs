@@ -42,7 +42,7 @@ pub(crate) const KEYS: [(&str, &str); 11] = [
 ];
 
 impl Model {
-    /// The commands that what is typed may become; none unless it begins with a slash.
+    /// The commands that match the input; none unless it begins with a slash.
     pub(crate) fn offered_commands(&self) -> Vec<SlashCommand> {
         let typed = self.editor.text();
         if !typed.starts_with('/') || !matches!(self.pane, Pane::Chat) {
@@ -51,7 +51,7 @@ impl Model {
         COMMANDS.into_iter().filter(|command| command.name.starts_with(typed)).collect()
     }
 
-    /// Completes what is typed to the first command that it may become.
+    /// Completes the input to the first command that matches.
     pub(super) fn complete_command(&mut self) {
         if let Some(command) = self.offered_commands().first() {
             let space = if command.arguments.is_empty() { "" } else { " " };
@@ -77,7 +77,7 @@ impl Model {
     fn choose(&mut self, name: &str) {
         if name.is_empty() {
             let list = self.chat.models.join("\n");
-            self.transcript.note(format!("models:\n{list}"));
+            self.transcript.add_note(format!("models:\n{list}"));
             return;
         }
         self.chat.chosen = Some(name.to_owned());

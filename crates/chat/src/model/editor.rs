@@ -3,14 +3,14 @@
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use unicode_segmentation::UnicodeSegmentation;
 
-/// The most that is edited; more is what files are for.
-const LONGEST: usize = 1024 * 1024;
+/// Bytes of the edited text.
+const TEXT_BYTES_LIMIT: usize = 1024 * 1024;
 
-/// A text and where in it one is.
+/// A text and the cursor in it.
 #[derive(Debug, Default)]
 pub(crate) struct Editor {
     text: String,
-    /// In bytes, always between two characters as people count them.
+    /// Byte offset, always between two grapheme clusters.
     cursor: usize,
 }
 
@@ -36,11 +36,11 @@ impl Editor {
         self.set(String::new());
     }
 
-    /// Puts text where the cursor is. Line ends become plain, and what controls a terminal is left out.
+    /// Inserts text at the cursor. Line ends are normalized and control characters are left out.
     pub(crate) fn insert(&mut self, text: &str) {
         let text = text.replace("\r\n", "\n").replace('\r', "\n").replace('\t', "    ");
         let text: String = text.chars().filter(|c| *c == '\n' || !c.is_control()).collect();
-        if self.text.len() + text.len() <= LONGEST {
+        if self.text.len() + text.len() <= TEXT_BYTES_LIMIT {
             self.text.insert_str(self.cursor, &text);
             self.cursor += text.len();
         }

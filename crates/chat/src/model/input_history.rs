@@ -1,17 +1,17 @@
-//! What was typed before.
+//! The history of the input line.
 
-/// How much is remembered.
-pub(crate) const KEPT: usize = 1000;
+/// Entries of the history.
+pub(crate) const HISTORY_LIMIT: usize = 1000;
 
-/// What was typed before, and where in it one looks.
+/// The input history and the position in it.
 #[derive(Debug, Default)]
 pub(crate) struct InputHistory {
     lines: Vec<String>,
-    /// How far back one looks, and what was being typed before that.
-    back: usize,
+    /// How many entries back the user is, and the input before that.
+    reconnected: usize,
     draft: String,
-    /// What is new since it was last taken to be kept.
-    fresh: Vec<String>,
+    /// Entries that are not stored yet.
+    unsaved: Vec<String>,
 }
 
 impl InputHistory {
@@ -19,51 +19,51 @@ impl InputHistory {
         Self { lines, ..Self::default() }
     }
 
-    /// What is to be kept now.
-    pub(crate) fn take_fresh(&mut self) -> Vec<String> {
-        std::mem::take(&mut self.fresh)
+    /// Takes the entries that have to be stored.
+    pub(crate) fn take_unsaved(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.unsaved)
     }
 
-    /// Remembers a line, and keeps it unless it is private.
+    /// Adds a line; it is stored unless it is private.
     pub(super) fn remember(&mut self, line: &str) {
-        self.back = 0;
+        self.reconnected = 0;
         self.draft.clear();
         let text = line.trim().to_owned();
         if self.lines.last() == Some(&text) {
             return;
         }
         if !is_private(line) {
-            self.fresh.push(text.clone());
+            self.unsaved.push(text.clone());
         }
         self.lines.push(text);
-        if self.lines.len() > KEPT {
+        if self.lines.len() > HISTORY_LIMIT {
             self.lines.remove(0);
         }
     }
 
     /// The line before.
     pub(super) fn older(&mut self, typed: &str) -> Option<String> {
-        if self.back >= self.lines.len() {
+        if self.reconnected >= self.lines.len() {
             return None;
         }
-        if self.back == 0 {
+        if self.reconnected == 0 {
             self.draft = typed.to_owned();
         }
-        self.back += 1;
-        self.lines.get(self.lines.len() - self.back).cloned()
+        self.reconnected += 1;
+        self.lines.get(self.lines.len() - self.reconnected).cloned()
     }
 
-    /// The line after; in the end what was being typed.
+    /// The line after; at the end the input that was being typed.
     pub(super) fn newer(&mut self) -> Option<String> {
-        self.back = self.back.checked_sub(1)?;
-        match self.back {
+        self.reconnected = self.reconnected.checked_sub(1)?;
+        match self.reconnected {
             0 => Some(std::mem::take(&mut self.draft)),
-            back => self.lines.get(self.lines.len() - back).cloned(),
+            reconnected => self.lines.get(self.lines.len() - reconnected).cloned(),
         }
     }
 }
 
-/// Whether a line is not to be written down: it begins with a space, or looks like it holds a secret.
+/// True if a line must not be stored: it begins with a space, or looks like it holds a secret.
 fn is_private(line: &str) -> bool {
     let lower = line.to_lowercase();
     let assigned = ["password", "passwd", "secret", "token", "api_key", "apikey", "api-key"];

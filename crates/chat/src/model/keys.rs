@@ -1,4 +1,4 @@
-//! What keys do.
+//! Handles keys.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
@@ -100,7 +100,7 @@ impl Model {
         self.editor.clear();
         match text.strip_prefix('/') {
             Some(command) => self.command(command),
-            None => self.ask(text),
+            None => self.approval(text),
         }
     }
 

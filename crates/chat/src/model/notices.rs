@@ -1,4 +1,4 @@
-//! What happens in the daemon, shown.
+//! Applies the daemon's notifications.
 
 use super::{Model, OpenApproval, Running};
 use crate::notice::{Figures, Notice, Token};
@@ -21,23 +21,23 @@ impl Model {
                 return self.complete(&query, &status, figures);
             }
             Notice::Failed { message, .. } => {
-                if !self.transcript.ends_in_trouble(&message) {
-                    self.transcript.trouble(message);
+                if !self.transcript.ends_in_error(&message) {
+                    self.transcript.add_error(message);
                 }
             }
-            Notice::Approval(asked) => {
-                self.running(&asked.query).doing = format!("{} waits for approval", asked.tool);
-                self.chat.approvals.push_back(OpenApproval::new(*asked));
+            Notice::Approval(request) => {
+                self.running(&request.query).doing = format!("{} waits for approval", request.tool);
+                self.chat.approvals.push_back(OpenApproval::new(*request));
             }
             Notice::Progress { execution, status, message } => {
                 // Somebody else, or the clock, may have answered.
                 if matches!(status.as_str(), "approved" | "denied") {
-                    self.chat.approvals.retain(|ask| ask.asked.execution != execution);
+                    self.chat.approvals.retain(|approval| approval.request.execution != execution);
                 }
                 self.transcript.working(&execution, &message);
             }
             Notice::CallEnded(done) => {
-                self.chat.approvals.retain(|ask| ask.asked.execution != done.execution);
+                self.chat.approvals.retain(|approval| approval.request.execution != done.execution);
                 self.transcript.done(done);
             }
             Notice::Thinking { query, phase, message } => {
@@ -52,7 +52,7 @@ impl Model {
         Vec::new()
     }
 
-    /// What is under way, which may be something that another client of the session asked for.
+    /// The running query, which another client of the session may have sent.
     fn running(&mut self, query: &str) -> &mut Running {
         let running = self.chat.running.get_or_insert_default();
         running.query.get_or_insert_with(|| query.to_owned());
@@ -62,11 +62,11 @@ impl Model {
     fn complete(&mut self, query: &str, status: &str, figures: Figures) -> Vec<Request> {
         self.chat.tokens = self.chat.tokens.saturating_add(figures.tokens);
         self.chat.model = figures.model.or(self.chat.model.take());
-        self.chat.approvals.retain(|ask| ask.asked.query != query);
+        self.chat.approvals.retain(|approval| approval.request.query != query);
         match status {
             "success" => {}
-            "cancelled" => self.transcript.note("stopped"),
-            "timeout" => self.transcript.trouble("timed out"),
+            "cancelled" => self.transcript.add_note("stopped"),
+            "timeout" => self.transcript.add_error("timed out"),
             _ => {}
         }
         self.hint = (status == "success").then(|| {
@@ -75,12 +75,12 @@ impl Model {
         });
         match self.chat.running.as_ref().and_then(|running| running.query.as_deref()) {
             Some(open) if open != query => Vec::new(),
-            _ => self.over(),
+            _ => self.query_ended(),
         }
     }
 }
 
 fn count(running: &mut Running, token: &Token) {
-    let end = running.had.saturating_add(token.text.len() as u64);
-    running.had = token.end.unwrap_or(end);
+    let end = running.received_bytes.saturating_add(token.text.len() as u64);
+    running.received_bytes = token.end.unwrap_or(end);
 }

@@ -12,9 +12,9 @@ use crate::wire::Request;
 pub(crate) struct Sessions {
     rows: Vec<Row>,
     pub(crate) filter: Editor,
-    /// Which of those that are shown.
+    /// The position of the selected session among those shown.
     pub(crate) chosen: usize,
-    /// Whether the chosen one is about to be deleted.
+    /// True while the deletion of the selected session has to be confirmed.
     pub(crate) deleting: bool,
     pub(crate) loaded: bool,
 }
@@ -106,13 +106,13 @@ impl Model {
         Vec::new()
     }
 
-    /// Turns to another session, or to one that does not exist yet. A connection talks to one session
-    /// and begins it with its first question, so this takes another connection; what runs here goes on.
+    /// Switches to another session, or to a new one. A connection uses one session and creates it with its
+    /// first query, so this takes another connection; a query that runs here goes on.
     pub(super) fn switch(&mut self, session: Option<String>) {
         let (chosen, model) = (self.chat.chosen.take(), self.chat.model.take());
         let models = std::mem::take(&mut self.chat.models);
         self.chat =
-            ChatState { session, chosen, model, models, anew: true, ..ChatState::default() };
+            ChatState { session, chosen, model, models, reconnect: true, ..ChatState::default() };
         self.transcript.clear();
         self.scroll = 0;
     }

@@ -43,7 +43,7 @@ fn accept(model: &mut Model, text: &str) -> Vec<Request> {
 }
 
 /// A screen whose question is being answered.
-fn asked() -> Model {
+fn request() -> Model {
     let mut model = started();
     assert_eq!(enter(&mut model, "hello"), [query("hello")]);
     assert_eq!(accept(&mut model, "hello"), []);
@@ -65,12 +65,12 @@ fn complete(model: &mut Model, status: &str) -> Vec<Request> {
     )
 }
 
-fn pieces(model: &Model) -> Vec<Piece> {
-    model.transcript.entries().iter().map(|entry| entry.piece.clone()).collect()
+fn pieces(model: &Model) -> Vec<EntryKind> {
+    model.transcript.entries().iter().map(|entry| entry.kind.clone()).collect()
 }
 
-fn prose(text: &str) -> Piece {
-    Piece::Prose { text: text.into(), open: false }
+fn prose(text: &str) -> EntryKind {
+    EntryKind::AnswerText { text: text.into(), open: false }
 }
 
 fn approval(model: &mut Model) {
@@ -84,32 +84,32 @@ fn approval(model: &mut Model) {
 
 #[test]
 fn words_are_shown_as_they_come_and_blocks_are_not_shown_twice() {
-    let mut model = asked();
+    let mut model = request();
     token(&mut model, "See ", "text", 0);
     token(&mut model, "this:\n", "text", 4);
     let text = json!({ "type": "text", "content": "See this:" });
     tell(&mut model, "stream.block", json!({ "query_id": "q-1", "block": text }));
     token(&mut model, "```rust\nfn a() {}\n", "code", 10);
-    assert_eq!(pieces(&model)[2], Piece::Draft("```rust\nfn a() {}\n".into()));
+    assert_eq!(pieces(&model)[2], EntryKind::OpenBlock("```rust\nfn a() {}\n".into()));
     token(&mut model, "```\n", "code", 28);
     let code = json!({ "type": "code", "language": "rust", "content": "fn a() {}" });
     tell(&mut model, "stream.block", json!({ "query_id": "q-1", "block": code }));
     token(&mut model, "Done.", "text", 32);
-    assert_eq!(model.chat.running.as_ref().unwrap().had, 37);
+    assert_eq!(model.chat.running.as_ref().unwrap().received_bytes, 37);
     assert_eq!(complete(&mut model, "success"), []);
 
     let shown = pieces(&model);
     assert_eq!(shown.len(), 4, "{shown:?}");
-    assert_eq!(shown[0], Piece::Said("hello".into()));
+    assert_eq!(shown[0], EntryKind::UserText("hello".into()));
     assert_eq!((&shown[1], &shown[3]), (&prose("See this:\n"), &prose("Done.")));
-    assert!(matches!(&shown[2], Piece::Block(block) if block.language == "rust"));
+    assert!(matches!(&shown[2], EntryKind::Block(block) if block.language == "rust"));
     assert_eq!((model.chat.tokens, model.chat.model.as_deref()), (9, Some("demo/large")));
     assert_eq!(model.chat.running, None);
 }
 
 #[test]
 fn a_server_that_sends_code_as_prose_is_understood() {
-    let mut model = asked();
+    let mut model = request();
     token(&mut model, "```sh\nls\n```\n", "text", 0);
     let code = json!({ "type": "code", "language": "sh", "content": "ls" });
     tell(&mut model, "stream.block", json!({ "query_id": "q-1", "block": code }));
@@ -121,18 +121,18 @@ fn a_server_that_sends_code_as_prose_is_understood() {
 
 #[test]
 fn what_is_typed_meanwhile_waits() {
-    let mut model = asked();
+    let mut model = request();
     assert_eq!(enter(&mut model, "next"), []);
     assert_eq!(complete(&mut model, "success"), [query("next")]);
 }
 
 #[test]
 fn ctrl_c_stops_the_answer_and_twice_quits() {
-    let mut model = asked();
+    let mut model = request();
     assert_eq!(ctrl(&mut model, 'c'), [Request::Cancel { query: "q-1".into() }]);
     assert!(!model.leaving);
     complete(&mut model, "cancelled");
-    assert_eq!(pieces(&model).last(), Some(&Piece::Note("stopped".into())));
+    assert_eq!(pieces(&model).last(), Some(&EntryKind::Note("stopped".into())));
     ctrl(&mut model, 'c');
     assert!(model.leaving, "the second one");
 
@@ -163,7 +163,7 @@ fn a_tool_is_answered_with_a_key() {
         ('s', Decision::Similar),
         ('n', Decision::No),
     ] {
-        let mut model = asked();
+        let mut model = request();
         approval(&mut model);
         update(&mut model, Message::Tick);
         update(&mut model, Message::Tick);
@@ -175,7 +175,7 @@ fn a_tool_is_answered_with_a_key() {
 
 #[test]
 fn who_was_typing_when_a_tool_asked_did_not_say_yes() {
-    let mut model = asked();
+    let mut model = request();
     approval(&mut model);
     assert_eq!(press(&mut model, KeyCode::Char('y')), []);
     assert_eq!(press(&mut model, KeyCode::Enter), []);
@@ -187,7 +187,7 @@ fn who_was_typing_when_a_tool_asked_did_not_say_yes() {
 
 #[test]
 fn a_question_goes_when_somebody_else_answers_or_its_query_ends() {
-    let mut model = asked();
+    let mut model = request();
     approval(&mut model);
     let progress = json!({ "status": "denied", "message": "nobody answered in time" });
     tell(&mut model, "tool.progress", json!({ "execution_id": "exec-1", "progress": progress }));
@@ -199,7 +199,7 @@ fn a_question_goes_when_somebody_else_answers_or_its_query_ends() {
 
 #[test]
 fn a_call_is_one_line_from_its_beginning_to_its_end() {
-    let mut model = asked();
+    let mut model = request();
     let progress = json!({ "status": "started", "message": "Running shell" });
     tell(&mut model, "tool.progress", json!({ "execution_id": "exec-1", "progress": progress }));
     let result = json!({ "files_modified": ["a", "b"], "duration_ms": 12 });
@@ -210,14 +210,14 @@ fn a_call_is_one_line_from_its_beginning_to_its_end() {
     for _ in 0..2 {
         tell(&mut model, "stream.block", json!({ "query_id": "q-1", "block": block }));
     }
-    let Piece::Tool(tool) = &pieces(&model)[1] else { panic!() };
+    let EntryKind::Tool(tool) = &pieces(&model)[1] else { panic!() };
     assert_eq!((tool.name.as_str(), tool.message.as_str()), ("shell", "12 ms, changed a, b"));
     assert_eq!(pieces(&model).len(), 3, "what it printed is shown once");
 }
 
 #[test]
 fn a_broken_connection_is_taken_up_where_it_was() {
-    let mut model = asked();
+    let mut model = request();
     token(&mut model, "half", "text", 0);
     update(&mut model, Message::Lost);
     assert!(model.is_busy() && !model.chat.online);
@@ -225,7 +225,7 @@ fn a_broken_connection_is_taken_up_where_it_was() {
     assert_eq!(press(&mut model, KeyCode::Enter), []);
     assert_eq!(model.editor.text(), "later", "what cannot be asked is not lost");
 
-    let load = Request::Load { session: "session-1".into(), had: Some(4) };
+    let load = Request::Load { session: "session-1".into(), received_bytes: Some(4) };
     assert_eq!(update(&mut model, Message::Back(json!({}))), vec![load.clone()]);
     let open = json!([{ "query_id": "q-1" }]);
     let result = json!({ "session_id": "session-1", "messages": [], "running_queries": open });
@@ -237,7 +237,7 @@ fn a_broken_connection_is_taken_up_where_it_was() {
 
 #[test]
 fn what_ended_meanwhile_is_shown_as_it_is() {
-    let mut model = asked();
+    let mut model = request();
     token(&mut model, "half", "text", 0);
     update(&mut model, Message::Lost);
     let load = update(&mut model, Message::Back(json!({}))).remove(0);
@@ -246,7 +246,7 @@ fn what_ended_meanwhile_is_shown_as_it_is() {
     ]);
     let result = json!({ "session_id": "session-1", "messages": messages, "running_queries": [] });
     update(&mut model, Message::Answer(load, Ok(result)));
-    assert_eq!(pieces(&model), [Piece::Said("hello".into()), prose("half and whole")]);
+    assert_eq!(pieces(&model), [EntryKind::UserText("hello".into()), prose("half and whole")]);
     assert_eq!(model.chat.running, None);
 }
 
@@ -256,7 +256,7 @@ fn a_question_that_never_arrived_is_told() {
     enter(&mut model, "hello");
     update(&mut model, Message::Lost);
     assert_eq!(update(&mut model, Message::Back(json!({}))), []);
-    assert!(matches!(pieces(&model).last(), Some(Piece::Trouble(_))));
+    assert!(matches!(pieces(&model).last(), Some(EntryKind::Error(_))));
     assert_eq!(model.chat.running, None);
 }
 
@@ -278,9 +278,9 @@ fn sessions_are_found_by_typing_and_opened() {
         press(&mut model, KeyCode::Char(letter));
     }
     assert_eq!(press(&mut model, KeyCode::Enter), []);
-    assert!(std::mem::take(&mut model.chat.anew), "another session takes another connection");
+    assert!(std::mem::take(&mut model.chat.reconnect), "another session takes another connection");
     let load = update(&mut model, Message::Back(json!({}))).remove(0);
-    assert_eq!(load, Request::Load { session: "session-2".into(), had: None });
+    assert_eq!(load, Request::Load { session: "session-2".into(), received_bytes: None });
     let messages = json!([
         { "role": "user", "content": "begin" }, { "role": "assistant", "content": "told again" },
     ]);
@@ -290,7 +290,7 @@ fn sessions_are_found_by_typing_and_opened() {
     update(&mut model, Message::Answer(load, Ok(result)));
     assert_eq!(
         pieces(&model),
-        [Piece::Said("begin".into())],
+        [EntryKind::UserText("begin".into())],
         "the answer comes again as it is written"
     );
     assert!(model.chat.running.is_some());
@@ -322,7 +322,7 @@ fn commands_are_carried_out_and_unknown_ones_told() {
     enter(&mut model, "/nonsense");
     assert!(model.hint.as_ref().unwrap().contains("/nonsense"));
     enter(&mut model, "/new");
-    assert!(model.chat.anew && model.transcript.is_empty());
+    assert!(model.chat.reconnect && model.transcript.is_empty());
     enter(&mut model, "/quit");
     assert!(model.leaving);
 }
@@ -331,9 +331,9 @@ fn commands_are_carried_out_and_unknown_ones_told() {
 fn a_refusal_is_told_and_the_next_question_can_be_asked() {
     let mut model = started();
     enter(&mut model, "hello");
-    let fault = Fault { code: -32005, message: "too many".into() };
+    let fault = RpcError { code: -32005, message: "too many".into() };
     update(&mut model, Message::Answer(query("hello"), Err(fault)));
-    assert_eq!(pieces(&model).last(), Some(&Piece::Trouble("too many".into())));
+    assert_eq!(pieces(&model).last(), Some(&EntryKind::Error("too many".into())));
     assert_eq!(enter(&mut model, "again"), [query("again")]);
 }
 

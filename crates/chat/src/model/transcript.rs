@@ -1,45 +1,45 @@
-//! What was said and done, in order.
+//! The transcript: messages, blocks and calls, in order.
 
 use crate::notice::{Block, CallEnded, Kind};
 
-/// What was said and done.
+/// The entries of a conversation.
 #[derive(Debug, Default)]
 pub(crate) struct Transcript {
     entries: Vec<Entry>,
     revisions: u64,
 }
 
-/// One thing that was said or done. Its revision changes with it.
+/// One entry. Its revision changes with its content.
 #[derive(Clone, Debug)]
 pub(crate) struct Entry {
-    pub(crate) piece: Piece,
+    pub(crate) kind: EntryKind,
     pub(crate) revision: u64,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Piece {
-    /// By the person.
-    Said(String),
-    /// By the model. Open while its block has not come.
-    Prose {
+pub(crate) enum EntryKind {
+    /// A message of the user.
+    UserText(String),
+    /// Text of the model; open until its block is complete.
+    AnswerText {
         text: String,
         open: bool,
     },
     /// A fenced block that is still being written, fence and all.
-    Draft(String),
+    OpenBlock(String),
     Block(Block),
     Tool(Tool),
     Note(String),
-    Trouble(String),
+    Error(String),
 }
 
-/// A call as it goes.
+/// A tool call.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Tool {
     pub(crate) execution: String,
     pub(crate) name: String,
     pub(crate) message: String,
-    /// How it ended, once it has.
+    /// The final status, once the call has ended.
     pub(crate) status: Option<String>,
 }
 
@@ -56,40 +56,40 @@ impl Transcript {
         self.entries.clear();
     }
 
-    pub(super) fn say(&mut self, text: String) {
-        self.push(Piece::Said(text));
+    pub(super) fn add_user_text(&mut self, text: String) {
+        self.push(EntryKind::UserText(text));
     }
 
-    pub(super) fn note(&mut self, text: impl Into<String>) {
-        self.push(Piece::Note(text.into()));
+    pub(super) fn add_note(&mut self, text: impl Into<String>) {
+        self.push(EntryKind::Note(text.into()));
     }
 
-    pub(super) fn trouble(&mut self, text: impl Into<String>) {
-        self.push(Piece::Trouble(text.into()));
+    pub(super) fn add_error(&mut self, text: impl Into<String>) {
+        self.push(EntryKind::Error(text.into()));
     }
 
-    /// A whole answer from before.
+    /// Adds a complete earlier answer.
     pub(super) fn answered(&mut self, text: String) {
-        self.push(Piece::Prose { text, open: false });
+        self.push(EntryKind::AnswerText { text, open: false });
     }
 
-    /// The answer goes on.
+    /// Appends a token to the answer.
     pub(super) fn token(&mut self, token: &str, fenced: bool) {
-        match self.entries.last_mut().map(|entry| &mut entry.piece) {
-            Some(Piece::Draft(text)) if fenced => text.push_str(token),
-            Some(Piece::Prose { text, open: true }) if !fenced => text.push_str(token),
-            _ if fenced => return self.push(Piece::Draft(token.to_owned())),
+        match self.entries.last_mut().map(|entry| &mut entry.kind) {
+            Some(EntryKind::OpenBlock(text)) if fenced => text.push_str(token),
+            Some(EntryKind::AnswerText { text, open: true }) if !fenced => text.push_str(token),
+            _ if fenced => return self.push(EntryKind::OpenBlock(token.to_owned())),
             // Blank lines between blocks are the screen's business.
             _ if token.trim().is_empty() => return,
             _ => {
                 let text = token.trim_start_matches('\n').to_owned();
-                return self.push(Piece::Prose { text, open: true });
+                return self.push(EntryKind::AnswerText { text, open: true });
             }
         }
         self.touch_last();
     }
 
-    /// A block is whole. Most were seen while they were written.
+    /// Adds a complete block. Most of them were shown while they were written.
     pub(super) fn block(&mut self, block: Block) {
         match block.kind {
             Kind::Text => self.prose(block),
@@ -101,41 +101,43 @@ impl Transcript {
         }
     }
 
-    /// Whether there is nothing new: what a call printed comes again after a connection broke.
+    /// True if a call's output is shown already: it is sent again after a connection broke.
     fn has_output_of(&self, block: &Block) -> bool {
-        let same = |entry: &Entry| matches!(&entry.piece, Piece::Block(known) if known.execution == block.execution);
+        let same = |entry: &Entry| matches!(&entry.kind, EntryKind::Block(known) if known.execution == block.execution);
         let again = block.execution.is_some() && self.entries.iter().any(same);
         again || block.content.trim().is_empty()
     }
 
     fn prose(&mut self, block: Block) {
         let wanted = block.content.trim();
-        match self.entries.last_mut().map(|entry| &mut entry.piece) {
-            Some(Piece::Prose { text, open }) if *open && text.contains(wanted) => *open = false,
+        match self.entries.last_mut().map(|entry| &mut entry.kind) {
+            Some(EntryKind::AnswerText { text, open }) if *open && text.contains(wanted) => {
+                *open = false
+            }
             _ => self.answered(block.content),
         }
     }
 
     fn fenced(&mut self, block: Block) {
-        match self.entries.last_mut().map(|entry| &mut entry.piece) {
-            Some(Piece::Draft(_)) if block.execution.is_none() => {
+        match self.entries.last_mut().map(|entry| &mut entry.kind) {
+            Some(EntryKind::OpenBlock(_)) if block.execution.is_none() => {
                 self.entries.pop();
-                self.push(Piece::Block(block));
+                self.push(EntryKind::Block(block));
             }
             // A server that does not tell code from prose sent it as prose already.
-            Some(Piece::Prose { text, .. })
+            Some(EntryKind::AnswerText { text, .. })
                 if text.contains("```") && text.contains(block.content.trim_end()) => {}
-            _ => self.push(Piece::Block(block)),
+            _ => self.push(EntryKind::Block(block)),
         }
     }
 
-    /// A call goes on.
+    /// Updates the progress of a call.
     pub(super) fn working(&mut self, execution: &str, message: &str) {
         let tool = self.tool(execution);
         tool.message = message.to_owned();
     }
 
-    /// A call is over.
+    /// Ends a call.
     pub(super) fn done(&mut self, done: CallEnded) {
         let tool = self.tool(&done.execution);
         tool.name = done.tool;
@@ -147,43 +149,45 @@ impl Transcript {
         tool.status = Some(done.status);
     }
 
-    /// Whether the same trouble was told last.
-    pub(super) fn ends_in_trouble(&self, message: &str) -> bool {
-        match self.entries.last().map(|entry| &entry.piece) {
-            Some(Piece::Block(block)) => {
+    /// True if the last entry is this error.
+    pub(super) fn ends_in_error(&self, message: &str) -> bool {
+        match self.entries.last().map(|entry| &entry.kind) {
+            Some(EntryKind::Block(block)) => {
                 block.kind == Kind::Error && message.contains(block.content.trim())
             }
-            Some(Piece::Trouble(text)) => text == message,
+            Some(EntryKind::Error(text)) => text == message,
             _ => false,
         }
     }
 
-    /// Nothing more comes to what is open.
+    /// Closes entries that are still open.
     pub(super) fn seal(&mut self) {
-        if let Some(Entry { piece: Piece::Prose { open, .. }, .. }) = self.entries.last_mut() {
+        if let Some(Entry { kind: EntryKind::AnswerText { open, .. }, .. }) =
+            self.entries.last_mut()
+        {
             *open = false;
         }
     }
 
     fn tool(&mut self, execution: &str) -> &mut Tool {
-        let known = |entry: &Entry| matches!(&entry.piece, Piece::Tool(tool) if tool.execution == execution);
+        let known = |entry: &Entry| matches!(&entry.kind, EntryKind::Tool(tool) if tool.execution == execution);
         let place = self.entries.iter().rposition(known).unwrap_or_else(|| {
             let execution = execution.to_owned();
-            self.push(Piece::Tool(Tool { execution, ..Tool::default() }));
+            self.push(EntryKind::Tool(Tool { execution, ..Tool::default() }));
             self.entries.len() - 1
         });
         self.revisions += 1;
         let entry = &mut self.entries[place];
         entry.revision = self.revisions;
-        match &mut entry.piece {
-            Piece::Tool(tool) => tool,
+        match &mut entry.kind {
+            EntryKind::Tool(tool) => tool,
             _ => unreachable!("the place of a tool was looked for"),
         }
     }
 
-    fn push(&mut self, piece: Piece) {
+    fn push(&mut self, kind: EntryKind) {
         self.revisions += 1;
-        self.entries.push(Entry { piece, revision: self.revisions });
+        self.entries.push(Entry { kind, revision: self.revisions });
     }
 
     fn touch_last(&mut self) {

@@ -1,23 +1,23 @@
-//! One question, against a daemon that plays a script.
+//! One request, against a daemon that plays a script.
 
 use serde_json::json;
 
 use super::*;
-use crate::scripted::{Server, Step, accept, ask_to_write, complete, load, token};
+use crate::scripted::{Server, Step, accept, complete, load, request_write_approval, token};
 
 struct Printed {
     ended: Result<Ending, Error>,
     answer: String,
-    remarks: String,
+    messages: String,
 }
 
-async fn ask(settings: &Settings, form: Form, approvals: Approvals) -> Printed {
-    let (mut answer, mut remarks) = (Vec::new(), Vec::new());
-    let question = Question { text: "say it".into(), form, approvals };
-    let output = Output { answer: &mut answer, remarks: &mut remarks };
-    let ended = print(settings, &question, output).await;
+async fn ask(settings: &Settings, format: OutputFormat, approvals: Approvals) -> Printed {
+    let (mut answer, mut messages) = (Vec::new(), Vec::new());
+    let request = PrintRequest { text: "say it".into(), format, approvals };
+    let output = Output { answer: &mut answer, messages: &mut messages };
+    let ended = print(settings, &request, output).await;
     let text = |bytes| String::from_utf8(bytes).unwrap();
-    Printed { ended, answer: text(answer), remarks: text(remarks) }
+    Printed { ended, answer: text(answer), messages: text(messages) }
 }
 
 #[tokio::test]
@@ -26,21 +26,21 @@ async fn the_answer_is_printed_as_it_comes() {
         json!({ "query_id": "q-1", "block": { "type": "text", "content": "Hello, world" } });
     let server = Server::play(vec![vec![
         accept(),
-        Step::Tell("agent.thinking", json!({ "query_id": "q-1", "phase": "analyzing" })),
-        Step::Babble("{not json"),
+        Step::Notify("agent.thinking", json!({ "query_id": "q-1", "phase": "analyzing" })),
+        Step::SendRaw("{not json"),
         token("Hello, ", 0),
         token("world", 7),
-        Step::Tell("stream.block", block),
+        Step::Notify("stream.block", block),
         complete("success"),
     ]]);
-    let printed = ask(&server.settings, Form::Text, Approvals::Refuse).await;
+    let printed = ask(&server.settings, OutputFormat::Text, Approvals::Refuse).await;
     assert_eq!(printed.ended.unwrap(), Ending::Answered);
-    assert_eq!((printed.answer.as_str(), printed.remarks.as_str()), ("Hello, world\n", ""));
+    assert_eq!((printed.answer.as_str(), printed.messages.as_str()), ("Hello, world\n", ""));
 
-    let heard = server.heard().await;
-    assert_eq!(heard[0]["params"]["terminal_size"], json!({ "cols": 80, "rows": 24 }));
-    assert_eq!(heard[0]["params"]["protocol_version"], "1.0.0");
-    let query = &heard[1]["params"];
+    let received = server.received().await;
+    assert_eq!(received[0]["params"]["terminal_size"], json!({ "cols": 80, "rows": 24 }));
+    assert_eq!(received[0]["params"]["protocol_version"], "1.0.0");
+    let query = &received[1]["params"];
     assert_eq!(query["message"], "say it");
     assert_eq!(query["context"], json!({ "cwd": "/some/place", "shell": "/bin/sh" }));
 }
@@ -49,7 +49,7 @@ async fn the_answer_is_printed_as_it_comes() {
 async fn blocks_without_tokens_are_printed_too() {
     let block = |kind: &str, content: &str| {
         let block = json!({ "type": kind, "language": "rust", "content": content });
-        Step::Tell("stream.block", json!({ "query_id": "q-1", "block": block }))
+        Step::Notify("stream.block", json!({ "query_id": "q-1", "block": block }))
     };
     let server = Server::play(vec![vec![
         accept(),
@@ -58,7 +58,7 @@ async fn blocks_without_tokens_are_printed_too() {
         block("tool_output", "noise"),
         complete("success"),
     ]]);
-    let printed = ask(&server.settings, Form::Text, Approvals::Refuse).await;
+    let printed = ask(&server.settings, OutputFormat::Text, Approvals::Refuse).await;
     assert_eq!(printed.answer, "Look:\nfn main() {}\n");
 }
 
@@ -70,18 +70,18 @@ async fn tools_that_ask_are_refused_unless_told_otherwise() {
         let server = Server::play(vec![vec![
             accept(),
             token("First.", 0),
-            ask_to_write(),
+            request_write_approval(),
             Step::Answer("tool.approve", json!({ "status": "ok" })),
             token("Then.", 6),
             complete("success"),
         ]]);
-        let printed = ask(&server.settings, Form::Text, approvals).await;
+        let printed = ask(&server.settings, OutputFormat::Text, approvals).await;
         assert_eq!(printed.answer, "First.\nThen.\n");
-        assert!(printed.remarks.contains("write_file src/main.rs"), "{}", printed.remarks);
-        assert!(printed.remarks.contains(said), "{}", printed.remarks);
-        let heard = server.heard().await;
-        assert_eq!(heard[2]["params"]["approved"], approved);
-        assert_eq!(heard[2]["params"]["execution_id"], "exec-1");
+        assert!(printed.messages.contains("write_file src/main.rs"), "{}", printed.messages);
+        assert!(printed.messages.contains(said), "{}", printed.messages);
+        let received = server.received().await;
+        assert_eq!(received[2]["params"]["approved"], approved);
+        assert_eq!(received[2]["params"]["execution_id"], "exec-1");
     }
 }
 
@@ -90,11 +90,11 @@ async fn programs_get_every_event_as_a_line() {
     let other = json!({ "query_id": "q-9", "token": "not mine" });
     let server = Server::play(vec![vec![
         accept(),
-        Step::Tell("stream.token", other),
+        Step::Notify("stream.token", other),
         token("Hi", 0),
         complete("success"),
     ]]);
-    let printed = ask(&server.settings, Form::Json, Approvals::Refuse).await;
+    let printed = ask(&server.settings, OutputFormat::Json, Approvals::Refuse).await;
     let lines: Vec<Value> =
         printed.answer.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(lines.len(), 2);
@@ -111,15 +111,15 @@ async fn what_goes_wrong_is_told_and_counts() {
         let error = json!({ "code": -32001, "message": "LLM inference failed", "details": "no \u{1b}[31mkey" });
         let server = Server::play(vec![vec![
             accept(),
-            Step::Tell("stream.error", json!({ "query_id": "q-1", "error": error })),
+            Step::Notify("stream.error", json!({ "query_id": "q-1", "error": error })),
             complete(status),
         ]]);
-        let printed = ask(&server.settings, Form::Text, Approvals::Refuse).await;
+        let printed = ask(&server.settings, OutputFormat::Text, Approvals::Refuse).await;
         assert_eq!(printed.ended.unwrap(), ending);
-        assert_eq!(printed.remarks, "quintet: LLM inference failed: no [31mkey\n");
+        assert_eq!(printed.messages, "quintet: LLM inference failed: no [31mkey\n");
     }
     let server = Server::play(vec![vec![Step::Refuse("agent.query", "unknown model x/y")]]);
-    let printed = ask(&server.settings, Form::Text, Approvals::Refuse).await;
+    let printed = ask(&server.settings, OutputFormat::Text, Approvals::Refuse).await;
     assert_eq!(printed.ended.unwrap_err().to_string(), "unknown model x/y");
 }
 
@@ -129,11 +129,11 @@ async fn a_broken_connection_is_taken_up_where_it_was() {
         vec![accept(), token("Hello, ", 0)],
         vec![load(true), token("world", 7), complete("success")],
     ]);
-    let printed = ask(&server.settings, Form::Text, Approvals::Refuse).await;
+    let printed = ask(&server.settings, OutputFormat::Text, Approvals::Refuse).await;
     assert_eq!(printed.ended.unwrap(), Ending::Answered);
     assert_eq!(printed.answer, "Hello, world\n");
-    let heard = server.heard().await;
-    assert_eq!(heard[3]["params"], json!({ "session_id": "session-1", "offset": 7 }));
+    let received = server.received().await;
+    assert_eq!(received[3]["params"], json!({ "session_id": "session-1", "offset": 7 }));
 }
 
 #[tokio::test]
@@ -141,7 +141,7 @@ async fn a_session_is_gone_on_with() {
     let server =
         Server::play(vec![vec![load(false), accept(), token("More", 0), complete("success")]]);
     let settings = Settings { session: Some("session-1".into()), ..server.settings.clone() };
-    let printed = ask(&settings, Form::Plain, Approvals::Refuse).await;
+    let printed = ask(&settings, OutputFormat::Plain, Approvals::Refuse).await;
     assert_eq!(printed.answer, "More\n");
 }
 
@@ -152,6 +152,6 @@ async fn a_terminal_gets_nothing_that_controls_it() {
         token("a\u{1b}]0;title\u{7}b\tc\n", 0),
         complete("success"),
     ]]);
-    let printed = ask(&server.settings, Form::Plain, Approvals::Refuse).await;
+    let printed = ask(&server.settings, OutputFormat::Plain, Approvals::Refuse).await;
     assert_eq!(printed.answer, "a]0;titleb\tc\n");
 }

@@ -6,59 +6,59 @@ use super::Output;
 use crate::Error;
 use crate::notice::{Block, Kind};
 
-/// How the answer is printed.
+/// The output format of an answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Form {
-    /// The answer's text, as it is.
+pub enum OutputFormat {
+    /// The unchanged text of the answer.
     #[default]
     Text,
     /// The text for a terminal: nothing in it moves the cursor or changes a colour.
     Plain,
-    /// Everything that happens, a line of JSON each.
+    /// Every notification, a line of JSON each.
     Json,
 }
 
 /// An answer as it is printed.
 pub(super) struct AnswerWriter<'a> {
-    form: Form,
+    format: OutputFormat,
     output: Output<'a>,
     printed: String,
-    /// Something else happened since the last word.
+    /// True if something else happened since the last token.
     paused: bool,
 }
 
 impl<'a> AnswerWriter<'a> {
-    pub(super) fn new(form: Form, output: Output<'a>) -> Self {
-        Self { form, output, printed: String::new(), paused: false }
+    pub(super) fn new(format: OutputFormat, output: Output<'a>) -> Self {
+        Self { format, output, printed: String::new(), paused: false }
     }
 
-    /// Something happened.
+    /// Prints a notification in the JSON format.
     pub(super) fn event(&mut self, message: &Value) -> Result<(), Error> {
-        match self.form {
-            Form::Json => self.write(&format!("{message}\n")),
-            Form::Text | Form::Plain => Ok(()),
+        match self.format {
+            OutputFormat::Json => self.write(&format!("{message}\n")),
+            OutputFormat::Text | OutputFormat::Plain => Ok(()),
         }
     }
 
-    /// The answer goes on.
+    /// Prints a token.
     pub(super) fn token(&mut self, text: &str) -> Result<(), Error> {
-        if self.form == Form::Json || text.is_empty() {
+        if self.format == OutputFormat::Json || text.is_empty() {
             return Ok(());
         }
         if std::mem::take(&mut self.paused) {
             self.new_line()?;
         }
         self.printed.push_str(text);
-        match self.form {
-            Form::Plain => {
+        match self.format {
+            OutputFormat::Plain => {
                 let plain = |c: &char| matches!(c, '\n' | '\t') || !c.is_control();
                 self.write(&text.chars().filter(plain).collect::<String>())
             }
-            Form::Text | Form::Json => self.write(text),
+            OutputFormat::Text | OutputFormat::Json => self.write(text),
         }
     }
 
-    /// A block is whole; if its words did not come one by one, they are printed now.
+    /// Prints a block whose text was not streamed as tokens.
     pub(super) fn block(&mut self, block: &Block) -> Result<(), Error> {
         match block.kind {
             Kind::Text | Kind::Code | Kind::Diff => {
@@ -79,10 +79,10 @@ impl<'a> AnswerWriter<'a> {
         self.paused = true;
     }
 
-    /// Says something beside the answer.
-    pub(super) fn remark(&mut self, text: &str) -> Result<(), Error> {
+    /// Prints a message beside the answer.
+    pub(super) fn note(&mut self, text: &str) -> Result<(), Error> {
         let text: String = text.chars().filter(|c| *c == '\n' || !c.is_control()).collect();
-        writeln!(self.output.remarks, "quintet: {text}").map_err(Error::Output)
+        writeln!(self.output.messages, "quintet: {text}").map_err(Error::Output)
     }
 
     pub(super) fn end(&mut self) -> Result<(), Error> {

@@ -6,7 +6,7 @@
 //! terminals see most.
 
 use super::grammars::{Grammar, grammar};
-use super::palette::{Ink, Row};
+use super::palette::{Row, TextRole};
 
 /// Lines of code.
 pub(super) fn paint(language: &str, text: &str) -> Vec<Row> {
@@ -15,7 +15,7 @@ pub(super) fn paint(language: &str, text: &str) -> Vec<Row> {
         return text.lines().map(diff_line).collect();
     }
     match grammar(&language) {
-        None => text.lines().map(|line| vec![(Ink::Plain, tidy(line))]).collect(),
+        None => text.lines().map(|line| vec![(TextRole::Plain, tidy(line))]).collect(),
         Some(grammar) => {
             let mut scanner = Scanner { grammar, within: None };
             text.lines().map(|line| scanner.line(&tidy(line))).collect()
@@ -25,25 +25,25 @@ pub(super) fn paint(language: &str, text: &str) -> Vec<Row> {
 
 /// A line of a diff.
 pub(super) fn diff_line(line: &str) -> Row {
-    let ink = match line.as_bytes() {
-        [b'+', b'+', b'+', ..] | [b'-', b'-', b'-', ..] => Ink::Strong,
-        [b'+', ..] => Ink::Added,
-        [b'-', ..] => Ink::Removed,
-        [b'@', b'@', ..] => Ink::Hunk,
-        _ => Ink::Plain,
+    let role = match line.as_bytes() {
+        [b'+', b'+', b'+', ..] | [b'-', b'-', b'-', ..] => TextRole::Strong,
+        [b'+', ..] => TextRole::Added,
+        [b'-', ..] => TextRole::Removed,
+        [b'@', b'@', ..] => TextRole::Hunk,
+        _ => TextRole::Plain,
     };
-    vec![(ink, tidy(line))]
+    vec![(role, tidy(line))]
 }
 
-/// Tabs as terminals show them, more or less.
+/// Replaces tabs by spaces.
 pub(super) fn tidy(line: &str) -> String {
     line.replace('\t', "    ")
 }
 
 struct Scanner {
     grammar: &'static Grammar,
-    /// What the text is in until which mark: a comment or string of several lines.
-    within: Option<(&'static str, Ink)>,
+    /// The mark that ends the open comment or string of several lines, and its role.
+    within: Option<(&'static str, TextRole)>,
 }
 
 impl Scanner {
@@ -51,47 +51,47 @@ impl Scanner {
         let mut row = Row::new();
         let mut at = 0;
         while at < line.len() {
-            let (ink, length) = self.next(&line[at..], line[..at].chars().next_back());
+            let (role, length) = self.next(&line[at..], line[..at].chars().next_back());
             let text = &line[at..at + length];
             match row.last_mut() {
-                Some((last, run)) if *last == ink => run.push_str(text),
-                _ => row.push((ink, text.to_owned())),
+                Some((last, run)) if *last == role => run.push_str(text),
+                _ => row.push((role, text.to_owned())),
             }
             at += length;
         }
         row
     }
 
-    /// What comes next and how long it is; never nothing, so that a line ends.
-    fn next(&mut self, rest: &str, before: Option<char>) -> (Ink, usize) {
-        if let Some((end, ink)) = self.within {
+    /// The role and length of the next token; the length is never 0, so that a line ends.
+    fn next(&mut self, rest: &str, before: Option<char>) -> (TextRole, usize) {
+        if let Some((end, role)) = self.within {
             let found = rest.find(end).map(|at| at + end.len());
             if found.is_some() {
                 self.within = None;
             }
-            return (ink, found.unwrap_or(rest.len()));
+            return (role, found.unwrap_or(rest.len()));
         }
-        for (begin, end, ink) in self.grammar.spans {
+        for (begin, end, role) in self.grammar.spans {
             if rest.starts_with(begin) {
-                self.within = Some((end, *ink));
-                return (*ink, begin.len());
+                self.within = Some((end, *role));
+                return (*role, begin.len());
             }
         }
         if self.grammar.comments.iter().any(|mark| rest.starts_with(mark)) {
-            return (Ink::Comment, rest.len());
+            return (TextRole::Comment, rest.len());
         }
         let first = rest.chars().next().unwrap_or_default();
         match first {
             _ if self.grammar.quotes.contains(first) => self.quoted(rest, first),
             '\'' if self.grammar.letters => letter(rest),
-            '$' if self.grammar.dollars => (Ink::Name, 1 + word(&rest[1..])),
-            '0'..='9' if !before.is_some_and(is_of_word) => (Ink::Number, number(rest)),
+            '$' if self.grammar.dollars => (TextRole::Name, 1 + word(&rest[1..])),
+            '0'..='9' if !before.is_some_and(is_of_word) => (TextRole::Number, number(rest)),
             _ if is_of_word(first) => self.word(rest),
-            _ => (Ink::Plain, first.len_utf8().max(1)),
+            _ => (TextRole::Plain, first.len_utf8().max(1)),
         }
     }
 
-    fn quoted(&self, rest: &str, quote: char) -> (Ink, usize) {
+    fn quoted(&self, rest: &str, quote: char) -> (TextRole, usize) {
         let mut escaped = false;
         let mut length = rest.len();
         for (at, c) in rest.char_indices().skip(1) {
@@ -105,21 +105,21 @@ impl Scanner {
                 _ => {}
             }
         }
-        let ink = if self.is_key(&rest[length..]) { Ink::Name } else { Ink::Text };
-        (ink, length)
+        let role = if self.is_key(&rest[length..]) { TextRole::Name } else { TextRole::Text };
+        (role, length)
     }
 
-    fn word(&self, rest: &str) -> (Ink, usize) {
+    fn word(&self, rest: &str) -> (TextRole, usize) {
         let length = word(rest);
         let (text, after) = rest.split_at(length);
-        let ink = match text {
-            _ if self.grammar.keywords.split(' ').any(|known| known == text) => Ink::Keyword,
-            _ if self.is_key(after) => Ink::Name,
-            _ if text.starts_with(char::is_uppercase) => Ink::Type,
-            _ if after.starts_with('(') || after.starts_with("!(") => Ink::Name,
-            _ => Ink::Plain,
+        let role = match text {
+            _ if self.grammar.keywords.split(' ').any(|known| known == text) => TextRole::Keyword,
+            _ if self.is_key(after) => TextRole::Name,
+            _ if text.starts_with(char::is_uppercase) => TextRole::Type,
+            _ if after.starts_with('(') || after.starts_with("!(") => TextRole::Name,
+            _ => TextRole::Plain,
         };
-        (ink, length)
+        (role, length)
     }
 
     fn is_key(&self, after: &str) -> bool {
@@ -148,13 +148,13 @@ fn number(rest: &str) -> usize {
 }
 
 /// A letter in quotes, or a quote that is something else, such as the mark of a lifetime.
-fn letter(rest: &str) -> (Ink, usize) {
+fn letter(rest: &str) -> (TextRole, usize) {
     let inner = &rest[1..];
     let skip = if inner.starts_with('\\') { 2 } else { 1 };
     let end = inner.char_indices().skip(skip).take(8).find(|(_, c)| *c == '\'');
     match end {
-        Some((at, _)) if skip == 2 || inner[..at].chars().count() == 1 => (Ink::Text, at + 2),
-        _ => (Ink::Plain, 1),
+        Some((at, _)) if skip == 2 || inner[..at].chars().count() == 1 => (TextRole::Text, at + 2),
+        _ => (TextRole::Plain, 1),
     }
 }
 

@@ -1,23 +1,23 @@
 //! The languages whose code is coloured.
 
-use super::palette::Ink;
+use super::palette::TextRole;
 
-/// What a language's text looks like.
+/// The lexical rules of a language.
 #[derive(Debug)]
 pub(super) struct Grammar {
     names: &'static [&'static str],
     /// Separated by spaces.
     pub(super) keywords: &'static str,
-    /// What begins a comment that ends with the line.
+    /// Marks that begin a comment up to the end of the line.
     pub(super) comments: &'static [&'static str],
-    /// What may go over lines: its begin, its end, and what it is.
-    pub(super) spans: &'static [(&'static str, &'static str, Ink)],
+    /// Tokens of several lines: begin, end and role.
+    pub(super) spans: &'static [(&'static str, &'static str, TextRole)],
     pub(super) quotes: &'static str,
-    /// Whether a single quote is around a letter and not a text.
+    /// True if single quotes enclose a character and not a string.
     pub(super) letters: bool,
-    /// Whether a dollar begins a variable.
+    /// True if a dollar sign begins a variable.
     pub(super) dollars: bool,
-    /// What stands between a key and its value, in languages that are made of those.
+    /// The separator of key and value, in configuration languages.
     pub(super) sets: Option<char>,
 }
 
@@ -37,8 +37,9 @@ const PLAIN: Grammar = Grammar {
     sets: None,
 };
 
-const SLASHES: &[(&str, &str, Ink)] = &[("/*", "*/", Ink::Comment)];
-const TRIPLE: &[(&str, &str, Ink)] = &[("\"\"\"", "\"\"\"", Ink::Text), ("'''", "'''", Ink::Text)];
+const SLASHES: &[(&str, &str, TextRole)] = &[("/*", "*/", TextRole::Comment)];
+const TRIPLE: &[(&str, &str, TextRole)] =
+    &[("\"\"\"", "\"\"\"", TextRole::Text), ("'''", "'''", TextRole::Text)];
 
 static GRAMMARS: [Grammar; 14] = [
     Grammar {
@@ -69,7 +70,7 @@ static GRAMMARS: [Grammar; 14] = [
                    public readonly return static string super switch this throw true try type typeof \
                    undefined var void while yield",
         comments: &["//"],
-        spans: &[("/*", "*/", Ink::Comment), ("`", "`", Ink::Text)],
+        spans: &[("/*", "*/", TextRole::Comment), ("`", "`", TextRole::Text)],
         ..PLAIN
     },
     Grammar {
@@ -77,7 +78,7 @@ static GRAMMARS: [Grammar; 14] = [
         keywords: "break case chan const continue default defer else fallthrough false for func go goto if \
                    import interface map nil package range return select struct switch true type var",
         comments: &["//"],
-        spans: &[("/*", "*/", Ink::Comment), ("`", "`", Ink::Text)],
+        spans: &[("/*", "*/", TextRole::Comment), ("`", "`", TextRole::Text)],
         ..PLAIN
     },
     Grammar {
@@ -99,7 +100,7 @@ static GRAMMARS: [Grammar; 14] = [
                    short static string struct super switch this throw throws true try using val var void \
                    volatile when where while",
         comments: &["//"],
-        spans: &[("/*", "*/", Ink::Comment), ("\"\"\"", "\"\"\"", Ink::Text)],
+        spans: &[("/*", "*/", TextRole::Comment), ("\"\"\"", "\"\"\"", TextRole::Text)],
         ..PLAIN
     },
     Grammar {
@@ -155,7 +156,7 @@ static GRAMMARS: [Grammar; 14] = [
     },
     Grammar {
         names: &["html", "xml", "svg", "vue", "svelte"],
-        spans: &[("<!--", "-->", Ink::Comment)],
+        spans: &[("<!--", "-->", TextRole::Comment)],
         quotes: "\"",
         sets: Some('='),
         ..PLAIN

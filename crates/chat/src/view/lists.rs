@@ -5,19 +5,19 @@ use ratatui::layout::Rect;
 use ratatui::text::Line;
 
 use super::fill;
-use super::palette::{Ink, Palette};
+use super::palette::{Palette, TextRole};
 use super::wrap::cut;
 use crate::model::{COMMANDS, KEYS, Row, Sessions, SlashCommand};
 
 pub(super) fn help(frame: &mut Frame<'_>, area: Rect, palette: Palette) {
-    let title = palette.line(vec![(Ink::Heading, "Keys and commands".into())]);
+    let title = palette.line(vec![(TextRole::Heading, "Keys and commands".into())]);
     let keys = KEYS.into_iter().map(|(keys, help)| help_line(keys, help, palette));
     let commands = COMMANDS.into_iter().map(|command| command_line(command, palette));
     let gap = || [Line::default()];
     fill(frame, area, [title].into_iter().chain(gap()).chain(keys).chain(gap()).chain(commands));
 }
 
-/// The commands that what is typed may become, right above it.
+/// The commands that match the input, above it.
 pub(super) fn commands(
     frame: &mut Frame<'_>,
     offered: &[SlashCommand],
@@ -35,7 +35,8 @@ fn command_line(command: SlashCommand, palette: Palette) -> Line<'static> {
 }
 
 fn help_line(keys: &str, help: &str, palette: Palette) -> Line<'static> {
-    palette.line(vec![(Ink::Strong, format!(" {keys:<19}")), (Ink::Plain, help.to_owned())])
+    palette
+        .line(vec![(TextRole::Strong, format!(" {keys:<19}")), (TextRole::Plain, help.to_owned())])
 }
 
 pub(super) fn sessions(frame: &mut Frame<'_>, sessions: &Sessions, area: Rect, palette: Palette) {
@@ -44,12 +45,12 @@ pub(super) fn sessions(frame: &mut Frame<'_>, sessions: &Sessions, area: Rect, p
     let first = (sessions.chosen + 1).saturating_sub(room);
     let mut lines = vec![head(sessions, palette)];
     for (place, row) in shown.iter().enumerate().skip(first).take(room) {
-        let ink = if place == sessions.chosen { Ink::Chosen } else { Ink::Plain };
-        lines.push(palette.line(vec![(ink, text(row, usize::from(area.width)))]));
+        let role = if place == sessions.chosen { TextRole::Chosen } else { TextRole::Plain };
+        lines.push(palette.line(vec![(role, text(row, usize::from(area.width)))]));
     }
     if shown.is_empty() {
         let none = if sessions.loaded { " no session" } else { " loading" };
-        lines.push(palette.line(vec![(Ink::Dim, none.into())]));
+        lines.push(palette.line(vec![(TextRole::Dim, none.into())]));
     }
     lines.truncate(room + 1);
     lines.resize(room + 1, Line::default());
@@ -59,9 +60,9 @@ pub(super) fn sessions(frame: &mut Frame<'_>, sessions: &Sessions, area: Rect, p
 
 fn head(sessions: &Sessions, palette: Palette) -> Line<'static> {
     palette.line(vec![
-        (Ink::Heading, "Sessions ".into()),
-        (Ink::Dim, "find: ".into()),
-        (Ink::Caution, format!("{}_", sessions.filter.text())),
+        (TextRole::Heading, "Sessions ".into()),
+        (TextRole::Dim, "find: ".into()),
+        (TextRole::Caution, format!("{}_", sessions.filter.text())),
     ])
 }
 
@@ -76,11 +77,11 @@ fn keys(sessions: &Sessions, shown: &[&Row], palette: Palette) -> Line<'static> 
     match shown.get(sessions.chosen).filter(|_| sessions.deleting) {
         Some(row) => {
             let text = format!(" delete {:?} for good? y / n ", row.title);
-            palette.line(vec![(Ink::Trouble, text)])
+            palette.line(vec![(TextRole::Trouble, text)])
         }
         None => {
             let text = " Enter opens  Del deletes  Esc closes  type to find ";
-            palette.line(vec![(Ink::Bar, text.into())])
+            palette.line(vec![(TextRole::Bar, text.into())])
         }
     }
 }

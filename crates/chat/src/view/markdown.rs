@@ -1,7 +1,7 @@
-//! Prose as it reads best: headings, lists, words that stand out, and code where a server left it in.
+//! Lays out Markdown: headings, lists, bold text and code.
 
 use super::code::{paint, tidy};
-use super::palette::{Ink, Row};
+use super::palette::{Row, TextRole};
 use super::wrap::wrap;
 
 /// Rows of a text.
@@ -21,17 +21,17 @@ pub(super) fn rows(text: &str, width: usize) -> Vec<Row> {
     rows
 }
 
-/// Code, set apart from prose by a line at its left.
+/// Code with a line at its left.
 pub(super) fn boxed(code: Vec<Row>, width: usize) -> Vec<Row> {
     let inner = width.saturating_sub(2).max(1);
     let framed = |mut row: Row| {
-        row.insert(0, (Ink::Dim, "│ ".into()));
+        row.insert(0, (TextRole::Dim, "│ ".into()));
         row
     };
     code.iter().flat_map(|row| wrap(row, inner, 0)).map(framed).collect()
 }
 
-/// How far the lines after the first stand in, so that lists look like lists.
+/// Indentation of the lines after the first, for lists.
 fn indent(line: &str) -> usize {
     let text = line.trim_start();
     let begin = line.len() - text.len();
@@ -49,46 +49,46 @@ fn inline(line: &str) -> Row {
     if let Some(title) = text.strip_prefix('#').map(|rest| rest.trim_start_matches('#'))
         && title.starts_with(' ')
     {
-        return vec![(Ink::Heading, title.trim().to_owned())];
+        return vec![(TextRole::Heading, title.trim().to_owned())];
     }
     let begin = &line[..line.len() - text.len()];
     match text.strip_prefix("- ").or_else(|| text.strip_prefix("* ")) {
         Some(item) => {
-            let mut row = vec![(Ink::Plain, format!("{begin}• "))];
+            let mut row = vec![(TextRole::Plain, format!("{begin}• "))];
             row.extend(words(item));
             row
         }
-        None if text.starts_with("> ") => vec![(Ink::Dim, line.clone())],
+        None if text.starts_with("> ") => vec![(TextRole::Dim, line.clone())],
         None => words(&line),
     }
 }
 
-/// Words, some of them strong or code. A mark that is never closed is only a mark.
+/// Words, some of them bold or code. A mark that is never closed is shown as it is.
 fn words(text: &str) -> Row {
     let mut row = Row::new();
     let mut rest = text;
     while let Some(at) = rest.find(['`', '*']) {
         let (before, marked) = rest.split_at(at);
-        let (mark, ink) = match marked {
-            _ if marked.starts_with("**") => ("**", Ink::Strong),
-            _ if marked.starts_with('`') => ("`", Ink::Inline),
-            _ => ("", Ink::Plain),
+        let (mark, role) = match marked {
+            _ if marked.starts_with("**") => ("**", TextRole::Strong),
+            _ if marked.starts_with('`') => ("`", TextRole::Inline),
+            _ => ("", TextRole::Plain),
         };
         let inner = &marked[mark.len()..];
         let end = if mark.is_empty() { None } else { inner.find(mark).filter(|end| *end > 0) };
-        row.push((Ink::Plain, before.to_owned()));
+        row.push((TextRole::Plain, before.to_owned()));
         match end {
             Some(end) => {
-                row.push((ink, inner[..end].to_owned()));
+                row.push((role, inner[..end].to_owned()));
                 rest = &inner[end + mark.len()..];
             }
             None => {
                 let skipped = mark.len().max(1);
-                row.push((Ink::Plain, marked[..skipped].to_owned()));
+                row.push((TextRole::Plain, marked[..skipped].to_owned()));
                 rest = &marked[skipped..];
             }
         }
     }
-    row.push((Ink::Plain, rest.to_owned()));
+    row.push((TextRole::Plain, rest.to_owned()));
     row
 }

@@ -1,17 +1,17 @@
-//! What things look like. Colours are the terminal's own sixteen, so that they fit its theme.
+//! The styles of text. Colours are the terminal's own sixteen, so that they fit its theme.
 
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 
 use crate::Colours;
 
-/// What a piece of text is.
+/// The role of a piece of text, which determines its style.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Ink {
+pub(super) enum TextRole {
     Plain,
     Dim,
     Strong,
-    /// What the person said.
+    /// A message of the user.
     Person,
     Heading,
     /// Code within a sentence.
@@ -28,13 +28,13 @@ pub(super) enum Ink {
     Good,
     Caution,
     Trouble,
-    /// The line that says how things are.
+    /// The status line.
     Bar,
     Chosen,
 }
 
-/// A piece of text that looks the same all through.
-pub(super) type Run = (Ink, String);
+/// A piece of text with one role.
+pub(super) type Run = (TextRole, String);
 /// A line.
 pub(super) type Row = Vec<Run>;
 
@@ -43,46 +43,55 @@ pub(super) struct Palette(pub(super) Colours);
 
 impl Palette {
     pub(super) fn line(self, row: Row) -> Line<'static> {
-        let span = |(ink, text): Run| Span::styled(text, self.style(ink));
+        let span = |(role, text): Run| Span::styled(text, self.style(role));
         Line::from(row.into_iter().map(span).collect::<Vec<_>>())
     }
 
-    pub(super) fn style(self, ink: Ink) -> Style {
-        let style = Style::new().add_modifier(weight(ink));
+    pub(super) fn style(self, role: TextRole) -> Style {
+        let style = Style::new().add_modifier(weight(role));
         match self.0 {
-            Colours::On => colour(ink).map_or(style, |colour| style.fg(colour)),
+            Colours::On => colour(role).map_or(style, |colour| style.fg(colour)),
             Colours::Off => style,
         }
     }
 }
 
-fn weight(ink: Ink) -> Modifier {
-    match ink {
-        Ink::Strong | Ink::Person | Ink::Heading | Ink::Keyword | Ink::Trouble => Modifier::BOLD,
-        Ink::Dim | Ink::Comment => Modifier::DIM,
-        Ink::Bar | Ink::Chosen => Modifier::REVERSED,
-        Ink::Plain
-        | Ink::Inline
-        | Ink::Type
-        | Ink::Name
-        | Ink::Text
-        | Ink::Number
-        | Ink::Added
-        | Ink::Removed
-        | Ink::Hunk
-        | Ink::Good
-        | Ink::Caution => Modifier::empty(),
+fn weight(role: TextRole) -> Modifier {
+    match role {
+        TextRole::Strong
+        | TextRole::Person
+        | TextRole::Heading
+        | TextRole::Keyword
+        | TextRole::Trouble => Modifier::BOLD,
+        TextRole::Dim | TextRole::Comment => Modifier::DIM,
+        TextRole::Bar | TextRole::Chosen => Modifier::REVERSED,
+        TextRole::Plain
+        | TextRole::Inline
+        | TextRole::Type
+        | TextRole::Name
+        | TextRole::Text
+        | TextRole::Number
+        | TextRole::Added
+        | TextRole::Removed
+        | TextRole::Hunk
+        | TextRole::Good
+        | TextRole::Caution => Modifier::empty(),
     }
 }
 
-fn colour(ink: Ink) -> Option<Color> {
-    match ink {
-        Ink::Plain | Ink::Dim | Ink::Strong | Ink::Bar | Ink::Chosen | Ink::Comment => None,
-        Ink::Person | Ink::Hunk | Ink::Type => Some(Color::Cyan),
-        Ink::Heading | Ink::Keyword => Some(Color::Magenta),
-        Ink::Name => Some(Color::Blue),
-        Ink::Text | Ink::Added | Ink::Good => Some(Color::Green),
-        Ink::Number | Ink::Inline | Ink::Caution => Some(Color::Yellow),
-        Ink::Removed | Ink::Trouble => Some(Color::Red),
+fn colour(role: TextRole) -> Option<Color> {
+    match role {
+        TextRole::Plain
+        | TextRole::Dim
+        | TextRole::Strong
+        | TextRole::Bar
+        | TextRole::Chosen
+        | TextRole::Comment => None,
+        TextRole::Person | TextRole::Hunk | TextRole::Type => Some(Color::Cyan),
+        TextRole::Heading | TextRole::Keyword => Some(Color::Magenta),
+        TextRole::Name => Some(Color::Blue),
+        TextRole::Text | TextRole::Added | TextRole::Good => Some(Color::Green),
+        TextRole::Number | TextRole::Inline | TextRole::Caution => Some(Color::Yellow),
+        TextRole::Removed | TextRole::Trouble => Some(Color::Red),
     }
 }

@@ -61,7 +61,7 @@ fn talked(cols: u16, rows: u16) -> Model {
     model
 }
 
-fn asked(cols: u16, rows: u16) -> Model {
+fn request(cols: u16, rows: u16) -> Model {
     let mut model = talked(cols, rows);
     let diff: String = (0..40).fold("--- a/x\n+++ b/x\n@@ -1 +1 @@\n".into(), |mut diff, n| {
         let _ = writeln!(diff, "+line {n}");
@@ -180,7 +180,7 @@ fn a_conversation_on_a_wide_screen() {
 #[test]
 fn a_question_about_a_tool() {
     check(
-        asked(80, 24),
+        request(80, 24),
         expect![[r#"
          write_file wants to change files (high risk)
         write_file x
@@ -207,7 +207,7 @@ fn a_question_about_a_tool() {
          | write_file waits for approval                          demo/small | 0 tokens
         > and then"#]],
     );
-    let mut scrolled = asked(80, 24);
+    let mut scrolled = request(80, 24);
     press(&mut scrolled, KeyCode::PageDown);
     check(
         scrolled,
@@ -407,7 +407,7 @@ fn scrolling_stops_at_the_top() {
 fn no_size_is_too_small() {
     for cols in [1, 2, 3, 5, 20, 80] {
         for rows in [1, 2, 3, 4, 5, 24] {
-            for make in [talked, asked, listed] {
+            for make in [talked, request, listed] {
                 screen(&mut make(cols, rows), Colours::On);
             }
             let mut help = model(cols, rows);
@@ -420,7 +420,7 @@ fn no_size_is_too_small() {
 #[test]
 fn without_colours_there_are_none() {
     let coloured = |colours| {
-        let screen = screen(&mut asked(80, 24), colours);
+        let screen = screen(&mut request(80, 24), colours);
         screen.buffer().content().iter().any(|cell| cell.fg != Color::Reset)
     };
     assert!(coloured(Colours::On));

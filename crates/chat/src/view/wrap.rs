@@ -1,18 +1,18 @@
-//! Breaks lines where words end, and in the middle of what is longer than a line.
+//! Breaks lines between words, and words that are longer than a line.
 
 use unicode_segmentation::UnicodeSegmentation;
 use unicode_width::UnicodeWidthStr;
 
-use super::palette::{Ink, Row, Run};
+use super::palette::{Row, Run, TextRole};
 
-/// Breaks a line into rows of at most this width; all but the first begin with so many spaces.
+/// Breaks a line into rows of at most `width`; all but the first are indented.
 pub(super) fn wrap(line: &[Run], width: usize, indent: usize) -> Vec<Row> {
     let width = width.max(1);
     let indent = if indent * 2 < width { indent } else { 0 };
     let mut rows = Vec::new();
-    let mut row: Vec<(Ink, &str)> = Vec::new();
+    let mut row: Vec<(TextRole, &str)> = Vec::new();
     let (mut used, mut room) = (0, width);
-    for (ink, letter) in letters(line) {
+    for (role, letter) in letters(line) {
         let wide = letter.width();
         if used + wide > room && !row.is_empty() {
             let rest = row.split_off(end_of_word(&row));
@@ -24,7 +24,7 @@ pub(super) fn wrap(line: &[Run], width: usize, indent: usize) -> Vec<Row> {
         if row.is_empty() && letter == " " && !rows.is_empty() {
             continue;
         }
-        row.push((ink, letter));
+        row.push((role, letter));
         used += wide;
     }
     rows.push(joined(&row, rows.len(), indent));
@@ -41,26 +41,26 @@ pub(super) fn cut(text: &str, width: usize) -> String {
     text.graphemes(true).take_while(fits).collect()
 }
 
-fn letters(line: &[Run]) -> impl Iterator<Item = (Ink, &str)> {
-    line.iter().flat_map(|(ink, text)| text.graphemes(true).map(|letter| (*ink, letter)))
+fn letters(line: &[Run]) -> impl Iterator<Item = (TextRole, &str)> {
+    line.iter().flat_map(|(role, text)| text.graphemes(true).map(|letter| (*role, letter)))
 }
 
-/// Where a row is broken: after its last space, unless the word would fill the row.
-fn end_of_word(row: &[(Ink, &str)]) -> usize {
+/// The position at which a row is broken: after its last space, unless the word would fill the row.
+fn end_of_word(row: &[(TextRole, &str)]) -> usize {
     let space = row.iter().rposition(|(_, letter)| *letter == " ");
     let blank = |upto: usize| row[..upto].iter().all(|(_, letter)| *letter == " ");
     space.map(|space| space + 1).filter(|end| !blank(*end)).unwrap_or(row.len())
 }
 
-fn joined(row: &[(Ink, &str)], nth: usize, indent: usize) -> Row {
+fn joined(row: &[(TextRole, &str)], nth: usize, indent: usize) -> Row {
     let mut runs: Row = Vec::new();
     if nth > 0 && indent > 0 {
-        runs.push((Ink::Plain, " ".repeat(indent)));
+        runs.push((TextRole::Plain, " ".repeat(indent)));
     }
-    for (ink, letter) in row {
+    for (role, letter) in row {
         match runs.last_mut() {
-            Some((last, text)) if last == ink => text.push_str(letter),
-            _ => runs.push((*ink, (*letter).to_owned())),
+            Some((last, text)) if last == role => text.push_str(letter),
+            _ => runs.push((*role, (*letter).to_owned())),
         }
     }
     runs
@@ -72,7 +72,7 @@ mod tests {
 
     #[track_caller]
     fn check(text: &str, width: usize, indent: usize, expect: &[&str]) {
-        let rows = wrap(&[(Ink::Plain, text.to_owned())], width, indent);
+        let rows = wrap(&[(TextRole::Plain, text.to_owned())], width, indent);
         let rows: Vec<String> =
             rows.iter().map(|row| row.iter().map(|(_, text)| text.as_str()).collect()).collect();
         assert_eq!(rows, expect);

@@ -27,13 +27,13 @@ fn what_looks_secret_is_not_written_down() {
         "curl -H 'Authorization: Bearer abc'",
     ] {
         past.remember(line);
-        assert_eq!(past.take_fresh(), Vec::<String>::new(), "{line}");
+        assert_eq!(past.take_unsaved(), Vec::<String>::new(), "{line}");
         assert_eq!(past.older("").as_deref(), Some(line.trim()), "here it is remembered");
         past.newer();
     }
     for line in ["count the tokens", "how do I reset a password", "tell me a secret"] {
         past.remember(line);
-        assert_eq!(past.take_fresh(), [line]);
+        assert_eq!(past.take_unsaved(), [line]);
     }
 }
 
@@ -42,5 +42,5 @@ fn the_same_twice_is_once() {
     let mut past = InputHistory::default();
     past.remember("again");
     past.remember("again");
-    assert_eq!(past.take_fresh(), ["again"]);
+    assert_eq!(past.take_unsaved(), ["again"]);
 }

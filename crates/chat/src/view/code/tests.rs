@@ -6,9 +6,9 @@ use super::*;
 
 /// Marks what is not plain with the first letters of what it is.
 fn check(language: &str, text: &str, expect: Expect) {
-    let mark = |(ink, text): &(Ink, String)| match ink {
-        Ink::Plain => text.clone(),
-        ink => format!("{ink:?}[{text}]"),
+    let mark = |(role, text): &(TextRole, String)| match role {
+        TextRole::Plain => text.clone(),
+        role => format!("{role:?}[{text}]"),
     };
     let rows = paint(language, text);
     let rows: Vec<String> = rows.iter().map(|row| row.iter().map(mark).collect()).collect();

@@ -1,27 +1,27 @@
-//! Keeps what was typed in a private file, a line of JSON for each.
+//! Stores the input history in a private file, a line of JSON for each entry.
 
 use std::fs::{DirBuilder, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::Path;
 
-use crate::model::KEPT;
+use crate::model::HISTORY_LIMIT;
 
-/// What was kept, the newest last. A file that cannot be read is an empty one.
+/// The stored entries, newest last. A file that cannot be read counts as empty.
 pub(crate) fn read(file: &Path) -> Vec<String> {
     let text = std::fs::read_to_string(file).unwrap_or_default();
     let lines: Vec<String> =
         text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
-    let kept = lines[lines.len().saturating_sub(KEPT)..].to_vec();
-    if lines.len() > 2 * KEPT {
+    let kept = lines[lines.len().saturating_sub(HISTORY_LIMIT)..].to_vec();
+    if lines.len() > 2 * HISTORY_LIMIT {
         // Shortened now and then; if that does not work it is only long.
         let _ = replace(file, &kept);
     }
     kept
 }
 
-/// Keeps some more lines.
-pub(crate) fn keep(file: &Path, lines: &[String]) -> io::Result<()> {
+/// Appends entries. Fails if the file cannot be written.
+pub(crate) fn append(file: &Path, lines: &[String]) -> io::Result<()> {
     if lines.is_empty() {
         return Ok(());
     }
@@ -56,8 +56,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("deep/history");
         assert_eq!(read(&file), Vec::<String>::new());
-        keep(&file, &["one".into(), "two\nlines".into()]).unwrap();
-        keep(&file, &["three".into()]).unwrap();
+        append(&file, &["one".into(), "two\nlines".into()]).unwrap();
+        append(&file, &["three".into()]).unwrap();
         assert_eq!(read(&file), ["one", "two\nlines", "three"]);
         let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
         assert_eq!((mode(&file), mode(file.parent().unwrap())), (0o600, 0o700));
@@ -67,10 +67,10 @@ mod tests {
     fn a_long_file_is_shortened_and_rubbish_is_skipped() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("history");
-        let lines: Vec<String> = (0..2 * KEPT + 1).map(|n| n.to_string()).collect();
-        keep(&file, &lines).unwrap();
+        let lines: Vec<String> = (0..2 * HISTORY_LIMIT + 1).map(|n| n.to_string()).collect();
+        append(&file, &lines).unwrap();
         assert_eq!(read(&file).last(), lines.last());
-        assert_eq!(std::fs::read_to_string(&file).unwrap().lines().count(), KEPT);
+        assert_eq!(std::fs::read_to_string(&file).unwrap().lines().count(), HISTORY_LIMIT);
         std::fs::write(&file, "no json\n\"good\"\n").unwrap();
         assert_eq!(read(&file), ["good"]);
     }

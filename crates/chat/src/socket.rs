@@ -1,4 +1,4 @@
-//! Finds the socket that a daemon listens on.
+//! Finds and opens the socket of a daemon.
 
 use std::cmp::Reverse;
 use std::io;
@@ -10,7 +10,7 @@ use tokio::net::UnixStream;
 
 use crate::{Error, Settings};
 
-/// Opens the socket that is named, or else the newest that answers.
+/// Opens the socket that the settings name, or else the newest that answers. Fails if none does.
 pub(crate) async fn open(settings: &Settings) -> Result<UnixStream, Error> {
     if let Some(socket) = &settings.socket {
         return connect(socket).await;
@@ -20,15 +20,15 @@ pub(crate) async fn open(settings: &Settings) -> Result<UnixStream, Error> {
             return Ok(stream);
         }
     }
-    Err(Error::Nobody(settings.runtime.clone()))
+    Err(Error::NoDaemon(settings.runtime.clone()))
 }
 
 async fn connect(socket: &Path) -> Result<UnixStream, Error> {
-    let silent = |error| Error::Silent(socket.to_owned(), error);
+    let silent = |error| Error::Unreachable(socket.to_owned(), error);
     // Whoever may write to the folder can put a socket there; only ours is to be trusted.
     let owner = std::fs::metadata(socket).map_err(silent)?.uid();
     if owner != rustix::process::getuid().as_raw() {
-        return Err(Error::Foreign(socket.to_owned()));
+        return Err(Error::OtherOwner(socket.to_owned()));
     }
     UnixStream::connect(socket).await.map_err(silent)
 }

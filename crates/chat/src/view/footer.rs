@@ -1,4 +1,4 @@
-//! The foot of the screen: how things are, and what is being typed.
+//! The footer: the status line and the input.
 
 use ratatui::Frame;
 use ratatui::layout::{Position, Rect};
@@ -6,17 +6,17 @@ use ratatui::text::Line;
 use unicode_width::UnicodeWidthStr;
 
 use super::fill;
-use super::palette::{Ink, Palette};
+use super::palette::{Palette, TextRole};
 use super::wrap::{cut, wrap};
 use crate::model::{Editor, Model, Pane};
 
-/// Rows of what is being typed that are shown at most.
-const TYPED: usize = 6;
+/// Rows of the input that are shown.
+const INPUT_ROWS_LIMIT: usize = 6;
 const SPINNER: [char; 4] = ['|', '/', '-', '\\'];
 
-/// How many rows the foot takes; something is left for the rest wherever there is room for both.
+/// Rows of the footer; some are left for the rest wherever both fit.
 pub(super) fn height(model: &Model, area: Rect) -> u16 {
-    let typed = typed(&model.editor, area.width).0.len().clamp(1, TYPED);
+    let typed = typed(&model.editor, area.width).0.len().clamp(1, INPUT_ROWS_LIMIT);
     let wanted = u16::try_from(typed).unwrap_or(1) + 1;
     wanted.min((area.height / 2).max(1)).min(area.height)
 }
@@ -38,7 +38,7 @@ fn line(frame: &mut Frame<'_>, model: &Model, area: Rect, palette: Palette) {
             let text = format!("search: {}", search.editor.text());
             let end = u16::try_from(text.width()).unwrap_or(u16::MAX);
             let text = format!("{text}   ({nth} of {})", search.found);
-            fill(frame, area, [palette.line(vec![(Ink::Caution, text)])]);
+            fill(frame, area, [palette.line(vec![(TextRole::Caution, text)])]);
             frame.set_cursor_position(Position { x: area.x + end.min(area.width - 1), y: area.y });
         }
         Pane::Chat | Pane::Help | Pane::Sessions(_) => edit(frame, &model.editor, area, palette),
@@ -48,7 +48,7 @@ fn line(frame: &mut Frame<'_>, model: &Model, area: Rect, palette: Palette) {
 fn edit(frame: &mut Frame<'_>, editor: &Editor, area: Rect, palette: Palette) {
     let (rows, (x, y)) = typed(editor, area.width);
     let first = (y + 1).saturating_sub(usize::from(area.height));
-    let lines = rows.into_iter().skip(first).map(|row| palette.line(vec![(Ink::Plain, row)]));
+    let lines = rows.into_iter().skip(first).map(|row| palette.line(vec![(TextRole::Plain, row)]));
     fill(frame, area, lines);
     let at = |place: usize, most: u16| u16::try_from(place).unwrap_or(most).min(most);
     frame.set_cursor_position(Position {
@@ -57,7 +57,7 @@ fn edit(frame: &mut Frame<'_>, editor: &Editor, area: Rect, palette: Palette) {
     });
 }
 
-/// What is being typed, as rows, and where the cursor stands in them.
+/// The input as rows, and the cursor's row and column.
 fn typed(editor: &Editor, width: u16) -> (Vec<String>, (usize, usize)) {
     let width = usize::from(width).max(3);
     let marked = |text: &str| -> Vec<String> {
@@ -73,7 +73,7 @@ fn typed(editor: &Editor, width: u16) -> (Vec<String>, (usize, usize)) {
     (rows, (x, before.len().saturating_sub(1)))
 }
 
-/// A line broken where the width ends and nowhere else, so that typing does not move what is typed.
+/// Breaks a line where the width ends and nowhere else, so that typing does not move the text.
 fn broken(line: &str, width: usize) -> Vec<String> {
     let mut rows = Vec::new();
     let mut rest = line;
@@ -91,14 +91,14 @@ fn broken(line: &str, width: usize) -> Vec<String> {
 
 fn status(model: &Model, width: u16, palette: Palette) -> Line<'static> {
     let width = usize::from(width);
-    let (left, right) = (state(model), figures(model));
-    let left = cut(&left, width);
-    let space = width.saturating_sub(left.width() + right.width());
+    let (seconds_left, right) = (state(model), figures(model));
+    let seconds_left = cut(&seconds_left, width);
+    let space = width.saturating_sub(seconds_left.width() + right.width());
     let text = match space {
-        0 => format!("{left}{}", " ".repeat(width.saturating_sub(left.width()))),
-        space => format!("{left}{}{right}", " ".repeat(space)),
+        0 => format!("{seconds_left}{}", " ".repeat(width.saturating_sub(seconds_left.width()))),
+        space => format!("{seconds_left}{}{right}", " ".repeat(space)),
     };
-    palette.line(vec![(Ink::Bar, text)])
+    palette.line(vec![(TextRole::Bar, text)])
 }
 
 fn state(model: &Model) -> String {
@@ -122,8 +122,13 @@ fn figures(model: &Model) -> String {
     format!("{above}{name} | {} tokens ", model.chat.tokens)
 }
 
-/// A text as rows of one look.
-pub(super) fn text_rows(ink: Ink, text: &str, width: u16, palette: Palette) -> Vec<Line<'static>> {
-    let line = |line: &str| wrap(&[(ink, super::code::tidy(line))], usize::from(width), 2);
+/// A text as rows in one style.
+pub(super) fn text_rows(
+    role: TextRole,
+    text: &str,
+    width: u16,
+    palette: Palette,
+) -> Vec<Line<'static>> {
+    let line = |line: &str| wrap(&[(role, super::code::tidy(line))], usize::from(width), 2);
     text.lines().flat_map(line).map(|row| palette.line(row)).collect()
 }
