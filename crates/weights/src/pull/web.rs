@@ -92,7 +92,9 @@ impl Web {
         }
         receive(response, part, on_progress).await?;
         match whole.or(size).filter(|whole| *whole != part.len()) {
-            Some(whole) => Err(AttemptError::Transient(format!("cut off at {} of {whole}", part.len()))),
+            Some(whole) => {
+                Err(AttemptError::Transient(format!("cut off at {} of {whole}", part.len())))
+            }
             None => Ok(()),
         }
     }
@@ -100,11 +102,16 @@ impl Web {
 
 /// Cuts the part to where the answer begins and returns the size of the whole, where known; `None`
 /// if nothing is missing.
-fn begin_response(response: &Response, part: &mut Part) -> Result<Option<Option<u64>>, AttemptError> {
+fn begin_response(
+    response: &Response,
+    part: &mut Part,
+) -> Result<Option<Option<u64>>, AttemptError> {
     match response.status() {
         StatusCode::PARTIAL_CONTENT => match range(response) {
             Some((start, whole)) if start == part.len() => Ok(Some(whole)),
-            _ => Err(AttemptError::Final("the server answered with another part of the file".into())),
+            _ => {
+                Err(AttemptError::Final("the server answered with another part of the file".into()))
+            }
         },
         // The part was complete, or the file is another one by now.
         StatusCode::RANGE_NOT_SATISFIABLE => match unsatisfied_range(response) {

@@ -280,7 +280,10 @@ async fn two_do_not_fetch_the_same() {
     let part = std::fs::File::create(world.dir.path().join("a.gguf.part")).unwrap();
     part.lock().unwrap();
     let error = world.pull(&[world.file()]).await.unwrap_err();
-    assert_eq!(error.to_string(), "a is being downloaded by another process; wait until that has finished");
+    assert_eq!(
+        error.to_string(),
+        "a is being downloaded by another process; wait until that has finished"
+    );
 }
 
 #[tokio::test]
