@@ -143,7 +143,7 @@ impl Call {
         let wait = error.retry.wait(self.tries, &self.endpoint.config.retries);
         let worth = |wait: &Duration| *wait <= self.max_retry_wait && after(*wait) < self.deadline;
         let Some(wait) = wait.filter(worth) else {
-            return Err(failure);
+            return Err(given_up(failure, self.tries));
         };
         self.tries += 1;
         tracing::debug!(provider = self.endpoint.config.name, ?wait, "{}", failure.message);
@@ -156,6 +156,16 @@ impl ModelStream for Call {
     fn next(&mut self) -> BoxFuture<'_, Result<Vec<Chunk>, Failure>> {
         Box::pin(self.advance())
     }
+}
+
+/// The failure of the last try. After retries the message says how many there were and what else may help.
+fn given_up(failure: Failure, tries: u32) -> Failure {
+    if tries == 1 {
+        return failure;
+    }
+    let remedy = "wait, or set `models.fallback` to have another model answer";
+    let message = format!("{} (gave up after {tries} tries; {remedy})", failure.message);
+    Failure { message, ..failure }
 }
 
 fn finished() -> Failure {
@@ -222,13 +232,17 @@ async fn send(
     let until = deadline.min(after(endpoint.config.timeouts.header));
     let asked = timeout_at(until, async {
         let response = request.send().await.map_err(http::attempt_error)?;
-        if response.status().is_success() { Ok(response) } else { Err(refusal(response).await) }
+        if response.status().is_success() {
+            Ok(response)
+        } else {
+            Err(refusal(response, &endpoint.config.name).await)
+        }
     });
     let late = || provider_error::permanent(FailureKind::Stalled, "the provider does not answer");
     asked.await.map_err(|_| late())?
 }
 
-async fn refusal(mut response: Response) -> AttemptError {
+async fn refusal(mut response: Response, provider: &str) -> AttemptError {
     let status = response.status().as_u16();
     let retry = requested_wait(response.headers()).map_or(Retry::Later, Retry::After);
     let mut body = Vec::new();
@@ -239,7 +253,7 @@ async fn refusal(mut response: Response) -> AttemptError {
             break;
         }
     }
-    provider_error::from_status(status, &body, retry)
+    provider_error::from_status(status, &body, retry).with_remedy(provider)
 }
 
 fn requested_wait(headers: &HeaderMap) -> Option<Duration> {

@@ -178,8 +178,11 @@ impl Provider {
 pub(crate) fn no_key(config: &ProviderConfig) -> Failure {
     let name = &config.name;
     let vendor = Vendor::named(&config.vendor);
-    let variables = vendor.map(|vendor| vendor.key_variables.join(" or ")).unwrap_or_default();
+    let variables = vendor.map(|vendor| vendor.key_variables.as_slice()).unwrap_or_default();
+    let option = format!("providers.{name}.api_key");
+    let places: Vec<&str> = variables.iter().map(String::as_str).chain([&*option]).collect();
+    let places = places.join(" or ");
     let message =
-        format!("there is no key for {name}: set {variables} or providers.{name}.api_key");
+        format!("there is no key for {name}: set {places}, or run `quintet keys set {name}`");
     Failure { kind: FailureKind::Unauthorized, message }
 }

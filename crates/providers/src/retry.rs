@@ -3,7 +3,7 @@
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::time::Duration;
 
-use quintet_kernel::model::Failure;
+use quintet_kernel::model::{Failure, FailureKind};
 
 use crate::config::Retries;
 
@@ -15,6 +15,30 @@ const REQUESTED_WAIT_LIMIT: Duration = Duration::from_secs(60);
 pub(crate) struct AttemptError {
     pub(crate) failure: Failure,
     pub(crate) retry: Retry,
+}
+
+impl AttemptError {
+    /// Adds what the user can do about a refused key or an unknown model of this provider.
+    pub(crate) fn with_remedy(mut self, provider: &str) -> Self {
+        let remedy = match self.failure.kind {
+            FailureKind::Unauthorized => format!(
+                "check the key of `{provider}`: `quintet config` shows where it comes from, \
+                 `quintet keys set {provider}` replaces it"
+            ),
+            FailureKind::UnknownModel => "`quintet models` lists the models".into(),
+            FailureKind::RateLimited
+            | FailureKind::Unavailable
+            | FailureKind::ContextOverflow
+            | FailureKind::Rejected
+            | FailureKind::Cut
+            | FailureKind::Stalled
+            | FailureKind::Malformed
+            | FailureKind::UnsupportedInput
+            | FailureKind::Refused => return self,
+        };
+        self.failure.message = format!("{} ({remedy})", self.failure.message);
+        self
+    }
 }
 
 /// Whether a retry may help.

@@ -14,11 +14,11 @@ use crate::{ask, config, listen, prompt, scripted};
 
 #[tokio::test]
 async fn text_thought_and_usage() {
-    let (heard, server) =
+    let (received, server) =
         ask(r#"{"thought":"hm","deltas":["für ","dich ☀ "],"repeat":300,"usage":[11,12,5,2]}"#)
             .await;
-    assert_eq!((&*heard.thought, &heard.text), ("hm", &"für dich ☀ ".repeat(300)));
-    let answer = heard.answer();
+    assert_eq!((&*received.thought, &received.text), ("hm", &"für dich ☀ ".repeat(300)));
+    let answer = received.answer();
     assert_eq!(answer.finish, Finish::Stop);
     assert_eq!(
         answer.usage,
@@ -30,12 +30,12 @@ async fn text_thought_and_usage() {
 
 #[tokio::test]
 async fn split_tool_calls() {
-    let (heard, _server) =
+    let (received, _server) =
         ask(r#"{"text":"so","tools":[{"id":"a","name":"shell","args":{"command":"echo é"}},
             {"id":"b","name":"read_file","args":{"path":"x"}}]}"#)
         .await;
-    assert_eq!(heard.text, "so");
-    let answer = heard.answer();
+    assert_eq!(received.text, "so");
+    let answer = received.answer();
     assert_eq!(answer.finish, Finish::ToolCalls);
     let call = |id: &str, tool: &str, arguments: &str| AskedCall {
         id: id.into(),
@@ -49,11 +49,11 @@ async fn split_tool_calls() {
 
 #[tokio::test]
 async fn a_plain_json_answer_will_do() {
-    let (heard, _server) =
+    let (received, _server) =
         ask(r#"{"plain":true,"thought":"hm","text":"hi","tools":[{"name":"t"}],"usage":[1,2]}"#)
             .await;
-    assert_eq!((&*heard.thought, &*heard.text), ("hm", "hi"));
-    let answer = heard.answer();
+    assert_eq!((&*received.thought, &*received.text), ("hm", "hi"));
+    let answer = received.answer();
     assert_eq!((answer.calls.len(), answer.usage.total()), (1, 3));
 }
 
@@ -68,8 +68,9 @@ async fn images_are_in_the_request() {
         blob: BlobId::parse("00").unwrap(),
         content: b"\x89PNG".as_slice().into(),
     };
-    let heard = listen(providers.stream(prompt(vec![PromptPart::Text("see".into()), image]))).await;
-    assert_eq!(heard.text, "echo: see");
+    let received =
+        listen(providers.stream(prompt(vec![PromptPart::Text("see".into()), image]))).await;
+    assert_eq!(received.text, "echo: see");
     let url = server.calls()[0]["messages"][1]["content"][1]["image_url"]["url"].clone();
     assert_eq!(url, "data:image/png;base64,iVBORw==");
 }

@@ -12,25 +12,25 @@ use quintet_testkit::model_server::ModelServer;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 
-use crate::{KEY, ModelList, ask, config, listen, prompt, scripted};
+use crate::{KEY, Received, ask, config, listen, prompt, scripted};
 
 #[tokio::test]
 async fn a_busy_provider_is_asked_again() {
-    let (heard, server) =
+    let (received, server) =
         ask(r#"{"status":429,"message":"slow down","fail_times":2,"text":"hi"}"#).await;
-    assert_eq!(heard.text, "hi");
-    let tries: Vec<_> = heard.retries.iter().map(|(attempt, ..)| *attempt).collect();
+    assert_eq!(received.text, "hi");
+    let tries: Vec<_> = received.retries.iter().map(|(attempt, ..)| *attempt).collect();
     assert_eq!(tries, [2, 3]);
-    assert_eq!(heard.retries[0].2, "the provider answered 429: slow down");
-    heard.answer();
+    assert_eq!(received.retries[0].2, "the provider answered 429: slow down");
+    received.answer();
     assert_eq!(server.calls().len(), 3);
 }
 
 #[tokio::test]
 async fn patience_ends() {
     for (status, kind) in [(429, FailureKind::RateLimited), (503, FailureKind::Unavailable)] {
-        let (heard, server) = ask(&format!(r#"{{"status":{status}}}"#)).await;
-        assert_eq!((heard.retries.len(), heard.failure().kind), (2, kind));
+        let (received, server) = ask(&format!(r#"{{"status":{status}}}"#)).await;
+        assert_eq!((received.retries.len(), received.failure().kind), (2, kind));
         assert_eq!(server.calls().len(), 3);
     }
 }
@@ -45,17 +45,17 @@ async fn the_provider_says_how_long_to_wait() {
         let [Chunk::Retrying { wait, .. }] = first.as_slice() else { panic!("{first:?}") };
         assert_eq!(*wait, Duration::from_secs(seconds), "{header}");
     }
-    let (heard, _server) =
+    let (received, _server) =
         ask(r#"{"status":503,"retry_after":0,"fail_times":1,"text":"hi"}"#).await;
-    assert_eq!((heard.retries[0].1, &*heard.text), (Duration::ZERO, "hi"));
+    assert_eq!((received.retries[0].1, &*received.text), (Duration::ZERO, "hi"));
 }
 
 #[tokio::test]
 async fn some_refusals_are_final() {
     let check = |step: &'static str, kind| async move {
-        let (heard, server) = ask(step).await;
-        assert_eq!((heard.retries.len(), server.calls().len()), (0, 1), "{step}");
-        assert_eq!(heard.failure().kind, kind, "{step}");
+        let (received, server) = ask(step).await;
+        assert_eq!((received.retries.len(), server.calls().len()), (0, 1), "{step}");
+        assert_eq!(received.failure().kind, kind, "{step}");
     };
     check(r#"{"status":401}"#, FailureKind::Unauthorized).await;
     check(r#"{"status":403}"#, FailureKind::Unauthorized).await;
@@ -66,27 +66,42 @@ async fn some_refusals_are_final() {
 }
 
 #[tokio::test]
+async fn a_failure_says_what_to_do_about_it() {
+    let check = async |step: &str, remedy: &str| {
+        let (received, _server) = ask(step).await;
+        let message = &received.failure().message;
+        assert!(message.contains(remedy), "{message}");
+    };
+    check(r#"{"status":401}"#, "`quintet keys set fake` replaces it").await;
+    check(r#"{"status":404}"#, "`quintet models` lists the models").await;
+    let given_up = "gave up after 3 tries; wait, or set `models.fallback`";
+    check(r#"{"status":429}"#, given_up).await;
+    check(r#"{"status":503}"#, given_up).await;
+}
+
+#[tokio::test]
 async fn the_key_is_never_repeated() {
-    let (heard, _server) =
+    let (received, _server) =
         ask(&format!(r#"{{"status":401,"message":"wrong key {KEY}, sir"}}"#)).await;
-    assert_eq!(heard.failure().message, "the provider answered 401: wrong key ***, sir");
+    let message = &received.failure().message;
+    assert!(message.starts_with("the provider answered 401: wrong key ***, sir"), "{message}");
     let shown = format!("{:?}", Providers::new(vec![config(String::new())]));
     assert!(!shown.contains(KEY), "{shown}");
 }
 
 #[tokio::test]
 async fn a_cut_answer_keeps_what_came_and_is_not_asked_for_again() {
-    let (heard, server) = ask(r#"{"deltas":["a","b"],"cut":true}"#).await;
-    assert_eq!((&*heard.text, heard.retries.len()), ("ab", 0));
-    assert_eq!(heard.failure().kind, FailureKind::Cut);
+    let (received, server) = ask(r#"{"deltas":["a","b"],"cut":true}"#).await;
+    assert_eq!((&*received.text, received.retries.len()), ("ab", 0));
+    assert_eq!(received.failure().kind, FailureKind::Cut);
     assert_eq!(server.calls().len(), 1);
 }
 
 #[tokio::test]
 async fn a_cut_before_the_first_word_is_asked_for_again() {
-    let (heard, server) = ask(r#"{"cut":true}"#).await;
-    assert_eq!((heard.retries.len(), server.calls().len()), (2, 3));
-    assert_eq!(heard.failure().kind, FailureKind::Cut);
+    let (received, server) = ask(r#"{"cut":true}"#).await;
+    assert_eq!((received.retries.len(), server.calls().len()), (2, 3));
+    assert_eq!(received.failure().kind, FailureKind::Cut);
 }
 
 /// The answer said that it was done, but the connection broke before the stream was.
@@ -104,12 +119,12 @@ async fn a_cut_after_the_last_word_is_still_a_cut() {
         let whole = format!("{head}\r\n\r\n{:x}\r\n{data}\n\n\r\n", data.len() + 2);
         stream.write_all(whole.as_bytes()).await.unwrap();
     };
-    let (heard, ()) = tokio::join!(listen(providers.stream(scripted("{}"))), answer);
-    assert_eq!(heard.text, "a");
-    assert_eq!(heard.failure().kind, FailureKind::Cut);
+    let (received, ()) = tokio::join!(listen(providers.stream(scripted("{}"))), answer);
+    assert_eq!(received.text, "a");
+    assert_eq!(received.failure().kind, FailureKind::Cut);
 }
 
-async fn with_timeouts(step: &str, timeouts: Timeouts) -> ModelList {
+async fn with_timeouts(step: &str, timeouts: Timeouts) -> Received {
     let server = ModelServer::start().await.unwrap();
     let providers = Providers::new(vec![ProviderConfig { timeouts, ..config(server.base_url()) }]);
     listen(providers.stream(scripted(step))).await
@@ -120,15 +135,15 @@ async fn silence_is_a_failure() {
     let short = Duration::from_millis(200);
     // The text must arrive within this time.
     let idle = Timeouts { idle: Duration::from_secs(2), ..Timeouts::default() };
-    let heard = with_timeouts(r#"{"text":"a","hang":true}"#, idle).await;
-    assert_eq!(heard.text, "a");
-    assert_eq!(heard.failure().message, "the answer stopped coming");
+    let received = with_timeouts(r#"{"text":"a","hang":true}"#, idle).await;
+    assert_eq!(received.text, "a");
+    assert_eq!(received.failure().message, "the answer stopped coming");
     let header = Timeouts { header: short, ..Timeouts::default() };
-    let heard = with_timeouts(r#"{"text":"a","delay_ms":60000}"#, header).await;
-    assert_eq!(heard.failure().message, "the provider does not answer");
+    let received = with_timeouts(r#"{"text":"a","delay_ms":60000}"#, header).await;
+    assert_eq!(received.failure().message, "the provider does not answer");
     let total = Timeouts { total: short, ..Timeouts::default() };
-    let heard = with_timeouts(r#"{"text":"a","repeat":600,"gap_ms":100}"#, total).await;
-    let failure = heard.failure();
+    let received = with_timeouts(r#"{"text":"a","repeat":600,"gap_ms":100}"#, total).await;
+    let failure = received.failure();
     assert_eq!(failure.message, "the answer took too long");
     assert_eq!(failure.kind, FailureKind::Stalled);
 }
@@ -139,11 +154,11 @@ async fn nobody_there() {
     let gone = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
     drop(server);
     let providers = Providers::new(vec![config(format!("http://{gone}/v1"))]);
-    let heard = listen(providers.stream(scripted(""))).await;
-    assert_eq!((heard.retries.len(), heard.failure().kind), (2, FailureKind::Unavailable));
+    let received = listen(providers.stream(scripted(""))).await;
+    assert_eq!((received.retries.len(), received.failure().kind), (2, FailureKind::Unavailable));
     let providers = Providers::new(vec![config("no address".into())]);
-    let heard = listen(providers.stream(scripted(""))).await;
-    assert_eq!((heard.retries.len(), heard.failure().kind), (0, FailureKind::Rejected));
+    let received = listen(providers.stream(scripted(""))).await;
+    assert_eq!((received.retries.len(), received.failure().kind), (0, FailureKind::Rejected));
 }
 
 #[tokio::test]
@@ -167,6 +182,6 @@ async fn what_the_model_cannot_take_is_not_sent() {
 
 #[tokio::test]
 async fn an_unknown_provider_is_an_unknown_model() {
-    let heard = listen(Providers::new(Vec::new()).stream(scripted(""))).await;
-    assert_eq!(heard.failure().kind, FailureKind::UnknownModel);
+    let received = listen(Providers::new(Vec::new()).stream(scripted(""))).await;
+    assert_eq!(received.failure().kind, FailureKind::UnknownModel);
 }

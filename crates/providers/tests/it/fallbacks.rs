@@ -8,10 +8,10 @@ use quintet_kernel::port::{Models, Profiles as _};
 use quintet_providers::{Api, ProviderConfig, Providers, Vendor};
 use quintet_testkit::model_server::ModelServer;
 
-use crate::{ModelList, config, listen, scripted};
+use crate::{Received, config, listen, scripted};
 
 /// `fake` is the first choice; `other` answers whatever the server says.
-async fn ask(first: ProviderConfig, step: &str) -> ModelList {
+async fn ask(first: ProviderConfig, step: &str) -> Received {
     let server = ModelServer::start().await.unwrap();
     let other = ProviderConfig { name: "other".into(), ..config(server.base_url()) };
     let fallback = ["fake/mine", "nobody/x", "other/y"].map(|name| ModelRef::parse(name).unwrap());
@@ -25,12 +25,12 @@ fn gone() -> ProviderConfig {
 
 #[tokio::test]
 async fn the_next_model_answers_and_says_so() {
-    let heard = ask(gone(), r#"{"text":"hi"}"#).await;
-    let reasons: Vec<_> = heard.retries.iter().map(|(n, _, reason)| (*n, &**reason)).collect();
+    let received = ask(gone(), r#"{"text":"hi"}"#).await;
+    let reasons: Vec<_> = received.retries.iter().map(|(n, _, reason)| (*n, &**reason)).collect();
     assert_eq!(reasons.len(), 4, "{reasons:?}");
     assert_eq!(reasons[3], (5, "there is no provider \"nobody\"; asking other/y instead"));
-    assert_eq!(heard.text, "hi");
-    assert_eq!(heard.answer().by, ModelRef::parse("other/y"));
+    assert_eq!(received.text, "hi");
+    assert_eq!(received.answer().by, ModelRef::parse("other/y"));
 }
 
 #[tokio::test]
@@ -40,35 +40,35 @@ async fn nobody_waits_long_where_another_can_answer() {
     let providers = Providers::new(vec![config(server.base_url()), other]);
     let providers = providers.with_fallback(vec![ModelRef::parse("other/y").unwrap()]);
     let step = r#"{"status":429,"retry_after":50,"fail_times":1,"text":"hi"}"#;
-    let heard = listen(providers.stream(scripted(step))).await;
-    assert_eq!((heard.retries.len(), &*heard.text), (1, "hi"));
-    assert!(heard.retries[0].2.ends_with("asking other/y instead"), "{:?}", heard.retries);
+    let received = listen(providers.stream(scripted(step))).await;
+    assert_eq!((received.retries.len(), &*received.text), (1, "hi"));
+    assert!(received.retries[0].2.ends_with("asking other/y instead"), "{:?}", received.retries);
 }
 
 #[tokio::test]
 async fn a_provider_without_a_key_is_not_even_asked() {
     let first = Vendor::named("anthropic").unwrap().provider();
     let first = ProviderConfig { name: "fake".into(), ..first };
-    let heard = ask(first, r#"{"text":"hi"}"#).await;
-    assert!(heard.retries[0].2.starts_with("there is no key for fake: set ANTHROPIC_API_KEY"));
-    assert_eq!(heard.text, "hi");
+    let received = ask(first, r#"{"text":"hi"}"#).await;
+    assert!(received.retries[0].2.starts_with("there is no key for fake: set ANTHROPIC_API_KEY"));
+    assert_eq!(received.text, "hi");
 }
 
 #[tokio::test]
 async fn what_is_wrong_with_the_prompt_is_wrong_everywhere() {
     let server = ModelServer::start().await.unwrap();
     let step = r#"{"status":400,"code":"context_length_exceeded"}"#;
-    let heard = ask(config(server.base_url()), step).await;
-    assert!(heard.retries.is_empty());
-    assert_eq!(heard.failure().kind, FailureKind::ContextOverflow);
+    let received = ask(config(server.base_url()), step).await;
+    assert!(received.retries.is_empty());
+    assert_eq!(received.failure().kind, FailureKind::ContextOverflow);
 }
 
 #[tokio::test]
 async fn an_answer_that_has_begun_is_not_given_to_another() {
     let server = ModelServer::start().await.unwrap();
-    let heard = ask(config(server.base_url()), r#"{"text":"a","cut":true}"#).await;
-    assert_eq!((&*heard.text, heard.retries.len()), ("a", 0));
-    assert_eq!(heard.failure().kind, FailureKind::Cut);
+    let received = ask(config(server.base_url()), r#"{"text":"a","cut":true}"#).await;
+    assert_eq!((&*received.text, received.retries.len()), ("a", 0));
+    assert_eq!(received.failure().kind, FailureKind::Cut);
 }
 
 #[tokio::test]
@@ -77,8 +77,8 @@ async fn a_model_inside_the_daemon_can_stand_in() {
     let fallback = vec![ModelRef::parse("here/demo").unwrap()];
     let providers = Providers::new(vec![gone()]).with_in_process("here", inside);
     let providers = providers.with_fallback(fallback.clone());
-    let heard = listen(providers.stream(scripted(r#"{"text":"hi"}"#))).await;
-    assert_eq!(heard.answer().by.as_ref(), fallback.first());
+    let received = listen(providers.stream(scripted(r#"{"text":"hi"}"#))).await;
+    assert_eq!(received.answer().by.as_ref(), fallback.first());
     assert!(providers.list().await.iter().any(|listed| listed.model == fallback[0]));
     assert!(!providers.profile(&fallback[0]).unwrap().inputs.contains(&MediaKind::Image));
 }

@@ -8,7 +8,7 @@ use quintet_kernel::port::Models;
 use quintet_providers::{Api, ProviderConfig, Providers};
 use quintet_testkit::replay::{Asked, Replay, Reply};
 
-use crate::{KEY, ModelList, config, listen, scripted};
+use crate::{KEY, Received, config, listen, scripted};
 
 struct Case {
     api: Api,
@@ -73,10 +73,10 @@ async fn serve(case: &Case, reply: Reply) -> (Providers, Replay) {
     (Providers::new(vec![config]), server)
 }
 
-async fn ask(case: &Case, reply: Reply) -> (ModelList, Vec<Asked>) {
+async fn ask(case: &Case, reply: Reply) -> (Received, Vec<Asked>) {
     let (providers, server) = serve(case, reply).await;
-    let heard = listen(providers.stream(scripted("{}"))).await;
-    (heard, server.asked())
+    let received = listen(providers.stream(scripted("{}"))).await;
+    (received, server.asked())
 }
 
 #[tokio::test]
@@ -84,13 +84,13 @@ async fn answers_are_asked_for_and_read() {
     for case in &CASES {
         let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(case.folder);
         let stream = std::fs::read(golden.join(case.stream).with_extension("sse")).unwrap();
-        let (heard, asked) = ask(case, Reply::stream(stream)).await;
+        let (received, asked) = ask(case, Reply::stream(stream)).await;
         let [asked] = asked.as_slice() else { panic!("{asked:?}") };
         assert_eq!((&*asked.method, &*asked.path), ("POST", case.path));
         assert_eq!(asked.headers.get(case.key.0).map(String::as_str), Some(case.key.1));
         assert!(asked.body.is_object());
-        assert!(!heard.thought.is_empty() && heard.text == "I read both.", "{heard:?}");
-        let answer = heard.answer();
+        assert!(!received.thought.is_empty() && received.text == "I read both.", "{received:?}");
+        let answer = received.answer();
         assert_eq!((answer.finish, answer.calls.len()), (Finish::ToolCalls, 2), "{}", case.folder);
         assert!(answer.usage.total() > 0 && !answer.usage.estimated);
     }
@@ -100,9 +100,9 @@ async fn answers_are_asked_for_and_read() {
 async fn a_wrong_key_is_tried_once() {
     for case in &CASES {
         let body = format!(r#"{{"error":{{"message":"wrong key {KEY}","type":"x"}}}}"#);
-        let (heard, asked) = ask(case, Reply::json(401, &body)).await;
-        assert_eq!((heard.retries.len(), asked.len()), (0, 1));
-        let failure = heard.failure();
+        let (received, asked) = ask(case, Reply::json(401, &body)).await;
+        assert_eq!((received.retries.len(), asked.len()), (0, 1));
+        let failure = received.failure();
         assert_eq!(failure.kind, FailureKind::Unauthorized);
         assert!(!failure.message.contains(KEY), "{}", failure.message);
     }
@@ -111,9 +111,9 @@ async fn a_wrong_key_is_tried_once() {
 #[tokio::test]
 async fn an_empty_stream_is_asked_for_again() {
     for case in &CASES {
-        let (heard, asked) = ask(case, Reply::stream("")).await;
-        assert_eq!((heard.retries.len(), asked.len()), (2, 3), "{}", case.folder);
-        assert_eq!(heard.failure().kind, FailureKind::Cut);
+        let (received, asked) = ask(case, Reply::stream("")).await;
+        assert_eq!((received.retries.len(), asked.len()), (2, 3), "{}", case.folder);
+        assert_eq!(received.failure().kind, FailureKind::Cut);
     }
 }
 

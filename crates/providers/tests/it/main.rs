@@ -60,14 +60,14 @@ fn scripted(steps: &str) -> Prompt {
 
 /// Everything that came of a call.
 #[derive(Debug, Default)]
-struct ModelList {
+struct Received {
     text: String,
     thought: String,
     retries: Vec<(u32, Duration, String)>,
     end: Option<Result<Answer, Failure>>,
 }
 
-impl ModelList {
+impl Received {
     fn answer(self) -> Answer {
         self.end.unwrap().unwrap()
     }
@@ -77,35 +77,35 @@ impl ModelList {
     }
 }
 
-async fn listen(mut stream: Box<dyn ModelStream>) -> ModelList {
-    let mut heard = ModelList::default();
-    while heard.end.is_none() {
+async fn listen(mut stream: Box<dyn ModelStream>) -> Received {
+    let mut received = Received::default();
+    while received.end.is_none() {
         let chunks = match stream.next().await {
             Ok(chunks) => chunks,
             Err(failure) => {
-                heard.end = Some(Err(failure));
+                received.end = Some(Err(failure));
                 break;
             }
         };
         for chunk in chunks {
-            assert!(heard.end.is_none(), "nothing comes after the end");
+            assert!(received.end.is_none(), "nothing comes after the end");
             match chunk {
-                Chunk::Output(Channel::Text, text) => heard.text += &text,
-                Chunk::Output(Channel::Thought, text) => heard.thought += &text,
+                Chunk::Output(Channel::Text, text) => received.text += &text,
+                Chunk::Output(Channel::Thought, text) => received.thought += &text,
                 Chunk::Retrying { attempt, wait, reason } => {
-                    heard.retries.push((attempt, wait, reason));
+                    received.retries.push((attempt, wait, reason));
                 }
-                Chunk::Finished(answer) => heard.end = Some(Ok(answer)),
+                Chunk::Finished(answer) => received.end = Some(Ok(answer)),
             }
         }
     }
-    heard
+    received
 }
 
 /// Asks a scripted server and hears it out.
-async fn ask(steps: &str) -> (ModelList, ModelServer) {
+async fn ask(steps: &str) -> (Received, ModelServer) {
     let server = ModelServer::start().await.unwrap();
     let providers = Providers::new(vec![config(server.base_url())]);
-    let heard = listen(providers.stream(scripted(steps))).await;
-    (heard, server)
+    let received = listen(providers.stream(scripted(steps))).await;
+    (received, server)
 }

@@ -72,9 +72,9 @@ async fn a_model_that_may_search_is_offered_it() {
         let (providers, server) = serve(case, true).await;
         let asked = prompt(case.model, Search::Native);
         assert_eq!(providers.profile(&asked.model).unwrap().search, case.search, "{}", case.folder);
-        let heard = listen(providers.stream(asked)).await;
-        assert_eq!(heard.text, case.text);
-        assert!(heard.thought.contains("[searching the web: "), "{}", heard.thought);
+        let received = listen(providers.stream(asked)).await;
+        assert_eq!(received.text, case.text);
+        assert!(received.thought.contains("[searching the web: "), "{}", received.thought);
         assert_eq!(server.asked()[0].body["tools"], json!([(case.tool)()]), "{}", case.folder);
     }
 }

@@ -4,11 +4,11 @@ use quintet_kernel::port::Models as _;
 use quintet_providers::{Api, ProviderConfig, Providers};
 use quintet_testkit::replay::{Replay, Reply};
 
-use crate::{KEY, ModelList, config, listen, scripted};
+use crate::{KEY, Received, config, listen, scripted};
 
 const FAMILIES: [Api; 4] = [Api::OpenAiChat, Api::OpenAiResponses, Api::Anthropic, Api::Gemini];
 
-async fn ask(api: Api, reply: Reply) -> ModelList {
+async fn ask(api: Api, reply: Reply) -> Received {
     let server = Replay::start(reply).await.unwrap();
     let config = ProviderConfig { api, ..config(format!("{}/v1", server.url())) };
     listen(Providers::new(vec![config]).stream(scripted("{}"))).await
@@ -17,10 +17,10 @@ async fn ask(api: Api, reply: Reply) -> ModelList {
 /// What came of every family that was answered so; none of it is the key.
 async fn check(what: &str, reply: Reply) {
     for api in FAMILIES {
-        let heard = ask(api, reply.clone()).await;
-        let shown = format!("{heard:?}");
+        let received = ask(api, reply.clone()).await;
+        let shown = format!("{received:?}");
         assert!(!shown.contains(KEY), "{what}, {api:?}: {shown}");
-        assert!(matches!(heard.end, Some(Err(_))), "{what}, {api:?}: {shown}");
+        assert!(matches!(received.end, Some(Err(_))), "{what}, {api:?}: {shown}");
     }
 }
 
@@ -67,8 +67,8 @@ async fn streams_do_not_break_off_with_the_key() {
 async fn no_half_of_the_key_is_left_by_a_cut() {
     for before in 2048 - KEY.len()..=2048 {
         let said = format!("{}{KEY}", "x".repeat(before));
-        let heard = ask(Api::OpenAiChat, Reply::json(400, &format!("{said} and more"))).await;
-        let message = heard.failure().message;
+        let received = ask(Api::OpenAiChat, Reply::json(400, &format!("{said} and more"))).await;
+        let message = received.failure().message;
         assert!(message.contains('…') && !message.contains(&KEY[..4]), "{before}: {message}");
     }
 }
