@@ -15,7 +15,7 @@ use std::sync::Arc;
 use anyhow::Result;
 use futures_util::future::try_join_all;
 use quintet_dialects::change_feed::Change;
-use quintet_dialects::projection::{Projection, Trouble};
+use quintet_dialects::projection::{Projection, ProjectionError};
 use quintet_kernel::event::{Event, Seq};
 use quintet_kernel::port::{Error, Preferences, Sessions};
 use quintet_kernel::{Cursor, Item, SessionId, Time};
@@ -70,7 +70,7 @@ impl Audit {
     }
 
     /// How far the log is in a session, as it was kept.
-    async fn progress(&self, session: &SessionId) -> Result<Progress, Trouble> {
+    async fn progress(&self, session: &SessionId) -> Result<Progress, ProjectionError> {
         let kept = self.positions.preference(SPACE, session.as_str()).await?;
         let Some(kept) = kept else { return self.beginning(session).await };
         let number = |name: &str| kept[name].as_u64().unwrap_or(0);
@@ -82,7 +82,7 @@ impl Audit {
 
     /// Where the log begins in a session. What a fork shares was decided in another session and is
     /// written down there.
-    async fn beginning(&self, session: &SessionId) -> Result<Progress, Trouble> {
+    async fn beginning(&self, session: &SessionId) -> Result<Progress, ProjectionError> {
         let card = self.sessions.card(session).await?;
         let agent = card.forked.is_some().then(|| entry::agent(&card.labels));
         let trail = Trail::new(session.clone(), agent);
@@ -96,12 +96,12 @@ impl Audit {
 
     /// The positions that are newer than those that are kept. Lines behind the position of the whole log
     /// are not looked at again, so every session that has any needs a position.
-    async fn new_positions(&self) -> Result<Vec<(SessionId, Value)>, Trouble> {
+    async fn new_positions(&self) -> Result<Vec<(SessionId, Value)>, ProjectionError> {
         let mut positions = Vec::new();
         for session in self.found.keys().filter(|session| !self.active.contains_key(*session)) {
             match self.progress(session).await {
                 Ok(progress) => positions.push((session.clone(), progress.position())),
-                Err(Trouble::Session(Error::NotFound(_))) => {}
+                Err(ProjectionError::Session(Error::NotFound(_))) => {}
                 Err(trouble) => return Err(trouble),
             }
         }
@@ -110,7 +110,7 @@ impl Audit {
         Ok(positions)
     }
 
-    async fn read_on(&mut self, session: &SessionId) -> Result<(), Trouble> {
+    async fn read_on(&mut self, session: &SessionId) -> Result<(), ProjectionError> {
         // A copy: if anything fails on the way, this is done again from here.
         let mut progress = match self.active.get(session) {
             Some(progress) => progress.clone(),
@@ -162,11 +162,11 @@ impl Projection for Audit {
         self.progress(session).await.is_ok_and(|progress| progress.read == head)
     }
 
-    async fn update(&mut self, session: &SessionId, change: Change) -> Result<(), Trouble> {
+    async fn update(&mut self, session: &SessionId, change: Change) -> Result<(), ProjectionError> {
         match change {
             Change::Head(_) => match self.read_on(session).await {
                 // What was written down stays: that is what it is for.
-                Err(Trouble::Session(Error::NotFound(_))) => Ok(()),
+                Err(ProjectionError::Session(Error::NotFound(_))) => Ok(()),
                 done => done,
             },
             Change::Erased => {
@@ -177,7 +177,7 @@ impl Projection for Audit {
         }
     }
 
-    async fn checkpoint(&mut self, since: Time) -> Result<(), Trouble> {
+    async fn checkpoint(&mut self, since: Time) -> Result<(), ProjectionError> {
         let positions = self.new_positions().await?;
         let keep = |(session, position): (SessionId, Value)| {
             self.positions.prefer(SPACE, session.as_str(), position)

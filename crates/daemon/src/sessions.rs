@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use anyhow::{Result, bail};
 use quintet_dialects::change_feed::Change;
-use quintet_dialects::projection::{Projection as _, Trouble};
+use quintet_dialects::projection::{Projection as _, ProjectionError};
 use quintet_kernel::SessionId;
 use quintet_kernel::port::{
     ERASED, Embedder, Preferences, SearchError, SessionIndex as _, SessionQuery,
@@ -24,10 +24,10 @@ use crate::{options, senses};
 pub(crate) use indexer::Indexer;
 
 /// The file of the index in the data directory.
-const INDEX: &str = "search.db";
+const INDEX_FILE: &str = "search.db";
 
-/// From how many sessions on a person is told what takes so long.
-const MANY: usize = 100;
+/// Sessions from which on the user is told why the search takes long.
+const PROGRESS_SESSIONS_MINIMUM: usize = 100;
 
 pub(crate) fn main(verb: Sessions) -> Result<()> {
     let Sessions::Find(find) = verb;
@@ -37,7 +37,7 @@ pub(crate) fn main(verb: Sessions) -> Result<()> {
 
 /// The index of the messages in a data directory.
 pub(crate) fn index(data_dir: &Path, embedder: Option<Arc<dyn Embedder>>) -> MessageIndex {
-    MessageIndex::new(data_dir.join(INDEX), embedder)
+    MessageIndex::new(data_dir.join(INDEX_FILE), embedder)
 }
 
 /// Removes from the index what the list of erased sessions names.
@@ -67,7 +67,7 @@ async fn run(find: Find) -> Result<()> {
     }
     let query = SessionQuery { text: find.words.join(" "), limit: Some(find.limit.into()) };
     let found = match index.search(query).await {
-        Err(SearchError::Storage(_)) if !data_dir.join(INDEX).exists() => {
+        Err(SearchError::Storage(_)) if !data_dir.join(INDEX_FILE).exists() => {
             bail!("there is no search index yet: the daemon is making it; try again in a moment")
         }
         found => found?,
@@ -79,7 +79,7 @@ async fn run(find: Find) -> Result<()> {
     Ok(write!(std::io::stdout(), "{text}")?)
 }
 
-/// Takes in what is missing; nobody else does while the daemon is not running.
+/// Brings the index up to date, which only this command does while the daemon is not running.
 async fn catch_up(dir: &DataDir, index: &MessageIndex) -> Result<()> {
     let store = Arc::new(dir.sqlite()?);
     remove_erased(index, &*store).await?;
@@ -90,13 +90,13 @@ async fn catch_up(dir: &DataDir, index: &MessageIndex) -> Result<()> {
             behind.push(card.id);
         }
     }
-    if behind.len() >= MANY {
+    if behind.len() >= PROGRESS_SESSIONS_MINIMUM {
         eprintln!("adding {} sessions to the search index", behind.len());
     }
     for session in behind {
         match indexer.update(&session, Change::Head(0)).await {
             // A session that cannot be read keeps no other from being found.
-            Err(error @ Trouble::Storage(StorageError::Damaged(_))) => {
+            Err(error @ ProjectionError::Storage(StorageError::Damaged(_))) => {
                 eprintln!("session {session} is left out: {error}");
             }
             done => done?,

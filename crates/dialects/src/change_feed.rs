@@ -1,4 +1,4 @@
-//! Which sessions changed, for those who read journals on their own: projections and connections.
+//! Publishes which sessions changed, for projections and connections that read journals themselves.
 //!
 //! A subscriber has a set and no queue: a session stands in it once, however often it changed, so one
 //! that is slow costs no more memory than there are sessions and misses nothing.
@@ -11,7 +11,7 @@ use quintet_kernel::event::Seq;
 use quintet_kernel::port::Hints;
 use tokio::sync::Notify;
 
-/// Tells subscribers which sessions changed. Cheap to clone.
+/// Publishes which sessions changed. Cheap to clone.
 #[derive(Clone, Debug, Default)]
 pub struct ChangeFeed {
     subscribers: Arc<Mutex<Vec<Weak<Pending>>>>,
@@ -22,14 +22,14 @@ pub struct ChangeFeed {
 pub enum Change {
     /// There may be events up to this one.
     Head(Seq),
-    /// The session was taken away.
+    /// The session was deleted.
     Erased,
 }
 
 /// Sessions and what happened to each.
 pub type Changes = HashMap<SessionId, Change>;
 
-/// One subscriber's view of the feed; it begins with what changes after it was made.
+/// One subscriber's view of the feed, from the moment it was created.
 #[derive(Debug)]
 pub struct Subscription {
     pending: Arc<Pending>,
@@ -70,14 +70,14 @@ impl Hints for ChangeFeed {
 }
 
 impl Subscription {
-    /// Waits until something changed. Nothing is lost if the wait is given up.
+    /// Waits until something changed. Safe to drop and call again.
     pub async fn changed(&self) {
         while lock(&self.pending.changes).is_empty() {
             self.pending.changed.notified().await;
         }
     }
 
-    /// What changed since it was last taken.
+    /// Takes the changes since the last call.
     pub fn take(&self) -> Changes {
         std::mem::take(&mut *lock(&self.pending.changes))
     }

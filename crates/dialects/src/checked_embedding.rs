@@ -1,4 +1,4 @@
-//! Vectors of texts, checked before they are sent to anybody.
+//! Computes embeddings and checks them before they are sent to clients.
 
 use quintet_kernel::port::{Embedder, Embeddings, SenseError};
 

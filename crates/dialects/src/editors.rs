@@ -25,8 +25,8 @@ pub struct EditorRegistry {
 
 #[derive(Clone)]
 struct Registered {
-    /// The session as the editor knows it: a subagent works under its parent's.
-    known_as: SessionId,
+    /// The session's id in the editor; a subagent uses that of its parent.
+    editor_session: SessionId,
     access: FileAccess,
     requests: mpsc::Sender<FileRequest>,
 }
@@ -44,11 +44,11 @@ pub(crate) struct FileRequest {
     pub(crate) session: SessionId,
     pub(crate) path: PathBuf,
     pub(crate) action: FileAction,
-    /// Takes the text that was read, or an empty one once it is written; nothing if that failed.
+    /// Receives the text that was read, or an empty one after a write; `None` if that failed.
     pub(crate) answer: oneshot::Sender<Option<String>>,
 }
 
-/// What is asked of an editor.
+/// The action that an editor is requested to do.
 #[derive(Debug)]
 pub(crate) enum FileAction {
     Read,
@@ -70,8 +70,8 @@ impl EditorRegistry {
         requests: &mpsc::Sender<FileRequest>,
     ) {
         if access.reads || access.writes {
-            let (known_as, requests) = (session.clone(), requests.clone());
-            self.lock().insert(session.clone(), Registered { known_as, access, requests });
+            let (editor_session, requests) = (session.clone(), requests.clone());
+            self.lock().insert(session.clone(), Registered { editor_session, access, requests });
         }
     }
 
@@ -86,7 +86,7 @@ impl EditorRegistry {
     /// The editor has closed a session, or all of them if none is named.
     pub(crate) fn close(&self, requests: &mpsc::Sender<FileRequest>, session: Option<&SessionId>) {
         self.lock().retain(|_, registered| {
-            let closed = session.is_none_or(|session| registered.known_as == *session);
+            let closed = session.is_none_or(|session| registered.editor_session == *session);
             !(closed && registered.requests.same_channel(requests))
         });
     }
@@ -106,7 +106,7 @@ impl EditorRegistry {
             return None;
         }
         let (answer, answered) = oneshot::channel();
-        let (session, path) = (registered.known_as.clone(), path.to_owned());
+        let (session, path) = (registered.editor_session.clone(), path.to_owned());
         let request = FileRequest { session, path, action, answer };
         let asked = async {
             registered.requests.send(request).await.ok()?;
@@ -133,7 +133,7 @@ impl Editors for EditorRegistry {
     ) -> BoxFuture<'a, ()> {
         Box::pin(async move {
             if self.request(session, path, FileAction::Write(text)).await.is_none() {
-                tracing::debug!(%session, "no editor took a file");
+                tracing::debug!(%session, "no editor wrote the file");
             }
         })
     }

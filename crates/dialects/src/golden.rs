@@ -1,8 +1,8 @@
-//! Golden transcripts, whatever they are told in: a folder of stories, each told again and compared.
+//! Golden transcripts: replays every file of a folder and compares the result.
 
 use std::path::Path;
 
-/// Tells every story of a folder again; `UPDATE_GOLDEN=1` keeps what it became.
+/// Replays every transcript of a folder and compares it; `UPDATE_GOLDEN=1` stores the new result.
 pub(crate) fn check(folder: &str, tell: impl Fn(&str) -> String) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
     let update = std::env::var_os("UPDATE_GOLDEN").is_some();

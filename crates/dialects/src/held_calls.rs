@@ -10,9 +10,9 @@ use quintet_kernel::port::{Error, Follow, Sessions};
 use quintet_kernel::{CallId, ClientRef, Cursor, Event, Item, SessionId};
 use tokio::task::JoinSet;
 
-/// How long a client that connected again is given for the end of its earlier connection.
+/// Time that a client that connected again waits for the end of its earlier connection.
 const TAKE_OVER_TIMEOUT: Duration = Duration::from_secs(2);
-/// How long to wait before a session that could not be read is read again.
+/// Delay before a session that could not be read is read again.
 const RETRY_INTERVAL: Duration = Duration::from_millis(500);
 
 /// The calls that a client claimed on one connection. [`HeldCalls::release`] must follow its end.

@@ -1,4 +1,4 @@
-//! JSON-RPC 2.0, for every dialect that speaks it: what comes in, what goes out and what goes wrong.
+//! JSON-RPC 2.0 messages, for every dialect that uses them: requests, responses and errors.
 //!
 //! Pure: a transport hands in the text of a message and sends the text that comes back.
 
@@ -23,7 +23,7 @@ pub const INVALID_PARAMS: i64 = -32602;
 /// The server is at fault.
 pub const INTERNAL_ERROR: i64 = -32603;
 
-/// What a message is.
+/// A received message.
 #[derive(Debug)]
 pub enum Incoming {
     /// One request or notification.
@@ -33,40 +33,40 @@ pub enum Incoming {
 }
 
 /// One request or notification, or why it is neither.
-pub type Received = Result<Call, Fault>;
+pub type Received = Result<Call, InvalidMessage>;
 
 /// A request or, without an id, a notification.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Call {
-    /// What the answer is to carry; nothing for a notification, which is never answered.
+    /// The id that the response carries; `None` for a notification, which is never answered.
     pub id: Option<Id>,
-    /// What is wanted.
+    /// The name of the method.
     pub method: String,
-    /// With what; [`Value::Null`] where nothing was given.
+    /// The parameters; [`Value::Null`] if there are none.
     pub params: Value,
 }
 
-/// What tells an answer from others.
+/// The id of a request.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Id {
     /// A number, given back as it came.
     Number(Number),
     /// A string.
     Text(String),
-    /// None: what came in could not be read so far.
+    /// No id: the request could not be read that far.
     Null,
 }
 
-/// Something that is no request, and the id under which to say so.
+/// A message that is no valid request, with the id for the error response.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Fault {
+pub struct InvalidMessage {
     /// The id, as far as there is one.
     pub id: Id,
-    /// What is wrong.
+    /// The error to respond with.
     pub error: Error,
 }
 
-/// Why there is no result.
+/// An error response.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Error {
     /// For programs.
@@ -143,9 +143,10 @@ impl Id {
 }
 
 /// The most requests of a batch.
-pub const MOST_TOGETHER: usize = 50;
+pub const BATCH_LIMIT: usize = 50;
 
-/// Reads a message.
+/// Reads a message. Fails with the error to respond with if it is no JSON, or a batch that is empty or too
+/// long.
 pub fn read(text: &str) -> Result<Incoming, Error> {
     if !text.trim_start().starts_with('[') {
         let one = serde_json::from_str(text).map_err(Error::parse)?;
@@ -153,14 +154,14 @@ pub fn read(text: &str) -> Result<Incoming, Error> {
     }
     match serde_json::from_str(text).map_err(Error::parse)? {
         Batch(calls) if calls.is_empty() => Err(Error::invalid("the batch is empty")),
-        Batch(calls) if calls.len() > MOST_TOGETHER => {
-            Err(Error::invalid(format!("a batch has at most {MOST_TOGETHER} requests")))
+        Batch(calls) if calls.len() > BATCH_LIMIT => {
+            Err(Error::invalid(format!("a batch has at most {BATCH_LIMIT} requests")))
         }
         Batch(calls) => Ok(Incoming::Batch(calls.into_iter().map(call).collect())),
     }
 }
 
-/// The values of an array; of one that is too long only so many that it shows.
+/// The values of an array, read up to one beyond the limit.
 struct Batch(Vec<Value>);
 
 impl<'de> Deserialize<'de> for Batch {
@@ -175,7 +176,7 @@ impl<'de> Deserialize<'de> for Batch {
 
             fn visit_seq<A: SeqAccess<'de>>(self, mut array: A) -> Result<Batch, A::Error> {
                 let mut values = Vec::new();
-                while values.len() <= MOST_TOGETHER
+                while values.len() <= BATCH_LIMIT
                     && let Some(value) = array.next_element()?
                 {
                     values.push(value);
@@ -202,9 +203,9 @@ pub enum PeerMessage {
     },
 }
 
-/// Reads a message of a peer, one and not a batch. Fails with what to answer.
-pub fn read_peer(text: &str) -> Result<PeerMessage, Fault> {
-    let fault = |error| Fault { id: Id::Null, error };
+/// Reads a message of a peer, which must not be a batch. Fails with the error to respond with.
+pub fn read_peer(text: &str) -> Result<PeerMessage, InvalidMessage> {
+    let fault = |error| InvalidMessage { id: Id::Null, error };
     if text.trim_start().starts_with('[') {
         return Err(fault(Error::invalid("batches are not taken")));
     }
@@ -225,11 +226,11 @@ pub fn read_peer(text: &str) -> Result<PeerMessage, Fault> {
 fn call(value: Value) -> Received {
     let Value::Object(mut members) = value else {
         let error = Error::invalid("a request is an object");
-        return Err(Fault { id: Id::Null, error });
+        return Err(InvalidMessage { id: Id::Null, error });
     };
     let id = members.get("id").map(Id::of);
     let known = id.clone().flatten().unwrap_or(Id::Null);
-    let fault = |why: &str| Fault { id: known.clone(), error: Error::invalid(why) };
+    let fault = |why: &str| InvalidMessage { id: known.clone(), error: Error::invalid(why) };
     if id == Some(None) {
         return Err(fault("id must be a string, a number or null"));
     }
@@ -286,7 +287,7 @@ pub fn notification(method: &str, params: impl Serialize) -> String {
 }
 
 /// The answers to a batch, of which notifications have none; nothing if there are none at all.
-pub fn together(answers: &[String]) -> Option<String> {
+pub fn batch_response(answers: &[String]) -> Option<String> {
     (!answers.is_empty()).then(|| format!("[{}]", answers.join(",")))
 }
 

@@ -1,8 +1,16 @@
-//! The protocols: each a translator between its wire and the one core.
+//! The protocols of the daemon, each a translator between its wire format and the core.
 //!
-//! A dialect is a folder with `wire` (its types), `decode` (wire to commands), `encode` (events to
-//! wire), both pure, `serve`, which moves bytes, and `dialect`, which declares its listeners and
-//! options. No dialect decides anything. To add one, write its folder and add it to the list below.
+//! A dialect is a folder with `wire` (its types), `decode` (wire to commands) and `encode` (events to wire), all
+//! pure; `serve`, which moves bytes; and `dialect`, which declares listeners and options ([`dialect::Dialect`]).
+//! [`DIALECTS`] is the list. Dialects decide nothing: policy and sessions are the core's. Shared by several of
+//! them are [`transport`] (listeners, access rules, SSE, Unix sockets), [`jsonrpc`], [`projection`] (copies of
+//! sessions that follow the journal) and [`change_feed`].
+//!
+//! ```text
+//! listener → access → decode → Command → Sessions ─┐
+//!                                                  │ core
+//! client ← transport ← encode ← Event, text ← Follow ┘
+//! ```
 
 mod acp;
 mod agent;
@@ -43,7 +51,7 @@ pub const DIALECTS: &[Dialect] = &[
     mcp_server::DIALECT,
 ];
 
-/// The listener of editors, and the method by which transcripts are taken over there.
+/// The listener of editors, and its method that imports transcripts.
 pub use acp::{IMPORT, LISTENER as EDITORS};
 /// The listener of the web console, for the command that opens it.
 pub use console::LISTENER as WEB_CONSOLE;

@@ -1,4 +1,4 @@
-//! The models that can be chosen, without waiting for providers that are slow to list theirs.
+//! The list of usable models, without waiting for slow providers.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use quintet_kernel::model::Listed;
 use quintet_kernel::port::Models;
 
-/// How long an answer waits for the lists of providers.
+/// Time that an answer waits for the lists of providers.
 const LISTING_TIMEOUT: Duration = Duration::from_millis(40);
 
 /// The models as they were last listed.
@@ -20,12 +20,12 @@ impl ModelList {
         Self { models, known: Mutex::default() }
     }
 
-    /// The models that can be asked, as far as they are known by now.
+    /// The usable models that are known so far.
     pub(crate) async fn usable(&self) -> Vec<Listed> {
         self.if_known().await.unwrap_or_default()
     }
 
-    /// The same; nothing if they were never listed.
+    /// The usable models; `None` if they were never listed.
     pub(crate) async fn if_known(&self) -> Option<Vec<Listed>> {
         match tokio::time::timeout(LISTING_TIMEOUT, self.refresh()).await {
             Ok(models) => Some(models),
@@ -33,7 +33,7 @@ impl ModelList {
         }
     }
 
-    /// Lists them, however long that takes.
+    /// Requests the list again and waits for it.
     pub(crate) async fn refresh(&self) -> Vec<Listed> {
         let mut models = self.models.list().await;
         models.retain(|listed| listed.usable);

@@ -1,4 +1,4 @@
-//! Copies of sessions that are kept behind the journal, and what keeps them up to date.
+//! Projections: copies of sessions that follow the journal, such as the session tree and the audit log.
 //!
 //! A projection remembers how far it is in each session and, for all of them together, since when it
 //! may be behind: at a start only sessions that changed after that time are looked at, and of those
@@ -16,22 +16,22 @@ use tokio_util::sync::CancellationToken;
 
 use crate::change_feed::{Change, Changes, Subscription};
 
-/// How long changes are gathered before they are written.
+/// Time for which changes are collected before they are written.
 const GATHER_INTERVAL: Duration = Duration::from_millis(250);
-/// How often the position of the whole projection is kept.
+/// Interval at which the position of the whole projection is stored.
 const CHECKPOINT_INTERVAL: Duration = Duration::from_secs(60);
 /// How often it is looked whether something that was put off is to be written.
 pub(crate) const DEFERRED_INTERVAL: Duration = Duration::from_secs(2);
 /// An event is stamped before it is durable and published; so much later it surely is.
 const PUBLISH_LIMIT: Duration = Duration::from_secs(60);
-/// So many sessions are written at most before the position is kept.
+/// Sessions that are written before the position is stored.
 const WRITES_LIMIT: usize = 256;
-/// How many sessions are asked for first where it is not known how many changed.
+/// Sessions of the first page when it is not known how many changed.
 const FIRST_PAGE: usize = 64;
 
-/// A copy of sessions that is kept behind the journal.
+/// A copy of sessions that follows the journal.
 pub trait Projection: Send {
-    /// What it is called in logs.
+    /// The name in logs.
     const NAME: &'static str;
 
     /// Since when sessions may have changed without the copy; the beginning of time if not known.
@@ -41,7 +41,7 @@ pub trait Projection: Send {
     fn has(&mut self, session: &SessionId, head: Seq) -> impl Future<Output = bool> + Send;
 
     /// Sessions that were erased and that the copy may still have.
-    fn erased(&mut self) -> impl Future<Output = Result<Vec<SessionId>, Trouble>> + Send {
+    fn erased(&mut self) -> impl Future<Output = Result<Vec<SessionId>, ProjectionError>> + Send {
         std::future::ready(Ok(Vec::new()))
     }
 
@@ -51,7 +51,7 @@ pub trait Projection: Send {
         &mut self,
         session: &SessionId,
         change: Change,
-    ) -> impl Future<Output = Result<(), Trouble>> + Send;
+    ) -> impl Future<Output = Result<(), ProjectionError>> + Send;
 
     /// True if parts of the copy were put off.
     fn has_deferred(&self) -> bool {
@@ -62,12 +62,15 @@ pub trait Projection: Send {
     fn write_deferred(
         &mut self,
         _which: Deferred,
-    ) -> impl Future<Output = Result<(), Trouble>> + Send {
+    ) -> impl Future<Output = Result<(), ProjectionError>> + Send {
         std::future::ready(Ok(()))
     }
 
     /// Keeps the position: the copy has everything that happened before this time.
-    fn checkpoint(&mut self, since: Time) -> impl Future<Output = Result<(), Trouble>> + Send;
+    fn checkpoint(
+        &mut self,
+        since: Time,
+    ) -> impl Future<Output = Result<(), ProjectionError>> + Send;
 }
 
 /// What is to be written of the parts of a copy that were put off.
@@ -81,27 +84,27 @@ pub enum Deferred {
 
 /// Why a copy is behind.
 #[derive(Debug, thiserror::Error)]
-pub enum Trouble {
+pub enum ProjectionError {
     /// A file cannot be written.
     #[error(transparent)]
     File(#[from] std::io::Error),
     /// The session cannot be read.
     #[error(transparent)]
     Session(#[from] Error),
-    /// The position cannot be kept.
+    /// The position cannot be stored.
     #[error(transparent)]
     Storage(#[from] StorageError),
 }
 
-/// What a projection is kept up to date from.
+/// The sources of a projection.
 pub struct Sources {
-    /// What changes from now on.
+    /// Changes from now on.
     pub changes: Subscription,
-    /// What changed before.
+    /// Sessions that changed before.
     pub sessions: Arc<dyn Branches>,
-    /// What time it is.
+    /// The clock.
     pub stamps: Arc<dyn Stamps>,
-    /// Ends the catching up and the waiting; what changed by then is still written.
+    /// Stops the projection; changes up to then are still written.
     pub stop: CancellationToken,
 }
 
@@ -113,7 +116,13 @@ impl std::fmt::Debug for Sources {
 
 /// Keeps a projection up to date until it is stopped.
 pub async fn run<P: Projection>(projection: P, sources: Sources) {
-    let mut upkeep = Upkeep { projection, sources, behind: Changes::new(), writes: 0, whole: true };
+    let mut upkeep = ProjectionTask {
+        projection,
+        sources,
+        failed_sessions: Changes::new(),
+        writes: 0,
+        caught_up: true,
+    };
     upkeep.catch_up().await;
     let mut checkpoints = interval(CHECKPOINT_INTERVAL);
     checkpoints.tick().await;
@@ -135,15 +144,15 @@ pub async fn run<P: Projection>(projection: P, sources: Sources) {
     upkeep.checkpoint(Deferred::All).await;
 }
 
-struct Upkeep<P> {
+struct ProjectionTask<P> {
     projection: P,
     sources: Sources,
     /// Sessions that could not be written, to be tried again.
-    behind: Changes,
+    failed_sessions: Changes,
     /// How many sessions were written since the position was last kept.
     writes: usize,
     /// True if everything that changed before the start was found.
-    whole: bool,
+    caught_up: bool,
 }
 
 impl<P: Projection> Upkeep<P> {
@@ -154,8 +163,8 @@ impl<P: Projection> Upkeep<P> {
         // What is published meanwhile is written later, so the position is that of the beginning.
         let begun = self.sources.stamps.now().before(PUBLISH_LIMIT);
         let cards = changed_since(&*self.sources.sessions, since).await.unwrap_or_else(|error| {
-            tracing::error!(projection = P::NAME, %error, "the sessions cannot be listed");
-            self.whole = false;
+            tracing::error!(projection = P::NAME, %error, "sessions cannot be listed, so older changes are missing");
+            self.caught_up = false;
             Vec::new()
         });
         self.remove_erased().await;
@@ -163,14 +172,14 @@ impl<P: Projection> Upkeep<P> {
         self.writes += cards.len().min(1);
         for card in cards.into_iter().rev() {
             if self.sources.stop.is_cancelled() {
-                self.whole = false;
+                self.caught_up = false;
                 return;
             }
             if !self.projection.has(&card.id, card.head).await {
                 self.update(card.id, Change::Head(card.head)).await;
             }
             if self.writes >= WRITES_LIMIT {
-                self.keep_position(since).await;
+                self.store_position(since).await;
             }
         }
         if self.writes > 0 && self.write_deferred(Deferred::All).await {
@@ -218,12 +227,12 @@ impl<P: Projection> Upkeep<P> {
         self.writes += 1;
         match self.projection.update(&session, change).await {
             Ok(()) => {
-                self.behind.remove(&session);
+                self.failed_sessions.remove(&session);
             }
             Err(error) => {
-                tracing::warn!(projection = P::NAME, %session, %error, "a copy is behind");
-                if may_pass(&error) {
-                    self.behind.insert(session, change);
+                tracing::warn!(projection = P::NAME, %session, %error, "the copy of a session could not be updated and is tried again");
+                if is_transient(&error) {
+                    self.failed_sessions.insert(session, change);
                 }
             }
         }
@@ -232,7 +241,7 @@ impl<P: Projection> Upkeep<P> {
     /// Writes what is left and keeps the position, if there is a new one.
     async fn checkpoint(&mut self, which: Deferred) {
         let now = self.sources.stamps.now().before(PUBLISH_LIMIT);
-        let mut changes = std::mem::take(&mut self.behind);
+        let mut changes = std::mem::take(&mut self.failed_sessions);
         changes.extend(self.sources.changes.take());
         self.write(changes).await;
         // Another position would have what failed forgotten by a crash.
@@ -248,24 +257,28 @@ impl<P: Projection> Upkeep<P> {
         self.keep_position(since).await;
     }
 
-    async fn keep_position(&mut self, since: Time) {
+    async fn store_position(&mut self, since: Time) {
         self.writes = 0;
         if let Err(error) = self.projection.checkpoint(since).await {
-            tracing::warn!(projection = P::NAME, %error, "the position was not kept");
+            tracing::warn!(projection = P::NAME, %error, "the position could not be stored");
         }
     }
 }
 
 /// What is damaged or missing stays so, and so does a name that is too long; everything else may be
 /// mended and is tried again.
-pub(crate) fn may_pass(error: &Trouble) -> bool {
+pub(crate) fn is_transient(error: &ProjectionError) -> bool {
     match error {
-        Trouble::Session(Error::Storage(error)) | Trouble::Storage(error) => match error {
-            StorageError::Damaged(_) | StorageError::Missing(_) => false,
-            StorageError::Conflict(_) | StorageError::Fenced | StorageError::Unavailable(_) => true,
-        },
-        Trouble::File(error) => error.kind() != ErrorKind::InvalidFilename,
-        Trouble::Session(_) => true,
+        ProjectionError::Session(Error::Storage(error)) | ProjectionError::Storage(error) => {
+            match error {
+                StorageError::Damaged(_) | StorageError::Missing(_) => false,
+                StorageError::Conflict(_) | StorageError::Fenced | StorageError::Unavailable(_) => {
+                    true
+                }
+            }
+        }
+        ProjectionError::File(error) => error.kind() != ErrorKind::InvalidFilename,
+        ProjectionError::Session(_) => true,
     }
 }
 

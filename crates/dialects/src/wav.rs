@@ -2,7 +2,7 @@
 
 use quintet_kernel::port::Audio;
 
-const HEADER: u32 = 44;
+const HEADER_BYTES: u32 = 44;
 
 /// Why audio cannot be read or written as a WAV file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -87,11 +87,12 @@ impl Format {
 
 /// Audio as the content of a file. Fails if it is longer than 4 GB.
 pub fn bytes(audio: &Audio) -> Result<Vec<u8>, WavError> {
-    let size = u32::try_from(audio.samples.len() * 2).ok().filter(|size| *size < u32::MAX - HEADER);
+    let size =
+        u32::try_from(audio.samples.len() * 2).ok().filter(|size| *size < u32::MAX - HEADER_BYTES);
     let size = size.ok_or(WavError::TooLong)?;
-    let mut bytes = Vec::with_capacity((size + HEADER) as usize);
+    let mut bytes = Vec::with_capacity((size + HEADER_BYTES) as usize);
     bytes.extend_from_slice(b"RIFF");
-    bytes.extend_from_slice(&(size + HEADER - 8).to_le_bytes());
+    bytes.extend_from_slice(&(size + HEADER_BYTES - 8).to_le_bytes());
     bytes.extend_from_slice(b"WAVEfmt \x10\0\0\0\x01\0\x01\0");
     bytes.extend_from_slice(&audio.rate.to_le_bytes());
     bytes.extend_from_slice(&audio.rate.saturating_mul(2).to_le_bytes());

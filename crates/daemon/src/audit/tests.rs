@@ -183,7 +183,7 @@ impl World {
         self.add(name, Event::TurnReleased { turn: turn() });
     }
 
-    async fn update(&mut self, name: &str) -> Result<(), Trouble> {
+    async fn update(&mut self, name: &str) -> Result<(), ProjectionError> {
         self.audit.update(&session(name), Change::Head(0)).await
     }
 

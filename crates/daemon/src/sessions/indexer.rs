@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use quintet_dialects::change_feed::Change;
-use quintet_dialects::projection::{Projection, Trouble};
+use quintet_dialects::projection::{Projection, ProjectionError};
 use quintet_kernel::card::Fork;
 use quintet_kernel::event::Seq;
 use quintet_kernel::port::{Journal, Page, SessionIndex, StorageError};
@@ -41,7 +41,7 @@ impl Indexer {
         Ok(Self { index, journal, directory, since, open: HashMap::new() })
     }
 
-    async fn read_on(&mut self, session: &SessionId) -> Result<(), Trouble> {
+    async fn read_on(&mut self, session: &SessionId) -> Result<(), ProjectionError> {
         let Some(card) = self.directory.card(session).await? else {
             return self.remove(session).await;
         };
@@ -86,13 +86,13 @@ impl Indexer {
     }
 
     /// Where a session branched off one that is still there.
-    async fn branch(&self, card: &Card) -> Result<Option<Fork>, Trouble> {
+    async fn branch(&self, card: &Card) -> Result<Option<Fork>, ProjectionError> {
         let Some(fork) = &card.forked else { return Ok(None) };
         let parent = self.directory.card(&fork.parent).await?;
         Ok(parent.map(|_| fork.clone()))
     }
 
-    async fn remove(&mut self, session: &SessionId) -> Result<(), Trouble> {
+    async fn remove(&mut self, session: &SessionId) -> Result<(), ProjectionError> {
         self.open.remove(session);
         for fork in self.index.remove(session).await? {
             Box::pin(self.read_on(&fork)).await?;
@@ -112,18 +112,18 @@ impl Projection for Indexer {
         self.index.position(session).await.is_ok_and(|position| position == Some(head))
     }
 
-    async fn erased(&mut self) -> Result<Vec<SessionId>, Trouble> {
+    async fn erased(&mut self) -> Result<Vec<SessionId>, ProjectionError> {
         Ok(self.index.sessions_to_reindex().await?)
     }
 
-    async fn update(&mut self, session: &SessionId, change: Change) -> Result<(), Trouble> {
+    async fn update(&mut self, session: &SessionId, change: Change) -> Result<(), ProjectionError> {
         match change {
             Change::Head(_) => self.read_on(session).await,
             Change::Erased => self.remove(session).await,
         }
     }
 
-    async fn checkpoint(&mut self, since: Time) -> Result<(), Trouble> {
+    async fn checkpoint(&mut self, since: Time) -> Result<(), ProjectionError> {
         self.index.checkpoint(since).await?;
         self.since = since;
         Ok(())

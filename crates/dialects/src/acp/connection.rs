@@ -22,7 +22,7 @@ use super::decode::{self, decode};
 use super::encode::{Encoder, Output};
 use super::serve::AppState;
 use super::wire;
-use crate::jsonrpc::{self, Error, Fault, Id, PeerMessage};
+use crate::jsonrpc::{self, Error, Id, InvalidMessage, PeerMessage};
 use crate::transport::connection_limit::ConnectionPermit;
 use crate::transport::uds::{Line, Lines};
 
@@ -142,7 +142,7 @@ impl Connection {
     }
 
     async fn receive(&mut self, line: Line) -> Result<(), Gone> {
-        let fault = |error: Error| Fault { id: Id::Null, error };
+        let fault = |error: Error| InvalidMessage { id: Id::Null, error };
         let read = match line {
             Line::TooLong => {
                 let why = format!("a message may have at most {} bytes", wire::LONGEST);

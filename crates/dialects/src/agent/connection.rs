@@ -16,20 +16,20 @@ use tokio::time::{Instant, sleep, sleep_until};
 use super::decode::{Decoded, RequestFrame, decode};
 use super::dispatch::{FollowUp, Reply};
 use super::request::Request;
-use super::serve::{AppState, LARGEST};
+use super::serve::{AppState, MESSAGE_BYTES_LIMIT};
 use super::shown_questions::ShownQuestions;
 use super::subscriptions::{Subscriptions, Update};
 use super::wire::{Framing, answer, greeting};
 use crate::jsonrpc::{self, Id};
 use crate::transport::ws::{Gone, Heartbeat, close, is_too_large, send};
 
-/// How long to wait for a client's first request, which shows its framing, before it is greeted.
+/// Time to wait for a client's first request, which shows its framing, before the greeting is sent.
 const GREETING_DELAY: Duration = Duration::from_millis(300);
-/// A client that took so long to read a frame, and then read it, is alive.
-const SLOW_SEND: Duration = Duration::from_secs(1);
-/// How long a client may take to read why its connection is closed.
+/// A send that took this long and succeeded counts as a sign of life.
+const SLOW_SEND_THRESHOLD: Duration = Duration::from_secs(1);
+/// Time for a client to read why its connection is closed.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
-/// How many long requests may be under way.
+/// Long requests that may run at once.
 const PENDING_LIMIT: usize = 32;
 
 /// One connection.
@@ -107,8 +107,12 @@ impl Connection {
 
     async fn receive(&mut self, socket: &mut WebSocket, frame: Frame) -> Result<(), Gone> {
         let asked = match &frame {
-            Frame::Text(text) if text.len() > LARGEST => return too_large(socket).await,
-            Frame::Binary(bytes) if bytes.len() > LARGEST => return too_large(socket).await,
+            Frame::Text(text) if text.len() > MESSAGE_BYTES_LIMIT => {
+                return too_large(socket).await;
+            }
+            Frame::Binary(bytes) if bytes.len() > MESSAGE_BYTES_LIMIT => {
+                return too_large(socket).await;
+            }
             Frame::Text(text) => decode(self.framing, text),
             Frame::Binary(bytes) => match std::str::from_utf8(bytes) {
                 Ok(text) => decode(self.framing, text),
@@ -165,7 +169,7 @@ impl Connection {
             answers.extend(answer(framing, id.as_ref(), &outcome, self.app.now()));
             thens.push((framing, then));
         }
-        if let Some(text) = jsonrpc::together(&answers) {
+        if let Some(text) = jsonrpc::batch_response(&answers) {
             send(socket, Frame::Text(text.into())).await?;
         }
         for (framing, then) in thens {
@@ -220,7 +224,7 @@ impl Connection {
         for frame in self.subscriptions.frames(self.framing, delivery) {
             let began = Instant::now();
             send(socket, Frame::Text(frame.into())).await?;
-            if began.elapsed() > SLOW_SEND {
+            if began.elapsed() > SLOW_SEND_THRESHOLD {
                 self.heartbeat.alive();
             }
         }

@@ -1,4 +1,4 @@
-//! How full a session's context is, and what makes room in it.
+//! Requests about a session's context: its size and its compaction.
 
 use std::sync::Arc;
 

@@ -13,9 +13,9 @@ use super::wire::Framing;
 use crate::jsonrpc::{self, Call, Error, Fields, Id, Incoming};
 
 /// How many sessions a list holds by default and at most.
-const LISTED: (u64, u64) = (100, 1000);
+const SESSION_LIST_LIMITS: (u64, u64) = (100, 1000);
 /// How many events a page holds by default and at most.
-const PAGE: (u64, u64) = (100, 10_000);
+const EVENT_PAGE_LIMITS: (u64, u64) = (100, 10_000);
 
 /// One request and how to answer it.
 #[derive(Debug)]
@@ -86,7 +86,7 @@ fn request(method: &str, params: &Value) -> Result<Request, Error> {
         "session.create" => Request::Create(create_session(&fields)?),
         "session.list" => Request::List {
             workspace: fields.text("workspaceId")?.or(fields.text("workingDirectory")?).map(own),
-            limit: limit(&fields, LISTED)?,
+            limit: limit(&fields, SESSION_LIST_LIMITS)?,
         },
         "session.get" | "session.getState" => Request::Get(session()?),
         "session.resume" => Request::Resume(session()?),
@@ -121,7 +121,8 @@ fn request(method: &str, params: &Value) -> Result<Request, Error> {
         "events.list" => Request::Events(read(&fields, params, &["after", "afterEventId"])?),
         "events.sync" => {
             let mut read = read(&fields, params, &["lastSequence"])?;
-            read.limit = fields.whole("limit")?.map(|_| limit(&fields, PAGE)).transpose()?;
+            read.limit =
+                fields.whole("limit")?.map(|_| limit(&fields, EVENT_PAGE_LIMITS)).transpose()?;
             if read.from.is_none() {
                 return Err(fields.wrong("lastSequence", "an event or its sequence"));
             }
@@ -261,7 +262,7 @@ pub(super) fn read(fields: &Fields<'_>, params: &Value, from: &[&str]) -> Result
     Ok(Read {
         session: session(fields)?,
         from: sequence_of(fields, params, from)?,
-        limit: Some(limit(fields, PAGE)?),
+        limit: Some(limit(fields, EVENT_PAGE_LIMITS)?),
         types: fields.texts("types")?.unwrap_or_default().into_iter().map(own).collect(),
         since: None,
         original: false,
@@ -279,8 +280,8 @@ fn sequence_of(fields: &Fields<'_>, params: &Value, names: &[&str]) -> Result<Op
     }
 }
 
-fn limit(fields: &Fields<'_>, (usual, most): (u64, u64)) -> Result<usize, Error> {
-    let limit = fields.whole("limit")?.unwrap_or(usual).min(most);
+fn limit(fields: &Fields<'_>, (default, maximum): (u64, u64)) -> Result<usize, Error> {
+    let limit = fields.whole("limit")?.unwrap_or(default).min(maximum);
     Ok(usize::try_from(limit).unwrap_or(usize::MAX))
 }
 

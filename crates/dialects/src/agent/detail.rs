@@ -10,17 +10,18 @@ use serde_json::{Value, json};
 
 use super::shape;
 
-/// What the original takes a model to read of which it knows nothing; its clients need a number.
-pub(super) const ASSUMED: u64 = 200_000;
-/// How much of a message its summary shows.
-const SUMMARY: usize = 100;
+/// The context window that the original assumes for unknown models; its clients need a number.
+pub(super) const ASSUMED_CONTEXT_WINDOW: u64 = 200_000;
+/// Characters of a message's summary.
+const SUMMARY_LENGTH_LIMIT: usize = 100;
 
 /// How full the context is.
 pub(super) fn snapshot(state: &State, models: &dyn Models) -> Value {
     let mut shown = shape::context(state, models);
     if shown["contextLimit"].is_null() {
-        let share = shown["currentTokens"].as_u64().unwrap_or(0) as f64 / ASSUMED as f64;
-        shown["contextLimit"] = ASSUMED.into();
+        let share =
+            shown["currentTokens"].as_u64().unwrap_or(0) as f64 / ASSUMED_CONTEXT_WINDOW as f64;
+        shown["contextLimit"] = ASSUMED_CONTEXT_WINDOW.into();
         shown["usagePercent"] = share.into();
         shown["thresholdLevel"] = shape::level(share).into();
         shown["level"] = shape::level(share).into();
@@ -98,13 +99,13 @@ fn words(parts: &[PromptPart]) -> String {
 /// The beginning of a text, on one line.
 pub(super) fn summary(text: &str) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    match line.char_indices().nth(SUMMARY) {
+    match line.char_indices().nth(SUMMARY_LENGTH_LIMIT) {
         Some((end, _)) => format!("{}…", &line[..end]),
         None => line,
     }
 }
 
-/// What a summary would stand for: of a session now and as it would be then.
+/// What a compaction would replace, from the session's state now and after it.
 pub(super) fn preview(now: &State, then: &State) -> Vec<(&'static str, Value)> {
     let written = then.compaction.summary.as_ref();
     let written = written.filter(|_| now.compaction.summary != then.compaction.summary);

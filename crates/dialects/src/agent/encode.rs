@@ -125,16 +125,16 @@ fn of_event(context: &SessionContext, record: &Record) -> Vec<Notification> {
         ],
         Event::ApprovalAnswered { .. } | Event::TurnReleased { .. } => vec![status("running")],
         Event::TurnHeld { turn, reason } => held(turn, reason),
-        Event::TurnCompleted { turn, usage, .. } => over(context, (turn, *usage, at), None),
+        Event::TurnCompleted { turn, usage, .. } => turn_ended(context, (turn, *usage, at), None),
         Event::TurnFailed { turn, code, message, usage } => {
-            over(context, (turn, *usage, at), Some(error(*code, message)))
+            turn_ended(context, (turn, *usage, at), Some(error(*code, message)))
         }
         Event::TurnCancelled { turn, usage, .. } => {
             let aborted = json!({ "message": "aborted", "code": "aborted" });
-            over(context, (turn, *usage, at), Some(aborted))
+            turn_ended(context, (turn, *usage, at), Some(aborted))
         }
         Event::Subagent { call, session, news, .. } => {
-            subagent::news(context, (call.as_str(), session, at), news)
+            subagent::notifications(context, (call.as_str(), session, at), news)
         }
         Event::Compacted { .. } => {
             let told = event(context, record)["payload"].clone();
@@ -151,7 +151,7 @@ fn of_event(context: &SessionContext, record: &Record) -> Vec<Notification> {
     }
 }
 
-/// Whether a turn that is held may go on is asked like whether a call may run.
+/// A turn that is held after a crash waits for an approval like a call does.
 fn held(turn: &TurnId, reason: &str) -> Vec<Notification> {
     let data = json!({
         "toolName": "resume_turn",
@@ -164,7 +164,7 @@ fn held(turn: &TurnId, reason: &str) -> Vec<Notification> {
     vec![Notification::both("agent.approval", data), status("waiting")]
 }
 
-/// A client of the original takes every question to a model for a turn.
+/// The notifications of a model call, which clients of the original take for a turn.
 fn step_started(context: &SessionContext, turn: &TurnId, at: Time) -> Vec<Notification> {
     let before = context.step_before().map(|step| step_ended(context, turn, (step, at)));
     let begins = Notification::legacy("agent.turn_start", json!({ "turn": context.nth(turn) }));
@@ -185,14 +185,14 @@ fn step_ended(context: &SessionContext, turn: &TurnId, (step, at): (&Step, Time)
     )
 }
 
-/// Why a call failed; its words, if nothing else is known.
+/// The reason why a call failed; its output if no other reason is known.
 fn failure(outcome: &Outcome) -> Option<String> {
     let words = || result_text(outcome);
     (!outcome.ok()).then(|| outcome.error.clone().unwrap_or_else(words))
 }
 
-/// A turn is over: well, or for this reason.
-fn over(
+/// The notifications of the end of a turn, with the reason if it failed.
+fn turn_ended(
     context: &SessionContext,
     of: (&TurnId, Usage, Time),
     error: Option<Value>,

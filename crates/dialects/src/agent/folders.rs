@@ -1,5 +1,4 @@
-//! Folders, for clients that let a person choose where a session works. Names only: what is in files
-//! is none of their business.
+//! Lists folders, for clients that let the user choose a workspace. Only names: file contents are not shown.
 
 use std::io;
 use std::path::{Component, Path, PathBuf};
@@ -13,8 +12,8 @@ use super::serve::AppState;
 use super::wire::FILESYSTEM_ERROR;
 use crate::jsonrpc::Error;
 
-/// Where people keep their work, beneath the home folder.
-const USUAL: [&str; 10] = [
+/// Folders below the home folder in which projects usually are.
+const PROJECT_FOLDERS: [&str; 10] = [
     "Desktop",
     "Documents",
     "Downloads",
@@ -27,7 +26,7 @@ const USUAL: [&str; 10] = [
     "work",
 ];
 /// Entries that are shown of one folder.
-const SHOWN: usize = 10_000;
+const ENTRIES_LIMIT: usize = 10_000;
 
 impl AppState {
     pub(super) async fn folder(&self, path: Option<&str>, hidden: bool) -> Result<Reply, Error> {
@@ -48,7 +47,7 @@ impl AppState {
     pub(super) async fn home(&self) -> Value {
         let home = self.home_folder();
         let mut suggested = vec![suggestion("Home", &home)];
-        for name in USUAL {
+        for name in PROJECT_FOLDERS {
             let path = home.join(name);
             if fs::metadata(&path).await.is_ok_and(|found| found.is_dir()) {
                 suggested.push(suggestion(name, &path));
@@ -75,7 +74,7 @@ impl AppState {
     }
 }
 
-/// A path that says where it leads, without steps back.
+/// Checks that a path is absolute and has no `..`. Fails otherwise.
 fn absolute(path: &str) -> Result<PathBuf, Error> {
     let path = Path::new(path);
     let plain = |part: Component<'_>| {
@@ -91,7 +90,7 @@ async fn listed(path: &Path, hidden: bool) -> io::Result<Vec<Value>> {
     let (mut found, mut entries) = (fs::read_dir(path).await?, Vec::new());
     while let Some(entry) = found.next_entry().await? {
         let name = entry.file_name().to_string_lossy().into_owned();
-        if entries.len() == SHOWN {
+        if entries.len() == ENTRIES_LIMIT {
             break;
         }
         if hidden || !name.starts_with('.') {

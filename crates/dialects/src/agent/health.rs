@@ -1,4 +1,4 @@
-//! Whether the daemon can work, for whoever watches over it.
+//! The health service: whether the daemon can work, and metrics.
 
 use std::sync::atomic::Ordering;
 
@@ -14,7 +14,7 @@ use super::dispatch::RECENT_LIMIT;
 use super::serve::{AppState, Ports, Settings};
 
 #[derive(Clone)]
-struct Watch {
+struct HealthState {
     app: AppState,
 }
 
@@ -25,20 +25,20 @@ pub(super) fn health(ports: Ports, settings: Settings) -> Router {
     for path in ["/health", "/healthz", "/ready", "/readyz", "/"] {
         router = router.route(path, get(show));
     }
-    router.with_state(Watch { app })
+    router.with_state(HealthState { app })
 }
 
-async fn show(State(watch): State<Watch>) -> Response {
-    let look = watch.look().await;
-    let (code, status) = match look.active {
+async fn show(State(state): State<HealthState>) -> Response {
+    let report = state.report().await;
+    let (code, status) = match report.active {
         Ok(_) => (StatusCode::OK, "ok"),
         Err(_) => (StatusCode::SERVICE_UNAVAILABLE, "unhealthy"),
     };
-    (code, Json(look.shown(status))).into_response()
+    (code, Json(report.shown(status))).into_response()
 }
 
-async fn metrics(State(watch): State<Watch>) -> Response {
-    let look = watch.look().await;
+async fn metrics(State(state): State<HealthState>) -> Response {
+    let report = state.report().await;
     let text = format!(
         "# HELP quintet_up Whether the daemon can work.\n# TYPE quintet_up gauge\nquintet_up {}\n\
          # HELP quintet_uptime_seconds How long it has been running.\n\
@@ -47,25 +47,25 @@ async fn metrics(State(watch): State<Watch>) -> Response {
          # TYPE quintet_agent_connections gauge\nquintet_agent_connections {}\n\
          # HELP quintet_active_sessions Sessions at work, of the newest.\n\
          # TYPE quintet_active_sessions gauge\nquintet_active_sessions {}\n",
-        u8::from(look.active.is_ok()),
-        look.uptime,
-        look.connections,
-        look.active.as_ref().unwrap_or(&0),
+        u8::from(report.active.is_ok()),
+        report.uptime,
+        report.connections,
+        report.active.as_ref().unwrap_or(&0),
     );
     ([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], text).into_response()
 }
 
-/// How things stand.
-struct Look {
+/// The state of the daemon.
+struct HealthReport {
     now: Time,
     uptime: u64,
     connections: usize,
-    /// Sessions at work, or why nothing can be.
+    /// Sessions with an open turn, or why none can run.
     active: Result<usize, String>,
 }
 
-impl Watch {
-    async fn look(&self) -> Look {
+impl HealthState {
+    async fn report(&self) -> HealthReport {
         let now = self.app.now();
         let recent = self.app.ports.branches.recent(None, RECENT_LIMIT).await;
         let open = recent.map(|cards| cards.iter().filter(|card| card.open).count());
@@ -77,11 +77,11 @@ impl Watch {
             (false, Ok(())) => open.map_err(|error| error.to_string()),
         };
         let connections = self.app.settings.connections.load(Ordering::SeqCst);
-        Look { now, uptime: now.since(self.app.began).as_secs(), connections, active }
+        HealthReport { now, uptime: now.since(self.app.began).as_secs(), connections, active }
     }
 }
 
-impl Look {
+impl HealthReport {
     fn shown(&self, status: &str) -> Value {
         let healthy = if self.active.is_ok() { "healthy" } else { "unhealthy" };
         json!({

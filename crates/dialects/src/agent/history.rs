@@ -1,4 +1,4 @@
-//! Reads a session's events, from anywhere, at the price of what is read.
+//! Reads a session's events from any position; costs only what is read.
 
 use std::collections::VecDeque;
 
@@ -12,10 +12,10 @@ use super::request::Read;
 use super::session_context::SessionContext;
 use super::stored::event;
 
-/// How far to look back first for what is under way at some event.
-const LOOK_BACK: Seq = 64;
-/// What one answer holds at most, in bytes.
-const LARGEST: usize = 8 * 1024 * 1024;
+/// Events that are read back first to find the turn that is open at an event.
+const FIRST_LOOK_BACK: Seq = 64;
+/// Bytes of one answer.
+const ANSWER_BYTES_LIMIT: usize = 8 * 1024 * 1024;
 
 /// Some events, in order, and where they end.
 #[derive(Debug)]
@@ -25,12 +25,12 @@ pub(super) struct Events {
     pub(super) more: bool,
     /// What is known after the last of them.
     pub(super) context: SessionContext,
-    /// Everything up to here was read, whether it was asked for or not.
+    /// The last event that was read, whether it was requested or not.
     pub(super) upto: Seq,
 }
 
 impl Events {
-    /// From where on a follower misses and repeats nothing.
+    /// The position from which a follower neither misses nor repeats anything.
     pub(super) fn cursor(&self) -> Cursor {
         Cursor { seq: self.upto, offset: self.context.written }
     }
@@ -65,7 +65,7 @@ impl History<'_> {
                 if seq >= end {
                     return Ok(found);
                 }
-                if found.events.len() >= limit || bytes > LARGEST {
+                if found.events.len() >= limit || bytes > ANSWER_BYTES_LIMIT {
                     found.more = true;
                     return Ok(found);
                 }
@@ -90,7 +90,7 @@ impl History<'_> {
         let head = self.follow(0).await?.head();
         let (limit, end) = (read.limit.unwrap_or(usize::MAX), read.from.unwrap_or(head + 1));
         let end = end.min(head + 1);
-        let mut span = LOOK_BACK.max(limit as Seq);
+        let mut span = FIRST_LOOK_BACK.max(limit as Seq);
         loop {
             let start = end.saturating_sub(span + 1);
             let (mut events, whole) = self.last_of(start, end, read).await?;
@@ -123,7 +123,7 @@ impl History<'_> {
             let mut bytes = 0;
             let fits = |event: &&Value| {
                 bytes += event.to_string().len();
-                bytes <= LARGEST
+                bytes <= ANSWER_BYTES_LIMIT
             };
             let kept = last.iter().rev().take_while(fits).count().max(1);
             last.drain(..last.len().saturating_sub(kept));
@@ -133,7 +133,7 @@ impl History<'_> {
 
     /// The last event before a moment, looked for from an event backwards.
     pub(super) async fn before_moment(&self, head: Seq, moment: Time) -> Result<Seq, Error> {
-        let mut span = LOOK_BACK;
+        let mut span = FIRST_LOOK_BACK;
         loop {
             let start = head.saturating_sub(span);
             let first = self.first_from(start, moment).await?;
@@ -161,9 +161,9 @@ impl History<'_> {
         Ok(None)
     }
 
-    /// What must be known to tell of what comes after an event.
+    /// The context that is needed to encode the events after one.
     pub(super) async fn context(&self, after: Seq) -> Result<SessionContext, Error> {
-        let mut span = LOOK_BACK;
+        let mut span = FIRST_LOOK_BACK;
         loop {
             let start = after.saturating_sub(span);
             let context = self.read_up(start, after).await?;

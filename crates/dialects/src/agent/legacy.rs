@@ -121,7 +121,7 @@ fn moment(fields: &Fields<'_>) -> Result<Option<Time>, Error> {
     Time::parse(text).map(Some).ok_or_else(wrong)
 }
 
-/// An event's name says whose it is.
+/// The session of an event, which is part of its name.
 fn ancestors(fields: &Fields<'_>) -> Result<Read, Error> {
     let name = need(fields, "eventId")?;
     let (session, seq) =
@@ -137,7 +137,7 @@ fn ancestors(fields: &Fields<'_>) -> Result<Read, Error> {
     })
 }
 
-/// Why there is no such method, as the original says it.
+/// The error for an unknown method, as the original words it.
 pub(super) fn unknown(method: &str, error: Error) -> Error {
     match error.code {
         METHOD_NOT_FOUND if is_not_offered(method) => {

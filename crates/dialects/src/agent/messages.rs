@@ -20,8 +20,8 @@ use super::shown_questions::ShownQuestions;
 use super::wire::{CONTEXT_OVERFLOW, NOTHING_PENDING};
 use crate::jsonrpc::Error;
 
-/// A message of no more bytes fits every model.
-const SURELY_FITS: usize = 4096;
+/// Bytes of a message that fits every model.
+const FITS_ANY_MODEL_BYTES: usize = 4096;
 /// The most tokens of a message to a model whose context window is not known: 1 MiB of text.
 const UNKNOWN_WINDOW_LIMIT: u64 = 262_144;
 
@@ -30,7 +30,7 @@ impl AppState {
         let Message { session, text, files, model, effort, queue, key } = message;
         let model = self.model(model.as_deref()).await?;
         let effort = effort.as_deref().map(self::effort).transpose()?;
-        if text.len() > SURELY_FITS {
+        if text.len() > FITS_ANY_MODEL_BYTES {
             self.fits(&session, model.as_ref(), &text).await?;
         }
         let parts = (!text.is_empty()).then_some(Part::Text(text)).into_iter().collect();
@@ -134,7 +134,7 @@ impl AppState {
         Ok(shape::agent_status(&state, &in_flight, &events).into())
     }
 
-    /// What the model has said that is not in the journal yet.
+    /// The text of the model that is not in the journal yet.
     async fn text_in_flight(&self, session: &SessionId, state: &State) -> Result<String, Error> {
         let Some(step) = state.open.as_ref().and_then(|open| open.step()) else {
             return Ok(String::new());

@@ -22,12 +22,12 @@ use super::connection::Connection;
 use crate::change_feed::ChangeFeed;
 use crate::transport::access::Denied;
 
-/// The largest message that is taken.
-pub(super) const LARGEST: usize = 16 * 1024 * 1024;
+/// Bytes of one message.
+pub(super) const MESSAGE_BYTES_LIMIT: usize = 16 * 1024 * 1024;
 /// How much of a message is read. More than is taken, so that a client that sends too much gets the reason:
 /// closing a connection with something unread on it may discard what was sent last.
-const READ_LIMIT: usize = 2 * LARGEST;
-/// How many connections there may be.
+const READ_LIMIT: usize = 2 * MESSAGE_BYTES_LIMIT;
+/// Connections of the listener.
 const CONNECTIONS_LIMIT: usize = 256;
 
 /// The ports that the dialect uses.
@@ -35,19 +35,19 @@ const CONNECTIONS_LIMIT: usize = 256;
 pub(super) struct Ports {
     /// The core.
     pub sessions: Arc<dyn Sessions>,
-    /// How sessions belong together.
+    /// Forks and lists of sessions.
     pub branches: Arc<dyn Branches>,
-    /// What would become of commands.
+    /// Dry runs of commands.
     pub rehearsals: Arc<dyn Rehearsals>,
-    /// Taking sessions away.
+    /// Deleting sessions.
     pub removals: Arc<dyn Removals>,
-    /// Where attachments go.
+    /// The store of attachments.
     pub blobs: Arc<dyn Blobs>,
-    /// What can be chosen.
+    /// The models.
     pub models: Arc<dyn Models>,
     /// Whether storage can be written to.
     pub pulse: Arc<dyn Pulse>,
-    /// What time it is.
+    /// The clock.
     pub stamps: Arc<dyn Stamps>,
     /// Which sessions changed.
     pub changes: ChangeFeed,
@@ -68,13 +68,13 @@ pub(super) struct Settings {
     pub home: Option<PathBuf>,
     /// The names of all providers.
     pub providers: Vec<String>,
-    /// Says that the daemon shuts down.
+    /// Cancelled when the daemon shuts down.
     pub closing: CancellationToken,
-    /// How many clients are connected.
+    /// Connected clients.
     pub connections: Arc<AtomicUsize>,
-    /// How often a client is pinged.
+    /// Interval between pings.
     pub ping: Duration,
-    /// How long a client may be silent.
+    /// Time after which a silent client is disconnected.
     pub silence: Duration,
 }
 
@@ -142,7 +142,7 @@ impl Drop for ConnectionCount {
     }
 }
 
-/// How a request is refused.
+/// The response to a request that the access policy refuses.
 pub(super) fn refuse(denied: &Denied) -> Response {
     let code = StatusCode::from_u16(denied.status()).unwrap_or(StatusCode::FORBIDDEN);
     (code, denied.to_string()).into_response()

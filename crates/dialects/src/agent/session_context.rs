@@ -1,5 +1,5 @@
-//! What the encoder has to know of a session's past: which turn is which, what the model wrote so far,
-//! since when a call runs.
+//! The encoder's knowledge of a session's past: the number of each turn, the model's output so far, when a
+//! call began.
 //!
 //! A context can begin in the middle of a session; [`SessionContext::is_complete`] says whether it began
 //! early enough for what is under way.
@@ -11,7 +11,7 @@ use quintet_kernel::event::{Event, Record, Seq, SubagentNews};
 use quintet_kernel::model::{Channel, Finish, Usage};
 use quintet_kernel::{CallId, Item, SessionId, Time, TurnId};
 
-/// What an encoder knows of a session's past.
+/// The encoder's knowledge of a session's past.
 #[derive(Clone, Debug)]
 pub(super) struct SessionContext {
     pub(super) session: SessionId,
@@ -29,14 +29,14 @@ pub(super) struct SessionContext {
     calls: HashMap<CallId, Time>,
     /// The open step, and the one before it, of the open turn.
     steps: [Option<Step>; 2],
-    subagents: HashMap<SessionId, Working>,
+    subagents: HashMap<SessionId, SubagentProgress>,
     knows_turn: bool,
 }
 
-/// One question to a model.
+/// One model call.
 #[derive(Clone, Debug)]
 pub(super) struct Step {
-    /// Which of the turn's it is.
+    /// The number of the step in its turn.
     pub(super) nth: u64,
     pub(super) began: Time,
     pub(super) usage: Usage,
@@ -44,9 +44,9 @@ pub(super) struct Step {
     pub(super) finish: Option<Finish>,
 }
 
-/// A session that works for a call: since when, and how many model calls it has made.
+/// A running subagent: since when, and how many model calls it has made.
 #[derive(Clone, Copy, Debug)]
-struct Working {
+struct SubagentProgress {
     began: Time,
     steps: u64,
 }
@@ -92,7 +92,7 @@ impl SessionContext {
         self.open.as_ref().map(|(_, began)| millis(now.since(*began)))
     }
 
-    /// How long a call took; nothing if it never began.
+    /// How long a call took, in milliseconds; 0 if it never began.
     pub(super) fn call_took(&self, call: &CallId, now: Time) -> u64 {
         self.calls.get(call).map_or(0, |began| millis(now.since(*began)))
     }
@@ -169,7 +169,7 @@ impl SessionContext {
 
     fn note_subagent(&mut self, session: &SessionId, news: &SubagentNews, at: Time) {
         let working = self.subagents.entry(session.clone());
-        let working = working.or_insert(Working { began: at, steps: 0 });
+        let working = working.or_insert(SubagentProgress { began: at, steps: 0 });
         if let SubagentNews::Progressed { steps, .. } = news {
             working.steps = *steps;
         }

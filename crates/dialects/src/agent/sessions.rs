@@ -1,4 +1,4 @@
-//! Sessions as clients ask for them: begun, listed, shown, branched, taken away, with another model.
+//! Requests about sessions: create, list, show, fork, delete, switch the model.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -9,13 +9,13 @@ use quintet_kernel::tool::Placement;
 use quintet_kernel::{Card, State, Status};
 use serde_json::{Value, json};
 
-use super::detail::ASSUMED;
+use super::detail::ASSUMED_CONTEXT_WINDOW;
 use super::event_id::event_id;
 use super::question::is_question;
 use super::stored::{block, usage_of};
 
 /// Shares of the context from which on it counts as filling up.
-const LEVELS: [(f64, &str); 4] =
+const LEVEL_THRESHOLDS: [(f64, &str); 4] =
     [(0.95, "exceeded"), (0.85, "critical"), (0.70, "alert"), (0.50, "warning")];
 
 /// A session at a glance.
@@ -138,8 +138,8 @@ fn pending(state: &State) -> Vec<Value> {
     held.chain(own).chain(theirs).collect()
 }
 
-/// What the agent does. `events` are the newest of its calls, newest first.
-/// Adds what is said but not in the journal yet.
+/// The agent's activity. `events` are those of its calls, newest first; `in_flight` is text that is not in the
+/// journal yet.
 pub(super) fn agent_status(state: &State, in_flight: &str, events: &[Value]) -> Value {
     let open = state.open.as_ref();
     let text: Option<String> = open.and_then(|open| open.step()).map(|step| {
@@ -255,7 +255,7 @@ pub(super) fn room(state: &State, models: &dyn Models, expected: u64) -> Value {
         "canProceed": !full,
         "currentTokens": now,
         "estimatedAfterTurn": after,
-        "contextLimit": limit.unwrap_or(ASSUMED),
+        "contextLimit": limit.unwrap_or(ASSUMED_CONTEXT_WINDOW),
     })
 }
 
@@ -283,7 +283,7 @@ fn snapshot(weight: Weight, limit: Option<u64>, rules: u64) -> Value {
 
 /// How full a context counts as.
 pub(super) fn level(share: f64) -> &'static str {
-    LEVELS.iter().find(|(from, _)| share >= *from).map_or("normal", |(_, level)| level)
+    LEVEL_THRESHOLDS.iter().find(|(from, _)| share >= *from).map_or("normal", |(_, level)| level)
 }
 
 /// A model that can be chosen.
@@ -296,7 +296,7 @@ pub(super) fn model(listed: &Listed) -> Value {
         "name": if about.label.is_empty() { listed.model.model.clone() } else { about.label.clone() },
         "provider": listed.model.provider,
         // Clients of the original cannot do without a number.
-        "contextWindow": listed.profile.context_window.unwrap_or(ASSUMED),
+        "contextWindow": listed.profile.context_window.unwrap_or(ASSUMED_CONTEXT_WINDOW),
         "contextWindowKnown": listed.profile.context_window.is_some(),
         "supportsTools": listed.profile.tools,
         "supportsImages": listed.profile.inputs.contains(&MediaKind::Image),

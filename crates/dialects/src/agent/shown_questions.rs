@@ -1,4 +1,4 @@
-//! Which questions a connection was shown: an answer that names none is for one of them.
+//! The questions that a connection was sent; an answer without an id is for one of them.
 
 use std::collections::HashSet;
 

@@ -112,7 +112,7 @@ fn content(context: &SessionContext, record: &Record) -> (&'static str, Value) {
     }
 }
 
-/// What belongs to a turn says which.
+/// Events of a turn, with the turn's number.
 fn of_turn(context: &SessionContext, record: &Record) -> (&'static str, Value) {
     let (kind, mut payload) = of_messages(context, record);
     if let Some(turn) = record.event.turn() {
@@ -128,18 +128,18 @@ fn of_turn(context: &SessionContext, record: &Record) -> (&'static str, Value) {
 
 fn of_messages(context: &SessionContext, record: &Record) -> (&'static str, Value) {
     match &record.event {
-        Event::MessageAdded { message, role, parts, options, .. } => said(
+        Event::MessageAdded { message, role, parts, options, .. } => message_event(
             *role,
             json!({
                 "messageId": message.as_str(),
-                "content": spoken(*role, parts),
+                "content": message_content(*role, parts),
                 "imageCount": images(parts),
                 "queued": options.queued,
             }),
         ),
         Event::ModelCompleted { message, finish, calls, usage, by, .. } => {
             let model = by.as_ref().map_or_else(|| context.model.clone(), ToString::to_string);
-            let mut content = written(context);
+            let mut content = output_blocks(context);
             content.extend(calls.iter().map(|call| {
                 json!({ "type": "tool_use", "id": call.id.as_str(), "name": call.tool, "input": call.input })
             }));
@@ -161,7 +161,7 @@ fn of_messages(context: &SessionContext, record: &Record) -> (&'static str, Valu
             json!({
                 "messageId": message.as_ref().map(|message| message.as_str()),
                 "reason": reason,
-                "content": written(context),
+                "content": output_blocks(context),
             }),
         ),
         Event::StepStarted { model, .. } => ("turn.step", json!({ "model": model.to_string() })),
@@ -265,7 +265,7 @@ fn start(context: &SessionContext, origin: &Origin) -> Value {
     })
 }
 
-fn said(role: Role, payload: Value) -> (&'static str, Value) {
+fn message_event(role: Role, payload: Value) -> (&'static str, Value) {
     let kind = match role {
         Role::User => "message.user",
         Role::Assistant => "message.assistant",
@@ -275,8 +275,8 @@ fn said(role: Role, payload: Value) -> (&'static str, Value) {
     (kind, payload)
 }
 
-/// A person's words are a string where they are nothing else; a model's are blocks.
-fn spoken(role: Role, parts: &[Part]) -> Value {
+/// The content of a message: a string if a user's message is text alone, else blocks.
+fn message_content(role: Role, parts: &[Part]) -> Value {
     let only_text = parts.iter().all(|part| matches!(part, Part::Text(_) | Part::Context(_)));
     match role {
         Role::User | Role::System if only_text => text_of(parts).into(),
@@ -306,7 +306,7 @@ fn images(parts: &[Part]) -> usize {
     parts.iter().filter(image).count()
 }
 
-fn written(context: &SessionContext) -> Vec<Value> {
+fn output_blocks(context: &SessionContext) -> Vec<Value> {
     let block = |(channel, text): &(Channel, String)| match channel {
         Channel::Text => json!({ "type": "text", "text": text }),
         Channel::Thought => json!({ "type": "thinking", "thinking": text }),
@@ -314,7 +314,7 @@ fn written(context: &SessionContext) -> Vec<Value> {
     context.output.iter().map(block).collect()
 }
 
-/// What a call came to, in words.
+/// The result of a call as text.
 pub(super) fn result_text(outcome: &Outcome) -> String {
     text_of(&outcome.parts)
 }

@@ -11,10 +11,14 @@ use super::stored::{assessed, usage_of, word};
 use super::wire::Notification;
 
 /// The call, the session that works for it, and when.
-type Of<'a> = (&'a str, &'a SessionId, Time);
+type SubagentRef<'a> = (&'a str, &'a SessionId, Time);
 
-/// What clients of the session for which it works are told.
-pub(super) fn news(context: &SessionContext, of: Of<'_>, news: &SubagentNews) -> Vec<Notification> {
+/// Notifications for clients of the parent session.
+pub(super) fn notifications(
+    context: &SessionContext,
+    of: SubagentRef<'_>,
+    news: &SubagentNews,
+) -> Vec<Notification> {
     let (json_rpc, legacy) = match news {
         SubagentNews::Spawned { .. } => ("subagent.spawn", "agent.subagent_spawned"),
         SubagentNews::Progressed { .. } => ("subagent.progress", "agent.subagent_status"),
@@ -34,10 +38,10 @@ pub(super) fn news(context: &SessionContext, of: Of<'_>, news: &SubagentNews) ->
     all
 }
 
-/// What stands in the history of the session for which it works.
+/// The stored event in the history of the parent session.
 pub(super) fn stored(
     context: &SessionContext,
-    of: Of<'_>,
+    of: SubagentRef<'_>,
     news: &SubagentNews,
 ) -> (&'static str, Value) {
     let (kind, mut payload) = with_both_names(context, of, news);
@@ -48,11 +52,11 @@ pub(super) fn stored(
 /// An update of a subagent, with the field names of both servers.
 fn with_both_names(
     context: &SessionContext,
-    of: Of<'_>,
+    of: SubagentRef<'_>,
     news: &SubagentNews,
 ) -> (&'static str, Value) {
     let (call, session, at) = of;
-    let (kind, mut data) = said(context, (session, at), news);
+    let (kind, mut data) = with_text(context, (session, at), news);
     data["subagentSessionId"] = session.as_str().into();
     // Notification of a question names the call that waits.
     if data.get("toolId").is_none() {
@@ -62,7 +66,7 @@ fn with_both_names(
     (kind, data)
 }
 
-fn said(
+fn with_text(
     context: &SessionContext,
     of: (&SessionId, Time),
     news: &SubagentNews,

@@ -1,4 +1,4 @@
-//! How a session's events, and the sessions that branched off them, hang together.
+//! The tree of a session's events and of its forks.
 
 use std::collections::HashMap;
 
@@ -15,7 +15,7 @@ use super::shape;
 use crate::jsonrpc::Error;
 
 /// Events that a tree shows at most, the newest.
-const NODES: usize = 10_000;
+const NODES_LIMIT: usize = 10_000;
 
 impl AppState {
     pub(super) async fn branches(&self, session: &SessionId) -> Result<Reply, Error> {
@@ -43,7 +43,7 @@ impl AppState {
 
     pub(super) async fn tree(&self, session: SessionId, messages: bool) -> Result<Reply, Error> {
         let history = self.history(&session).await?;
-        let read = Read { limit: Some(NODES), original: true, ..Read::all(session.clone()) };
+        let read = Read { limit: Some(NODES_LIMIT), original: true, ..Read::all(session.clone()) };
         let (mut events, _) = history.before(&read).await.map_err(refused)?;
         events.reverse();
         let forks = self.ports.branches.forks(&session).await.map_err(refused)?;
@@ -97,7 +97,7 @@ fn nodes(events: &[Value], forks: &[Card], head: Option<&Value>) -> Vec<Value> {
             "parentId": parent,
             "type": event["type"],
             "timestamp": event["timestamp"],
-            "summary": summary(&told(event)),
+            "summary": summary(&summary_of(event)),
             "hasChildren": children > 0,
             "childCount": children,
             "depth": depth,
@@ -109,8 +109,8 @@ fn nodes(events: &[Value], forks: &[Card], head: Option<&Value>) -> Vec<Value> {
     nodes
 }
 
-/// What an event is about, in a few words.
-fn told(event: &Value) -> String {
+/// A summary of an event in a few words.
+fn summary_of(event: &Value) -> String {
     let payload = &event["payload"];
     let words = match &payload["content"] {
         Value::String(text) => Some(text.clone()),

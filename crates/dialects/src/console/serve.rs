@@ -109,7 +109,9 @@ async fn serve(app: App, route: Result<Route, Reply>, request: Request) -> Respo
             Err(reply) => Err(reply),
         },
         Ok(Route::Page) => return app.page(&head),
-        _ if !app.login.admits(&head) => Err(Reply::new(401, "a token is needed")),
+        _ if !app.login.admits(&head) => {
+            Err(Reply::new(401, "a token is needed: open the page that `quintet console` prints"))
+        }
         Ok(_) if is_foreign(&head) => Err(Reply::new(403, "only this page may call")),
         Ok(route) => app.answer(route, &head, body).await,
         Err(reply) => Err(reply),

@@ -5,7 +5,7 @@ use axum::extract::multipart::MultipartError;
 use axum::extract::{DefaultBodyLimit, FromRequest as _, Multipart, Request};
 use axum::http::{HeaderMap, header};
 
-use super::decode::{File, LARGEST_BODY, LARGEST_FILE, Reply};
+use super::decode::{BODY_BYTES_LIMIT, FILE_BYTES_LIMIT, File, Reply};
 use crate::transport::body::{self, Unread};
 
 /// Reads a body.
@@ -29,9 +29,11 @@ pub(super) async fn multipart(request: Request) -> Result<File, Reply> {
     };
     let (head, body) = request.into_parts();
     let body =
-        whole(body, LARGEST_FILE + LARGEST_BODY).await.map_err(|reply| match reply.status {
-            413 => large(),
-            _ => reply,
+        whole(body, FILE_BYTES_LIMIT + BODY_BYTES_LIMIT).await.map_err(|reply| {
+            match reply.status {
+                413 => large(),
+                _ => reply,
+            }
         })?;
     let mut request = Request::from_parts(head, Body::from(body));
     DefaultBodyLimit::disable().apply(&mut request);

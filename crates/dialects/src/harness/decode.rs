@@ -17,9 +17,9 @@ use super::wire;
 use crate::http_status;
 
 /// The largest attachment.
-pub(super) const LARGEST_FILE: usize = 25 * 1024 * 1024;
+pub(super) const FILE_BYTES_LIMIT: usize = 25 * 1024 * 1024;
 /// The largest body of any other request.
-pub(super) const LARGEST_BODY: usize = 8 * 1024 * 1024;
+pub(super) const BODY_BYTES_LIMIT: usize = 8 * 1024 * 1024;
 
 /// What a request is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,7 +52,7 @@ pub(super) enum Route {
     Complete(SessionId),
 }
 
-/// An answer that needs nobody's help: a status and, mostly, a reason.
+/// A response without the core: a status and, mostly, a reason.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Reply {
     pub(super) status: u16,
@@ -125,7 +125,7 @@ pub(super) fn decode(route: &Route, body: &[u8]) -> Result<Step, Reply> {
     }
 }
 
-/// The harness's own words and codes for what the core says no to.
+/// The harness's words and codes for refusals of the core.
 pub(super) fn refusal(error: &Error) -> Reply {
     let status = match error {
         // The original's codes for these, which its clients know.
@@ -281,7 +281,7 @@ pub(super) fn upload(
     mime: Option<String>,
     content: Vec<u8>,
 ) -> Result<Step, Reply> {
-    if content.len() > LARGEST_FILE {
+    if content.len() > FILE_BYTES_LIMIT {
         return Err(Reply::new(413, "attachment is larger than 25 MiB"));
     }
     let mime = mime.filter(|mime| !mime.is_empty());

@@ -40,7 +40,7 @@ struct Harness {
     /// The folder of the session tree.
     tree_root: PathBuf,
     /// False if no session tree is kept.
-    keeps_tree: bool,
+    writes_tree: bool,
 }
 
 fn configure(config: &Config<'_>) -> Result<Box<dyn Protocol>, ConfigError> {
@@ -55,7 +55,7 @@ impl Harness {
             token: config.token("harness.auth_token"),
             hosts: config.list("harness.hosts"),
             tree_root: config.data_dir.join("sessions"),
-            keeps_tree: config.values.flag("harness.session_tree").unwrap_or(is_on),
+            writes_tree: config.values.flag("harness.session_tree").unwrap_or(is_on),
         }
     }
 
@@ -74,13 +74,13 @@ impl Harness {
 
 impl Protocol for Harness {
     fn serve(&self, services: &Services, _is_on: bool) -> Serving {
-        let tree = self.keeps_tree.then(|| {
+        let tree = self.writes_tree.then(|| {
             let (sessions, archive) =
                 (Arc::clone(&services.sessions), Arc::clone(&services.archive));
             Tree::new(self.tree_root.clone(), Arc::clone(&services.blobs), sessions, archive)
         });
         let background = match tree.clone() {
-            Some(tree) => ("the session tree", Task::new(keep_tree(tree, services))),
+            Some(tree) => ("the session tree", Task::new(tree_task(tree, services))),
             None => ("the list of erased sessions", Task::new(self.forget_erased(services))),
         };
         let ports = Ports {
@@ -112,7 +112,7 @@ async fn forget(notes: &dyn Preferences) -> Result<(), StorageError> {
     Ok(())
 }
 
-fn keep_tree(tree: Tree, services: &Services) -> impl Future<Output = ()> + Send + 'static {
+fn tree_task(tree: Tree, services: &Services) -> impl Future<Output = ()> + Send + 'static {
     let sources = Sources {
         changes: services.change_feed.subscribe(),
         sessions: Arc::clone(&services.branches),

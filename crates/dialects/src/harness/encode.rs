@@ -97,7 +97,7 @@ impl<'a> Part<'a> {
         Self { kind, message: None, data: wire::Data::Json(data) }
     }
 
-    fn says(self, message: &'a str) -> Self {
+    fn with_message(self, message: &'a str) -> Self {
         Self { message: Some(message), ..self }
     }
 }
@@ -148,7 +148,7 @@ fn parts(event: &Event) -> Vec<Part<'_>> {
         )],
         Event::ModelRetrying { attempt, wait_ms, reason, .. } => vec![
             Part::new("model_retrying", json!({ "attempt": attempt, "wait_ms": wait_ms }))
-                .says(reason),
+                .with_message(reason),
         ],
         Event::ModelCompleted { message, finish, usage, .. } => {
             let usage = shape::usage(*usage);
@@ -159,7 +159,7 @@ fn parts(event: &Event) -> Vec<Part<'_>> {
         }
         Event::StepInterrupted { message, reason, .. } => {
             let data = json!({ "finish_reason": "interrupted" });
-            let completed = Part::new("model_output_completed", data).says(reason);
+            let completed = Part::new("model_output_completed", data).with_message(reason);
             let added = message.as_ref().map(|id| message_added(id.as_str(), "assistant", None));
             [Some(completed), added].into_iter().flatten().collect()
         }
@@ -200,7 +200,7 @@ fn parts(event: &Event) -> Vec<Part<'_>> {
         | Event::TurnCancelled { .. } => turn_event(event),
         Event::Reverted { files, more, reapplied, .. } => vec![reverted(files, *more, *reapplied)],
         Event::RevertFailed { reason, .. } => {
-            vec![Part::new("turn_revert_failed", json!({})).says(reason)]
+            vec![Part::new("turn_revert_failed", json!({})).with_message(reason)]
         }
         Event::Compacted { .. }
         | Event::CompactionFailed { .. }
@@ -261,13 +261,13 @@ fn compaction(event: &Event) -> Vec<Part<'_>> {
             }),
         )],
         Event::CompactionFailed { reason } => {
-            vec![Part::new("context_compaction_failed", json!({})).says(reason)]
+            vec![Part::new("context_compaction_failed", json!({})).with_message(reason)]
         }
         Event::MemorySaved { path, .. } => {
             vec![Part::new("memory_saved", json!({ "path": path }))]
         }
         Event::MemoryNotSaved { reason, .. } => {
-            vec![Part::new("memory_save_failed", json!({})).says(reason)]
+            vec![Part::new("memory_save_failed", json!({})).with_message(reason)]
         }
         _ => Vec::new(),
     }
@@ -278,7 +278,9 @@ fn turn_event(event: &Event) -> Vec<Part<'_>> {
         Event::TurnResumed { after_ms, .. } => {
             vec![Part::new("turn_resumed", json!({ "after_ms": after_ms }))]
         }
-        Event::TurnHeld { reason, .. } => vec![Part::new("turn_held", json!({})).says(reason)],
+        Event::TurnHeld { reason, .. } => {
+            vec![Part::new("turn_held", json!({})).with_message(reason)]
+        }
         Event::TurnReleased { .. } => vec![Part::new("turn_released", json!({}))],
         Event::TurnCompleted { usage, verified, .. } => vec![Part::new(
             "turn_completed",
@@ -287,13 +289,13 @@ fn turn_event(event: &Event) -> Vec<Part<'_>> {
         Event::TurnFailed { code, message, usage, .. } => {
             let data = json!({ "code": code.name(), "usage": shape::usage(*usage) });
             vec![
-                Part::new("turn_failed", data).says(message),
-                Part::new("session_failed", json!({ "code": code.name() })).says(message),
+                Part::new("turn_failed", data).with_message(message),
+                Part::new("session_failed", json!({ "code": code.name() })).with_message(message),
             ]
         }
         Event::TurnCancelled { reason, usage, .. } => {
             let data = json!({ "reason": reason, "usage": shape::usage(*usage) });
-            vec![Part::new("session_canceled", data).says("canceled")]
+            vec![Part::new("session_canceled", data).with_message("canceled")]
         }
         _ => Vec::new(),
     }
@@ -331,7 +333,7 @@ fn approval(event: &Event) -> Vec<Part<'_>> {
                 "approved": approved,
                 "usage": shape::usage(*usage),
             });
-            vec![Part::new("patch_reviewed", data).says(comment)]
+            vec![Part::new("patch_reviewed", data).with_message(comment)]
         }
         Event::ApprovalRequested { call, tool, input, assessment, expires, .. } => {
             let mut data = shape::assessment(assessment);

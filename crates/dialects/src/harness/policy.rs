@@ -1,4 +1,4 @@
-//! Which models people of this protocol like best.
+//! The model policy: the models that users of this protocol prefer.
 //!
 //! The original chooses among its models by such a policy at every turn. Here the first of the preferred
 //! models answers where neither the message nor the session names one; the rest is kept for clients.
@@ -38,12 +38,12 @@ impl Policy {
         Ok(policy)
     }
 
-    /// The model that is liked best.
+    /// The most preferred model.
     fn preferred_model(&self) -> Option<ModelRef> {
         self.preferred_models.first().and_then(|name| ModelRef::parse(name))
     }
 
-    /// With what counts where nothing was said.
+    /// The policy with the default model if it names none.
     pub(super) fn or_default(mut self, model: &str) -> Self {
         self.max_cost_usd.get_or_insert(0.0);
         if self.preferred_models.is_empty() {
@@ -56,41 +56,41 @@ impl Policy {
 /// The policy that is in force.
 #[derive(Clone)]
 pub(super) struct Policies {
-    kept: Arc<dyn Preferences>,
+    store: Arc<dyn Preferences>,
     /// What was last read or written.
-    known: Arc<Mutex<Option<Policy>>>,
+    cached: Arc<Mutex<Option<Policy>>>,
 }
 
 impl Policies {
-    pub(super) fn new(kept: Arc<dyn Preferences>) -> Self {
-        Self { kept, known: Arc::default() }
+    pub(super) fn new(store: Arc<dyn Preferences>) -> Self {
+        Self { store, cached: Arc::default() }
     }
 
     pub(super) async fn current(&self) -> Result<Policy, StorageError> {
-        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        if let Some(policy) = known {
+        let cached = self.cached.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some(policy) = cached {
             return Ok(policy);
         }
-        let kept = self.kept.preference(SPACE, NAME).await?;
-        let kept = kept.and_then(|kept| serde_json::from_value::<Policy>(kept).ok());
+        let store = self.store.preference(SPACE, NAME).await?;
+        let store = store.and_then(|store| serde_json::from_value::<Policy>(store).ok());
         // Somebody may have set another one while this one was read.
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        Ok(known.get_or_insert(kept.unwrap_or_default()).clone())
+        let mut cached = self.cached.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(cached.get_or_insert(store.unwrap_or_default()).clone())
     }
 
     pub(super) async fn set(&self, policy: Policy) -> Result<(), StorageError> {
         let value = serde_json::to_value(&policy).expect("our own types serialize");
-        self.kept.prefer(SPACE, NAME, value).await?;
-        self.know(policy);
+        self.store.prefer(SPACE, NAME, value).await?;
+        self.set_cached(policy);
         Ok(())
     }
 
-    /// The model that is liked best.
+    /// The most preferred model.
     pub(super) async fn preferred_model(&self) -> Result<Option<ModelRef>, StorageError> {
         Ok(self.current().await?.preferred_model())
     }
 
-    fn know(&self, policy: Policy) {
-        *self.known.lock().unwrap_or_else(PoisonError::into_inner) = Some(policy);
+    fn set_cached(&self, policy: Policy) {
+        *self.cached.lock().unwrap_or_else(PoisonError::into_inner) = Some(policy);
     }
 }

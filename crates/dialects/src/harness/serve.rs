@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 
 use super::body::{is_multipart, multipart, whole};
 use super::decode::{
-    File, LARGEST_BODY, LARGEST_FILE, Reply, Route, Step, decode, refusal, turn_id, upload,
+    BODY_BYTES_LIMIT, FILE_BYTES_LIMIT, File, Reply, Route, Step, decode, refusal, turn_id, upload,
 };
 use super::encode::Link;
 use super::policy::{Policies, Policy};
@@ -33,27 +33,27 @@ use crate::transport::access::Denied;
 use crate::transport::query::parameter;
 use crate::transport::routes;
 
-/// How many sessions a list holds, unless the client says.
-const LISTED: usize = 1000;
-/// How many files of a folder are shown.
-const FILES: usize = 800;
+/// Sessions of a list, unless the client sets a limit.
+const LIST_LIMIT: usize = 1000;
+/// Files of a folder that are listed.
+const FOLDER_ENTRIES_LIMIT: usize = 800;
 
-/// What the dialect speaks to.
+/// The ports that the dialect uses.
 #[derive(Clone)]
 pub(super) struct Ports {
     /// The core.
     pub sessions: Arc<dyn Sessions>,
-    /// What turns did to files.
+    /// The file changes of turns.
     pub changes: Arc<dyn Changes>,
-    /// Where attachments go.
+    /// The store of attachments.
     pub blobs: Arc<dyn Blobs>,
-    /// What can be chosen.
+    /// The models.
     pub models: Arc<dyn Models>,
     /// Whether storage can be written to.
     pub pulse: Arc<dyn Pulse>,
-    /// What people prefer.
+    /// Users' settings.
     pub preferences: Arc<dyn Preferences>,
-    /// What is in folders.
+    /// Listings of folders.
     pub outlines: Arc<dyn Outlines>,
     /// The session tree on disk, where one is kept.
     pub tree: Option<Tree>,
@@ -117,7 +117,7 @@ impl AppState {
             }
             Route::Policy => Ok(ok(&self.policy().await?)),
             Route::SetPolicy => {
-                let body = whole(request.into_body(), LARGEST_BODY).await?;
+                let body = whole(request.into_body(), BODY_BYTES_LIMIT).await?;
                 let set = self.policies.set(Policy::read(&body)?).await;
                 set.map_err(|error| refusal(&error.into()))?;
                 Ok(ok(&self.policy().await?))
@@ -158,8 +158,8 @@ impl AppState {
             _ => {
                 let limit = match route {
                     // Base64 makes four bytes of three, and the envelope wants room too.
-                    Route::Attach(_) => LARGEST_FILE / 3 * 4 + LARGEST_BODY,
-                    _ => LARGEST_BODY,
+                    Route::Attach(_) => FILE_BYTES_LIMIT / 3 * 4 + BODY_BYTES_LIMIT,
+                    _ => BODY_BYTES_LIMIT,
                 };
                 let body = whole(request.into_body(), limit).await?;
                 self.carry_out(&route, decode(&route, &body)?).await
@@ -171,7 +171,7 @@ impl AppState {
         let sessions = &self.ports.sessions;
         let done = match step {
             Step::Create(origin) => sessions.create(origin).await,
-            Step::Submit(id, Command::Say(say)) => self.say(&id, say).await,
+            Step::Submit(id, Command::Say(say)) => self.submit_message(&id, say).await,
             Step::Submit(id, command) => sessions.submit(&id, command).await,
             Step::Both(id, both) => {
                 let [first, second] = *both;
@@ -180,7 +180,7 @@ impl AppState {
                     Err(error) => Err(error),
                 }
             }
-            Step::Upload(id, file) => self.keep(&id, file).await,
+            Step::Upload(id, file) => self.store_file(&id, file).await,
         };
         let receipt = match done {
             Ok(receipt) => receipt,
@@ -213,7 +213,7 @@ impl AppState {
         Ok(ok(&result(route, &receipt)))
     }
 
-    async fn keep(&self, session: &SessionId, file: File) -> Result<Receipt, Error> {
+    async fn store_file(&self, session: &SessionId, file: File) -> Result<Receipt, Error> {
         // Nothing is kept for a session that is not there.
         self.ports.sessions.card(session).await?;
         let File { name, mime, content } = file;
@@ -227,7 +227,7 @@ impl AppState {
 
     async fn list(&self, query: &str) -> Result<Response, Reply> {
         let limit = match parameter(query, "limit") {
-            None => LISTED,
+            None => LIST_LIMIT,
             Some(limit) => limit.parse().map_err(|_| Reply::new(400, "limit must be a number"))?,
         };
         let cards = self.ports.sessions.list(limit).await.map_err(|error| refusal(&error))?;
@@ -248,12 +248,13 @@ impl AppState {
         if !folder.is_absolute() {
             return Err(none());
         }
-        let files = self.ports.outlines.files(folder, FILES).await.map_err(|_| none())?;
+        let files =
+            self.ports.outlines.files(folder, FOLDER_ENTRIES_LIMIT).await.map_err(|_| none())?;
         Ok(ok(&json!({ "root": folder, "files": files })))
     }
 
     /// Submits a message, to the preferred model unless it or its session names another.
-    async fn say(&self, id: &SessionId, mut say: Box<Say>) -> Result<Receipt, Error> {
+    async fn submit_message(&self, id: &SessionId, mut say: Box<Say>) -> Result<Receipt, Error> {
         let sessions = &self.ports.sessions;
         if say.options.model.is_none()
             && let Some(preferred) = self.policies.preferred_model().await?
@@ -304,7 +305,7 @@ impl AppState {
     }
 }
 
-/// Why a turn's changes could not be undone, if that is what came of it.
+/// The reason why a turn's changes could not be undone; `None` if they were.
 fn not_reverted(receipt: &Receipt) -> Option<&str> {
     receipt.records.iter().find_map(|record| match &record.event {
         Event::RevertFailed { reason, .. } => Some(reason.as_str()),
@@ -346,11 +347,11 @@ fn result(route: &Route, receipt: &Receipt) -> Value {
     body
 }
 
-/// How a request is refused.
+/// The response to a request that the access policy refuses.
 pub(super) fn refuse(denied: &Denied) -> Response {
     match denied {
         Denied::Token => status(StatusCode::UNAUTHORIZED, Body::empty()),
-        Denied::Twice(_) | Denied::Host(_) | Denied::Origin(_) | Denied::Peer(_) => {
+        Denied::DuplicateHeader(_) | Denied::Host(_) | Denied::Origin(_) | Denied::Peer(_) => {
             reply(Reply::new(denied.status(), denied.to_string()))
         }
     }

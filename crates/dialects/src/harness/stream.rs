@@ -16,8 +16,8 @@ use super::decode::{Reply, refusal};
 use super::encode::Link;
 use crate::transport::sse::{self, Encode};
 
-/// How often a silent stream shows that it is alive.
-const BEAT: Duration = Duration::from_secs(15);
+/// Interval of heartbeats on a silent stream.
+const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(15);
 
 /// Everything that was durable when the request came, or the first part of it, as an array. Read as the
 /// client takes it. Fails if nothing can be read; later the response breaks off.
@@ -69,7 +69,7 @@ impl Array {
     }
 }
 
-/// One client that listens.
+/// The event stream of one client.
 pub(super) struct Stream {
     pub(super) link: Link,
     /// What it is sent before anything else.
@@ -81,7 +81,7 @@ impl Stream {
         // Something must flow at once, or clients wait for the first event to see the headers.
         let mut first = b": connected\n\n".to_vec();
         first.append(&mut self.first);
-        let mut response = Response::new(sse::body(follow, self, first, BEAT));
+        let mut response = Response::new(sse::body(follow, self, first, HEARTBEAT_INTERVAL));
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
@@ -105,7 +105,7 @@ impl Encode for Stream {
     }
 }
 
-/// Tells a client that it knows more than there is.
+/// The event for a client whose position is after the end of the session.
 pub(super) fn reset(card: &Card, asked: &str, head: u64) -> Vec<u8> {
     let event = json!({
         "ts": card.updated.to_string(),

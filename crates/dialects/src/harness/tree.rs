@@ -27,13 +27,13 @@ use super::encode::Link;
 use super::position::Position;
 use super::shape;
 use crate::change_feed::Change;
-use crate::projection::{DEFERRED_INTERVAL, Deferred, Projection, Trouble, may_pass};
+use crate::projection::{DEFERRED_INTERVAL, Deferred, Projection, ProjectionError, is_transient};
 
-const EVENTS: &str = "events.ndjson";
-const SESSION: &str = "session.json";
-const POSITION: &str = "position.json";
+const EVENTS_FILE: &str = "events.ndjson";
+const SESSION_FILE: &str = "session.json";
+const POSITION_FILE: &str = "position.json";
 /// The position of the whole tree, beside the folders.
-const SINCE: &str = ".since.json";
+const SINCE_FILE: &str = ".since.json";
 /// A `session.json` of fewer bytes is written after every turn.
 const SMALL_SESSION_LIMIT: u64 = 16 * 1024;
 /// One of fewer bytes is written as soon as no turn follows at once.
@@ -81,14 +81,14 @@ impl Tree {
     /// The tree as something that is kept up to date. Sessions that were erased are noted in these
     /// preferences.
     pub async fn projection(self, notes: Arc<dyn Preferences>) -> impl Projection {
-        Kept::new(self, notes).await
+        TreeProjection::new(self, notes).await
     }
 
     /// Writes the folders of all sessions; gives how many.
     pub async fn export(&self) -> io::Result<usize> {
         let cards = self.sessions.list(usize::MAX).await.map_err(io::Error::other)?;
         for card in &cards {
-            let named = |error: Trouble| io::Error::other(format!("{}: {error}", card.id));
+            let named = |error: ProjectionError| io::Error::other(format!("{}: {error}", card.id));
             self.project(&card.id).await.map_err(named)?;
         }
         Ok(cards.len())
@@ -101,13 +101,13 @@ impl Tree {
         }
     }
 
-    async fn update(&self, session: &SessionId) -> Result<(), Trouble> {
+    async fn update(&self, session: &SessionId) -> Result<(), ProjectionError> {
         let lock = self.lock_of(session);
         let _only = lock.lock().await;
         match self.project(session).await {
-            Err(Trouble::Session(Error::NotFound(_))) => self.remove(session).await,
+            Err(ProjectionError::Session(Error::NotFound(_))) => self.remove(session).await,
             // What is there was of another session by that name.
-            Err(Trouble::Session(Error::Ahead(..))) => {
+            Err(ProjectionError::Session(Error::Ahead(..))) => {
                 self.remove(session).await?;
                 self.project(session).await
             }
@@ -116,18 +116,18 @@ impl Tree {
     }
 
     /// The session is gone, and nothing of it stays behind.
-    async fn remove(&self, session: &SessionId) -> Result<(), Trouble> {
+    async fn remove(&self, session: &SessionId) -> Result<(), ProjectionError> {
         match fs::remove_dir_all(self.folder(session)).await {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error.into()),
             _ => Ok(()),
         }
     }
 
-    async fn project(&self, id: &SessionId) -> Result<(), Trouble> {
+    async fn project(&self, id: &SessionId) -> Result<(), ProjectionError> {
         let folder = self.folder(id);
-        let mut written: Written = load(&folder.join(POSITION)).await.unwrap_or_default();
+        let mut written: FolderState = load(&folder.join(POSITION_FILE)).await.unwrap_or_default();
         fs::create_dir_all(folder.join("attachments")).await?;
-        let mut file = open_at(&folder.join(EVENTS), &mut written).await?;
+        let mut file = open_at(&folder.join(EVENTS_FILE), &mut written).await?;
         let mut follow = self.sessions.follow(id, Cursor::after(written.seq)).await?;
         let mut link = Link::new(id.clone(), Position::After(Cursor::after(written.seq)));
         let mut turn_over = written.seq == 0;
@@ -152,11 +152,11 @@ impl Tree {
         written.unwritten += if changed { (written.bytes - before).max(1) } else { 0 };
         if (turn_over || !written.running) && written.session_is_due(changed) {
             let session = self.session_json(id).await?;
-            replace(&folder.join(SESSION), &session).await?;
+            replace(&folder.join(SESSION_FILE), &session).await?;
             (written.session_bytes, written.unwritten) = (session.len() as u64, 0);
         }
         self.note_stale(id, Stale::of(&written));
-        write_position(&folder.join(POSITION), &written).await?;
+        write_position(&folder.join(POSITION_FILE), &written).await?;
         Ok(())
     }
 
@@ -179,7 +179,7 @@ impl Tree {
         !self.stale.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
     }
 
-    async fn session_json(&self, id: &SessionId) -> Result<Vec<u8>, Trouble> {
+    async fn session_json(&self, id: &SessionId) -> Result<Vec<u8>, ProjectionError> {
         let state = match self.sessions.view(id).await {
             Err(Error::Closing) => self.archive.view(id).await?,
             view => view?,
@@ -191,7 +191,7 @@ impl Tree {
 
     /// Attachments and artifacts that an event mentions. One that will never be there keeps nothing else
     /// of the session from being written.
-    async fn files(&self, folder: &Path, item: &Item) -> Result<(), Trouble> {
+    async fn files(&self, folder: &Path, item: &Item) -> Result<(), ProjectionError> {
         let Item::Event(record) = item else { return Ok(()) };
         match &record.event {
             Event::AttachmentAdded(file) => {
@@ -208,9 +208,14 @@ impl Tree {
         }
     }
 
-    async fn copy_if_any(&self, blob: &BlobId, folder: &Path, name: &str) -> Result<(), Trouble> {
+    async fn copy_if_any(
+        &self,
+        blob: &BlobId,
+        folder: &Path,
+        name: &str,
+    ) -> Result<(), ProjectionError> {
         match self.copy(blob, folder, name).await {
-            Err(error) if !may_pass(&error) => {
+            Err(error) if !is_transient(&error) => {
                 tracing::warn!(folder = %folder.display(), name, %error, "a file is left out");
                 Ok(())
             }
@@ -218,7 +223,7 @@ impl Tree {
         }
     }
 
-    async fn copy(&self, blob: &BlobId, folder: &Path, name: &str) -> Result<(), Trouble> {
+    async fn copy(&self, blob: &BlobId, folder: &Path, name: &str) -> Result<(), ProjectionError> {
         // Names are the kernel's and the tools' own; still, never leave the folder.
         let Some(name) = Path::new(name).file_name() else { return Ok(()) };
         let content = self.blobs.get(blob).await.map_err(Error::Storage)?;
@@ -239,7 +244,7 @@ impl Tree {
 }
 
 /// The tree and the time before which nothing is missing in it.
-struct Kept {
+struct TreeProjection {
     tree: Tree,
     since: Time,
     /// Where sessions are noted that were erased.
@@ -250,20 +255,20 @@ struct Kept {
     done: HashSet<SessionId>,
 }
 
-impl Kept {
+impl TreeProjection {
     async fn new(tree: Tree, notes: Arc<dyn Preferences>) -> Self {
-        let since = load(&tree.root.join(SINCE)).await.unwrap_or_default();
+        let since = load(&tree.root.join(SINCE_FILE)).await.unwrap_or_default();
         let (noted, done) = Default::default();
         Self { tree, since, notes, noted, done }
     }
 
     /// Writes what was put off. What fails and may work later is put off again; gives one such failure.
-    async fn write_stale(&self, which: Deferred) -> Result<(), Trouble> {
+    async fn write_stale(&self, which: Deferred) -> Result<(), ProjectionError> {
         let mut failed = Ok(());
         for session in self.tree.take_stale(which) {
             let Err(error) = self.tree.update(&session).await else { continue };
             tracing::warn!(%session, %error, "the session's folder is behind");
-            if may_pass(&error) {
+            if is_transient(&error) {
                 self.tree.note_stale(&session, Some(Stale::default()));
                 failed = Err(error);
             }
@@ -271,7 +276,7 @@ impl Kept {
         failed
     }
 
-    async fn forget_notes(&mut self) -> Result<(), Trouble> {
+    async fn forget_notes(&mut self) -> Result<(), ProjectionError> {
         let forget = |id: &SessionId| self.notes.prefer(ERASED, id.as_str(), Value::Null);
         try_join_all(self.done.iter().map(forget)).await?;
         self.done.clear();
@@ -279,7 +284,7 @@ impl Kept {
     }
 }
 
-impl Projection for Kept {
+impl Projection for TreeProjection {
     const NAME: &'static str = "session tree";
 
     fn since(&self) -> Time {
@@ -287,18 +292,18 @@ impl Projection for Kept {
     }
 
     async fn has(&mut self, session: &SessionId, head: Seq) -> bool {
-        let position = self.tree.folder(session).join(POSITION);
-        let written = load::<Written>(&position).await;
+        let position = self.tree.folder(session).join(POSITION_FILE);
+        let written = load::<FolderState>(&position).await;
         written.is_some_and(|written| written.seq == head && written.unwritten == 0)
     }
 
-    async fn erased(&mut self) -> Result<Vec<SessionId>, Trouble> {
+    async fn erased(&mut self) -> Result<Vec<SessionId>, ProjectionError> {
         let names = self.notes.names(ERASED).await?;
         self.noted = names.iter().filter_map(|name| SessionId::parse(name)).collect();
         Ok(self.noted.iter().cloned().collect())
     }
 
-    async fn update(&mut self, session: &SessionId, change: Change) -> Result<(), Trouble> {
+    async fn update(&mut self, session: &SessionId, change: Change) -> Result<(), ProjectionError> {
         match change {
             Change::Head(_) => self.tree.update(session).await?,
             Change::Erased => {
@@ -316,15 +321,15 @@ impl Projection for Kept {
         self.tree.has_stale()
     }
 
-    async fn write_deferred(&mut self, which: Deferred) -> Result<(), Trouble> {
+    async fn write_deferred(&mut self, which: Deferred) -> Result<(), ProjectionError> {
         self.write_stale(which).await
     }
 
-    async fn checkpoint(&mut self, since: Time) -> Result<(), Trouble> {
+    async fn checkpoint(&mut self, since: Time) -> Result<(), ProjectionError> {
         // What is put off must be found again after a crash.
         let since = if self.tree.has_stale() { since.before(DEFERRED_LIMIT) } else { since };
         fs::create_dir_all(&self.tree.root).await?;
-        replace(&self.tree.root.join(SINCE), &json(&since)).await?;
+        replace(&self.tree.root.join(SINCE_FILE), &json(&since)).await?;
         self.since = since;
         self.forget_notes().await
     }
@@ -341,7 +346,7 @@ struct Stale {
 }
 
 impl Stale {
-    fn of(written: &Written) -> Option<Self> {
+    fn of(written: &FolderState) -> Option<Self> {
         let large = written.session_bytes >= LARGE_SESSION_LIMIT;
         (written.unwritten > 0).then_some(Self { running: written.running, large, quiet: 0 })
     }
@@ -356,7 +361,7 @@ impl Stale {
 
 /// How far a folder goes.
 #[derive(Debug, Default, Serialize, Deserialize)]
-struct Written {
+struct FolderState {
     /// The last event.
     seq: Seq,
     /// How long the event log is with it.
@@ -372,7 +377,7 @@ struct Written {
     unwritten: u64,
 }
 
-impl Written {
+impl FolderState {
     /// True if `session.json` is worth writing: it is small, much of it is new, or nothing else is to be
     /// done.
     fn session_is_due(&self, changed: bool) -> bool {
@@ -426,11 +431,11 @@ async fn load<T: DeserializeOwned>(path: &Path) -> Option<T> {
 }
 
 /// The event log, cut to what is known to be whole; from the start if it is shorter than that.
-async fn open_at(path: &Path, written: &mut Written) -> io::Result<fs::File> {
+async fn open_at(path: &Path, written: &mut FolderState) -> io::Result<fs::File> {
     let file = fs::OpenOptions::new().create(true).append(true).open(path).await?;
     let bytes = file.metadata().await?.len();
     if bytes < written.bytes {
-        *written = Written::default();
+        *written = FolderState::default();
     }
     if bytes != written.bytes {
         file.set_len(written.bytes).await?;
@@ -450,7 +455,7 @@ fn json(value: &impl Serialize) -> Vec<u8> {
 
 /// Writes a position over the one before, with spaces at its end: a file that is replaced costs a new page
 /// each time. One that is torn makes no sense, and the folder is written anew.
-async fn write_position(path: &Path, written: &Written) -> io::Result<()> {
+async fn write_position(path: &Path, written: &FolderState) -> io::Result<()> {
     let mut text = json(written);
     text.resize(text.len().max(POSITION_BYTES), b' ');
     let mut file =

@@ -43,7 +43,7 @@ pub(super) async fn stream(
     envelope: &Envelope,
 ) -> Result<Response, Reply> {
     let priority = app.claim_priorities.add(&chat.session);
-    let answering = ask(app, chat, envelope.key.as_ref()).await?;
+    let answering = submit(app, chat, envelope.key.as_ref()).await?;
     let follow = follow(app, chat, &answering).await?;
     let (read, head) = (answering.begins - 1, follow.head());
     let turn = (answering.turn, answering.attempt);
@@ -64,7 +64,7 @@ pub(super) async fn whole(
     chat: &Chat,
     envelope: &Envelope,
 ) -> Result<Value, Reply> {
-    let answering = ask(app, chat, envelope.key.as_ref()).await?;
+    let answering = submit(app, chat, envelope.key.as_ref()).await?;
     let mut follow = follow(app, chat, &answering).await?;
     let read = answering.begins - 1;
     let mut link =
@@ -101,7 +101,7 @@ async fn follow(
 
 /// Submits a message, unless the same message, or one with the same key, is being answered or was
 /// answered before.
-async fn ask(app: &AppState, chat: &Chat, key: Option<&String>) -> Result<AnsweringTurn, Reply> {
+async fn submit(app: &AppState, chat: &Chat, key: Option<&String>) -> Result<AnsweringTurn, Reply> {
     let sessions = &app.ports.sessions;
     let before = sessions.view(&chat.session).await?;
     if let Some(answering) = same_message(&before, &chat.parts, key) {

@@ -1,4 +1,4 @@
-//! Requests as what they ask of the core.
+//! Decodes requests into commands of the core.
 
 use quintet_kernel::command::{Command, Run, Say};
 use quintet_kernel::event::{Setup, TurnOptions};
@@ -17,13 +17,13 @@ use crate::transport::query::parameter;
 use crate::transport::routes::{Refusals, Row};
 
 /// The largest body.
-pub(super) const LARGEST_BODY: usize = 8 * 1024 * 1024;
+pub(super) const BODY_BYTES_LIMIT: usize = 8 * 1024 * 1024;
 /// The longest name that a desktop or a message may have.
-const LONGEST_NAME: usize = 1024;
-/// How much of a result models are told.
-const LONGEST_RESULT: usize = 64 * 1024;
-/// The most passages that can be asked for.
-const MOST_FOUND: usize = 100;
+const NAME_LENGTH_LIMIT: usize = 1024;
+/// Bytes of a result that models receive.
+const RESULT_BYTES_LIMIT: usize = 64 * 1024;
+/// Passages that one search may return.
+const PASSAGES_LIMIT: usize = 100;
 
 /// What a request is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,23 +44,23 @@ pub(super) enum Route {
 pub(super) enum Step {
     Health,
     OpenApi,
-    Open(Open),
+    OpenSession(OpenSession),
     Chat(Chat),
     Stream(SessionId),
     Submit(SessionId, Command),
-    Remember(SessionId, Entry),
+    WriteMemory(SessionId, Entry),
     Search(Query),
     Get(String, Lines),
 }
 
-/// A desktop wants a session.
+/// A desktop's request for a session.
 #[derive(Debug)]
-pub(super) struct Open {
+pub(super) struct OpenSession {
     /// The desktop's own name for the session.
     pub(super) name: String,
-    /// The one it would like.
+    /// The session that the desktop prefers.
     pub(super) preferred: Option<String>,
-    /// Tools it brings.
+    /// The desktop's own tools.
     pub(super) tools: Vec<ClientTool>,
 }
 
@@ -95,7 +95,7 @@ pub(super) const ROUTES: &[Row<Route, Reply>] = &[
     ("GET", "/v1/memory/get", |_| Ok(Route::MemoryGet)),
 ];
 
-/// What is said to any other request.
+/// The responses to requests that match no route.
 pub(super) const REFUSALS: &Refusals<Reply> = &Refusals {
     unknown_path: |path| Reply::new(404, "NOT_FOUND", format!("unknown endpoint: {path}")),
     wrong_method: |path, takes| {
@@ -115,13 +115,13 @@ pub(super) fn decode(route: Route, query: &str, body: &[u8]) -> Result<Step, Rep
             Ok(Step::Stream(session(&id)?))
         }
         Route::ToolResult => result(json(body)?),
-        Route::MemoryWrite => remember(json(body)?),
+        Route::MemoryWrite => write_memory(json(body)?),
         Route::MemorySearch => search(query),
         Route::MemoryGet => get(query),
     }
 }
 
-/// Where a stream goes on from; nothing if the client names no place.
+/// The position from which a stream continues; `None` if the client names none.
 pub(super) fn position(header: Option<&str>, query: &str) -> Result<Option<Cursor>, Reply> {
     let asked = header.map(Into::into).or_else(|| parameter(query, "last_event_id"));
     let Some(asked) = asked.filter(|asked: &String| !asked.trim().is_empty()) else {
@@ -133,7 +133,7 @@ pub(super) fn position(header: Option<&str>, query: &str) -> Result<Option<Curso
 /// The client's name for its message.
 pub(super) fn key(header: Option<&str>) -> Result<Option<String>, Reply> {
     match header.map(str::trim).filter(|key| !key.is_empty()) {
-        Some(key) if key.len() > LONGEST_NAME => {
+        Some(key) if key.len() > NAME_LENGTH_LIMIT => {
             Err(Reply::invalid("the Idempotency-Key is too long"))
         }
         key => Ok(key.map(Into::into)),
@@ -155,13 +155,13 @@ fn session(id: &str) -> Result<SessionId, Reply> {
 
 fn open(body: wire::CreateSession) -> Result<Step, Reply> {
     let name = body.jarvis_session_id;
-    if name.is_empty() || name.len() > LONGEST_NAME {
+    if name.is_empty() || name.len() > NAME_LENGTH_LIMIT {
         return Err(Reply::invalid("jarvis_session_id must have 1 to 1024 bytes"));
     }
     let preferred = body.preferred_session_id.filter(|id| !id.is_empty());
     let tools = body.tools.unwrap_or_default().into_iter();
     let tools = tools.map(|Object(tool)| tools::brought(tool)).collect();
-    Ok(Step::Open(Open { name, preferred, tools }))
+    Ok(Step::OpenSession(OpenSession { name, preferred, tools }))
 }
 
 fn chat(body: wire::Chat) -> Result<Step, Reply> {
@@ -205,7 +205,7 @@ fn outcome(result: wire::ToolResult) -> Result<Outcome, Reply> {
     })
 }
 
-/// What went wrong: its code, and words for people.
+/// The code and message of an error.
 fn error(error: Value) -> Result<(String, String), Reply> {
     match (&error, error["code"].as_str(), error["message"].as_str()) {
         (Value::Null, ..) => Ok((String::new(), "the tool failed".into())),
@@ -221,27 +221,27 @@ fn error(error: Value) -> Result<(String, String), Reply> {
     }
 }
 
-/// Whether a desktop says that it, or its user, would not.
+/// True if a code means that the desktop or its user refused.
 fn is_denial(code: &str) -> bool {
     let words = ["denied", "deny", "forbidden", "user_denied", "permission_denied", "tool_denied"];
     words.iter().any(|word| code.trim().eq_ignore_ascii_case(word))
 }
 
 fn cut(mut text: String) -> String {
-    if text.len() > LONGEST_RESULT {
-        text.truncate(text.floor_char_boundary(LONGEST_RESULT));
+    if text.len() > RESULT_BYTES_LIMIT {
+        text.truncate(text.floor_char_boundary(RESULT_BYTES_LIMIT));
         text.push_str("\n[the rest is left out]");
     }
     text
 }
 
-fn remember(body: wire::MemoryWrite) -> Result<Step, Reply> {
+fn write_memory(body: wire::MemoryWrite) -> Result<Step, Reply> {
     let session = session(&body.general_session_id)?;
     let target = match body.target {
         wire::Target::LongTerm => Target::LongTerm,
         wire::Target::Daily => Target::Daily,
     };
-    Ok(Step::Remember(session, Entry::new(target, body.content)))
+    Ok(Step::WriteMemory(session, Entry::new(target, body.content)))
 }
 
 fn search(query: &str) -> Result<Step, Reply> {
@@ -254,8 +254,8 @@ fn search(query: &str) -> Result<Step, Reply> {
         })?),
     };
     let limit = number(query, "limit")?;
-    if limit.is_some_and(|limit| !(1..=MOST_FOUND as u64).contains(&limit)) {
-        return Err(Reply::invalid(format!("limit must be from 1 to {MOST_FOUND}")));
+    if limit.is_some_and(|limit| !(1..=PASSAGES_LIMIT as u64).contains(&limit)) {
+        return Err(Reply::invalid(format!("limit must be from 1 to {PASSAGES_LIMIT}")));
     }
     let limit = limit.and_then(|limit| usize::try_from(limit).ok());
     Ok(Step::Search(Query { text, kind, limit }))

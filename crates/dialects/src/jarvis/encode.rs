@@ -124,11 +124,11 @@ impl Link {
     fn offered(&self, record: &Record) -> Option<Claimable> {
         match &record.event {
             Event::CallStarted { turn, call, placement: Placement::Client, errand, .. }
-                if self.tells_of(turn) && is_ours(errand.as_ref()) =>
+                if self.covers(turn) && is_ours(errand.as_ref()) =>
             {
                 Some(Claimable { call: call.clone(), came_back: record.seq <= self.shown })
             }
-            Event::ClaimReleased { turn, call, .. } if self.tells_of(turn) => {
+            Event::ClaimReleased { turn, call, .. } if self.covers(turn) => {
                 let known = self.delegated.iter().find(|known| known.call == *call)?;
                 Some(Claimable { call: known.call.clone(), came_back: false })
             }
@@ -142,7 +142,7 @@ impl Link {
     }
 
     /// True if a turn is among those that the stream is about.
-    fn tells_of(&self, turn: &TurnId) -> bool {
+    fn covers(&self, turn: &TurnId) -> bool {
         self.only.as_ref().is_none_or(|(only, _)| only == turn)
     }
 
@@ -222,7 +222,7 @@ impl Link {
             }
             Event::TurnCompleted { turn, .. } => {
                 let text = std::mem::take(&mut self.answer);
-                self.tell(frames, fresh, "assistant.final", &wire::Text { text: &text });
+                self.push_frame(frames, fresh, "assistant.final", &wire::Text { text: &text });
                 self.ended(turn, End::Final(text));
             }
             Event::TurnFailed { turn, code, message, .. } => {
@@ -295,7 +295,7 @@ impl Link {
         frames: &mut Vec<Frame>,
     ) {
         let sent = fresh && self.claimed.contains(call);
-        self.tell(frames, sent, "tool.request", request);
+        self.push_frame(frames, sent, "tool.request", request);
         let (call, request, came_back) = (call.clone(), json(request), self.read <= self.shown);
         self.delegated.push(Delegated { call, request, sent, came_back });
     }
@@ -312,11 +312,11 @@ impl Link {
             wire::Error { code: "TOOL_TIMEOUT", message: &text_of(&outcome.parts), details: None };
         let timed_out = outcome.ending == Ending::TimedOut;
         let told = result(call, outcome, timed_out.then(|| json!(late)));
-        self.tell(frames, true, "tool.result", &told);
+        self.push_frame(frames, true, "tool.result", &told);
         if timed_out {
             // Who breaks off between the two gets both again.
             frames.iter_mut().last().into_iter().for_each(|frame| frame.position = before);
-            self.tell(frames, true, "error", &late);
+            self.push_frame(frames, true, "error", &late);
         }
     }
 
@@ -329,7 +329,7 @@ impl Link {
     ) {
         let (code, message) = error;
         let told = wire::Error { code: &code, message: &message, details: None };
-        self.tell(frames, fresh, "error", &told);
+        self.push_frame(frames, fresh, "error", &told);
         self.ended(turn, End::Error(code, message));
     }
 
@@ -358,7 +358,7 @@ impl Link {
         }
     }
 
-    fn tell(
+    fn push_frame(
         &self,
         frames: &mut Vec<Frame>,
         fresh: bool,

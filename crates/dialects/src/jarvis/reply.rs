@@ -33,7 +33,7 @@ impl Reply {
         Self::new(409, "TURN_IN_PROGRESS", why)
     }
 
-    /// The position cannot be gone on from.
+    /// The stream cannot continue from the requested position.
     pub(super) fn gone(asked: &str) -> Self {
         let why = format!("there is no event {asked:?} in this session; read it anew");
         Self::new(410, "EVENT_ID_GONE", why)
@@ -46,7 +46,7 @@ impl Reply {
     }
 }
 
-/// The protocol's codes for what the core says no to.
+/// The protocol's codes for refusals of the core.
 impl From<Error> for Reply {
     fn from(error: Error) -> Self {
         let (status, code) = match &error {

@@ -21,7 +21,7 @@ use tokio_util::task::TaskTracker;
 
 use super::chat::{self, Envelope};
 use super::claim_priority::{ClaimPriorities, ClaimPriority};
-use super::decode::{Chat, LARGEST_BODY, REFUSALS, ROUTES, Route, Step, decode, key, position};
+use super::decode::{BODY_BYTES_LIMIT, Chat, REFUSALS, ROUTES, Route, Step, decode, key, position};
 use super::encode::Link;
 use super::reply::Reply;
 use super::stream::Stream;
@@ -32,14 +32,14 @@ use crate::transport::access::Denied;
 use crate::transport::body::{Unread, whole};
 use crate::transport::routes;
 
-/// What the dialect speaks to.
+/// The ports that the dialect uses.
 #[derive(Clone)]
 pub(super) struct Ports {
     /// The core.
     pub sessions: Arc<dyn Sessions>,
-    /// Where desktops' own names of sessions are kept.
+    /// The desktops' own names of sessions.
     pub directory: Arc<dyn SessionIndex>,
-    /// What is remembered, unless that is off.
+    /// Memory, unless it is off.
     pub memory: Option<Arc<dyn Memory>>,
     /// Whether storage can be written to.
     pub pulse: Arc<dyn Pulse>,
@@ -56,9 +56,9 @@ impl std::fmt::Debug for Ports {
 /// How the dialect is set up.
 #[derive(Clone, Debug)]
 pub(super) struct Settings {
-    /// Where its sessions work and memory is kept; made when it is first needed.
+    /// The folder of its sessions and memory; created when it is first needed.
     pub workspace: PathBuf,
-    /// After how long without use a session is not gone on with by itself; never if not given.
+    /// Time without use after which a session is continued only on request; `None` for no limit.
     pub expiry: Option<Duration>,
     /// The tools of its sessions.
     pub toolset: Toolset,
@@ -69,13 +69,13 @@ pub(super) struct AppState {
     pub(super) ports: Ports,
     pub(super) settings: Arc<Settings>,
     started: Time,
-    /// How many streams there were.
+    /// Streams so far.
     connections: Arc<AtomicU64>,
-    /// Tools that desktops brought in the middle of a turn, for the next message.
-    pub(super) brought: Arc<Mutex<HashMap<SessionId, Vec<ClientTool>>>>,
+    /// Tools that desktops registered during a turn, for the next message.
+    pub(super) pending_tools: Arc<Mutex<HashMap<SessionId, Vec<ClientTool>>>>,
     /// The streams that go first where calls are claimed.
     pub(super) claim_priorities: Arc<ClaimPriorities>,
-    /// What has to be done after a client is gone.
+    /// Tasks that run after a client is gone.
     pub(super) tasks: TaskTracker,
 }
 
@@ -83,8 +83,10 @@ pub(super) struct AppState {
 pub(super) fn router(ports: Ports, settings: Settings) -> Router {
     let started = ports.stamps.now();
     let (settings, connections) = (Arc::new(settings), Arc::default());
-    let (brought, claim_priorities, tasks) = (Arc::default(), Arc::default(), TaskTracker::new());
-    let app = AppState { ports, settings, started, connections, brought, claim_priorities, tasks };
+    let (pending_tools, claim_priorities, tasks) =
+        (Arc::default(), Arc::default(), TaskTracker::new());
+    let app =
+        AppState { ports, settings, started, connections, pending_tools, claim_priorities, tasks };
     routes::router(ROUTES, REFUSALS, serve).with_state(app)
 }
 
@@ -103,11 +105,11 @@ impl AppState {
         if head.method == "POST" {
             is_json(&head.headers)?;
         }
-        let body = whole(body, LARGEST_BODY).await.map_err(unread)?;
+        let body = whole(body, BODY_BYTES_LIMIT).await.map_err(unread)?;
         match decode(route, query, &body)? {
             Step::Health => Ok(self.health().await),
             Step::OpenApi => Ok(ok(&openapi::document())),
-            Step::Open(asked) => {
+            Step::OpenSession(asked) => {
                 let session = sessions::open(self, asked).await?;
                 Ok(ok(&json!({ "general_session_id": session.as_str() })))
             }
@@ -120,7 +122,7 @@ impl AppState {
                 self.ports.sessions.submit(&session, command).await?;
                 Ok(ok(&json!({ "accepted": true })))
             }
-            Step::Remember(session, entry) => self.remember(&session, entry).await,
+            Step::WriteMemory(session, entry) => self.write_memory(&session, entry).await,
             Step::Search(query) => self.search(query).await,
             Step::Get(path, lines) => self.get(&path, lines).await,
         }
@@ -198,7 +200,7 @@ impl AppState {
         self.ports.memory.as_deref().ok_or_else(off)
     }
 
-    async fn remember(&self, session: &SessionId, entry: Entry) -> Result<Response, Reply> {
+    async fn write_memory(&self, session: &SessionId, entry: Entry) -> Result<Response, Reply> {
         self.ports.sessions.card(session).await?;
         let written = self.memory()?.write(self.workspace().await?, entry).await?;
         Ok(ok(&json!({ "path": written.path })))
@@ -243,13 +245,13 @@ fn passage(found: &Found) -> Value {
 const SEARCH_REASON: HeaderName = HeaderName::from_static("x-search-reason");
 
 /// JSON, and what `curl -d` says of any body unless it is told otherwise.
-const READ_AS_JSON: [&str; 2] = ["application/json", "application/x-www-form-urlencoded"];
+const JSON_CONTENT_TYPES: [&str; 2] = ["application/json", "application/x-www-form-urlencoded"];
 
-/// A body that says it is something else is not guessed at.
+/// Checks that a body is declared as JSON. Fails otherwise.
 fn is_json(headers: &HeaderMap) -> Result<(), Reply> {
     let kind = text(headers, header::CONTENT_TYPE.as_str()).unwrap_or("application/json");
     let kind = kind.split(';').next().unwrap_or_default().trim();
-    match READ_AS_JSON.iter().any(|known| kind.eq_ignore_ascii_case(known)) {
+    match JSON_CONTENT_TYPES.iter().any(|known| kind.eq_ignore_ascii_case(known)) {
         true => Ok(()),
         false => {
             let why = format!("the body must be application/json, not {kind}");
@@ -265,10 +267,10 @@ fn unread(unread: Unread) -> Reply {
     }
 }
 
-/// How a request is refused.
+/// The response to a request that the access policy refuses.
 pub(super) fn refuse(denied: &Denied) -> Response {
     let code = match denied {
-        Denied::Twice(_) => "INVALID_REQUEST",
+        Denied::DuplicateHeader(_) => "INVALID_REQUEST",
         Denied::Token => "UNAUTHORIZED",
         Denied::Host(_) => "HOST_NOT_ALLOWED",
         Denied::Origin(_) => "ORIGIN_NOT_ALLOWED",

@@ -17,12 +17,12 @@ use super::wire;
 use crate::held_calls::HeldCalls;
 use crate::transport::sse::{self, Encode};
 
-/// How often a silent stream shows that it is alive.
-pub(super) const BEAT: Duration = Duration::from_secs(15);
-/// How many beats without anything else before a stream between turns is closed: ten minutes.
-const IDLE_BEATS: u32 = 40;
+/// Interval of heartbeats on a silent stream.
+pub(super) const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(15);
+/// Heartbeats without events after which a stream between turns is closed: ten minutes.
+const IDLE_HEARTBEATS_LIMIT: u32 = 40;
 
-/// One client that listens.
+/// The event stream of one client.
 pub(super) struct Stream {
     link: Link,
     session: SessionId,
@@ -33,8 +33,8 @@ pub(super) struct Stream {
     claim_priorities: Arc<ClaimPriorities>,
     /// Where they are released once the client is gone.
     tasks: TaskTracker,
-    /// Beats since something was told.
-    beats: u32,
+    /// Heartbeats since the last event.
+    idle_heartbeats: u32,
 }
 
 impl Stream {
@@ -47,7 +47,15 @@ impl Stream {
         app: &AppState,
     ) -> Self {
         let (claim_priorities, tasks) = (Arc::clone(&app.claim_priorities), app.tasks.clone());
-        Self { link, session, held: Some(held), priority, claim_priorities, tasks, beats: 0 }
+        Self {
+            link,
+            session,
+            held: Some(held),
+            priority,
+            claim_priorities,
+            tasks,
+            idle_heartbeats: 0,
+        }
     }
 
     /// The stream as an answer, after everything that its client has was read in silence.
@@ -61,7 +69,7 @@ impl Stream {
         // What follows from here on is claimed as it comes.
         self.claim(self.link.unsent()).await;
         write(&self.link.begin(), &mut first);
-        let mut response = Response::new(sse::body(follow, self, first, BEAT));
+        let mut response = Response::new(sse::body(follow, self, first, HEARTBEAT_INTERVAL));
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
@@ -113,18 +121,19 @@ impl Encode for Stream {
             if self.link.end().is_some() {
                 return;
             }
-            self.beats = 0;
+            self.idle_heartbeats = 0;
             write(&self.link.encode(item), out);
         }
     }
 
     fn keep_alive(&mut self, out: &mut Vec<u8>) {
-        self.beats += 1;
+        self.idle_heartbeats += 1;
         out.extend_from_slice(b": heartbeat\n\n");
     }
 
     fn over(&self) -> bool {
-        self.link.end().is_some() || (self.beats >= IDLE_BEATS && !self.link.in_turn())
+        self.link.end().is_some()
+            || (self.idle_heartbeats >= IDLE_HEARTBEATS_LIMIT && !self.link.in_turn())
     }
 
     fn broken(&mut self, error: &Error, out: &mut Vec<u8>) {
@@ -165,7 +174,7 @@ mod tests {
             priority: None,
             claim_priorities: Arc::default(),
             tasks: TaskTracker::new(),
-            beats: 0,
+            idle_heartbeats: 0,
         };
         let (mut idle, mut busy) = (stream(), stream());
         let mut out = Vec::new();
@@ -175,7 +184,7 @@ mod tests {
             busy.keep_alive(&mut out);
             assert_eq!((idle.over(), busy.over()), (beat >= 40, false), "beat {beat}");
         }
-        assert_eq!(BEAT * IDLE_BEATS, Duration::from_secs(600));
+        assert_eq!(HEARTBEAT_INTERVAL * IDLE_HEARTBEATS_LIMIT, Duration::from_secs(600));
         assert!(out.starts_with(b": heartbeat\n\n"));
     }
 }

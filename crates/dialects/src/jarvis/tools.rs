@@ -90,12 +90,12 @@ pub(super) fn of_resumed(state: &State, usual: &Toolset, brought: &[ClientTool])
 }
 
 /// What is wrong with tools that a desktop brings, if the session has one of the daemon's by such a name.
-pub(super) fn clash(state: &State, brought: &[ClientTool]) -> Option<String> {
+pub(super) fn name_conflict(state: &State, brought: &[ClientTool]) -> Option<String> {
     let is_daemons = |tool: &&ClientTool| {
         state.tool(&tool.name).is_some_and(|known| known.placement == tool::Placement::Daemon)
     };
-    let clash = brought.iter().find(is_daemons)?;
-    Some(format!("the daemon has a tool {} itself", clash.name))
+    let name_conflict = brought.iter().find(is_daemons)?;
+    Some(format!("the daemon has a tool {} itself", name_conflict.name))
 }
 
 /// Both, of which the newer counts where they have a name in common.

@@ -100,8 +100,8 @@ fn a_batch_is_as_good_as_its_parts() {
 fn what_goes_out() {
     let id = Id::Number(3.into());
     let answers = [response(&id, &Ok(json!({"a": 1}))), notification("m", json!({"b": "\n"}))];
-    expect![[r#"[{"jsonrpc":"2.0","id":3,"result":{"a":1}},{"jsonrpc":"2.0","method":"m","params":{"b":"\n"}}]"#]].assert_eq(&together(&answers).unwrap());
-    assert_eq!(together(&[]), None);
+    expect![[r#"[{"jsonrpc":"2.0","id":3,"result":{"a":1}},{"jsonrpc":"2.0","method":"m","params":{"b":"\n"}}]"#]].assert_eq(&batch_response(&answers).unwrap());
+    assert_eq!(batch_response(&[]), None);
 }
 
 #[test]

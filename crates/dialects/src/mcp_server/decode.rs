@@ -53,7 +53,7 @@ pub(super) enum Request {
 
 /// Why a call cannot be carried out.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Fault {
+pub(super) enum InvalidMessage {
     /// There is no such tool.
     UnknownTool(String),
     /// There is no such session.
@@ -63,7 +63,7 @@ pub(super) enum Fault {
 }
 
 /// Reads a call.
-pub(super) fn decode(tool: &str, arguments: Value) -> Result<Request, Fault> {
+pub(super) fn decode(tool: &str, arguments: Value) -> Result<Request, InvalidMessage> {
     Ok(match tool {
         "run" => {
             let RunArguments { prompt, workspace, wait_seconds } = parse(arguments)?;
@@ -104,7 +104,7 @@ pub(super) fn decode(tool: &str, arguments: Value) -> Result<Request, Fault> {
             let SessionsArguments {} = parse(arguments)?;
             Request::Sessions
         }
-        unknown => return Err(Fault::UnknownTool(unknown.to_owned())),
+        unknown => return Err(InvalidMessage::UnknownTool(unknown.to_owned())),
     })
 }
 
@@ -118,23 +118,23 @@ pub(super) fn transcript_address(session: &str) -> String {
     format!("{SESSIONS}{session}{TRANSCRIPT}")
 }
 
-fn wrong(why: String) -> Fault {
-    Fault::Arguments(why)
+fn wrong(why: String) -> InvalidMessage {
+    InvalidMessage::Arguments(why)
 }
 
-fn parse<T: DeserializeOwned>(arguments: Value) -> Result<T, Fault> {
+fn parse<T: DeserializeOwned>(arguments: Value) -> Result<T, InvalidMessage> {
     serde_json::from_value(arguments).map_err(|error| wrong(format!("invalid arguments: {error}")))
 }
 
-fn id(session: &str) -> Result<SessionId, Fault> {
-    SessionId::parse(session).ok_or_else(|| Fault::UnknownSession(session.to_owned()))
+fn id(session: &str) -> Result<SessionId, InvalidMessage> {
+    SessionId::parse(session).ok_or_else(|| InvalidMessage::UnknownSession(session.to_owned()))
 }
 
-fn said(prompt: String) -> Result<String, Fault> {
+fn said(prompt: String) -> Result<String, InvalidMessage> {
     if prompt.trim().is_empty() { Err(wrong("the prompt is empty".into())) } else { Ok(prompt) }
 }
 
-fn absolute(workspace: String) -> Result<PathBuf, Fault> {
+fn absolute(workspace: String) -> Result<PathBuf, InvalidMessage> {
     let path = PathBuf::from(&workspace);
     let absolute = path.is_absolute();
     if absolute {
@@ -144,7 +144,7 @@ fn absolute(workspace: String) -> Result<PathBuf, Fault> {
     }
 }
 
-fn wait(seconds: Option<f64>, usual: u64) -> Result<Duration, Fault> {
+fn wait(seconds: Option<f64>, usual: u64) -> Result<Duration, InvalidMessage> {
     let Some(seconds) = seconds else { return Ok(Duration::from_secs(usual)) };
     let given = Duration::try_from_secs_f64(seconds);
     let given = given.map_err(|_| wrong(format!("wait_seconds cannot be {seconds}")))?;

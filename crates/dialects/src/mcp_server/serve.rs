@@ -26,7 +26,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use super::decode::{self, Fault, decode};
+use super::decode::{self, InvalidMessage, decode};
 use super::sessions::{Failure, Ports};
 use super::wire::{ToolSpec, tools};
 use crate::transport::access::Denied;
@@ -147,11 +147,11 @@ impl ServerHandler for Handler {
         let arguments = Value::Object(call.arguments.unwrap_or_default());
         let request = match decode(&call.name, arguments) {
             Ok(request) => request,
-            Err(Fault::UnknownTool(name)) => {
+            Err(InvalidMessage::UnknownTool(name)) => {
                 return Err(ErrorData::invalid_params(format!("unknown tool: {name}"), None));
             }
-            Err(Fault::UnknownSession(session)) => return Err(unknown_session(&session)),
-            Err(Fault::Arguments(why)) => return Ok(failure(why)),
+            Err(InvalidMessage::UnknownSession(session)) => return Err(unknown_session(&session)),
+            Err(InvalidMessage::Arguments(why)) => return Ok(failure(why)),
         };
         let (sender, notes) = mpsc::channel(16);
         let note = move |line: String| drop(sender.try_send(line));

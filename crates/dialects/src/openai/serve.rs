@@ -258,7 +258,7 @@ pub(super) fn refuse(denied: &Denied) -> Response {
     let reply = Reply::invalid(denied.to_string()).status(denied.status());
     refused(&match denied {
         Denied::Token => reply.code("invalid_api_key"),
-        Denied::Twice(_) | Denied::Host(_) | Denied::Origin(_) | Denied::Peer(_) => reply,
+        Denied::DuplicateHeader(_) | Denied::Host(_) | Denied::Origin(_) | Denied::Peer(_) => reply,
     })
 }
 

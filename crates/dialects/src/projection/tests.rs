@@ -85,7 +85,7 @@ impl Projection for Copy {
         head <= self.has
     }
 
-    async fn update(&mut self, session: &SessionId, _: Change) -> Result<(), Trouble> {
+    async fn update(&mut self, session: &SessionId, _: Change) -> Result<(), ProjectionError> {
         let mut log = self.log.lock().unwrap();
         log.push(session.to_string());
         if log.len() == self.stop_after {
@@ -100,7 +100,7 @@ impl Projection for Copy {
         }
     }
 
-    async fn checkpoint(&mut self, since: Time) -> Result<(), Trouble> {
+    async fn checkpoint(&mut self, since: Time) -> Result<(), ProjectionError> {
         self.since = since;
         self.log.lock().unwrap().push(format!("since {}", since.micros() / 1_000_000));
         Ok(())

@@ -20,7 +20,7 @@ pub(super) struct Block {
 
 /// What was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Found {
+pub(super) enum BlockEvent {
     /// Text that goes on; `fenced` if it belongs to a block that will come whole.
     Text { text: String, fenced: bool },
     /// A block is complete.
@@ -29,7 +29,7 @@ pub(super) enum Found {
 
 /// Finds blocks.
 #[derive(Debug, Default)]
-pub(super) struct Finder {
+pub(super) struct BlockParser {
     /// The line that is being written, and how much of it was given out.
     line: String,
     given: usize,
@@ -37,9 +37,9 @@ pub(super) struct Finder {
     fence: Option<Fence>,
 }
 
-impl Finder {
+impl BlockParser {
     /// Takes more of the text.
-    pub(super) fn push(&mut self, text: &str) -> Vec<Found> {
+    pub(super) fn push(&mut self, text: &str) -> Vec<BlockEvent> {
         let mut found = Vec::new();
         for piece in text.split_inclusive('\n') {
             self.line.push_str(piece);
@@ -52,19 +52,19 @@ impl Finder {
     }
 
     /// The text is over; what is open is closed.
-    pub(super) fn finish(&mut self) -> Vec<Found> {
+    pub(super) fn finish(&mut self) -> Vec<BlockEvent> {
         let mut found = Vec::new();
         if !self.line.is_empty() {
             self.end_line(&mut found);
         }
         if let Some(fence) = self.fence.take() {
-            found.push(Found::Block(fence.block()));
+            found.push(BlockEvent::Block(fence.block()));
         }
         self.end_prose(&mut found);
         found
     }
 
-    fn part_of_line(&mut self, found: &mut Vec<Found>) {
+    fn part_of_line(&mut self, found: &mut Vec<BlockEvent>) {
         let fenced = self.fence.is_some();
         // What may still become the beginning of a fence is held back.
         if fenced || !fence::may_open(&self.line) {
@@ -72,13 +72,13 @@ impl Finder {
         }
     }
 
-    fn end_line(&mut self, found: &mut Vec<Found>) {
+    fn end_line(&mut self, found: &mut Vec<BlockEvent>) {
         match &mut self.fence {
             Some(fence) => {
                 let closed = fence.take(&self.line);
                 self.give(true, found);
                 if closed && let Some(fence) = self.fence.take() {
-                    found.push(Found::Block(fence.block()));
+                    found.push(BlockEvent::Block(fence.block()));
                 }
             }
             None => match Fence::open(&self.line) {
@@ -97,22 +97,22 @@ impl Finder {
         self.given = 0;
     }
 
-    fn end_prose(&mut self, found: &mut Vec<Found>) {
+    fn end_prose(&mut self, found: &mut Vec<BlockEvent>) {
         let prose = std::mem::take(&mut self.prose);
         let content = prose.trim_matches('\n').trim_end();
         if !content.trim().is_empty() {
             let (kind, meta, content) = (Kind::Text, Meta::default(), content.to_owned());
-            found.push(Found::Block(Block { kind, language: None, content, meta }));
+            found.push(BlockEvent::Block(Block { kind, language: None, content, meta }));
         }
     }
 
     /// Gives out what of the line was not.
-    fn give(&mut self, inside: bool, found: &mut Vec<Found>) {
+    fn give(&mut self, inside: bool, found: &mut Vec<BlockEvent>) {
         let more = &self.line[self.given..];
         match found.last_mut() {
             _ if more.is_empty() => return,
-            Some(Found::Text { text, fenced }) if *fenced == inside => text.push_str(more),
-            _ => found.push(Found::Text { text: more.to_owned(), fenced: inside }),
+            Some(BlockEvent::Text { text, fenced }) if *fenced == inside => text.push_str(more),
+            _ => found.push(BlockEvent::Text { text: more.to_owned(), fenced: inside }),
         }
         self.given = self.line.len();
     }
@@ -120,12 +120,12 @@ impl Finder {
 
 /// The blocks of a whole text.
 pub(super) fn blocks(text: &str) -> Vec<Block> {
-    let mut finder = Finder::default();
-    let mut found = finder.push(text);
-    found.extend(finder.finish());
+    let mut parser = BlockParser::default();
+    let mut found = parser.push(text);
+    found.extend(parser.finish());
     let block = |found| match found {
-        Found::Block(block) => Some(block),
-        Found::Text { .. } => None,
+        BlockEvent::Block(block) => Some(block),
+        BlockEvent::Text { .. } => None,
     };
     found.into_iter().filter_map(block).collect()
 }

@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::decode::{self, decode};
 use super::encode;
-use super::rate::Rate;
+use super::rate::RateLimiter;
 use super::send_queue::{Gone, SendPermit, SendQueue};
 use super::serve::AppState;
 use super::suggest::History;
@@ -28,9 +28,9 @@ use crate::transport::connection_limit::ConnectionPermit;
 use crate::transport::uds::{Line, Lines, Peer};
 
 /// Requests of one connection in a second.
-const REQUESTS: usize = 100;
+const REQUESTS_PER_SECOND_LIMIT: usize = 100;
 /// How long a terminal must be quiet before something is suggested.
-const DEBOUNCE: Duration = Duration::from_millis(300);
+const SUGGESTION_DELAY: Duration = Duration::from_millis(300);
 
 /// One client.
 pub(super) struct Connection {
@@ -38,13 +38,13 @@ pub(super) struct Connection {
     peer: Peer,
     permit: ConnectionPermit,
     link: decode::Link,
-    rate: Rate,
+    rate: RateLimiter,
     /// The sessions that it follows; the last is the one that its queries go to.
     followed: Vec<FollowedSession>,
     /// The sessions of the last list that it was sent.
     listed: Vec<SessionId>,
     /// The context of its terminal that models were last given in that session.
-    told: Option<String>,
+    last_context: Option<String>,
     history: History,
     /// When to suggest a command, and the last suggestion.
     suggest: Option<Instant>,
@@ -65,10 +65,10 @@ impl Connection {
             peer,
             permit,
             link: decode::Link::default(),
-            rate: Rate::new(REQUESTS),
+            rate: RateLimiter::new(REQUESTS_PER_SECOND_LIMIT),
             followed: Vec::new(),
             listed: Vec::new(),
-            told: None,
+            last_context: None,
             history: History::default(),
             suggest: None,
             suggested: None,
@@ -83,7 +83,7 @@ impl Connection {
         closing: CancellationToken,
     ) {
         let mut listening = true;
-        while listening || self.owes(&closing) {
+        while listening || self.has_pending_output(&closing) {
             let due = self.suggest.unwrap_or_else(Instant::now);
             let sent = tokio::select! {
                 line = lines.next(), if listening => match line {
@@ -127,7 +127,7 @@ impl Connection {
 
     /// Whether there is something to wait for although nothing more is asked: answers to a client that
     /// said all it wanted, or the last words of a daemon that ends.
-    fn owes(&self, closing: &CancellationToken) -> bool {
+    fn has_pending_output(&self, closing: &CancellationToken) -> bool {
         match closing.is_cancelled() {
             true => !self.followed.is_empty(),
             false => self.open_queries() > 0,
@@ -135,7 +135,7 @@ impl Connection {
     }
 
     fn open_queries(&self) -> usize {
-        self.followed.iter().map(|watch| watch.link.waits_for()).sum()
+        self.followed.iter().map(|watch| watch.link.open_queries_count()).sum()
     }
 
     fn send_items(
@@ -148,10 +148,10 @@ impl Connection {
         match items {
             Ok(Some(items)) => {
                 let batches = self.link.client.as_ref().is_none_or(decode::Client::takes_batches);
-                let pace = if batches { permit.pace } else { encode::Pace::Keeping };
+                let pace = if batches { permit.pace } else { encode::ClientPace::Current };
                 let messages = watch.link.encode(&items, pace);
                 permit.fill(&messages);
-                self.let_go();
+                self.drop_left_sessions();
             }
             // The daemon ends, or the session is gone.
             Ok(None) | Err(PortError::NotFound(_)) => drop(self.followed.remove(which)),
@@ -163,10 +163,11 @@ impl Connection {
     }
 
     /// Forgets sessions that the client left and waits for nothing from.
-    fn let_go(&mut self) {
+    fn drop_left_sessions(&mut self) {
         let last = self.followed.last().map(|watch| watch.session.clone());
-        self.followed
-            .retain(|watch| watch.link.waits_for() > 0 || Some(&watch.session) == last.as_ref());
+        self.followed.retain(|watch| {
+            watch.link.open_queries_count() > 0 || Some(&watch.session) == last.as_ref()
+        });
     }
 
     /// What is answered to a line, if anything.
@@ -175,7 +176,7 @@ impl Connection {
         let bytes = match line {
             Line::Whole(bytes) => bytes,
             Line::TooLong => {
-                let why = format!("a message may have at most {} bytes", wire::LONGEST);
+                let why = format!("a message may have at most {} bytes", wire::MESSAGE_BYTES_LIMIT);
                 return fault(Error::invalid(why));
             }
         };
@@ -193,7 +194,7 @@ impl Connection {
                 for received in all {
                     answers.extend(self.answer(received).await);
                 }
-                jsonrpc::together(&answers)
+                jsonrpc::batch_response(&answers)
             }
         }
     }
@@ -223,10 +224,10 @@ impl Connection {
     }
 
     /// The terminal's context changed.
-    fn noticed(&mut self) {
-        self.history.learn(&self.link.context.commands);
+    fn context_changed(&mut self) {
+        self.history.add(&self.link.context.commands);
         let wanted = self.link.client.as_ref().is_some_and(decode::Client::takes_suggestions);
-        self.suggest = wanted.then(|| Instant::now() + DEBOUNCE);
+        self.suggest = wanted.then(|| Instant::now() + SUGGESTION_DELAY);
     }
 
     /// What to suggest now that the terminal is quiet; the same is not suggested twice.
@@ -247,9 +248,10 @@ impl Connection {
 }
 
 fn too_many(wait: Duration) -> Error {
-    let message = format!("Permission denied: more than {REQUESTS} requests in a second");
+    let message =
+        format!("Permission denied: more than {REQUESTS_PER_SECOND_LIMIT} requests in a second");
     let wait = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
-    let data = json!({ "reason": "rate_limited", "limit": REQUESTS, "retry_after_ms": wait });
+    let data = json!({ "reason": "rate_limited", "limit": REQUESTS_PER_SECOND_LIMIT, "retry_after_ms": wait });
     Error::new(wire::PERMISSION_DENIED, message).with(data)
 }
 

@@ -1,4 +1,4 @@
-//! What a terminal knows of where its person is, and what a model is told of it.
+//! The context of a terminal: folder, shell, recent commands and output, as models receive it.
 
 use std::path::PathBuf;
 
@@ -7,24 +7,24 @@ use quintet_kernel::Time;
 use super::redact;
 use crate::jsonrpc::{Error, Fields};
 
-/// How much is remembered of each kind.
-const COMMANDS: usize = 50;
-const FILES: usize = 20;
-const VARIABLES: usize = 500;
-const OUTPUT: usize = 64 * 1024;
-/// Bytes that stand for a token, by a rule of thumb.
-const BYTES: u64 = 4;
+/// Entries and bytes of each kind that are kept.
+const COMMANDS_LIMIT: usize = 50;
+const FILES_LIMIT: usize = 20;
+const VARIABLES_LIMIT: usize = 500;
+const OUTPUT_BYTES_LIMIT: usize = 64 * 1024;
+/// Estimate of the bytes in a token.
+const BYTES_PER_TOKEN: u64 = 4;
 
 /// A command that was typed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Typed {
+pub(super) struct TypedCommand {
     pub(super) command: String,
     pub(super) exit_code: Option<i64>,
     /// When, in seconds since 1970.
     pub(super) timestamp: Option<i64>,
 }
 
-/// Everything that a terminal said of itself so far.
+/// The context that a terminal has sent so far.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Context {
     pub(super) cwd: Option<PathBuf>,
@@ -32,13 +32,13 @@ pub(super) struct Context {
     moved: bool,
     pub(super) shell: Option<String>,
     env: Vec<(String, String)>,
-    pub(super) commands: Vec<Typed>,
+    pub(super) commands: Vec<TypedCommand>,
     output: Option<String>,
     files: Vec<String>,
 }
 
 impl Context {
-    /// Takes what a client says; what it does not mention stays as it was.
+    /// Updates the fields that a client sends; others stay. Fails if a field has the wrong type.
     pub(super) fn update(&mut self, fields: &Fields<'_>) -> Result<(), Error> {
         let mut next = self.clone();
         if let Some(cwd) = fields.text("cwd")? {
@@ -55,17 +55,17 @@ impl Context {
             next.env.retain(|(known, _)| known != name);
             next.env.push((name.to_owned(), value.to_owned()));
         }
-        next.env.drain(..next.env.len().saturating_sub(VARIABLES));
+        next.env.drain(..next.env.len().saturating_sub(VARIABLES_LIMIT));
         if let Some(commands) = fields.objects("recent_commands")? {
             next.commands = commands.iter().map(typed).collect::<Result<_, _>>()?;
-            next.commands.drain(..next.commands.len().saturating_sub(COMMANDS));
+            next.commands.drain(..next.commands.len().saturating_sub(COMMANDS_LIMIT));
         }
         if let Some(output) = fields.text("recent_output")? {
-            let from = output.floor_char_boundary(output.len().saturating_sub(OUTPUT));
+            let from = output.floor_char_boundary(output.len().saturating_sub(OUTPUT_BYTES_LIMIT));
             next.output = Some(output[from..].to_owned());
         }
         if let Some(files) = fields.texts("open_files")? {
-            next.files = files.into_iter().take(FILES).map(Into::into).collect();
+            next.files = files.into_iter().take(FILES_LIMIT).map(Into::into).collect();
         }
         *self = next;
         Ok(())
@@ -81,22 +81,22 @@ impl Context {
         self.moved = false;
     }
 
-    /// What a model is told, in at most so many tokens; nothing if there is nothing to tell. What is
-    /// short and says most comes first, and the output takes what is left.
-    pub(super) fn told(&self, tokens: u64) -> Option<String> {
-        let room = usize::try_from(tokens.saturating_mul(BYTES)).unwrap_or(usize::MAX);
+    /// The context as text for a model, within a budget of tokens; `None` if there is none. Short facts come
+    /// first, and the output takes the rest.
+    pub(super) fn for_model(&self, tokens: u64) -> Option<String> {
+        let limit = usize::try_from(tokens.saturating_mul(BYTES_PER_TOKEN)).unwrap_or(usize::MAX);
         let secrets = redact::secrets(self.variables());
         let mut told = String::new();
         for line in self.lines(&secrets) {
             let line = format!("\n{line}");
-            if told.len() + line.len() > room.saturating_sub(HEAD.len()) {
+            if told.len() + line.len() > limit.saturating_sub(HEADER.len()) {
                 break;
             }
             told.push_str(&line);
         }
-        let left = room.saturating_sub(HEAD.len() + told.len());
+        let left = limit.saturating_sub(HEADER.len() + told.len());
         told.extend(self.output(left, &secrets));
-        (!told.is_empty()).then(|| format!("{HEAD}{told}"))
+        (!told.is_empty()).then(|| format!("{HEADER}{told}"))
     }
 
     fn lines(&self, secrets: &[String]) -> Vec<String> {
@@ -110,7 +110,7 @@ impl Context {
             lines.push("Recent commands, the newest first:".into());
             lines.extend(self.commands.iter().rev().map(|typed| typed.line(secrets)));
         }
-        let telling = self.variables().filter(|(name, _)| redact::is_telling(name));
+        let telling = self.variables().filter(|(name, _)| redact::is_context_variable(name));
         let one = |(name, value): (&str, &str)| format!("{name}={}", redact::value(name, value));
         let env: Vec<_> = telling.map(one).collect();
         if !env.is_empty() {
@@ -120,11 +120,11 @@ impl Context {
     }
 
     /// The end of the output, which is where it says how it went.
-    fn output(&self, room: usize, secrets: &[String]) -> Option<String> {
+    fn output(&self, limit: usize, secrets: &[String]) -> Option<String> {
         const LABEL: &str = "\nRecent output:\n";
         let output = redact::text(self.output.as_deref()?.trim_end(), secrets);
-        let room = room.checked_sub(LABEL.len()).filter(|room| *room > 0)?;
-        let from = match output.len().checked_sub(room) {
+        let limit = limit.checked_sub(LABEL.len()).filter(|limit| *limit > 0)?;
+        let from = match output.len().checked_sub(limit) {
             None | Some(0) => 0,
             Some(cut) => output.ceil_char_boundary(cut),
         };
@@ -136,9 +136,9 @@ impl Context {
     }
 }
 
-const HEAD: &str = "The person's terminal at this moment:";
+const HEADER: &str = "The person's terminal at this moment:";
 
-impl Typed {
+impl TypedCommand {
     fn line(&self, secrets: &[String]) -> String {
         let command = redact::text(&self.command, secrets);
         let when = self.timestamp.map(|at| Time::from_micros(at.saturating_mul(1_000_000)));
@@ -150,8 +150,8 @@ impl Typed {
     }
 }
 
-fn typed(fields: &Fields<'_>) -> Result<Typed, Error> {
-    Ok(Typed {
+fn typed(fields: &Fields<'_>) -> Result<TypedCommand, Error> {
+    Ok(TypedCommand {
         command: fields.need_text("command")?.to_owned(),
         exit_code: fields.integer("exit_code")?,
         timestamp: fields.number("timestamp")?.map(|at| at as i64),

@@ -10,14 +10,14 @@ use quintet_kernel::{Refusal, SessionId, TurnId};
 use serde_json::json;
 
 use super::context::Context;
-use super::page::Reader;
+use super::page::ClientKind;
 use super::wire;
 use crate::jsonrpc::{Call, Error, Fields, INTERNAL_ERROR, INVALID_PARAMS};
 
 /// How many sessions a list holds, unless the client says.
-const LISTED: u64 = 10;
+const LIST_DEFAULT: u64 = 10;
 /// And at most.
-const MOST_LISTED: u64 = 1000;
+const LIST_LIMIT: u64 = 1000;
 
 /// What a connection must remember of its client.
 #[derive(Debug, Default)]
@@ -37,7 +37,7 @@ pub(super) struct Client {
 
 /// The original client and what it says it can do. It passes over messages that it does not know.
 const ORIGINAL: &str = "openagent-terminal";
-const ORIGINAL_CAN: [&str; 3] = ["streaming", "blocks", "syntax_highlighting"];
+const ORIGINAL_CAPABILITIES: [&str; 3] = ["streaming", "blocks", "syntax_highlighting"];
 
 impl Client {
     /// Whether it reads several words in one message.
@@ -47,11 +47,11 @@ impl Client {
     }
 
     /// How it reads what it is told.
-    pub(super) fn reader(&self) -> Reader {
+    pub(super) fn client_kind(&self) -> ClientKind {
         let can = self.capabilities.iter().map(String::as_str);
-        match self.name == ORIGINAL && can.eq(ORIGINAL_CAN) {
-            true => Reader::Original,
-            false => Reader::Any,
+        match self.name == ORIGINAL && can.eq(ORIGINAL_CAPABILITIES) {
+            true => ClientKind::Original,
+            false => ClientKind::Any,
         }
     }
 
@@ -156,7 +156,7 @@ fn initialize(link: &mut Link, fields: &Fields<'_>) -> Result<Step, Error> {
     if link.client.is_some() {
         return Err(Error::invalid("the connection is initialized already"));
     }
-    spoken(fields.need_text("protocol_version")?)?;
+    check_version(fields.need_text("protocol_version")?)?;
     let info = fields.object("client_info")?;
     let name = info.text("name")?.unwrap_or_default().to_owned();
     info.text("version")?;
@@ -170,7 +170,7 @@ fn initialize(link: &mut Link, fields: &Fields<'_>) -> Result<Step, Error> {
 
 /// Whether a version of the protocol is spoken here: any of the same major number, since those only
 /// add to each other.
-fn spoken(version: &str) -> Result<(), Error> {
+fn check_version(version: &str) -> Result<(), Error> {
     let core = version.split(['-', '+']).next().unwrap_or_default();
     let numbers: Vec<Option<u64>> = core.split('.').map(|part| part.parse().ok()).collect();
     match numbers.as_slice() {
@@ -300,7 +300,7 @@ fn path(fields: &Fields<'_>, path: &str) -> Result<PathBuf, Error> {
 }
 
 fn list(fields: &Fields<'_>) -> Result<Step, Error> {
-    let limit = fields.whole("limit")?.unwrap_or(LISTED).min(MOST_LISTED);
+    let limit = fields.whole("limit")?.unwrap_or(LIST_DEFAULT).min(LIST_LIMIT);
     Ok(Step::List(usize::try_from(limit).unwrap_or(usize::MAX)))
 }
 

@@ -12,21 +12,21 @@ use serde_json::{Value, json};
 use super::blocks::{Block, Kind, Meta, is_diff};
 use super::calls::{ApprovalRequest, Described, completed, progress, seconds};
 use super::notifications::Notifications;
-use super::page::{Reader, plain_output};
+use super::page::{ClientKind, plain_output};
 use super::query::{Part, Query};
 use super::wire;
 
 /// The most of a tool's output that a block shows.
-const OUTPUT: usize = 64 * 1024;
+const OUTPUT_BYTES_LIMIT: usize = 64 * 1024;
 
-/// Whether the client keeps up with the model.
+/// Whether the client keeps up with the stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Pace {
-    Keeping,
+pub(super) enum ClientPace {
+    Current,
     Behind,
 }
 
-/// What one connection must remember of one session.
+/// The state of one connection for one session.
 #[derive(Debug, Default)]
 pub(super) struct Link {
     /// The last event when the client came, and the turns that were over by then.
@@ -38,21 +38,21 @@ pub(super) struct Link {
     /// Turns that this client asked for and that are not over.
     own: HashSet<TurnId>,
     tools: HashMap<String, Described>,
-    /// Calls that wait for a word.
-    asked: HashSet<CallId>,
-    reader: Reader,
+    /// Calls that wait for approval.
+    pending_approvals: HashSet<CallId>,
+    client_kind: ClientKind,
     /// Questions of other clients' turns, kept until this client reads again.
-    kept: Vec<(CallId, Vec<String>)>,
-    /// Whether it was told an answer that it will only read with its next one.
+    held_questions: Vec<(CallId, Vec<String>)>,
+    /// True if an answer was sent that the original client reads only with its next one.
     unread: bool,
 }
 
 impl Link {
     /// A client that comes to a session as it is, and has so many bytes of the open turn's answer.
-    pub(super) fn new(state: &State, had: u64, reader: Reader) -> Self {
-        let mut link = Self { head: state.head, reader, ..Self::default() };
-        let over = |turn: &&Turn| turn.completed.is_some();
-        link.past = state.turns.iter().filter(over).map(|turn| turn.id.clone()).collect();
+    pub(super) fn new(state: &State, had: u64, client_kind: ClientKind) -> Self {
+        let mut link = Self { head: state.head, client_kind, ..Self::default() };
+        let turn_ended = |turn: &&Turn| turn.completed.is_some();
+        link.past = state.turns.iter().filter(turn_ended).map(|turn| turn.id.clone()).collect();
         for tool in &state.rules().tools {
             let (kind, text) = (tool.kind, first_sentence(&tool.description));
             link.tools.insert(tool.name.clone(), Described { kind, text });
@@ -60,15 +60,15 @@ impl Link {
         if let Some(open) = &state.open {
             link.past.insert(open.id.clone());
             link.attempt = Some((open.id.clone(), open.attempt));
-            link.queries.insert(open.id.clone(), Query::new(&open.id, true, had, reader));
+            link.queries.insert(open.id.clone(), Query::new(&open.id, true, had, client_kind));
         }
         link
     }
 
-    /// This client asked for a turn.
-    pub(super) fn ask(&mut self, turn: &TurnId, streams: bool) {
+    /// Tracks a query of this client.
+    pub(super) fn track_query(&mut self, turn: &TurnId, streams: bool) {
         self.own.insert(turn.clone());
-        let mut query = Query::new(turn, streams, 0, self.reader);
+        let mut query = Query::new(turn, streams, 0, self.client_kind);
         if std::mem::take(&mut self.unread) {
             query.follows();
         }
@@ -76,24 +76,24 @@ impl Link {
     }
 
     /// How many turns this client waits for.
-    pub(super) fn waits_for(&self) -> usize {
+    pub(super) fn open_queries_count(&self) -> usize {
         self.own.len()
     }
 
-    /// Whether a turn, or a call that waits for a word, is one of those here.
+    /// True if a turn is known here.
     pub(super) fn knows(&self, turn: &TurnId) -> bool {
         self.queries.contains_key(turn)
     }
 
-    pub(super) fn asks_about(&self, call: &CallId) -> bool {
-        self.asked.contains(call)
+    pub(super) fn awaits_approval(&self, call: &CallId) -> bool {
+        self.pending_approvals.contains(call)
     }
 
     /// Translates some items.
-    pub(super) fn encode(&mut self, items: &[Item], pace: Pace) -> Vec<String> {
+    pub(super) fn encode(&mut self, items: &[Item], pace: ClientPace) -> Vec<String> {
         let mut out = Notifications::new(pace);
         if !self.own.is_empty() {
-            self.kept.drain(..).for_each(|(_, question)| out.pass_on(question));
+            self.held_questions.drain(..).for_each(|(_, question)| out.pass_on(question));
         }
         for item in items {
             self.item(item, &mut out);
@@ -113,7 +113,7 @@ impl Link {
                     return;
                 }
                 match self.is_foreign(turn) {
-                    true => self.overhear(&turn.clone(), record, out),
+                    true => self.forward_questions(&turn.clone(), record, out),
                     false => self.event(&turn.clone(), record, out),
                 }
             }
@@ -144,33 +144,33 @@ impl Link {
 
     /// Whether a turn is one that the original client could only take for its own.
     fn is_foreign(&self, turn: &TurnId) -> bool {
-        self.reader == Reader::Original && !self.queries.contains_key(turn)
+        self.client_kind == ClientKind::Original && !self.queries.contains_key(turn)
     }
 
     /// Of another client's turn the original client is told the questions, while its own query waits
     /// behind them: later it would read everything else as part of its next answer.
-    fn overhear(&mut self, turn: &TurnId, record: &Record, out: &mut Notifications) {
+    fn forward_questions(&mut self, turn: &TurnId, record: &Record, out: &mut Notifications) {
         match &record.event {
             Event::ApprovalRequested { call, .. } => {
-                let mut question = Notifications::new(Pace::Keeping);
+                let mut question = Notifications::new(ClientPace::Current);
                 self.call(turn, record, &mut question);
                 self.queries.remove(turn);
                 match self.own.is_empty() {
-                    true => self.kept.push((call.clone(), question.messages)),
+                    true => self.held_questions.push((call.clone(), question.messages)),
                     false => out.pass_on(question.messages),
                 }
             }
             Event::ApprovalAnswered { call, .. } | Event::CallCompleted { call, .. } => {
-                self.asked.remove(call);
-                self.kept.retain(|(kept, _)| kept != call);
+                self.pending_approvals.remove(call);
+                self.held_questions.retain(|(held_questions, _)| held_questions != call);
             }
             _ => {}
         }
     }
 
     fn query(&mut self, turn: &TurnId) -> &mut Query {
-        let reader = self.reader;
-        self.queries.entry(turn.clone()).or_insert_with(|| Query::new(turn, true, 0, reader))
+        let client_kind = self.client_kind;
+        self.queries.entry(turn.clone()).or_insert_with(|| Query::new(turn, true, 0, client_kind))
     }
 
     /// Sends a block that is no part of the model's text.
@@ -184,13 +184,13 @@ impl Link {
     fn output(&mut self, turn: &TurnId, record: &Record, out: &mut Notifications) {
         let Event::CallCompleted { call, tool, outcome, .. } = &record.event else { return };
         let text = text_of(&outcome.parts);
-        let cut = |text: &str| text[..text.floor_char_boundary(OUTPUT)].to_owned();
+        let cut = |text: &str| text[..text.floor_char_boundary(OUTPUT_BYTES_LIMIT)].to_owned();
         let kind = if outcome.ok() { Kind::ToolOutput } else { Kind::Error };
         let printed = self.query(turn).printed(kind, &cut(&plain_output(&text)));
         let about = json!({
             "execution_id": wire::execution_id(call),
             "tool": tool,
-            "truncated": text.len() > OUTPUT,
+            "truncated": text.len() > OUTPUT_BYTES_LIMIT,
         });
         let (query, id) = (wire::query_id(turn), format!("block-{call}"));
         out.block((&query, &id), &plain(kind, cut(&text)), &printed, about);
@@ -248,7 +248,7 @@ impl Link {
                 out.send("agent.thinking", think("planning", "Reading the change again"));
             }
             Event::Subagent { news, .. } => {
-                if let Some(message) = at_work(news) {
+                if let Some(message) = subagent_progress(news) {
                     out.send("agent.thinking", think("executing", &message));
                 }
             }
@@ -261,16 +261,16 @@ impl Link {
             | Event::CallStarted { .. }
             | Event::CallCompleted { .. } => self.call(turn, record, out),
             Event::TurnCompleted { usage, .. } => {
-                self.over(turn, "success", (*usage, record.at), out)
+                self.turn_ended(turn, "success", (*usage, record.at), out)
             }
             Event::TurnCancelled { usage, .. } => {
-                self.over(turn, "cancelled", (*usage, record.at), out);
+                self.turn_ended(turn, "cancelled", (*usage, record.at), out);
             }
             Event::TurnFailed { code, message, usage, .. } => {
                 let block = plain(Kind::Error, message.clone());
                 self.block((turn, &format!("block-{turn}-error")), &block, json!({}), out);
                 out.send("stream.error", failed(turn, *code, message));
-                self.over(turn, status(*code), (*usage, record.at), out);
+                self.turn_ended(turn, status(*code), (*usage, record.at), out);
             }
             // The end of it is what counts here; the rest is nothing to a terminal.
             Event::SessionCreated(_)
@@ -307,18 +307,19 @@ impl Link {
     fn call(&mut self, turn: &TurnId, record: &Record, out: &mut Notifications) {
         match &record.event {
             Event::ApprovalRequested { call, tool, input, assessment, expires, .. } => {
-                self.asked.insert(call.clone());
+                self.pending_approvals.insert(call.clone());
                 let timeout = expires.map(|expires| seconds(record.at, expires));
-                let asked = ApprovalRequest { turn, call, tool, input, assessment, timeout };
+                let pending_approvals =
+                    ApprovalRequest { turn, call, tool, input, assessment, timeout };
                 let block = plain(Kind::Interactive, assessment.preview.clone());
                 let about = json!({ "execution_id": wire::execution_id(call) });
                 self.block((turn, &format!("block-{call}-approval")), &block, about, out);
-                let request = asked.request(self.tools.get(tool));
+                let request = pending_approvals.request(self.tools.get(tool));
                 out.send("tool.request_approval", request);
                 self.query(turn).asked();
             }
             Event::ApprovalAnswered { call, answer, by, .. } => {
-                self.asked.remove(call);
+                self.pending_approvals.remove(call);
                 let status = match answer {
                     Answer::Allow => "approved",
                     Answer::Deny => "denied",
@@ -337,7 +338,7 @@ impl Link {
                 out.send("tool.progress", progress(turn, call, "started", &message));
             }
             Event::CallCompleted { call, tool, outcome, .. } => {
-                self.asked.remove(call);
+                self.pending_approvals.remove(call);
                 let took = self.query(turn).call_took(call, record.at);
                 out.send("tool.complete", completed((turn, call), tool, outcome, took));
                 self.output(turn, record, out);
@@ -346,13 +347,19 @@ impl Link {
         }
     }
 
-    fn over(&mut self, turn: &TurnId, status: &str, took: (Usage, Time), out: &mut Notifications) {
+    fn turn_ended(
+        &mut self,
+        turn: &TurnId,
+        status: &str,
+        took: (Usage, Time),
+        out: &mut Notifications,
+    ) {
         let (usage, at) = took;
         let figures = self.query(turn).figures(usage, at);
         let query_id = wire::query_id(turn);
         let complete = json!({ "query_id": query_id, "status": status, "metadata": figures });
         self.queries.remove(turn);
-        if self.own.remove(turn) || self.reader == Reader::Any {
+        if self.own.remove(turn) || self.client_kind == ClientKind::Any {
             return out.send("stream.complete", complete);
         }
         // The original client would take it for the end of its own query.
@@ -412,7 +419,7 @@ fn status(code: FailureCode) -> &'static str {
 }
 
 /// What a session that works for this one is at; its end shows as the end of a call.
-fn at_work(news: &SubagentNews) -> Option<String> {
+fn subagent_progress(news: &SubagentNews) -> Option<String> {
     match news {
         SubagentNews::Spawned { task, .. } => Some(format!("Having a subagent work: {task}")),
         SubagentNews::Progressed { status, .. } => Some(format!("A subagent: {status}")),

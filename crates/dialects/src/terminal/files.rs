@@ -9,7 +9,7 @@ use std::path::{Component, Path, PathBuf};
 use rustix::fs::{Mode, OFlags, ResolveFlags, fsync, openat2, renameat, unlinkat};
 
 /// The largest file that is read.
-const LARGEST: u64 = 64 * 1024 * 1024;
+const FILE_BYTES_LIMIT: u64 = 64 * 1024 * 1024;
 
 /// The folders that sessions may be saved in.
 #[derive(Clone, Debug)]
@@ -25,9 +25,9 @@ impl Folders {
 
     /// Writes a file, whole or not at all; gives how many bytes it has.
     pub(super) fn write(&self, path: &Path, content: &[u8]) -> io::Result<u64> {
-        let (root, place) = self.place(path)?;
+        let (root, locate) = self.locate(path)?;
         DirBuilder::new().recursive(true).mode(0o700).create(root)?;
-        let (folder, name) = (open_folder(root, &place)?, name(&place)?);
+        let (folder, name) = (open_folder(root, &locate)?, name(&locate)?);
         let draft = format!(".{}.{:x}.new", name.to_string_lossy(), std::process::id());
         let written = self::create(&folder, &draft, content)
             .and_then(|()| Ok(renameat(&folder, draft.as_str(), &folder, name)?))
@@ -40,22 +40,22 @@ impl Folders {
 
     /// Reads a file.
     pub(super) fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
-        let (root, place) = self.place(path)?;
-        let (folder, name) = (open_folder(root, &place)?, name(&place)?);
+        let (root, locate) = self.locate(path)?;
+        let (folder, name) = (open_folder(root, &locate)?, name(&locate)?);
         // A pipe must not keep anybody waiting.
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let file = File::from(openat2(&folder, name, flags, Mode::empty(), INSIDE)?);
         let about = file.metadata()?;
-        if !about.is_file() || about.len() > LARGEST {
+        if !about.is_file() || about.len() > FILE_BYTES_LIMIT {
             return Err(io::Error::other("it is not a file, or too large"));
         }
         let mut content = Vec::new();
-        file.take(LARGEST).read_to_end(&mut content)?;
+        file.take(FILE_BYTES_LIMIT).read_to_end(&mut content)?;
         Ok(content)
     }
 
     /// The folder that a path is in, and the rest of the path.
-    fn place<'a>(&self, path: &'a Path) -> io::Result<(&Path, PathBuf)> {
+    fn locate<'a>(&self, path: &'a Path) -> io::Result<(&Path, PathBuf)> {
         let plain = |rest: &&'a Path| {
             rest.components().all(|part| matches!(part, Component::Normal(_)))
                 && *rest != Path::new("")
@@ -73,16 +73,16 @@ impl Folders {
 
 const INSIDE: ResolveFlags = ResolveFlags::BENEATH.union(ResolveFlags::NO_SYMLINKS);
 
-fn open_folder(root: &Path, place: &Path) -> io::Result<OwnedFd> {
+fn open_folder(root: &Path, locate: &Path) -> io::Result<OwnedFd> {
     let root = OwnedFd::from(fs::File::open(root)?);
-    let parent = place.parent().filter(|parent| *parent != Path::new(""));
+    let parent = locate.parent().filter(|parent| *parent != Path::new(""));
     let parent = parent.unwrap_or(Path::new("."));
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     Ok(openat2(&root, parent, flags, Mode::empty(), INSIDE)?)
 }
 
-fn name(place: &Path) -> io::Result<&std::ffi::OsStr> {
-    place.file_name().ok_or_else(|| io::Error::other("the path has no file name"))
+fn name(locate: &Path) -> io::Result<&std::ffi::OsStr> {
+    locate.file_name().ok_or_else(|| io::Error::other("the path has no file name"))
 }
 
 fn create(folder: &OwnedFd, name: &str, content: &[u8]) -> io::Result<()> {

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::blocks::Block;
-use super::encode::Pace;
+use super::encode::ClientPace;
 use super::wire::{self, ManyTokens, OneToken, Token};
 use crate::jsonrpc::notification;
 
@@ -11,11 +11,11 @@ use crate::jsonrpc::notification;
 pub(super) struct Notifications {
     pub(super) messages: Vec<String>,
     tokens: Option<(String, Vec<Token>)>,
-    pace: Pace,
+    pace: ClientPace,
 }
 
 impl Notifications {
-    pub(super) fn new(pace: Pace) -> Self {
+    pub(super) fn new(pace: ClientPace) -> Self {
         Self { messages: Vec::new(), tokens: None, pace }
     }
 
@@ -49,7 +49,7 @@ impl Notifications {
     }
 
     pub(super) fn token(&mut self, query_id: &str, token: Token) {
-        if self.pace == Pace::Keeping {
+        if self.pace == ClientPace::Current {
             let one = OneToken { query_id, token: &token };
             return self.messages.push(notification("stream.token", one));
         }

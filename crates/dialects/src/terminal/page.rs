@@ -9,7 +9,7 @@ use super::blocks::Kind;
 
 /// How a client reads what it is told.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Reader {
+pub(super) enum ClientKind {
     /// A client that tells queries apart.
     #[default]
     Any,
@@ -21,11 +21,11 @@ pub(super) enum Reader {
 /// The page that an answer is printed on.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Page {
-    place: Place,
+    position: LinePosition,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Place {
+enum LinePosition {
     #[default]
     LineStart,
     /// Within a line of prose, which may go on.
@@ -40,8 +40,8 @@ impl Page {
         if text.is_empty() {
             return String::new();
         }
-        let new_line = self.place == Place::Behind && !text.starts_with('\n');
-        self.place = after(text, Place::Prose);
+        let new_line = self.position == LinePosition::Behind && !text.starts_with('\n');
+        self.position = after(text, LinePosition::Prose);
         broken(new_line, text)
     }
 
@@ -49,14 +49,14 @@ impl Page {
     pub(super) fn block(&mut self, kind: Kind, text: &str) -> String {
         match kind {
             // These get a frame, which begins on a line of its own.
-            Kind::Code => self.place = Place::Behind,
-            Kind::Diff => self.place = Place::LineStart,
+            Kind::Code => self.position = LinePosition::Behind,
+            Kind::Diff => self.position = LinePosition::LineStart,
             Kind::Text | Kind::Error | Kind::ToolOutput | Kind::Interactive => {
                 if text.is_empty() {
                     return String::new();
                 }
-                let new_line = self.place != Place::LineStart;
-                self.place = after(text, Place::Behind);
+                let new_line = self.position != LinePosition::LineStart;
+                self.position = after(text, LinePosition::Behind);
                 return broken(new_line, text);
             }
         }
@@ -65,24 +65,24 @@ impl Page {
 
     /// A model begins to speak anew.
     pub(super) fn step(&mut self) {
-        if self.place == Place::Prose {
-            self.place = Place::Behind;
+        if self.position == LinePosition::Prose {
+            self.position = LinePosition::Behind;
         }
     }
 
     /// Something else is on the page already.
     pub(super) fn follow(&mut self) {
-        self.place = Place::Behind;
+        self.position = LinePosition::Behind;
     }
 
     /// A question was asked, which the client ends with a line of its own.
     pub(super) fn question(&mut self) {
-        self.place = Place::LineStart;
+        self.position = LinePosition::LineStart;
     }
 }
 
-fn after(text: &str, otherwise: Place) -> Place {
-    if text.ends_with('\n') { Place::LineStart } else { otherwise }
+fn after(text: &str, otherwise: LinePosition) -> LinePosition {
+    if text.ends_with('\n') { LinePosition::LineStart } else { otherwise }
 }
 
 fn broken(new_line: bool, text: &str) -> String {

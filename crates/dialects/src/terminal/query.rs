@@ -7,8 +7,8 @@ use quintet_kernel::model::Usage;
 use quintet_kernel::{CallId, StepId, Time, TurnId};
 use serde_json::{Value, json};
 
-use super::blocks::{Block, Finder, Found, Kind};
-use super::page::{Page, Reader};
+use super::blocks::{Block, BlockEvent, BlockParser, Kind};
+use super::page::{ClientKind, Page};
 use super::wire::{self, Token, TokenMeta};
 
 /// One query.
@@ -23,7 +23,7 @@ pub(super) struct Query {
     offset: u64,
     answer: String,
     step: Option<StepId>,
-    finder: Finder,
+    parser: BlockParser,
     found: u64,
     /// Whether the step has written anything yet.
     pub(super) silent: bool,
@@ -44,7 +44,7 @@ pub(super) enum Part {
 }
 
 impl Query {
-    pub(super) fn new(turn: &TurnId, streams: bool, had: u64, reader: Reader) -> Self {
+    pub(super) fn new(turn: &TurnId, streams: bool, had: u64, client_kind: ClientKind) -> Self {
         Self {
             id: wire::query_id(turn),
             streams,
@@ -53,14 +53,14 @@ impl Query {
             offset: 0,
             answer: String::new(),
             step: None,
-            finder: Finder::default(),
+            parser: BlockParser::default(),
             found: 0,
             silent: true,
             started: None,
             model: None,
             tools: Vec::new(),
             running: HashMap::new(),
-            page: (reader == Reader::Original).then(Page::default),
+            page: (client_kind == ClientKind::Original).then(Page::default),
         }
     }
 
@@ -73,7 +73,7 @@ impl Query {
     /// A model is asked.
     pub(super) fn step(&mut self, step: &StepId, model: String) {
         (self.step, self.model) = (Some(step.clone()), Some(model));
-        (self.finder, self.found, self.silent) = (Finder::default(), 0, true);
+        (self.parser, self.found, self.silent) = (BlockParser::default(), 0, true);
         if let Some(page) = &mut self.page {
             page.step();
         }
@@ -90,13 +90,13 @@ impl Query {
         if !self.streams {
             self.answer.push_str(text);
         }
-        let found = self.finder.push(text);
+        let found = self.parser.push(text);
         self.parts(found)
     }
 
     /// The step's text is over.
     pub(super) fn end_step(&mut self) -> Vec<Part> {
-        let found = self.finder.finish();
+        let found = self.parser.finish();
         self.parts(found)
     }
 
@@ -154,12 +154,12 @@ impl Query {
         figures
     }
 
-    fn parts(&mut self, found: Vec<Found>) -> Vec<Part> {
+    fn parts(&mut self, found: Vec<BlockEvent>) -> Vec<Part> {
         let mut parts = Vec::with_capacity(found.len());
         for one in found {
             match one {
-                Found::Text { text, fenced } => parts.extend(self.token(text, fenced)),
-                Found::Block(block) => {
+                BlockEvent::Text { text, fenced } => parts.extend(self.token(text, fenced)),
+                BlockEvent::Block(block) => {
                     self.found += 1;
                     let step = self.step.as_ref().map_or("", StepId::as_str);
                     let id = format!("block-{step}-{}", self.found);

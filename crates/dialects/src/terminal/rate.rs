@@ -9,24 +9,24 @@ const SECOND: Duration = Duration::from_secs(1);
 
 /// Counts the requests of the last second.
 #[derive(Debug)]
-pub(super) struct Rate {
-    most: usize,
+pub(super) struct RateLimiter {
+    limit: usize,
     taken: VecDeque<Time>,
 }
 
-impl Rate {
+impl RateLimiter {
     /// So many a second, and never more in any second.
-    pub(super) fn new(most: usize) -> Self {
-        Self { most, taken: VecDeque::new() }
+    pub(super) fn new(limit: usize) -> Self {
+        Self { limit, taken: VecDeque::new() }
     }
 
-    /// Takes a request, or says how long to wait with it. What is refused does not count.
+    /// Counts a request. Fails with the time to wait if there were too many; refused requests do not count.
     pub(super) fn take(&mut self, now: Time) -> Result<(), Duration> {
         while self.taken.front().is_some_and(|first| now.since(*first) >= SECOND) {
             self.taken.pop_front();
         }
         match self.taken.front() {
-            Some(first) if self.taken.len() >= self.most => Err(SECOND - now.since(*first)),
+            Some(first) if self.taken.len() >= self.limit => Err(SECOND - now.since(*first)),
             _ => {
                 self.taken.push_back(now);
                 Ok(())
@@ -41,7 +41,7 @@ mod tests {
 
     #[test]
     fn a_second_has_room_for_so_many() {
-        let mut rate = Rate::new(2);
+        let mut rate = RateLimiter::new(2);
         let at = |ms: i64| Time::from_micros(ms * 1000);
         assert_eq!(rate.take(at(0)), Ok(()));
         assert_eq!(rate.take(at(600)), Ok(()));

@@ -3,8 +3,8 @@
 /// What a secret is shown as.
 const HIDDEN: &str = "[redacted]";
 
-/// Variables that say something of where the person is.
-const TELLING: [&str; 22] = [
+/// Variables that are sent to models.
+const CONTEXT_VARIABLES: [&str; 22] = [
     "CARGO_HOME",
     "COLORTERM",
     "CONDA_DEFAULT_ENV",
@@ -45,7 +45,7 @@ const SECRET_NAMES: [&str; 12] = [
 ];
 
 /// How keys of well-known services begin.
-const SECRET_BEGINNINGS: [&str; 14] = [
+const SECRET_PREFIXES: [&str; 14] = [
     "sk-",
     "sk_",
     "pk_",
@@ -62,9 +62,9 @@ const SECRET_BEGINNINGS: [&str; 14] = [
     "eyJ",
 ];
 
-/// Whether a variable is worth a model's while.
-pub(super) fn is_telling(name: &str) -> bool {
-    TELLING.contains(&name) || is_secret_name(name)
+/// True if a variable is sent to models.
+pub(super) fn is_context_variable(name: &str) -> bool {
+    CONTEXT_VARIABLES.contains(&name) || is_secret_name(name)
 }
 
 /// The value of a variable as a model may see it.
@@ -108,7 +108,7 @@ fn is_secret_name(name: &str) -> bool {
 
 fn is_secret(value: &str) -> bool {
     let value = value.trim_matches(['"', '\'', ',', ';', ')']);
-    let known = SECRET_BEGINNINGS.iter().any(|begin| value.starts_with(begin));
+    let known = SECRET_PREFIXES.iter().any(|begin| value.starts_with(begin));
     value.len() >= 16 && known && value.bytes().any(|b| b.is_ascii_digit())
 }
 

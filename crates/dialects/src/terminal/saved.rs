@@ -15,7 +15,7 @@ const VERSION: u64 = 1;
 
 /// What a file says.
 #[derive(Debug)]
-pub(super) struct Saved {
+pub(super) struct SavedSession {
     pub(super) session: SessionId,
     pub(super) workspace: PathBuf,
     pub(super) messages: Vec<Recalled>,
@@ -27,7 +27,7 @@ struct File {
     version: u64,
     session: Head,
     #[serde(default)]
-    messages: Vec<Said>,
+    messages: Vec<SavedMessage>,
     #[serde(default)]
     blocks: Vec<Value>,
 }
@@ -45,7 +45,7 @@ struct Head {
 }
 
 #[derive(Deserialize, Serialize)]
-struct Said {
+struct SavedMessage {
     role: String,
     content: String,
     #[serde(default)]
@@ -65,7 +65,7 @@ pub(super) fn write(state: &State, history: bool, blocks: bool) -> Vec<u8> {
             "workspace": state.workspace,
             "model": state.model.as_ref().map(ToString::to_string),
         },
-        "messages": if history { shape::said(state) } else { Vec::new() },
+        "messages": if history { shape::messages_view(state) } else { Vec::new() },
         "blocks": if blocks { shape::of_blocks(state) } else { Vec::new() },
     });
     let mut bytes = serde_json::to_vec_pretty(&file).expect("values serialize");
@@ -74,7 +74,7 @@ pub(super) fn write(state: &State, history: bool, blocks: bool) -> Vec<u8> {
 }
 
 /// What a file says, or why it says nothing.
-pub(super) fn read(bytes: &[u8]) -> Result<Saved, String> {
+pub(super) fn read(bytes: &[u8]) -> Result<SavedSession, String> {
     let file: File = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
     if file.format != FORMAT || file.version != VERSION {
         return Err(format!("it is {} {}, not {FORMAT} {VERSION}", file.format, file.version));
@@ -84,10 +84,10 @@ pub(super) fn read(bytes: &[u8]) -> Result<Saved, String> {
         return Err("the workspace is not an absolute path".into());
     }
     let messages = file.messages.into_iter().map(recalled).collect::<Result<_, _>>()?;
-    Ok(Saved { session, workspace: file.session.workspace, messages })
+    Ok(SavedSession { session, workspace: file.session.workspace, messages })
 }
 
-fn recalled(said: Said) -> Result<Recalled, String> {
+fn recalled(said: SavedMessage) -> Result<Recalled, String> {
     let role = match said.role.as_str() {
         "user" => Role::User,
         "assistant" => Role::Assistant,

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::net::unix::OwnedWriteHalf;
 use tokio::sync::mpsc::{Permit, Receiver, Sender};
 
-use super::encode::Pace;
+use super::encode::ClientPace;
 
 /// Messages that wait to be written.
 #[derive(Debug)]
@@ -38,7 +38,7 @@ impl SendQueue {
     /// Waits until there is space for more.
     pub(super) async fn permit(&self) -> Result<SendPermit<'_>, Gone> {
         let stuck = self.stuck.load(Ordering::Relaxed);
-        let pace = if stuck { Pace::Behind } else { Pace::Keeping };
+        let pace = if stuck { ClientPace::Behind } else { ClientPace::Current };
         let permit = self.queue.reserve().await.map_err(|_| Gone)?;
         Ok(SendPermit { permit, pace })
     }
@@ -49,7 +49,7 @@ impl SendQueue {
 pub(super) struct SendPermit<'a> {
     permit: Permit<'a, Vec<u8>>,
     /// Whether the client keeps up.
-    pub(super) pace: Pace,
+    pub(super) pace: ClientPace,
 }
 
 impl SendPermit<'_> {

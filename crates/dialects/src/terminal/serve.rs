@@ -19,8 +19,8 @@ use crate::model_list::ModelList;
 use crate::transport::connection_limit::{ConnectionLimit, ConnectionPermit};
 use crate::transport::uds::{Lines, Socket};
 
-/// How many messages may wait for a client that does not read.
-const QUEUE: usize = 4;
+/// Messages that may wait for a client that does not read.
+const QUEUE_CAPACITY: usize = 4;
 /// How long to leave the socket alone after it failed.
 const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
 
@@ -29,11 +29,11 @@ const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
 pub(super) struct Ports {
     /// The core.
     pub sessions: Arc<dyn Sessions>,
-    /// Takes sessions away.
+    /// Deletes sessions.
     pub removals: Arc<dyn Removals>,
-    /// What can be chosen.
+    /// The models.
     pub models: Arc<dyn Models>,
-    /// What time it is.
+    /// The clock.
     pub stamps: Arc<dyn Stamps>,
 }
 
@@ -64,7 +64,7 @@ pub(super) struct AppState {
     pub(super) models: ModelList,
 }
 
-/// Serves clients of a socket until told to stop; what is under way is still told.
+/// Serves clients of a socket until it is cancelled; open turns are still reported.
 pub(super) async fn run(
     socket: Socket,
     ports: Ports,
@@ -89,7 +89,7 @@ pub(super) async fn run(
                     None => refuse(&stream),
                 },
                 Err(error) => {
-                    tracing::error!(%error, "the terminal's socket does not accept");
+                    tracing::error!(%error, "accepting a connection on the terminal socket failed and is tried again");
                     tokio::time::sleep(ACCEPT_RETRY_DELAY).await;
                 }
             },
@@ -116,10 +116,10 @@ async fn serve_connection(
     mut connection: Connection,
     closing: CancellationToken,
 ) {
-    let (reader, writer) = stream.into_split();
-    let (sender, queue) = mpsc::channel(QUEUE);
+    let (client_kind, writer) = stream.into_split();
+    let (sender, queue) = mpsc::channel(QUEUE_CAPACITY);
     let (send_queue, stuck) = SendQueue::new(sender);
-    let lines = Lines::new(reader, wire::LONGEST);
+    let lines = Lines::new(client_kind, wire::MESSAGE_BYTES_LIMIT);
     let talking = async move {
         connection.run(lines, send_queue, closing).await;
         // Dropped here, which lets the writer come to its end.

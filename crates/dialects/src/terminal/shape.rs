@@ -10,7 +10,7 @@ use super::blocks::blocks;
 use super::wire;
 
 /// The most that the messages of one answer may come to; a message has room for this and more.
-const ROOM: usize = 8 * 1024 * 1024;
+const MESSAGES_BYTES_LIMIT: usize = 8 * 1024 * 1024;
 
 /// A session in a list.
 pub(super) fn card(card: &Card) -> Value {
@@ -28,9 +28,9 @@ pub(super) fn card(card: &Card) -> Value {
 
 /// A session that is opened. Of a very long one the newest messages are given.
 pub(super) fn loaded(state: &State) -> Value {
-    let said = said(state);
+    let said = messages_view(state);
     let count = said.len();
-    let mut room = ROOM;
+    let mut room = MESSAGES_BYTES_LIMIT;
     let fits = |message: &&Value| {
         let length = message.to_string().len();
         let fits = length <= room;
@@ -77,7 +77,7 @@ fn running(state: &State) -> Vec<Value> {
 }
 
 /// What people and models said, without the work in between.
-pub(super) fn said(state: &State) -> Vec<Value> {
+pub(super) fn messages_view(state: &State) -> Vec<Value> {
     messages(state)
         .map(|message| {
             json!({

@@ -1,6 +1,6 @@
 //! What the person may want to type next, from what they typed before.
 
-use super::context::Typed;
+use super::context::TypedCommand;
 
 /// A command to suggest.
 #[derive(Clone, Debug, PartialEq)]
@@ -12,21 +12,21 @@ pub(super) struct Suggestion {
 }
 
 /// How many commands are looked at.
-const OLDEST: usize = 500;
+const HISTORY_LIMIT: usize = 500;
 
 /// What was typed in this terminal, oldest first.
 #[derive(Debug, Default)]
 pub(super) struct History {
-    typed: Vec<Typed>,
+    typed: Vec<TypedCommand>,
 }
 
 impl History {
     /// Takes the newest commands, which may overlap with what is known.
-    pub(super) fn learn(&mut self, recent: &[Typed]) {
+    pub(super) fn add(&mut self, recent: &[TypedCommand]) {
         let most = recent.len().min(self.typed.len());
         let overlap = (0..=most).rev().find(|n| self.typed.ends_with(&recent[..*n]));
         self.typed.extend_from_slice(&recent[overlap.unwrap_or(0)..]);
-        self.typed.drain(..self.typed.len().saturating_sub(OLDEST));
+        self.typed.drain(..self.typed.len().saturating_sub(HISTORY_LIMIT));
     }
 
     /// What to suggest now: what helped after the same failure, what worked of the same program, or
@@ -39,7 +39,7 @@ impl History {
         }
     }
 
-    fn after_failure(&self, last: &Typed) -> Option<Suggestion> {
+    fn after_failure(&self, last: &TypedCommand) -> Option<Suggestion> {
         let mut pairs = self.typed.windows(2).rev();
         let helped = pairs.find(|pair| {
             pair[0].command == last.command
@@ -51,7 +51,7 @@ impl History {
         Some(Suggestion { command: helped[1].command.clone(), confidence: 0.85, context })
     }
 
-    fn of_program(&self, last: &Typed) -> Option<Suggestion> {
+    fn of_program(&self, last: &TypedCommand) -> Option<Suggestion> {
         let mut older = self.typed.iter().rev().skip(1);
         let alike = older.find(|typed| {
             typed.worked() && typed.program() == last.program() && typed.command != last.command
@@ -60,7 +60,7 @@ impl History {
         Some(Suggestion { command: alike.command.clone(), confidence: 0.5, context })
     }
 
-    fn usually_next(&self, last: &Typed) -> Option<Suggestion> {
+    fn usually_next(&self, last: &TypedCommand) -> Option<Suggestion> {
         let after = self.typed.windows(2).filter(|pair| pair[0].command == last.command);
         let next: Vec<&str> = after.map(|pair| pair[1].command.as_str()).collect();
         let command = *next.last()?;
@@ -75,7 +75,7 @@ impl History {
     }
 }
 
-impl Typed {
+impl TypedCommand {
     fn failed(&self) -> bool {
         self.exit_code.is_some_and(|code| code != 0)
     }
@@ -98,13 +98,13 @@ mod tests {
     fn check(typed: &[&str], then: Option<(&str, f64)>) {
         let one = |line: &&str| {
             let (code, command) = line.split_once(' ').unwrap();
-            Typed { command: command.into(), exit_code: code.parse().ok(), timestamp: None }
+            TypedCommand { command: command.into(), exit_code: code.parse().ok(), timestamp: None }
         };
         let typed: Vec<_> = typed.iter().map(one).collect();
         let mut history = History::default();
         // Clients send what is new together with what was there.
         for n in 1..=typed.len() {
-            history.learn(&typed[n.saturating_sub(3)..n]);
+            history.add(&typed[n.saturating_sub(3)..n]);
         }
         assert_eq!(history.typed, typed);
         let found = history.suggestion();

@@ -21,8 +21,8 @@ use quintet_kernel::{CallId, Item, ItemReader, SessionId, State, StepId, Time, T
 use serde_json::json;
 
 use super::decode::{self, decode};
-use super::encode::{Link, Pace};
-use super::page::Reader;
+use super::encode::{ClientPace, Link};
+use super::page::ClientKind;
 use crate::jsonrpc::{self, Id, Incoming, Received};
 
 #[test]
@@ -93,8 +93,8 @@ struct Story {
     client: decode::Link,
     link: Link,
     records: Vec<Arc<Record>>,
-    reader: ItemReader,
-    pace: Pace,
+    client_kind: ItemReader,
+    pace: ClientPace,
     written: u64,
     out: String,
 }
@@ -103,10 +103,10 @@ impl Story {
     fn new() -> Self {
         Self {
             client: decode::Link::default(),
-            link: Link::new(&state(&[]), 0, Reader::Any),
+            link: Link::new(&state(&[]), 0, ClientKind::Any),
             records: Vec::new(),
-            reader: ItemReader::default(),
-            pace: Pace::Keeping,
+            client_kind: ItemReader::default(),
+            pace: ClientPace::Current,
             written: 0,
             out: String::new(),
         }
@@ -122,11 +122,11 @@ impl Story {
                 (Some("> "), Some(rest)) => self.receive(rest),
                 (Some("& "), Some(rest)) => {
                     let turn = TurnId::parse(rest.trim_end_matches(" whole")).unwrap();
-                    self.link.ask(&turn, !rest.ends_with("whole"));
+                    self.link.track_query(&turn, !rest.ends_with("whole"));
                 }
                 (Some("! "), Some(rest)) => self.happen(rest),
                 (Some("~ "), Some(rest)) => self.come_back(rest.parse().unwrap()),
-                (Some("!b"), _) => self.pace = Pace::Behind,
+                (Some("!b"), _) => self.pace = ClientPace::Behind,
                 _ => {}
             }
         }
@@ -162,7 +162,7 @@ impl Story {
             let (offset, channel) = (self.written, Channel::Text);
             self.written += text.len() as u64;
             let piece = Piece { turn, step, offset, channel, text: text.into(), at };
-            let item = self.reader.take_text(&piece);
+            let item = self.client_kind.take_text(&piece);
             return self.show(item.as_slice());
         }
         if let Some((call, text)) = line.strip_prefix("says ").and_then(|rest| rest.split_once(' '))
@@ -174,16 +174,17 @@ impl Story {
         let record = Arc::new(Record { seq: self.records.len() as u64 + 1, at, event });
         self.records.push(Arc::clone(&record));
         let mut items = Vec::new();
-        self.reader.take(&record, &mut items);
+        self.client_kind.take(&record, &mut items);
         self.show(&items);
     }
 
     fn come_back(&mut self, had: u64) {
-        let reader = self.client.client.as_ref().map(decode::Client::reader).unwrap_or_default();
-        self.link = Link::new(&state(&self.records), had, reader);
-        self.reader = ItemReader::default();
+        let client_kind =
+            self.client.client.as_ref().map(decode::Client::client_kind).unwrap_or_default();
+        self.link = Link::new(&state(&self.records), had, client_kind);
+        self.client_kind = ItemReader::default();
         let mut items = Vec::new();
-        self.records.iter().for_each(|record| self.reader.take(record, &mut items));
+        self.records.iter().for_each(|record| self.client_kind.take(record, &mut items));
         self.show(&items);
     }
 

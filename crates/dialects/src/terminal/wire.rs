@@ -12,7 +12,7 @@ use super::blocks::{Block, Kind};
 /// The version of the protocol that is spoken here.
 pub(super) const VERSION: &str = "1.0.0";
 /// The longest message.
-pub(super) const LONGEST: usize = 10 * 1024 * 1024;
+pub(super) const MESSAGE_BYTES_LIMIT: usize = 10 * 1024 * 1024;
 
 pub(super) const AGENT_ERROR: i64 = -32000;
 pub(super) const MODEL_ERROR: i64 = -32001;

@@ -1,4 +1,4 @@
-//! Who may talk to the daemon: one policy for every listener.
+//! The access policy of every listener.
 //!
 //! On this machine the process at the other end must belong to the same user, and must not be a
 //! command that the agent started (see [`peer`]). A page in a browser runs as that user, too, and can
@@ -26,17 +26,17 @@ pub(super) use self::process::is_command;
 /// The peers and pages that a listener answers.
 #[derive(Clone)]
 pub struct Access {
-    /// The daemon's token; where there is one, every request must bring it.
+    /// The daemon's token; if set, every request must carry it.
     pub token: Option<Token>,
-    /// The token of this listener's protocol, which is as good here.
+    /// The token of this listener's protocol, accepted as well.
     pub own: Option<Token>,
     /// Names besides the loopback ones that requests may be addressed to.
     pub hosts: Vec<String>,
     /// Pages that may call, as browsers name them: scheme, host and port.
     pub origins: Vec<String>,
-    /// Whether the protocol itself asks for a token or a key at a path.
+    /// True for paths at which the protocol itself checks a token or a key.
     pub asks_itself: fn(&str) -> bool,
-    /// How the protocol says that a request is refused.
+    /// The protocol's response to a refused request.
     pub refuse: fn(&Denied) -> Response,
 }
 
@@ -68,12 +68,12 @@ impl fmt::Debug for Token {
     }
 }
 
-/// Why a request is refused.
+/// The reason why a request is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Denied {
-    /// A header that may be there once is there twice.
+    /// A header that may occur once occurs twice.
     #[error("more than one {0} header")]
-    Twice(&'static str),
+    DuplicateHeader(&'static str),
     /// The request is addressed to another host.
     #[error("host not allowed: {0}; names besides localhost are set by `hosts` of the protocol")]
     Host(String),
@@ -81,7 +81,7 @@ pub enum Denied {
     #[error("origin not allowed: {0}; `auth.origins` names the pages that may call")]
     Origin(String),
     /// The request lacks the token.
-    #[error("a token is needed")]
+    #[error("a token is needed: send `Authorization: Bearer TOKEN` with the value of `auth.token`")]
     Token,
     /// The peer may not connect.
     #[error("{0}")]
@@ -92,27 +92,27 @@ impl Denied {
     /// The status to refuse with.
     pub fn status(&self) -> u16 {
         match self {
-            Self::Twice(_) => 400,
+            Self::DuplicateHeader(_) => 400,
             Self::Token => 401,
             Self::Host(_) | Self::Origin(_) | Self::Peer(_) => 403,
         }
     }
 }
 
-/// What a request may have once it is admitted.
+/// The result of an admitted request.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Admitted {
     /// An answer.
     Answer,
     /// An answer that a page of this origin may read.
     Page(HeaderValue),
-    /// Word that such a page may ask.
+    /// The response to a preflight request of this origin.
     Preflight(HeaderValue),
 }
 
 impl Access {
-    /// Whether whoever is at the other end is answered at all.
-    pub(super) fn knows(&self, peer: Peer) -> Result<(), Denied> {
+    /// Admits a peer. Fails if no request of it is answered.
+    pub(super) fn admit_peer(&self, peer: Peer) -> Result<(), Denied> {
         match peer {
             Peer::SameUser => Ok(()),
             Peer::OwnCommand => Err(Denied::Peer("commands of the agent may not call it")),
@@ -125,7 +125,7 @@ impl Access {
         }
     }
 
-    /// Looks at where a request goes to and comes from, and at its token.
+    /// Checks the host, origin and token of a request. Fails with the reason if it is refused.
     pub(super) fn admit(&self, local: IpAddr, request: &Parts) -> Result<Admitted, Denied> {
         let headers = &request.headers;
         let host = single(headers, header::HOST)?.unwrap_or_default();
@@ -194,9 +194,9 @@ fn single(headers: &HeaderMap, name: header::HeaderName) -> Result<Option<&str>,
     let first = values.next().map(|value| value.to_str().unwrap_or("?"));
     match values.next() {
         None => Ok(first),
-        Some(_) if name == header::HOST => Err(Denied::Twice("Host")),
-        Some(_) if name == header::ORIGIN => Err(Denied::Twice("Origin")),
-        Some(_) => Err(Denied::Twice("Authorization")),
+        Some(_) if name == header::HOST => Err(Denied::DuplicateHeader("Host")),
+        Some(_) if name == header::ORIGIN => Err(Denied::DuplicateHeader("Origin")),
+        Some(_) => Err(Denied::DuplicateHeader("Authorization")),
     }
 }
 

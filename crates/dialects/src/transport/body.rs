@@ -3,10 +3,10 @@
 use axum::body::{Body, Bytes};
 use http_body_util::BodyExt as _;
 
-/// How much of a body that is too long is still read.
-const DRAINED: usize = 64 * 1024 * 1024;
+/// Bytes of a body beyond its limit that are still read.
+const DRAIN_BYTES_LIMIT: usize = 64 * 1024 * 1024;
 
-/// Why a body was not read.
+/// The reason why a body was not read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unread {
     /// The connection ended in the middle of it.
@@ -25,7 +25,7 @@ pub async fn whole(mut body: Body, limit: usize) -> Result<Bytes, Unread> {
         length += data.len();
         match length {
             _ if length <= limit => content.extend_from_slice(&data),
-            _ if length <= limit + DRAINED => content = Vec::new(),
+            _ if length <= limit + DRAIN_BYTES_LIMIT => content = Vec::new(),
             _ => break,
         }
     }

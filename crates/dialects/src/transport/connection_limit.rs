@@ -1,4 +1,4 @@
-//! How many connections a listener has, and which of them makes room for a new one.
+//! Limits the connections of a listener; an idle one is closed to make room for a new one.
 
 use std::collections::VecDeque;
 use std::future::pending;
@@ -17,16 +17,18 @@ use tokio::time::{Instant, sleep_until, timeout};
 /// The most connections of one listener, if the process may open many files.
 const CONNECTIONS_LIMIT: usize = 512;
 /// One listener takes no more than this part of the files that the process may open.
-const SHARE: u64 = 16;
-/// How long a client may take for the head of a request, the first or the next.
+const OPEN_FILES_SHARE: u64 = 16;
+/// Time for the head of a request, the first or the next.
 pub(super) const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
-/// How long a connection that makes room may take to go.
+/// Time for a connection to close when it makes room.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// How many connections one listener may have.
-fn most() -> usize {
+/// Connections that one listener may have.
+fn connections_limit() -> usize {
     let files = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
-    usize::try_from(files / SHARE).unwrap_or(CONNECTIONS_LIMIT).clamp(1, CONNECTIONS_LIMIT)
+    usize::try_from(files / OPEN_FILES_SHARE)
+        .unwrap_or(CONNECTIONS_LIMIT)
+        .clamp(1, CONNECTIONS_LIMIT)
 }
 
 /// The connections of a listener.
@@ -36,29 +38,32 @@ pub(crate) struct ConnectionLimit {
     connections: VecDeque<Weak<Activity>>,
 }
 
-/// A connection, as far as it can be asked to make room.
+/// The activity of a connection, which decides whether it can make room.
 #[derive(Default)]
 pub(crate) struct Activity {
-    /// Whether a request was ever read.
-    spoke: AtomicBool,
-    /// How many are under way; a WebSocket is one for as long as it lasts.
+    /// True once a request was read.
+    has_request: AtomicBool,
+    /// Requests that are being answered; a WebSocket counts as one for as long as it lasts.
     busy: AtomicUsize,
-    pub(super) leave: Notify,
+    pub(super) close_requested: Notify,
 }
 
 impl Activity {
-    /// Whether a request was ever read.
-    pub(super) fn spoke(&self) -> bool {
-        self.spoke.load(Ordering::SeqCst)
+    /// True once a request was read.
+    pub(super) fn has_request(&self) -> bool {
+        self.has_request.load(Ordering::SeqCst)
     }
 }
 
 impl ConnectionLimit {
     pub(crate) fn new() -> Self {
-        Self { permits: Arc::new(Semaphore::new(most())), connections: VecDeque::new() }
+        Self {
+            permits: Arc::new(Semaphore::new(connections_limit())),
+            connections: VecDeque::new(),
+        }
     }
 
-    /// A permit for a new connection; nothing if all are taken by those who are being answered.
+    /// A permit for a new connection; `None` if all connections are being answered.
     pub(crate) async fn admit(&mut self) -> Option<(OwnedSemaphorePermit, Arc<Activity>)> {
         let permit = match Arc::clone(&self.permits).try_acquire_owned() {
             Ok(permit) => permit,
@@ -69,7 +74,7 @@ impl ConnectionLimit {
         Some((permit, activity))
     }
 
-    /// Lets the oldest connection go that is not being answered.
+    /// Closes the oldest connection that is not being answered.
     async fn make_room(&mut self) -> Option<OwnedSemaphorePermit> {
         self.connections.retain(|activity| activity.strong_count() > 0);
         let is_idle = |activity: &Weak<Activity>| {
@@ -77,7 +82,7 @@ impl ConnectionLimit {
         };
         // A connection is asked once: the next may come before this one is quite gone.
         let idle = self.connections.remove(self.connections.iter().position(is_idle)?)?;
-        idle.upgrade().inspect(|activity| activity.leave.notify_one());
+        idle.upgrade().inspect(|activity| activity.close_requested.notify_one());
         timeout(CLOSE_TIMEOUT, Arc::clone(&self.permits).acquire_owned()).await.ok()?.ok()
     }
 }
@@ -109,7 +114,7 @@ impl ConnectionPermit {
             return pending().await;
         }
         tokio::select! {
-            () = self.activity.leave.notified() => {}
+            () = self.activity.close_requested.notified() => {}
             () = sleep_until(self.first_request_by) => {}
         }
     }
@@ -120,7 +125,7 @@ pub(super) struct Answering(Arc<Activity>);
 
 impl Answering {
     pub(super) fn begin(activity: &Arc<Activity>) -> Self {
-        activity.spoke.store(true, Ordering::SeqCst);
+        activity.has_request.store(true, Ordering::SeqCst);
         activity.busy.fetch_add(1, Ordering::SeqCst);
         Self(Arc::clone(activity))
     }

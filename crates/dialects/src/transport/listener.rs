@@ -1,7 +1,7 @@
-//! Serves HTTP and WebSockets at an address: lets in whom the policy admits, and not too many.
+//! Serves HTTP and WebSockets at an address, within the access policy and the connection limit.
 //!
-//! A connection without a request under way may have to make room for a new one, so that nobody keeps
-//! others out by holding connections. Whoever says nothing for too long is let go.
+//! A connection without a running request may be closed to make room for a new one, so that no client can
+//! keep others out by holding connections. A connection that sends nothing for too long is closed.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -29,14 +29,14 @@ use super::connection_limit::{Activity, Answering, ConnectionLimit, HEAD_TIMEOUT
 
 /// The most bytes that the head of a request may have.
 const HEAD_LIMIT: usize = 64 * 1024;
-/// How long to leave the listener alone after it failed.
+/// Delay after a failed accept.
 const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
-/// What is said where there is no room.
+/// The response when the connection limit is reached.
 const TOO_MANY_CONNECTIONS: &[u8] =
     b"HTTP/1.1 503 Service Unavailable\r\nconnection: close\r\nretry-after: 1\r\n\
                       content-length: 20\r\n\r\ntoo many connections";
 
-/// Serves a protocol until told to stop; requests under way are still answered.
+/// Serves a protocol until it is cancelled; running requests are still answered.
 pub async fn serve(
     listener: TcpListener,
     router: Router,
@@ -61,7 +61,7 @@ pub async fn serve(
                     tasks.spawn(accepted.run(stream, permit, closing.clone()));
                 }
                 Err(error) => {
-                    tracing::error!(%error, "a listener does not accept");
+                    tracing::error!(%error, "accepting a connection failed and is tried again");
                     sleep(ACCEPT_RETRY_DELAY).await;
                 }
             },
@@ -108,11 +108,11 @@ impl Accepted {
         tokio::select! {
             _ = connection.as_mut() => return,
             () = closing.cancelled() => {}
-            () = activity.leave.notified() => {}
+            () = activity.close_requested.notified() => {}
         }
         connection.as_mut().graceful_shutdown();
         // A client that sent nothing would be waited for.
-        if activity.spoke() {
+        if activity.has_request() {
             let _ = connection.await;
         }
     }
@@ -150,7 +150,7 @@ impl Connection {
         let find_out = || async {
             let located = self.located;
             let peer = spawn_blocking(move || located.or_command()).await;
-            let known = self.accepted.access.knows(peer.unwrap_or(located.peer));
+            let known = self.accepted.access.admit_peer(peer.unwrap_or(located.peer));
             if let Err(denied) = &known {
                 tracing::warn!(ends = ?self.accepted.ends, "a connection was refused: {denied}");
             }

@@ -7,7 +7,7 @@ use futures_util::stream;
 use quintet_kernel::Item;
 use quintet_kernel::port::{BoxFuture, Error, Follow};
 
-/// Turns what a follower is given into bytes of the stream.
+/// Encodes the items of a follower as bytes of the stream.
 pub trait Encode: Send + 'static {
     /// Work that has to be done before some items are written; none for most protocols.
     fn prepare<'a>(&'a mut self, _items: &'a [Item]) -> Option<BoxFuture<'a, ()>> {
@@ -17,14 +17,13 @@ pub trait Encode: Send + 'static {
     fn encode(&mut self, items: &[Item], out: &mut Vec<u8>);
     /// Writes something that keeps the connection open.
     fn keep_alive(&mut self, out: &mut Vec<u8>);
-    /// Whether there is nothing more to say; the stream ends then.
+    /// True once the stream has ended.
     fn over(&self) -> bool {
         false
     }
-    /// Says that the session cannot be read on.
+    /// Writes that the session cannot be read any further.
     fn broken(&mut self, error: &Error, out: &mut Vec<u8>);
-    /// Says that the daemon is shutting down. Nothing for protocols whose clients come back by
-    /// themselves.
+    /// Writes that the daemon is shutting down; nothing for protocols whose clients reconnect by themselves.
     fn closing(&mut self, _out: &mut Vec<u8>) {}
 }
 

@@ -22,7 +22,7 @@ use super::access::is_command;
 pub struct Socket {
     listener: UnixListener,
     path: PathBuf,
-    /// Which file it is, so that another's is never taken away.
+    /// Device and inode, so that another daemon's file is never removed.
     file: (u64, u64),
 }
 
@@ -44,12 +44,12 @@ impl Socket {
         Ok(Self { listener: UnixListener::from_std(listener)?, path: path.into(), file })
     }
 
-    /// Where it is.
+    /// The path of the socket.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The next connection of this user; anybody else's is dropped.
+    /// The next connection of this user; those of other users are closed. Fails if the socket does.
     pub async fn accept(&self) -> io::Result<(UnixStream, Peer)> {
         loop {
             let (stream, _) = self.listener.accept().await?;
@@ -85,7 +85,7 @@ impl Peer {
     }
 }
 
-/// File permissions say the same; this holds also where a file system does not keep them.
+/// True for this user. File permissions demand the same, but some file systems ignore them.
 fn ours(peer: &UCred) -> bool {
     Uid::from_raw(peer.uid()) == getuid()
 }

@@ -121,11 +121,11 @@ impl World {
         Self { home: tempfile::tempdir().unwrap(), sessions, store: Arc::default() }
     }
 
-    async fn start(&self) -> Kept {
+    async fn start(&self) -> TreeProjection {
         let root = self.home.path().to_owned();
         let sessions = (self.sessions.clone(), self.sessions.clone());
         let tree = Tree::new(root, self.store.clone(), sessions.0, sessions.1);
-        Kept::new(tree, self.store.clone()).await
+        TreeProjection::new(tree, self.store.clone()).await
     }
 
     fn has(&self, path: &str) -> bool {
@@ -158,7 +158,7 @@ async fn one_folder_that_fails_is_tried_again_and_holds_up_no_other() {
         kept.tree.note_stale(&session(name), Some(Stale::default()));
     }
     assert!(kept.write_deferred(Deferred::All).await.is_err());
-    assert!(good.iter().all(|name| world.has(&format!("{name}/{POSITION}"))));
+    assert!(good.iter().all(|name| world.has(&format!("{name}/{POSITION_FILE}"))));
     assert!(kept.has_deferred());
     std::fs::remove_file(world.home.path().join("bad")).unwrap();
     kept.write_deferred(Deferred::All).await.unwrap();
@@ -182,8 +182,8 @@ async fn a_file_that_will_never_be_there_holds_up_nothing() {
         // As long as a name may be.
         assert_eq!(world.has(&format!("s/attachments/{long}")), name == long);
     }
-    let too_long = Trouble::File(io::ErrorKind::InvalidFilename.into());
-    assert!(!may_pass(&too_long));
+    let too_long = ProjectionError::File(io::ErrorKind::InvalidFilename.into());
+    assert!(!is_transient(&too_long));
 }
 
 #[tokio::test]
@@ -244,10 +244,11 @@ async fn a_crash_between_the_log_and_its_position_leaves_no_session_json_behind(
     let folder = world.home.path().join("s");
     std::fs::create_dir(&folder).unwrap();
     // The log has both events; the position, and a large `session.json`, only the first.
-    let position = Written { seq: 1, session_bytes: LARGE_SESSION_LIMIT, ..Written::default() };
-    std::fs::write(folder.join(EVENTS), "both\n").unwrap();
-    std::fs::write(folder.join(POSITION), json(&position)).unwrap();
-    std::fs::write(folder.join(SESSION), "old").unwrap();
+    let position =
+        FolderState { seq: 1, session_bytes: LARGE_SESSION_LIMIT, ..FolderState::default() };
+    std::fs::write(folder.join(EVENTS_FILE), "both\n").unwrap();
+    std::fs::write(folder.join(POSITION_FILE), json(&position)).unwrap();
+    std::fs::write(folder.join(SESSION_FILE), "old").unwrap();
     let card = serde_json::json!({
         "id": "s", "created": 0, "updated": 0, "head": 2, "status": "active", "workspace": "/",
         "system_prompt": null, "labels": {}, "last_turn": null, "error": null, "open": false,
@@ -263,9 +264,9 @@ async fn a_crash_between_the_log_and_its_position_leaves_no_session_json_behind(
     // The next checkpoint is a minute away.
     let stopped = tokio::time::timeout(Duration::from_secs(1), running).await;
     assert!(stopped.is_err());
-    let written = std::fs::read_to_string(folder.join(SESSION)).unwrap();
+    let written = std::fs::read_to_string(folder.join(SESSION_FILE)).unwrap();
     assert_ne!(written, "old");
-    let position: Written = load(&folder.join(POSITION)).await.unwrap();
+    let position: FolderState = load(&folder.join(POSITION_FILE)).await.unwrap();
     assert_eq!((position.seq, position.unwritten), (2, 0));
 }
 
@@ -281,8 +282,8 @@ async fn what_was_put_off_is_written_once_nothing_happens_any_more() {
     ] {
         let _ = std::fs::remove_dir_all(&folder);
         std::fs::create_dir(&folder).unwrap();
-        let position = Written { seq: 1, session_bytes, running, ..Written::default() };
-        std::fs::write(folder.join(POSITION), json(&position)).unwrap();
+        let position = FolderState { seq: 1, session_bytes, running, ..FolderState::default() };
+        std::fs::write(folder.join(POSITION_FILE), json(&position)).unwrap();
         kept.tree.update(&session("s")).await.unwrap();
         assert!(kept.has_deferred() && !world.has("s/session.json"));
         for n in 1..=2 * QUIET_INTERVALS {

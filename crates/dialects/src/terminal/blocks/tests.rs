@@ -82,16 +82,16 @@ proptest! {
         let mut cuts: Vec<usize> = cuts.iter().map(|cut| text.floor_char_boundary(*cut)).collect();
         cuts.extend([0, text.len()]);
         cuts.sort_unstable();
-        let mut finder = Finder::default();
-        let mut found: Vec<Found> =
-            cuts.windows(2).flat_map(|cut| finder.push(&text[cut[0]..cut[1]])).collect();
-        found.extend(finder.finish());
+        let mut parser = BlockParser::default();
+        let mut found: Vec<BlockEvent> =
+            cuts.windows(2).flat_map(|cut| parser.push(&text[cut[0]..cut[1]])).collect();
+        found.extend(parser.finish());
         let mut given = String::new();
         let mut whole = Vec::new();
         for one in found {
             match one {
-                Found::Text { text, .. } => given.push_str(&text),
-                Found::Block(block) => whole.push(block),
+                BlockEvent::Text { text, .. } => given.push_str(&text),
+                BlockEvent::Block(block) => whole.push(block),
             }
         }
         prop_assert_eq!(given, text.clone());

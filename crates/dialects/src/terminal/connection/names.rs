@@ -10,14 +10,14 @@ use serde_json::json;
 use super::super::decode::refusal;
 use super::super::shape;
 use super::Connection;
-use super::sessions::LOOKED_AT;
+use super::sessions::SESSIONS_SCANNED_LIMIT;
 use crate::jsonrpc::{Error, INVALID_PARAMS};
 
 /// The fewest letters that name a session: from the beginning of an id, and from its own part.
-const BEGINNING: usize = 8;
-const OWN_PART: usize = 4;
+const ID_PREFIX_MINIMUM: usize = 8;
+const ID_SUFFIX_MINIMUM: usize = 4;
 /// How many sessions are mentioned where a name fits several.
-const MENTIONED: usize = 5;
+const MENTIONED_LIMIT: usize = 5;
 
 impl Connection {
     /// The session that goes by a name: its id, its number in the last list, or part of its id.
@@ -30,9 +30,9 @@ impl Connection {
         if let Some(session) = numbered(&self.listed, name.as_str()) {
             return Ok(session.clone());
         }
-        let cards = self.app.ports.sessions.list(LOOKED_AT).await;
+        let cards = self.app.ports.sessions.list(SESSIONS_SCANNED_LIMIT).await;
         let mut cards = cards.map_err(|error| refusal(&error))?;
-        let all = cards.len() < LOOKED_AT;
+        let all = cards.len() < SESSIONS_SCANNED_LIMIT;
         cards.retain(|card| fits(card.id.as_str(), name.as_str()));
         match cards.as_slice() {
             [] => Err(refusal(&unknown)),
@@ -51,8 +51,8 @@ fn numbered<'a>(listed: &'a [SessionId], name: &str) -> Option<&'a SessionId> {
 }
 
 fn fits(id: &str, name: &str) -> bool {
-    let from_beginning = name.len() >= BEGINNING && id.starts_with(name);
-    from_beginning || name.len() >= OWN_PART && own_part(id).starts_with(name)
+    let from_beginning = name.len() >= ID_PREFIX_MINIMUM && id.starts_with(name);
+    from_beginning || name.len() >= ID_SUFFIX_MINIMUM && own_part(id).starts_with(name)
 }
 
 /// The part of an id that no other shares.
@@ -63,10 +63,14 @@ fn own_part(id: &str) -> &str {
 fn ambiguous(name: &SessionId, several: &[Card]) -> Error {
     let mention = |card: &Card| {
         let id = own_part(card.id.as_str());
-        format!("{} ({})", &id[..id.floor_char_boundary(BEGINNING)], shape::title(&card.title))
+        format!(
+            "{} ({})",
+            &id[..id.floor_char_boundary(ID_PREFIX_MINIMUM)],
+            shape::title(&card.title)
+        )
     };
-    let some: Vec<String> = several.iter().take(MENTIONED).map(mention).collect();
-    let more = if several.len() > MENTIONED { ", …" } else { "" };
+    let some: Vec<String> = several.iter().take(MENTIONED_LIMIT).map(mention).collect();
+    let more = if several.len() > MENTIONED_LIMIT { ", …" } else { "" };
     let message = format!(
         "Invalid params: {name} fits {} sessions; name one by its number in session.list or as {}{more}",
         several.len(),

@@ -1,4 +1,4 @@
-//! What requests come to.
+//! Carries out requests.
 
 use quintet_kernel::command::{Approve, Command, Run, Say};
 use quintet_kernel::event::{Answer, Setup, TurnOptions};
@@ -15,8 +15,8 @@ use super::Connection;
 use crate::jsonrpc::Error;
 
 /// Queries of one connection at the same time.
-const QUERIES: usize = 3;
-/// What is offered to clients.
+const QUERIES_LIMIT: usize = 3;
+/// The capabilities of the server.
 const CAPABILITIES: [&str; 9] = [
     "streaming",
     "token_batching",
@@ -29,22 +29,22 @@ const CAPABILITIES: [&str; 9] = [
     "suggestions",
 ];
 
-/// What a request is answered with.
+/// The result of a request.
 type Outcome = Result<Value, Error>;
 
 impl Connection {
     pub(super) async fn carry_out(&mut self, step: Step) -> Outcome {
         match step {
-            Step::Initialize => Ok(self.introduce().await),
+            Step::Initialize => Ok(self.initialize_result().await),
             Step::Query { message, options, stream } => {
-                self.noticed();
+                self.context_changed();
                 self.query(message, options, stream).await
             }
             Step::Cancel(turn) => self.cancel(turn).await,
             Step::Resume(turn) => self.resume(turn).await,
             Step::Approve(approve) => self.approve(approve).await,
             Step::Update => {
-                self.noticed();
+                self.context_changed();
                 Ok(json!({ "updated": true }))
             }
             Step::Save { path, history, blocks } => self.save(path, history, blocks).await,
@@ -56,7 +56,7 @@ impl Connection {
         }
     }
 
-    async fn introduce(&mut self) -> Value {
+    async fn initialize_result(&mut self) -> Value {
         let default = &self.app.settings.default_model;
         let models = self.app.models.usable().await;
         let mut models: Vec<Value> =
@@ -78,15 +78,15 @@ impl Connection {
     }
 
     async fn query(&mut self, message: String, options: TurnOptions, stream: bool) -> Outcome {
-        if self.open_queries() >= QUERIES {
+        if self.open_queries() >= QUERIES_LIMIT {
             let message =
-                format!("Permission denied: {QUERIES} queries are being answered already");
-            let data = json!({ "reason": "too_many_queries", "limit": QUERIES });
+                format!("Permission denied: {QUERIES_LIMIT} queries are being answered already");
+            let data = json!({ "reason": "too_many_queries", "limit": QUERIES_LIMIT });
             return Err(Error::new(wire::PERMISSION_DENIED, message).with(data));
         }
         let session = self.conversation().await?;
-        let told = self.link.context.told(self.app.settings.context_tokens);
-        let news = told.clone().filter(|told| self.told.as_ref() != Some(told));
+        let told = self.link.context.for_model(self.app.settings.context_tokens);
+        let news = told.clone().filter(|told| self.last_context.as_ref() != Some(told));
         let parts = news.map(Part::Context).into_iter().chain([Part::Text(message)]).collect();
         let answer_within_ms = self.app.settings.answer_within_ms;
         let options = TurnOptions { answer_within_ms, ..options };
@@ -94,12 +94,12 @@ impl Connection {
         let say = Say { setup, ..Say::new(Role::User, parts, Run::Next, options) };
         let receipt =
             self.submit(&session, Command::Say(Box::new(say))).await.map_err(|e| refusal(&e))?;
-        self.told = told.or(self.told.take());
+        self.last_context = told.or(self.last_context.take());
         self.link.context.settle();
         let lost = || Error::new(wire::AGENT_ERROR, "the session added no message for the query");
         let added = receipt.message().ok_or_else(lost)?;
         if let Some(watch) = self.followed.last_mut() {
-            watch.link.ask(added.turn, stream);
+            watch.link.track_query(added.turn, stream);
         }
         Ok(json!({
             "query_id": wire::query_id(added.turn),
@@ -143,7 +143,7 @@ impl Connection {
             return Err(unknown_execution(approve.question.as_str()));
         };
         let execution = wire::execution_id(&call);
-        let asks = self.followed.iter().rev().find(|watch| watch.link.asks_about(&call));
+        let asks = self.followed.iter().rev().find(|watch| watch.link.awaits_approval(&call));
         let watch = asks.or(self.followed.last());
         let session = watch.map(|watch| watch.session.clone());
         let session = session.ok_or_else(|| unknown_execution(&execution))?;
@@ -178,7 +178,7 @@ impl Connection {
     }
 }
 
-/// Why there is no word to give on a call.
+/// The error for an approval of a call that does not wait for one.
 fn not_pending(state: &State, call: &CallId) -> Error {
     let execution = wire::execution_id(call);
     let result = state.messages.iter().find(|message| message.call.as_ref() == Some(call));

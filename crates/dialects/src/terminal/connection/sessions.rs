@@ -18,9 +18,9 @@ use super::{Connection, FollowedSession};
 use crate::jsonrpc::{Error, INTERNAL_ERROR, INVALID_PARAMS};
 
 /// How many sessions are looked at to find the newest by their last change.
-pub(super) const LOOKED_AT: usize = 1000;
+pub(super) const SESSIONS_SCANNED_LIMIT: usize = 1000;
 /// The longest text that is exported in one message.
-const LONGEST: usize = 8 * 1024 * 1024;
+const EXPORT_BYTES_LIMIT: usize = 8 * 1024 * 1024;
 
 impl Connection {
     /// The session that the client talks to, which begins with its first query.
@@ -59,13 +59,13 @@ impl Connection {
         }
         let follow = self.app.ports.sessions.follow(session, Cursor::START).await;
         let follow = follow.map_err(|error| refusal(&error))?;
-        let reader = self.link.client.as_ref().map(Client::reader).unwrap_or_default();
-        let link = encode::Link::new(&state, had, reader);
+        let client_kind = self.link.client.as_ref().map(Client::client_kind).unwrap_or_default();
+        let link = encode::Link::new(&state, had, client_kind);
         self.followed.push(FollowedSession { session: session.clone(), follow, link });
-        self.told = None;
+        self.last_context = None;
         // A session that was opened goes on where it works, until the client names another place.
         self.link.context.settle();
-        self.let_go();
+        self.drop_left_sessions();
         Ok(state)
     }
 
@@ -76,7 +76,7 @@ impl Connection {
     }
 
     pub(super) async fn list(&mut self, limit: usize) -> Result<Value, Error> {
-        let cards = self.app.ports.sessions.list(LOOKED_AT).await;
+        let cards = self.app.ports.sessions.list(SESSIONS_SCANNED_LIMIT).await;
         let mut cards = cards.map_err(|error| refusal(&error))?;
         cards.sort_by_key(|card| Reverse(card.updated));
         cards.truncate(limit);
@@ -95,7 +95,7 @@ impl Connection {
             Format::Markdown => shape::markdown(&state),
             Format::Json => String::from_utf8_lossy(&saved::write(&state, true, true)).into_owned(),
         };
-        if content.len() > LONGEST {
+        if content.len() > EXPORT_BYTES_LIMIT {
             let why = "the session is too long for one message; session.save writes it to a file";
             return Err(Error::new(wire::AGENT_ERROR, why));
         }

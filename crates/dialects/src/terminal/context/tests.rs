@@ -15,7 +15,7 @@ fn context(updates: &[Value]) -> Context {
 
 #[track_caller]
 fn check(updates: &[Value], tokens: u64, then: Expect) {
-    then.assert_eq(&context(updates).told(tokens).unwrap_or_default());
+    then.assert_eq(&context(updates).for_model(tokens).unwrap_or_default());
 }
 
 fn whole() -> Value {

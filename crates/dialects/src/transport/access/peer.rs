@@ -58,7 +58,7 @@ impl Ends {
             }
             Ok(_) => nobody(Peer::Unknown),
             Err(error) => {
-                tracing::warn!(%error, "the kernel does not say who connects");
+                tracing::warn!(%error, "the kernel does not tell who owns a connection");
                 nobody(Peer::Unknown)
             }
         }
@@ -75,8 +75,8 @@ impl LocatedPeer {
     }
 }
 
-/// Whether it can be told on this machine who connects, or why not; found out by trying.
-pub fn can_be_told() -> std::io::Result<()> {
+/// Checks by trying whether this machine can identify the owners of connections. Fails with the reason if not.
+pub fn can_identify_peers() -> std::io::Result<()> {
     let listener = TcpListener::bind("127.0.0.1:0")?;
     let client = TcpStream::connect(listener.local_addr()?)?;
     match sockets::find(client.local_addr()?, client.peer_addr()?)? {
@@ -91,7 +91,7 @@ mod tests {
 
     #[test]
     fn a_connection_of_ours_is_known_until_it_is_let_go() {
-        can_be_told().unwrap();
+        can_identify_peers().unwrap();
         for address in ["127.0.0.1:0", "[::1]:0", "[::]:0"] {
             let listener = TcpListener::bind(address).unwrap();
             let port = listener.local_addr().unwrap().port();

@@ -9,19 +9,19 @@ use std::fs;
 use rustix::io::Errno;
 use rustix::process::{WaitId, WaitIdOptions, getpid, waitid};
 
-/// How often the tree is looked at that does not hold still.
-const LOOKS: usize = 3;
+/// Scans of the process tree while it keeps changing.
+const SCAN_TRIES_LIMIT: usize = 3;
 
 /// A process of this machine.
 type Id = i32;
 
-/// Whether this process has any child; if not, there are no commands.
+/// True if this process has any child; without children there are no commands.
 fn has_children() -> bool {
     let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
     waitid(WaitId::All, options).err() != Some(Errno::CHILD)
 }
 
-/// Whether a process was started by this one or by one that was. One that is gone could have been.
+/// True if a process descends from this one. A process that is gone counts as one that might.
 pub(in super::super) fn is_command(process: Option<Id>) -> bool {
     if !has_children() {
         return false;
@@ -38,21 +38,21 @@ pub(in super::super) fn is_command(process: Option<Id>) -> bool {
     true
 }
 
-/// Whether a socket belongs to a process that is no command of ours. While commands come and go it has
-/// to be found with somebody else.
+/// True if a socket belongs to a process that is no command of the agent. While commands come and go the
+/// socket has to be found at another process.
 pub(super) fn is_held_by_others(socket: u32) -> bool {
     if !has_children() {
         return true;
     }
     let link = format!("socket:[{socket}]");
     let mut seen = HashSet::new();
-    for look in 0..LOOKS {
+    for look in 0..SCAN_TRIES_LIMIT {
         let (commands, others) = processes();
-        let held: Vec<Option<bool>> = commands.iter().map(|id| holds(*id, &link)).collect();
+        let held: Vec<Option<bool>> = commands.iter().map(|id| has_file_open(*id, &link)).collect();
         if held.contains(&Some(true)) {
             return false;
         }
-        if look == 0 && others.iter().any(|id| holds(*id, &link) == Some(true)) {
+        if look == 0 && others.iter().any(|id| has_file_open(*id, &link) == Some(true)) {
             return true;
         }
         let news = commands.into_iter().filter(|id| seen.insert(*id)).count();
@@ -77,8 +77,8 @@ fn processes() -> (Vec<Id>, Vec<Id>) {
     parents.keys().partition(|id| is_below(**id))
 }
 
-/// Whether a process has a file open; nothing if it cannot be told.
-fn holds(id: Id, link: &str) -> Option<bool> {
+/// True if a process has a file open; `None` if that is not known.
+fn has_file_open(id: Id, link: &str) -> Option<bool> {
     let files = fs::read_dir(format!("/proc/{id}/fd")).ok()?;
     let is_it =
         |file: fs::DirEntry| fs::read_link(file.path()).is_ok_and(|to| to.as_os_str() == link);

@@ -1,4 +1,4 @@
-//! The kernel's table of TCP sockets: whose a socket is.
+//! Looks up the owner of a TCP socket in the kernel's table.
 //!
 //! One socket is asked for by `sock_diag(7)`, whatever else is open. A kernel without that is asked for
 //! the whole table, `/proc/net/tcp`.
@@ -23,7 +23,7 @@ pub(super) struct Socket {
 
 /// The socket on this machine whose own end and other end these are.
 pub(super) fn find(own: SocketAddr, other: SocketAddr) -> io::Result<Option<Socket>> {
-    ask(own, other).or_else(|_| listed(own, other))
+    query_kernel(own, other).or_else(|_| listed(own, other))
 }
 
 /// `SOCK_DIAG_BY_FAMILY`, and the flag of a request.
@@ -38,16 +38,16 @@ const STATE: usize = 17;
 const UID: usize = 80;
 const INODE: usize = 84;
 
-fn ask(own: SocketAddr, other: SocketAddr) -> io::Result<Option<Socket>> {
+fn query_kernel(own: SocketAddr, other: SocketAddr) -> io::Result<Option<Socket>> {
     let (kind, flags) = (SocketType::DGRAM, SocketFlags::CLOEXEC);
     let kernel = socket_with(AddressFamily::NETLINK, kind, flags, Some(netlink::SOCK_DIAG))?;
     send(&kernel, &request(own, other), SendFlags::empty())?;
     let mut answer = [0; 512];
     let (length, _) = recv(&kernel, &mut answer, RecvFlags::empty())?;
-    understood(&answer[..length.min(answer.len())])
+    parse_answer(&answer[..length.min(answer.len())])
 }
 
-fn understood(answer: &[u8]) -> io::Result<Option<Socket>> {
+fn parse_answer(answer: &[u8]) -> io::Result<Option<Socket>> {
     let short = || io::Error::from(io::ErrorKind::UnexpectedEof);
     let word = |at: usize| {
         let bytes = answer.get(at..at + 4).and_then(|bytes| bytes.try_into().ok());
@@ -74,15 +74,15 @@ fn request(own: SocketAddr, other: SocketAddr) -> Vec<u8> {
     bytes.extend(u32::MAX.to_ne_bytes());
     bytes.extend(own.port().to_be_bytes());
     bytes.extend(other.port().to_be_bytes());
-    bytes.extend(sixteen(own.ip()));
-    bytes.extend(sixteen(other.ip()));
+    bytes.extend(address_bytes(own.ip()));
+    bytes.extend(address_bytes(other.ip()));
     // Any interface, and no cookie.
     bytes.extend([0; 4]);
     bytes.extend([0xff; 8]);
     bytes
 }
 
-fn sixteen(address: IpAddr) -> [u8; 16] {
+fn address_bytes(address: IpAddr) -> [u8; 16] {
     match address {
         IpAddr::V6(address) => address.octets(),
         IpAddr::V4(address) => {
@@ -141,12 +141,12 @@ mod tests {
             let listener = TcpListener::bind(address).unwrap();
             let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
             let (own, other) = (client.local_addr().unwrap(), client.peer_addr().unwrap());
-            let asked = ask(own, other).unwrap().unwrap();
+            let asked = query_kernel(own, other).unwrap().unwrap();
             assert_eq!(listed(own, other).unwrap(), Some(asked));
             assert!(asked.inode != 0 && asked.uid == rustix::process::getuid().as_raw());
             // The listener is none of its connections.
             let nobody = SocketAddr::new(own.ip(), 1);
-            assert_eq!(ask(other, nobody).unwrap(), None);
+            assert_eq!(query_kernel(other, nobody).unwrap(), None);
         }
     }
 }

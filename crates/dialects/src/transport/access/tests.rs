@@ -123,8 +123,10 @@ fn a_token_is_compared_whole_and_never_shown() {
 fn others_are_answered_only_where_a_token_is_asked_for() {
     let (open, shut) = (access(None, Some("own")), access(Some("t"), None));
     for other in [Peer::OtherUser, Peer::Elsewhere, Peer::Unknown] {
-        assert!(open.knows(other).is_err() && shut.knows(other).is_ok(), "{other:?}");
+        assert!(open.admit_peer(other).is_err() && shut.admit_peer(other).is_ok(), "{other:?}");
     }
-    assert!(open.knows(Peer::SameUser).is_ok());
-    assert!(open.knows(Peer::OwnCommand).is_err() && shut.knows(Peer::OwnCommand).is_err());
+    assert!(open.admit_peer(Peer::SameUser).is_ok());
+    assert!(
+        open.admit_peer(Peer::OwnCommand).is_err() && shut.admit_peer(Peer::OwnCommand).is_err()
+    );
 }

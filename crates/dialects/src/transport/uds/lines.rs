@@ -5,10 +5,10 @@ use std::io;
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::net::UnixStream;
 
-/// How much is asked of the system at once.
-const READ: usize = 16 * 1024;
+/// Bytes of one read.
+const READ_BYTES: usize = 16 * 1024;
 
-/// What came in.
+/// A received line.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Line {
     /// A whole line, without its end.
@@ -21,18 +21,18 @@ pub enum Line {
 #[derive(Debug)]
 pub struct Lines<R> {
     reader: R,
-    longest: usize,
+    limit: usize,
     buffer: Vec<u8>,
-    /// How much of the buffer has no line end in it.
+    /// Bytes of the buffer that were searched for a line end.
     searched: usize,
-    /// Whether the line that is coming in was too long already.
+    /// True while the rest of a line that is too long is dropped.
     skipping: bool,
 }
 
 impl<R: AsyncRead + Unpin> Lines<R> {
     /// Lines of at most so many bytes.
-    pub fn new(reader: R, longest: usize) -> Self {
-        Self { reader, longest, buffer: Vec::new(), searched: 0, skipping: false }
+    pub fn new(reader: R, limit: usize) -> Self {
+        Self { reader, limit, buffer: Vec::new(), searched: 0, skipping: false }
     }
 
     /// The next line; nothing at the end. What comes after the last line end is not a line. Safe to
@@ -42,7 +42,7 @@ impl<R: AsyncRead + Unpin> Lines<R> {
             if let Some(line) = self.buffered() {
                 return Ok(Some(line));
             }
-            self.buffer.reserve(READ);
+            self.buffer.reserve(READ_BYTES);
             if self.reader.read_buf(&mut self.buffer).await? == 0 {
                 return Ok(None);
             }
@@ -75,7 +75,7 @@ impl<R: AsyncRead + Unpin> Lines<R> {
     /// A line that cannot become a good one any more is refused at once and dropped as it comes in.
     fn overflow(&mut self) -> Option<Line> {
         // A carriage return may stand before the line end.
-        let refused = !self.skipping && self.searched > self.longest + 1;
+        let refused = !self.skipping && self.searched > self.limit + 1;
         self.skipping |= refused;
         if self.skipping {
             (self.buffer, self.searched) = (Vec::new(), 0);
@@ -91,7 +91,7 @@ impl<R: AsyncRead + Unpin> Lines<R> {
         if line.last() == Some(&b'\r') {
             line.pop();
         }
-        match line.len() > self.longest {
+        match line.len() > self.limit {
             true => Line::TooLong,
             false => Line::Whole(line),
         }

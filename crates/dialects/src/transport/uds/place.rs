@@ -1,4 +1,4 @@
-//! Puts a socket where it is wanted: private from its first moment, and never in another's place.
+//! Binds a socket at a path: private from the start, and never over another daemon's socket.
 
 use std::fs::{self, DirBuilder, Permissions};
 use std::io;
@@ -26,7 +26,7 @@ pub(super) fn bind(path: &Path) -> io::Result<UnixListener> {
     let bound =
         Address::of(&draft).and_then(|at| UnixListener::bind(at.path())).and_then(|listener| {
             fs::set_permissions(&draft, Permissions::from_mode(0o600))?;
-            settle(&draft, path)?;
+            move_into_place(&draft, path)?;
             Ok(listener)
         });
     let _ = fs::remove_file(&draft);
@@ -53,7 +53,7 @@ fn private_folder(path: &Path) -> io::Result<PathBuf> {
     Err(io::Error::other("there is no free name beside it"))
 }
 
-fn settle(draft: &Path, path: &Path) -> io::Result<()> {
+fn move_into_place(draft: &Path, path: &Path) -> io::Result<()> {
     match renameat_with(CWD, draft, CWD, path, RenameFlags::NOREPLACE) {
         Ok(()) => Ok(()),
         Err(Errno::EXIST) => {
@@ -64,7 +64,7 @@ fn settle(draft: &Path, path: &Path) -> io::Result<()> {
     }
 }
 
-/// Whether what is there is a socket on which nobody answers.
+/// Checks that a path is a socket on which no process answers. Fails otherwise.
 pub(super) fn stale(path: &Path) -> io::Result<()> {
     if !fs::symlink_metadata(path)?.file_type().is_socket() {
         return Err(io::Error::new(

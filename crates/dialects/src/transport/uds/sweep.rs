@@ -1,4 +1,4 @@
-//! Takes away the sockets of daemons that were killed.
+//! Removes the sockets of daemons that were killed.
 //!
 //! A socket that is named after its process is never in the way of the next one, so nobody else would
 //! ever clean up.
@@ -29,7 +29,7 @@ pub(super) fn sweep(path: &Path) {
     }
 }
 
-/// Whether a socket is ours, its process is gone and nobody answers on it.
+/// True if a socket is this user's, its process is gone and no process answers on it.
 fn is_left(path: &Path, process: &str) -> bool {
     let ours = fs::symlink_metadata(path).is_ok_and(|file| file.uid() == getuid().as_raw());
     ours && !Path::new("/proc").join(process).exists() && stale(path).is_ok()
